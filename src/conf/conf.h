@@ -113,6 +113,8 @@ struct conf {
 		uint64_t lock_wait_ns;
 		uint64_t disk_timeout_ns; /* 0: none */
 		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
+		uint64_t
+			move_rate; /* bytes a second that go from disk to disk, where one is drained or added; 0: any */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;

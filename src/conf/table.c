@@ -231,6 +231,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Of several disks one whose write or flush takes longer has failed, and is read-only until a restart; 0s: it is waited for" },
 	{ "store.pack_rate", KT_SIZE, 0, .max = TIB, .offset = AT(store.pack_rate), .def = "8MiB",
 	  .help = "Bytes of small objects a second that are moved together, so that they share allocation units; 0 moves none" },
+	{ "store.move_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(store.move_rate), .def = "200MiB",
+	  .help = "Bytes a second that are moved where a disk is drained or added; 0 moves as fast as it goes" },
 	{ "store.scrub_interval", KT_TIME, KEY_RELOAD, .max = 315360000 * SEC, .offset = AT(store.scrub_interval_ns),
 	  .def = "604800s", .help = "Time from the end of a walk that reads every object to the next; 0s is on request only" },
 	{ "store.scrub_rate", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(store.scrub_rate),

@@ -59,6 +59,7 @@ in_child()
 	objects = 0;
 	opened = nullptr;
 	pthread_mutex_unlock(&lock);
+	telemetry_in_child();
 }
 
 static void

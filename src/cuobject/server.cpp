@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * class cuObjServer and its base, over libgantry-server.  An object is the tunables and one pointer to a session of ours,
- * which outlives the object's close and open.
+ * which outlives the object's close and open.  A child that was forked has the objects, and none of their sessions.
  */
 #include "cuobject/cuobjserver.h"
 
@@ -21,7 +21,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <sched.h>
 
 enum {
 	PROTO_RDMA_EXT_RC_V1 = 1002, /* what protocol.md calls external RC */
@@ -33,6 +32,7 @@ enum {
 struct numbered {
 	std::atomic<struct gantry_channel *> channel;
 	std::atomic<int> users;
+	std::atomic<bool> is_ending; /* not to be allocated yet */
 };
 
 struct session {
@@ -40,6 +40,8 @@ struct session {
 	unsigned short port;
 	unsigned proto;
 	std::atomic<struct gantry_server *> server; /* null: closed */
+	std::atomic<int> askers;                    /* who use it without the mutex; its end waits for them */
+	unsigned forks;                             /* of which process it is */
 	struct numbered *channels;
 	int channel_nr;
 	struct rdma_buffer *buffers; /* registered */
@@ -47,6 +49,7 @@ struct session {
 	/* Of the list and its regions, taken behind the other.  A device that died may keep its holder waiting; whoever
 	 * wants a channel does not wait with it. */
 	pthread_mutex_t memory;
+	pthread_mutex_t list; /* of buffers; behind both, for a moment */
 	struct session *next;
 };
 
@@ -54,9 +57,10 @@ struct rdma_buffer {
 	struct session *of;
 	struct rdma_buffer *base; /* what a view shows; null: it is registered itself */
 	struct rdma_buffer *next; /* of those that are registered */
+	std::atomic<int> refs;    /* itself, and the views of it */
 	size_t size;
 	int nr;
-	struct gantry_piece piece[]; /* without a region: their session was closed */
+	struct gantry_piece piece[]; /* without a region: it was taken back, or their session closed */
 };
 
 /* ---- telemetry ---- */
@@ -64,6 +68,7 @@ struct rdma_buffer {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session *sessions; /* that are open */
 static bool is_greeted;
+static std::atomic<unsigned> forks;
 
 static void __attribute__((format(printf, 2, 3))) say(unsigned flag, const char *fmt, ...)
 {
@@ -113,18 +118,40 @@ greet(const struct gantry_server *server)
 
 /* ---- sessions ---- */
 
+/* Null also in a child, of what is its parent's: on an adapter that would take it from the parent. */
 static struct session *
 session_of(void *state)
 {
-	return static_cast<struct session *>(state);
+	struct session *s = static_cast<struct session *>(state);
+
+	return s && s->forks == forks ? s : nullptr;
+}
+
+/* Who held the lock is not in the child. */
+static void
+in_child()
+{
+	forks++;
+	sessions = nullptr;
+	pthread_mutex_init(&lock, nullptr);
+	telemetry_in_child();
+}
+
+static void
+watch_forks()
+{
+	pthread_atfork(nullptr, nullptr, in_child);
 }
 
 /* A closed one for an address. */
 static struct session *
 session_new(const char *ip, unsigned short port)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct session *s = new (std::nothrow) struct session();
 	struct in6_addr a;
+
+	pthread_once(&once, watch_forks);
 
 	if (!s) {
 		say(CUOBJ_LOG_PATH_ERROR, "no memory for a server");
@@ -132,6 +159,8 @@ session_new(const char *ip, unsigned short port)
 	}
 	pthread_mutex_init(&s->mutex, nullptr);
 	pthread_mutex_init(&s->memory, nullptr);
+	pthread_mutex_init(&s->list, nullptr);
+	s->forks = forks;
 	s->port = port;
 	s->proto = CUOBJ_PROTO_RDMA_DC_V1;
 	if (ip && strlen(ip) < sizeof s->ip &&
@@ -192,19 +221,31 @@ open_locked(struct session *s, const cuObjRDMATunable &t)
 		s->channels = new (std::nothrow) struct numbered[(size_t)nr]();
 		s->channel_nr = s->channels ? nr : 0;
 	}
-	if (!s->channels || gantry_server_open(&p, &server) < 0) {
-		say(CUOBJ_LOG_PATH_ERROR, "no session: %s",
-		    s->channels ? gantry_server_open_error() : "no memory");
+	if (!s->channels) {
+		say(CUOBJ_LOG_PATH_ERROR, "no session: no memory");
 		return -1;
 	}
+	if (gantry_server_open(&p, &server) < 0)
+		return -1; /* on_log() has heard why */
 	pthread_mutex_lock(&lock);
+	s->server = server;
 	s->next = sessions;
 	sessions = s;
+	/* Flags that were set while it was opened. */
+	gantry_server_set_log_level(server, wanted_level());
 	greet(server);
 	pthread_mutex_unlock(&lock);
-	s->server = server;
 	say(CUOBJ_LOG_PATH_INFO, "session on %s, %d channels", s->ip, nr);
 	return 0;
+}
+
+/* Lets others get on. */
+static void
+nap()
+{
+	const struct timespec t = { 0, 50000 };
+
+	nanosleep(&t, nullptr);
 }
 
 /* Takes a channel away from whoever may use it, and frees it. */
@@ -214,7 +255,7 @@ channel_end(struct numbered *n)
 	struct gantry_channel *c = n->channel.exchange(nullptr);
 
 	while (c && (n->users.load() || gantry_channel_free(c) == -EBUSY))
-		sched_yield();
+		nap();
 }
 
 /* Locked. */
@@ -236,6 +277,8 @@ close_locked(struct session *s)
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	while (s->askers)
+		nap();
 	for (int i = 0; i < s->channel_nr; i++)
 		channel_end(&s->channels[i]);
 	pthread_mutex_lock(&s->memory);
@@ -246,6 +289,14 @@ close_locked(struct session *s)
 	pthread_mutex_unlock(&s->memory);
 	gantry_server_close(server);
 	say(CUOBJ_LOG_PATH_INFO, "session on %s closed", s->ip);
+}
+
+/* By who registered it, and by each view. */
+static void
+buffer_drop(struct rdma_buffer *b)
+{
+	if (--b->refs == 0)
+		free(b);
 }
 
 RDMAConnection::RDMAConnection(const char *ip, unsigned short port) : state(session_new(ip, port)), reserved()
@@ -265,11 +316,12 @@ RDMAConnection::~RDMAConnection()
 	closeRDMASession();
 	for (struct rdma_buffer *b = s->buffers, *next; b; b = next) {
 		next = b->next;
-		free(b);
+		buffer_drop(b);
 	}
 	delete[] s->channels;
 	pthread_mutex_destroy(&s->mutex);
 	pthread_mutex_destroy(&s->memory);
+	pthread_mutex_destroy(&s->list);
 	delete s;
 	state = nullptr;
 }
@@ -317,10 +369,11 @@ RDMAConnection::getChannelIP(struct rdma_cm_id *id)
 {
 	static thread_local char text[INET6_ADDRSTRLEN];
 	const struct sockaddr *a = id ? &id->route.addr.src_addr : nullptr;
+	const struct session *s = session_of(state);
 
 	*text = 0;
 	if (!a)
-		snprintf(text, sizeof text, "%s", state ? session_of(state)->ip : "");
+		snprintf(text, sizeof text, "%s", s ? s->ip : "");
 	else if (a->sa_family == AF_INET)
 		inet_ntop(AF_INET, &id->route.addr.src_sin.sin_addr, text, sizeof text);
 	else if (a->sa_family == AF_INET6)
@@ -331,8 +384,10 @@ RDMAConnection::getChannelIP(struct rdma_cm_id *id)
 int
 RDMAConnection::getChannelPort(struct rdma_cm_id *id)
 {
+	const struct session *s = session_of(state);
+
 	if (!id)
-		return state ? session_of(state)->port : 0;
+		return s ? s->port : 0;
 	return id->route.addr.src_addr.sa_family == AF_INET6  ? ntohs(id->route.addr.src_sin6.sin6_port)
 	       : id->route.addr.src_addr.sa_family == AF_INET ? ntohs(id->route.addr.src_sin.sin_port)
 							      : 0;
@@ -385,13 +440,20 @@ bool
 cuObjServer::isConnected()
 {
 	struct session *s = session_of(state);
-	struct gantry_server *server = s ? s->server.load() : nullptr;
+	struct gantry_server *server;
+	bool is;
 
-	if (s && s->proto == PROTO_RDMA_EXT_RC_V1) {
+	if (!s)
+		return false;
+	if (s->proto == PROTO_RDMA_EXT_RC_V1) {
 		say(CUOBJ_LOG_PATH_ERROR, "protocol 1002 (external RC) is not offered: 1001 is, which is DC");
 		return false;
 	}
-	return server && gantry_server_is_alive(server);
+	s->askers++;
+	server = s->server;
+	is = server && gantry_server_is_alive(server);
+	s->askers--;
+	return is;
 }
 
 /* ---- memory ---- */
@@ -408,10 +470,12 @@ buffer_new(struct session *s, size_t nr)
 	struct rdma_buffer *b = static_cast<struct rdma_buffer *>(
 		calloc(1, sizeof(struct rdma_buffer) + nr * sizeof(struct gantry_piece)));
 
-	if (b)
+	if (b) {
 		b->of = s;
-	else
+		b->refs = 1;
+	} else {
 		say(CUOBJ_LOG_PATH_ERROR, "no memory for a buffer of %zu entries", nr);
+	}
 	return b;
 }
 
@@ -466,11 +530,13 @@ register_all(struct session *s, const cuObjScatterGatherEntry_t *entry, size_t n
 	if (e < 0) {
 		/* Nobody has used what was registered before. */
 		regions_end(b);
-		free(b);
+		buffer_drop(b);
 		b = nullptr;
 	} else {
+		pthread_mutex_lock(&s->list);
 		b->next = s->buffers;
 		s->buffers = b;
+		pthread_mutex_unlock(&s->list);
 	}
 	pthread_mutex_unlock(&s->memory);
 	return b;
@@ -490,6 +556,37 @@ cuObjServer::registerBuffer(std::vector<cuObjScatterGatherEntry_t> sglist)
 	return register_all(session_of(state), sglist.data(), sglist.size());
 }
 
+/* Where the list has it, which is all that is known of a pointer that a program gives; null: nowhere.  With s->list. */
+static struct rdma_buffer **
+place_of(struct session *s, const struct rdma_buffer *b)
+{
+	for (struct rdma_buffer **at = &s->buffers; *at; at = &(*at)->next) {
+		if (*at == b)
+			return at;
+	}
+	return nullptr;
+}
+
+/* -ENOENT: it is not registered.  Where it stays registered, on_log() hears why.  Locked. */
+static int
+deregister(struct session *s, struct rdma_buffer *b)
+{
+	struct rdma_buffer **at;
+	int e;
+
+	pthread_mutex_lock(&s->list);
+	at = place_of(s, b);
+	pthread_mutex_unlock(&s->list);
+	e = at ? regions_end(b) : -ENOENT;
+	if (e == 0) {
+		pthread_mutex_lock(&s->list);
+		*place_of(s, b) = b->next;
+		pthread_mutex_unlock(&s->list);
+		buffer_drop(b);
+	}
+	return at ? 0 : -ENOENT;
+}
+
 void
 cuObjServer::deRegisterBuffer(struct rdma_buffer *b)
 {
@@ -498,28 +595,33 @@ cuObjServer::deRegisterBuffer(struct rdma_buffer *b)
 
 	if (!b || !s)
 		return;
-	if (b->base || b->of != s) {
-		say(CUOBJ_LOG_PATH_ERROR, "deregistering what is %s",
-		    b->base ? "a view: putRDMABufferFromSgList() takes it back" : "another server's");
-		return;
-	}
 	pthread_mutex_lock(&s->memory);
-	e = regions_end(b);
-	if (e == 0) {
-		for (struct rdma_buffer **at = &s->buffers; *at; at = &(*at)->next) {
-			if (*at == b) {
-				*at = b->next;
-				break;
-			}
-		}
-		free(b);
-	}
+	e = deregister(s, b);
 	pthread_mutex_unlock(&s->memory);
 	if (e < 0)
-		say(CUOBJ_LOG_PATH_ERROR,
-		    "a buffer of %zu bytes stays registered, and its memory the adapter's: %s", b->size,
-		    e == -EBUSY ? "an operation in it is not over, or poll() has not returned it"
-				: strerror(-e));
+		say(CUOBJ_LOG_PATH_ERROR, "deregistering what is no registered buffer of this server, or was "
+					  "one: putRDMABufferFromSgList() takes views back");
+}
+
+/* Is every part within the buffer?  *ret_sum: how long they are together. */
+static bool
+are_within(const struct rdma_buffer *base, const std::vector<cuObjScatterGatherEntryWithOffset_t> &parts,
+	   size_t *ret_sum)
+{
+	size_t sum = 0;
+
+	for (const auto &e : parts) {
+		sum += e.size;
+		if (e.offset < 0 || (size_t)e.offset > base->size || e.size == 0 ||
+		    e.size > base->size - (size_t)e.offset || sum > base->size) {
+			say(CUOBJ_LOG_PATH_ERROR,
+			    "a view of %zu bytes at %lld is not within the %zu bytes of its buffer", e.size,
+			    (long long)e.offset, base->size);
+			return false;
+		}
+	}
+	*ret_sum = sum;
+	return true;
 }
 
 struct rdma_buffer *
@@ -527,28 +629,26 @@ cuObjServer::getRDMABufferFromSgList(struct rdma_buffer *base,
 				     std::vector<cuObjScatterGatherEntryWithOffset_t> sglist)
 {
 	struct session *s = session_of(state);
-	struct rdma_buffer *view;
-	size_t sum = 0;
+	struct rdma_buffer *view = nullptr;
+	size_t sum;
+	bool is;
 
-	if (!s || !base || base->base || base->of != s || base->nr != 1 || sglist.empty()) {
+	if (!s)
+		return nullptr;
+	pthread_mutex_lock(&s->list);
+	is = !sglist.empty() && place_of(s, base) && base->nr == 1;
+	if (is && are_within(base, sglist, &sum))
+		view = buffer_new(s, sglist.size());
+	if (view) {
+		view->base = base;
+		base->refs++;
+	}
+	pthread_mutex_unlock(&s->list);
+	if (!is)
 		say(CUOBJ_LOG_PATH_ERROR,
 		    "a view is of a registered buffer of one entry, and has one part at least");
-		return nullptr;
-	}
-	for (const auto &e : sglist) {
-		sum += e.size;
-		if (e.offset < 0 || (size_t)e.offset > base->size || e.size == 0 ||
-		    e.size > base->size - (size_t)e.offset || sum > base->size) {
-			say(CUOBJ_LOG_PATH_ERROR,
-			    "a view of %zu bytes at %lld is not within the %zu bytes of its buffer", e.size,
-			    (long long)e.offset, base->size);
-			return nullptr;
-		}
-	}
-	view = buffer_new(s, sglist.size());
 	if (!view)
 		return nullptr;
-	view->base = base;
 	view->size = sum;
 	for (const auto &e : sglist) {
 		struct gantry_piece *p = &view->piece[view->nr++];
@@ -566,7 +666,8 @@ cuObjServer::putRDMABufferFromSgList(struct rdma_buffer *b)
 		say(CUOBJ_LOG_PATH_ERROR, "%s is no view", b ? "a registered buffer" : "null");
 		return;
 	}
-	free(b);
+	buffer_drop(b->base);
+	buffer_drop(b);
 }
 
 /* ---- channels ---- */
@@ -576,36 +677,51 @@ cuObjServer::allocateChannelId()
 {
 	struct session *s = session_of(state);
 	struct gantry_channel *c = nullptr;
+	const char *why = nullptr;
 	int i, e = -ENODEV;
 
-	if (!s)
+	if (!s) {
+		say(CUOBJ_LOG_PATH_ERROR, "no channel: there is no session");
 		return INVALID_CHANNEL_ID;
+	}
 	pthread_mutex_lock(&s->mutex);
-	for (i = 0; i < s->channel_nr && s->channels[i].channel.load(); i++)
+	for (i = 0; i < s->channel_nr && (s->channels[i].channel.load() || s->channels[i].is_ending); i++)
 		;
-	if (s->server)
-		e = i < s->channel_nr ? gantry_channel_new(s->server, &c) : -ENOSPC;
+	if (!s->server)
+		why = "there is no session";
+	else if (i == s->channel_nr)
+		why = "all are allocated (setNumDcis())";
+	else
+		e = gantry_channel_new(s->server, &c); /* and on_log() hears why not */
 	if (e == 0)
 		s->channels[i].channel = c;
 	pthread_mutex_unlock(&s->mutex);
-	if (e == 0)
-		return (uint16_t)i;
-	say(CUOBJ_LOG_PATH_ERROR, "no channel: %s",
-	    e == -ENOSPC ? "all are allocated (setNumDcis())" : strerror(-e));
-	return INVALID_CHANNEL_ID;
+	if (why)
+		say(CUOBJ_LOG_PATH_ERROR, "no channel: %s", why);
+	return e == 0 ? (uint16_t)i : (uint16_t)INVALID_CHANNEL_ID;
 }
 
 void
 cuObjServer::freeChannelId(uint16_t channel_id)
 {
 	struct session *s = session_of(state);
+	struct numbered *n = nullptr;
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->mutex);
-	if (s->server && channel_id < s->channel_nr)
-		channel_end(&s->channels[channel_id]);
+	if (s->server && channel_id < s->channel_nr && !s->channels[channel_id].is_ending) {
+		n = &s->channels[channel_id];
+		n->is_ending = true;
+		s->askers++;
+	}
 	pthread_mutex_unlock(&s->mutex);
+	if (!n)
+		return;
+	/* Its last operation, or a device that has died, takes its time: other channels do not wait for that. */
+	channel_end(n);
+	n->is_ending = false;
+	s->askers--;
 }
 
 /* The channel of a number, kept from being freed until channel_let(); null: it is not allocated. */
@@ -646,11 +762,21 @@ struct call {
 	void *handle;
 };
 
+/* A longer key, which is whatever a client asks for, would leave no room for what is said about it. */
+#define KEY_SHOWN 200
+
+static const char *
+key_rest(const struct call *c)
+{
+	return c->key.size() > KEY_SHOWN ? "..." : "";
+}
+
 static ssize_t
 refuse(const struct call *c, int error, const char *why)
 {
-	say(CUOBJ_LOG_PATH_ERROR, "%s of \"%s\", %zu bytes on channel %u: %s",
-	    c->dir == GANTRY_PUSH ? "GET" : "PUT", c->key.c_str(), c->size, c->channel, why);
+	say(CUOBJ_LOG_PATH_ERROR, "%s of \"%.*s%s\", %zu bytes on channel %u: %s",
+	    c->dir == GANTRY_PUSH ? "GET" : "PUT", KEY_SHOWN, c->key.c_str(), key_rest(c), c->size,
+	    c->channel, why);
 	return error;
 }
 
@@ -682,8 +808,8 @@ tell(const struct call *c, ssize_t result, int wc_status, uint64_t ns)
 	bool is_get = c->dir == GANTRY_PUSH;
 	char text[400];
 
-	snprintf(text, sizeof text, "%s of \"%s\", %zu bytes on channel %u: %zd, %s, %llu us",
-		 is_get ? "GET" : "PUT", c->key.c_str(), c->size, c->channel, result,
+	snprintf(text, sizeof text, "%s of \"%.*s%s\", %zu bytes on channel %u: %zd, %s, %llu us",
+		 is_get ? "GET" : "PUT", KEY_SHOWN, c->key.c_str(), key_rest(c), c->size, c->channel, result,
 		 wc_status < 0 ? "no completion" : gantry_status_text(wc_status),
 		 (unsigned long long)(ns / 1000));
 	telemetry_line(CUOBJ_LOG_PATH_DEBUG, is_get ? CUOBJ_LOG_OP_GET : CUOBJ_LOG_OP_PUT, text);
@@ -728,7 +854,7 @@ transfer(void *state, const cuObjRDMATunable &params, const struct call *c)
 		return refuse(c, -EIO, "the channel is not allocated");
 	n = cut(c, offset, piece);
 	if (!piece[0].region)
-		n = refuse(c, -EIO, "the buffer's session was closed");
+		n = refuse(c, -EIO, "the buffer was taken back, or its session closed");
 	else if (c->handle)
 		n = gantry_channel_start(channel, c->dir, piece, (int)n, c->remote, c->token.c_str(),
 					 c->handle);
@@ -798,13 +924,16 @@ cuObjServer::poll(cuObjAsyncEvent_t *events, int max_events, uint16_t channel)
 	bool has_failed = false;
 	int n;
 
-	if (!s || !s->server)
+	if (!s || !s->server) {
+		say(CUOBJ_LOG_PATH_ERROR, "polling channel %u: there is no session", channel);
 		return -ENODEV;
-	if (!events || max_events < 0)
+	}
+	c = events && max_events >= 0 ? channel_use(s, channel) : nullptr;
+	if (!c) {
+		say(CUOBJ_LOG_PATH_ERROR, "polling channel %u: %s", channel,
+		    events && max_events >= 0 ? "it is not allocated" : "there is no room for events");
 		return -EINVAL;
-	c = channel_use(s, channel);
-	if (!c)
-		return -EINVAL;
+	}
 	n = gantry_channel_poll(c, done, max_events > POLL_MAX ? POLL_MAX : max_events);
 	channel_let(s, channel);
 	for (int i = 0; i < n; i++) {
@@ -841,8 +970,11 @@ cuObjServer::setTelemFlags(unsigned flags, unsigned ops)
 	telemetry_flags(flags, ops);
 	pthread_mutex_lock(&lock);
 	for (struct session *s = sessions; s; s = s->next) {
-		if (s->server)
-			gantry_server_set_log_level(s->server, wanted_level());
+		/* Who closes one takes the pointer first, and then the lock. */
+		struct gantry_server *server = s->server;
+
+		if (server)
+			gantry_server_set_log_level(server, wanted_level());
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -38,6 +39,22 @@ telemetry_wants(unsigned flag)
 }
 
 void
+telemetry_in_child()
+{
+	pthread_mutex_init(&lock, nullptr);
+}
+
+/* A key is whatever a client asks for: it ends no line, and begins none. */
+static void
+make_one_line(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+	}
+}
+
+void
 telemetry_line(unsigned flag, unsigned op, const char *text)
 {
 	const char *level = flag == CUOBJ_LOG_PATH_ERROR  ? "error"
@@ -52,8 +69,10 @@ telemetry_line(unsigned flag, unsigned op, const char *text)
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(line, sizeof line, "%s.%06ldZ %s %ld %s\n", when, now.tv_nsec / 1000, level,
+	snprintf(line, sizeof line - 1, "%s.%06ldZ %s %ld %s", when, now.tv_nsec / 1000, level,
 		 (long)syscall(SYS_gettid), text);
+	make_one_line(line);
+	strcat(line, "\n");
 	pthread_mutex_lock(&lock);
 	try {
 		if (stream)

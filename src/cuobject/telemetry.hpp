@@ -7,6 +7,8 @@
 
 /* Where lines go; null: standard error. */
 void telemetry_to(std::ostream *os);
+/* In a child that was forked: who wrote a line is not there. */
+void telemetry_in_child();
 void telemetry_flags(unsigned flags, unsigned ops);
 /* Is one of these flags set? */
 bool telemetry_wants(unsigned flag);

@@ -24,6 +24,8 @@ struct extent_store {
 	struct quota_book *quotas;  /* its own; NULL: it is a counter of another */
 	pthread_mutex_t ports_lock; /* attach, detach, kick */
 	int ports_max;
+	_Atomic bool
+		is_left; /* the last port has gone, and with it who would have stamped: the next one sees to it */
 	struct extent_port **port;
 };
 

@@ -114,6 +114,8 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 		port_free(p);
 		return -EUSERS;
 	}
+	if (atomic_exchange(&st->is_left, false))
+		commit_look_later(&p->vp);
 	*ret_port = &p->base;
 	return 0;
 }
@@ -141,7 +143,8 @@ extent_detach(struct store_port *sp)
 	alloc_run_fini(st->vol->disk.alloc, &p->run);
 	quiesce_leave(p->user);
 	/* The timer that would have stamped or given space back was perhaps ours. */
-	port_kick(st, NULL);
+	if (!port_kick(st, NULL))
+		atomic_store(&st->is_left, true);
 	port_free(p);
 	return true;
 }

@@ -301,7 +301,7 @@ snapshots_run(const struct store *st)
 
 	for (int i = 0; i < store_unit_nr(st); i++) {
 		store_unit_info(st, i, &info);
-		runs |= store_unit_number(&info, "snapshot_runs") && info.state == UNIT_OK;
+		runs |= store_unit_number(&info, "snapshot_runs") && store_unit_serves(info.state);
 	}
 	return runs;
 }
@@ -443,6 +443,9 @@ static const struct admin_control controls[] = {
 	{ "/control/trace", "id next", false, trace, show_trace },
 	{ "/control/snapshot", "", true, snapshot, NULL },
 	{ "/control/scrub", "action", true, scrub, show_scrub },
+	{ "/control/disk/drain", "disk", true, disks_drain, disks_show_move },
+	{ "/control/disk/add", "disk size force", true, disks_add, disks_show_move },
+	{ "/control/disk/cancel", "", true, disks_cancel, disks_show_move },
 	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", true, bucket, NULL },
 };
 

@@ -62,6 +62,7 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						    .index_bytes = conf->memory.index_bytes,
 						    .pack_rate = conf->store.pack_rate,
 						    .lock_wait_ns = conf->store.lock_wait_ns,
+						    .move_rate = conf->store.move_rate,
 						    .timeout_ns = conf->store.disk_timeout_ns,
 						    .engine = &extent_ops,
 						    .engines_max = STORE_SET_MAX,

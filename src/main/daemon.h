@@ -86,6 +86,16 @@ void control_env(struct admin_env *env);
 /* Writes what the scrub does and has found, as a JSON object. */
 void control_scrub_state(struct daemon *d, FILE *out);
 
+/* ---- disks.c: POST /control/disk/... ---- */
+struct admin_args;
+int disks_drain(void *cookie, const struct admin_args *args, FILE *out);
+int disks_add(void *cookie, const struct admin_args *args, FILE *out);
+int disks_cancel(void *cookie, const struct admin_args *args, FILE *out);
+/* Shows what is being moved. */
+void disks_show_move(void *cookie, FILE *out);
+/* Adds a disk to a store that does not run (--add); an exit code. */
+int disks_add_stopped(const struct conf *conf, const char *path, bool force);
+
 struct store_quota_info;
 /* Writes a quota and what counts towards it, as a JSON object. */
 void control_quota(const struct store_quota_info *q, FILE *out);
@@ -96,11 +106,12 @@ struct store_disk_conf;
 /* Fills it.  0, or -errno with the reason in err: the module of the back end is not there, or not this daemon's. */
 int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
 		      char *err, size_t err_len);
-/* Returns how many ports are attached to the store at once: the cores', and that of buckets.c. */
+/* Returns how many ports are attached to the store at once: the cores', that of buckets.c, and two of who moves what is on disks
+ * (store/set_members.c). */
 static inline int
 daemon_store_ports(const struct conf *conf)
 {
-	return conf->core_nr + 1;
+	return conf->core_nr + 3;
 }
 
 /* Loads the module of the store on RADOS (backend.c), once, and fills the configuration for it.  As

@@ -202,6 +202,9 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 	case ACTION_FORGET:
 		log_init(conf->log.format, conf->log.level);
 		return forget(o, conf);
+	case ACTION_ADD:
+		log_init(conf->log.format, conf->log.level);
+		return disks_add_stopped(conf, o->add, o->force);
 	default:
 		rdma_prepare();
 		return daemon_run(conf, src, o->ready_file);

@@ -22,6 +22,7 @@ static const struct option long_options[] = {
 	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
 	{ "upgrade", no_argument, NULL, OPT_ACTION + ACTION_UPGRADE },
 	{ "forget", required_argument, NULL, OPT_ACTION + ACTION_FORGET },
+	{ "add", required_argument, NULL, OPT_ACTION + ACTION_ADD },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
 	{ "version", no_argument, NULL, OPT_ACTION + ACTION_VERSION },
@@ -94,6 +95,9 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 		return 0;
 	case OPT_ACTION + ACTION_FORGET:
 		return forget(o, optarg, err);
+	case OPT_ACTION + ACTION_ADD:
+		o->add = optarg;
+		return set_action(o, ACTION_ADD, err);
 	case ':':
 		fprintf(err, "gantryd: %s needs a value\n", argv[optind - 1]);
 		return -EINVAL;
@@ -124,8 +128,8 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: unexpected \"%s\"; see gantryd --help\n", argv[optind]);
 		return -EINVAL;
 	}
-	if (o.force && o.action != ACTION_FORMAT && o.action != ACTION_FORGET) {
-		fprintf(err, "gantryd: --force goes with --format and --forget\n");
+	if (o.force && o.action != ACTION_FORMAT && o.action != ACTION_FORGET && o.action != ACTION_ADD) {
+		fprintf(err, "gantryd: --force goes with --format, --forget and --add\n");
 		return -EINVAL;
 	}
 	if (o.if_absent && o.action != ACTION_FORMAT) {
@@ -170,6 +174,7 @@ options_help(FILE *out)
 	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
 	      "asking)\n"
+	      "  --add DISK            add a disk to the store (--force: even over what is on it)\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"

@@ -35,6 +35,7 @@ enum action {
 	ACTION_FSCK,
 	ACTION_UPGRADE,
 	ACTION_FORGET,
+	ACTION_ADD,
 	ACTION_VERSION,
 	ACTION_HELP,
 	ACTION_NR
@@ -47,6 +48,7 @@ struct options {
 	bool force, if_absent, repair;
 	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* disks that are given up */
 	int forget_nr;
+	const char *add; /* the path of a disk that comes */
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

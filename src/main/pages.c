@@ -76,10 +76,10 @@ any_rail_serves(const struct daemon *d)
 static void
 disks_ready(struct daemon *d, struct admin_reasons *r)
 {
-	int serving = 0, nr = unit_nr(d), least;
+	int serving = 0, gone = 0, nr = unit_nr(d), least;
 	const struct conf *c = daemon_conf(d);
 
-	least = c->store.min_disks ? c->store.min_disks : nr > 1 ? nr - 1 : 1;
+	least = c->store.min_disks;
 	daemon_conf_put(c);
 	if (!nr || strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
 		return;
@@ -87,8 +87,11 @@ disks_ready(struct daemon *d, struct admin_reasons *r)
 		struct store_unit_info info;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
-		serving += info.state == UNIT_OK;
+		serving += store_unit_serves(info.state);
+		gone += info.state == UNIT_DRAINED;
 	}
+	nr -= gone;
+	least = least ? least : nr > 1 ? nr - 1 : 1;
 	if (2 * serving < nr)
 		admin_reason(r, "%d of %d disks serve, fewer than half: all is read-only until a restart",
 			     serving, nr);
@@ -141,7 +144,7 @@ health(void *cookie, struct admin_reasons *r)
 			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
 		else if (info.state == UNIT_MISSING)
 			admin_reason(r, "%s (%s) is missing: what only it has answers 503", unit, info.uuid);
-		else if (info.reason[0])
+		else if (info.reason[0] && info.state != UNIT_DRAINED)
 			admin_reason(r, "%s: %s", unit, info.reason);
 	}
 	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
@@ -214,6 +217,8 @@ static const struct {
 	{ "packed_objects", M_STORE_PACKED },
 	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
 	{ "packed_moves", M_STORE_PACKED_MOVES },
+	{ "move_bytes_done", M_STORE_MOVED },
+	{ "move_bytes_total", M_STORE_TO_MOVE },
 	{ "operations_late", M_STORE_LATE },
 	{ "oldest_wait_us", M_STORE_OLDEST },
 	{ "longest_call_us", M_STORE_LONGEST },
@@ -244,7 +249,9 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 		snprintf(disk, sizeof disk, "%s", info.name);
 	else
 		snprintf(disk, sizeof disk, "%d", i);
-	stats_emit(out, M_STORE_UP, info.state == UNIT_OK, disk, NULL);
+	if (info.state == UNIT_DRAINED)
+		return;
+	stats_emit(out, M_STORE_UP, store_unit_serves(info.state), disk, NULL);
 	/* Of what is not there nothing else is known: zeros would be taken for a disk that is full. */
 	if (info.state == UNIT_MISSING)
 		return;
@@ -267,9 +274,11 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 }
 
 /* As pages and metrics call it. */
-static const char *const unit_state_text[UNIT_STATE_NR] = {
-	[UNIT_OK] = "serving", [UNIT_FAILED] = "failed", [UNIT_MISSING] = "missing"
-};
+static const char *const unit_state_text[UNIT_STATE_NR] = { [UNIT_OK] = "serving",
+							    [UNIT_FAILED] = "failed",
+							    [UNIT_MISSING] = "missing",
+							    [UNIT_MOVING] = "moving",
+							    [UNIT_DRAINED] = "drained" };
 
 static void
 store_metrics(struct daemon *d, struct stats_out *out)

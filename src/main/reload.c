@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "http/tls.h"
 #include "rdma/rdma.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -216,6 +217,7 @@ apply(struct reload *r, int *ret_cores)
 		return *ret_cores;
 	}
 	daemon_log_levels(r->fresh);
+	store_set_move_rate(atomic_load(&d->store), r->fresh->store.move_rate);
 	if (d->admin)
 		admin_set_token(d->admin, r->token);
 	daemon_reload_certs(r->fresh, d->certs);

@@ -27,6 +27,7 @@ fault_of(int err)
 	case -EDQUOT:
 		return FAULT_QUOTA;
 	case -EAGAIN:
+	case -EXDEV:
 		return FAULT_BUSY;
 	case -EROFS:
 	case -ENODEV:

@@ -9,6 +9,8 @@
 int
 channel_enter(struct gantry_channel *c)
 {
+	if (!is_mine(c->s))
+		return -ENODEV;
 	for (;;) {
 		int was = FREE;
 
@@ -51,6 +53,8 @@ gantry_channel_new(struct gantry_server *s, struct gantry_channel **ret_c)
 	struct gantry_channel *c;
 	int nr;
 
+	if (!is_mine(s))
+		return -ENODEV;
 	if (server_is_dead(s)) {
 		say(s, GANTRY_SERVER_LOG_ERROR, "no channel: the device has died, and is not back yet");
 		return -ENODEV;
@@ -88,7 +92,7 @@ gantry_channel_free(struct gantry_channel *c)
 {
 	struct gantry_server *s;
 
-	if (!c)
+	if (!c || !is_mine(c->s))
 		return 0;
 	s = c->s;
 	if (channel_enter(c) < 0)

@@ -25,13 +25,17 @@
  *
  * Threads: a server and its regions may be used by any thread at any time, and channels made and freed.  A
  * channel is one thread's at a time; it may be another's the next time.  A second thread that uses it
- * meanwhile gets -EIO, a line in the log, and does no harm.  The library has threads of its own, with all
- * signals blocked.  A forked child must not use what its parent has opened.
+ * meanwhile gets -EIO, a line in the log, and does no harm.  A thread is not to be cancelled in a call.  The
+ * library has threads of its own, with all signals blocked.
+ *
+ * Forks: a child has none of what its parent has opened: calls on it are -ENODEV, and freeing and closing do
+ * nothing, as at the end of a child that exits.  It may open a server of its own.
  *
  * Errors: functions that can fail return a negative errno value, and each failure has one line in the log
  * (gantry_server_params.log) that names the cause and, where there is one, the cure.  Of transfers they are:
  *
- *   -ENODEV        no port of the server can be used: it is down, or its device has died and is not back yet
+ *   -ENODEV        no port of the server can be used: it is down, or its device has died and is not back yet;
+ *                  or the server was opened before a fork, by another process
  *   -EAFNOSUPPORT  the token's address is of another family (IPv4, IPv6) than the server's
  *   -ENOMEM        no memory
  *   -EIO           everything else: an argument, a token that cannot be read, a range outside of the token's
@@ -70,7 +74,8 @@ enum gantry_delay {
 /* Failures; ports, sessions, channels and regions that come and go; what only who looks for a fault wants
  * to know. */
 enum gantry_server_log { GANTRY_SERVER_LOG_ERROR, GANTRY_SERVER_LOG_INFO, GANTRY_SERVER_LOG_DEBUG };
-/* Takes one line without its end.  By any thread, also by several at once; it must not call this library. */
+/* Takes one line without its end.  By any thread, also by several at once; it must not call this library, nor
+ * throw. */
 typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, const char *text);
 
 #define GANTRY_CHANNELS_MAX 65535

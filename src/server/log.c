@@ -22,7 +22,20 @@ tell(struct gantry_server *s, enum gantry_server_log level, const char *text)
 		s->log(s->log_cookie, level, text);
 }
 
-/* A line of rdma/, by any thread. */
+/* Says whether a server before it takes its lines to the same place.  Locked. */
+static bool
+is_told(const struct gantry_server *s, enum gantry_server_log level)
+{
+	for (const struct list *l = servers.next; l != &s->link; l = l->next) {
+		const struct gantry_server *o = container_of(l, struct gantry_server, link);
+
+		if (o->log == s->log && o->log_cookie == s->log_cookie && (int)level <= o->log_level)
+			return true;
+	}
+	return false;
+}
+
+/* A line of rdma/, by any thread: one for each place that lines go to. */
 static void
 on_line(enum log_level level, const char *text)
 {
@@ -31,7 +44,13 @@ on_line(enum log_level level, const char *text)
 							: GANTRY_SERVER_LOG_DEBUG;
 
 	pthread_rwlock_rdlock(&lock);
-	list_for_each(l, &servers) tell(container_of(l, struct gantry_server, link), to, text);
+	list_for_each(l, &servers)
+	{
+		struct gantry_server *s = container_of(l, struct gantry_server, link);
+
+		if (!is_told(s, to))
+			tell(s, to, text);
+	}
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -79,6 +98,14 @@ log_del(struct gantry_server *s)
 	list_del(&s->link);
 	follow_levels();
 	pthread_rwlock_unlock(&lock);
+}
+
+void
+log_in_child(void)
+{
+	/* Who held the lock is not in the child. */
+	pthread_rwlock_init(&lock, NULL);
+	list_init(&servers);
 }
 
 void

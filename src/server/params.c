@@ -14,6 +14,7 @@
 
 #define TRIES_OF_TIMEOUT 4 /* a try may take as many times the timeout */
 #define LATE_NS (100 * NS_PER_MS)
+#define TARGETS_MIN 1024
 
 static const struct gantry_server_params defaults = {
 	.log_level = GANTRY_SERVER_LOG_INFO,
@@ -231,7 +232,9 @@ params_take(struct gantry_server *s, const struct gantry_server_params *p, char 
 		.max_rd_atomic = s->p.max_rd_atomic,
 		.path_mtu = s->p.path_mtu,
 		.poll_batch = 16,
-		.ah_cache = 1024,
+		/* What channels keep is not evicted: there is one more for each, whomever their tokens name. */
+		.ah_cache = s->p.channels * (HELD_NR + 1) > TARGETS_MIN ? s->p.channels * (HELD_NR + 1)
+									: TARGETS_MIN,
 	};
 	r = take_addresses(s, s->p.address, err, err_len);
 	if (r == 0)

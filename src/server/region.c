@@ -40,6 +40,8 @@ gantry_region_add(struct gantry_server *s, void *mem, size_t len, struct gantry_
 	char err[320];
 	int r;
 
+	if (!is_mine(s))
+		return -ENODEV;
 	if (!mem || !len || (uintptr_t)mem + len < (uintptr_t)mem) {
 		say(s, GANTRY_SERVER_LOG_ERROR, "%zu bytes at %p are nothing to register", len, mem);
 		return -EINVAL;
@@ -88,7 +90,7 @@ gantry_region_del(struct gantry_region *g)
 	struct gantry_server *s;
 	int r = -EBUSY;
 
-	if (!g)
+	if (!g || !is_mine(g->s))
 		return 0;
 	s = g->s;
 	/* Who begins an operation counts it first, and looks then. */

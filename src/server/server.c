@@ -22,6 +22,7 @@
 #define KEEP_AGAIN_NS (10 * NS_PER_MS)
 
 static _Thread_local char open_error[512];
+static _Atomic unsigned forks;
 
 const char *
 gantry_server_version(void)
@@ -48,6 +49,39 @@ gantry_host_alloc(size_t size)
 	void *mem;
 
 	return size && posix_memalign(&mem, page, size) == 0 ? mem : NULL;
+}
+
+/* ---- forks ---- */
+
+static void
+in_child(void)
+{
+	forks++;
+	log_in_child();
+}
+
+static void
+prepare(void)
+{
+	rdma_prepare();
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+/*
+ * A kernel older than 5.12 makes registered pages copy-on-write at a fork(), of the parent as well, which then
+ * writes to pages that the adapter does not know; ibv_fork_init() keeps them out of children.  False: it cannot,
+ * because memory was registered already.
+ */
+static bool
+is_fork_safe(void)
+{
+	return ibv_is_fork_initialized() != IBV_FORK_DISABLED || ibv_fork_init() == 0;
+}
+
+bool
+is_mine(const struct gantry_server *s)
+{
+	return s->forks == atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
 /* ---- the keeper ---- */
@@ -204,6 +238,12 @@ check_ports(struct gantry_server *s, char *err, size_t err_len)
 			return -EINVAL;
 		}
 	}
+	if (serving && !is_fork_safe()) {
+		snprintf(err, err_len,
+			 "this kernel needs ibv_fork_init() before anything is registered, and it came too "
+			 "late: call it, or gantry_server_open(), first");
+		return -ENODEV;
+	}
 	if (serving)
 		return 0;
 	if (!rdma_missing(s->rd, missing, sizeof missing))
@@ -223,6 +263,22 @@ say_ports(struct gantry_server *s)
 		say(s, GANTRY_SERVER_LOG_INFO, "port %s", port);
 }
 
+/* The daemon's name of what is `address` here, and its option, are no names for a program. */
+static void
+use_our_words(char *err)
+{
+	static const char theirs[] = "rdma.devices: ", ours[] = "address: ",
+			  option[] = " (see --list-devices)";
+	char *at = strstr(err, option);
+
+	if (at)
+		memmove(at, at + strlen(option), strlen(at + strlen(option)) + 1);
+	if (strncmp(err, theirs, strlen(theirs)) == 0) {
+		memcpy(err, ours, strlen(ours));
+		memmove(err + strlen(ours), err + strlen(theirs), strlen(err + strlen(theirs)) + 1);
+	}
+}
+
 static int
 open_it(struct gantry_server *s, const struct gantry_server_params *p, char *err, size_t err_len)
 {
@@ -231,11 +287,14 @@ open_it(struct gantry_server *s, const struct gantry_server_params *p, char *err
 
 	if (r < 0)
 		return r;
-	pthread_once(&once, rdma_prepare);
+	pthread_once(&once, prepare);
+	s->forks = forks;
 	log_add(s);
 	r = rdma_open(&s->conf, &s->rd, err, err_len);
 	if (r == 0)
 		r = check_ports(s, err, err_len);
+	if (r < 0)
+		use_our_words(err);
 	if (r == 0) {
 		r = keeper_start(s);
 		if (r < 0)
@@ -294,7 +353,7 @@ gantry_server_open(const struct gantry_server_params *p, struct gantry_server **
 void
 gantry_server_close(struct gantry_server *s)
 {
-	if (!s)
+	if (!s || !is_mine(s))
 		return;
 	for (struct list *l; (l = list_first(&s->channels));)
 		gantry_channel_free(container_of(l, struct gantry_channel, link));
@@ -314,6 +373,8 @@ gantry_server_close(struct gantry_server *s)
 int
 gantry_server_is_alive(const struct gantry_server *s)
 {
+	if (!is_mine(s))
+		return 0;
 	for (int i = 0; i < rdma_rail_nr(s->rd); i++) {
 		const struct rdma_rail *rail = rdma_rail(s->rd, i);
 
@@ -339,7 +400,7 @@ gantry_server_port(const struct gantry_server *s, int i, char *text, size_t size
 	struct rdma_rail_info info;
 	char gid[INET6_ADDRSTRLEN];
 
-	for (int k = 0; i >= 0 && k < rdma_rail_nr(s->rd); k++) {
+	for (int k = 0; is_mine(s) && i >= 0 && k < rdma_rail_nr(s->rd); k++) {
 		rdma_rail_get_info(rdma_rail(s->rd, k), &info);
 		if (!info.serves || i-- > 0)
 			continue;
@@ -352,6 +413,8 @@ gantry_server_port(const struct gantry_server *s, int i, char *text, size_t size
 void
 gantry_server_set_log_level(struct gantry_server *s, enum gantry_server_log most)
 {
+	if (!is_mine(s))
+		return;
 	s->log_level = (int)(most < GANTRY_SERVER_LOG_DEBUG ? most : GANTRY_SERVER_LOG_DEBUG);
 	log_follow_levels();
 }

@@ -31,6 +31,7 @@
 #define FAMILY_V6 2u
 
 struct gantry_server {
+	unsigned forks;                /* of which process it is */
 	struct gantry_server_params p; /* its strings are gone */
 	struct conf_rdma conf;
 	char *names; /* what conf.devices point into */
@@ -166,6 +167,8 @@ struct gantry_channel {
 
 void log_add(struct gantry_server *s);
 void log_del(struct gantry_server *s);
+/* Forgets all servers, in a child that was forked. */
+void log_in_child(void);
 /* Finds out again what the lines of rdma/ are wanted at. */
 void log_follow_levels(void);
 void say(struct gantry_server *s, enum gantry_server_log level, const char *format, ...)
@@ -182,12 +185,14 @@ int params_take(struct gantry_server *s, const struct gantry_server_params *p, c
 
 /* ---- server.c ---- */
 
+/* Says whether this process opened it, and not one that it was forked from. */
+bool is_mine(const struct gantry_server *s);
 /* Tells whether no device has a context: nothing can be made or registered. */
 bool server_is_dead(const struct gantry_server *s);
 
 /* ---- channel.c ---- */
 
-/* Takes a channel for a call: 0, or -EIO where another thread has it. */
+/* Takes a channel for a call: 0, -EIO where another thread has it, or -ENODEV where another process has. */
 int channel_enter(struct gantry_channel *c);
 void channel_leave(struct gantry_channel *c);
 /* Looks after a channel, which nobody else has; true: it is to be done again soon. */

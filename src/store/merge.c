@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists over several sources, see merge.h.  Each source's entries come in their order into a run, a piece at a
- * time, and the least head of all runs is the page's next entry.  A name is in one source only; what several
- * have are common prefixes, which are given once.  Nothing is given while a run is empty whose source has more:
+ * time, and the least head of all runs is the page's next entry.  A name is in one source only, or in two while it
+ * moves from one to the other; what several have, common prefixes above all, is given once.  Nothing is given while a run is empty whose source has more:
  * so it is known at the end of the page, too, whether there are others.
  */
 #include "store/merge.h"
@@ -42,6 +42,7 @@ struct merge {
 	int pending;           /* runs that a source fills */
 	int result;            /* < 0: a source's error */
 	uint32_t given;
+	uint64_t changes;       /* when the oldest run was asked for */
 	bool is_first, is_full; /* nothing was given yet; no more is to be given */
 	/* The last entry given. */
 	char name[STORE_KEY_MAX];
@@ -134,6 +135,14 @@ order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : (a->name_len > b->name_len) - (a->name_len < b->name_len);
 }
 
+/* Of one name uploads may be several. */
+static bool
+is_same(const struct held *a, const struct held *b)
+{
+	return order(&a->e, &b->e) == 0 &&
+	       (!a->e.upload_id || memcmp(a->upload_id, b->upload_id, sizeof a->upload_id) == 0);
+}
+
 /* The run whose head is the least; NULL: all have ended. */
 static struct run *
 least(struct merge *m)
@@ -161,16 +170,33 @@ give(struct merge *m, struct run *best)
 	m->name_len = (uint16_t)h->e.name_len;
 	m->has_upload_id = h->e.upload_id != NULL;
 	memcpy(m->upload_id, h->upload_id, sizeof m->upload_id);
-	for (int i = 0; h->e.is_prefix && i < m->of.nr; i++) {
+	for (int i = 0; i < m->of.nr; i++) {
 		struct run *r = &m->run[i];
 
 		other = head_of(r);
-		if (other && r != best && order(&other->e, &h->e) == 0)
+		if (other && r != best && is_same(other, h))
 			r->at += (uint32_t)other->bytes;
 	}
 	best->at += (uint32_t)h->bytes;
 	/* It lies where it was: a run is filled again when its last one was given. */
 	m->is_full = !m->ls->entry(m->ls, &h->e) || m->given == m->ls->max;
+}
+
+/* What runs hold is no more what there is: all are asked again. */
+static void
+ask_anew(struct merge *m)
+{
+	uint64_t now = m->of.changes ? atomic_load(m->of.changes) : 0;
+
+	if (now == m->changes)
+		return;
+	m->changes = now;
+	if (m->of.nr_now && *m->of.nr_now != m->of.nr)
+		m->result = -EAGAIN;
+	for (int i = 0; i < m->of.nr; i++) {
+		m->run[i].at = m->run[i].end = 0;
+		m->run[i].has_more = true;
+	}
 }
 
 static void on_turn(struct msg *msg);
@@ -182,6 +208,7 @@ advance(struct merge *m)
 	for (uint32_t n = 0;; n++) {
 		struct run *best;
 
+		ask_anew(m);
 		for (int i = 0; m->result == 0 && i < m->of.nr; i++) {
 			if (!head_of(&m->run[i]) && m->run[i].has_more)
 				fill(m, i);
@@ -190,6 +217,8 @@ advance(struct merge *m)
 			return false;
 		if (m->result < 0)
 			return true;
+		if (m->of.changes && atomic_load(m->of.changes) != m->changes)
+			continue;
 		best = least(m);
 		m->ls->more = best != NULL;
 		if (!best || m->is_full)
@@ -254,6 +283,7 @@ merge_list(const struct merge_of *of, struct store_list *ls)
 	m->ls = ls;
 	m->is_first = true;
 	m->is_full = ls->max == 0;
+	m->changes = of->changes ? atomic_load(of->changes) : 0;
 	for (int i = 0; i < of->nr; i++) {
 		m->run[i].merge = m;
 		m->run[i].has_more = true;

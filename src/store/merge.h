@@ -14,6 +14,12 @@ struct merge_of {
 	struct mailbox *mb;      /* of the port */
 	unsigned *inflight;      /* of the port: counts the page while it is under way */
 	int nr;                  /* sources */
+	int first;               /* list()'s */
+	/* NULL, or a number that grows when what one source had shows in another and not yet no more in the first: what was asked before
+	 * is asked anew.  Meanwhile both may have it. */
+	_Atomic uint64_t *changes;
+	const int
+		*nr_now; /* nr as it is by then: a page of fewer sources ends with -EAGAIN; NULL: it stays */
 	/* Lists the i-th source, as store_list() does: prefix, delimiter and max are heeded. */
 	int (*list)(const struct merge_of *of, int i, struct store_list *ls);
 	void *cookie;

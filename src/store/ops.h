@@ -247,6 +247,10 @@ struct store_ops {
 	bool (*is_fenced)(const struct store *st);
 	/* NULL: it always does, or says by its units what is wrong. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
+	/* NULL: it has no disks that come and go; all three or none. */
+	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
+	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
+	void (*set_move_rate)(struct store *st, uint64_t bytes);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */

@@ -26,6 +26,7 @@ struct quota_part {
 
 struct quota_row {
 	struct quota_row *next;
+	struct quota_row *grown; /* while the book grows: what this has become */
 	uint32_t hash;
 	uint8_t len;
 	bool has_bound;
@@ -81,7 +82,7 @@ note_active(struct quota_book *book)
 int
 quota_book_new(int counter_nr, struct quota_book **ret_book)
 {
-	struct quota_book *book = calloc(1, sizeof *book + (size_t)counter_nr * sizeof book->counter[0]);
+	struct quota_book *book = calloc(1, sizeof *book);
 
 	if (book)
 		book->slots = calloc(SLOTS_FIRST, sizeof(struct quota_row *));
@@ -232,6 +233,64 @@ row_for(struct quota_book *book, int counter, const void *name, size_t len)
 	*link_of(book, row->name, len) = row;
 	book->row_nr++;
 	return row;
+}
+
+/* Each row becomes a larger one.  The larger ones are all made before one is put in its place, and the smaller one says which
+ * it has become. */
+int
+quota_book_grow(struct quota_book *book, int counter_nr)
+{
+	struct quota_row **grown, *rest = NULL;
+	size_t n = 0;
+	int e = 0;
+
+	quota_lock(book);
+	grown = calloc(book->row_nr + 1, sizeof *grown);
+	e = grown ? 0 : -ENOMEM;
+	for (size_t i = 0; e == 0 && i < book->row_nr && counter_nr > book->counter_nr; i++) {
+		grown[i] = calloc(1, sizeof **grown + (size_t)counter_nr * sizeof grown[i]->part[0]);
+		e = grown[i] ? 0 : -ENOMEM;
+	}
+	if (e < 0 || counter_nr <= book->counter_nr) {
+		for (size_t i = 0; grown && i < book->row_nr; i++)
+			free(grown[i]);
+		free(grown);
+		quota_unlock(book);
+		return e;
+	}
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (struct quota_row **link = &book->slots[i]; *link; link = &(*link)->next) {
+			struct quota_row *old = *link, *row = grown[n++];
+
+			memcpy(row, old, sizeof *old + (size_t)book->counter_nr * sizeof old->part[0]);
+			*link = row;
+			old->grown = row;
+			old->next = rest;
+			rest = old;
+		}
+	}
+	for (int c = 0; c < book->counter_nr; c++) {
+		book->counter[c].last = NULL;
+		if (book->counter[c].pending)
+			book->counter[c].pending = book->counter[c].pending->grown;
+	}
+	for (struct quota_row *old = rest, *next; old; old = next) {
+		for (int c = 0; c < book->counter_nr; c++) {
+			struct quota_part *part = &old->grown->part[c];
+
+			part->next_pending =
+				part->is_pending && part->next_pending ? part->next_pending->grown : NULL;
+		}
+		next = old->next;
+	}
+	for (struct quota_row *old = rest, *next; old; old = next) {
+		next = old->next;
+		free(old);
+	}
+	book->counter_nr = counter_nr;
+	free(grown);
+	quota_unlock(book);
+	return 0;
 }
 
 int

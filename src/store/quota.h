@@ -38,7 +38,7 @@ struct quota_book {
 		struct quota_row *last; /* that was found: most changes follow one of the same bucket */
 		struct quota_row
 			*pending; /* rows with changes that are not published, or with none of a bucket */
-	} counter[];
+	} counter[STORE_DISKS_MAX];
 };
 
 /* What a change adds to a bucket; negative: takes away. */
@@ -48,6 +48,8 @@ struct quota_change {
 
 /* Makes a book without rows.  0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
+/* Makes room for more counters; any thread, while others count.  0 or -ENOMEM, and then nothing has changed. */
+int quota_book_grow(struct quota_book *book, int counter_nr);
 /* Frees a book; NULL is fine. */
 void quota_book_free(struct quota_book *book);
 

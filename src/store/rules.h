@@ -2,7 +2,7 @@
 /*
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 and M38 have nothing to protect, as docs/store.md argues.
+ * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 has nothing to protect; M38 is not built (docs/store.md).
  * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
@@ -48,13 +48,29 @@
 #ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
 #endif
-/* M13: what the table does not give to a disk is not there: one that it does not list is refused. */
+/* M13: what the table does not give to a disk is not there: slots of others; one that it does not list is refused. */
 #ifndef RULE_TABLE_DECIDES
 #define RULE_TABLE_DECIDES 1
 #endif
 /* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
+#endif
+/* M22: what is sent to a disk is all that it has of a key, or of slots, afterwards. */
+#ifndef RULE_ALIGN_REMOVES
+#define RULE_ALIGN_REMOVES 1
+#endif
+/* M24: what changes in slots that are filled elsewhere is sent again. */
+#ifndef RULE_MOVE_WATCH
+#define RULE_MOVE_WATCH 1
+#endif
+/* M25: before slots change hands their writers wait. */
+#ifndef RULE_MOVE_FREEZE
+#define RULE_MOVE_FREEZE 1
+#endif
+/* M26: a disk gives slots away only when nobody looks for them there any more. */
+#ifndef RULE_REMOVE_AFTER_SWITCH
+#define RULE_REMOVE_AFTER_SWITCH 1
 #endif
 /* M29: nothing is put into a bucket before all disks have it. */
 #ifndef RULE_BUCKET_ON_ALL

@@ -8,6 +8,7 @@
 
 #include "store/quota.h"
 #include "store/rules.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -84,11 +85,13 @@ set_stop(struct store *st)
 {
 	struct set *s = set_of(st);
 
+	set_move_end(s);
 	set_table_end(s);
 	for (int i = 0; i < s->nr; i++)
 		store_stop(s->engine[i]);
 	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->ports_lock);
 	free(s->missed);
 	free(s);
 }
@@ -98,7 +101,7 @@ static int
 start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
 	for (int i = 0; i < SET_SLOTS; i++)
-		s->home[i] = (uint8_t)(i % conf->disks.nr);
+		atomic_store(&s->home[i], (uint8_t)(i % conf->disks.nr));
 	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
 		return -ENOMEM;
 	for (; s->nr < conf->disks.nr; s->nr++) {
@@ -127,11 +130,18 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		return r < 0 ? r : -ENOMEM;
 	with_watch.disks.watch = &s->watch;
 	s->base.ops = &store_set_ops;
+	s->conf = with_watch;
+	s->conf.disks.disk = NULL;
+	s->conf.disks.nr = 0;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->ports_lock, NULL);
 	list_init(&s->waiting);
+	list_init(&s->ports);
 	set_table_init(s);
 	r = conf->disks.engine->member ? set_start_disks(s, &with_watch, err, err_len)
 				       : start_plain(s, &with_watch, err, err_len);
+	if (r == 0)
+		r = set_move_begin(s, err, err_len);
 	if (r < 0)
 		set_stop(&s->base);
 	else
@@ -139,94 +149,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	return r;
 }
 
-/* ---- ports ---- */
-
-/* True: no engine has a port of it any more. */
-static bool
-detach_all(struct set_port *p)
-{
-	bool over = true;
-
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i] && store_detach(p->engine[i]))
-			p->engine[i] = NULL;
-		over &= !p->engine[i];
-	}
-	return over;
-}
-
-static int
-set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
-	   struct store_port **ret_port)
-{
-	struct set *s = set_of(st);
-	struct set_port *p = calloc(1, sizeof *p + (size_t)s->nr * sizeof(struct store_port *));
-
-	if (!p)
-		return -ENOMEM;
-	p->base.ops = &store_set_ops;
-	p->set = s;
-	p->mb = mb;
-	p->nr = s->nr;
-	for (int i = 0; i < s->nr; i++) {
-		int r = store_attach(s->engine[i], ring, mb, timers, &p->engine[i]);
-
-		if (r == 0)
-			continue;
-		p->engine[i] = NULL;
-		while (!detach_all(p))
-			mailbox_run(mb, 0); /* another port rang it already */
-		free(p);
-		return r;
-	}
-	*ret_port = &p->base;
-	return 0;
-}
-
-static bool
-set_detach(struct store_port *sp)
-{
-	struct set_port *p = set_port(sp);
-
-	/* What the set itself does begins new operations on engines. */
-	if (p->inflight || !detach_all(p))
-		return false;
-	free(p);
-	return true;
-}
-
-static void
-set_quiesce(struct store_port *sp)
-{
-	struct set_port *p = set_port(sp);
-
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_quiesce(p->engine[i]);
-	}
-}
-
-static void
-set_sleep(struct store_port *sp)
-{
-	struct set_port *p = set_port(sp);
-
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_sleep(p->engine[i]);
-	}
-}
-
-static void
-set_wake(struct store_port *sp)
-{
-	struct set_port *p = set_port(sp);
-
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_wake(p->engine[i]);
-	}
-}
+/* ---- ports, but for set_ports.c ---- */
 
 /* All engines are of one kind. */
 static const struct store_limits *
@@ -275,8 +198,8 @@ port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 }
 
 /* The same to put something there, and nothing is put elsewhere. */
-static struct store_port *
-port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
+struct store_port *
+set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
 	int home = set_home(p->set, k);
@@ -304,7 +227,7 @@ static int
 set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
+	struct store_port *e = set_port_to_write(sp, k, &error);
 
 	return e ? e->ops->put_init(e, put, k, size_bytes) : error;
 }
@@ -313,40 +236,32 @@ static int
 set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
 	   struct store_del *del)
 {
-	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
-
-	return e ? e->ops->delete (e, k, pre, del) : error;
+	return set_issue(sp, k, &del->op, &(struct set_call){ .kind = CALL_DELETE, .pre = pre });
 }
 
 static int
 set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
 	      uint32_t attrs_len, struct store_del *op)
 {
-	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
-
-	return e ? e->ops->set_attrs(e, k, version, attrs, attrs_len, op) : error;
+	return set_issue(
+		sp, k, &op->op,
+		&(struct set_call){
+			.kind = CALL_SET_ATTRS, .version = version, .attrs = attrs, .attrs_len = attrs_len });
 }
 
 static int
 set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
 		  struct store_upload *u)
 {
-	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
-
-	return e ? e->ops->upload_create(e, k, attrs, attrs_len, u) : error;
+	return set_issue(sp, k, &u->op,
+			 &(struct set_call){ .kind = CALL_CREATE, .attrs = attrs, .attrs_len = attrs_len });
 }
 
 static int
 set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		 struct store_upload *u)
 {
-	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
-
-	return e ? e->ops->upload_abort(e, k, id, u) : error;
+	return set_issue(sp, k, &u->op, &(struct set_call){ .kind = CALL_ABORT, .id = id });
 }
 
 static int
@@ -364,7 +279,7 @@ set_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
 	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
+	struct store_port *e = set_port_to_write(sp, k, &error);
 
 	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : error;
 }
@@ -373,10 +288,7 @@ static int
 set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    struct store_complete *c)
 {
-	int error;
-	struct store_port *e = port_to_write(sp, k, &error);
-
-	return e ? e->ops->upload_complete(e, k, id, c) : error;
+	return set_issue(sp, k, &c->op, &(struct set_call){ .kind = CALL_COMPLETE, .id = id });
 }
 
 static int
@@ -404,16 +316,39 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 	return true;
 }
 
+/* The sources are the engines, first the one that is asked about buckets.  One of no member has
+ * nothing. */
+static int
+engine_of(const struct merge_of *of, int i)
+{
+	return (i + of->first) % of->nr;
+}
+
+static int
+list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
+	       int (*list)(struct store_port *, struct store_list *))
+{
+	struct set_port *p = set_port(of->port);
+	int i = engine_of(of, source);
+
+	if (!(set_all(p->set) >> i & 1)) {
+		ls->op.result = source ? -ENXIO : 0;
+		ls->more = false;
+		return 1;
+	}
+	return has_nothing(of, i, ls) ? 1 : list(p->engine[i], ls);
+}
+
 static int
 list_engine(const struct merge_of *of, int i, struct store_list *ls)
 {
-	return has_nothing(of, i, ls) ? 1 : store_list(set_port(of->port)->engine[i], ls);
+	return list_engine_by(of, i, ls, store_list);
 }
 
 static int
 list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 {
-	return has_nothing(of, i, ls) ? 1 : store_list_uploads(set_port(of->port)->engine[i], ls);
+	return list_engine_by(of, i, ls, store_list_uploads);
 }
 
 static int
@@ -421,15 +356,21 @@ list_all(struct store_port *sp, struct store_list *ls,
 	 int (*list)(const struct merge_of *, int, struct store_list *))
 {
 	struct set_port *p = set_port(sp);
+	struct set *s = p->set;
 
 	/* A list without what a missing disk has would be taken for a list of what there is. */
-	ls->is_partial = set_misses_some(p->set);
+	ls->is_partial = set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;
-	return merge_list(
-		&(struct merge_of){
-			.port = &p->base, .mb = p->mb, .inflight = &p->inflight, .nr = p->nr, .list = list },
-		ls);
+	return merge_list(&(struct merge_of){ .port = &p->base,
+					      .mb = p->mb,
+					      .inflight = &p->inflight,
+					      .nr = p->nr,
+					      .first = atomic_load(&s->head),
+					      .changes = &s->home_changes,
+					      .nr_now = &p->nr,
+					      .list = list },
+			  ls);
 }
 
 static int
@@ -507,6 +448,25 @@ set_unit_nr(const struct store *st)
 }
 
 static void
+add_move(const struct set *s, int unit, struct store_unit_info *info)
+{
+	struct store_move_info move;
+	bool moves;
+
+	set_move_info(&s->base, &move);
+	moves = (move.draining | move.filling) >> unit & 1;
+	store_unit_add(info, "move_bytes_done", moves ? move.bytes_done : 0, !moves);
+	store_unit_add(info, "move_bytes_total", moves ? move.bytes_total : 0, !moves);
+	store_unit_add(info, "move_seconds_left", moves ? move.left_ns / NS_PER_S : 0, !moves);
+	if (!moves || info->state != UNIT_OK)
+		return;
+	info->state = UNIT_MOVING;
+	if (!info->reason[0] && move.trouble[0])
+		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.90s",
+			 move.draining >> unit & 1 ? "draining" : "filling", move.trouble);
+}
+
+static void
 set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
 	const struct set *s = set_of(st);
@@ -515,6 +475,13 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 	if (engine != SET_NOWHERE) {
 		store_unit_info(s->engine[engine], 0, ret_info);
 		ret_info->uuid = s->member[unit].uuid;
+		if (!(atomic_load(&s->drained) >> unit & 1)) {
+			add_move(s, unit, ret_info);
+			return;
+		}
+		ret_info->state = UNIT_DRAINED;
+		snprintf(ret_info->reason, sizeof ret_info->reason,
+			 "it may be pulled; take it off store.disks before the next start");
 		return;
 	}
 	*ret_info = (struct store_unit_info){ .name = s->member[unit].path,
@@ -566,6 +533,9 @@ const struct store_ops store_set_ops = {
 	.can = set_can,
 	.snapshot = set_snapshot,
 	.reread = set_reread,
+	.change_disks = set_change_disks,
+	.move_info = set_move_info,
+	.set_move_rate = set_move_rate,
 	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,
 };

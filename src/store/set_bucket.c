@@ -268,6 +268,106 @@ begin(struct change *c)
 	return 1;
 }
 
+/* ---- a set of one ---- */
+
+/*
+ * One engine takes them as they come, without turns.  They are counted, so that another one can be made a member when none is
+ * under way any more: from then on they take turns.
+ */
+struct through {
+	struct set_port *port;
+	struct store_op *op; /* the caller's */
+	union {
+		struct store_op op;
+		struct store_del del;
+		struct store_bucket_set set;
+	} u;
+};
+
+static void
+through_end(struct through *t, int r)
+{
+	t->op->result = r;
+	atomic_fetch_sub(&t->port->set->through, 1);
+	t->port->inflight--;
+	free(t);
+}
+
+static void
+on_through(struct store_op *sub)
+{
+	struct through *t = container_of(sub, struct through, u.op);
+	struct store_op *op = t->op;
+
+	through_end(t, sub->result);
+	op->done(op);
+}
+
+static struct through *
+through_new(struct set_port *p, struct store_op *op)
+{
+	struct through *t = calloc(1, sizeof *t);
+
+	if (!t)
+		return NULL;
+	t->port = p;
+	t->op = op;
+	t->u.op.done = on_through;
+	op->port = &p->base;
+	p->inflight++;
+	atomic_fetch_add(&p->set->through, 1);
+	return t;
+}
+
+/* What the engine's start returned. */
+static int
+through_started(struct through *t, int r)
+{
+	if (r != 0)
+		through_end(t, r < 0 ? r : t->u.op.result);
+	return r;
+}
+
+static int
+through_create(struct set_port *p, const char *name, size_t len, struct store_del *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_create(e, name, len, &t->u.del)) : -EAGAIN;
+}
+
+static int
+through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_delete(e, name, len, &t->u.del)) : -EAGAIN;
+}
+
+static int
+through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
+	      uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(
+			   t, e->ops->bucket_set_attrs(e, name, len, version, attrs, attrs_len, &t->u.set))
+		 : -EAGAIN;
+}
+
+static int
+through_quota(struct set_port *p, const char *name, size_t len, const struct store_use *max,
+	      struct store_bucket_set *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_set_quota(e, name, len, max, &t->u.set)) : -EAGAIN;
+}
+
 /* ---- on one engine ---- */
 
 static struct store_port *
@@ -417,7 +517,7 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 	struct change *c;
 
 	if (p->nr == 1)
-		return p->engine[0]->ops->bucket_create(p->engine[0], name, len, op);
+		return through_create(p, name, len, op);
 	c = change_new(p, &op->op, name, len, create_over);
 	if (!c)
 		return -EAGAIN;
@@ -507,6 +607,7 @@ delete_over(struct change *c, int r)
 	int started = delete_next(c, r);
 
 	if (c->is_over && c->touched) {
+		atomic_fetch_add(&c->port->set->buckets_removed, 1);
 		set_note_missed(c->port->set, c->name, c->len, c->closed >> next_of(c, -1) & 1);
 		if (c->result == 0)
 			forget_use(c);
@@ -524,7 +625,7 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(p->set))
 		return -ENODEV;
 	if (p->nr == 1)
-		return p->engine[0]->ops->bucket_delete(p->engine[0], name, len, op);
+		return through_delete(p, name, len, op);
 	c = change_new(p, &op->op, name, len, delete_over);
 	if (!c)
 		return -EAGAIN;
@@ -573,8 +674,7 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 	struct change *c;
 
 	if (p->nr == 1)
-		return p->engine[0]->ops->bucket_set_attrs(p->engine[0], name, len, version, attrs, attrs_len,
-							   op);
+		return through_attrs(p, name, len, version, attrs, attrs_len, op);
 	c = change_new(p, &op->op, name, len, set_attrs_next);
 	if (!c)
 		return -EAGAIN;
@@ -662,7 +762,7 @@ set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const 
 	if (!first->ops->bucket_set_quota)
 		return -EOPNOTSUPP;
 	if (p->nr == 1)
-		return first->ops->bucket_set_quota(first, name, len, max, op);
+		return through_quota(p, name, len, max, op);
 	c = change_new(p, &op->op, name, len, set_quota_next);
 	if (!c)
 		return -EAGAIN;

@@ -18,21 +18,36 @@
 
 struct set {
 	struct store base;
-	/* set before there is a port */
-	int nr; /* engines that are there, in the order of their disks' numbers */
+	struct store_conf conf; /* what engines are made from, without disks */
+	/* Both grow while it serves, at their ends: what is in front of the end stays as it is. */
+	_Atomic int nr; /* engines that are there */
 	struct store *engine[STORE_SET_MAX];
-	int member_nr; /* disks of the store */
+	_Atomic int member_nr; /* disks of the store, those that were drained since the start included */
 	struct {
 		uint8_t engine; /* SET_NOWHERE: it is missing */
 		char uuid[UUID_TEXT];
 		char path[256]; /* of one that is missing, where it is known */
 	} member[STORE_SET_MAX];
+	uint8_t store_uuid[UUID_BYTES];
+	_Atomic uint64_t drained;  /* bitmap of member[] */
+	int missing_nr;            /* members that were not there at the start, and are not until the next */
 	struct quota_book *quotas; /* each engine is a counter of it */
-	uint8_t home[SET_SLOTS];   /* which engine has a slot */
-	struct store_watch watch;  /* of all engines */
+	_Atomic uint8_t home[SET_SLOTS]; /* which engine has a slot */
+	_Atomic uint64_t
+		home_changes; /* grows between that a slot's new engine shows it and that the old one does not */
+	_Atomic uint64_t buckets_removed; /* so many were, or were begun to be */
+	_Atomic bool is_moving;           /* slots may change hands: set_issue() */
+	_Atomic int through;              /* changes of buckets under way that take no turns */
+	struct store_watch watch;         /* of all engines */
+	/* set_ports.c */
+	pthread_mutex_t ports_lock; /* of the list, and of nr where it grows */
+	struct list ports;
+	_Atomic int visits, visit_error; /* ports that have not answered; of one that could not */
+	struct mover *mover;             /* set_move.c; NULL: engines cannot give slots away */
 	/* set_table.c.  Bitmaps of engines. */
-	_Atomic uint64_t in;       /* those in service: of the newest table that all of them have */
-	_Atomic int head;          /* the engine that is asked about buckets */
+	_Atomic uint64_t all; /* those of members: without such as were drained, or not yet made members */
+	_Atomic uint64_t in;  /* those in service: of the newest table that all of them have */
+	_Atomic int head;     /* the engine that is asked about buckets */
 	_Atomic bool is_read_only; /* fewer than half of the members are in service (M9) */
 	pthread_mutex_t lock;      /* the rest */
 	bool is_changing;          /* a change of buckets, or of the table, has its turn */
@@ -41,6 +56,11 @@ struct set {
 	struct set_turn *settling; /* who has the turn waits for the table; NULL: nobody does */
 	bool has_table;            /* there is a table, and everything serves */
 	struct disk_table table;   /* the newest that was begun */
+	/* What the change of the table that is under way falls back to when one of these engines fails. */
+	struct disk_table before;
+	uint64_t needs;
+	uint64_t all_next;         /* all, when it is effective */
+	int change;                /* 0, or it fell back */
 	uint64_t start_no;         /* of this start */
 	uint64_t begun, unwritten; /* who is in it, and of those who have not written it yet */
 	struct set_table_write {
@@ -74,9 +94,14 @@ struct set_port {
 	struct store_port base;
 	struct set *set;
 	struct mailbox *mb;
-	unsigned inflight;           /* operations of the set's own */
-	int nr;                      /* of the set */
-	struct store_port *engine[]; /* NULL: detached */
+	struct ring *ring;
+	struct timers *timers;
+	struct list link;  /* of set.ports */
+	struct msg visit;  /* set_visit() */
+	bool is_visited;   /* that is on its way; under set.ports_lock */
+	unsigned inflight; /* operations of the set's own */
+	int nr;            /* engines; of the set, but for such as this port has not heard of */
+	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 
 static inline struct set *
@@ -101,13 +126,15 @@ set_slot(const struct store_key *k)
 static inline int
 set_home(const struct set *s, const struct store_key *k)
 {
-	return s->member_nr == 1 ? 0 : s->home[set_slot(k)];
+	return atomic_load_explicit(&s->member_nr, memory_order_acquire) == 1
+		       ? 0
+		       : atomic_load_explicit(&s->home[set_slot(k)], memory_order_acquire);
 }
 
 static inline bool
 set_misses_some(const struct set *s)
 {
-	return s->nr < s->member_nr;
+	return s->missing_nr > 0;
 }
 
 /* Tells whether an engine is in service. */
@@ -120,7 +147,7 @@ set_is_in(const struct set *s, int engine)
 static inline uint64_t
 set_all(const struct set *s)
 {
-	return UINT64_MAX >> (STORE_SET_MAX - s->nr);
+	return atomic_load(&s->all);
 }
 
 /* Returns how much of what all disks share is one's. */
@@ -131,9 +158,49 @@ set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 			   : all;
 }
 
+struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
+
 int set_check_conf(const struct store_conf *conf, char *err, size_t err_len);
 /* Returns what the i-th engine is made from. */
 struct store_conf set_engine_conf(const struct store_conf *conf, int i);
+
+/* ---- set_ports.c ---- */
+
+int set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	       struct store_port **ret_port);
+bool set_detach(struct store_port *sp);
+void set_quiesce(struct store_port *sp);
+void set_sleep(struct store_port *sp);
+void set_wake(struct store_port *sp);
+/* Has every port attach to the engines that are new to it, and let go of what it has looked up.  One at a time; any thread. */
+void set_visit(struct set *s);
+/* Tells whether all of them have; s->visit_error says whether one could not attach. */
+bool set_is_visited(const struct set *s);
+
+/* ---- set_issue.c ---- */
+
+/* A change of one key in one step; pointers as those of the call of store.h. */
+struct set_call {
+	enum { CALL_DELETE, CALL_SET_ATTRS, CALL_CREATE, CALL_ABORT, CALL_COMPLETE } kind;
+	const struct store_pre *pre; /* NULL: none */
+	uint64_t version;
+	const void *attrs;
+	uint32_t attrs_len;
+	const uint8_t *id; /* NULL: none */
+};
+/* Starts it, on the engine that has the key.  op is the first member of what the call has. */
+int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
+	      const struct set_call *c);
+
+/* ---- set_members.c ---- */
+
+/* Makes the mover, which goes on with what the table says. */
+int set_move_begin(struct set *s, char *err, size_t err_len);
+/* Ends what it does, before engines stop. */
+void set_move_end(struct set *s);
+int set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
+void set_move_info(const struct store *st, struct store_move_info *ret_info);
+void set_move_rate(struct store *st, uint64_t bytes);
 
 /* ---- set_start.c ---- */
 
@@ -172,6 +239,17 @@ bool set_has_failed(const struct set *s, int engine);
 /* Sees to it that no engine that is in service has failed.  True: none has, or all is read-only.  False: a table without those
  * that have is being written (M15), and t->go() will run.  For who has the turn. */
 bool set_settle(struct set *s, struct set_turn *t);
+/* Copies the newest table.  For who has the turn: with set_settle() before, the one that is effective. */
+void set_get_table(struct set *s, struct disk_table *ret_table);
+/*
+ * Has a table written in place of the one there is: `all` is what the members' engines are by it, `needs` those without which
+ * it is none.  True: it is over; false: t->go() will run.  For who has the turn, after set_settle().
+ */
+bool set_change_table(struct set *s, struct set_turn *t, const struct disk_table *next, uint64_t all,
+		      uint64_t needs);
+/* Returns what came of it: 0, it is effective; -EIO, it fell back to what was before; -EROFS, all is read-only, and the next start
+ * may find the one or the other. */
+int set_change_result(struct set *s);
 /* Tells whether changes of buckets are made on an engine.  For who has the turn. */
 bool set_counts(const struct set *s, int engine);
 /* Lets the first engine in service answer about buckets from now on.  For who has the turn. */

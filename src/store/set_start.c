@@ -36,7 +36,8 @@ struct disk {
 	int number; /* in the table */
 	uint64_t start_no;
 	bool is_out; /* it failed in an attempt before */
-	int error;   /* why it is not there */
+	bool is_drained;
+	int error; /* why it is not there */
 	char err[512];
 	pthread_t thread;
 	bool has_thread;
@@ -217,6 +218,45 @@ check_store(struct start *s)
 	return 0;
 }
 
+static int
+refuse_stranger(struct start *s, const struct disk *d)
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, d->id.uuid);
+	return refuse(s, -EINVAL,
+		      "%s: disk %s does not belong to this store (any more): it was given up, or drained; "
+		      "take it off store.disks",
+		      path_of(d), text);
+}
+
+/* A disk that was drained knows that it is no member: it is left alone, so that a start before anybody took it off the
+ * configuration goes well. */
+static int
+leave_drained(struct start *s)
+{
+	int left = 0;
+
+	for (int i = 0; i < s->nr; i++)
+		left += s->disk[i].st && table_find(s->disk[i].id.table, s->disk[i].id.uuid) >= 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+		char text[UUID_TEXT];
+
+		if (!d->st || table_find(d->id.table, d->id.uuid) >= 0)
+			continue;
+		if (!left)
+			return refuse_stranger(s, d);
+		uuid_write(text, d->id.uuid);
+		log_warn("%s: disk %s was drained, and is not used; take it off store.disks", path_of(d),
+			 text);
+		store_stop(d->st);
+		d->st = NULL;
+		d->is_out = d->is_drained = true;
+	}
+	return 0;
+}
+
 /* M1: the newest, whole. */
 static int
 find_table(struct start *s)
@@ -259,21 +299,14 @@ find_numbers(struct start *s)
 	s->present = 0;
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
-		char text[UUID_TEXT];
 
 		if (!d->st)
 			continue;
 		d->number = table_find(&s->table, d->id.uuid);
 		if (d->number < 0 && !RULE_TABLE_DECIDES)
 			d->number = number_of_stranger(s, d);
-		if (d->number < 0) {
-			uuid_write(text, d->id.uuid);
-			return refuse(
-				s, -EINVAL,
-				"%s: disk %s does not belong to this store (any more): it was given up, or "
-				"drained; take it off store.disks",
-				path_of(d), text);
-		}
+		if (d->number < 0)
+			return refuse_stranger(s, d);
 		s->present |= (uint64_t)1 << d->number;
 	}
 	return 0;
@@ -303,7 +336,7 @@ why_absent(const struct start *s, char text[256])
 {
 	text[0] = 0;
 	for (int i = 0; i < s->nr && !text[0]; i++) {
-		if (!s->disk[i].st)
+		if (!s->disk[i].st && !s->disk[i].is_drained)
 			snprintf(text, 256, " (%.250s)", s->disk[i].err);
 	}
 	return text;
@@ -351,10 +384,10 @@ check_missing(struct start *s)
 	bool half_suffices = !RULE_HALF_ONLY_IF_ALL_IN || (s->table.in & ~s->present) == 0;
 
 	for (int i = 0; i < s->nr; i++)
-		absent += !s->disk[i].st;
+		absent += !s->disk[i].st && !s->disk[i].is_drained;
 	/* More paths than members: one of them is something else. */
 	for (int i = 0; i < s->nr && absent > count(missing | s->forgotten); i++) {
-		if (!s->disk[i].st)
+		if (!s->disk[i].st && !s->disk[i].is_drained)
 			return refuse(s, s->disk[i].error, "%s", s->disk[i].err);
 	}
 	if (s->forgotten && missing)
@@ -401,6 +434,8 @@ judge(struct start *s)
 	if (e == 0)
 		e = check_store(s);
 	if (e == 0)
+		e = leave_drained(s);
+	if (e == 0)
 		e = find_table(s);
 	if (e == 0)
 		e = find_numbers(s);
@@ -440,11 +475,33 @@ counter_of(const struct disk *d)
 	return d->number == head ? 0 : count(before) + (d->number < head);
 }
 
+/* M13: what the table does not give it is not there. */
+static int
+set_slots(struct disk *d)
+{
+	struct store_slots slots = { .bit = { 0 } };
+	int r;
+
+	if (!RULE_TABLE_DECIDES || !d->of->ops->set_slots)
+		return 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (d->of->table.home[i] == d->number)
+			slots_add(&slots, (unsigned)i);
+	}
+	r = d->of->ops->set_slots(d->st, &slots);
+	if (r < 0)
+		snprintf(d->err, sizeof d->err, "%s: no memory", path_of(d));
+	return r;
+}
+
 static int
 recover_one(struct disk *d)
 {
 	uint64_t index_bytes = d->of->conf->disks.index_bytes;
+	int r = set_slots(d);
 
+	if (r < 0)
+		return r;
 	return d->of->ops->recover(d->st, set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
 				   d->of->quotas, counter_of(d), &d->start_no, d->err, sizeof d->err);
 }
@@ -674,7 +731,7 @@ missing_path(const struct start *s)
 	int nr = 0;
 
 	for (int i = 0; i < s->nr; i++) {
-		if (s->disk[i].st)
+		if (s->disk[i].st || s->disk[i].is_drained)
 			continue;
 		absent = &s->disk[i];
 		nr++;
@@ -728,7 +785,9 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 			set->member[set->member_nr++].engine = engine[i];
 		}
 		for (int i = 0; i < SET_SLOTS; i++)
-			set->home[i] = engine[s->table.home[i]];
+			atomic_store(&set->home[i], engine[s->table.home[i]]);
+		set->missing_nr = set->member_nr - set->nr;
+		memcpy(set->store_uuid, find_store(s)->id.store_uuid, UUID_BYTES);
 		set_table_begin(set, &s->table, s->start_no);
 	}
 	free(s);

@@ -7,6 +7,9 @@
  *	                       |                        v
  *	                       +------ a newer one without both, or fewer than half are left: all is read-only (M9)
  *
+ * A change of the table that somebody wants (set_change_table(): slots that have moved, members) is written in the same way; if a
+ * disk that it needs fails meanwhile, what follows is a newer table of what was before (M7).
+ *
  * Each engine writes the table by itself, so nobody waits for a disk here but who has the turn, and he only for disks that
  * work.  A disk that fails while one of the changes has the turn is seen by it, at its next step.
  *
@@ -15,6 +18,7 @@
 #include "store/rules.h"
 #include "store/set_int.h"
 
+#include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -36,11 +40,11 @@ first_of(uint64_t bitmap)
 
 /* ---- the table; under the lock ---- */
 
-/* Of those in service. */
+/* Of those in service, or in the table that was begun. */
 static uint64_t
 failed(const struct set *s)
 {
-	uint64_t in = atomic_load(&s->in), bits = 0;
+	uint64_t in = atomic_load(&s->in) | s->begun, bits = 0;
 
 	for (int i = 0; i < s->nr; i++) {
 		if (in >> i & 1 && set_has_failed(s, i))
@@ -70,10 +74,26 @@ static void
 stop_writing(struct set *s, uint64_t left)
 {
 	atomic_store(&s->is_read_only, true);
-	if (s->member_nr > 1)
+	if (count(s->table.members) > 1)
 		log_error("%d of %d disks are in service, fewer than half: the store is read-only until a "
 			  "restart",
-			  count(left), s->member_nr);
+			  count(left), count(s->table.members));
+}
+
+/* A change that lost what it needs is none: the next table is what was before it. */
+static void
+fall_back(struct set *s, uint64_t bad)
+{
+	uint64_t version = s->table.version;
+
+	if (!(s->needs & bad))
+		return;
+	s->table = s->before;
+	s->table.version = version;
+	s->all_next = atomic_load(&s->all);
+	s->begun &= s->all_next;
+	s->needs = 0;
+	s->change = -EIO;
 }
 
 /* True: it is over. */
@@ -82,18 +102,25 @@ settle(struct set *s)
 {
 	while (!atomic_load(&s->is_read_only)) {
 		uint64_t bad = failed(s), left = s->begun & ~bad;
-		bool is_few = !left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < s->member_nr);
+		bool is_whole = left == s->begun;
 
 		if (s->unwritten & ~bad)
 			return false;
 		s->unwritten = 0;
-		if (left != s->begun && is_few) {
+		if (!is_whole) {
+			fall_back(s, bad);
+			left &= s->begun;
+		}
+		if (!is_whole &&
+		    (!left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members)))) {
 			stop_writing(s, left);
 			return true;
 		}
-		if (left == s->begun || (!RULE_TABLE_REDO_SERVING && s->begun != atomic_load(&s->in))) {
+		if (is_whole || (!RULE_TABLE_REDO_SERVING && s->begun != atomic_load(&s->in))) {
 			s->begun = left;
+			atomic_store(&s->all, s->all_next);
 			atomic_store(&s->in, left);
+			s->needs = 0;
 			return true;
 		}
 		log_note("a disk failed: the table of disks is written without it to the other %d",
@@ -239,6 +266,51 @@ set_settle(struct set *s, struct set_turn *t)
 	return is_over;
 }
 
+void
+set_get_table(struct set *s, struct disk_table *ret_table)
+{
+	pthread_mutex_lock(&s->lock);
+	*ret_table = s->table;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+set_change_table(struct set *s, struct set_turn *t, const struct disk_table *next, uint64_t all,
+		 uint64_t needs)
+{
+	uint64_t in;
+	bool is_over;
+
+	pthread_mutex_lock(&s->lock);
+	check(!s->settling);
+	in = atomic_load(&s->in);
+	s->before = s->table;
+	s->table = *next;
+	s->table.version = s->before.version;
+	s->needs = needs;
+	s->change = 0;
+	s->all_next = all;
+	/* Who comes takes part, who goes does not (M35: all others are in service). */
+	in = (in | (all & ~atomic_load(&s->all))) & all;
+	begin_table(s, in);
+	is_over = settle(s);
+	if (!is_over)
+		s->settling = t;
+	pthread_mutex_unlock(&s->lock);
+	return is_over;
+}
+
+int
+set_change_result(struct set *s)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = atomic_load(&s->is_read_only) ? -EROFS : s->change;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
 bool
 set_counts(const struct set *s, int engine)
 {
@@ -264,9 +336,11 @@ void
 set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 {
 	pthread_mutex_lock(&s->lock);
-	atomic_store(&s->in, set_all(s));
-	s->begun = set_all(s);
-	for (int i = 0; i < s->nr; i++)
+	s->all_next = UINT64_MAX >> (STORE_SET_MAX - s->nr);
+	atomic_store(&s->all, s->all_next);
+	atomic_store(&s->in, s->all_next);
+	s->begun = s->all_next;
+	for (int i = 0; i < STORE_SET_MAX; i++)
 		s->write[i] = (struct set_table_write){ .w.done = on_written, .set = s, .engine = i };
 	s->has_table = t != NULL;
 	if (t)

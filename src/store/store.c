@@ -492,6 +492,30 @@ store_name(const struct store *st)
 }
 
 int
+store_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len)
+{
+	if (st->ops->change_disks)
+		return st->ops->change_disks(st, c, said, said_len);
+	snprintf(said, said_len, "a store on %s has no disks that come and go", st->ops->name);
+	return -EOPNOTSUPP;
+}
+
+void
+store_move_info(const struct store *st, struct store_move_info *ret_info)
+{
+	*ret_info = (struct store_move_info){ .is_running = false };
+	if (st->ops->move_info)
+		st->ops->move_info(st, ret_info);
+}
+
+void
+store_set_move_rate(struct store *st, uint64_t bytes)
+{
+	if (st->ops->set_move_rate)
+		st->ops->set_move_rate(st, bytes);
+}
+
+int
 store_unit_nr(const struct store *st)
 {
 	return st->ops->unit_nr(st);

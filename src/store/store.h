@@ -21,6 +21,7 @@
  *   -ENOSPC        no room for data or index (507)
  *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
  *   -EAGAIN        not now, later perhaps (503)
+ *   -EXDEV         the key has moved to another disk under a commit: nothing was done (503)
  *   -EROFS         it failed, and is read-only from now on (503)
  *   -ENODEV        the disk that has it is missing (503)
  *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
@@ -101,7 +102,10 @@ struct store_disks_conf {
 	uint64_t index_bytes;  /* memory the index may use, in all */
 	uint64_t pack_rate;    /* bytes of small objects a second that are moved together; 0: none are */
 	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
-	uint64_t timeout_ns;   /* one of several whose write or flush takes longer has failed; 0: none has */
+	uint64_t
+		move_rate; /* the set's: bytes a second that are moved from disk to disk; 0: as many as can be */
+	bool moves_wait;     /* the set's: what was being moved before is left as it is, in this start */
+	uint64_t timeout_ns; /* one of several whose write or flush takes longer has failed; 0: none has */
 	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
 	int engines_max;                /* the set's */
 	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
@@ -658,12 +662,65 @@ int store_list(struct store_port *p, struct store_list *ls);
  * mtime_ns is when one began. */
 int store_list_uploads(struct store_port *p, struct store_list *ls);
 
+/* ---- disks that come and go while it serves ---- */
+
+struct store_disk_change {
+	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
+	const char *disk;    /* DISK_DRAIN: its path, UUID or number; DISK_ADD: its path */
+	uint64_t size_bytes; /* DISK_ADD, as for --format */
+	bool force;          /* DISK_ADD: what is on it is lost */
+};
+
+/*
+ * Begins to take a disk out of service, or takes one into it, or ends either of it where it is; what takes long goes on behind the
+ * scenes, and after a restart.  Blocking; any thread but a port's.  said is what was begun, or why not.
+ *   0
+ *   -ENOENT      no such disk; nothing to cancel
+ *   -EALREADY    it is drained; or (DISK_ADD) a store is on it
+ *   -EEXIST      it is one of this store; or there is other data on it
+ *   -EPERM       it is the last one
+ *   -EBUSY       one is under way
+ *   -ENOSPC      the others have no room for what is on it
+ *   -EROFS       not all of the others serve
+ *   -EOPNOTSUPP  this back end has no such disks
+ */
+int store_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
+
+struct store_move_info {
+	bool is_running;
+	uint64_t draining, filling; /* bitmaps of units */
+	uint64_t slots_done, slots_total;
+	uint64_t bytes_done, bytes_total; /* the total is estimated */
+	uint64_t keys;                    /* sent */
+	uint64_t began_ns;                /* clock_ns() */
+	uint64_t left_ns;                 /* estimated; 0: not known */
+	uint64_t rate;
+	char trouble[160]; /* why it stands still; "": it does not */
+};
+/* Says how far it is.  Any thread. */
+void store_move_info(const struct store *st, struct store_move_info *ret_info);
+/* Sets how many bytes a second are moved, from now on; 0: as many as can be.  Any thread. */
+void store_set_move_rate(struct store *st, uint64_t bytes);
+
 /* ---- what operators see ---- */
 
 /* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
-enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_MISSING, UNIT_STATE_NR };
+enum store_unit_state {
+	UNIT_OK,
+	UNIT_FAILED,
+	UNIT_MISSING,
+	UNIT_MOVING,  /* it serves, and is being drained or filled */
+	UNIT_DRAINED, /* it may be taken away */
+	UNIT_STATE_NR
+};
 
 enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
+
+static inline bool
+store_unit_serves(enum store_unit_state state)
+{
+	return state == UNIT_OK || state == UNIT_MOVING;
+}
 
 /* What only some back ends count. */
 struct store_unit_number {

@@ -2,6 +2,8 @@
 /* The table of disks, see table.h.  Pure functions. */
 #include "store/table.h"
 
+#include "base/check.h"
+
 #include <string.h>
 
 /* Gives slots out, so that at any time each disk has its share of those given. */
@@ -112,6 +114,7 @@ table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STO
 	t->members &= ~disks;
 	t->in &= ~disks;
 	t->draining &= ~disks;
+	t->filling &= ~disks;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (table_has(disks, t->home[i]))
 			t->home[i] = deal(&d);
@@ -127,4 +130,101 @@ table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STO
 			t->first[i] = t->home[i];
 		}
 	}
+}
+
+/* ---- changes in service ---- */
+
+/* How many slots each of these disks should have. */
+static void
+share(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX])
+{
+	struct dealer d = { .total = 0 };
+
+	memset(ret_want, 0, STORE_DISKS_MAX * sizeof *ret_want);
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(disks, i))
+			weigh(&d, i, size_bytes[i]);
+	}
+	for (int i = 0; d.total && i < STORE_SLOT_NR; i++)
+		ret_want[deal(&d)]++;
+}
+
+/* The one of these that lacks most. */
+static int
+poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX])
+{
+	int best = -1;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(disks, i) && want[i] && (best < 0 || want[i] - has[i] > want[best] - has[best]))
+			best = i;
+	}
+	return best;
+}
+
+void
+table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
+	   uint8_t ret_home[STORE_SLOT_NR])
+{
+	uint64_t stay = t->members & ~t->draining;
+	int want[STORE_DISKS_MAX], has[STORE_DISKS_MAX] = { 0 };
+
+	memcpy(ret_home, t->home, sizeof t->home);
+	share(stay, size_bytes, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		has[t->home[i]]++;
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			int home = ret_home[i], to = poorest(pass ? t->filling & stay : stay, want, has);
+			bool leaves = pass ? to >= 0 && has[home] > want[home] && has[to] < want[to]
+					   : table_has(t->draining, home);
+
+			if (!leaves || to < 0 || to == home)
+				continue;
+			has[home]--;
+			has[to]++;
+			ret_home[i] = (uint8_t)to;
+		}
+	}
+}
+
+void
+table_move(struct disk_table *t, int slot, int disk)
+{
+	/* Of keys with two copies there are none yet; where a second is named they are no business of this. */
+	if (t->second[slot] == TABLE_NO_DISK && t->first[slot] == t->home[slot])
+		t->first[slot] = (uint8_t)disk;
+	t->home[slot] = (uint8_t)disk;
+}
+
+int
+table_count(const struct disk_table *t, int disk)
+{
+	int n = 0;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		n += t->home[i] == disk;
+	return n;
+}
+
+void
+table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES])
+{
+	check(!table_has(t->members, disk));
+	t->members |= (uint64_t)1 << disk;
+	t->filling |= (uint64_t)1 << disk;
+	memcpy(t->uuid[disk], uuid, UUID_BYTES);
+}
+
+void
+table_remove(struct disk_table *t, int disk)
+{
+	uint64_t bit = (uint64_t)1 << disk;
+
+	check(table_count(t, disk) == 0);
+	t->members &= ~bit;
+	t->in &= ~bit;
+	t->draining &= ~bit;
+	t->filling &= ~bit;
+	memset(t->uuid[disk], 0, UUID_BYTES);
 }

@@ -23,10 +23,11 @@
 #define TABLE_CHANGE_BITS 24 /* a table's version: start number, then a counter of that many bits */
 
 struct disk_table {
-	uint64_t version; /* start number << TABLE_CHANGE_BITS | change */
-	uint64_t members; /* bitmap: who belongs to the store */
-	uint64_t in;      /* bitmap: members that took part in this table */
-	uint64_t draining;
+	uint64_t version;  /* start number << TABLE_CHANGE_BITS | change */
+	uint64_t members;  /* bitmap: who belongs to the store */
+	uint64_t in;       /* bitmap: members that took part in this table */
+	uint64_t draining; /* bitmap: members whose slots leave */
+	uint64_t filling;  /* bitmap: members that slots of others come to, up to their share */
 	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
 	uint8_t home[STORE_SLOT_NR];                         /* of keys with one copy */
 	uint8_t first[STORE_SLOT_NR], second[STORE_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
@@ -79,6 +80,21 @@ int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
  * present stays full unless the first is not present either.  True: something has changed, and the version was set.
  */
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
+/*
+ * Says where each slot of keys with one copy should be, of the members' sizes: what is on a draining disk goes to those that have
+ * the fewest for their size, and a filling disk gets its share of those that have more than theirs.  Once all of it is done it
+ * says that all is as it should be; of which moves were made before it depends no more than needs be.
+ */
+void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
+		uint8_t ret_home[STORE_SLOT_NR]);
+/* Gives a slot of keys with one copy to another member. */
+void table_move(struct disk_table *t, int slot, int disk);
+/* Counts the slots of keys with one copy that a disk has. */
+int table_count(const struct disk_table *t, int disk);
+/* Adds a member of that number, which none has; it fills from now on. */
+void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);
+/* Takes a member off that has no slots any more. */
+void table_remove(struct disk_table *t, int disk);
 /* Takes disks off for good: their slots go to the other members by size (of each number; 0 for those that are gone). */
 void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX]);
 

@@ -20,17 +20,15 @@ struct store_user {
 	struct store_port *port[];
 };
 
-/* One operation at a time is under way, and ends on the thread that began it. */
-static _Thread_local bool is_over;
-
+/* One operation at a time is under way.  That it has none to call is what is waited for. */
 static void
 on_done(struct store_op *op)
 {
-	is_over = true;
+	op->done = NULL;
 }
 
-static void
-turn(struct store_user *u)
+void
+store_user_turn(struct store_user *u)
 {
 	/* The mailbox is looked at each time round, so nobody has to ring. */
 	check(ring_turn(u->ring, NS_PER_MS) >= 0);
@@ -72,7 +70,7 @@ store_user_free(struct store_user *u)
 		return;
 	for (int i = 0; i < u->nr; i++) {
 		while (u->port[i] && !store_detach(u->port[i]))
-			turn(u);
+			store_user_turn(u);
 		u->port[i] = NULL;
 	}
 	if (u->has_mailbox)
@@ -91,7 +89,6 @@ store_user_port(struct store_user *u, int i)
 void
 store_user_begin(struct store_user *u, struct store_op *op)
 {
-	is_over = false;
 	op->done = on_done;
 }
 
@@ -100,7 +97,7 @@ store_user_wait(struct store_user *u, const struct store_op *op, int r)
 {
 	if (r < 0)
 		return r;
-	while (r == 0 && !is_over)
-		turn(u);
+	while (r == 0 && op->done)
+		store_user_turn(u);
 	return op->result;
 }

@@ -16,6 +16,8 @@ int store_user_new(struct store *const *stores, int nr, struct store_user **ret_
 void store_user_free(struct store_user *u);
 /* Returns the port at the i-th store. */
 struct store_port *store_user_port(struct store_user *u, int i);
+/* Turns its loop once, a millisecond at most: for who waits for something else. */
+void store_user_turn(struct store_user *u);
 /* Says before an operation is started that it will be waited for. */
 void store_user_begin(struct store_user *u, struct store_op *op);
 /* Waits for the operation, whose start returned r: its result, or r < 0. */

@@ -360,6 +360,217 @@ sessions(const struct client &c)
 	cuObjServer::shutdownTelemetry();
 }
 
+static size_t
+count(const std::string &text, const std::string &what)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size())
+		n++;
+	return n;
+}
+
+/* What a client asks for and sends stands in one line, and leaves room for the cause. */
+static void
+lines(const struct client &c)
+{
+	std::ostringstream out;
+	std::vector<char> memory(4096);
+
+	cuObjServer::setupTelemetry(false, &out);
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR | CUOBJ_LOG_PATH_DEBUG);
+	{
+		cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+		struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+		uint16_t ch = s.allocateChannelId();
+		const std::string key(1024, 'k');
+
+		must(s.handleGetObject(key, b, c.start, 4097, c.token, ch) == -EIO);
+		must(s.handleGetObject(key, b, c.start, 100, c.token, ch) == 100);
+		must(s.handleGetObject("a\n2026 error\x7f", b, c.start, 4097, c.token, ch) == -EIO);
+	}
+	must(out.str().find("kkk...\", 4097 bytes on channel 0: more than the buffer has") !=
+	     std::string::npos);
+	must(out.str().find("kkk...\", 100 bytes on channel 0: 100, success") != std::string::npos);
+	must(out.str().find("GET of \"a?2026 error?\", 4097 bytes") != std::string::npos);
+	out.str("");
+	passed("a_line_is_one_line_whatever_the_key_is");
+
+	/* One failure is one line, and so is what a device says, however many sessions there are. */
+	cuObjRDMATunable t;
+
+	t.setTimeout(200);
+	cuObjServer wrong(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+
+	must(!wrong.isConnected() && count(out.str(), "no session: timeout is 200") == 1 &&
+	     count(out.str(), "\n") == 1);
+	t.setTimeout(16);
+	t.setServiceLevel(9);
+	cuObjServer one(address, 18515, CUOBJ_PROTO_RDMA_DC_V1), two(address, 18515, CUOBJ_PROTO_RDMA_DC_V1),
+		high(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+
+	must(one.isConnected() && two.isConnected() && high.isConnected());
+	must(count(out.str(), "service_level 9") == 1);
+	t = cuObjRDMATunable();
+	t.setNumDcis(1);
+	{
+		cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t), none;
+		struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+		uint16_t ch = s.allocateChannelId();
+		cuObjAsyncEvent_t e;
+
+		auto is_one_line = [&](const char *what) {
+			bool is = count(out.str(), "\n") == 1 && count(out.str(), what) == 1;
+
+			if (!is)
+				fprintf(stderr, "not one line of \"%s\": %s", what, out.str().c_str());
+			out.str("");
+			return is;
+		};
+
+		cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+		out.str("");
+		must(s.allocateChannelId() == INVALID_CHANNEL_ID && is_one_line("all are allocated"));
+		must(none.allocateChannelId() == INVALID_CHANNEL_ID && is_one_line("there is no session"));
+		must(s.poll(nullptr, 1, ch) == -EINVAL && is_one_line("no room for events"));
+		must(s.poll(&e, 1, 99) == -EINVAL && is_one_line("polling channel 99: it is not allocated"));
+		must(none.poll(&e, 1, 0) == -ENODEV && is_one_line("there is no session"));
+		must(s.handleGetObject("k", b, c.start, 100, c.token, ch, 0, nullptr, &e) == 0);
+		s.deRegisterBuffer(b);
+		must(is_one_line("1 operations in it are not over, or not polled"));
+		must(s.handleGetObject("k", b, c.start, 100, "x", ch) == -EIO && is_one_line("a token of 1"));
+	}
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	cuObjServer::shutdownTelemetry();
+	passed("a_failure_has_one_line");
+}
+
+/* Handles that are none any more, in an order that is none. */
+static void
+stale(const struct client &c)
+{
+	std::vector<char> memory(4096), stranger(512);
+	struct rdma_buffer *left, *left_view, *b, *view;
+	std::ostringstream out;
+
+	cuObjServer::setupTelemetry(false, &out);
+	{
+		cuObjServer gone(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+
+		left = gone.registerBuffer(memory.data(), memory.size());
+		left_view = gone.getRDMABufferFromSgList(left, { { 0, 100 } });
+		must(left_view);
+	}
+	cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	uint16_t ch = s.allocateChannelId();
+
+	s.putRDMABufferFromSgList(left_view);
+	s.deRegisterBuffer(left);
+	b = s.registerBuffer(memory.data(), memory.size());
+	view = s.getRDMABufferFromSgList(b, { { 0, 100 } });
+	must(view && s.handleGetObject("view", view, c.start, 100, c.token, ch) == 100);
+	s.deRegisterBuffer(b);
+	must(s.handleGetObject("view", view, c.start, 100, c.token, ch) == -EIO);
+	must(!s.getRDMABufferFromSgList(b, { { 0, 100 } }));
+	s.deRegisterBuffer(b);
+	s.deRegisterBuffer(reinterpret_cast<struct rdma_buffer *>(stranger.data()));
+	must(!s.getRDMABufferFromSgList(reinterpret_cast<struct rdma_buffer *>(stranger.data()),
+					{ { 0, 1 } }));
+	s.putRDMABufferFromSgList(view);
+	must(count(out.str(), "deregistering what is no registered buffer") == 3);
+	s.freeChannelId(ch);
+	s.freeChannelId(ch);
+	cuObjServer::shutdownTelemetry();
+	passed("handles_that_are_stale_are_refused");
+}
+
+/* Asking, while another thread closes and opens. */
+static void
+closing(const struct client &c)
+{
+	cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	std::atomic<bool> over(false);
+	std::vector<std::thread> all;
+	std::vector<char> memory(4096);
+
+	cuObjServer::setTelemFlags(0);
+	all.emplace_back([&] {
+		while (!over)
+			s.isConnected();
+	});
+	all.emplace_back([&] {
+		while (!over)
+			cuObjServer::setTelemFlags(0);
+	});
+	all.emplace_back([&] {
+		cuObjAsyncEvent_t e;
+
+		while (!over) {
+			uint16_t ch = s.allocateChannelId();
+			struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+			ssize_t n = b ? s.handleGetObject("k", b, c.start, 100, c.token, ch) : 0;
+
+			must(n == 100 || n == 0 || n == -EIO || n == -ENODEV);
+			s.poll(&e, 1, ch);
+			s.deRegisterBuffer(b);
+			s.freeChannelId(ch);
+		}
+	});
+	for (int i = 0; i < 30; i++) {
+		s.closeRDMASession();
+		must(s.startRDMASession() == 0);
+	}
+	over = true;
+	for (auto &t : all)
+		t.join();
+	must(s.isConnected());
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	passed("a_session_is_closed_while_others_ask");
+}
+
+/* A child has none of its parent's sessions, ends as any program does, and opens its own. */
+static void
+forked(const struct client &c)
+{
+	static cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	std::vector<char> memory(4096);
+	struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+	uint16_t ch = s.allocateChannelId();
+	int status;
+
+	must(s.handlePutObject("parent", b, c.start, 100, c.token, ch) == 100);
+	cuObjServer::setTelemFlags(0);
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		must(!s.isConnected() && s.handlePutObject("child", b, c.start, 100, c.token, ch) == -ENODEV);
+		must(s.allocateChannelId() == INVALID_CHANNEL_ID && !s.registerBuffer(memory.data(), 1));
+		must(s.startRDMASession() == -1);
+		s.freeChannelId(ch);
+		s.deRegisterBuffer(b);
+		s.closeRDMASession();
+#ifndef __SANITIZE_THREAD__ /* which knows no new threads in such a child */
+		{
+			cuObjServer own(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+			struct rdma_buffer *mine = own.registerBuffer(memory.data(), memory.size());
+
+			ch = own.allocateChannelId();
+			must(own.isConnected() &&
+			     own.handlePutObject("own", mine, c.start, 100, c.token, ch) == 100);
+		}
+#endif
+		exit(0);
+	}
+	must(waitpid(pid, &status, 0) == pid && status == 0);
+	must(s.isConnected() && s.handlePutObject("parent", b, c.start, 100, c.token, ch) == 100);
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	s.deRegisterBuffer(b);
+	s.closeRDMASession();
+	passed("a_forked_child_has_no_session_and_opens_its_own");
+}
+
 /* Registering, allocating, asking, telemetry and sessions of other objects, all while bytes move on other channels. */
 static void
 threads(const struct client &c)
@@ -489,6 +700,52 @@ faults()
 	must(s.handlePutObject("next", b, c.start, 4096, c.token, other) == 4096);
 	passed("a_client_that_was_killed_costs_one_call");
 
+	/* One is freed under a call that is not over: who wants another channel does not wait for that. */
+	{
+		std::atomic<bool> is_over(false);
+		cuObjAsyncEvent_t e;
+
+		t.setTimeout(18);
+		t.setRetryCount(0);
+		cuObjServer slow(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+		struct rdma_buffer *mine = slow.registerBuffer(memory.data(), memory.size());
+		uint16_t stuck = slow.allocateChannelId();
+
+		must(mine && slow.handleGetObject("ok", mine, c.start, 10, c.token, stuck) == 10);
+		softnicctl("rule add op=write drop limit=1");
+		std::thread call([&] {
+			ibv_wc_status what = IBV_WC_SUCCESS;
+
+			/* Again, where the poll() below was on the channel. */
+			while (what == IBV_WC_SUCCESS)
+				must(slow.handleGetObject("lost", mine, c.start, 4096, c.token, stuck, 0,
+							  &what) == -EIO);
+			is_over = true;
+		});
+
+		/* Until it is in the call, the channel has nothing to tell. */
+		while (slow.poll(&e, 1, stuck) != -EIO)
+			usleep(1000);
+		std::thread end([&] { slow.freeChannelId(stuck); });
+
+		while (slow.poll(&e, 1, stuck) != -EINVAL)
+			usleep(1000);
+		for (int k = 0; k < 3; k++) {
+			uint16_t next = slow.allocateChannelId();
+
+			must(next != stuck && next != INVALID_CHANNEL_ID);
+			slow.freeChannelId(next);
+		}
+		must(!is_over);
+		end.join();
+		must(is_over && slow.allocateChannelId() == stuck);
+		call.join();
+		softnicctl("rule clear");
+		t.setTimeout(8);
+		t.setRetryCount(1);
+	}
+	passed("a_channel_that_is_freed_late_keeps_nobody_from_another");
+
 	/* Two threads on one channel: one of them is told, nothing is torn. */
 	std::atomic<int> told(0), went(0);
 	std::vector<std::thread> all;
@@ -511,9 +768,19 @@ faults()
 	passed("a_channel_that_two_threads_use_is_EIO_for_one");
 
 	/* A device that dies and comes back: channels and registrations survive. */
-	softnicctl("device mlx5_0 reset pid=" + std::to_string(getpid()) + " away=300ms");
-	bool was_away = false, was_connected = true;
+	std::atomic<bool> was_connected(true), is_back(false);
+	/* The call that meets it may return when it is back. */
+	std::thread watcher([&] {
+		while (!is_back) {
+			if (!s.isConnected())
+				was_connected = false;
+			usleep(1000);
+		}
+	});
+	bool was_away = false;
 	int i;
+
+	softnicctl("device mlx5_0 reset pid=" + std::to_string(getpid()) + " away=300ms");
 
 	for (i = 0; i < 3000; i++) {
 		ssize_t n = s.handlePutObject("back", b, c.start, 4096, c.token, ch);
@@ -521,9 +788,10 @@ faults()
 		if (n == 4096 && was_away)
 			break;
 		was_away |= n < 0;
-		was_connected &= s.isConnected();
 		usleep(10000);
 	}
+	is_back = true;
+	watcher.join();
 	must(was_away && !was_connected && i < 3000 && s.isConnected());
 	passed("a_device_that_dies_comes_back_with_channels_and_buffers");
 	s.deRegisterBuffer(b);
@@ -567,7 +835,11 @@ main(int argc, char **)
 	arguments(c);
 	lists_and_views(c);
 	sessions(c);
+	lines(c);
+	stale(c);
 	threads(c);
+	closing(c);
+	forked(c);
 	client_end(&c);
 	faults();
 	return 0;

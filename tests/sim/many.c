@@ -351,12 +351,14 @@ static void
 see_battr(struct many_client *c, int b)
 {
 	char attrs[64];
+	uint64_t since;
 	int r;
 
 	many_begin(c);
+	since = ++many_events;
 	r = many_wait(c, store_bucket_get_attrs(many_port(c), bucket_name(b), strlen(bucket_name(b)), attrs,
 						sizeof attrs, &c->u.stat));
-	if (r >= 0)
+	if (r >= 0 && !many_bucket_changed(b, since))
 		cell_seen(&battr[b], attrs_id(attrs, c->u.stat.attrs_len), "the attributes", b, -1);
 }
 
@@ -506,6 +508,25 @@ do_remove(struct many_client *c, int b)
 	} else {
 		cell_over(&many_buckets[b], r == -ENXIO ? 0 : r, 0);
 	}
+}
+
+/* In the middle of everything: who is asked may have failed. */
+static void
+do_look(struct many_client *c, int b)
+{
+	uint64_t since;
+	int r;
+
+	many_begin(c);
+	since = ++many_events;
+	r = many_wait(c, store_bucket_head(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.stat));
+	if (r < 0 && r != -ENXIO)
+		sim_fail("a look at bucket %d: %d", b, r);
+	say("client %d looks at bucket %d: %d", c->nr, b, r);
+	if (many_bucket_changed(b, since))
+		return;
+	cell_seen(&many_buckets[b], r == 0, "the bucket", b, -1);
+	see_battr(c, b);
 }
 
 /* ---- listing ---- */
@@ -673,9 +694,12 @@ one_op(struct many_client *c)
 	}
 	w -= w < prof.w_put ? 0 : prof.w_put;
 	if (w < prof.w_del + prof.w_get ||
-	    (w < prof.w_del + prof.w_get + prof.w_attrs && (c->nr >= BUCKETS || battr[c->nr].is_open)))
-		do_get(c, b, k);
-	else if (w < prof.w_del + prof.w_get + prof.w_attrs)
+	    (w < prof.w_del + prof.w_get + prof.w_attrs && (c->nr >= BUCKETS || battr[c->nr].is_open))) {
+		if (one_in(4))
+			do_look(c, b);
+		else
+			do_get(c, b, k);
+	} else if (w < prof.w_del + prof.w_get + prof.w_attrs)
 		do_battr(c, c->nr); /* of each bucket they are one client's */
 	else if (!cell_may_be(&many_buckets[0], 1))
 		do_make(c, 0);

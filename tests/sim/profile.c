@@ -597,6 +597,10 @@ profile_for_rule(enum sim_rule rule)
 										       : 3);
 		if (rule == SIM_TABLE_DECIDES)
 			prof.abort = 1;
+		if (rule == SIM_GATE_FORWARD) {
+			prof.w_put = prof.w_get = 4;
+			prof.ops = 60;
+		}
 		if (rule == SIM_VERSION_HAS_START)
 			prof.w_upload = 20;
 		if (rule == SIM_OLDER_THAN_BUCKET) {

@@ -61,6 +61,7 @@ struct cmd {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
 	} key;                                             /* key */
+	const char *disk_size;                             /* disk add */
 	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
@@ -125,6 +126,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "status", "drain", "add" or "cancel" with a disk; NULL: none was named. */
+int cmd_disk(struct cmd *c, const char *what, const char *disk);
 /* Does "set" or "show" with the quota of a bucket; NULL: shows all quotas. */
 int cmd_bucket(struct cmd *c, const char *what, const char *name);
 /* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is an address of ours. */

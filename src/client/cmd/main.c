@@ -198,6 +198,9 @@ take_option(struct cmd *c, int opt)
 	case OPT_MAX_BYTES:
 		c->max_bytes = optarg;
 		break;
+	case OPT_SIZE:
+		c->disk_size = optarg;
+		break;
 	case OPT_MAX_UPLOADS:
 		c->max_uploads = optarg;
 		break;
@@ -416,6 +419,12 @@ static int
 run_bucket(struct cmd *c, char **w)
 {
 	return cmd_bucket(c, w[0], w[1]);
+}
+
+static int
+run_disk(struct cmd *c, char **w)
+{
+	return cmd_disk(c, w[0], w[1]);
 }
 
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {

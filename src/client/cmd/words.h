@@ -44,6 +44,7 @@ enum {
 	FOR_DRY = 1 << 22,
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* those that set quotas */
+	FOR_DISK = 1 << 28,  /* those that add disks */
 };
 
 enum command_id {

@@ -237,6 +237,7 @@ super_encode(void *buf, const struct super *sb)
 	put_bytes(&c, sb->nonce, 16);
 	put_snap_ref(&c, &sb->snap[0]);
 	put_snap_ref(&c, &sb->snap[1]);
+	put_u64(&c, sb->table.filling);
 	crc = crc64_nvme(0, buf, FMT_SUPER_BYTES);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -268,7 +269,7 @@ is_member(const struct disk_table *t, uint8_t disk)
 static bool
 table_ok(const struct disk_table *t)
 {
-	if (t->version == 0 || t->in == 0 || (t->in | t->draining) & ~t->members)
+	if (t->version == 0 || t->in == 0 || (t->in | t->draining | t->filling) & ~t->members)
 		return false;
 	for (int i = 0; i < FMT_SLOT_NR; i++) {
 		bool full = t->full[i / 8] >> i % 8 & 1, alone = t->second[i] == TABLE_NO_DISK;
@@ -330,6 +331,7 @@ take_new(struct cur *c, struct super *sb)
 	take_bytes(c, sb->nonce, 16);
 	take_snap_ref(c, &sb->snap[0]);
 	take_snap_ref(c, &sb->snap[1]);
+	sb->table.filling = take_u64(c);
 }
 
 bool

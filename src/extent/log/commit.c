@@ -342,6 +342,12 @@ arm_timer(struct vol *vol, struct vol_port *p)
 		timer_arm(p->timers, &p->timer, at_ns, on_timer);
 }
 
+void
+commit_look_later(struct vol_port *p)
+{
+	timer_arm(p->timers, &p->timer, clock_ns() + STAMP_NS, on_timer);
+}
+
 static bool
 work_waits(struct vol *vol)
 {

@@ -101,6 +101,8 @@ void commit_data_done(struct vol_port *p, struct commit *c, int err);
 void commit_try_lead(struct vol_port *p);
 /* Leads if something waits for a leader.  Once per turn of the port's loop. */
 void commit_idle(struct vol_port *p);
+/* Leads in some milliseconds: stamps, and gives space back.  For a port that has just come. */
+void commit_look_later(struct vol_port *p);
 
 /* ---- answer.c ---- */
 

@@ -73,7 +73,7 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
-/* Begins as extent_put_init() does, with what comes from another disk: quotas do not judge it. */
+/* Does what extent_put_init() does, for what comes from another disk: it is not judged by quotas. */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
 /* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);

@@ -31,7 +31,7 @@ use(int nr)
 				    .disks.engine = &extent_ops,
 				    .disks.engines_max = STORE_SET_MAX,
 				    .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])accepted,
-				    .ports_max = 4 };
+				    .ports_max = 6 };
 }
 
 static inline void

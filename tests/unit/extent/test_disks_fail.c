@@ -97,16 +97,26 @@ fails(int nr, int disk)
 	assert_int_equal(put(&k), -EROFS);
 }
 
+static bool
+is_stamped(int disk)
+{
+	const struct vol *vol = extent_store(set_of(st)->engine[disk])->vol;
+
+	return !atomic_load(&vol->pending) && !atomic_load(&vol->is_led) &&
+	       vol->leader.stamped >= vol->leader.last_records_seq;
+}
+
 /* Makes the next write of a log but stamps, which come when it was idle for some milliseconds, the first that fails or is held. */
 static void
 bad_next(int disk, int result)
 {
-	uint64_t until_ns = clock_ns() + 40 * NS_PER_MS;
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
 	char name[32];
 	struct store_key k = on(name, "b", 3, (disk + 1) % 3);
 
-	while (clock_ns() < until_ns)
+	while (!is_stamped(disk) && clock_ns() < until_ns)
 		assert_int_equal(put(&k), 0);
+	assert_true(is_stamped(disk));
 	bad(disk, "log", result);
 }
 

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 /* ---- bytes ---- */
 
@@ -577,10 +578,14 @@ opening(void **state)
 	defaults();
 	f.p.address = "10.9.8.7";
 	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
-	assert_non_null(strstr(gantry_server_open_error(), "10.9.8.7"));
+	assert_ptr_equal(strstr(gantry_server_open_error(), "address: 10.9.8.7 "),
+			 gantry_server_open_error());
 	assert_true(said("no session: "));
 	f.p.address = "300.1.2.3";
 	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
+	f.p.address = "mlx5_9";
+	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
+	assert_string_equal(gantry_server_open_error(), "address: mlx5_9: no such device");
 	defaults();
 	f.p.channels = 0;
 	assert_int_equal(gantry_server_open(&f.p, &s), -EINVAL);
@@ -601,6 +606,66 @@ opening(void **state)
 	gantry_server_close(s);
 	assert_string_equal(gantry_server_version(), GANTRY_VERSION);
 	assert_non_null(strstr(gantry_status_text(IBV_WC_REM_ACCESS_ERR), "remote access error"));
+}
+
+/* A kernel that needs it is told before anything is registered. */
+static void
+forks_are_prepared(void **state)
+{
+	struct gantry_server *s;
+
+	defaults();
+	setenv("SOFTNIC_FORK", "late", 1);
+	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
+	assert_non_null(strstr(gantry_server_open_error(), "ibv_fork_init"));
+	setenv("SOFTNIC_FORK", "init", 1);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_DISABLED);
+	assert_int_equal(gantry_server_open(&f.p, &s), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_ENABLED);
+	gantry_server_close(s);
+	unsetenv("SOFTNIC_FORK");
+}
+
+/* In a child all of it is dead, and nothing is taken from the parent; it may have its own. */
+static void
+in_a_child(void **state)
+{
+	struct gantry_piece p = piece(0, 100);
+	struct gantry_channel *c;
+	struct gantry_region *r;
+	struct gantry_server *s;
+	struct gantry_done done;
+	int status, bad = 0;
+	char port[96];
+	pid_t pid;
+
+	assert_int_equal(move(GANTRY_PUSH, 0, 4096, NULL), 4096);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		bad += gantry_server_is_alive(f.s) != 0;
+		bad += gantry_server_port(f.s, 0, port, sizeof port) != -ENOENT;
+		bad += gantry_region_add(f.s, f.mem, 10, &r) != -ENODEV;
+		bad += gantry_channel_new(f.s, &c) != -ENODEV;
+		bad += gantry_channel_move(f.c, GANTRY_PUSH, &p, 1, remote(0), f.token, 0, NULL) != -ENODEV;
+		bad += gantry_channel_start(f.c, GANTRY_PUSH, &p, 1, remote(0), f.token, NULL) != -ENODEV;
+		bad += gantry_channel_poll(f.c, &done, 1) != -ENODEV;
+		bad += gantry_channel_wait(f.c, -1) != -ENODEV || gantry_channel_fd(f.c) != -ENODEV;
+		gantry_server_set_log_level(f.s, GANTRY_SERVER_LOG_DEBUG);
+		bad += gantry_channel_free(f.c) != 0 || gantry_region_del(f.r) != 0;
+		gantry_server_close(f.s);
+#ifndef __SANITIZE_THREAD__ /* which knows no new threads in such a child */
+		bad += gantry_server_open(&f.p, &s) != 0 || !gantry_server_is_alive(s);
+		gantry_server_close(s);
+#else
+		(void)s;
+#endif
+		_exit(bad);
+	}
+	assert_true(waitpid(pid, &status, 0) == pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(move(GANTRY_PUSH, 0, 4096, NULL), 4096);
 }
 
 /* What is above the level is not said, and what a program hears is in one place. */
@@ -630,6 +695,8 @@ main(int argc, char **argv)
 #define WITH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opening),
+		cmocka_unit_test(forks_are_prepared),
+		WITH(in_a_child),
 		WITH(there_and_back),
 		WITH(many_pieces),
 		WITH(more_than_a_work_request),

@@ -47,6 +47,7 @@ what_nobody_says(void **state)
 	assert_int_equal(s.conf.traffic_class, CONF_CLASS_AUTO);
 	assert_int_equal(s.conf.max_sge, 10);
 	assert_int_equal(s.conf.max_rd_atomic, 0);
+	assert_int_equal(s.conf.ah_cache, 128 * 9);
 	assert_int_equal(s.p.delay_mode, GANTRY_DELAY_BATCH);
 	assert_int_equal(s.p.delay_interval_ns, 5000);
 	assert_true(s.p.qp_reset_on_failure);

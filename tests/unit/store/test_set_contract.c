@@ -23,7 +23,7 @@ is_ours(const struct contract *c, const struct store_port *p)
 
 	for (int i = 0; i < sp->nr; i++)
 		is_engine |= p == sp->engine[i];
-	return is_engine || (p == c->port && sp->nr > 1);
+	return is_engine || p == c->port;
 }
 
 int

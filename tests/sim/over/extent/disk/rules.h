@@ -123,5 +123,6 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_MOVE_REMOVES 1
 #define RULE_MOVE_NOT_COLLECTED 1
 #define RULE_REMOVE_AFTER_SWITCH 1
+#define RULE_ALIGN_REMOVES 1
 
 #endif

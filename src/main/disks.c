@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks that come and go: the control calls, on the thread of slow ones, and --add. */
+#include "main/daemon.h"
+#include "main/options.h"
+
+#include "admin/admin.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int
+status_of(int error)
+{
+	switch (-error) {
+	case 0:
+		return 200;
+	case ENOENT:
+		return 404;
+	case EBUSY:
+	case EPERM:
+	case EEXIST:
+	case EALREADY:
+		return 409;
+	case EINVAL:
+	case ENOTDIR:
+	case EACCES:
+		return 400;
+	case ENOSPC:
+		return 507;
+	case EOPNOTSUPP:
+		return 501;
+	case EROFS:
+	case EAGAIN:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+static void
+write_move(const struct store *st, FILE *out)
+{
+	struct store_move_info i = { .is_running = false };
+
+	if (st)
+		store_move_info(st, &i);
+	fprintf(out,
+		"{\"running\":%s,\"slots_done\":%llu,\"slots\":%llu,\"bytes_done\":%llu,\"bytes\":%llu,"
+		"\"keys\":"
+		"%llu,\"seconds_left\":%llu,\"trouble\":",
+		i.is_running ? "true" : "false", (unsigned long long)i.slots_done,
+		(unsigned long long)i.slots_total, (unsigned long long)i.bytes_done,
+		(unsigned long long)i.bytes_total, (unsigned long long)i.keys,
+		(unsigned long long)(i.left_ns / NS_PER_S));
+	json_string(out, i.trouble[0] ? i.trouble : NULL);
+	putc('}', out);
+}
+
+void
+disks_show_move(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+
+	write_move(atomic_load(&d->store), out);
+}
+
+static int
+change(struct daemon *d, const struct store_disk_change *c, FILE *out)
+{
+	struct store *st = atomic_load(&d->store);
+	char said[512] = "";
+	int r;
+
+	if (!st || atomic_load(&d->phase) != PHASE_SERVING) {
+		fprintf(out, "{\"error\":\"not now: %s\"}", phase_name[atomic_load(&d->phase)]);
+		return 503;
+	}
+	r = store_change_disks(st, c, said, sizeof said);
+	fprintf(out, r < 0 ? "{\"error\":" : "{\"said\":");
+	json_string(out, said[0] ? said : strerror(-r));
+	if (r == 0) {
+		fputs(",\"move\":", out);
+		write_move(st, out);
+		log_event(LOG_EV_CONTROL, LOG_NOTE, "disks: %s", said);
+	}
+	putc('}', out);
+	return status_of(r);
+}
+
+static int
+refuse(FILE *out, const char *text)
+{
+	fputs("{\"error\":", out);
+	json_string(out, text);
+	putc('}', out);
+	return 400;
+}
+
+int
+disks_drain(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *disk = admin_arg(args, "disk");
+
+	return disk ? change(cookie, &(struct store_disk_change){ .kind = DISK_DRAIN, .disk = disk }, out)
+		    : refuse(out,
+			     "\"disk\" is missing: a disk's path, UUID or number, as GET /disks shows them");
+}
+
+int
+disks_add(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *disk = admin_arg(args, "disk"), *size = admin_arg(args, "size"),
+		   *force = admin_arg(args, "force");
+	struct store_disk_change c = { .kind = DISK_ADD, .disk = disk };
+
+	if (!disk || disk[0] != '/')
+		return refuse(out, "\"disk\" is missing: the path of a device or a directory");
+	if (size && conf_bound_parse(size, true, &c.size_bytes) < 0)
+		return refuse(out, "\"size\" is a size: bytes, or KiB MiB GiB TiB");
+	c.force = force && strcmp(force, "yes") == 0;
+	if (force && !c.force && strcmp(force, "no") != 0)
+		return refuse(out, "\"force\" is yes or no");
+	return change(cookie, &c, out);
+}
+
+int
+disks_cancel(void *cookie, const struct admin_args *args, FILE *out)
+{
+	return change(cookie, &(struct store_disk_change){ .kind = DISK_CANCEL }, out);
+}
+
+/* ---- while nothing runs ---- */
+
+int
+disks_add_stopped(const struct conf *conf, const char *path, bool force)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_disk_change c = { .kind = DISK_ADD, .disk = path, .force = force };
+	struct store_conf sc;
+	struct store *st;
+	char said[1024] = "";
+	int nr = 0, r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+
+	if (r == 0 && conf->store.backend != BACKEND_DISKS) {
+		fprintf(stderr, "gantryd: --add is for stores on disks\n");
+		return EXIT_CONFIG;
+	}
+	/* It may stand among the disks already. */
+	for (int i = 0; r == 0 && i < sc.disks.nr; i++) {
+		if (strcmp(disks[i].path, path) == 0)
+			c.size_bytes = disks[i].size_bytes;
+		else
+			disks[nr++] = disks[i];
+	}
+	if (r == 0) {
+		sc.disks.nr = nr;
+		sc.disks.moves_wait = true;
+		r = store_start(&sc, &st, said, sizeof said);
+	}
+	if (r == 0) {
+		r = store_change_disks(st, &c, said, sizeof said);
+		store_stop(st);
+	}
+	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
+	return r < 0 ? exit_of_store(r == -EEXIST || r == -EALREADY ? -EINVAL : r) : EXIT_OK;
+}

@@ -1,0 +1,965 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Disks that come and go while a set serves: one is drained, or one is added, and the slots go where the table says that they should be
+ * (table_plan()).  What is under way stands in the table, so the next start goes on with it.
+ *
+ *	drain	bit in the table --> its slots go, some at a time --> a table without it --> it is told that it is no member
+ *	add	made, opened, every port attaches to it --> buckets as on the others --> a table with it --> slots come
+ *	cancel	after the slots that are under way; what has moved stays where it is
+ *
+ * A thread of its own does it, and ends with it.
+ */
+#include "store/set_move.h"
+
+#include "store/quota.h"
+#include "base/clock.h"
+#include "ring/ring.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define ANSWER_NS (600 * NS_PER_S)
+#define PAUSE_NS (2 * NS_PER_S)
+#define THROUGH_NS (10 * NS_PER_S)
+
+/* ---- who is who ---- */
+
+static int
+engine_of(const struct set *s, int number)
+{
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (set_all(s) >> i & 1 && s->number[i] == number)
+			return i;
+	}
+	return -1;
+}
+
+static int
+unit_of(const struct set *s, int engine)
+{
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		if (s->member[i].engine == engine)
+			return i;
+	}
+	return -1;
+}
+
+static void
+look_at(const struct set *s, int engine, struct store_unit_info *ret_info)
+{
+	store_unit_info(s->engine[engine], 0, ret_info);
+}
+
+/* Of each number, those of members that are there. */
+static void
+sizes_of(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
+{
+	struct store_unit_info info;
+
+	memset(ret_size, 0, STORE_DISKS_MAX * sizeof *ret_size);
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (!(set_all(s) >> i & 1))
+			continue;
+		look_at(s, i, &info);
+		ret_size[s->number[i]] = info.size_bytes;
+	}
+}
+
+static uint64_t
+used_bytes(const struct set *s, int engine)
+{
+	struct store_unit_info info;
+
+	look_at(s, engine, &info);
+	return info.size_bytes - (info.free_bytes < info.size_bytes ? info.free_bytes : info.size_bytes);
+}
+
+/* The member with that path, UUID or number; -1. */
+static int
+find_unit(const struct set *s, const char *which)
+{
+	int nr = atomic_load(&s->member_nr);
+	char *end;
+	long n = strtol(which, &end, 10);
+
+	for (int i = 0; i < nr; i++) {
+		struct store_unit_info info;
+
+		if (strcmp(s->member[i].uuid, which) == 0)
+			return i;
+		if (s->member[i].engine == SET_NOWHERE)
+			continue;
+		look_at(s, s->member[i].engine, &info);
+		if (strcmp(info.name, which) == 0)
+			return i;
+	}
+	return *which && !*end && n >= 0 && n < nr ? (int)n : -1;
+}
+
+static bool
+all_serve(const struct set *s)
+{
+	return !set_misses_some(s) && atomic_load(&s->in) == set_all(s) && !atomic_load(&s->is_read_only);
+}
+
+static int __attribute__((format(printf, 4, 5))) say(char *said, size_t len, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(said, len, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+/* ---- what callers are told ---- */
+
+static void
+answer(struct mover *m, int r)
+{
+	pthread_mutex_lock(&m->lock);
+	m->is_answered = true;
+	m->answer = r;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void __attribute__((format(printf, 2, 3))) trouble(struct mover *m, const char *fmt, ...)
+{
+	char text[sizeof m->info.trouble];
+	va_list ap;
+	bool is_new;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&m->lock);
+	is_new = strcmp(text, m->info.trouble) != 0;
+	memcpy(m->info.trouble, text, sizeof text);
+	pthread_mutex_unlock(&m->lock);
+	if (is_new && text[0])
+		log_warn("a move of slots stands still: %s", text);
+}
+
+static void
+pause_for(struct mover *m, uint64_t ns)
+{
+	uint64_t until = clock_ns() + ns;
+
+	while (clock_ns() < until && !atomic_load(&m->stop) && !atomic_load(&m->cancel))
+		move_turn(m);
+}
+
+/* ---- moving ---- */
+
+static bool
+is_under_way(const struct set *s, const struct disk_table *t)
+{
+	return (t->draining | t->filling) != 0;
+}
+
+/* The next slots that go from one engine to one other.  False: there are none, or (stuck) none that can go now. */
+static bool
+next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left)
+{
+	struct set *s = m->set;
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t home[STORE_SLOT_NR];
+	int nr = 0;
+
+	sizes_of(s, size);
+	table_plan(t, size, home);
+	memset(&m->slots, 0, sizeof m->slots);
+	*ret_from = *ret_to = -1;
+	*ret_left = 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int from = t->home[i], to = home[i];
+
+		if (from == to)
+			continue;
+		++*ret_left;
+		if (slots_has(&m->stuck, (unsigned)i))
+			continue;
+		if (*ret_from < 0) {
+			*ret_from = from;
+			*ret_to = to;
+		}
+		if (from == *ret_from && to == *ret_to && nr < MOVE_SLOTS) {
+			slots_add(&m->slots, (unsigned)i);
+			nr++;
+		}
+	}
+	if (!nr)
+		return false;
+	*ret_from = engine_of(s, *ret_from);
+	*ret_to = engine_of(s, *ret_to);
+	return *ret_from >= 0 && *ret_to >= 0;
+}
+
+static void
+begin_count(struct mover *m, const struct disk_table *t)
+{
+	struct set *s = m->set;
+	uint64_t size[STORE_DISKS_MAX], bytes = 0;
+	uint8_t home[STORE_SLOT_NR];
+	uint64_t slots = 0;
+
+	sizes_of(s, size);
+	table_plan(t, size, home);
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		uint64_t has = 0, go = 0;
+
+		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++) {
+			has += t->home[k] == s->number[i];
+			go += t->home[k] == s->number[i] && home[k] != t->home[k];
+		}
+		slots += go;
+		if (go)
+			bytes += (uint64_t)((double)used_bytes(s, i) * (double)go / (double)has);
+	}
+	pthread_mutex_lock(&m->lock);
+	m->info.slots_total = slots;
+	m->info.slots_done = m->info.bytes_done = m->info.keys = 0;
+	m->info.bytes_total = bytes;
+	m->info.began_ns = clock_ns();
+	m->info.draining = m->info.filling = 0;
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		int engine = s->member[i].engine;
+		uint64_t bit = (uint64_t)1 << i;
+
+		if (engine == SET_NOWHERE)
+			continue;
+		m->info.draining |= table_has(t->draining, s->number[engine]) ? bit : 0;
+		m->info.filling |= table_has(t->filling, s->number[engine]) ? bit : 0;
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* A change of the table that is neither of slots nor of members. */
+static int
+set_bits(struct mover *m, uint64_t draining, uint64_t filling)
+{
+	struct disk_table *next = malloc(sizeof *next);
+	int r = next ? move_take_turn(m) : -EAGAIN;
+
+	if (r == 0) {
+		set_get_table(m->set, next);
+		next->draining = draining;
+		next->filling = filling;
+		r = move_change_table(m, next, set_all(m->set), 0);
+		move_give_turn(m);
+	}
+	free(next);
+	return r;
+}
+
+/* ---- a drained disk leaves ---- */
+
+struct last_write {
+	struct store_table_write w;
+	_Atomic bool is_over;
+};
+
+static void
+on_last(struct store_table_write *w, int result)
+{
+	atomic_store(&container_of(w, struct last_write, w)->is_over, true);
+}
+
+/* Its superblock gets the table in which it is none: from then on no start takes it for one of the store. */
+static void
+tell_it(struct mover *m, int engine, const struct disk_table *t)
+{
+	/* Of a disk that hangs it is needed for as long as the set is there. */
+	static struct last_write last[STORE_SET_MAX];
+	struct store *st = m->set->engine[engine];
+	uint64_t until = clock_ns() + 10 * NS_PER_S;
+
+	last[engine] = (struct last_write){ .w.done = on_last };
+	st->ops->member->put_table(st, t, &last[engine].w);
+	while (!atomic_load(&last[engine].is_over) && clock_ns() < until)
+		move_turn(m);
+}
+
+static int
+leave(struct mover *m, int engine)
+{
+	struct set *s = m->set;
+	struct disk_table *next = malloc(sizeof *next);
+	int r = next ? move_take_turn(m) : -EAGAIN;
+
+	if (r == 0 && !all_serve(s)) {
+		move_give_turn(m);
+		r = -EBUSY;
+	}
+	if (r == 0) {
+		set_get_table(s, next);
+		table_remove(next, s->number[engine]);
+		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine), 0);
+		if (r == 0) {
+			int unit = unit_of(s, engine);
+
+			atomic_fetch_or(&s->drained, (uint64_t)1 << unit);
+			set_get_table(s, next);
+			move_give_turn(m);
+			tell_it(m, engine, next);
+			log_note("disk %s is drained, and no member of the store any more",
+				 s->member[unit].uuid);
+		} else {
+			move_give_turn(m);
+		}
+	}
+	free(next);
+	return r;
+}
+
+/* ---- a disk comes ---- */
+
+/* A number that nobody has, nor had since the start: what a disk makes in one start is told from what others make by it. */
+static int
+free_number(struct set *s)
+{
+	struct disk_table *t = malloc(sizeof *t);
+	uint64_t taken = UINT64_MAX;
+
+	if (t) {
+		set_get_table(s, t);
+		taken = t->members;
+	}
+	free(t);
+	for (int i = 0; i < atomic_load(&s->nr); i++)
+		taken |= (uint64_t)1 << s->number[i];
+	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
+}
+
+/* A table of itself alone, older than all that the others have. */
+static void
+table_before(struct disk_table *t, int number, const uint8_t uuid[UUID_BYTES])
+{
+	memset(t, 0, sizeof *t);
+	t->version = 1;
+	t->members = t->in = (uint64_t)1 << number;
+	memcpy(t->uuid[number], uuid, UUID_BYTES);
+	memset(t->home, number, sizeof t->home);
+	memset(t->first, number, sizeof t->first);
+	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+}
+
+static int
+make_disk(struct mover *m, struct store_conf *c, int number, uint8_t uuid[UUID_BYTES])
+{
+	struct set *s = m->set;
+	struct store_birth *birth = calloc(1, sizeof *birth);
+	int r = birth ? 0 : -ENOMEM;
+
+	if (r == 0 && getrandom(uuid, UUID_BYTES, 0) != UUID_BYTES)
+		r = -EIO;
+	if (r == 0) {
+		memcpy(birth->store_uuid, s->store_uuid, UUID_BYTES);
+		birth->number = number;
+		table_before(&birth->table, number, uuid);
+		c->disks.birth = birth;
+		r = store_format(c, m->force, m->said, sizeof m->said);
+		c->disks.birth = NULL;
+	}
+	free(birth);
+	return r;
+}
+
+static int
+open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
+{
+	const struct store_member_ops *ops = m->set->conf.disks.engine->member;
+	static const struct store_slots none;
+	struct set *s = m->set;
+	struct store_member id;
+	uint64_t start_no, total = 0;
+	struct store *st = NULL;
+	int r = ops->open(c, &st, &id, m->said, sizeof m->said);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		struct store_unit_info info;
+
+		look_at(s, i, &info);
+		total += info.size_bytes;
+	}
+	m->said[0] = 0;
+	r = ops->set_slots(st, &none);
+	if (r == 0)
+		r = ops->recover(
+			st, set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes),
+			s->quotas, atomic_load(&s->nr), &start_no, m->said, sizeof m->said);
+	if (r == 0 && start_no > s->start_no)
+		r = say(m->said, sizeof m->said, -EINVAL, "%s: the disk has seen later starts than this one",
+			m->path);
+	if (r == 0)
+		r = ops->begin(st, s->start_no, m->said, sizeof m->said);
+	if (r == 0)
+		r = ops->serve(st, m->said, sizeof m->said);
+	if (r < 0)
+		store_stop(st);
+	else
+		*ret_store = st;
+	return r;
+}
+
+/* Every port attaches to it.  From here on it stays until the set ends, as a member or as none. */
+static int
+attach_all(struct mover *m, struct store *st)
+{
+	struct set *s = m->set;
+	uint64_t until = clock_ns() + THROUGH_NS;
+	int r;
+
+	pthread_mutex_lock(&s->ports_lock);
+	s->engine[s->nr] = st;
+	atomic_fetch_add(&s->nr, 1);
+	pthread_mutex_unlock(&s->ports_lock);
+	r = move_visit(m);
+	if (r < 0)
+		return say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
+			   strerror(-r));
+	/* Changes of buckets take turns from now on; those that did not end. */
+	while (atomic_load(&s->through) && clock_ns() < until)
+		move_turn(m);
+	if (atomic_load(&s->through))
+		return say(m->said, sizeof m->said, -EAGAIN, "changes of buckets do not end; try again");
+	return 0;
+}
+
+static int
+align(struct mover *m, int engine)
+{
+	struct set *s = m->set;
+	static const bool was_away[2] = { true, true };
+	struct store *pair[2] = { s->engine[atomic_load(&s->head)], s->engine[engine] };
+
+	return set_align_buckets(pair, was_away, 2, m->said, sizeof m->said);
+}
+
+/* With the turn, so no bucket changes. */
+static int
+enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
+{
+	struct set *s = m->set;
+	struct disk_table *next = malloc(sizeof *next);
+	uint64_t bit = (uint64_t)1 << engine;
+	int r = next ? align(m, engine) : -ENOMEM;
+
+	if (r < 0) {
+		free(next);
+		return r;
+	}
+	set_get_table(s, next);
+	table_add(next, s->number[engine], uuid);
+	r = move_change_table(m, next, set_all(s) | bit, bit);
+	free(next);
+	if (r < 0)
+		return say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
+	s->member[s->member_nr].engine = (uint8_t)engine;
+	uuid_write(s->member[s->member_nr].uuid, uuid);
+	atomic_fetch_add(&s->member_nr, 1);
+	log_note("disk %s, %s, is a member of the store now", m->path, s->member[s->member_nr - 1].uuid);
+	return 0;
+}
+
+static int
+add(struct mover *m)
+{
+	struct set *s = m->set;
+	struct store_disk_conf disk = { .path = m->path, .size_bytes = m->size_bytes };
+	struct store_conf c = s->conf;
+	uint8_t uuid[UUID_BYTES];
+	struct store *st;
+	int engine = atomic_load(&s->nr), number = free_number(s), r;
+
+	if (number < 0)
+		return say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
+	s->number[engine] = (uint8_t)number;
+	c.ops = c.disks.engine;
+	c.disks.disk = &disk;
+	c.disks.nr = 1;
+	c.disks.beside = engine;
+	c.disks.index_bytes /= (uint64_t)engine + 1;
+	r = quota_book_grow(s->quotas, engine + 1);
+	if (r == 0)
+		r = make_disk(m, &c, number, uuid);
+	if (r == 0)
+		r = open_disk(m, &c, &st);
+	if (r == 0)
+		r = attach_all(m, st);
+	/* Most of them without the turn, which is then held for moments. */
+	if (r == 0)
+		r = align(m, engine);
+	if (r == 0)
+		r = move_take_turn(m);
+	if (r < 0)
+		return r;
+	r = all_serve(s) ? enter(m, engine, uuid)
+			 : say(m->said, sizeof m->said, -EROFS, "a disk of the store has failed");
+	move_give_turn(m);
+	return r;
+}
+
+/* ---- the job ---- */
+
+static int
+begin_job(struct mover *m)
+{
+	struct set *s = m->set;
+	struct disk_table *t = malloc(sizeof *t);
+	int r = t ? 0 : -ENOMEM;
+
+	if (r == 0 && m->job == JOB_DRAIN) {
+		set_get_table(s, t);
+		r = set_bits(m, t->draining | (uint64_t)1 << s->number[s->member[m->unit].engine],
+			     t->filling);
+	}
+	if (r == 0 && m->job == JOB_ADD)
+		r = add(m);
+	if (r == 0) {
+		set_get_table(s, t);
+		begin_count(m, t);
+	}
+	free(t);
+	return r;
+}
+
+static bool
+begin_use(struct mover *m)
+{
+	struct store *st = &m->set->base;
+	int r = bufpool_init_class(&m->bufs, BUF_LARGE, MOVE_SENDS * (BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES),
+				   0);
+
+	if (r == 0) {
+		for (int i = 0; i < MOVE_SENDS; i++)
+			m->send[i].s.buf = bufpool_get(&m->bufs, BUF_LARGE);
+		r = store_user_new(&st, 1, &m->user);
+		if (r < 0) {
+			m->user = NULL;
+			for (int i = 0; i < MOVE_SENDS; i++)
+				bufpool_put(&m->bufs, m->send[i].s.buf);
+			bufpool_fini(&m->bufs);
+		}
+	}
+	if (r < 0)
+		trouble(m, "no memory: %s", strerror(-r));
+	return r == 0;
+}
+
+static void
+end_use(struct mover *m)
+{
+	store_user_free(m->user);
+	m->user = NULL;
+	for (int i = 0; i < MOVE_SENDS; i++)
+		bufpool_put(&m->bufs, m->send[i].s.buf);
+	bufpool_fini(&m->bufs);
+}
+
+/* All has gone where it should be: what is left is to say so. */
+static int
+finish(struct mover *m, const struct disk_table *t)
+{
+	struct set *s = m->set;
+	int leaves = t->draining ? engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
+
+	/* What a disk has that leaves goes with it. */
+	r = move_clean(m, leaves);
+	if (r == 0 && leaves >= 0)
+		return leave(m, leaves);
+	return r == 0 ? set_bits(m, t->draining, 0) : r;
+}
+
+static int
+give_up(struct mover *m)
+{
+	int r;
+
+	atomic_store(&m->cancel, false);
+	r = move_clean(m, -1);
+	if (r == 0)
+		r = set_bits(m, 0, 0);
+	if (r == 0)
+		log_note("the move of slots was cancelled; those that have moved stay where they are");
+	return r;
+}
+
+static void
+explain(struct mover *m, int r)
+{
+	switch (-r) {
+	case 0:
+	case EINTR:
+		trouble(m, "%s", "");
+		break;
+	case EROFS:
+		trouble(m, "a disk has failed, or the store is read-only");
+		break;
+	case EBUSY:
+		trouble(m, "a disk is missing or has failed: members change only when all others serve");
+		break;
+	case ENOSPC:
+		trouble(m, "the disks that are left have no room");
+		break;
+	case EBADMSG:
+	case EIO:
+	case ENODEV:
+		trouble(m,
+			"%llu times something could not be read; the log names it: delete it, or write it "
+			"anew",
+			(unsigned long long)m->damaged);
+		break;
+	default:
+		trouble(m, "it is tried again: %s", strerror(-r));
+	}
+}
+
+/* Notes what went, or which slots are left for later. */
+static void
+note_slots(struct mover *m, int r)
+{
+	for (int i = 0; i < STORE_SLOT_WORDS; i++) {
+		if (r == -EBADMSG || r == -EIO || r == -ENODEV)
+			m->stuck.bit[i] |= m->slots.bit[i];
+		if (r == 0) {
+			pthread_mutex_lock(&m->lock);
+			m->info.slots_done += (uint64_t)__builtin_popcountll(m->slots.bit[i]);
+			pthread_mutex_unlock(&m->lock);
+		}
+	}
+}
+
+/* One step; false: the job is over. */
+static bool
+move_on(struct mover *m)
+{
+	struct set *s = m->set;
+	struct disk_table *t = malloc(sizeof *t);
+	int from, to, left, r = -EAGAIN;
+	bool goes_on = true;
+
+	if (t) {
+		set_get_table(s, t);
+		if (!is_under_way(s, t)) {
+			goes_on = false;
+			r = 0;
+		} else if (atomic_load(&m->cancel)) {
+			r = give_up(m);
+		} else if (next_slots(m, t, &from, &to, &left)) {
+			r = move_slots(m, from, to);
+			note_slots(m, r);
+			/* Room is made at once, but where all goes. */
+			if (r == 0 && !table_has(t->draining, s->number[from]))
+				r = move_clean(m, -1);
+		} else if (!left) {
+			r = finish(m, t);
+		} else {
+			memset(&m->stuck, 0, sizeof m->stuck);
+			r = -EBADMSG;
+		}
+	}
+	explain(m, r);
+	free(t);
+	if (r < 0 && r != -EINTR)
+		pause_for(m, PAUSE_NS);
+	return goes_on;
+}
+
+static void
+job_main(struct mover *m)
+{
+	struct set *s = m->set;
+	int r = begin_job(m);
+
+	answer(m, r);
+	if (r < 0)
+		return;
+	atomic_store(&s->is_moving, true);
+	/* Whatever is asked from now on is kept until it is done. */
+	if (move_visit(m) < 0)
+		log_warn("moving slots: a core did not answer");
+	while (!atomic_load(&m->stop)) {
+		if (!m->user && !begin_use(m)) {
+			pause_for(m, PAUSE_NS);
+			continue;
+		}
+		if (!move_on(m))
+			break;
+	}
+	if (m->user)
+		end_use(m);
+	atomic_store(&s->is_moving, false);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct mover *m = arg;
+
+	pthread_setname_np(pthread_self(), "store-mover");
+	job_main(m);
+	pthread_mutex_lock(&m->lock);
+	m->job = JOB_NONE;
+	m->info = (struct store_move_info){ .rate = m->info.rate };
+	pthread_mutex_unlock(&m->lock);
+	atomic_store(&m->is_over, true);
+	return NULL;
+}
+
+/* With job_lock. */
+static int
+begin_thread(struct mover *m, enum mover_job job)
+{
+	int r;
+
+	if (m->has_thread) {
+		if (!atomic_load(&m->is_over))
+			return -EBUSY;
+		pthread_join(m->thread, NULL);
+		m->has_thread = false;
+	}
+	atomic_store(&m->is_over, false);
+	atomic_store(&m->cancel, false);
+	m->job = job;
+	m->is_answered = false;
+	m->said[0] = 0;
+	m->damaged = 0;
+	memset(&m->stuck, 0, sizeof m->stuck);
+	m->info.is_running = true;
+	r = pthread_create(&m->thread, NULL, thread_main, m);
+	m->has_thread = r == 0;
+	return -r;
+}
+
+static int
+wait_for_answer(struct mover *m)
+{
+	int r;
+
+	pthread_mutex_lock(&m->lock);
+	while (!m->is_answered)
+		pthread_cond_wait(&m->cond, &m->lock);
+	r = m->answer;
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+/* ---- what operators ask for ---- */
+
+/* Every other disk has room for what would come to it. */
+static int
+check_room(const struct set *s, int engine, char *said, size_t len)
+{
+	struct disk_table *t = malloc(sizeof *t);
+	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine);
+	uint8_t home[STORE_SLOT_NR];
+	int has, r = 0;
+
+	if (!t)
+		return -ENOMEM;
+	set_get_table((struct set *)s, t);
+	t->draining |= (uint64_t)1 << s->number[engine];
+	sizes_of(s, size);
+	table_plan(t, size, home);
+	has = table_count(t, s->number[engine]);
+	for (int i = 0; r == 0 && has && i < atomic_load(&s->nr); i++) {
+		struct store_unit_info info;
+		uint64_t come = 0;
+
+		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++)
+			come += t->home[k] == s->number[engine] && home[k] == s->number[i];
+		come = (uint64_t)((double)used * (double)come / has);
+		look_at(s, i, &info);
+		if (come > info.free_bytes - info.free_bytes / 20)
+			r = say(said, len, -ENOSPC,
+				"there is no room: %s would get %llu MiB and has %llu MiB left", info.name,
+				(unsigned long long)(come >> 20),
+				(unsigned long long)(info.free_bytes >> 20));
+	}
+	free(t);
+	return r;
+}
+
+static int
+may_begin(struct set *s, char *said, size_t len)
+{
+	struct mover *m = s->mover;
+
+	if (!m)
+		return say(said, len, -EOPNOTSUPP,
+			   "the disks of this store do not come and go while it serves");
+	if (m->has_thread && !atomic_load(&m->is_over))
+		return say(said, len, -EBUSY,
+			   "a disk is being drained or filled already; wait for its end, or cancel it");
+	if (!all_serve(s))
+		return say(said, len, -EROFS,
+			   "a disk is missing or has failed: members change only when all others serve");
+	return 0;
+}
+
+static int
+drain(struct set *s, const char *which, char *said, size_t len)
+{
+	struct mover *m = s->mover;
+	int unit = find_unit(s, which), r = may_begin(s, said, len);
+
+	if (r < 0)
+		return r;
+	if (unit < 0)
+		return say(said, len, -ENOENT,
+			   "no disk has that path, UUID or number; GET /disks shows those there are");
+	if (atomic_load(&s->drained) >> unit & 1)
+		return say(said, len, -EALREADY, "it is drained already, and may be pulled");
+	if (__builtin_popcountll(set_all(s)) == 1)
+		return say(said, len, -EPERM, "it is the last disk of the store: add another one first");
+	r = check_room(s, s->member[unit].engine, said, len);
+	if (r < 0)
+		return r;
+	m->unit = unit;
+	r = begin_thread(m, JOB_DRAIN);
+	if (r == 0)
+		r = wait_for_answer(m);
+	return r < 0 ? say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
+		     : say(said, len, 0, "disk %s is being drained", s->member[unit].uuid);
+}
+
+static int
+add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t len)
+{
+	struct mover *m = s->mover;
+	int unit = find_unit(s, c->disk), r = may_begin(s, said, len);
+
+	if (r < 0)
+		return r;
+	/* A drained one may come again, but its engine has the path until the restart. */
+	if (unit >= 0 && c->disk[0] == '/')
+		return say(said, len, -EEXIST,
+			   "it is a disk of this store; one that was drained can come again after a restart");
+	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->nr) >= s->conf.disks.engines_max ||
+	    strlen(c->disk) >= sizeof m->path)
+		return say(said, len, -EINVAL, "a store may have %d disks", s->conf.disks.engines_max);
+	snprintf(m->path, sizeof m->path, "%s", c->disk);
+	m->size_bytes = c->size_bytes;
+	m->force = c->force;
+	r = begin_thread(m, JOB_ADD);
+	if (r == 0)
+		r = wait_for_answer(m);
+	return r < 0 ? say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
+		     : say(said, len, 0, "disk %s was added, and fills",
+			   s->member[atomic_load(&s->member_nr) - 1].uuid);
+}
+
+static int
+cancel(struct set *s, char *said, size_t len)
+{
+	struct mover *m = s->mover;
+
+	if (!m || !m->has_thread || atomic_load(&m->is_over))
+		return say(said, len, -ENOENT, "no disk is being drained or filled");
+	atomic_store(&m->cancel, true);
+	return say(said, len, 0,
+		   "it ends with the keys that are on their way; what has moved stays where it is");
+}
+
+int
+set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t len)
+{
+	struct set *s = set_of(st);
+	int r;
+
+	if (!s->mover)
+		return may_begin(s, said, len);
+	pthread_mutex_lock(&s->mover->job_lock);
+	r = c->kind == DISK_DRAIN ? drain(s, c->disk, said, len)
+	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
+				  : cancel(s, said, len);
+	pthread_mutex_unlock(&s->mover->job_lock);
+	return r;
+}
+
+void
+set_move_info(const struct store *st, struct store_move_info *ret_info)
+{
+	struct mover *m = set_of(st)->mover;
+	uint64_t ran;
+
+	*ret_info = (struct store_move_info){ .is_running = false };
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	*ret_info = m->info;
+	pthread_mutex_unlock(&m->lock);
+	ran = clock_ns() - ret_info->began_ns;
+	if (ret_info->bytes_done > ret_info->bytes_total || ret_info->slots_done == ret_info->slots_total)
+		ret_info->bytes_total = ret_info->bytes_done;
+	if (ret_info->is_running && ret_info->bytes_done && ret_info->began_ns)
+		ret_info->left_ns =
+			(uint64_t)((double)ran * (double)(ret_info->bytes_total - ret_info->bytes_done) /
+				   (double)ret_info->bytes_done);
+}
+
+void
+set_move_rate(struct store *st, uint64_t bytes)
+{
+	struct mover *m = set_of(st)->mover;
+
+	if (m)
+		atomic_store(&m->rate, bytes);
+}
+
+/* ---- life ---- */
+
+int
+set_move_begin(struct set *s, char *err, size_t err_len)
+{
+	struct mover *m;
+	int r;
+
+	if (!s->has_table || !s->conf.disks.engine->member->send)
+		return 0;
+	m = calloc(1, sizeof *m);
+	if (!m || mailbox_init(&m->mb) < 0) {
+		free(m);
+		return say(err, err_len, -ENOMEM, "no memory");
+	}
+	pthread_mutex_init(&m->job_lock, NULL);
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->keys_lock, NULL);
+	pthread_cond_init(&m->cond, NULL);
+	m->set = s;
+	atomic_store(&m->rate, s->conf.disks.move_rate);
+	s->mover = m;
+	if (!is_under_way(s, &s->table) || s->conf.disks.moves_wait)
+		return 0;
+	log_note("goes on with what it moved before the restart");
+	r = begin_thread(m, JOB_MOVE);
+	return r < 0 ? say(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
+}
+
+void
+set_move_end(struct set *s)
+{
+	struct mover *m = s->mover;
+
+	if (!m)
+		return;
+	atomic_store(&m->stop, true);
+	if (m->has_thread)
+		pthread_join(m->thread, NULL);
+	mailbox_fini(&m->mb);
+	pthread_mutex_destroy(&m->job_lock);
+	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->keys_lock);
+	pthread_cond_destroy(&m->cond);
+	free(m);
+}

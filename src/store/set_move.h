@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mover of a set: a thread that takes slots from one engine to another and changes who the members are, one job at a time.
+ * For set_move.c (slots) and set_members.c (jobs) alone.
+ */
+#ifndef GANTRY_STORE_SET_MOVE_H
+#define GANTRY_STORE_SET_MOVE_H
+
+#include "base/buf.h"
+#include "store/set_int.h"
+#include "store/user.h"
+
+#include <pthread.h>
+
+#define MOVE_SENDS 16  /* keys on their way at once */
+#define MOVE_SLOTS 256 /* slots that are moved together */
+
+/* A key that was changed while its slot is filled elsewhere. */
+struct move_key {
+	struct move_key *next;
+	uint16_t bucket_len, key_len;
+	char name[]; /* bucket, then key */
+};
+
+/* Keys, each once. */
+#define MOVE_KEY_LISTS 4096
+struct move_keys {
+	struct move_key *list[MOVE_KEY_LISTS];
+	size_t nr;
+};
+
+enum mover_job { JOB_NONE, JOB_MOVE, JOB_DRAIN, JOB_ADD };
+
+struct mover {
+	struct set *set;
+	pthread_t thread;
+	bool has_thread; /* to be joined; its callers' under job_lock */
+	pthread_mutex_t job_lock;
+	_Atomic bool is_over;  /* what the thread was begun for */
+	_Atomic bool stop;     /* the set ends */
+	_Atomic bool cancel;   /* of the job */
+	_Atomic uint64_t rate; /* bytes a second; 0: unpaced */
+
+	/* Under the lock: what callers ask and are told. */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	enum mover_job job;
+	int unit;       /* JOB_DRAIN: of the set's members */
+	char path[256]; /* JOB_ADD */
+	uint64_t size_bytes;
+	bool force;
+	bool is_answered;
+	int answer;
+	char said[512];
+	struct store_move_info info;
+
+	/* The thread's own. */
+	struct store_user *user; /* NULL: none now */
+	struct mailbox mb;
+	struct set_turn turn;
+	bool has_gone; /* t->go() has run */
+	struct bufpool bufs;
+	struct move_send {
+		struct store_send s;
+		struct mover *m;
+		struct store_port *from, *to;
+		bool is_busy;
+		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+	} send[MOVE_SENDS];
+	int sending;
+	int error;         /* the first of the sends */
+	uint64_t next_ns;  /* when the next bytes may be read */
+	uint64_t limit_ns; /* until when sends may go on; 0: without end */
+	uint64_t damaged;  /* keys that could not be read */
+	struct store_slots slots, stuck;
+
+	pthread_mutex_t keys_lock;
+	struct move_keys *changed; /* since they were last taken */
+	bool no_memory;            /* some are not in it */
+};
+
+/* ---- set_move.c ---- */
+
+/* Turns the thread's loop once, a millisecond at most. */
+void move_turn(struct mover *m);
+/* Takes the turn of changes, with a table that is effective.  -EROFS: there is none, and no turn. */
+int move_take_turn(struct mover *m);
+void move_give_turn(struct mover *m);
+/* Has a table written, see set_change_table(): what came of it. */
+int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
+/* Visits all ports: 0, or the error of one. */
+int move_visit(struct mover *m);
+/*
+ * Takes m->slots from one engine to another: 0, they are there.  Else they are where they were, what has come is a leftover there, and:
+ * -EINTR, the job is cancelled or the set ends; -EAGAIN, later perhaps; -EBADMSG, something of them cannot be read; -ENOSPC;
+ * -EROFS, one of the disks has failed, or all is read-only.
+ */
+int move_slots(struct mover *m, int from, int to);
+/* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */
+int move_clean(struct mover *m, int but);
+
+#endif

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Three disks under load (PUT, GET, DELETE, lists, multipart uploads, all checked) while one is drained and another one added, with a SIGKILL in the
+# middle of it: nothing that was acknowledged is lost or comes again, lists and quotas are right; what is refused; what a start asks for afterwards.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=1GiB BUCKETS='load more still'
+MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
+SEED=${SEED:-$(date +%s)}
+echo "SEED=$SEED"
+disks() { curl_admin /disks | jq -r "$1"; }
+states() { disks 'map(.state) | join(" ")'; }
+disk() { gantry --admin "$T/admin.sock" disk "$@"; }
+control() { # PATH BODY: the status
+	curl -sS --unix-socket "$T/admin.sock" -o "$T/said" -w '%{http_code}' -d "$2" "http://gantryd/control/disk/$1"
+}
+moves() { [ "$(curl_admin /control/disk/drain | jq .running)" = true ]; }
+ended() { ! moves; }
+load_begin() { # BUCKET
+	rm -f "$T/stop"
+	echo "$URL_S3" >"$T/url"
+	/usr/bin/python3 "$ROOT/tests/system/disks_move.py" "$T" "$SEED" "$1" >"$T/load" &
+	LOAD=$!
+}
+load_end() {
+	touch "$T/stop"
+	wait "$LOAD" || fail "$1: $(cat "$T/load")"
+	sed "s/^/$1: /" "$T/load"
+}
+
+export GANTRY_STORE_MOVE_RATE=1MiB
+start_daemon
+for i in $(seq 1 20); do echo "still $i" >"$T/one"; curl_s3 "/still/k$i" -T "$T/one" -o /dev/null || fail "PUT"; done
+still() {
+	local i
+	for i in $(seq 1 20); do assert_eq "$(curl_s3 "/still/k$i")" "still $i"; done
+	assert_eq "$(curl_s3 '/still?list-type=2' | grep -o '<Key>' | wc -l)" 20
+}
+
+# ---- what is refused ----
+assert_eq "$(control drain '{}') $(control drain '{"disk":"/nowhere"}') $(control cancel '{}')" "400 404 404"
+assert_eq "$(control add "{\"disk\":\"$T/disk0\"}") $(control add '{"disk":"none"}')" "409 400"
+disk status >"$T/said"
+grep -q "serving.*$T/disk2" "$T/said" || fail "gantry disk status: $(cat "$T/said")"
+
+# ---- drained under load, killed in the middle ----
+load_begin load
+sleep 2
+disk drain "$T/disk1" >"$T/said" || fail "drain: $(cat "$T/said")"
+assert_eq "$(control drain '{"disk":"0"}')" 409
+assert_eq "$(control add "{\"disk\":\"$T/disk3\",\"size\":\"1GiB\"}")" 409
+sleep 0.4
+assert_eq "$(states)" "serving moving serving"
+kill_daemon
+unset GANTRY_STORE_MOVE_RATE
+daemon_run
+echo "$URL_S3" >"$T/url"
+wait_for 60 ended
+assert_eq "$(states)" "serving drained serving"
+still
+sleep 1
+load_end drain
+assert_eq "$(curl_s3 '/load?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
+assert_eq "$(gantry --admin "$T/admin.sock" bucket show load | sed 's/.*load *\([0-9]*\) objects.*/\1/')" "$(cat "$T/there")"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200
+assert_eq "$(control drain '{"disk":"1"}')" 409
+
+# ---- a start leaves it alone, one without it asks for nothing ----
+restart_daemon
+assert_eq "$(states)" "serving serving"
+stop_daemon
+sed -i "/disk1\"/d" "$T/gantryd.yaml"
+daemon_run
+assert_eq "$(states)" "serving serving"
+still
+
+# ---- one is added under load ----
+load_begin more
+sleep 0.5
+disk --size 1GiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
+wait_for 60 ended
+assert_eq "$(states)" "serving serving serving"
+[ "$(disks '.[2].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
+still
+sleep 1
+load_end add
+assert_eq "$(curl_s3 '/more?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
+stop_daemon
+echo "    - { path: \"$T/disk3\", size: 1GiB }" >"$T/line"
+sed -i "/disk2\"/r $T/line" "$T/gantryd.yaml"
+daemon_run
+assert_eq "$(states)" "serving serving serving"
+still
+stop_daemon
+
+# ---- and one while nothing runs ----
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0}, {path: $T/disk2}, {path: $T/disk3}, {path: $T/disk4, size: 1GiB}]" --add "$T/disk4" >"$T/said" 2>&1 ||
+	fail "--add: $(cat "$T/said")"
+echo "    - { path: \"$T/disk4\", size: 1GiB }" >"$T/line"
+sed -i "/disk3\"/r $T/line" "$T/gantryd.yaml"
+daemon_run
+wait_for 60 ended
+assert_eq "$(states)" "serving serving serving serving"
+[ "$(disks '.[3].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
+still
+stop_daemon
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Disks that come and go while a store serves: one is drained, one is added, what is refused, and what a restart on the way
+ * makes of it.  Nothing that was put is lost or comes again, lists and quotas stay right.
+ */
+#include "disks_rig.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+#define KEYS 600
+
+static char said[512];
+
+static int
+change(int kind, const char *disk, uint64_t size_bytes)
+{
+	struct store_disk_change c = { .disk = disk, .size_bytes = size_bytes };
+
+	c.kind = kind;
+	return store_change_disks(st, &c, said, sizeof said);
+}
+
+/* The test's port is one of those that are visited, so it turns meanwhile. */
+struct call {
+	int kind;
+	const char *disk;
+	uint64_t size_bytes;
+	int result;
+	_Atomic bool is_over;
+};
+
+static void *
+call_main(void *arg)
+{
+	struct call *c = arg;
+
+	c->result = change(c->kind, c->disk, c->size_bytes);
+	atomic_store(&c->is_over, true);
+	return NULL;
+}
+
+static int
+ask(int kind, const char *disk, uint64_t size_bytes)
+{
+	struct call c = { kind, disk, size_bytes, 0, false };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
+	while (!atomic_load(&c.is_over))
+		store_user_turn(user);
+	pthread_join(thread, NULL);
+	return c.result;
+}
+
+static struct store_move_info
+move_info(void)
+{
+	struct store_move_info i;
+
+	store_move_info(st, &i);
+	return i;
+}
+
+static void
+wait_for_end(void)
+{
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
+
+	while (move_info().is_running && clock_ns() < until_ns)
+		store_user_turn(user);
+	if (move_info().is_running)
+		fail_msg("it does not end: %s", move_info().trouble);
+}
+
+static struct store_key
+numbered(char name[32], int i)
+{
+	snprintf(name, 32, "key-%04d", i);
+	return key_of("b", name);
+}
+
+static void
+put_all(void)
+{
+	char name[32];
+
+	assert_int_equal(make("b"), 0);
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k = numbered(name, i);
+
+		assert_int_equal(put(&k), 0);
+	}
+}
+
+static int listed;
+static char last_listed[64];
+
+static bool
+on_listed(struct store_list *ls, const struct store_entry *e)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "%.*s", (int)e->name_len, e->name);
+	assert_true(strcmp(name, last_listed) > 0);
+	snprintf(last_listed, sizeof last_listed, "%s", name);
+	listed++;
+	return true;
+}
+
+static void
+must_list(int nr)
+{
+	struct store_list ls = { .bucket = "b", .bucket_len = 1, .max = 10000, .entry = on_listed };
+
+	listed = 0;
+	last_listed[0] = 0;
+	assert_int_equal(STORE_DO(user, &ls.op, store_list(store_user_port(user, 0), &ls)), nr);
+	assert_int_equal(listed, nr);
+}
+
+static void
+must_have_all(void)
+{
+	struct store_quota_info q;
+	char name[32];
+
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k = numbered(name, i);
+
+		assert_int_equal(look(&k), 0);
+	}
+	must_list(KEYS);
+	assert_int_equal(store_bucket_quota(st, "b", 1, &q), 0);
+	assert_int_equal(q.used.objects, KEYS);
+	assert_int_equal(q.used.bytes, KEYS * 5);
+}
+
+static enum store_unit_state
+state_of(int unit)
+{
+	struct store_unit_info info;
+
+	store_unit_info(st, unit, &info);
+	return info.state;
+}
+
+/* ---- tests ---- */
+
+/* One of three goes, and the next start is one of two; with it, it is refused. */
+static void
+test_drain(void **state)
+{
+	for (int gone = 0; gone < 3; gone++) {
+		char name[32];
+		struct store_key k;
+
+		begin(3);
+		must_start();
+		put_all();
+		assert_int_equal(ask(DISK_DRAIN, dir[gone], 0), 0);
+		wait_for_end();
+		assert_true(state_of(gone) == UNIT_DRAINED);
+		must_have_all();
+		assert_int_equal(make("c"), 0);
+		k = key_of("c", "x");
+		assert_int_equal(put(&k), 0);
+		assert_int_equal(removed("c"), -ENOTEMPTY);
+		assert_int_equal(delete (&k), 1);
+		assert_int_equal(removed("c"), 0);
+		assert_int_equal(ask(DISK_DRAIN, dir[gone], 0), -EALREADY);
+		stop();
+		/* It is left alone, as one of others; by itself it is no store. */
+		all_again(3);
+		must_start();
+		assert_int_equal(store_unit_nr(st), 2);
+		must_have_all();
+		stop();
+		use(1);
+		disks[0].path = dir[gone];
+		must_refuse(-EINVAL, "does not belong to this store");
+		all_again(3);
+		leave_out(gone, 3);
+		must_start();
+		must_have_all();
+		k = numbered(name, 0);
+		assert_int_equal(delete (&k), 1);
+		must_list(KEYS - 1);
+		stop();
+		end();
+	}
+}
+
+/* A store of one gets a second disk, then a third, and loses the first. */
+static void
+test_add(void **state)
+{
+	begin(1);
+	must_start();
+	put_all();
+	for (int nr = 1; nr < 3; nr++) {
+		assert_int_equal(ask(DISK_ADD, dir[nr], 96 * MIB), 0);
+		wait_for_end();
+		assert_int_equal(store_unit_nr(st), nr + 1);
+		assert_true(state_of(nr) == UNIT_OK);
+		must_have_all();
+	}
+	for (int i = 0; i < 3; i++)
+		assert_true(table_count(&set_of(st)->table, i) > STORE_SLOT_NR / 5);
+	assert_int_equal(make("c"), 0);
+	assert_int_equal(removed("c"), 0);
+	assert_int_equal(ask(DISK_DRAIN, "0", 0), 0);
+	wait_for_end();
+	must_have_all();
+	stop();
+	all_again(3);
+	leave_out(0, 3);
+	must_start();
+	must_have_all();
+	stop();
+	end();
+}
+
+static void
+test_refused(void **state)
+{
+	struct store_unit_info info;
+
+	begin(2);
+	must_start();
+	put_all();
+	assert_int_equal(ask(DISK_DRAIN, "/nowhere", 0), -ENOENT);
+	assert_int_equal(ask(DISK_DRAIN, "7", 0), -ENOENT);
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
+	assert_int_equal(ask(DISK_ADD, dir[1], 96 * MIB), -EEXIST);
+	store_unit_info(st, 1, &info);
+	assert_int_equal(ask(DISK_DRAIN, info.uuid, 0), 0);
+	wait_for_end();
+	assert_int_equal(ask(DISK_DRAIN, "0", 0), -EPERM);
+	assert_true(ask(DISK_ADD, dir[2], 4096) < 0);
+	assert_int_equal(store_unit_nr(st), 2);
+	must_have_all();
+	stop();
+	end();
+}
+
+/* ---- under load ---- */
+
+#define WRITERS 2
+#define OWN_KEYS 300
+
+/* A thread with keys of its own: what was answered last is what is there. */
+struct writer {
+	pthread_t thread;
+	int nr;
+	_Atomic bool stop;
+	struct store_user *user;
+	uint8_t is_there[OWN_KEYS]; /* 2: nobody knows */
+	uint64_t puts, deletes, later;
+	uint64_t longest_ns;
+};
+
+static struct store_key
+own(const struct writer *w, char name[32], int i)
+{
+	snprintf(name, 32, "own-%d-%04d", w->nr, i);
+	return key_of("b", name);
+}
+
+static int
+writer_put(struct writer *w, const struct store_key *k)
+{
+	struct store_port *p = store_user_port(w->user, 0);
+	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
+	struct store_put op;
+	int r = store_put_init(p, &op, k, 5);
+
+	if (r < 0)
+		return r;
+	r = STORE_DO(w->user, &op.op, store_put_commit(p, &op, &c));
+	store_put_abort(p, &op);
+	return r;
+}
+
+static int
+writer_look(struct writer *w, const struct store_key *k)
+{
+	struct store_port *p = store_user_port(w->user, 0);
+	struct store_obj o;
+	int r = STORE_DO(w->user, &o.op, store_open(p, k, &o));
+
+	store_close(p, r == 0 ? &o : NULL);
+	return r;
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct writer *w = arg;
+	uint64_t rnd = (uint64_t)w->nr * 7919 + 1;
+	char name[32];
+
+	assert_int_equal(store_user_new(&st, 1, &w->user), 0);
+	while (!atomic_load(&w->stop)) {
+		struct store_key k;
+		uint64_t began = clock_ns(), took;
+		struct store_del del;
+		int i, r;
+
+		rnd = rnd * 6364136223846793005u + 1442695040888963407u;
+		i = (int)(rnd >> 33) % OWN_KEYS;
+		k = own(w, name, i);
+		if (w->is_there[i] != 2)
+			assert_int_equal(writer_look(w, &k), w->is_there[i] ? 0 : -ENOENT);
+		if (rnd >> 62) {
+			r = writer_put(w, &k);
+			w->puts += r == 0;
+		} else {
+			r = STORE_DO(w->user, &del.op,
+				     store_delete(store_user_port(w->user, 0), &k, NULL, &del));
+			w->deletes += r >= 0;
+		}
+		took = clock_ns() - began;
+		w->longest_ns = took > w->longest_ns ? took : w->longest_ns;
+		if (r >= 0)
+			w->is_there[i] = rnd >> 62 != 0;
+		else if (r == -EAGAIN || r == -EXDEV)
+			w->later++;
+		else
+			fail_msg("a write under a move: %d", r);
+	}
+	store_user_free(w->user);
+	return NULL;
+}
+
+static void
+test_under_load(void **state)
+{
+	static struct writer writers[WRITERS];
+	int there = 0;
+
+	begin(2);
+	must_start();
+	put_all();
+	memset(writers, 0, sizeof writers);
+	for (int i = 0; i < WRITERS; i++) {
+		writers[i].nr = i;
+		assert_int_equal(pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]), 0);
+	}
+	assert_int_equal(ask(DISK_ADD, dir[2], 128 * MIB), 0);
+	wait_for_end();
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	wait_for_end();
+	for (int i = 0; i < WRITERS; i++) {
+		char name[32];
+
+		atomic_store(&writers[i].stop, true);
+		pthread_join(writers[i].thread, NULL);
+		assert_true(writers[i].puts > 0 && writers[i].deletes > 0);
+		for (int n = 0; n < OWN_KEYS; n++) {
+			struct store_key k = own(&writers[i], name, n);
+
+			assert_int_equal(look(&k), writers[i].is_there[n] ? 0 : -ENOENT);
+			there += writers[i].is_there[n];
+		}
+		printf("writer %d: %llu puts, %llu deletes, %llu later, longest %llu ms\n", i,
+		       (unsigned long long)writers[i].puts, (unsigned long long)writers[i].deletes,
+		       (unsigned long long)writers[i].later,
+		       (unsigned long long)(writers[i].longest_ns / NS_PER_MS));
+	}
+	must_list(KEYS + there);
+	stop();
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_under_load),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
