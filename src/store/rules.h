@@ -2,7 +2,7 @@
 /*
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 has nothing to protect; M38 is not built (docs/store.md).
+ * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 has nothing to protect (docs/store.md).
  * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
@@ -91,6 +91,10 @@
 /* M31d: a removal that was begun is completed on all that remain; else the gate stays closed. */
 #ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
+#endif
+/* M38: the head removes a bucket first: what ends with it has ended nowhere where the next start still has the bucket. */
+#ifndef RULE_HEAD_REMOVES_FIRST
+#define RULE_HEAD_REMOVES_FIRST 1
 #endif
 /* M32: what is in a bucket of a name that was made anew since is not in the one that there is. */
 #ifndef RULE_OLDER_THAN_BUCKET

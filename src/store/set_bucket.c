@@ -6,9 +6,10 @@
  * bucket is closed on the engines, so nothing is acknowledged in a bucket that a cut may take or give back:
  *
  *	make	on all others with a closed gate --> on the first --> the gates open
- *	remove	gates closed, each engine says that it has nothing --> removed, the first last --> the gates open
+ *	remove	gates closed, each engine says that it has nothing --> removed on the first, then on the others --> the gates open
  *
- * What a cut leaves half done the next start makes as the first one has it (set_align.c).  A removal that has begun is
+ * What a cut leaves half done the next start makes as the first one has it (set_align.c): so nothing that ends with a bucket
+ * (uploads) has ended where it has the bucket.  Up to the end of a removal it is the last engine that answers.  A removal that has begun is
  * completed wherever it can be, and where it cannot the gate stays closed: it never opens on a mixture (M31).
  *
  * An engine whose disk fails on the way does not count any more once the table is written without it, for which a change
@@ -528,25 +529,44 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 
 /* ---- remove ---- */
 
+/* Returns the engine that removes behind that one: the head is the first (M38); the number behind the last, or -1: none does. */
+static int
+remover_behind(const struct change *c, int at)
+{
+	return RULE_HEAD_REMOVES_FIRST ? next_of(c, at) : before(c, at);
+}
+
 /* Every engine has said that it has nothing. */
 static int
 remove_next(struct change *c, int r)
 {
+	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
+	bool is_first = c->at == remover_behind(c, nobody);
+
 	if (!RULE_GATE_FORWARD && is_lost(c)) {
 		c->failed = -ECANCELED;
 		c->at = -1;
 		return open_next(c);
 	}
-	if (c->at < c->port->nr && !is_lost(c)) {
+	if (c->at != nobody && !is_lost(c)) {
 		if (r == -EAGAIN && c->tries++ < TRIES)
 			return remove_at(c);
+		if (r < 0 && r != -ENXIO && r != -ECANCELED && is_first && !c->failed) {
+			/* Nobody has removed it. */
+			c->failed = r;
+			c->at = -1;
+			return open_next(c);
+		}
 		if (r < 0 && r != -ENXIO) {
 			c->failed = -ECANCELED;
 			c->closed |= (uint64_t)1 << c->at;
 		}
 	}
-	c->at = before(c, c->at);
-	return c->at >= 0 ? remove_at(c) : open_next(c);
+	c->at = remover_behind(c, c->at);
+	if (c->at >= 0 && c->at < c->port->nr)
+		return remove_at(c);
+	c->at = -1;
+	return open_next(c);
 }
 
 /* Opens the gates before that of this step again, and this one's if it was closed. */
@@ -580,6 +600,11 @@ delete_next(struct change *c, int r)
 	if (c->at < c->port->nr)
 		return gate_at(c, true);
 	c->step = CHANGE;
+	c->at = c->port->nr;
+	if (RULE_HEAD_REMOVES_FIRST) {
+		atomic_store(&c->port->set->head, before(c, c->port->nr));
+		c->at = -1;
+	}
 	return remove_next(c, 0);
 }
 

@@ -566,6 +566,9 @@ see_buckets(struct many_client *c)
 	for (int b = 0; b < BUCKETS; b++) {
 		say("bucket %d: %d", b, there[b]);
 		cell_seen(&many_buckets[b], there[b], "the bucket", b, -1);
+		/* What nobody answered may have removed it; if it is there its uploads are. */
+		if (!there[b])
+			uploads_end_with(b, true, false);
 	}
 }
 
@@ -726,6 +729,8 @@ client_main(int nr)
 static void
 dies(bool cut)
 {
+	unsigned before = last_in;
+
 	say("%s", cut ? "cut" : "kill");
 	counts.cuts += cut;
 	counts.kills += !cut;
@@ -743,7 +748,8 @@ dies(bool cut)
 	rings_drop();
 	sim_store = NULL;
 	env_drop_memory();
-	uploads_die();
+	/* The first of those in service, and whoever was it in this life. */
+	uploads_die(before & (2 * (last_in & -last_in) - 1));
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
@@ -869,6 +875,8 @@ start(uint64_t life)
 		many_clients[i] = (struct many_client){ .nr = i };
 		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
+	/* One that may fail may do so on the way. */
+	uploads_start(present & ~faulty, false);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
 		dies(true);
@@ -888,6 +896,7 @@ start(uint64_t life)
 		if (twice)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
+		uploads_start(present, true);
 		return true;
 	}
 	if (start_result == -EAGAIN) {

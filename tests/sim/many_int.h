@@ -80,8 +80,10 @@ void uploads_see(struct many_client *c);
 void uploads_see_list(struct many_client *c, int b, unsigned away);
 /* A removal of the bucket has ended them, or may have; is_open: the next start decides. */
 void uploads_end_with(int b, bool is_gone, bool is_open);
-/* The process is gone; before it is known of buckets. */
-void uploads_die(void);
+/* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
+void uploads_die(unsigned heads);
+/* A start is tried with these disks; or it serves with them. */
+void uploads_start(unsigned present, bool serves);
 void uploads_given_up(int disk);
 
 #endif

@@ -39,9 +39,13 @@ cell_begin(struct cell *c)
 	*c = (struct cell){ .nr = 1, .pending = UNKNOWN_ID };
 }
 
+/* Disks that may have removed a bucket when the process died, which no other had done then. */
+static unsigned may_have_removed[BUCKETS];
+
 void
 uploads_begin(void)
 {
+	memset(may_have_removed, 0, sizeof may_have_removed);
 	memset(uploads, 0, sizeof uploads);
 }
 
@@ -426,14 +430,31 @@ cell_die(struct cell *c)
 }
 
 void
-uploads_die(void)
+uploads_start(unsigned present, bool serves)
 {
 	struct upload *u;
 
-	/* Less than M38 asks for, which is not built: a removal that nobody answered ends them where the bucket stays, too. */
+	for (int i = 0; (u = nth(i)); i++) {
+		if (u->is_used && !is_over(u) &&
+		    may_have_removed[u->b] & ~present & 1u << many_home(u->b, u->k)) {
+			u->may_end = true;
+			u->ended = ++many_events;
+			cell_may_too(&u->there, 0);
+		}
+	}
+	if (serves)
+		memset(may_have_removed, 0, sizeof may_have_removed);
+}
+
+void
+uploads_die(unsigned heads)
+{
+	struct upload *u;
+
+	/* What is left of M38: of a removal that nobody answered, and that whoever decides at the next start has not seen. */
 	for (int b = 0; b < BUCKETS; b++) {
 		if (many_bucket_changed(b, many_events))
-			uploads_end_with(b, false, false);
+			may_have_removed[b] |= heads;
 	}
 	for (int i = 0; (u = nth(i)); i++) {
 		if (u->is_coming)

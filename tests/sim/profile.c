@@ -588,6 +588,7 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_GATE_PENDING:
 	case SIM_GATE_FORWARD:
 	case SIM_OLDER_THAN_BUCKET:
+	case SIM_HEAD_REMOVES_FIRST:
 	case SIM_VERSION_HAS_START:
 	case SIM_BELOW_HALF_READ_ONLY:
 	case SIM_AWAY_BEFORE_ANSWER:
@@ -601,7 +602,7 @@ profile_for_rule(enum sim_rule rule)
 			prof.w_put = prof.w_get = 4;
 			prof.ops = 60;
 		}
-		if (rule == SIM_VERSION_HAS_START)
+		if (rule == SIM_VERSION_HAS_START || rule == SIM_HEAD_REMOVES_FIRST)
 			prof.w_upload = 20;
 		if (rule == SIM_OLDER_THAN_BUCKET) {
 			/* Uploads do not keep a bucket, objects do. */

@@ -65,6 +65,7 @@
 	X(GATE_ALL_PRESENT)                                                                                  \
 	X(GATE_CLOSED)                                                                                       \
 	X(GATE_FORWARD)                                                                                      \
+	X(HEAD_REMOVES_FIRST)                                                                                \
 	X(OLDER_THAN_BUCKET)                                                                                 \
 	X(FAILED_HAS_NO_BUCKETS)
 
