@@ -382,6 +382,25 @@ test_under_change(void **state)
 	}
 }
 
+/* A version that was read from the disk that has failed since is none of the next one's, though they count alike. */
+static void
+test_version_of_another(void **state)
+{
+	uint64_t version;
+
+	begin_with(3);
+	assert_int_equal(set_attrs(STORE_VERSION_ANY, "one"), 0);
+	attrs(&version);
+	fails(3, 0);
+	wait_until(is_in, 6);
+	assert_int_equal(set_attrs(version, "lost"), -ESTALE);
+	assert_string_equal(attrs(&version), "one");
+	assert_int_equal(set_attrs(version, "two"), 0);
+	assert_string_equal(attrs(NULL), "two");
+	stop();
+	end();
+}
+
 static bool
 on_same_entry(struct store_list *ls, const struct store_entry *e)
 {
@@ -667,11 +686,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),       cmocka_unit_test(test_under_change),
-		cmocka_unit_test(test_uploads),     cmocka_unit_test(test_below_half),
-		cmocka_unit_test(test_no_majority), cmocka_unit_test(test_told_once),
-		cmocka_unit_test(test_pair),        cmocka_unit_test(test_table_held),
-		cmocka_unit_test(test_unreadable),  cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_under_change),
+		cmocka_unit_test(test_uploads),
+		cmocka_unit_test(test_below_half),
+		cmocka_unit_test(test_no_majority),
+		cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_version_of_another),
+		cmocka_unit_test(test_pair),
+		cmocka_unit_test(test_table_held),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_hangs),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
