@@ -584,6 +584,24 @@ must_count(uint64_t objects, uint64_t bytes, uint64_t uploads)
 	assert_int_equal(u.uploads, uploads);
 }
 
+/* So many objects at most; what is copied is not judged by it. */
+static void
+bound_objects(uint64_t objects)
+{
+	static struct store_bucket_set op[2];
+	struct store_use max = { objects, STORE_UNBOUNDED, STORE_UNBOUNDED };
+
+	for (int i = 0; i < 2; i++) {
+		struct store_port *p = at(i)->p;
+		int r;
+
+		op[i].op.done = on_put;
+		r = p->ops->bucket_set_quota(p, BUCKET, strlen(BUCKET), &max, &op[i]);
+		assert_int_equal(r == 0 ? op_wait(&l, &op[i].op) : r, 0);
+	}
+	assert_true(quota_is_active(book));
+}
+
 static void
 test_books(void **state)
 {
@@ -605,6 +623,7 @@ test_books(void **state)
 		bytes += 777;
 		uploads++;
 	}
+	bound_objects(41);
 	for (int round = 0; round < 3; round++) {
 		int from = round % 2, to = !from;
 
@@ -636,6 +655,10 @@ test_books(void **state)
 		}
 		must_count((uint64_t)objects, bytes, (uint64_t)uploads);
 	}
+	bound_objects((uint64_t)objects);
+	assert_int_equal(put_simple(at(slots_has(&half, slot_of_key(BUCKET, "one more")) ? B : A), BUCKET,
+				    "one more", 1, 1),
+			 -EDQUOT);
 	/* A start counts the same. */
 	stop_pair();
 	start_pair(&others, &half);
