@@ -378,9 +378,11 @@ static _Noreturn void
 end_fenced(const struct daemon *d)
 {
 	const struct timespec a_second = { .tv_sec = 1 };
+	char why[256] = "";
 
+	store_answers(atomic_load(&d->store), why, sizeof why);
 	log_event(LOG_EV_STOPPED, LOG_ERROR,
-		  "another gateway has taken over: this process ends, to be started anew");
+		  "another gateway has taken over (%s): this process ends, to be started anew", why);
 	nanosleep(&a_second, NULL);
 	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
 		unlink(d->conf->admin.socket);

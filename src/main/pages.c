@@ -227,6 +227,16 @@ static const struct {
 	{ "gateways_cleaned_up", M_STORE_CLEANED },
 };
 
+/* As metrics name a disk: by number, as a path is no bounded label; a pool by its name. */
+static void
+unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out[64])
+{
+	if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
+		snprintf(out, 64, "%s", info->name);
+	else
+		snprintf(out, 64, "%d", i);
+}
+
 static void
 number_metric(const struct store_unit_number *n, const char *disk, struct stats_out *out)
 {
@@ -244,11 +254,7 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 	char disk[64];
 
 	store_unit_info(atomic_load(&d->store), i, &info);
-	/* By number: a path is no bounded label.  Of a pool there is nothing but its name. */
-	if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
-		snprintf(disk, sizeof disk, "%s", info.name);
-	else
-		snprintf(disk, sizeof disk, "%d", i);
+	unit_label(d, i, &info, disk);
 	if (info.state == UNIT_DRAINED)
 		return;
 	stats_emit(out, M_STORE_UP, store_unit_serves(info.state), disk, NULL);
@@ -578,9 +584,13 @@ disks(void *cookie, FILE *out)
 	putc('[', out);
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
+		char label[64];
 
 		store_unit_info(atomic_load(&d->store), i, &info);
-		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
+		unit_label(d, i, &info, label);
+		fprintf(out, "%s{\"disk\":%d,\"label\":", i ? ",\n" : "", i);
+		json_string(out, label);
+		fputs(",\"path\":", out);
 		json_string(out, info.name[0] ? info.name : NULL);
 		fputs(",\"uuid\":", out);
 		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
@@ -735,6 +745,7 @@ status(void *cookie, FILE *out)
 		[RDMA_AUTO] = "auto", [RDMA_LIST] = "list", [RDMA_NONE] = "none"
 	};
 	struct daemon *d = cookie;
+	const struct store *store = atomic_load(&d->store);
 	unsigned long long objects = 0, size = 0, available = 0;
 	struct totals t = { 0 };
 	int up = 0, failed = 0, missing = 0;
@@ -763,10 +774,11 @@ status(void *cookie, FILE *out)
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	fprintf(out,
-		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,\"objects\":%llu,\"size_"
+		"\"store\":{\"backend\":\"%s\",\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,"
+		"\"objects\":%llu,\"size_"
 		"bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
-		unit_nr(d), failed, missing, objects, size, available);
+		store ? store_name(store) : "", unit_nr(d), failed, missing, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));

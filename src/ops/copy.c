@@ -70,7 +70,7 @@ copy_start(struct req *rq)
 	if (is_part(rq))
 		return req_stat_upload(rq, copy_source);
 	f = put_pre_fault(&rq->target, &why);
-	return f != FAULT_NONE ? req_fail(rq, f, why) : req_need_bucket(rq, copy_source);
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_expect_bucket(rq, copy_source);
 }
 
 /* ---- the attributes of the copy ---- */

@@ -118,7 +118,7 @@ put_object(struct req *rq, step_fn then)
 	rq->then = then;
 	if (put_announced(rq) > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
-	return is_part(rq) ? req_stat_upload(rq, put_part) : req_need_bucket(rq, put_look);
+	return is_part(rq) ? req_stat_upload(rq, put_part) : req_expect_bucket(rq, put_look);
 }
 
 static enum verdict

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define SHARDS_AT_ONCE 16
+#define THERE_NS NS_PER_S
 
 /* ---- the cache ---- */
 
@@ -73,8 +74,15 @@ take_out(struct rbucket *rb)
 }
 
 void
+rbucket_is_there(struct rbucket *rb)
+{
+	atomic_store_explicit(&rb->there_ns, clock_ns(), memory_order_relaxed);
+}
+
+void
 rbucket_doubt(struct rbucket *rb)
 {
+	atomic_store(&rb->there_ns, 0);
 	atomic_store(&rb->is_doubtful, true);
 }
 
@@ -146,6 +154,7 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 
 	if (rb && rid_same(rb->row.uid, row->uid)) {
 		atomic_store(&rb->is_doubtful, false);
+		rbucket_is_there(rb);
 		return rb;
 	}
 	if (rb)
@@ -153,6 +162,7 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 	rb = rbucket_new(st, name, len, row);
 	if (!rb)
 		return NULL;
+	rbucket_is_there(rb);
 	atomic_store(&rb->refs, 2); /* the cache's and the caller's */
 	pthread_mutex_lock(&st->cache_lock);
 	link = cache_place(st, name, len);
@@ -297,6 +307,17 @@ int
 rstore_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
 {
 	return start_look(sp, name, len, st, false, NULL, 0);
+}
+
+bool
+rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
+{
+	struct rbucket *rb = rbucket_get(rport(sp)->st, name, len);
+	bool was = rb && clock_ns() - atomic_load_explicit(&rb->there_ns, memory_order_relaxed) < THERE_NS;
+
+	if (rb)
+		rbucket_release(rb);
+	return was;
 }
 
 int

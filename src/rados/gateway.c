@@ -120,12 +120,43 @@ gateway_dirty(struct rstore *st, struct rshard *s)
 	pthread_mutex_unlock(&gw->lock);
 }
 
+/* Says who it may have been: whoever was there when this one looked last.  Under the lock. */
+static void
+say_who(struct gateway *gw)
+{
+	size_t at = 0, len = sizeof gw->fenced_by;
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < gw->peer_nr; i++)
+		others += gw->peers[i].instance != gw->instance;
+	at = (size_t)snprintf(gw->fenced_by, len, "%s",
+			      others == 0 ? "fenced by the cluster's blocklist, or by one that it has not met"
+			      : others > 1 ? "fenced by one of: "
+					   : "fenced by ");
+	for (uint32_t i = 0, nr = 0; i < gw->peer_nr && at < len; i++) {
+		const struct peer *p = &gw->peers[i];
+
+		if (p->instance != gw->instance)
+			at += (size_t)snprintf(gw->fenced_by + at, len - at, "%sinstance %u on host %s",
+					       nr++ ? ", " : "", p->instance, p->row.host);
+	}
+}
+
 void
 gateway_fence(struct rstore *st)
 {
-	if (!atomic_exchange(&st->gw.is_fenced, true))
-		log_error("another gateway has declared this one (number %u) dead: nothing more is done here",
-			  st->gw.instance);
+	struct gateway *gw = &st->gw;
+	bool was;
+
+	pthread_mutex_lock(&gw->lock);
+	was = atomic_load(&gw->is_fenced);
+	if (!was)
+		say_who(gw);
+	atomic_store(&gw->is_fenced, true);
+	pthread_mutex_unlock(&gw->lock);
+	if (!was)
+		log_error("this gateway (number %u) is %s: nothing more is done here", gw->instance,
+			  gw->fenced_by);
 }
 
 /* Under the lock. */

@@ -298,6 +298,7 @@ rstore_free(struct rstore *st)
 	if (st->book)
 		rbuckets_fini(st);
 	quota_book_free(st->book);
+	recall_fini(&st->recall);
 	shard_fini(&st->buckets);
 	for (int i = 0; i < st->client_nr; i++)
 		disconnect(&st->client[i]);
@@ -349,6 +350,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		pthread_mutex_init(&st->stats[i].lock, NULL);
 	atomic_store(&st->monitor_ns, clock_ns());
 	shard_init(&st->buckets, OBJECT_BUCKETS, NULL);
+	recall_init(&st->recall);
 	if (quota_book_new(1, &st->book) < 0)
 		e = refuse(err, err_len, -ENOMEM, "no memory");
 	for (int i = 0; e == 0 && i < nr && i < CLIENTS_MAX; i++) {
@@ -500,7 +502,7 @@ rstore_answers(const struct store *base, char *why, size_t len)
 	struct store_unit_info info;
 
 	if (atomic_load(&st->gw.is_fenced)) {
-		snprintf(why, len, "another gateway has declared this one dead");
+		snprintf(why, len, "%s", st->gw.fenced_by);
 		return false;
 	}
 	if (!calls_are_stuck(st, STUCK_NS))
@@ -530,7 +532,7 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 	store_unit_add(info, "oldest_wait_us", w.nr ? (now - w.oldest_ns) / NS_PER_US : 0, false);
 	if (atomic_load(&st->gw.is_fenced)) {
 		info->state = UNIT_FAILED;
-		snprintf(info->reason, sizeof info->reason, "another gateway has declared this one dead");
+		snprintf(info->reason, sizeof info->reason, "%s", st->gw.fenced_by);
 	} else if (atomic_load(&ps->is_gone)) {
 		info->state = UNIT_FAILED;
 		snprintf(info->reason, sizeof info->reason, "it was removed from the cluster");
@@ -629,6 +631,7 @@ const struct store_ops rados_store_ops = {
 	.bucket_create = rstore_bucket_create,
 	.bucket_delete = rstore_bucket_delete,
 	.bucket_head = rstore_bucket_head,
+	.bucket_was_there = rstore_bucket_was_there,
 	.bucket_set_attrs = rstore_bucket_set_attrs,
 	.bucket_set_quota = rstore_bucket_set_quota,
 	.bucket_get_attrs = rstore_bucket_get_attrs,

@@ -98,6 +98,7 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 		if (e == 0)
 			e = txn_add_key(&rp->txn, key, key_part(key, upload_id, number));
 	} else {
+		rp->txn.guess = GUESS_FIRST;
 		e = txn_add_object(&rp->txn);
 	}
 	if (e == 0)
@@ -169,7 +170,10 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 		memcpy(bytes + len, rp->trailer, more);
 	}
 	data_name(name, rp->id, rp->n);
-	rados_write_op_write(op, bytes, len + more, from);
+	if (from == 0 && last)
+		rados_write_op_write_full(op, bytes, len + more);
+	else
+		rados_write_op_write(op, bytes, len + more, from);
 	if (from == 0)
 		txn_set_owner(op, &rp->txn);
 	rp->data_bytes = rp->put->size_bytes;

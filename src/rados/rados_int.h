@@ -95,6 +95,7 @@ struct gateway {
 	_Atomic uint64_t epoch_ns; /* since when */
 	_Atomic uint64_t pins[2];  /* of the epoch, and of the one before: by its lowest bit (rule 2) */
 	_Atomic bool is_fenced;    /* another one has declared us dead: nothing goes any more */
+	char fenced_by[128];       /* set before that */
 	/* Ids.  Those in [first, next) may be under way; up to last the row promises them. */
 	pthread_mutex_t id_lock;
 	uint64_t first, next, last;
@@ -139,14 +140,28 @@ struct rbucket {
 	_Atomic uint32_t refs;
 	struct rstore *store;
 	bool is_cached;
-	_Atomic bool is_doubtful; /* the table of buckets is to be asked anew */
-	uint64_t serial;          /* among all that this process had */
-	uint64_t seen;            /* the turn of counting that found it in the table last */
-	_Atomic uint64_t bounded; /* the turn in which this gateway set its bound */
+	_Atomic bool is_doubtful;  /* the table of buckets is to be asked anew */
+	_Atomic uint64_t there_ns; /* when the cluster last said that it is there */
+	uint64_t serial;           /* among all that this process had */
+	uint64_t seen;             /* the turn of counting that found it in the table last */
+	_Atomic uint64_t bounded;  /* the turn in which this gateway set its bound */
+	/* Of recall.c: looks of PUTs in a row that found nothing, and until when nothing is remembered after a mistake. */
+	_Atomic uint32_t absences;
+	_Atomic uint64_t recall_after_ns;
 	char name[STORE_BUCKET_MAX];
 	uint8_t name_len;
 	struct bucket_row row;
 	struct rshard shard[];
+};
+
+/* What is remembered of objects' records: recall.c. */
+#define RECALL_SLOTS 4096u
+#define RECALL_LOCKS 16u
+#define RECALL_BYTES 1024u /* of key and record; longer ones are not remembered */
+
+struct recall_table {
+	pthread_mutex_t lock[RECALL_LOCKS]; /* each of a part of the slots */
+	struct remembered *slot[RECALL_SLOTS];
 };
 
 struct rstore {
@@ -170,6 +185,7 @@ struct rstore {
 	_Atomic uint64_t bucket_serial;
 	_Atomic uint64_t change_nr; /* operations that were sent to shards: the last one's number */
 	struct gateway gw;
+	struct recall_table recall;
 	struct quota_book *book;
 	_Atomic uint64_t usage_turn; /* of counting: usage.c */
 	struct helper usage;
@@ -296,6 +312,9 @@ struct txn_more {
 	struct bytes set; /* NULL: removed */
 };
 
+/* Whether what is decided on is what this gateway remembers of the key: never; as soon as it is looked for; so it is; not any more. */
+enum guess { GUESS_NEVER, GUESS_FIRST, GUESS_MADE, GUESS_OVER };
+
 enum txn_say { TXN_OVER, TXN_COMMIT, TXN_LATER, TXN_AGAIN };
 
 struct txn {
@@ -316,6 +335,7 @@ struct txn {
 	uint16_t bucket_len, object_len;
 	int key_nr;
 	struct txn_key key[TXN_KEYS];
+	enum guess guess; /* GUESS_FIRST where decide() does without a look */
 	/* Its own. */
 	struct rbucket *rb;
 	struct rshard *shard;
@@ -371,6 +391,23 @@ bytes_new(struct bytes *b, size_t len)
 	return b->p != NULL;
 }
 
+/* ---- recall.c: what this gateway remembers of objects' records ---- */
+
+/*
+ * A record is remembered when this gateway has set or removed it; and where PUTs of a bucket have found nothing for some time,
+ * that nothing is there.  It need not be so any more: whoever acts on it compares it in the operation that changes the shard.
+ */
+
+void recall_init(struct recall_table *r);
+void recall_fini(struct recall_table *r);
+/* Fills in what a look at the shard would have found.  False: it has to be looked. */
+bool recall(struct txn *t);
+/* Notes what a change has made of the object; the shard's next operation has not begun. */
+void recall_note(const struct txn *t);
+/* Says what a look has found, and that what was remembered was not so. */
+void recall_looked(const struct txn *t);
+void recall_wrong(const struct txn *t);
+
 /* ---- bucket.c: the cache of buckets ---- */
 
 /* Returns a cached bucket and takes a reference, or NULL. */
@@ -378,6 +415,8 @@ struct rbucket *rbucket_get(struct rstore *st, const char *name, size_t len);
 /* Puts a bucket into the cache, in place of one of that name, and returns it with a reference.  NULL: no
  * memory. */
 struct rbucket *rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct bucket_row *row);
+/* Says that the cluster has just said that it is there. */
+void rbucket_is_there(struct rbucket *rb);
 /* Says that what is known of it may not be so any more. */
 void rbucket_doubt(struct rbucket *rb);
 /* Takes it out of the cache: it is gone. */
@@ -492,6 +531,7 @@ int rstore_list_parts(struct store_port *p, const struct store_key *k,
 int rstore_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);
 int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int rstore_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,

@@ -11,6 +11,9 @@
  * riders go again one by one.  Changes of one key never ride together: the later one waits, and is decided anew
  * on what the earlier one left.
  *
+ * A PUT whose key this gateway remembers (recall.c) is decided on that instead of a look: the operation compares all of it
+ * anyway.  What is remembered refuses nothing; a refusal, and a change that lost, is looked at and decided anew.
+ *
  * Each operation compares and sets this gateway's row in the shard, which has the operation's number.  RADOS knows an
  * operation that is sent again only as long as it is one of the last few thousand; beyond that the row keeps it from
  * being carried out twice, and tells of one that lost whether it had won (rule 6).
@@ -288,12 +291,15 @@ fail(struct txn *t, int e)
 }
 
 static void look(struct txn *t);
+static void look_or_recall(struct txn *t);
 static void find_bucket(struct txn *t);
 
 /* What was known of the bucket is not so any more. */
 static void
 restart(struct txn *t)
 {
+	if (t->guess == GUESS_MADE)
+		t->guess = GUESS_OVER;
 	if (t->rb) {
 		rbucket_doubt(t->rb);
 		rbucket_release(t->rb);
@@ -340,7 +346,7 @@ on_row(struct call *c)
 		return;
 	}
 	t->shard = rbucket_shard(t->rb, t->object, t->object_len);
-	look(t);
+	look_or_recall(t);
 }
 
 static void
@@ -357,7 +363,7 @@ find_bucket(struct txn *t)
 	}
 	if (t->rb) {
 		t->shard = rbucket_shard(t->rb, t->object, t->object_len);
-		look(t);
+		look_or_recall(t);
 		return;
 	}
 	memcpy(name + 1, t->bucket, t->bucket_len);
@@ -433,9 +439,21 @@ prove_alive(struct txn *t)
 	call_read(t->port, &t->call, POOL_META, OBJECT_STORE, op, 0, on_own_row);
 }
 
+/* What was remembered does not do: it is looked. */
+static void
+look_after_all(struct txn *t)
+{
+	t->guess = GUESS_OVER;
+	look(t);
+}
+
 void
 txn_go_on(struct txn *t, enum txn_say say)
 {
+	if (t->guess == GUESS_MADE && (say == TXN_OVER || say == TXN_AGAIN)) {
+		look_after_all(t);
+		return;
+	}
 	switch (say) {
 	case TXN_OVER:
 		over(t);
@@ -520,6 +538,8 @@ on_look(struct call *c)
 		e = t->iter_rv < 0 ? t->iter_rv : t->xattrs_rv < 0 ? t->xattrs_rv : take_generation(t);
 	if (e >= 0)
 		e = take_values(t);
+	if (e >= 0)
+		recall_looked(t);
 	rados_omap_get_end(t->iter);
 	rados_getxattrs_end(t->xattrs);
 	/* Gone, or its bucket is being removed, or was: the table of buckets knows. */
@@ -546,6 +566,19 @@ look(struct txn *t)
 	rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
 	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->iter, &t->iter_rv);
 	call_read(t->port, &t->call, POOL_META, t->shard->name, op, 0, on_look);
+}
+
+static void
+look_or_recall(struct txn *t)
+{
+	if (t->guess == GUESS_FIRST && recall(t)) {
+		t->guess = GUESS_MADE;
+		decide(t);
+		return;
+	}
+	if (t->guess == GUESS_FIRST)
+		t->guess = GUESS_OVER;
+	look(t);
 }
 
 /* ---- the shard's queue ---- */
@@ -582,6 +615,10 @@ on_refused(struct msg *m)
 {
 	struct txn *t = container_of(m, struct txn, msg);
 
+	if (t->guess == GUESS_MADE) {
+		look_after_all(t);
+		return;
+	}
 	t->result = -EDQUOT;
 	over(t);
 }
@@ -639,37 +676,65 @@ add_compares(rados_write_op_t op, const struct txn *t)
 	}
 }
 
+/* Keys that one operation sets, or removes: it does all of them at once. */
+struct keys {
+	size_t nr, *key_len, *val_len;
+	const char **key, **val;
+};
+
 static void
-add_change(rados_write_op_t op, const char *key, size_t key_len, const struct bytes *set)
+keys_new(struct keys *k, size_t max)
 {
-	if (set)
-		rados_write_op_omap_set2(op, &key, (char const *const *)&set->p, &key_len, &set->len, 1);
-	else
-		rados_write_op_omap_rm_keys2(op, &key, &key_len, 1);
+	k->nr = 0;
+	k->key = malloc(max * sizeof *k->key);
+	k->val = malloc(max * sizeof *k->val);
+	k->key_len = malloc(max * sizeof *k->key_len);
+	k->val_len = malloc(max * sizeof *k->val_len);
+	check(k->key && k->val && k->key_len && k->val_len);
 }
 
 static void
-add_changes(rados_write_op_t op, const struct txn *t)
+keys_free(struct keys *k)
+{
+	free(k->key);
+	free(k->val);
+	free(k->key_len);
+	free(k->val_len);
+}
+
+static void
+keys_add(struct keys *k, const char *key, size_t key_len, const struct bytes *val)
+{
+	k->key[k->nr] = key;
+	k->key_len[k->nr] = key_len;
+	k->val[k->nr] = val->p;
+	k->val_len[k->nr++] = val->len;
+}
+
+static void
+add_changes(struct keys *set, struct keys *removed, const struct txn *t)
 {
 	for (int i = 0; i < t->key_nr; i++) {
 		const struct txn_key *k = &t->key[i];
 
 		if (k->fate != FATE_COMPARE)
-			add_change(op, k->key, k->len, k->fate == FATE_SET ? &k->set : NULL);
+			keys_add(k->fate == FATE_SET ? set : removed, k->key, k->len, &k->set);
 	}
-	for (uint32_t i = 0; i < t->more_nr; i++)
-		add_change(op, t->more[i].key, t->more[i].len, t->more[i].set.p ? &t->more[i].set : NULL);
+	for (uint32_t i = 0; i < t->more_nr; i++) {
+		const struct txn_more *m = &t->more[i];
+
+		keys_add(m->set.p ? set : removed, m->key, m->len, &m->set);
+	}
 }
 
 /* A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way. */
 static void
-add_row(rados_write_op_t op, struct batch *b)
+add_row(rados_write_op_t op, struct keys *set, struct batch *b, char key[OMAP_KEY_MAX])
 {
 	const struct rshard *s = b->shard;
 	struct counter is = { s->own, b->number };
-	char key[OMAP_KEY_MAX];
 	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
-	struct bytes set = { (char *)b->row, sizeof b->row };
+	struct bytes row = { (char *)b->row, sizeof b->row };
 
 	usage_add(&is.sum, &b->sum);
 	counter_encode(b->row, &is);
@@ -677,21 +742,33 @@ add_row(rados_write_op_t op, struct batch *b)
 	if (s->own_len <= sizeof s->own_row)
 		rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)s->own_row, key_len,
 					 s->own_len, NULL);
-	add_change(op, key, key_len, &set);
+	keys_add(set, key, key_len, &row);
 }
 
 static void
 ship_now(struct batch *b)
 {
 	rados_write_op_t op = rados_create_write_op();
+	struct keys set, removed;
+	char key[OMAP_KEY_MAX];
+	size_t max = 1;
 
 	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ,
 				(const char *)&b->riders->generation, sizeof b->riders->generation);
-	for (const struct txn *t = b->riders; t; t = t->next)
+	for (const struct txn *t = b->riders; t; t = t->next) {
 		add_compares(op, t);
+		max += (size_t)t->key_nr + t->more_nr;
+	}
+	keys_new(&set, max);
+	keys_new(&removed, max);
 	for (const struct txn *t = b->riders; t; t = t->next)
-		add_changes(op, t);
-	add_row(op, b);
+		add_changes(&set, &removed, t);
+	add_row(op, &set, b, key);
+	rados_write_op_omap_set2(op, set.key, set.val, set.key_len, set.val_len, set.nr);
+	if (removed.nr)
+		rados_write_op_omap_rm_keys2(op, removed.key, removed.key_len, removed.nr);
+	keys_free(&set);
+	keys_free(&removed);
 	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_batch);
 	fault_point("change.sent");
 }
@@ -760,14 +837,14 @@ make_row(struct batch *b)
 {
 	rados_write_op_t op = rados_create_write_op();
 	const struct counter nothing = { 0 };
-	struct bytes set = { (char *)b->row, sizeof b->row };
 	char key[OMAP_KEY_MAX];
-	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
+	const char *k = key, *row = (const char *)b->row;
+	size_t key_len = key_counter(key, b->call.port->st->gw.instance), row_len = sizeof b->row;
 
 	counter_encode(b->row, &nothing);
 	rados_write_op_assert_exists(op);
 	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, "", key_len, 0, NULL);
-	add_change(op, key, key_len, &set);
+	rados_write_op_omap_set2(op, &k, &row, &key_len, &row_len, 1);
 	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_row_made);
 }
 
@@ -855,6 +932,9 @@ take_over(struct txn *t, const struct txn *won)
 			memcpy(k->old.p, l->set.p, l->set.len);
 		}
 	}
+	/* Now it is known, not remembered. */
+	if (t->guess == GUESS_MADE && t->key_nr == 1)
+		t->guess = GUESS_OVER;
 	return true;
 }
 
@@ -889,6 +969,10 @@ on_sent(struct msg *m)
 		if (t->more_nr)
 			gateway_dirty(t->port->st, t->shard);
 		over(t);
+	} else if (e == -ECANCELED && t->guess == GUESS_MADE) {
+		recall_wrong(t);
+		t->is_alone = false;
+		look_after_all(t);
 	} else if (e == -ECANCELED && !t->is_alone) {
 		/* Perhaps not because of this one. */
 		t->is_alone = true;
@@ -915,8 +999,13 @@ settle(struct batch *b, int result)
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
-	if (result >= 0)
+	if (result >= 0) {
 		fault_point("change.done");
+		for (const struct txn *t = b->riders; t; t = t->next)
+			recall_note(t);
+		if (s->bucket)
+			rbucket_is_there(s->bucket);
+	}
 	pthread_mutex_lock(&s->lock);
 	if (result >= 0) {
 		wake_colliders(s, b);

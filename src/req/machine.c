@@ -92,6 +92,14 @@ req_need_bucket_to(struct req *rq, step_fn next, const char *name)
 }
 
 enum verdict
+req_expect_bucket_to(struct req *rq, step_fn next, const char *name)
+{
+	if (store_bucket_was_there(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len))
+		return req_go_to(rq, next, name);
+	return req_need_bucket_to(rq, next, name);
+}
+
+enum verdict
 req_stat_upload_to(struct req *rq, step_fn next, const char *name)
 {
 	struct target *t = &rq->target;

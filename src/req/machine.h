@@ -253,6 +253,9 @@ enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next
 /* Goes on to next when the target's bucket is there; fails the request when it is not. */
 enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
+/* Goes on as well when it was there a moment ago: for what will be committed in it, which looks again. */
+enum verdict req_expect_bucket_to(struct req *rq, step_fn next, const char *name);
+#define req_expect_bucket(rq, next) req_expect_bucket_to((rq), (next), #next)
 /* Looks for the target's upload; next finds the answer in rq->stat.op.result, and its attributes in the
  * target's. */
 enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);

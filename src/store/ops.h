@@ -227,6 +227,8 @@ struct store_ops {
 	int (*bucket_create)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+	/* NULL: store_bucket_head() is as fast. */
+	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 	/* NULL, with quotas(): it has none. */

@@ -371,6 +371,13 @@ store_bucket_head(struct store_port *p, const char *name, size_t len, struct sto
 	return bucket_check(name, len) < 0 ? no_bucket(p, st) : p->ops->bucket_head(p, name, len, st);
 }
 
+bool
+store_bucket_was_there(struct store_port *p, const char *name, size_t len)
+{
+	return p->ops->bucket_was_there && bucket_check(name, len) == 0 &&
+	       p->ops->bucket_was_there(p, name, len);
+}
+
 int
 store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)

@@ -566,6 +566,9 @@ int store_bucket_create(struct store_port *p, const char *name, size_t len,
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Looks for a bucket.  result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+/* Tells whether the bucket was there within the last second, which says enough to whoever begins to write into it: the
+ * commit looks again.  False: that is not known; store_bucket_head() is. */
+bool store_bucket_was_there(struct store_port *p, const char *name, size_t len);
 
 /*
  * Attributes of a bucket, opaque to the store, gone with the bucket.  Setting replaces all of them (length 0:

@@ -41,6 +41,14 @@ assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/livez")" 200 "l
 told() { reasons | grep -qE '^pool gantry\.(data|meta): [0-9]+ operations? waits?, the oldest since [0-9]+ s for pg [0-9]+\.[0-9a-f]+ on osd\.[01]$'; }
 wait_for 20 told
 assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" doctor 2>&1)" 'pool gantry.(data|meta): [0-9]+ operations? wait' "doctor"
+# The status page, and what operators type, say it of the pool.
+assert_eq "$(curl_admin /status | jq -r '.store | [.backend, .disks, .disks_failed] | join(" ")')" "rados 2 0" "status"
+page() { /usr/bin/node "$ROOT/tests/rados/page.js" "$T/admin.sock" "$ROOT/src/admin/page.html" >"$T/page" 2>&1; }
+page || fail "the status page: $(cat "$T/page")"
+grep -qE '^reasons: .*pool gantry\.(data|meta): [0-9]+ operations? waits?, the oldest since [0-9]+ s for pg [0-9.a-f]+ on osd\.[01]' "$T/page" ||
+	fail "the status page does not say why: $(cat "$T/page")"
+grep -qE '^disks: .*gantry\.(data|meta) pool serving [0-9]+ wait, the oldest since [0-9.]+ s' "$T/page" || fail "the status page's pools: $(cat "$T/page")"
+assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" status 2>&1)" 'gantry\.(data|meta) serving, [^:]*: [0-9]+ operations? waits?, the oldest since' "gantry status"
 wait_for 30 ready_is 503
 grep -qE 'the store does not answer: pool gantry\.(data|meta): ' "$T/readyz" || fail "readyz: $(cat "$T/readyz")"
 wait "${pids[@]}"
@@ -65,6 +73,17 @@ wait_for 20 ready_is 200
 quiet() { [ -z "$(reasons)" ]; }
 wait_for 30 quiet
 curl -sS "$URL_S3/bkt/k1" | cmp - "$T/body" || fail "k1"
+# With bytes that move: rates are the pools' own, and no number is none.
+busy() { while [ ! -e "$T/over" ]; do curl -sS -o /dev/null "$URL_S3/bkt/k1"; done; }
+busy &
+worker=$!
+page || fail "the status page: $(cat "$T/page")"
+grep -qE '^disks: .*gantry\.data pool serving +[0-9.]+ [KMG]iB/s' "$T/page" || fail "what moves is not seen on the status page: $(cat "$T/page")"
+! grep -E 'NaN|undefined' "$T/page" || fail "a number that is none"
+nic "$BUILD/gantry" --admin "$T/admin.sock" --interval 1 --count 2 top >"$T/top" 2>&1 || fail "gantry top: $(cat "$T/top")"
+grep -qE ' gantry\.data serving, [0-9.]+ [KMG]iB/s read' "$T/top" || fail "gantry top: $(cat "$T/top")"
+touch "$T/over"
+wait $worker
 assert_alive
 
 # ---- a pool that is full

@@ -53,6 +53,28 @@ for r in 1 2 3 4 5; do
 	assert_eq "$(curl -sS "$one/bkt/race$r")" "$r.${won##*.}" "whoever won has written, round $r"
 done
 
+# ---- what a gateway remembers of a key spares it the look, and refuses nothing that the other one has made possible ----
+meta_reads() { curl -sS --unix-socket "$T/$1" http://x/metrics | awk '$1 ~ /^gantry_store_operations_total.*disk="gantry.meta".*"read"/ { print $2 }'; }
+before=$(meta_reads admin.sock)
+for n in $(seq 30); do curl -sS -T "$T/middle" "$one/bkt/again-and-again" || fail "put again"; done
+for n in $(seq 60); do echo "$n" | curl -sS -T - "$one/again/new$n" || fail "put new$n"; done
+looked=$(($(meta_reads admin.sock) - before))
+[ "$looked" -lt 60 ] || fail "for 90 PUTs, 30 of one key and 60 of new ones, the index was read $looked times"
+put_at() { # gateway key value [condition]
+	curl -sS -o /dev/null -w '%{http_code}' ${4:+-H "$4"} -d "$3" -X PUT "$1/bkt/$2"
+}
+for n in $(seq 12); do
+	a=$one b=$two
+	[ $((n % 2)) = 0 ] || a=$two b=$one
+	assert_eq "$(put_at "$a" to-and-fro "a$n")" 200 "put through one"
+	assert_eq "$(put_at "$b" to-and-fro "b$n" 'If-None-Match: *')" 412 "what the other made is seen"
+	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -X DELETE "$b/bkt/to-and-fro")" 204 "removed through the other"
+	assert_eq "$(put_at "$a" to-and-fro "c$n" 'If-None-Match: *')" 200 "that it is gone is seen"
+	assert_eq "$(put_at "$b" to-and-fro "d$n" "If-Match: \"$(printf c$n | md5sum | cut -d' ' -f1)\"")" 200 "its ETag is seen"
+	assert_eq "$(curl -sS "$a/bkt/to-and-fro")" "d$n" "the last one counts"
+done
+for n in $(seq 60); do curl -sS -o /dev/null -X DELETE "$two/again/new$n"; done
+
 # ---- an object that is open at one is replaced at the other, and read to its end ----
 epoch_age() { metric gantry_store_epoch_age_us; }
 head -c 30000000 /dev/urandom >"$T/long" # more than sockets hold
@@ -119,12 +141,20 @@ two=$URL_S3 second=$DAEMON_PID second_job=$_daemon_job
 mv "$T/gantryd.yaml" "$T/second.yaml"
 mv "$T/first.yaml" "$T/gantryd.yaml"
 daemon_run
+wait_for 10 both_known admin2.sock
 kill -STOP "$second"
 gone() { curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)[0]["gateways_cleaned_up"] != 1)'; }
 wait_for 60 gone
+instance=$(curl -sS "$URL_ADMIN/disks" | jq '.[0].instance')
+told() { curl -s -m 2 --unix-socket "$T/admin2.sock" http://x/healthz | jq -r '.reasons[]?' | grep "^pool gantry.meta: fenced by instance $instance on host $(hostname)$"; }
 kill -CONT "$second"
+until told >>"$T/told"; do
+	_runs "$second" || fail "the one that was stopped has ended, and did not say who fenced it: $(grep 'fenced' "$T/daemon.log")"
+	sleep 0.05
+done
 fenced() { [ "$(curl -s -o /dev/null -w '%{http_code}' -m 10 -T "$T/middle" "$two/bkt/after")" = 503 ]; }
 wait_for 30 fenced
+grep -q "this gateway (number [0-9]*) is fenced by instance $instance on host $(hostname): " "$T/daemon.log" || fail "nothing was said of who fenced it"
 curl -sS -T "$T/middle" "$URL_S3/bkt/after" || fail "put at the one that goes on"
 kill -KILL "$second" 2>/dev/null
 wait "$second_job" 2>/dev/null

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of docs/rados.md ("Several gateways") as a model: random histories of gateways that crash, dawdle, are taken for dead while
 they live, and clean up, on one shard with one key; and a second one of the freezing of an upload.  With all rules nothing goes wrong;
-with any one of them switched off something does, and is found.  In a third one objects are small and much is sent again.
+with any one of them switched off something does, and is found.  In a third one objects are small and much is sent again;
+in a fourth gateways act on what they remember.
 
     tests/rados/model.py [RULE...]      these switched off only; SEED= another place to begin; N=2000 histories with all rules
 
@@ -38,6 +39,10 @@ RESENT_RULES = {
     "own_row_tells": "who is told that it lost does not look there whether it had won",
     "own_row_gone_is_death": "who finds that row gone does not look whether it was taken for dead",
 }
+MEMORY_RULES = {
+    "remembered_is_compared": "what a gateway remembers of the record is not compared in the change",
+    "remembered_refuses_nothing": "a PUT is refused by what its gateway remembers, without a look",
+}
 UPLOAD_RULES = {
     "parts_need_an_open_upload": "a part's change does not compare the upload",
     "closed_before_the_parts_are_read": "who completes closes the upload after it has read the parts",
@@ -63,6 +68,7 @@ class Gateway:
     def __init__(self, world, number):
         self.number, self.epoch, self.pins = number, world.epoch, {}
         self.known = None  # the generation at which it was seen to be alive
+        self.remembered = None  # that, and the record as it was then or as this gateway has set it since
         self.first = self.next = 1
         self.promised = 3
         self.over = set()
@@ -109,8 +115,8 @@ def once(message):
 class World:
     """The cluster, its gateways, and what is under way."""
 
-    def __init__(self, rnd, small=0, sent_again=0.05, starts=0.01):
-        self.rnd, self.small, self.sent_again, self.starts = rnd, small, sent_again, starts
+    def __init__(self, rnd, small=0, sent_again=0.05, starts=0.01, remembers=0):
+        self.rnd, self.small, self.sent_again, self.starts, self.remembers = rnd, small, sent_again, starts, remembers
         self.generation, self.record, self.clock = 1, None, 0
         self.garbage = {}  # number of the row -> epoch, ids
         self.data, self.epoch, self.rows, self.dead, self.blocked = set(), 1, {}, {}, set()
@@ -120,6 +126,7 @@ class World:
         self.procs, self.turns, self.ending = [], 0, False  # [gateway, generator, its message or the answer, which of these, when it goes on]
         self.applied, self.refused, self.acked = set(), set(), set()
         self.last, self.change_nr = {}, 0  # of each gateway, its row in the shard: the number of its last change
+        self.seen_turn = -1  # the last turn at whose end a record was there
         for _ in range(2):
             self.new_gateway()
 
@@ -141,7 +148,7 @@ class World:
         if self.generation != generation:
             return False
         if on("whole_records_compared"):
-            if self.record != old:
+            if self.record != old and on("remembered_is_compared"):
                 return False
         elif (self.record and self.record["version"]) != (old and old["version"]):
             return False
@@ -218,6 +225,7 @@ class World:
 
     def look(self):
         if self.record:
+            self.seen_turn = self.turns
             missing = [i for i in self.record["data"] if i not in self.data]
             if missing:
                 raise Wrong("data that the record names is gone")
@@ -400,6 +408,7 @@ class World:
             if not row_there:
                 raise Fenced
             g.known = generation
+        g.remembered = generation, record
         return generation, record
 
     def put(self, g, absent):
@@ -410,9 +419,16 @@ class World:
         data = (id_,) if self.rnd.random() >= self.small else ()  # or it is small, and lies in the record
         if on("data_first") and data:
             yield lambda: self.data.add(id_)
+        begun, was_there = self.turns, self.record is not None
         while True:
-            generation, old = yield from self.look_alive(g)
+            # What is remembered does for a change, which compares it; a mistake is forgotten, and looked after.
+            guess = g.remembered if self.remembers and self.rnd.random() < self.remembers else None
+            if guess and absent and guess[1] and on("remembered_refuses_nothing"):
+                guess = None
+            generation, old = guess or (yield from self.look_alive(g))
             if absent and old:
+                if not self.record and not was_there and self.seen_turn < begun:
+                    raise Wrong("a PUT was refused although nothing was there all the time")
                 self.refused.add(id_)
                 yield lambda: self.data.discard(id_)
                 g.end_id(id_)
@@ -432,7 +448,9 @@ class World:
             if (yield from self.change(g, lambda: self.commit(generation, old, new, None if separate else epoch, id_))):
                 if separate and old:
                     yield lambda: self.note_garbage(epoch, *old["data"])
+                g.remembered = generation, new
                 break
+            g.remembered = None
         if not on("data_first") and data:
             yield lambda: self.data.add(id_)
         self.acked.add(id_)
@@ -444,7 +462,10 @@ class World:
         name = object()
         while True:
             generation, old = yield from self.look_alive(g)
-            if old is None or (yield from self.change(g, lambda: self.commit(generation, old, None, epoch, name))):
+            if old is None:
+                break
+            if (yield from self.change(g, lambda: self.commit(generation, old, None, epoch, name))):
+                g.remembered = generation, None
                 break
         g.unpin(epoch)
 
@@ -491,6 +512,15 @@ def one_key(rnd):
         "put": (6, lambda g: w.put(g, rnd.random() < 0.3)),
         "delete": (2, w.delete),
         "read": (3, w.read),
+    })
+
+
+def one_key_remembered(rnd):
+    w = World(rnd, remembers=0.7)
+    history(rnd, w, {
+        "put": (6, lambda g: w.put(g, rnd.random() < 0.3)),
+        "delete": (4, w.delete),
+        "read": (1, w.read),
     })
 
 
@@ -662,7 +692,7 @@ def histories(one, first, nr):
 def main():
     global OFF
     first, nr = int(os.environ.get("SEED", "1")), int(os.environ.get("N", "2000"))
-    for one, rules in ((one_key, RULES), (small_objects, RESENT_RULES), (one_upload, UPLOAD_RULES)):
+    for one, rules in ((one_key, RULES), (small_objects, RESENT_RULES), (one_key_remembered, MEMORY_RULES), (one_upload, UPLOAD_RULES)):
         begun = time.monotonic()
         want = [r for r in rules if not sys.argv[1:] or r in sys.argv[1:]]
         if not sys.argv[1:]:
@@ -674,7 +704,7 @@ def main():
             found = histories(one, first, 5 * nr)
             assert found, "%s: nothing went wrong although %s" % (OFF, rules[OFF])
             print("%-34s off: after %5d histories: %s" % (OFF, found[0] - first + 1, found[1]), flush=True)
-    print("%d rules, each of them needed" % (len(RULES) + len(RESENT_RULES) + len(UPLOAD_RULES)))
+    print("%d rules, each of them needed" % (len(RULES) + len(RESENT_RULES) + len(MEMORY_RULES) + len(UPLOAD_RULES)))
 
 
 main()

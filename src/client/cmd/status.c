@@ -71,16 +71,19 @@ print_disks(const json_t *disks)
 		double size = json_at(d, "size_bytes"), left = json_at(d, "free_bytes");
 		const char *name = json_text_at(d, "path", json_text_at(d, "uuid", "?"));
 		const char *state = json_text_at(d, "state", "?");
-		char a[32], b[32];
+		char a[32], b[32], objects[40] = "";
 
 		if (strcmp(state, "missing") == 0) {
 			printf("%-10s %s missing: %s\n", i ? "" : "disks", name,
 			       json_text_at(d, "reason", "?"));
 			continue;
 		}
-		printf("%-10s %s %s, %s of %s free (%.0f %% used), %.0f objects%s%s\n", i ? "" : "disks",
-		       name, state, size_text((uint64_t)left, a), size_text((uint64_t)size, b),
-		       size > 0 ? 100 * (size - left) / size : 0, json_at(d, "objects"),
+		/* How many a pool has only the cluster knows. */
+		if (json_object_get(d, "objects"))
+			snprintf(objects, sizeof objects, ", %.0f objects", json_at(d, "objects"));
+		printf("%-10s %s %s, %s of %s free (%.0f %% used)%s%s%s\n", i ? "" : "disks", name, state,
+		       size_text((uint64_t)left, a), size_text((uint64_t)size, b),
+		       size > 0 ? 100 * (size - left) / size : 0, objects,
 		       json_at(d, "errors") > 0 || json_at(d, "crc_errors") > 0 ? ", has had errors: "
 		       : *json_text_at(d, "reason", "")                         ? ": "
 										: "",

@@ -234,15 +234,18 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 	}
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
-		char rd[64], wr[64], all[32], in[32], outs[32];
+		char number[16], rd[96], wr[96], all[80], in[32], outs[32];
+		const char *label;
 
-		snprintf(all, sizeof all, "disk=\"%d\"", (int)json_at(d, "disk"));
+		snprintf(number, sizeof number, "%d", (int)json_at(d, "disk"));
+		label = json_text_at(d, "label", number); /* older daemons have none */
+		snprintf(all, sizeof all, "disk=\"%.64s\"", label);
 		snprintf(rd, sizeof rd, "%s,op=\"read\"", all);
 		snprintf(wr, sizeof wr, "%s,op=\"write\"", all);
 		fprintf(out,
-			"%-10s %d %s, %s/s read, %s/s written, %.0f flushes/s, %.0f commits/s, %.0f %% "
+			"%-10s %s %s, %s/s read, %s/s written, %.0f flushes/s, %.0f commits/s, %.0f %% "
 			"used\n",
-			i ? "" : "disks", (int)json_at(d, "disk"), json_text_at(d, "state", "?"),
+			i ? "" : "disks", label, json_text_at(d, "state", "?"),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", rd), in),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", wr), outs),
 			rate(b, "gantry_store_flushes_total", all),
