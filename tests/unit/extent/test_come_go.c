@@ -245,6 +245,45 @@ test_refused(void **state)
 	end();
 }
 
+/* What is on it would not go onto the other one. */
+static void
+test_no_room(void **state)
+{
+	struct store_unit_info info;
+	struct bufpool bufs;
+	struct buf *b;
+
+	begin(2);
+	must_start();
+	assert_int_equal(make("b"), 0);
+	assert_int_equal(bufpool_init_class(&bufs, BUF_LARGE, BUF_LARGE_BYTES, 0), 0);
+	b = bufpool_get(&bufs, BUF_LARGE);
+	memset(b->mem, 'x', BUF_LARGE_BYTES);
+	do {
+		static int nr;
+		struct store_port *p = store_user_port(user, 0);
+		char name[32];
+		struct store_key k = numbered(name, nr++);
+		struct store_commit c = { .inline_len = 0 };
+		struct store_write w;
+		struct store_put op;
+
+		assert_int_equal(store_put_init(p, &op, &k, BUF_LARGE_BYTES), 0);
+		assert_int_equal(STORE_DO(user, &w.op, store_put_write(p, &op, &w, b, BUF_LARGE_BYTES, true)),
+				 0);
+		assert_int_equal(STORE_DO(user, &op.op, store_put_commit(p, &op, &c)), 0);
+		store_put_abort(p, &op);
+		store_unit_info(st, 0, &info);
+	} while (info.free_bytes > info.size_bytes / 4);
+	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), -ENOSPC);
+	assert_true(strstr(said, "no room") != NULL);
+	assert_true(state_of(1) == UNIT_OK && set_of(st)->table.draining == 0);
+	bufpool_put(&bufs, b);
+	bufpool_fini(&bufs);
+	stop();
+	end();
+}
+
 /* ---- under load ---- */
 
 #define WRITERS 2
@@ -580,10 +619,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_drain),     cmocka_unit_test(test_add),
-		cmocka_unit_test(test_refused),   cmocka_unit_test(test_under_load),
-		cmocka_unit_test(test_cancel),    cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_add_fails), cmocka_unit_test(test_target_fails),
+		cmocka_unit_test(test_drain),        cmocka_unit_test(test_add),
+		cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_under_load),   cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_forget),       cmocka_unit_test(test_add_fails),
+		cmocka_unit_test(test_target_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
