@@ -73,7 +73,7 @@ rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err
 	if (e < 0)
 		return e;
 	*ret_conf = (struct store_conf){ .ops = ops,
-					 .ports_max = daemon_store_ports(conf),
+					 .ports_max = conf->core_nr + 1, /* and buckets.c */
 					 .rados = { .conf = r->conf,
 						    .user = r->user,
 						    .meta_pool = r->meta_pool,

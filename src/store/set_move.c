@@ -30,6 +30,7 @@
 #define FROZEN_SEND_NS (500 * NS_PER_MS) /* the others of a second are for the table */
 #define KEYS_MAX 262144                  /* changed keys that are remembered one by one */
 #define PACE_AHEAD_NS (100 * NS_PER_MS)  /* so much that was not used may be caught up */
+#define PACE_ASK_NS (100 * NS_PER_MS)    /* who waits longer asks again */
 #define ROUNDS 50
 #define AGAIN_NS (20 * NS_PER_MS)
 
@@ -217,12 +218,14 @@ changed_nr(struct mover *m)
 
 /* ---- sending ---- */
 
-/* Of the engine's: how long to wait before so many bytes are read. */
+/* Of the engine's: how long to wait before so many bytes are read.  What was read beyond the rate is owed; the rate may change, and
+ * the job end, while it is paid. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
 	struct mover *m = container_of(s, struct move_send, s)->m;
 	uint64_t now = clock_ns(), rate = atomic_load(&m->rate);
+	double most = (double)rate * PACE_AHEAD_NS / 1e9;
 
 	if (m->limit_ns)
 		return now < m->limit_ns ? 0 : STORE_SEND_STOP;
@@ -230,10 +233,15 @@ pace(struct store_send *s, uint32_t bytes)
 		return STORE_SEND_STOP;
 	if (!rate)
 		return 0;
-	if (now < m->next_ns)
-		return m->next_ns - now;
-	m->next_ns = m->next_ns + PACE_AHEAD_NS < now ? now - PACE_AHEAD_NS : m->next_ns;
-	m->next_ns += (uint64_t)((double)bytes * 1e9 / (double)rate);
+	m->may += (double)(now - m->paced_ns) / 1e9 * (double)rate;
+	m->may = m->may < most ? m->may : most;
+	m->paced_ns = now;
+	if (m->may < 0) {
+		double ns = -m->may / (double)rate * 1e9;
+
+		return ns < PACE_ASK_NS ? (uint64_t)ns + 1 : PACE_ASK_NS;
+	}
+	m->may -= bytes;
 	return 0;
 }
 

@@ -69,7 +69,8 @@ struct mover {
 	} send[MOVE_SENDS];
 	int sending;
 	int error;         /* the first of the sends */
-	uint64_t next_ns;  /* when the next bytes may be read */
+	double may;        /* bytes that may be read now; less than 0: owed */
+	uint64_t paced_ns; /* as of then */
 	uint64_t limit_ns; /* until when sends may go on; 0: without end */
 	uint64_t damaged;  /* keys that could not be read */
 	struct store_slots slots, stuck;

@@ -13,6 +13,7 @@
 
 #include "store/quota.h"
 #include "store/rules.h"
+#include "store/user.h"
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -626,12 +627,87 @@ align_buckets(struct start *s)
 						: 0;
 }
 
+/* Slots of a disk that is given up go to others and begin empty: what they have of them from a move that was cut short goes. */
+struct leftovers {
+	struct store_walk w;
+	struct store_slots slots;
+	int nr;
+	struct {
+		uint16_t bucket_len, key_len;
+		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+	} key[64];
+};
+
+static bool
+on_leftover(struct store_walk *w, const struct store_key *k)
+{
+	struct leftovers *l = container_of(w, struct leftovers, w);
+
+	l->key[l->nr].bucket_len = k->bucket_len;
+	l->key[l->nr].key_len = k->key_len;
+	memcpy(l->key[l->nr].name, k->bucket, k->bucket_len);
+	memcpy(l->key[l->nr].name + k->bucket_len, k->key, k->key_len);
+	return ++l->nr < (int)(sizeof l->key / sizeof *l->key);
+}
+
+static int
+drop_page(struct start *s, struct leftovers *l, struct store_user *user)
+{
+	struct store_port *p = store_user_port(user, 0);
+	struct store_send *send = calloc(1, sizeof *send);
+	int e = send ? 0 : -ENOMEM;
+
+	l->nr = 0;
+	if (e == 0)
+		e = s->ops->walk(p, &l->w);
+	for (int i = 0; e >= 0 && i < l->nr; i++) {
+		memset(send, 0, sizeof *send);
+		send->key = (struct store_key){ l->key[i].name, l->key[i].name + l->key[i].bucket_len,
+						l->key[i].bucket_len, l->key[i].key_len };
+		e = STORE_DO(user, &send->op, s->ops->remove(p, send));
+	}
+	free(send);
+	return e < 0 ? e : 0;
+}
+
+static int
+drop_leftovers(struct start *s)
+{
+	struct leftovers *l = calloc(1, sizeof *l);
+	int e = l ? 0 : -ENOMEM;
+
+	for (int i = 0; e == 0 && i < s->nr; i++) {
+		struct store_user *user;
+
+		if (!s->disk[i].st || !s->ops->walk)
+			continue;
+		memset(l, 0, sizeof *l);
+		l->w.slots = &l->slots;
+		l->w.key = on_leftover;
+		for (int k = 0; k < STORE_SLOT_NR; k++) {
+			if (s->table.home[k] != s->disk[i].number)
+				slots_add(&l->slots, (unsigned)k);
+		}
+		e = store_user_new(&s->disk[i].st, 1, &user);
+		if (e < 0)
+			break;
+		do
+			e = drop_page(s, l, user);
+		while (e == 0 && l->w.more);
+		store_user_free(user);
+	}
+	free(l);
+	return e < 0 ? refuse(s, e, "cannot remove what is left over of a move: %s", strerror(-e)) : 0;
+}
+
 /* A disk that failed meanwhile may be why. */
 static int
 align_all(struct start *s)
 {
 	int e = align_buckets(s), failed;
 
+	if (e == 0 && s->forgotten)
+		e = drop_leftovers(s);
 	if (e == 0)
 		return 0;
 	for (int i = 0; i < s->nr; i++) {

@@ -27,7 +27,8 @@ look_at_disks(struct doctor *d)
 		double used = size > 0 ? 100 * (1 - left / size) : 0;
 		char text[32];
 
-		if (strcmp(state, "serving") != 0)
+		if (strcmp(state, "serving") != 0 && strcmp(state, "moving") != 0 &&
+		    strcmp(state, "drained") != 0)
 			doctor_say(d, FOUND_STOP, "disks", "%s %s: %s", path, state,
 				   json_text_at(k, "reason", "see the journal"));
 		else if (json_at(k, "crc_errors") > 0 || json_at(k, "errors") > 0)

@@ -4,6 +4,7 @@
  * makes of it.  Nothing that was put is lost or comes again, lists and quotas stay right.
  */
 #include "disks_rig.h"
+#include "tests/fake/fault_ring.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -244,6 +245,45 @@ test_refused(void **state)
 	end();
 }
 
+/* What is on it would not go onto the other one. */
+static void
+test_no_room(void **state)
+{
+	struct store_unit_info info;
+	struct bufpool bufs;
+	struct buf *b;
+
+	begin(2);
+	must_start();
+	assert_int_equal(make("b"), 0);
+	assert_int_equal(bufpool_init_class(&bufs, BUF_LARGE, BUF_LARGE_BYTES, 0), 0);
+	b = bufpool_get(&bufs, BUF_LARGE);
+	memset(b->mem, 'x', BUF_LARGE_BYTES);
+	do {
+		static int nr;
+		struct store_port *p = store_user_port(user, 0);
+		char name[32];
+		struct store_key k = numbered(name, nr++);
+		struct store_commit c = { .inline_len = 0 };
+		struct store_write w;
+		struct store_put op;
+
+		assert_int_equal(store_put_init(p, &op, &k, BUF_LARGE_BYTES), 0);
+		assert_int_equal(STORE_DO(user, &w.op, store_put_write(p, &op, &w, b, BUF_LARGE_BYTES, true)),
+				 0);
+		assert_int_equal(STORE_DO(user, &op.op, store_put_commit(p, &op, &c)), 0);
+		store_put_abort(p, &op);
+		store_unit_info(st, 0, &info);
+	} while (info.free_bytes > info.size_bytes / 4);
+	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), -ENOSPC);
+	assert_true(strstr(said, "no room") != NULL);
+	assert_true(state_of(1) == UNIT_OK && set_of(st)->table.draining == 0);
+	bufpool_put(&bufs, b);
+	bufpool_fini(&bufs);
+	stop();
+	end();
+}
+
 /* ---- under load ---- */
 
 #define WRITERS 2
@@ -373,14 +413,217 @@ test_under_load(void **state)
 	end();
 }
 
+/* Some with bytes, on a disk, whose move the pace holds up. */
+static void
+put_heavy(int disk)
+{
+	struct store_port *p = store_user_port(user, 0);
+	struct bufpool bufs;
+	struct buf *b;
+
+	assert_int_equal(bufpool_init_class(&bufs, BUF_LARGE, BUF_LARGE_BYTES, 0), 0);
+	b = bufpool_get(&bufs, BUF_LARGE);
+	memset(b->mem, 'x', 200000);
+	for (int i = 0, nr = 0; nr < 4; i++) {
+		char name[32];
+		struct store_key k;
+		struct store_commit c = { .inline_len = 0 };
+		struct store_write w;
+		struct store_put op;
+
+		snprintf(name, sizeof name, "heavy-%d", i);
+		k = key_of("h", name);
+		if (set_home(set_of(st), &k) != disk)
+			continue;
+		assert_int_equal(store_put_init(p, &op, &k, 200000), 0);
+		assert_int_equal(STORE_DO(user, &w.op, store_put_write(p, &op, &w, b, 200000, true)), 0);
+		assert_int_equal(STORE_DO(user, &op.op, store_put_commit(p, &op, &c)), 0);
+		store_put_abort(p, &op);
+		nr++;
+	}
+	bufpool_put(&bufs, b);
+	bufpool_fini(&bufs);
+}
+
+/* The disk whose slots moved dies on the way, and is given up: what others had of the slots that had not moved does not come again. */
+static void
+test_forget(void **state)
+{
+	uint8_t uuid[1][UUID_BYTES];
+	struct store_unit_info info;
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
+	uint8_t home[STORE_SLOT_NR];
+	char name[32];
+	int there = 0;
+
+	begin(3);
+	conf.disks.move_rate = 1;
+	must_start();
+	put_all();
+	assert_int_equal(make("h"), 0);
+	put_heavy(0);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(uuid_parse(info.uuid, uuid[0]), 0);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	/* Some keys have gone over, some slots have not. */
+	while (move_info().keys < 10 && clock_ns() < until_ns)
+		store_user_turn(user);
+	stop();
+	conf.disks.moves_wait = true;
+	must_start();
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		home[i] = set_of(st)->home[i];
+	stop();
+	all_again(3);
+	leave_out(0, 3);
+	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])uuid;
+	conf.disks.forget_nr = 1;
+	if (store_forget(&conf, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	conf.disks.forget_nr = 0;
+	must_start();
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k = numbered(name, i);
+
+		assert_int_equal(look(&k), home[set_slot(&k)] == 0 ? -ENOENT : 0);
+		there += home[set_slot(&k)] != 0;
+	}
+	must_list(there);
+	stop();
+	end();
+}
+
+/* ---- disks that fail on the way ---- */
+
+static _Atomic bool fails_under;
+
+/* Fails what would make a change of the table effective, on the disk that the change needs. */
+static int
+hook(const struct fault_io *io)
+{
+	const struct set *s;
+
+	if (!atomic_load(&fails_under) || io->kind != FAULT_WRITE || strncmp(io->name, "super", 5) != 0)
+		return 0;
+	s = set_of(st);
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		struct store_unit_info info;
+
+		store_unit_info(s->engine[i], 0, &info);
+		if (strncmp(io->path, info.name, strlen(info.name)) == 0 && s->needs >> i & 1)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* One that fails when it is to become a member is none, and all goes on. */
+static void
+test_add_fails(void **state)
+{
+	begin(2);
+	must_start();
+	put_all();
+	fault_ring_hook = hook;
+	atomic_store(&fails_under, true);
+	assert_true(ask(DISK_ADD, dir[2], 96 * MIB) < 0);
+	atomic_store(&fails_under, false);
+	assert_false(move_info().is_running);
+	assert_int_equal(store_unit_nr(st), 2);
+	must_have_all();
+	assert_int_equal(make("c"), 0);
+	assert_int_equal(removed("c"), 0);
+	stop();
+	all_again(2);
+	must_start();
+	assert_int_equal(store_unit_nr(st), 2);
+	must_have_all();
+	stop();
+	end();
+}
+
+static bool
+is_stuck(void)
+{
+	return move_info().trouble[0] != 0;
+}
+
+/* One that fails while it is given slots has none of them; the next start goes on with what was begun. */
+static void
+test_target_fails(void **state)
+{
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
+	char name[32];
+	int written = 0;
+
+	begin(3);
+	must_start();
+	put_all();
+	fault_ring_hook = hook;
+	atomic_store(&fails_under, true);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	while (!is_stuck() && clock_ns() < until_ns)
+		store_user_turn(user);
+	assert_true(is_stuck());
+	atomic_store(&fails_under, false);
+	assert_int_equal(__builtin_popcountll(atomic_load(&set_of(st)->in)), 2);
+	must_have_all();
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k = numbered(name, i);
+		int r = put(&k);
+
+		assert_true(r == 0 || r == -EROFS);
+		written += r == 0;
+	}
+	assert_true(written > KEYS / 3 && written < KEYS);
+	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), -EBUSY);
+	stop();
+	all_again(3);
+	must_start();
+	wait_for_end();
+	assert_true(state_of(0) == UNIT_DRAINED);
+	must_have_all();
+	stop();
+	end();
+}
+
+/* What was cancelled stays where it is, also over a restart; leftovers are gone. */
+static void
+test_cancel(void **state)
+{
+	int left;
+
+	begin(2);
+	conf.disks.move_rate = 1;
+	must_start();
+	put_all();
+	assert_int_equal(make("h"), 0);
+	put_heavy(0);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), -EBUSY);
+	assert_int_equal(ask(DISK_ADD, dir[2], 96 * MIB), -EBUSY);
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
+	wait_for_end();
+	left = table_count(&set_of(st)->table, 0);
+	assert_true(left > 0 && set_of(st)->table.draining == 0);
+	assert_true(state_of(0) == UNIT_OK);
+	must_have_all();
+	stop();
+	must_start();
+	assert_int_equal(table_count(&set_of(st)->table, 0), left);
+	must_have_all();
+	stop();
+	end();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_add),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_under_load),
+		cmocka_unit_test(test_drain),        cmocka_unit_test(test_add),
+		cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_under_load),   cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_forget),       cmocka_unit_test(test_add_fails),
+		cmocka_unit_test(test_target_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
