@@ -11,6 +11,24 @@
 
 #define LEFT_FIRST 256 /* entries of the table; it doubles */
 
+/* Sets some of the bits, or clears them. */
+static void
+set_own(struct slots *sl, const struct store_slots *slots, bool own)
+{
+	uint64_t all = UINT64_MAX;
+
+	if (!own)
+		atomic_store(&sl->has_all, false);
+	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
+		if (own)
+			all &= atomic_fetch_or(&sl->own[i], slots->bit[i]) | slots->bit[i];
+		else
+			atomic_fetch_and(&sl->own[i], ~slots->bit[i]);
+	}
+	if (own)
+		atomic_store(&sl->has_all, all == UINT64_MAX);
+}
+
 int
 slots_new(const struct store_slots *own, struct slots **ret_sl)
 {
@@ -24,8 +42,7 @@ slots_new(const struct store_slots *own, struct slots **ret_sl)
 		return -ENOMEM;
 	}
 	sl->left_size = LEFT_FIRST;
-	for (size_t i = 0; i < STORE_SLOT_WORDS; i++)
-		atomic_store(&sl->own[i], own->bit[i]);
+	set_own(sl, own, true);
 	*ret_sl = sl;
 	return 0;
 }
@@ -184,7 +201,7 @@ slots_judge(struct vol *vol, struct commit *c)
 	unsigned slot;
 	bool own;
 
-	if (!n.at)
+	if (!n.at || (atomic_load(&sl->has_all) && !sl->is_frozen && !c->sent))
 		return 0;
 	slot = name_slot(&n);
 	own = slots_own(sl, slot);
@@ -241,18 +258,6 @@ slots_published(struct vol *vol)
 }
 
 /* ---- commands ---- */
-
-/* Sets some of the bits, or clears them. */
-static void
-set_own(struct slots *sl, const struct store_slots *slots, bool own)
-{
-	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
-		if (own)
-			atomic_fetch_or(&sl->own[i], slots->bit[i]);
-		else
-			atomic_fetch_and(&sl->own[i], ~slots->bit[i]);
-	}
-}
 
 static void
 set_frozen(struct vol *vol, const struct store_slots *slots, bool frozen)

@@ -19,6 +19,7 @@ struct vol;
 
 struct slots {
 	_Atomic uint64_t own[STORE_SLOT_WORDS];
+	_Atomic bool has_all;                      /* own is all of them: no name need be hashed */
 	_Atomic uint64_t left_objects, left_bytes; /* of keys of other slots */
 	struct store_slots frozen, watched;
 	bool is_frozen, is_watched; /* some are */
@@ -67,7 +68,7 @@ slots_own_key(const struct slots *sl, const uint8_t *key, size_t len)
 {
 	struct slot_name n;
 
-	if (!sl)
+	if (!sl || atomic_load_explicit(&sl->has_all, memory_order_relaxed))
 		return true;
 	n = slot_name(key, len);
 	return !n.at || slots_own(sl, name_slot(&n));

@@ -19,7 +19,7 @@ turn(struct contract *c)
 static bool
 is_ours(const struct contract *c, const struct store_port *p)
 {
-	return p == set_port(c->port)->engine[0];
+	return p == c->port || p == set_port(c->port)->engine[0];
 }
 
 int
