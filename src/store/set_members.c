@@ -25,7 +25,9 @@
 #include <sys/random.h>
 
 #define ANSWER_NS (600 * NS_PER_S)
+#ifndef PAUSE_NS
 #define PAUSE_NS (2 * NS_PER_S)
+#endif
 #define THROUGH_NS (10 * NS_PER_S)
 
 /* ---- who is who ---- */
@@ -585,6 +587,8 @@ give_up(struct mover *m)
 {
 	int r;
 
+	/* Until it is done: a disk that fails meanwhile makes no drain of it again. */
+	m->gives_up = true;
 	atomic_store(&m->cancel, false);
 	r = move_clean(m, -1);
 	if (r == 0)
@@ -653,7 +657,7 @@ move_on(struct mover *m)
 		if (!is_under_way(s, t)) {
 			goes_on = false;
 			r = 0;
-		} else if (atomic_load(&m->cancel)) {
+		} else if (m->gives_up || atomic_load(&m->cancel)) {
 			r = give_up(m);
 		} else if (next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
@@ -730,6 +734,7 @@ begin_thread(struct mover *m, enum mover_job job)
 	}
 	atomic_store(&m->is_over, false);
 	atomic_store(&m->cancel, false);
+	m->gives_up = false;
 	m->job = job;
 	m->is_answered = false;
 	m->said[0] = 0;

@@ -478,7 +478,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 {
 	struct set *s = m->set;
 	struct store_port *f = port(m, from), *t = port(m, to);
-	bool lost = false;
+	bool lost = false, is_open = false;
 	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
 	/* What ended with its bucket nobody told. */
@@ -493,10 +493,12 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	}
 	if (r >= 0 && (lost || (RULE_MOVE_WATCH && changed_nr(m))))
 		r = -EAGAIN;
-	if (r >= 0)
+	if (r >= 0) {
 		r = write_homes(m, to);
-	/* All is read-only, and the next start finds the one or the other: nothing may be written here any more. */
-	if (r == 0 || r == -EROFS)
+		/* All is read-only, and the next start finds the one or the other: nothing may be written here any more. */
+		is_open = r == -EROFS;
+	}
+	if (r == 0 || is_open)
 		go_over(m, f, t, r == 0 ? to : from, o);
 	else if (RULE_MOVE_FREEZE)
 		tell(m, f, f->ops->member->thaw, slots_op(m, o));

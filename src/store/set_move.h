@@ -38,7 +38,7 @@ struct mover {
 	pthread_mutex_t job_lock;
 	_Atomic bool is_over;  /* what the thread was begun for */
 	_Atomic bool stop;     /* the set ends */
-	_Atomic bool cancel;   /* of the job */
+	_Atomic bool cancel;   /* of the job: it was asked for */
 	_Atomic uint64_t rate; /* bytes a second; 0: unpaced */
 
 	/* Under the lock: what callers ask and are told. */
@@ -72,6 +72,7 @@ struct mover {
 	double may;        /* bytes that may be read now; less than 0: owed */
 	uint64_t paced_ns; /* as of then */
 	uint64_t limit_ns; /* until when sends may go on; 0: without end */
+	bool gives_up;     /* the job is cancelled, until it is over */
 	uint64_t damaged;  /* keys that could not be read */
 	struct store_slots slots, stuck;
 

@@ -3,6 +3,8 @@
  * Disks that come and go while a store serves: one is drained, one is added, what is refused, and what a restart on the way
  * makes of it.  Nothing that was put is lost or comes again, lists and quotas stay right.
  */
+#include "extent/engine.h"
+
 #include "disks_rig.h"
 #include "tests/fake/fault_ring.h"
 
@@ -527,7 +529,7 @@ test_add_fails(void **state)
 	atomic_store(&fails_under, true);
 	assert_true(ask(DISK_ADD, dir[2], 96 * MIB) < 0);
 	atomic_store(&fails_under, false);
-	assert_false(move_info().is_running);
+	wait_for_end();
 	assert_int_equal(store_unit_nr(st), 2);
 	must_have_all();
 	assert_int_equal(make("c"), 0);
@@ -586,6 +588,76 @@ test_target_fails(void **state)
 	end();
 }
 
+static _Atomic bool is_held, fails_frozen;
+static _Atomic int rounds;
+
+/* Writes for the target wait until something has changed, and those behind the freeze fail.  It looks on while the leader works. */
+static __attribute__((no_sanitize_thread)) int
+hook_frozen(const struct fault_io *io)
+{
+	const struct slots *sl;
+
+	if (!atomic_load(&fails_frozen) || io->kind != FAULT_WRITE || strncmp(io->name, "super", 5) == 0 ||
+	    strncmp(io->path, dir[0], strlen(dir[0])) == 0)
+		return 0;
+	sl = extent_store(set_of(st)->engine[0])->vol->slots;
+	if (sl->is_watched && atomic_load(&rounds) < 1) {
+		atomic_store(&is_held, true);
+		return FAULT_HOLD;
+	}
+	return sl->is_frozen ? -EIO : 0;
+}
+
+/* One that fails while the last of what changed goes to it: the slots stay where they were, and are written there as before. */
+static void
+test_target_fails_frozen(void **state)
+{
+	uint64_t until_ns = clock_ns() + PATIENCE_NS, failed;
+	char name[32];
+
+	begin(3);
+	must_start();
+	put_all();
+	fault_ring_hook = hook_frozen;
+	atomic_store(&rounds, 0);
+	atomic_store(&is_held, false);
+	atomic_store(&fails_frozen, true);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	while (!is_stuck() && clock_ns() < until_ns) {
+		bool counts = atomic_load(&is_held);
+
+		for (int i = 0; i < KEYS && !is_stuck(); i++) {
+			struct store_key k = numbered(name, i);
+
+			if (set_home(set_of(st), &k) == 0)
+				put(&k);
+		}
+		store_user_turn(user);
+		if (counts)
+			atomic_fetch_add(&rounds, 1);
+	}
+	assert_true(is_stuck());
+	atomic_store(&fails_frozen, false);
+	while (atomic_load(&set_of(st)->in) == set_all(set_of(st)) && clock_ns() < until_ns)
+		store_user_turn(user);
+	failed = set_all(set_of(st)) & ~atomic_load(&set_of(st)->in);
+	assert_int_equal(__builtin_popcountll(failed), 1);
+	must_have_all();
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k = numbered(name, i);
+
+		assert_int_equal(put(&k), failed >> set_home(set_of(st), &k) & 1 ? -EROFS : 0);
+	}
+	stop();
+	all_again(3);
+	must_start();
+	wait_for_end();
+	assert_true(state_of(0) == UNIT_DRAINED);
+	must_have_all();
+	stop();
+	end();
+}
+
 /* What was cancelled stays where it is, also over a restart; leftovers are gone. */
 static void
 test_cancel(void **state)
@@ -615,6 +687,65 @@ test_cancel(void **state)
 	end();
 }
 
+static _Atomic int phase;    /* 1: what is sent waits; 2: what is removed behind the cancellation fails, on one disk */
+static _Atomic int first_of; /* that disk; 0: none yet */
+
+static __attribute__((no_sanitize_thread)) int
+hook_cancelled(const struct fault_io *io)
+{
+	int of = 0, none = 0;
+
+	for (int i = 1; i < 3; i++) {
+		if (strncmp(io->path, dir[i], strlen(dir[i])) == 0)
+			of = i;
+	}
+	if (!of || io->kind != FAULT_WRITE || strncmp(io->name, "log", 3) != 0 || !atomic_load(&phase))
+		return 0;
+	if (atomic_load(&phase) == 1) {
+		atomic_store(&is_held, true);
+		return FAULT_HOLD;
+	}
+	/* What was on its way goes there first. */
+	if (extent_store(set_of(st)->engine[0])->vol->slots->is_watched)
+		return 0;
+	atomic_compare_exchange_strong(&first_of, &none, of);
+	return atomic_load(&first_of) == of ? -EIO : 0;
+}
+
+/* A disk that fails while a cancelled drain is cleared away makes no drain of it again. */
+static void
+test_cancel_fails(void **state)
+{
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
+
+	begin(3);
+	must_start();
+	put_all();
+	atomic_store(&first_of, 0);
+	atomic_store(&is_held, false);
+	atomic_store(&phase, 1);
+	fault_ring_hook = hook_cancelled;
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	while (!atomic_load(&is_held) && clock_ns() < until_ns)
+		store_user_turn(user);
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
+	atomic_store(&phase, 2);
+	while (move_info().is_running && clock_ns() < until_ns)
+		store_user_turn(user);
+	atomic_store(&phase, 0);
+	assert_true(atomic_load(&first_of) != 0);
+	assert_false(move_info().is_running);
+	assert_int_equal(set_of(st)->table.draining, 0);
+	must_have_all();
+	stop();
+	all_again(3);
+	must_start();
+	assert_true(state_of(0) == UNIT_OK);
+	must_have_all();
+	stop();
+	end();
+}
+
 int
 main(void)
 {
@@ -623,7 +754,8 @@ main(void)
 		cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_under_load),   cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_forget),       cmocka_unit_test(test_add_fails),
-		cmocka_unit_test(test_target_fails),
+		cmocka_unit_test(test_target_fails), cmocka_unit_test(test_target_fails_frozen),
+		cmocka_unit_test(test_cancel_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
