@@ -687,7 +687,8 @@ test_cancel(void **state)
 	end();
 }
 
-static _Atomic int phase;    /* 1: what is sent waits; 2: what is removed behind the cancellation fails, on one disk */
+static _Atomic int
+	phase; /* 1: what is sent waits; 2: what is removed behind the cancellation fails, on one disk */
 static _Atomic int first_of; /* that disk; 0: none yet */
 
 static __attribute__((no_sanitize_thread)) int
