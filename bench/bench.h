@@ -50,6 +50,12 @@ void bench_pin(int cpu);
 /* CPU time of a process, all its threads, the kernel's workers for it included. */
 uint64_t bench_cpu_ns(int pid);
 
+/* Runs work() in nr threads (at most BENCH_THREADS) for bench_ns(), each until *ends.  How much they did in all, a second. */
+#define BENCH_THREADS 64
+double bench_threads(int nr, uint64_t (*work)(int thread, const _Atomic bool *ends));
+/* Notes the microseconds since then, as long as there is room for it. */
+void bench_note_us(double *samples, int *nr, int cap, uint64_t begun_ns);
+
 /* Nanoseconds that its threads were ready and had no CPU: how quiet the machine is. */
 double bench_waited(int pid);
 /* Collects that over runs; says at the end, on stderr, when it was much. */

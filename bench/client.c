@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,42 +108,15 @@ figure_registrations(void)
 
 static struct gantry *shared;
 static char *thread_memory;
-static _Atomic bool ends;
-static _Atomic uint64_t made;
-
-static void *
-token_thread(void *arg)
+static uint64_t
+make_tokens(int nr, const _Atomic bool *ends)
 {
-	const char *p = thread_memory + (uintptr_t)arg * PIECE;
-	uint64_t mine = 0;
+	const char *p = thread_memory + (size_t)nr * PIECE;
+	uint64_t made = 0;
 
-	while (!ends) {
+	for (; !*ends; made++)
 		token_once(shared, p);
-		mine++;
-	}
-	made += mine;
-	return NULL;
-}
-
-/* How many a second. */
-static double
-run_threads(int nr)
-{
-	const struct timespec ts = { .tv_sec = (time_t)(bench_ns() / NS_PER_S),
-				     .tv_nsec = (long)(bench_ns() % NS_PER_S) };
-	pthread_t t[THREADS];
-	uint64_t begin = clock_ns();
-
-	ends = false;
-	made = 0;
-	for (uintptr_t i = 0; i < (uintptr_t)nr; i++)
-		if (pthread_create(&t[i], NULL, token_thread, (void *)i) != 0)
-			bench_die("no thread");
-	nanosleep(&ts, NULL);
-	ends = true;
-	for (int i = 0; i < nr; i++)
-		pthread_join(t[i], NULL);
-	return per_second(made, clock_ns() - begin);
+	return made;
 }
 
 static void
@@ -158,8 +130,8 @@ figure_threads(void)
 	for (int i = 0; i < THREADS; i++)
 		register_at(shared, thread_memory + (size_t)i * PIECE, PIECE);
 	for (int n = -1; n < bench_rounds(); n++) {
-		double ours = run_threads(THREADS);
-		double one = run_threads(1);
+		double ours = bench_threads(THREADS, make_tokens);
+		double one = bench_threads(1, make_tokens);
 
 		if (n >= 0)
 			row_add(&row, ours, one * (double)(cores < THREADS ? cores : THREADS));

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -205,4 +206,49 @@ bench_connect(const struct sockaddr_in *at)
 		bench_die("connect: %s", strerror(errno));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	return fd;
+}
+
+/* ---- threads ---- */
+
+struct crew {
+	uint64_t (*work)(int thread, const _Atomic bool *ends);
+	_Atomic bool ends;
+	_Atomic uint64_t done;
+	_Atomic int next;
+};
+
+static void *
+crew_main(void *arg)
+{
+	struct crew *c = arg;
+
+	c->done += c->work(c->next++, &c->ends);
+	return NULL;
+}
+
+double
+bench_threads(int nr, uint64_t (*work)(int thread, const _Atomic bool *ends))
+{
+	const struct timespec ts = { .tv_sec = (time_t)(bench_ns() / NS_PER_S),
+				     .tv_nsec = (long)(bench_ns() % NS_PER_S) };
+	struct crew c = { .work = work };
+	pthread_t t[BENCH_THREADS];
+	uint64_t begin = clock_ns();
+
+	for (int i = 0; i < nr; i++) {
+		if (pthread_create(&t[i], NULL, crew_main, &c) != 0)
+			bench_die("no thread");
+	}
+	nanosleep(&ts, NULL);
+	c.ends = true;
+	for (int i = 0; i < nr; i++)
+		pthread_join(t[i], NULL);
+	return per_second(c.done, clock_ns() - begin);
+}
+
+void
+bench_note_us(double *samples, int *nr, int cap, uint64_t begun_ns)
+{
+	if (*nr < cap)
+		samples[(*nr)++] = (double)(clock_ns() - begun_ns) / 1e3;
 }

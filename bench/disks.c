@@ -64,8 +64,7 @@ over(struct work *w, int result)
 	if (result < 0)
 		bench_die("%s: %s", w->text, strerror(-result));
 	b.done++;
-	if (b.sample_nr < (int)SAMPLES)
-		b.sample[b.sample_nr++] = (double)(clock_ns() - w->begun_ns) / 1e3;
+	bench_note_us(b.sample, &b.sample_nr, (int)SAMPLES, w->begun_ns);
 	if (b.stopping)
 		b.busy--;
 	else

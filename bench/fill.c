@@ -72,8 +72,7 @@ over(struct work *w, int result)
 	else {
 		b.done++;
 		b.bytes += w->len;
-		if (b.sample_nr < (int)(sizeof b.sample / sizeof *b.sample))
-			b.sample[b.sample_nr++] = (double)(clock_ns() - w->begun_ns) / 1e3;
+		bench_note_us(b.sample, &b.sample_nr, (int)(sizeof b.sample / sizeof *b.sample), w->begun_ns);
 	}
 	if (b.stopping)
 		b.busy--;

@@ -53,7 +53,7 @@ make_bucket(struct port *p)
 
 	del.op.done = on_bucket;
 	del.op.result = 1;
-	r = store_bucket_create(p->p, BENCH_BUCKET, sizeof BENCH_BUCKET - 1, &del);
+	r = store_bucket_create(p->p, BENCH_BUCKET, sizeof BENCH_BUCKET - 1, 0, &del);
 	while (r == 0 && del.op.result == 1)
 		port_turn(p);
 	if (r < 0 || (del.op.result && del.op.result != -EEXIST))

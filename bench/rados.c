@@ -531,7 +531,7 @@ make_bucket(const char *name)
 	struct store_del del = { .op.done = on_bucket };
 
 	bucket_made = false;
-	must(store_bucket_create(b.p, name, strlen(name), &del), "bucket");
+	must(store_bucket_create(b.p, name, strlen(name), 0, &del), "bucket");
 	while (!bucket_made)
 		turn();
 }

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,41 +175,14 @@ figure_async(void)
 
 /* ---- two threads ---- */
 
-static _Atomic bool ends;
-static _Atomic uint64_t moved;
-
-static void *
-move_on(void *arg)
+static uint64_t
+move_on(int nr, const _Atomic bool *ends)
 {
-	uintptr_t nr = (uintptr_t)arg;
-	uint64_t mine = 0;
+	uint64_t done = 0;
 
-	for (; !ends; mine++)
-		move_one(nr, GANTRY_PUSH, nr * (WINDOW / 2), PIECE);
-	moved += mine;
-	return NULL;
-}
-
-/* Operations a second. */
-static double
-run_threads(int nr)
-{
-	const struct timespec ts = { .tv_sec = (time_t)(bench_ns() / NS_PER_S),
-				     .tv_nsec = (long)(bench_ns() % NS_PER_S) };
-	pthread_t t[THREADS];
-	uint64_t begin = clock_ns();
-
-	ends = false;
-	moved = 0;
-	for (uintptr_t i = 0; i < (uintptr_t)nr; i++) {
-		if (pthread_create(&t[i], NULL, move_on, (void *)i) != 0)
-			bench_die("no thread");
-	}
-	nanosleep(&ts, NULL);
-	ends = true;
-	for (int i = 0; i < nr; i++)
-		pthread_join(t[i], NULL);
-	return per_second(moved, clock_ns() - begin);
+	for (; !*ends; done++)
+		move_one(nr, GANTRY_PUSH, (uintptr_t)nr * (WINDOW / 2), PIECE);
+	return done;
 }
 
 static void
@@ -219,8 +191,8 @@ figure_threads(void)
 	struct row row = { .figure = "server_threads", .unit = "1/s" };
 
 	for (int n = -1; n < bench_rounds(); n++) {
-		double two = run_threads(THREADS);
-		double one = run_threads(1);
+		double two = bench_threads(THREADS, move_on);
+		double one = bench_threads(1, move_on);
 
 		if (n >= 0)
 			row_add(&row, two, one);

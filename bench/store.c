@@ -479,7 +479,7 @@ make_side(struct side *s, const char *name, uint64_t pack_rate)
 		use_ring(RING_AUTO);
 	s->p = b.p;
 	del.op.done = on_bucket;
-	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, &del) == 0;
+	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, 0, &del) == 0;
 	while (busy)
 		turn();
 }

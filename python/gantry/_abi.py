@@ -163,6 +163,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "gantry_head": (c_int, [c_void_p, c_char_p, POINTER(Request), POINTER(Result)]),
     "gantry_delete": (c_int, [c_void_p, c_char_p, POINTER(Request), POINTER(Result)]),
     "gantry_make_bucket": (c_int, [c_void_p, c_char_p, POINTER(Result)]),
+    "gantry_make_bucket_copies": (c_int, [c_void_p, c_char_p, c_int, POINTER(Result)]),
     "gantry_remove_bucket": (c_int, [c_void_p, c_char_p, POINTER(Result)]),
     "gantry_stat": (c_int, [c_void_p, c_char_p, POINTER(Request), HEADER_FN, c_void_p, POINTER(Result)]),
     "gantry_list": (c_int, [c_void_p, c_char_p, POINTER(ListOptions), ENTRY_FN, c_void_p, POINTER(Result)]),

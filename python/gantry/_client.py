@@ -706,10 +706,10 @@ class Client:
             raise ValueError("no bucket given, and the client has no URL")
         return url or self.base
 
-    def make_bucket(self, url: str = "") -> Result:
+    def make_bucket(self, url: str = "", *, copies: int = 0) -> Result:
         """Makes a bucket, that of the client's URL unless another is said.  One that is there already is no
-        error."""
-        return self._call_bare(self._lib.gantry_make_bucket, self._bucket(url))
+        error.  copies: each object is on so many disks of the server, 1 or 2; 0 is the server's default."""
+        return self._call_bare(self._lib.gantry_make_bucket_copies, self._bucket(url), copies)
 
     def remove_bucket(self, url: str = "") -> Result:
         """Removes an empty bucket."""

@@ -13,7 +13,7 @@
 
 struct admin_reasons {
 	int nr; /* may be more than are kept */
-	char text[REASONS_MAX][192];
+	char text[REASONS_MAX][256];
 };
 
 struct page {

@@ -102,8 +102,8 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 
 		if (must && !is_listed(s->signed_headers, h))
 			return refuse(ret_why, FAULT_ACCESS_DENIED,
-				      "Headers that must be signed are not: host, x-amz-*, x-rdma-info and "
-				      "x-cuobj-* have to be.");
+				      "Headers that must be signed are not: host, x-amz-*, x-gantry-*, "
+				      "x-rdma-info and x-cuobj-* have to be.");
 		f = check_blanks(h, ret_why);
 		if (f != FAULT_NONE)
 			return f;

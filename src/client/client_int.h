@@ -419,6 +419,7 @@ struct reply {
 	uint64_t body_bytes;                                   /* that came */
 	bool body_overflow;                                    /* more came than the buffer holds */
 	unsigned retry_after_s;
+	unsigned copies; /* x-gantry-copies; 0: it did not come */
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
 		last_modified[40];
 	char error[1024]; /* the beginning of an error body */

@@ -329,6 +329,10 @@ int gantry_delete(struct gantry *g, const char *url, const struct gantry_request
 /* Creates, S3 only, the bucket http://host:port/bucket; 0 also when it exists already (409).  Here, and wherever
  * a bucket is wanted: -EINVAL when the URL names a key or has a query. */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
+/* Does the same, with each object of the bucket on so many disks (x-gantry-copies: 1 or 2; 0: as the server's default is).  A bucket that is there
+ * with another number, and is empty, is changed.  -ENOTEMPTY when it is not empty; -EINVAL when the server has not so many disks;
+ * -EOPNOTSUPP when it knows nothing of copies: it made the bucket, or had it, all the same. */
+int gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res);
 /* Removes, S3 only, an empty bucket.  -ENOTEMPTY when it holds objects or uploads, -ENOENT when there is none. */
 int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 

@@ -109,6 +109,8 @@ reply_header(struct reply *r, const char *line, size_t len)
 			*r->etag = 0;
 	} else if (!strcasecmp(text, "x-gantry-rdma-reason")) {
 		reply_copy(r->reason, sizeof r->reason, v);
+	} else if (!strcasecmp(text, "x-gantry-copies")) {
+		r->copies = decimal(v, "", &n, &end) && n <= 255 ? (unsigned)n : 0;
 	} else if (!strcasecmp(text, "x-amz-rdma-checksum")) {
 		reply_copy(r->checksum, sizeof r->checksum, v);
 	} else if (!strcasecmp(text, "x-amz-checksum-crc64nvme")) {

@@ -694,17 +694,39 @@ gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *re
 int
 gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res)
 {
+	return gantry_make_bucket_copies(g, url, 0, res);
+}
+
+int
+gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res)
+{
 	struct gantry_result own;
 	struct call c;
 	int e = call_begin_bucket(&c, g, url, NULL, res, &own);
+	char text[16], code[64];
 
+	if (e == 0 && copies < 0) {
+		call_say(&c, "the number of copies is negative");
+		e = -EINVAL;
+	}
 	if (e == 0) {
 		struct exchange x = call_exchange(&c, METHOD_PUT);
 
 		x.body = "";
+		snprintf(text, sizeof text, "%d", copies);
+		if (copies)
+			x.extra[0] = (struct field){ "x-gantry-copies", text };
 		e = call_s3(&c, &x);
-		if (c.r.status == 409)
+		reply_xml(&c.r, "Code", code, sizeof code);
+		if (c.r.status == 409 && (!copies || c.r.copies == (unsigned)copies))
 			e = 0;
+		else if (c.r.status == 409 && strcmp(code, "InvalidBucketState") == 0)
+			e = -ENOTEMPTY;
+		/* A server that knows nothing of copies makes the bucket, and heeds no header that it does not know. */
+		if (e == 0 && copies && c.r.copies != (unsigned)copies) {
+			call_say(&c, "the bucket is there, but the server knows nothing of x-gantry-copies");
+			e = -EOPNOTSUPP;
+		}
 	}
 	return call_end(&c, e, res);
 }

@@ -108,6 +108,7 @@ struct conf {
 		int disk_nr;
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
+		int default_copies;    /* of buckets whose maker does not say */
 		int min_disks;         /* that serve, for a node that is ready; 0: all but one */
 		bool partial_listings; /* list without what a missing disk has */
 		uint64_t lock_wait_ns;
@@ -115,6 +116,7 @@ struct conf {
 		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
 		uint64_t
 			move_rate; /* bytes a second that go from disk to disk, where one is drained or added; 0: any */
+		uint64_t heal_after_ns; /* until what a disk that is away has of second copies is made anew elsewhere */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;

@@ -327,6 +327,10 @@ verify_backend(struct loader *ld)
 
 	if (c->store.backend == BACKEND_RADOS && c->store.disk_nr)
 		load_fail_key(ld, "store.disks", "store.backend is rados, which has no disks");
+	if (c->store.backend == BACKEND_RADOS && c->store.default_copies > 1)
+		load_fail_key(ld, "store.default_copies",
+			      "is %d, and store.backend is rados: its pools make the copies",
+			      c->store.default_copies);
 	if (c->rados.object_bytes % MIB)
 		load_fail_key(ld, "rados.object_size", "must be a multiple of 1MiB");
 }
@@ -346,6 +350,10 @@ verify_disks(struct loader *ld)
 		}
 	}
 	nr = c->store.disk_nr + c->store.accept_missing_nr;
+	if (nr == 1 && c->store.default_copies > 1)
+		load_fail_key(ld, "store.default_copies",
+			      "is %d, and there is one disk: copies are on disks of their own",
+			      c->store.default_copies);
 	if (c->store.disk_nr && c->store.min_disks > nr)
 		load_fail_key(ld, "store.min_disks", "is %d, and there are %d disks: it would never be ready",
 			      c->store.min_disks, nr);

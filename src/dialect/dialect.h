@@ -310,6 +310,7 @@ struct target {
 	uint32_t composite_parts; /* Complete: "-N" behind the checksum that came; 0: none */
 
 	unsigned object_attributes; /* ATTR_* */
+	uint8_t copies;             /* CreateBucket: x-gantry-copies; 0: it did not come */
 	/* Text bodies: SHA-256 that x-amz-content-sha256 promises (sum[] speaks of the same bytes, but on
 	 * CompleteMultipartUpload it speaks of the object). */
 	bool have_body_sha256;
@@ -386,7 +387,7 @@ bool dialect_wire_clips(enum wire_form w);
 bool dialect_wire_carries(enum wire_form w, const char *header);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */
 bool dialect_is_wire_header(struct span name);
-/* Tells whether a signed request must have that header among those it signs: host, x-amz-*, whatever carries
+/* Tells whether a signed request must have that header among those it signs: host, x-amz-*, x-gantry-*, whatever carries
  * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
 /* Returns NULL, or why a signed request with a descriptor of that form must have that header among those it

@@ -172,6 +172,20 @@ parse_body(const struct dialect_in *in, struct target *t, const char **ret_why)
 	}
 }
 
+/* On how many disks a new bucket is to have each object. */
+static enum fault
+parse_copies(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	const struct field *copies;
+	enum fault f =
+		field_one(in, "x-gantry-copies", "x-gantry-copies came more than once.", &copies, ret_why);
+
+	if (f != FAULT_NONE || !copies)
+		return f;
+	t->copies = span_is(field_text(copies), "1") ? 1 : span_is(field_text(copies), "2") ? 2 : 0;
+	return t->copies ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, "x-gantry-copies is 1 or 2.");
+}
+
 static enum fault
 parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
@@ -184,10 +198,10 @@ parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 	case OP_HEAD_OBJECT:
 		return parse_read(in, t, ret_why);
 	case OP_CREATE_BUCKET:
-		return is_new_bucket_name(t->bucket, t->bucket_len)
-			       ? FAULT_NONE
-			       : refuse(ret_why, FAULT_BAD_BUCKET_NAME,
-					"A label of the bucket name begins or ends with a hyphen.");
+		if (!is_new_bucket_name(t->bucket, t->bucket_len))
+			return refuse(ret_why, FAULT_BAD_BUCKET_NAME,
+				      "A label of the bucket name begins or ends with a hyphen.");
+		return parse_copies(in, t, ret_why);
 	case OP_GET_OBJECT_ATTRIBUTES:
 		return parse_attributes(in, t, ret_why);
 	case OP_PUT_OBJECT:

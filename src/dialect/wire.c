@@ -112,7 +112,8 @@ dialect_must_sign(struct span name, bool relax)
 
 	if (row && (row->sign == SIGN_ALWAYS || !relax))
 		return true;
-	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
+	return span_begins_nocase(name, "x-amz-") || span_begins_nocase(name, "x-gantry-") ||
+	       span_is_nocase(name, "host");
 }
 
 const char *

@@ -304,7 +304,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct tree_stats ts;
 	uint32_t odd_nr;
 	unsigned bad;
-	uint64_t room, objects, left;
+	uint64_t room, objects, left, copies;
 	uint32_t load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
 	bool runs;
 
@@ -351,11 +351,18 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
 	/* What is left over is counted as an object as well, a moment earlier. */
-	left = vol->slots ? atomic_load(&vol->slots->left_objects) : 0;
+	left = vol->slots ? atomic_load(&vol->slots->left_objects[0]) : 0;
+	copies = vol->slots ? atomic_load(&vol->slots->left_objects[1]) : 0;
 	objects = atomic_load(&vol->stats.objects);
-	store_unit_add(&info, "objects", objects > left ? objects - left : 0, false);
+	store_unit_add(&info, "objects", objects > left + copies ? objects - left - copies : 0, false);
 	store_unit_add(&info, "leftover_objects", left, true);
-	store_unit_add(&info, "leftover_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes) : 0, true);
+	store_unit_add(&info, "leftover_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[0]) : 0,
+		       true);
+	/* Of keys with two copies, which another disk has first. */
+	store_unit_add(&info, "copy_objects", copies, true);
+	store_unit_add(&info, "copy_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[1]) : 0, true);
+	store_unit_add(&info, "leftover_uploads",
+		       vol->slots ? atomic_load(&vol->slots->left_uploads[0]) : 0, true);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
 	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
 	/* Made anew, leaves are of all sizes. */
@@ -445,6 +452,7 @@ const struct store_ops extent_ops = {
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
 	.bucket_make = extent_bucket_make,
+	.bucket_set_copies = extent_bucket_set_copies,
 	.bucket_gate = extent_bucket_gate,
 	.member = &extent_member_ops,
 };

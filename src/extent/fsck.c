@@ -16,7 +16,8 @@ struct fsck {
 	const struct disk_table *table; /* of the set; NULL: not known */
 	int number;                     /* this disk's in it */
 	uint64_t objects, bytes, bad;
-	uint64_t strays; /* objects and uploads that another disk should have */
+	uint64_t copied; /* objects and uploads that are second copies here */
+	uint64_t strays; /* those that another disk should have */
 	char stray[200]; /* the first of them */
 	int error;       /* the disk's */
 };
@@ -44,18 +45,19 @@ check_manifest(struct fsck *f, const struct rec *r)
 static void
 check_place(struct fsck *f, const uint8_t *key, size_t len)
 {
-	const uint8_t *name = key + 1, *end;
+	const struct disk_table *t = f->table;
+	struct slot_name n = slot_name(key, len);
+	unsigned slot;
 
-	if (!f->table || f->number < 0 || (key[0] != KEY_OBJECT && key[0] != KEY_UPLOAD))
+	if (!t || f->number < 0 || !n.at)
 		return;
-	len -= 1 + (key[0] == KEY_UPLOAD ? UPLOAD_TAIL_BYTES : 0);
-	end = memchr(name, 0, len);
-	if (!end ||
-	    f->table->home[table_slot(name, (size_t)(end - name), end + 1, (size_t)(name + len - end - 1))] ==
-		    f->number)
+	slot = name_place(&n) % STORE_SLOT_NR;
+	if ((n.has_two ? t->first[slot] : t->home[slot]) == f->number)
 		return;
-	if (f->strays++ == 0)
-		key_text(f->stray, sizeof f->stray, key, (size_t)(name + len - key));
+	if (n.has_two && t->second[slot] == f->number)
+		f->copied++;
+	else if (f->strays++ == 0)
+		key_text(f->stray, sizeof f->stray, key, 1 + n.len);
 }
 
 static int
@@ -70,7 +72,7 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	e = r->body == BODY_MANIFEST || r->body == BODY_PARTS
 		    ? check_manifest(f, r)
 		    : verify_data(&f->vol->disk, f->r, &v, v.entries);
-	if (key[0] == KEY_OBJECT)
+	if (key_is_object(key[0]))
 		f->objects++;
 	check_place(f, key, len);
 	f->bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
@@ -125,6 +127,11 @@ extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 		       "log's tail",
 		       f.vol->disk.path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
 		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
+		if (f.copied)
+			report(&rep,
+			       "%s: %llu records are second copies, of keys whose first copy another disk "
+			       "has",
+			       f.vol->disk.path, (unsigned long long)f.copied);
 		if (f.strays)
 			report(&rep,
 			       "%s: %llu records are of keys that the table of disks gives to another disk, "

@@ -112,6 +112,18 @@ member_set_slots(struct store *store, const struct store_slots *slots)
 	return slots_new(slots, &vol->slots);
 }
 
+static void
+member_two_use(const struct store *store, unsigned slot, struct store_use *ret_use)
+{
+	const struct slots *sl = extent_store(store)->vol->slots;
+
+	*ret_use = (struct store_use){ 0 };
+	if (!sl)
+		return;
+	ret_use->objects = atomic_load_explicit(&sl->two_objects[slot], memory_order_relaxed);
+	ret_use->bytes = atomic_load_explicit(&sl->two_bytes[slot], memory_order_relaxed);
+}
+
 const struct store_member_ops extent_member_ops = {
 	.open = member_open,
 	.recover = member_recover,
@@ -124,9 +136,13 @@ const struct store_member_ops extent_member_ops = {
 	.walk = extent_walk,
 	.send = extent_send,
 	.remove = extent_remove,
+	.copy_init = extent_copy_init,
+	.copy_commit = extent_copy_commit,
 	.watch = extent_watch,
 	.freeze = extent_freeze,
 	.thaw = extent_thaw,
 	.take = extent_take,
 	.leave = extent_leave,
+	.disown = extent_disown,
+	.two_use = member_two_use,
 };

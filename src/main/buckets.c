@@ -2,7 +2,7 @@
 /*
  * What the daemon does to buckets by itself: it makes those that listeners name (a scality listener's keys live in one,
  * and its dialect has no way to make it), once, between opening the store and starting the cores; and it sets their
- * quotas when an operator says so, on the thread of slow control calls.  Each time it is a user of the store like a core
+ * quotas, and looks at them, when an operator says so, on the thread of slow control calls.  Each time it is a user of the store like a core
  * (store/user.h).
  */
 #include "main/daemon.h"
@@ -27,7 +27,7 @@ make_bucket(struct store_user *u, const char *name)
 	if (r != -ENXIO)
 		return r;
 	memset(&op, 0, sizeof op);
-	r = STORE_DO(u, &op.op, store_bucket_create(port, name, len, &op));
+	r = STORE_DO(u, &op.op, store_bucket_create(port, name, len, 0, &op));
 	if (r == -EEXIST)
 		return 0;
 	if (r == 0)
@@ -94,6 +94,32 @@ set_quota(struct store_user *u, const void *what)
 	return STORE_DO(
 		u, &set.op,
 		store_bucket_set_quota(store_user_port(u, 0), w->name, strlen(w->name), w->max, &set));
+}
+
+struct look {
+	const char *name;
+	unsigned *copies;
+};
+
+static int
+look_at(struct store_user *u, const void *what)
+{
+	const struct look *l = what;
+	struct store_stat stat = { .version = 0 };
+	int r = STORE_DO(u, &stat.op,
+			 store_bucket_head(store_user_port(u, 0), l->name, strlen(l->name), &stat));
+
+	*l->copies = r < 0 ? 0 : stat.copies;
+	return r;
+}
+
+unsigned
+daemon_bucket_copies(struct store *store, const char *name)
+{
+	unsigned copies = 0;
+
+	(void)with_user(store, look_at, &(struct look){ name, &copies });
+	return copies;
 }
 
 int

@@ -368,12 +368,14 @@ json_use(FILE *out, const char *before, const struct store_use *u)
 }
 
 void
-control_quota(const struct store_quota_info *q, FILE *out)
+control_quota(const struct store_quota_info *q, unsigned copies, FILE *out)
 {
 	fprintf(out, "{\"kind\":\"%s\",\"buckets\":", q->is_pattern ? "grant" : "bucket");
 	json_string(out, q->name);
 	json_use(out, "", &q->used);
 	json_use(out, "max_", &q->max);
+	if (copies)
+		fprintf(out, ",\"copies\":%u", copies);
 	fprintf(out, ",\"refused\":%llu}", (unsigned long long)q->refused);
 }
 
@@ -431,7 +433,7 @@ bucket(void *cookie, const struct admin_args *args, FILE *out)
 	r = store_bucket_quota(st, name, strlen(name), &q);
 	if (r < 0)
 		return refuse(out, 404, "there is no such bucket");
-	control_quota(&q, out);
+	control_quota(&q, daemon_bucket_copies(st, name), out);
 	return 200;
 }
 

@@ -57,12 +57,14 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						     .size_bytes = conf->store.disks[i].size_bytes };
 	}
 	*ret_conf = (struct store_conf){ .ops = &store_set_ops,
+					 .default_copies = (unsigned)conf->store.default_copies,
 					 .disks = { .disk = disks,
 						    .nr = conf->store.disk_nr,
 						    .index_bytes = conf->memory.index_bytes,
 						    .pack_rate = conf->store.pack_rate,
 						    .lock_wait_ns = conf->store.lock_wait_ns,
 						    .move_rate = conf->store.move_rate,
+						    .heal_after_ns = conf->store.heal_after_ns,
 						    .timeout_ns = conf->store.disk_timeout_ns,
 						    .engine = &extent_ops,
 						    .engines_max = STORE_SET_MAX,

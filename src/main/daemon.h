@@ -96,9 +96,19 @@ void disks_show_move(void *cookie, FILE *out);
 /* Adds a disk to a store that does not run (--add); an exit code. */
 int disks_add_stopped(const struct conf *conf, const char *path, bool force);
 
+/* ---- copies.c: of keys with two copies ---- */
+
+struct admin_reasons;
+struct stats_out;
+/* Adds why not all is well with them; st NULL: there is no store yet. */
+void copies_health(const struct store *st, struct admin_reasons *r);
+void copies_metrics(const struct store *st, struct stats_out *out);
+/* Writes what is known as one more member of a JSON object; nothing where no bucket has two copies. */
+void copies_show(const struct store *st, FILE *out);
+
 struct store_quota_info;
-/* Writes a quota and what counts towards it, as a JSON object. */
-void control_quota(const struct store_quota_info *q, FILE *out);
+/* Writes a quota and what counts towards it, as a JSON object.  copies: of the bucket; 0: not known. */
+void control_quota(const struct store_quota_info *q, unsigned copies, FILE *out);
 
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;
@@ -125,6 +135,8 @@ int daemon_make_buckets(const struct conf *conf, struct store *store);
 struct store_use;
 /* Sets a bucket's own bound.  Any thread but a core's; blocks.  0 or -errno. */
 int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
+/* Returns on how many disks each object of a bucket is; 0: that cannot be said.  Any thread but a core's; blocks. */
+unsigned daemon_bucket_copies(struct store *store, const char *name);
 
 /* Loads the certificates of HTTPS listeners (certs.c).  0, or -errno, which was logged. */
 int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);

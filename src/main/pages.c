@@ -147,6 +147,7 @@ health(void *cookie, struct admin_reasons *r)
 		else if (info.reason[0] && info.state != UNIT_DRAINED)
 			admin_reason(r, "%s: %s", unit, info.reason);
 	}
+	copies_health(atomic_load(&d->store), r);
 	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
 		admin_reason(r, "%s", missing);
 	for (int i = 0; i < rail_nr(d); i++) {
@@ -482,6 +483,7 @@ metrics(void *cookie, struct stats_out *out)
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
 	store_metrics(d, out);
+	copies_metrics(atomic_load(&d->store), out);
 	quota_metrics(d, out);
 }
 
@@ -570,7 +572,7 @@ quotas(void *cookie, FILE *out)
 	putc('[', out);
 	for (int i = 0; i < nr; i++) {
 		fputs(i ? ",\n" : "", out);
-		control_quota(&list[i], out);
+		control_quota(&list[i], 0, out);
 	}
 	putc(']', out);
 	free(list);
@@ -596,6 +598,8 @@ disks(void *cookie, FILE *out)
 		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
 		fprintf(out, ",\"state\":\"%s\",\"reason\":", unit_state_text[info.state]);
 		json_string(out, info.reason[0] ? info.reason : NULL);
+		fputs(",\"move\":", out);
+		json_string(out, info.move);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
 			(unsigned long long)info.flushes, (unsigned long long)info.errors);
@@ -777,8 +781,11 @@ status(void *cookie, FILE *out)
 		"\"store\":{\"backend\":\"%s\",\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,"
 		"\"objects\":%llu,\"size_"
 		"bytes\":%llu,\"free_"
-		"bytes\":%llu},\n",
+		"bytes\":%llu",
 		store ? store_name(store) : "", unit_nr(d), failed, missing, objects, size, available);
+	if (store)
+		copies_show(store, out);
+	fputs("},\n", out);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));

@@ -87,15 +87,35 @@ bucket_exists(struct req *rq)
 }
 
 static enum verdict
+bucket_failed(struct req *rq, int r)
+{
+	bool is_create = rq->target.op == OP_CREATE_BUCKET;
+
+	switch (r) {
+	case -EEXIST:
+		return bucket_exists(rq);
+	case -EDOM:
+		return req_fail(
+			rq, FAULT_BAD_ARGUMENT,
+			"Two copies of each object (x-gantry-copies, store.default_copies) want two disks, "
+			"and the store has one.");
+	case -EOPNOTSUPP:
+		return req_fail(rq, FAULT_BAD_ARGUMENT,
+				"This store keeps its objects on a cluster, which makes the copies: "
+				"x-gantry-copies can only be 1.");
+	case -ENOTEMPTY:
+		return req_fail(rq, is_create ? FAULT_BUCKET_STATE : FAULT_BUCKET_NOT_EMPTY, NULL);
+	default:
+		return req_fail(rq, fault_of(r), NULL);
+	}
+}
+
+static enum verdict
 bucket_done(struct req *rq)
 {
 	int r = rq->change->del.op.result;
 
-	if (r == -EEXIST)
-		return bucket_exists(rq);
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	return req_go(rq, req_reply_step);
+	return r < 0 ? bucket_failed(rq, r) : req_go(rq, req_reply_step);
 }
 
 enum verdict
@@ -121,12 +141,12 @@ bucket_start(struct req *rq)
 					    strcmp(region, CONF_ANY_REGION) == 0 ? NULL : region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
-		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
+		r = store_bucket_create(p, t->bucket, t->bucket_len, t->copies, del);
 	} else {
 		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
 	}
-	if (r == -EEXIST)
-		return bucket_exists(rq);
+	if (r < 0)
+		return bucket_failed(rq, r);
 	return req_await_commit(rq, r, "bucket", bucket_done);
 }
 
@@ -143,11 +163,17 @@ quota_header(struct req *rq, const char *name, uint64_t used, uint64_t max)
 static void
 bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
+	/* Who asks for copies goes by it: a server that knows nothing of them makes a bucket, too. */
+	if (rq->target.copies && (kind == OUT_DONE || rq->fault == FAULT_BUCKET_EXISTS))
+		reply_number(rq, "x-gantry-copies", rq->target.copies);
 	if (kind != OUT_DONE)
 		return;
 	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
-	if (rq->target.op != OP_HEAD_BUCKET || !rq->stat.has_quota)
+	if (rq->target.op != OP_HEAD_BUCKET)
+		return;
+	reply_number(rq, "x-gantry-copies", rq->stat.copies);
+	if (!rq->stat.has_quota)
 		return;
 	quota_header(rq, "x-gantry-quota-objects", rq->stat.used.objects, rq->stat.max.objects);
 	quota_header(rq, "x-gantry-quota-bytes", rq->stat.used.bytes, rq->stat.max.bytes);

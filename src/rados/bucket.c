@@ -253,6 +253,7 @@ decide_look(struct txn *t)
 		return TXN_OVER;
 	quota_fill_stat(t->port->st->book, t->key[0].key + 1, t->key[0].len - 1u, bl->stat);
 	bl->stat->ctime_ns = row.ctime_ns;
+	bl->stat->copies = 1;
 	bl->stat->version = 0;
 	bl->stat->attrs_len = 0;
 	if (t->key_nr == 2 && t->key[1].old.p) {
@@ -769,12 +770,17 @@ bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *o
 }
 
 int
-rstore_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+rstore_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies,
+		     struct store_del *op)
 {
 	struct rport *p = rport(sp);
-	struct bucket_op *bo = bucket_op_new(p, name, len, op, p->st->index_shards);
+	struct bucket_op *bo;
 	int e;
 
+	/* How often a pool keeps its objects is the cluster's affair. */
+	if (copies > 1)
+		return -EOPNOTSUPP;
+	bo = bucket_op_new(p, name, len, op, p->st->index_shards);
 	op->op.port = sp;
 	if (!bo)
 		return -ENOMEM;

@@ -149,6 +149,7 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 			return 1;
 		e.mtime_ns = b.ctime_ns;
 		e.version = b.version;
+		e.copies = 1;
 	}
 	*ret_entry = e;
 	return 0;

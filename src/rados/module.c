@@ -115,6 +115,8 @@ connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_
 		e = rados_conf_set(c->cluster, "keyring", keyring);
 	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
 		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
+	/* Its callbacks only post messages: a second thread would be one to wake for each of them. */
+	rados_conf_set(c->cluster, "librados_thread_count", "1");
 	if (e == 0)
 		e = rados_connect(c->cluster);
 	/* No key, or one that is not taken: another start will not help. */

@@ -208,6 +208,7 @@ rstore_open_object(struct store_port *sp, const struct store_key *k, struct stor
 	}
 	oo->o->port = p;
 	oo->obj = obj;
+	oo->txn.is_read = true;
 	oo->txn.decide = decide_open;
 	oo->txn.over = on_open_over;
 	p->inflight++;

@@ -145,6 +145,7 @@ struct rbucket {
 	uint64_t serial;           /* among all that this process had */
 	uint64_t seen;             /* the turn of counting that found it in the table last */
 	_Atomic uint64_t bounded;  /* the turn in which this gateway set its bound */
+	_Atomic uint32_t finds;    /* looks of GETs in a row that found something */
 	/* Of recall.c: looks of PUTs in a row that found nothing, and until when nothing is remembered after a mistake. */
 	_Atomic uint32_t absences;
 	_Atomic uint64_t recall_after_ns;
@@ -342,6 +343,8 @@ struct txn {
 	uint64_t generation; /* as it was looked at */
 	uint64_t epoch;      /* pinned while it is under way */
 	bool is_pinned, is_alone;
+	bool is_read;  /* set by whoever begins it: it changes nothing, so a value that is there is enough */
+	bool is_brief; /* the look does not ask for the generation */
 	uint32_t more_nr, more_cap;
 	struct txn_more *more;
 	struct quota_change delta; /* what it adds to the bucket: set by decide() */
@@ -528,7 +531,8 @@ int rstore_upload_complete(struct store_port *p, const struct store_key *k,
 int rstore_list_parts(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 
-int rstore_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int rstore_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
+			 struct store_del *op);
 int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);

@@ -28,6 +28,7 @@
 #define RIDERS_MAX 64
 #define RIDE_BYTES (256u << 10)
 #define RESTARTS_MAX 1000 /* of one change; each is a round trip */
+#define FINDS 8           /* so many GETs in a row found something: the next one will */
 
 struct batch {
 	struct call call;
@@ -529,19 +530,40 @@ take_values(struct txn *t)
 }
 
 static void
+note_find(struct txn *t)
+{
+	_Atomic uint32_t *finds = &t->rb->finds;
+
+	if (!t->key[0].old.p)
+		atomic_store_explicit(finds, 0, memory_order_relaxed);
+	else if (atomic_load_explicit(finds, memory_order_relaxed) < FINDS)
+		atomic_fetch_add_explicit(finds, 1, memory_order_relaxed);
+}
+
+static void
 on_look(struct call *c)
 {
 	struct txn *t = container_of(c, struct txn, call);
 	int e = c->result;
 
 	if (e >= 0)
-		e = t->iter_rv < 0 ? t->iter_rv : t->xattrs_rv < 0 ? t->xattrs_rv : take_generation(t);
+		e = t->iter_rv < 0 ? t->iter_rv : t->xattrs_rv < 0 ? t->xattrs_rv : 0;
+	if (e >= 0 && !t->is_brief)
+		e = take_generation(t);
 	if (e >= 0)
 		e = take_values(t);
 	if (e >= 0)
 		recall_looked(t);
 	rados_omap_get_end(t->iter);
-	rados_getxattrs_end(t->xattrs);
+	if (!t->is_brief)
+		rados_getxattrs_end(t->xattrs);
+	if (e >= 0 && t->is_read)
+		note_find(t);
+	/* Only the generation tells whether there is nothing, or no such bucket any more. */
+	if (e >= 0 && t->is_brief && !t->key[0].old.p) {
+		look(t);
+		return;
+	}
 	/* Gone, or its bucket is being removed, or was: the table of buckets knows. */
 	if (t->object && (e == -ENOENT || (e == 0 && t->generation & GENERATION_CLOSED)))
 		restart(t);
@@ -563,7 +585,10 @@ look(struct txn *t)
 		lens[i] = t->key[i].len;
 	}
 	t->iter_rv = t->xattrs_rv = 0;
-	rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
+	/* Where a bucket is being removed nothing that is in it goes: to read a generation costs more than to read a value. */
+	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
+	if (!t->is_brief)
+		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
 	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->iter, &t->iter_rv);
 	call_read(t->port, &t->call, POOL_META, t->shard->name, op, 0, on_look);
 }

@@ -30,6 +30,7 @@ _Static_assert(2 * RUN_ENTRY_MAX <= RUN_BYTES, "a run holds the largest entries"
 struct run {
 	struct store_list ls; /* what the source is asked */
 	struct merge *merge;
+	struct store_slots slots;
 	bool has_more; /* behind what the run holds */
 	uint32_t at, end;
 	_Alignas(struct held) unsigned char bytes[RUN_BYTES];
@@ -42,7 +43,9 @@ struct merge {
 	int pending;           /* runs that a source fills */
 	int result;            /* < 0: a source's error */
 	uint32_t given;
-	uint64_t changes;       /* when the oldest run was asked for */
+	uint64_t changes; /* when the oldest run was asked for */
+	struct set_hold_wait settle;
+	bool is_unsettled;      /* since runs were filled */
 	bool is_first, is_full; /* nothing was given yet; no more is to be given */
 	/* The last entry given. */
 	char name[STORE_KEY_MAX];
@@ -51,6 +54,12 @@ struct merge {
 	bool has_upload_id;
 	struct run run[];
 };
+
+struct store_slots *
+merge_slots(struct store_list *ls)
+{
+	return &container_of(ls, struct run, ls)->slots;
+}
 
 /* ---- runs ---- */
 
@@ -116,6 +125,7 @@ fill(struct merge *m, int i)
 	else if (m->has_upload_id)
 		ls->after_id = m->upload_id;
 	m->run[i].at = m->run[i].end = 0;
+	m->is_unsettled = true;
 	m->pending++;
 	e = m->of.list(&m->of, i, ls);
 	if (e == 0)
@@ -200,6 +210,22 @@ ask_anew(struct merge *m)
 }
 
 static void on_turn(struct msg *msg);
+static void on_settled(struct msg *msg);
+
+/* False: that is waited for, or (m->result) cannot be. */
+static bool
+is_settled(struct merge *m)
+{
+	int r;
+
+	m->is_unsettled = false;
+	m->settle.mb = m->of.mb;
+	m->settle.go = on_settled;
+	r = m->of.settle(&m->of, &m->settle);
+	if (r < 0)
+		m->result = -EAGAIN;
+	return r > 0;
+}
 
 /* True: the page is over.  False: it goes on in on_filled() or on_turn(). */
 static bool
@@ -219,6 +245,11 @@ advance(struct merge *m)
 			return true;
 		if (m->of.changes && atomic_load(m->of.changes) != m->changes)
 			continue;
+		if (m->of.settle && m->is_unsettled && !is_settled(m)) {
+			if (m->result < 0)
+				return true;
+			return false;
+		}
 		best = least(m);
 		m->ls->more = best != NULL;
 		if (!best || m->is_full)
@@ -256,6 +287,12 @@ static void
 on_turn(struct msg *msg)
 {
 	go_on(container_of(msg, struct merge, msg));
+}
+
+static void
+on_settled(struct msg *msg)
+{
+	go_on(container_of(msg, struct merge, settle.msg));
 }
 
 static void

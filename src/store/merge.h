@@ -7,7 +7,7 @@
 #ifndef GANTRY_STORE_MERGE_H
 #define GANTRY_STORE_MERGE_H
 
-#include "store/store.h"
+#include "store/set_hold.h"
 
 struct merge_of {
 	struct store_port *port; /* whose page it is */
@@ -22,9 +22,16 @@ struct merge_of {
 		*nr_now; /* nr as it is by then: a page of fewer sources ends with -EAGAIN; NULL: it stays */
 	/* Lists the i-th source, as store_list() does: prefix, delimiter and max are heeded. */
 	int (*list)(const struct merge_of *of, int i, struct store_list *ls);
+	/* NULL, or waits until what was listed so far is settled: 1: it is; 0: w->go() will run; -errno. */
+	int (*settle)(const struct merge_of *of, struct set_hold_wait *w);
+	const char *bucket; /* for settle() */
+	uint16_t bucket_len;
 	void *cookie;
 	void (*over)(void *cookie); /* at the end, before done(); NULL: nothing is to be done */
 };
+
+/* Returns memory for the slots that a source is asked for, kept as long as what list() was given. */
+struct store_slots *merge_slots(struct store_list *ls);
 
 /* Gives a page, as store_list() does.  -EAGAIN: no memory; over() does not run then. */
 int merge_list(const struct merge_of *of, struct store_list *ls);

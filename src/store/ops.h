@@ -12,6 +12,13 @@
 #include "base/check.h"
 #include "store/store.h"
 
+/* What becomes of a bucket's gate. */
+enum store_gate {
+	GATE_OPEN,
+	GATE_CLOSE_EMPTY, /* it is closed if there are no objects */
+	GATE_CLOSE_BARE,  /* it is closed if there are neither objects nor uploads in progress */
+};
+
 /* Who an engine is in a set. */
 struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
@@ -28,17 +35,27 @@ struct store_table_write {
 /* ---- keys that move from one engine to another (docs/store.md §6, "Moves") ---- */
 
 /*
- * The keys of some slots that an engine has something of (an object, an upload, a part), in order, a few with each call.
- * Embedded by the caller, who begins with all zeros but for what is in.
+ * Wherever an engine is told or tells of slots, it is by *places* (store/table.h): those of keys with one copy and those of
+ * keys with two are different ones.
+ *
+ * The keys of some places that an engine has something of (an object, an upload, a part): those with one copy in order, then
+ * those with two, a few with each call.  Embedded by the caller, who begins with all zeros but for what is in.
  */
 struct store_walk {
 	/* in */
 	const struct store_slots *slots; /* NULL: all */
+	/*
+	 * Only keys of which that engine, of the same thread, has not the same as this one has: another object, or none; an
+	 * upload or a part that is another, or none.  What it has besides a walk of it finds, with this one here.  NULL: all keys.
+	 * It is done in the indexes alone, without memory.
+	 */
+	struct store_port *differs_from;
 	/* While the call runs; k is good until it returns.  False: this was the last one for now. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
 	/* out */
 	bool more; /* another call goes on behind */
-	/* the engine's: the name behind which it goes on */
+	/* the engine's: the name behind which it goes on, and of which kind of keys */
+	bool at_two;
 	uint16_t at_len;
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
 };
@@ -54,6 +71,13 @@ struct store_send {
 	 * asked again.  STORE_SEND_STOP: no further, the result is -EINTR.
 	 */
 	uint64_t (*pace)(struct store_send *s, uint32_t bytes);
+	/*
+	 * Hints of who knows what has changed: the upload of that id alone (it was made or aborted, or got parts), or all but
+	 * uploads.  NULL, false: all of the key.  A completed upload is all of it.
+	 */
+	const uint8_t *only_upload;
+	bool only_object;
+	bool is_repair; /* repairs what is damaged at the target: see send() */
 	/* out, also after an error */
 	uint64_t bytes;   /* of data that were written */
 	uint32_t changes; /* records that were written or removed; 0: all was equal */
@@ -65,7 +89,7 @@ struct store_send {
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;
-	unsigned slot;
+	unsigned place;
 	uint8_t len;
 	char name[STORE_BUCKET_MAX];
 };
@@ -126,8 +150,35 @@ struct store_member_ops {
 	 * What it leaves behind an error is what the next one begins with.  -EXDEV: it is not `from`'s own; -ENOSPC; -EAGAIN (something was changing, or
 	 * there is no memory: again); -EBADMSG: of the source's bytes or records something is damaged; -EIO, -ENODEV: the
 	 * source cannot be read; -EROFS: the target has failed; -EINTR: pace() said so.
+	 *
+	 * It is also how any change of a key with two copies gets from the first engine to the second, once it is published at the
+	 * first, while the set holds the key: a deletion, attributes, an upload that is made, completed or aborted; and a PUT whose
+	 * copy_commit() did not come off.  What is not there is removed, parts of uploads too.  What it costs beside bytes: a look at
+	 * each part of the object that is completed, and of each upload of the key, unless a hint says that they are not meant.
+	 *
+	 * is_repair: from a second copy to the first one, or from the first to the second: one of them has the key as its own (else -EXDEV).  What the target has and cannot read
+	 * gets its bytes anew from the source, if both have one version and one version of the data, and nothing else is changed: the
+	 * object, or its parts; then parts of uploads, where both have the upload and the part is of one version.  -ESTALE: the
+	 * object is another on either, or became so meanwhile, which the leader judges.  Who has it open at the target goes on with
+	 * the old bytes.  changes: records that got other bytes; 0: nothing was damaged.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
+	/*
+	 * Begins the second copy of a PUT, of an object (upload_id NULL) or a part, on an engine whose own the key is not (-EPERM).
+	 * What is given to the first engine is given to this one too, by its put_write(), at the same time if need be: neither
+	 * changes it, and what both put behind it is the same.  Quotas do not judge it.  As put_init() otherwise; -ENOENT: the upload is not here yet.
+	 * Until the commit is on its way put_abort() ends it.
+	 */
+	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
+			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
+	/*
+	 * Commits it as put_commit() does, behind the first engine's commit, which was `version`: with its version, time, ETag,
+	 * attributes and checksums, as `from` has them now.  Of sc only the last piece and inline data are looked at.
+	 * put->op.done() runs when it is flushed and published.  -EAGAIN: `from` has another version, or size; -EILSEQ: other bytes;
+	 * behind these, and whatever else fails, put_abort() and send() make the copy.  -EPERM: the key became the engine's own.
+	 */
+	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
+			   uint64_t version, const struct store_commit *sc);
 	/* Removes all that is under a key, which is not the engine's own (-EPERM).  One at a time for a key, and not beside send(). */
 	int (*remove)(struct store_port *p, struct store_send *s);
 	/* Tells of each key of these slots under which something is published from now on; what was published before is seen by
@@ -147,6 +198,14 @@ struct store_member_ops {
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
+	/* Does at once, of a disk that has failed, what others see of leave(): the places are not its own.  The leader, which may
+	 * hang on the disk, does the rest when leave() gets to it. */
+	void (*disown)(struct store_port *p, const struct store_slots *slots);
+	/*
+	 * Tells how many objects, and bytes of objects and of parts of uploads, the engine has under keys with two copies of a
+	 * slot, whether they are its own or not.  Any thread, behind recover().
+	 */
+	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
 
 struct store_ops {
@@ -183,6 +242,8 @@ struct store_ops {
 
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	/* NULL: no key has two copies that can be told apart. */
+	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);
@@ -224,7 +285,8 @@ struct store_ops {
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	int (*bucket_create)(struct store_port *p, const char *name, size_t len, struct store_del *op);
+	int (*bucket_create)(struct store_port *p, const char *name, size_t len, unsigned copies,
+			     struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	/* NULL: store_bucket_head() is as fast. */
@@ -253,19 +315,29 @@ struct store_ops {
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
+	/* NULL: nothing has two copies. */
+	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */
-	/* Makes a bucket with that time; is_gated: with its gate closed, and until it opens writers are told -ENXIO. */
+	/* Makes a bucket with that time and number of copies; is_gated: with its gate closed, and until it opens writers are
+	 * told -ENXIO. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-			   bool is_gated, struct store_del *op);
+			   unsigned copies, bool is_gated, struct store_del *op);
 	/*
 	 * Closes the gate of a bucket that is there (-ENXIO) and empty (-ENOTEMPTY), what is under way included: until it
 	 * opens writers wait, and are told -EAGAIN after a while.  -EAGAIN: too many are closed.  Or opens it, whether it is there or not.  What was
 	 * closed before stays so.  Memory alone has it.
 	 */
-	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, bool close,
+	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
+	/*
+	 * Gives a bucket that is there (-ENXIO) and has neither objects nor uploads in progress (-ENOTEMPTY) that number of
+	 * copies.  Its record is a new one, of a newer version; its time, attributes and quota stay.  It has that number already: 0,
+	 * and nothing is changed.
+	 */
+	int (*bucket_set_copies)(struct store_port *p, const char *name, size_t len, unsigned copies,
+				 struct store_del *op);
 	const struct store_member_ops *member; /* NULL: it has no table */
 };
 

@@ -2,7 +2,7 @@
 /*
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 has nothing to protect (docs/store.md).
+ * Private to src/store.  M4 is an assertion (set_start.c), and a part of M35 is.  With one copy M8 has nothing to protect (docs/store.md).
  * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
@@ -36,9 +36,17 @@
 #ifndef RULE_TABLE_REDO_SERVING
 #define RULE_TABLE_REDO_SERVING 1
 #endif
+/* M8: from before a table says that a second has all it has what is answered. */
+#ifndef RULE_BOTH_TABLES
+#define RULE_BOTH_TABLES 1
+#endif
 /* M9: with fewer than half of the members in service nothing is written. */
 #ifndef RULE_BELOW_HALF_READ_ONLY
 #define RULE_BELOW_HALF_READ_ONLY 1
+#endif
+/* M35: while members change, nothing goes on without half of those before and half of those after it. */
+#ifndef RULE_MEMBERS_BOTH
+#define RULE_MEMBERS_BOTH 1
 #endif
 /* M11: of changes of buckets one is under way at a time. */
 #ifndef RULE_ONE_CHANGE
@@ -52,9 +60,41 @@
 #ifndef RULE_TABLE_DECIDES
 #define RULE_TABLE_DECIDES 1
 #endif
+/* M14: a change of a key with two copies is answered when both disks have it. */
+#ifndef RULE_COPY_BEFORE_ANSWER
+#define RULE_COPY_BEFORE_ANSWER 1
+#endif
 /* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
+#endif
+/* M15: ... and before a change of a key that it has one copy of. */
+#ifndef RULE_AWAY_BEFORE_COPY_ANSWER
+#define RULE_AWAY_BEFORE_COPY_ANSWER 1
+#endif
+/* M16: a version is shown when both disks have it. */
+#ifndef RULE_SETTLED_VISIBLE
+#define RULE_SETTLED_VISIBLE 1
+#endif
+/* M17: of a key one change is under way at a time. */
+#ifndef RULE_ONE_PER_KEY
+#define RULE_ONE_PER_KEY 1
+#endif
+/* M18: a second that has not all never becomes the first. */
+#ifndef RULE_FULL_ONLY
+#define RULE_FULL_ONLY 1
+#endif
+/* M19: what the first disk cannot give is read from the second if that has the same version. */
+#ifndef RULE_SAME_VERSION_READ
+#define RULE_SAME_VERSION_READ 1
+#endif
+/* M21: before anything is served, seconds that have all are made equal to their firsts. */
+#ifndef RULE_ALIGN_START
+#define RULE_ALIGN_START 1
+#endif
+/* M36: a second that has all still has it when both disks were away. */
+#ifndef RULE_BOTH_AWAY_KEEP_FULL
+#define RULE_BOTH_AWAY_KEEP_FULL 1
 #endif
 /* M22: what is sent to a disk is all that it has of a key, or of slots, afterwards. */
 #ifndef RULE_ALIGN_REMOVES

@@ -4,7 +4,7 @@
  * on. See set.h.
  */
 #include "store/merge.h"
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include "store/quota.h"
 #include "store/rules.h"
@@ -22,6 +22,13 @@ set_check_conf(const struct store_conf *conf, char *err, size_t err_len)
 {
 	int max = conf->disks.engines_max < STORE_SET_MAX ? conf->disks.engines_max : STORE_SET_MAX;
 
+	if (conf->default_copies > 1 && conf->disks.nr + conf->disks.accept_missing_nr == 1) {
+		snprintf(err, err_len,
+			 "store.default_copies is %u, and one disk is configured: copies are on disks of "
+			 "their own",
+			 conf->default_copies);
+		return -EINVAL;
+	}
 	if (conf->disks.nr >= 1 && conf->disks.nr <= max)
 		return 0;
 	if (conf->disks.nr < 1)
@@ -92,6 +99,7 @@ set_stop(struct store *st)
 	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->ports_lock);
+	set_copies_free(s);
 	free(s->missed);
 	free(s);
 }
@@ -138,6 +146,10 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	list_init(&s->waiting);
 	list_init(&s->ports);
 	set_table_init(s);
+	if (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0) {
+		set_stop(&s->base);
+		return -ENOMEM;
+	}
 	r = conf->disks.engine->member ? set_start_disks(s, &with_watch, err, err_len)
 				       : start_plain(s, &with_watch, err, err_len);
 	if (r == 0)
@@ -218,17 +230,33 @@ static int
 set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
 	int error;
-	struct store_port *e = port_to_read(sp, k, &error);
+	struct store_key two;
+	struct store_port *e;
 
+	if (set_has_two(sp, k, &two))
+		return set_two_open(set_port(sp), &two, obj, false);
+	e = port_to_read(sp, k, &error);
 	return e ? e->ops->open(e, k, obj) : error;
+}
+
+static int
+set_open_second(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	struct store_key two;
+
+	return set_has_two(sp, k, &two) ? set_two_open(set_port(sp), &two, obj, true) : -ENODATA;
 }
 
 static int
 set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	int error;
-	struct store_port *e = set_port_to_write(sp, k, &error);
+	struct store_key two;
+	struct store_port *e;
 
+	if (set_has_two(sp, k, &two))
+		return set_two_put_init(set_port(sp), put, &two, NULL, 0, size_bytes);
+	e = set_port_to_write(sp, k, &error);
 	return e ? e->ops->put_init(e, put, k, size_bytes) : error;
 }
 
@@ -269,9 +297,12 @@ set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t 
 		void *attrs, uint32_t cap, struct store_stat *st)
 {
 	int error;
-	struct store_port *e = port_to_read(sp, k, &error);
+	struct store_key key = *k;
+	struct store_port *e;
 
-	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : error;
+	set_has_two(sp, k, &key);
+	e = port_to_read(sp, &key, &error);
+	return e ? e->ops->upload_stat(e, &key, id, attrs, cap, st) : error;
 }
 
 static int
@@ -279,8 +310,12 @@ set_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
 	int error;
-	struct store_port *e = set_port_to_write(sp, k, &error);
+	struct store_key two;
+	struct store_port *e;
 
+	if (set_has_two(sp, k, &two))
+		return set_two_put_init(set_port(sp), put, &two, id, number, size_bytes);
+	e = set_port_to_write(sp, k, &error);
 	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : error;
 }
 
@@ -296,9 +331,12 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 	       struct store_part_list *pl)
 {
 	int error;
-	struct store_port *e = port_to_read(sp, k, &error);
+	struct store_key key = *k;
+	struct store_port *e;
 
-	return e ? e->ops->list_parts(e, k, id, pl) : error;
+	set_has_two(sp, k, &key);
+	e = port_to_read(sp, &key, &error);
+	return e ? e->ops->list_parts(e, &key, id, pl) : error;
 }
 
 /* ---- lists ---- */
@@ -324,6 +362,23 @@ engine_of(const struct merge_of *of, int i)
 	return (i + of->first) % of->nr;
 }
 
+/*
+ * A disk that hangs may not have let go of what another one is the first of by now.  Its records of that are older: each engine is asked
+ * for what it is the first of.
+ */
+static void
+ask_home(const struct set *s, int engine, struct store_list *ls)
+{
+	struct store_slots *slots = merge_slots(ls);
+
+	memset(slots, 0, sizeof *slots);
+	for (int i = 0; i < STORE_PLACE_NR; i++) {
+		if (atomic_load_explicit(&s->home[i], memory_order_acquire) == engine)
+			slots_add(slots, (unsigned)i);
+	}
+	ls->slots = slots;
+}
+
 static int
 list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 	       int (*list)(struct store_port *, struct store_list *))
@@ -336,6 +391,8 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 		ls->more = false;
 		return 1;
 	}
+	if (of->settle && atomic_load(&p->set->in) != set_all(p->set))
+		ask_home(p->set, i, ls);
 	return has_nothing(of, i, ls) ? 1 : list(p->engine[i], ls);
 }
 
@@ -351,6 +408,13 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 	return list_engine_by(of, i, ls, store_list_uploads);
 }
 
+/* M16: whoever has keys of the bucket while a page is made may have put something in it that is not settled. */
+static int
+settle(const struct merge_of *of, struct set_hold_wait *w)
+{
+	return set_wait_held(set_port(of->port)->set->copies->holds, of->bucket, of->bucket_len, w);
+}
+
 static int
 list_all(struct store_port *sp, struct store_list *ls,
 	 int (*list)(const struct merge_of *, int, struct store_list *))
@@ -358,17 +422,22 @@ list_all(struct store_port *sp, struct store_list *ls,
 	struct set_port *p = set_port(sp);
 	struct set *s = p->set;
 
+	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
+
 	/* A list without what a missing disk has would be taken for a list of what there is. */
-	ls->is_partial = set_misses_some(s);
+	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;
 	return merge_list(&(struct merge_of){ .port = &p->base,
 					      .mb = p->mb,
+					      .bucket = ls->bucket,
+					      .bucket_len = ls->bucket_len,
 					      .inflight = &p->inflight,
 					      .nr = p->nr,
 					      .first = atomic_load(&s->head),
 					      .changes = &s->home_changes,
 					      .nr_now = &p->nr,
+					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
 					      .list = list },
 			  ls);
 }
@@ -458,6 +527,8 @@ add_move(const struct set *s, int unit, struct store_unit_info *info)
 	store_unit_add(info, "move_bytes_done", moves ? move.bytes_done : 0, !moves);
 	store_unit_add(info, "move_bytes_total", moves ? move.bytes_total : 0, !moves);
 	store_unit_add(info, "move_seconds_left", moves ? move.left_ns / NS_PER_S : 0, !moves);
+	if (moves)
+		info->move = move.draining >> unit & 1 ? "drain" : "fill";
 	if (!moves || info->state != UNIT_OK)
 		return;
 	info->state = UNIT_MOVING;
@@ -472,27 +543,26 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 	const struct set *s = set_of(st);
 	int engine = s->member[unit].engine;
 
-	if (engine != SET_NOWHERE) {
+	if (engine != SET_NOWHERE)
 		store_unit_info(s->engine[engine], 0, ret_info);
-		ret_info->uuid = s->member[unit].uuid;
-		if (!(atomic_load(&s->drained) >> unit & 1)) {
-			add_move(s, unit, ret_info);
-			return;
-		}
+	else
+		*ret_info = (struct store_unit_info){ .name = s->member[unit].path };
+	ret_info->uuid = s->member[unit].uuid;
+	if (atomic_load(&s->drained) >> unit & 1) {
 		ret_info->state = UNIT_DRAINED;
 		snprintf(ret_info->reason, sizeof ret_info->reason,
 			 "it may be pulled; take it off store.disks before the next start");
-		return;
+	} else if (engine == SET_NOWHERE) {
+		ret_info->state = UNIT_MISSING;
+		snprintf(ret_info->reason, sizeof ret_info->reason, "it is missing since the start");
+	} else {
+		add_move(s, unit, ret_info);
 	}
-	*ret_info = (struct store_unit_info){ .name = s->member[unit].path,
-					      .uuid = s->member[unit].uuid,
-					      .state = UNIT_MISSING,
-					      .reason = "it is missing since the start" };
 }
 
 /* ---- the table ---- */
 
-/* What is missing goes on with what was opened or begun, on the engine's own port (store.c). */
+/* What was opened or begun goes on on the engine's own port (store.c), but for keys with two copies. */
 const struct store_ops store_set_ops = {
 	.name = "set",
 	.check_conf = set_check_conf,
@@ -512,6 +582,17 @@ const struct store_ops store_set_ops = {
 	.sleep = set_sleep,
 	.wake = set_wake,
 	.open = set_open,
+	.open_second = set_open_second,
+	.close = set_two_close,
+	.read_plan = set_two_read_plan,
+	.read = set_two_read,
+	.read_cancel = set_two_read_cancel,
+	.obj_part = set_two_obj_part,
+	.obj_part_at = set_two_obj_part_at,
+	.put_write = set_two_put_write,
+	.write_cancel = set_two_write_cancel,
+	.put_commit = set_two_put_commit,
+	.put_abort = set_two_put_abort,
 	.put_init = set_put_init,
 	.delete = set_delete,
 	.set_attrs = set_set_attrs,
@@ -536,6 +617,7 @@ const struct store_ops store_set_ops = {
 	.change_disks = set_change_disks,
 	.move_info = set_move_info,
 	.set_move_rate = set_move_rate,
+	.copies_info = set_copies_info,
 	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,
 };

@@ -3,7 +3,8 @@
  * Buckets of all engines made those of one (M30), before anybody is served: what a cut left half done of a change, and
  * what a disk missed that was away.
  *
- * A bucket is told from an earlier or later one of its name by when it was made: the set gives all engines one time.
+ * A bucket is told from an earlier or later one of its name by when it was made: the set gives all engines one time.  One that has
+ * another number of copies than on the first is another one, too: nothing is put into a bucket while that is changed.
  */
 #include "store/rules.h"
 #include "store/set_int.h"
@@ -21,7 +22,7 @@
 
 struct bucket {
 	char name[STORE_BUCKET_MAX];
-	uint8_t len;
+	uint8_t len, copies;
 	uint64_t ctime_ns;
 };
 
@@ -70,6 +71,7 @@ on_bucket(struct store_list *ls, const struct store_entry *e)
 	}
 	memcpy(b->bucket[b->nr].name, e->name, e->name_len);
 	b->bucket[b->nr].len = (uint8_t)e->name_len;
+	b->bucket[b->nr].copies = e->copies;
 	b->bucket[b->nr++].ctime_ns = e->mtime_ns;
 	memcpy(p->last, e->name, e->name_len);
 	p->last_len = (uint16_t)e->name_len;
@@ -127,7 +129,7 @@ drop_bucket(struct align *a, const struct bucket *b)
 		p->key_nr = 0;
 		r = STORE_DO(a->user, &p->ls.op, store_list(a->to, &p->ls));
 		for (uint32_t i = 0; r >= 0 && i < p->key_nr; i++) {
-			struct store_key k = { b->name, p->key[i].name, b->len, p->key[i].len };
+			struct store_key k = { b->name, p->key[i].name, b->len, p->key[i].len, b->copies };
 
 			r = STORE_DO(a->user, &del.op, store_delete(a->to, &k, NULL, &del));
 		}
@@ -145,7 +147,7 @@ make_bucket(struct align *a, const struct bucket *b)
 
 	a->changes++;
 	return STORE_DO(a->user, &op.op,
-			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, false, &op));
+			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, b->copies, false, &op));
 }
 
 static int
@@ -191,6 +193,13 @@ compare(const struct bucket *x, const struct bucket *y)
 	return c ? c : x->len - y->len;
 }
 
+/* Of one name. */
+static bool
+is_other(const struct bucket *x, const struct bucket *y)
+{
+	return (RULE_OLDER_THAN_BUCKET && x->ctime_ns != y->ctime_ns) || x->copies != y->copies;
+}
+
 static int
 align_one(struct align *a, const struct buckets *from, const struct buckets *to, bool was_away)
 {
@@ -205,7 +214,7 @@ align_one(struct align *a, const struct buckets *from, const struct buckets *to,
 			r = drop_bucket(a, &to->bucket[j++]);
 			continue;
 		}
-		if (c == 0 && RULE_OLDER_THAN_BUCKET && from->bucket[i].ctime_ns != to->bucket[j].ctime_ns) {
+		if (c == 0 && is_other(&from->bucket[i], &to->bucket[j])) {
 			r = drop_bucket(a, &to->bucket[j]);
 			is_made = true;
 		}

@@ -7,6 +7,7 @@
  *
  *	make	on all others with a closed gate --> on the first --> the gates open
  *	remove	gates closed, each engine says that it has nothing --> removed on the first, then on the others --> the gates open
+ *	copies	gates closed, each engine says that it has nothing --> changed on the first, then on the others --> the gates open
  *
  * What a cut leaves half done the next start makes as the first one has it (set_align.c): so nothing that ends with a bucket
  * (uploads) has ended where it has the bucket.  Up to the end of a removal it is the last engine that answers.  A removal that has begun is
@@ -18,7 +19,7 @@
  */
 #include "store/quota.h"
 #include "store/rules.h"
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include "base/clock.h"
 
@@ -71,7 +72,10 @@ struct change {
 	uint64_t version;
 	uint64_t ctime_ns;
 	struct store_use max_quota;
-	bool has_ended; /* what is left is an alarm that will come */
+	unsigned copies;     /* that the bucket is made with, or given */
+	unsigned had_copies; /* that it had before */
+	bool is_wanted;      /* a bucket that is there is to have so many, too */
+	bool has_ended;      /* what is left is an alarm that will come */
 	struct sub *sub;
 };
 
@@ -330,12 +334,14 @@ through_started(struct through *t, int r)
 }
 
 static int
-through_create(struct set_port *p, const char *name, size_t len, struct store_del *op)
+through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	struct through *t = through_new(p, &op->op);
 	struct store_port *e = p->engine[0];
 
-	return t ? through_started(t, e->ops->bucket_create(e, name, len, &t->u.del)) : -EAGAIN;
+	return t ? through_started(
+			   t, e->ops->bucket_make(e, name, len, clock_wall_ns(), copies, false, &t->u.del))
+		 : -EAGAIN;
 }
 
 static int
@@ -388,7 +394,7 @@ make_at(struct change *c)
 	c->touched = true;
 	if (!is_gated)
 		c->closed |= (uint64_t)1 << c->at; /* it was never closed */
-	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, is_gated, &c->sub->u.del);
+	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, c->copies, is_gated, &c->sub->u.del);
 }
 
 static int
@@ -399,11 +405,20 @@ remove_at(struct change *c)
 }
 
 static int
-gate_at(struct change *c, bool close)
+copies_at(struct change *c)
 {
 	struct store_port *e = engine_at(c);
 
-	return e->ops->bucket_gate(e, c->name, c->len, close, &c->sub->u.del);
+	c->touched = true;
+	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
+}
+
+static int
+gate_at(struct change *c, enum store_gate gate)
+{
+	struct store_port *e = engine_at(c);
+
+	return e->ops->bucket_gate(e, c->name, c->len, gate, &c->sub->u.del);
 }
 
 /* The engine may hold on to the attributes when the caller has its answer, see on_alarm(). */
@@ -433,10 +448,12 @@ open_next(struct change *c)
 	do
 		c->at = next_of(c, c->at);
 	while (c->at < c->port->nr && c->closed >> c->at & 1);
-	return c->at < c->port->nr ? gate_at(c, false) : is_done(c, c->failed);
+	return c->at < c->port->nr ? gate_at(c, GATE_OPEN) : is_done(c, c->failed);
 }
 
 /* ---- make ---- */
+
+static int copies_begin(struct change *c, unsigned had_copies);
 
 /* What was made is removed again, up to the last engine. */
 static int
@@ -445,7 +462,7 @@ undo_next(struct change *c, int r)
 	if (c->step == UNDO && !is_lost(c)) {
 		if (r == 0 || r == -ENXIO) {
 			c->step = UNDO_OPEN;
-			return gate_at(c, false);
+			return gate_at(c, GATE_OPEN);
 		}
 		/* It stays, behind its gate. */
 		c->failed = -ECANCELED;
@@ -474,6 +491,8 @@ create_next(struct change *c, int r)
 			c->at = next_of(c, -1);
 			return store_bucket_head(engine_at(c), c->name, c->len, &c->sub->u.stat);
 		}
+		if (r == 0 && c->is_wanted && c->sub->u.stat.copies != c->copies)
+			return copies_begin(c, c->sub->u.stat.copies);
 		if (r != -ENXIO)
 			return is_done(c, r < 0 ? r : -EEXIST);
 		c->at = c->port->nr;
@@ -488,7 +507,7 @@ create_next(struct change *c, int r)
 		}
 		c->failed = r;
 		c->step = r == -ECANCELED ? UNDO : UNDO_OPEN;
-		return r == -ECANCELED ? remove_at(c) : gate_at(c, false);
+		return r == -ECANCELED ? remove_at(c) : gate_at(c, GATE_OPEN);
 	case CLEAR:
 		if (is_lost(c))
 			return make_next(c);
@@ -506,23 +525,32 @@ create_over(struct change *c, int r)
 {
 	int started = create_next(c, r);
 
-	if (c->is_over && c->touched)
+	if (c->is_over && c->touched && c->next == create_over)
 		set_note_missed(c->port->set, c->name, c->len, c->result == 0);
 	return started;
 }
 
 int
-set_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	struct set_port *p = set_port(sp);
+	unsigned by_default = p->set->conf.default_copies ? p->set->conf.default_copies : 1;
 	struct change *c;
 
-	if (p->nr == 1)
-		return through_create(p, name, len, op);
+	if (copies > 1 || (!copies && by_default > 1)) {
+		if (set_disks(p->set) < 2)
+			return -EDOM;
+	}
+	if ((copies ? copies : by_default) > 1 && p->set->copies && !atomic_load(&p->set->copies->is_used))
+		return set_pair_first(p, name, len, copies, op);
+	if (p->nr == 1 && !copies)
+		return through_create(p, name, len, by_default, op);
 	c = change_new(p, &op->op, name, len, create_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;
+	c->copies = copies ? copies : by_default;
+	c->is_wanted = copies != 0;
 	c->ctime_ns = clock_wall_ns();
 	return begin(c);
 }
@@ -580,15 +608,13 @@ give_up(struct change *c, int why, bool is_closed)
 	return open_next(c);
 }
 
+/* Closes the gates, one after the other, and goes on with rest(): the gates are closed, and each engine has said that it has
+ * nothing. */
 static int
-delete_next(struct change *c, int r)
+close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c))
 {
 	const struct set *s = c->port->set;
 
-	if (c->step == OPEN)
-		return open_next(c);
-	if (c->step == CHANGE)
-		return remove_next(c, r);
 	/* What one that has failed was given last is not known (M31). */
 	if (RULE_GATE_ALL_PRESENT && atomic_load(&s->in) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
@@ -598,14 +624,33 @@ delete_next(struct change *c, int r)
 		return is_done(c, -EAGAIN);
 	c->at = RULE_GATE_CLOSED ? next_of(c, c->at) : c->port->nr;
 	if (c->at < c->port->nr)
-		return gate_at(c, true);
+		return gate_at(c, gate);
 	c->step = CHANGE;
+	return rest(c);
+}
+
+static int
+remove_first(struct change *c)
+{
 	c->at = c->port->nr;
 	if (RULE_HEAD_REMOVES_FIRST) {
 		atomic_store(&c->port->set->head, before(c, c->port->nr));
 		c->at = -1;
 	}
 	return remove_next(c, 0);
+}
+
+static int
+delete_next(struct change *c, int r)
+{
+	switch (c->step) {
+	case OPEN:
+		return open_next(c);
+	case CHANGE:
+		return remove_next(c, r);
+	default:
+		return close_next(c, r, GATE_CLOSE_EMPTY, remove_first);
+	}
 }
 
 /* An engine that has left on the way does not count what was in it any more. */
@@ -656,6 +701,78 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 		return -EAGAIN;
 	c->step = LOOK;
 	return begin(c);
+}
+
+/* ---- another number of copies ---- */
+
+/*
+ * Up to the end the last engine answers about buckets.  An engine that cannot have it has what it had, so all the others get that back; where
+ * that cannot be either, the gate stays closed.
+ */
+static int
+copies_next(struct change *c, int r)
+{
+	if (c->at >= 0 && !is_lost(c) && r < 0) {
+		if (r == -EAGAIN && c->tries++ < TRIES)
+			return copies_at(c);
+		if (!c->failed) {
+			c->failed = r;
+			c->copies = c->had_copies;
+			c->at = -1;
+		} else if (r != -ENXIO) {
+			c->failed = -ECANCELED;
+			c->closed |= (uint64_t)1 << c->at;
+		}
+	}
+	c->at = next_of(c, c->at);
+	if (c->at < c->port->nr)
+		return copies_at(c);
+	c->at = -1;
+	return open_next(c);
+}
+
+static int
+copies_first(struct change *c)
+{
+	atomic_store(&c->port->set->head, before(c, c->port->nr));
+	c->at = -1;
+	return copies_next(c, 0);
+}
+
+static int
+change_copies(struct change *c, int r)
+{
+	int started;
+
+	switch (c->step) {
+	case OPEN:
+		started = open_next(c);
+		break;
+	case CHANGE:
+		started = copies_next(c, r);
+		break;
+	default:
+		started = close_next(c, r, GATE_CLOSE_BARE, copies_first);
+		break;
+	}
+	if (c->is_over && c->touched)
+		set_note_missed(c->port->set, c->name, c->len, true);
+	/* A set of one removes buckets without turns. */
+	if (c->is_over && c->result == -ENXIO)
+		c->result = -EAGAIN;
+	return started;
+}
+
+/* The bucket is there with another number of copies than is wanted.  What a missing disk has in it is not known (M31). */
+static int
+copies_begin(struct change *c, unsigned had_copies)
+{
+	if (set_misses_some(c->port->set))
+		return is_done(c, -ENODEV);
+	c->next = change_copies;
+	c->had_copies = had_copies;
+	c->at = -1;
+	return change_copies(c, 0);
 }
 
 /* ---- attributes ---- */

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #define SET_SLOTS STORE_SLOT_NR
+#define SET_PLACES STORE_PLACE_NR
 #define SET_NOWHERE 255 /* in place of an engine: its disk is missing */
 
 struct set {
@@ -32,7 +33,9 @@ struct set {
 	_Atomic uint64_t drained;  /* bitmap of member[] */
 	int missing_nr;            /* members that were not there at the start, and are not until the next */
 	struct quota_book *quotas; /* each engine is a counter of it */
-	_Atomic uint8_t home[SET_SLOTS]; /* which engine has a slot */
+	_Atomic uint8_t home
+		[SET_PLACES]; /* which engine has a place: of keys with two copies, which is their first */
+	struct set_copies *copies; /* set_copies.h; NULL: engines have no table */
 	_Atomic uint64_t
 		home_changes; /* grows between that a slot's new engine shows it and that the old one does not */
 	_Atomic uint64_t buckets_removed; /* so many were, or were begun to be */
@@ -59,6 +62,9 @@ struct set {
 	/* What the change of the table that is under way falls back to when one of these engines fails. */
 	struct disk_table before;
 	uint64_t needs;
+	uint64_t
+		other; /* engines of the members of the other one: of that before, or of that which was given up */
+	int other_nr;              /* so many members that one has; 0: no change is under way */
 	uint64_t all_next;         /* all, when it is effective */
 	int change;                /* 0, or it fell back */
 	uint64_t start_no;         /* of this start */
@@ -71,6 +77,7 @@ struct set {
 	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the table */
 	/* Buckets that were made or removed while an engine was out of service, by name. */
 	struct set_missed {
+		uint64_t engines; /* that were out of service then: others have it as it was when they failed */
 		uint8_t len;
 		bool is_there;
 		char name[STORE_BUCKET_MAX];
@@ -96,11 +103,16 @@ struct set_port {
 	struct mailbox *mb;
 	struct ring *ring;
 	struct timers *timers;
-	struct list link;  /* of set.ports */
-	struct msg visit;  /* set_visit() */
-	bool is_visited;   /* that is on its way; under set.ports_lock */
-	unsigned inflight; /* operations of the set's own */
-	int nr;            /* engines; of the set, but for such as this port has not heard of */
+	struct list link;     /* of set.ports */
+	struct msg visit;     /* set_visit() */
+	bool is_visited;      /* that is on its way; under set.ports_lock */
+	struct msg poke;      /* set_poke() */
+	bool is_poked, keeps; /* that is on its way; the keeper's message is; under set.ports_lock */
+	struct list twos,
+		two_writes; /* changes whose second is waited for (set_two.c); its pieces (set_two_put.c) */
+	bool mends;         /* set_two_read.c */
+	unsigned inflight;  /* operations of the set's own */
+	int nr;             /* engines; of the set, but for such as this port has not heard of */
 	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 
@@ -128,7 +140,7 @@ set_home(const struct set *s, const struct store_key *k)
 {
 	return atomic_load_explicit(&s->member_nr, memory_order_acquire) == 1
 		       ? 0
-		       : atomic_load_explicit(&s->home[set_slot(k)], memory_order_acquire);
+		       : atomic_load_explicit(&s->home[store_place(k)], memory_order_acquire);
 }
 
 static inline bool
@@ -137,11 +149,29 @@ set_misses_some(const struct set *s)
 	return s->missing_nr > 0;
 }
 
+/* Tells whether there are keys with two copies of which neither can be asked. */
+static inline bool
+set_misses_places(const struct set *s)
+{
+	for (int i = STORE_SLOT_NR; set_misses_some(s) && i < STORE_PLACE_NR; i++) {
+		if (atomic_load_explicit(&s->home[i], memory_order_relaxed) == SET_NOWHERE)
+			return true;
+	}
+	return false;
+}
+
 /* Tells whether an engine is in service. */
 static inline bool
 set_is_in(const struct set *s, int engine)
 {
 	return atomic_load(&s->in) >> engine & 1;
+}
+
+/* Returns how many disks belong to the store, those that are missing included. */
+static inline int
+set_disks(const struct set *s)
+{
+	return atomic_load(&s->member_nr) - __builtin_popcountll(atomic_load(&s->drained));
 }
 
 static inline uint64_t
@@ -174,6 +204,8 @@ void set_sleep(struct store_port *sp);
 void set_wake(struct store_port *sp);
 /* Has every port attach to the engines that are new to it, and let go of what it has looked up.  One at a time; any thread. */
 void set_visit(struct set *s);
+/* Has every port let go of what a disk that has failed holds on to.  Any thread. */
+void set_poke(struct set *s);
 /* Tells whether all of them have; s->visit_error says whether one could not attach. */
 bool set_is_visited(const struct set *s);
 
@@ -181,7 +213,14 @@ bool set_is_visited(const struct set *s);
 
 /* A change of one key in one step; pointers as those of the call of store.h. */
 struct set_call {
-	enum { CALL_DELETE, CALL_SET_ATTRS, CALL_CREATE, CALL_ABORT, CALL_COMPLETE } kind;
+	enum {
+		CALL_DELETE,
+		CALL_SET_ATTRS,
+		CALL_CREATE,
+		CALL_ABORT,
+		CALL_COMPLETE,
+		CALL_PUT
+	} kind;                      /* PUT: set_two.c alone */
 	const struct store_pre *pre; /* NULL: none */
 	uint64_t version;
 	const void *attrs;
@@ -191,6 +230,11 @@ struct set_call {
 /* Starts it, on the engine that has the key.  op is the first member of what the call has. */
 int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	      const struct set_call *c);
+/* Starts it on one engine. */
+int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
+		   const struct set_call *c);
+/* Gives a caller what came of a completion. */
+void set_give_completed(struct store_complete *to, const struct store_complete *from);
 
 /* ---- set_members.c ---- */
 
@@ -201,6 +245,10 @@ void set_move_end(struct set *s);
 int set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 void set_move_info(const struct store *st, struct store_move_info *ret_info);
 void set_move_rate(struct store *st, uint64_t bytes);
+
+/* ---- set_info.c ---- */
+
+void set_copies_info(const struct store *st, struct store_copies_info *ret_info);
 
 /* ---- set_start.c ---- */
 
@@ -239,6 +287,8 @@ bool set_has_failed(const struct set *s, int engine);
 /* Sees to it that no engine that is in service has failed.  True: none has, or all is read-only.  False: a table without those
  * that have is being written (M15), and t->go() will run.  For who has the turn. */
 bool set_settle(struct set *s, struct set_turn *t);
+/* Returns the engine of the disk with that number in the table, or -1. */
+int set_engine_of(const struct set *s, int number);
 /* Copies the newest table.  For who has the turn: with set_settle() before, the one that is effective. */
 void set_get_table(struct set *s, struct disk_table *ret_table);
 /*
@@ -263,7 +313,8 @@ bool set_has_missed(struct set *s, int engine, const char *name, size_t len, boo
 
 /* ---- set_bucket.c ---- */
 
-int set_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op);
+int set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies,
+		      struct store_del *op);
 int set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op);
 int set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st);
 int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,

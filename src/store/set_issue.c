@@ -3,7 +3,7 @@
  * What changes one key in one step.  While slots move it may come to an engine that gives the key away just then, and says so
  * (-EXDEV) when it has waited: it is issued again where the key is now.  So what is asked is kept here meanwhile.
  */
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ struct issue {
 	} u;
 };
 
-static int
-start(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_call *c)
+int
+set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_call *c)
 {
 	switch (c->kind) {
 	case CALL_DELETE:
@@ -90,10 +90,22 @@ go(struct issue *i)
 		if (!e)
 			return error;
 		i->u.op.done = on_done;
-		r = start(e, &k, &i->u.op, &i->call);
+		r = set_start_call(e, &k, &i->u.op, &i->call);
 		if (!(r > 0 && i->u.op.result == -EXDEV && i->tries++ < TRIES))
 			return r;
 	}
+}
+
+void
+set_give_completed(struct store_complete *to, const struct store_complete *from)
+{
+	to->version = from->version;
+	to->size_bytes = from->size_bytes;
+	to->crc64 = from->crc64;
+	to->mtime_ns = from->mtime_ns;
+	to->etag = from->etag;
+	to->was_done = from->was_done;
+	to->bad = from->bad;
 }
 
 /* Gives the caller what has come. */
@@ -106,18 +118,9 @@ end(struct issue *i)
 	case CALL_CREATE:
 		memcpy(container_of(op, struct store_upload, op)->id, i->u.upload.id, STORE_UPLOAD_ID_BYTES);
 		break;
-	case CALL_COMPLETE: {
-		struct store_complete *c = container_of(op, struct store_complete, op);
-
-		c->version = i->u.complete.version;
-		c->size_bytes = i->u.complete.size_bytes;
-		c->crc64 = i->u.complete.crc64;
-		c->mtime_ns = i->u.complete.mtime_ns;
-		c->etag = i->u.complete.etag;
-		c->was_done = i->u.complete.was_done;
-		c->bad = i->u.complete.bad;
+	case CALL_COMPLETE:
+		set_give_completed(container_of(op, struct store_complete, op), &i->u.complete);
 		break;
-	}
 	default:
 		break;
 	}
@@ -147,14 +150,17 @@ int
 set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op, const struct set_call *c)
 {
 	struct set_port *p = set_port(sp);
+	struct store_key two;
 	struct issue *i;
 	int r;
 
+	if (set_has_two(sp, k, &two))
+		return set_two_issue(p, &two, op, c);
 	if (!atomic_load_explicit(&p->set->is_moving, memory_order_acquire)) {
 		int error;
 		struct store_port *e = set_port_to_write(sp, k, &error);
 
-		return e ? start(e, k, op, c) : error;
+		return e ? set_start_call(e, k, op, c) : error;
 	}
 	i = issue_new(p, k, op, c);
 	if (!i)

@@ -5,10 +5,12 @@
  *
  *	drain	bit in the table --> its slots go, some at a time --> a table without it --> it is told that it is no member
  *	add	made, opened, every port attaches to it --> buckets as on the others --> a table with it --> slots come
- *	cancel	after the slots that are under way; what has moved stays where it is
+ *	cancel	the keys that are on their way end --> a table that says so: answered --> what is left over is removed --> bits
+ *		cleared; what has moved stays where it is
  *
  * A thread of its own does it, and ends with it.
  */
+#include "store/set_copies.h"
 #include "store/set_move.h"
 
 #include "store/quota.h"
@@ -33,16 +35,6 @@
 /* ---- who is who ---- */
 
 static int
-engine_of(const struct set *s, int number)
-{
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
-		if (set_all(s) >> i & 1 && s->number[i] == number)
-			return i;
-	}
-	return -1;
-}
-
-static int
 unit_of(const struct set *s, int engine)
 {
 	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
@@ -59,8 +51,8 @@ look_at(const struct set *s, int engine, struct store_unit_info *ret_info)
 }
 
 /* Of each number, those of members that are there. */
-static void
-sizes_of(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
+void
+move_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
 {
 	struct store_unit_info info;
 
@@ -93,7 +85,8 @@ find_unit(const struct set *s, const char *which)
 	for (int i = 0; i < nr; i++) {
 		struct store_unit_info info;
 
-		if (strcmp(s->member[i].uuid, which) == 0)
+		if (strcmp(s->member[i].uuid, which) == 0 ||
+		    (s->member[i].path[0] && strcmp(s->member[i].path, which) == 0))
 			return i;
 		if (s->member[i].engine == SET_NOWHERE)
 			continue;
@@ -160,13 +153,48 @@ pause_for(struct mover *m, uint64_t ns)
 
 /* ---- moving ---- */
 
+/* Disks come or go. */
 static bool
-is_under_way(const struct set *s, const struct disk_table *t)
+members_change(const struct disk_table *t)
 {
 	return (t->draining | t->filling) != 0;
 }
 
-/* The next slots that go from one engine to one other.  False: there are none, or (stuck) none that can go now. */
+static bool
+is_under_way(struct set *s, const struct disk_table *t)
+{
+	return members_change(t) || move_pairs_wait(s, t);
+}
+
+/* Says the table so, whether anybody moves or not? */
+static bool
+is_begun(struct set *s)
+{
+	bool is;
+
+	pthread_mutex_lock(&s->lock);
+	is = members_change(&s->table);
+	pthread_mutex_unlock(&s->lock);
+	return is;
+}
+
+/* Does one have what is not its own?  A move that ended while its disk was away has left it there. */
+static bool
+has_leftovers(const struct set *s)
+{
+	struct store_unit_info info;
+	bool has = false;
+
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		look_at(s, i, &info);
+		has |= store_unit_number(&info, "leftover_objects") ||
+		       store_unit_number(&info, "leftover_uploads");
+	}
+	return has;
+}
+
+/* The next slots that go from one engine to one other.  False: there are none, or none that can go now: they are stuck, or one of
+ * the disks is missing. */
 static bool
 next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left)
 {
@@ -175,9 +203,10 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 	uint8_t home[STORE_SLOT_NR];
 	int nr = 0;
 
-	sizes_of(s, size);
+	move_sizes(s, size);
 	table_plan(t, size, home);
 	memset(&m->slots, 0, sizeof m->slots);
+	m->kind = MOVE_HOME;
 	*ret_from = *ret_to = -1;
 	*ret_left = 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
@@ -186,7 +215,8 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 		if (from == to)
 			continue;
 		++*ret_left;
-		if (slots_has(&m->stuck, (unsigned)i))
+		if (slots_has(&m->stuck, (unsigned)i) || set_engine_of(s, from) < 0 ||
+		    set_engine_of(s, to) < 0)
 			continue;
 		if (*ret_from < 0) {
 			*ret_from = from;
@@ -194,14 +224,17 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 		}
 		if (from == *ret_from && to == *ret_to && nr < MOVE_SLOTS) {
 			slots_add(&m->slots, (unsigned)i);
+			/* Until there are buckets with two copies it goes along. */
+			if (t->second[i] == TABLE_NO_DISK && t->first[i] == from)
+				slots_add(&m->slots, (unsigned)(STORE_SLOT_NR + i));
 			nr++;
 		}
 	}
 	if (!nr)
 		return false;
-	*ret_from = engine_of(s, *ret_from);
-	*ret_to = engine_of(s, *ret_to);
-	return *ret_from >= 0 && *ret_to >= 0;
+	*ret_from = set_engine_of(s, *ret_from);
+	*ret_to = set_engine_of(s, *ret_to);
+	return true;
 }
 
 static void
@@ -212,7 +245,7 @@ begin_count(struct mover *m, const struct disk_table *t)
 	uint8_t home[STORE_SLOT_NR];
 	uint64_t slots = 0;
 
-	sizes_of(s, size);
+	move_sizes(s, size);
 	table_plan(t, size, home);
 	for (int i = 0; i < atomic_load(&s->nr); i++) {
 		uint64_t has = 0, go = 0;
@@ -243,7 +276,15 @@ begin_count(struct mover *m, const struct disk_table *t)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A change of the table that is neither of slots nor of members. */
+/* Keys with two copies need two disks that stay. */
+static bool
+leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
+{
+	return !s->copies || !atomic_load(&s->copies->is_used) || !(draining & ~t->draining) ||
+	       __builtin_popcountll(t->members & ~draining) > 1;
+}
+
+/* A change of the table that is neither of slots nor of members.  -EPERM: too few disks would be left. */
 static int
 set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 {
@@ -252,9 +293,14 @@ set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 
 	if (r == 0) {
 		set_get_table(m->set, next);
-		next->draining = draining;
-		next->filling = filling;
-		r = move_change_table(m, next, set_all(m->set), 0);
+		/* Both bits of a disk: it does not leave after all. */
+		if (!(draining & filling) && !leaves_pairs(m->set, next, draining)) {
+			r = -EPERM;
+		} else {
+			next->draining = draining;
+			next->filling = filling;
+			r = move_change_table(m, next, set_all(m->set), 0);
+		}
 		move_give_turn(m);
 	}
 	free(next);
@@ -303,7 +349,9 @@ leave(struct mover *m, int engine)
 	if (r == 0) {
 		set_get_table(s, next);
 		table_remove(next, s->number[engine]);
-		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine), 0);
+		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
+		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
+				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {
 			int unit = unit_of(s, engine);
 
@@ -394,11 +442,12 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 		total += info.size_bytes;
 	}
 	m->said[0] = 0;
+	/* Engines have been given all of the budget: it comes on top until the next start. */
+	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->set_slots(st, &none);
 	if (r == 0)
-		r = ops->recover(
-			st, set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes),
-			s->quotas, atomic_load(&s->nr), &start_no, m->said, sizeof m->said);
+		r = ops->recover(st, m->index_bytes, s->quotas, atomic_load(&s->nr), &start_no, m->said,
+				 sizeof m->said);
 	if (r == 0 && start_no > s->start_no)
 		r = say(m->said, sizeof m->said, -EINVAL, "%s: the disk has seen later starts than this one",
 			m->path);
@@ -498,9 +547,9 @@ add(struct mover *m)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
 		r = attach_all(m, st);
-	/* Most of them without the turn, which is then held for moments. */
-	if (r == 0)
-		r = align(m, engine);
+	/* Most of them without the turn, which is then held for moments; a bucket that goes meanwhile is no reason to end. */
+	if (r == 0 && align(m, engine) < 0)
+		m->said[0] = 0;
 	if (r == 0)
 		r = move_take_turn(m);
 	if (r < 0)
@@ -573,8 +622,11 @@ static int
 finish(struct mover *m, const struct disk_table *t)
 {
 	struct set *s = m->set;
-	int leaves = t->draining ? engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
+	int leaves = t->draining ? set_engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
 
+	/* One that is missing may lack slots, or have leftovers. */
+	if (!all_serve(s))
+		return -EBUSY;
 	/* What a disk has that leaves goes with it. */
 	r = move_clean(m, leaves);
 	if (r == 0 && leaves >= 0)
@@ -582,15 +634,30 @@ finish(struct mover *m, const struct disk_table *t)
 	return r == 0 ? set_bits(m, t->draining, 0) : r;
 }
 
-static int
-give_up(struct mover *m)
+/* Who asked for it is told. */
+static void
+answer_cancel(struct mover *m, int r)
 {
-	int r;
+	pthread_mutex_lock(&m->lock);
+	m->cancel_is_answered = true;
+	m->cancelled = r;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* The table says so before who asked for it is told, and what is left over is removed behind that: a start on the way goes on here. */
+static int
+give_up(struct mover *m, const struct disk_table *t)
+{
+	uint64_t both = t->draining | t->filling;
+	int r = table_gives_up(t) ? 0 : set_bits(m, both, both);
 
 	/* Until it is done: a disk that fails meanwhile makes no drain of it again. */
 	m->gives_up = true;
-	atomic_store(&m->cancel, false);
-	r = move_clean(m, -1);
+	if (atomic_exchange(&m->cancel, false))
+		answer_cancel(m, r);
+	if (r == 0)
+		r = move_clean(m, -1);
 	if (r == 0)
 		r = set_bits(m, 0, 0);
 	if (r == 0)
@@ -635,12 +702,11 @@ note_slots(struct mover *m, int r)
 	for (int i = 0; i < STORE_SLOT_WORDS; i++) {
 		if (r == -EBADMSG || r == -EIO || r == -ENODEV)
 			m->stuck.bit[i] |= m->slots.bit[i];
-		if (r == 0) {
-			pthread_mutex_lock(&m->lock);
-			m->info.slots_done += (uint64_t)__builtin_popcountll(m->slots.bit[i]);
-			pthread_mutex_unlock(&m->lock);
-		}
 	}
+	pthread_mutex_lock(&m->lock);
+	for (unsigned i = 0; r == 0 && i < STORE_SLOT_NR; i++)
+		m->info.slots_done += slots_has(&m->slots, i) || slots_has(&m->slots, STORE_SLOT_NR + i);
+	pthread_mutex_unlock(&m->lock);
 }
 
 /* One step; false: the job is over. */
@@ -649,27 +715,39 @@ move_on(struct mover *m)
 {
 	struct set *s = m->set;
 	struct disk_table *t = malloc(sizeof *t);
-	int from, to, left, r = -EAGAIN;
+	int from, to, left, pairs = 0, r = -EAGAIN;
 	bool goes_on = true;
 
 	if (t) {
 		set_get_table(s, t);
 		if (!is_under_way(s, t)) {
-			goes_on = false;
-			r = 0;
-		} else if (m->gives_up || atomic_load(&m->cancel)) {
-			r = give_up(m);
+			r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
+			goes_on = r < 0;
+		} else if (members_change(t) &&
+			   (m->gives_up || atomic_load(&m->cancel) || table_gives_up(t))) {
+			r = give_up(m, t);
+		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
+			r = move_slots(m, from, to);
+			note_slots(m, r);
+			/* Who was the second before has it for nothing. */
+			if (r == 0 && !table_has(t->draining, s->number[from]))
+				r = move_clean(m, -1);
+		} else if (pairs < 0 && pairs != -EAGAIN) {
+			r = pairs;
+		} else if (!members_change(t)) {
+			memset(&m->stuck, 0, sizeof m->stuck);
+			r = -EAGAIN;
 		} else if (next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
 			/* Room is made at once, but where all goes. */
 			if (r == 0 && !table_has(t->draining, s->number[from]))
 				r = move_clean(m, -1);
-		} else if (!left) {
+		} else if (!left && pairs == 0) {
 			r = finish(m, t);
 		} else {
 			memset(&m->stuck, 0, sizeof m->stuck);
-			r = -EBADMSG;
+			r = set_misses_some(s) ? -EBUSY : -EBADMSG;
 		}
 	}
 	explain(m, r);
@@ -677,6 +755,24 @@ move_on(struct mover *m)
 	if (r < 0 && r != -EINTR)
 		pause_for(m, PAUSE_NS);
 	return goes_on;
+}
+
+/* No disk comes or goes any more: what is left is healing, which others may interrupt. */
+static void
+note_job(struct mover *m)
+{
+	struct disk_table *t = m->job == JOB_HEAL ? NULL : malloc(sizeof *t);
+
+	if (!t)
+		return;
+	set_get_table(m->set, t);
+	if (!members_change(t)) {
+		pthread_mutex_lock(&m->lock);
+		m->job = JOB_HEAL;
+		atomic_store(&m->cancel, false);
+		pthread_mutex_unlock(&m->lock);
+	}
+	free(t);
 }
 
 static void
@@ -692,13 +788,14 @@ job_main(struct mover *m)
 	/* Whatever is asked from now on is kept until it is done. */
 	if (move_visit(m) < 0)
 		log_warn("moving slots: a core did not answer");
-	while (!atomic_load(&m->stop)) {
+	while (!atomic_load(&m->stop) && !atomic_load(&m->yields)) {
 		if (!m->user && !begin_use(m)) {
 			pause_for(m, PAUSE_NS);
 			continue;
 		}
 		if (!move_on(m))
 			break;
+		note_job(m);
 	}
 	if (m->user)
 		end_use(m);
@@ -709,14 +806,24 @@ static void *
 thread_main(void *arg)
 {
 	struct mover *m = arg;
+	bool again;
 
 	pthread_setname_np(pthread_self(), "store-mover");
-	job_main(m);
-	pthread_mutex_lock(&m->lock);
-	m->job = JOB_NONE;
-	m->info = (struct store_move_info){ .rate = m->info.rate };
-	pthread_mutex_unlock(&m->lock);
-	atomic_store(&m->is_over, true);
+	do {
+		job_main(m);
+		pthread_mutex_lock(&m->lock);
+		if (atomic_exchange(&m->cancel, false)) {
+			m->cancel_is_answered = true;
+			m->cancelled = atomic_load(&m->stop) ? -EAGAIN : -ENOENT;
+			pthread_cond_broadcast(&m->cond);
+		}
+		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
+		m->heal_wanted = false;
+		m->job = again ? JOB_HEAL : JOB_NONE;
+		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
+		atomic_store(&m->is_over, !again);
+		pthread_mutex_unlock(&m->lock);
+	} while (again);
 	return NULL;
 }
 
@@ -727,12 +834,14 @@ begin_thread(struct mover *m, enum mover_job job)
 	int r;
 
 	if (m->has_thread) {
-		if (!atomic_load(&m->is_over))
+		if (!atomic_load(&m->is_over) && m->job != JOB_HEAL)
 			return -EBUSY;
+		atomic_store(&m->yields, true);
 		pthread_join(m->thread, NULL);
 		m->has_thread = false;
 	}
 	atomic_store(&m->is_over, false);
+	atomic_store(&m->yields, false);
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
 	m->job = job;
@@ -743,6 +852,10 @@ begin_thread(struct mover *m, enum mover_job job)
 	m->info.is_running = true;
 	r = pthread_create(&m->thread, NULL, thread_main, m);
 	m->has_thread = r == 0;
+	if (r != 0) {
+		m->job = JOB_NONE;
+		m->info.is_running = false;
+	}
 	return -r;
 }
 
@@ -768,21 +881,27 @@ check_room(const struct set *s, int engine, char *said, size_t len)
 	struct disk_table *t = malloc(sizeof *t);
 	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine);
 	uint8_t home[STORE_SLOT_NR];
-	int has, r = 0;
+	uint64_t total = 0;
+	int has, pairs, r = 0;
 
 	if (!t)
 		return -ENOMEM;
 	set_get_table((struct set *)s, t);
 	t->draining |= (uint64_t)1 << s->number[engine];
-	sizes_of(s, size);
+	move_sizes(s, size);
 	table_plan(t, size, home);
-	has = table_count(t, s->number[engine]);
+	has = table_roles(t, s->number[engine]);
+	pairs = has - table_count(t, s->number[engine]);
+	for (int i = 0; i < STORE_DISKS_MAX; i++)
+		total += table_has(t->members & ~t->draining, i) ? size[i] : 0;
 	for (int i = 0; r == 0 && has && i < atomic_load(&s->nr); i++) {
 		struct store_unit_info info;
 		uint64_t come = 0;
 
 		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++)
 			come += t->home[k] == s->number[engine] && home[k] == s->number[i];
+		if (set_all(s) >> i & 1 && s->number[i] != s->number[engine] && total)
+			come += (uint64_t)pairs * (size[s->number[i]] >> 20) / (total >> 20);
 		come = (uint64_t)((double)used * (double)come / has);
 		look_at(s, i, &info);
 		if (come > info.free_bytes - info.free_bytes / 20)
@@ -803,7 +922,7 @@ may_begin(struct set *s, char *said, size_t len)
 	if (!m)
 		return say(said, len, -EOPNOTSUPP,
 			   "the disks of this store do not come and go while it serves");
-	if (m->has_thread && !atomic_load(&m->is_over))
+	if (m->has_thread && !atomic_load(&m->is_over) && m->job != JOB_HEAL)
 		return say(said, len, -EBUSY,
 			   "a disk is being drained or filled already; wait for its end, or cancel it");
 	if (!all_serve(s))
@@ -825,8 +944,14 @@ drain(struct set *s, const char *which, char *said, size_t len)
 			   "no disk has that path, UUID or number; GET /disks shows those there are");
 	if (atomic_load(&s->drained) >> unit & 1)
 		return say(said, len, -EALREADY, "it is drained already, and may be pulled");
+	if (is_begun(s))
+		return say(said, len, -EBUSY,
+			   "a disk is being drained or filled already; the next start goes on with it");
 	if (__builtin_popcountll(set_all(s)) == 1)
 		return say(said, len, -EPERM, "it is the last disk of the store: add another one first");
+	if (__builtin_popcountll(set_all(s)) == 2 && s->copies && atomic_load(&s->copies->is_used))
+		return say(said, len, -EPERM,
+			   "there are buckets with two copies, which need two disks: add another one first");
 	r = check_room(s, s->member[unit].engine, said, len);
 	if (r < 0)
 		return r;
@@ -850,8 +975,8 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	if (unit >= 0 && c->disk[0] == '/')
 		return say(said, len, -EEXIST,
 			   "it is a disk of this store; one that was drained can come again after a restart");
-	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->nr) >= s->conf.disks.engines_max ||
-	    strlen(c->disk) >= sizeof m->path)
+	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
+	    atomic_load(&s->nr) >= s->conf.disks.engines_max || strlen(c->disk) >= sizeof m->path)
 		return say(said, len, -EINVAL, "a store may have %d disks", s->conf.disks.engines_max);
 	snprintf(m->path, sizeof m->path, "%s", c->disk);
 	m->size_bytes = c->size_bytes;
@@ -860,20 +985,41 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	if (r == 0)
 		r = wait_for_answer(m);
 	return r < 0 ? say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
-		     : say(said, len, 0, "disk %s was added, and fills",
-			   s->member[atomic_load(&s->member_nr) - 1].uuid);
+		     : say(said, len, 0,
+			   "disk %s was added, and fills; until the restart its index may take %llu MiB "
+			   "besides memory.index",
+			   s->member[atomic_load(&s->member_nr) - 1].uuid,
+			   (unsigned long long)(m->index_bytes >> 20));
 }
 
 static int
 cancel(struct set *s, char *said, size_t len)
 {
 	struct mover *m = s->mover;
+	int r = -ENOENT;
 
-	if (!m || !m->has_thread || atomic_load(&m->is_over))
-		return say(said, len, -ENOENT, "no disk is being drained or filled");
-	atomic_store(&m->cancel, true);
-	return say(said, len, 0,
-		   "it ends with the keys that are on their way; what has moved stays where it is");
+	pthread_mutex_lock(&m->lock);
+	if (m->job != JOB_NONE && m->job != JOB_HEAL) {
+		m->cancel_is_answered = false;
+		atomic_store(&m->cancel, true);
+		while (!m->cancel_is_answered)
+			pthread_cond_wait(&m->cond, &m->lock);
+		r = m->cancelled;
+	}
+	pthread_mutex_unlock(&m->lock);
+	switch (-r) {
+	case 0:
+		return say(said, len, 0,
+			   "cancelled: what has moved stays where it is, what is left over is removed");
+	case ENOENT:
+		return say(said, len, r, "no disk is being drained or filled");
+	case EROFS:
+		return say(said, len, r,
+			   "nothing moves until the restart, which goes on with it: a disk has failed, and "
+			   "the store is read-only");
+	default:
+		return say(said, len, r, "not yet, try again: %s", strerror(-r));
+	}
 }
 
 int
@@ -888,8 +1034,28 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	r = c->kind == DISK_DRAIN ? drain(s, c->disk, said, len)
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
 				  : cancel(s, said, len);
+	/* What was told meanwhile nobody could begin. */
+	if (s->mover->heal_wanted && !s->mover->has_thread)
+		begin_thread(s->mover, JOB_HEAL);
 	pthread_mutex_unlock(&s->mover->job_lock);
 	return r;
+}
+
+void
+set_heal(struct set *s)
+{
+	struct mover *m = s->mover;
+
+	if (!m || s->conf.disks.moves_wait)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->heal_wanted = true;
+	pthread_mutex_unlock(&m->lock);
+	if (pthread_mutex_trylock(&m->job_lock) != 0)
+		return;
+	if ((!m->has_thread || atomic_load(&m->is_over)) && !atomic_load(&m->stop))
+		begin_thread(m, JOB_HEAL);
+	pthread_mutex_unlock(&m->job_lock);
 }
 
 void
@@ -928,6 +1094,7 @@ int
 set_move_begin(struct set *s, char *err, size_t err_len)
 {
 	struct mover *m;
+	bool heals;
 	int r;
 
 	if (!s->has_table || !s->conf.disks.engine->member->send)
@@ -944,10 +1111,12 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	m->set = s;
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
-	if (!is_under_way(s, &s->table) || s->conf.disks.moves_wait)
+	heals = s->copies && atomic_load(&s->copies->is_used) && atomic_load(&s->nr) > 1;
+	if ((!members_change(&s->table) && !heals && !has_leftovers(s)) || s->conf.disks.moves_wait)
 		return 0;
-	log_note("goes on with what it moved before the restart");
-	r = begin_thread(m, JOB_MOVE);
+	if (members_change(&s->table))
+		log_note("goes on with what it moved before the restart");
+	r = begin_thread(m, members_change(&s->table) || !heals ? JOB_MOVE : JOB_HEAL);
 	return r < 0 ? say(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
 }
 

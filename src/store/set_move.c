@@ -13,6 +13,7 @@
  * A disk that fails while the table is written: without the target it falls back to the table before; any other is left out, and the
  * table stays, as both have the same by then.
  */
+#include "store/set_copies.h"
 #include "store/set_move.h"
 
 #include "store/rules.h"
@@ -26,9 +27,12 @@
 #include <string.h>
 #include <time.h>
 
-#define FEW 64                           /* keys that may be sent while writers wait */
+#ifndef FEW
+#define FEW 64          /* keys that may be sent while writers wait */
+#define KEYS_MAX 262144 /* changed keys that are remembered one by one */
+#define WALK_KEYS 256   /* of a page */
+#endif
 #define FROZEN_SEND_NS (500 * NS_PER_MS) /* the others of a second are for the table */
-#define KEYS_MAX 262144                  /* changed keys that are remembered one by one */
 #define PACE_AHEAD_NS (100 * NS_PER_MS)  /* so much that was not used may be caught up */
 #define PACE_ASK_NS (100 * NS_PER_MS)    /* who waits longer asks again */
 #define ROUNDS 50
@@ -51,7 +55,7 @@ move_turn(struct mover *m)
 static bool
 is_to_end(const struct mover *m)
 {
-	return atomic_load(&m->stop) || atomic_load(&m->cancel);
+	return atomic_load(&m->stop) || atomic_load(&m->cancel) || atomic_load(&m->yields);
 }
 
 static void
@@ -138,7 +142,7 @@ static bool
 is_key(const struct move_key *have, const struct store_key *k)
 {
 	return have->bucket_len == k->bucket_len && have->key_len == k->key_len &&
-	       memcmp(have->name, k->bucket, k->bucket_len) == 0 &&
+	       have->copies == k->copies && memcmp(have->name, k->bucket, k->bucket_len) == 0 &&
 	       memcmp(have->name + k->bucket_len, k->key, k->key_len) == 0;
 }
 
@@ -160,6 +164,7 @@ note(struct mover *m, const struct store_key *k)
 	} else if (list) {
 		at->bucket_len = k->bucket_len;
 		at->key_len = k->key_len;
+		at->copies = k->copies;
 		memcpy(at->name, k->bucket, k->bucket_len);
 		memcpy(at->name + k->bucket_len, k->key, k->key_len);
 		at->next = *list;
@@ -172,8 +177,11 @@ note(struct mover *m, const struct store_key *k)
 static void
 on_change(void *cookie, const struct store_key *k)
 {
-	if (RULE_MOVE_WATCH)
-		note(cookie, k);
+	struct mover *m = cookie;
+
+	/* What is swapped has it by itself. */
+	if (RULE_MOVE_WATCH && m->kind != MOVE_SWAP)
+		note(m, k);
 }
 
 static void
@@ -297,7 +305,8 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 	memcpy(ms->name + k->bucket_len, k->key, k->key_len);
 	memset(&ms->s, 0, offsetof(struct store_send, key));
 	ms->s = (struct store_send){ .op.done = on_sent,
-				     .key = { ms->name, ms->name + k->bucket_len, k->bucket_len, k->key_len },
+				     .key = { ms->name, ms->name + k->bucket_len, k->bucket_len, k->key_len,
+					      k->copies },
 				     .buf = ms->s.buf,
 				     .pace = pace };
 	ms->m = m;
@@ -325,12 +334,12 @@ sends_end(struct mover *m)
 /* ---- walking ---- */
 
 /* A page of what an engine has. */
-#define WALK_KEYS 256
 struct walk {
 	struct store_walk w;
 	int nr;
 	struct {
 		uint16_t bucket_len, key_len;
+		uint8_t copies;
 		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 	} key[WALK_KEYS];
 };
@@ -342,6 +351,7 @@ on_key(struct store_walk *w, const struct store_key *k)
 
 	wk->key[wk->nr].bucket_len = k->bucket_len;
 	wk->key[wk->nr].key_len = k->key_len;
+	wk->key[wk->nr].copies = k->copies;
 	memcpy(wk->key[wk->nr].name, k->bucket, k->bucket_len);
 	memcpy(wk->key[wk->nr].name + k->bucket_len, k->key, k->key_len);
 	return ++wk->nr < WALK_KEYS;
@@ -364,7 +374,7 @@ walk(struct mover *m, int of, struct store_port *from, struct store_port *to, co
 		r = p->ops->member->walk(p, &wk->w);
 		for (int i = 0; r >= 0 && i < wk->nr; i++) {
 			struct store_key k = { wk->key[i].name, wk->key[i].name + wk->key[i].bucket_len,
-					       wk->key[i].bucket_len, wk->key[i].key_len };
+					       wk->key[i].bucket_len, wk->key[i].key_len, wk->key[i].copies };
 
 			send_key(m, from, to, &k);
 		}
@@ -381,11 +391,12 @@ static int
 walk_both(struct mover *m, int from, int to)
 {
 	struct store_port *f = port(m, from), *t = port(m, to);
-	int r = walk(m, from, f, t, &m->slots), e = sends_end(m);
+	int r = walk(m, from, f, t, &m->slots), e = sends_end(m), more;
 
 	if (r == 0 && RULE_ALIGN_REMOVES)
 		r = walk(m, to, f, t, &m->slots);
-	e = e ? e : sends_end(m);
+	more = sends_end(m);
+	e = e ? e : more;
 	/* What has to be tried again is among what has changed. */
 	return r < 0 ? r : e == -EAGAIN ? 0 : e;
 }
@@ -402,7 +413,7 @@ send_changed(struct mover *m, int from, int to, bool *ret_lost)
 		for (const struct move_key *k = keys->list[i]; k; k = k->next)
 			send_key(m, port(m, from), port(m, to),
 				 &(struct store_key){ k->name, k->name + k->bucket_len, k->bucket_len,
-						      k->key_len });
+						      k->key_len, k->copies });
 	}
 	keys_free(keys);
 	return sends_end(m);
@@ -430,38 +441,99 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
+/* M8: from before a table says that a second has all it gets what is answered; NULL: none of m->slots goes there. */
+static void
+set_seconds(struct mover *m, const uint8_t *was, int engine)
+{
+	for (int i = 0; i < STORE_SLOT_NR && m->set->copies; i++) {
+		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
+			atomic_store(&m->set->copies->second[i], was ? was[i] : (uint8_t)engine);
+	}
+}
+
+static void
+change_pair(struct mover *m, struct disk_table *t, int slot, int to)
+{
+	uint8_t number = m->set->number[to];
+
+	if (m->kind == MOVE_SECOND) {
+		t->second[slot] = number;
+		table_set_full(t, slot, true);
+	} else if (m->kind == MOVE_SWAP) {
+		t->second[slot] = t->first[slot];
+		t->first[slot] = number;
+	} else {
+		t->first[slot] = number;
+	}
+}
+
+/* Are the slots still whose they were when this was planned?  A disk may have failed, or the first bucket with two copies been made. */
+static bool
+is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
+{
+	uint8_t f = m->set->number[from], g = m->set->number[to];
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (slots_has(&m->slots, (unsigned)i) && t->home[i] != f)
+			return false;
+		if (!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
+			continue;
+		if (t->first[i] != f || (m->kind == MOVE_HOME && t->second[i] != TABLE_NO_DISK) ||
+		    (m->kind == MOVE_FIRST && t->second[i] == g) ||
+		    (m->kind == MOVE_SWAP && (t->second[i] != g || !table_is_full(t, i))))
+			return false;
+	}
+	return true;
+}
+
 static int
-write_homes(struct mover *m, int to)
+write_homes(struct mover *m, int from, int to)
 {
 	struct set *s = m->set;
 	struct disk_table *next = malloc(sizeof *next);
+	uint8_t was[STORE_SLOT_NR];
 	int r = -EAGAIN;
 
 	if (!next)
 		return r;
 	set_get_table(s, next);
+	if (!is_as_planned(m, next, from, to)) {
+		free(next);
+		return -EINTR;
+	}
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			table_move(next, i, s->number[to]);
+		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
+			change_pair(m, next, i, to);
+		was[i] = s->copies ? atomic_load(&s->copies->second[i]) : SET_NOWHERE;
 	}
+	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
+		set_seconds(m, NULL, to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
+	if (m->kind == MOVE_SECOND)
+		/* All is read-only: the next start may find that they have all. */
+		set_seconds(m, r == 0 || r == -EROFS ? NULL : was, to);
 	free(next);
 	return r;
 }
 
-/* The table is effective: who looks for one of these keys goes there from now on. */
+/* was_first: the second now, if it is one.  The table is effective: who looks for one of these keys goes there from now on. */
 static void
-go_over(struct mover *m, struct store_port *from, struct store_port *to, int engine, struct store_slots_op *o)
+go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
+	struct store_slots_op *o)
 {
 	struct set *s = m->set;
 	int r;
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
-	for (int i = 0; i < STORE_SLOT_NR; i++) {
+	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			atomic_store_explicit(&s->home[i], (uint8_t)engine, memory_order_release);
 	}
+	if (was_first >= 0)
+		set_seconds(m, NULL, was_first);
 	atomic_fetch_add(&s->home_changes, 1);
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
@@ -470,6 +542,32 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int eng
 	atomic_fetch_add(&s->home_changes, 1);
 	if (r < 0)
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
+}
+
+/*
+ * Behind a freeze: those who have changed something at the first, and wait for the second, have it there.  The visit is behind
+ * what their ports were told.
+ */
+static int
+wait_unsettled(struct mover *m)
+{
+	struct set *s = m->set;
+	uint64_t until = clock_ns() + FROZEN_SEND_NS;
+
+	move_visit(m);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
+			continue;
+		while (atomic_load(&s->copies->unsettled[i])) {
+			if (clock_ns() > until)
+				return -EAGAIN;
+			move_turn(m);
+		}
+		/* It is none any more, or missed something. */
+		if (atomic_load(&s->copies->second[i]) == SET_NOWHERE || s->copies->has_missed)
+			return -EAGAIN;
+	}
+	return 0;
 }
 
 /* With the turn, and every writer waiting. */
@@ -493,13 +591,19 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	}
 	if (r >= 0 && (lost || (RULE_MOVE_WATCH && changed_nr(m))))
 		r = -EAGAIN;
+	if (r >= 0 && m->kind == MOVE_SWAP)
+		r = wait_unsettled(m);
 	if (r >= 0) {
-		r = write_homes(m, to);
+		r = write_homes(m, from, to);
 		/* All is read-only, and the next start finds the one or the other: nothing may be written here any more. */
 		is_open = r == -EROFS;
 	}
-	if (r == 0 || is_open)
-		go_over(m, f, t, r == 0 ? to : from, o);
+	if (m->kind == MOVE_SECOND) {
+		/* The first is what it was. */
+		if (RULE_MOVE_FREEZE)
+			tell(m, f, f->ops->member->thaw, slots_op(m, o));
+	} else if (r == 0 || is_open)
+		go_over(m, f, t, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from, o);
 	else if (RULE_MOVE_FREEZE)
 		tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	return r;
@@ -519,7 +623,7 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 
 		if (r == -ESTALE) {
 			removed = atomic_load(&s->buckets_removed);
-			r = walk_both(m, from, to);
+			r = m->kind == MOVE_SWAP ? 0 : walk_both(m, from, to);
 		} else if (changed_nr(m) > FEW || r == -EAGAIN) {
 			uint64_t until = clock_ns() + AGAIN_NS;
 
@@ -587,16 +691,24 @@ move_clean(struct mover *m, int but)
 {
 	struct set *s = m->set;
 	struct store_slots *theirs = malloc(sizeof *theirs);
-	int r = theirs ? 0 : -EAGAIN;
+	struct disk_table *t = malloc(sizeof *t);
+	int r = theirs && t ? 0 : -EAGAIN;
 
 	m->error = 0;
+	if (r == 0)
+		set_get_table(s, t);
 	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
 		if (i == but || !set_is_in(s, i) || set_has_failed(s, i))
 			continue;
 		memset(theirs, 0, sizeof *theirs);
-		for (int slot = 0; slot < STORE_SLOT_NR; slot++) {
-			if (atomic_load(&s->home[slot]) != i)
-				slots_add(theirs, (unsigned)slot);
+		for (int place = 0; place < STORE_PLACE_NR; place++) {
+			int slot = place - STORE_SLOT_NR;
+			/* One that the keeper is about to make the first of it is not yet. */
+			bool is_of_pair = slot >= 0 &&
+					  (t->first[slot] == s->number[i] || t->second[slot] == s->number[i]);
+
+			if (atomic_load(&s->home[place]) != i && !is_of_pair)
+				slots_add(theirs, (unsigned)place);
 		}
 		r = walk(m, i, port(m, i), NULL, theirs);
 		/* What could not be removed now is so the next time. */
@@ -604,5 +716,6 @@ move_clean(struct mover *m, int but)
 			r = -EROFS;
 	}
 	free(theirs);
+	free(t);
 	return r;
 }

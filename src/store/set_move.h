@@ -12,13 +12,16 @@
 
 #include <pthread.h>
 
+#ifndef MOVE_SENDS
 #define MOVE_SENDS 16  /* keys on their way at once */
 #define MOVE_SLOTS 256 /* slots that are moved together */
+#endif
 
 /* A key that was changed while its slot is filled elsewhere. */
 struct move_key {
 	struct move_key *next;
 	uint16_t bucket_len, key_len;
+	uint8_t copies;
 	char name[]; /* bucket, then key */
 };
 
@@ -29,7 +32,15 @@ struct move_keys {
 	size_t nr;
 };
 
-enum mover_job { JOB_NONE, JOB_MOVE, JOB_DRAIN, JOB_ADD };
+enum mover_job { JOB_NONE, JOB_MOVE, JOB_HEAL, JOB_DRAIN, JOB_ADD };
+
+/* What becomes of m->slots, from engine to engine. */
+enum move_kind {
+	MOVE_HOME,   /* of keys with one copy: they go there */
+	MOVE_FIRST,  /* of keys with two, from the first: it becomes the first in its place */
+	MOVE_SECOND, /* from the first: it becomes the second, in place of another one or of none */
+	MOVE_SWAP    /* the second, which is full, becomes the first, and the first the second */
+};
 
 struct mover {
 	struct set *set;
@@ -45,12 +56,17 @@ struct mover {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	enum mover_job job;
-	int unit;       /* JOB_DRAIN: of the set's members */
-	char path[256]; /* JOB_ADD */
+	bool heal_wanted;    /* seconds may be made full: by the job that runs, or by one of their own */
+	_Atomic bool yields; /* the job is healing, and another one is asked for */
+	int unit;            /* JOB_DRAIN: of the set's members */
+	char path[256];      /* JOB_ADD */
 	uint64_t size_bytes;
+	uint64_t index_bytes; /* out: what its index may take */
 	bool force;
 	bool is_answered;
 	int answer;
+	bool cancel_is_answered; /* of the one that asked last; cancelled is what it is told */
+	int cancelled;
 	char said[512];
 	struct store_move_info info;
 
@@ -74,6 +90,7 @@ struct mover {
 	uint64_t limit_ns; /* until when sends may go on; 0: without end */
 	bool gives_up;     /* the job is cancelled, until it is over */
 	uint64_t damaged;  /* keys that could not be read */
+	enum move_kind kind;
 	struct store_slots slots, stuck;
 
 	pthread_mutex_t keys_lock;
@@ -98,6 +115,16 @@ int move_visit(struct mover *m);
  * -EROFS, one of the disks has failed, or all is read-only.
  */
 int move_slots(struct mover *m, int from, int to);
+/*
+ * Finds the next slots of keys with two copies for m->slots, and what is to become of them.  1: there are some; 0: none; -EAGAIN: some
+ * wait for a disk to come back, or for another one to take its place.  -EINTR: the table is another
+ * one now.
+ */
+int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to);
+/* Tells whether there are any, now or when their time comes. */
+bool move_pairs_wait(struct set *s, const struct disk_table *t);
+/* Says how large members that are there are, by number. */
+void move_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX]);
 /* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */
 int move_clean(struct mover *m, int but);
 

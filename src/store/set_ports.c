@@ -5,7 +5,7 @@
  * A visit is a message to every port.  When the last has answered, nobody does anything any more with what he had looked up
  * before it: which engine has a slot, or that there was but one.
  */
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -70,10 +70,13 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 	p->ring = ring;
 	p->timers = timers;
 	list_init(&p->link);
+	list_init(&p->twos);
+	list_init(&p->two_writes);
 	do
 		r = attach_more(p);
 	while (r == 0 && !join(p));
 	if (r == 0) {
+		set_keep_on(p->set);
 		*ret_port = &p->base;
 		return 0;
 	}
@@ -93,7 +96,7 @@ set_detach(struct store_port *sp)
 	if (p->inflight)
 		return false;
 	pthread_mutex_lock(&p->set->ports_lock);
-	is_visited = p->is_visited;
+	is_visited = p->is_visited || p->is_poked || p->keeps;
 	if (!is_visited)
 		list_del(&p->link);
 	pthread_mutex_unlock(&p->set->ports_lock);
@@ -129,6 +132,32 @@ set_visit(struct set *s)
 		p->is_visited = true;
 		atomic_fetch_add(&s->visits, 1);
 		mailbox_post(p->mb, &p->visit, on_visit);
+	}
+	pthread_mutex_unlock(&s->ports_lock);
+}
+
+static void
+on_poke(struct msg *m)
+{
+	struct set_port *p = container_of(m, struct set_port, poke);
+
+	pthread_mutex_lock(&p->set->ports_lock);
+	p->is_poked = false;
+	pthread_mutex_unlock(&p->set->ports_lock);
+	set_two_poke(p);
+}
+
+void
+set_poke(struct set *s)
+{
+	pthread_mutex_lock(&s->ports_lock);
+	list_for_each(l, &s->ports)
+	{
+		struct set_port *p = container_of(l, struct set_port, link);
+
+		if (!p->is_poked)
+			mailbox_post(p->mb, &p->poke, on_poke);
+		p->is_poked = true;
 	}
 	pthread_mutex_unlock(&s->ports_lock);
 }

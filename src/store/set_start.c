@@ -9,12 +9,14 @@
  * Up to the start number nothing is written.  A disk that fails on the way counts as missing from there on, and all of
  * it begins anew without it.  Ordered by the table, not by the configuration.
  */
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include "store/quota.h"
 #include "store/rules.h"
 #include "store/user.h"
+#include "base/buf.h"
 #include "base/check.h"
+#include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -38,7 +40,8 @@ struct disk {
 	uint64_t start_no;
 	bool is_out; /* it failed in an attempt before */
 	bool is_drained;
-	int error; /* why it is not there */
+	struct store *drained; /* one that does not know yet that it is drained, until it does */
+	int error;             /* why it is not there */
 	char err[512];
 	pthread_t thread;
 	bool has_thread;
@@ -49,9 +52,12 @@ struct start {
 	const struct store_member_ops *ops;
 	struct quota_book *quotas;
 	struct disk_table table; /* the newest */
+	struct disk_table next;  /* what it will be with those present */
+	struct store_slots lost; /* places that begin empty, as a disk is given up */
 	uint64_t present;        /* bitmap of numbers */
 	uint64_t forgotten;      /* those that are given up */
 	uint64_t start_no;
+	bool has_two; /* there may be buckets with two copies */
 	char *err;
 	size_t err_len;
 	int nr;
@@ -158,6 +164,9 @@ check_opened(struct start *s)
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
+		/* Left alone by an attempt before this one. */
+		if (d->is_drained)
+			continue;
 		first = first || !d->st ? first : d;
 		absent = absent || d->st ? absent : d;
 		if (!d->st && !is_absence(d->error))
@@ -258,6 +267,27 @@ leave_drained(struct start *s)
 	return 0;
 }
 
+/*
+ * A power cut came between the table without a drained disk and the writing of that table to the disk itself: its own newest table says
+ * that it is draining and has no slot, the newest of all does not list it.  Slots come to a member by a table that it has, and whoever
+ * went on by itself has given itself slots; so nothing is on it that anybody could miss, whatever became of it since.
+ */
+static bool
+leave_unaware(struct disk *d)
+{
+	int number = table_find(d->id.table, d->id.uuid);
+	char text[UUID_TEXT];
+
+	if (number < 0 || !table_is_drained(d->id.table, number))
+		return false;
+	uuid_write(text, d->id.uuid);
+	log_note("%s: disk %s was drained, and is told so now; take it off store.disks", path_of(d), text);
+	d->drained = d->st;
+	d->st = NULL;
+	d->is_out = d->is_drained = true;
+	return true;
+}
+
 /* M1: the newest, whole. */
 static int
 find_table(struct start *s)
@@ -306,6 +336,8 @@ find_numbers(struct start *s)
 		d->number = table_find(&s->table, d->id.uuid);
 		if (d->number < 0 && !RULE_TABLE_DECIDES)
 			d->number = number_of_stranger(s, d);
+		if (d->number < 0 && leave_unaware(d))
+			continue;
 		if (d->number < 0)
 			return refuse_stranger(s, d);
 		s->present |= (uint64_t)1 << d->number;
@@ -427,6 +459,30 @@ find_forgotten(struct start *s)
 	return 0;
 }
 
+static void
+sizes_of(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX])
+{
+	memset(ret_size, 0, STORE_DISKS_MAX * sizeof *ret_size);
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st)
+			ret_size[s->disk[i].number] = s->disk[i].id.size_bytes;
+	}
+}
+
+/* Who will be the first of places with those that are there. */
+static void
+expect_table(struct start *s)
+{
+	uint64_t size[STORE_DISKS_MAX];
+
+	sizes_of(s, size);
+	memset(&s->lost, 0, sizeof s->lost);
+	s->next = s->table;
+	if (s->forgotten)
+		table_forget(&s->next, s->forgotten, size, &s->lost);
+	table_lose(&s->next, s->present);
+}
+
 static int
 judge(struct start *s)
 {
@@ -442,7 +498,11 @@ judge(struct start *s)
 		e = find_numbers(s);
 	if (e == 0)
 		e = find_forgotten(s);
-	return e == 0 ? check_missing(s) : e;
+	if (e == 0)
+		e = check_missing(s);
+	if (e == 0)
+		expect_table(s);
+	return e;
 }
 
 /* ---- recovering ---- */
@@ -487,7 +547,10 @@ set_slots(struct disk *d)
 		return 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (d->of->table.home[i] == d->number)
-			slots_add(&slots, (unsigned)i);
+			slots_add(&slots, table_place((unsigned)i, false));
+		if (d->of->next.first[i] == d->number &&
+		    !slots_has(&d->of->lost, table_place((unsigned)i, true)))
+			slots_add(&slots, table_place((unsigned)i, true));
 	}
 	r = d->of->ops->set_slots(d->st, &slots);
 	if (r < 0)
@@ -574,19 +637,16 @@ all_have_table(const struct start *s)
 static int
 write_table(struct start *s)
 {
-	uint64_t size[STORE_DISKS_MAX] = { 0 };
+	uint64_t size[STORE_DISKS_MAX];
 	bool has_all = !RULE_TABLE_REDO || (s->present == s->table.members && all_have_table(s)), changes;
 	uint64_t no = RULE_START_NO ? s->start_no : (s->table.version >> TABLE_CHANGE_BITS) + 1;
 
-	for (int i = 0; i < s->nr; i++) {
-		if (s->disk[i].st)
-			size[s->disk[i].number] = s->disk[i].id.size_bytes;
-	}
+	sizes_of(s, size);
 	/* M35: members change when all that stay are there; M4: a majority is of them, whoever took part. */
 	check(!s->forgotten || s->present == (s->table.members & ~s->forgotten));
 	check((s->present & ~s->table.members) == 0);
 	if (s->forgotten)
-		table_forget(&s->table, s->forgotten, size);
+		table_forget(&s->table, s->forgotten, size, &s->lost);
 	changes = table_start(&s->table, s->present, no);
 	if (!changes && !s->forgotten && has_all)
 		return 0;
@@ -634,6 +694,7 @@ struct leftovers {
 	int nr;
 	struct {
 		uint16_t bucket_len, key_len;
+		uint8_t copies;
 		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 	} key[64];
 };
@@ -645,6 +706,7 @@ on_leftover(struct store_walk *w, const struct store_key *k)
 
 	l->key[l->nr].bucket_len = k->bucket_len;
 	l->key[l->nr].key_len = k->key_len;
+	l->key[l->nr].copies = k->copies;
 	memcpy(l->key[l->nr].name, k->bucket, k->bucket_len);
 	memcpy(l->key[l->nr].name + k->bucket_len, k->key, k->key_len);
 	return ++l->nr < (int)(sizeof l->key / sizeof *l->key);
@@ -663,7 +725,7 @@ drop_page(struct start *s, struct leftovers *l, struct store_user *user)
 	for (int i = 0; e >= 0 && i < l->nr; i++) {
 		memset(send, 0, sizeof *send);
 		send->key = (struct store_key){ l->key[i].name, l->key[i].name + l->key[i].bucket_len,
-						l->key[i].bucket_len, l->key[i].key_len };
+						l->key[i].bucket_len, l->key[i].key_len, l->key[i].copies };
 		e = STORE_DO(user, &send->op, s->ops->remove(p, send));
 	}
 	free(send);
@@ -687,6 +749,8 @@ drop_leftovers(struct start *s)
 		for (int k = 0; k < STORE_SLOT_NR; k++) {
 			if (s->table.home[k] != s->disk[i].number)
 				slots_add(&l->slots, (unsigned)k);
+			if (slots_has(&s->lost, (unsigned)(STORE_SLOT_NR + k)))
+				slots_add(&l->slots, (unsigned)(STORE_SLOT_NR + k));
 		}
 		e = store_user_new(&s->disk[i].st, 1, &user);
 		if (e < 0)
@@ -722,12 +786,273 @@ align_all(struct start *s)
 	return failed ? failed : e;
 }
 
+/* ---- keys with two copies ---- */
+
+/* M21: pages of what differs between a first and a second. */
+struct aligner {
+	struct store_walk w;
+	struct store_slots slots, damaged;
+	int nr;
+	struct {
+		uint16_t bucket_len, key_len;
+		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+	} key[64];
+	struct store_send send;
+	struct buf buf;
+	uint64_t changes;
+};
+
+static bool
+on_different(struct store_walk *w, const struct store_key *k)
+{
+	struct aligner *a = container_of(w, struct aligner, w);
+
+	a->key[a->nr].bucket_len = k->bucket_len;
+	a->key[a->nr].key_len = k->key_len;
+	memcpy(a->key[a->nr].name, k->bucket, k->bucket_len);
+	memcpy(a->key[a->nr].name + k->bucket_len, k->key, k->key_len);
+	return ++a->nr < (int)(sizeof a->key / sizeof *a->key);
+}
+
+/* What cannot be read at the first stays as it is at the second, which has not all then. */
+static int
+align_page(struct start *s, struct aligner *a, struct store_user *user, struct store_port *walked)
+{
+	int e;
+
+	a->nr = 0;
+	e = s->ops->walk(walked, &a->w);
+	for (int i = 0; e >= 0 && i < a->nr; i++) {
+		struct store_key k = { .bucket = a->key[i].name,
+				       .key = a->key[i].name + a->key[i].bucket_len,
+				       .bucket_len = a->key[i].bucket_len,
+				       .key_len = a->key[i].key_len,
+				       .copies = 2 };
+
+		memset(&a->send, 0, sizeof a->send);
+		a->send.key = k;
+		a->send.buf = &a->buf;
+		e = STORE_DO(user, &a->send.op,
+			     s->ops->send(store_user_port(user, 0), store_user_port(user, 1), &a->send));
+		a->changes += a->send.changes;
+		if (e == -EBADMSG || e == -ENOSPC) {
+			slots_add(&a->damaged, store_place(&k));
+			e = 0;
+		}
+	}
+	return e < 0 ? e : 0;
+}
+
+static int
+align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *second)
+{
+	struct store *pair[2] = { first->st, second->st };
+	struct store_user *user;
+	int e = store_user_new(pair, 2, &user);
+
+	for (int i = 0; e == 0 && i < 2; i++) {
+		struct store_port *p = store_user_port(user, i);
+
+		a->w = (struct store_walk){ .slots = &a->slots,
+					    .differs_from = store_user_port(user, !i),
+					    .key = on_different };
+		do
+			e = align_page(s, a, user, p);
+		while (e == 0 && a->w.more);
+	}
+	store_user_free(user);
+	return e;
+}
+
+/* One that failed under it is missing from here on. */
+static int
+pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
+{
+	struct disk *both[2] = { first, second };
+
+	for (int i = 0; i < s->nr; i++)
+		s->disk[i].error = 0;
+	for (int i = 0; i < 2; i++) {
+		if (!s->ops->has_failed(both[i]->st))
+			continue;
+		both[i]->error = -EIO;
+		snprintf(both[i]->err, sizeof both[i]->err, "%s: it failed while the start wrote to it",
+			 path_of(both[i]));
+	}
+	return both[0]->error || both[1]->error
+		       ? drop_failed(s)
+		       : refuse(s, e, "%s, %s: their copies cannot be made equal: %s", path_of(first),
+				path_of(second), strerror(-e));
+}
+
+static bool
+slots_of_pair(const struct start *s, const struct disk *first, const struct disk *second,
+	      struct store_slots *ret_slots)
+{
+	bool any = false;
+
+	memset(ret_slots, 0, sizeof *ret_slots);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (table_is_full(&s->table, i) && s->table.first[i] == first->number &&
+		    s->table.second[i] == second->number) {
+			slots_add(ret_slots, (unsigned)(STORE_SLOT_NR + i));
+			any = true;
+		}
+	}
+	return any;
+}
+
+static int
+drop_damaged(struct start *s, const struct store_slots *damaged)
+{
+	bool any = false;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (!slots_has(damaged, (unsigned)(STORE_SLOT_NR + i)))
+			continue;
+		table_set_full(&s->table, i, false);
+		any = true;
+	}
+	if (!any)
+		return 0;
+	s->table.version++;
+	each(s, false, set_table_one);
+	return drop_failed(s);
+}
+
+static int
+align_copies(struct start *s)
+{
+	struct aligner *a = RULE_ALIGN_START && s->ops->send && !s->forgotten ? calloc(1, sizeof *a) : NULL;
+	int e = 0;
+
+	if (!a)
+		return RULE_ALIGN_START && s->ops->send && !s->forgotten ? -ENOMEM : 0;
+	for (int i = 0; e == 0 && i < s->nr; i++) {
+		for (int j = 0; e == 0 && j < s->nr; j++) {
+			struct disk *first = &s->disk[i], *second = &s->disk[j];
+
+			if (i == j || !first->st || !second->st ||
+			    !slots_of_pair(s, first, second, &a->slots))
+				continue;
+			if (!a->buf.mem && posix_memalign((void **)&a->buf.mem, 4096,
+							  BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) != 0) {
+				a->buf.mem = NULL;
+				e = -ENOMEM;
+				break;
+			}
+			a->buf.cap_bytes = BUF_LARGE_BYTES;
+			a->buf.region = RING_NO_REGION;
+			e = align_pair(s, a, first, second);
+			if (e < 0)
+				e = pair_failed(s, first, second, e);
+		}
+	}
+	if (e == 0)
+		e = drop_damaged(s, &a->damaged);
+	if (e == 0 && a->changes)
+		log_note("%llu records of keys with two copies were made equal on both disks",
+			 (unsigned long long)a->changes);
+	free(a->buf.mem);
+	free(a);
+	return e;
+}
+
+/* Another table may say another thing of one that was taken for drained. */
+static void
+stop_drained(struct disk *d)
+{
+	if (!d->drained)
+		return;
+	store_stop(d->drained);
+	d->drained = NULL;
+	d->is_out = d->is_drained = false;
+}
+
+struct two_list {
+	struct store_list ls;
+	bool has_two;
+	uint16_t last_len;
+	char last[STORE_BUCKET_MAX];
+};
+
+static bool
+on_bucket(struct store_list *ls, const struct store_entry *e)
+{
+	struct two_list *l = container_of(ls, struct two_list, ls);
+
+	l->has_two |= e->copies > 1;
+	l->last_len = (uint16_t)e->name_len;
+	memcpy(l->last, e->name, e->name_len);
+	return !l->has_two;
+}
+
+/* Finds out whether there are buckets with two copies.  Where no slot has a second there may be some all the same: the other disks
+ * were given up, or were away when the first was made. */
+static int
+find_two(struct start *s)
+{
+	struct store *head = disk_at(s, __builtin_ctzll(s->present))->st;
+	struct two_list l = { .last_len = 0 };
+	char after[STORE_BUCKET_MAX];
+	struct store_user *user = NULL;
+	int e = 0;
+
+	s->has_two = false;
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		s->has_two |= s->table.second[i] != TABLE_NO_DISK;
+	if (s->has_two)
+		return 0;
+	e = store_user_new(&head, 1, &user);
+	l.ls.more = true;
+	while (e >= 0 && !l.has_two && l.ls.more) {
+		memcpy(after, l.last, l.last_len);
+		l.ls = (struct store_list){ .max = 1000, .entry = on_bucket };
+		l.ls.after = l.last_len ? after : NULL;
+		l.ls.after_len = l.last_len;
+		e = STORE_DO(user, &l.ls.op, store_list(store_user_port(user, 0), &l.ls));
+	}
+	store_user_free(user);
+	s->has_two = l.has_two;
+	return e < 0 ? refuse(s, e, "cannot list buckets: %s", strerror(-e)) : 0;
+}
+
 static void
 stop_all(struct start *s)
 {
 	for (int i = 0; i < s->nr; i++) {
 		store_stop(s->disk[i].st);
 		s->disk[i].st = NULL;
+		stop_drained(&s->disk[i]);
+	}
+}
+
+/* Writes the table, when it is effective, on those that do not know yet that they are drained.  Where that cannot be done the next start
+ * does the same.  They are shown as what they are until then. */
+static void
+tell_drained(struct start *s, struct set *set)
+{
+	struct disk_table t = s->table;
+	char why[256];
+
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+		int unit = set->member_nr;
+
+		if (!d->drained)
+			continue;
+		/* It has not heard of this start, so no table of it may be there. */
+		t.version = d->id.table->version;
+		if (s->ops->set_table(d->drained, &t, why, sizeof why) < 0)
+			log_warn("a drained disk cannot be told so: %s", why);
+		if (unit < STORE_SET_MAX) {
+			set->member[unit].engine = SET_NOWHERE;
+			uuid_write(set->member[unit].uuid, d->id.uuid);
+			snprintf(set->member[unit].path, sizeof set->member[0].path, "%s", path_of(d));
+			atomic_fetch_or(&set->drained, (uint64_t)1 << unit);
+			atomic_fetch_add(&set->member_nr, 1);
+		}
+		stop_drained(d);
 	}
 }
 
@@ -755,6 +1080,10 @@ attempt(struct start *s)
 		e = align_all(s);
 	if (e == 0)
 		e = write_table(s);
+	if (e == 0)
+		e = align_copies(s);
+	if (e == 0)
+		e = find_two(s);
 	if (e == 0) {
 		each(s, false, serve_one);
 		e = drop_failed(s);
@@ -862,7 +1191,10 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 		}
 		for (int i = 0; i < SET_SLOTS; i++)
 			atomic_store(&set->home[i], engine[s->table.home[i]]);
+		if (set->copies)
+			set_copies_begin(set, &s->table, engine, s->has_two);
 		set->missing_nr = set->member_nr - set->nr;
+		tell_drained(s, set);
 		memcpy(set->store_uuid, find_store(s)->id.store_uuid, UUID_BYTES);
 		set_table_begin(set, &s->table, s->start_no);
 	}

@@ -16,7 +16,7 @@
  * Threads: engines tell of failures and of written tables on any; s->lock is held for moments.
  */
 #include "store/rules.h"
-#include "store/set_int.h"
+#include "store/set_copies.h"
 
 #include "base/check.h"
 #define LOG_MODULE "store"
@@ -62,6 +62,8 @@ begin_table(struct set *s, uint64_t in)
 	s->table.in = 0;
 	for (int i = 0; i < s->nr; i++)
 		s->table.in |= in >> i & 1 ? (uint64_t)1 << s->number[i] : 0;
+	if (s->copies)
+		table_lose(&s->table, s->table.in);
 	s->begun = in;
 	s->unwritten = RULE_TABLE_ALL ? in : in & -in;
 	for (int i = 0; i < s->nr; i++) {
@@ -88,12 +90,24 @@ fall_back(struct set *s, uint64_t bad)
 
 	if (!(s->needs & bad))
 		return;
+	s->other = s->all_next;
+	s->other_nr = count(s->table.members);
 	s->table = s->before;
 	s->table.version = version;
 	s->all_next = atomic_load(&s->all);
-	s->begun &= s->all_next;
+	/* One that was to go is still there. */
+	s->begun = atomic_load(&s->in);
 	s->needs = 0;
 	s->change = -EIO;
+}
+
+/* Fewer than half (M9); where members change, of those before or of those after it: others may have either table, and be enough for
+ * a start by it (M35). */
+static bool
+is_too_few(const struct set *s, uint64_t left)
+{
+	return (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members)) ||
+	       (RULE_MEMBERS_BOTH && 2 * count(left & s->other) < s->other_nr);
 }
 
 /* True: it is over. */
@@ -109,10 +123,9 @@ settle(struct set *s)
 		s->unwritten = 0;
 		if (!is_whole) {
 			fall_back(s, bad);
-			left &= s->begun;
+			left = s->begun & ~bad;
 		}
-		if (!is_whole &&
-		    (!left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members)))) {
+		if (!is_whole && (!left || is_too_few(s, left))) {
 			stop_writing(s, left);
 			return true;
 		}
@@ -121,6 +134,7 @@ settle(struct set *s)
 			atomic_store(&s->all, s->all_next);
 			atomic_store(&s->in, left);
 			s->needs = 0;
+			s->other_nr = 0;
 			return true;
 		}
 		log_note("a disk failed: the table of disks is written without it to the other %d",
@@ -194,6 +208,10 @@ on_failed(struct store_watch *w)
 		}
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (s->copies && atomic_load(&s->copies->is_used)) {
+		set_keep(s);
+		set_poke(s);
+	}
 }
 
 static void
@@ -266,6 +284,16 @@ set_settle(struct set *s, struct set_turn *t)
 	return is_over;
 }
 
+int
+set_engine_of(const struct set *s, int number)
+{
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (set_all(s) >> i & 1 && s->number[i] == number)
+			return i;
+	}
+	return -1;
+}
+
 void
 set_get_table(struct set *s, struct disk_table *ret_table)
 {
@@ -283,15 +311,20 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 
 	pthread_mutex_lock(&s->lock);
 	check(!s->settling);
-	in = atomic_load(&s->in);
+	/* Who comes takes part, who goes does not (M35: all others are in service). */
+	in = (atomic_load(&s->in) | (all & ~atomic_load(&s->all))) & all;
+	s->change = needs & ~in ? -EIO : 0;
+	if (s->change) {
+		pthread_mutex_unlock(&s->lock);
+		return true;
+	}
 	s->before = s->table;
 	s->table = *next;
 	s->table.version = s->before.version;
 	s->needs = needs;
-	s->change = 0;
+	s->other = atomic_load(&s->all);
+	s->other_nr = count(s->before.members);
 	s->all_next = all;
-	/* Who comes takes part, who goes does not (M35: all others are in service). */
-	in = (in | (all & ~atomic_load(&s->all))) & all;
 	begin_table(s, in);
 	is_over = settle(s);
 	if (!is_over)
@@ -422,10 +455,12 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there)
 	}
 	if (!is_found) {
 		memmove(m + 1, m, (size_t)(s->missed + s->missed_nr++ - m) * sizeof *m);
+		m->engines = 0;
 		m->len = (uint8_t)len;
 		memcpy(m->name, name, len);
 	}
 	m->is_there = is_there;
+	m->engines |= set_all(s) & ~atomic_load(&s->in);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -439,6 +474,7 @@ set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *re
 		return false;
 	pthread_mutex_lock(&s->lock);
 	m = place(s, name, len, &is_found);
+	is_found = is_found && (m->engines >> engine & 1);
 	if (is_found)
 		*ret_is_there = m->is_there;
 	pthread_mutex_unlock(&s->lock);

@@ -166,8 +166,17 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 {
 	int r = key_check(k);
 
-	obj->is_open = false;
+	obj->is_open = obj->has_second = false;
 	return r < 0 ? r : p->ops->open(p, k, obj);
+}
+
+int
+store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	int r = key_check(k);
+
+	obj->is_open = obj->has_second = false;
+	return r < 0 ? r : p->ops->open_second ? p->ops->open_second(p, k, obj) : -ENODATA;
 }
 
 void
@@ -341,11 +350,13 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 /* ---- buckets ---- */
 
 int
-store_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op)
+store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	int r = bucket_check(name, len);
 
-	return r < 0 ? r : p->ops->bucket_create(p, name, len, op);
+	if (r == 0 && copies > STORE_COPIES_MAX)
+		r = -EINVAL;
+	return r < 0 ? r : p->ops->bucket_create(p, name, len, copies, op);
 }
 
 int
@@ -513,6 +524,14 @@ store_move_info(const struct store *st, struct store_move_info *ret_info)
 	*ret_info = (struct store_move_info){ .is_running = false };
 	if (st->ops->move_info)
 		st->ops->move_info(st, ret_info);
+}
+
+void
+store_copies_info(const struct store *st, struct store_copies_info *ret_info)
+{
+	*ret_info = (struct store_copies_info){ .is_used = false };
+	if (st->ops->copies_info)
+		st->ops->copies_info(st, ret_info);
 }
 
 void

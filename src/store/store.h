@@ -20,6 +20,7 @@
  *   -EILSEQ        content is not what expect_crc64 says
  *   -ENOSPC        no room for data or index (507)
  *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
+ *   -EDOM          more copies are wanted than there are disks (400)
  *   -EAGAIN        not now, later perhaps (503)
  *   -EXDEV         the key has moved to another disk under a commit: nothing was done (503)
  *   -EROFS         it failed, and is read-only from now on (503)
@@ -104,6 +105,8 @@ struct store_disks_conf {
 	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
 	uint64_t
 		move_rate; /* the set's: bytes a second that are moved from disk to disk; 0: as many as can be */
+	uint64_t
+		heal_after_ns; /* the set's: a disk that is away for so long is replaced by others as the second of keys with two copies */
 	bool moves_wait;     /* the set's: what was being moved before is left as it is, in this start */
 	uint64_t timeout_ns; /* one of several whose write or flush takes longer has failed; 0: none has */
 	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
@@ -138,6 +141,7 @@ struct store_rados_conf {
 struct store_conf {
 	const struct store_ops *ops; /* the back end */
 	int ports_max;
+	unsigned default_copies; /* of buckets whose maker does not say; 0: one */
 	union {
 		struct store_disks_conf disks;
 		struct store_rados_conf rados;
@@ -250,7 +254,21 @@ int store_lane(const struct store_port *p, const struct store_key *k);
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
+	uint8_t copies; /* of each key of the bucket, for an engine, which the set tells: 0, 1: one; 2: two */
 };
+
+static inline bool
+store_has_two(const struct store_key *k)
+{
+	return k->copies > 1;
+}
+
+/* Returns the place of a key (store/table.h). */
+static inline unsigned
+store_place(const struct store_key *k)
+{
+	return table_place(table_slot(k->bucket, k->bucket_len, k->key, k->key_len), store_has_two(k));
+}
 
 /* An ETag: parts 0 is a plain MD5, STORE_ETAG_RDMA has the "-r" tail, else "-<parts>". */
 #define STORE_ETAG_RDMA UINT32_MAX
@@ -312,6 +330,7 @@ struct store_stat {
 	uint64_t ctime_ns;  /* when it was made */
 	uint64_t version;   /* of a bucket's attributes; 0: there are none */
 	uint32_t attrs_len; /* of the attributes, however many of them were copied */
+	unsigned copies;    /* store_bucket_head(): on how many disks each of its keys is */
 	bool has_quota;     /* of a bucket: what it holds and its own bounds are known */
 	struct store_use used, max;
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
@@ -326,12 +345,16 @@ struct store_obj {
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
+	bool has_second;  /* store_open_second() may find one */
 	uint32_t part_nr; /* parts of the upload it came from; 0: it was written by one PUT */
 	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* the store's */
 };
 
 /* Looks up and pins.  Usually finishes at once. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+/* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
+ * mended behind who reads it.  -ENODATA: there is no second copy, or it is being made. */
+int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
@@ -559,8 +582,20 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 
 /* ---- buckets ---- */
 
-int store_bucket_create(struct store_port *p, const char *name, size_t len,
-			struct store_del *op); /* 0, -EEXIST */
+/*
+ * Makes a bucket whose keys are each on so many disks: 1 or STORE_COPIES_MAX; 0: as the store's default_copies says, and as
+ * it is where the bucket is there.  A bucket that is there with another number of copies is changed if it has neither objects nor
+ * uploads in progress; it keeps its time, attributes and quota.
+ *   0            it is made, or changed
+ *   -EEXIST      it is there, and has as many copies as are wanted
+ *   -ENOTEMPTY   it is there with another number of copies, and is not empty
+ *   -EDOM        there are not so many disks
+ *   -EOPNOTSUPP  this back end knows no such thing as copies
+ *   -EROFS, -ENODEV   (of a change) not all disks are in service
+ */
+#define STORE_COPIES_MAX 2u
+int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
+			struct store_del *op);
 /* Removes a bucket.  0, -ENXIO, -ENOTEMPTY (it has objects).  Uploads in progress do not keep it: they end
  * with it. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
@@ -630,6 +665,7 @@ struct store_entry {
 	size_t name_len;
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
+	uint8_t copies; /* of a bucket */
 	bool is_prefix; /* name is a common prefix, up to and with the delimiter; nothing else is set */
 	const uint8_t *upload_id; /* store_list_uploads() */
 	const void *attrs;        /* of the object or upload; valid during the callback */
@@ -705,6 +741,32 @@ void store_move_info(const struct store *st, struct store_move_info *ret_info);
 /* Sets how many bytes a second are moved, from now on; 0: as many as can be.  Any thread. */
 void store_set_move_rate(struct store *st, uint64_t bytes);
 
+/* What operators want to know of keys with two copies.  A slot is one of the 4096 that keys go by. */
+struct store_copies_info {
+	bool is_used; /* there may be buckets with two copies; else all is 0 */
+	/* Objects, and bytes of them and of parts of uploads, each counted once. */
+	uint64_t objects, bytes;
+	uint64_t exposed_objects, exposed_bytes; /* of them: only one disk in service has them all */
+	/* Of slots that no disk in service may answer for: keys in them are -ENODEV, or (of a disk that failed) read-only. */
+	uint64_t unreachable_slots;
+	uint64_t needed; /* bitmap of units: those disks that have them */
+	/* Since the start: changes that a disk has missed, damaged copies that were made again from the other one, reads
+	 * of the other one. */
+	uint64_t missed, repaired, read_second;
+	/* What is copied so that it has two copies again. */
+	bool is_healing;
+	uint64_t heal_bytes_done, heal_bytes_total; /* since that began; about how many there will be */
+	uint64_t heal_rate;                         /* bytes a second; 0: not known yet */
+	uint64_t heal_left_ns;                      /* 0: not known */
+	char trouble[160]; /* why it stands still though both disks are there; "": it does not */
+	/* Disks that are missing or have failed and have copies. */
+	uint64_t away;                            /* bitmap of units */
+	bool may_replace;                         /* others can take their places */
+	uint64_t replaced_in_ns[STORE_DISKS_MAX]; /* of each unit that is away: when they do; 0: now */
+};
+/* Says how it is with keys that have two copies.  Any thread. */
+void store_copies_info(const struct store *st, struct store_copies_info *ret_info);
+
 /* ---- what operators see ---- */
 
 /* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
@@ -738,6 +800,7 @@ struct store_unit_info {
 	const char *uuid; /* a disk's; NULL or "": it has none */
 	enum store_unit_state state;
 	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
+	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */
 	uint64_t size_bytes, free_bytes;
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
 	/* How long what cores asked of it took, in the buckets of base/latency.h. */

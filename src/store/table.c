@@ -2,6 +2,7 @@
 /* The table of disks, see table.h.  Pure functions. */
 #include "store/table.h"
 
+#include "store/rules.h"
 #include "base/check.h"
 
 #include <string.h>
@@ -63,80 +64,48 @@ table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES])
 	return -1;
 }
 
-static void
-clear_full(struct disk_table *t, int slot)
-{
-	t->full[slot / 8] &= (uint8_t) ~(1 << slot % 8);
-}
-
-static bool
-is_full(const struct disk_table *t, int slot)
+bool
+table_is_full(const struct disk_table *t, int slot)
 {
 	return t->full[slot / 8] >> slot % 8 & 1;
 }
 
-bool
-table_start(struct disk_table *t, uint64_t present, uint64_t start_no)
+void
+table_set_full(struct disk_table *t, int slot, bool full)
 {
-	bool changes = t->in != present;
+	if (full)
+		t->full[slot / 8] |= (uint8_t)(1 << slot % 8);
+	else
+		t->full[slot / 8] &= (uint8_t) ~(1 << slot % 8);
+}
+
+bool
+table_lose(struct disk_table *t, uint64_t present)
+{
+	bool changes = false;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		uint8_t first = t->first[i], second = t->second[i];
+		bool has_first = table_has(present, first);
+		bool has_second = second != TABLE_NO_DISK && table_has(present, second);
+		bool may_lead = table_is_full(t, i) || (has_second && !RULE_FULL_ONLY);
 
-		if (!is_full(t, i) || (table_has(present, first) && table_has(present, second)) ||
-		    (!table_has(present, first) && !table_has(present, second)))
+		if (!may_lead || (has_first == has_second && (has_first || RULE_BOTH_AWAY_KEEP_FULL)))
 			continue;
-		if (!table_has(present, first)) {
+		if (has_second) {
 			t->first[i] = second;
 			t->second[i] = first;
 		}
-		clear_full(t, i);
-		changes = true;
-	}
-	if (changes) {
-		t->in = present;
-		t->version = start_no << TABLE_CHANGE_BITS | 1;
+		changes |= table_is_full(t, i) || has_second;
+		table_set_full(t, i, false);
 	}
 	return changes;
 }
 
+/* ---- shares ---- */
+
 void
-table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX])
-{
-	struct dealer d = { .total = 0 };
-
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (table_has(t->members & ~disks, i))
-			weigh(&d, i, size_bytes[i]);
-		if (table_has(disks, i))
-			memset(t->uuid[i], 0, UUID_BYTES);
-	}
-	t->members &= ~disks;
-	t->in &= ~disks;
-	t->draining &= ~disks;
-	t->filling &= ~disks;
-	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		if (table_has(disks, t->home[i]))
-			t->home[i] = deal(&d);
-		if (t->second[i] != TABLE_NO_DISK && table_has(disks, t->second[i])) {
-			t->second[i] = TABLE_NO_DISK;
-			clear_full(t, i);
-		}
-		if (table_has(disks, t->first[i]) && t->second[i] != TABLE_NO_DISK) {
-			t->first[i] = t->second[i];
-			t->second[i] = TABLE_NO_DISK;
-			clear_full(t, i);
-		} else if (table_has(disks, t->first[i])) {
-			t->first[i] = t->home[i];
-		}
-	}
-}
-
-/* ---- changes in service ---- */
-
-/* How many slots each of these disks should have. */
-static void
-share(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX])
+table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX])
 {
 	struct dealer d = { .total = 0 };
 
@@ -162,6 +131,92 @@ poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DIS
 	return best;
 }
 
+/* ---- seconds ---- */
+
+bool
+table_pair(struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX], bool full)
+{
+	uint64_t stay = t->members & ~t->draining;
+	int want[STORE_DISKS_MAX], has[STORE_DISKS_MAX] = { 0 };
+	bool changes = false;
+
+	table_shares(stay, size_bytes, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (t->second[i] != TABLE_NO_DISK)
+			has[t->second[i]]++;
+	}
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int to = t->second[i] == TABLE_NO_DISK
+				 ? poorest(stay & ~((uint64_t)1 << t->first[i]), want, has)
+				 : -1;
+
+		if (to < 0)
+			continue;
+		t->second[i] = (uint8_t)to;
+		table_set_full(t, i, full);
+		has[to]++;
+		changes = true;
+	}
+	return changes;
+}
+
+bool
+table_start(struct disk_table *t, uint64_t present, uint64_t start_no)
+{
+	bool lost = table_lose(t, present), changes = t->in != present || lost;
+
+	if (changes) {
+		t->in = present;
+		t->version = start_no << TABLE_CHANGE_BITS | 1;
+	}
+	return changes;
+}
+
+void
+table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX],
+	     struct store_slots *ret_lost)
+{
+	struct dealer d = { .total = 0 };
+	bool has_two = false;
+
+	memset(ret_lost, 0, sizeof *ret_lost);
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->members & ~disks, i))
+			weigh(&d, i, size_bytes[i]);
+		if (table_has(disks, i))
+			memset(t->uuid[i], 0, UUID_BYTES);
+	}
+	t->members &= ~disks;
+	t->in &= ~disks;
+	t->draining &= ~disks;
+	t->filling &= ~disks;
+	/* What is left of a drain when nobody is left to take its slots, or to have the other copy of keys with two. */
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		has_two |= t->second[i] != TABLE_NO_DISK;
+	if (__builtin_popcountll(t->members & ~t->draining) < (has_two ? 2 : 1))
+		t->draining = 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		bool lost_first = table_has(disks, t->first[i]), was_full = table_is_full(t, i);
+		bool has_second = t->second[i] != TABLE_NO_DISK && !table_has(disks, t->second[i]);
+
+		if (table_has(disks, t->home[i])) {
+			t->home[i] = deal(&d);
+			slots_add(ret_lost, (unsigned)i);
+		}
+		if (lost_first || !has_second)
+			table_set_full(t, i, false);
+		if (lost_first) {
+			t->first[i] = has_second && was_full ? t->second[i] : t->home[i];
+			if (!(has_second && was_full))
+				slots_add(ret_lost, (unsigned)(STORE_SLOT_NR + i));
+		}
+		if (!has_second || t->second[i] == t->first[i])
+			t->second[i] = TABLE_NO_DISK;
+	}
+}
+
+/* ---- changes in service ---- */
+
 void
 table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
 	   uint8_t ret_home[STORE_SLOT_NR])
@@ -170,7 +225,9 @@ table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX
 	int want[STORE_DISKS_MAX], has[STORE_DISKS_MAX] = { 0 };
 
 	memcpy(ret_home, t->home, sizeof t->home);
-	share(stay, size_bytes, want);
+	if (table_gives_up(t))
+		return;
+	table_shares(stay, size_bytes, want);
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		has[t->home[i]]++;
 	for (int pass = 0; pass < 2; pass++) {
@@ -191,9 +248,6 @@ table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX
 void
 table_move(struct disk_table *t, int slot, int disk)
 {
-	/* Of keys with two copies there are none yet; where a second is named they are no business of this. */
-	if (t->second[slot] == TABLE_NO_DISK && t->first[slot] == t->home[slot])
-		t->first[slot] = (uint8_t)disk;
 	t->home[slot] = (uint8_t)disk;
 }
 
@@ -205,6 +259,22 @@ table_count(const struct disk_table *t, int disk)
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		n += t->home[i] == disk;
 	return n;
+}
+
+int
+table_roles(const struct disk_table *t, int disk)
+{
+	int n = table_count(t, disk);
+
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		n += (t->first[i] == disk) + (t->second[i] == disk);
+	return n;
+}
+
+bool
+table_is_drained(const struct disk_table *t, int disk)
+{
+	return table_roles(t, disk) == 0 && table_has(t->members & t->draining, disk) && !table_gives_up(t);
 }
 
 void
@@ -221,7 +291,7 @@ table_remove(struct disk_table *t, int disk)
 {
 	uint64_t bit = (uint64_t)1 << disk;
 
-	check(table_count(t, disk) == 0);
+	check(table_roles(t, disk) == 0);
 	t->members &= ~bit;
 	t->in &= ~bit;
 	t->draining &= ~bit;

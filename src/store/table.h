@@ -27,7 +27,8 @@ struct disk_table {
 	uint64_t members;  /* bitmap: who belongs to the store */
 	uint64_t in;       /* bitmap: members that took part in this table */
 	uint64_t draining; /* bitmap: members whose slots leave */
-	uint64_t filling;  /* bitmap: members that slots of others come to, up to their share */
+	uint64_t
+		filling; /* bitmap: members that slots of others come to, up to their share; draining, too: given up */
 	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
 	uint8_t home[STORE_SLOT_NR];                         /* of keys with one copy */
 	uint8_t first[STORE_SLOT_NR], second[STORE_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
@@ -45,22 +46,34 @@ table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_le
 	return (unsigned)(h >> (64 - STORE_SLOT_BITS));
 }
 
-/* Slots of keys, a bit each. */
-#define STORE_SLOT_WORDS ((STORE_SLOT_NR + 63) / 64)
+/*
+ * A place is a slot of the keys that have so many copies, which lie by tables of their own: the first STORE_SLOT_NR are
+ * those of keys with one copy, by slot, the others those of keys with two.
+ */
+#define STORE_PLACE_NR (2 * STORE_SLOT_NR)
+static inline unsigned
+table_place(unsigned slot, bool has_two)
+{
+	return slot + (has_two ? STORE_SLOT_NR : 0);
+}
+
+/* Places of keys, a bit each. */
+#define STORE_SLOT_WORDS (STORE_PLACE_NR / 64)
+_Static_assert(STORE_SLOT_NR % 64 == 0, "no word has places of both kinds");
 struct store_slots {
 	uint64_t bit[STORE_SLOT_WORDS];
 };
 
 static inline bool
-slots_has(const struct store_slots *s, unsigned slot)
+slots_has(const struct store_slots *s, unsigned place)
 {
-	return s->bit[slot / 64] >> slot % 64 & 1;
+	return s->bit[place / 64] >> place % 64 & 1;
 }
 
 static inline void
-slots_add(struct store_slots *s, unsigned slot)
+slots_add(struct store_slots *s, unsigned place)
 {
-	s->bit[slot / 64] |= (uint64_t)1 << slot % 64;
+	s->bit[place / 64] |= (uint64_t)1 << place % 64;
 }
 
 static inline bool
@@ -80,6 +93,27 @@ int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
  * present stays full unless the first is not present either.  True: something has changed, and the version was set.
  */
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
+/* Does the same to slots of keys with two copies while it serves: present are those in service.  True: something has changed. */
+bool table_lose(struct disk_table *t, uint64_t present);
+/* Tells whether the second of a slot has all, and says so. */
+bool table_is_full(const struct disk_table *t, int slot);
+void table_set_full(struct disk_table *t, int slot, bool full);
+/*
+ * Gives each slot of keys with two copies that has no second one, by size; those of disks that leave do not count.  full: they have
+ * all, as there is nothing.  True: something has changed.
+ */
+bool table_pair(struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX], bool full);
+/* Says how many slots each of these disks should have, by size. */
+void table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX]);
+/* Counts what a disk has: slots of keys with one copy, and those of keys with two of which it is the first or the second. */
+int table_roles(const struct disk_table *t, int disk);
+/* Tells whether what is under way was cancelled: nothing moves any more, and what is left over of it is yet to be removed. */
+static inline bool
+table_gives_up(const struct disk_table *t)
+{
+	return (t->draining & t->filling) != 0;
+}
+
 /*
  * Says where each slot of keys with one copy should be, of the members' sizes: what is on a draining disk goes to those that have
  * the fewest for their size, and a filling disk gets its share of those that have more than theirs.  Once all of it is done it
@@ -91,11 +125,17 @@ void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISK
 void table_move(struct disk_table *t, int slot, int disk);
 /* Counts the slots of keys with one copy that a disk has. */
 int table_count(const struct disk_table *t, int disk);
+/* Tells whether a disk is drained by this table, and has yet to be taken off: it is draining, and no slot of any kind names it. */
+bool table_is_drained(const struct disk_table *t, int disk);
 /* Adds a member of that number, which none has; it fills from now on. */
 void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);
 /* Takes a member off that has no slots any more. */
 void table_remove(struct disk_table *t, int disk);
-/* Takes disks off for good: their slots go to the other members by size (of each number; 0 for those that are gone). */
-void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX]);
+/*
+ * Takes disks off for good: their slots go to the other members by size (of each number; 0 for those that are gone).  Places of
+ * ret_lost begin empty, whatever is left of them anywhere.
+ */
+void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX],
+		  struct store_slots *ret_lost);
 
 #endif

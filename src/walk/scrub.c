@@ -53,6 +53,7 @@ struct scrub {
 
 	/* the object: where in it, how much the read brings, and what tells its bytes from others */
 	uint64_t off;
+	bool is_second; /* the second copy is read */
 	uint32_t skew, len;
 	uint64_t size_bytes, crc64, mtime_ns;
 };
@@ -269,6 +270,22 @@ object_is_bad(struct scrub *s, int err)
 		log_warn("scrub: more are counted, not named");
 }
 
+static void step_read(struct walk *w);
+
+/* All of the first copy was read, whole or not.  The second is read if the first is whole: it mends it otherwise. */
+static void
+copy_done(struct scrub *s, uint64_t cost, bool is_whole)
+{
+	if (!is_whole || s->is_second || !s->obj.has_second) {
+		s->is_second = false;
+		object_done(s, cost);
+		return;
+	}
+	s->is_second = true;
+	s->off = 0;
+	walk_go_paced(&s->walk, cost < COST_MIN ? COST_MIN : cost, step_read);
+}
+
 static void
 read_done(struct walk *w)
 {
@@ -287,7 +304,7 @@ read_done(struct walk *w)
 	s->off += len - s->skew;
 	/* One that is damaged somewhere is lost to whoever wants all of it: no need to know where else. */
 	if (r < 0 || s->off >= s->size_bytes)
-		object_done(s, len);
+		copy_done(s, len, r >= 0);
 	else
 		walk_go_paced(w, len, step_read);
 }
@@ -333,13 +350,16 @@ opened(struct walk *w)
 		s->off = s->skew = 0;
 		s->len = 1;
 		object_is_bad(s, -EBADMSG);
-		object_done(s, 0);
+		copy_done(s, 0, false);
+	} else if (s->is_second && s->obj.op.result < 0) {
+		copy_done(s, 0, true);
 	} else if (s->obj.op.result < 0 || !is_same(s)) {
 		store_close(s->env.store, &s->obj);
+		s->is_second = false;
 		walk_go_paced(w, COST_MIN, step_next);
 	} else if (s->size_bytes == 0) {
 		store_close(s->env.store, &s->obj);
-		object_done(s, 0);
+		copy_done(s, 0, true);
 	} else {
 		s->buf = bufpool_get(s->env.bufs, BUF_SMALL);
 		if (s->buf) {
@@ -373,7 +393,10 @@ step_read(struct walk *w)
 	k.key_len = s->key->len;
 	memset(&s->obj, 0, sizeof s->obj);
 	s->obj.op.done = on_opened;
-	walk_await(w, &s->obj.op, store_open(s->env.store, &k, &s->obj), opened);
+	walk_await(w, &s->obj.op,
+		   s->is_second ? store_open_second(s->env.store, &k, &s->obj)
+				: store_open(s->env.store, &k, &s->obj),
+		   opened);
 }
 
 /* ---- life ---- */

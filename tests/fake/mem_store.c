@@ -520,6 +520,7 @@ const struct store_ops mem_store_ops = {
 	.bucket_create = mem_bucket_create,
 	.bucket_delete = mem_bucket_delete,
 	.bucket_make = mem_bucket_make,
+	.bucket_set_copies = mem_bucket_set_copies,
 	.bucket_gate = mem_bucket_gate,
 	.bucket_head = mem_bucket_head,
 	.bucket_set_attrs = mem_bucket_set_attrs,

@@ -27,7 +27,8 @@ struct version {
 	uint64_t battrs_number; /* of a bucket: when its attributes were set; 0: none */
 	/* of an object made of parts */
 	struct store_part *parts;
-	int gate; /* of a bucket: what writers are told; 0: it is open */
+	int gate;        /* of a bucket: what writers are told; 0: it is open */
+	unsigned copies; /* of a bucket */
 	uint32_t part_nr;
 	bool own_parts; /* their attributes are its own */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
@@ -112,6 +113,8 @@ struct job {
 	struct store_pre pre;
 	const void *attrs;
 	bool is_create, is_gated;
+	enum store_gate gate;
+	unsigned copies;
 	struct store_use max;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
@@ -131,6 +134,8 @@ bool mem_bucket_exists(const struct mem_store *st, const struct version *like);
 /* For writers: 0, -ENXIO, or what its gate says. */
 int mem_bucket_judge(const struct mem_store *st, const struct version *like);
 int mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre);
+/* Tells whether a bucket has uploads in progress. */
+bool mem_uploads_any(const struct mem_store *st, const char *bucket, size_t len);
 /* Those of a bucket; NULL: all. */
 void mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len);
 /* Starts a look of work() at v (the job's from here on), whose attributes go to attrs. */
@@ -215,10 +220,14 @@ int mem_list_parts(struct store_port *p, const struct store_key *k, const uint8_
 		   struct store_part_list *pl);
 int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int mem_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int mem_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, bool is_gated,
+int mem_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
+		      struct store_del *op);
+int mem_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
+		    bool is_gated, struct store_del *op);
+int mem_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
+			  struct store_del *op);
+int mem_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 		    struct store_del *op);
-int mem_bucket_gate(struct store_port *p, const char *name, size_t len, bool close, struct store_del *op);
 int mem_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int mem_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,

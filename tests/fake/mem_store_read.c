@@ -231,7 +231,8 @@ list_finish(struct mem_store *st, struct job *j)
 					 .version = v->number,
 					 .etag = v->etag,
 					 .attrs = v->attrs,
-					 .attrs_len = v->attrs_len };
+					 .attrs_len = v->attrs_len,
+					 .copies = (uint8_t)v->copies };
 
 		given++;
 		if (common) {

@@ -72,6 +72,16 @@ mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len)
 	}
 }
 
+bool
+mem_uploads_any(const struct mem_store *st, const char *bucket, size_t len)
+{
+	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
+		if (u->bucket_len == len && memcmp(u->bucket, bucket, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 uint64_t
 mem_upload_bytes(const struct mem_upload *u)
 {

@@ -419,9 +419,30 @@ gate_work(struct mem_store *st, struct job *j)
 	bool holds = b && next && next->bucket_len == b->bucket_len &&
 		     memcmp(next->bucket, b->bucket, b->bucket_len) == 0;
 
-	j->result = !j->is_gated ? 0 : !b ? -ENXIO : holds ? -ENOTEMPTY : 0;
+	if (b && j->gate == GATE_CLOSE_BARE)
+		holds |= mem_uploads_any(st, b->bucket, b->bucket_len);
+	j->result = j->gate == GATE_OPEN ? 0 : !b ? -ENXIO : holds ? -ENOTEMPTY : 0;
 	if (b && j->result == 0)
-		b->gate = j->is_gated ? -EAGAIN : 0;
+		b->gate = j->gate == GATE_OPEN ? 0 : -EAGAIN;
+}
+
+static void
+copies_work(struct mem_store *st, struct job *j)
+{
+	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
+	const struct version *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
+	bool holds = b && ((next && next->bucket_len == b->bucket_len &&
+			    memcmp(next->bucket, b->bucket, b->bucket_len) == 0) ||
+			   mem_uploads_any(st, b->bucket, b->bucket_len));
+
+	j->result = !b ? -ENXIO : holds && b->copies != j->copies ? -ENOTEMPTY : 0;
+	if (j->result < 0 || b->copies == j->copies)
+		return;
+	b->copies = j->copies;
+	b->number = ++st->number;
+	if (b->battrs_number)
+		b->battrs_number = ++st->number;
 }
 
 static int
@@ -437,39 +458,57 @@ bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del 
 	j->finish = delete_finish;
 	j->v = mem_version_new(name, len, "", 0);
 	j->v->mtime_ns = clock_wall_ns();
+	j->v->copies = 1;
 	j->is_create = is_create;
 	return mem_job_start(j);
 }
 
 int
-mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns, bool is_gated,
-		struct store_del *op)
+mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
+		bool is_gated, struct store_del *op)
 {
 	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_DELETE, bucket_work);
 
 	j->finish = delete_finish;
 	j->v = mem_version_new(name, len, "", 0);
 	j->v->mtime_ns = ctime_ns;
+	j->v->copies = copies;
 	j->is_create = true;
 	j->is_gated = is_gated;
 	return mem_job_start(j);
 }
 
 int
-mem_bucket_gate(struct store_port *sp, const char *name, size_t len, bool close, struct store_del *op)
+mem_bucket_gate(struct store_port *sp, const char *name, size_t len, enum store_gate gate,
+		struct store_del *op)
 {
 	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_STAT, gate_work);
 
 	j->finish = delete_finish;
 	j->v = mem_version_new(name, len, "", 0);
-	j->is_gated = close;
+	j->gate = gate;
 	return mem_job_start(j);
 }
 
 int
-mem_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+mem_bucket_set_copies(struct store_port *sp, const char *name, size_t len, unsigned copies,
+		      struct store_del *op)
+{
+	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_DELETE, copies_work);
+
+	j->finish = delete_finish;
+	j->v = mem_version_new(name, len, "", 0);
+	j->copies = copies;
+	return mem_job_start(j);
+}
+
+int
+mem_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	struct mem_port *p = mem_port(sp);
+
+	if (copies > 1)
+		return -EDOM;
 	return bucket_start(p, name, len, op, true);
 }
 
@@ -490,6 +529,7 @@ head_work(struct mem_store *st, struct job *j)
 	if (!v)
 		return;
 	stat->ctime_ns = v->mtime_ns;
+	stat->copies = v->copies;
 	quota_fill_stat(st->quotas, v->bucket, v->bucket_len, stat);
 }
 

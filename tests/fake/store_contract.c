@@ -82,11 +82,27 @@ sc_key_of(const char *key)
 }
 
 int
-sc_bucket_create(const char *name)
+sc_bucket_make(const char *name, unsigned copies)
 {
 	struct store_del op;
 
-	return sc_wait_for(&op.op, START(&op.op, store_bucket_create(sc->port, name, strlen(name), &op)));
+	return sc_wait_for(&op.op,
+			   START(&op.op, store_bucket_create(sc->port, name, strlen(name), copies, &op)));
+}
+
+int
+sc_bucket_create(const char *name)
+{
+	return sc_bucket_make(name, 0);
+}
+
+int
+sc_bucket_copies(const char *name)
+{
+	struct store_stat s = { .copies = 77 };
+	int r = sc_wait_for(&s.op, START(&s.op, store_bucket_head(sc->port, name, strlen(name), &s)));
+
+	return r < 0 ? r : (int)s.copies;
 }
 
 int

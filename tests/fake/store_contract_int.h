@@ -36,6 +36,9 @@ int sc_start_over(int r);
 int sc_wait_for(struct store_op *op, int r);
 struct store_key sc_key_of(const char *key);
 int sc_bucket_create(const char *name);
+int sc_bucket_make(const char *name, unsigned copies);
+/* On how many disks each key of a bucket is, or -ENXIO. */
+int sc_bucket_copies(const char *name);
 int sc_bucket_delete(const char *name);
 /* Of a bucket: 0 or -ENXIO. */
 int sc_bucket_head(const char *name, uint64_t *ret_ctime_ns);

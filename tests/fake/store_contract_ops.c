@@ -13,6 +13,29 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+/* "contract-b" has one copy; two are refused by a store that cannot, and can be had while it is empty by one that can. */
+static void
+test_copies(void)
+{
+	int r;
+
+	assert_int_equal(sc_bucket_make("contract-b", 1), -EEXIST);
+	assert_int_equal(sc_bucket_make("contract-b", STORE_COPIES_MAX + 1), -EINVAL);
+	assert_int_equal(sc_bucket_copies("contract-b"), 1);
+	r = sc_bucket_make("contract-c", 2);
+	if (r < 0) {
+		assert_true(r == -EDOM || r == -EOPNOTSUPP);
+		assert_int_equal(sc_bucket_head("contract-c", NULL), -ENXIO);
+		return;
+	}
+	assert_int_equal(sc_bucket_copies("contract-c"), 2);
+	assert_int_equal(sc_bucket_create("contract-c"), -EEXIST);
+	assert_int_equal(sc_bucket_delete("contract-c"), 0);
+	assert_int_equal(sc_bucket_make("contract-b", 2), 0);
+	assert_int_equal(sc_bucket_copies("contract-b"), 2);
+	assert_int_equal(sc_bucket_make("contract-b", 1), 0);
+}
+
 void
 sc_test_buckets(void **state)
 {
@@ -24,6 +47,7 @@ sc_test_buckets(void **state)
 	assert_int_equal(sc_bucket_create("contract-b"), -EEXIST);
 	assert_int_equal(sc_bucket_head("contract-b", &ctime), 0);
 	assert_true(ctime > 0);
+	test_copies();
 	assert_int_equal(sc_bucket_delete("contract-b"), 0);
 	assert_int_equal(sc_bucket_delete("contract-b"), -ENXIO);
 	assert_int_equal(sc_bucket_head("contract-b", NULL), -ENXIO);

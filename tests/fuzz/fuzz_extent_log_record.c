@@ -22,6 +22,7 @@ parts_of(const uint8_t *key, size_t len)
 	k.bucket_len = (uint16_t)(nul - key - 1);
 	k.key = (const char *)nul + 1;
 	k.key_len = (uint16_t)(key + len - nul - 1);
+	k.copies = key_has_two(key[0]) ? 2 : 1;
 	return k;
 }
 
@@ -40,10 +41,12 @@ must_be_key(const uint8_t *key, size_t len)
 		n = key_bucket(again, (const char *)key + 1, len - 1);
 		break;
 	case KEY_OBJECT:
+	case KEY_OBJECT2:
 		k = parts_of(key, len);
 		n = key_object(again, &k);
 		break;
 	case KEY_UPLOAD:
+	case KEY_UPLOAD2:
 		k = parts_of(key, len - UPLOAD_TAIL_BYTES);
 		n = key_upload(again, &k, id);
 		break;
@@ -73,6 +76,7 @@ static void
 must_be_same(const struct rec_view *a, const struct rec_view *b)
 {
 	must(a->op == b->op && a->body == b->body && a->flags == b->flags && a->version == b->version);
+	must(a->copies == b->copies);
 	must(a->size_bytes == b->size_bytes && a->mtime_ns == b->mtime_ns && a->crc64 == b->crc64);
 	must(a->data_version == b->data_version && a->entry_nr == b->entry_nr);
 	must(a->etag.parts == b->etag.parts && memcmp(a->etag.sum, b->etag.sum, 16) == 0);
@@ -98,7 +102,7 @@ check_place(const struct rec_view *v, const struct geometry *geo)
 		return;
 	memcpy(&place, v->entries, sizeof place);
 	pg = place_pages(place, v->size_bytes);
-	must(v->entry_nr == 1 && v->key[0] == KEY_OBJECT && v->flags & REC_FLUSHED);
+	must(v->entry_nr == 1 && key_is_object(v->key[0]) && v->flags & REC_FLUSHED);
 	must(v->size_bytes && v->size_bytes <= place_bytes_max(geo) && ext_ok(pg.ext, geo));
 	must(place_off(place) + v->size_bytes <= geo->unit_bytes);
 	must(pg.off % FMT_ALIGN == 0 && pg.len % FMT_ALIGN == 0 && pg.off + pg.len <= geo->unit_bytes);

@@ -37,6 +37,20 @@ assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -T "$T/middle" "$two/again/
 curl -sS -X PUT "$two/again"
 curl -sS -T "$T/middle" "$one/again/y" || fail "put into a bucket made anew"
 
+# ---- GETs that found something again and again ask for less: what the other one removes is seen all the same ----
+answer() { curl -sS -o "$T/answer" -w '%{http_code} ' "$1"; sed -n 's:.*<Code>\(.*\)</Code>.*:\1:p' "$T/answer"; }
+for r in 1 2; do
+	curl -sS -X PUT "$two/often"
+	for k in a b; do echo "$k$r" | curl -sS -T - "$two/often/$k" || fail "put into often"; done
+	for n in $(seq 20); do assert_eq "$(curl -sS "$one/often/a")" "a$r" "GET $n"; done
+	curl -sS -X DELETE "$two/often/b"
+	assert_eq "$(answer "$one/often/b")" "404 NoSuchKey" "removed by the other"
+	for n in $(seq 20); do curl -sS "$one/often/a" >"$T/answer"; done
+	curl -sS -X DELETE "$two/often/a"
+	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -X DELETE "$two/often")" 204 "an empty bucket"
+	assert_eq "$(answer "$one/often/a")" "404 NoSuchBucket" "a bucket that the other removed"
+done
+
 # ---- races: of PUTs that ask for absence, through both, one wins ----
 for r in 1 2 3 4 5; do
 	pids=()

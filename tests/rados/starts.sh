@@ -75,3 +75,30 @@ grep -q "is of version ${version//[0-9]/7}, this daemon of $version: install bot
 daemon_run
 curl_s3 /bkt/k | cmp - "$T/body" || fail "the store as it was"
 stop_daemon
+
+# ---- several connections to the cluster, each with one thread for what it answers
+sed -i 's/^rados: { /rados: { clients: 2, /' "$T/gantryd.yaml"
+daemon_run
+assert_eq "$(cat "/proc/$DAEMON_PID"/task/*/comm | grep -c '^io_context_pool')" 2 "threads of librados for answers"
+pids=()
+for i in $(seq 12); do
+	{ curl_s3 "/bkt/k" | cmp - "$T/body" && [ "$(status_of PUT "/bkt/p$i" -T "$T/body")" = 200 ]; } &
+	pids+=($!)
+done
+for p in "${pids[@]}"; do wait "$p" || fail "with two connections to the cluster"; done
+
+# ---- what there is not on RADOS is refused, by what it is
+control() { curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST "http://x/control/$1"; }
+assert_eq "$(control snapshot)" 501 "snapshot"
+grep -q 'a store on rados makes no snapshots' "$T/out" || fail "snapshot: $(cat "$T/out")"
+! "$BUILD/gantry" --admin "$T/admin.sock" disk add /none >"$T/out" 2>&1 || fail "a disk more: $(cat "$T/out")"
+grep -q 'rados' "$T/out" || fail "a disk more: $(cat "$T/out")"
+for o in "--format --force" "--add /none"; do
+	# shellcheck disable=SC2086
+	gantryd $o
+	assert_eq $? 78 "$o: $(cat "$T/out")"
+done
+gantryd --upgrade || fail "--upgrade: $(cat "$T/out")"
+curl_s3 /bkt/k | cmp - "$T/body" || fail "the store as it was"
+stop_daemon
+fsck || fail "at the end: $(cat "$T/fsck")"

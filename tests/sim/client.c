@@ -242,7 +242,7 @@ do_del(struct client *c, enum op_kind kind, int b, int k)
 	if (kind == OP_DEL)
 		r = store_delete(p, &key, &ops[op].pre, &c->del);
 	else if (kind == OP_MAKE)
-		r = store_bucket_create(p, bucket_name(b), strlen(bucket_name(b)), &c->del);
+		r = store_bucket_create(p, bucket_name(b), strlen(bucket_name(b)), 0, &c->del);
 	else
 		r = store_bucket_delete(p, bucket_name(b), strlen(bucket_name(b)), &c->del);
 	if (r == 0) {

@@ -277,7 +277,8 @@ land(int file, uint32_t nr, struct page *p)
 			if (dirty[i].page)
 				dirty[n++] = dirty[i];
 		}
-		check(n < UNFLUSHED_MAX);
+		if (n == UNFLUSHED_MAX)
+			sim_fail("it writes and writes, and nothing is flushed");
 		dirty_nr = n;
 	}
 	bad[file][nr] = false;

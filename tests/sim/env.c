@@ -20,6 +20,7 @@
 /* What env.h redirects, and nobody else calls. */
 void *sim_malloc(size_t len);
 void *sim_calloc(size_t nr, size_t len);
+int sim_posix_memalign(void **ret, size_t align, size_t len);
 void *sim_realloc(void *p, size_t len);
 void *sim_aligned_alloc(size_t align, size_t len);
 void sim_free(void *p);
@@ -105,6 +106,11 @@ env_begin(uint64_t seed)
 int
 sim_nanosleep(const struct timespec *ts)
 {
+	/* One that looks again and again does not make time pass. */
+	if (co_is(CO_MOVER)) {
+		co_poll(NULL);
+		return 0;
+	}
 	counts.host_waits += ts->tv_sec != 0;
 	co_yield ();
 	sim_now_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
@@ -181,6 +187,13 @@ sim_malloc(size_t len)
 	return sim_aligned_alloc(16, len);
 }
 
+int
+sim_posix_memalign(void **ret, size_t align, size_t len)
+{
+	*ret = sim_aligned_alloc(align, len);
+	return *ret ? 0 : ENOMEM;
+}
+
 void *
 sim_calloc(size_t nr, size_t len)
 {
@@ -217,7 +230,7 @@ sim_realloc(void *p, size_t len)
 }
 
 /* Mappings are kept and given out again: a fault per page and life would be most of the time. */
-#define MAPS_MAX 64
+#define MAPS_MAX 128
 static struct {
 	size_t len;
 	void *base;
@@ -227,17 +240,25 @@ static struct {
 void *
 sim_mmap(size_t len)
 {
+	int other = -1;
+
 	for (int i = 0; i < MAPS_MAX; i++) {
-		if (!maps[i].base) {
-			maps[i].base = aligned_alloc(64u << 10, (len + 0xffff) & ~(size_t)0xffff);
-			maps[i].len = len;
-		}
-		if (maps[i].used || maps[i].len != len)
+		if (maps[i].used)
 			continue;
-		maps[i].used = true;
-		return maps[i].base;
+		if (maps[i].base && maps[i].len == len) {
+			maps[i].used = true;
+			return maps[i].base;
+		}
+		if (other < 0 || !maps[i].base)
+			other = i;
 	}
-	return (void *)-1;
+	if (other < 0)
+		return (void *)-1;
+	free(maps[other].base);
+	maps[other].base = aligned_alloc(64u << 10, (len + 0xffff) & ~(size_t)0xffff);
+	maps[other].len = len;
+	maps[other].used = maps[other].base != NULL;
+	return maps[other].base ? maps[other].base : (void *)-1;
 }
 
 void

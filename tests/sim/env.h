@@ -18,6 +18,7 @@ void *sim_malloc(size_t len);
 void *sim_calloc(size_t nr, size_t len);
 void *sim_realloc(void *p, size_t len);
 void *sim_aligned_alloc(size_t align, size_t len);
+int sim_posix_memalign(void **ret, size_t align, size_t len);
 void sim_free(void *p);
 void *sim_mmap(size_t len);
 ssize_t sim_getrandom(void *buf, size_t len);
@@ -33,6 +34,7 @@ sim_nothing(const void *p)
 #define calloc(nr, len) sim_calloc(nr, len)
 #define realloc(p, len) sim_realloc(p, len)
 #define aligned_alloc(align, len) sim_aligned_alloc(align, len)
+#define posix_memalign(ret, align, len) sim_posix_memalign(ret, align, len)
 #define free(p) sim_free(p)
 #define mmap(addr, len, prot, flags, fd, off) sim_mmap(len)
 #define munmap(p, len) sim_nothing(p)
@@ -48,5 +50,7 @@ sim_nothing(const void *p)
 #define VERIFY_BYTES ((size_t)32 << 10)
 #define ARENA_BYTES_MIN ((uint64_t)512 << 10)
 #define ZERO_BYTES ((size_t)64 << 10)
+#define MOVE_SENDS 3
+#define MOVE_SLOTS 12
 
 #endif

@@ -232,7 +232,7 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		s->parts++;
 		s->parts_named += tree_find(s->vol->tree, rec_owner(r), r->owner_len) != NULL;
 	}
-	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS) {
+	if (key_is_upload(key[0]) || key[0] == KEY_BATTRS) {
 		size_t n = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
 		uint8_t bucket[1 + STORE_BUCKET_MAX];
 		const struct rec *b;
@@ -288,6 +288,7 @@ model_space(struct store *st, const char *when, bool at_rest)
 struct recount {
 	struct vol *vol;
 	struct quota_book *book;
+	bool buckets;
 };
 
 static int
@@ -295,11 +296,13 @@ on_counted(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct recount *rc = cookie;
 
-	return usage_start(rc->vol, rc->book, key, len, r);
+	return rc->buckets == (key[0] == KEY_BUCKET) ? usage_start(rc->vol, rc->book, key, len, r) : 0;
 }
 
 int
 model_recount(struct vol *vol, struct quota_book *book)
 {
-	return each_record(vol, 0, on_counted, &(struct recount){ vol, book });
+	int e = each_record(vol, 0, on_counted, &(struct recount){ vol, book, true });
+
+	return e < 0 ? e : each_record(vol, 0, on_counted, &(struct recount){ vol, book, false });
 }

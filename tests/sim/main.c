@@ -144,6 +144,18 @@ tell_counts(double began)
 	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
 	       (unsigned long long)counts.storm_starts, (unsigned long long)counts.moves,
 	       (unsigned long long)counts.packed);
+	if (opt.is_many)
+		printf("%llu drains asked for, %llu disks drained, %llu added, %llu cancelled, %llu put "
+		       "back; %llu "
+		       "times slots moved\n",
+		       (unsigned long long)counts.drains, (unsigned long long)counts.drained,
+		       (unsigned long long)counts.added, (unsigned long long)counts.cancels,
+		       (unsigned long long)counts.put_back, (unsigned long long)counts.slots_moved);
+	if (opt.is_many || counts.compared)
+		printf("%llu copies compared, %llu seconds missed something, %llu reads from a second, %llu "
+		       "repaired\n",
+		       (unsigned long long)counts.compared, (unsigned long long)counts.missed,
+		       (unsigned long long)counts.read_second, (unsigned long long)counts.repaired);
 }
 
 static int
@@ -272,6 +284,26 @@ rule_by_name(const char *name)
 	exit(2);
 }
 
+/* Those of keys with two copies, which are looked for with --pairs. */
+static bool
+is_of_pairs(int rule)
+{
+	switch (rule) {
+	case SIM_COPY_BEFORE_ANSWER:
+	case SIM_AWAY_BEFORE_COPY_ANSWER:
+	case SIM_SETTLED_VISIBLE:
+	case SIM_ONE_PER_KEY:
+	case SIM_FULL_ONLY:
+	case SIM_SAME_VERSION_READ:
+	case SIM_ALIGN_START:
+	case SIM_BOTH_TABLES:
+	case SIM_BOTH_AWAY_KEEP_FULL:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int
 hunt_all(const char *only)
 {
@@ -279,7 +311,7 @@ hunt_all(const char *only)
 
 	printf("SEED=%llu\n", (unsigned long long)opt.seed);
 	for (int i = 0; i < SIM_RULE_NR; i++) {
-		if (!only || i == rule_by_name(only))
+		if (only ? i == rule_by_name(only) : sim_pairs || !is_of_pairs(i))
 			bad |= hunt((enum sim_rule)i);
 	}
 	return bad;
@@ -508,7 +540,7 @@ static void
 usage(void)
 {
 	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] "
-			"[--sectors] [--many] "
+			"[--sectors] [--many] [--pairs] "
 			"[--rules] "
 			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
@@ -537,6 +569,8 @@ main(int argc, char **argv)
 			mode = RULES;
 		} else if (strcmp(a, "--many") == 0) {
 			opt.is_many = true;
+		} else if (strcmp(a, "--pairs") == 0) {
+			opt.is_many = sim_pairs = true;
 		} else if (strcmp(a, "-v") == 0) {
 			sim_verbose = true;
 		} else if (!v) {
@@ -564,6 +598,8 @@ main(int argc, char **argv)
 			usage();
 		}
 	}
+	if (sim_verbose)
+		log_set_level(LOG_NOTE);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	switch (mode) {
 	case EXHAUSTIVE:

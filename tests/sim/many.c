@@ -10,8 +10,6 @@
 #include "tests/sim/many_int.h"
 
 #include "base/check.h"
-#include "store/set.h"
-#include "store/set_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,14 +21,21 @@ uint64_t many_events;
 static int bucket_ops[BUCKETS];        /* changes of it under way */
 static uint64_t bucket_over[BUCKETS];  /* the last event at which one ended */
 static uint64_t bucket_mixed[BUCKETS]; /* the last event at which two were */
-static unsigned members, away;         /* bits */
+static unsigned members, away;         /* bits of disks */
+static unsigned strangers;             /* configured, and no members */
 static uint8_t home[STORE_SLOT_NR];
-static uint8_t uuid[DISKS_MAX][UUID_BYTES];
+uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
 static unsigned last_in; /* who took part in the table that acted last */
 uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
 static unsigned faulty; /* disks that may fail in this life; one that stops */
+
+static int
+count(unsigned bits)
+{
+	return __builtin_popcount(bits);
+}
 
 /* ---- cells ---- */
 
@@ -50,7 +55,13 @@ cell_may_be(const struct cell *c, uint32_t id)
 		if (c->may[i] == id)
 			return true;
 	}
-	return c->pending == id;
+	return c->pending == id || c->other == id;
+}
+
+bool
+cell_rests(const struct cell *c)
+{
+	return c->pending == UNKNOWN_ID && c->other == UNKNOWN_ID;
 }
 
 void
@@ -75,8 +86,31 @@ cell_seen(struct cell *c, uint32_t id, const char *what, int b, int k)
 		sim_fail("%s of bucket %d, key %d: holds %u, may hold %u%s", what, b, k, id,
 			 c->nr ? c->may[0] : 0, c->nr > 1 ? ", or others" : "");
 	}
-	if (c->pending == UNKNOWN_ID && !c->is_open)
+	if (cell_rests(c) && !c->is_open)
 		cell_set(c, id);
+}
+
+static bool
+is_in(const struct cell *c, uint32_t id)
+{
+	for (int i = 0; i < c->nr; i++) {
+		if (c->may[i] == id)
+			return true;
+	}
+	return false;
+}
+
+void
+cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *what, int b, int k)
+{
+	/* What was there when it began is not known any more. */
+	if (c->since > since)
+		return;
+	if (id != c->pending && id != c->other && c->news && c->news < since)
+		sim_fail("%s of bucket %d, key %d: is %u again, and a newer one was seen", what, b, k, id);
+	cell_seen(c, id, what, b, k);
+	if (!is_in(c, id) && !c->news)
+		c->news = ++many_events;
 }
 
 /* ---- names ---- */
@@ -93,15 +127,25 @@ many_key(int b, int k)
 int
 many_home(int b, int k)
 {
-	struct store_key sk = many_key(b, k);
+	const struct set *s = sim_store ? set_of(sim_store) : NULL;
+	unsigned place = many_place(b, k);
+	int engine = s ? s->home[place] : SET_NOWHERE;
 
-	return home[set_slot(&sk)];
+	if ((prof.moves || many_has_two(b)) && engine != SET_NOWHERE)
+		return moves_disk(s, engine);
+	return many_has_two(b) ? 0 : home[place];
+}
+
+unsigned
+many_homes(int b, int k)
+{
+	return 1u << many_home(b, k) | (prof.moves || many_has_two(b) ? moves_had(many_place(b, k)) : 0);
 }
 
 bool
 many_is_away(int b, int k)
 {
-	return away >> many_home(b, k) & 1;
+	return many_has_two(b) ? pairs_is_away(b, k) : away >> many_home(b, k) & 1;
 }
 
 int
@@ -116,6 +160,7 @@ many_etag_nr(const struct store_etag *e)
 /* ---- clients ---- */
 
 struct many_client many_clients[CLIENTS];
+struct many_client *many_self;
 static _Alignas(4096) char memory[CLIENTS][STORE_PIECE + BUF_SLACK_BYTES];
 
 static void
@@ -132,6 +177,7 @@ many_port(struct many_client *c)
 	if (sp->asleep)
 		store_wake(sp->p);
 	sp->asleep = false;
+	many_self = c;
 	return sp->p;
 }
 
@@ -142,6 +188,8 @@ many_begin(struct many_client *c)
 
 	c->port = (int)below((uint32_t)prof.ports);
 	co_wait(&yes, c->port);
+	if (prof.two)
+		moves_note();
 	memset(&c->u, 0, sizeof c->u);
 	c->u.op.done = on_done;
 	c->flag = false;
@@ -158,6 +206,16 @@ many_wait(struct many_client *c, int r)
 	return c->u.op.result;
 }
 
+unsigned
+many_disks_of(const struct set *set, uint64_t engines)
+{
+	unsigned bits = 0;
+
+	for (int i = 0; i < set->nr; i++)
+		bits |= (unsigned)(engines >> i & 1) << moves_disk(set, i);
+	return bits;
+}
+
 /* The disks that have failed in this life. */
 static unsigned
 failed(void)
@@ -166,39 +224,61 @@ failed(void)
 	unsigned bits = 0;
 
 	for (int i = 0; i < set->nr; i++)
-		bits |= (unsigned)disk_failed(&extent_store(set->engine[i])->vol->disk) << set->number[i];
+		bits |= (unsigned)disk_failed(&extent_store(set->engine[i])->vol->disk) << moves_disk(set, i);
 	return bits;
 }
 
-static unsigned
-numbers_of(uint64_t engines)
+unsigned
+many_hurt(void)
 {
-	const struct set *set = set_of(sim_store);
-	unsigned bits = 0;
-
-	for (int i = 0; i < set->nr; i++)
-		bits |= (unsigned)(engines >> i & 1) << set->number[i];
-	return bits;
+	return away | failed() | faulty;
 }
 
 static bool
 is_below_half(void)
 {
-	return 2 * __builtin_popcount(members & ~away & ~failed()) < __builtin_popcount(members);
+	const struct set *set = set_of(sim_store);
+	unsigned all = many_disks_of(set, set_all(set)) | away;
+
+	/* A table that was begun has more members, or fewer. */
+	if ((prof.moves || prof.two) && atomic_load(&set->is_read_only) && failed())
+		return true;
+	return 2 * count(all & ~away & ~failed()) < count(all);
 }
 
 /* May it be answered so?  What only one of those disks explains, or that fewer than half are left. */
 void
 many_check_error(int r, unsigned disks, const char *what)
 {
-	if (r == -EAGAIN)
+	if (r == -EAGAIN || (r == -EXDEV && (prof.moves || prof.two)))
 		counts.not_now++;
+	else if (r == -ENOSPC && (prof.moves || prof.two))
+		counts.no_space++;
 	else if (r == -ENODEV && !(away & disks))
 		sim_fail("%s is told that a disk is missing, and none that it needs is", what);
 	else if ((r == -ECANCELED || r == -EIO || r == -EROFS) && !(failed() & disks) && !is_below_half())
 		sim_fail("%s ends with %d, and no disk that it needs failed", what, r);
 	else if (r != -ENODEV && r != -ECANCELED && r != -EIO && r != -EROFS)
 		sim_fail("%s ends with %d", what, r);
+}
+
+/* Of one that is not there nobody knows how many copies it has. */
+bool
+many_may_lack(int b, uint64_t since)
+{
+	return cell_may_be(&many_buckets[b], 0) || many_buckets[b].since >= since ||
+	       many_bucket_changed(b, since);
+}
+
+void
+many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
+{
+	if (r == -ENODEV && many_has_two(b)) {
+		if (!pairs_is_away(b, k) && !(away && many_may_lack(b, since)))
+			sim_fail("%s is told that a disk is missing, and one that has all is there", what);
+		return;
+	}
+	many_check_error(r, many_has_two(b) && many_may_lack(b, since) ? ~0u : many_homes(b, k), what);
 }
 
 /* Where some disks have made the change, and one has no room for it now, nobody knows. */
@@ -209,18 +289,96 @@ check_bucket_error(int r, bool needs_all, const char *what)
 		many_check_error(r, needs_all ? ~0u : 0, what);
 }
 
+/* It was not done for sure. */
+static bool
+is_refused(int r)
+{
+	return r == -ENODEV || r == -ENXIO || r == -EAGAIN || r == -ENOENT || r == -EROFS || r == -EXDEV ||
+	       r == -EEXIST || r == -ESTALE || r == -EDOM;
+}
+
 /* A change of a cell ended so: done, not done, or nobody knows. */
 void
 cell_over(struct cell *c, int r, uint32_t id)
 {
+	bool was_seen = c->news != 0;
+
 	c->pending = UNKNOWN_ID;
-	if (r >= 0) {
+	c->news = 0;
+	if (was_seen && is_refused(r))
+		sim_fail("%u was seen, and its change is answered %d", id, r);
+	if (r >= 0 || was_seen) {
 		cell_set(c, id);
 		c->is_open = false;
-	} else if (r != -ENODEV && r != -ENXIO && r != -EAGAIN && r != -ENOENT && r != -EROFS) {
+	} else if (!is_refused(r)) {
 		cell_may_too(c, id);
 		c->is_open = true;
 	}
+}
+
+void
+cell_twins_over(struct cell *c, int r1, uint32_t id1, int r2, uint32_t id2)
+{
+	bool was_seen = c->news != 0;
+
+	c->pending = c->other = UNKNOWN_ID;
+	c->news = 0;
+	if (was_seen && is_refused(r1) && is_refused(r2))
+		sim_fail("%u or %u was seen, and both are refused", id1, id2);
+	c->is_open |= (r1 < 0 && !is_refused(r1)) || (r2 < 0 && !is_refused(r2));
+	if (r1 >= 0 || r2 >= 0 || was_seen) {
+		c->nr = 0;
+		c->is_open = (r1 < 0 && !is_refused(r1)) || (r2 < 0 && !is_refused(r2));
+	}
+	if (!is_refused(r1))
+		cell_may_too(c, id1);
+	if (!is_refused(r2))
+		cell_may_too(c, id2);
+}
+
+static void
+on_written(struct store_op *op)
+{
+	container_of(op, struct many_client, write.op)->flag = true;
+}
+
+static int
+write_piece(struct many_client *c)
+{
+	int r;
+
+	c->write = (struct store_write){ .op.done = on_written };
+	r = store_put_write(many_port(c), &c->u.put, &c->write, &c->buf, STORE_PIECE, false);
+	if (r == 0)
+		co_wait(&c->flag, c->port);
+	c->flag = false;
+	return r < 0 ? r : c->write.op.result;
+}
+
+/* A precondition, of which it is known what comes of it; the answer, or 0. */
+static int
+choose_pre(struct store_pre *pre, const struct cell *c)
+{
+	uint32_t there = c->may[0], other = ++many_ids;
+
+	if (c->nr != 1 || !cell_rests(c) || c->is_open)
+		return 0;
+	pre->kind = one_in(2) ? PRE_ABSENT : PRE_MATCH;
+	pre->etag_nr = 1;
+	if (pre->kind == PRE_ABSENT)
+		return there ? -EEXIST : 0;
+	if (!there || one_in(4)) {
+		memcpy(pre->etags[0].sum, &other, sizeof other);
+		return there ? -ESTALE : -ENOENT;
+	}
+	memcpy(pre->etags[0].sum, &there, sizeof there);
+	return 0;
+}
+
+static bool
+is_of_pre(int r)
+{
+	return r == -EEXIST || r == -ESTALE || r == -ENOENT;
 }
 
 static void
@@ -230,21 +388,33 @@ do_put(struct many_client *c, int b, int k)
 	struct store_commit sc = { .inline_data = NULL };
 	struct cell *cell = &many_keys[b][k];
 	uint32_t id = ++many_ids, size = one_in(2) ? 8 : SIZE;
+	uint64_t since;
 	bool is_gone;
-	int r;
+	int r, expected = 0;
 
+	if ((prof.moves || many_has_two(b)) && k < CLIENTS && one_in(6))
+		size = BIG;
 	many_begin(c);
+	if (many_has_two(b) && one_in(4))
+		expected = choose_pre(&sc.pre, cell);
 	is_gone = cell_may_be(&many_buckets[b], 0);
 	counts.puts++;
 	cell->pending = id;
-	cell->since = ++many_events;
+	cell->since = since = ++many_events;
 	say("client %d puts %u in bucket %d key %d, at home on %d", c->nr, id, b, k, many_home(b, k));
 	memcpy(sc.meta.etag.sum, &id, sizeof id);
 	r = store_put_init(many_port(c), &c->u.put, &sk, size);
-	if (r >= 0 && size == SIZE) {
-		memset(c->buf.mem, (int)id, SIZE);
-		sc.last = &c->buf;
-		sc.last_len = SIZE;
+	memset(c->buf.mem, (int)id, STORE_PIECE);
+	for (uint32_t left = size; r >= 0 && size != 8; left -= STORE_PIECE) {
+		if (left <= STORE_PIECE) {
+			sc.last = &c->buf;
+			sc.last_len = left;
+			break;
+		}
+		r = write_piece(c);
+	}
+	if (sc.last) {
+		/* It goes with the record. */
 	} else if (r >= 0) {
 		sc.inline_data = "inlined!";
 		sc.inline_len = 8;
@@ -256,11 +426,12 @@ do_put(struct many_client *c, int b, int k)
 	if (r >= 0 && many_is_away(b, k))
 		sim_fail("a PUT of bucket %d key %d is acknowledged, and its disk is away", b, k);
 	cell_over(cell, r, id);
-	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) &&
-	    many_buckets[b].since < cell->since)
+	if ((r >= 0 && expected) || (is_of_pre(r) && r != expected))
+		sim_fail("a PUT is answered %d, its precondition says %d", r, expected);
+	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
 		sim_fail("a PUT is told that bucket %d is not there, and it was all the time", b);
-	if (r < 0 && r != -ENXIO)
-		many_check_error(r, 1u << many_home(b, k), "a PUT");
+	if (r < 0 && r != -ENXIO && !is_of_pre(r))
+		many_check_key_error(r, b, k, since, "a PUT");
 }
 
 static void
@@ -268,12 +439,13 @@ do_del(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
 	struct cell *cell = &many_keys[b][k];
+	uint64_t since;
 	int r;
 
 	many_begin(c);
 	counts.dels++;
 	cell->pending = 0;
-	cell->since = ++many_events;
+	cell->since = since = ++many_events;
 	say("client %d deletes bucket %d key %d", c->nr, b, k);
 	r = many_wait(c, store_delete(many_port(c), &sk, NULL, &c->u.del));
 	say("delete: %d", r);
@@ -281,7 +453,54 @@ do_del(struct many_client *c, int b, int k)
 		sim_fail("a delete of bucket %d key %d is acknowledged, and its disk is away", b, k);
 	cell_over(cell, r, 0);
 	if (r < 0 && r != -ENXIO)
-		many_check_error(r, 1u << many_home(b, k), "a delete");
+		many_check_key_error(r, b, k, since, "a delete");
+}
+
+static void
+on_read(struct store_op *op)
+{
+	container_of(op, struct many_client, rd.op)->flag = true;
+}
+
+/* The bytes are those of the PUT that made it; those of parts are of several. */
+static void
+read_all(struct many_client *c, int b, int k)
+{
+	const struct store_obj *obj = &c->u.obj;
+	uint8_t byte = (uint8_t)many_etag_nr(&obj->meta.etag);
+	int second = pairs_second(b, k);
+	uint64_t since = many_events;
+	uint32_t skew;
+
+	/* A reader may be slow. */
+	for (uint32_t n = many_has_two(b) && one_in(4) ? below(300) : 0; n; n--)
+		co_yield ();
+
+	for (uint64_t off = 0, n; off < obj->size_bytes; off += n - skew) {
+		int r;
+
+		n = store_read_plan(obj, off, obj->size_bytes - off, STORE_PIECE, &skew);
+		c->rd = (struct store_read){ .op.done = on_read };
+		c->flag = false;
+		r = store_read(many_port(c), &c->u.obj, &c->rd, &c->buf, off - skew, (uint32_t)n);
+		if (r == 0)
+			co_wait(&c->flag, c->port);
+		r = r < 0 ? r : c->rd.op.result;
+		if (r < 0) {
+			if (!(many_homes(b, k) & (failed() | faulty)))
+				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
+					 (unsigned long long)off, r);
+			if (second >= 0 && !((failed() | faulty) >> second & 1) && r != -EAGAIN &&
+			    many_keys[b][k].since <= since)
+				sim_fail("reading bucket %d key %d at %llu: %d, and disk %d has it", b, k,
+					 (unsigned long long)off, r, second);
+			return;
+		}
+		for (uint64_t i = skew; i < n && obj->size_bytes != 8 && !obj->part_nr; i++) {
+			if ((uint8_t)c->buf.mem[c->rd.lead + i] != byte)
+				sim_fail("bucket %d key %d has bytes that nobody wrote there", b, k);
+		}
+	}
 }
 
 static void
@@ -298,19 +517,22 @@ do_get(struct many_client *c, int b, int k)
 	counts.gets++;
 	r = many_wait(c, store_open(many_port(c), &sk, &c->u.obj));
 	if (r == -ENODEV || r == -EAGAIN) {
-		many_check_error(r, 1u << many_home(b, k), "a GET");
+		many_check_key_error(r, b, k, since, "a GET");
 		return;
 	}
-	if (many_is_away(b, k))
+	if (many_is_away(b, k) &&
+	    !((r == -ENXIO || r == -ENOENT) && many_has_two(b) && many_may_lack(b, since)))
 		sim_fail("a GET of bucket %d key %d is answered %d, and its disk is away", b, k, r);
 	if (r < 0 && r != -ENOENT && r != -ENXIO)
 		sim_fail("open: %d", r);
 	if (r == -ENXIO && is_there && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
 		sim_fail("a GET is told that bucket %d is not there, and it was all the time", b);
-	say("client %d sees %d in bucket %d key %d", c->nr, r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b,
-	    k);
-	cell_seen(&many_keys[b][k], r < 0 ? 0 : (uint32_t)many_etag_nr(&c->u.obj.meta.etag), "the object", b,
-		  k);
+	say("client %d sees %d in bucket %d key %d, at home on %d", c->nr,
+	    r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b, k, many_home(b, k));
+	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : (uint32_t)many_etag_nr(&c->u.obj.meta.etag), since,
+		       "the object", b, k);
+	if (r >= 0 && (prof.moves || prof.two))
+		read_all(c, b, k);
 	if (r >= 0)
 		store_close(many_port(c), &c->u.obj);
 }
@@ -404,11 +626,14 @@ do_make(struct many_client *c, int b)
 	since = ++many_events;
 	bucket_begin(b, 1);
 	say("client %d makes bucket %d", c->nr, b);
-	r = many_wait(c,
-		      store_bucket_create(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
+	r = many_wait(c, store_bucket_create(many_port(c), bucket_name(b), strlen(bucket_name(b)),
+					     many_has_two(b) ? 2 : 0, &c->u.del));
 	say("making bucket %d: %d", b, r);
 	mixed = bucket_end(b, since);
-	if (r != 0 && r != -EEXIST)
+	/* With two disks, of which one leaves, too. */
+	if (r == -EDOM && !(many_has_two(b) && (prof.moves || set_disks(set_of(sim_store)) < 2)))
+		sim_fail("there are %d disks, and two copies are refused", set_disks(set_of(sim_store)));
+	if (r != 0 && r != -EEXIST && r != -EDOM)
 		check_bucket_error(r, false, "making a bucket");
 	if (!mixed && ((r == -EEXIST && !could_be) || (r == 0 && !could_not)))
 		sim_fail("making bucket %d is answered %d", b, r);
@@ -446,7 +671,7 @@ bucket_is_gone(int b)
 	for (int k = 0; k < KEYS; k++) {
 		struct cell *c = &many_keys[b][k];
 
-		if (c->pending == UNKNOWN_ID && !c->is_open)
+		if (cell_rests(c) && !c->is_open)
 			cell_set(c, 0);
 		else if (!cell_may_be(c, 0))
 			cell_may_too(c, 0);
@@ -466,7 +691,7 @@ do_remove(struct many_client *c, int b)
 	since = ++many_events;
 	for (k = 0; k < KEYS; k++)
 		empty &= many_keys[b][k].nr == 1 && many_keys[b][k].may[0] == 0 &&
-			 many_keys[b][k].pending == UNKNOWN_ID && !many_keys[b][k].is_open;
+			 cell_rests(&many_keys[b][k]) && !many_keys[b][k].is_open;
 	bucket_begin(b, 0);
 	say("client %d removes bucket %d", c->nr, b);
 	r = many_wait(c,
@@ -532,7 +757,7 @@ do_look(struct many_client *c, int b)
 /* ---- listing ---- */
 
 static bool there[BUCKETS];
-static uint32_t listed[KEYS];
+static uint32_t listings[CLIENTS][KEYS];
 
 static bool
 on_bucket(struct store_list *ls, const struct store_entry *e)
@@ -547,6 +772,8 @@ on_bucket(struct store_list *ls, const struct store_entry *e)
 static bool
 on_key(struct store_list *ls, const struct store_entry *e)
 {
+	uint32_t *listed = listings[container_of(ls, struct many_client, u.ls)->nr];
+
 	for (int k = 0; k < KEYS; k++) {
 		if (e->name_len == strlen(key_name(k)) && !memcmp(e->name, key_name(k), e->name_len))
 			listed[k] = (uint32_t)many_etag_nr(&e->etag);
@@ -575,21 +802,25 @@ see_buckets(struct many_client *c)
 static void
 see_list(struct many_client *c, int b)
 {
+	bool misses = many_has_two(b) ? pairs_miss_some() : away != 0;
+	uint32_t *listed = listings[c->nr];
+	uint64_t since;
 	int r;
 
 	many_begin(c);
-	memset(listed, 0, sizeof listed);
+	since = ++many_events;
+	memset(listed, 0, sizeof listings[0]);
 	c->u.ls.max = 100;
 	c->u.ls.entry = on_key;
 	c->u.ls.bucket = bucket_name(b);
 	c->u.ls.bucket_len = (uint16_t)strlen(bucket_name(b));
 	r = many_wait(c, store_list(many_port(c), &c->u.ls));
-	if (away && r != -ENODEV)
+	if (misses && r != -ENODEV)
 		sim_fail("a list is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
-		many_check_error(r, away, "a list");
+		many_check_error(r, misses || many_may_lack(b, since) ? away : 0, "a list");
 	for (int k = 0; k < KEYS && r >= 0; k++)
-		cell_seen(&many_keys[b][k], listed[k], "the entry", b, k);
+		cell_looked_at(&many_keys[b][k], listed[k], since, "the entry", b, k);
 }
 
 /* Reads all there is, when nothing else runs. */
@@ -670,7 +901,7 @@ look_at_hung(void)
 	struct set *set = set_of(sim_store);
 
 	for (int i = 0; i < set->nr; i++) {
-		if (simdisk_hung == 1u << set->number[i] && one_in(8))
+		if (simdisk_hung == 1u << moves_disk(set, i) && one_in(8))
 			disk_fail(&extent_store(set->engine[i])->vol->disk, "it takes too long");
 	}
 	if ((simdisk_hung & failed()) && one_in(16))
@@ -689,7 +920,9 @@ one_op(struct many_client *c)
 		return;
 	}
 	if (w < prof.w_put + prof.w_del && !many_keys[b][k].is_open) {
-		if (w < prof.w_put)
+		if (many_has_two(b) && one_in(4))
+			do_twins(c, b, k);
+		else if (w < prof.w_put)
 			do_put(c, b, k);
 		else
 			do_del(c, b, k);
@@ -700,8 +933,10 @@ one_op(struct many_client *c)
 	    (w < prof.w_del + prof.w_get + prof.w_attrs && (c->nr >= BUCKETS || battr[c->nr].is_open))) {
 		if (one_in(4))
 			do_look(c, b);
+		else if (prof.two && one_in(4))
+			see_list(c, b);
 		else
-			do_get(c, b, k);
+			do_get(c, b, prof.two ? (int)below(KEYS) : k);
 	} else if (w < prof.w_del + prof.w_get + prof.w_attrs)
 		do_battr(c, c->nr); /* of each bucket they are one client's */
 	else if (!cell_may_be(&many_buckets[0], 1))
@@ -729,13 +964,22 @@ client_main(int nr)
 static void
 dies(bool cut)
 {
-	unsigned before = last_in;
+	unsigned before = last_in, heads;
 
 	say("%s", cut ? "cut" : "kill");
 	counts.cuts += cut;
 	counts.kills += !cut;
 	if (sim_store)
-		last_in = numbers_of(atomic_load(&set_of(sim_store)->in));
+		last_in = many_disks_of(set_of(sim_store), atomic_load(&set_of(sim_store)->in));
+	if (sim_store && prof.two)
+		pairs_die(many_hurt() != away);
+	/* The first of those in service, and whoever was it in this life. */
+	heads = before & (2 * (last_in & -last_in) - 1);
+	if (sim_store && prof.moves) {
+		heads = many_disks_of(set_of(sim_store),
+				      ((uint64_t)2 << atomic_load(&set_of(sim_store)->head)) - 1);
+		moves_die();
+	}
 	if (cut) {
 		simdisk_cut();
 		sim_boot++;
@@ -748,19 +992,23 @@ dies(bool cut)
 	rings_drop();
 	sim_store = NULL;
 	env_drop_memory();
-	/* The first of those in service, and whoever was it in this life. */
-	uploads_die(before & (2 * (last_in & -last_in) - 1));
+	uploads_die(heads);
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
 			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
 
+			if (c->news)
+				c->nr = 0;
+			c->news = 0;
 			if (c->pending != UNKNOWN_ID) {
 				cell_may_too(c, c->pending);
 				if (c == &many_buckets[b])
 					cell_may_too(&battr[b], 0);
 			}
-			c->pending = UNKNOWN_ID;
+			if (c->other != UNKNOWN_ID)
+				cell_may_too(c, c->other);
+			c->pending = c->other = UNKNOWN_ID;
 			c->is_open = false;
 		}
 	}
@@ -771,6 +1019,7 @@ static struct store_disk_conf paths[DISKS_MAX + 1];
 static uint8_t missing[DISKS_MAX][UUID_BYTES], given_up[1][UUID_BYTES];
 
 static bool accepts_all; /* whoever is missing may be */
+static bool waits;       /* what was being moved is left as it is */
 
 static struct store_conf
 conf_of(void)
@@ -783,17 +1032,21 @@ conf_of(void)
 				   .disks.index_bytes = (uint64_t)DISKS_MAX * prof.index_bytes,
 				   .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])missing,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
-				   .ports_max = PORTS_MAX };
+				   .disks.move_rate = prof.moves && one_in(4) ? 1u << (18 + below(6)) : 0,
+				   .disks.moves_wait = waits,
+				   .disks.heal_after_ns = prof.two ? below(3) * 40 * NS_PER_MS : 0,
+				   /* The mover's, and one that a start uses for a while. */
+				   .ports_max = PORTS_MAX + (prof.moves || prof.two ? 2 : 0) };
 	int from = (int)below((uint32_t)prof.disks);
 
 	/* In any order. */
 	for (int i = 0; i < prof.disks; i++) {
 		int d = (from + i) % prof.disks;
 
-		if (!(members >> d & 1))
+		if (!((members | strangers) >> d & 1))
 			continue;
-		if (away >> d & 1 || accepts_all)
-			memcpy(missing[conf.disks.accept_missing_nr++], uuid[d], UUID_BYTES);
+		if ((members >> d & 1) && (away >> d & 1 || accepts_all))
+			memcpy(missing[conf.disks.accept_missing_nr++], many_uuid[d], UUID_BYTES);
 		paths[conf.disks.nr++].path = names[d];
 	}
 	return conf;
@@ -847,27 +1100,55 @@ start_over(void)
 static bool
 over(void)
 {
-	for (int i = 0; i < CLIENTS; i++) {
+	for (int i = 0; i <= OPERATOR; i++) {
 		if (co_runs(CO_CLIENT, i))
 			return false;
 	}
 	return true;
 }
 
-static int
-count(unsigned bits)
+/* It serves with these; members are those of its table.  Returns those of them that are configured and there. */
+static unsigned
+check_members(unsigned serving)
 {
-	return __builtin_popcount(bits);
+	unsigned present = (members & ~away) | strangers;
+
+	if (serving & ~present)
+		sim_fail("started with disks %x, which are not configured", serving & ~present);
+	if (serving & moves_gone())
+		sim_fail("started with disks %x, which were drained or given up", serving & moves_gone());
+	counts.put_back += (strangers & moves_gone()) != 0;
+	members = moves_members(&set_of(sim_store)->table);
+	away = members & ~serving;
+	strangers &= ~members;
+	return present & members;
+}
+
+/* By the newest table of those that were there: one is a stranger, or is missing and may not be, or present are too few. */
+static bool
+is_refused_rightly(unsigned accepted)
+{
+	static struct disk_table t;
+	unsigned present = (members & ~away) | strangers, in;
+
+	if (!moves_newest(present, &t))
+		return true;
+	accepted &= accepts_all ? ~0u : away;
+	in = moves_members(&t);
+	counts.put_back += (strangers & moves_gone()) != 0;
+	/* The paths of more disks than are missing: one of them is something else. */
+	return (present & ~in) || (in & ~present & ~accepted) || 2 * count(present & in) <= count(in) ||
+	       count(members & away) > count(in & ~present);
 }
 
 /* True: it serves. */
 static bool
 start(uint64_t life)
 {
-	unsigned present = members & ~away, serving = 0;
+	unsigned present = members & ~away, had = members, serving = 0;
 
-	say("start: members %x, away %x", members, away);
-	sim_absent = away | ~members;
+	say("start: members %x, away %x, strangers %x", members, away, strangers);
+	sim_absent = away | ~(members | strangers);
 	start_result = 0;
 	start_error[0] = 0;
 	counts.starts++;
@@ -877,8 +1158,10 @@ start(uint64_t life)
 	}
 	/* One that may fail may do so on the way. */
 	uploads_start(present & ~faulty, false);
+	pairs_before_start(present | strangers);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
+		pairs_not_started();
 		dies(true);
 		return false;
 	}
@@ -886,7 +1169,9 @@ start(uint64_t life)
 	trace(40, (uint64_t)(int64_t)start_result, present);
 	if (start_result == 0) {
 		/* One that failed on the way is away. */
-		serving = numbers_of(set_all(set_of(sim_store)));
+		serving = many_disks_of(set_of(sim_store), set_all(set_of(sim_store)));
+		if (prof.moves)
+			present = check_members(serving);
 		if ((present & ~serving & ~faulty) || (serving & ~present))
 			sim_fail("started with disks %x of %x", serving, present);
 		away |= present & ~serving;
@@ -897,11 +1182,17 @@ start(uint64_t life)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
 		uploads_start(present, true);
+		pairs_started(present);
 		return true;
 	}
+	pairs_not_started();
 	if (start_result == -EAGAIN) {
 		/* Buckets are made alike without a snapshot in between: the next start makes one first. */
 		counts.not_now++;
+		dies(false);
+		return false;
+	}
+	if (prof.moves && is_refused_rightly(had)) {
 		dies(false);
 		return false;
 	}
@@ -933,10 +1224,23 @@ give_up(uint64_t life)
 	return is_over;
 }
 
+/* Where slots are, of which a cut may have left it open.  False: that cannot be known, or they are not those members. */
+static bool
+find_homes(int disk, struct disk_table *t)
+{
+	if (simdisk_late() || strangers || !moves_newest(members & ~(1u << disk), t) ||
+	    moves_members(t) != members)
+		return false;
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		home[i] = (uint8_t)moves_home(t, i);
+	return true;
+}
+
 /* A disk that is away is given up. */
 static void
 forget(void)
 {
+	static struct disk_table t;
 	int d = away ? __builtin_ctz(away) : 0;
 	unsigned had = members;
 	uint64_t life = one_in(2) ? 1 + below(200) : 0;
@@ -945,7 +1249,9 @@ forget(void)
 	/* Of buckets the others know nothing that counts. */
 	if (count(away & members) != 1 || !(last_in & ~away))
 		return;
-	memcpy(given_up[0], uuid[d], UUID_BYTES);
+	if ((prof.moves || prof.two) && !find_homes(d, &t))
+		return;
+	memcpy(given_up[0], many_uuid[d], UUID_BYTES);
 	say("disk %d is given up", d);
 	is_over = give_up(life);
 	if (is_over && start_result < 0)
@@ -960,31 +1266,39 @@ forget(void)
 	if (!is_over && start(0))
 		dies(true);
 	counts.given_up++;
-	uploads_given_up(d);
+	moves_leave(d);
+	uploads_given_up(d, &t);
+	pairs_not_started();
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < KEYS; k++) {
-			if (many_home(b, k) == d)
+			if (many_has_two(b) ? pairs_are_lost_with(&t, d, b, k) : many_home(b, k) == d)
 				cell_set(&many_keys[b][k], 0);
 		}
 	}
 }
 
-/* Of slots only those of a disk that was given up have another home. */
+/* Of slots only those of a disk that was given up have another home, and such as may have moved. */
 static void
 look_at_homes(void)
 {
 	const struct set *s = set_of(sim_store);
-	const struct disk_table *t = &extent_store(s->engine[0])->vol->disk.sb.table;
+	const struct disk_table *t = &s->table;
 
-	if (t->members != members)
+	say("the table: version %llx, in %llx, draining %llx, filling %llx", (unsigned long long)t->version,
+	    (unsigned long long)t->in, (unsigned long long)t->draining, (unsigned long long)t->filling);
+	if (moves_members(t) != members)
 		sim_fail("the table has members %llx", (unsigned long long)t->members);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		if (members >> home[i] & 1 ? t->home[i] != home[i] : !(members >> t->home[i] & 1))
-			sim_fail("slot %d was at home on disk %d, is on %d", i, home[i], t->home[i]);
-		if ((s->home[i] == SET_NOWHERE) != (away >> t->home[i] & 1))
+		int is = moves_home(t, i);
+
+		if ((members >> home[i] & 1 ? is != home[i] : !(members >> is & 1)) && !moves_may())
+			sim_fail("slot %d was at home on disk %d, is on %d", i, home[i], is);
+		if ((s->home[i] == SET_NOWHERE) != (away >> is & 1) ||
+		    (s->home[i] != SET_NOWHERE && moves_disk(s, s->home[i]) != is))
 			sim_fail("slot %d is not where the table has it", i);
-		home[i] = t->home[i];
+		home[i] = (uint8_t)is;
 	}
+	moves_looked(t);
 }
 
 /* Some disks, often one. */
@@ -999,10 +1313,32 @@ may_fail(void)
 	say("disks %x may fail", simdisk_faulty);
 }
 
+/* All moves that were under way come to their end, then one more. */
+static void
+rest(void)
+{
+	for (int i = 0; i < 2; i++) {
+		sim_go(moves_over, 0);
+		moves_check();
+		if (prof.two) {
+			co_start(CO_CLIENT, 0, pairs_check_main);
+			sim_go(over, 0);
+		}
+		if (i || !prof.moves)
+			break;
+		co_start(CO_CLIENT, OPERATOR, moves_calm_main);
+		sim_go(over, 0);
+	}
+}
+
 static void
 live(bool calm)
 {
-	uint64_t life = calm ? 0 : 1 + below(one_in(2) ? 300 : 2000);
+	uint64_t life = calm                     ? 0
+			: prof.moves || prof.two ? 1 + below(one_in(3)   ? 300
+							     : one_in(3) ? 2000
+									 : 20000)
+						 : 1 + below(one_in(2) ? 300 : 2000);
 
 	look_at_homes();
 	ops_left = calm ? 0 : prof.ops;
@@ -1010,6 +1346,13 @@ live(bool calm)
 	if (!sim_go(over, life)) {
 		dies(one_in(2));
 		return;
+	}
+	if (prof.two) {
+		co_start(CO_CLIENT, 0, pairs_same_main);
+		if (!sim_go(over, 0)) {
+			dies(true);
+			return;
+		}
 	}
 	if (!calm && prof.slow && one_in(4)) {
 		simdisk_hung = faulty = 1u << below((uint32_t)prof.disks);
@@ -1019,7 +1362,11 @@ live(bool calm)
 		may_fail();
 	for (int i = 0; i < CLIENTS && !calm; i++)
 		co_start(CO_CLIENT, i, client_main);
+	if (prof.moves && !calm)
+		co_start(CO_CLIENT, OPERATOR, moves_main);
 	sim_go(over, life);
+	if (calm && (prof.moves || prof.two))
+		rest();
 	if (calm) {
 		co_start(CO_CLIENT, 0, verify_main);
 		sim_go(over, 0);
@@ -1027,6 +1374,21 @@ live(bool calm)
 	faulty = 0;
 	sim_disk_may_fail = false;
 	dies(one_in(2));
+}
+
+/* Those of the newest table, as far as it can be known: what a dead process wrote may still come. */
+static void
+choose_members(void)
+{
+	static struct disk_table t;
+
+	if (!prof.moves)
+		return;
+	check(moves_newest(~0u, &t));
+	members = moves_members(&t);
+	away &= members;
+	/* One that was drained is put back. */
+	strangers = one_in(4) ? (unsigned)below(1u << prof.disks) & moves_made() & ~members : 0;
 }
 
 static void
@@ -1068,13 +1430,14 @@ format(void)
 
 	sb = sim_super();
 	for (int d = 0; d < prof.disks; d++) {
-		memset(uuid[d], d + 1, UUID_BYTES);
+		memset(many_uuid[d], d + 1, UUID_BYTES);
 		size[d] = sb.geo.size_bytes;
 	}
-	table_make(&sb.table, (const uint8_t(*)[UUID_BYTES])uuid, size, prof.disks, 1);
+	moves_begin(members);
+	table_make(&sb.table, (const uint8_t(*)[UUID_BYTES])many_uuid, size, prof.disks - prof.spare, 1);
 	memcpy(home, sb.table.home, sizeof home);
-	for (int d = 0; d < prof.disks; d++) {
-		memcpy(sb.disk_uuid, uuid[d], UUID_BYTES);
+	for (int d = 0; d < prof.disks - prof.spare; d++) {
+		memcpy(sb.disk_uuid, many_uuid[d], UUID_BYTES);
 		sim_make_disk(d, &sb);
 	}
 }
@@ -1089,7 +1452,7 @@ many_run(void)
 		for (int k = -2; k < KEYS; k++) {
 			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
 
-			c->pending = UNKNOWN_ID;
+			c->pending = c->other = UNKNOWN_ID;
 			c->nr = 1;
 		}
 	}
@@ -1098,15 +1461,20 @@ many_run(void)
 	memset(bucket_ops, 0, sizeof bucket_ops);
 	memset(bucket_over, 0, sizeof bucket_over);
 	uploads_begin();
+	pairs_begin();
 	away = 0;
 	faulty = 0;
 	sim_disk_may_fail = false;
 	twice = 0;
 	many_ids = 0;
-	members = last_in = (1u << prof.disks) - 1;
+	members = last_in = (1u << (prof.disks - prof.spare)) - 1;
+	strangers = 0;
+	waits = false;
 	format();
 	for (int i = 0; i < prof.lives; i++) {
+		choose_members();
 		choose_away();
+		waits = (prof.moves || prof.two) && one_in(16);
 		if (prof.eio_write && one_in(4)) {
 			may_fail();
 			accepts_all = one_in(2);
@@ -1119,15 +1487,19 @@ many_run(void)
 		accepts_all = sim_disk_may_fail = false;
 		if (prof.abort && (away & members) && count(members) > 1 && one_in(prof.abort))
 			forget();
-		if (one_in(8))
+		if (one_in(8) && !prof.moves)
 			refused_stranger();
 	}
+	waits = false;
 	for (int i = 0; i < 2; i++) {
-		away = 0;
+		choose_members();
+		strangers = away = 0;
 		sim_absent = ~members;
 		for (int tries = 0; !start(0); tries++) {
-			if (start_result != -EAGAIN || tries == 20)
+			if ((start_result != -EAGAIN && !prof.moves) || tries == 20)
 				sim_fail("it does not start with all its disks");
+			choose_members();
+			away = 0;
 		}
 		live(true);
 	}

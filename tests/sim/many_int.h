@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many.c and many_uploads.c share: what may be there, and one client.  See sim.h. */
+/* What many.c, many_uploads.c and many_moves.c share: what may be there, and one client.  See sim.h. */
 #ifndef GANTRY_TESTS_SIM_MANY_INT_H
 #define GANTRY_TESTS_SIM_MANY_INT_H
 
 #include "tests/sim/sim.h"
 
+#include "store/set.h"
+#include "store/set_int.h"
+
 #define CLIENTS 3
-#define KEYS 9 /* of a bucket; client i has every third */
+#define OPERATOR CLIENTS /* the coroutine behind theirs */
+#define KEYS 9           /* of a bucket; client i has every third */
 #define SIZE 600u
+#define PARTS 2    /* of an upload */
+#define BIG 40000u /* more than a chunk */
 #define MAY_MAX 8
 #define UNKNOWN_ID UINT32_MAX
 
@@ -16,6 +22,9 @@ struct cell {
 	uint32_t may[MAY_MAX]; /* 0: nothing */
 	int nr;
 	uint32_t pending; /* what a change under way puts there; UNKNOWN_ID: none is */
+	uint32_t other;   /* the same of one at the same time */
+	uint64_t
+		news; /* event when somebody saw what a change under way puts there: it stays; 0: nobody has */
 	bool is_open; /* in this life something failed: what is seen now may not be what the next start finds */
 	uint64_t since; /* event when it was last known to be there, and not since when it may be gone */
 };
@@ -33,7 +42,6 @@ struct many_client {
 		struct store_put put;
 		struct store_del del;
 		struct store_obj obj;
-		struct store_read rd;
 		struct store_bucket_set set;
 		struct store_stat stat;
 		struct store_list ls;
@@ -41,10 +49,15 @@ struct many_client {
 		struct store_complete complete;
 		struct store_part_list parts;
 	} u;
+	struct store_read rd;
+	struct store_write write;
 	struct buf buf;
 	char attrs[16];
+	uint32_t seen[PARTS]; /* parts that were listed */
 };
 extern struct many_client many_clients[CLIENTS];
+extern struct many_client *many_self; /* whose port was asked for last */
+extern uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
 
 /* ---- many.c ---- */
 
@@ -53,10 +66,18 @@ bool cell_may_be(const struct cell *c, uint32_t id);
 void cell_may_too(struct cell *c, uint32_t id);
 /* Somebody saw it. */
 void cell_seen(struct cell *c, uint32_t id, const char *what, int b, int k);
+/* No change of it is under way. */
+bool cell_rests(const struct cell *c);
+/* The same of what one saw who began to look at that event, beside those who change it. */
+void cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *what, int b, int k);
 /* A change of a cell ended so: done, not done, or nobody knows. */
 void cell_over(struct cell *c, int r, uint32_t id);
+/* The same of two that were under way at once. */
+void cell_twins_over(struct cell *c, int r1, uint32_t id1, int r2, uint32_t id2);
 struct store_key many_key(int b, int k);
+/* The disk that has it now; bits of all that had it in this life. */
 int many_home(int b, int k);
+unsigned many_homes(int b, int k);
 bool many_is_away(int b, int k);
 int many_etag_nr(const struct store_etag *e);
 struct store_port *many_port(struct many_client *c);
@@ -66,6 +87,14 @@ void many_begin(struct many_client *c);
 int many_wait(struct many_client *c, int r);
 /* Fails where only a disk could explain that answer, and none of those does. */
 void many_check_error(int r, unsigned disks, const char *what);
+/* Is it not certain that the bucket was there since that event? */
+bool many_may_lack(int b, uint64_t since);
+/* The same of a change of a key, or a look at it, that began at that event. */
+void many_check_key_error(int r, int b, int k, uint64_t since, const char *what);
+/* The disks of engines. */
+unsigned many_disks_of(const struct set *s, uint64_t engines);
+/* Disks that are away, have failed, or may in this life. */
+unsigned many_hurt(void);
 /* Is a change of that bucket under way, or has one ended since that event? */
 bool many_bucket_changed(int b, uint64_t since);
 
@@ -84,6 +113,57 @@ void uploads_end_with(int b, bool is_gone, bool is_open);
 void uploads_die(unsigned heads);
 /* A start is tried with these disks; or it serves with them. */
 void uploads_start(unsigned present, bool serves);
-void uploads_given_up(int disk);
+/* A disk is given up; the table before. */
+void uploads_given_up(int disk, const struct disk_table *t);
+
+/* ---- many_moves.c: disks that come and go ---- */
+
+void moves_begin(unsigned members);
+/* The disk of an engine, and those of a table; of a slot in it. */
+int moves_disk(const struct set *s, int engine);
+unsigned moves_members(const struct disk_table *t);
+int moves_home(const struct disk_table *t, int slot);
+/* The newest table of those disks; false: none of them has one that it is in. */
+bool moves_newest(unsigned disks, struct disk_table *ret_table);
+/* Disks on which a store was made; and of those such as may not serve any more. */
+unsigned moves_made(void);
+unsigned moves_gone(void);
+void moves_leave(int disk);
+/* May slots have other homes than when they were looked at? */
+bool moves_may(void);
+void moves_looked(const struct disk_table *t);
+unsigned moves_had(unsigned place);
+/* The disk of that number in the table; -1: of none. */
+int moves_number(const struct disk_table *t, int number);
+void moves_note(void);
+/* The operator's coroutine, while clients go on, and when nobody else does anything. */
+void moves_main(int nr);
+void moves_calm_main(int nr);
+/* The process is about to die. */
+void moves_die(void);
+/* Everything has moved, and nothing goes on behind the scenes; then all is where it should be. */
+bool moves_over(void);
+void moves_check(void);
+
+/* ---- many_pairs.c: buckets with two copies ---- */
+
+bool many_has_two(int b);
+unsigned many_place(int b, int k);
+void pairs_begin(void);
+/* A start is tried with these disks; it serves with those, or not. */
+void pairs_before_start(unsigned present);
+void pairs_started(unsigned serving);
+void pairs_not_started(void);
+void pairs_die(bool hurt);
+/* No disk serves it; any key with two copies. */
+bool pairs_is_away(int b, int k);
+bool pairs_miss_some(void);
+/* Is it gone when that disk is given up? */
+bool pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k);
+int pairs_second(int b, int k);
+/* Two changes at once. */
+void do_twins(struct many_client *c, int b, int k);
+void pairs_same_main(int nr);
+void pairs_check_main(int nr);
 
 #endif

@@ -11,12 +11,13 @@
 #include <string.h>
 
 #define UPLOADS 2 /* of a client */
-#define PARTS 2
 #define LISTED_MAX 32
 
 struct upload {
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	bool is_used, is_coming; /* coming: the id is known when its begin returns */
+	bool is_used,
+		is_coming; /* coming: the id is known when its begin returns, or (slots move) when it is over */
+	bool has_id;
 	int b, k;
 	struct cell there; /* 1: it is */
 	struct cell part[PARTS];
@@ -30,13 +31,12 @@ static struct {
 	int nr;
 	uint8_t id[LISTED_MAX][STORE_UPLOAD_ID_BYTES];
 	int key[LISTED_MAX];
-	uint32_t part[PARTS];
 } listed;
 
 static void
 cell_begin(struct cell *c)
 {
-	*c = (struct cell){ .nr = 1, .pending = UNKNOWN_ID };
+	*c = (struct cell){ .nr = 1, .pending = UNKNOWN_ID, .other = UNKNOWN_ID };
 }
 
 /* Disks that may have removed a bucket when the process died, which no other had done then. */
@@ -82,10 +82,19 @@ check_missing(const struct upload *u, int r, uint64_t since, const char *what)
 	if (r >= 0 && many_is_away(u->b, u->k))
 		sim_fail("%s of bucket %d key %d is acknowledged, and its disk is away", what, u->b, u->k);
 	if (r < 0 && r != -ENOENT && r != -ENXIO)
-		many_check_error(r, 1u << many_home(u->b, u->k), what);
+		many_check_key_error(r, u->b, u->k, since, what);
 }
 
 /* ---- what clients do ---- */
+
+static void
+take_id(struct upload *u, const struct many_client *c)
+{
+	static const uint8_t none[STORE_UPLOAD_ID_BYTES];
+
+	memcpy(u->id, c->u.up.id, sizeof u->id);
+	u->has_id = memcmp(u->id, none, sizeof none) != 0;
+}
 
 static void
 do_create(struct many_client *c, struct upload *u, int b, int k)
@@ -106,9 +115,10 @@ do_create(struct many_client *c, struct upload *u, int b, int k)
 	counts.uploads++;
 	say("client %d begins an upload of bucket %d key %d, at home on %d", c->nr, b, k, many_home(b, k));
 	r = store_upload_create(many_port(c), &sk, "", 0, &c->u.up);
-	memcpy(u->id, c->u.up.id, sizeof u->id);
-	u->is_coming = false;
+	take_id(u, c);
 	r = many_wait(c, r);
+	take_id(u, c);
+	u->is_coming = false;
 	say("upload: %d", r);
 	cell_over(&u->there, r, 1);
 	if (u->ended > since) {
@@ -163,9 +173,11 @@ do_late(struct many_client *c, struct upload *u)
 {
 	struct store_key sk = many_key(u->b, u->k);
 	struct store_commit sc = { .inline_data = "inlined!", .inline_len = 8 };
+	uint64_t since;
 	int r;
 
 	many_begin(c);
+	since = ++many_events;
 	r = store_put_init_part(many_port(c), &c->u.put, &sk, u->id, 1, sc.inline_len);
 	if (r >= 0)
 		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
@@ -174,7 +186,7 @@ do_late(struct many_client *c, struct upload *u)
 	if (r >= 0)
 		sim_fail("an upload of bucket %d key %d that is over takes a part", u->b, u->k);
 	if (r != -ENOENT && r != -ENXIO)
-		many_check_error(r, 1u << many_home(u->b, u->k), "a late part");
+		many_check_key_error(r, u->b, u->k, since, "a late part");
 }
 
 static void
@@ -243,7 +255,8 @@ on_part(struct store_part_list *pl, const struct store_part *part)
 {
 	if (part->number < 1 || part->number > PARTS)
 		sim_fail("a part of number %u is listed", part->number);
-	listed.part[part->number - 1] = (uint32_t)many_etag_nr(&part->etag);
+	container_of(pl, struct many_client, u.parts)->seen[part->number - 1] =
+		(uint32_t)many_etag_nr(&part->etag);
 	return true;
 }
 
@@ -256,12 +269,12 @@ see_parts(struct many_client *c, struct upload *u)
 
 	many_begin(c);
 	since = ++many_events;
-	memset(listed.part, 0, sizeof listed.part);
+	memset(c->seen, 0, sizeof c->seen);
 	c->u.parts.max = 100;
 	c->u.parts.part = on_part;
 	r = many_wait(c, store_list_parts(many_port(c), &sk, u->id, &c->u.parts));
 	for (int i = 0; r >= 0 && i < PARTS && !many_bucket_changed(u->b, since); i++)
-		cell_seen(&u->part[i], listed.part[i], "the part", u->b, u->k);
+		cell_seen(&u->part[i], c->seen[i], "the part", u->b, u->k);
 }
 
 static void
@@ -271,6 +284,9 @@ do_stat(struct many_client *c, struct upload *u)
 	uint64_t since;
 	int r;
 
+	/* A list says whether it is there. */
+	if (!u->has_id)
+		return;
 	many_begin(c);
 	since = ++many_events;
 	r = many_wait(c, store_upload_stat(many_port(c), &sk, u->id, NULL, 0, &c->u.stat));
@@ -322,11 +338,13 @@ on_upload(struct store_list *ls, const struct store_entry *e)
 
 /* Ids are of one disk: those of several may be alike. */
 static bool
-take_listed(const struct upload *u)
+take_listed(struct upload *u)
 {
 	for (int i = 0; i < listed.nr; i++) {
-		if (listed.key[i] != u->k || memcmp(listed.id[i], u->id, sizeof u->id) != 0)
+		if (listed.key[i] != u->k || (u->has_id && memcmp(listed.id[i], u->id, sizeof u->id) != 0))
 			continue;
+		memcpy(u->id, listed.id[i], sizeof u->id);
+		u->has_id = true;
 		listed.nr--;
 		listed.key[i] = listed.key[listed.nr];
 		memcpy(listed.id[i], listed.id[listed.nr], sizeof u->id);
@@ -338,6 +356,7 @@ take_listed(const struct upload *u)
 void
 uploads_see_list(struct many_client *c, int b, unsigned away)
 {
+	bool misses = many_has_two(b) ? pairs_miss_some() : away != 0;
 	struct upload *u;
 	int r;
 
@@ -348,13 +367,16 @@ uploads_see_list(struct many_client *c, int b, unsigned away)
 	c->u.ls.bucket = bucket_name(b);
 	c->u.ls.bucket_len = (uint16_t)strlen(bucket_name(b));
 	r = many_wait(c, store_list_uploads(many_port(c), &c->u.ls));
-	if (away && r != -ENODEV)
+	if (misses && r != -ENODEV)
 		sim_fail("a list of uploads is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
-		many_check_error(r, away, "a list of uploads");
-	for (int i = 0; r >= 0 && (u = nth(i)); i++) {
-		if (u->is_used && u->b == b)
-			cell_seen(&u->there, take_listed(u), "the entry of an upload", b, u->k);
+		many_check_error(r, misses || many_may_lack(b, many_events) ? away : 0, "a list of uploads");
+	/* What is left may be those whose ids nobody was told. */
+	for (int id = 1; id >= 0; id--) {
+		for (int i = 0; r >= 0 && (u = nth(i)); i++) {
+			if (u->is_used && u->b == b && u->has_id == id && (id || cell_may_be(&u->there, 1)))
+				cell_seen(&u->there, take_listed(u), "the entry of an upload", b, u->k);
+		}
 	}
 	if (r >= 0 && listed.nr)
 		sim_fail("%d uploads of bucket %d are listed that are over, or nobody made", listed.nr, b);
@@ -436,7 +458,8 @@ uploads_start(unsigned present, bool serves)
 
 	for (int i = 0; (u = nth(i)); i++) {
 		if (u->is_used && !is_over(u) &&
-		    may_have_removed[u->b] & ~present & 1u << many_home(u->b, u->k)) {
+		    may_have_removed[u->b] & ~present &
+			    (many_has_two(u->b) ? ~0u : 1u << many_home(u->b, u->k))) {
 			u->may_end = true;
 			u->ended = ++many_events;
 			cell_may_too(&u->there, 0);
@@ -458,7 +481,7 @@ uploads_die(unsigned heads)
 	}
 	for (int i = 0; (u = nth(i)); i++) {
 		if (u->is_coming)
-			memcpy(u->id, many_clients[i / UPLOADS].u.up.id, sizeof u->id);
+			take_id(u, &many_clients[i / UPLOADS]);
 		u->is_coming = false;
 		cell_die(&u->there);
 		for (int k = 0; k < PARTS; k++)
@@ -467,12 +490,13 @@ uploads_die(unsigned heads)
 }
 
 void
-uploads_given_up(int disk)
+uploads_given_up(int disk, const struct disk_table *t)
 {
 	struct upload *u;
 
 	for (int i = 0; (u = nth(i)); i++) {
-		if (u->is_used && many_home(u->b, u->k) == disk)
+		if (u->is_used && (many_has_two(u->b) ? pairs_are_lost_with(t, disk, u->b, u->k)
+						      : many_home(u->b, u->k) == disk))
 			*u = (struct upload){ .is_used = false };
 	}
 }

@@ -484,6 +484,7 @@ change_of(const struct commit *c, struct change *ret)
 		ret->id = is_put;
 		return true;
 	case KEY_OBJECT:
+	case KEY_OBJECT2:
 		ret->kind = c->kind == COMMIT_ATTRS ? CH_ATTRS : CH_KEY;
 		ret->id = !is_put ? 0 : c->kind == COMMIT_ATTRS ? (uint32_t)op : model_id(&v->etag);
 		return true;
@@ -492,6 +493,7 @@ change_of(const struct commit *c, struct change *ret)
 		ret->id = is_put ? (uint32_t)op : 0;
 		return true;
 	case KEY_UPLOAD:
+	case KEY_UPLOAD2:
 		ret->kind = CH_UPLOAD;
 		ret->id = is_put ? (uint32_t)op : 0;
 		ret->slot = ops[op].slot;

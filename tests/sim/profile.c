@@ -260,6 +260,35 @@ prof_fails(uint32_t odds)
 	prof.eio_super = 4;
 }
 
+/* Disks that come and go. */
+static void
+profile_for_moves(int disks, int spare)
+{
+	prof.disks = disks;
+	prof.spare = spare;
+	prof.moves = 4;
+	prof.look_hold = 8;
+	prof.ops = 80;
+	prof.lives = 4;
+	prof.seg_nr = prof.segs_there = 5;
+}
+
+bool sim_pairs;
+
+/* Buckets with two copies, of more disks than one. */
+static void
+profile_for_pairs(unsigned two)
+{
+	prof.two = two;
+	prof.ops = 50;
+	prof.seg_nr = prof.segs_there = 6;
+	if (prof.disks < 2)
+		prof.disks = 2;
+	prof.w_get = 8;
+	if (prof.eio_write)
+		prof.eio_read = 10;
+}
+
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
 void
 profile_choose_many(uint64_t seed)
@@ -278,6 +307,10 @@ profile_choose_many(uint64_t seed)
 	prof.w_upload = (h >> 40 & 3) * 6;
 	if (h >> 36 & 1)
 		prof_fails((h >> 37 & 1) ? 20 : 80);
+	if ((h >> 42 & 0xff) % 3 == 0)
+		profile_for_moves(2 + (int)(h >> 50 & 0xff) % 3, (int)(h >> 58 & 1));
+	if (sim_pairs && (h >> 12 & 0xff) % 3 == 0)
+		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3);
 }
 
 static void
@@ -347,6 +380,23 @@ profile_for_snapshots(void)
 	prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 	prof.forge = 0;
 	prof.ops = 120;
+}
+
+static void
+profile_for_pairs_rule(enum sim_rule rule)
+{
+	bool fails = rule == SIM_AWAY_BEFORE_COPY_ANSWER || rule == SIM_SETTLED_VISIBLE ||
+		     rule == SIM_BOTH_TABLES || rule == SIM_SAME_VERSION_READ;
+
+	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL ? 4 : 3);
+	if (fails)
+		prof_fails(20);
+	profile_for_pairs(3);
+	prof.lives = LIVES_MAX;
+	prof.w_bucket = 1;
+	prof.w_get = 16;
+	if (fails)
+		prof.slow = 4;
 }
 
 void
@@ -625,6 +675,26 @@ profile_for_rule(enum sim_rule rule)
 			prof.lives = LIVES_MAX;
 			prof.w_bucket = 20;
 		}
+		break;
+	case SIM_COPY_BEFORE_ANSWER:
+	case SIM_AWAY_BEFORE_COPY_ANSWER:
+	case SIM_SETTLED_VISIBLE:
+	case SIM_ONE_PER_KEY:
+	case SIM_FULL_ONLY:
+	case SIM_SAME_VERSION_READ:
+	case SIM_ALIGN_START:
+	case SIM_BOTH_TABLES:
+	case SIM_BOTH_AWAY_KEEP_FULL:
+		profile_for_pairs_rule(rule);
+		break;
+	case SIM_LEFTOVERS_HIDDEN:
+	case SIM_MOVE_REMOVES:
+	case SIM_ALIGN_REMOVES:
+	case SIM_MOVE_WATCH:
+	case SIM_MOVE_FREEZE:
+	case SIM_REMOVE_AFTER_SWITCH:
+		profile_for_many(3);
+		profile_for_moves(3, 1);
 		break;
 	default:
 		break;

@@ -16,7 +16,7 @@
 #define DIR_FD 900   /* + disk */
 #define FD_BASE 1000 /* + file */
 #define DONE_MAX 512
-#define RINGS_MAX 32
+#define RINGS_MAX 64
 
 struct ring {
 	bool used;

@@ -16,7 +16,8 @@
 #include <ucontext.h>
 
 #define CO_FIRST_CLIENT (1 + DISKS_MAX)
-#define CO_NR (CO_FIRST_CLIENT + CLIENTS_MAX)
+#define CO_THE_MOVER (CO_FIRST_CLIENT + CLIENTS_MAX)
+#define CO_NR (CO_THE_MOVER + 1)
 #define STACK_BYTES (256u << 10)
 
 struct co {
@@ -30,6 +31,7 @@ struct co {
 	const bool *flag;  /* waits for it; NULL: nothing */
 	bool or_time;      /* or until until_ns, whichever comes first */
 	struct ring *ring; /* waits for something on it */
+	bool polls;        /* looks whether something has come, on that ring or elsewhere */
 	int port;          /* must not be in the middle of another's call; -1: any */
 	uint64_t until_ns;
 };
@@ -78,6 +80,7 @@ co_run(struct co *c)
 {
 	c->flag = NULL;
 	c->ring = NULL;
+	c->polls = false;
 	c->or_time = false;
 	c->until_ns = 0;
 	co_now = c;
@@ -94,7 +97,9 @@ co_run(struct co *c)
 static struct co *
 co_of(enum co_kind kind, int nr)
 {
-	return &all_cos[kind == CO_CLIENT ? CO_FIRST_CLIENT + nr : (int)kind + nr];
+	return &all_cos[kind == CO_CLIENT  ? CO_FIRST_CLIENT + nr
+			: kind == CO_MOVER ? CO_THE_MOVER
+					   : (int)kind + nr];
 }
 
 void
@@ -117,6 +122,7 @@ co_start(enum co_kind kind, int nr, void (*fn)(int nr))
 	c->begun = false;
 	c->flag = NULL;
 	c->ring = NULL;
+	c->polls = false;
 	c->port = -1;
 	c->or_time = false;
 	c->until_ns = 0;
@@ -155,11 +161,27 @@ co_wait_ring(struct ring *r)
 	to_main();
 }
 
+void
+co_poll(struct ring *r)
+{
+	co_now->ring = r;
+	co_now->polls = true;
+	to_main();
+}
+
+bool
+co_is(enum co_kind kind)
+{
+	return co_now && co_now->kind == kind;
+}
+
 static bool
 co_ready(const struct co *c)
 {
 	if (!c->live)
 		return false;
+	if (c->polls)
+		return true;
 	if (c->ring)
 		return ring_has_done(c->ring) || (c->or_time && c->until_ns <= sim_now_ns);
 	if (c->or_time)
@@ -304,6 +326,18 @@ port_weight(struct sim_port *sp)
 	return 2;
 }
 
+static uint32_t
+co_weight(int i)
+{
+	const struct co *c = &all_cos[i];
+
+	if (!co_ready(c))
+		return 0;
+	if (i >= CO_HELPER && i < CO_FIRST_CLIENT)
+		return prof.helper_weight;
+	return c->polls && !(c->ring && ring_has_done(c->ring)) ? 4 : 24;
+}
+
 /* ---- time ---- */
 
 static uint64_t
@@ -345,9 +379,7 @@ sched_step(void)
 	for (int i = 0; i < PORTS_MAX; i++)
 		all += w_port[i] = port_weight(&ports[i]);
 	for (int i = 0; i < CO_NR; i++)
-		all += w_co[i] = !co_ready(&all_cos[i])                  ? 0
-				 : i >= CO_HELPER && i < CO_FIRST_CLIENT ? prof.helper_weight
-									 : 24;
+		all += w_co[i] = co_weight(i);
 	if (all == 0 && next_timer() == UINT64_MAX)
 		return false;
 	all += prof.time_weight;

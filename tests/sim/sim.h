@@ -7,7 +7,8 @@
  *	history.c  one history: lives of the "process", cuts, starts
  *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
- *	many.c     one history of several disks, with clients and a checker of its own; many_uploads.c: their uploads
+ *	many.c     one history of several disks, with clients and a checker of its own; many_uploads.c: their uploads;
+ *		   many_moves.c: disks that are drained and added meanwhile; many_pairs.c: buckets with two copies
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and extent/disk/file.h over it
@@ -52,6 +53,7 @@ uint32_t below(uint32_t n);
 bool one_in(uint32_t n);
 extern uint64_t trace_hash;
 extern bool sim_verbose;
+extern bool sim_pairs; /* some histories of many disks have buckets with two copies */
 void trace(uint64_t what, uint64_t a, uint64_t b);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -62,6 +64,11 @@ enum odd { ODD_NO, ODD_HOLE, ODD_SHARED };
 
 struct profile {
 	int disks; /* of a set (many.c); 0: one engine by itself */
+	int spare; /* so many of them are no members at first */
+	/* disks come and go, as often as an operator changes something in so many of his turns; 0: never */
+	uint32_t moves;
+	uint32_t look_hold; /* one look in so many at who has a key is followed by a pause; 0: none */
+	unsigned two; /* bits of buckets with two copies */
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes, index_bytes;
@@ -186,7 +193,7 @@ extern unsigned sim_machine, sim_boot;
 /* ring.c: bits of disks that are not there. */
 extern unsigned sim_absent;
 
-enum co_kind { CO_START, CO_HELPER, CO_CLIENT };
+enum co_kind { CO_START, CO_HELPER, CO_CLIENT, CO_MOVER };
 
 struct sim_port {
 	struct ring *ring;
@@ -203,8 +210,12 @@ extern struct co *co_now; /* NULL: the scheduler's own stack */
 void sched_drop(void);
 void co_start(enum co_kind kind, int nr, void (*fn)(int nr));
 bool co_runs(enum co_kind kind, int nr);
+/* Tells whether one of that kind runs. */
+bool co_is(enum co_kind kind);
 /* Lets others go on. */
 void co_yield (void);
+/* The same for one that only looks whether something has come: sooner if there is something on the ring (NULL: none). */
+void co_poll(struct ring *r);
 /* Goes on when *flag is set, and its port is not in the middle of something. */
 void co_wait(const bool *flag, int port);
 void co_wait_ring(struct ring *r);
@@ -374,7 +385,8 @@ struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
-		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told;
+		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
+		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared;
 };
 extern struct sim_counts counts;
 

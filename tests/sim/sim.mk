@@ -13,6 +13,13 @@ $(foreach s,$(wildcard tests/sim/*.c),$(eval CFLAGS-$(s) := $(SIM_CPPFLAGS)))
 # Between lookup and pin, where the leader publishes, where a map gets its space and the leader sets memory aside, the simulation has a word.
 SIM-extent/object/read := -Dpin_add=sim_pin_add
 SIM-store/set_start := -Dpthread_create=sim_pthread_create
+# The mover of a set is a coroutine (many_moves.c), with small numbers; between a look at who has a key and the call to it others may run.
+SIM-store/set_members := -Dpthread_create=sim_mover_create -Dpthread_join=sim_mover_join -Dpthread_cond_wait=sim_mover_wait \
+	-Dpthread_setname_np=sim_mover_name -Dstore_format=sim_format_one -Dbufpool_init_class=sim_bufs_init -Dbufpool_get=sim_bufs_get \
+	-Dbufpool_put=sim_bufs_put -Dbufpool_fini=sim_bufs_fini '-DPAUSE_NS=(20*NS_PER_MS)'
+SIM-store/set_move := -DFEW=2 -DKEYS_MAX=6 -DWALK_KEYS=3
+SIM-store/user := -Dring_turn=sim_user_turn
+SIM-store/set := -DSIM_LOOKED_UP
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take

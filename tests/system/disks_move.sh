@@ -3,7 +3,7 @@
 # Three disks under load (PUT, GET, DELETE, lists, multipart uploads, all checked) while one is drained and another one added, with a SIGKILL in the
 # middle of it: nothing that was acknowledged is lost or comes again, lists and quotas are right; what is refused; what a start asks for afterwards.
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=1GiB BUCKETS='load more still'
+NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=1GiB BUCKETS='load more still heavy'
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 SEED=${SEED:-$(date +%s)}
 echo "SEED=$SEED"
@@ -27,8 +27,11 @@ load_end() {
 	sed "s/^/$1: /" "$T/load"
 }
 
-export GANTRY_STORE_MOVE_RATE=1MiB
+export GANTRY_STORE_MOVE_RATE=256KiB
 start_daemon
+# What holds the pace up until the kill, whatever the load has put by then.
+head -c 1000000 /dev/urandom >"$T/one"
+for i in $(seq 1 18); do curl_s3 "/heavy/k$i" -T "$T/one" -o /dev/null || fail "PUT"; done
 for i in $(seq 1 20); do echo "still $i" >"$T/one"; curl_s3 "/still/k$i" -T "$T/one" -o /dev/null || fail "PUT"; done
 still() {
 	local i
@@ -50,6 +53,9 @@ assert_eq "$(control drain '{"disk":"0"}')" 409
 assert_eq "$(control add "{\"disk\":\"$T/disk3\",\"size\":\"1GiB\"}")" 409
 sleep 0.4
 assert_eq "$(states)" "serving moving serving"
+assert_eq "$(disks '.[1].move'),$(disks '.[0].move')" "drain,null"
+gantry --admin "$T/admin.sock" --interval 0.3 --count 1 top >"$T/said" || fail "top: $(cat "$T/said")"
+assert_match "$(grep '^moves' "$T/said")" '^moves +1 drains, [0-9.]+ [KMG]?i?B of about [0-9.]+ [KMG]?i?B, [0-9.]+ [KMG]?i?B/s, some [0-9]+ s left'
 kill_daemon
 unset GANTRY_STORE_MOVE_RATE
 daemon_run
@@ -77,6 +83,7 @@ still
 load_begin more
 sleep 0.5
 disk --size 1GiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
+assert_match "$(cat "$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving"
 [ "$(disks '.[2].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"

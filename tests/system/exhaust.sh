@@ -155,12 +155,13 @@ case $BUILD in
 	# Nothing more can be had, while many come.
 	kib=$(awk '/^VmSize/ { print $2 }' "/proc/$DAEMON_PID/status")
 	prlimit --pid "$DAEMON_PID" --as=$((kib * 1024)):
+	# A device that has no memory for a way to the client either: declined, and the client sends its bytes by itself.
 	for i in 1 2 3; do
 		raw <<-END
 			windows w 16 300000 pattern:%i
 			connections 16
 			parallel 16 PUT /bkt/m%i x-amz-rdma-token:@w%i content-length:0
-			expect status 200|503
+			expect status 200|501|503
 			parallel 16 GET /bkt?list-type=2
 			expect status 200|503
 		END

@@ -14,6 +14,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
+# With `moving`: when one is drained, slowly.
 URL, OUT = sys.argv[1], sys.argv[2]
 failures = []
 
@@ -90,7 +91,13 @@ try:
         wait(d, "a disk is missing, and the page goes on", "Number(document.body.dataset.turns) >= 2")
         check("it is said above", "missing" in text(d, "reasons") and text(d, "health") != "healthy", text(d, "reasons"))
         check("and in its row", text(d, "disks").count("missing") == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
+        check("what has one copy is said", "With one copy" in text(d, "copies") and "disk 1 is away, replaced in" in text(d, "copies"), text(d, "copies"))
         check("no number that is none", "NaN" not in d.execute_script("return document.body.innerText"))
+        check("no overflow", not overflow(d), "; ".join(overflow(d)[:5]))
+        sys.exit(1 if failures else 0)
+    if sys.argv[3:] == ["moving"]:
+        wait(d, "a disk is drained, and its row says how far it is", "/moving\\s+drains: .* of about .*, .*\\/s, some .* left/.test(document.getElementById('disks').innerText)")
+        check("no other does", text(d, "disks").count("drains: ") == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
         check("no overflow", not overflow(d), "; ".join(overflow(d)[:5]))
         sys.exit(1 if failures else 0)
     wait(d, "the page asks again and again", "Number(document.body.dataset.turns) >= 4")
@@ -109,6 +116,7 @@ try:
                        ("disks", ("serving", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
         t = text(d, id_)
         check(f"{id_} shows {', '.join(words)}", all(w in t for w in words), t)
+    check("no word of two copies where there are none", d.execute_script("return document.getElementById('copies-card').hidden"))
     check("nothing from elsewhere", d.execute_script(
         "return performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin) || e.name.startsWith('data:'))"))
 

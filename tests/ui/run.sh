@@ -50,6 +50,17 @@ cat "$T/page"
 touch "$T/over"
 wait $worker
 assert_alive
+gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2"
+curl -sS --fail -X PUT --data-binary @"$T/in" -o /dev/null "$URL_S3/two/k[1-20]" || fail "PUTs"
+stop_daemon
+
+# ---- while one of its disks is drained ----
+GANTRY_STORE_MOVE_RATE=20KiB daemon_run
+for i in $(seq 1 18); do curl -sS -T "$T/in" "$URL_S3/bkt/m$i" -o /dev/null || fail "PUT"; done
+gantry --admin "$T/admin.sock" disk drain "$T/disk2" >"$T/said" || fail "drain: $(cat "$T/said")"
+HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" moving >"$T/page.moving" || { cat "$T/page.moving"; fail "the page while a disk is drained"; }
+cat "$T/page.moving"
+gantry --admin "$T/admin.sock" disk cancel >"$T/said" || fail "cancel: $(cat "$T/said")"
 stop_daemon
 
 # ---- without one of its disks ----

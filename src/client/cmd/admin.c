@@ -171,6 +171,33 @@ admin_json(const char *name, const char *path, json_t **ret, int *ret_status, ch
 	return -EINVAL;
 }
 
+int
+admin_tell(const struct cmd *c, const char *name, const char *command, const char *path, const char *body,
+	   void (*print)(const struct cmd *c, const json_t *o))
+{
+	char err[1024];
+	struct answer a;
+	json_t *o;
+	int rc = EXIT_OK;
+
+	if (admin_post(name, path, body, &a, err, sizeof err) < 0) {
+		fprintf(stderr, "gantry: %s\n", err);
+		return EXIT_FAILED;
+	}
+	o = json_loadb(a.text, a.len, 0, NULL);
+	clean(o);
+	if (a.status == 200 && o) {
+		print(c, o);
+	} else {
+		fprintf(stderr, "gantry: %s: %d: %s\n", command, a.status,
+			json_text_at(o, "error", "no reason given"));
+		rc = a.status == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
+	}
+	json_decref(o);
+	free(a.text);
+	return rc;
+}
+
 static const json_t *
 walk(const json_t *o, const char *path)
 {

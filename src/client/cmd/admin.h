@@ -10,6 +10,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+struct cmd;
 
 /* Returns name, or else GANTRY_ADMIN of the environment, or else the usual socket where there is one, or
  * else the usual port. */
@@ -29,6 +32,10 @@ int admin_post(const char *name, const char *path, const char *body, struct answ
 /* Gets a page that is JSON; json_decref() it.  A status other than 200 is fine for /healthz and its
  * kin. */
 int admin_json(const char *name, const char *path, json_t **ret, int *ret_status, char *err, size_t err_len);
+/* Makes a control call for `gantry COMMAND` and prints the JSON of a 200 by print(), or says on stderr what went wrong.
+ * Returns the exit status: EXIT_NOT_FOUND for a 404. */
+int admin_tell(const struct cmd *c, const char *name, const char *command, const char *path, const char *body,
+	       void (*print)(const struct cmd *c, const json_t *o));
 
 /* ---- numbers out of /metrics, whatever JSON has to offer ---- */
 
@@ -63,6 +70,15 @@ bool metric_label(const struct metric *m, const char *label, char *out, size_t c
  * counts as its beginning. */
 double sample_quantile(const struct sample *now, const struct sample *before, const char *histogram,
 		       const char *want, double p);
+
+/* ---- copies.c: what /status says of buckets with two copies ---- */
+
+/* Returns that; NULL: there are none. */
+const json_t *copies_of(const json_t *status);
+/* Tells whether each of their objects has both copies, as far as is known. */
+bool copies_are_whole(const json_t *copies);
+/* Prints it as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
+void copies_print(FILE *out, const json_t *copies);
 
 /* Prints "1.2 ms", "87 us", "-" for NAN. */
 const char *seconds_text(double s, char out[32]);

@@ -42,6 +42,8 @@ print_quota(const struct cmd *c, const json_t *q)
 	print_use(q, "objects", false, " objects, ");
 	print_use(q, "bytes", true, ", ");
 	print_use(q, "uploads", false, " uploads under way");
+	if (json_at(q, "copies") > 1)
+		printf(", %.0f copies of each object", json_at(q, "copies"));
 	if (json_at(q, "refused") > 0)
 		printf("; %.0f refused", json_at(q, "refused"));
 	putchar('\n');
@@ -66,31 +68,18 @@ show_all(const struct cmd *c, const char *admin)
 	return EXIT_OK;
 }
 
+static void
+print_said(const struct cmd *c, const json_t *q)
+{
+	if (!c->quiet)
+		print_quota(c, q);
+}
+
 /* The daemon's answer about one bucket. */
 static int
 tell(const struct cmd *c, const char *admin, const char *body)
 {
-	char err[1024];
-	struct answer a;
-	json_t *o;
-	int rc = EXIT_OK;
-
-	if (admin_post(admin, "/control/bucket", body, &a, err, sizeof err) < 0) {
-		fprintf(stderr, "gantry: %s\n", err);
-		return EXIT_FAILED;
-	}
-	o = json_loadb(a.text, a.len, 0, NULL);
-	if (a.status == 200 && o) {
-		if (!c->quiet)
-			print_quota(c, o);
-	} else {
-		fprintf(stderr, "gantry: bucket: %d: %s\n", a.status,
-			json_text_at(o, "error", "no reason given"));
-		rc = a.status == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
-	}
-	json_decref(o);
-	free(a.text);
-	return rc;
+	return admin_tell(c, admin, "bucket", "/control/bucket", body, print_said);
 }
 
 static void

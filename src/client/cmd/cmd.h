@@ -50,7 +50,8 @@ struct cmd {
 	const char *method; /* presign */
 	unsigned expires_s;
 	bool recursive, is_long, human, yes, dry_run, deletes, force;
-	int depth; /* du */
+	int depth;  /* du */
+	int copies; /* mb; 0: the server's default */
 	struct filter {
 		const char *glob;
 		bool is_include;

@@ -28,6 +28,22 @@ print_disk(const json_t *d)
 		printf("    %s\n", json_text_at(d, "reason", ""));
 }
 
+/* A line where there are buckets with two copies. */
+static void
+print_copies(const char *admin)
+{
+	char err[1024];
+	json_t *status;
+
+	if (admin_json(admin, "/status", &status, NULL, err, sizeof err) < 0)
+		return;
+	if (copies_of(status)) {
+		copies_print(stdout, copies_of(status));
+		putchar('\n');
+	}
+	json_decref(status);
+}
+
 static int
 status(const struct cmd *c, const char *admin)
 {
@@ -44,39 +60,30 @@ status(const struct cmd *c, const char *admin)
 		putchar('\n');
 	} else {
 		json_array_foreach(list, i, d) print_disk(d);
+		print_copies(admin);
 	}
 	json_decref(list);
 	return EXIT_OK;
 }
 
+static void
+print_said(const struct cmd *c, const json_t *o)
+{
+	if (c->json) {
+		json_dumpf(o, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (!c->quiet) {
+		printf("%s\n", json_text_at(o, "said", "done"));
+	}
+}
+
 static int
 tell(const struct cmd *c, const char *admin, const char *what, const char *body)
 {
-	char err[1024], path[64];
-	struct answer a;
-	json_t *o;
-	int rc = EXIT_OK;
+	char path[64];
 
 	snprintf(path, sizeof path, "/control/disk/%s", what);
-	if (admin_post(admin, path, body, &a, err, sizeof err) < 0) {
-		fprintf(stderr, "gantry: %s\n", err);
-		return EXIT_FAILED;
-	}
-	o = json_loadb(a.text, a.len, 0, NULL);
-	if (a.status == 200 && o && c->json) {
-		json_dumpf(o, stdout, JSON_COMPACT);
-		putchar('\n');
-	} else if (a.status == 200 && o) {
-		if (!c->quiet)
-			printf("%s\n", json_text_at(o, "said", "done"));
-	} else {
-		fprintf(stderr, "gantry: disk: %d: %s\n", a.status,
-			json_text_at(o, "error", "no reason given"));
-		rc = a.status == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
-	}
-	json_decref(o);
-	free(a.text);
-	return rc;
+	return admin_tell(c, admin, "disk", path, body, print_said);
 }
 
 int

@@ -43,6 +43,22 @@ look_at_disks(struct doctor *d)
 }
 
 static void
+look_at_copies(struct doctor *d, const json_t *status)
+{
+	const json_t *copies = copies_of(status);
+	char *text = NULL;
+	size_t len;
+	FILE *out = copies ? open_memstream(&text, &len) : NULL;
+
+	if (!out)
+		return;
+	copies_print(out, copies);
+	fclose(out);
+	doctor_say(d, copies_are_whole(copies) ? FOUND_OK : FOUND_WARN, "copies", "%s", text);
+	free(text);
+}
+
+static void
 look_at_declines(struct doctor *d)
 {
 	struct answer a;
@@ -147,12 +163,13 @@ doctor_daemon(struct doctor *d)
 			"it has found no RDMA device that it can use; it looks again every 10 s: see gantryd "
 			"--list-devices");
 	look_at_keys(d, status);
-	json_decref(status);
 	look_at_health(d, "/readyz");
 	look_at_health(d, "/healthz");
 	if (d->client)
 		look_at_client(d);
 	doctor_qos(d);
 	look_at_disks(d);
+	look_at_copies(d, status);
+	json_decref(status);
 	look_at_declines(d);
 }

@@ -201,6 +201,11 @@ take_option(struct cmd *c, int opt)
 	case OPT_SIZE:
 		c->disk_size = optarg;
 		break;
+	case OPT_COPIES:
+		if (strcmp(optarg, "1") != 0 && strcmp(optarg, "2") != 0)
+			words_bad(NULL, "--copies wants 1 or 2", optarg);
+		c->copies = optarg[0] - '0';
+		break;
 	case OPT_MAX_UPLOADS:
 		c->max_uploads = optarg;
 		break;

@@ -324,7 +324,7 @@ cmd_mb(struct cmd *c, const char *url)
 	struct outcome o;
 
 	outcome_init(&o, "mb", url, NULL);
-	return report_without_bytes(c, &o, gantry_make_bucket(c->g, url, &res), &res);
+	return report_without_bytes(c, &o, gantry_make_bucket_copies(c->g, url, c->copies, &res), &res);
 }
 
 int

@@ -188,6 +188,11 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	       (int)json_at(status, "requests"));
 	print_rails(rails);
 	print_disks(disks);
+	if (copies_of(status)) {
+		printf("%-10s ", "copies");
+		copies_print(stdout, copies_of(status));
+		putchar('\n');
+	}
 	print_traffic(s);
 	print_replays(json_object_get(status, "replay"));
 }

@@ -201,6 +201,31 @@ show_top_of(FILE *out, const struct both *b, const char *title, const char *name
 		fprintf(out, "%-10s %10.1f  %s\n", i ? "" : title, lines[i].rate, lines[i].name);
 }
 
+/* What moves to or from a disk, and how fast. */
+static void
+show_moves(FILE *out, const struct both *b, const json_t *disks)
+{
+	int nr = 0;
+
+	for (size_t i = 0; i < json_array_size(disks); i++) {
+		const json_t *d = json_array_get(disks, i);
+		const char *move = json_text_at(d, "move", NULL);
+		char number[16], disk[80], done[32], total[32], speed[32];
+
+		if (!move)
+			continue;
+		snprintf(number, sizeof number, "%d", (int)json_at(d, "disk"));
+		snprintf(disk, sizeof disk, "disk=\"%.64s\"", json_text_at(d, "label", number));
+		fprintf(out, "%-10s %s %s, %s of about %s, %s/s, some %.0f s left%s%s\n", nr++ ? "" : "moves",
+			json_text_at(d, "label", number), strcmp(move, "drain") == 0 ? "drains" : "fills",
+			size_text((uint64_t)json_at(d, "move_bytes_done"), done),
+			size_text((uint64_t)json_at(d, "move_bytes_total"), total),
+			size_text((uint64_t)rate(b, "gantry_store_moved_bytes", disk), speed),
+			json_at(d, "move_seconds_left"), *json_text_at(d, "reason", "") ? "; " : "",
+			json_text_at(d, "reason", ""));
+	}
+}
+
 static void
 show_state(FILE *out, const struct both *b, const json_t *status, const json_t *rails, const json_t *disks)
 {
@@ -253,6 +278,12 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 			json_at(d, "size_bytes") > 0
 				? 100 * (1 - json_at(d, "free_bytes") / json_at(d, "size_bytes"))
 				: 0);
+	}
+	show_moves(out, b, disks);
+	if (copies_of(status) && !copies_are_whole(copies_of(status))) {
+		fprintf(out, "%-10s ", "copies");
+		copies_print(out, copies_of(status));
+		fputc('\n', out);
 	}
 }
 

@@ -44,6 +44,7 @@ enum {
 	FOR_DRY = 1 << 22,
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* those that set quotas */
+	FOR_MB = 1 << 25,    /* those that make buckets */
 	FOR_DISK = 1 << 28,  /* those that add disks */
 };
 

@@ -211,6 +211,16 @@ super_table_of_one(struct super *sb)
 	table_make(&sb->table, (const uint8_t(*)[16])sb->disk_uuid, &sb->geo.size_bytes, 1, sb->start_no);
 }
 
+static uint32_t
+version_for(const struct disk_table *t)
+{
+	for (int i = 0; i < FMT_SLOT_NR; i++) {
+		if (t->second[i] != TABLE_NO_DISK)
+			return FMT_VERSION_COPIES;
+	}
+	return FMT_VERSION;
+}
+
 /*
  * magic (8), version (4), kind (4), CRC64 of the whole copy with these 8 bytes zero, then the fields in the
  * order below.  What changes with each writing is in front of the table and behind it, in different sectors: a
@@ -224,7 +234,7 @@ super_encode(void *buf, const struct super *sb)
 
 	memset(buf, 0, FMT_SUPER_BYTES);
 	put_bytes(&c, super_magic, 8);
-	put_u32(&c, FMT_VERSION);
+	put_u32(&c, version_for(&sb->table));
 	put_u32(&c, sb->kind);
 	put_u64(&c, 0);
 	put_u64(&c, sb->gen);
@@ -363,17 +373,17 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	sb.kind = take_u32(&c);
 	if (take_u64(&c) != super_crc(buf))
 		return -EBADMSG;
-	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION)
+	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION_COPIES)
 		return -EPROTONOSUPPORT;
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
 	take_bytes(&c, sb.disk_uuid, 16);
 	take_geometry(&c, &sb.geo);
-	if (sb.version == FMT_VERSION)
+	if (sb.version >= FMT_VERSION)
 		take_new(&c, &sb);
 	else if (!take_old(&c, &sb))
 		return -EBADMSG;
-	if (c.bad || !super_ok(&sb))
+	if (c.bad || !super_ok(&sb) || (sb.version >= FMT_VERSION && sb.version != version_for(&sb.table)))
 		return -EBADMSG;
 	*ret_super = sb;
 	return 0;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #define FMT_VERSION 3u             /* written; 2: uploads, parts, attributes of buckets, shared extents */
+#define FMT_VERSION_COPIES 4u      /* of superblocks, while a table names second disks; the same otherwise */
 #define FMT_VERSION_MIN 1u         /* and read: what it has means the same */
 #define FMT_START_NO_MAX 0xffffffu /* numbers of starts: a version has 24 bits for them */
 #define FMT_COUNTER_BITS 40        /* a record's version: start number, then a counter of that many bits */

@@ -30,6 +30,7 @@ enum commit_kind {
 	COMMIT_BUCKET_MAKE,
 	COMMIT_BUCKET_REMOVE,
 	COMMIT_BUCKET_ATTRS,
+	COMMIT_BUCKET_COPIES, /* the record that is there, with another number of copies: the leader makes the views */
 	COMMIT_ATTRS, /* the record that is there, with other attributes: the leader makes the view */
 	COMMIT_UPLOAD_MAKE,
 	COMMIT_UPLOAD_ABORT,
@@ -45,6 +46,8 @@ enum commit_kind {
 struct commit_sent {
 	uint64_t version; /* 0: a new one, as any other */
 	uint64_t data_version, expires_ns;
+	bool is_repair; /* other bytes for the record of that version, which is the volume's own, and stays as it is */
+	uint64_t pin_id; /* a repair: whoever reads what is replaced pins this; 0: as ever */
 };
 
 /* Bits of struct commit's state. */
@@ -59,8 +62,10 @@ struct commit {
 	struct msg msg;
 	void (*finished)(struct commit *c); /* on the port's thread */
 	enum commit_kind kind;
-	bool is_gc;    /* the leader's own: finished() at once */
-	bool is_gated; /* BUCKET_MAKE: with its gate closed */
+	bool is_gc;     /* the leader's own: finished() at once */
+	bool is_gated;  /* BUCKET_MAKE: with its gate closed */
+	bool is_bare;   /* GATE_CLOSE: not if there are uploads in progress */
+	uint8_t copies; /* BUCKET_COPIES: so many */
 	/* From another disk, or a removal of what is left over; NULL: a change as any other. */
 	const struct commit_sent *sent;
 	/*

@@ -34,7 +34,7 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 	uint64_t more = born ? snapshot_bytes(born, key_len) : 0,
 		 less = died ? snapshot_bytes(died, key_len) : 0;
 
-	if (key[0] == KEY_OBJECT && change)
+	if (key_is_object(key[0]) && change)
 		atomic_fetch_add_explicit(&vol->stats.objects, change, memory_order_relaxed);
 	pack_count(vol, key, born, died);
 	ld->rec_bytes += more - less;

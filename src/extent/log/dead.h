@@ -19,9 +19,10 @@ struct dead {
 	struct pin_wait wait;
 	struct vol *vol;
 	struct rec *rec;
-	uint64_t seq;   /* of the block that killed it */
-	bool is_shared; /* what replaced it has its extents */
-	uint64_t epoch; /* quiesce.h: when this has passed, no reader is between looking up and pinning */
+	uint64_t seq;    /* of the block that killed it */
+	uint64_t pin_id; /* what its readers pin */
+	bool is_shared;  /* what replaced it has its extents */
+	uint64_t epoch;  /* quiesce.h: when this has passed, no reader is between looking up and pinning */
 	struct gc_job gc;
 };
 

@@ -230,9 +230,9 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 			memcpy(key, c.key, c.key_len);
 			return c.key_len;
 		}
-		if (b->at[0] == KEY_UPLOAD)
+		if (b->at[0] == KEY_UPLOAD2)
 			return 0;
-		b->at[0] = KEY_UPLOAD;
+		b->at[0] = key_upload_type(b->at[0] == KEY_UPLOAD);
 		b->at_len = (uint16_t)fixed;
 	}
 }

@@ -30,6 +30,7 @@ struct state {
 	bool depends; /* on the block */
 	struct store_etag etag;
 	uint64_t version, size_bytes;
+	unsigned copies; /* of a bucket */
 };
 
 static struct state
@@ -39,11 +40,22 @@ state_of(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
 	const struct rec *r;
 
 	if (c)
-		return (struct state){ c->view.op == REC_PUT, true, c->view.etag, c->view.version,
-				       c->view.size_bytes };
+		return (struct state){ c->view.op == REC_PUT, true,          c->view.etag, c->view.version,
+				       c->view.size_bytes,    c->view.copies };
 	r = tree_find(vol->tree, key, len);
-	return r ? (struct state){ true, false, rec_etag(r), r->version, r->size_bytes }
+	return r ? (struct state){ true, false, rec_etag(r), r->version, r->size_bytes, rec_copies(r) }
 		 : (struct state){ 0 };
+}
+
+/* A client's change of a key that was given to another kind of keys than those of the bucket are now: it began before the bucket was made,
+ * or got another number of copies. */
+static bool
+is_of_other_kind(const struct vol *vol, const struct commit *c, const struct state *bucket)
+{
+	uint8_t type = c->view.key[0];
+
+	return vol->slots && !c->sent && c->view.op != REC_DELETE &&
+	       (key_is_object(type) || key_is_upload(type)) && key_has_two(type) != (bucket->copies > 1);
 }
 
 static int
@@ -52,23 +64,40 @@ pre_check(const struct store_pre *pre, const struct state *s)
 	return store_judge(pre, s->exists ? &s->etag : NULL, s->version);
 }
 
-/* Is any object of this bucket in the index, but for what is left over of another disk's? */
+/* Is anything of this type and bucket in the index that is younger than `born`, but for what is left over of another disk's? */
 static bool
-bucket_has_objects(const struct vol *vol, const uint8_t *bucket_key, size_t len)
+bucket_has(const struct vol *vol, uint8_t type, const uint8_t *bucket_key, size_t len, uint64_t born)
 {
 	uint8_t first[2 + STORE_BUCKET_MAX];
 	struct tree_cursor c;
 
 	memcpy(first, bucket_key, len);
-	first[0] = KEY_OBJECT;
+	first[0] = type;
 	first[len] = 0;
 	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
 	for (bool there = tree_seek(&c, first, len + 1, false);
 	     there && c.key_len > len && memcmp(c.key, first, len + 1) == 0; there = tree_next(&c)) {
-		if (slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
+		if (((const struct rec *)c.rec)->version > born &&
+		    slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
 			return true;
 	}
 	return false;
+}
+
+/* Is any object of this bucket in the index, but for what is left over of another disk's, or a copy of that? */
+static bool
+bucket_has_objects(const struct vol *vol, const uint8_t *bucket_key, size_t len)
+{
+	return bucket_has(vol, KEY_OBJECT, bucket_key, len, 0) ||
+	       bucket_has(vol, KEY_OBJECT2, bucket_key, len, 0);
+}
+
+/* born: the bucket's version; what is older is an earlier bucket's. */
+static bool
+bucket_has_uploads(const struct vol *vol, const uint8_t *bucket_key, size_t len, uint64_t born)
+{
+	return bucket_has(vol, KEY_UPLOAD, bucket_key, len, born) ||
+	       bucket_has(vol, KEY_UPLOAD2, bucket_key, len, born);
 }
 
 /* Does the block hold a record of this bucket, or of the bucket itself? */
@@ -176,6 +205,58 @@ make_attrs(struct vol *vol, struct commit *c)
 	return V_PACKED;
 }
 
+/* The views of c and of what goes with it: what is there, with another number of copies.  A removal is made of attributes that
+ * are not there, or an earlier bucket's. */
+static enum verdict
+make_copies(struct vol *vol, struct commit *c)
+{
+	const uint8_t *key = c->view.key;
+	size_t len = c->view.key_len;
+	const struct rec *b, *r;
+
+	if (bucket_is_pending(vol, c))
+		return V_LATER;
+	b = tree_find(vol->tree, key, len);
+	c->result = !b ? -ENXIO
+		    : rec_copies(b) != c->copies && (bucket_has_objects(vol, key, len) ||
+						     bucket_has_uploads(vol, key, len, b->version))
+			    ? -ENOTEMPTY
+			    : 0;
+	if (c->result < 0 || rec_copies(b) == c->copies)
+		return V_NOW;
+	rec_view_of(b, key, len, &c->view);
+	c->view.copies = c->copies;
+	for (struct commit *a = c->also; a; a = a->also) {
+		const struct rec_view gone = { .op = REC_DELETE,
+					       .key = a->view.key,
+					       .key_len = a->view.key_len };
+
+		r = tree_find(vol->tree, gone.key, gone.key_len);
+		if (r && r->version > b->version)
+			rec_view_of(r, gone.key, gone.key_len, &a->view);
+		else
+			a->view = gone;
+	}
+	return V_PACKED;
+}
+
+/* The record is there that gets other bytes, and nothing of its key is pending. */
+static enum verdict
+judge_repair(struct vol *vol, struct commit *c)
+{
+	const struct commit_sent *sent = c->sent;
+	const struct rec *r;
+
+	if (block_find(vol, c->view.key, c->view.key_len, c->key_hash))
+		return V_LATER;
+	r = tree_find(vol->tree, c->view.key, c->view.key_len);
+	if (r && r->version == sent->version &&
+	    rec_data_version(r) == (sent->data_version ? sent->data_version : sent->version))
+		return V_PACKED;
+	c->result = -ESTALE;
+	return V_NOW;
+}
+
 /* Everything that speaks against c or makes it needless; 0: it is to be packed. */
 static enum verdict
 judge_state(struct vol *vol, struct commit *c, const struct state *s)
@@ -200,7 +281,13 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 			c->result = -ENXIO;
 			return depends ? V_AFTER : V_NOW;
 		}
+		if (is_of_other_kind(vol, c, &b)) {
+			c->result = -EAGAIN;
+			return depends ? V_AFTER : V_NOW;
+		}
 	}
+	if (c->sent && c->sent->is_repair)
+		return judge_repair(vol, c);
 	switch (c->kind) {
 	case COMMIT_BUCKET_MAKE:
 		c->result = s->exists ? -EEXIST : c->is_gated ? gate_close(vol, c, -ENXIO) : 0;
@@ -209,7 +296,9 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 		if (RULE_GATE_PENDING && bucket_is_pending(vol, c))
 			return V_LATER;
 		c->result = !s->exists ? -ENXIO
-			    : bucket_has_objects(vol, c->view.key, c->view.key_len)
+			    : bucket_has_objects(vol, c->view.key, c->view.key_len) ||
+					    (c->is_bare && bucket_has_uploads(vol, c->view.key,
+									      c->view.key_len, s->version))
 				    ? -ENOTEMPTY
 				    : gate_close(vol, c, -EAGAIN);
 		return V_NOW;
@@ -229,6 +318,8 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 			    : bucket_has_objects(vol, c->view.key, c->view.key_len) ? -ENOTEMPTY
 										    : 0;
 		break;
+	case COMMIT_BUCKET_COPIES:
+		return make_copies(vol, c);
 	case COMMIT_BUCKET_ATTRS:
 		/* Those of an earlier bucket of the name are none. */
 		c->result =
@@ -281,13 +372,20 @@ put_back(struct vol *vol, struct commit *c)
 	tree_unreserve(vol->tree, 1);
 }
 
+/* Takes no more room than it gives back. */
+static bool
+is_no_growth(const struct commit *c)
+{
+	return c->view.op == REC_DELETE || c->kind == COMMIT_BUCKET_COPIES;
+}
+
 static int
 set_aside_once(struct vol *vol, struct commit *c, bool replaces)
 {
 	bool is_put = c->view.op == REC_PUT;
 
 	/* The tree keeps back what deletes need. */
-	if ((is_put ? tree_reserve(vol->tree, 1) : tree_reserve_deletes(vol->tree, 1)) < 0)
+	if ((!is_no_growth(c) ? tree_reserve(vol->tree, 1) : tree_reserve_deletes(vol->tree, 1)) < 0)
 		return -ENOSPC;
 	if (is_put)
 		c->rec = rec_new(vol->tree, &c->view, c->view.entries);
@@ -351,11 +449,29 @@ encoded_bytes_all(const struct commit *c)
 
 /* One number for the record, its memory form and the answer; the record was made with none. */
 static void
-number_and_pack(struct vol *vol, struct commit *c)
+number(struct vol *vol, struct commit *c)
 {
 	c->view.version = c->sent ? slots_version(vol, c->sent) : atomic_fetch_add(&vol->version, 1) + 1;
 	if (c->rec)
 		c->rec->version = c->view.version;
+}
+
+/* All in order, but for a bucket, whose attributes are younger than it is. */
+static void
+number_and_pack(struct vol *vol, struct commit *c)
+{
+	bool is_bucket = c->kind == COMMIT_BUCKET_COPIES;
+
+	if (is_bucket)
+		number(vol, c);
+	for (struct commit *a = c->also; a; a = a->also) {
+		if (a->is_idle)
+			continue;
+		number(vol, a);
+		block_pack(vol, a);
+	}
+	if (!is_bucket)
+		number(vol, c);
 	block_pack(vol, c);
 }
 
@@ -397,7 +513,7 @@ no_room(struct vol *vol, struct commit *c)
 static enum verdict
 judge_one(struct vol *vol, struct commit *c)
 {
-	bool is_delete = c->view.op == REC_DELETE;
+	bool is_delete = is_no_growth(c);
 	struct quota_change change;
 	uint64_t data_bytes = 0;
 	size_t bytes;
@@ -455,10 +571,6 @@ judge_one(struct vol *vol, struct commit *c)
 	vol->block.data_bytes += data_bytes;
 	if (c->kind == COMMIT_DELETE)
 		c->result = 1;
-	for (struct commit *a = c->also; a; a = a->also) {
-		if (!a->is_idle)
-			number_and_pack(vol, a);
-	}
 	number_and_pack(vol, c);
 	if (!c->sent)
 		usage_pend(vol, c, &change);

@@ -23,10 +23,10 @@ key_object(uint8_t *buf, const struct store_key *k)
 {
 	if (k->bucket_len > STORE_BUCKET_MAX || k->key_len > STORE_KEY_MAX)
 		return -ENAMETOOLONG;
-	if (k->bucket_len == 0 || k->key_len == 0 || memchr(k->bucket, 0, k->bucket_len) ||
+	if (k->bucket_len == 0 || k->key_len == 0 || k->copies > 2 || memchr(k->bucket, 0, k->bucket_len) ||
 	    memchr(k->key, 0, k->key_len))
 		return -EINVAL;
-	buf[0] = KEY_OBJECT;
+	buf[0] = key_object_type(store_has_two(k));
 	memcpy(buf + 1, k->bucket, k->bucket_len);
 	buf[1 + k->bucket_len] = 0;
 	memcpy(buf + 2 + k->bucket_len, k->key, k->key_len);
@@ -58,7 +58,7 @@ key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id)
 
 	if (len < 0)
 		return len;
-	buf[0] = KEY_UPLOAD;
+	buf[0] = key_upload_type(store_has_two(k));
 	buf[len] = 0;
 	memcpy(buf + len + 1, id, CHUNK_ID_BYTES);
 	return len + UPLOAD_TAIL_BYTES;
@@ -104,8 +104,10 @@ key_ok(const uint8_t *key, size_t len)
 	case KEY_BUCKET:
 		return len <= 1 + STORE_BUCKET_MAX && !nul;
 	case KEY_OBJECT:
+	case KEY_OBJECT2:
 		return object_key_ok(key, len, nul);
 	case KEY_UPLOAD:
+	case KEY_UPLOAD2:
 		return len > UPLOAD_TAIL_BYTES && key[len - UPLOAD_TAIL_BYTES] == 0 &&
 		       nul < key + len - UPLOAD_TAIL_BYTES &&
 		       object_key_ok(key, len - UPLOAD_TAIL_BYTES, nul);
@@ -126,9 +128,9 @@ key_text(char *text, size_t cap, const uint8_t *key, size_t len)
 	static const char digits[] = "0123456789abcdef";
 	bool is_chunk = len && (key[0] == KEY_CHUNK || key[0] == KEY_PART);
 	/* Behind here there are no names but numbers. */
-	size_t n = 0, names = is_chunk                                                 ? 1
-			      : len && key[0] == KEY_UPLOAD && len > UPLOAD_TAIL_BYTES ? len - CHUNK_ID_BYTES
-										       : len;
+	size_t n = 0, names = is_chunk                                           ? 1
+			      : len > UPLOAD_TAIL_BYTES && key_is_upload(key[0]) ? len - CHUNK_ID_BYTES
+										 : len;
 
 	for (size_t i = is_chunk ? 0 : 1; i < len && n + 4 < cap; i++) {
 		uint8_t c = key[i];

@@ -13,12 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEY_BUCKET 'b' /* name */
-#define KEY_OBJECT 'o' /* bucket, 0x00, key */
-#define KEY_CHUNK 'c'  /* id (16), index (4, big endian) */
-#define KEY_PART 'p'   /* of an upload: its id, the part's number; as a chunk's */
-#define KEY_UPLOAD 'u' /* bucket, 0x00, key, 0x00, id */
-#define KEY_BATTRS 'a' /* attributes of a bucket: its name, 0x00, '0' and up */
+#define KEY_BUCKET 'b'  /* name */
+#define KEY_OBJECT 'o'  /* bucket, 0x00, key */
+#define KEY_CHUNK 'c'   /* id (16), index (4, big endian) */
+#define KEY_PART 'p'    /* of an upload: its id, the part's number; as a chunk's */
+#define KEY_UPLOAD 'u'  /* bucket, 0x00, key, 0x00, id */
+#define KEY_BATTRS 'a'  /* attributes of a bucket: its name, 0x00, '0' and up */
+#define KEY_OBJECT2 'O' /* as 'o' and 'u', of a bucket whose keys have two copies each */
+#define KEY_UPLOAD2 'U'
 #define CHUNK_ID_BYTES 16
 #define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
 #define BATTRS_NR 3u
@@ -26,6 +28,35 @@
 #define BATTRS_BYTES (12u << 10) /* of one of these records */
 #define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
+
+/* Tells of a key's type whether it is an object's, or an upload's, however many copies there are. */
+static inline bool
+key_is_object(uint8_t type)
+{
+	return type == KEY_OBJECT || type == KEY_OBJECT2;
+}
+static inline bool
+key_is_upload(uint8_t type)
+{
+	return type == KEY_UPLOAD || type == KEY_UPLOAD2;
+}
+/* Tells of an object's or upload's type whether there are two copies. */
+static inline bool
+key_has_two(uint8_t type)
+{
+	return type == KEY_OBJECT2 || type == KEY_UPLOAD2;
+}
+/* Returns the type of objects, or of uploads, with so many copies. */
+static inline uint8_t
+key_object_type(bool has_two)
+{
+	return has_two ? KEY_OBJECT2 : KEY_OBJECT;
+}
+static inline uint8_t
+key_upload_type(bool has_two)
+{
+	return has_two ? KEY_UPLOAD2 : KEY_UPLOAD;
+}
 
 /* Writes the key to buf (KEY_BYTES_MAX bytes) and returns its length, or -EINVAL (empty, NUL inside),
  * -ENAMETOOLONG. */

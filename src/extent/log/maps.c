@@ -145,7 +145,7 @@ static int
 judge(struct replay *rp, const struct lost_map *lost)
 {
 	struct rec *r = tree_find(rp->vol->tree, lost->key, lost->len);
-	const bool is_object = lost->key[0] == KEY_OBJECT;
+	const bool is_object = key_is_object(lost->key[0]);
 	char name[160], where[DISK_PLACE_BYTES];
 	struct map_ref map;
 

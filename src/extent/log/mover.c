@@ -165,14 +165,19 @@ walk(struct vol *vol)
 	quiesce_wake(mv->user);
 	tree_cursor_init(c, vol->tree, tree_root(vol->tree));
 	there = tree_seek(c, mv->at_key, mv->at_len, false);
-	for (int n = 0; there && (uint8_t)c->key[0] == KEY_OBJECT && n < MOVE_SLICE && !is_full; n++) {
+	for (int n = 0; there && (uint8_t)c->key[0] == mv->at_key[0] && n < MOVE_SLICE && !is_full; n++) {
 		is_full = !collect(vol, (const uint8_t *)c->key, c->key_len, c->rec);
 		there = is_full || tree_next(c);
 	}
-	mv->walks = there && (uint8_t)c->key[0] == KEY_OBJECT;
+	mv->walks = there && (uint8_t)c->key[0] == mv->at_key[0];
 	if (mv->walks) {
 		memcpy(mv->at_key, c->key, c->key_len);
 		mv->at_len = c->key_len;
+	} else if (mv->at_key[0] == KEY_OBJECT) {
+		/* Then those of which there are copies. */
+		mv->at_key[0] = KEY_OBJECT2;
+		mv->at_len = 1;
+		mv->walks = tree_seek(c, mv->at_key, 1, false) && (uint8_t)c->key[0] == KEY_OBJECT2;
 	}
 	quiesce_sleep(mv->user);
 	return is_full || !mv->walks;

@@ -136,7 +136,7 @@ count(struct vol *vol, const struct rec *r, int sign)
 void
 pack_count(struct vol *vol, const uint8_t *key, const struct rec *born, const struct rec *died)
 {
-	if (key[0] != KEY_OBJECT)
+	if (!key_is_object(key[0]))
 		return;
 	if (born)
 		count(vol, born, 1);

@@ -82,7 +82,7 @@ part_has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
 	if (tree_find(t, rec_owner(r), r->owner_len))
 		return true;
 	memcpy(owner, rec_owner(r), r->owner_len);
-	owner[0] = KEY_OBJECT;
+	owner[0] = key_object_type(key_has_two(owner[0]));
 	return names(tree_find(t, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
 		     key_index(key));
 }

@@ -24,7 +24,11 @@
 static void
 kill(struct vol *vol, struct dead *dead, struct rec *r, bool is_shared)
 {
-	*dead = (struct dead){ .vol = vol, .rec = r, .seq = vol->block.head.seq, .is_shared = is_shared };
+	*dead = (struct dead){ .vol = vol,
+			       .rec = r,
+			       .seq = vol->block.head.seq,
+			       .pin_id = RULE_PIN_BYTES ? rec_pin_id(r) : r->version,
+			       .is_shared = is_shared };
 	*vol->leader.dying_end = dead;
 	vol->leader.dying_end = &dead->next;
 	atomic_fetch_add(&vol->dead_nr, 1);
@@ -40,7 +44,7 @@ begin_job(struct vol *vol, struct commit *c)
 
 	c->job = NULL;
 	/* Without memory what is left waits for the next start. */
-	if (!job && c->view.op == REC_DELETE && c->view.key[0] == KEY_UPLOAD)
+	if (!job && c->view.op == REC_DELETE && key_is_upload(c->view.key[0]))
 		job = gc_upload_job(c->view.key + c->view.key_len - CHUNK_ID_BYTES, NULL, 0);
 	if (!job)
 		return;
@@ -63,10 +67,13 @@ publish_one(struct vol *vol, struct commit *c)
 	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
 	if (old && !c->dead)
 		c->dead = dead_get(vol);
-	if (old && c->dead)
+	if (old && c->dead) {
 		kill(vol, c->dead, old, c->kind == COMMIT_ATTRS && old->body != BODY_INLINE);
-	else if (c->dead)
+		if (c->sent && c->sent->pin_id)
+			c->dead->pin_id = c->sent->pin_id;
+	} else if (c->dead) {
 		dead_put(vol, c->dead);
+	}
 	/* With the rule off: as a scrub that takes every chunk without a manifest for ownerless. */
 	if (!RULE_COLLECT_ONLY_ENDED && c->kind == COMMIT_CHUNK && c->view.op == REC_PUT)
 		gc_orphans(vol, KEY_CHUNK, c->view.key + 1, key_index(c->view.key),
@@ -183,9 +190,7 @@ publish_reclaim(struct vol *vol)
 		ld->dying = dead->next;
 		if (!ld->dying)
 			ld->dying_end = &ld->dying;
-		if (!RULE_REUSE_UNPINNED ||
-		    pin_wait_free(vol->pins, &dead->wait,
-				  RULE_PIN_BYTES ? rec_pin_id(dead->rec) : dead->rec->version, on_unpinned))
+		if (!RULE_REUSE_UNPINNED || pin_wait_free(vol->pins, &dead->wait, dead->pin_id, on_unpinned))
 			dead_done(vol, dead);
 	}
 	dead = ld->dying;

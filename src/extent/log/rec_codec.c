@@ -59,7 +59,7 @@ rec_encode(void *buf, const struct rec_view *v)
 	put_u32(&c, (uint32_t)len);
 	put_u8(&c, v->op);
 	put_u8(&c, v->body);
-	put_u16(&c, v->flags);
+	put_u16(&c, (uint16_t)(v->flags | (v->copies > 1 ? REC_COPIES : 0)));
 	put_u16(&c, v->key_len);
 	put_u16(&c, v->owner_len);
 	put_u16(&c, v->sums_len);
@@ -195,7 +195,7 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		return false;
 	switch (v->body) {
 	case BODY_NONE:
-		return (v->key[0] == KEY_BUCKET || v->key[0] == KEY_UPLOAD || v->key[0] == KEY_BATTRS) &&
+		return (v->key[0] == KEY_BUCKET || key_is_upload(v->key[0]) || v->key[0] == KEY_BATTRS) &&
 		       v->entry_nr == 0 && !mapped && v->size_bytes == 0;
 	case BODY_INLINE:
 		return v->entry_nr == 0 && !mapped && v->inline_len == v->size_bytes &&
@@ -206,12 +206,12 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		break;
 	case BODY_PACKED:
 		/* Nothing is packed before its bytes are flushed. */
-		if (v->key[0] != KEY_OBJECT || v->entry_nr != 1 || mapped || !(v->flags & REC_FLUSHED) ||
+		if (!key_is_object(v->key[0]) || v->entry_nr != 1 || mapped || !(v->flags & REC_FLUSHED) ||
 		    v->size_bytes == 0 || v->size_bytes > place_bytes_max(geo))
 			return false;
 		break;
 	default: /* BODY_MANIFEST, BODY_PARTS */
-		if (v->key[0] != KEY_OBJECT && (v->key[0] != KEY_PART || v->body == BODY_PARTS))
+		if (!key_is_object(v->key[0]) && (v->key[0] != KEY_PART || v->body == BODY_PARTS))
 			return false;
 		break;
 	}
@@ -228,6 +228,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	struct cur c = cursor(buf, len);
 	struct rec_view v = { 0 };
 	uint32_t total = take_u32(&c), reserved;
+	bool has_two;
 
 	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
 		return -EBADMSG;
@@ -235,6 +236,8 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	v.op = take_u8(&c);
 	v.body = take_u8(&c);
 	v.flags = take_u16(&c);
+	has_two = v.flags & REC_COPIES;
+	v.flags &= (uint16_t)~REC_COPIES;
 	v.key_len = take_u16(&c);
 	v.owner_len = take_u16(&c);
 	v.sums_len = take_u16(&c);
@@ -251,7 +254,8 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	reserved = take_u8(&c) | take_u16(&c);
 	v.data_version = take_u64(&c);
 	v.expires_ns = take_u64(&c);
-	if (reserved || v.copies > REC_COPIES_MAX || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
+	if (reserved || v.copies > REC_COPIES_MAX || has_two != (v.copies > 1) || v.op == 0 ||
+	    v.op >= REC_OP_NR || v.body >= BODY_NR ||
 	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST | REC_EXPIRES) ||
 	    (v.flags & REC_MAP_LIST && !(v.flags & REC_MAPPED)) || v.version == 0 ||
 	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||

@@ -133,6 +133,8 @@ enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS,
 #define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
 #define REC_MAP_LIST 8u /* the map lies in several extents (format 3) */
 #define REC_EXPIRES 16u /* expires_ns says when (format 3) */
+/* On disk alone, with copies above 1: so earlier versions, which know no such keys, take no bucket for one of theirs. */
+#define REC_COPIES 32u
 #define REC_COPIES_MAX 2
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128

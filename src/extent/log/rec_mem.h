@@ -48,6 +48,12 @@ rec_has_more(const struct rec *r)
 {
 	return r->entry_nr > FMT_ENTRY_MAX;
 }
+/* Returns on how many disks each key of a bucket is. */
+static inline unsigned
+rec_copies(const struct rec *r)
+{
+	return r->copies ? r->copies : 1;
+}
 /* Tells whether an object has a unit of its own, of which it would take half at most. */
 static inline bool
 rec_is_loose(const struct rec *r, const struct geometry *g)

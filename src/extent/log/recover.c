@@ -81,12 +81,20 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		for (uint32_t i = 0; e == 0 && i < map.nr; i++)
 			e = mark(cookie, map.ext[i], key, len);
 	}
-	if (e == 0) {
+	if (e == 0 && key[0] != KEY_BUCKET) {
 		struct replay *rp = cookie;
 
 		e = usage_start(rp->vol, rp->vol->quotas, key, len, r);
 	}
 	return e;
+}
+
+static int
+count_bucket(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct replay *rp = cookie;
+
+	return usage_start(rp->vol, rp->vol->quotas, key, len, r);
 }
 
 /* Free is what neither a record nor one of the two snapshots names. */
@@ -103,7 +111,10 @@ find_space(struct replay *rp)
 	}
 	if (e < 0)
 		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.path);
-	e = each_record(vol, 0, mark_record, rp);
+	/* Before what is in them: some of its types are less. */
+	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
+	if (e == 0)
+		e = each_record(vol, 0, mark_record, rp);
 	if (e == 0)
 		e = maps_judge(rp);
 	for (int s = 0; s < 2; s++) {
@@ -158,7 +169,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	struct replay *rp = cookie;
 	uint32_t index;
 
-	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
+	if (key_is_upload(key[0]) || key[0] == KEY_BATTRS)
 		return has_bucket(rp->vol, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
 	if (has_owner(rp->vol->tree, key, r))
 		return 0;
@@ -177,7 +188,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 static int
 collect_all(struct replay *rp)
 {
-	static const uint8_t types[] = { KEY_BATTRS, KEY_CHUNK, KEY_PART, KEY_UPLOAD };
+	static const uint8_t types[] = { KEY_BATTRS, KEY_CHUNK, KEY_PART, KEY_UPLOAD, KEY_UPLOAD2 };
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && i < sizeof types; i++)

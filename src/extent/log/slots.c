@@ -15,18 +15,23 @@
 static void
 set_own(struct slots *sl, const struct store_slots *slots, bool own)
 {
-	uint64_t all = UINT64_MAX;
-
-	if (!own)
-		atomic_store(&sl->has_all, false);
+	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
+		if (slots->bit[i] && !own)
+			atomic_store(&sl->has_all[i * 64 >= STORE_SLOT_NR], false);
+	}
 	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
 		if (own)
-			all &= atomic_fetch_or(&sl->own[i], slots->bit[i]) | slots->bit[i];
+			atomic_fetch_or(&sl->own[i], slots->bit[i]);
 		else
 			atomic_fetch_and(&sl->own[i], ~slots->bit[i]);
 	}
-	if (own)
-		atomic_store(&sl->has_all, all == UINT64_MAX);
+	for (size_t two = 0; own && two < 2; two++) {
+		uint64_t all = UINT64_MAX;
+
+		for (size_t i = 0; i < STORE_SLOT_NR / 64; i++)
+			all &= atomic_load(&sl->own[two * (STORE_SLOT_NR / 64) + i]);
+		atomic_store(&sl->has_all[two], all == UINT64_MAX);
+	}
 }
 
 int
@@ -45,6 +50,12 @@ slots_new(const struct store_slots *own, struct slots **ret_sl)
 	set_own(sl, own, true);
 	*ret_sl = sl;
 	return 0;
+}
+
+void
+slots_disown(struct slots *sl, const struct store_slots *places)
+{
+	set_own(sl, places, false);
 }
 
 static void
@@ -73,13 +84,13 @@ slots_free(struct slots *sl)
 /* ---- what is left over ---- */
 
 static struct store_moved **
-link_of(struct slots *sl, unsigned slot, const void *name, size_t len)
+link_of(struct slots *sl, unsigned place, const void *name, size_t len)
 {
 	struct store_moved **link =
-		&sl->left[(key_hash(name, len) ^ slot * 0x9e3779b1u) & (uint32_t)(sl->left_size - 1)];
+		&sl->left[(key_hash(name, len) ^ place * 0x9e3779b1u) & (uint32_t)(sl->left_size - 1)];
 
 	while (*link &&
-	       ((*link)->slot != slot || (*link)->len != len || memcmp((*link)->name, name, len) != 0))
+	       ((*link)->place != place || (*link)->len != len || memcmp((*link)->name, name, len) != 0))
 		link = &(*link)->next;
 	return link;
 }
@@ -97,7 +108,7 @@ grow(struct slots *sl)
 	sl->left_size = 2 * was;
 	for (size_t i = 0; i < was; i++) {
 		for (struct store_moved *m = old[i], *next; m; m = next) {
-			struct store_moved **link = link_of(sl, m->slot, m->name, m->len);
+			struct store_moved **link = link_of(sl, m->place, m->name, m->len);
 
 			next = m->next;
 			m->next = NULL;
@@ -108,10 +119,13 @@ grow(struct slots *sl)
 }
 
 static void
-add_sums(struct slots *sl, uint64_t objects, uint64_t bytes)
+add_sums(struct slots *sl, unsigned place, const struct store_use *use)
 {
-	atomic_fetch_add_explicit(&sl->left_objects, objects, memory_order_relaxed);
-	atomic_fetch_add_explicit(&sl->left_bytes, bytes, memory_order_relaxed);
+	bool has_two = place >= STORE_SLOT_NR;
+
+	atomic_fetch_add_explicit(&sl->left_objects[has_two], use->objects, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sl->left_bytes[has_two], use->bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sl->left_uploads[has_two], use->uploads, memory_order_relaxed);
 }
 
 static struct store_moved *
@@ -155,26 +169,41 @@ slots_reserve(struct vol *vol)
 	return 0;
 }
 
+void
+slots_count_two(struct slots *sl, const struct slot_name *n, const struct quota_change *change)
+{
+	unsigned slot;
+
+	if (!n->has_two)
+		return;
+	slot = name_place(n) - STORE_SLOT_NR;
+	atomic_fetch_add_explicit(&sl->two_objects[slot], (uint64_t)change->objects, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sl->two_bytes[slot], (uint64_t)change->bytes, memory_order_relaxed);
+}
+
 int
 slots_count(struct slots *sl, const struct slot_name *n, const struct quota_change *change)
 {
 	size_t len = (size_t)((const uint8_t *)memchr(n->at, 0, n->len) - n->at);
-	unsigned slot = name_slot(n);
-	struct store_moved **link = link_of(sl, slot, n->at, len), *m = *link;
+	unsigned place = name_place(n);
+	struct store_moved **link = link_of(sl, place, n->at, len), *m = *link;
+	struct store_use more;
 
 	if (!m) {
 		m = get_spare(sl);
 		if (!m)
 			return -ENOMEM;
-		*m = (struct store_moved){ .slot = slot, .len = (uint8_t)len };
+		*m = (struct store_moved){ .place = place, .len = (uint8_t)len };
 		memcpy(m->name, n->at, len);
 		*link = m;
 		sl->left_nr++;
 	}
-	m->use.objects += (uint64_t)change->objects;
-	m->use.bytes += (uint64_t)change->bytes;
-	m->use.uploads += (uint64_t)change->uploads;
-	add_sums(sl, (uint64_t)change->objects, (uint64_t)change->bytes);
+	more = (struct store_use){ (uint64_t)change->objects, (uint64_t)change->bytes,
+				   (uint64_t)change->uploads };
+	m->use.objects += more.objects;
+	m->use.bytes += more.bytes;
+	m->use.uploads += more.uploads;
+	add_sums(sl, place, &more);
 	if (!m->use.objects && !m->use.bytes && !m->use.uploads) {
 		*link = m->next;
 		sl->left_nr--;
@@ -198,13 +227,13 @@ slots_judge(struct vol *vol, struct commit *c)
 {
 	const struct slots *sl = vol->slots;
 	struct slot_name n = commit_name(c);
-	unsigned slot;
+	unsigned place;
 	bool own;
 
-	if (!n.at || (atomic_load(&sl->has_all) && !sl->is_frozen && !c->sent))
+	if (!n.at || (atomic_load(&sl->has_all[n.has_two]) && !sl->is_frozen && !c->sent))
 		return 0;
-	slot = name_slot(&n);
-	own = slots_own(sl, slot);
+	place = name_place(&n);
+	own = slots_own(sl, place);
 	if (c->sent) {
 		if (c->sent->data_version) {
 			c->view.flags |= REC_SHARED;
@@ -215,11 +244,15 @@ slots_judge(struct vol *vol, struct commit *c)
 			c->view.expires_ns = c->sent->expires_ns;
 		}
 		/* What is the volume's own nobody else knows better. */
-		return own && RULE_REMOVE_AFTER_SWITCH ? -EPERM : 0;
+		if (!c->sent->is_repair)
+			return own && RULE_REMOVE_AFTER_SWITCH && RULE_LEFTOVERS_HIDDEN ? -EPERM : 0;
+		/* Of a second copy, which the set holds. */
+		if (!own)
+			return 0;
 	}
 	if (!own)
 		return -EXDEV;
-	return RULE_MOVE_FREEZE && sl->is_frozen && slots_has(&sl->frozen, slot) ? -EAGAIN : 0;
+	return RULE_MOVE_FREEZE && sl->is_frozen && slots_has(&sl->frozen, place) ? -EAGAIN : 0;
 }
 
 uint64_t
@@ -246,13 +279,14 @@ slots_published(struct vol *vol)
 		struct store_key k;
 		const uint8_t *nul;
 
-		if (c->is_gc || !n.at || !slots_has(&sl->watched, name_slot(&n)))
+		if (c->is_gc || !n.at || !slots_has(&sl->watched, name_place(&n)))
 			continue;
 		nul = memchr(n.at, 0, n.len);
 		k = (struct store_key){ .bucket = (const char *)n.at,
 					.key = (const char *)nul + 1,
 					.bucket_len = (uint16_t)(nul - n.at),
-					.key_len = (uint16_t)(n.at + n.len - nul - 1) };
+					.key_len = (uint16_t)(n.at + n.len - nul - 1),
+					.copies = n.has_two ? 2 : 1 };
 		sl->changed(sl->cookie, &k);
 	}
 }
@@ -283,7 +317,7 @@ take_left(struct slots *sl, const struct store_slots *slots)
 
 	for (size_t i = 0; i < sl->left_size; i++) {
 		for (struct store_moved **link = &sl->left[i], *m; (m = *link) != NULL;) {
-			if (!slots_has(slots, m->slot)) {
+			if (!slots_has(slots, m->place)) {
 				link = &m->next;
 				continue;
 			}
@@ -291,7 +325,8 @@ take_left(struct slots *sl, const struct store_slots *slots)
 			m->next = taken;
 			taken = m;
 			sl->left_nr--;
-			add_sums(sl, -m->use.objects, -m->use.bytes);
+			add_sums(sl, m->place,
+				 &(struct store_use){ -m->use.objects, -m->use.bytes, -m->use.uploads });
 		}
 	}
 	return taken;
@@ -318,12 +353,12 @@ give_books(struct vol *vol, struct store_slots_op *o)
 			quota_count(book, o->counter, row, &more);
 			quota_count(book, vol->counter, row, &less);
 		}
-		link = link_of(sl, m->slot, m->name, m->len);
+		link = link_of(sl, m->place, m->name, m->len);
 		check(!*link);
 		m->next = NULL;
 		*link = m;
 		sl->left_nr++;
-		add_sums(sl, m->use.objects, m->use.bytes);
+		add_sums(sl, m->place, &m->use);
 		if (sl->left_nr > sl->left_size)
 			grow(sl);
 	}

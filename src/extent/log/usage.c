@@ -173,21 +173,45 @@ bucket_published(struct vol *vol, const struct commit *c, struct quota_row *row,
 		quota_gone(vol->quotas, vol->counter, row);
 }
 
-/* Counts for the bucket, or for what is left over. */
+/* Counts what is there of keys with two copies, whoever has them and whether their bucket is there or not. */
 static void
-count(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
+count_two(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
+{
+	struct slot_name n;
+
+	if (!vol->slots || !key_has_two(key[0]))
+		return;
+	n = slot_name(key, len);
+	slots_count_two(vol->slots, &n, change);
+}
+
+/* Counts for the bucket, or for what is left over.  What is collected is no bucket's any more. */
+static void
+count(struct vol *vol, const struct commit *c, const uint8_t *key, size_t len,
+      const struct quota_change *change)
 {
 	struct quota_row *row;
 
+	count_two(vol, key, len, change);
 	if (!slots_own_key(vol->slots, key, len)) {
 		struct slot_name n = slot_name(key, len);
 
 		slots_count(vol->slots, &n, change);
 		return;
 	}
+	if (c->is_gc)
+		return;
 	row = row_of(vol, vol->quotas, key, len);
 	if (row)
 		quota_count(vol->quotas, vol->counter, row, change);
+}
+
+/* It is collected, and was counted nowhere. */
+static bool
+is_nobodys(const struct vol *vol, const struct commit *c)
+{
+	return c->is_gc && !(vol->slots && key_has_two(c->view.key[0])) &&
+	       slots_own_key(vol->slots, c->view.key, c->view.key_len);
 }
 
 void
@@ -198,9 +222,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 	struct quota_change change = { 0 };
 	struct quota_row *row;
 
-	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over. */
-	if (type == KEY_CHUNK || (is_part && !is_put) ||
-	    (c->is_gc && slots_own_key(vol->slots, c->view.key, c->view.key_len)))
+	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over, or of a place. */
+	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_nobodys(vol, c))
 		return;
 	switch (type) {
 	case KEY_BUCKET:
@@ -218,20 +241,23 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		}
 		return;
 	case KEY_UPLOAD:
+	case KEY_UPLOAD2:
 		change.uploads = (int64_t)is_put - (int64_t)(old != NULL);
 		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
 		break;
 	case KEY_OBJECT:
+	case KEY_OBJECT2:
 		change.objects = (int64_t)is_put - (int64_t)(old != NULL);
 		change.bytes = is_put ? (int64_t)c->rec->size_bytes : 0;
 		change.bytes -= old ? (int64_t)old->size_bytes : 0;
 		break;
 	default:
-		change.bytes = (int64_t)c->rec->size_bytes - (old ? (int64_t)old->size_bytes : 0);
-		count(vol, c->upload_key, c->upload_key_len, &change);
+		change.bytes = is_put ? (int64_t)c->rec->size_bytes : 0;
+		change.bytes -= old ? (int64_t)old->size_bytes : 0;
+		count(vol, c, c->upload_key, c->upload_key_len, &change);
 		return;
 	}
-	count(vol, c->view.key, c->view.key_len, &change);
+	count(vol, c, c->view.key, c->view.key_len, &change);
 }
 
 void
@@ -242,12 +268,11 @@ usage_publish_end(struct vol *vol)
 		struct quota_change change = { 0 };
 		bool is_put = c->view.op == REC_PUT;
 
-		if (c->view.key[0] != KEY_UPLOAD || (is_put && !c->sent) ||
-		    (c->is_gc && slots_own_key(vol->slots, c->view.key, c->view.key_len)))
+		if (!key_is_upload(c->view.key[0]) || (is_put && !c->sent) || is_nobodys(vol, c))
 			continue;
 		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
 		change.bytes = is_put ? change.bytes : -change.bytes;
-		count(vol, c->view.key, c->view.key_len, &change);
+		count(vol, c, c->view.key, c->view.key_len, &change);
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);
@@ -293,18 +318,19 @@ start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
-	bool is_upload = key[0] == KEY_UPLOAD;
+	bool is_upload = key_is_upload(key[0]);
 	struct quota_change change = { 0 };
 	struct quota_row *row = NULL;
 	int e = 0;
 
-	if (key[0] != KEY_BUCKET && key[0] != KEY_OBJECT && key[0] != KEY_UPLOAD)
+	if (key[0] != KEY_BUCKET && !key_is_object(key[0]) && !is_upload)
 		return 0;
 	if (key[0] != KEY_BUCKET) {
 		change.objects = !is_upload;
 		change.uploads = is_upload;
 		change.bytes = (int64_t)(is_upload ? parts_bytes(vol, key, len) : r->size_bytes);
 	}
+	count_two(vol, key, len, &change);
 	if (!slots_own_key(vol->slots, key, len)) {
 		struct slot_name n = slot_name(key, len);
 
@@ -336,7 +362,7 @@ usage_early(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, c
 	if (!quota_is_active(vol->quotas))
 		return 0;
 	r = tree_get(vol->tree, key, key_len);
-	change.objects = key[0] == KEY_OBJECT && !r;
+	change.objects = key_is_object(key[0]) && !r;
 	if (size_bytes != STORE_SIZE_UNKNOWN)
 		change.bytes = (int64_t)(size_bytes - (r ? r->size_bytes : 0));
 	return quota_judge_early(vol->quotas, bucket_key + 1, bucket_key_len - 1, &change);

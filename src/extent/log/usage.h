@@ -34,7 +34,7 @@ void usage_publish_end(struct vol *vol);
 /* Forgets what was in a block that is not published. */
 void usage_drop(struct vol *vol);
 
-/* Counts one record of an index that is complete: all of them, in the order of their keys.  0 or -ENOMEM. */
+/* Counts one record of an index that is complete: all of them, buckets first.  0 or -ENOMEM. */
 int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len,
 		const struct rec *r);
 

@@ -86,7 +86,7 @@ make_memory(struct vol *vol)
 static int
 refuse_old(const struct disk *d, char *err, size_t err_len)
 {
-	if (d->sb.version == FMT_VERSION)
+	if (d->sb.version >= FMT_VERSION)
 		return disk_refuse(
 			err, err_len, -EINVAL,
 			"%s: the step to format %u was begun and is not over; gantryd --upgrade ends it",

@@ -95,8 +95,8 @@ extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t vers
 }
 
 int
-extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns, bool is_gated,
-		   struct store_del *op)
+extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns,
+		   unsigned copies, bool is_gated, struct store_del *op)
 {
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
@@ -106,27 +106,86 @@ extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uin
 		return len;
 	di->c.view.op = REC_PUT;
 	di->c.view.body = BODY_NONE;
-	di->c.view.copies = 1;
+	di->c.view.copies = (uint8_t)copies;
 	di->c.view.mtime_ns = ctime_ns;
 	di->c.is_gated = is_gated;
 	return hand_over(p, di, len);
 }
 
 int
-extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, unsigned copies,
+		     struct store_del *op)
 {
-	return extent_bucket_make(sp, name, name_len, clock_wall_ns(), false, op);
+	/* A store of one engine is one disk. */
+	return copies > 1 ? -EDOM : extent_bucket_make(sp, name, name_len, clock_wall_ns(), 1, false, op);
+}
+
+/* A bucket's record with another number of copies, and what hangs on its version. */
+struct copies_int {
+	struct store_del *del;
+	uint8_t key[1 + STORE_BUCKET_MAX];
+	uint8_t battrs[BATTRS_NR + 1][1 + STORE_BUCKET_MAX + 2];
+	struct commit c, also[BATTRS_NR + 1];
+};
+
+static void
+on_copies(struct commit *c)
+{
+	struct copies_int *ci = container_of(c, struct copies_int, c);
+	struct store_op *op = &ci->del->op;
+
+	op->result = c->result;
+	free(ci);
+	op->done(op);
 }
 
 int
-extent_bucket_gate(struct store_port *sp, const char *name, size_t name_len, bool close, struct store_del *op)
+extent_bucket_set_copies(struct store_port *sp, const char *name, size_t name_len, unsigned copies,
+			 struct store_del *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, close ? COMMIT_GATE_CLOSE : COMMIT_GATE_OPEN);
+	struct copies_int *ci = calloc(1, sizeof *ci);
+	int len = ci ? key_bucket(ci->key, name, name_len) : -EAGAIN;
+
+	if (len >= 0 && disk_failed(&p->vp.vol->disk))
+		len = -EROFS;
+	if (len < 0) {
+		free(ci);
+		return len;
+	}
+	op->op.port = &p->base;
+	ci->del = op;
+	ci->c = (struct commit){ .kind = COMMIT_BUCKET_COPIES,
+				 .state = CS_DATA_DONE,
+				 .finished = on_copies,
+				 .also = ci->also,
+				 .copies = (uint8_t)copies };
+	ci->c.view = (struct rec_view){ .op = REC_PUT, .key = ci->key, .key_len = (uint16_t)len };
+	for (uint32_t i = 0; i <= BATTRS_NR; i++) {
+		struct commit *a = &ci->also[i];
+
+		*a = (struct commit){ .kind = COMMIT_BUCKET_COPIES,
+				      .state = CS_DATA_DONE,
+				      .is_also = true,
+				      .also = i < BATTRS_NR ? a + 1 : NULL };
+		a->view.key = ci->battrs[i];
+		a->view.key_len = (uint16_t)key_battrs(ci->battrs[i], ci->key, (size_t)len, i);
+	}
+	commit_submit(&p->vp, &ci->c);
+	return 0;
+}
+
+int
+extent_bucket_gate(struct store_port *sp, const char *name, size_t name_len, enum store_gate gate,
+		   struct store_del *op)
+{
+	struct extent_port *p = extent_port(sp);
+	struct del_int *di = begin(p, op, gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
 	int len = key_bucket(di->key, name, name_len);
 
 	if (len < 0)
 		return len;
+	di->c.is_bare = gate == GATE_CLOSE_BARE;
 	di->c.view.op = REC_DELETE;
 	return hand_over(p, di, len);
 }
@@ -173,6 +232,7 @@ extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, str
 	if (!r)
 		return stat_finished(p, st, -ENXIO);
 	st->ctime_ns = r->mtime_ns;
+	st->copies = rec_copies(r);
 	quota_fill_stat(p->vp.vol->quotas, name, name_len, st);
 	return stat_finished(p, st, 0);
 }

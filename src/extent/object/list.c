@@ -62,7 +62,9 @@ give(struct store_list *ls, const struct list_int *li, const struct tree_cursor 
 	e.etag = rec_etag(r);
 	e.attrs = rec_attrs(r);
 	e.attrs_len = r->attrs_len;
-	if (li->type == KEY_UPLOAD)
+	if (li->type == KEY_BUCKET)
+		e.copies = (uint8_t)rec_copies(r);
+	if (key_is_upload(li->type))
 		e.upload_id = (const uint8_t *)c->key + c->key_len - CHUNK_ID_BYTES;
 	return ls->entry(ls, &e);
 }
@@ -86,12 +88,12 @@ is_shown(const struct store_list *ls, const struct list_int *li, const struct tr
 	const struct rec *r = c->rec;
 	struct slot_name n;
 
-	if (li->type == KEY_UPLOAD && r->version <= li->born)
+	if (key_is_upload(li->type) && r->version <= li->born)
 		return false;
 	if (!ls->slots)
 		return slots_own_key(li->vol->slots, (const uint8_t *)c->key, c->key_len);
 	n = slot_name((const uint8_t *)c->key, c->key_len);
-	return !n.at || slots_has(ls->slots, name_slot(&n));
+	return !n.at || slots_has(ls->slots, name_place(&n));
 }
 
 /* From the least string behind all that begin with the first len bytes of at. */
@@ -146,7 +148,7 @@ slice(struct store_list *ls, struct list_int *li)
 
 /* The bucket whose uploads these are, if it is still there. */
 static bool
-bucket_born(const struct store_list *ls, struct list_int *li)
+bucket_born(const struct store_list *ls, struct list_int *li, bool *ret_has_two)
 {
 	uint8_t key[1 + STORE_BUCKET_MAX];
 	int len = key_bucket(key, ls->bucket, ls->bucket_len);
@@ -155,7 +157,16 @@ bucket_born(const struct store_list *ls, struct list_int *li)
 	if (!r)
 		return false;
 	li->born = r->version;
+	*ret_has_two = r->copies > 1;
 	return true;
+}
+
+/* Of a bucket whose keys have two copies each those are listed. */
+static void
+set_copies(struct list_int *li, bool has_two)
+{
+	li->type = key_is_upload(li->type) ? key_upload_type(has_two) : key_object_type(has_two);
+	li->at[0] = li->type;
 }
 
 static void
@@ -163,8 +174,9 @@ on_turn(struct msg *m)
 {
 	struct store_list *ls = container_of(container_of(m, struct store_op, msg), struct store_list, op);
 	struct list_int *li = (struct list_int *)ls->priv;
+	bool has_two;
 
-	if ((li->type != KEY_UPLOAD || bucket_born(ls, li)) && !slice(ls, li)) {
+	if ((!key_is_upload(li->type) || bucket_born(ls, li, &has_two)) && !slice(ls, li)) {
 		mailbox_post(li->port->vp.mb, &ls->op.msg, on_turn);
 		return;
 	}
@@ -210,7 +222,7 @@ first_key(const struct store_list *ls, struct list_int *li)
 	li->after = behind;
 	if (begins && common_len(ls, ls->after, len) == len) {
 		go_behind(li, li->at_len);
-	} else if (behind && li->type == KEY_UPLOAD) {
+	} else if (behind && key_is_upload(li->type)) {
 		/* Behind this one; or behind all of the key, where no other key's can be. */
 		li->at[li->at_len++] = ls->after_id ? 0 : 1;
 		if (ls->after_id) {
@@ -226,6 +238,7 @@ static int
 begin(struct extent_port *p, struct store_list *ls, uint8_t type)
 {
 	struct list_int *li = (struct list_int *)ls->priv;
+	bool has_two = false;
 	int e;
 
 	ls->op.port = &p->base;
@@ -234,14 +247,16 @@ begin(struct extent_port *p, struct store_list *ls, uint8_t type)
 	li->port = p;
 	li->vol = p->vp.vol;
 	li->type = type;
-	li->tail_len = type == KEY_UPLOAD ? UPLOAD_TAIL_BYTES : 0;
+	li->tail_len = key_is_upload(type) ? UPLOAD_TAIL_BYTES : 0;
 	e = first_key(ls, li);
 	if (e < 0)
 		return e;
-	if (ls->bucket && !bucket_born(ls, li)) {
+	if (ls->bucket && !bucket_born(ls, li, &has_two)) {
 		ls->op.result = -ENXIO;
 		return 1;
 	}
+	if (ls->bucket)
+		set_copies(li, has_two);
 	if (slice(ls, li)) {
 		ls->op.result = (int)li->given;
 		return 1;

@@ -41,10 +41,14 @@ int extent_list_parts(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, bool is_gated,
+int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
+		       bool is_gated, struct store_del *op);
+int extent_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 		       struct store_del *op);
-int extent_bucket_gate(struct store_port *p, const char *name, size_t len, bool close, struct store_del *op);
-int extent_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int extent_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
+			     struct store_del *op);
+int extent_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
+			 struct store_del *op);
 int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
@@ -61,11 +65,16 @@ int extent_list_uploads(struct store_port *p, struct store_list *ls);
 int extent_walk(struct store_port *p, struct store_walk *w);
 int extent_send(struct store_port *from, struct store_port *to, struct store_send *s);
 int extent_remove(struct store_port *p, struct store_send *s);
+int extent_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
+		     const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
+int extent_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from,
+		       uint64_t version, const struct store_commit *sc);
 int extent_watch(struct store_port *p, struct store_slots_op *o);
 int extent_freeze(struct store_port *p, struct store_slots_op *o);
 int extent_thaw(struct store_port *p, struct store_slots_op *o);
 int extent_take(struct store_port *p, struct store_slots_op *o);
 int extent_leave(struct store_port *p, struct store_slots_op *o);
+void extent_disown(struct store_port *p, const struct store_slots *slots);
 
 /* ---- for port.c ---- */
 
@@ -74,6 +83,9 @@ int crc_blocks_init(struct extent_port *p);
 void crc_blocks_fini(struct extent_port *p);
 
 /* ---- among the files of this folder ---- */
+
+/* Tells whether two engines' records of a key are the same in all but where their bytes lie.  there NULL: no.  send.c */
+bool send_is_same(const struct rec *r, const struct rec *there);
 
 /* Makes an id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);

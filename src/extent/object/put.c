@@ -61,7 +61,7 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
 	pi->vol = p->vp.vol;
 	e = early_check(p, pi->vol, size_bytes);
-	if (e == 0)
+	if (e == 0 && !pi->sent)
 		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
 				size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
@@ -88,12 +88,10 @@ init_none(struct extent_port *p, struct store_put *put)
 	return pi;
 }
 
-int
-extent_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+static int
+init_part(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+	  const uint8_t *id, uint32_t number, uint64_t size_bytes)
 {
-	struct extent_port *p = extent_port(sp);
-	struct put_int *pi = init_none(p, put);
 	const struct rec *r;
 	int len, e;
 
@@ -109,20 +107,45 @@ extent_put_init_part(struct store_port *sp, struct store_put *put, const struct 
 	return e < 0 ? e : init(p, put, pi, k, size_bytes);
 }
 
-int
-extent_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+static int
+init_object(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+	    uint64_t size_bytes)
 {
-	struct extent_port *p = extent_port(sp);
-	struct put_int *pi = init_none(p, put);
-	int len;
+	int len = key_object(pi->key, k);
 
-	len = key_object(pi->key, k);
 	if (len < 0)
 		return len;
 	pi->key_len = (uint16_t)len;
 	if (!bucket_find(p, k->bucket, k->bucket_len))
 		return -ENXIO;
 	return init(p, put, pi, k, size_bytes);
+}
+
+int
+extent_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	struct extent_port *p = extent_port(sp);
+
+	return init_part(p, put, init_none(p, put), k, id, number, size_bytes);
+}
+
+int
+extent_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	struct extent_port *p = extent_port(sp);
+
+	return init_object(p, put, init_none(p, put), k, size_bytes);
+}
+
+int
+put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
+	      uint32_t number, uint64_t size_bytes)
+{
+	struct put_int *pi = init_none(p, put);
+
+	pi->sent = &pi->copy.ps;
+	return id ? init_part(p, put, pi, k, id, number, size_bytes) : init_object(p, put, pi, k, size_bytes);
 }
 
 int
@@ -270,6 +293,7 @@ put_done(struct put_int *pi, int result)
 		writer_put(pi->cw, result < 0 && result != -ECANCELED);
 	pi->cw = NULL;
 	large_done(pi, result);
+	put_copy_over(pi);
 	if (result == 0)
 		put->version = pi->c.view.version;
 	pi->is_committing = false;
@@ -476,4 +500,5 @@ extent_put_abort(struct store_port *sp, struct store_put *put)
 		writer_put(pi->cw, true);
 	pi->cw = NULL;
 	large_done(pi, -EINTR);
+	put_copy_over(pi);
 }

@@ -40,6 +40,13 @@ struct put_sent {
 	struct commit_sent sent;
 };
 
+/* A second copy, of what `from` has. */
+struct put_copy {
+	struct extent_port *from; /* NULL: it is not committed yet */
+	struct pin pin;           /* there */
+	struct put_sent ps;
+};
+
 struct put_int {
 	struct store_put *put;
 	struct extent_port *port;
@@ -54,6 +61,7 @@ struct put_int {
 	bool is_ended, is_committing, handed_over;
 	bool is_part;                /* of an upload: a manifest, however small */
 	const struct put_sent *sent; /* NULL: from a client */
+	struct put_copy copy;
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
 	uint16_t key_len, bucket_key_len, upload_key_len;
@@ -75,12 +83,35 @@ put_int(struct store_put *put)
 
 /* Does what extent_put_init() does, for what comes from another disk: it is not judged by quotas. */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
+/* Begins a second copy, of an object (id NULL) or a part. */
+int put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
+		  uint32_t number, uint64_t size_bytes);
+/* Returns what a record keeps that is sent to another disk. */
+static inline struct commit_sent
+put_sent_of(const struct rec *r)
+{
+	struct commit_sent sent = { .version = r->version };
+	struct rec_view v;
+
+	if (r->flags & REC_SHARED)
+		sent.data_version = rec_data_version(r);
+	if (r->flags & REC_EXPIRES) {
+		rec_view_of(r, NULL, 0, &v);
+		sent.expires_ns = v.expires_ns;
+	}
+	return sent;
+}
 /* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);
 /* Goes on when the last piece, which came with the commit, was given to the disk: hands over if it may. */
 void put_last_issued(struct put_int *pi);
 /* Goes on when it is written: hands over if that is not done yet. */
 void put_last_written(struct put_int *pi);
+
+/* ---- copy.c ---- */
+
+/* Lets go of what a second copy was committed from; nothing where it was not. */
+void put_copy_over(struct put_int *pi);
 
 /* ---- put_write.c ---- */
 

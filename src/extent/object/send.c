@@ -12,6 +12,9 @@
  * an object.  Chunks get new ids: old ones of an earlier try may be on their way out.
  *
  * What is read at the source is pinned and stays as it was; what changes meanwhile is sent again.
+ *
+ * A repair goes the other way, from a second copy to the first: each record that both have of one version is read here, and where
+ * that fails its bytes come from there, for a record that is otherwise as it was.
  */
 #include "extent/object/map.h"
 #include "extent/object/put_int.h"
@@ -43,6 +46,9 @@ struct send {
 	uint8_t id[CHUNK_ID_BYTES];
 	uint32_t at;
 	bool has_id; /* uploads: this one was looked at */
+	/* a repair: what is checked, here */
+	bool is_checking, is_part;
+	uint64_t version, pin_id; /* of it; what readers of the object of parts pin, or 0 */
 	/* what has bytes: read here, written there */
 	struct store_obj obj;
 	struct store_read rd;
@@ -80,12 +86,13 @@ word_of(const struct send *sd, int error)
 	if (disk_failed(&sd->to->vp.vol->disk))
 		return -EROFS;
 	switch (error) {
-	case -ENXIO:  /* the bucket was removed meanwhile, */
-	case -ENOENT: /* or the upload here, */
-	case -EBADR:  /* or another part came */
-	case -ESTALE:
+	case -ENXIO:     /* the bucket was removed meanwhile, */
+	case -ENOENT:    /* or the upload here, */
+	case -EBADR:     /* or another part came */
 	case -ECANCELED: /* what was in the block is not there */
 		return -EAGAIN;
+	case -ESTALE:
+		return sd->s->is_repair ? -ESTALE : -EAGAIN;
 	case -EILSEQ: /* granules are right, and not what the record says */
 		return -EBADMSG;
 	default:
@@ -243,8 +250,8 @@ same_bytes(const struct rec *r, const struct rec *there)
 	return x.inline_len == y.inline_len && memcmp(x.inline_data, y.inline_data, x.inline_len) == 0;
 }
 
-static bool
-is_same(const struct rec *r, const struct rec *there)
+bool
+send_is_same(const struct rec *r, const struct rec *there)
 {
 	return there && r->version == there->version && same_bytes(r, there) &&
 	       r->attrs_len == there->attrs_len && memcmp(rec_attrs(r), rec_attrs(there), r->attrs_len) == 0;
@@ -253,6 +260,7 @@ is_same(const struct rec *r, const struct rec *there)
 /* ---- bytes ---- */
 
 static void read_piece(struct send *sd);
+static void on_checked(struct send *sd, int result);
 
 static void
 bytes_over(struct send *sd, int error)
@@ -333,7 +341,9 @@ on_read(struct store_op *op)
 {
 	struct send *sd = container_of(container_of(op, struct store_read, op), struct send, rd);
 
-	if (op->result < 0)
+	if (sd->is_checking)
+		on_checked(sd, op->result);
+	else if (op->result < 0)
 		bytes_over(sd, op->result);
 	else
 		write_piece(sd);
@@ -361,25 +371,28 @@ read_piece(struct send *sd)
 		return;
 	}
 	if (wait_ns) {
-		timer_arm(sd->from->vp.timers, &sd->timer, clock_ns() + wait_ns, on_timer);
+		timer_arm(sd->to->vp.timers, &sd->timer, clock_ns() + wait_ns, on_timer);
 		return;
 	}
 	sd->rd.op.done = on_read;
 	sd->rd.lead = 0;
-	e = extent_read(&sd->from->base, &sd->obj, &sd->rd, s->buf, sd->off, sd->len);
-	if (e)
-		bytes_over(sd, e < 0 ? e : sd->rd.op.result < 0 ? sd->rd.op.result : -EBADMSG);
+	e = extent_read(sd->obj.op.port, &sd->obj, &sd->rd, s->buf, sd->off, sd->len);
+	e = e > 0 ? (sd->rd.op.result < 0 ? sd->rd.op.result : -EBADMSG) : e;
+	if (e && sd->is_checking)
+		on_checked(sd, e);
+	else if (e)
+		bytes_over(sd, e);
 }
 
-/* Opens a record as clients open an object; it is published. */
+/* Opens a record of one of the two as clients open an object; it is published. */
 static void
-open_record(struct send *sd, struct rec *r)
+open_record(struct send *sd, struct extent_port *p, struct rec *r)
 {
 	struct obj_int *oi = obj_int(&sd->obj);
 
-	*oi = (struct obj_int){ .vol = sd->from->vp.vol, .rec = r };
+	*oi = (struct obj_int){ .vol = p->vp.vol, .rec = r };
 	pin_add(oi->vol->pins, &oi->pin, rec_pin_id(r));
-	sd->obj.op.port = &sd->from->base;
+	sd->obj.op.port = &p->base;
 	sd->obj.size_bytes = r->size_bytes;
 	sd->obj.part_nr = 0;
 	sd->obj.is_open = true;
@@ -392,7 +405,8 @@ send_bytes(struct send *sd, struct rec *r, bool is_part, void (*next)(struct sen
 	int e;
 
 	sd->next = next;
-	open_record(sd, r);
+	sd->is_checking = false;
+	open_record(sd, sd->from, r);
 	sd->ps = (struct put_sent){ .key = is_part ? sd->part_key : sd->key,
 				    .key_len = is_part ? CHUNK_KEY_BYTES : sd->key_len,
 				    .upload_key = is_part ? sd->upload_key : NULL,
@@ -400,15 +414,9 @@ send_bytes(struct send *sd, struct rec *r, bool is_part, void (*next)(struct sen
 				    .bucket_key = sd->bucket_key,
 				    .bucket_key_len = sd->bucket_key_len,
 				    .rec = r,
-				    .sent = { .version = r->version } };
-	if (r->flags & REC_SHARED)
-		sd->ps.sent.data_version = rec_data_version(r);
-	if (r->flags & REC_EXPIRES) {
-		struct rec_view v;
-
-		rec_view_of(r, NULL, 0, &v);
-		sd->ps.sent.expires_ns = v.expires_ns;
-	}
+				    .sent = put_sent_of(r) };
+	sd->ps.sent.is_repair = sd->s->is_repair;
+	sd->ps.sent.pin_id = sd->pin_id;
 	e = put_init_sent(sd->to, &sd->put, &sd->ps);
 	if (e < 0) {
 		bytes_over(sd, word_of(sd, e));
@@ -423,8 +431,47 @@ send_bytes(struct send *sd, struct rec *r, bool is_part, void (*next)(struct sen
 		commit(sd, NULL);
 }
 
+/* ---- a repair ---- */
+
+/* Reads what is here (r) of the object, or (is_part) of the part of sd->part_key; where that fails, the bytes come from there. */
+static void
+check_bytes(struct send *sd, struct rec *r, bool is_part, void (*next)(struct send *sd))
+{
+	sd->next = next;
+	sd->is_checking = true;
+	sd->is_part = is_part;
+	sd->version = r->version;
+	open_record(sd, sd->to, r);
+	sd->off = 0;
+	read_piece(sd);
+}
+
+static void
+on_checked(struct send *sd, int result)
+{
+	const uint8_t *key = sd->is_part ? sd->part_key : sd->key;
+	struct rec *r;
+
+	sd->off += sd->len;
+	if (result >= 0 && sd->off < sd->obj.size_bytes) {
+		read_piece(sd);
+		return;
+	}
+	extent_close(NULL, &sd->obj);
+	if (result >= 0) {
+		sd->next(sd);
+		return;
+	}
+	r = tree_get(source(sd), key, sd->is_part ? CHUNK_KEY_BYTES : sd->key_len);
+	if (r && r->version == sd->version)
+		send_bytes(sd, r, sd->is_part, sd->next);
+	else
+		finish(sd, -ESTALE);
+}
+
 /* ---- uploads ---- */
 
+static void next_part(struct send *sd);
 static void next_upload(struct send *sd);
 static void next_gone(struct send *sd);
 
@@ -481,30 +528,67 @@ later(struct send *sd, void (*next)(struct send *sd))
 	mailbox_post(sd->to->vp.mb, &sd->msg, on_turn);
 }
 
-/* The parts of an upload in progress: none is ever removed from it, and each that is replaced is another. */
+/* The number of the part of the upload where the cursor stands; UINT32_MAX: there is no more. */
+static uint32_t
+part_at(const struct send *sd, const struct tree_cursor *c, bool there)
+{
+	return there && c->key_len == CHUNK_KEY_BYTES && memcmp(c->key, sd->part_key, 1 + CHUNK_ID_BYTES) == 0
+		       ? key_index((const uint8_t *)c->key)
+		       : UINT32_MAX;
+}
+
+/* What is here, and never was answered there: the disk that had it before is not the first one any more. */
+static void
+remove_part(struct send *sd)
+{
+	struct commit *c = record(sd, COMMIT_DELETE, REC_DELETE, sd->part_key, CHUNK_KEY_BYTES);
+
+	c->upload_key = sd->upload_key;
+	c->upload_key_len = sd->upload_key_len;
+	submit(sd, next_part);
+}
+
+/* The parts of an upload in progress, in both side by side. */
 static void
 next_part(struct send *sd)
 {
-	const struct tree *t = source(sd);
-	struct tree_cursor c;
-	bool there;
+	struct tree_cursor c, h;
+	bool there, here;
 
 	key_part(sd->part_key, sd->id, sd->at);
-	tree_cursor_init(&c, t, tree_root(t));
+	tree_cursor_init(&c, source(sd), tree_root(source(sd)));
+	tree_cursor_init(&h, target(sd), tree_root(target(sd)));
 	there = tree_seek(&c, sd->part_key, CHUNK_KEY_BYTES, true);
+	here = tree_seek(&h, sd->part_key, CHUNK_KEY_BYTES, true);
 	for (int i = 0; i < PARTS_SLICE; i++) {
-		if (!there || c.key_len != CHUNK_KEY_BYTES ||
-		    memcmp(c.key, sd->part_key, 1 + CHUNK_ID_BYTES) != 0) {
+		uint32_t from = part_at(sd, &c, there), to = part_at(sd, &h, here);
+		bool is_repair = sd->s->is_repair;
+
+		sd->at = from < to ? from : to;
+		if (sd->at == UINT32_MAX) {
 			next_upload(sd);
 			return;
 		}
-		sd->at = key_index((const uint8_t *)c.key);
-		memcpy(sd->part_key, c.key, CHUNK_KEY_BYTES);
-		if (!is_same(c.rec, tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES))) {
+		key_part(sd->part_key, sd->id, sd->at);
+		if (is_repair) {
+			const struct rec *r = h.rec;
+
+			if (from == to && r->version == ((const struct rec *)c.rec)->version &&
+			    r->size_bytes) {
+				check_bytes(sd, h.rec, true, next_part);
+				return;
+			}
+		} else if (to < from) {
+			if (RULE_MOVE_REMOVES) {
+				remove_part(sd);
+				return;
+			}
+		} else if (!send_is_same(c.rec, from == to ? h.rec : NULL)) {
 			send_bytes(sd, c.rec, true, next_part);
 			return;
 		}
-		there = tree_next(&c);
+		there = from == sd->at ? tree_next(&c) : there;
+		here = to == sd->at ? tree_next(&h) : here;
 	}
 	later(sd, next_part);
 }
@@ -514,9 +598,17 @@ next_upload(struct send *sd)
 {
 	const struct rec *r;
 
+	if (sd->s->only_upload) {
+		finish(sd, 0);
+		return;
+	}
 	do {
 		r = find_upload(sd, source(sd));
-	} while (r && !get_upload(sd, source(sd)));
+	} while (r && (!get_upload(sd, source(sd)) || (sd->s->is_repair && !get_upload(sd, target(sd)))));
+	if (!r && sd->s->is_repair) {
+		finish(sd, 0);
+		return;
+	}
 	if (!r) {
 		sd->has_id = false;
 		next_gone(sd);
@@ -551,10 +643,41 @@ begin_uploads(struct send *sd)
 		pin_drop(sd->from->vp.vol->pins, &sd->pin);
 	sd->whole = NULL;
 	sd->has_id = false;
-	if (sd->from)
+	sd->pin_id = 0;
+	if (sd->s->only_object)
+		finish(sd, 0);
+	else if (sd->from)
 		next_upload(sd);
 	else
 		next_gone(sd);
+}
+
+static void
+upload_over(struct send *sd)
+{
+	finish(sd, 0);
+}
+
+/* One upload, and nothing else of the key. */
+static void
+begin_upload(struct send *sd)
+{
+	const struct rec *r, *there;
+
+	set_id(sd, sd->s->only_upload);
+	r = get_upload(sd, source(sd));
+	there = get_upload(sd, target(sd));
+	sd->at = 0;
+	if (sd->s->is_repair && (!r || !there))
+		finish(sd, -ESTALE);
+	else if (r && there)
+		next_part(sd);
+	else if (r)
+		make_upload(sd, r, next_part);
+	else if (there && (RULE_MOVE_REMOVES || !sd->from))
+		abort_upload(sd, upload_over);
+	else
+		finish(sd, 0);
 }
 
 /* ---- an object of parts ---- */
@@ -653,7 +776,7 @@ next_of_whole(struct send *sd)
 						 .version = r->version };
 		key_part(sd->part_key, sd->id, part->number);
 		sd->at++;
-		if (!is_same(r, tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES))) {
+		if (!send_is_same(r, tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES))) {
 			send_bytes(sd, (struct rec *)(uintptr_t)r, true, next_of_whole);
 			return;
 		}
@@ -681,6 +804,64 @@ send_parts(struct send *sd, struct rec *r)
 		make_upload(sd, NULL, next_of_whole);
 }
 
+/* ---- its repair ---- */
+
+static void
+repair_of_whole(struct send *sd)
+{
+	const struct chunk_ref *ref = rec_entries(sd->whole);
+
+	for (int i = 0; sd->at < sd->whole->entry_nr; i++) {
+		const struct rec *r = part_record(sd->from->vp.vol, &ref[sd->at]);
+		struct rec *there;
+
+		if (i == PARTS_SLICE) {
+			later(sd, repair_of_whole);
+			return;
+		}
+		key_part(sd->part_key, sd->id, ref[sd->at].index);
+		there = tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES);
+		if (!r || !there || r->version != there->version) {
+			finish(sd, r ? -ESTALE : -EBADMSG);
+			return;
+		}
+		sd->at++;
+		if (there->size_bytes) {
+			check_bytes(sd, there, true, repair_of_whole);
+			return;
+		}
+	}
+	begin_uploads(sd);
+}
+
+static void
+repair_object(struct send *sd)
+{
+	struct rec *r = tree_get(source(sd), sd->key, sd->key_len);
+	struct rec *there = tree_get(target(sd), sd->key, sd->key_len);
+
+	if (!r && !there) {
+		begin_uploads(sd);
+	} else if (!r || !there || r->version != there->version ||
+		   rec_data_version(r) != rec_data_version(there)) {
+		finish(sd, -ESTALE);
+	} else if (r->body == BODY_PARTS) {
+		const struct chunk_ref *ref = rec_entries(r);
+
+		pin_add(sd->from->vp.vol->pins, &sd->pin, rec_pin_id(r));
+		sd->whole = r;
+		sd->at = 0;
+		set_id(sd, ref[0].id);
+		sd->pin_id = rec_pin_id(there);
+		repair_of_whole(sd);
+	} else if (there->body == BODY_INLINE) {
+		/* It is in the index, which is whole. */
+		begin_uploads(sd);
+	} else {
+		check_bytes(sd, there, false, begin_uploads);
+	}
+}
+
 /* ---- all of it ---- */
 
 static void
@@ -691,7 +872,7 @@ begin_object(struct send *sd)
 
 	if (!r && there && (RULE_MOVE_REMOVES || !sd->from))
 		remove_object(sd, begin_uploads);
-	else if (!r || is_same(r, there))
+	else if (!r || send_is_same(r, there))
 		begin_uploads(sd);
 	else if (there && same_bytes(r, there) && r->version > rec_data_version(r))
 		send_attrs(sd, r, there, begin_uploads);
@@ -727,7 +908,8 @@ begin(struct extent_port *from, struct extent_port *to, struct store_send *s)
 	sd->upload_key_len = (uint16_t)len;
 	sd->key_len = (uint16_t)key_object(sd->key, &s->key);
 	sd->bucket_key_len = (uint16_t)key_bucket(sd->bucket_key, s->key.bucket, s->key.bucket_len);
-	if (from && !slots_own_key(from->vp.vol->slots, sd->key, sd->key_len)) {
+	if (from && !slots_own_key(from->vp.vol->slots, sd->key, sd->key_len) &&
+	    !(s->is_repair && slots_own_key(to->vp.vol->slots, sd->key, sd->key_len))) {
 		free(sd);
 		return -EXDEV;
 	}
@@ -736,7 +918,12 @@ begin(struct extent_port *from, struct extent_port *to, struct store_send *s)
 	if (from)
 		from->vp.io.inflight++;
 	sd->is_starting = true;
-	begin_object(sd);
+	if (s->only_upload)
+		begin_upload(sd);
+	else if (s->is_repair)
+		repair_object(sd);
+	else
+		begin_object(sd);
 	if (!s->priv)
 		return 1;
 	sd->is_starting = false;

@@ -72,6 +72,12 @@ extent_leave(struct store_port *p, struct store_slots_op *o)
 	return command(p, o, SLOTS_LEAVE);
 }
 
+void
+extent_disown(struct store_port *sp, const struct store_slots *slots)
+{
+	slots_disown(extent_port(sp)->vp.vol->slots, slots);
+}
+
 /* ---- the walk ---- */
 
 #define WALK_SLICE 512
@@ -84,29 +90,44 @@ compare(const struct slot_name *x, const struct slot_name *y)
 	return c ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* The name where a cursor stands, if that is still of its type. */
-static struct slot_name
-name_at(const struct tree_cursor *c, bool there, uint8_t type)
+/* One of the two that a walk goes along, over keys of one type. */
+struct along {
+	struct tree_cursor c;
+	uint8_t type;
+	bool there;
+	struct slot_name n; /* where it stands; at NULL: there is no more */
+};
+
+static void
+look(struct along *a, bool there)
 {
-	return there && (uint8_t)c->key[0] == type ? slot_name((const uint8_t *)c->key, c->key_len)
-						   : (struct slot_name){ 0 };
+	a->there = there;
+	a->n = there && (uint8_t)a->c.key[0] == a->type ? slot_name((const uint8_t *)a->c.key, a->c.key_len)
+							: (struct slot_name){ 0 };
 }
 
 /* Behind the name where the last call ended. */
-static bool
-begin(struct tree_cursor *c, const struct tree *t, const struct store_walk *w, uint8_t type)
+static void
+begin(struct along *a, const struct tree *t, const struct store_walk *w, uint8_t type)
 {
 	uint8_t from[2 + sizeof w->at];
 	size_t len = 1;
 
-	from[0] = type;
+	a->type = from[0] = type;
 	memcpy(from + 1, w->at, w->at_len);
 	len += w->at_len;
 	/* Behind all uploads of a name there is no zero. */
-	if (w->at_len && type == KEY_UPLOAD)
+	if (w->at_len && key_is_upload(type))
 		from[len++] = 1;
-	tree_cursor_init(c, t, tree_root(t));
-	return tree_seek(c, from, len, w->at_len && type == KEY_OBJECT);
+	tree_cursor_init(&a->c, t, tree_root(t));
+	look(a, tree_seek(&a->c, from, len, w->at_len && key_is_object(type)));
+}
+
+static void
+set_at(struct store_walk *w, const struct slot_name *n)
+{
+	memcpy(w->at, n->at, n->len);
+	w->at_len = (uint16_t)n->len;
 }
 
 /* False: it does not want another one. */
@@ -114,48 +135,151 @@ static bool
 give(struct store_walk *w, const struct slot_name *n)
 {
 	const uint8_t *nul = memchr(n->at, 0, n->len);
-	struct store_key k = { .bucket = (const char *)w->at };
+	struct store_key k = { .bucket = (const char *)w->at, .copies = n->has_two ? 2 : 1 };
 
-	memcpy(w->at, n->at, n->len);
-	w->at_len = (uint16_t)n->len;
+	set_at(w, n);
 	k.bucket_len = (uint16_t)(nul - n->at);
 	k.key = k.bucket + k.bucket_len + 1;
 	k.key_len = (uint16_t)(n->len - k.bucket_len - 1);
 	return w->key(w, &k);
 }
 
+/* ---- what differs ---- */
+
+#define FOLLOW_STEPS 8 /* from one key to the next that both have; beyond them a search is faster */
+
+/* The record of that key on the other engine, whose keys are gone through in the same order. */
+static const struct rec *
+follow(struct along *a, const struct tree_cursor *c)
+{
+	int r = 1;
+
+	for (int i = 0; a->there; i++) {
+		size_t len = c->key_len < a->c.key_len ? c->key_len : a->c.key_len;
+
+		r = memcmp(c->key, a->c.key, len);
+		r = r ? r : (c->key_len > a->c.key_len) - (c->key_len < a->c.key_len);
+		if (r <= 0)
+			break;
+		a->there = i < FOLLOW_STEPS ? tree_next(&a->c) : tree_seek(&a->c, c->key, c->key_len, false);
+	}
+	return a->there && r == 0 ? a->c.rec : NULL;
+}
+
+/* Is an upload there, and of the bucket that is there now? */
+static bool
+has_upload(const struct tree *t, const char *key, size_t len, const struct rec *r)
+{
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	size_t n = (size_t)((const char *)memchr(key, 0, len) - key);
+	const struct rec *b;
+
+	memcpy(bucket, key, n);
+	bucket[0] = KEY_BUCKET;
+	b = r ? tree_get(t, bucket, n) : NULL;
+	return b && r->version > b->version;
+}
+
+static bool
+parts_differ(const struct tree *t, const struct tree *other, const uint8_t *id)
+{
+	struct tree_cursor c;
+	struct along there = { .there = true };
+	uint8_t key[CHUNK_KEY_BYTES];
+
+	key_part(key, id, 0);
+	tree_cursor_init(&c, t, tree_root(t));
+	tree_cursor_init(&there.c, other, tree_root(other));
+	there.there = tree_seek(&there.c, key, sizeof key, false);
+	for (bool here = tree_seek(&c, key, sizeof key, false);
+	     here && c.key_len == sizeof key && memcmp(c.key, key, 1 + CHUNK_ID_BYTES) == 0;
+	     here = tree_next(&c)) {
+		if (!send_is_same(c.rec, follow(&there, &c)))
+			return true;
+	}
+	return false;
+}
+
+/* up: at the first of the name. */
+static bool
+uploads_differ(const struct tree *t, const struct tree *other, const struct along *up)
+{
+	size_t name_len = up->n.len + 2; /* with the type, and the 0 behind it */
+	struct tree_cursor c = up->c;
+
+	for (bool here = true;
+	     here && c.key_len == name_len + CHUNK_ID_BYTES && memcmp(c.key, up->c.key, name_len) == 0;
+	     here = tree_next(&c)) {
+		if (!has_upload(t, c.key, c.key_len, c.rec))
+			continue;
+		if (!has_upload(other, c.key, c.key_len, tree_get(other, c.key, c.key_len)) ||
+		    parts_differ(t, other, (const uint8_t *)c.key + name_len))
+			return true;
+	}
+	return false;
+}
+
+/* Are there places of keys with so many copies among these? */
+static bool
+wants(const struct store_slots *slots, bool has_two)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = 0; slots && i < STORE_SLOT_NR / 64; i++)
+		any |= slots->bit[table_place(0, has_two) / 64 + i];
+	return !slots || any;
+}
+
+/* Goes along the keys with so many copies.  False: no further in this call. */
+static bool
+walk_some(const struct tree *t, struct store_walk *w, bool has_two, int *left, int *ret_given)
+{
+	const struct tree *other = w->differs_from ? extent_port(w->differs_from)->vp.vol->tree : NULL;
+	struct along obj, up, there;
+
+	if (other)
+		begin(&there, other, w, key_object_type(has_two));
+	begin(&obj, t, w, key_object_type(has_two));
+	begin(&up, t, w, key_upload_type(has_two));
+	for (bool go_on = true;; (*left)--) {
+		int c = !up.n.at ? -1 : !obj.n.at ? 1 : compare(&obj.n, &up.n);
+		const struct slot_name *n = c <= 0 ? &obj.n : &up.n;
+
+		if (!n->at && go_on && *left)
+			return true;
+		if (!n->at || !*left || !go_on) {
+			w->more = n->at || !has_two;
+			return false;
+		}
+		if ((!w->slots || slots_has(w->slots, name_place(n))) &&
+		    (!other || (c <= 0 && !send_is_same(obj.c.rec, follow(&there, &obj.c))) ||
+		     (c >= 0 && uploads_differ(t, other, &up)))) {
+			go_on = give(w, n);
+			(*ret_given)++;
+		} else if (*left == 1) {
+			set_at(w, n);
+		}
+		if (c >= 0)
+			look(&up, tree_skip(&up.c, up.n.len + 2));
+		if (c <= 0)
+			look(&obj, tree_next(&obj.c));
+	}
+}
+
 int
 extent_walk(struct store_port *sp, struct store_walk *w)
 {
 	const struct tree *t = extent_port(sp)->vp.vol->tree;
-	struct tree_cursor obj, up;
-	bool has_obj = begin(&obj, t, w, KEY_OBJECT), has_up = begin(&up, t, w, KEY_UPLOAD);
-	bool go_on = true;
-	int given = 0;
+	int left = WALK_SLICE, given = 0;
 
 	w->more = false;
-	for (int i = 0;; i++) {
-		struct slot_name o = name_at(&obj, has_obj, KEY_OBJECT);
-		struct slot_name u = name_at(&up, has_up, KEY_UPLOAD);
-		int c = !u.at ? -1 : !o.at ? 1 : compare(&o, &u);
-		struct slot_name *n = c <= 0 ? &o : &u;
-
-		if (!n->at)
-			return given;
-		if (i == WALK_SLICE || !go_on) {
-			w->more = true;
-			return given;
-		}
-		if (!w->slots || slots_has(w->slots, name_slot(n))) {
-			go_on = give(w, n);
-			given++;
-		} else if (i + 1 == WALK_SLICE) {
-			memcpy(w->at, n->at, n->len);
-			w->at_len = (uint16_t)n->len;
-		}
-		if (c >= 0)
-			has_up = tree_skip(&up, u.len + 2);
-		if (c <= 0)
-			has_obj = tree_next(&obj);
+	if (!w->at_two && wants(w->slots, false) && !walk_some(t, w, false, &left, &given))
+		return given;
+	if (!w->at_two) {
+		w->at_two = true;
+		w->at_len = 0;
 	}
+	if (wants(w->slots, true))
+		walk_some(t, w, true, &left, &given);
+	return given;
 }

@@ -159,7 +159,8 @@ unsigned_headers(void **state)
 {
 	static const char *const names[] = { "x-amz-rdma-token",   "X-Amz-Rdma-Token",   "x-rdma-info",
 					     "x-cuobj-rdma-descr", "x-amz-meta-a",       "x-amz-copy-source",
-					     "X-AMZ-ACL",          "x-cuobj-new-header", "x-amz-rdma-agent" };
+					     "X-AMZ-ACL",          "x-cuobj-new-header", "x-amz-rdma-agent",
+					     "x-gantry-copies",    "X-Gantry-New-Header" };
 	static const char *const headers[] = {
 #define WIRE(id, header, ...) header,
 #include "dialect/wire.def"

@@ -373,6 +373,57 @@ copies_on_the_server(void **state)
 	assert_int_equal(f->res.requests, 0);
 }
 
+static const char *makes;
+
+static void
+serve_bucket(int fd, const struct request *rq)
+{
+	snprintf(asked[rq->nr & 7], sizeof *asked, "%s", rq->head);
+	answer(fd, makes);
+}
+
+/* A bucket with a number of copies: done is what the server says that it has heeded. */
+static void
+buckets_with_copies(void **state)
+{
+	static const struct {
+		const char *answer;
+		int copies, error;
+	} cases[] = {
+		{ "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 0, 0 },
+		{ "HTTP/1.1 200 OK\r\nx-gantry-copies: 2\r\ncontent-length: 0\r\n\r\n", 2, 0 },
+		{ "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 2, -EOPNOTSUPP },
+		{ "HTTP/1.1 200 OK\r\nx-gantry-copies: 1\r\ncontent-length: 0\r\n\r\n", 2, -EOPNOTSUPP },
+		{ "HTTP/1.1 200 OK\r\nx-gantry-copies: x\r\ncontent-length: 0\r\n\r\n", 2, -EOPNOTSUPP },
+		{ "HTTP/1.1 409 Conflict\r\nx-gantry-copies: 2\r\ncontent-length: 0\r\n\r\n", 2, 0 },
+		{ "HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n", 0, 0 },
+		{ "HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n", 2, -EEXIST },
+		{ "HTTP/1.1 409 Conflict\r\ncontent-length: 38\r\n\r\n<Error><Code>InvalidBucketState</Code>",
+		  1, -ENOTEMPTY },
+	};
+	struct fix *f = *state;
+	struct request rq;
+	char field[64];
+
+	serve = serve_bucket;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		memset(asked, 0, sizeof asked);
+		makes = cases[i].answer;
+		assert_int_equal(gantry_make_bucket_copies(f->g, bucket, cases[i].copies, &f->res),
+				 cases[i].error);
+		assert_int_equal(f->res.requests, 1);
+		for (int n = 0; n < 8; n++) {
+			if (!*asked[n])
+				continue;
+			memcpy(rq.head, asked[n], sizeof rq.head);
+			assert_int_equal(header_of(&rq, "x-gantry-copies", field, sizeof field),
+					 cases[i].copies != 0);
+		}
+	}
+	assert_int_equal(gantry_make_bucket_copies(f->g, bucket, -1, &f->res), -EINVAL);
+	assert_int_equal(f->res.requests, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -387,6 +438,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(lists_parts, fresh, teardown),
 		cmocka_unit_test_setup_teardown(uploads_in_parts, fresh, teardown),
 		cmocka_unit_test_setup_teardown(copies_on_the_server, fresh, teardown),
+		cmocka_unit_test_setup_teardown(buckets_with_copies, fresh, teardown),
 	};
 
 	start_on_the_nic(argv);

@@ -15,6 +15,32 @@ host(void **state)
 		     FAULT_NONE);
 }
 
+/* x-gantry-copies of a new bucket, and of nothing else. */
+static void
+copies(void **state)
+{
+	static const char *const bad[] = { "", "0", "3", "-1", "01", "2,2", "1, 2", "two", "2.0", "12" };
+	struct rq *r;
+
+	for (int n = 1; n <= 2; n++) {
+		r = rq_with(s3("PUT", "/bkt"), "X-Gantry-Copies", n == 1 ? "1" : "2", NULL);
+		assert_fault(rq_parse(r), FAULT_NONE);
+		assert_int_equal(r->t.copies, n);
+	}
+	r = s3("PUT", "/bkt");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_int_equal(r->t.copies, 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_fault(rq_parse(rq_with(s3("PUT", "/bkt"), "x-gantry-copies", bad[i], NULL)),
+			     FAULT_BAD_ARGUMENT);
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "x-gantry-copies", "2", "x-gantry-copies", "2", NULL)),
+		FAULT_BAD_REQUEST);
+	r = rq_with(s3("GET", "/bkt"), "x-gantry-copies", "7", NULL);
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_int_equal(r->t.copies, 0);
+}
+
 static void
 framing(void **state)
 {
@@ -602,6 +628,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies),
 		cmocka_unit_test(host),
 		cmocka_unit_test(framing),
 		cmocka_unit_test(characters),

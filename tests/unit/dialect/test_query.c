@@ -672,6 +672,7 @@ descriptors_in_the_query(void **state)
 		assert_true(dialect_must_sign(span_of(headers[i]), false));
 	}
 	assert_fault(rq_parse(s3("GET", "/bkt/obj?x-my-own=1")), FAULT_NONE);
+	assert_fault(rq_parse(s3("PUT", "/bkt?x-gantry-copies=2")), FAULT_NOT_IMPLEMENTED);
 }
 
 static void

@@ -152,12 +152,18 @@ key_on(const struct disk_table *t, char name[32], const char *bucket, int disk)
 }
 
 static inline int
-make(const char *bucket)
+make_with(const char *bucket, unsigned copies)
 {
 	struct store_del op;
 
 	return STORE_DO(user, &op.op,
-			store_bucket_create(store_user_port(user, 0), bucket, strlen(bucket), &op));
+			store_bucket_create(store_user_port(user, 0), bucket, strlen(bucket), copies, &op));
+}
+
+static inline int
+make(const char *bucket)
+{
+	return make_with(bucket, 0);
 }
 
 static inline int
@@ -238,7 +244,9 @@ gate(int i, const char *bucket, bool close)
 	struct store_del op;
 	struct store_port *e = engine(i);
 
-	return STORE_DO(user, &op.op, e->ops->bucket_gate(e, bucket, strlen(bucket), close, &op));
+	return STORE_DO(
+		user, &op.op,
+		e->ops->bucket_gate(e, bucket, strlen(bucket), close ? GATE_CLOSE_EMPTY : GATE_OPEN, &op));
 }
 
 static inline int

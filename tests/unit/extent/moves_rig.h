@@ -63,7 +63,9 @@ not_those(const struct store_slots *slots)
 static inline unsigned
 slot_of_key(const char *bucket, const char *key)
 {
-	return table_slot(bucket, strlen(bucket), key, strlen(key));
+	struct store_key k = key_of(bucket, key);
+
+	return store_place(&k);
 }
 
 /* Every second slot. */
@@ -175,12 +177,28 @@ used(const char *bucket)
 	return info.used;
 }
 
+/* ---- buckets ---- */
+
+/* Makes a bucket with two copies. */
+static inline int
+bucket_make_two(int engine, const char *name)
+{
+	struct store_del *op = calloc(1, sizeof *op);
+	int r;
+
+	op->op.done = on_put;
+	r = extent_ops.bucket_make(port[engine], name, strlen(name), clock_wall_ns(), 2, false, op);
+	r = r < 0 ? r : op_wait(&l, &op->op);
+	free(op);
+	return r;
+}
+
 /* ---- lists, walks ---- */
 
 struct names {
 	struct store_list ls;
 	struct store_walk w;
-	int nr, keys;
+	int nr, two; /* of which some have two copies */
 	char name[64][64];
 };
 
@@ -237,6 +255,7 @@ on_walked(struct store_walk *w, const struct store_key *k)
 	if (n->nr < 64)
 		snprintf(n->name[n->nr], 64, "%.*s/%.*s", k->bucket_len, k->bucket, k->key_len, k->key);
 	n->nr++;
+	n->two += store_has_two(k);
 	return n->nr % 7 != 0; /* now and then it has enough */
 }
 

@@ -24,6 +24,16 @@ change(int kind, const char *disk, uint64_t size_bytes)
 	return store_change_disks(st, &c, said, sizeof said);
 }
 
+/* The power is gone: what was written stays, and nothing is any more. */
+static _Atomic bool is_cut, cuts_after_answer;
+static _Atomic bool is_cancelling;
+
+static int
+hook_cut(const struct fault_io *io)
+{
+	return atomic_load(&is_cut) && io->kind != FAULT_READ ? -EIO : 0;
+}
+
 /* The test's port is one of those that are visited, so it turns meanwhile. */
 struct call {
 	int kind;
@@ -38,7 +48,10 @@ call_main(void *arg)
 {
 	struct call *c = arg;
 
+	atomic_store(&is_cancelling, c->kind == DISK_CANCEL);
 	c->result = change(c->kind, c->disk, c->size_bytes);
+	if (atomic_load(&cuts_after_answer))
+		atomic_store(&is_cut, true);
 	atomic_store(&c->is_over, true);
 	return NULL;
 }
@@ -295,7 +308,7 @@ test_no_room(void **state)
 struct writer {
 	pthread_t thread;
 	int nr;
-	_Atomic bool stop;
+	_Atomic bool stop, is_over;
 	struct store_user *user;
 	uint8_t is_there[OWN_KEYS]; /* 2: nobody knows */
 	uint64_t puts, deletes, later;
@@ -372,6 +385,7 @@ writer_main(void *arg)
 			fail_msg("a write under a move: %d", r);
 	}
 	store_user_free(w->user);
+	atomic_store(&w->is_over, true);
 	return NULL;
 }
 
@@ -397,6 +411,8 @@ test_under_load(void **state)
 		char name[32];
 
 		atomic_store(&writers[i].stop, true);
+		while (!atomic_load(&writers[i].is_over))
+			store_user_turn(user);
 		pthread_join(writers[i].thread, NULL);
 		assert_true(writers[i].puts > 0 && writers[i].deletes > 0);
 		for (int n = 0; n < OWN_KEYS; n++) {
@@ -492,6 +508,41 @@ test_forget(void **state)
 	}
 	must_list(there);
 	stop();
+	/* It was being drained, but had slots. */
+	all_again(3);
+	must_refuse(-EINVAL, "does not belong to this store");
+	end();
+}
+
+/* The only other disk is given up while one is drained: the last one stays. */
+static void
+test_forget_other(void **state)
+{
+	uint8_t uuid[1][UUID_BYTES];
+	struct store_unit_info info;
+
+	begin(2);
+	conf.disks.move_rate = 1;
+	must_start();
+	put_all();
+	assert_int_equal(make("h"), 0);
+	put_heavy(1);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(uuid_parse(info.uuid, uuid[0]), 0);
+	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), 0);
+	stop();
+	leave_out(0, 2);
+	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])uuid;
+	conf.disks.forget_nr = 1;
+	if (store_forget(&conf, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	conf.disks.forget_nr = 0;
+	must_start();
+	wait_for_end();
+	assert_int_equal(set_of(st)->table.draining, 0);
+	assert_true(state_of(0) == UNIT_OK);
+	assert_int_equal(make("c"), 0);
+	stop();
 	end();
 }
 
@@ -538,6 +589,39 @@ test_add_fails(void **state)
 	all_again(2);
 	must_start();
 	assert_int_equal(store_unit_nr(st), 2);
+	must_have_all();
+	stop();
+	end();
+}
+
+static _Atomic bool fails_old;
+
+/* Fails what makes a change of members effective, on the first disk. */
+static int
+hook_old(const struct fault_io *io)
+{
+	return atomic_load(&fails_old) && io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 &&
+			       strncmp(io->path, dir[0], strlen(dir[0])) == 0 && set_of(st)->needs
+		       ? -EIO
+		       : 0;
+}
+
+/* The only disk fails while another one becomes a member: nothing goes on without it, for it knows of no other and starts alone. */
+static void
+test_old_fails(void **state)
+{
+	begin(1);
+	must_start();
+	put_all();
+	fault_ring_hook = hook_old;
+	atomic_store(&fails_old, true);
+	assert_int_equal(ask(DISK_ADD, dir[1], 96 * MIB), -EROFS);
+	atomic_store(&fails_old, false);
+	assert_int_equal(make("c"), -EROFS);
+	must_have_all();
+	stop();
+	must_start();
+	assert_int_equal(store_unit_nr(st), 1);
 	must_have_all();
 	stop();
 	end();
@@ -687,8 +771,135 @@ test_cancel(void **state)
 	end();
 }
 
+/* What was cancelled stays so from the answer on, whatever comes then. */
+static void
+test_cancel_cut(void **state)
+{
+	int left;
+
+	begin(2);
+	conf.disks.move_rate = 1;
+	must_start();
+	put_all();
+	assert_int_equal(make("h"), 0);
+	put_heavy(0);
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	fault_ring_hook = hook_cut;
+	atomic_store(&cuts_after_answer, true);
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
+	atomic_store(&cuts_after_answer, false);
+	left = table_count(&set_of(st)->table, 0);
+	stop();
+	atomic_store(&is_cut, false);
+	fault_ring_hook = NULL;
+	conf.disks.move_rate = 0;
+	must_start();
+	wait_for_end();
+	assert_true(state_of(0) == UNIT_OK);
+	assert_int_equal(table_count(&set_of(st)->table, 0), left);
+	assert_true((set_of(st)->table.draining | set_of(st)->table.filling) == 0);
+	must_have_all();
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
+	stop();
+	end();
+}
+
+static _Atomic int supers; /* so many are written once a disk has no slots any more, then the power goes */
+static int leaver;         /* that disk's number */
+
+/* It looks at a table that another thread may be writing. */
+static __attribute__((no_sanitize_thread)) int
+hook_leave(const struct fault_io *io)
+{
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 &&
+	    table_count(&set_of(st)->table, leaver) == 0 && atomic_fetch_sub(&supers, 1) <= 0)
+		atomic_store(&is_cut, true);
+	return hook_cut(io);
+}
+
+/* Finds the unit with that UUID; -1. */
+static int
+unit_with(const uint8_t uuid[UUID_BYTES])
+{
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		struct store_unit_info info;
+		uint8_t its[UUID_BYTES];
+
+		store_unit_info(st, i, &info);
+		assert_int_equal(uuid_parse(info.uuid, its), 0);
+		if (memcmp(its, uuid, UUID_BYTES) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Drains `leaver` up to the cut.  Returns whether there was one. */
+static bool
+drain_and_cut(int after, uint8_t ret_uuid[UUID_BYTES])
+{
+	struct store_unit_info info;
+
+	store_unit_info(st, leaver, &info);
+	assert_int_equal(uuid_parse(info.uuid, ret_uuid), 0);
+	atomic_store(&supers, after);
+	fault_ring_hook = hook_leave;
+	assert_int_equal(ask(DISK_DRAIN, dir[leaver], 0), 0);
+	while (move_info().is_running && !atomic_load(&is_cut))
+		store_user_turn(user);
+	stop();
+	fault_ring_hook = NULL;
+	return atomic_exchange(&is_cut, false);
+}
+
+/* The power goes at each superblock that is written when a drained disk leaves: the next start goes well with it, and then knows it for
+ * drained, and so does it; it is no member of any later one. */
+static void
+test_leave_cut(void **state)
+{
+	int unaware = 0;
+	bool was_cut = true;
+
+	for (int n = 0; was_cut; n++) {
+		char name[32];
+		uint8_t uuid[UUID_BYTES];
+		int unit;
+
+		leaver = n % 3;
+		begin(3);
+		must_start();
+		assert_int_equal(make("b"), 0);
+		for (int i = 0; i < 20; i++) {
+			struct store_key k = numbered(name, i);
+
+			assert_int_equal(put(&k), 0);
+		}
+		was_cut = drain_and_cut(n, uuid);
+		all_again(3);
+		must_start();
+		wait_for_end();
+		unit = unit_with(uuid);
+		if (unit >= 0) {
+			assert_true(state_of(unit) == UNIT_DRAINED);
+			unaware += set_of(st)->member[unit].engine == SET_NOWHERE;
+			assert_int_equal(ask(DISK_DRAIN, dir[leaver], 0), -EALREADY);
+		}
+		must_list(20);
+		stop();
+		must_start();
+		assert_int_equal(store_unit_nr(st), 2);
+		stop();
+		leave_out(leaver, 3);
+		must_start();
+		assert_int_equal(store_unit_nr(st), 2);
+		must_list(20);
+		stop();
+		end();
+	}
+	assert_true(unaware > 0);
+}
+
 static _Atomic int
-	phase; /* 1: what is sent waits; 2: what is removed behind the cancellation fails, on one disk */
+	phase; /* 1: what is sent waits for the cancellation; 2: what is removed behind the cancellation fails, on one disk */
 static _Atomic int first_of; /* that disk; 0: none yet */
 
 static __attribute__((no_sanitize_thread)) int
@@ -702,6 +913,8 @@ hook_cancelled(const struct fault_io *io)
 	}
 	if (!of || io->kind != FAULT_WRITE || strncmp(io->name, "log", 3) != 0 || !atomic_load(&phase))
 		return 0;
+	if (atomic_load(&phase) == 1 && atomic_load(&is_cancelling))
+		atomic_store(&phase, 2);
 	if (atomic_load(&phase) == 1) {
 		atomic_store(&is_held, true);
 		return FAULT_HOLD;
@@ -730,7 +943,6 @@ test_cancel_fails(void **state)
 	while (!atomic_load(&is_held) && clock_ns() < until_ns)
 		store_user_turn(user);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
-	atomic_store(&phase, 2);
 	while (move_info().is_running && clock_ns() < until_ns)
 		store_user_turn(user);
 	atomic_store(&phase, 0);
@@ -756,7 +968,9 @@ main(void)
 		cmocka_unit_test(test_under_load),   cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_forget),       cmocka_unit_test(test_add_fails),
 		cmocka_unit_test(test_target_fails), cmocka_unit_test(test_target_fails_frozen),
-		cmocka_unit_test(test_cancel_fails),
+		cmocka_unit_test(test_cancel_fails), cmocka_unit_test(test_cancel_cut),
+		cmocka_unit_test(test_leave_cut),    cmocka_unit_test(test_forget_other),
+		cmocka_unit_test(test_old_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,7 +238,7 @@ test_gates(void **state)
 	assert_int_equal(delete (&k), 1);
 	/* made on one, with a closed gate, and removed from one */
 	e = engine(1);
-	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, true, &op)), 0);
+	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, 1, true, &op)), 0);
 	k = key_on(table(2), name, "half", 1);
 	assert_int_equal(put(&k), -ENXIO);
 	assert_int_equal(STORE_DO(user, &op.op, store_bucket_delete(e, "b", 1, &op)), 0);
@@ -253,6 +253,128 @@ test_gates(void **state)
 	assert_int_equal(removed("b"), -ENOTEMPTY);
 	assert_int_equal(delete (&k), 1);
 	assert_int_equal(removed("b"), 0);
+	stop();
+	end();
+}
+
+static int
+copies_of(int i, const char *bucket)
+{
+	struct store_stat s = { .copies = 77 };
+	int r = STORE_DO(user, &s.op, store_bucket_head(engine(i), bucket, strlen(bucket), &s));
+
+	return r < 0 ? r : (int)s.copies;
+}
+
+static void
+expect_bucket(int disks_nr, int copies, uint64_t ctime_ns)
+{
+	for (int i = 0; i < disks_nr; i++) {
+		char attrs[STORE_BUCKET_ATTRS_MAX];
+		struct store_stat s = { .ctime_ns = 0 };
+
+		assert_int_equal(copies_of(i, "b"), copies);
+		assert_int_equal(STORE_DO(user, &s.op,
+					  store_bucket_get_attrs(engine(i), "b", 1, attrs, sizeof attrs, &s)),
+				 0);
+		assert_true(s.ctime_ns == ctime_ns && s.attrs_len == sizeof attrs && s.version);
+		for (uint32_t n = 0; n < sizeof attrs; n++)
+			assert_int_equal((uint8_t)attrs[n], n * 7 % 251);
+	}
+}
+
+/* The number of copies is changed where the bucket is: its time, attributes and quota stay, also through a start; and what a cut
+ * leaves half done is made as the first disk has it. */
+static void
+test_copies(void **state)
+{
+	struct store_use bound = { 5, STORE_UNBOUNDED, 7 };
+	static char attrs[STORE_BUCKET_ATTRS_MAX];
+	struct store_bucket_set set;
+	struct store_quota_info q;
+	struct store_stat s = { .ctime_ns = 0 };
+	struct store_upload u;
+	struct store_del op;
+	struct store_port *e;
+	char name[32];
+	struct store_key k;
+
+	for (uint32_t n = 0; n < sizeof attrs; n++)
+		attrs[n] = (char)(n * 7 % 251);
+	begin(3);
+	must_start();
+	assert_int_equal(make_with("b", 1), 0);
+	assert_int_equal(STORE_DO(user, &set.op,
+				  store_bucket_set_attrs(store_user_port(user, 0), "b", 1, 0, attrs,
+							 sizeof attrs, &set)),
+			 0);
+	assert_int_equal(STORE_DO(user, &set.op,
+				  store_bucket_set_quota(store_user_port(user, 0), "b", 1, &bound, &set)),
+			 0);
+	assert_int_equal(STORE_DO(user, &s.op, store_bucket_head(store_user_port(user, 0), "b", 1, &s)), 0);
+	for (int nr = 0; nr < 2; nr++) {
+		int had = nr ? 2 : 1, want = nr ? 1 : 2;
+
+		for (int i = 0; i < 3; i++) {
+			k = key_on(table(3), name, "b", i);
+			assert_int_equal(put(&k), 0);
+			assert_int_equal(make_with("b", (unsigned)want), -ENOTEMPTY);
+			assert_int_equal(delete (&k), 1);
+			assert_int_equal(
+				STORE_DO(user, &u.op,
+					 store_upload_create(store_user_port(user, 0), &k, NULL, 0, &u)),
+				0);
+			assert_int_equal(make_with("b", (unsigned)want), -ENOTEMPTY);
+			expect_bucket(3, had, s.ctime_ns);
+			assert_int_equal(STORE_DO(user, &u.op,
+						  store_upload_abort(store_user_port(user, 0), &k, u.id, &u)),
+					 0);
+		}
+		assert_int_equal(make_with("b", (unsigned)want), 0);
+		expect_bucket(3, want, s.ctime_ns);
+		stop();
+		must_start();
+		expect_bucket(3, want, s.ctime_ns);
+		assert_int_equal(store_bucket_quota(st, "b", 1, &q), 0);
+		assert_true(q.has_bound && q.max.objects == 5 && q.max.uploads == 7);
+		assert_int_equal(make_with("b", (unsigned)want), -EEXIST);
+	}
+	/* cut behind the first disk, and before it */
+	for (int i = 0; i < 2; i++) {
+		e = engine(i);
+		assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_set_copies(e, "b", 1, 2, &op)), 0);
+		assert_int_equal(copies_of(i, "b"), 2);
+		stop();
+		must_start();
+		expect_bucket(3, i ? 1 : 2, s.ctime_ns);
+		assert_int_equal(store_bucket_quota(st, "b", 1, &q), 0);
+		assert_true(q.has_bound && q.max.objects == 5 && q.max.uploads == 7);
+		for (int j = 0; j < 3; j++) {
+			k = key_on(table(3), name, "b", j);
+			assert_int_equal(put(&k), 0);
+			assert_int_equal(delete (&k), 1);
+		}
+		if (!i)
+			assert_int_equal(make_with("b", 1), 0);
+	}
+	stop();
+	/* what a missing disk has in it is not known */
+	must_start();
+	accept(2);
+	stop();
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	assert_int_equal(make_with("b", 2), -ENODEV);
+	assert_int_equal(make_with("b", 1), -EEXIST);
+	assert_int_equal(make_with("new", 2), 0);
+	expect_bucket(2, 1, s.ctime_ns);
+	stop();
+	all_again(3);
+	must_start();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(copies_of(i, "new"), 2);
+	expect_bucket(3, 1, s.ctime_ns);
 	stop();
 	end();
 }
@@ -511,7 +633,7 @@ make_newer(const char *path)
 		snprintf(name, sizeof name, "%s/super%s", path, i ? "2" : "");
 		fd = open(name, O_RDWR | O_CLOEXEC);
 		assert_true(fd >= 0 && read(fd, sb, sizeof sb) == sizeof sb);
-		sb[8]++;
+		sb[8] += 2; /* the next one is that of copies */
 		memset(sb + 16, 0, 8);
 		crc = crc64_nvme(0, sb, sizeof sb);
 		memcpy(sb + 16, &crc, 8);
@@ -577,12 +699,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_by_size),  cmocka_unit_test(test_order),
-		cmocka_unit_test(test_missing),        cmocka_unit_test(test_bucket_again),
-		cmocka_unit_test(test_unrecoverable),  cmocka_unit_test(test_gates),
-		cmocka_unit_test(test_halves),         cmocka_unit_test(test_majority),
-		cmocka_unit_test(test_identity),       cmocka_unit_test(test_table_returns),
-		cmocka_unit_test(test_half_of_a_pair), cmocka_unit_test(test_fsck),
+		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
+		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_copies),        cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_table_returns), cmocka_unit_test(test_half_of_a_pair),
+		cmocka_unit_test(test_fsck),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

@@ -597,7 +597,7 @@ test_table_held(void **state)
 		bad(3, "super", FAULT_HOLD);
 		bad(0, "log", -EIO);
 		done_result = 1;
-		assert_int_equal(store_bucket_create(store_user_port(user, 0), "new", 3, &op), 0);
+		assert_int_equal(store_bucket_create(store_user_port(user, 0), "new", 3, 0, &op), 0);
 		for (uint64_t until_ns = clock_ns() + PATIENCE_NS; !held[3] && clock_ns() < until_ns;)
 			assert_int_equal(put(&k), 0);
 		assert_true(held[3]);
@@ -645,7 +645,7 @@ test_hangs(void **state)
 			bad_next(bad_one, FAULT_HOLD);
 			done_result = 1;
 			if (what == 0)
-				assert_int_equal(store_bucket_create(port, "more", 4, &op), 0);
+				assert_int_equal(store_bucket_create(port, "more", 4, 0, &op), 0);
 			else if (what == 1)
 				assert_int_equal(store_bucket_delete(port, "new", 3, &op), 0);
 			else

@@ -175,7 +175,7 @@ test_bucket_again(void **state)
 		assert_int_equal(store_bucket_delete(l.p, "c", 1, &gone), 0);
 		/* Both are judged when the removal is published,
 		 * and that is when what it leaves is removed. */
-		assert_int_equal(store_bucket_create(l.p, "c", 1, &made), 0);
+		assert_int_equal(store_bucket_create(l.p, "c", 1, 0, &made), 0);
 		assert_int_equal(store_bucket_set_attrs(l.p, "c", 1, STORE_VERSION_ANY, "new", 3, &set), 0);
 		assert_int_equal(op_wait(&l, &gone.op), 0);
 		assert_int_equal(op_wait(&l, &made.op), 0);

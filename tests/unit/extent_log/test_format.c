@@ -53,7 +53,7 @@ sample(const char *what, const char *name, const void *mem, size_t len)
 }
 
 /* Records of every kind. */
-#define RECORDS 8
+#define RECORDS 11
 static struct rec_view
 record(int kind)
 {
@@ -131,6 +131,23 @@ record(int kind)
 		v.size_bytes = 1001;
 		v.attrs = attrs;
 		v.attrs_len = 33;
+		break;
+	case 8: /* of a bucket with two copies: an object, an upload, the bucket */
+		k.copies = 2;
+		v.key_len = (uint16_t)key_object(keys[kind], &k);
+		v.body = BODY_INLINE;
+		v.size_bytes = v.inline_len = 5;
+		v.inline_data = attrs;
+		break;
+	case 9:
+		k.copies = 2;
+		v.key_len = (uint16_t)key_upload(keys[kind], &k, id);
+		v.attrs = attrs;
+		v.attrs_len = 12;
+		break;
+	case 10:
+		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
+		v.copies = 2;
 		break;
 	default:
 		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
@@ -315,6 +332,17 @@ test_record_limits(void **state)
 	v.expires_ns = 0;
 	n = rec_encode(buf, &v);
 	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	/* Of one with two copies a flag says so, which earlier versions do not know: they would list no key of it. */
+	v = record(10);
+	n = rec_encode(buf, &v);
+	assert_int_equal(buf[6], REC_COPIES);
+	buf[6] = 0;
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v = record(5);
+	n = rec_encode(buf, &v);
+	assert_int_equal(buf[6], 0);
+	buf[6] = REC_COPIES;
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
 	/* A bucket of an earlier version has one copy and does not say so. */
 	v = record(5);
 	v.copies = 0;
@@ -470,15 +498,22 @@ test_super_nonsense(void **state)
 		super_encode(buf, &sb);
 		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
 	}
-	/* Two disks, as a later version may have them. */
+	/* Two disks, and a slot with a second one: earlier versions, which know of none, refuse it. */
 	sb = sample_super();
 	sb.table.members = sb.table.in = 3;
 	sb.table.home[1] = 1;
 	sb.table.second[2] = 1;
 	sb.table.full[0] = 4;
 	super_encode(buf, &sb);
+	sample("super", "copies", buf, 16384);
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
 	assert_memory_equal(&back.table, &sb.table, sizeof sb.table);
+	assert_true(back.version == FMT_VERSION_COPIES);
+	sb.table.second[2] = TABLE_NO_DISK;
+	sb.table.full[0] = 0;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+	assert_true(back.version == FMT_VERSION);
 }
 
 /* What earlier versions wrote is read as the table of one disk. */
@@ -503,7 +538,7 @@ test_super_old(void **state)
 	/* They never had more than one disk. */
 	old_super_encode(buf, &sb, 2, 1, 2);
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
-	old_super_encode(buf, &sb, 4, 0, 1);
+	old_super_encode(buf, &sb, FMT_VERSION_COPIES + 1, 0, 1);
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EPROTONOSUPPORT);
 }
 
@@ -582,6 +617,41 @@ test_keys(void **state)
 	assert_false(key_ok((const uint8_t *)"ob\0", 3));
 	assert_false(key_ok((const uint8_t *)"xb", 2));
 	assert_false(key_ok((const uint8_t *)"b", 1));
+}
+
+/* With two copies the same layout, and a type of their own. */
+static void
+test_keys_of_two(void **state)
+{
+	uint8_t id[CHUNK_ID_BYTES] = { 0, 1, 0, 2 }, one[KEY_BYTES_MAX], two[KEY_BYTES_MAX];
+	struct store_key k = key_of("b", "k");
+	char text[60];
+	int n;
+
+	assert_int_equal(key_object(one, &k), 4);
+	k.copies = 1;
+	assert_int_equal(key_object(two, &k), 4);
+	assert_memory_equal(one, two, 4);
+	k.copies = 2;
+	assert_int_equal(key_object(two, &k), 4);
+	assert_memory_equal(two, "Ob\0k", 4);
+	assert_true(key_ok(two, 4) && key_is_object(two[0]) && key_has_two(two[0]));
+	assert_true(key_is_object(one[0]) && !key_has_two(one[0]) && !key_is_upload(one[0]));
+	key_text(text, sizeof text, two, 4);
+	assert_string_equal(text, "b/k");
+	n = key_upload(two, &k, id);
+	assert_int_equal(n, 4 + UPLOAD_TAIL_BYTES);
+	assert_true(two[0] == KEY_UPLOAD2 && key_ok(two, (size_t)n) && key_is_upload(two[0]));
+	key_text(text, sizeof text, two, (size_t)n);
+	assert_string_equal(text, "b/k/00010002000000000000000000000000");
+	two[3] = 0;
+	assert_false(key_ok(two, (size_t)n));
+	assert_false(key_ok((const uint8_t *)"Ob\0", 3));
+	assert_true(store_place(&k) >= STORE_SLOT_NR);
+	k.copies = 3;
+	assert_int_equal(key_object(two, &k), -EINVAL);
+	k.copies = 0;
+	assert_int_equal(store_place(&k), table_slot("b", 1, "k", 1));
 }
 
 /* Uploads, their parts, and what stands behind a bucket's name. */
@@ -727,7 +797,7 @@ main(void)
 		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
 		cmocka_unit_test(test_upload_records), cmocka_unit_test(test_super_nonsense),
-		cmocka_unit_test(test_super_old),
+		cmocka_unit_test(test_super_old),      cmocka_unit_test(test_keys_of_two),
 	};
 
 	if (geo_choose(1024 * MIB, 0, &geo) < 0)

@@ -411,7 +411,7 @@ rig_bucket(int listen, const char *target)
 		int r;
 
 		rig_del_done = false;
-		r = store_bucket_create(rig.port, ".scality", 8, &del);
+		r = store_bucket_create(rig.port, ".scality", 8, 0, &del);
 		assert_true(r >= 0);
 		if (r == 0)
 			rig_until(rig_del_done);

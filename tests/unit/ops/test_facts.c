@@ -477,6 +477,54 @@ test_bucket_again(void **state)
 	rig.conf->auth.region = region;
 }
 
+/* The number of copies: what is asked for is answered, and said of a bucket that is there; this store has one disk. */
+static void
+test_bucket_copies(void **state)
+{
+	static const struct {
+		const char *value, *code;
+		int status;
+	} cases[] = { { "1", NULL, 200 },
+		      { "2", "InvalidArgument", 400 },
+		      { "3", "InvalidArgument", 400 },
+		      { "0", "InvalidArgument", 400 },
+		      { "", "InvalidArgument", 400 },
+		      { "12", "InvalidArgument", 400 },
+		      { "-1", "InvalidArgument", 400 } };
+	static const char *const one[][2] = { { "x-gantry-copies", "1" }, { NULL } };
+	char *region = rig.conf->auth.region;
+	struct xchg x;
+
+	put_object("o", 100, 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (int is_new = 0; is_new < 2; is_new++) {
+			const char *const fields[][2] = { { "x-gantry-copies", cases[i].value }, { NULL } };
+
+			assert_int_equal(ask(&x, "PUT", is_new ? "/new" : "/bkt", fields, ""),
+					 cases[i].status);
+			if (cases[i].code) {
+				assert_non_null(strstr(req_reply(x.rq)->text, cases[i].code));
+				assert_no_header(&x, "x-gantry-copies");
+			} else {
+				assert_header(&x, "x-gantry-copies", "1");
+			}
+			x_end(&x);
+		}
+	}
+	assert_int_equal(ask(&x, "HEAD", "/new", NULL, NULL), 200);
+	assert_header(&x, "x-gantry-copies", "1");
+	x_end(&x);
+	assert_int_equal(ask(&x, "PUT", "/bkt", NULL, ""), 200);
+	assert_no_header(&x, "x-gantry-copies");
+	x_end(&x);
+	/* also where a bucket is not made once more */
+	rig.conf->auth.region = (char *)(uintptr_t) "eu-west-1";
+	assert_int_equal(ask(&x, "PUT", "/bkt", one, ""), 409);
+	assert_header(&x, "x-gantry-copies", "1");
+	x_end(&x);
+	rig.conf->auth.region = region;
+}
+
 int
 main(void)
 {
@@ -492,6 +540,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_encryption, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_browsers, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_bucket_again, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_bucket_copies, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

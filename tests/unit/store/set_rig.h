@@ -139,7 +139,25 @@ make(struct loop *l, const char *bucket)
 {
 	struct store_del op;
 
-	return DO(l, &op.op, store_bucket_create(l->port, bucket, strlen(bucket), &op));
+	return DO(l, &op.op, store_bucket_create(l->port, bucket, strlen(bucket), 0, &op));
+}
+
+static inline int
+make_with(struct loop *l, const char *bucket, unsigned copies)
+{
+	struct store_del op;
+
+	return DO(l, &op.op, store_bucket_create(l->port, bucket, strlen(bucket), copies, &op));
+}
+
+/* On how many disks p says that a bucket's keys are, or an error. */
+static inline int
+copies_of(struct loop *l, struct store_port *p, const char *bucket)
+{
+	struct store_stat s = { .copies = 77 };
+	int r = DO(l, &s.op, store_bucket_head(p, bucket, strlen(bucket), &s));
+
+	return r < 0 ? r : (int)s.copies;
 }
 
 static inline int

@@ -125,7 +125,7 @@ test_faults(void **state)
 	begin();
 	mem_store_tune(con.store, &slow);
 	n = done_nr;
-	assert_int_equal(finish(&d.op, store_bucket_create(con.port, "b", 1, &d), n), 0);
+	assert_int_equal(finish(&d.op, store_bucket_create(con.port, "b", 1, 0, &d), n), 0);
 	mem_store_fail(con.store, MEM_PUT_INIT, -ENOSPC, 1, 1);
 	assert_int_equal(put(200000), 0);
 	assert_int_equal(put(200000), -ENOSPC);

@@ -360,6 +360,150 @@ test_attrs(void **state)
 	end();
 }
 
+/* ---- copies ---- */
+
+/* All engines say that "b" has so many, that it is as old, and has the attributes "tags"; something can be put into it. */
+static void
+expect_copies(int want, uint64_t ctime_ns)
+{
+	char name[32], attrs[32];
+	uint64_t ctime;
+
+	for (int i = 0; i < set_of(st)->nr; i++) {
+		assert_int_equal(copies_of(&l, port_of(&l, i), "b"), want);
+		assert_int_equal(head(&l, port_of(&l, i), "b", &ctime), 0);
+		assert_true(ctime == ctime_ns);
+		assert_int_equal(get_attrs(port_of(&l, i), attrs, NULL), 0);
+		assert_string_equal(attrs, "tags");
+		assert_int_equal(put(&l, l.port, "b", key_on(name, "b", i, 0)), 0);
+		assert_int_equal(del(&l, l.port, "b", name), 1);
+	}
+	assert_int_equal(copies_of(&l, l.port, "b"), want);
+}
+
+static void
+test_copies(void **state)
+{
+	struct store_upload u;
+	uint64_t ctime = 0;
+	char name[32];
+	struct store_key k;
+
+	begin(3);
+	assert_int_equal(make_with(&l, "b", 3), -EINVAL);
+	assert_int_equal(make_with(&l, "b", 2), 0);
+	assert_int_equal(set_attrs(0, "tags"), 0);
+	assert_int_equal(head(&l, l.port, "b", &ctime), 0);
+	expect_copies(2, ctime);
+	assert_int_equal(make(&l, "b"), -EEXIST);
+	assert_int_equal(make_with(&l, "b", 2), -EEXIST);
+	expect_copies(2, ctime);
+	assert_int_equal(make_with(&l, "b", 1), 0);
+	expect_copies(1, ctime);
+	assert_int_equal(make_with(&l, "b", 1), -EEXIST);
+	/* what is in it keeps it from being changed, an upload too */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(put(&l, l.port, "b", key_on(name, "b", i, 1)), 0);
+		assert_int_equal(make_with(&l, "b", 2), -ENOTEMPTY);
+		assert_int_equal(make_with(&l, "b", 1), -EEXIST);
+		assert_int_equal(is_there(&l, l.port, "b", name), 1);
+		assert_int_equal(del(&l, l.port, "b", name), 1);
+		k = key_of("b", name);
+		assert_int_equal(DO(&l, &u.op, store_upload_create(l.port, &k, NULL, 0, &u)), 0);
+		/* which is known before any of them is changed: a cut would cost the upload */
+		mem_store_fail(engine(0), MEM_DELETE, -EROFS, 0, 1);
+		assert_int_equal(make_with(&l, "b", 2), -ENOTEMPTY);
+		mem_store_fail(engine(0), MEM_DELETE, -EROFS, 0, 0);
+		assert_int_equal(upload_on(l.port, &k, u.id), 0);
+		expect_copies(1, ctime);
+		assert_int_equal(DO(&l, &u.op, store_upload_abort(l.port, &k, u.id, &u)), 0);
+	}
+	assert_int_equal(make_with(&l, "b", 2), 0);
+	expect_copies(2, ctime);
+	/* one of that name that is made later knows nothing of it */
+	assert_int_equal(removed(&l, "b"), 0);
+	assert_int_equal(make(&l, "b"), 0);
+	assert_int_equal(copies_of(&l, l.port, "b"), 1);
+	end();
+}
+
+/* One that cannot: all have what they had; where that cannot be either, nothing is written any more. */
+static void
+test_copies_fail(void **state)
+{
+	uint64_t ctime = 0;
+	char name[32];
+
+	begin(3);
+	assert_int_equal(make(&l, "b"), 0);
+	assert_int_equal(set_attrs(0, "tags"), 0);
+	assert_int_equal(head(&l, l.port, "b", &ctime), 0);
+	for (int i = 0; i < 3; i++) {
+		mem_store_fail(engine(i), MEM_STAT, -EROFS, i == 0, 1);
+		assert_int_equal(make_with(&l, "b", 2), -EROFS);
+		expect_copies(1, ctime);
+		mem_store_fail(engine(i), MEM_DELETE, -ENOSPC, 0, 1);
+		assert_int_equal(make_with(&l, "b", 2), -ENOSPC);
+		expect_copies(1, ctime);
+		/* no room now: it is tried again */
+		mem_store_fail(engine(i), MEM_DELETE, -EAGAIN, 0, 2);
+		assert_int_equal(make_with(&l, "b", 2), 0);
+		expect_copies(2, ctime);
+		assert_int_equal(make_with(&l, "b", 1), 0);
+	}
+	mem_store_fail(engine(2), MEM_DELETE, -ENOSPC, 0, 1);
+	mem_store_fail(engine(1), MEM_DELETE, -ENOSPC, 1, 1);
+	assert_int_equal(make_with(&l, "b", 2), -ECANCELED);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(put(&l, l.port, "b", key_on(name, "b", i, 0)), i == 1 ? -EAGAIN : 0);
+	end();
+}
+
+/* A store of one disk has no second one, whatever it is asked for or made with. */
+static void
+test_copies_one_disk(void **state)
+{
+	struct store_disk_conf disks[ENGINES_MAX];
+	struct store_conf conf;
+	char err[256];
+
+	begin(1);
+	assert_int_equal(make_with(&l, "b", 2), -EDOM);
+	assert_int_equal(head(&l, l.port, "b", NULL), -ENXIO);
+	assert_int_equal(make_with(&l, "b", 1), 0);
+	assert_int_equal(make_with(&l, "b", 2), -EDOM);
+	assert_int_equal(make_with(&l, "b", 1), -EEXIST);
+	assert_int_equal(make_with(&l, "b", 0), -EEXIST);
+	assert_int_equal(copies_of(&l, l.port, "b"), 1);
+	end();
+	conf = set_conf(disks, 1, 1);
+	conf.default_copies = 2;
+	assert_int_equal(store_check(&conf, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "one disk is configured"));
+	conf.default_copies = 1;
+	assert_int_equal(store_check(&conf, err, sizeof err), 0);
+}
+
+/* What a bucket gets whose maker does not say. */
+static void
+test_copies_by_default(void **state)
+{
+	begin(2);
+	assert_int_equal(make(&l, "before"), 0);
+	set_of(st)->conf.default_copies = 2;
+	assert_int_equal(make(&l, "b"), 0);
+	assert_int_equal(make_with(&l, "one", 1), 0);
+	/* who does not say takes what is there */
+	assert_int_equal(make(&l, "one"), -EEXIST);
+	assert_int_equal(make(&l, "before"), -EEXIST);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(copies_of(&l, port_of(&l, i), "b"), 2);
+		assert_int_equal(copies_of(&l, port_of(&l, i), "one"), 1);
+		assert_int_equal(copies_of(&l, port_of(&l, i), "before"), 1);
+	}
+	end();
+}
+
 /* ---- many ports ---- */
 
 #define PORTS 4
@@ -392,8 +536,8 @@ use(void *arg)
 		snprintf(name, sizeof name, "key-%d", (int)(rnd(&u->seed) % 3));
 		switch (rnd(&u->seed) % 6) {
 		case 0:
-			r = make(&u->l, bucket);
-			check(r == 0 || r == -EEXIST);
+			r = make_with(&u->l, bucket, rnd(&u->seed) % 3);
+			check(r == 0 || r == -EEXIST || r == -ENOTEMPTY);
 			break;
 		case 1:
 			r = removed(&u->l, bucket);
@@ -440,10 +584,12 @@ test_many_ports(void **state)
 	/* nothing half done is left: what the first engine says is true of all */
 	for (int b = 0; b < 2; b++) {
 		const char *bucket = b ? "b" : "c";
-		int want = head(&l, l.port, bucket, NULL);
+		int want = head(&l, l.port, bucket, NULL), copies = copies_of(&l, l.port, bucket);
 
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 3; i++) {
 			assert_int_equal(head(&l, port_of(&l, i), bucket, NULL), want);
+			assert_int_equal(copies_of(&l, port_of(&l, i), bucket), copies);
+		}
 		for (int i = 0; want == 0 && i < 3; i++) {
 			char name[32];
 
@@ -470,7 +616,7 @@ test_detach(void **state)
 	begin(2);
 	waits = &l;
 	mem_store_hold(engine(1), true);
-	assert_int_equal(store_bucket_create(l.port, "b", 1, &first), 0);
+	assert_int_equal(store_bucket_create(l.port, "b", 1, 0, &first), 0);
 	assert_int_equal(store_bucket_delete(l.port, "b", 1, &second), 0);
 	for (int i = 0; i < 20; i++) {
 		assert_false(store_detach(l.port));
@@ -627,12 +773,22 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots),      cmocka_unit_test(test_spread),
-		cmocka_unit_test(test_one_log),    cmocka_unit_test(test_buckets),
-		cmocka_unit_test(test_not_empty),  cmocka_unit_test(test_removed_where_it_can_be),
-		cmocka_unit_test(test_gate_fails), cmocka_unit_test(test_gate),
-		cmocka_unit_test(test_make_fails), cmocka_unit_test(test_attrs),
-		cmocka_unit_test(test_many_ports), cmocka_unit_test(test_detach),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_one_log),
+		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_not_empty),
+		cmocka_unit_test(test_removed_where_it_can_be),
+		cmocka_unit_test(test_gate_fails),
+		cmocka_unit_test(test_gate),
+		cmocka_unit_test(test_make_fails),
+		cmocka_unit_test(test_attrs),
+		cmocka_unit_test(test_many_ports),
+		cmocka_unit_test(test_detach),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_copies_fail),
+		cmocka_unit_test(test_copies_one_disk),
+		cmocka_unit_test(test_copies_by_default),
 		cmocka_unit_test(test_life),
 	};
 

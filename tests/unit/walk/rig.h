@@ -166,7 +166,7 @@ make_bucket(const char *name)
 {
 	static struct store_del op;
 
-	assert_int_equal(RIG_DO(&op.op, store_bucket_create(rig.port, name, strlen(name), &op)), 0);
+	assert_int_equal(RIG_DO(&op.op, store_bucket_create(rig.port, name, strlen(name), 0, &op)), 0);
 }
 
 static inline void

@@ -151,7 +151,7 @@ setup(void **state)
 	assert_int_equal(store_attach(st, NULL, &mb, NULL, &port), 0);
 	assert_int_equal(chan_new(&cp, &ch), 0);
 	del.op.done = on_op;
-	assert_int_equal(wait_op(&del.op, store_bucket_create(port, "b", 1, &del)), 0);
+	assert_int_equal(wait_op(&del.op, store_bucket_create(port, "b", 1, 0, &del)), 0);
 	make_source();
 	fake_chan_window(ch, ADDR, got, size);
 	return 0;

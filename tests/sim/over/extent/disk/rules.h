@@ -67,7 +67,22 @@
 	X(GATE_FORWARD)                                                                                      \
 	X(HEAD_REMOVES_FIRST)                                                                                \
 	X(OLDER_THAN_BUCKET)                                                                                 \
-	X(FAILED_HAS_NO_BUCKETS)
+	X(FAILED_HAS_NO_BUCKETS)                                                                             \
+	X(LEFTOVERS_HIDDEN)                                                                                  \
+	X(MOVE_REMOVES)                                                                                      \
+	X(ALIGN_REMOVES)                                                                                     \
+	X(MOVE_WATCH)                                                                                        \
+	X(MOVE_FREEZE)                                                                                       \
+	X(REMOVE_AFTER_SWITCH)                                                                               \
+	X(COPY_BEFORE_ANSWER)                                                                                \
+	X(AWAY_BEFORE_COPY_ANSWER)                                                                           \
+	X(SETTLED_VISIBLE)                                                                                   \
+	X(ONE_PER_KEY)                                                                                       \
+	X(FULL_ONLY)                                                                                         \
+	X(SAME_VERSION_READ)                                                                                 \
+	X(ALIGN_START)                                                                                       \
+	X(BOTH_TABLES)                                                                                       \
+	X(BOTH_AWAY_KEEP_FULL)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
 enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
@@ -117,13 +132,15 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
 #define RULE_VERSION_HAS_START sim_rule_on[SIM_VERSION_HAS_START]
 
-/* Of moves, which are not simulated yet. */
-#define RULE_LEFTOVERS_HIDDEN 1
-#define RULE_MOVE_WATCH 1
-#define RULE_MOVE_FREEZE 1
-#define RULE_MOVE_REMOVES 1
+#define RULE_LEFTOVERS_HIDDEN sim_rule_on[SIM_LEFTOVERS_HIDDEN]
+/* Those that an engine and the set have halves of are one here. */
+#define RULE_MOVE_WATCH sim_rule_on[SIM_MOVE_WATCH]
+#define RULE_MOVE_FREEZE sim_rule_on[SIM_MOVE_FREEZE]
+#define RULE_MOVE_REMOVES sim_rule_on[SIM_MOVE_REMOVES]
+#define RULE_REMOVE_AFTER_SWITCH sim_rule_on[SIM_REMOVE_AFTER_SWITCH]
+#define RULE_ALIGN_REMOVES sim_rule_on[SIM_ALIGN_REMOVES]
+/* Not missed yet in any time that a hunt may take. */
 #define RULE_MOVE_NOT_COLLECTED 1
-#define RULE_REMOVE_AFTER_SWITCH 1
-#define RULE_ALIGN_REMOVES 1
+#define RULE_MEMBERS_BOTH 1
 
 #endif

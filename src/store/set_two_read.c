@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads of keys with two copies.  What is opened is the first's, and settled: who finds the key held waits, and looks again.  Bytes that
+ * the first cannot give are read from the second, if that has the same version (M19), and are mended at the first then.
+ */
+#include "store/set_copies.h"
+
+#include "store/rules.h"
+#include "base/buf.h"
+#include "base/check.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct open_two {
+	struct set_port *port;
+	struct store_obj *of; /* the caller's */
+	struct store_key key;
+	struct set_hold hold;
+	struct set_wait wait;
+	int home, tries;
+	unsigned reads;
+	bool is_second; /* that copy is asked for, and no other */
+	struct store_obj first, second;
+	bool has_second, asked_second; /* it is open; it was looked for */
+	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+};
+
+static struct open_two *
+open_two(const struct store_obj *obj)
+{
+	struct open_two *o;
+
+	memcpy(&o, obj->priv, sizeof o);
+	return o;
+}
+
+/* ---- opening ---- */
+
+static int look(struct open_two *o);
+
+static void
+open_free(struct open_two *o)
+{
+	o->port->inflight--;
+	free(o);
+}
+
+/* Returns what a start returns; what was found is the caller's. */
+static int
+found(struct open_two *o, int r)
+{
+	struct store_obj *obj = o->of, *f = &o->first;
+
+	obj->is_open = r >= 0;
+	if (r < 0) {
+		open_free(o);
+		return r;
+	}
+	obj->size_bytes = f->size_bytes;
+	obj->version = f->version;
+	obj->crc64 = f->crc64;
+	obj->meta = f->meta;
+	obj->part_nr = f->part_nr;
+	obj->has_second = !o->is_second && set_second(o->port->set, &o->key) != SET_NOWHERE;
+	return 1;
+}
+
+static void
+looked(struct open_two *o, int r)
+{
+	struct store_obj *obj = o->of;
+
+	if (r == 0)
+		return;
+	if (o->hold.key)
+		set_release(o->port->set->copies->holds, &o->hold);
+	r = found(o, r);
+	obj->op.result = r < 0 ? r : 0;
+	obj->op.done(&obj->op);
+}
+
+static void
+on_hold(struct msg *m)
+{
+	struct open_two *o = container_of(m, struct open_two, hold.msg);
+
+	looked(o, look(o));
+}
+
+static void
+on_kept(struct msg *m)
+{
+	struct open_two *o = container_of(m, struct open_two, wait.msg);
+
+	looked(o, look(o));
+}
+
+/* 1: it is open; -errno; 0: it waits. */
+static int
+look(struct open_two *o)
+{
+	struct set *s = o->port->set;
+	struct store_port *e;
+	bool is_there;
+	int r;
+
+	o->home = o->is_second ? set_second(s, &o->key) : set_home(s, &o->key);
+	if (o->home == SET_NOWHERE)
+		return o->is_second ? -ENODATA : -ENODEV;
+	/* M39 */
+	if (set_has_missed(s, o->home, o->key.bucket, o->key.bucket_len, &is_there))
+		return is_there ? -ENOENT : -ENXIO;
+	e = o->port->engine[o->home];
+	r = e->ops->open(e, &o->key, &o->first);
+	check(r != 0);
+	if (r > 0 && o->first.op.result < 0)
+		r = o->first.op.result;
+	/* Of what a disk that has failed says nothing counts that another one may know better. */
+	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
+		if (r > 0)
+			store_close(e, &o->first);
+		o->wait.mb = o->port->mb;
+		o->wait.go = on_kept;
+		set_wait_kept(s, &o->wait);
+		return 0;
+	}
+	if (o->hold.key || !RULE_SETTLED_VISIBLE || !set_is_held(s->copies->holds, &o->key))
+		return r;
+	if (r > 0)
+		store_close(e, &o->first);
+	o->hold.mb = o->port->mb;
+	o->hold.go = on_hold;
+	r = set_hold(s->copies->holds, &o->key, &o->hold);
+	if (r < 0)
+		return -EAGAIN;
+	return r > 0 ? look(o) : 0;
+}
+
+int
+set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *obj, bool is_second)
+{
+	struct open_two *o = calloc(1, sizeof *o);
+	int r;
+
+	_Static_assert(sizeof o <= STORE_PRIV_OBJ, "a pointer fits");
+	if (!o)
+		return -EAGAIN;
+	obj->op.port = &p->base;
+	memcpy(obj->priv, &o, sizeof o);
+	o->port = p;
+	o->of = obj;
+	o->is_second = is_second;
+	o->key = *k;
+	o->key.bucket = memcpy(o->name, k->bucket, k->bucket_len);
+	o->key.key = memcpy(o->name + k->bucket_len, k->key, k->key_len);
+	p->inflight++;
+	r = look(o);
+	if (o->hold.key && r != 0)
+		set_release(p->set->copies->holds, &o->hold);
+	if (r == 0)
+		return 0;
+	r = found(o, r);
+	if (r > 0)
+		obj->op.result = 0;
+	return r;
+}
+
+void
+set_two_close(struct store_port *sp, struct store_obj *obj)
+{
+	struct open_two *o = open_two(obj);
+
+	store_close(sp, &o->first);
+	store_close(sp, &o->second);
+	obj->is_open = false;
+	open_free(o);
+}
+
+/* ---- mending ---- */
+
+/* What the first could not give, and the second could. */
+struct mend {
+	struct set_port *port;
+	bool of_second; /* it is that copy that is damaged */
+	struct set_hold hold;
+	struct store_send send;
+	struct buf buf;
+	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+};
+
+static void
+mend_over(struct mend *m, int result)
+{
+	struct set *s = m->port->set;
+
+	if (result >= 0) {
+		atomic_fetch_add(&s->copies->repaired_nr, 1);
+		log_note("an object that was damaged was written anew from its other copy: %.*s/%.*s",
+			 m->send.key.bucket_len, m->send.key.bucket, m->send.key.key_len, m->send.key.key);
+	} else if (result != -ESTALE) {
+		log_limited(LOG_WARN,
+			    "an object that is damaged could not be written anew from its other copy: %s",
+			    strerror(-result));
+	}
+	m->port->mends = false;
+	if (m->hold.key)
+		set_release(s->copies->holds, &m->hold);
+	m->port->inflight--;
+	free(m->buf.mem);
+	free(m);
+}
+
+static void
+on_mended(struct store_op *op)
+{
+	mend_over(container_of(container_of(op, struct store_send, op), struct mend, send), op->result);
+}
+
+static void
+mend(struct mend *m)
+{
+	struct set *s = m->port->set;
+	int home = set_home(s, &m->send.key), second = set_second(s, &m->send.key), r = -ESTALE;
+
+	m->send.op.done = on_mended;
+	m->send.is_repair = true;
+	m->send.buf = &m->buf;
+	if (home != SET_NOWHERE && second != SET_NOWHERE) {
+		struct store_port *from = m->port->engine[m->of_second ? home : second];
+		struct store_port *to = m->port->engine[m->of_second ? second : home];
+
+		r = from->ops->member->send(from, to, &m->send);
+	}
+	if (r != 0)
+		mend_over(m, r < 0 ? r : m->send.op.result);
+}
+
+static void
+on_mend(struct msg *msg)
+{
+	mend(container_of(msg, struct mend, hold.msg));
+}
+
+/* One at a time; what is left out is seen again when it is read again. */
+static void
+begin_mend(struct open_two *o)
+{
+	struct set_port *p = o->port;
+	struct mend *m = p->mends ? NULL : calloc(1, sizeof *m);
+	int r;
+
+	if (!m)
+		return;
+	if (posix_memalign((void **)&m->buf.mem, 4096, BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) != 0) {
+		free(m);
+		return;
+	}
+	m->buf.cap_bytes = BUF_LARGE_BYTES;
+	m->buf.region = RING_NO_REGION;
+	m->port = p;
+	m->of_second = o->is_second;
+	m->send.key = o->key;
+	m->send.key.bucket = memcpy(m->name, o->key.bucket, o->key.bucket_len);
+	m->send.key.key = memcpy(m->name + o->key.bucket_len, o->key.key, o->key.key_len);
+	m->hold.mb = p->mb;
+	m->hold.go = on_mend;
+	p->mends = true;
+	p->inflight++;
+	r = set_hold(p->set->copies->holds, &o->key, &m->hold);
+	if (r < 0)
+		mend_over(m, -EAGAIN);
+	else if (r > 0)
+		mend(m);
+}
+
+/* ---- reading ---- */
+
+struct read_two {
+	struct open_two *o;
+	struct store_read *of; /* the caller's */
+	struct buf *buf;
+	uint64_t off;
+	uint32_t len;
+	int first_error;
+	struct store_read rd;
+};
+
+static struct read_two *
+read_two(const struct store_read *rd)
+{
+	struct read_two *r;
+
+	memcpy(&r, rd->priv, sizeof r);
+	return r;
+}
+
+/* The same version at the second; false: there is none. */
+static bool
+open_second(struct open_two *o)
+{
+	struct set_port *p = o->port;
+	int engine = set_second(p->set, &o->key);
+	struct store_port *e;
+	int r;
+
+	/* After a disk was lost it may be the first. */
+	if (engine == SET_NOWHERE || engine == o->home)
+		engine = set_home(p->set, &o->key);
+	if (o->asked_second || o->is_second)
+		return o->has_second;
+	o->asked_second = true;
+	if (engine == SET_NOWHERE || engine == o->home)
+		return false;
+	e = p->engine[engine];
+	r = e->ops->open(e, &o->key, &o->second);
+	if (r <= 0 || o->second.op.result < 0)
+		return false;
+	if (RULE_SAME_VERSION_READ &&
+	    (o->second.version != o->first.version || o->second.crc64 != o->first.crc64 ||
+	     o->second.size_bytes != o->first.size_bytes)) {
+		store_close(e, &o->second);
+		return false;
+	}
+	o->has_second = true;
+	return true;
+}
+
+/* Whether the other copy may help. */
+static bool
+is_lost(int error)
+{
+	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
+}
+
+static int read_second(struct read_two *r);
+
+static void
+read_over(struct read_two *r, int result)
+{
+	struct store_read *rd = r->of;
+
+	rd->lead = r->rd.lead;
+	rd->op.result = result;
+	r->o->reads--;
+	/* Whoever asks for the second copy has seen the first whole. */
+	if (r->o->is_second && result == -EBADMSG)
+		begin_mend(r->o);
+	if (r->first_error && result >= 0) {
+		atomic_fetch_add(&r->o->port->set->copies->read_second_nr, 1);
+		if (r->first_error == -EBADMSG)
+			begin_mend(r->o);
+	}
+	free(r);
+}
+
+static void
+on_read(struct store_op *op)
+{
+	struct read_two *r = container_of(container_of(op, struct store_read, op), struct read_two, rd);
+	struct store_read *of = r->of;
+	int result = op->result;
+
+	if (result < 0 && !r->first_error && is_lost(result) && open_second(r->o)) {
+		r->first_error = result;
+		result = read_second(r);
+		if (result == 0)
+			return;
+		result = result < 0 ? result : r->rd.op.result;
+	}
+	if (result < 0 && r->first_error)
+		result = r->first_error;
+	read_over(r, result);
+	of->op.done(&of->op);
+}
+
+static int
+read_second(struct read_two *r)
+{
+	struct store_port *e = r->o->second.op.port;
+
+	memset(&r->rd, 0, offsetof(struct store_read, priv));
+	r->rd.op.done = on_read;
+	return e->ops->read(e, &r->o->second, &r->rd, r->buf, r->off, r->len);
+}
+
+int
+set_two_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	     uint64_t off, uint32_t len)
+{
+	struct open_two *o = open_two(obj);
+	struct store_port *e = o->first.op.port;
+	struct read_two *r = calloc(1, sizeof *r);
+	int got;
+
+	_Static_assert(sizeof r <= STORE_PRIV_READ, "a pointer fits");
+	rd->op.port = sp;
+	if (!r)
+		return -EAGAIN;
+	memcpy(rd->priv, &r, sizeof r);
+	*r = (struct read_two){ .o = o, .of = rd, .buf = buf, .off = off, .len = len, .rd.op.done = on_read };
+	o->reads++;
+	got = e->ops->read(e, &o->first, &r->rd, buf, off, len);
+	if (got != 0) {
+		int error = got < 0 ? got : r->rd.op.result < 0 ? r->rd.op.result : 0;
+
+		if (error && is_lost(error) && open_second(o)) {
+			r->first_error = error;
+			got = read_second(r);
+			if (got > 0 && r->rd.op.result < 0)
+				r->rd.op.result = error;
+			if (got < 0)
+				got = error;
+		}
+	}
+	if (got == 0)
+		return 0;
+	read_over(r, got < 0 ? got : r->rd.op.result);
+	return got;
+}
+
+bool
+set_two_read_cancel(struct store_port *sp, struct store_read *rd)
+{
+	struct read_two *r = read_two(rd);
+
+	if (!store_read_cancel(sp, &r->rd))
+		return false;
+	r->o->reads--;
+	free(r);
+	return true;
+}
+
+/* ---- the rest of what is open ---- */
+
+uint32_t
+set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+{
+	return store_read_plan(&open_two(obj)->first, off, want, cap, ret_skew);
+}
+
+int
+set_two_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+{
+	return store_obj_part(&open_two(obj)->first, number, ret_part);
+}
+
+int
+set_two_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+{
+	return store_obj_part_at(&open_two(obj)->first, index, ret_part);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets with two copies on a set of disks, see sim.h and many.c: who has to serve their keys behind a start, two changes of a key at
+ * once, and both copies side by side when all is at rest.
+ */
+#include "tests/sim/many_int.h"
+
+#include "base/check.h"
+#include "store/set_copies.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* By disk; -1: none. */
+struct pair {
+	int first, second;
+	bool is_full;
+};
+
+static struct pair before[STORE_SLOT_NR]; /* of the newest table that the disks of a start have */
+static bool knows_before;
+static unsigned tried;                  /* disks */
+static struct pair last[STORE_SLOT_NR]; /* of the table of the last life */
+static bool knows_last;
+static struct pair begun[STORE_SLOT_NR]; /* when this life began */
+static bool begun_well;
+
+bool
+many_has_two(int b)
+{
+	return prof.two >> b & 1;
+}
+
+unsigned
+many_place(int b, int k)
+{
+	struct store_key sk = many_key(b, k);
+
+	return set_slot(&sk) + (many_has_two(b) ? STORE_SLOT_NR : 0);
+}
+
+static void
+pairs_of(const struct disk_table *t, struct pair *ret)
+{
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		ret[i].first = moves_number(t, t->first[i]);
+		ret[i].second = t->second[i] == TABLE_NO_DISK ? -1 : moves_number(t, t->second[i]);
+		ret[i].is_full = table_is_full(t, i);
+		if (ret[i].is_full && (ret[i].second < 0 || ret[i].first == ret[i].second))
+			sim_fail("slot %d is full, and its disks are %d and %d", i, ret[i].first,
+				 ret[i].second);
+	}
+}
+
+static bool
+has(unsigned disks, int disk)
+{
+	return disk >= 0 && disks >> disk & 1;
+}
+
+/* ---- starts ---- */
+
+void
+pairs_begin(void)
+{
+	knows_before = knows_last = false;
+}
+
+void
+pairs_before_start(unsigned present)
+{
+	static struct disk_table t;
+
+	tried = present;
+	knows_before = prof.two && !simdisk_late() && moves_newest(present, &t);
+	if (knows_before)
+		pairs_of(&t, before);
+}
+
+void
+pairs_not_started(void)
+{
+	/* It may have written a table without those that were not there. */
+	knows_last = false;
+}
+
+/* Whoever is first, or was second and had all, serves: so the table said, and so it was when the last life ended. */
+void
+pairs_started(unsigned serving)
+{
+	const struct set *s = set_of(sim_store);
+
+	/* One that failed on the way may have had a newer table. */
+	knows_before &= !(tried & ~serving);
+	knows_last &= !(tried & ~serving);
+	for (int i = 0; prof.two && i < STORE_SLOT_NR; i++) {
+		bool serves = s->home[STORE_SLOT_NR + i] != SET_NOWHERE;
+		const struct pair *p = &before[i], *l = &last[i];
+
+		if (knows_before &&
+		    serves != (has(serving, p->first) || (p->is_full && has(serving, p->second))))
+			sim_fail("of slot %d disk %d was the first, disk %d the second%s: it is %sserved", i,
+				 p->first, p->second, p->is_full ? ", and full" : "", serves ? "" : "not ");
+		if (knows_last && !serves &&
+		    (has(serving, l->first) || (l->is_full && has(serving, l->second))))
+			sim_fail("slot %d was on disk %d and disk %d%s, and is not served", i, l->first,
+				 l->second, l->is_full ? ", both full" : "");
+	}
+	begun_well = prof.two;
+	if (begun_well)
+		pairs_of(&s->table, begun);
+}
+
+/* The process is about to die.  hurt: a disk has failed, or may have. */
+void
+pairs_die(bool hurt)
+{
+	const struct set *s = set_of(sim_store);
+
+	knows_last = prof.two && !hurt && !s->settling && s->begun == atomic_load(&s->in) &&
+		     s->unwritten == 0 && !atomic_load(&s->is_read_only);
+	if (!knows_last)
+		return;
+	pairs_of(&s->table, last);
+	counts.missed += atomic_load(&s->copies->missed_nr);
+	counts.read_second += atomic_load(&s->copies->read_second_nr);
+	counts.repaired += atomic_load(&s->copies->repaired_nr);
+	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !atomic_load(&s->copies->missed_nr); i++) {
+		if (begun[i].is_full && !last[i].is_full)
+			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
+	}
+}
+
+bool
+pairs_is_away(int b, int k)
+{
+	return set_of(sim_store)->home[many_place(b, k)] == SET_NOWHERE;
+}
+
+bool
+pairs_miss_some(void)
+{
+	const struct set *s = set_of(sim_store);
+
+	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
+		if (s->home[i] == SET_NOWHERE)
+			return true;
+	}
+	return false;
+}
+
+bool
+pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k)
+{
+	unsigned slot = many_place(b, k) % STORE_SLOT_NR;
+	int second = t->second[slot] == TABLE_NO_DISK ? -1 : moves_number(t, t->second[slot]);
+
+	return moves_number(t, t->first[slot]) == disk && (second < 0 || !table_is_full(t, (int)slot));
+}
+
+/* The disk that has all of it, too; -1: none. */
+int
+pairs_second(int b, int k)
+{
+	const struct set *s = set_of(sim_store);
+	int engine = many_has_two(b) ? atomic_load(&s->copies->second[many_place(b, k) % STORE_SLOT_NR])
+				     : SET_NOWHERE;
+
+	return engine == SET_NOWHERE ? -1 : moves_disk(s, engine);
+}
+
+/* ---- two changes at once ---- */
+
+static struct twin {
+	union {
+		struct store_op op;
+		struct store_put put;
+		struct store_del del;
+	} u;
+	bool flag;
+	int result;
+	uint32_t id; /* 0: it deletes */
+} twins[CLIENTS][2];
+
+static void
+on_twin(struct store_op *op)
+{
+	container_of(op, struct twin, u.op)->flag = true;
+}
+
+static void
+begin_twin(struct store_port *p, struct twin *t, const struct store_key *sk)
+{
+	struct store_commit sc = { .inline_data = "inlined!", .inline_len = 8 };
+
+	memset(t, 0, offsetof(struct twin, id));
+	t->u.op.done = on_twin;
+	if (t->id) {
+		memcpy(sc.meta.etag.sum, &t->id, sizeof t->id);
+		t->result = store_put_init(p, &t->u.put, sk, 8);
+		if (t->result == 0)
+			t->result = store_put_commit(p, &t->u.put, &sc);
+	} else {
+		t->result = store_delete(p, sk, NULL, &t->u.del);
+	}
+	t->flag = t->result != 0;
+	if (t->result > 0)
+		t->result = t->u.op.result;
+}
+
+void
+do_twins(struct many_client *c, int b, int k)
+{
+	struct store_key sk = many_key(b, k);
+	struct cell *cell = &many_keys[b][k];
+	struct twin *t = twins[c->nr];
+	uint64_t since;
+
+	many_begin(c);
+	if (!cell_rests(cell))
+		return;
+	for (int i = 0; i < 2; i++)
+		t[i].id = i && one_in(3) ? 0 : ++many_ids;
+	cell->pending = t[0].id;
+	cell->other = t[1].id;
+	cell->since = since = ++many_events;
+	counts.puts += 2;
+	say("client %d puts %u and %u at once in bucket %d key %d, at home on %d", c->nr, t[0].id, t[1].id, b,
+	    k, many_home(b, k));
+	for (int i = 0; i < 2; i++) {
+		begin_twin(many_port(c), &t[i], &sk);
+		if (i == 0 && one_in(2))
+			co_yield ();
+	}
+	for (int i = 0; i < 2; i++) {
+		bool waited = !t[i].flag || t[i].result == 0;
+
+		co_wait(&t[i].flag, c->port);
+		if (waited && t[i].result == 0)
+			t[i].result = t[i].u.op.result;
+		if (t[i].id)
+			store_put_abort(many_port(c), &t[i].u.put);
+	}
+	say("put of %u: %d; of %u: %d", t[0].id, t[0].result, t[1].id, t[1].result);
+	for (int i = 0; i < 2; i++) {
+		if (t[i].result >= 0 && many_is_away(b, k))
+			sim_fail("a change of bucket %d key %d is acknowledged, and its disk is away", b, k);
+		if (t[i].result < 0 && t[i].result != -ENXIO && (t[i].id || t[i].result != -ENOENT))
+			many_check_key_error(t[i].result, b, k, since, "one of two changes");
+	}
+	cell_twins_over(cell, t[0].result, t[0].id, t[1].result, t[1].id);
+}
+
+/* ---- at rest ---- */
+
+struct found {
+	struct store_walk w;
+	int first, second; /* disks */
+};
+
+static bool
+on_different(struct store_walk *w, const struct store_key *k)
+{
+	const struct found *f = container_of(w, struct found, w);
+
+	sim_fail("%.*s %.*s is not the same on disk %d and on disk %d", k->bucket_len, k->bucket, k->key_len,
+		 k->key, f->first, f->second);
+	return true;
+}
+
+static _Alignas(4096) char side_memory[2][STORE_PIECE + BUF_SLACK_BYTES];
+
+struct side {
+	struct store_port *p;
+	struct store_obj obj;
+	struct store_read rd;
+	struct buf buf;
+	bool flag;
+};
+static struct side sides[2];
+
+static void
+on_read(struct store_op *op)
+{
+	container_of(op, struct side, rd.op)->flag = true;
+}
+
+static void
+read_side(struct side *s, uint64_t off, uint32_t n)
+{
+	int r;
+
+	s->flag = false;
+	s->rd = (struct store_read){ .op.done = on_read };
+	r = store_read(s->p, &s->obj, &s->rd, &s->buf, off, n);
+	if (r == 0)
+		co_wait(&s->flag, 0);
+	if (r < 0 || s->rd.op.result < 0)
+		sim_fail("a copy cannot be read: %d", r < 0 ? r : s->rd.op.result);
+}
+
+static void
+same_bytes(int b, int k, uint64_t size)
+{
+	uint32_t skew;
+
+	for (uint64_t off = 0, n; off < size; off += n - skew) {
+		n = store_read_plan(&sides[0].obj, off, size - off, STORE_PIECE, &skew);
+		for (int i = 0; i < 2; i++)
+			read_side(&sides[i], off - skew, (uint32_t)n);
+		if (memcmp(sides[0].buf.mem + sides[0].rd.lead + skew,
+			   sides[1].buf.mem + sides[1].rd.lead + skew, n - skew) != 0)
+			sim_fail("the copies of bucket %d key %d have different bytes", b, k);
+	}
+}
+
+static void
+same_object(const struct set_port *sp, int b, int k)
+{
+	const struct set *s = sp->set;
+	struct store_key sk = many_key(b, k);
+	int engine[2] = { s->home[many_place(b, k)], s->copies->second[many_place(b, k) % STORE_SLOT_NR] };
+	int r[2];
+
+	if (engine[0] == SET_NOWHERE || engine[1] == SET_NOWHERE)
+		return;
+	sk.copies = 2;
+	for (int i = 0; i < 2; i++) {
+		sides[i] = (struct side){ .p = sp->engine[engine[i]] };
+		sides[i].buf = (struct buf){ .mem = side_memory[i], .cap_bytes = STORE_PIECE };
+		r[i] = store_open(sides[i].p, &sk, &sides[i].obj);
+		if (r[i] > 0)
+			r[i] = sides[i].obj.op.result;
+	}
+	if (r[0] != r[1])
+		sim_fail("bucket %d key %d is %d on disk %d, %d on disk %d", b, k, r[0],
+			 moves_disk(s, engine[0]), r[1], moves_disk(s, engine[1]));
+	if (r[0] < 0)
+		return;
+	if (sides[0].obj.version != sides[1].obj.version || sides[0].obj.crc64 != sides[1].obj.crc64 ||
+	    sides[0].obj.size_bytes != sides[1].obj.size_bytes ||
+	    sides[0].obj.part_nr != sides[1].obj.part_nr ||
+	    sides[0].obj.meta.mtime_ns != sides[1].obj.meta.mtime_ns ||
+	    sides[0].obj.meta.attrs_len != sides[1].obj.meta.attrs_len ||
+	    memcmp(&sides[0].obj.meta.etag, &sides[1].obj.meta.etag, sizeof sides[0].obj.meta.etag) != 0 ||
+	    (sides[0].obj.meta.attrs_len &&
+	     memcmp(sides[0].obj.meta.attrs, sides[1].obj.meta.attrs, sides[0].obj.meta.attrs_len) != 0))
+		sim_fail("the copies of bucket %d key %d are not of one version", b, k);
+	same_bytes(b, k, sides[0].obj.size_bytes);
+	counts.compared++;
+	for (int i = 0; i < 2; i++)
+		store_close(sides[i].p, &sides[i].obj);
+}
+
+/* Both disks of each slot have the same records. */
+static void
+same_indexes(const struct set_port *sp)
+{
+	const struct set *s = sp->set;
+
+	for (int i = 0; i < s->nr; i++) {
+		for (int j = 0; j < s->nr; j++) {
+			struct store_slots slots = { 0 };
+			struct found f = { .w.slots = &slots,
+					   .w.differs_from = sp->engine[j],
+					   .w.key = on_different,
+					   .first = moves_disk(s, i),
+					   .second = moves_disk(s, j) };
+
+			for (int k = 0; k < STORE_SLOT_NR; k++) {
+				int first = s->home[STORE_SLOT_NR + k], second = s->copies->second[k];
+
+				if (second != SET_NOWHERE &&
+				    ((first == i && second == j) || (first == j && second == i)))
+					slots_add(&slots, (unsigned)(STORE_SLOT_NR + k));
+			}
+			if (i == j || !(set_all(s) >> i & 1) || !(set_all(s) >> j & 1))
+				continue;
+			do
+				check(sp->engine[i]->ops->member->walk(sp->engine[i], &f.w) >= 0);
+			while (f.w.more);
+		}
+	}
+}
+
+static const struct set_port *
+first_port(void)
+{
+	static const bool yes = true;
+
+	co_wait(&yes, 0);
+	if (ports[0].asleep)
+		store_wake(ports[0].p);
+	ports[0].asleep = false;
+	return set_port(ports[0].p);
+}
+
+/* What a start leaves, before anybody writes. */
+void
+pairs_same_main(int nr)
+{
+	const struct set_port *sp = first_port();
+
+	if (sim_rule_on[SIM_ALIGN_START] && many_hurt() == 0)
+		same_indexes(sp);
+}
+
+/* Each key with two copies has them, and they are equal; as a client, when nobody else is one. */
+void
+pairs_check_main(int nr)
+{
+	const struct set_port *sp = first_port();
+	const struct set *s = sp->set;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int first = s->home[STORE_SLOT_NR + i], second = s->copies->second[i];
+
+		if (table_is_full(&s->table, i) != (second != SET_NOWHERE))
+			sim_fail("slot %d: the second is %sfull, and is %d", i,
+				 table_is_full(&s->table, i) ? "" : "not ", second);
+		if (atomic_load(&s->copies->is_used) && s->member_nr > 1 && set_disks(s) > 1 &&
+		    first != SET_NOWHERE && second == SET_NOWHERE && !prof.eio_write &&
+		    !s->conf.disks.moves_wait)
+			sim_fail("slot %d has one copy, and nobody makes another", i);
+	}
+	same_indexes(sp);
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS && many_has_two(b); k++)
+			same_object(sp, b, k);
+	}
+}

@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets with two copies: what is answered is on two disks; what the loss of a disk costs, while it serves and before a start; what is
+ * half done is made whole; what is damaged on one is read from the other; a copy that is lost is made again.
+ */
+#include "extent/engine.h" /* ahead of the rig, whose names it does not know */
+
+#include "disks_rig.h"
+#include "tests/fake/fault_ring.h"
+
+#include "store/set_copies.h"
+
+#define BUCKET "2b"
+#define KEYS 60
+
+static struct loop l;
+
+/* Of each disk: what is asked of it fails so (result < 0), or is held. */
+static _Atomic int bad[DISKS];
+static _Atomic int bad_kind = FAULT_WRITE;
+
+static int
+hook(const struct fault_io *io)
+{
+	for (int i = 0; i < DISKS; i++) {
+		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
+			return bad[i];
+	}
+	return 0;
+}
+
+static void
+all_good(void)
+{
+	for (int i = 0; i < DISKS; i++)
+		bad[i] = 0;
+	bad_kind = FAULT_WRITE;
+}
+
+static void
+up(void)
+{
+	if (store_start(&conf, &st, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	loop_start(&l, st);
+}
+
+static void
+down(void)
+{
+	loop_stop(&l);
+	store_stop(st);
+}
+
+static void
+restart(void)
+{
+	down();
+	up();
+}
+
+static int
+setup_of(int nr)
+{
+	fault_ring_hook = hook;
+	all_good();
+	begin(nr);
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	return 0;
+}
+
+static int
+setup_two(void **state)
+{
+	return setup_of(2);
+}
+
+static int
+setup_three(void **state)
+{
+	return setup_of(3);
+}
+
+/* A write that takes half a second is a disk that hangs. */
+static int
+setup_hang(void **state)
+{
+	fault_ring_hook = hook;
+	all_good();
+	begin(2);
+	conf.disks.timeout_ns = 500 * NS_PER_MS;
+	up();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	down();
+	all_good();
+	end();
+	return 0;
+}
+
+static int
+make_two(const char *bucket)
+{
+	struct store_del op;
+	int r;
+
+	op_arm(&op.op, l.p);
+	r = store_bucket_create(l.p, bucket, strlen(bucket), 2, &op);
+	return r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result;
+}
+
+static uint64_t
+size_of(int i)
+{
+	static const uint64_t size[] = { 5, 0, 256, 257, 5000, 70000, 1 * MIB, 3 * MIB + 5 };
+
+	return size[i % 8];
+}
+
+static int
+put_nr(int i, uint64_t seed)
+{
+	char name[32];
+	struct put_args a = { .bucket = BUCKET, .key = name, .size = size_of(i), .seed = seed };
+
+	snprintf(name, sizeof name, "key-%03d", i);
+	return obj_put(&l, &a);
+}
+
+static int
+check_nr(int i, uint64_t seed)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "key-%03d", i);
+	return obj_check(&l, BUCKET, name, size_of(i), seed);
+}
+
+static void
+put_all(uint64_t seed)
+{
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(put_nr(i, seed), 0);
+}
+
+static void
+must_have_all(uint64_t seed)
+{
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(check_nr(i, seed), 0);
+}
+
+static int listed;
+
+static bool
+on_listed(struct store_list *ls, const struct store_entry *e)
+{
+	listed++;
+	return true;
+}
+
+static int
+list_all(void)
+{
+	struct store_list ls = { .bucket = BUCKET, .bucket_len = 2, .max = 10000, .entry = on_listed };
+	int r;
+
+	listed = 0;
+	op_arm(&ls.op, l.p);
+	r = store_list(l.p, &ls);
+	r = r == 0 ? op_wait(&l, &ls.op) : r < 0 ? r : ls.op.result;
+	return r < 0 ? r : listed;
+}
+
+/* The version that a disk has of a key; 0: none. */
+static uint64_t
+version_on(int engine, int i)
+{
+	struct store_port *e = set_port(l.p)->engine[engine];
+	char name[32];
+	struct store_key k;
+	struct store_obj *o = calloc(1, sizeof *o);
+	uint64_t version = 0;
+
+	snprintf(name, sizeof name, "key-%03d", i);
+	k = key_of(BUCKET, name);
+	if (store_open(e, &k, o) > 0 && o->op.result >= 0) {
+		version = o->version;
+		store_close(e, o);
+	}
+	free(o);
+	return version;
+}
+
+/* How many disks have a key; -1: not the same. */
+static int
+copies_of(int i)
+{
+	uint64_t of = 0;
+	int nr = 0;
+
+	for (int e = 0; e < atomic_load(&set_of(st)->nr); e++) {
+		uint64_t v = version_on(e, i);
+
+		if (v && of && v != of)
+			return -1;
+		of = v ? v : of;
+		nr += v != 0;
+	}
+	return nr;
+}
+
+static void
+must_have_copies(int nr)
+{
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(copies_of(i), nr);
+}
+
+static void
+wait_full(void)
+{
+	static struct disk_table t;
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	for (bool full = false; !full;) {
+		full = true;
+		set_get_table(set_of(st), &t);
+		for (int i = 0; i < STORE_SLOT_NR; i++)
+			full &= table_is_full(&t, i);
+		loop_for(&l, NS_PER_MS);
+		assert_true(clock_ns() < until);
+	}
+}
+
+/* ---- what is answered is on both ---- */
+
+static void
+test_both(void **state)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	must_have_all(1);
+	must_have_copies(2);
+	assert_int_equal(list_all(), KEYS);
+	put_all(2);
+	must_have_copies(2);
+	for (int i = 0; i < KEYS; i += 2) {
+		char name[32];
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+		assert_int_equal(copies_of(i), 0);
+	}
+	assert_int_equal(list_all(), KEYS / 2);
+	restart();
+	assert_int_equal(list_all(), KEYS / 2);
+	assert_int_equal(check_nr(1, 2), 0);
+	assert_int_equal(atomic_load(&set_of(st)->copies->missed_nr), 0);
+}
+
+/* ---- a disk is not there at a start ---- */
+
+static void
+test_start_without(void **state)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	for (int away = 0; away < 3; away++) {
+		accept(away);
+		down();
+		leave_out(away, 3);
+		conf.disks.accept_missing_nr = 3;
+		conf.disks.heal_after_ns = 1000 * NS_PER_S;
+		up();
+		must_have_all(1 + (uint64_t)away);
+		put_all(2 + (uint64_t)away);
+		assert_int_equal(list_all(), KEYS);
+		must_have_all(2 + (uint64_t)away);
+		down();
+		all_again(3);
+		conf.disks.accept_missing_nr = 3;
+		up();
+		must_have_all(2 + (uint64_t)away);
+		wait_full();
+		must_have_copies(2);
+	}
+}
+
+/* ---- a disk fails ---- */
+
+static void
+fail_one(int disk)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	bad[disk] = -EIO;
+	for (int i = 0; i < KEYS; i++) {
+		uint64_t until = clock_ns() + PATIENCE_NS;
+		int r;
+
+		/* A PUT whose first disk fails under it is to be sent again. */
+		while ((r = put_nr(i, 2)) != 0 && clock_ns() < until) {
+			assert_true(r == -ECANCELED || r == -EROFS || r == -EAGAIN);
+			loop_for(&l, NS_PER_MS);
+		}
+		assert_int_equal(r, 0);
+	}
+	must_have_all(2);
+	assert_int_equal(list_all(), KEYS);
+	for (int i = 0; i < KEYS; i += 3) {
+		char name[32];
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+		assert_int_equal(check_nr(i, 2), -ENOENT);
+	}
+	all_good();
+	restart();
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(check_nr(i, 2), i % 3 ? 0 : -ENOENT);
+	wait_full();
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(copies_of(i), i % 3 ? 2 : 0);
+}
+
+static void
+test_fail_first(void **state)
+{
+	fail_one(0);
+}
+
+static void
+test_fail_last(void **state)
+{
+	fail_one(1);
+}
+
+/* A third disk takes the place of one that stays away. */
+static void
+test_heal_elsewhere(void **state)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	must_have_copies(2);
+	accept(1);
+	down();
+	leave_out(1, 3);
+	conf.disks.accept_missing_nr = 2;
+	conf.disks.heal_after_ns = 1;
+	up();
+	must_have_all(1);
+	wait_full();
+	must_have_copies(2);
+	put_all(2);
+	must_have_copies(2);
+	down();
+	all_again(3);
+	up();
+	must_have_all(2);
+	/* What the third one has by now the second one loses. */
+	for (int i = 0; i < KEYS; i++) {
+		uint64_t until = clock_ns() + PATIENCE_NS;
+
+		while (copies_of(i) != 2 && clock_ns() < until)
+			loop_for(&l, NS_PER_MS);
+	}
+	must_have_copies(2);
+}
+
+/* ---- between the first and the second ---- */
+
+static void
+test_half_done(void **state)
+{
+	struct store_port *set = l.p;
+	char name[32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	/* As if the power had gone when the first had it: by its own port. */
+	for (int i = 0; i < KEYS; i += 2) {
+		struct store_key k;
+		struct put_args a = { .bucket = BUCKET, .key = name, .size = size_of(i), .seed = 2 };
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		l.p = set_port(set)->engine[atomic_load(&set_of(st)->home[store_place(&k)])];
+		if (i % 4)
+			assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+		else
+			assert_int_equal(obj_put(&l, &a), 0);
+		l.p = set;
+	}
+	restart();
+	for (int i = 0; i < KEYS; i++) {
+		assert_int_equal(check_nr(i, i % 4 == 0 ? 2 : 1), i % 4 == 2 ? -ENOENT : 0);
+		assert_int_equal(copies_of(i), i % 4 == 2 ? 0 : 2);
+	}
+}
+
+/* ---- what is damaged ---- */
+
+/* Writes over all bytes of objects that one disk has: segments but for their first page. */
+static void
+spoil(int disk)
+{
+	static char junk[65536];
+	char path[300];
+
+	memset(junk, 0x5a, sizeof junk);
+	for (int i = 0;; i++) {
+		int fd;
+		struct stat sb;
+
+		snprintf(path, sizeof path, "%s/seg-%04d", dir[disk], i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		assert_int_equal(fstat(fd, &sb), 0);
+		for (off_t off = 0; off < sb.st_size; off += (off_t)sizeof junk)
+			assert_true(pwrite(fd, junk, sizeof junk, off) == sizeof junk);
+		assert_int_equal(fsync(fd), 0);
+		close(fd);
+	}
+}
+
+static int
+check_second(int i, uint64_t seed)
+{
+	char name[32];
+	struct store_key k;
+	struct store_obj *o = calloc(1, sizeof *o);
+	int r;
+
+	snprintf(name, sizeof name, "key-%03d", i);
+	k = key_of(BUCKET, name);
+	o->op.done = on_put;
+	r = store_open_second(l.p, &k, o);
+	if (r == 0)
+		r = op_wait(&l, &o->op);
+	o->op.port = l.p;
+	if (r >= 0) {
+		r = obj_read(&l, o, seed);
+		store_close(l.p, o);
+	}
+	free(o);
+	return r;
+}
+
+/* What one disk has is read from the other, and written anew. */
+static void
+test_damaged(void **state)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct set_copies *c;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	spoil(0);
+	must_have_all(1);
+	c = set_of(st)->copies;
+	assert_true(atomic_load(&c->read_second_nr) > 0);
+	/* One at a time is mended, as it is read. */
+	for (uint64_t seen = 0; clock_ns() < until;) {
+		uint64_t now;
+
+		must_have_all(1);
+		loop_for(&l, 20 * NS_PER_MS);
+		now = atomic_load(&c->read_second_nr);
+		if (now == seen)
+			break;
+		seen = now;
+	}
+	assert_true(atomic_load(&c->repaired_nr) > 0);
+	must_have_copies(2);
+	/* Of others it had the second copy: the scrub reads that. */
+	for (bool all = false; !all && clock_ns() < until;) {
+		all = true;
+		for (int i = 0; i < KEYS; i++)
+			all &= check_second(i, 1) == 0;
+		loop_for(&l, 20 * NS_PER_MS);
+	}
+	spoil(1);
+	must_have_all(1);
+}
+
+/* ---- a disk that hangs ---- */
+
+static void
+test_hangs(void **state)
+{
+	char name[32];
+	int done = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	bad[1] = FAULT_HOLD;
+	for (int i = 0; i < KEYS; i++) {
+		struct store_key k;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		/* Those of which it is the second. */
+		if (atomic_load(&set_of(st)->home[store_place(&k)]) == 1)
+			continue;
+		assert_int_equal(put_nr(i, 2), 0);
+		assert_int_equal(check_nr(i, 2), 0);
+		done++;
+	}
+	assert_true(done > 5);
+	assert_false(set_is_in(set_of(st), 1));
+	all_good();
+}
+
+/* ---- disks that come and go ---- */
+
+static char said[512];
+
+struct call {
+	struct store_disk_change c;
+	int result;
+	_Atomic bool is_over;
+};
+
+static void *
+call_main(void *arg)
+{
+	struct call *c = arg;
+
+	c->result = store_change_disks(st, &c->c, said, sizeof said);
+	atomic_store(&c->is_over, true);
+	return NULL;
+}
+
+static int round_nr;
+static uint64_t seed_of[KEYS];
+
+/* What clients do meanwhile. */
+static void
+change_some(void)
+{
+	int i = round_nr++ % KEYS;
+	uint64_t seed = (uint64_t)round_nr;
+
+	int r = put_nr(i, seed);
+
+	/* Its bytes are where the key was: clients send it again. */
+	assert_true(r == 0 || r == -EXDEV);
+	if (r == 0)
+		seed_of[i] = seed;
+	i = (i * 7 + 3) % KEYS;
+	assert_int_equal(check_nr(i, seed_of[i]), 0);
+	if (round_nr % 16 == 0)
+		assert_int_equal(list_all(), KEYS);
+}
+
+static int
+ask(int kind, const char *disk, uint64_t size_bytes)
+{
+	struct call c = { .c = { .disk = disk, .size_bytes = size_bytes } };
+	pthread_t thread;
+
+	c.c.kind = kind;
+	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
+	while (!atomic_load(&c.is_over))
+		change_some();
+	pthread_join(thread, NULL);
+	return c.result;
+}
+
+static void
+wait_for_end(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_move_info i;
+
+	do {
+		change_some();
+		store_move_info(st, &i);
+	} while ((i.draining || i.filling) && clock_ns() < until);
+	if (i.draining || i.filling)
+		fail_msg("it does not end: %s", i.trouble);
+	wait_full();
+}
+
+static void
+begin_changes(void)
+{
+	round_nr = 0;
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int i = 0; i < KEYS; i++) {
+		assert_int_equal(put_nr(i, 1), 0);
+		seed_of[i] = 1;
+	}
+}
+
+static void
+must_be_whole(void)
+{
+	for (int i = 0; i < KEYS; i++) {
+		assert_int_equal(check_nr(i, seed_of[i]), 0);
+		assert_int_equal(copies_of(i), 2);
+	}
+	assert_int_equal(list_all(), KEYS);
+}
+
+static void
+test_drain(void **state)
+{
+	struct store_quota_info q;
+	char which[2] = "1";
+
+	begin_changes();
+	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
+	wait_for_end();
+	must_be_whole();
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(version_on(1, i), 0);
+	/* Two copies need two disks. */
+	which[0] = '0';
+	assert_int_equal(ask(DISK_DRAIN, which, 0), -EPERM);
+	assert_non_null(strstr(said, "two copies"));
+	assert_int_equal(store_bucket_quota(st, BUCKET, 2, &q), 0);
+	assert_int_equal(q.used.objects, KEYS);
+	down();
+	leave_out(1, 3);
+	up();
+	must_be_whole();
+	assert_int_equal(store_bucket_quota(st, BUCKET, 2, &q), 0);
+	assert_int_equal(q.used.objects, KEYS);
+}
+
+static void
+test_add(void **state)
+{
+	static struct disk_table t;
+	int roles = 0;
+
+	begin_changes();
+	assert_int_equal(ask(DISK_ADD, dir[2], 128 * MIB), 0);
+	wait_for_end();
+	must_be_whole();
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		assert_true(t.first[i] != t.second[i]);
+		roles += (t.first[i] == 2) + (t.second[i] == 2);
+	}
+	/* 128 of 288 MiB, within a tenth. */
+	assert_in_range(roles, 2 * STORE_SLOT_NR * 40 / 100, 2 * STORE_SLOT_NR * 49 / 100);
+	down();
+	all_again(3);
+	up();
+	must_be_whole();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_half_done, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
+		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
