@@ -61,7 +61,7 @@ enum chan_reason {
 	CHAN_UNREACHABLE,  /* "unreachable": no rail leads there, or none in time */
 	CHAN_NEEDS_ROUTER, /* "needs-router": InfiniBand, GID without LID (2.8) */
 	CHAN_FAMILY,       /* "token-family": 2.4, 2.6, rc:, ofi */
-	CHAN_NO_CHANNEL,   /* "no-channel": every channel is fenced or lost */
+	CHAN_NO_CHANNEL,   /* "no-channel": every channel is fenced or lost, or no memory for a way there */
 	CHAN_NOT_ALLOWED,  /* "not-allowed": the token's address is outside rdma.allow; req/'s to find out */
 	CHAN_REASON_NR
 };

@@ -224,7 +224,7 @@ on_target_back(struct msg *m)
 	if (w->target.result == 0)
 		p->target = w->target.target;
 	if (w->target.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_unusable(cr))
-		seek_on(ch, ls, w->target.result < 0 ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL);
+		seek_on(ch, ls, w->target.result == -EHOSTUNREACH ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL);
 	else
 		queue(cr, ls);
 }

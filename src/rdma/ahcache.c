@@ -484,15 +484,19 @@ make(struct rdma_ah *ah)
 	if (new)
 		atomic_store_explicit(&ah->context, on->nr, memory_order_release);
 	ah->state = new ? AH_READY : AH_FAILED;
-	ah->failures = new ? 0 : ah->failures + 1;
-	ah->failed_until_ns = clock_ns() + failed_ns(ah->failures);
+	/* That there is no memory says nothing about the address. */
+	if (new)
+		ah->failures = 0;
+	else if (err != ENOMEM)
+		ah->failures++;
+	ah->failed_until_ns = clock_ns() + (err == ENOMEM ? 0 : failed_ns(ah->failures));
 	if (ah->is_counted)
 		made(&rail->rd->helpers, ah->client);
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
 		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 
 		w->target.at = new ? ah : NULL;
-		w->result = new ? 0 : -EHOSTUNREACH;
+		w->result = new ? 0 : err == ENOMEM ? -ENOMEM : -EHOSTUNREACH;
 		if (new)
 			ah->refs++;
 		w->done(w);

@@ -124,7 +124,7 @@ struct rdma_target {
 struct rdma_target_wait {
 	void (*done)(struct rdma_target_wait *w); /* on the helper thread; result and target are set */
 	struct rdma_target target;                /* the waiter's, when result is 0 */
-	int result;                               /* 0, -EHOSTUNREACH */
+	int result;                               /* 0, -EHOSTUNREACH, -ENOMEM */
 	uint8_t client;                           /* for whom (base/fair.h) */
 	bool patient; /* also for one that has been in the making for longer than RDMA_TARGET_WAIT_NS */
 	struct list link;
@@ -277,7 +277,7 @@ rdma_target_is_forgotten(const struct rdma_target *target)
 }
 
 /* Finds or makes the target, and waits for that, limit_ms at most: 0 and *ret_target; -EHOSTUNREACH; -EAGAIN: too
- * many are in use; -ETIMEDOUT.  client: as in struct rdma_target_wait.  Blocks: no core. */
+ * many are in use; -ETIMEDOUT.  -ENOMEM.  client: as in struct rdma_target_wait.  Blocks: no core. */
 int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		     uint8_t client, int limit_ms, struct rdma_target *ret_target);
 

@@ -1100,9 +1100,10 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	if (!s->has_table || !s->conf.disks.engine->member->send)
 		return 0;
 	m = calloc(1, sizeof *m);
-	if (!m || mailbox_init(&m->mb) < 0) {
+	r = m ? mailbox_init(&m->mb) : -ENOMEM;
+	if (r < 0) {
 		free(m);
-		return say(err, err_len, -ENOMEM, "no memory");
+		return say(err, err_len, r, "nothing to move slots with: %s", strerror(-r));
 	}
 	pthread_mutex_init(&m->job_lock, NULL);
 	pthread_mutex_init(&m->lock, NULL);

@@ -25,6 +25,7 @@ void *sim_realloc(void *p, size_t len);
 void *sim_aligned_alloc(size_t align, size_t len);
 void sim_free(void *p);
 void *sim_mmap(size_t len);
+int sim_munmap(const void *p);
 ssize_t sim_getrandom(void *buf, size_t len);
 int sim_nanosleep(const struct timespec *ts);
 int sim_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
@@ -259,6 +260,17 @@ sim_mmap(size_t len)
 	maps[other].len = len;
 	maps[other].used = maps[other].base != NULL;
 	return maps[other].base ? maps[other].base : (void *)-1;
+}
+
+/* Takes a mapping back by its first byte; what is cut off behind one stays with it. */
+int
+sim_munmap(const void *p)
+{
+	for (int i = 0; i < MAPS_MAX; i++) {
+		if (maps[i].used && maps[i].base == p)
+			maps[i].used = false;
+	}
+	return 0;
 }
 
 void

@@ -21,6 +21,7 @@ void *sim_aligned_alloc(size_t align, size_t len);
 int sim_posix_memalign(void **ret, size_t align, size_t len);
 void sim_free(void *p);
 void *sim_mmap(size_t len);
+int sim_munmap(const void *p);
 ssize_t sim_getrandom(void *buf, size_t len);
 int sim_nanosleep(const struct timespec *ts);
 
@@ -37,7 +38,7 @@ sim_nothing(const void *p)
 #define posix_memalign(ret, align, len) sim_posix_memalign(ret, align, len)
 #define free(p) sim_free(p)
 #define mmap(addr, len, prot, flags, fd, off) sim_mmap(len)
-#define munmap(p, len) sim_nothing(p)
+#define munmap(p, len) sim_munmap(p)
 #define madvise(p, len, advice) sim_nothing(p)
 #define getrandom(buf, len, flags) sim_getrandom(buf, len)
 #define nanosleep(ts, left) sim_nanosleep(ts)

@@ -291,10 +291,12 @@ moves_die(void)
 	for (int i = 0; i < s->member_nr; i++) {
 		if (s->drained >> i & 1) {
 			int engine = s->member[i].engine;
+			int d = engine == SET_NOWHERE ? number_in(s->member[i].path) : moves_disk(s, engine);
 
-			gone |= 1u << (engine == SET_NOWHERE ? number_in(s->member[i].path)
-							     : moves_disk(s, engine));
 			counts.drained++;
+			/* One that was drained before the start may have been made anew since. */
+			if (engine != SET_NOWHERE || !(many_disks_of(s, UINT64_MAX) >> d & 1))
+				gone |= 1u << d;
 		}
 	}
 	/* Twice each time. */

@@ -141,6 +141,25 @@ fi
 RDMA='{ allow_special: [loopback, self] }'
 [ -z "$DAEMON_PID" ] || stop_daemon
 
+# No memory for a way to the client is no word about the client: declined, and the next is served at once.
+for rule in ENOMEM:no-channel ETIMEDOUT:unreachable; do
+	fresh
+	softnicctl rule add op=create_ah limit=1 "error=${rule%:*}" >/dev/null
+	raw <<-END
+		window w 300000 pattern:5
+		request PUT /bkt/way x-amz-rdma-token:@w content-length:0
+		expect status 501
+		expect header x-gantry-rdma-reason ${rule#*:}
+	END
+	softnicctl rule clear >/dev/null
+	[ "$rule" != ENOMEM:no-channel ] || raw <<-END
+		window w 300000 pattern:5
+		request PUT /bkt/way x-amz-rdma-token:@w content-length:0
+		expect status 200
+	END
+done
+stop_daemon
+
 # ---- address space -----------------------------------------------------------------------------------------------------
 
 MORE=''
