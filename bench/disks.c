@@ -5,9 +5,12 @@
  *
  *	bench-disks SECONDS FIGURE ONE DISK...           a row; ONE is the reference's disk, the others are one store
  *	bench-disks start KEYS BYTES ONE DISK...         how long starts take with so many objects in all, on stores of directories
+ *	bench-disks heal BYTES RATE DISK DISK DISK       how fast a disk that was away gets about so many bytes, where RATE a second may be
  *
- * FIGURE is put_256k_q32, put_1m_q16, get_4m_q32, put_256k_q64, get_1m_q64 (bytes a second) or put_p50_q1 (the median).  A row whose
- * disks were not the limit, because the processors were busy for 70 % of the time or more, is void, and says so instead.
+ * FIGURE is put_256k_q32, put_1m_q16, get_4m_q32, put_256k_q64, get_1m_q64 (bytes a second) or put_p50_q1 (the median).  copies_ before it:
+ * a bucket with two copies against one with one.  move_ before it: the last disk is drained, and so many MOVE_RATE (bytes a second) go to the
+ * others, against a store where nothing is moved; ONE is then a list with commas, of as many disks.  A row whose disks were not the limit,
+ * because the processors were busy for 70 % of the time or more, is void, and says so instead.
  */
 #include "bench/bench.h"
 #include "bench/port.h"
@@ -46,7 +49,7 @@ static struct {
 	struct bufpool bufs;
 	struct work work[DEPTH];
 	bool is_put, stopping;
-	uint64_t size, next, key_nr, done;
+	uint64_t size, next, key_nr, done, again;
 	int busy;
 	double sample[SAMPLES];
 	int sample_nr;
@@ -61,6 +64,12 @@ static void get_more(struct work *w);
 static void
 over(struct work *w, int result)
 {
+	/* Where the key is has changed under it: a client asks again. */
+	if (result == -EXDEV) {
+		b.again++;
+		begin(w);
+		return;
+	}
 	if (result < 0)
 		bench_die("%s: %s", w->text, strerror(-result));
 	b.done++;
@@ -159,6 +168,9 @@ run(int side, bool is_put, int qd, uint64_t for_ns, uint64_t ops)
 {
 	uint64_t begun = clock_ns();
 
+	/* Whoever waits for all ports to be between two turns does not wait for the other. */
+	if (b.side[!side].p)
+		store_sleep(b.side[!side].p);
 	b.p = &b.side[side];
 	b.is_put = is_put;
 	b.stopping = false;
@@ -171,6 +183,8 @@ run(int side, bool is_put, int qd, uint64_t for_ns, uint64_t ops)
 		port_turn(b.p);
 		b.stopping = ops ? b.done + (unsigned)qd > ops : clock_ns() - begun > for_ns;
 	}
+	if (b.side[!side].p)
+		store_wake(b.side[!side].p);
 	return per_second(b.done * b.size, clock_ns() - begun);
 }
 
@@ -200,7 +214,36 @@ static const struct figure {
 	{ "put_256k_q32", true, false, 256u << 10, 32 }, { "put_1m_q16", true, false, MIB, 16 },
 	{ "get_4m_q32", false, false, 4 * MIB, 32 },     { "put_256k_q64", true, false, 256u << 10, 64 },
 	{ "get_1m_q64", false, false, MIB, 64 },         { "put_p50_q1", true, true, 4096, 1 },
+	{ "get_1m_q16", false, false, MIB, 16 },
 };
+
+/* ---- while a disk is drained ---- */
+
+static void
+begin_drain(struct store *st)
+{
+	struct store_disk_change c = { .kind = DISK_DRAIN };
+	struct store_unit_info unit;
+	char said[512];
+
+	store_unit_info(st, store_unit_nr(st) - 1, &unit);
+	c.disk = unit.name;
+	if (store_change_disks(st, &c, said, sizeof said) < 0)
+		bench_die("draining %s: %s", unit.name, said);
+}
+
+/* The rows of a move would be those of a store at rest. */
+static void
+check_drains(const struct store *st)
+{
+	struct store_move_info move;
+
+	store_move_info(st, &move);
+	if (!move.is_running || move.trouble[0])
+		bench_die("the disk was not being drained any more when this ended: %s", move.trouble);
+	fprintf(stderr, "bench: %llu bytes were moved meanwhile, %llu PUTs had to begin again\n",
+		(unsigned long long)move.bytes_done, (unsigned long long)b.again);
+}
 
 static double
 one_side(const struct figure *f, int side, uint64_t for_ns)
@@ -211,20 +254,23 @@ one_side(const struct figure *f, int side, uint64_t for_ns)
 }
 
 static void
-figure(const struct figure *f, double seconds, int disks)
+figure(const struct figure *f, double seconds, const char *as, int disks)
 {
+	bool moves = strncmp(as, "move_", 5) == 0;
 	char name[64];
 	struct row row = { .figure = name, .unit = f->is_median ? "us" : "MB/s" };
 	uint64_t ns = (uint64_t)(seconds * 1e9);
 	double all[2], idle[2], busy;
 
-	snprintf(name, sizeof name, "disks%d_%s", disks, f->name);
+	snprintf(name, sizeof name, "disks%d_%s", disks, as);
 	b.size = f->size;
 	b.key_nr = LIVE_BYTES / f->size < KEYS_MAX ? LIVE_BYTES / f->size : KEYS_MAX;
 	for (int side = 0; side < 2; side++) {
 		b.next = 0;
 		run(side, true, f->qd, 0, b.key_nr + (unsigned)f->qd);
 	}
+	if (moves)
+		begin_drain(b.side[1].st);
 	for (int n = -1; n < bench_rounds(); n++) {
 		double v[2];
 
@@ -236,6 +282,8 @@ figure(const struct figure *f, double seconds, int disks)
 			row_add(&row, v[1], v[0]);
 	}
 	cpu_now(&all[1], &idle[1]);
+	if (moves)
+		check_drains(b.side[1].st);
 	busy = 1 - (idle[1] - idle[0]) / (all[1] - all[0]);
 	if (busy < CPU_MOST)
 		row_print(&row);
@@ -322,6 +370,61 @@ starts(const char *const dir[2], uint64_t size_bytes, uint64_t keys)
 		port_remove(dir[side]);
 }
 
+/* ---- a disk that was away ---- */
+
+#define HEAL_OBJECT (4 * MIB)
+#define HEAL_LIMIT_NS (3600 * NS_PER_S)
+
+/* Two of three disks take the objects while the third is away, two thirds of them in its place as well. */
+static void
+heal(uint64_t bytes, uint64_t rate, char **disk)
+{
+	struct row row = { .figure = "disks3_heal", .unit = "MB/s" };
+	struct store_copies_info info;
+	struct store_unit_info unit;
+	char all[2048], two[2048], uuid[64];
+	uint64_t begun, size = bytes * 2 + 1024 * MIB, to_heal = 0;
+
+	snprintf(all, sizeof all, "%s,%s,%s", disk[0], disk[1], disk[2]);
+	snprintf(two, sizeof two, "%s,%s", disk[0], disk[1]);
+	port_wishes = (struct port_wishes){ .copies = 2, .move_rate = rate, .heal_after_ns = HEAL_LIMIT_NS };
+	port_format(all, size);
+	b.p = &b.side[0];
+	port_open(b.p, all, size, 64 * MIB, &b.bufs);
+	store_unit_info(b.p->st, 2, &unit);
+	snprintf(uuid, sizeof uuid, "%s", unit.uuid);
+	port_close(b.p);
+
+	port_wishes.accept_missing = uuid;
+	port_open(b.p, two, size, 64 * MIB, &b.bufs);
+	b.size = HEAL_OBJECT;
+	b.key_nr = bytes * 3 / 2 / HEAL_OBJECT + 1;
+	b.next = 0;
+	run(0, true, 8, 0, b.key_nr);
+	port_close(b.p);
+
+	port_wishes.accept_missing = NULL;
+	port_open(b.p, all, size, 64 * MIB, &b.bufs);
+	begun = clock_ns();
+	do {
+		port_turn(b.p);
+		store_copies_info(b.p->st, &info);
+		if (info.exposed_bytes > to_heal)
+			to_heal = info.exposed_bytes;
+		if (clock_ns() - begun > HEAL_LIMIT_NS)
+			bench_die("not healed: %s", info.trouble);
+	} while (info.is_healing || info.exposed_objects);
+	row_add(&row, per_second(to_heal, clock_ns() - begun) / 1e6, (double)rate / 1e6);
+	fprintf(stderr, "bench: %llu bytes in %.1f s\n", (unsigned long long)to_heal,
+		(double)(clock_ns() - begun) / 1e9);
+	/* Faster than it may is no better than slower. */
+	if (row.ratio[0] > 1.1)
+		bench_die("healed at %.3f of its rate", row.ratio[0]);
+	row_print(&row);
+	port_close(b.p);
+	port_remove(all);
+}
+
 /* ---- all of it ---- */
 
 /* The words from the i-th on, with commas. */
@@ -335,11 +438,38 @@ joined(char **word, int nr)
 	return text;
 }
 
+static void
+make_buffers(void)
+{
+	if (bufpool_init_class(&b.bufs, BUF_LARGE, (QD_MAX + 1) * (MIB + BUF_SLACK_BYTES), 0) < 0)
+		bench_die("no memory");
+	for (int k = 0; k < QD_MAX; k++) {
+		b.work[k].buf = bufpool_get(&b.bufs, BUF_LARGE);
+		check(b.work[k].buf);
+		memset(b.work[k].buf->mem, 0x5a + k, MIB);
+	}
+}
+
+/* The figure of that name, behind a word of what is compared. */
+static const struct figure *
+figure_named(const char *name)
+{
+	const char *base = strncmp(name, "copies_", 7) == 0 ? name + 7
+			   : strncmp(name, "move_", 5) == 0 ? name + 5
+							    : name;
+
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+		if (strcmp(figures[i].name, base) == 0)
+			return &figures[i];
+	}
+	bench_die("no figure %s", name);
+}
+
 int
 main(int argc, char **argv)
 {
-	const char *dir[2];
-	size_t i = 0;
+	const struct figure *f;
+	const char *dir[2], *rate = getenv("MOVE_RATE");
 
 	if (argc < 5)
 		bench_die("usage: see bench/disks.c");
@@ -349,25 +479,26 @@ main(int argc, char **argv)
 		starts(dir, strtoull(argv[3], NULL, 10), strtoull(argv[2], NULL, 10));
 		return 0;
 	}
-	while (i < sizeof figures / sizeof *figures && strcmp(figures[i].name, argv[2]) != 0)
-		i++;
-	if (i == sizeof figures / sizeof *figures)
-		bench_die("no figure %s", argv[2]);
+	if (strcmp(argv[1], "heal") == 0) {
+		if (argc != 7)
+			bench_die("healing wants three disks");
+		bench_pin(0);
+		make_buffers();
+		heal(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv + 4);
+		return 0;
+	}
+	f = figure_named(argv[2]);
 	dir[0] = argv[3];
 	dir[1] = joined(argv + 4, argc - 4);
 	bench_pin(0);
-	if (bufpool_init_class(&b.bufs, BUF_LARGE, (QD_MAX + 1) * (MIB + BUF_SLACK_BYTES), 0) < 0)
-		bench_die("no memory");
-	for (int k = 0; k < QD_MAX; k++) {
-		b.work[k].buf = bufpool_get(&b.bufs, BUF_LARGE);
-		check(b.work[k].buf);
-		memset(b.work[k].buf->mem, 0x5a + k, MIB);
-	}
+	make_buffers();
 	for (int side = 0; side < 2; side++) {
+		port_wishes.copies = side && strncmp(argv[2], "copies_", 7) == 0 ? 2 : 1;
+		port_wishes.move_rate = rate ? strtoull(rate, NULL, 10) : 0;
 		port_format(dir[side], 0);
 		port_open(&b.side[side], dir[side], 0, 64 * MIB, &b.bufs);
 	}
-	figure(&figures[i], strtod(argv[1], NULL), argc - 4);
+	figure(f, strtod(argv[1], NULL), argv[2], argc - 4);
 	for (int side = 0; side < 2; side++)
 		port_close(&b.side[side]);
 	return 0;

@@ -126,6 +126,17 @@ run_disks() {
 			# BENCH_OBJECTS: how many objects start; 64 GiB hold 10 million with their log and snapshots.
 			run "$BUILD/bench/disks" start "${BENCH_OBJECTS:-1000000}" $((${BENCH_STORE_GIB:-16} << 30)) "$T/one" "$T"/many{0,1,2,3}
 			;;
+		*_heal)
+			# BENCH_HEAL_MIB: how much; 10 GiB take 32 GiB of BENCH_DIR.
+			run "$BUILD/bench/disks" heal $((${BENCH_HEAL_MIB:-2048} << 20)) $((${BENCH_HEAL_RATE_MIB:-64} << 20)) "$T"/heal{0,1,2}
+			rm -rf "$T"/heal?
+			;;
+		*_move_*)
+			# A pace of 1/20 of what a disk does; on drives of 4 GB/s store.move_rate is that by itself.
+			slow_disks $((2 * nr)) 0
+			MOVE_RATE=$((${DISK_MB_S:-80} * 1000000 / 20)) run "$BUILD/bench/disks" "${BENCH_DISK_SECS:-1}" "${f#disks"$nr"_}" \
+				"$(IFS=,; echo "${_slow[*]:nr:nr}")" "${_slow[@]:0:nr}"
+			;;
 		*)
 			# One at a time is no load: without a time of its own such a disk would be as fast as the processes that it is made of
 			# come awake, and two of them are not awake as often as one.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/uuid.h"
 #include "extent/extent.h"
 #include "ring/ring.h"
 #include "store/set.h"
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+struct port_wishes port_wishes;
 
 void
 port_turn(struct port *p)
@@ -64,6 +67,7 @@ make_bucket(struct port *p)
 struct places {
 	char text[4096];
 	struct store_disk_conf disk[STORE_DISKS_MAX];
+	uint8_t missing[1][UUID_BYTES];
 };
 
 static struct store_conf
@@ -75,9 +79,18 @@ conf_of(struct places *to, const char *dirs, uint64_t size_bytes, uint64_t index
 				   .disks.lock_wait_ns = 30 * NS_PER_S,
 				   .disks.engine = &extent_ops,
 				   .disks.engines_max = STORE_SET_MAX,
-				   .ports_max = 1 };
+				   .disks.move_rate = port_wishes.move_rate,
+				   .disks.heal_after_ns = port_wishes.heal_after_ns,
+				   .default_copies = port_wishes.copies,
+				   .ports_max = 4 }; /* and those who move, heal and walk */
+	;
 	char *rest = to->text;
 
+	if (port_wishes.accept_missing) {
+		check(uuid_parse(port_wishes.accept_missing, to->missing[0]) == 0);
+		conf.disks.accept_missing = to->missing;
+		conf.disks.accept_missing_nr = 1;
+	}
 	snprintf(to->text, sizeof to->text, "%s", dirs);
 	for (char *dir; (dir = strsep(&rest, ",")) != NULL;) {
 		check(conf.disks.nr < STORE_DISKS_MAX);

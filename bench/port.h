@@ -21,6 +21,15 @@ struct port {
 	struct store_port *p;
 };
 
+/* What else is asked of stores that are made or opened from now on; all 0 at first. */
+struct port_wishes {
+	unsigned copies;    /* of the bucket that is made; 0: one */
+	uint64_t move_rate; /* bytes a second from disk to disk; 0: as many as can be */
+	uint64_t heal_after_ns;
+	const char *accept_missing; /* a disk's UUID; NULL: none may be missing */
+};
+extern struct port_wishes port_wishes;
+
 /* A new store in directory dir, which is made if need be, with the bucket BENCH_BUCKET.  Here and below dir may be a list with commas, of
  * directories and devices: a store of so many disks, each of that size. */
 void port_format(const char *dir, uint64_t size_bytes);

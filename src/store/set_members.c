@@ -139,7 +139,10 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct mover *m, const
 	memcpy(m->info.trouble, text, sizeof text);
 	pthread_mutex_unlock(&m->lock);
 	if (is_new && text[0])
-		log_warn("a move of slots stands still: %s", text);
+		log_warn("%s: %s",
+			 m->job == JOB_HEAL ? "second copies are not being made"
+					    : "a move of slots stands still",
+			 text);
 }
 
 static void
@@ -716,7 +719,7 @@ move_on(struct mover *m)
 	struct set *s = m->set;
 	struct disk_table *t = malloc(sizeof *t);
 	int from, to, left, pairs = 0, r = -EAGAIN;
-	bool goes_on = true;
+	bool goes_on = true, waits = false;
 
 	if (t) {
 		set_get_table(s, t);
@@ -736,6 +739,7 @@ move_on(struct mover *m)
 			r = pairs;
 		} else if (!members_change(t)) {
 			memset(&m->stuck, 0, sizeof m->stuck);
+			waits = pairs == 0;
 			r = -EAGAIN;
 		} else if (next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
@@ -750,7 +754,10 @@ move_on(struct mover *m)
 			r = set_misses_some(s) ? -EBUSY : -EBADMSG;
 		}
 	}
-	explain(m, r);
+	if (waits)
+		trouble(m, "a disk is away, and store.heal_after is not over");
+	else
+		explain(m, r);
 	free(t);
 	if (r < 0 && r != -EINTR)
 		pause_for(m, PAUSE_NS);
