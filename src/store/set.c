@@ -252,12 +252,13 @@ set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t 
 		void *attrs, uint32_t cap, struct store_stat *st)
 {
 	int error;
-	struct store_key key = *k;
+	struct store_key two;
 	struct store_port *e;
 
-	set_has_two(sp, k, &key);
-	e = port_to_read(sp, &key, &error);
-	return e ? e->ops->upload_stat(e, &key, id, attrs, cap, st) : error;
+	if (set_has_two(sp, k, &two))
+		return set_two_upload_stat(set_port(sp), &two, id, attrs, cap, st);
+	e = port_to_read(sp, k, &error);
+	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : error;
 }
 
 static int
@@ -286,12 +287,13 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 	       struct store_part_list *pl)
 {
 	int error;
-	struct store_key key = *k;
+	struct store_key two;
 	struct store_port *e;
 
-	set_has_two(sp, k, &key);
-	e = port_to_read(sp, &key, &error);
-	return e ? e->ops->list_parts(e, &key, id, pl) : error;
+	if (set_has_two(sp, k, &two))
+		return set_two_list_parts(set_port(sp), &two, id, pl);
+	e = port_to_read(sp, k, &error);
+	return e ? e->ops->list_parts(e, k, id, pl) : error;
 }
 
 /* ---- lists ---- */
