@@ -204,7 +204,15 @@ disk_write_super(struct disk *d, struct ring *r)
 	return e;
 }
 
-/* ---- the table, while it serves ---- */
+/* ---- the table ---- */
+
+int
+disk_write_table(struct disk *d, struct ring *r)
+{
+	int e = disk_write_super(d, r);
+
+	return e == 0 && RULE_TABLE_IN_BOTH ? disk_write_super(d, r) : e;
+}
 
 void
 disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w)
@@ -229,7 +237,7 @@ disk_table_work(struct disk *d, struct ring *r)
 	pthread_mutex_unlock(&d->asked.lock);
 	if (!w)
 		return;
-	e = disk_failed(d) ? -EROFS : disk_write_super(d, r);
+	e = disk_failed(d) ? -EROFS : disk_write_table(d, r);
 	if (e < 0)
 		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
 	w->done(w, e);
