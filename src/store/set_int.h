@@ -39,6 +39,7 @@ struct set {
 	_Atomic uint64_t
 		home_changes; /* grows between that a slot's new engine shows it and that the old one does not */
 	_Atomic uint64_t buckets_removed; /* so many were, or were begun to be */
+	_Atomic uint64_t last_made_ns;    /* time that was given to a bucket last */
 	_Atomic bool is_moving;           /* slots may change hands: set_issue() */
 	_Atomic int through;              /* changes of buckets under way that take no turns */
 	struct store_watch watch;         /* of all engines */
@@ -77,7 +78,8 @@ struct set {
 	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the table */
 	/* Buckets that were made or removed while an engine was out of service, by name. */
 	struct set_missed {
-		uint64_t engines; /* that were out of service then: others have it as it was when they failed */
+		uint64_t
+			engines; /* that were out of service then: others have it as it was when they failed */
 		uint8_t len;
 		bool is_there;
 		char name[STORE_BUCKET_MAX];
