@@ -66,12 +66,18 @@ int set_two_issue(struct set_port *p, const struct store_key *k, struct store_op
 		  const struct set_call *c);
 /* Opens an object; is_second: that copy, and no other. */
 int set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *obj, bool is_second);
+/* Looks at an upload. */
+int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
+			uint32_t cap, struct store_stat *st);
+/* Lists the parts of one. */
+int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint8_t *id,
+		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
 /* Lets go of what only a copy on a disk that has failed is waited for. */
 void set_two_poke(struct set_port *p);
 void set_two_poke_writes(struct set_port *p);
-/* Do what follows an open and an init: for store_set_ops. */
+/* Does what follows an open, or an init: for store_set_ops. */
 void set_two_close(struct store_port *sp, struct store_obj *obj);
 uint32_t set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			   uint32_t *ret_skew);

@@ -518,6 +518,122 @@ test_hangs(void **state)
 	all_good();
 }
 
+/* ---- uploads ---- */
+
+static uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+
+static void
+begin_upload(const struct store_key *k)
+{
+	struct store_upload *u = calloc(1, sizeof *u);
+	int r;
+
+	op_arm(&u->op, l.p);
+	r = store_upload_create(l.p, k, "attrs", 5, u);
+	assert_int_equal(r == 0 ? op_wait(&l, &u->op) : r < 0 ? r : u->op.result, 0);
+	memcpy(upload_id, u->id, sizeof upload_id);
+	free(u);
+}
+
+static void
+begin_part(const struct store_key *k, struct store_put *put, uint32_t number)
+{
+	struct store_commit c = { .inline_data = "bytes", .inline_len = 5 };
+
+	memset(put, 0, sizeof *put);
+	assert_int_equal(store_put_init_part(l.p, put, k, upload_id, number, 5), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+}
+
+static int parts_seen;
+
+static bool
+on_part(struct store_part_list *pl, const struct store_part *part)
+{
+	parts_seen++;
+	return true;
+}
+
+static int
+begin_list(struct store_port *p, const struct store_key *k, struct store_part_list *pl)
+{
+	memset(pl, 0, sizeof *pl);
+	pl->max = 100;
+	pl->part = on_part;
+	parts_seen = 0;
+	op_arm(&pl->op, p);
+	return store_list_parts(p, k, upload_id, pl);
+}
+
+static int
+begin_stat(const struct store_key *k, char attrs[8], struct store_stat *stat)
+{
+	memset(stat, 0, sizeof *stat);
+	op_arm(&stat->op, l.p);
+	return store_upload_stat(l.p, k, upload_id, attrs, 8, stat);
+}
+
+/* What one disk has of an upload, and the other one not yet, is waited for by who looks at it. */
+static void
+test_uploads_settled(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_upload *u = calloc(1, sizeof *u);
+	struct store_part_list list;
+	struct store_stat stat;
+	struct store_key k;
+	char name[32], attrs[8];
+	int n = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	do {
+		snprintf(name, sizeof name, "upload-%d", n++);
+		k = key_of(BUCKET, name);
+	} while (atomic_load(&set_of(st)->home[store_place(&k)]) != 0);
+	begin_upload(&k);
+	begin_part(&k, put, 1);
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	assert_int_equal(begin_stat(&k, attrs, &stat), 1);
+	assert_int_equal(stat.op.result, 0);
+	assert_memory_equal(attrs, "attrs", 5);
+	assert_int_equal(begin_list(l.p, &k, &list), 1);
+	assert_int_equal(list.op.result, 1);
+	/* A part. */
+	bad[1] = FAULT_HOLD;
+	begin_part(&k, put, 2);
+	loop_for(&l, 50 * NS_PER_MS);
+	assert_non_null(put->op.port);
+	assert_int_equal(begin_list(set_port(l.p)->engine[0], &k, &list), 1);
+	assert_int_equal(list.op.result, 2);
+	assert_int_equal(begin_stat(&k, attrs, &stat), 0);
+	assert_int_equal(begin_list(l.p, &k, &list), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(put->op.port && stat.op.port && list.op.port && parts_seen == 0);
+	all_good();
+	assert_int_equal(op_wait(&l, &list.op), 2);
+	assert_true(parts_seen == 2 && !list.more);
+	assert_int_equal(op_wait(&l, &stat.op), 0);
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	/* Its end. */
+	bad[1] = FAULT_HOLD;
+	op_arm(&u->op, l.p);
+	assert_int_equal(store_upload_abort(l.p, &k, upload_id, u), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	assert_int_equal(begin_list(set_port(l.p)->engine[0], &k, &list), 1);
+	assert_int_equal(list.op.result, -ENOENT);
+	assert_int_equal(begin_stat(&k, attrs, &stat), 0);
+	assert_int_equal(begin_list(l.p, &k, &list), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(u->op.port && stat.op.port && list.op.port);
+	all_good();
+	assert_int_equal(op_wait(&l, &u->op), 0);
+	assert_int_equal(op_wait(&l, &stat.op), -ENOENT);
+	assert_int_equal(op_wait(&l, &list.op), -ENOENT);
+	free(put);
+	free(u);
+}
+
 /* ---- disks that come and go ---- */
 
 static char said[512];
@@ -671,6 +787,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_half_done, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
+		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 	};
