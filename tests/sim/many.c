@@ -19,6 +19,7 @@ struct cell many_keys[BUCKETS][KEYS], many_buckets[BUCKETS];
 static struct cell battr[BUCKETS];
 uint64_t many_events;
 static int bucket_ops[BUCKETS];        /* changes of it under way */
+static int bucket_removals[BUCKETS];   /* those of them that remove it */
 static uint64_t bucket_over[BUCKETS];  /* the last event at which one ended */
 static uint64_t bucket_mixed[BUCKETS]; /* the last event at which two were */
 static uint64_t bucket_gone[BUCKETS]; /* the last event at which one ended that has removed it, or may have */
@@ -700,10 +701,12 @@ do_remove(struct many_client *c, int b)
 		empty &= many_keys[b][k].nr == 1 && many_keys[b][k].may[0] == 0 &&
 			 cell_rests(&many_keys[b][k]) && !many_keys[b][k].is_open;
 	bucket_begin(b, 0);
+	bucket_removals[b]++;
 	say("client %d removes bucket %d", c->nr, b);
 	r = many_wait(c,
 		      store_bucket_delete(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
 	say("removing bucket %d: %d", b, r);
+	bucket_removals[b]--;
 	mixed = bucket_end(b, since);
 	if (mixed || r == 0 || r == -ECANCELED)
 		bucket_gone[b] = ++many_events;
@@ -1003,6 +1006,11 @@ dies(bool cut)
 	/* No process begins at the very time at which another one ended. */
 	sim_now_ns += NS_PER_MS;
 	env_drop_memory();
+	/* It may have been removed and made anew, and nobody was told of either. */
+	for (int b = 0; b < BUCKETS; b++) {
+		if (bucket_removals[b] && bucket_ops[b] > bucket_removals[b])
+			uploads_end_with(b, false, false);
+	}
 	uploads_die(heads);
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
@@ -1024,6 +1032,7 @@ dies(bool cut)
 		}
 	}
 	memset(bucket_ops, 0, sizeof bucket_ops);
+	memset(bucket_removals, 0, sizeof bucket_removals);
 }
 
 static struct store_disk_conf paths[DISKS_MAX + 1];
@@ -1471,6 +1480,7 @@ many_run(void)
 	memset(bucket_mixed, 0, sizeof bucket_mixed);
 	memset(bucket_gone, 0, sizeof bucket_gone);
 	memset(bucket_ops, 0, sizeof bucket_ops);
+	memset(bucket_removals, 0, sizeof bucket_removals);
 	memset(bucket_over, 0, sizeof bucket_over);
 	uploads_begin();
 	pairs_begin();
