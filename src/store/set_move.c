@@ -528,12 +528,13 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
+	/* Before who looks for them comes here: at the source all wait. */
+	if (was_first >= 0)
+		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			atomic_store_explicit(&s->home[i], (uint8_t)engine, memory_order_release);
 	}
-	if (was_first >= 0)
-		set_seconds(m, NULL, was_first);
 	atomic_fetch_add(&s->home_changes, 1);
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);

@@ -109,6 +109,8 @@ look(struct open_two *o)
 	bool is_there;
 	int r;
 
+	if (o->hold.key && set_is_open(&o->hold))
+		return -EAGAIN;
 	o->home = o->is_second ? set_second(s, &o->key) : set_home(s, &o->key);
 	if (o->home == SET_NOWHERE)
 		return o->is_second ? -ENODATA : -ENODEV;

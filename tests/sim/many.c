@@ -1375,7 +1375,8 @@ live(bool calm)
 		}
 	}
 	if (!calm && prof.slow && one_in(4)) {
-		simdisk_hung = faulty = 1u << below((uint32_t)prof.disks);
+		simdisk_hung = 1u << below((uint32_t)prof.disks);
+		faulty |= simdisk_hung;
 		say("disk %d stops", __builtin_ctz(simdisk_hung));
 	}
 	if (!calm && prof.eio_write && one_in(2))
