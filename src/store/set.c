@@ -17,43 +17,6 @@
 
 /* ---- life ---- */
 
-int
-set_check_conf(const struct store_conf *conf, char *err, size_t err_len)
-{
-	int max = conf->disks.engines_max < STORE_SET_MAX ? conf->disks.engines_max : STORE_SET_MAX;
-
-	if (conf->default_copies > 1 && conf->disks.nr + conf->disks.accept_missing_nr == 1) {
-		snprintf(err, err_len,
-			 "store.default_copies is %u, and one disk is configured: copies are on disks of "
-			 "their own",
-			 conf->default_copies);
-		return -EINVAL;
-	}
-	if (conf->disks.nr >= 1 && conf->disks.nr <= max)
-		return 0;
-	if (conf->disks.nr < 1)
-		snprintf(err, err_len, "no disk is configured");
-	else if (max == 1)
-		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
-			 conf->disks.nr);
-	else
-		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disks.nr, max);
-	return -EINVAL;
-}
-
-struct store_conf
-set_engine_conf(const struct store_conf *conf, int i)
-{
-	struct store_conf c = *conf;
-
-	c.ops = conf->disks.engine;
-	c.disks.disk = &conf->disks.disk[i];
-	c.disks.nr = 1;
-	c.disks.beside = conf->disks.nr - 1;
-	c.disks.index_bytes = conf->disks.index_bytes / (uint64_t)conf->disks.nr;
-	return c;
-}
-
 static int
 set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
@@ -127,6 +90,14 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return 0;
 }
 
+/* What those below have to say, to those above them. */
+static const struct set_calls calls = {
+	.keep = set_keep,
+	.keep_on = set_keep_on,
+	.poke = set_two_poke,
+	.heal = set_heal,
+};
+
 static int
 set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
@@ -138,6 +109,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		return r < 0 ? r : -ENOMEM;
 	with_watch.disks.watch = &s->watch;
 	s->base.ops = &store_set_ops;
+	s->calls = &calls;
 	s->conf = with_watch;
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
@@ -207,23 +179,6 @@ port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 		return NULL;
 	}
 	return p->engine[home];
-}
-
-/* The same to put something there, and nothing is put elsewhere. */
-struct store_port *
-set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
-{
-	struct set_port *p = set_port(sp);
-	int home = set_home(p->set, k);
-
-	*ret_error = -ENODEV;
-	if (home == SET_NOWHERE)
-		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
-	*ret_error = -EROFS;
-	if (atomic_load_explicit(&p->set->is_read_only, memory_order_relaxed))
-		return NULL;
-	/* One that has failed says so itself, but it does not know all buckets. */
-	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
 }
 
 static int

@@ -17,8 +17,23 @@
 #define SET_PLACES STORE_PLACE_NR
 #define SET_NOWHERE 255 /* in place of an engine: its disk is missing */
 
+struct set;
+struct set_port;
+
+/*
+ * What files call that lie below those that do it: the table and the ports know nothing of copies, nor the keeper of the mover.  Each is
+ * described where the function of set.c's table of them is.
+ */
+struct set_calls {
+	void (*keep)(struct set *s);      /* set_keep() */
+	void (*keep_on)(struct set *s);   /* set_keep_on() */
+	void (*poke)(struct set_port *p); /* set_two_poke() */
+	void (*heal)(struct set *s);      /* set_heal() */
+};
+
 struct set {
 	struct store base;
+	const struct set_calls *calls;
 	struct store_conf conf; /* what engines are made from, without disks */
 	/* Both grow while it serves, at their ends: what is in front of the end stays as it is. */
 	_Atomic int nr; /* engines that are there */
@@ -39,6 +54,7 @@ struct set {
 	_Atomic uint64_t
 		home_changes; /* grows between that a slot's new engine shows it and that the old one does not */
 	_Atomic uint64_t buckets_removed; /* so many were, or were begun to be */
+	_Atomic uint64_t last_made_ns;    /* time that was given to a bucket last */
 	_Atomic bool is_moving;           /* slots may change hands: set_issue() */
 	_Atomic int through;              /* changes of buckets under way that take no turns */
 	struct store_watch watch;         /* of all engines */
@@ -77,7 +93,8 @@ struct set {
 	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the table */
 	/* Buckets that were made or removed while an engine was out of service, by name. */
 	struct set_missed {
-		uint64_t engines; /* that were out of service then: others have it as it was when they failed */
+		uint64_t
+			engines; /* that were out of service then: others have it as it was when they failed */
 		uint8_t len;
 		bool is_there;
 		char name[STORE_BUCKET_MAX];
@@ -188,12 +205,6 @@ set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 			   : all;
 }
 
-struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
-
-int set_check_conf(const struct store_conf *conf, char *err, size_t err_len);
-/* Returns what the i-th engine is made from. */
-struct store_conf set_engine_conf(const struct store_conf *conf, int i);
-
 /* ---- set_ports.c ---- */
 
 int set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
@@ -208,6 +219,8 @@ void set_visit(struct set *s);
 void set_poke(struct set *s);
 /* Tells whether all of them have; s->visit_error says whether one could not attach. */
 bool set_is_visited(const struct set *s);
+/* Returns the port of the engine that has a key, to put something there; nothing is put elsewhere.  NULL: *ret_error is the answer. */
+struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
 /* ---- set_issue.c ---- */
 
@@ -252,6 +265,9 @@ void set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 
 /* ---- set_start.c ---- */
 
+int set_check_conf(const struct store_conf *conf, char *err, size_t err_len);
+/* Returns what the i-th engine is made from. */
+struct store_conf set_engine_conf(const struct store_conf *conf, int i);
 /* Fills in the engines, members, slots and quotas of a set.  0, or -errno with the reason in err. */
 int set_start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len);
 int set_forget(const struct store_conf *conf, char *said, size_t said_len);

@@ -7,6 +7,8 @@
  */
 #include "store/set_copies.h"
 
+#include "store/rules.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -64,7 +66,7 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 
 	if (!p)
 		return -ENOMEM;
-	p->base.ops = &store_set_ops;
+	p->base.ops = st->ops;
 	p->set = set_of(st);
 	p->mb = mb;
 	p->ring = ring;
@@ -76,7 +78,7 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 		r = attach_more(p);
 	while (r == 0 && !join(p));
 	if (r == 0) {
-		set_keep_on(p->set);
+		p->set->calls->keep_on(p->set);
 		*ret_port = &p->base;
 		return 0;
 	}
@@ -144,7 +146,7 @@ on_poke(struct msg *m)
 	pthread_mutex_lock(&p->set->ports_lock);
 	p->is_poked = false;
 	pthread_mutex_unlock(&p->set->ports_lock);
-	set_two_poke(p);
+	p->set->calls->poke(p);
 }
 
 void
@@ -201,4 +203,22 @@ set_wake(struct store_port *sp)
 		if (p->engine[i])
 			store_wake(p->engine[i]);
 	}
+}
+
+/* ---- whose port it is ---- */
+
+struct store_port *
+set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
+{
+	struct set_port *p = set_port(sp);
+	int home = set_home(p->set, k);
+
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+	*ret_error = -EROFS;
+	if (atomic_load_explicit(&p->set->is_read_only, memory_order_relaxed))
+		return NULL;
+	/* One that has failed says so itself, but it does not know all buckets. */
+	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
 }

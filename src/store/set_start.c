@@ -80,6 +80,45 @@ path_of(const struct disk *d)
 	return d->conf.disks.disk->path;
 }
 
+/* ---- what it is made from ---- */
+
+int
+set_check_conf(const struct store_conf *conf, char *err, size_t err_len)
+{
+	int max = conf->disks.engines_max < STORE_SET_MAX ? conf->disks.engines_max : STORE_SET_MAX;
+
+	if (conf->default_copies > 1 && conf->disks.nr + conf->disks.accept_missing_nr == 1) {
+		snprintf(err, err_len,
+			 "store.default_copies is %u, and one disk is configured: copies are on disks of "
+			 "their own",
+			 conf->default_copies);
+		return -EINVAL;
+	}
+	if (conf->disks.nr >= 1 && conf->disks.nr <= max)
+		return 0;
+	if (conf->disks.nr < 1)
+		snprintf(err, err_len, "no disk is configured");
+	else if (max == 1)
+		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
+			 conf->disks.nr);
+	else
+		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disks.nr, max);
+	return -EINVAL;
+}
+
+struct store_conf
+set_engine_conf(const struct store_conf *conf, int i)
+{
+	struct store_conf c = *conf;
+
+	c.ops = conf->disks.engine;
+	c.disks.disk = &conf->disks.disk[i];
+	c.disks.nr = 1;
+	c.disks.beside = conf->disks.nr - 1;
+	c.disks.index_bytes = conf->disks.index_bytes / (uint64_t)conf->disks.nr;
+	return c;
+}
+
 /* ---- all disks at once ---- */
 
 struct step {

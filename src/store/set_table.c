@@ -209,7 +209,7 @@ on_failed(struct store_watch *w)
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (s->copies && atomic_load(&s->copies->is_used)) {
-		set_keep(s);
+		s->calls->keep(s);
 		set_poke(s);
 	}
 }

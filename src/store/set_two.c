@@ -112,6 +112,22 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
+/* Another one is the first by the table, and will be when somebody has made it so. */
+static bool
+first_is_lost(const struct change_two *c)
+{
+	struct set *s = c->port->set;
+	unsigned slot = set_slot(&c->key);
+	bool is_lost;
+
+	if (set_home(s, &c->key) != c->first)
+		return true;
+	pthread_mutex_lock(&s->lock);
+	is_lost = s->table.first[slot] != s->number[c->first] && set_has_failed(s, c->first);
+	pthread_mutex_unlock(&s->lock);
+	return is_lost;
+}
+
 /* The table says by now that it has not all, or that it is another one; or nothing is written any more. */
 static void
 second_kept(struct change_two *c)
@@ -120,8 +136,8 @@ second_kept(struct change_two *c)
 
 	if (atomic_load(&s->is_read_only))
 		over(c, -ECANCELED);
-	else if (set_home(s, &c->key) != c->first)
-		/* The first was lost with what it had. */
+	else if (first_is_lost(c))
+		/* With what it had. */
 		c->put ? over(c, -ECANCELED) : first(c);
 	else if (set_second(s, &c->key) == SET_NOWHERE)
 		second_over(c);
@@ -129,25 +145,21 @@ second_kept(struct change_two *c)
 		second(c);
 }
 
+/* engine: the second that was to have it. */
 static void
-second_ended(struct change_two *c, int result)
+second_ended(struct change_two *c, int engine, int result)
 {
 	struct set *s = c->port->set;
+	bool has_failed = engine != SET_NOWHERE && set_has_failed(s, engine);
 
 	if (list_linked(&c->link))
 		list_del(&c->link);
-	if (result >= 0) {
-		second_over(c);
-		return;
-	}
-	if (!RULE_AWAY_BEFORE_COPY_ANSWER &&
-	    set_has_failed(s, c->copy ? c->copy->engine : set_second(s, &c->key))) {
+	if (result >= 0 || (has_failed && !RULE_AWAY_BEFORE_COPY_ANSWER)) {
 		second_over(c);
 		return;
 	}
 	/* -EPERM: it becomes the first just now. */
-	if (result == -EPERM || set_has_failed(s, c->first) ||
-	    set_has_failed(s, c->copy ? c->copy->engine : set_second(s, &c->key))) {
+	if (result == -EPERM || has_failed || set_has_failed(s, c->first)) {
 		wait_kept(c, second_kept);
 	} else if (c->tries++ < SECOND_TRIES) {
 		second(c);
@@ -166,7 +178,7 @@ copy_ended(struct copy *cp, int result)
 	if (!c)
 		two_copy_drop(cp);
 	else
-		second_ended(c, result);
+		second_ended(c, cp->engine, result);
 }
 
 static void
@@ -235,6 +247,11 @@ second(struct change_two *c)
 	int engine = set_second(s, &c->key), r;
 	struct store_port *from, *to;
 
+	/* Where the first has failed the second may be none any more because it is about to be the first, without this. */
+	if (engine == SET_NOWHERE && set_has_failed(s, c->first)) {
+		wait_kept(c, second_kept);
+		return;
+	}
 	if (engine == SET_NOWHERE || !RULE_COPY_BEFORE_ANSWER) {
 		second_over(c);
 		return;
@@ -246,7 +263,7 @@ second(struct change_two *c)
 	if (!c->copy)
 		c->copy = two_copy_new(p, &c->key, engine);
 	if (!c->copy) {
-		second_ended(c, -EAGAIN);
+		second_ended(c, engine, -EAGAIN);
 		return;
 	}
 	c->copy->of = c;
@@ -271,12 +288,14 @@ set_two_poke(struct set_port *p)
 	list_for_each_safe(l, &p->twos)
 	{
 		struct change_two *c = container_of(l, struct change_two, link);
+		int engine = c->copy->engine;
 
-		if (!set_has_failed(p->set, c->copy->engine))
+		if (!set_has_failed(p->set, engine))
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
-		second_ended(c, -EROFS);
+		/* The keeper may have made it no second by now. */
+		second_ended(c, engine, -EROFS);
 	}
 }
 

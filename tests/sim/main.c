@@ -88,7 +88,9 @@ run(uint64_t seed)
 static void
 tell_failure(void)
 {
-	const char *option = opt.profile < 0            ? opt.is_many ? " --many" : ""
+	const char *option = opt.profile < 0            ? sim_pairs     ? " --pairs"
+							  : opt.is_many ? " --many"
+									: ""
 			     : sim_rule_on[opt.profile] ? " --for "
 							: " --off ";
 

@@ -20,6 +20,7 @@ SIM-store/set_members := -Dpthread_create=sim_mover_create -Dpthread_join=sim_mo
 SIM-store/set_move := -DFEW=2 -DKEYS_MAX=6 -DWALK_KEYS=3
 SIM-store/user := -Dring_turn=sim_user_turn
 SIM-store/set := -DSIM_LOOKED_UP
+SIM-store/set_ports := -DSIM_LOOKED_UP
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take
