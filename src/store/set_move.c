@@ -693,7 +693,7 @@ move_clean(struct mover *m, int but)
 	struct set *s = m->set;
 	struct store_slots *theirs = malloc(sizeof *theirs);
 	struct disk_table *t = malloc(sizeof *t);
-	int r = theirs && t ? 0 : -EAGAIN;
+	int r = theirs && t ? 0 : -EAGAIN, e;
 
 	m->error = 0;
 	if (r == 0)
@@ -712,9 +712,10 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = walk(m, i, port(m, i), NULL, theirs);
-		/* What could not be removed now is so the next time. */
-		if (sends_end(m) == -EROFS)
-			r = -EROFS;
+		/* There was no room in the log, say: all of it once more. */
+		e = sends_end(m);
+		if (e == -EROFS || (e == -EAGAIN && r == 0))
+			r = e;
 	}
 	free(theirs);
 	free(t);

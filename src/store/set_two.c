@@ -35,6 +35,8 @@ end(struct change_two *c, int result, bool is_open)
 {
 	struct set_port *p = c->port;
 
+	if (result < 0 && c->was_copied)
+		result = -ECANCELED;
 	if (c->is_unsettled)
 		atomic_fetch_sub(&p->set->copies->unsettled[set_slot(&c->key)], 1);
 	if (c->hold.key && is_open)
@@ -152,8 +154,8 @@ second_kept(struct change_two *c)
 	if (atomic_load(&s->is_read_only))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
-		/* With what it had. */
-		c->put ? over(c, -ECANCELED) : first(c);
+		/* With what it had.  Another upload would have another id than one that the second may have. */
+		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
 	else if (set_second(s, &c->key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
@@ -290,7 +292,7 @@ second(struct change_two *c)
 	c->first = set_home(s, &c->key);
 	from = p->engine[c->first];
 	to = p->engine[engine];
-	c->copy->is_busy = true;
+	c->copy->is_busy = c->was_copied = true;
 	list_push_tail(&p->twos, &c->link);
 	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
 	if (r < 0)
