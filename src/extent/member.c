@@ -80,7 +80,7 @@ member_set_table(struct store *store, const struct disk_table *t, char *err, siz
 	if (e < 0)
 		return e;
 	d->sb.table = *t;
-	e = disk_write_super(d, r);
+	e = disk_write_table(d, r);
 	ring_free(r);
 	if (e < 0)
 		snprintf(err, err_len, "%s: cannot write the superblock: %s", d->path, strerror(-e));

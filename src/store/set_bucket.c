@@ -273,6 +273,23 @@ begin(struct change *c)
 	return 1;
 }
 
+/*
+ * Returns the time of a bucket that is made now.  A start knows a bucket of another of its name by nothing else (M32), and of a clock that is
+ * coarse, or is asked on two cores at once, two may get one time: so no two of a life have the same.  One that was set back stays back.
+ */
+static uint64_t
+birth_time(struct set *s)
+{
+	uint64_t last = atomic_load(&s->last_made_ns), now;
+
+	do {
+		now = clock_wall_ns();
+		if (now <= last && last - now < NS_PER_S)
+			now = last + 1;
+	} while (!atomic_compare_exchange_weak(&s->last_made_ns, &last, now));
+	return now;
+}
+
 /* ---- a set of one ---- */
 
 /*
@@ -340,7 +357,7 @@ through_create(struct set_port *p, const char *name, size_t len, unsigned copies
 	struct store_port *e = p->engine[0];
 
 	return t ? through_started(
-			   t, e->ops->bucket_make(e, name, len, clock_wall_ns(), copies, false, &t->u.del))
+			   t, e->ops->bucket_make(e, name, len, birth_time(p->set), copies, false, &t->u.del))
 		 : -EAGAIN;
 }
 
@@ -551,7 +568,7 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned 
 	c->step = LOOK;
 	c->copies = copies ? copies : by_default;
 	c->is_wanted = copies != 0;
-	c->ctime_ns = clock_wall_ns();
+	c->ctime_ns = birth_time(p->set);
 	return begin(c);
 }
 

@@ -54,6 +54,7 @@ struct set {
 	_Atomic uint64_t
 		home_changes; /* grows between that a slot's new engine shows it and that the old one does not */
 	_Atomic uint64_t buckets_removed; /* so many were, or were begun to be */
+	_Atomic uint64_t last_made_ns;    /* time that was given to a bucket last */
 	_Atomic bool is_moving;           /* slots may change hands: set_issue() */
 	_Atomic int through;              /* changes of buckets under way that take no turns */
 	struct store_watch watch;         /* of all engines */

@@ -25,12 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #define ANSWER_NS (600 * NS_PER_S)
 #ifndef PAUSE_NS
 #define PAUSE_NS (2 * NS_PER_S)
 #endif
 #define THROUGH_NS (10 * NS_PER_S)
+/* How long who asks for the next change waits for one that was cancelled. */
+#define ENDS_NS (5 * NS_PER_S)
 
 /* ---- who is who ---- */
 
@@ -852,7 +855,7 @@ begin_thread(struct mover *m, enum mover_job job)
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
 	m->job = job;
-	m->is_answered = false;
+	m->is_answered = m->cancel_is_answered = false;
 	m->said[0] = 0;
 	m->damaged = 0;
 	memset(&m->stuck, 0, sizeof m->stuck);
@@ -921,6 +924,31 @@ check_room(const struct set *s, int engine, char *said, size_t len)
 	return r;
 }
 
+/* Its table says that no disk comes or goes any more, or it was cancelled: it is about to end. */
+static bool
+is_ending(struct set *s)
+{
+	struct mover *m = s->mover;
+	bool changes = is_begun(s), is;
+
+	pthread_mutex_lock(&m->lock);
+	is = m->job != JOB_HEAL && (!changes || (m->cancel_is_answered && m->cancelled == 0));
+	pthread_mutex_unlock(&m->lock);
+	return is;
+}
+
+/* Tells whether a job goes on; one that is about to end is waited for. */
+static bool
+is_busy(struct set *s)
+{
+	struct mover *m = s->mover;
+	uint64_t until = clock_ns() + ENDS_NS;
+
+	while (m->has_thread && !atomic_load(&m->is_over) && is_ending(s) && clock_ns() < until)
+		nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS }, NULL);
+	return m->has_thread && !atomic_load(&m->is_over) && m->job != JOB_HEAL;
+}
+
 static int
 may_begin(struct set *s, char *said, size_t len)
 {
@@ -929,7 +957,7 @@ may_begin(struct set *s, char *said, size_t len)
 	if (!m)
 		return say(said, len, -EOPNOTSUPP,
 			   "the disks of this store do not come and go while it serves");
-	if (m->has_thread && !atomic_load(&m->is_over) && m->job != JOB_HEAL)
+	if (is_busy(s))
 		return say(said, len, -EBUSY,
 			   "a disk is being drained or filled already; wait for its end, or cancel it");
 	if (!all_serve(s))

@@ -146,8 +146,9 @@ plan_drain(struct plan *p, const int *want, int *has)
 			p->waits = true;
 			continue;
 		}
-		if (add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to))
-			has[to]++;
+		add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to);
+		/* One that goes another time counts too, else all that follow would go where it goes. */
+		has[to]++;
 	}
 }
 

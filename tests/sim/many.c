@@ -19,10 +19,12 @@ struct cell many_keys[BUCKETS][KEYS], many_buckets[BUCKETS];
 static struct cell battr[BUCKETS];
 uint64_t many_events;
 static int bucket_ops[BUCKETS];        /* changes of it under way */
+static int bucket_removals[BUCKETS];   /* those of them that remove it */
 static uint64_t bucket_over[BUCKETS];  /* the last event at which one ended */
 static uint64_t bucket_mixed[BUCKETS]; /* the last event at which two were */
-static unsigned members, away;         /* bits of disks */
-static unsigned strangers;             /* configured, and no members */
+static uint64_t bucket_gone[BUCKETS]; /* the last event at which one ended that has removed it, or may have */
+static unsigned members, away;        /* bits of disks */
+static unsigned strangers;            /* configured, and no members */
 static uint8_t home[STORE_SLOT_NR];
 uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
 static unsigned last_in; /* who took part in the table that acted last */
@@ -544,12 +546,13 @@ do_battr(struct many_client *c, int b)
 {
 	struct cell *cell = &battr[b];
 	uint32_t id = ++many_ids;
+	uint64_t since;
 	int r;
 
 	many_begin(c);
 	counts.attrs++;
 	cell->pending = id;
-	cell->since = ++many_events;
+	cell->since = since = ++many_events;
 	memset(c->attrs, 0, sizeof c->attrs);
 	memcpy(c->attrs, &id, sizeof id);
 	say("client %d sets attributes %u of bucket %d", c->nr, id, b);
@@ -557,6 +560,9 @@ do_battr(struct many_client *c, int b)
 						STORE_VERSION_ANY, c->attrs, sizeof c->attrs, &c->u.set));
 	say("attributes %u: %d", id, r);
 	cell_over(cell, r, id);
+	/* They may have been those of a bucket that was removed before this was told. */
+	if (bucket_gone[b] > since)
+		cell_may_too(cell, 0);
 	if (r < 0 && r != -ENXIO)
 		check_bucket_error(r, false, "setting a bucket's attributes");
 }
@@ -695,11 +701,15 @@ do_remove(struct many_client *c, int b)
 		empty &= many_keys[b][k].nr == 1 && many_keys[b][k].may[0] == 0 &&
 			 cell_rests(&many_keys[b][k]) && !many_keys[b][k].is_open;
 	bucket_begin(b, 0);
+	bucket_removals[b]++;
 	say("client %d removes bucket %d", c->nr, b);
 	r = many_wait(c,
 		      store_bucket_delete(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
 	say("removing bucket %d: %d", b, r);
+	bucket_removals[b]--;
 	mixed = bucket_end(b, since);
+	if (mixed || r == 0 || r == -ECANCELED)
+		bucket_gone[b] = ++many_events;
 	if (r != 0 && r != -ENXIO && r != -ENOTEMPTY)
 		check_bucket_error(r, true, "removing a bucket");
 	if (!mixed && ((r == -ENXIO && !could_not) || ((r == 0 || r == -ENOTEMPTY) && !could_be)))
@@ -993,7 +1003,14 @@ dies(bool cut)
 	sched_drop();
 	rings_drop();
 	sim_store = NULL;
+	/* No process begins at the very time at which another one ended. */
+	sim_now_ns += NS_PER_MS;
 	env_drop_memory();
+	/* It may have been removed and made anew, and nobody was told of either. */
+	for (int b = 0; b < BUCKETS; b++) {
+		if (bucket_removals[b] && bucket_ops[b] > bucket_removals[b])
+			uploads_end_with(b, false, false);
+	}
 	uploads_die(heads);
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
@@ -1015,6 +1032,7 @@ dies(bool cut)
 		}
 	}
 	memset(bucket_ops, 0, sizeof bucket_ops);
+	memset(bucket_removals, 0, sizeof bucket_removals);
 }
 
 static struct store_disk_conf paths[DISKS_MAX + 1];
@@ -1460,7 +1478,9 @@ many_run(void)
 	}
 	many_events = 0;
 	memset(bucket_mixed, 0, sizeof bucket_mixed);
+	memset(bucket_gone, 0, sizeof bucket_gone);
 	memset(bucket_ops, 0, sizeof bucket_ops);
+	memset(bucket_removals, 0, sizeof bucket_removals);
 	memset(bucket_over, 0, sizeof bucket_over);
 	uploads_begin();
 	pairs_begin();

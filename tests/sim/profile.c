@@ -626,6 +626,7 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_HALF_ONLY_IF_ALL_IN:
 	case SIM_START_NO:
 	case SIM_TABLE_ALL:
+	case SIM_TABLE_IN_BOTH:
 	case SIM_TABLE_REDO:
 	case SIM_TABLE_REDO_SERVING:
 	case SIM_ONE_CHANGE:
@@ -643,9 +644,10 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_BELOW_HALF_READ_ONLY:
 	case SIM_AWAY_BEFORE_ANSWER:
 	case SIM_FAILED_HAS_NO_BUCKETS:
-		profile_for_many(rule == SIM_QUORUM || rule == SIM_HALF_ONLY_IF_ALL_IN ? 2
-				 : rule == SIM_TABLE_REDO_SERVING                      ? 4
-										       : 3);
+		profile_for_many(
+			rule == SIM_QUORUM || rule == SIM_HALF_ONLY_IF_ALL_IN || rule == SIM_TABLE_IN_BOTH ? 2
+			: rule == SIM_TABLE_REDO_SERVING                                                   ? 4
+							 : 3);
 		if (rule == SIM_TABLE_DECIDES)
 			prof.abort = 1;
 		if (rule == SIM_GATE_FORWARD) {
@@ -670,10 +672,19 @@ profile_for_rule(enum sim_rule rule)
 		}
 		if (rule == SIM_BELOW_HALF_READ_ONLY || rule == SIM_AWAY_BEFORE_ANSWER ||
 		    rule == SIM_FAILED_HAS_NO_BUCKETS || rule == SIM_GATE_FORWARD ||
-		    rule == SIM_TABLE_REDO_SERVING) {
+		    rule == SIM_TABLE_IN_BOTH || rule == SIM_TABLE_REDO_SERVING) {
 			prof_fails(10);
 			prof.lives = LIVES_MAX;
 			prof.w_bucket = 20;
+		}
+		if (rule == SIM_TABLE_IN_BOTH) {
+			/* One goes on alone, and then cannot read what says so. */
+			prof.slow = 4;
+			prof.eio_super = 3;
+			prof.eio_read = 12;
+			prof.w_attrs = 20;
+			prof.w_put = prof.w_del = 1;
+			prof.ops = 12;
 		}
 		break;
 	case SIM_COPY_BEFORE_ANSWER:

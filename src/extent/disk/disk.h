@@ -162,8 +162,10 @@ extern const char *const super_names[2];
 /* Reads both, wherever they are, into d->sb the newer one; conf_bytes: the configured size of a device, or 0.  The
  * reason of an error is in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
-/* Writes the older one, with the next generation number, and flushes it. */
+/* Writes the older one, with the next generation number, and flushes it.  -EROFS: the disk has failed. */
 int disk_write_super(struct disk *d, struct ring *r);
+/* Writes the table into both, as it stands nowhere else: a start that has lost the newer one has it, too. */
+int disk_write_table(struct disk *d, struct ring *r);
 /* Asks the helper thread, which the caller rings, to write a table.  Any thread. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
 /* Writes the table that was asked for, if one was; where that fails, the disk does.  Helper thread, between any two writes of

@@ -186,6 +186,10 @@
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
+/* §6, M40: both superblocks have the table before it acts. */
+#ifndef RULE_TABLE_IN_BOTH
+#define RULE_TABLE_IN_BOTH 1
+#endif
 /* §6, M20: ids and versions of different starts differ. */
 #ifndef RULE_VERSION_HAS_START
 #define RULE_VERSION_HAS_START 1

@@ -181,6 +181,11 @@ disk_write_super(struct disk *d, struct ring *r)
 
 	if (!buf)
 		return -ENOMEM;
+	/* A writing that failed may have left its copy half written, and the other one is the last that is whole. */
+	if (disk_failed(d)) {
+		sync_free(buf);
+		return -EROFS;
+	}
 	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
 	 * older one is at stake. */
 	for (int i = 0; e == 0 && !d->super_is_flushed && RULE_SUPER_NEWER_FLUSHED && i < 2; i++)
@@ -204,7 +209,15 @@ disk_write_super(struct disk *d, struct ring *r)
 	return e;
 }
 
-/* ---- the table, while it serves ---- */
+/* ---- the table ---- */
+
+int
+disk_write_table(struct disk *d, struct ring *r)
+{
+	int e = disk_write_super(d, r);
+
+	return e == 0 && RULE_TABLE_IN_BOTH ? disk_write_super(d, r) : e;
+}
 
 void
 disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w)
@@ -229,7 +242,7 @@ disk_table_work(struct disk *d, struct ring *r)
 	pthread_mutex_unlock(&d->asked.lock);
 	if (!w)
 		return;
-	e = disk_failed(d) ? -EROFS : disk_write_super(d, r);
+	e = disk_write_table(d, r);
 	if (e < 0)
 		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
 	w->done(w, e);

@@ -485,7 +485,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 			free_space(vol, &c.space);
 		if (e == -ENOSPC)
 			again = give_up_older(vol, r) == 0;
-		if (!again && e != -ECANCELED)
+		if (!again && e != -ECANCELED && !disk_failed(&vol->disk))
 			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,
 				 strerror(-e));
 	}

@@ -15,12 +15,20 @@ static _Atomic int bad_after, bad_result; /* the helper's ring asks, too */
 static _Atomic int bad_times;
 static _Atomic char first_written; /* 'l': the log, 's': a segment; 0: neither yet */
 
+static _Atomic bool asks;            /* a table is asked for by the next write of a snapshot */
+static _Atomic unsigned super_tried; /* bits of the superblocks that were to be written */
+static void ask_table(void);
+
 static int
 hook(const struct fault_io *io)
 {
 	const char *name = bad_name;
 	int after;
 
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0 && asks)
+		ask_table();
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0)
+		super_tried = super_tried | 1u << (io->name[5] != 0);
 	if (io->kind == FAULT_WRITE && !first_written && (strcmp(io->name, "log") == 0 || io->name[3] == '-'))
 		first_written = io->name[0];
 	if (!name || (int)io->kind != bad_kind || strncmp(io->name, name, strlen(name)) != 0)
@@ -43,6 +51,23 @@ static void
 good(void)
 {
 	bad_name = NULL;
+}
+
+static void
+table_done(struct store_table_write *w, int result)
+{
+	assert_true(result < 0);
+}
+
+static struct store_table_write table_write = { table_done };
+
+static void
+ask_table(void)
+{
+	struct disk *d = &extent_store(st)->vol->disk;
+
+	asks = false;
+	disk_ask_table(d, &d->sb.table, &table_write);
 }
 
 /* Will the helper make another segment by itself?  See is_due() in disk/segment.c. */
@@ -372,6 +397,36 @@ test_snapshot_fails(void **state)
 	}
 }
 
+/* A table is written in the middle of a snapshot, and cannot be: what is there of that superblock then nobody knows, and the snapshot
+ * leaves the other one alone. */
+static void
+test_table_fails(void **state)
+{
+	static char attrs[12000];
+	struct put_args a = {
+		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	struct store_unit_info info;
+	int n = 0;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	wait_segments();
+	super_tried = 0;
+	bad(FAULT_WRITE, "super", 0, -EIO);
+	asks = true;
+	do {
+		obj_put(&l, &a);
+		store_unit_info(st, 0, &info);
+	} while (info.state == UNIT_OK && n++ < 3000);
+	assert_int_equal(info.state, UNIT_FAILED);
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     atomic_load(&extent_store(st)->vol->snap.state) == SNAP_WANTED && clock_ns() < until;)
+		loop_for(&l, NS_PER_MS);
+	loop_for(&l, 10 * NS_PER_MS);
+	assert_true(super_tried == 1 || super_tried == 2);
+	is_read_only();
+}
+
 /* Any order of completions. */
 static void
 test_any_order(void **state)
@@ -473,6 +528,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_table_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fails_behind_flush, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_room_for_a_start, setup, teardown),

@@ -82,6 +82,12 @@ setup_three(void **state)
 	return setup_of(3);
 }
 
+static int
+setup_four(void **state)
+{
+	return setup_of(4);
+}
+
 /* A write that takes half a second is a disk that hangs. */
 static int
 setup_hang(void **state)
@@ -752,6 +758,22 @@ test_drain(void **state)
 	assert_int_equal(q.used.objects, KEYS);
 }
 
+/* Slots go together, also where several disks may have them: each table is flushed on all disks. */
+static void
+test_drain_together(void **state)
+{
+	static struct disk_table was, is;
+	char which[2] = "1";
+
+	begin_changes();
+	set_get_table(set_of(st), &was);
+	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
+	wait_for_end();
+	must_be_whole();
+	set_get_table(set_of(st), &is);
+	assert_in_range(is.version - was.version, 1, 100);
+}
+
 static void
 test_add(void **state)
 {
@@ -789,6 +811,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 	};
 

@@ -175,6 +175,33 @@ test_buckets(void **state)
 	end();
 }
 
+/* A bucket is told from an earlier one of its name by its time, whatever the clock says; one that was set back counts. */
+static void
+test_times(void **state)
+{
+	static uint64_t now_ns = 1000 * NS_PER_S;
+	uint64_t first, second, third;
+
+	for (int engines = 1; engines <= 2; engines++) {
+		begin(engines);
+		clock_fake(&now_ns);
+		assert_int_equal(make(&l, "b"), 0);
+		assert_int_equal(head(&l, l.port, "b", &first), 0);
+		assert_int_equal(removed(&l, "b"), 0);
+		assert_int_equal(make(&l, "b"), 0);
+		assert_int_equal(head(&l, l.port, "b", &second), 0);
+		assert_int_equal(removed(&l, "b"), 0);
+		now_ns -= 900 * NS_PER_S;
+		assert_int_equal(make(&l, "b"), 0);
+		assert_int_equal(head(&l, l.port, "b", &third), 0);
+		clock_fake(NULL);
+		assert_true(second > first && second < first + NS_PER_S);
+		assert_true(third == now_ns);
+		now_ns = 1000 * NS_PER_S;
+		end();
+	}
+}
+
 static void
 test_not_empty(void **state)
 {
@@ -777,6 +804,7 @@ main(void)
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_one_log),
 		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_not_empty),
 		cmocka_unit_test(test_removed_where_it_can_be),
 		cmocka_unit_test(test_gate_fails),

@@ -53,6 +53,7 @@
 	X(HALF_ONLY_IF_ALL_IN)                                                                               \
 	X(START_NO)                                                                                          \
 	X(TABLE_ALL)                                                                                         \
+	X(TABLE_IN_BOTH)                                                                                     \
 	X(TABLE_REDO)                                                                                        \
 	X(TABLE_REDO_SERVING)                                                                                \
 	X(BELOW_HALF_READ_ONLY)                                                                              \
@@ -127,6 +128,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_REWRITTEN_FLUSHED sim_rule_on[SIM_REWRITTEN_FLUSHED]
 #define RULE_MEND_UNWRITTEN sim_rule_on[SIM_MEND_UNWRITTEN]
 #define RULE_MEND_CLAIMS sim_rule_on[SIM_MEND_CLAIMS]
+#define RULE_TABLE_IN_BOTH sim_rule_on[SIM_TABLE_IN_BOTH]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
 #define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
