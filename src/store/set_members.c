@@ -77,26 +77,44 @@ used_bytes(const struct set *s, int engine)
 	return info.size_bytes - (info.free_bytes < info.size_bytes ? info.free_bytes : info.size_bytes);
 }
 
-/* The member with that path, UUID or number; -1. */
+static bool
+is_named(const struct set *s, int unit, const char *which)
+{
+	struct store_unit_info info;
+
+	if (strcmp(s->member[unit].uuid, which) == 0 ||
+	    (s->member[unit].path[0] && strcmp(s->member[unit].path, which) == 0))
+		return true;
+	if (s->member[unit].engine == SET_NOWHERE)
+		return false;
+	look_at(s, s->member[unit].engine, &info);
+	return strcmp(info.name, which) == 0;
+}
+
+/* It was drained before this start, and no engine has its path: another one may be there. */
+static bool
+has_left(const struct set *s, int unit)
+{
+	return s->member[unit].engine == SET_NOWHERE && atomic_load(&s->drained) >> unit & 1;
+}
+
+/* The member with that path, UUID or number, or one that has left; -1. */
 static int
 find_unit(const struct set *s, const char *which)
 {
-	int nr = atomic_load(&s->member_nr);
+	int nr = atomic_load(&s->member_nr), left = -1;
 	char *end;
 	long n = strtol(which, &end, 10);
 
 	for (int i = 0; i < nr; i++) {
-		struct store_unit_info info;
-
-		if (strcmp(s->member[i].uuid, which) == 0 ||
-		    (s->member[i].path[0] && strcmp(s->member[i].path, which) == 0))
-			return i;
-		if (s->member[i].engine == SET_NOWHERE)
+		if (!is_named(s, i, which))
 			continue;
-		look_at(s, s->member[i].engine, &info);
-		if (strcmp(info.name, which) == 0)
+		if (!has_left(s, i))
 			return i;
+		left = i;
 	}
+	if (left >= 0)
+		return left;
 	return *which && !*end && n >= 0 && n < nr ? (int)n : -1;
 }
 
@@ -1029,7 +1047,7 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	if (r < 0)
 		return r;
 	/* A drained one may come again, but its engine has the path until the restart. */
-	if (unit >= 0 && c->disk[0] == '/')
+	if (unit >= 0 && !has_left(s, unit) && c->disk[0] == '/')
 		return say(said, len, -EEXIST,
 			   "it is a disk of this store; one that was drained can come again after a restart");
 	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
@@ -1151,12 +1169,14 @@ int
 set_move_begin(struct set *s, char *err, size_t err_len)
 {
 	struct mover *m;
+	void *mem;
 	bool heals;
 	int r;
 
 	if (!s->has_table || !s->conf.disks.engine->member->send)
 		return 0;
-	m = calloc(1, sizeof *m);
+	/* A mailbox begins at a cache line. */
+	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
 	r = m ? mailbox_init(&m->mb) : -ENOMEM;
 	if (r < 0) {
 		free(m);
