@@ -28,6 +28,8 @@ static unsigned strangers;            /* configured, and no members */
 static uint8_t home[STORE_SLOT_NR];
 uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
 static unsigned last_in; /* who took part in the table that acted last */
+static unsigned
+	deciding; /* of those, who may decide about buckets at the next start: the others were left out of one that was begun */
 uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
@@ -984,8 +986,10 @@ dies(bool cut)
 	say("%s", cut ? "cut" : "kill");
 	counts.cuts += cut;
 	counts.kills += !cut;
-	if (sim_store)
+	if (sim_store) {
 		last_in = many_disks_of(set_of(sim_store), atomic_load(&set_of(sim_store)->in));
+		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->begun);
+	}
 	if (sim_store && prof.two)
 		pairs_die(many_hurt() != away);
 	/* The first of those in service, and whoever was it in this life. */
@@ -1180,7 +1184,7 @@ start(uint64_t life)
 		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
 	/* One that may fail may do so on the way. */
-	uploads_start(present & ~faulty, false);
+	uploads_start(present & ~faulty & deciding, false);
 	pairs_before_start(present | strangers);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
@@ -1204,7 +1208,7 @@ start(uint64_t life)
 		if (twice)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
-		uploads_start(present, true);
+		uploads_start(present & deciding, true);
 		pairs_started(present);
 		return true;
 	}
@@ -1259,6 +1263,16 @@ find_homes(int disk, struct disk_table *t)
 	return true;
 }
 
+/* The cut took a table that a dead process had written, and not flushed: the one before has other members, the disk among them. */
+static bool
+fell_back(int disk)
+{
+	static struct disk_table t;
+	unsigned now = moves_newest(members & ~(1u << disk), &t) ? moves_members(&t) : members;
+
+	return (now >> disk & 1) && now != members;
+}
+
 /* A disk that is away is given up. */
 static void
 forget(void)
@@ -1279,6 +1293,8 @@ forget(void)
 	is_over = give_up(life);
 	if (is_over && start_result < 0)
 		sim_fail("a disk that is away cannot be given up: %d %s", start_result, start_error);
+	if (!is_over && prof.moves && fell_back(d))
+		return;
 	/* Behind a cut it is done, or not. */
 	if (!is_over && give_up(0) && start_result < 0 &&
 	    !strstr(start_error, "does not belong to this store"))
@@ -1493,7 +1509,7 @@ many_run(void)
 	sim_disk_may_fail = false;
 	twice = 0;
 	many_ids = 0;
-	members = last_in = (1u << (prof.disks - prof.spare)) - 1;
+	members = last_in = deciding = (1u << (prof.disks - prof.spare)) - 1;
 	strangers = 0;
 	waits = false;
 	format();
