@@ -116,7 +116,8 @@ struct conf {
 		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
 		uint64_t
 			move_rate; /* bytes a second that go from disk to disk, where one is drained or added; 0: any */
-		uint64_t heal_after_ns; /* until what a disk that is away has of second copies is made anew elsewhere */
+		uint64_t
+			heal_after_ns; /* until what a disk that is away has of second copies is made anew elsewhere */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;

@@ -65,8 +65,10 @@ change_get(struct req *rq, bool is_put)
 	if (!c)
 		return NULL;
 	check(!rq->change || c->is_put == is_put);
-	if (!rq->change && is_put)
-		c->put.is_started = false;
+	if (!rq->change && is_put) {
+		c->put.is_started = c->is_verified = false;
+		c->moves = 0;
+	}
 	c->rq = rq;
 	c->is_put = is_put;
 	rq->change = c;

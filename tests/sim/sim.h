@@ -68,7 +68,7 @@ struct profile {
 	/* disks come and go, as often as an operator changes something in so many of his turns; 0: never */
 	uint32_t moves;
 	uint32_t look_hold; /* one look in so many at who has a key is followed by a pause; 0: none */
-	unsigned two; /* bits of buckets with two copies */
+	unsigned two;       /* bits of buckets with two copies */
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes, index_bytes;

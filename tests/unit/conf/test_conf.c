@@ -296,6 +296,8 @@ test_disks(void **state)
 		       "store.disks: store.backend is rados");
 	assert_refused(GOOD_LISTEN "store: { backend: rados }\nrados: { object_size: 2500KiB }\n",
 		       "rados.object_size: must be a multiple of 1MiB");
+	assert_refused(GOOD_LISTEN "store: { backend: rados, default_copies: 2 }\n",
+		       "store.default_copies: is 2, and store.backend is rados");
 	assert_refused(GOOD_LISTEN "store: { disks: [{ size: 1GiB }] }\n", "store.disks[0].path: missing");
 	assert_refused(GOOD_LISTEN "store: { disks: [{ path: /a, size: 1MiB }] }\n",
 		       "store.disks[0].size: expected a size (bytes, or KiB MiB GiB TiB) from 64MiB");

@@ -993,7 +993,6 @@ static void
 test_repair_refused(void **state)
 {
 
-
 	make_pair(256 * MIB);
 	start_copies();
 	make_buckets();

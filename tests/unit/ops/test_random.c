@@ -358,7 +358,8 @@ weather_set(unsigned w)
 	} faults[] = { { MEM_READ, -EBADMSG },    { MEM_READ, -EIO },      { MEM_WRITE, -ENOSPC },
 		       { MEM_WRITE, -EIO },       { MEM_COMMIT, -ENOSPC }, { MEM_COMMIT, -EAGAIN },
 		       { MEM_COMMIT, -EROFS },    { MEM_OPEN, -EIO },      { MEM_DELETE, -EROFS },
-		       { MEM_PUT_INIT, -EAGAIN }, { MEM_LIST, -EIO },      { MEM_COMMIT, -ECANCELED } };
+		       { MEM_PUT_INIT, -EAGAIN }, { MEM_LIST, -EIO },      { MEM_COMMIT, -ECANCELED },
+		       { MEM_COMMIT, -EXDEV } };
 	struct mem_store_tuning t = { .seed = rnd(UINT32_MAX) + 1,
 				      .open_at_once = (uint32_t)rnd(101),
 				      .stat_at_once = (uint32_t)rnd(101),
