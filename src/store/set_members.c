@@ -217,6 +217,20 @@ has_leftovers(const struct set *s)
 	return has;
 }
 
+/*
+ * Of a slot that has no keys with two copies: its first goes along with its home, and by itself where that has gone before, as when
+ * another disk was given up.
+ */
+static void
+next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
+{
+	*ret_from = t->home[slot];
+	*ret_to = planned;
+	if (*ret_from == planned && t->second[slot] == TABLE_NO_DISK &&
+	    table_has(t->draining, t->first[slot]))
+		*ret_from = t->first[slot];
+}
+
 /* The next slots that go from one engine to one other.  False: there are none, or none that can go now: they are stuck, or one of
  * the disks is missing. */
 static bool
@@ -234,8 +248,9 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 	*ret_from = *ret_to = -1;
 	*ret_left = 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int from = t->home[i], to = home[i];
+		int from, to;
 
+		next_of_slot(t, i, home[i], &from, &to);
 		if (from == to)
 			continue;
 		++*ret_left;
@@ -247,8 +262,8 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 			*ret_to = to;
 		}
 		if (from == *ret_from && to == *ret_to && nr < MOVE_SLOTS) {
-			slots_add(&m->slots, (unsigned)i);
-			/* Until there are buckets with two copies it goes along. */
+			if (t->home[i] == from)
+				slots_add(&m->slots, (unsigned)i);
 			if (t->second[i] == TABLE_NO_DISK && t->first[i] == from)
 				slots_add(&m->slots, (unsigned)(STORE_SLOT_NR + i));
 			nr++;
@@ -372,6 +387,13 @@ leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		set_get_table(s, next);
+		/* The first bucket with two copies was made meanwhile, or a disk has failed and come to be another's first. */
+		if (table_roles(next, s->number[engine])) {
+			move_give_turn(m);
+			r = -EINTR;
+		}
+	}
+	if (r == 0) {
 		table_remove(next, s->number[engine]);
 		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),

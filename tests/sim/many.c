@@ -655,6 +655,7 @@ do_make(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r < 0 && r != -EEXIST;
 		cell_may_too(&battr[b], 0);
+		/* They are seen up to the end of this life, and the next start may have another bucket. */
 		battr[b].is_open |= many_buckets[b].is_open;
 	} else {
 		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
@@ -736,6 +737,7 @@ do_remove(struct many_client *c, int b)
 				cell_may_too(&many_keys[b][i], 0);
 		}
 		cell_may_too(&battr[b], 0);
+		battr[b].is_open |= r == -ECANCELED;
 	}
 	if (mixed) {
 		if (!bucket_ops[b])
@@ -1379,7 +1381,8 @@ live(bool calm)
 		}
 	}
 	if (!calm && prof.slow && one_in(4)) {
-		simdisk_hung = faulty = 1u << below((uint32_t)prof.disks);
+		simdisk_hung = 1u << below((uint32_t)prof.disks);
+		faulty |= simdisk_hung;
 		say("disk %d stops", __builtin_ctz(simdisk_hung));
 	}
 	if (!calm && prof.eio_write && one_in(2))

@@ -8,6 +8,14 @@ sim=${BUILD:-build/release}/sim/sim
 seeds="1015631 1017699 1005744 7011550"
 # A change that the first has just made when it fails is none when the second becomes the first.
 seeds+=" 7005301"
+# Both disks of a slot fail, one after the other; the store is read-only when a change has only the first; a copy was made before that.
+seeds+=" 30034537 7013740 7042511 20035091 30065333 50050192"
+# Fewer disks than copies, and a disk that leaves: a drain ends.
+seeds+=" 7003026 30051276 50011955 30038463"
+# The newer superblock is lost, which alone had the table.
+seeds+=" 9109 7014182 7028804 20001751"
+# Readers while another disk becomes the first; a bucket that is made while a disk fails.
+seeds+=" 70003101 70043251"
 # Removals of what is in a bucket that is being made.
 seeds+=" 31561 7017323 7023711"
 for seed in $seeds; do
