@@ -561,8 +561,10 @@ do_battr(struct many_client *c, int b)
 	say("attributes %u: %d", id, r);
 	cell_over(cell, r, id);
 	/* They may have been those of a bucket that was removed before this was told. */
-	if (bucket_gone[b] > since)
+	if (bucket_gone[b] > since) {
 		cell_may_too(cell, 0);
+		cell->is_open |= many_buckets[b].is_open;
+	}
 	if (r < 0 && r != -ENXIO)
 		check_bucket_error(r, false, "setting a bucket's attributes");
 }
@@ -653,8 +655,8 @@ do_make(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r < 0 && r != -EEXIST;
 		cell_may_too(&battr[b], 0);
-		/* They are seen up to the end of this life, and the next start has another bucket. */
-		battr[b].is_open |= r == -ECANCELED;
+		/* They are seen up to the end of this life, and the next start may have another bucket. */
+		battr[b].is_open |= many_buckets[b].is_open;
 	} else {
 		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
 		if (r == 0 && battr[b].since < since)
@@ -743,6 +745,7 @@ do_remove(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 0);
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r == -ECANCELED;
+		battr[b].is_open |= many_buckets[b].is_open;
 	} else if (r == -ENOTEMPTY) {
 		many_buckets[b].pending = UNKNOWN_ID;
 	} else {
