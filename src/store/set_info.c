@@ -116,13 +116,14 @@ look_at_healing(struct look *l, uint64_t now)
 	struct mover *m = l->s->mover;
 	struct store_copies_info *info = l->info;
 	struct store_move_info move = { .is_running = false };
-	uint64_t ran;
+	uint64_t ran, left = l->heal_bytes, copied = 0;
 
 	if (m) {
 		pthread_mutex_lock(&m->lock);
 		move = m->info;
+		copied = m->bytes_of_slots;
 		if (m->job != JOB_HEAL)
-			move.bytes_done = 0;
+			move.bytes_done = copied = 0;
 		pthread_mutex_unlock(&m->lock);
 	}
 	if (!l->heals)
@@ -130,12 +131,14 @@ look_at_healing(struct look *l, uint64_t now)
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
 	info->is_healing = move.is_running && !move.trouble[0];
 	info->heal_bytes_done = move.bytes_done;
-	info->heal_bytes_total = move.bytes_done + l->heal_bytes;
+	/* Slots lack all that they have until they lack nothing. */
+	left -= copied < left ? copied : left;
+	info->heal_bytes_total = move.bytes_done + left;
 	ran = now - move.began_ns;
 	if (move.began_ns && move.bytes_done && ran)
 		info->heal_rate = (uint64_t)((double)move.bytes_done * NS_PER_S / (double)ran);
 	if (info->heal_rate)
-		info->heal_left_ns = (uint64_t)((double)l->heal_bytes * NS_PER_S / (double)info->heal_rate);
+		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
 }
 
 void

@@ -750,6 +750,7 @@ note_slots(struct mover *m, int r)
 			m->stuck.bit[i] |= m->slots.bit[i];
 	}
 	pthread_mutex_lock(&m->lock);
+	m->bytes_of_slots = 0;
 	for (unsigned i = 0; r == 0 && i < STORE_SLOT_NR; i++)
 		m->info.slots_done += slots_has(&m->slots, i) || slots_has(&m->slots, STORE_SLOT_NR + i);
 	pthread_mutex_unlock(&m->lock);

@@ -270,6 +270,7 @@ send_over(struct move_send *ms, int result)
 	m->sending--;
 	pthread_mutex_lock(&m->lock);
 	m->info.bytes_done += ms->s.bytes;
+	m->bytes_of_slots += ms->s.bytes;
 	m->info.keys += ms->to != NULL && ms->s.changes > 0;
 	pthread_mutex_unlock(&m->lock);
 	if (result >= 0)

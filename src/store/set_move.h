@@ -69,6 +69,7 @@ struct mover {
 	int cancelled;
 	char said[512];
 	struct store_move_info info;
+	uint64_t bytes_of_slots; /* of info.bytes_done: those of the slots that are being moved */
 
 	/* The thread's own. */
 	struct store_user *user; /* NULL: none now */
