@@ -104,7 +104,8 @@ drop_seconds(struct set *s)
 	}
 }
 
-/* The next places that another engine is the first of now.  False: there are none. */
+/* The next places that another engine is the first of now, in the place of one, or of one that is missing and had nothing in them when the
+ * first bucket with two copies was made.  False: there are none. */
 static bool
 next_places(struct set *s)
 {
@@ -116,7 +117,7 @@ next_places(struct set *s)
 		unsigned place = (unsigned)(STORE_SLOT_NR + i);
 		int from = atomic_load(&s->home[place]), to = set_engine_of(s, c->table.first[i]);
 
-		if (from == to || from == SET_NOWHERE || to < 0 || !set_is_in(s, to))
+		if (from == to || to < 0 || !set_is_in(s, to))
 			continue;
 		if (c->from < 0) {
 			c->from = from;
@@ -171,13 +172,27 @@ leave(struct set *s, struct leaving *lv)
 }
 
 static void
+leave_nowhere(struct set_copies *c)
+{
+	for (struct store_moved *m = c->op.moved, *next; m; m = next) {
+		next = m->next;
+		free(m);
+	}
+	c->op.moved = NULL;
+	free(c->leaving);
+}
+
+static void
 on_taken(struct store_op *op)
 {
 	struct set_copies *c = container_of(op, struct set_copies, op.op);
 	struct set *s = c->keeper->set;
 
 	atomic_fetch_add(&s->home_changes, 1);
-	leave(s, c->leaving);
+	if (c->from == SET_NOWHERE)
+		leave_nowhere(c);
+	else
+		leave(s, c->leaving);
 	c->leaving = NULL;
 	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&c->places, (unsigned)i))

@@ -299,12 +299,13 @@ struct pairing {
 	size_t len;
 	bool has_written, has_ended;
 	int result;
+	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
 };
 
 static void
-pairing_over(struct pairing *g)
+pairing_end(struct pairing *g)
 {
 	struct store_del *op = g->op;
 	int r = g->result;
@@ -318,6 +319,24 @@ pairing_over(struct pairing *g)
 	if (r < 0)
 		op->op.result = r;
 	op->op.done(&op->op);
+}
+
+static void
+pairing_kept(struct msg *m)
+{
+	pairing_end(container_of(m, struct pairing, wait.msg));
+}
+
+/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket. */
+static void
+pairing_over(struct pairing *g)
+{
+	if (g->result < 0) {
+		pairing_end(g);
+		return;
+	}
+	g->wait = (struct set_wait){ .mb = g->port->mb, .go = pairing_kept };
+	set_wait_kept(g->port->set, &g->wait);
 }
 
 static void

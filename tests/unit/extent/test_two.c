@@ -347,6 +347,35 @@ test_fail_last(void **state)
 	fail_one(1);
 }
 
+/* The first bucket with two copies is made while a disk is missing: the others have all of its keys. */
+static void
+test_made_without(void **state)
+{
+	for (int away = 0; away < 3; away++) {
+		char name[8];
+
+		accept(away);
+		down();
+		leave_out(away, 3);
+		conf.disks.accept_missing_nr = 3;
+		up();
+		if (away == 0)
+			assert_int_equal(make_two(BUCKET), 0);
+		put_all(1 + (uint64_t)away);
+		must_have_all(1 + (uint64_t)away);
+		assert_int_equal(list_all(), KEYS);
+		down();
+		all_again(3);
+		conf.disks.accept_missing_nr = 3;
+		up();
+		must_have_all(1 + (uint64_t)away);
+		wait_full();
+		must_have_copies(2);
+		snprintf(name, sizeof name, "2b-%d", away);
+		assert_int_equal(make_two(name), 0);
+	}
+}
+
 /* A third disk takes the place of one that stays away. */
 static void
 test_heal_elsewhere(void **state)
@@ -803,6 +832,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
