@@ -292,7 +292,12 @@ on_turn(struct msg *msg)
 static void
 on_settled(struct msg *msg)
 {
-	go_on(container_of(msg, struct merge, settle.msg));
+	struct merge *m = container_of(msg, struct merge, settle.msg);
+
+	/* Of one of the keys nobody knows before the next start. */
+	if (atomic_load(&m->settle.error))
+		m->result = -EAGAIN;
+	go_on(m);
 }
 
 static void

@@ -65,6 +65,7 @@ struct change {
 	bool judged;  /* the first engine has taken it */
 	int tries;
 	uint64_t closed; /* engines whose gate stays closed */
+	uint64_t made;   /* engines that have made it */
 	char name[STORE_BUCKET_MAX];
 	size_t len;
 	const void *attrs; /* to be set; the caller's */
@@ -515,6 +516,7 @@ create_next(struct change *c, int r)
 		c->at = c->port->nr;
 		return make_next(c);
 	case CHANGE:
+		c->made |= (uint64_t)(r == 0) << c->at;
 		if (r == 0 || is_lost(c))
 			return make_next(c);
 		/* The rest of one that could not be undone. */
@@ -543,7 +545,7 @@ create_over(struct change *c, int r)
 	int started = create_next(c, r);
 
 	if (c->is_over && c->touched && c->next == create_over)
-		set_note_missed(c->port->set, c->name, c->len, c->result == 0);
+		set_note_missed(c->port->set, c->name, c->len, c->result == 0, c->result == 0 ? c->made : 0);
 	return started;
 }
 
@@ -695,7 +697,7 @@ delete_over(struct change *c, int r)
 
 	if (c->is_over && c->touched) {
 		atomic_fetch_add(&c->port->set->buckets_removed, 1);
-		set_note_missed(c->port->set, c->name, c->len, c->closed >> next_of(c, -1) & 1);
+		set_note_missed(c->port->set, c->name, c->len, c->closed >> next_of(c, -1) & 1, 0);
 		if (c->result == 0)
 			forget_use(c);
 	}
@@ -773,7 +775,7 @@ change_copies(struct change *c, int r)
 		break;
 	}
 	if (c->is_over && c->touched)
-		set_note_missed(c->port->set, c->name, c->len, true);
+		set_note_missed(c->port->set, c->name, c->len, true, 0);
 	/* A set of one removes buckets without turns. */
 	if (c->is_over && c->result == -ENXIO)
 		c->result = -EAGAIN;

@@ -17,6 +17,7 @@ struct held_key {
 	struct held_key *next;
 	struct list queue; /* struct set_hold; the first has it */
 	struct watcher *watchers;
+	bool is_open; /* what is there is neither so nor not so */
 	uint16_t bucket_len, key_len;
 	char name[]; /* bucket, then key */
 };
@@ -52,7 +53,13 @@ void
 set_holds_free(struct set_holds *hs)
 {
 	for (int i = 0; hs && i < SHARDS; i++) {
-		check(hs->shard[i].nr == 0);
+		for (int k = 0; k < CHAINS; k++) {
+			for (struct held_key *hk = hs->shard[i].chain[k], *next; hk; hk = next) {
+				next = hk->next;
+				check(hk->is_open && list_empty(&hk->queue));
+				free(hk);
+			}
+		}
 		pthread_mutex_destroy(&hs->shard[i].lock);
 	}
 	free(hs);
@@ -82,6 +89,10 @@ set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 	struct shard *sh = lock(hs, k, &link);
 	int r = *link ? 0 : 1;
 
+	if (*link && (*link)->is_open) {
+		pthread_mutex_unlock(&sh->lock);
+		return -EAGAIN;
+	}
 	if (!*link) {
 		hk = malloc(sizeof *hk + k->bucket_len + k->key_len);
 		if (!hk) {
@@ -102,21 +113,23 @@ set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 }
 
 static void
-wake(struct watcher *list)
+wake(struct watcher *list, int error)
 {
 	while (list) {
 		struct watcher *next = list->next;
 		struct set_hold_wait *w = list->w;
 
 		free(list);
+		if (error)
+			atomic_store(&w->error, error);
 		if (atomic_fetch_sub(&w->left, 1) == 1)
 			mailbox_post(w->mb, &w->msg, w->go);
 		list = next;
 	}
 }
 
-void
-set_release(struct set_holds *hs, struct set_hold *h)
+static void
+give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
 {
 	struct held_key *hk = h->key, **link;
 	struct store_key k = { .bucket = hk->name,
@@ -126,8 +139,11 @@ set_release(struct set_holds *hs, struct set_hold *h)
 	struct shard *sh = lock(hs, &k, &link);
 	struct watcher *watchers = hk->watchers;
 	struct list *l;
+	int error;
 
 	check(*link == hk && hk->queue.next == &h->link);
+	hk->is_open |= is_open;
+	error = hk->is_open ? -EAGAIN : 0;
 	hk->watchers = NULL;
 	list_del(&h->link);
 	h->key = NULL;
@@ -136,13 +152,31 @@ set_release(struct set_holds *hs, struct set_hold *h)
 		struct set_hold *next = container_of(l, struct set_hold, link);
 
 		mailbox_post(next->mb, &next->msg, next->go);
-	} else {
+	} else if (!hk->is_open) {
 		*link = hk->next;
 		sh->nr--;
 		free(hk);
 	}
 	pthread_mutex_unlock(&sh->lock);
-	wake(watchers);
+	wake(watchers, error);
+}
+
+void
+set_release(struct set_holds *hs, struct set_hold *h)
+{
+	give_away(hs, h, false);
+}
+
+void
+set_leave_open(struct set_holds *hs, struct set_hold *h)
+{
+	give_away(hs, h, true);
+}
+
+bool
+set_is_open(const struct set_hold *h)
+{
+	return h->key->is_open;
 }
 
 bool
@@ -168,9 +202,9 @@ watch_shard(struct shard *sh, const char *bucket, size_t len, struct set_hold_wa
 
 			if (hk->bucket_len != len || memcmp(hk->name, bucket, len) != 0)
 				continue;
-			one = malloc(sizeof *one);
+			one = hk->is_open ? NULL : malloc(sizeof *one);
 			if (!one) {
-				r = -ENOMEM;
+				r = hk->is_open ? -EAGAIN : -ENOMEM;
 				break;
 			}
 			atomic_fetch_add(&w->left, 1);
@@ -189,10 +223,13 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct set_h
 
 	/* One for this call, so that none of them is the last before all are known. */
 	atomic_store(&w->left, 1);
+	atomic_store(&w->error, 0);
 	for (int i = 0; r == 0 && i < SHARDS; i++)
 		r = watch_shard(&hs->shard[i], bucket, len, w);
+	if (r < 0)
+		atomic_store(&w->error, r);
 	if (atomic_fetch_sub(&w->left, 1) == 1)
-		return r < 0 ? r : 1;
+		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
 	/* Those that are watched come all the same. */
 	return 0;
 }

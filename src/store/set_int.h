@@ -322,8 +322,8 @@ bool set_counts(const struct set *s, int engine);
 void set_new_head(struct set *s);
 /* Makes sure that there is memory for one more bucket that engines miss.  For who has the turn.  0 or -ENOMEM. */
 int set_expect_missed(struct set *s);
-/* Notes that a bucket was made, or removed, which engines that are out of service do not know. */
-void set_note_missed(struct set *s, const char *name, size_t len, bool is_there);
+/* Notes that a bucket was made, or removed, which engines that are out of service do not know, but for those that do. */
+void set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint64_t but);
 /* Tells whether an engine may have been missed by a change of that bucket; what it has of it counts for nothing then. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
 

@@ -77,25 +77,43 @@ used_bytes(const struct set *s, int engine)
 	return info.size_bytes - (info.free_bytes < info.size_bytes ? info.free_bytes : info.size_bytes);
 }
 
-/* The member with that path, UUID or number; -1. */
+static bool
+is_named(const struct set *s, int unit, const char *which)
+{
+	struct store_unit_info info;
+
+	if (strcmp(s->member[unit].uuid, which) == 0 ||
+	    (s->member[unit].path[0] && strcmp(s->member[unit].path, which) == 0))
+		return true;
+	if (s->member[unit].engine == SET_NOWHERE)
+		return false;
+	look_at(s, s->member[unit].engine, &info);
+	return strcmp(info.name, which) == 0;
+}
+
+/* It was drained before this start, and no engine has its path: another one may be there. */
+static bool
+has_left(const struct set *s, int unit)
+{
+	return s->member[unit].engine == SET_NOWHERE && atomic_load(&s->drained) >> unit & 1;
+}
+
+/* The member with that path, UUID or number, or one that has left; -1. */
 static int
 find_unit(const struct set *s, const char *which)
 {
-	int nr = atomic_load(&s->member_nr);
+	int nr = atomic_load(&s->member_nr), left = -1;
 	char number[12];
 
 	for (int i = 0; i < nr; i++) {
-		struct store_unit_info info;
-
-		if (strcmp(s->member[i].uuid, which) == 0 ||
-		    (s->member[i].path[0] && strcmp(s->member[i].path, which) == 0))
-			return i;
-		if (s->member[i].engine == SET_NOWHERE)
+		if (!is_named(s, i, which))
 			continue;
-		look_at(s, s->member[i].engine, &info);
-		if (strcmp(info.name, which) == 0)
+		if (!has_left(s, i))
 			return i;
+		left = i;
 	}
+	if (left >= 0)
+		return left;
 	/* As /disks shows it: of what is merely like a number nobody knows what is meant. */
 	for (int i = 0; i < nr; i++) {
 		snprintf(number, sizeof number, "%d", i);
@@ -204,6 +222,20 @@ has_leftovers(const struct set *s)
 	return has;
 }
 
+/*
+ * Of a slot that has no keys with two copies: its first goes along with its home, and by itself where that has gone before, as when
+ * another disk was given up.
+ */
+static void
+next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
+{
+	*ret_from = t->home[slot];
+	*ret_to = planned;
+	if (*ret_from == planned && t->second[slot] == TABLE_NO_DISK &&
+	    table_has(t->draining, t->first[slot]))
+		*ret_from = t->first[slot];
+}
+
 /* The next slots that go from one engine to one other.  False: there are none, or none that can go now: they are stuck, or one of
  * the disks is missing. */
 static bool
@@ -221,8 +253,9 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 	*ret_from = *ret_to = -1;
 	*ret_left = 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int from = t->home[i], to = home[i];
+		int from, to;
 
+		next_of_slot(t, i, home[i], &from, &to);
 		if (from == to)
 			continue;
 		++*ret_left;
@@ -234,8 +267,8 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 			*ret_to = to;
 		}
 		if (from == *ret_from && to == *ret_to && nr < MOVE_SLOTS) {
-			slots_add(&m->slots, (unsigned)i);
-			/* Until there are buckets with two copies it goes along. */
+			if (t->home[i] == from)
+				slots_add(&m->slots, (unsigned)i);
 			if (t->second[i] == TABLE_NO_DISK && t->first[i] == from)
 				slots_add(&m->slots, (unsigned)(STORE_SLOT_NR + i));
 			nr++;
@@ -359,6 +392,13 @@ leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		set_get_table(s, next);
+		/* The first bucket with two copies was made meanwhile, or a disk has failed and come to be another's first. */
+		if (table_roles(next, s->number[engine])) {
+			move_give_turn(m);
+			r = -EINTR;
+		}
+	}
+	if (r == 0) {
 		table_remove(next, s->number[engine]);
 		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
@@ -1017,7 +1057,7 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	if (r < 0)
 		return r;
 	/* A drained one may come again, but its engine has the path until the restart. */
-	if (unit >= 0 && c->disk[0] == '/')
+	if (unit >= 0 && !has_left(s, unit) && c->disk[0] == '/')
 		return say(said, len, -EEXIST,
 			   "it is a disk of this store; one that was drained can come again after a restart");
 	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
@@ -1139,12 +1179,14 @@ int
 set_move_begin(struct set *s, char *err, size_t err_len)
 {
 	struct mover *m;
+	void *mem;
 	bool heals;
 	int r;
 
 	if (!s->has_table || !s->conf.disks.engine->member->send)
 		return 0;
-	m = calloc(1, sizeof *m);
+	/* A mailbox begins at a cache line. */
+	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
 	r = m ? mailbox_init(&m->mb) : -ENOMEM;
 	if (r < 0) {
 		free(m);

@@ -528,12 +528,13 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
+	/* Before who looks for them comes here: at the source all wait. */
+	if (was_first >= 0)
+		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			atomic_store_explicit(&s->home[i], (uint8_t)engine, memory_order_release);
 	}
-	if (was_first >= 0)
-		set_seconds(m, NULL, was_first);
 	atomic_fetch_add(&s->home_changes, 1);
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
@@ -692,7 +693,7 @@ move_clean(struct mover *m, int but)
 	struct set *s = m->set;
 	struct store_slots *theirs = malloc(sizeof *theirs);
 	struct disk_table *t = malloc(sizeof *t);
-	int r = theirs && t ? 0 : -EAGAIN;
+	int r = theirs && t ? 0 : -EAGAIN, e;
 
 	m->error = 0;
 	if (r == 0)
@@ -711,9 +712,10 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = walk(m, i, port(m, i), NULL, theirs);
-		/* What could not be removed now is so the next time. */
-		if (sends_end(m) == -EROFS)
-			r = -EROFS;
+		/* There was no room in the log, say: all of it once more. */
+		e = sends_end(m);
+		if (e == -EROFS || (e == -EAGAIN && r == 0))
+			r = e;
 	}
 	free(theirs);
 	free(t);

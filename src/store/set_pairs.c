@@ -60,9 +60,11 @@ static void
 plan_heal(struct plan *p)
 {
 	const struct disk_table *t = p->t;
+	int stay = __builtin_popcountll(t->members & ~t->draining);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		if (table_is_full(t, i))
+		/* Where only one disk stays there is nobody to wait for. */
+		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
 		if (serves(p, t->first[i]) && serves(p, t->second[i]))
 			add(p, MOVE_SECOND, i, t->first[i], t->second[i]);

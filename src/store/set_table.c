@@ -439,7 +439,7 @@ set_expect_missed(struct set *s)
 }
 
 void
-set_note_missed(struct set *s, const char *name, size_t len, bool is_there)
+set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint64_t but)
 {
 	struct set_missed *m;
 	bool is_found;
@@ -460,7 +460,7 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there)
 		memcpy(m->name, name, len);
 	}
 	m->is_there = is_there;
-	m->engines |= set_all(s) & ~atomic_load(&s->in);
+	m->engines |= set_all(s) & ~atomic_load(&s->in) & ~but;
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -29,14 +29,19 @@ static void second(struct change_two *c);
 
 /* ---- the end ---- */
 
+/* is_open: the first has it, and the next start may find it, or not. */
 static void
-over(struct change_two *c, int result)
+end(struct change_two *c, int result, bool is_open)
 {
 	struct set_port *p = c->port;
 
+	if (result < 0 && c->was_copied)
+		result = -ECANCELED;
 	if (c->is_unsettled)
 		atomic_fetch_sub(&p->set->copies->unsettled[set_slot(&c->key)], 1);
-	if (c->hold.key)
+	if (c->hold.key && is_open)
+		set_leave_open(p->set->copies->holds, &c->hold);
+	else if (c->hold.key)
 		set_release(p->set->copies->holds, &c->hold);
 	if (c->copy)
 		two_copy_drop(c->copy);
@@ -46,6 +51,12 @@ over(struct change_two *c, int result)
 	p->inflight--;
 	if (!c->is_starting)
 		c->op->done(c->op);
+}
+
+static void
+over(struct change_two *c, int result)
+{
+	end(c, result, false);
 }
 
 static void
@@ -112,20 +123,25 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
-/* Another one is the first by the table, and will be when somebody has made it so. */
-static bool
-first_is_lost(const struct change_two *c)
+/* What the table says of the first of that change, which may not be so yet. */
+enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
+
+static enum first_is
+first_by_table(const struct change_two *c)
 {
 	struct set *s = c->port->set;
 	unsigned slot = set_slot(&c->key);
-	bool is_lost;
+	enum first_is is;
 
-	if (set_home(s, &c->key) != c->first)
-		return true;
 	pthread_mutex_lock(&s->lock);
-	is_lost = s->table.first[slot] != s->number[c->first] && set_has_failed(s, c->first);
+	/* One that has moved has gone with all of its slot. */
+	if (set_has_failed(s, c->first) &&
+	    (set_home(s, &c->key) != c->first || s->table.first[slot] != s->number[c->first]))
+		is = FIRST_LOST;
+	else
+		is = table_is_full(&s->table, (int)slot) ? FIRST_OF_TWO : FIRST_ALONE;
 	pthread_mutex_unlock(&s->lock);
-	return is_lost;
+	return is;
 }
 
 /* The table says by now that it has not all, or that it is another one; or nothing is written any more. */
@@ -133,16 +149,20 @@ static void
 second_kept(struct change_two *c)
 {
 	struct set *s = c->port->set;
+	enum first_is is = first_by_table(c);
 
 	if (atomic_load(&s->is_read_only))
-		over(c, -ECANCELED);
-	else if (first_is_lost(c))
-		/* With what it had. */
-		c->put ? over(c, -ECANCELED) : first(c);
-	else if (set_second(s, &c->key) == SET_NOWHERE)
+		end(c, -ECANCELED, true);
+	else if (is == FIRST_LOST)
+		/* With what it had.  Another upload would have another id than one that the second may have. */
+		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
+	else if (set_second(s, &c->key) != SET_NOWHERE)
+		second(c);
+	else if (is == FIRST_ALONE)
 		second_over(c);
 	else
-		second(c);
+		/* Both have failed: it is full by the table, and may be the first after the next start (M36). */
+		end(c, -ECANCELED, true);
 }
 
 /* engine: the second that was to have it. */
@@ -247,8 +267,8 @@ second(struct change_two *c)
 	int engine = set_second(s, &c->key), r;
 	struct store_port *from, *to;
 
-	/* Where the first has failed the second may be none any more because it is about to be the first, without this. */
-	if (engine == SET_NOWHERE && set_has_failed(s, c->first)) {
+	/* It may be none any more because it is about to be the first, without this, or has failed as well. */
+	if (engine == SET_NOWHERE && RULE_BOTH_TABLES && first_by_table(c) != FIRST_ALONE) {
 		wait_kept(c, second_kept);
 		return;
 	}
@@ -272,7 +292,7 @@ second(struct change_two *c)
 	c->first = set_home(s, &c->key);
 	from = p->engine[c->first];
 	to = p->engine[engine];
-	c->copy->is_busy = true;
+	c->copy->is_busy = c->was_copied = true;
 	list_push_tail(&p->twos, &c->link);
 	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
 	if (r < 0)

@@ -39,6 +39,7 @@ struct change_two {
 	void (*kept)(struct change_two *c); /* what follows when the keeper was waited for */
 	bool is_starting, is_over, is_unsettled;
 	bool is_open;            /* the first failed under it: it has it, or not */
+	bool was_copied;         /* the second, which may be the first by now, has been given it, and has it, or not */
 	int tries, done, result; /* done: what the first one's result was */
 	int first;               /* the engine of the first stage */
 	struct copy *copy;

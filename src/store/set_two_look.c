@@ -139,6 +139,8 @@ look(struct look_two *lk)
 
 	if (home == SET_NOWHERE)
 		return -ENODEV;
+	if (lk->hold.key && set_is_open(&lk->hold))
+		return -EAGAIN;
 	/* Of what a disk that has failed says nothing counts that another one may know better. */
 	if (!set_is_in(s, home) && lk->tries++ < FAILED_TRIES) {
 		lk->wait.mb = lk->port->mb;

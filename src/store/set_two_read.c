@@ -109,6 +109,8 @@ look(struct open_two *o)
 	bool is_there;
 	int r;
 
+	if (o->hold.key && set_is_open(&o->hold))
+		return -EAGAIN;
 	o->home = o->is_second ? set_second(s, &o->key) : set_home(s, &o->key);
 	if (o->home == SET_NOWHERE)
 		return o->is_second ? -ENODATA : -ENODEV;
@@ -286,7 +288,11 @@ struct read_two {
 	struct buf *buf;
 	uint64_t off;
 	uint32_t len;
+	/* Who it came from last; or the first has failed, and the keeper is about to make another one the first. */
+	enum { READ_FIRST, READ_WAITS, READ_SECOND } stage;
 	int first_error;
+	int result;
+	struct set_wait wait;
 	struct store_read rd;
 };
 
@@ -337,20 +343,18 @@ is_lost(int error)
 	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
 }
 
-static int read_second(struct read_two *r);
-
 static void
-read_over(struct read_two *r, int result)
+read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
 
 	rd->lead = r->rd.lead;
-	rd->op.result = result;
+	rd->op.result = r->result;
 	r->o->reads--;
 	/* Whoever asks for the second copy has seen the first whole. */
-	if (r->o->is_second && result == -EBADMSG)
+	if (r->o->is_second && r->result == -EBADMSG)
 		begin_mend(r->o);
-	if (r->first_error && result >= 0) {
+	if (r->stage == READ_SECOND && r->result >= 0) {
 		atomic_fetch_add(&r->o->port->set->copies->read_second_nr, 1);
 		if (r->first_error == -EBADMSG)
 			begin_mend(r->o);
@@ -358,24 +362,31 @@ read_over(struct read_two *r, int result)
 	free(r);
 }
 
+static bool read_came(struct read_two *r, int result);
+
+static void
+read_goes_on(struct read_two *r, int result)
+{
+	struct store_read *of = r->of;
+
+	if (!read_came(r, result))
+		return;
+	read_over(r);
+	of->op.done(&of->op);
+}
+
 static void
 on_read(struct store_op *op)
 {
-	struct read_two *r = container_of(container_of(op, struct store_read, op), struct read_two, rd);
-	struct store_read *of = r->of;
-	int result = op->result;
+	read_goes_on(container_of(container_of(op, struct store_read, op), struct read_two, rd), op->result);
+}
 
-	if (result < 0 && !r->first_error && is_lost(result) && open_second(r->o)) {
-		r->first_error = result;
-		result = read_second(r);
-		if (result == 0)
-			return;
-		result = result < 0 ? result : r->rd.op.result;
-	}
-	if (result < 0 && r->first_error)
-		result = r->first_error;
-	read_over(r, result);
-	of->op.done(&of->op);
+static void
+on_read_kept(struct msg *m)
+{
+	struct read_two *r = container_of(m, struct read_two, wait.msg);
+
+	read_goes_on(r, r->first_error);
 }
 
 static int
@@ -386,6 +397,47 @@ read_second(struct read_two *r)
 	memset(&r->rd, 0, offsetof(struct store_read, priv));
 	r->rd.op.done = on_read;
 	return e->ops->read(e, &r->o->second, &r->rd, r->buf, r->off, r->len);
+}
+
+/* The first has failed, and nobody is the second any more, or the first instead. */
+static bool
+is_about_to_change(const struct open_two *o)
+{
+	const struct set *s = o->port->set;
+
+	return !o->is_second && !o->has_second && set_home(s, &o->key) == o->home &&
+	       set_second(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
+}
+
+/* True: it is over, and this is what came of it. */
+static bool
+read_came(struct read_two *r, int result)
+{
+	r->result = result;
+	if (result >= 0 || (r->stage == READ_FIRST && !is_lost(result)))
+		return true;
+	if (r->stage == READ_FIRST) {
+		r->first_error = result;
+		if (is_about_to_change(r->o)) {
+			r->stage = READ_WAITS;
+			r->wait.mb = r->o->port->mb;
+			r->wait.go = on_read_kept;
+			set_wait_kept(r->o->port->set, &r->wait);
+			return false;
+		}
+	} else if (r->stage == READ_WAITS) {
+		r->o->asked_second = r->o->has_second;
+	}
+	r->result = r->first_error;
+	if (r->stage == READ_SECOND || !open_second(r->o))
+		return true;
+	r->stage = READ_SECOND;
+	result = read_second(r);
+	if (result == 0)
+		return false;
+	result = result < 0 ? result : r->rd.op.result;
+	r->result = result < 0 ? r->first_error : result;
+	return true;
 }
 
 int
@@ -405,21 +457,10 @@ set_two_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd
 	*r = (struct read_two){ .o = o, .of = rd, .buf = buf, .off = off, .len = len, .rd.op.done = on_read };
 	o->reads++;
 	got = e->ops->read(e, &o->first, &r->rd, buf, off, len);
-	if (got != 0) {
-		int error = got < 0 ? got : r->rd.op.result < 0 ? r->rd.op.result : 0;
-
-		if (error && is_lost(error) && open_second(o)) {
-			r->first_error = error;
-			got = read_second(r);
-			if (got > 0 && r->rd.op.result < 0)
-				r->rd.op.result = error;
-			if (got < 0)
-				got = error;
-		}
-	}
-	if (got == 0)
+	if (got == 0 || !read_came(r, got < 0 ? got : r->rd.op.result))
 		return 0;
-	read_over(r, got < 0 ? got : r->rd.op.result);
+	got = r->result < 0 ? r->result : 1;
+	read_over(r);
 	return got;
 }
 
@@ -428,7 +469,7 @@ set_two_read_cancel(struct store_port *sp, struct store_read *rd)
 {
 	struct read_two *r = read_two(rd);
 
-	if (!store_read_cancel(sp, &r->rd))
+	if (r->stage == READ_WAITS || !store_read_cancel(sp, &r->rd))
 		return false;
 	r->o->reads--;
 	free(r);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <errno.h>
+#include <string.h>
 
 struct store_user {
 	struct ring *ring;
@@ -43,11 +44,15 @@ store_user_turn(struct store_user *u)
 int
 store_user_new(struct store *const *stores, int nr, struct store_user **ret_user)
 {
-	struct store_user *u = calloc(1, sizeof *u + (size_t)nr * sizeof(struct store_port *));
+	struct store_user *u;
+	size_t len = sizeof *u + (size_t)nr * sizeof(struct store_port *);
+	void *mem;
 	int r;
 
-	if (!u)
+	/* A mailbox begins at a cache line. */
+	if (posix_memalign(&mem, _Alignof(struct store_user), len) != 0)
 		return -ENOMEM;
+	u = memset(mem, 0, len);
 	u->nr = nr;
 	r = ring_new(&(struct ring_params){ .entries = 32 }, &u->ring);
 	if (r == 0) {

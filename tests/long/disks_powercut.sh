@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Power cuts under load on three block devices, SECS seconds (default 60), of which one stays away every fifth start: each keeps, tears and
 # drops another part of what was not flushed.  What every key answers is linearizable over all lives and nothing acknowledged is
-# lost, as in tests/system/disks_crash.sh.
+# lost, as in tests/system/disks_crash.sh.  COPIES=2: of a bucket with two copies, as in tests/system/copies_crash.sh.
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 DISK_PARTS=3 DISKS=3
 . "$(dirname "$0")/disk.sh"
@@ -17,7 +17,8 @@ write_config
 for i in 0 1 2; do sed -i "s|{ path: \"$T/disk$i\", size: [^ ]* }|{ path: \"${LOOPS[i]}\" }|" "$T/gantryd.yaml"; done
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format --force >>"$T/daemon.log" 2>&1 || fail "gantryd --format"
 daemon_run
-make_buckets
+export COPIES=${COPIES:-1}
+gantry mb "$URL_S3/bkt" --copies "$COPIES" || fail "gantry mb --copies $COPIES"
 DISK_PATH=("${LOOPS[@]}")
 cuts=0
 power_cut() {
@@ -29,6 +30,7 @@ power_cut() {
 	DISK_PATH=("${LOOPS[@]}")
 }
 rig_run power_cut "$SECS" 1000000
+[ "$COPIES" = 1 ] || rig_same_on_both
 disk stat
 echo "$cuts power cuts; unflushed writes kept ${DISK[kept]}, torn ${DISK[torn]}, dropped ${DISK[dropped]}"
 [ $((DISK[torn] + DISK[dropped])) -gt 0 ] || fail "no write was lost: the test proves nothing"

@@ -8,7 +8,7 @@
 
 A key's requests between two looks at it must be linearizable from the one to the other (tests/rados/linear.py): so what was acknowledged is
 there, and what was not answered happened before the next start served, or never.  A key whose disk is missing answers 503 to everything and
-never 404, the same keys whenever the same disk is away.  A bucket that was made is there, one that was removed is not; after each start with all
+never 404, the same keys whenever the same disk is away; with COPIES=2 in the environment the other disk has it, and it answers as ever, as lists do.  A bucket that was made is there, one that was removed is not; after each start with all
 disks the bucket of the life before takes keys on every disk.
 """
 import hashlib
@@ -25,11 +25,18 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from linear import NOTHING, UNKNOWN, Op, check  # noqa: E402
 
 KEYS, THREADS, SPREAD = 30, 6, 16
+TWO = os.environ.get("COPIES") == "2"
 SIZES = [40, 200, 5000, 70000, 300000, 1300000]
 
 
 def body_of(name):
     return (name + " ").encode() * (random.Random(name).choices(SIZES, [8, 6, 6, 4, 2, 1])[0] // (len(name) + 1) + 1)
+
+
+def etags_of(body):
+    """Of a body that came at once, and in one part."""
+    md5 = hashlib.md5(body)
+    return '"%s"' % md5.hexdigest(), '"%s-1"' % hashlib.md5(md5.digest()).hexdigest()
 
 
 class Over(Exception):
@@ -67,7 +74,7 @@ class Load:
         for k in range(KEYS):
             begun = time.monotonic()
             status, etag, body = c.ask("GET", "/bkt/k%d" % k)
-            if status == 200 and etag != '"%s"' % hashlib.md5(body).hexdigest():
+            if status == 200 and etag not in etags_of(body):
                 self.say(**{"is": "wrong", "text": "k%d: the bytes are not those of its ETag" % k})
             self.say(**{"is": "look", "key": k, "status": status, "etag": etag if status == 200 else None, "away": self.away, "begun": begun, "ended": time.monotonic()})
         for b in range(self.life):
@@ -91,18 +98,33 @@ class Load:
             self.say(**{"is": "removes", "name": bucket - 1})
             self.say(**{"is": "removed", "name": bucket - 1, "status": c.ask("DELETE", "/life-%d" % (bucket - 1))[0]})
 
+    def upload(self, c, path, body):
+        """The status of what was the last of it; of what comes before the completion none that says that it is done."""
+        status, _, xml = c.ask("POST", path + "?uploads")
+        if status != 200:
+            return 503
+        upload = re.search(b"<UploadId>(.*?)<", xml)[1].decode()
+        status, etag, _ = c.ask("PUT", "%s?partNumber=1&uploadId=%s" % (path, upload), body)
+        if status != 200:
+            return 503
+        return c.ask("POST", "%s?uploadId=%s" % (path, upload), b"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part></CompleteMultipartUpload>" % etag.encode())[0]
+
     def thread(self, number):
         rnd = random.Random("%s.%d.%d" % (self.seed, self.life, number))
         c, last = Client(self.url), {}
         for n in range(100000):
             key = rnd.randrange(KEYS)
-            kind = rnd.choices(["put", "if-none", "if-match", "delete", "get"], [6, 2, 2, 2, 5])[0]
+            kind = rnd.choices(["put", "if-none", "if-match", "upload", "delete", "get"], [6, 2, 2, 1, 2, 5])[0]
             name, path = "%s-%d-%d-%d" % (self.seed, self.life, number, n), "/bkt/k%d" % key
-            op = {"is": "op", "key": key, "kind": "put" if kind.startswith("if") else kind, "begun": time.monotonic(), "status": None}
+            op = {"is": "op", "key": key, "kind": "put" if kind.startswith("if") or kind == "upload" else kind, "begun": time.monotonic(), "status": None}
             try:
-                if kind in ("put", "if-none", "if-match"):
+                if kind == "upload":
                     body = body_of(name)
-                    etag = '"%s"' % hashlib.md5(body).hexdigest()
+                    op["value"] = etags_of(body)[1]
+                    op["status"] = self.upload(c, path, body)
+                elif kind in ("put", "if-none", "if-match"):
+                    body = body_of(name)
+                    etag = etags_of(body)[0]
                     op["value"] = etag
                     op["match"] = {"put": None, "if-none": "*", "if-match": last.get(key, etag)}[kind]
                     headers = {} if kind == "put" else {"If-None-Match": "*"} if kind == "if-none" else {"If-Match": op["match"]}
@@ -145,12 +167,14 @@ class Judge:
     def __init__(self):
         self.wrong, self.checked, self.acked, self.refused, self.lives = [], 0, 0, 0, 0
         self.state, self.ops = {}, {k: [] for k in range(KEYS)}
-        self.is_away, self.away_keys = {}, {}
+        self.is_away, self.away_keys, self.lives_away = {}, {}, set()
         self.buckets, self.present = {}, {}
 
     def look(self, e):
         key = e["key"]
-        self.is_away[key] = e["status"] == 503 and e["away"] is not None
+        if e["away"] is not None:
+            self.lives_away.add(self.lives)
+        self.is_away[key] = e["status"] == 503 and e["away"] is not None and not TWO
         if self.is_away[key]:
             self.away_keys.setdefault((self.lives, e["away"]), set()).add(key)
             return
@@ -206,7 +230,7 @@ class Judge:
                 self.buckets[e["name"]] = 404
         elif e["is"] == "list":
             want = sorted(k for k, there in self.present.items() if there)
-            if e["away"] is not None:
+            if e["away"] is not None and not TWO:
                 if e["status"] != 503:
                     self.wrong.append("life %d: a list with a disk missing is %d" % (self.lives, e["status"]))
             elif e["status"] != 200 or e["names"] != want:
@@ -219,11 +243,14 @@ class Judge:
         for (life, away), keys in self.away_keys.items():
             if of.setdefault(away, keys) != keys:
                 self.wrong.append("life %d: without disk %s other keys are missing than before: %s, %s" % (life, away, keys, of[away]))
+        if TWO:
+            self.away_keys = {life: () for life in self.lives_away}
         print("%d lives, %d without a disk; %d answers judged, %d acknowledged, %s; %d refused for the disk that was missing" % (
             self.lives, len(self.away_keys), self.checked, self.acked, "%d times wrong" % len(self.wrong) if self.wrong else "none lost", self.refused))
         for w in self.wrong[:20]:
             print("WRONG", w)
-        if not self.wrong and (self.acked < 10 * self.lives or (self.lives > 5 and not self.refused)):
+        missed = self.lives_away if TWO else self.refused
+        if not self.wrong and (self.acked < 10 * self.lives or (self.lives > 5 and not missed)):
             self.wrong.append("too little")
             print("hardly anything was acknowledged, or no disk was missed: this proves nothing")
         return 1 if self.wrong else 0

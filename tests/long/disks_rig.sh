@@ -3,10 +3,12 @@
 # start goes without one of the disks, another one each time.
 #
 #     rig_run CUT SECS ROUNDS      CUT is a command that ends the daemon, and may take something with it
+#     rig_same_on_both             of a bucket with two copies: whatever disk is away, the others have all that all of them have
 #
-# DISK_PATH[i] are the disks, as the configuration names them.
+# DISK_PATH[i] are the disks, as the configuration names them; with COPIES=2, exported, objects of the bucket have two copies.
 # shellcheck shell=bash
 RIG=$ROOT/tests/long/disks_rig.py
+RIG_KEYS='bkt/k[0-29]' # which rig_same_on_both reads
 declare -a DISK_PATH=() RIG_UUID=()
 
 _rig_configure() { # the number of the disk that stays away, if any
@@ -20,16 +22,23 @@ _rig_configure() { # the number of the disk that stays away, if any
 	} >"$T/rig.yaml"
 	mv "$T/rig.yaml" "$T/gantryd.yaml"
 }
+_rig_uuids() {
+	local i
+	for i in 0 1 2; do RIG_UUID[i]=$(curl_admin /disks | jq -r ".[] | select(.path == \"${DISK_PATH[i]}\") | .uuid"); done
+}
+_rig_full() { [ "$(metric gantry_copies_exposed_objects) $(metric gantry_copies_healing) $(metric gantry_copies_disks_away)" = "0 0 0" ]; }
 _rig_looked() { [ "$(grep -c '"is":"looked"' "$T/history")" -ge "$1" ]; }
 
 rig_run() {
 	local cut=$1 until=$((SECONDS + $2)) rounds=$3 r away='' job i
 	: >"$T/history"
-	for i in 0 1 2; do RIG_UUID[i]=$(curl_admin /disks | jq -r ".[$i].uuid"); done
+	_rig_uuids
 	for ((r = 1; r <= rounds && (SECONDS < until || r < 7); r++)); do
 		"$RIG" load "$URL_S3" "$T/history" "$SEED" $away &
 		job=$!
 		wait_for 60 _rig_looked "$r"
+		# Without a disk that others need their keys are 503, with two copies too.
+		[ "${COPIES:-1}" = 1 ] || [ $((r % 5)) != 4 ] || wait_for 60 _rig_full
 		sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
 		$cut "$r"
 		wait $job || fail "round $r: the load"
@@ -46,4 +55,28 @@ rig_run() {
 	kill_daemon
 	wait $job || fail "the last load"
 	"$RIG" judge "$T/history" || fail "the history (SEED=$SEED)"
+}
+
+# The sum of each object that is there, and what is not.
+_rig_read() {
+	local code file
+	rm -rf "$T/read"
+	curl -sS --create-dirs -o "$T/read/#1.#2" -w '%{http_code} %{filename_effective}\n' "$URL_S3/$RIG_KEYS" >"$T/read.codes" 2>>"$T/curl" || fail "reading all"
+	while read -r code file; do
+		case $code in 200) echo "${file##*/} $(md5 "$file")" ;; *) echo "${file##*/} $code" ;; esac
+	done <"$T/read.codes"
+}
+rig_same_on_both() {
+	local i want=''
+	[ -z "$DAEMON_PID" ] || _rig_uuids
+	for i in '' 0 '' 1 '' 2 ''; do
+		[ -z "$DAEMON_PID" ] || stop_daemon
+		_rig_configure "$i"
+		daemon_run
+		# What was away is made equal first.
+		[ -n "$i" ] || wait_for 60 _rig_full
+		: "${want:=$(_rig_read)}"
+		assert_eq "$(_rig_read)" "$want" "what is read without disk $i"
+	done
+	stop_daemon
 }

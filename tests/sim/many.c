@@ -28,6 +28,8 @@ static unsigned strangers;            /* configured, and no members */
 static uint8_t home[STORE_SLOT_NR];
 uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
 static unsigned last_in; /* who took part in the table that acted last */
+static unsigned
+	deciding; /* of those, who may decide about buckets at the next start: the others were left out of one that was begun */
 uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
@@ -561,8 +563,10 @@ do_battr(struct many_client *c, int b)
 	say("attributes %u: %d", id, r);
 	cell_over(cell, r, id);
 	/* They may have been those of a bucket that was removed before this was told. */
-	if (bucket_gone[b] > since)
+	if (bucket_gone[b] > since) {
 		cell_may_too(cell, 0);
+		cell->is_open |= many_buckets[b].is_open;
+	}
 	if (r < 0 && r != -ENXIO)
 		check_bucket_error(r, false, "setting a bucket's attributes");
 }
@@ -653,6 +657,8 @@ do_make(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r < 0 && r != -EEXIST;
 		cell_may_too(&battr[b], 0);
+		/* They are seen up to the end of this life, and the next start may have another bucket. */
+		battr[b].is_open |= many_buckets[b].is_open;
 	} else {
 		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
 		if (r == 0 && battr[b].since < since)
@@ -733,6 +739,7 @@ do_remove(struct many_client *c, int b)
 				cell_may_too(&many_keys[b][i], 0);
 		}
 		cell_may_too(&battr[b], 0);
+		battr[b].is_open |= r == -ECANCELED;
 	}
 	if (mixed) {
 		if (!bucket_ops[b])
@@ -740,6 +747,7 @@ do_remove(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 0);
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r == -ECANCELED;
+		battr[b].is_open |= many_buckets[b].is_open;
 	} else if (r == -ENOTEMPTY) {
 		many_buckets[b].pending = UNKNOWN_ID;
 	} else {
@@ -981,8 +989,10 @@ dies(bool cut)
 	say("%s", cut ? "cut" : "kill");
 	counts.cuts += cut;
 	counts.kills += !cut;
-	if (sim_store)
+	if (sim_store) {
 		last_in = many_disks_of(set_of(sim_store), atomic_load(&set_of(sim_store)->in));
+		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->begun);
+	}
 	if (sim_store && prof.two)
 		pairs_die(many_hurt() != away);
 	/* The first of those in service, and whoever was it in this life. */
@@ -1177,7 +1187,7 @@ start(uint64_t life)
 		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
 	/* One that may fail may do so on the way. */
-	uploads_start(present & ~faulty, false);
+	uploads_start(present & ~faulty & deciding, false);
 	pairs_before_start(present | strangers);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
@@ -1201,7 +1211,7 @@ start(uint64_t life)
 		if (twice)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
-		uploads_start(present, true);
+		uploads_start(present & deciding, true);
 		pairs_started(present);
 		return true;
 	}
@@ -1256,6 +1266,16 @@ find_homes(int disk, struct disk_table *t)
 	return true;
 }
 
+/* The cut took a table that a dead process had written, and not flushed: the one before has other members, the disk among them. */
+static bool
+fell_back(int disk)
+{
+	static struct disk_table t;
+	unsigned now = moves_newest(members & ~(1u << disk), &t) ? moves_members(&t) : members;
+
+	return (now >> disk & 1) && now != members;
+}
+
 /* A disk that is away is given up. */
 static void
 forget(void)
@@ -1276,6 +1296,8 @@ forget(void)
 	is_over = give_up(life);
 	if (is_over && start_result < 0)
 		sim_fail("a disk that is away cannot be given up: %d %s", start_result, start_error);
+	if (!is_over && prof.moves && fell_back(d))
+		return;
 	/* Behind a cut it is done, or not. */
 	if (!is_over && give_up(0) && start_result < 0 &&
 	    !strstr(start_error, "does not belong to this store"))
@@ -1375,7 +1397,8 @@ live(bool calm)
 		}
 	}
 	if (!calm && prof.slow && one_in(4)) {
-		simdisk_hung = faulty = 1u << below((uint32_t)prof.disks);
+		simdisk_hung = 1u << below((uint32_t)prof.disks);
+		faulty |= simdisk_hung;
 		say("disk %d stops", __builtin_ctz(simdisk_hung));
 	}
 	if (!calm && prof.eio_write && one_in(2))
@@ -1489,7 +1512,7 @@ many_run(void)
 	sim_disk_may_fail = false;
 	twice = 0;
 	many_ids = 0;
-	members = last_in = (1u << (prof.disks - prof.spare)) - 1;
+	members = last_in = deciding = (1u << (prof.disks - prof.spare)) - 1;
 	strangers = 0;
 	waits = false;
 	format();

@@ -111,7 +111,7 @@ void uploads_see_list(struct many_client *c, int b, unsigned away);
 void uploads_end_with(int b, bool is_gone, bool is_open);
 /* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
 void uploads_die(unsigned heads);
-/* A start is tried with these disks; or it serves with them. */
+/* A start is tried with these disks, that may decide about buckets; or it serves with them. */
 void uploads_start(unsigned present, bool serves);
 /* A disk is given up; the table before. */
 void uploads_given_up(int disk, const struct disk_table *t);

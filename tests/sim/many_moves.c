@@ -392,6 +392,19 @@ is_ending(void)
 	return !(s->table.draining | s->table.filling) || (m->cancel_is_answered && m->cancelled == 0);
 }
 
+static bool
+was_drained(const struct set *s, int disk)
+{
+	for (int i = 0; i < s->member_nr; i++) {
+		int engine = s->member[i].engine;
+
+		if ((s->drained >> i & 1) &&
+		    (engine == SET_NOWHERE ? number_in(s->member[i].path) : moves_disk(s, engine)) == disk)
+			return true;
+	}
+	return false;
+}
+
 static void
 drain(int d)
 {
@@ -415,6 +428,8 @@ drain(int d)
 	/* The first bucket with two copies may have been made meanwhile. */
 	is_last |= r == -EPERM && __builtin_popcount(serving) == 2 && s->copies &&
 		   atomic_load(&s->copies->is_used);
+	/* One that was drained, and has come again since the start, is not told from what it was. */
+	is_last |= r == -EALREADY && was_drained(s, d);
 	if (r < 0 && !ran && !is_hurt() && !is_last && (serving >> d & 1) && r != -ENOSPC &&
 	    !(r == -EBUSY && has_bits))
 		sim_fail("draining disk %d: %d", d, r);

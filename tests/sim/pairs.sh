@@ -1,15 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The store simulation: histories of buckets with two copies (tests/sim/many_pairs.c) that went wrong once.  What they do changes with
-# the store; they are no proof that what was wrong stays right, but cost nothing.
+# The store simulation: random histories of sets of disks, in a third of which buckets have two copies (tests/sim/many_pairs.c), and
+# before them those that went wrong once.  What these do changes with the store: they are no proof that what was wrong stays right, but
+# cost nothing.
 cd "$(dirname "$0")/../.." || exit 2
 sim=${BUILD:-build/release}/sim/sim
 # A copy of a disk that fails is let go when its slot has no second any more.
 seeds="1015631 1017699 1005744 7011550"
 # A change that the first has just made when it fails is none when the second becomes the first.
 seeds+=" 7005301"
+# Both disks of a slot fail, one after the other; the store is read-only when a change has only the first; a copy was made before that.
+seeds+=" 30034537 7013740 7042511 20035091 30065333 50050192"
+# Fewer disks than copies, and a disk that leaves: a drain ends.
+seeds+=" 7003026 30051276 50011955 30038463"
+# The newer superblock is lost, which alone had the table.
+seeds+=" 9109 7014182 7028804 20001751"
+# Readers while another disk becomes the first; a bucket that is made while a disk fails.
+seeds+=" 70003101 70043251"
 # Removals of what is in a bucket that is being made.
 seeds+=" 31561 7017323 7023711"
 for seed in $seeds; do
-	"$sim" --pairs --replay "$seed" || exit 1
+	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done
+exec "$sim" --pairs --histories "${HISTORIES:-500}"

@@ -397,6 +397,21 @@ profile_for_pairs_rule(enum sim_rule rule)
 	prof.w_get = 16;
 	if (fails)
 		prof.slow = 4;
+	if (rule == SIM_SAME_VERSION_READ) {
+		/* Reads fail, and little else, while what they read is replaced. */
+		prof.eio_read = 3;
+		prof.eio_write = prof.eio_flush = 4000;
+		prof.eio_super = prof.slow = 0;
+		prof.w_put = 16;
+		prof.w_del = 1;
+	}
+	if (rule == SIM_BOTH_TABLES) {
+		/* A cut while the table is written that says that a second has all. */
+		prof.eio_write = prof.eio_flush = prof.eio_super = prof.slow = 0;
+		prof.at_super = 24;
+		prof.w_put = 30;
+		prof.w_get = 2;
+	}
 }
 
 void

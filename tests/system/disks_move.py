@@ -46,6 +46,8 @@ class Client:
             if not self.conn:
                 with open(f"{DIR}/url", encoding="ascii") as f:
                     where = f.read().strip()
+                if not where:  # it is being written
+                    raise OSError
                 self.conn = http.client.HTTPConnection(where.split("//")[1], timeout=30)
             began = time.monotonic()
             self.conn.request(method, path, body)
@@ -162,6 +164,7 @@ class Worker(threading.Thread):
         for key in self.may:
             self.get(key)
         self.list()
+        count("threads")
 
 
 workers = [Worker(i) for i in range(THREADS)]
@@ -173,6 +176,10 @@ there = sum(1 for w in workers for may in w.may.values() if may != {None})
 print(" ".join(f"{k.replace(' ', ':')}={v}" for k, v in sorted(counts.items())))
 with open(f"{DIR}/there", "w", encoding="ascii") as f:
     f.write(f"{there}\n")
+with open(f"{DIR}/names", "w", encoding="ascii") as f:
+    f.writelines(f"{key}\n" for w in workers for key, may in w.may.items() if may != {None})
+if counts["threads"] != THREADS:
+    complain("a thread has ended before its time")
 for text in wrong[:10]:
     print(f"WRONG: {text}")
 sys.exit(1 if wrong else 0)
