@@ -226,6 +226,10 @@ int conf_edit_distance(const char *a, const char *b, int limit);
 
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* What store.disks[].size may be: 64 MiB to 1024 TiB. */
+#define CONF_DISK_MIN_BYTES ((uint64_t)64 << 20)
+#define CONF_DISK_MAX_BYTES ((uint64_t)1024 << 40)
+
 /* Parses a bound of a quota: a number, of bytes a size too ("10TiB"), up to 4 EiB.  0 or -EINVAL. */
 int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
 /* Prints a network as it would be written. */

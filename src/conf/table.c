@@ -102,7 +102,7 @@ static const struct conf_key listen_keys[] = {
 static const struct conf_key disk_keys[] = {
 	{ "path", KT_STRING, KEY_REQUIRED, .offset = DISK(path),
 	  .help = "A directory, or a block device" },
-	{ "size", KT_SIZE, KEY_AUTO, .min = 64 * MIB, .max = 1024 * TIB, .offset = DISK(size_bytes), .def = "auto",
+	{ "size", KT_SIZE, KEY_AUTO, .min = CONF_DISK_MIN_BYTES, .max = CONF_DISK_MAX_BYTES, .offset = DISK(size_bytes), .def = "auto",
 	  .help = "Space that --format gives to Gantry; auto is all of a block device" },
 };
 

@@ -27,6 +27,7 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	memcpy(ret_member->store_uuid, sb->store_uuid, UUID_BYTES);
 	memcpy(ret_member->uuid, sb->disk_uuid, UUID_BYTES);
 	ret_member->size_bytes = sb->geo.size_bytes;
+	ret_member->start_no = sb->start_no;
 	ret_member->table = &sb->table;
 	*ret_store = &st->base;
 	return 0;

@@ -121,6 +121,9 @@ disks_add(void *cookie, const struct admin_args *args, FILE *out)
 		return refuse(out, "\"disk\" is missing: the path of a device or a directory");
 	if (size && conf_bound_parse(size, true, &c.size_bytes) < 0)
 		return refuse(out, "\"size\" is a size: bytes, or KiB MiB GiB TiB");
+	/* The next start wants to read it in store.disks. */
+	if (size && (c.size_bytes < CONF_DISK_MIN_BYTES || c.size_bytes > CONF_DISK_MAX_BYTES))
+		return refuse(out, "\"size\" is from 64MiB to 1024TiB");
 	c.force = force && strcmp(force, "yes") == 0;
 	if (force && !c.force && strcmp(force, "no") != 0)
 		return refuse(out, "\"force\" is yes or no");
@@ -143,12 +146,14 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 	struct store_conf sc;
 	struct store *st;
 	char said[1024] = "";
-	int nr = 0, r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	int nr = 0, sc_nr, r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	char why[1024];
 
 	if (r == 0 && conf->store.backend != BACKEND_DISKS) {
 		fprintf(stderr, "gantryd: --add is for stores on disks\n");
 		return EXIT_CONFIG;
 	}
+	sc_nr = r == 0 ? sc.disks.nr : 0;
 	/* It may stand among the disks already. */
 	for (int i = 0; r == 0 && i < sc.disks.nr; i++) {
 		if (strcmp(disks[i].path, path) == 0)
@@ -161,6 +166,10 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 		sc.disks.moves_wait = true;
 		r = store_start(&sc, &st, said, sizeof said);
 	}
+	/* The one that is missing without it is itself, maybe. */
+	if (r == -EINVAL && nr < sc_nr && daemon_store_conf(conf, disks, &sc, why, sizeof why) == 0 &&
+	    store_look(&sc, why, sizeof why) == 0)
+		snprintf(said, sizeof said, "%s is a disk of this store already", path);
 	if (r == 0) {
 		r = store_change_disks(st, &c, said, sizeof said);
 		store_stop(st);

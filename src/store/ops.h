@@ -23,6 +23,7 @@ enum store_gate {
 struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
+	uint64_t start_no;              /* the latest start that its superblock knows */
 	const struct disk_table *table; /* that it has */
 };
 

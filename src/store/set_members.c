@@ -103,8 +103,7 @@ static int
 find_unit(const struct set *s, const char *which)
 {
 	int nr = atomic_load(&s->member_nr), left = -1;
-	char *end;
-	long n = strtol(which, &end, 10);
+	char number[12];
 
 	for (int i = 0; i < nr; i++) {
 		if (!is_named(s, i, which))
@@ -115,7 +114,13 @@ find_unit(const struct set *s, const char *which)
 	}
 	if (left >= 0)
 		return left;
-	return *which && !*end && n >= 0 && n < nr ? (int)n : -1;
+	/* As /disks shows it: of what is merely like a number nobody knows what is meant. */
+	for (int i = 0; i < nr; i++) {
+		snprintf(number, sizeof number, "%d", i);
+		if (strcmp(number, which) == 0)
+			return i;
+	}
+	return -1;
 }
 
 static bool
@@ -680,14 +685,20 @@ finish(struct mover *m, const struct disk_table *t)
 	return r == 0 ? set_bits(m, t->draining, 0) : r;
 }
 
-/* Who asked for it is told. */
+/* With lock: who asked for it is told. */
+static void
+tell_cancel(struct mover *m, int r)
+{
+	m->cancel_is_answered = true;
+	m->cancelled = r;
+	pthread_cond_broadcast(&m->cond);
+}
+
 static void
 answer_cancel(struct mover *m, int r)
 {
 	pthread_mutex_lock(&m->lock);
-	m->cancel_is_answered = true;
-	m->cancelled = r;
-	pthread_cond_broadcast(&m->cond);
+	tell_cancel(m, r);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -820,7 +831,9 @@ note_job(struct mover *m)
 	if (!members_change(t)) {
 		pthread_mutex_lock(&m->lock);
 		m->job = JOB_HEAL;
-		atomic_store(&m->cancel, false);
+		/* Who asked behind the last look is told as who asks from now on. */
+		if (atomic_exchange(&m->cancel, false))
+			tell_cancel(m, -ENOENT);
 		pthread_mutex_unlock(&m->lock);
 	}
 	free(t);
@@ -863,11 +876,8 @@ thread_main(void *arg)
 	do {
 		job_main(m);
 		pthread_mutex_lock(&m->lock);
-		if (atomic_exchange(&m->cancel, false)) {
-			m->cancel_is_answered = true;
-			m->cancelled = atomic_load(&m->stop) ? -EAGAIN : -ENOENT;
-			pthread_cond_broadcast(&m->cond);
-		}
+		if (atomic_exchange(&m->cancel, false))
+			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->heal_wanted = false;
 		m->job = again ? JOB_HEAL : JOB_NONE;

@@ -39,6 +39,7 @@ struct disk {
 	int number; /* in the table */
 	uint64_t start_no;
 	bool is_out; /* it failed in an attempt before */
+	bool is_behind;
 	bool is_drained;
 	struct store *drained; /* one that does not know yet that it is drained, until it does */
 	int error;             /* why it is not there */
@@ -55,7 +56,8 @@ struct start {
 	struct disk_table next;  /* what it will be with those present */
 	struct store_slots lost; /* places that begin empty, as a disk is given up */
 	uint64_t present;        /* bitmap of numbers */
-	uint64_t forgotten;      /* those that are given up */
+	uint64_t behind;    /* those that have not heard of the latest start that others of the table's had */
+	uint64_t forgotten; /* those that are given up */
 	uint64_t start_no;
 	bool has_two; /* there may be buckets with two copies */
 	char *err;
@@ -508,6 +510,14 @@ sizes_of(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX])
 	}
 }
 
+/* One that is behind is better than none. */
+static void
+lose(const struct start *s, struct disk_table *t)
+{
+	table_lose(t, s->present & ~s->behind);
+	table_lose(t, s->present);
+}
+
 /* Who will be the first of places with those that are there. */
 static void
 expect_table(struct start *s)
@@ -519,7 +529,47 @@ expect_table(struct start *s)
 	s->next = s->table;
 	if (s->forgotten)
 		table_forget(&s->next, s->forgotten, size, &s->lost);
-	table_lose(&s->next, s->present);
+	lose(s, &s->next);
+}
+
+/*
+ * A start is flushed on all that take part before it does anything (M5).  One that the table says took part, and that has not heard of the
+ * latest start of the others, is an older copy of itself, put back meanwhile; or that start was cut short before it served.  Either way the
+ * others have all that was acknowledged of buckets, and of keys with two copies: it is as one that was away.
+ */
+static void
+find_behind(struct start *s)
+{
+	uint64_t latest = 0;
+	char text[UUID_TEXT];
+
+	s->behind = 0;
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+
+		if (d->st && table_has(s->table.in, d->number) && d->id.start_no > latest)
+			latest = d->id.start_no;
+	}
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (!d->st || !table_has(s->table.in, d->number))
+			continue;
+		/* Seen once, it stays so: an attempt before this one has told it of a start. */
+		d->is_behind |= d->id.start_no < latest;
+		if (!d->is_behind)
+			continue;
+		s->behind |= (uint64_t)1 << d->number;
+		uuid_write(text, d->id.uuid);
+		log_warn(
+			"%s: disk %s has not heard of the last start of the others: it is an older copy, or "
+			"that "
+			"start was cut short; what others have of buckets and of keys with two copies counts",
+			path_of(d), text);
+	}
+	if ((s->table.in & s->present & ~s->behind) == 0)
+		s->behind = 0;
+	s->table.in &= ~s->behind;
 }
 
 static int
@@ -539,8 +589,10 @@ judge(struct start *s)
 		e = find_forgotten(s);
 	if (e == 0)
 		e = check_missing(s);
-	if (e == 0)
+	if (e == 0) {
+		find_behind(s);
 		expect_table(s);
+	}
 	return e;
 }
 
@@ -686,6 +738,7 @@ write_table(struct start *s)
 	check((s->present & ~s->table.members) == 0);
 	if (s->forgotten)
 		table_forget(&s->table, s->forgotten, size, &s->lost);
+	lose(s, &s->table);
 	changes = table_start(&s->table, s->present, no);
 	if (!changes && !s->forgotten && has_all)
 		return 0;

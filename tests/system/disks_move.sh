@@ -42,6 +42,8 @@ still() {
 # ---- what is refused ----
 assert_eq "$(control drain '{}') $(control drain '{"disk":"/nowhere"}') $(control cancel '{}')" "400 404 404"
 assert_eq "$(control add "{\"disk\":\"$T/disk0\"}") $(control add '{"disk":"none"}')" "409 400"
+assert_eq "$(control add "{\"disk\":\"$T/disk9\",\"size\":\"63MiB\"}") $(control add "{\"disk\":\"$T/disk9\",\"size\":\"1025TiB\"}")" "400 400"
+grep -q 'from 64MiB to 1024TiB' "$T/said" || fail "what store.disks does not take: $(cat "$T/said")"
 disk status >"$T/said"
 grep -q "serving.*$T/disk2" "$T/said" || fail "gantry disk status: $(cat "$T/said")"
 
@@ -104,6 +106,8 @@ nic "$BUILD/gantryd" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0}, {pa
 	fail "--add: $(cat "$T/said")"
 echo "    - { path: \"$T/disk4\", size: 1GiB }" >"$T/line"
 sed -i "/disk3\"/r $T/line" "$T/gantryd.yaml"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --add "$T/disk4" >"$T/said" 2>&1 && fail "--add of a member"
+grep -q 'disk4 is a disk of this store already' "$T/said" || fail "--add of a member: $(cat "$T/said")"
 daemon_run
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving serving"

@@ -241,13 +241,15 @@ test_add(void **state)
 static void
 test_refused(void **state)
 {
+	static const char *const number[] = { "7", "-0", "+1", " 1", "1 ", "01", "0x1", "", "4294967296" };
 	struct store_unit_info info;
 
 	begin(2);
 	must_start();
 	put_all();
 	assert_int_equal(ask(DISK_DRAIN, "/nowhere", 0), -ENOENT);
-	assert_int_equal(ask(DISK_DRAIN, "7", 0), -ENOENT);
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+		assert_int_equal(ask(DISK_DRAIN, number[i], 0), -ENOENT);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
 	assert_int_equal(ask(DISK_ADD, dir[1], 96 * MIB), -EEXIST);
 	store_unit_info(st, 1, &info);
@@ -863,6 +865,12 @@ test_cancel(void **state)
 	/* The next one need not be asked for twice. */
 	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), 0);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
+	/* Who asks once more, while what is left over is removed or behind that, is answered too. */
+	for (int i = 0; i < 100; i++) {
+		int r = ask(DISK_CANCEL, NULL, 0);
+
+		assert_true(r == 0 || r == -ENOENT);
+	}
 	wait_for_end();
 	left = table_count(&set_of(st)->table, 0);
 	assert_true(left > 0 && set_of(st)->table.draining == 0);

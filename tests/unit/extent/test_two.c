@@ -298,6 +298,54 @@ test_start_without(void **state)
 	}
 }
 
+/* Copies a disk beside itself, or puts that copy in its place. */
+static void
+copy_disk(int disk, bool back)
+{
+	char cmd[2048];
+
+	if (back)
+		snprintf(cmd, sizeof cmd, "rm -r %s && mv %s.copy %s", dir[disk], dir[disk], dir[disk]);
+	else
+		snprintf(cmd, sizeof cmd, "cp -a --sparse=never %s %s.copy", dir[disk], dir[disk]);
+	assert_int_equal(system(cmd), 0);
+}
+
+/* An older copy of all of a disk is put back: what was acknowledged since is on the other one, and that counts; so with buckets. */
+static void
+test_older_copy(void **state)
+{
+	struct put_args a = { .bucket = "later", .key = "key", .size = 5000, .seed = 9 };
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	for (int older = 0; older < 2; older++) {
+		uint64_t seed = 2 + (uint64_t)older;
+		char name[8] = "later0";
+
+		name[5] = (char)('0' + older);
+		a.bucket = name;
+		down();
+		copy_disk(older, false);
+		up();
+		put_all(seed);
+		assert_int_equal(obj_delete(&l, BUCKET, "key-003", NULL), 1);
+		assert_int_equal(make_two(name), 0);
+		assert_int_equal(obj_put(&l, &a), 0);
+		down();
+		copy_disk(older, true);
+		up();
+		assert_int_equal(list_all(), KEYS - 1);
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(check_nr(i, seed), i == 3 ? -ENOENT : 0);
+		assert_int_equal(obj_check(&l, name, "key", 5000, 9), 0);
+		wait_full();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(copies_of(i), i == 3 ? 0 : 2);
+		assert_int_equal(put_nr(3, seed), 0);
+	}
+}
+
 /* ---- a disk fails ---- */
 
 static void
@@ -833,6 +881,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_older_copy, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
