@@ -433,10 +433,6 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	rq->change->is_whole = put->size_bytes == 0;
 	put->op.done = req_on_put;
 	r = store_put_commit(rq->rs->env.store, put, &c);
-	if (r == -EXDEV) {
-		put->op.result = r;
-		return req_go(rq, next);
-	}
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_COMMIT;

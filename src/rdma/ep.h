@@ -277,7 +277,7 @@ rdma_target_is_forgotten(const struct rdma_target *target)
 }
 
 /* Finds or makes the target, and waits for that, limit_ms at most: 0 and *ret_target; -EHOSTUNREACH; -EAGAIN: too
- * many are in use; -ETIMEDOUT.  -ENOMEM.  client: as in struct rdma_target_wait.  Blocks: no core. */
+ * many are in use; -ETIMEDOUT; -ENOMEM.  client: as in struct rdma_target_wait.  Blocks: no core. */
 int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		     uint8_t client, int limit_ms, struct rdma_target *ret_target);
 
