@@ -16,6 +16,7 @@
 #include "store/user.h"
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -29,6 +30,8 @@
 #include <sys/random.h>
 
 #define AGAIN 1 /* what is done begins anew, with a disk less */
+/* How long a look waits for a disk that was just let go: longer, and a daemon serves it. */
+#define LOOK_WAIT_NS NS_PER_S
 
 /* One of the configured disks. */
 struct disk {
@@ -1326,7 +1329,8 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	if (e < 0)
 		return e;
 	for (int i = 0; i < s->nr; i++)
-		s->disk[i].conf.disks.lock_wait_ns = 0;
+		if (s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
+			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
 	each(s, true, open_one);
 	e = can_judge(s) ? judge(s) : 0;
 	stop_all(s);

@@ -27,7 +27,7 @@ use(int nr)
 				    .disks.disk = disks,
 				    .disks.nr = nr,
 				    .disks.index_bytes = 64 * MIB,
-				    .disks.lock_wait_ns = NS_PER_MS,
+				    .disks.lock_wait_ns = PATIENCE_NS,
 				    .disks.engine = &extent_ops,
 				    .disks.engines_max = STORE_SET_MAX,
 				    .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])accepted,
