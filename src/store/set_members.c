@@ -709,8 +709,8 @@ give_up(struct mover *m, const struct disk_table *t)
 	uint64_t both = t->draining | t->filling;
 	int r = table_gives_up(t) ? 0 : set_bits(m, both, both);
 
-	/* Until it is done: a disk that fails meanwhile makes no drain of it again. */
-	m->gives_up = true;
+	/* Until it is done: a disk that fails meanwhile makes no drain of it again.  Who is told to try again has cancelled nothing. */
+	m->gives_up |= r == 0;
 	if (atomic_exchange(&m->cancel, false))
 		answer_cancel(m, r);
 	if (r == 0)
@@ -767,6 +767,16 @@ note_slots(struct mover *m, int r)
 	pthread_mutex_unlock(&m->lock);
 }
 
+static bool
+is_any_stuck(const struct mover *m)
+{
+	uint64_t any = 0;
+
+	for (int i = 0; i < STORE_SLOT_WORDS; i++)
+		any |= m->stuck.bit[i];
+	return any != 0;
+}
+
 /* One step; false: the job is over. */
 static bool
 move_on(struct mover *m)
@@ -793,9 +803,9 @@ move_on(struct mover *m)
 		} else if (pairs < 0 && pairs != -EAGAIN) {
 			r = pairs;
 		} else if (!members_change(t)) {
+			waits = !is_any_stuck(m);
+			r = waits ? -EAGAIN : -EBADMSG;
 			memset(&m->stuck, 0, sizeof m->stuck);
-			waits = pairs == 0;
-			r = -EAGAIN;
 		} else if (next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
@@ -845,6 +855,12 @@ job_main(struct mover *m)
 	struct set *s = m->set;
 	int r = begin_job(m);
 
+	if (r == 0) {
+		/* What was to be healed until now this job heals. */
+		pthread_mutex_lock(&m->lock);
+		m->heal_wanted = false;
+		pthread_mutex_unlock(&m->lock);
+	}
 	answer(m, r);
 	if (r < 0)
 		return;
@@ -878,8 +894,9 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
+		/* Healing that yields is not over: who it yields to may do nothing. */
+		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
-		m->heal_wanted = false;
 		m->job = again ? JOB_HEAL : JOB_NONE;
 		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
 		atomic_store(&m->is_over, !again);
@@ -888,35 +905,53 @@ thread_main(void *arg)
 	return NULL;
 }
 
+/* Tells whether a job goes on that yields to nobody. */
+static bool
+has_job(struct mover *m)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = m->job != JOB_NONE && m->job != JOB_HEAL;
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
+
+static void
+set_job(struct mover *m, enum mover_job job)
+{
+	pthread_mutex_lock(&m->lock);
+	m->job = job;
+	m->info.is_running = job != JOB_NONE;
+	m->is_answered = m->cancel_is_answered = false;
+	pthread_mutex_unlock(&m->lock);
+	atomic_store(&m->is_over, job == JOB_NONE);
+}
+
 /* With job_lock. */
 static int
 begin_thread(struct mover *m, enum mover_job job)
 {
 	int r;
 
+	if (has_job(m))
+		return -EBUSY;
 	if (m->has_thread) {
-		if (!atomic_load(&m->is_over) && m->job != JOB_HEAL)
-			return -EBUSY;
 		atomic_store(&m->yields, true);
 		pthread_join(m->thread, NULL);
 		m->has_thread = false;
 	}
-	atomic_store(&m->is_over, false);
 	atomic_store(&m->yields, false);
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
-	m->job = job;
-	m->is_answered = m->cancel_is_answered = false;
 	m->said[0] = 0;
 	m->damaged = 0;
 	memset(&m->stuck, 0, sizeof m->stuck);
-	m->info.is_running = true;
+	set_job(m, job);
 	r = pthread_create(&m->thread, NULL, thread_main, m);
 	m->has_thread = r == 0;
-	if (r != 0) {
-		m->job = JOB_NONE;
-		m->info.is_running = false;
-	}
+	if (r != 0)
+		set_job(m, JOB_NONE);
 	return -r;
 }
 
@@ -995,9 +1030,9 @@ is_busy(struct set *s)
 	struct mover *m = s->mover;
 	uint64_t until = clock_ns() + ENDS_NS;
 
-	while (m->has_thread && !atomic_load(&m->is_over) && is_ending(s) && clock_ns() < until)
+	while (!atomic_load(&m->is_over) && is_ending(s) && clock_ns() < until)
 		nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS }, NULL);
-	return m->has_thread && !atomic_load(&m->is_over) && m->job != JOB_HEAL;
+	return has_job(m);
 }
 
 static int
@@ -1108,6 +1143,33 @@ cancel(struct set *s, char *said, size_t len)
 	}
 }
 
+/* Nobody heals, and somebody should. */
+static bool
+lacks_healing(struct mover *m)
+{
+	bool lacks;
+
+	pthread_mutex_lock(&m->lock);
+	lacks = m->heal_wanted && atomic_load(&m->is_over) && !atomic_load(&m->stop);
+	pthread_mutex_unlock(&m->lock);
+	return lacks;
+}
+
+/* Who finds another one here leaves it to that one, which looks again behind its own. */
+static void
+heal_if_wanted(struct mover *m)
+{
+	int r = 0;
+
+	while (r == 0 && lacks_healing(m)) {
+		if (pthread_mutex_trylock(&m->job_lock) != 0)
+			return;
+		if (lacks_healing(m))
+			r = begin_thread(m, JOB_HEAL);
+		pthread_mutex_unlock(&m->job_lock);
+	}
+}
+
 int
 set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t len)
 {
@@ -1120,10 +1182,9 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	r = c->kind == DISK_DRAIN ? drain(s, c->disk, said, len)
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
 				  : cancel(s, said, len);
-	/* What was told meanwhile nobody could begin. */
-	if (s->mover->heal_wanted && !s->mover->has_thread)
-		begin_thread(s->mover, JOB_HEAL);
 	pthread_mutex_unlock(&s->mover->job_lock);
+	/* What was told meanwhile nobody could begin. */
+	heal_if_wanted(s->mover);
 	return r;
 }
 
@@ -1137,11 +1198,7 @@ set_heal(struct set *s)
 	pthread_mutex_lock(&m->lock);
 	m->heal_wanted = true;
 	pthread_mutex_unlock(&m->lock);
-	if (pthread_mutex_trylock(&m->job_lock) != 0)
-		return;
-	if ((!m->has_thread || atomic_load(&m->is_over)) && !atomic_load(&m->stop))
-		begin_thread(m, JOB_HEAL);
-	pthread_mutex_unlock(&m->job_lock);
+	heal_if_wanted(m);
 }
 
 void
@@ -1198,6 +1255,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	pthread_mutex_init(&m->keys_lock, NULL);
 	pthread_cond_init(&m->cond, NULL);
 	m->set = s;
+	atomic_store(&m->is_over, true);
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
 	heals = s->copies && atomic_load(&s->copies->is_used) && atomic_load(&s->nr) > 1;

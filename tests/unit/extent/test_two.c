@@ -228,17 +228,24 @@ must_have_copies(int nr)
 		assert_int_equal(copies_of(i), nr);
 }
 
+static bool
+is_full(void)
+{
+	static struct disk_table t;
+	bool full = true;
+
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		full &= table_is_full(&t, i);
+	return full;
+}
+
 static void
 wait_full(void)
 {
-	static struct disk_table t;
 	uint64_t until = clock_ns() + PATIENCE_NS;
 
-	for (bool full = false; !full;) {
-		full = true;
-		set_get_table(set_of(st), &t);
-		for (int i = 0; i < STORE_SLOT_NR; i++)
-			full &= table_is_full(&t, i);
+	while (!is_full()) {
 		loop_for(&l, NS_PER_MS);
 		assert_true(clock_ns() < until);
 	}
@@ -874,6 +881,38 @@ test_add(void **state)
 	must_be_whole();
 }
 
+/* Copies are being made again when an operator asks for what cannot be done: they are made all the same. */
+static void
+test_heals_behind_a_refusal(void **state)
+{
+	struct store_move_info i;
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	begin_changes();
+	accept(1);
+	down();
+	leave_out(1, 3);
+	conf.disks.accept_missing_nr = 2;
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	put_all(1);
+	down();
+	all_again(3);
+	conf.disks.move_rate = 1;
+	up();
+	do {
+		loop_for(&l, NS_PER_MS);
+		store_move_info(st, &i);
+	} while ((!i.is_running || !i.bytes_done) && clock_ns() < until);
+	assert_true(i.is_running);
+	assert_false(is_full());
+	assert_true(ask(DISK_ADD, "/nonexistent", 0) < 0);
+	assert_false(is_full());
+	store_set_move_rate(st, 0);
+	wait_full();
+	must_be_whole();
+}
+
 int
 main(void)
 {
@@ -892,7 +931,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_heals_behind_a_refusal, setup_three, teardown),
 	};
 
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
