@@ -336,11 +336,18 @@ open_second(struct open_two *o)
 	return true;
 }
 
+/* Whether it is to be written anew: not where all of the disk has failed, which is -ENODEV. */
+static bool
+is_damage(int error)
+{
+	return error == -EBADMSG || error == -EIO;
+}
+
 /* Whether the other copy may help. */
 static bool
 is_lost(int error)
 {
-	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
+	return is_damage(error) || error == -ENODEV || error == -EROFS;
 }
 
 static void
@@ -352,11 +359,11 @@ read_over(struct read_two *r)
 	rd->op.result = r->result;
 	r->o->reads--;
 	/* Whoever asks for the second copy has seen the first whole. */
-	if (r->o->is_second && r->result == -EBADMSG)
+	if (r->o->is_second && is_damage(r->result))
 		begin_mend(r->o);
 	if (r->stage == READ_SECOND && r->result >= 0) {
 		atomic_fetch_add(&r->o->port->set->copies->read_second_nr, 1);
-		if (r->first_error == -EBADMSG)
+		if (is_damage(r->first_error))
 			begin_mend(r->o);
 	}
 	free(r);

@@ -19,9 +19,36 @@ static struct loop l;
 static _Atomic int bad[DISKS];
 static _Atomic int bad_kind = FAULT_WRITE;
 
+/* What a disk had then cannot be read, until it is written over: as of sectors that went bad. */
+#define SEGS 16
+#define GRANULES 16384
+static _Atomic int unreadable = -1; /* a disk; -1: none */
+static _Atomic bool written[SEGS][GRANULES];
+
+static int
+look_at_sectors(const struct fault_io *io)
+{
+	unsigned seg;
+	bool is_bad = false;
+
+	if (unreadable < 0 || strncmp(io->path, dir[unreadable], strlen(dir[unreadable])) != 0 ||
+	    sscanf(io->name, "seg-%u", &seg) != 1 || io->kind == FAULT_FLUSH)
+		return 0;
+	for (uint64_t at = io->off / 4096; at <= (io->off + io->len - 1) / 4096; at++) {
+		if (io->kind == FAULT_WRITE)
+			written[seg % SEGS][at % GRANULES] = true;
+		is_bad |= !written[seg % SEGS][at % GRANULES];
+	}
+	return is_bad ? -EIO : 0;
+}
+
 static int
 hook(const struct fault_io *io)
 {
+	int r = look_at_sectors(io);
+
+	if (r)
+		return r;
 	for (int i = 0; i < DISKS; i++) {
 		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
 			return bad[i];
@@ -35,6 +62,7 @@ all_good(void)
 	for (int i = 0; i < DISKS; i++)
 		bad[i] = 0;
 	bad_kind = FAULT_WRITE;
+	unreadable = -1;
 }
 
 static void
@@ -373,6 +401,8 @@ fail_one(int disk)
 		assert_int_equal(r, 0);
 	}
 	must_have_all(2);
+	/* A disk that has failed is not mended. */
+	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 0);
 	assert_int_equal(list_all(), KEYS);
 	for (int i = 0; i < KEYS; i += 3) {
 		char name[32];
@@ -496,6 +526,13 @@ test_half_done(void **state)
 
 /* ---- what is damaged ---- */
 
+static void
+lose_sectors(int disk)
+{
+	memset((void *)written, 0, sizeof written);
+	unreadable = disk;
+}
+
 /* Writes over all bytes of objects that one disk has: segments but for their first page. */
 static void
 spoil(int disk)
@@ -545,14 +582,14 @@ check_second(int i, uint64_t seed)
 
 /* What one disk has is read from the other, and written anew. */
 static void
-test_damaged(void **state)
+lose_bytes(void (*lose)(int disk))
 {
 	uint64_t until = clock_ns() + PATIENCE_NS;
 	struct set_copies *c;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
-	spoil(0);
+	lose(0);
 	must_have_all(1);
 	c = set_of(st)->copies;
 	assert_true(atomic_load(&c->read_second_nr) > 0);
@@ -570,14 +607,28 @@ test_damaged(void **state)
 	assert_true(atomic_load(&c->repaired_nr) > 0);
 	must_have_copies(2);
 	/* Of others it had the second copy: the scrub reads that. */
-	for (bool all = false; !all && clock_ns() < until;) {
+	for (bool all = false; !all;) {
 		all = true;
 		for (int i = 0; i < KEYS; i++)
 			all &= check_second(i, 1) == 0;
 		loop_for(&l, 20 * NS_PER_MS);
+		assert_true(clock_ns() < until);
 	}
-	spoil(1);
+	lose(1);
 	must_have_all(1);
+}
+
+static void
+test_damaged(void **state)
+{
+	lose_bytes(spoil);
+}
+
+static void
+test_unreadable(void **state)
+{
+	lose_bytes(lose_sectors);
+	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
 }
 
 /* ---- a disk that hangs ---- */
@@ -926,6 +977,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_half_done, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
