@@ -970,43 +970,68 @@ wait_for_answer(struct mover *m)
 
 /* ---- what operators ask for ---- */
 
+/*
+ * Reckons what would come to each number when an engine is drained.  Keys with one copy lie evenly in slots; those with two are known slot by
+ * slot, and go where the other copy is not.
+ */
+static void
+reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,
+       uint64_t ret_come[STORE_DISKS_MAX])
+{
+	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine), two = 0;
+	const struct store_member_ops *ops = s->engine[engine]->ops->member;
+	int number = s->number[engine], homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(ret_come, 0, STORE_DISKS_MAX * sizeof *ret_come);
+	*end = *t;
+	end->draining |= (uint64_t)1 << number;
+	move_sizes(s, size);
+	table_plan(end, size, home);
+	move_plan_drain(s, end);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		struct store_use use = { 0 };
+		int to = end->first[i];
+
+		come[home[i]] += t->home[i] == number;
+		if (t->second[i] == TABLE_NO_DISK || (t->first[i] != number && t->second[i] != number))
+			continue;
+		if (to == t->first[i] || to == t->second[i])
+			to = end->second[i];
+		ops->two_use(s->engine[engine], (unsigned)i, &use);
+		two += use.bytes;
+		ret_come[to] += use.bytes;
+	}
+	used -= two < used ? two : used;
+	for (int i = 0; homes && i < STORE_DISKS_MAX; i++)
+		ret_come[i] += (uint64_t)((double)used * (double)come[i] / homes);
+}
+
 /* Every other disk has room for what would come to it. */
 static int
-check_room(const struct set *s, int engine, char *said, size_t len)
+check_room(struct set *s, int engine, char *said, size_t len)
 {
-	struct disk_table *t = malloc(sizeof *t);
-	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine);
-	uint8_t home[STORE_SLOT_NR];
-	uint64_t total = 0;
-	int has, pairs, r = 0;
+	struct disk_table *t = malloc(2 * sizeof *t);
+	uint64_t come[STORE_DISKS_MAX];
+	int r = 0;
 
 	if (!t)
 		return -ENOMEM;
-	set_get_table((struct set *)s, t);
-	t->draining |= (uint64_t)1 << s->number[engine];
-	move_sizes(s, size);
-	table_plan(t, size, home);
-	has = table_roles(t, s->number[engine]);
-	pairs = has - table_count(t, s->number[engine]);
-	for (int i = 0; i < STORE_DISKS_MAX; i++)
-		total += table_has(t->members & ~t->draining, i) ? size[i] : 0;
-	for (int i = 0; r == 0 && has && i < atomic_load(&s->nr); i++) {
+	set_get_table(s, &t[0]);
+	reckon(s, engine, &t[0], &t[1], come);
+	free(t);
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
 		struct store_unit_info info;
-		uint64_t come = 0;
 
-		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++)
-			come += t->home[k] == s->number[engine] && home[k] == s->number[i];
-		if (set_all(s) >> i & 1 && s->number[i] != s->number[engine] && total)
-			come += (uint64_t)pairs * (size[s->number[i]] >> 20) / (total >> 20);
-		come = (uint64_t)((double)used * (double)come / has);
+		if (i == engine || !(set_all(s) >> i & 1))
+			continue;
 		look_at(s, i, &info);
-		if (come > info.free_bytes - info.free_bytes / 20)
+		if (come[s->number[i]] > info.free_bytes - info.free_bytes / 20)
 			r = say(said, len, -ENOSPC,
 				"there is no room: %s would get %llu MiB and has %llu MiB left", info.name,
-				(unsigned long long)(come >> 20),
+				(unsigned long long)(come[s->number[i]] >> 20),
 				(unsigned long long)(info.free_bytes >> 20));
 	}
-	free(t);
 	return r;
 }
 

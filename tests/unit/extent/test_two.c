@@ -110,6 +110,24 @@ setup_three(void **state)
 	return setup_of(3);
 }
 
+/* Two small ones and a large one: what has a copy there has the other one on either of these. */
+static int
+setup_uneven(void **state)
+{
+	fault_ring_hook = hook;
+	all_good();
+	for (int i = 0; i < DISKS; i++) {
+		dir_make(dir[i]);
+		disks[i] =
+			(struct store_disk_conf){ .path = dir[i], .size_bytes = (i == 2 ? 256 : 64) * MIB };
+	}
+	use(3);
+	if (store_format(&conf, false, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	up();
+	return 0;
+}
+
 static int
 setup_four(void **state)
 {
@@ -909,6 +927,39 @@ test_drain_together(void **state)
 	assert_in_range(is.version - was.version, 1, 100);
 }
 
+/* The other copy cannot go where the one is: all of a small disk comes to the other small one, and nothing moves when there is no room for it. */
+static void
+test_no_room(void **state)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_unit_info info;
+	char name[32];
+	struct put_args a = { .bucket = BUCKET, .key = name, .size = 1 * MIB, .seed = 1 };
+	int nr = 0, r;
+
+	begin_changes();
+	do {
+		snprintf(name, sizeof name, "zz-fill-%03d", nr++);
+		assert_int_equal(obj_put(&l, &a), 0);
+		store_unit_info(st, 0, &info);
+	} while (info.free_bytes > info.size_bytes * 2 / 5);
+	assert_int_equal(ask(DISK_DRAIN, "0", 0), -ENOSPC);
+	assert_non_null(strstr(said, "there is no room: "));
+	/* Nor can the two small ones have all of it, each. */
+	assert_int_equal(ask(DISK_DRAIN, "2", 0), -ENOSPC);
+	assert_int_equal(set_of(st)->table.draining, 0);
+	while (nr-- > 0) {
+		snprintf(name, sizeof name, "zz-fill-%03d", nr);
+		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+	}
+	/* The room comes back by and by. */
+	while ((r = ask(DISK_DRAIN, "0", 0)) == -ENOSPC && clock_ns() < until)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_int_equal(r, 0);
+	wait_for_end();
+	must_be_whole();
+}
+
 static void
 test_add(void **state)
 {
@@ -982,6 +1033,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, setup_uneven, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heals_behind_a_refusal, setup_three, teardown),
 	};
