@@ -22,7 +22,7 @@ check_config(const struct options *o, const struct conf *conf)
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct auth_keys *keys = NULL;
 	struct store_conf sc;
-	char err[512];
+	char err[STORE_WHY_BYTES];
 	int r;
 
 	if (daemon_store_conf(conf, disks, &sc, err, sizeof err) < 0 ||
@@ -65,7 +65,7 @@ format(const struct conf *conf, bool force, bool if_absent)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char err[512] = "";
+	char err[STORE_WHY_BYTES] = "";
 	int r;
 
 	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
@@ -129,7 +129,7 @@ forget(const struct options *o, const struct conf *conf)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char said[512] = "";
+	char said[STORE_WHY_BYTES] = "";
 	int r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
 
 	if (r == 0 && !o->force && !is_sure(o->forget_nr)) {
@@ -157,7 +157,7 @@ fsck(const struct conf *conf, bool repair)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char err[512];
+	char err[STORE_WHY_BYTES];
 	int r;
 
 	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
@@ -172,10 +172,10 @@ fsck(const struct conf *conf, bool repair)
 		printf("gantryd: the store was repaired\n");
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
-			r == -ENOTRECOVERABLE || r == -EPROTONOSUPPORT
-				? "the store is damaged, foreign, or not made yet"
-			: r == -EINVAL ? "a start would be refused"
-				       : strerror(-r));
+			r == -ENOTRECOVERABLE   ? "the store is damaged, foreign, or not made yet"
+			: r == -EPROTONOSUPPORT ? "the store was made by another version of Gantry"
+			: r == -EINVAL          ? "a start would be refused"
+						: strerror(-r));
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 

@@ -25,6 +25,7 @@ struct store_member {
 	uint64_t size_bytes;
 	uint64_t start_no;              /* the latest start that its superblock knows */
 	const struct disk_table *table; /* that it has */
+	bool is_made;                   /* something of a store is there */
 };
 
 /* A table that an engine writes while it serves: embedded by the caller. */
@@ -113,7 +114,8 @@ struct store_slots_op {
 /* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
  * thread.  The reason of an error is in err, and the store is to be stopped then. */
 struct store_member_ops {
-	/* Opens and locks, and says who it is.  Writes nothing. */
+	/* Opens and locks, and says who it is.  Writes nothing.  Of one that it cannot open, too, uuid (zeros: it is not known) and
+	 * is_made are said. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
 	/* Reads what is there, and counts it under that number.  Writes nothing.  *ret_start_no: the least number that

@@ -178,6 +178,25 @@ open_one(struct disk *d)
 	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
 }
 
+static bool
+is_known(const struct disk *d)
+{
+	static const uint8_t none[UUID_BYTES];
+
+	return memcmp(d->id.uuid, none, UUID_BYTES) != 0;
+}
+
+/* With what it ended for that one, and who it is if the reason does not say that. */
+static int
+refuse_disk(struct start *s, const struct disk *d)
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, d->id.uuid);
+	return is_known(d) && !strstr(d->err, text) ? refuse(s, d->error, "%s (disk %s)", d->err, text)
+						    : refuse(s, d->error, "%s", d->err);
+}
+
 /* What may be said of a disk that is not there, or no store any more.  Anything else is for an operator. */
 static bool
 is_absence(int error)
@@ -214,9 +233,9 @@ check_opened(struct start *s)
 		first = first || !d->st ? first : d;
 		absent = absent || d->st ? absent : d;
 		if (!d->st && !is_absence(d->error))
-			return refuse(s, d->error, "%s", d->err);
+			return refuse_disk(s, d);
 	}
-	return first ? 0 : refuse(s, absent->error, "%s", absent->err);
+	return first ? 0 : refuse_disk(s, absent);
 }
 
 /* The store that most of them are of. */
@@ -465,7 +484,7 @@ check_missing(struct start *s)
 	/* More paths than members: one of them is something else. */
 	for (int i = 0; i < s->nr && absent > count(missing | s->forgotten); i++) {
 		if (!s->disk[i].st && !s->disk[i].is_drained)
-			return refuse(s, s->disk[i].error, "%s", s->disk[i].err);
+			return refuse_disk(s, &s->disk[i]);
 	}
 	if (s->forgotten && missing)
 		return refuse_missing(s, __builtin_ctzll(missing));
@@ -696,7 +715,7 @@ drop_failed(struct start *s)
 		if (!d->st || d->error >= 0)
 			continue;
 		if (count(s->table.members) == 1)
-			return refuse(s, d->error, "%s", d->err);
+			return refuse_disk(s, d);
 		d->is_out = true;
 		e = AGAIN;
 	}

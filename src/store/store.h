@@ -163,6 +163,9 @@ struct store_limits {
  * disk.  0 or -EINVAL with the reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
+/* Room for the reason that a start gives, which may name several disks. */
+#define STORE_WHY_BYTES 2048
+
 /* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0, -EALREADY (a store is there),
  * -EEXIST (other data is) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
