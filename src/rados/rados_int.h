@@ -485,6 +485,8 @@ bool gateway_is_alive(struct rstore *st, uint32_t instance);
 bool gateway_is_gone(struct rstore *st, uint32_t instance);
 /* Writes the key of a gateway's row. */
 void gateway_row_key(char key[16], uint32_t instance);
+/* Writes the key of what is beside it: the addresses of its connections. */
+void gateway_addrs_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
