@@ -34,7 +34,11 @@ is_ours(const struct contract *c, const struct store_port *p)
 static int
 run(const struct store_conf *conf, uint64_t seed, unsigned random_ops)
 {
-	struct contract con = { .turn = turn, .bufs = &l.bufs, .seed = seed, .random_ops = random_ops };
+	struct contract con = { .turn = turn,
+				.bufs = &l.bufs,
+				.seed = seed,
+				.random_ops = random_ops,
+				.has_two_copies = conf->default_copies == 2 };
 	char err[512] = "";
 	int failed;
 
