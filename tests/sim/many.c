@@ -1175,7 +1175,7 @@ is_refused_rightly(unsigned accepted)
 static bool
 start(uint64_t life)
 {
-	unsigned present = members & ~away, had = members, serving = 0;
+	unsigned present = members & ~away, had = members, serving = 0, behind = moves_behind(present);
 
 	say("start: members %x, away %x, strangers %x", members, away, strangers);
 	sim_absent = away | ~(members | strangers);
@@ -1187,7 +1187,7 @@ start(uint64_t life)
 		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
 	/* One that may fail may do so on the way. */
-	uploads_start(present & ~faulty & deciding, false);
+	uploads_start(present & ~faulty & ~behind & deciding, behind != 0, false);
 	pairs_before_start(present | strangers);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
@@ -1211,7 +1211,7 @@ start(uint64_t life)
 		if (twice)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
-		uploads_start(present & deciding, true);
+		uploads_start(present & ~behind & deciding, behind != 0, true);
 		pairs_started(present);
 		return true;
 	}

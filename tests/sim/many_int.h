@@ -111,8 +111,8 @@ void uploads_see_list(struct many_client *c, int b, unsigned away);
 void uploads_end_with(int b, bool is_gone, bool is_open);
 /* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
 void uploads_die(unsigned heads);
-/* A start is tried with these disks, that may decide about buckets; or it serves with them. */
-void uploads_start(unsigned present, bool serves);
+/* A start is tried with these disks, that may decide about buckets; or it serves with them.  One is behind: it is there, and does not. */
+void uploads_start(unsigned deciding, bool one_is_behind, bool serves);
 /* A disk is given up; the table before. */
 void uploads_given_up(int disk, const struct disk_table *t);
 
@@ -125,6 +125,8 @@ unsigned moves_members(const struct disk_table *t);
 int moves_home(const struct disk_table *t, int slot);
 /* The newest table of those disks; false: none of them has one that it is in. */
 bool moves_newest(unsigned disks, struct disk_table *ret_table);
+/* Of those disks such as may not have heard of the latest start of the others. */
+unsigned moves_behind(unsigned disks);
 /* Disks on which a store was made; and of those such as may not serve any more. */
 unsigned moves_made(void);
 unsigned moves_gone(void);
