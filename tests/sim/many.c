@@ -399,7 +399,7 @@ do_put(struct many_client *c, int b, int k)
 	if ((prof.moves || many_has_two(b)) && k < CLIENTS && one_in(6))
 		size = BIG;
 	many_begin(c);
-	if (many_has_two(b) && one_in(4))
+	if (one_in(4))
 		expected = choose_pre(&sc.pre, cell);
 	is_gone = cell_may_be(&many_buckets[b], 0);
 	counts.puts++;
