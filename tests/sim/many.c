@@ -33,7 +33,8 @@ static unsigned
 uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
-static unsigned faulty; /* disks that may fail in this life; one that stops */
+static unsigned faulty;  /* disks that may fail in this life; one that stops */
+static unsigned lacking; /* disks for which there was no memory in this life */
 
 static int
 count(unsigned bits)
@@ -233,6 +234,12 @@ failed(void)
 }
 
 unsigned
+many_short(void)
+{
+	return lacking;
+}
+
+unsigned
 many_hurt(void)
 {
 	return away | failed() | faulty;
@@ -260,6 +267,8 @@ many_check_error(int r, unsigned disks, const char *what)
 		counts.no_space++;
 	else if (r == -ENODEV && !(away & disks))
 		sim_fail("%s is told that a disk is missing, and none that it needs is", what);
+	else if ((r == -ECANCELED || r == -EIO) && (lacking & disks))
+		counts.not_now++; /* it was in a block whose data could not be written */
 	else if ((r == -ECANCELED || r == -EIO || r == -EROFS) && !(failed() & disks) && !is_below_half())
 		sim_fail("%s ends with %d, and no disk that it needs failed", what, r);
 	else if (r != -ENODEV && r != -ECANCELED && r != -EIO && r != -EROFS)
@@ -493,10 +502,10 @@ read_all(struct many_client *c, int b, int k)
 			co_wait(&c->flag, c->port);
 		r = r < 0 ? r : c->rd.op.result;
 		if (r < 0) {
-			if (!(many_homes(b, k) & (failed() | faulty)))
+			if (!(many_homes(b, k) & (failed() | faulty | lacking)))
 				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
 					 (unsigned long long)off, r);
-			if (second >= 0 && !((failed() | faulty) >> second & 1) && r != -EAGAIN &&
+			if (second >= 0 && !((failed() | faulty | lacking) >> second & 1) && r != -EAGAIN &&
 			    many_keys[b][k].since <= since)
 				sim_fail("reading bucket %d key %d at %llu: %d, and disk %d has it", b, k,
 					 (unsigned long long)off, r, second);
@@ -975,6 +984,8 @@ client_main(int nr)
 	while (ops_left-- > 0) {
 		if (simdisk_hung)
 			look_at_hung();
+		if (simdisk_short && one_in(24))
+			simdisk_short = 0;
 		one_op(c);
 	}
 }
@@ -1008,7 +1019,7 @@ dies(bool cut)
 	} else {
 		simdisk_kill();
 	}
-	simdisk_hung = 0;
+	simdisk_hung = simdisk_short = 0;
 	simdisk_faulty = ~0u;
 	sched_drop();
 	rings_drop();
@@ -1403,20 +1414,30 @@ live(bool calm)
 	}
 	if (!calm && prof.eio_write && one_in(2))
 		may_fail();
+	if (!calm && one_in(prof.lacks)) {
+		lacking = simdisk_short = 1u << below((uint32_t)prof.disks);
+		say("there is no memory for disk %d", __builtin_ctz(lacking));
+	}
 	for (int i = 0; i < CLIENTS && !calm; i++)
 		co_start(CO_CLIENT, i, client_main);
 	if (prof.moves && !calm)
 		co_start(CO_CLIENT, OPERATOR, moves_main);
-	sim_go(over, life);
+	if (sim_go(over, life) && prof.two && many_hurt() == away) {
+		co_start(CO_CLIENT, 0, pairs_settled_main);
+		sim_go(over, 0);
+	}
 	if (calm && (prof.moves || prof.two))
 		rest();
 	if (calm) {
 		co_start(CO_CLIENT, 0, verify_main);
 		sim_go(over, 0);
 	}
+	if (failed() & ~faulty)
+		sim_fail("disks %x have failed of what they have not said", failed() & ~faulty);
 	faulty = 0;
 	sim_disk_may_fail = false;
 	dies(one_in(2));
+	lacking = 0;
 }
 
 /* Those of the newest table, as far as it can be known: what a dead process wrote may still come. */

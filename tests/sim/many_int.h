@@ -93,6 +93,8 @@ bool many_may_lack(int b, uint64_t since);
 void many_check_key_error(int r, int b, int k, uint64_t since, const char *what);
 /* The disks of engines. */
 unsigned many_disks_of(const struct set *s, uint64_t engines);
+/* Disks for whose data there was no memory for a while of this life. */
+unsigned many_short(void);
 /* Disks that are away, have failed, or may in this life. */
 unsigned many_hurt(void);
 /* Is a change of that bucket under way, or has one ended since that event? */
@@ -166,6 +168,7 @@ int pairs_second(int b, int k);
 /* Two changes at once. */
 void do_twins(struct many_client *c, int b, int k);
 void pairs_same_main(int nr);
+void pairs_settled_main(int nr);
 void pairs_check_main(int nr);
 
 #endif

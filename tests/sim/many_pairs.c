@@ -118,14 +118,14 @@ pairs_die(bool hurt)
 {
 	const struct set *s = set_of(sim_store);
 
+	counts.missed += atomic_load(&s->copies->missed_nr);
+	counts.read_second += atomic_load(&s->copies->read_second_nr);
+	counts.repaired += atomic_load(&s->copies->repaired_nr);
 	knows_last = prof.two && !hurt && !s->settling && s->begun == atomic_load(&s->in) &&
 		     s->unwritten == 0 && !atomic_load(&s->is_read_only);
 	if (!knows_last)
 		return;
 	pairs_of(&s->table, last);
-	counts.missed += atomic_load(&s->copies->missed_nr);
-	counts.read_second += atomic_load(&s->copies->read_second_nr);
-	counts.repaired += atomic_load(&s->copies->repaired_nr);
 	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !atomic_load(&s->copies->missed_nr); i++) {
 		if (begun[i].is_full && !last[i].is_full)
 			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
@@ -404,6 +404,16 @@ pairs_same_main(int nr)
 	const struct set_port *sp = first_port();
 
 	if (sim_rule_on[SIM_ALIGN_START] && many_hurt() == 0)
+		same_indexes(sp);
+}
+
+/* When nothing is under way: whoever is said to have all has it. */
+void
+pairs_settled_main(int nr)
+{
+	const struct set_port *sp = first_port();
+
+	if (sim_rule_on[SIM_COPY_BEFORE_ANSWER])
 		same_indexes(sp);
 }
 

@@ -285,6 +285,7 @@ profile_for_pairs(unsigned two)
 	if (prof.disks < 2)
 		prof.disks = 2;
 	prof.w_get = 8;
+	prof.lacks = 2;
 	if (prof.eio_write)
 		prof.eio_read = 10;
 }
