@@ -502,10 +502,11 @@ read_all(struct many_client *c, int b, int k)
 			co_wait(&c->flag, c->port);
 		r = r < 0 ? r : c->rd.op.result;
 		if (r < 0) {
-			if (!(many_homes(b, k) & (failed() | faulty | lacking)))
+			if (!(many_homes(b, k) & (failed() | faulty | lacking | pairs_rotten())))
 				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
 					 (unsigned long long)off, r);
 			if (second >= 0 && !((failed() | faulty | lacking) >> second & 1) && r != -EAGAIN &&
+			    !(pairs_rotten() && (pairs_rotten() == 1u << second || lacking)) &&
 			    many_keys[b][k].since <= since)
 				sim_fail("reading bucket %d key %d at %llu: %d, and disk %d has it", b, k,
 					 (unsigned long long)off, r, second);
@@ -1371,6 +1372,10 @@ static void
 rest(void)
 {
 	for (int i = 0; i < 2; i++) {
+		if (prof.rot) {
+			co_start(CO_CLIENT, 0, pairs_mend_main);
+			sim_go(over, 0);
+		}
 		sim_go(moves_over, 0);
 		moves_check();
 		if (prof.two) {
@@ -1407,6 +1412,8 @@ live(bool calm)
 			return;
 		}
 	}
+	if (!calm && one_in(prof.rot))
+		pairs_rot();
 	if (!calm && prof.slow && one_in(4)) {
 		simdisk_hung = 1u << below((uint32_t)prof.disks);
 		faulty |= simdisk_hung;
@@ -1458,6 +1465,11 @@ choose_members(void)
 static void
 choose_away(void)
 {
+	/* While bytes rot all are there, so that there is a copy that is whole. */
+	if (prof.rot) {
+		away = 0;
+		return;
+	}
 	/* One that was away stays so, often. */
 	if (away && one_in(2))
 		return;

@@ -167,6 +167,10 @@ bool pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k);
 int pairs_second(int b, int k);
 /* Two changes at once. */
 void do_twins(struct many_client *c, int b, int k);
+/* Behind a start: bytes of one disk rot, always the same one.  Bit of it, as soon as some have; and its copies are read, to be mended. */
+void pairs_rot(void);
+unsigned pairs_rotten(void);
+void pairs_mend_main(int nr);
 void pairs_same_main(int nr);
 void pairs_settled_main(int nr);
 void pairs_check_main(int nr);
