@@ -686,7 +686,7 @@ profile_for_rule(enum sim_rule rule)
 			prof.w_bucket = 20;
 			prof.w_put = 1;
 		}
-		if (rule == SIM_START_NO) {
+		if (rule == SIM_START_NO || rule == SIM_TABLE_REDO) {
 			prof.cut_in_recovery = 2;
 			prof.at_super = 12;
 			prof.lives = LIVES_MAX;
