@@ -200,7 +200,9 @@ mend_over(struct mend *m, int result)
 {
 	struct set *s = m->port->set;
 
-	if (result >= 0) {
+	if (result >= 0 && !m->send.changes) {
+		/* It could be read this time. */
+	} else if (result >= 0) {
 		atomic_fetch_add(&s->copies->repaired_nr, 1);
 		log_note("an object that was damaged was written anew from its other copy: %.*s/%.*s",
 			 m->send.key.bucket_len, m->send.key.bucket, m->send.key.key_len, m->send.key.key);
@@ -336,18 +338,18 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Whether it is to be written anew: not where all of the disk has failed, which is -ENODEV. */
-static bool
-is_damage(int error)
-{
-	return error == -EBADMSG || error == -EIO;
-}
-
 /* Whether the other copy may help. */
 static bool
 is_lost(int error)
 {
-	return is_damage(error) || error == -ENODEV || error == -EROFS;
+	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
+}
+
+/* Whether it is to be written anew: of a disk that has failed nothing is. */
+static bool
+is_damage(const struct open_two *o, int error)
+{
+	return error == -EBADMSG || (error == -EIO && !set_has_failed(o->port->set, o->home));
 }
 
 static void
@@ -359,11 +361,11 @@ read_over(struct read_two *r)
 	rd->op.result = r->result;
 	r->o->reads--;
 	/* Whoever asks for the second copy has seen the first whole. */
-	if (r->o->is_second && is_damage(r->result))
+	if (r->o->is_second && is_damage(r->o, r->result))
 		begin_mend(r->o);
 	if (r->stage == READ_SECOND && r->result >= 0) {
 		atomic_fetch_add(&r->o->port->set->copies->read_second_nr, 1);
-		if (is_damage(r->first_error))
+		if (is_damage(r->o, r->first_error))
 			begin_mend(r->o);
 	}
 	free(r);

@@ -78,6 +78,7 @@ unsigned simdisk_faults, simdisk_soft, simdisk_cut_units;
 const uint64_t *simdisk_cut_mask;
 unsigned simdisk_hung;
 unsigned simdisk_faulty = ~0u;
+unsigned simdisk_short;
 
 /* ---- pages ---- */
 
@@ -506,6 +507,7 @@ simdisk_begin(void)
 	memset(&dirs[0], -1, sizeof dirs[0]);
 	simdisk_hung = 0;
 	simdisk_faulty = ~0u;
+	simdisk_short = 0;
 }
 
 /* ---- operations ---- */
@@ -597,6 +599,12 @@ soft_fault(struct sim_io *io)
 }
 
 static bool
+is_short(const struct sim_io *io)
+{
+	return (simdisk_short >> disk_of[io->file] & 1) && !one_in(16);
+}
+
+static bool
 is_super(int file)
 {
 	int disk = disk_of[file];
@@ -618,7 +626,8 @@ perform(struct sim_io *io)
 	fails = sim_disk_may_fail && one_in(odds);
 	if ((prof.data_faults_only && !holds_data[io->file]) || !(simdisk_faulty >> disk_of[io->file] & 1))
 		fails = false;
-	if (sim_disk_may_fail && io->kind != IO_FLUSH && holds_data[io->file] && one_in(prof.soft))
+	if (io->kind != IO_FLUSH && holds_data[io->file] &&
+	    ((sim_disk_may_fail && one_in(prof.soft)) || is_short(io)))
 		return soft_fault(io);
 	simdisk_faults += fails;
 	counts.io_errors += fails;

@@ -33,7 +33,8 @@ static unsigned
 uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
-static unsigned faulty; /* disks that may fail in this life; one that stops */
+static unsigned faulty;  /* disks that may fail in this life; one that stops */
+static unsigned lacking; /* disks for which there was no memory in this life */
 
 static int
 count(unsigned bits)
@@ -233,6 +234,12 @@ failed(void)
 }
 
 unsigned
+many_short(void)
+{
+	return lacking;
+}
+
+unsigned
 many_hurt(void)
 {
 	return away | failed() | faulty;
@@ -260,6 +267,8 @@ many_check_error(int r, unsigned disks, const char *what)
 		counts.no_space++;
 	else if (r == -ENODEV && !(away & disks))
 		sim_fail("%s is told that a disk is missing, and none that it needs is", what);
+	else if ((r == -ECANCELED || r == -EIO) && (lacking & disks))
+		counts.not_now++; /* it was in a block whose data could not be written */
 	else if ((r == -ECANCELED || r == -EIO || r == -EROFS) && !(failed() & disks) && !is_below_half())
 		sim_fail("%s ends with %d, and no disk that it needs failed", what, r);
 	else if (r != -ENODEV && r != -ECANCELED && r != -EIO && r != -EROFS)
@@ -399,7 +408,7 @@ do_put(struct many_client *c, int b, int k)
 	if ((prof.moves || many_has_two(b)) && k < CLIENTS && one_in(6))
 		size = BIG;
 	many_begin(c);
-	if (many_has_two(b) && one_in(4))
+	if (one_in(4))
 		expected = choose_pre(&sc.pre, cell);
 	is_gone = cell_may_be(&many_buckets[b], 0);
 	counts.puts++;
@@ -493,10 +502,11 @@ read_all(struct many_client *c, int b, int k)
 			co_wait(&c->flag, c->port);
 		r = r < 0 ? r : c->rd.op.result;
 		if (r < 0) {
-			if (!(many_homes(b, k) & (failed() | faulty)))
+			if (!(many_homes(b, k) & (failed() | faulty | lacking | pairs_rotten())))
 				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
 					 (unsigned long long)off, r);
-			if (second >= 0 && !((failed() | faulty) >> second & 1) && r != -EAGAIN &&
+			if (second >= 0 && !((failed() | faulty | lacking) >> second & 1) && r != -EAGAIN &&
+			    !(pairs_rotten() && (pairs_rotten() == 1u << second || lacking)) &&
 			    many_keys[b][k].since <= since)
 				sim_fail("reading bucket %d key %d at %llu: %d, and disk %d has it", b, k,
 					 (unsigned long long)off, r, second);
@@ -975,6 +985,8 @@ client_main(int nr)
 	while (ops_left-- > 0) {
 		if (simdisk_hung)
 			look_at_hung();
+		if (simdisk_short && one_in(24))
+			simdisk_short = 0;
 		one_op(c);
 	}
 }
@@ -1008,7 +1020,7 @@ dies(bool cut)
 	} else {
 		simdisk_kill();
 	}
-	simdisk_hung = 0;
+	simdisk_hung = simdisk_short = 0;
 	simdisk_faulty = ~0u;
 	sched_drop();
 	rings_drop();
@@ -1175,7 +1187,7 @@ is_refused_rightly(unsigned accepted)
 static bool
 start(uint64_t life)
 {
-	unsigned present = members & ~away, had = members, serving = 0;
+	unsigned present = members & ~away, had = members, serving = 0, behind = moves_behind(present);
 
 	say("start: members %x, away %x, strangers %x", members, away, strangers);
 	sim_absent = away | ~(members | strangers);
@@ -1187,7 +1199,7 @@ start(uint64_t life)
 		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
 	/* One that may fail may do so on the way. */
-	uploads_start(present & ~faulty & deciding, false);
+	uploads_start(present & ~faulty & ~behind & deciding, behind != 0, false);
 	pairs_before_start(present | strangers);
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
@@ -1211,7 +1223,7 @@ start(uint64_t life)
 		if (twice)
 			sim_fail("started with a disk that is there twice");
 		last_in = present;
-		uploads_start(present & deciding, true);
+		uploads_start(present & ~behind & deciding, behind != 0, true);
 		pairs_started(present);
 		return true;
 	}
@@ -1360,6 +1372,10 @@ static void
 rest(void)
 {
 	for (int i = 0; i < 2; i++) {
+		if (prof.rot) {
+			co_start(CO_CLIENT, 0, pairs_mend_main);
+			sim_go(over, 0);
+		}
 		sim_go(moves_over, 0);
 		moves_check();
 		if (prof.two) {
@@ -1396,6 +1412,8 @@ live(bool calm)
 			return;
 		}
 	}
+	if (!calm && one_in(prof.rot))
+		pairs_rot();
 	if (!calm && prof.slow && one_in(4)) {
 		simdisk_hung = 1u << below((uint32_t)prof.disks);
 		faulty |= simdisk_hung;
@@ -1403,20 +1421,30 @@ live(bool calm)
 	}
 	if (!calm && prof.eio_write && one_in(2))
 		may_fail();
+	if (!calm && one_in(prof.lacks)) {
+		lacking = simdisk_short = 1u << below((uint32_t)prof.disks);
+		say("there is no memory for disk %d", __builtin_ctz(lacking));
+	}
 	for (int i = 0; i < CLIENTS && !calm; i++)
 		co_start(CO_CLIENT, i, client_main);
 	if (prof.moves && !calm)
 		co_start(CO_CLIENT, OPERATOR, moves_main);
-	sim_go(over, life);
+	if (sim_go(over, life) && prof.two && many_hurt() == away) {
+		co_start(CO_CLIENT, 0, pairs_settled_main);
+		sim_go(over, 0);
+	}
 	if (calm && (prof.moves || prof.two))
 		rest();
 	if (calm) {
 		co_start(CO_CLIENT, 0, verify_main);
 		sim_go(over, 0);
 	}
+	if (failed() & ~faulty)
+		sim_fail("disks %x have failed of what they have not said", failed() & ~faulty);
 	faulty = 0;
 	sim_disk_may_fail = false;
 	dies(one_in(2));
+	lacking = 0;
 }
 
 /* Those of the newest table, as far as it can be known: what a dead process wrote may still come. */
@@ -1437,6 +1465,11 @@ choose_members(void)
 static void
 choose_away(void)
 {
+	/* While bytes rot all are there, so that there is a copy that is whole. */
+	if (prof.rot) {
+		away = 0;
+		return;
+	}
 	/* One that was away stays so, often. */
 	if (away && one_in(2))
 		return;

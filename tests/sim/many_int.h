@@ -93,6 +93,8 @@ bool many_may_lack(int b, uint64_t since);
 void many_check_key_error(int r, int b, int k, uint64_t since, const char *what);
 /* The disks of engines. */
 unsigned many_disks_of(const struct set *s, uint64_t engines);
+/* Disks for whose data there was no memory for a while of this life. */
+unsigned many_short(void);
 /* Disks that are away, have failed, or may in this life. */
 unsigned many_hurt(void);
 /* Is a change of that bucket under way, or has one ended since that event? */
@@ -111,8 +113,8 @@ void uploads_see_list(struct many_client *c, int b, unsigned away);
 void uploads_end_with(int b, bool is_gone, bool is_open);
 /* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
 void uploads_die(unsigned heads);
-/* A start is tried with these disks, that may decide about buckets; or it serves with them. */
-void uploads_start(unsigned present, bool serves);
+/* A start is tried with these disks, that may decide about buckets; or it serves with them.  One is behind: it is there, and does not. */
+void uploads_start(unsigned deciding, bool one_is_behind, bool serves);
 /* A disk is given up; the table before. */
 void uploads_given_up(int disk, const struct disk_table *t);
 
@@ -125,6 +127,8 @@ unsigned moves_members(const struct disk_table *t);
 int moves_home(const struct disk_table *t, int slot);
 /* The newest table of those disks; false: none of them has one that it is in. */
 bool moves_newest(unsigned disks, struct disk_table *ret_table);
+/* Of those disks such as may not have heard of the latest start of the others. */
+unsigned moves_behind(unsigned disks);
 /* Disks on which a store was made; and of those such as may not serve any more. */
 unsigned moves_made(void);
 unsigned moves_gone(void);
@@ -163,7 +167,12 @@ bool pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k);
 int pairs_second(int b, int k);
 /* Two changes at once. */
 void do_twins(struct many_client *c, int b, int k);
+/* Behind a start: bytes of one disk rot, always the same one.  Bit of it, as soon as some have; and its copies are read, to be mended. */
+void pairs_rot(void);
+unsigned pairs_rotten(void);
+void pairs_mend_main(int nr);
 void pairs_same_main(int nr);
+void pairs_settled_main(int nr);
 void pairs_check_main(int nr);
 
 #endif

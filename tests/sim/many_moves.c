@@ -203,35 +203,67 @@ moves_home(const struct disk_table *t, int slot)
 	return moves_number(t, t->home[slot]);
 }
 
-bool
-moves_newest(unsigned disks, struct disk_table *ret_table)
+/* The newest superblock of a disk. */
+static bool
+newest_super(int d, struct super *ret)
 {
 	static const int names[] = { FILE_SUPER, FILE_SUPER2 };
 	static uint8_t bytes[FMT_SUPER_BYTES];
-	static struct super sb, newest;
+	static struct super sb;
+	uint64_t gen = 0;
+
+	for (int i = 0; made >> d & 1 && i < 2; i++) {
+		int file = simdisk_open(d * SIM_FILES + names[i]);
+
+		for (uint32_t page = 0; page < FMT_SUPER_BYTES / PAGE; page++)
+			memcpy(bytes + page * PAGE, simdisk_page(file, page), PAGE);
+		if (super_decode(bytes, sizeof bytes, &sb) < 0 || sb.gen < gen)
+			continue;
+		gen = sb.gen;
+		*ret = sb;
+	}
+	return gen != 0;
+}
+
+bool
+moves_newest(unsigned disks, struct disk_table *ret_table)
+{
+	static struct super newest;
 	bool found = false;
 
 	for (int d = 0; d < prof.disks; d++) {
-		uint64_t gen = 0;
-
-		for (int i = 0; (disks & made) >> d & 1 && i < 2; i++) {
-			int file = simdisk_open(d * SIM_FILES + names[i]);
-
-			for (uint32_t page = 0; page < FMT_SUPER_BYTES / PAGE; page++)
-				memcpy(bytes + page * PAGE, simdisk_page(file, page), PAGE);
-			if (super_decode(bytes, sizeof bytes, &sb) < 0 || sb.gen < gen)
-				continue;
-			gen = sb.gen;
-			newest = sb;
-		}
 		/* One that was drained may know it. */
-		if (!gen || table_find(&newest.table, newest.disk_uuid) < 0)
+		if (!(disks >> d & 1) || !newest_super(d, &newest) ||
+		    table_find(&newest.table, newest.disk_uuid) < 0)
 			continue;
 		if (!found || newest.table.version > ret_table->version)
 			*ret_table = newest.table;
 		found = true;
 	}
 	return found;
+}
+
+unsigned
+moves_behind(unsigned disks)
+{
+	static struct disk_table t;
+	static struct super sb;
+	uint64_t start_no[DISKS_MAX] = { 0 }, latest = 0;
+	unsigned bits = 0;
+
+	if (simdisk_late() || !moves_newest(disks, &t))
+		return disks;
+	for (int d = 0; d < prof.disks; d++) {
+		int number = table_find(&t, many_uuid[d]);
+
+		if (!(disks >> d & 1) || number < 0 || !table_has(t.in, number) || !newest_super(d, &sb))
+			continue;
+		start_no[d] = sb.start_no;
+		latest = sb.start_no > latest ? sb.start_no : latest;
+	}
+	for (int d = 0; d < prof.disks; d++)
+		bits |= (unsigned)(start_no[d] && start_no[d] < latest) << d;
+	return bits;
 }
 
 unsigned

@@ -25,6 +25,7 @@ static struct pair last[STORE_SLOT_NR]; /* of the table of the last life */
 static bool knows_last;
 static struct pair begun[STORE_SLOT_NR]; /* when this life began */
 static bool begun_well;
+static unsigned rots, rotten; /* bits of the disk whose bytes may rot; of which some have */
 
 bool
 many_has_two(int b)
@@ -59,11 +60,56 @@ has(unsigned disks, int disk)
 	return disk >= 0 && disks >> disk & 1;
 }
 
+/* ---- damage ---- */
+
+/* Bytes that a client wrote: nothing else is all the same. */
+static bool
+is_clients(const uint8_t *page)
+{
+	enum { LIKE = 128 };
+
+	return page[0] && memcmp(page, page + 1, LIKE - 1) == 0;
+}
+
+/* All keys with two copies have them, and the rest of what the disks have is such that a power cut takes none of it. */
+void
+pairs_rot(void)
+{
+	const struct set *s = set_of(sim_store);
+	int d = __builtin_ctz(rots);
+	bool all = !simdisk_late();
+
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		all &= s->home[STORE_SLOT_NR + i] != SET_NOWHERE && s->copies->second[i] != SET_NOWHERE;
+	for (int i = 0; all && i < SEGS_MAX; i++) {
+		int name = d * SIM_FILES + FILE_SEG + i, file;
+
+		if (!simdisk_exists(name))
+			continue;
+		file = simdisk_open(name);
+		for (uint32_t page = 0; page < simdisk_bytes(file) / PAGE; page++) {
+			if (!is_clients(simdisk_page(file, page)) || !one_in(2))
+				continue;
+			simdisk_damage(file, page);
+			counts.rots++;
+			rotten = rots;
+		}
+	}
+}
+
+unsigned
+pairs_rotten(void)
+{
+	return rotten;
+}
+
 /* ---- starts ---- */
 
 void
 pairs_begin(void)
 {
+	rotten = 0;
+	rots = 1u << below((uint32_t)prof.disks);
 	knows_before = knows_last = false;
 }
 
@@ -118,14 +164,14 @@ pairs_die(bool hurt)
 {
 	const struct set *s = set_of(sim_store);
 
+	counts.missed += atomic_load(&s->copies->missed_nr);
+	counts.read_second += atomic_load(&s->copies->read_second_nr);
+	counts.repaired += atomic_load(&s->copies->repaired_nr);
 	knows_last = prof.two && !hurt && !s->settling && s->begun == atomic_load(&s->in) &&
 		     s->unwritten == 0 && !atomic_load(&s->is_read_only);
 	if (!knows_last)
 		return;
 	pairs_of(&s->table, last);
-	counts.missed += atomic_load(&s->copies->missed_nr);
-	counts.read_second += atomic_load(&s->copies->read_second_nr);
-	counts.repaired += atomic_load(&s->copies->repaired_nr);
 	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !atomic_load(&s->copies->missed_nr); i++) {
 		if (begun[i].is_full && !last[i].is_full)
 			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
@@ -354,6 +400,85 @@ same_object(const struct set_port *sp, int b, int k)
 		store_close(sides[i].p, &sides[i].obj);
 }
 
+static const struct set_port *
+first_port(void)
+{
+	static const bool yes = true;
+
+	co_wait(&yes, 0);
+	if (ports[0].asleep)
+		store_wake(ports[0].p);
+	ports[0].asleep = false;
+	return set_port(ports[0].p);
+}
+
+/* ---- mending ---- */
+
+static struct mender {
+	struct store_obj obj;
+	struct store_read rd;
+	bool opened, was_read;
+} mender;
+
+static void
+on_mender_open(struct store_op *op)
+{
+	mender.opened = true;
+}
+
+static void
+on_mender_read(struct store_op *op)
+{
+	mender.was_read = true;
+}
+
+/* Reads one copy as the scrub does. */
+static void
+read_copy(int b, int k, bool is_second)
+{
+	struct mender *m = &mender;
+	struct store_key sk = many_key(b, k);
+	struct store_port *p = ports[0].p;
+	uint32_t skew;
+	int r;
+
+	*m = (struct mender){ .obj.op.done = on_mender_open };
+	r = is_second ? store_open_second(p, &sk, &m->obj) : store_open(p, &sk, &m->obj);
+	if (r == 0)
+		co_wait(&m->opened, 0);
+	if (r < 0 || m->obj.op.result < 0)
+		return;
+	sides[0].buf = (struct buf){ .mem = side_memory[0], .cap_bytes = STORE_PIECE };
+	for (uint64_t off = 0, n; off < m->obj.size_bytes; off += n - skew) {
+		n = store_read_plan(&m->obj, off, m->obj.size_bytes - off, STORE_PIECE, &skew);
+		m->was_read = false;
+		m->rd = (struct store_read){ .op.done = on_mender_read };
+		r = store_read(p, &m->obj, &m->rd, &sides[0].buf, off - skew, (uint32_t)n);
+		if (r == 0)
+			co_wait(&m->was_read, 0);
+		if (!is_second && (r < 0 || m->rd.op.result < 0))
+			sim_fail("bucket %d key %d: %d, and it has two copies of which one is whole", b, k,
+				 r < 0 ? r : m->rd.op.result);
+	}
+	store_close(p, &m->obj);
+}
+
+/* One is mended at a time, behind who reads it. */
+void
+pairs_mend_main(int nr)
+{
+	static const bool yes = true;
+	const struct set_port *sp = first_port();
+
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
+			read_copy(b, k / 2, k % 2);
+			while (sp->mends)
+				co_wait(&yes, 0);
+		}
+	}
+}
+
 /* Both disks of each slot have the same records. */
 static void
 same_indexes(const struct set_port *sp)
@@ -385,18 +510,6 @@ same_indexes(const struct set_port *sp)
 	}
 }
 
-static const struct set_port *
-first_port(void)
-{
-	static const bool yes = true;
-
-	co_wait(&yes, 0);
-	if (ports[0].asleep)
-		store_wake(ports[0].p);
-	ports[0].asleep = false;
-	return set_port(ports[0].p);
-}
-
 /* What a start leaves, before anybody writes. */
 void
 pairs_same_main(int nr)
@@ -404,6 +517,16 @@ pairs_same_main(int nr)
 	const struct set_port *sp = first_port();
 
 	if (sim_rule_on[SIM_ALIGN_START] && many_hurt() == 0)
+		same_indexes(sp);
+}
+
+/* When nothing is under way: whoever is said to have all has it. */
+void
+pairs_settled_main(int nr)
+{
+	const struct set_port *sp = first_port();
+
+	if (sim_rule_on[SIM_COPY_BEFORE_ANSWER])
 		same_indexes(sp);
 }
 

@@ -452,14 +452,14 @@ cell_die(struct cell *c)
 }
 
 void
-uploads_start(unsigned present, bool serves)
+uploads_start(unsigned deciding, bool one_is_behind, bool serves)
 {
 	struct upload *u;
 
 	for (int i = 0; (u = nth(i)); i++) {
 		if (u->is_used && !is_over(u) &&
-		    may_have_removed[u->b] & ~present &
-			    (many_has_two(u->b) ? ~0u : 1u << many_home(u->b, u->k))) {
+		    may_have_removed[u->b] & ~deciding &
+			    (many_has_two(u->b) || one_is_behind ? ~0u : 1u << many_home(u->b, u->k))) {
 			u->may_end = true;
 			u->ended = ++many_events;
 			cell_may_too(&u->there, 0);

@@ -19,6 +19,8 @@ seeds+=" 9109 7014182 7028804 20001751"
 seeds+=" 70003101 70043251"
 # Removals of what is in a bucket that is being made.
 seeds+=" 31561 7017323 7023711"
+# A sector that cannot be read, which is damage as wrong bytes are.
+seeds+=" 242 732"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done

@@ -145,7 +145,7 @@ profile_choose(uint64_t seed)
 	if ((h >> 52 & 3) != 0)
 		prof.pack_rate = (uint64_t)1 << ((h >> 52 & 3) == 1 ? 22 : 30);
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
-	if ((h >> 44 & 7) == 0)
+	if ((h >> 44 & 3) == 0)
 		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
 						 1 + (h >> 57 & 1) };
 	switch ((h >> 40 & 0xff) % 15) {
@@ -277,7 +277,7 @@ bool sim_pairs;
 
 /* Buckets with two copies, of more disks than one. */
 static void
-profile_for_pairs(unsigned two)
+profile_for_pairs(unsigned two, bool rots)
 {
 	prof.two = two;
 	prof.ops = 50;
@@ -285,8 +285,15 @@ profile_for_pairs(unsigned two)
 	if (prof.disks < 2)
 		prof.disks = 2;
 	prof.w_get = 8;
+	prof.lacks = 2;
 	if (prof.eio_write)
 		prof.eio_read = 10;
+	if (rots) {
+		prof.two = 3;
+		prof.rot = 2;
+		prof.abort = 0;
+		prof.slow = prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
+	}
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -310,7 +317,7 @@ profile_choose_many(uint64_t seed)
 	if ((h >> 42 & 0xff) % 3 == 0)
 		profile_for_moves(2 + (int)(h >> 50 & 0xff) % 3, (int)(h >> 58 & 1));
 	if (sim_pairs && (h >> 12 & 0xff) % 3 == 0)
-		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3);
+		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0);
 }
 
 static void
@@ -391,7 +398,7 @@ profile_for_pairs_rule(enum sim_rule rule)
 	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL ? 4 : 3);
 	if (fails)
 		prof_fails(20);
-	profile_for_pairs(3);
+	profile_for_pairs(3, false);
 	prof.lives = LIVES_MAX;
 	prof.w_bucket = 1;
 	prof.w_get = 16;
@@ -679,7 +686,7 @@ profile_for_rule(enum sim_rule rule)
 			prof.w_bucket = 20;
 			prof.w_put = 1;
 		}
-		if (rule == SIM_START_NO) {
+		if (rule == SIM_START_NO || rule == SIM_TABLE_REDO) {
 			prof.cut_in_recovery = 2;
 			prof.at_super = 12;
 			prof.lives = LIVES_MAX;

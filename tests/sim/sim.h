@@ -89,7 +89,9 @@ struct profile {
 	uint32_t pre, abort, hold;
 	struct store_use quota; /* of all buckets together; all 0: none */
 	uint32_t at_log;        /* the same of a start, while the log is written */
-	uint32_t at_super;      /* one in so many steps while a superblock is written is the last */
+	uint32_t
+		lacks; /* in one life of so many there is no memory for one disk's data for a while; 0: never */
+	uint32_t at_super; /* one in so many steps while a superblock is written is the last */
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
 };
@@ -173,6 +175,8 @@ void simdisk_cut(void);
 /* Bits of disks that complete nothing, and of those that may fail. */
 extern unsigned simdisk_hung;
 extern unsigned simdisk_faulty;
+/* Bits of disks for whose data the kernel has no memory, but seldom. */
+extern unsigned simdisk_short;
 extern unsigned simdisk_faults; /* injected in this life */
 extern unsigned simdisk_soft;   /* of data, and none that the disk is to blame for */
 /* Exhaustive runs: bit i says whether the i-th page not flushed is kept.  NULL: chance. */
