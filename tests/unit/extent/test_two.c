@@ -957,7 +957,7 @@ test_heals_behind_a_refusal(void **state)
 	} while ((!i.is_running || !i.bytes_done) && clock_ns() < until);
 	assert_true(i.is_running);
 	assert_false(is_full());
-	assert_true(ask(DISK_ADD, "/nonexistent", 0) < 0);
+	assert_true(ask(DISK_ADD, "/dev/null/none", 128 * MIB) < 0);
 	assert_false(is_full());
 	store_set_move_rate(st, 0);
 	wait_full();
