@@ -837,6 +837,29 @@ ask(int kind, const char *disk, uint64_t size_bytes)
 	return c.result;
 }
 
+static uint64_t most_done, most_slots; /* of progress that was seen */
+
+/* Progress goes one way, and is over when all is. */
+static void
+must_make_sense(const struct store_move_info *i)
+{
+	static struct disk_table t;
+	int roles = 0;
+
+	if (!i->draining && !i->filling)
+		return;
+	assert_true(i->slots_done <= i->slots_total && i->bytes_done <= i->bytes_total);
+	assert_true(i->slots_done >= most_done);
+	most_done = i->slots_done;
+	most_slots = i->slots_total;
+	set_get_table(set_of(st), &t);
+	for (int d = 0; d < STORE_DISKS_MAX; d++)
+		roles += table_has(t.draining, d) ? table_roles(&t, d) : 0;
+	/* What was read of the two before the table was. */
+	if (roles)
+		assert_true(i->slots_done < i->slots_total);
+}
+
 static void
 wait_for_end(void)
 {
@@ -846,6 +869,7 @@ wait_for_end(void)
 	do {
 		change_some();
 		store_move_info(st, &i);
+		must_make_sense(&i);
 	} while ((i.draining || i.filling) && clock_ns() < until);
 	if (i.draining || i.filling)
 		fail_msg("it does not end: %s", i.trouble);
@@ -856,6 +880,7 @@ static void
 begin_changes(void)
 {
 	round_nr = 0;
+	most_done = most_slots = 0;
 	assert_int_equal(make_two(BUCKET), 0);
 	for (int i = 0; i < KEYS; i++) {
 		assert_int_equal(put_nr(i, 1), 0);
@@ -877,12 +902,21 @@ static void
 test_drain(void **state)
 {
 	struct store_quota_info q;
+	static struct disk_table t;
+	struct store_move_info info;
 	char which[2] = "1";
 
 	begin_changes();
+	set_get_table(set_of(st), &t);
+	store_set_move_rate(st, 1);
 	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
+	store_move_info(st, &info);
+	must_make_sense(&info);
+	store_set_move_rate(st, 0);
 	wait_for_end();
 	must_be_whole();
+	/* Every slot that it had, each copy once. */
+	assert_int_equal(most_slots, table_roles(&t, 1));
 	for (int i = 0; i < KEYS; i++)
 		assert_int_equal(version_on(1, i), 0);
 	/* Two copies need two disks. */
