@@ -281,29 +281,90 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 	return true;
 }
 
+/* What is yet to go: places of slots, of keys with one copy and of either copy of those with two.  Where first and second of a slot swap
+ * nothing has gone. */
+struct to_go {
+	uint64_t homes[STORE_DISKS_MAX]; /* from each disk */
+	uint64_t pairs[STORE_DISKS_MAX]; /* from each that leaves */
+	uint64_t come;                   /* of keys with two copies, to those that fill */
+	uint64_t nr;                     /* of all these */
+};
+
+static uint64_t
+lacks(int want, int has)
+{
+	return want > has ? (uint64_t)(want - has) : 0;
+}
+
+static void
+count_pairs(const struct disk_table *t, const uint64_t size[STORE_DISKS_MAX], struct to_go *g)
+{
+	int want[STORE_DISKS_MAX], firsts[STORE_DISKS_MAX] = { 0 }, seconds[STORE_DISKS_MAX] = { 0 };
+
+	table_shares(t->members & ~t->draining, size, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (t->second[i] == TABLE_NO_DISK)
+			continue;
+		firsts[t->first[i]]++;
+		seconds[t->second[i]]++;
+	}
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->draining, i))
+			g->pairs[i] = (uint64_t)(firsts[i] + seconds[i]);
+		else if (table_has(t->filling, i))
+			g->come += lacks(want[i], firsts[i]) + lacks(want[i], seconds[i]);
+		g->nr += g->pairs[i];
+	}
+	g->nr += g->come;
+}
+
+static void
+count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
+{
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(g, 0, sizeof *g);
+	if (table_gives_up(t))
+		return;
+	move_sizes(s, size);
+	table_plan(t, size, home);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		g->homes[t->home[i]] += home[i] != t->home[i];
+		g->nr += home[i] != t->home[i];
+	}
+	if (s->copies && atomic_load(&s->copies->is_used))
+		count_pairs(t, size, g);
+}
+
 static void
 begin_count(struct mover *m, const struct disk_table *t)
 {
 	struct set *s = m->set;
-	uint64_t size[STORE_DISKS_MAX], bytes = 0;
-	uint8_t home[STORE_SLOT_NR];
-	uint64_t slots = 0;
+	uint64_t bytes = 0, all = 0, roles = 0;
+	struct to_go g;
 
-	move_sizes(s, size);
-	table_plan(t, size, home);
+	count_to_go(s, t, &g);
 	for (int i = 0; i < atomic_load(&s->nr); i++) {
-		uint64_t has = 0, go = 0;
+		uint64_t has, go = g.homes[s->number[i]] + g.pairs[s->number[i]], used;
 
-		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++) {
-			has += t->home[k] == s->number[i];
-			go += t->home[k] == s->number[i] && home[k] != t->home[k];
-		}
-		slots += go;
+		if (!(set_all(s) >> i & 1))
+			continue;
+		has = (uint64_t)table_roles(t, s->number[i]);
+		/* Where no key has two copies their slots have a first all the same. */
+		if (!s->copies || !atomic_load(&s->copies->is_used))
+			has = (uint64_t)table_count(t, s->number[i]);
+		used = used_bytes(s, i);
+		all += used;
+		roles += has;
 		if (go)
-			bytes += (uint64_t)((double)used_bytes(s, i) * (double)go / (double)has);
+			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
+	/* Those come from whoever is the first. */
+	if (g.come && roles)
+		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);
-	m->info.slots_total = slots;
+	m->info.slots_total = g.nr;
 	m->info.slots_done = m->info.bytes_done = m->info.keys = 0;
 	m->info.bytes_total = bytes;
 	m->info.began_ns = clock_ns();
@@ -762,8 +823,21 @@ note_slots(struct mover *m, int r)
 	}
 	pthread_mutex_lock(&m->lock);
 	m->bytes_of_slots = 0;
-	for (unsigned i = 0; r == 0 && i < STORE_SLOT_NR; i++)
-		m->info.slots_done += slots_has(&m->slots, i) || slots_has(&m->slots, STORE_SLOT_NR + i);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* By the table, whatever was done for it: a slot may go in several steps, and a disk that fails may have it go once more. */
+static void
+note_progress(struct mover *m, const struct disk_table *t)
+{
+	struct to_go g;
+
+	if (table_gives_up(t))
+		return;
+	count_to_go(m->set, t, &g);
+	pthread_mutex_lock(&m->lock);
+	m->info.slots_total = g.nr > m->info.slots_total ? g.nr : m->info.slots_total;
+	m->info.slots_done = m->info.slots_total - g.nr;
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -788,6 +862,7 @@ move_on(struct mover *m)
 
 	if (t) {
 		set_get_table(s, t);
+		note_progress(m, t);
 		if (!is_under_way(s, t)) {
 			r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
 			goes_on = r < 0;
@@ -1239,7 +1314,14 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	*ret_info = m->info;
 	pthread_mutex_unlock(&m->lock);
 	ran = clock_ns() - ret_info->began_ns;
-	if (ret_info->bytes_done > ret_info->bytes_total || ret_info->slots_done == ret_info->slots_total)
+	/* What is written meanwhile is sent, too. */
+	if (ret_info->slots_done == ret_info->slots_total)
+		ret_info->bytes_total = ret_info->bytes_done;
+	else if (ret_info->bytes_done > ret_info->bytes_total && ret_info->slots_done)
+		ret_info->bytes_total =
+			(uint64_t)((double)ret_info->bytes_done * (double)ret_info->slots_total /
+				   (double)ret_info->slots_done);
+	else if (ret_info->bytes_done > ret_info->bytes_total)
 		ret_info->bytes_total = ret_info->bytes_done;
 	if (ret_info->is_running && ret_info->bytes_done && ret_info->began_ns)
 		ret_info->left_ns =

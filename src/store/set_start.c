@@ -1417,6 +1417,17 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 
 /* ---- giving up a disk ---- */
 
+/* How many slots of keys with two copies nobody had all of but who was given up. */
+static int
+lost_pairs(const struct start *s)
+{
+	int nr = 0;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr += slots_has(&s->lost, table_place((unsigned)i, true));
+	return nr;
+}
+
 int
 set_forget(const struct store_conf *conf, char *said, size_t said_len)
 {
@@ -1430,8 +1441,14 @@ set_forget(const struct store_conf *conf, char *said, size_t said_len)
 		return e;
 	e = run(s);
 	if (e == 0) {
-		snprintf(said, said_len, "given up: %d disk%s; the store has %d now", conf->disks.forget_nr,
-			 conf->disks.forget_nr == 1 ? "" : "s", count(s->table.members));
+		int len = snprintf(said, said_len, "given up: %d disk%s; the store has %d now",
+				   conf->disks.forget_nr, conf->disks.forget_nr == 1 ? "" : "s",
+				   count(s->table.members));
+
+		if (s->has_two && len > 0 && (size_t)len < said_len)
+			snprintf(said + len, said_len - (size_t)len,
+				 "; %d of %d slots of keys with two copies begin empty", lost_pairs(s),
+				 STORE_SLOT_NR);
 		stop_all(s);
 		quota_book_free(s->quotas);
 	}
