@@ -10,7 +10,7 @@
 # What is begun goes on in the next life. The caller has path_of I, the path of disk I of 0 to 3; disk_line I, what store.disks says of it; breaks I and mends.
 # shellcheck shell=bash
 declare -A MOVES_DID=()
-IN=(0 1 2) OUT=(3) LEAVES='' COMES='' AWAY='' FAILED=''
+IN=(0 1 2) OUT=(3) LEAVES='' COMES='' CAME='' AWAY=''
 export MOVES=1
 
 _moves_configure() {
@@ -37,15 +37,20 @@ _moves_without() { # LIST ITEM: the list in IN or OUT without it
 	for i in "${list[@]}"; do [ "$i" = "$2" ] || left+=("$i"); done
 	list=("${left[@]}")
 }
-# Who is a member now, after a start: a disk that was being drained may have left, or not.
+# Who is a member now, after a start: a disk that was being drained may have left, or not; one that was being added may be what it was, a drained one.
 _moves_look() {
 	local i
 	for i in "${IN[@]}"; do curl_admin /disks | jq -r ".[] | select(.path == \"$(path_of "$i")\") | .uuid" | grep . >"$T/uuid.new" && mv "$T/uuid.new" "$T/uuid.$i"; done
-	if [ -n "$LEAVES" ]; then
-		case $(_moves_state "$LEAVES") in
-		'' | drained) _moves_without IN "$LEAVES"; OUT+=("$LEAVES"); LEAVES='' ;;
+	for i in $LEAVES $CAME; do
+		case $(_moves_state "$i") in
+		'' | drained)
+			_moves_without IN "$i"
+			OUT+=("$i")
+			[ "$i" != "$LEAVES" ] || LEAVES=''
+			;;
 		esac
-	fi
+	done
+	CAME=''
 }
 # The start after a cut: one that was being added is a member, or not yet.
 _moves_start() {
@@ -55,6 +60,7 @@ _moves_start() {
 		_moves_configure
 		if nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/check" 2>&1; then
 			_moves_without OUT "$COMES"
+			CAME=$COMES
 		else
 			_moves_without IN "$COMES"
 			grep -q "$(path_of "$COMES")" "$T/check" || fail "round $r: --check-config: $(cat "$T/check")"
