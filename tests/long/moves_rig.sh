@@ -10,7 +10,7 @@
 # What is begun goes on in the next life. The caller has path_of I, the path of disk I of 0 to 3; disk_line I, what store.disks says of it; breaks I and mends.
 # shellcheck shell=bash
 declare -A MOVES_DID=()
-IN=(0 1 2) OUT=(3) LEAVES='' COMES='' AWAY='' FAILED=''
+IN=(0 1 2) OUT=(3) LEAVES='' COMES='' CAME='' AWAY=''
 export MOVES=1
 
 _moves_configure() {
@@ -27,6 +27,7 @@ _moves_configure() {
 }
 _moves_state() { curl_admin /disks | jq -r ".[] | select(.path == \"$(path_of "$1")\") | .state"; }
 _moves_is() { [ "$(_moves_state "$1")" = "$2" ]; }
+_moves_has_failed() { _moves_is "$1" failed || _moves_is "$1" drained; }
 _moves_ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ] && _rig_full; }
 _moves_looked() { [ "$(grep -c '"is":"looked"' "$T/history.$1")" -ge "$2" ]; }
 _moves_tell() { gantry --admin "$T/admin.sock" disk "$@" >>"$T/told" 2>&1; }
@@ -37,15 +38,20 @@ _moves_without() { # LIST ITEM: the list in IN or OUT without it
 	for i in "${list[@]}"; do [ "$i" = "$2" ] || left+=("$i"); done
 	list=("${left[@]}")
 }
-# Who is a member now, after a start: a disk that was being drained may have left, or not.
+# Who is a member now, after a start: a disk that was being drained may have left, or not; one that was being added may be what it was, a drained one.
 _moves_look() {
 	local i
 	for i in "${IN[@]}"; do curl_admin /disks | jq -r ".[] | select(.path == \"$(path_of "$i")\") | .uuid" | grep . >"$T/uuid.new" && mv "$T/uuid.new" "$T/uuid.$i"; done
-	if [ -n "$LEAVES" ]; then
-		case $(_moves_state "$LEAVES") in
-		'' | drained) _moves_without IN "$LEAVES"; OUT+=("$LEAVES"); LEAVES='' ;;
+	for i in $LEAVES $CAME; do
+		case $(_moves_state "$i") in
+		'' | drained)
+			_moves_without IN "$i"
+			OUT+=("$i")
+			[ "$i" != "$LEAVES" ] || LEAVES=''
+			;;
 		esac
-	fi
+	done
+	CAME=''
 }
 # The start after a cut: one that was being added is a member, or not yet.
 _moves_start() {
@@ -55,6 +61,7 @@ _moves_start() {
 		_moves_configure
 		if nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/check" 2>&1; then
 			_moves_without OUT "$COMES"
+			CAME=$COMES
 		else
 			_moves_without IN "$COMES"
 			grep -q "$(path_of "$COMES")" "$T/check" || fail "round $r: --check-config: $(cat "$T/check")"
@@ -91,7 +98,8 @@ _moves_event() {
 		;;
 	fails)
 		breaks "$i"
-		wait_for 30 _moves_is "$i" failed
+		# One that is being drained may have left before.
+		wait_for 30 _moves_has_failed "$i"
 		;;
 	away) next_away=$i ;;
 	esac
