@@ -39,7 +39,7 @@ refused() {
 start_daemon
 cp "$T/gantryd.yaml" "$T/first.yaml"
 uuid() { curl_admin /disks | jq -r ".[$1].uuid"; }
-U0=$(uuid 0) U1=$(uuid 1)
+U1=$(uuid 1) U2=$(uuid 2)
 configure "$T"/disk{0,1,2}
 "$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(cat "$T/said")"
 stop_daemon
@@ -48,7 +48,7 @@ stop_daemon
 # ---- one disk by two paths ----
 ln -s disk1 "$T/by-id"
 configure "$T"/disk{0,1,2} "$T/by-id"
-refused 'store.disks\[3\].path: is the same disk as store.disks\[1\]'
+refused "store.disks\[3\].path: is the same disk as store.disks\[1\] ($T/by-id is $T/disk1): take one of the two off"
 mkdir "$T/twin"
 configure "$T"/disk{0,1,2} "$T/twin"
 if unshare -m true 2>/dev/null; then
@@ -75,7 +75,11 @@ refused "$T/other: disk .* is of another store"
 
 # ---- half of it, and none of what is configured ----
 configure "$T/disk0"
-refused "disk $U1, number 1 of a store of 3 disks, is missing; bring it back, or start without it (store.accept_missing: \[$U1\]"
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); so is disk $U2, number 2 (no path of store.disks is left for it); bring them back, or give them up for good (gantryd --forget $U1 --forget $U2)"
+configure "$T"/disk{0,2}
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*); bring it back, or start without it (store.accept_missing: \[$U1\]; what only it has answers 503 until it is back), or give it up for good (gantryd --forget $U1)"
+configure "$T/disk0" "$T/nowhere" "$T/neither"
+refused "disk $U1, number 1 .* missing; so is disk $U2, number 2 (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
 configure "$T"/disk{0,2} "$T/nowhere"
 refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
 
@@ -84,6 +88,8 @@ mv "$T/disk1/log" "$T/log"
 head -c 8192 "$T/log" >"$T/disk1/log"
 configure "$T"/disk{0,1,2}
 refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes"
+configure "$T/nowhere" "$T"/disk{1,0}
+refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes.*; so is disk $U2, number 2 ($T/nowhere: there is no store here yet"
 mv "$T/log" "$T/disk1/log"
 cp "$T/disk1/super" "$T/super"
 cp "$T/disk0/super" "$T/disk1/super"
@@ -150,4 +156,3 @@ if dev=$(losetup -f --show "$T/image" 2>/dev/null) && trap 'losetup -d "$dev"; _
 else
 	echo "no loop device: devices were not tried"
 fi
-: "$U0"
