@@ -1446,28 +1446,78 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 
 /* ---- looking ---- */
 
-/* Whether it can be told at all who they are. */
+/* Whether it is known at all that there is no store on it. */
 static bool
-can_judge(const struct start *s)
+is_unmade(const struct disk *d)
 {
-	int there = 0;
+	switch (-d->error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+	case ENOMEDIUM:
+	case EROFS:
+	case ENOTRECOVERABLE:
+		return !d->st && !d->id.is_made;
+	default:
+		return false;
+	}
+}
 
+/* Whether it can be told now who they are.  *ret_unmade: none of them has a store, which may still be made. */
+static bool
+can_judge(const struct start *s, bool *ret_unmade)
+{
+	int unmade = 0;
+
+	*ret_unmade = false;
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
 		/* A daemon serves it; or whoever asks may only read the configuration. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
-		/* Nothing but absence: it may be that there is no store yet. */
-		there += d->st || !is_absence(d->error);
+		unmade += is_unmade(d);
 	}
-	return there > 0;
+	/* Who may be missing is known of a store that was made. */
+	*ret_unmade = unmade == s->nr && !s->conf->disks.accept_missing_nr;
+	return !*ret_unmade;
+}
+
+static void
+say_forgotten(struct start *s)
+{
+	s->err[0] = 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		int one = 0, empty = 0, second = 0;
+		char text[UUID_TEXT];
+
+		if (!table_has(s->forgotten, i))
+			continue;
+		for (int slot = 0; slot < STORE_SLOT_NR; slot++) {
+			bool is_lost = slots_has(&s->lost, table_place((unsigned)slot, true));
+
+			one += s->table.home[slot] == i;
+			empty += s->table.first[slot] == i && is_lost;
+			second += s->table.first[slot] == i && !is_lost;
+		}
+		uuid_write(text, s->table.uuid[i]);
+		add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks", s->err[0] ? "\n" : "",
+		    text, i, count(s->table.members));
+		add_why(s, i, s->err, s->err_len);
+		add(s->err, s->err_len,
+		    ": has %d of %d slots of keys with one copy, which begin empty on the others; of keys "
+		    "with "
+		    "two copies %d slots begin empty, %d go to their second",
+		    one, STORE_SLOT_NR, empty, second);
+	}
 }
 
 int
 set_look(const struct store_conf *conf, char *err, size_t err_len)
 {
 	struct start *s;
+	bool unmade, forgets = conf->disks.forget_nr > 0;
 	int e = set_check_conf(conf, err, err_len);
 
 	if (e < 0 || !conf->disks.engine->member)
@@ -1475,11 +1525,16 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	e = start_new(conf, &s, err, err_len);
 	if (e < 0)
 		return e;
+	err[0] = 0;
 	for (int i = 0; i < s->nr; i++)
-		if (s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
+		if (!forgets && s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
 			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
 	each(s, true, open_one);
-	e = can_judge(s) ? judge(s) : 0;
+	e = can_judge(s, &unmade) || forgets ? judge(s) : 0;
+	if (e == 0 && forgets)
+		say_forgotten(s);
+	else if (e == 0 && unmade)
+		snprintf(err, err_len, "%s", s->disk[0].err);
 	stop_all(s);
 	free(s);
 	return e;

@@ -83,6 +83,23 @@ refused "disk $U1, number 1 .* missing; so is disk $U2, number 2 (not there: $T/
 configure "$T"/disk{0,2} "$T/nowhere"
 refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
 
+# ---- none of them is there ----
+# It may be that there is no store yet, which --check-config says; not where disks are named that a store was made with.
+configure "$T"/nowhere{0,1}
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config before --format: $(cat "$T/said")"
+grep -q "^store: $T/nowhere0: there is no store here yet; .*a start would end so" "$T/said" || fail "no store yet: $(cat "$T/said")"
+sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
+refused "$T/nowhere0: there is no store here yet" 74
+mkdir "$T/save"
+for i in 0 1 2; do
+	mv "$T/disk$i/super" "$T/save/$i"
+	mv "$T/disk$i/super2" "$T/save/$i.2"
+	for to in super super2; do head -c 40 "$T/save/$i" | cat - /dev/zero | head -c 65536 >"$T/disk$i/$to"; done
+done
+configure "$T"/disk{0,1,2}
+refused "$T/disk0: both superblocks are damaged; put one back from a copy" 74
+for i in 0 1 2; do mv "$T/save/$i" "$T/disk$i/super"; mv "$T/save/$i.2" "$T/disk$i/super2"; done
+
 # ---- shorter, later, of two disks, in use ----
 mv "$T/disk1/log" "$T/log"
 head -c 8192 "$T/log" >"$T/disk1/log"
@@ -117,7 +134,6 @@ later() { # DISK
 		        f.write(b)
 	END
 }
-mkdir "$T/save"
 cp -a "$T/disk1/super" "$T/disk1/super2" "$T/save"
 later "$T/disk1"
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"

@@ -624,7 +624,17 @@ test_majority(void **state)
 	conf.disks.forget_nr = 1;
 	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "number 2"));
+	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "number 2"));
 	conf.disks.forget_nr = 2;
+	/* 64, 96 and 128 MiB: by size */
+	assert_int_equal(store_look(&conf, err, sizeof err), 0);
+	must_say(
+		err,
+		", number 1 of a store of 3 disks (no path of store.disks is left for it): has 1365 of 4096");
+	must_say(
+		err,
+		", number 2 of a store of 3 disks (no path of store.disks is left for it): has 1821 of 4096");
 	assert_int_equal(store_forget(&conf, err, sizeof err), 0);
 	assert_string_equal(err, "given up: 2 disks; the store has 1 now");
 	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
