@@ -71,6 +71,7 @@ store_forget(const struct store_conf *conf, char *said, size_t said_len)
 int
 store_look(const struct store_conf *conf, char *err, size_t err_len)
 {
+	err[0] = 0;
 	return conf->ops->look ? conf->ops->look(conf, err, err_len) : 0;
 }
 

@@ -179,8 +179,10 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Says whether a start would take what is there, as far as that can be told without recovering it: who the disks are, and
- * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, may not be
- * opened by this user, or was not made yet); or -errno, as store_start(), with the reason in err.
+ * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, or may not be
+ * opened by this user), or it was not made yet, as far as can be seen, and err says so; or -errno, as store_start(), with the
+ * reason in err.  With disks that are given up (disks.forget) it is store_forget() that is looked ahead at: 0: it would do it, and
+ * err says what each of them has, a line each; it tells of disks that are in use, too.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
