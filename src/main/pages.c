@@ -223,6 +223,7 @@ static const struct {
 	{ "move_bytes_total", M_STORE_TO_MOVE },
 	{ "operations_late", M_STORE_LATE },
 	{ "oldest_wait_us", M_STORE_OLDEST },
+	{ "unwritten_bytes", M_STORE_UNWRITTEN },
 	{ "longest_call_us", M_STORE_LONGEST },
 	{ "epoch_age_us", M_STORE_EPOCH_AGE },
 	{ "gateways", M_STORE_GATEWAYS },

@@ -179,6 +179,10 @@ struct rstore {
 	struct list ports;           /* struct rport */
 	_Atomic uint64_t monitor_ns; /* when the monitors last answered */
 	struct pool_stats stats[POOL_NR];
+	/* What PUTs keep in memory until the cluster has answered, whether somebody waits for it or not: librados' copies of their
+	 * data, and themselves.  And how much that may be. */
+	_Atomic uint64_t unwritten_bytes;
+	uint64_t unwritten_max_bytes;
 	struct rshard buckets; /* the table of buckets */
 	pthread_mutex_t cache_lock;
 	struct rbucket *cache[BUCKET_HASH];
@@ -231,6 +235,7 @@ rop_end(struct rport *p, struct store_op *op, int result)
 struct call {
 	struct msg msg;
 	struct rport *port;
+	const void *asker; /* the port's, when it began */
 	rados_completion_t comp;
 	void (*back)(struct call *c); /* on the port's thread; result is set */
 	int result;
@@ -250,8 +255,8 @@ struct waiting {
 	char name[64];
 };
 void calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting);
-/* Ends the reads of the index that have waited for longer than that: as store_give_up(). */
-void calls_give_up(struct store_port *sp, uint64_t older_ns);
+/* Ends the reads of the index for that asker that have waited for longer: as store_give_up(). */
+void calls_give_up(struct store_port *sp, const void *asker, uint64_t older_ns);
 /* Tells whether operations wait and none was answered for long. */
 bool calls_are_stuck(struct rstore *st, uint64_t longer_ns);
 
@@ -323,6 +328,7 @@ struct txn {
 	struct msg msg;   /* from the shard's queue back to the port */
 	struct txn *next; /* in the queue, or in a batch */
 	struct rport *port;
+	const void *asker; /* of who began it */
 	rados_read_op_t read;
 	rados_omap_iter_t iter;
 	rados_xattrs_iter_t xattrs;

@@ -255,7 +255,7 @@ struct store_ops {
 	/* NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
 	/* NULL: what is looked up ends by itself. */
-	void (*give_up)(struct store_port *p, uint64_t older_ns);
+	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
@@ -370,6 +370,7 @@ struct store {
 
 struct store_port {
 	const struct store_ops *ops;
+	const void *asker; /* store_asker() */
 };
 
 #endif

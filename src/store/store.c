@@ -209,10 +209,16 @@ store_read_cancel(struct store_port *p, struct store_read *rd)
 }
 
 void
-store_give_up(struct store_port *p, uint64_t older_ns)
+store_asker(struct store_port *p, const void *asker)
+{
+	p->asker = asker;
+}
+
+void
+store_give_up(struct store_port *p, const void *asker, uint64_t older_ns)
 {
 	if (p->ops->give_up)
-		p->ops->give_up(p, older_ns);
+		p->ops->give_up(p, asker, older_ns);
 }
 
 bool

@@ -134,6 +134,8 @@ struct store_rados_conf {
 	uint32_t object_bytes;             /* of a data object; --format */
 	int clients;                       /* of librados in this process; 0: one for every 4 ports */
 	uint64_t dead_after_ns;            /* a gateway that is silent for so long is dead */
+	uint64_t
+		unwritten_max_bytes; /* of PUTs that the cluster has not answered; from there on more are refused; 0: any */
 };
 
 /* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds
@@ -395,9 +397,11 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Has whatever has been looking something up for longer than that end with -EAGAIN, as far as the back end can: done() runs
- * as ever, soon.  For who cannot wait any more. */
-void store_give_up(struct store_port *p, uint64_t older_ns);
+/* Says for whom all is that is begun from now on, and what follows from it; NULL: for nobody who gives up. */
+void store_asker(struct store_port *p, const void *asker);
+/* Has whatever has been looking something up for this asker, for longer than that, end with -EAGAIN, as far as the back end
+ * can: done() runs as ever, soon.  For who cannot wait any more. */
+void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
