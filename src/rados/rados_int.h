@@ -29,6 +29,7 @@
 #define XATTR_FORMAT "format"
 #define XATTR_GENERATION "g"
 #define XATTR_OWNER "o"
+#define XATTR_CRC "c"  /* of a map: for those who have not the record that has it, too */
 #define OMAP_PAGE 1000 /* entries asked for at once: the cluster gives at most 1024 */
 #define GENERATION_CLOSED ((uint64_t)1 << 63)
 #define ID_WINDOW (1u << 20) /* ids that may be under way at once */
