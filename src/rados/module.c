@@ -453,6 +453,7 @@ rstore_detach(struct store_port *sp)
 	pthread_mutex_unlock(&p->st->ports_lock);
 	atomic_fetch_sub(&p->st->port_nr, 1);
 	pthread_mutex_destroy(&p->calls_lock);
+	ahead_end(p);
 	free(p);
 	return true;
 }
@@ -594,10 +595,12 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	say_reason(st, unit, ret_info);
 	store_unit_add(ret_info, "longest_call_us", atomic_load(&ps->longest_call_ns) / NS_PER_US, false);
 	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);
-	if (unit == POOL_DATA)
+	if (unit == POOL_DATA) {
 		store_unit_add(ret_info, "unwritten_bytes", atomic_load(&st->unwritten_bytes), false);
-	if (unit != POOL_META)
+		store_unit_add(ret_info, "reads_beside_looks", atomic_load(&st->ahead_right), false);
+		store_unit_add(ret_info, "reads_beside_looks_dropped", atomic_load(&st->ahead_wrong), false);
 		return;
+	}
 	store_unit_add(ret_info, "gateways", atomic_load(&gw->gateways), false);
 	store_unit_add(ret_info, "instance", gw->instance, false);
 	store_unit_add(ret_info, "epoch", atomic_load(&gw->epoch), false);
@@ -621,6 +624,7 @@ const struct store_ops rados_store_ops = {
 	.limits = rstore_limits,
 	.share = rstore_share,
 	.open = rstore_open_object,
+	.open_to_read = rstore_open_to_read,
 	.close = rstore_close_object,
 	.read_plan = rstore_read_plan,
 	.read = rstore_read_object,

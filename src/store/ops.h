@@ -245,6 +245,8 @@ struct store_ops {
 
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	/* NULL: as open(). */
+	int (*open_to_read)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	/* NULL: no key has two copies that can be told apart. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */

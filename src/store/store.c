@@ -172,6 +172,17 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 int
+store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	if (!p->ops->open_to_read)
+		return store_open(p, k, obj);
+	int r = key_check(k);
+
+	obj->is_open = obj->has_second = false;
+	return r < 0 ? r : p->ops->open_to_read(p, k, obj);
+}
+
+int
 store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj)
 {
 	int r = key_check(k);

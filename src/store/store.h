@@ -362,6 +362,9 @@ int store_open(struct store_port *p, const struct store_key *k, struct store_obj
 /* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
  * mended behind who reads it.  -ENODATA: there is no second copy, or it is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+/* Opens as store_open(), for who reads the first granule at once if there is one: a back end for which either is a trip may
+ * make both in one.  Whoever does not read after all has only cost it that. */
+int store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
 void store_close(struct store_port *p, struct store_obj *obj);
 

@@ -45,6 +45,7 @@ RESENT_RULES = {
 MEMORY_RULES = {
     "remembered_is_compared": "what a gateway remembers of the record is not compared in the change",
     "remembered_refuses_nothing": "a PUT is refused by what its gateway remembers, without a look",
+    "look_decides": "a GET is given what was read beside the look, whatever that finds",
 }
 UPLOAD_RULES = {
     "parts_need_an_open_upload": "a part's change does not compare the upload",
@@ -133,6 +134,7 @@ class World:
         self.applied, self.refused, self.acked = set(), set(), set()
         self.last, self.change_nr = {}, 0  # of each gateway, its row in the shard: the number of its last change
         self.seen_turn = -1  # the last turn at whose end a record was there
+        self.replaced = {}  # data -> the turn in which no record named it any more
         for _ in range(2):
             self.new_gateway()
 
@@ -162,6 +164,8 @@ class World:
             raise Wrong("a change was carried out twice")
         if name in self.refused:
             raise Wrong("a change that was refused is carried out")
+        if self.record:
+            self.replaced[self.record["data"]] = self.turns
         self.record = new
         self.applied.add(name)
         if old and garbage is not None:
@@ -476,11 +480,21 @@ class World:
         g.unpin(epoch)
 
     def read(self, g):
-        epoch = g.pin()
+        epoch, begun = g.pin(), self.turns
+        # What the remembered record names is read beside the look: before it or behind it.
+        guess = g.remembered and g.remembered[1] if self.remembers and self.rnd.random() < self.remembers else None
+        is_first, is_there = self.rnd.random() < 0.5 if guess else False, False
+        if is_first:
+            is_there = yield lambda: set(guess["data"]) <= self.data
         _, record = yield lambda: (self.generation, self.record)
         if not on("readers_pin"):
             g.unpin(epoch)
-        if record:
+        if guess and not is_first:
+            is_there = yield lambda: set(guess["data"]) <= self.data
+        if guess and is_there and (not on("look_decides") or (record and record["data"] == guess["data"])):
+            if self.replaced.get(guess["data"], begun) < begun:
+                raise Wrong("a GET was given what had been replaced before it began")
+        elif record:
             for id_ in record["data"] * self.rnd.choice([1, 2, 4, 8, 40]):
                 # Only one that is a gateway still promises anything: another one's answers are not sent.
                 there = yield lambda id_=id_: (id_ in self.data, g.number in self.rows)
@@ -526,7 +540,7 @@ def one_key_remembered(rnd):
     history(rnd, w, {
         "put": (6, lambda g: w.put(g, rnd.random() < 0.3)),
         "delete": (4, w.delete),
-        "read": (1, w.read),
+        "read": (2, w.read),
     })
 
 
