@@ -167,9 +167,8 @@ set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *ob
 	if (r == 0)
 		return 0;
 	r = found(o, r);
-	if (r > 0)
-		obj->op.result = 0;
-	return r;
+	obj->op.result = r < 0 ? r : 0;
+	return 1;
 }
 
 void

@@ -55,9 +55,23 @@ take_over(struct store_op *op)
 	return false;
 }
 
+/* What the store found, which is what came of an operation that was started, and not a start that was refused. */
+static bool
+is_finding(int error)
+{
+	static const int findings[] = { ESTALE, EBADR, EMSGSIZE };
+
+	for (unsigned i = 0; i < sizeof findings / sizeof *findings; i++) {
+		if (error == -findings[i])
+			return true;
+	}
+	return false;
+}
+
 int
 sc_start_over(int r)
 {
+	assert_false(is_finding(r));
 	sc_in_start = false;
 	return r;
 }
