@@ -118,6 +118,35 @@ cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *what, in
 		c->news = ++many_events;
 }
 
+/* ---- attributes of objects ---- */
+
+#define IDS_MAX 8192
+static uint32_t content_of[IDS_MAX]; /* what has the bytes below these attributes; 0: it is bytes itself */
+
+uint32_t
+many_content(uint32_t id)
+{
+	return id < IDS_MAX && content_of[id] ? content_of[id] : id;
+}
+
+/* What a look at a key's bytes alone shows of it.  False: it may be one of several. */
+static bool
+of_content(const struct cell *c, uint32_t bytes, uint32_t *ret_id)
+{
+	int nr = 0;
+
+	*ret_id = bytes;
+	for (int i = 0; i < c->nr + 2; i++) {
+		uint32_t id = i < c->nr ? c->may[i] : i == c->nr ? c->pending : c->other;
+
+		if (id == UNKNOWN_ID || many_content(id) != bytes)
+			continue;
+		*ret_id = id;
+		nr++;
+	}
+	return nr < 2;
+}
+
 /* ---- names ---- */
 
 struct store_key
@@ -372,7 +401,7 @@ write_piece(struct many_client *c)
 static int
 choose_pre(struct store_pre *pre, const struct cell *c)
 {
-	uint32_t there = c->may[0], other = ++many_ids;
+	uint32_t there = many_content(c->may[0]), other = ++many_ids;
 
 	if (c->nr != 1 || !cell_rests(c) || c->is_open)
 		return 0;
@@ -519,6 +548,76 @@ read_all(struct many_client *c, int b, int k)
 	}
 }
 
+static uint32_t
+attrs_id(const void *attrs, uint32_t len)
+{
+	uint32_t id = 0;
+
+	if (len)
+		memcpy(&id, attrs, sizeof id);
+	return id;
+}
+
+/* Whoever set the attributes, or put it. */
+static uint32_t
+seen_id(const struct store_obj *obj)
+{
+	uint32_t bytes = (uint32_t)many_etag_nr(&obj->meta.etag),
+		 id = attrs_id(obj->meta.attrs, obj->meta.attrs_len);
+
+	if (id && many_content(id) != bytes)
+		sim_fail("%u has attributes that were set of %u", bytes, many_content(id));
+	return id ? id : bytes;
+}
+
+/* Of one that it is certain about: all that is there is this client's. */
+static void
+do_attrs(struct many_client *c, int b, int k)
+{
+	struct store_key sk = many_key(b, k);
+	struct cell *cell = &many_keys[b][k];
+	uint64_t version = 0, since;
+	uint32_t id = many_ids + 1;
+	bool is_gone;
+	int r;
+
+	if (cell->nr != 1 || !cell_rests(cell) || cell->is_open || id >= IDS_MAX)
+		return;
+	many_ids++;
+	if (one_in(2)) {
+		many_begin(c);
+		r = many_wait(c, store_open(many_port(c), &sk, &c->u.obj));
+		if (r >= 0) {
+			version = c->u.obj.version;
+			store_close(many_port(c), &c->u.obj);
+		}
+	}
+	many_begin(c);
+	/* Another one may have removed the bucket meanwhile. */
+	if (cell->nr != 1 || cell->is_open)
+		return;
+	is_gone = cell_may_be(&many_buckets[b], 0);
+	counts.attrs++;
+	content_of[id] = many_content(cell->may[0]);
+	cell->pending = id;
+	cell->since = since = ++many_events;
+	memset(c->attrs, 0, sizeof c->attrs);
+	memcpy(c->attrs, &id, sizeof id);
+	say("client %d sets attributes %u of %u in bucket %d key %d", c->nr, id, cell->may[0], b, k);
+	r = many_wait(c, store_set_attrs(many_port(c), &sk, version, c->attrs, sizeof c->attrs, &c->u.del));
+	say("attributes %u: %d", id, r);
+	if (r >= 0 && (many_is_away(b, k) || !cell->may[0]))
+		sim_fail("attributes of bucket %d key %d are set, and %s", b, k,
+			 cell->may[0] ? "its disk is away" : "nothing is there");
+	if ((r == -ENOENT && cell->may[0] && !cell_may_be(cell, 0)) || r == -ESTALE)
+		sim_fail("attributes of bucket %d key %d: %d, and %u is there", b, k, r, cell->may[0]);
+	cell_over(cell, r, id);
+	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
+		sim_fail("attributes are told that bucket %d is not there, and it was all the time", b);
+	if (r < 0 && r != -ENXIO && r != -ENOENT)
+		many_check_key_error(r, b, k, since, "setting attributes");
+}
+
 static void
 do_get(struct many_client *c, int b, int k)
 {
@@ -545,8 +644,7 @@ do_get(struct many_client *c, int b, int k)
 		sim_fail("a GET is told that bucket %d is not there, and it was all the time", b);
 	say("client %d sees %d in bucket %d key %d, at home on %d", c->nr,
 	    r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b, k, many_home(b, k));
-	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : (uint32_t)many_etag_nr(&c->u.obj.meta.etag), since,
-		       "the object", b, k);
+	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : seen_id(&c->u.obj), since, "the object", b, k);
 	if (r >= 0 && (prof.moves || prof.two))
 		read_all(c, b, k);
 	if (r >= 0)
@@ -579,16 +677,6 @@ do_battr(struct many_client *c, int b)
 	}
 	if (r < 0 && r != -ENXIO)
 		check_bucket_error(r, false, "setting a bucket's attributes");
-}
-
-static uint32_t
-attrs_id(const void *attrs, uint32_t len)
-{
-	uint32_t id = 0;
-
-	if (len)
-		memcpy(&id, attrs, sizeof id);
-	return id;
 }
 
 static void
@@ -849,8 +937,12 @@ see_list(struct many_client *c, int b)
 		sim_fail("a list is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
 		many_check_error(r, misses || many_may_lack(b, since) ? away : 0, "a list");
-	for (int k = 0; k < KEYS && r >= 0; k++)
-		cell_looked_at(&many_keys[b][k], listed[k], since, "the entry", b, k);
+	for (int k = 0; k < KEYS && r >= 0; k++) {
+		uint32_t id;
+
+		if (of_content(&many_keys[b][k], listed[k], &id))
+			cell_looked_at(&many_keys[b][k], id, since, "the entry", b, k);
+	}
 }
 
 /* Reads all there is, when nothing else runs. */
@@ -952,6 +1044,8 @@ one_op(struct many_client *c)
 	if (w < prof.w_put + prof.w_del && !many_keys[b][k].is_open) {
 		if (many_has_two(b) && one_in(4))
 			do_twins(c, b, k);
+		else if (one_in(6))
+			do_attrs(c, b, k);
 		else if (w < prof.w_put)
 			do_put(c, b, k);
 		else
@@ -1524,6 +1618,7 @@ many_run(void)
 	memset(many_keys, 0, sizeof many_keys);
 	memset(many_buckets, 0, sizeof many_buckets);
 	memset(battr, 0, sizeof battr);
+	memset(content_of, 0, sizeof content_of);
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
 			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];

@@ -17,7 +17,7 @@
 #define MAY_MAX 8
 #define UNKNOWN_ID UINT32_MAX
 
-/* What may be there. */
+/* What may be there: of a key what was put last, or the attributes that were set since. */
 struct cell {
 	uint32_t may[MAY_MAX]; /* 0: nothing */
 	int nr;
@@ -74,6 +74,8 @@ void cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *wha
 void cell_over(struct cell *c, int r, uint32_t id);
 /* The same of two that were under way at once. */
 void cell_twins_over(struct cell *c, int r1, uint32_t id1, int r2, uint32_t id2);
+/* What was put where these attributes were set; of anything else itself. */
+uint32_t many_content(uint32_t id);
 struct store_key many_key(int b, int k);
 /* The disk that has it now; bits of all that had it in this life. */
 int many_home(int b, int k);

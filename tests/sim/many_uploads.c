@@ -411,7 +411,7 @@ uploads_see(struct many_client *c)
 		if (!u->object || u->there.nr > 1 || key->nr > 1)
 			continue;
 		is_there = u->there.may[0] == 1;
-		is_object = key->may[0] == u->object;
+		is_object = many_content(key->may[0]) == u->object;
 		if (is_there == is_object && (is_there || !u->may_end))
 			sim_fail(
 				"of the completion of bucket %d key %d a half is done: the upload is %sthere",
