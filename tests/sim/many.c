@@ -324,8 +324,8 @@ many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 }
 
 /* Where some disks have made the change, and one has no room for it now, nobody knows. */
-static void
-check_bucket_error(int r, bool needs_all, const char *what)
+void
+many_check_bucket_error(int r, bool needs_all, const char *what)
 {
 	if (r != -ECANCELED)
 		many_check_error(r, needs_all ? ~0u : 0, what);
@@ -478,8 +478,8 @@ do_put(struct many_client *c, int b, int k)
 
 /* One that began when there was no bucket has the number of copies of none: where the bucket came meanwhile it found nothing in it, which is
  * what was there. */
-static void
-do_del(struct many_client *c, int b, int k)
+void
+many_delete(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
 	struct cell *cell = &many_keys[b][k];
@@ -676,7 +676,7 @@ do_battr(struct many_client *c, int b)
 		cell->is_open |= many_buckets[b].is_open;
 	}
 	if (r < 0 && r != -ENXIO)
-		check_bucket_error(r, false, "setting a bucket's attributes");
+		many_check_bucket_error(r, false, "setting a bucket's attributes");
 }
 
 static void
@@ -744,7 +744,7 @@ do_make(struct many_client *c, int b)
 	if (r == -EDOM && !(many_has_two(b) && (prof.moves || set_disks(set_of(sim_store)) < 2)))
 		sim_fail("there are %d disks, and two copies are refused", set_disks(set_of(sim_store)));
 	if (r != 0 && r != -EEXIST && r != -EDOM)
-		check_bucket_error(r, false, "making a bucket");
+		many_check_bucket_error(r, false, "making a bucket");
 	if (!mixed && ((r == -EEXIST && !could_be) || (r == 0 && !could_not)))
 		sim_fail("making bucket %d is answered %d", b, r);
 	if (mixed) {
@@ -775,6 +775,23 @@ there_since(int b, uint64_t since)
 			return k;
 	}
 	return -1;
+}
+
+int
+many_is_full(int b)
+{
+	int is = uploads_in(b);
+
+	if (many_buckets[b].nr > 1 || many_buckets[b].may[0] == 0 || many_buckets[b].is_open)
+		return -1;
+	for (int k = 0; is <= 0 && k < KEYS; k++) {
+		const struct cell *c = &many_keys[b][k];
+
+		if (!cell_may_be(c, 0))
+			return 1;
+		is = c->nr > 1 || c->is_open ? -1 : is;
+	}
+	return is;
 }
 
 static void
@@ -815,7 +832,7 @@ do_remove(struct many_client *c, int b)
 	if (mixed || r == 0 || r == -ECANCELED)
 		bucket_gone[b] = ++many_events;
 	if (r != 0 && r != -ENXIO && r != -ENOTEMPTY)
-		check_bucket_error(r, true, "removing a bucket");
+		many_check_bucket_error(r, true, "removing a bucket");
 	if (!mixed && ((r == -ENXIO && !could_not) || ((r == 0 || r == -ENOTEMPTY) && !could_be)))
 		sim_fail("removing bucket %d is answered %d", b, r);
 	k = there_since(b, since);
@@ -875,14 +892,17 @@ do_look(struct many_client *c, int b)
 /* ---- listing ---- */
 
 static bool there[BUCKETS];
+static uint8_t copies_there[BUCKETS];
 static uint32_t listings[CLIENTS][KEYS];
 
 static bool
 on_bucket(struct store_list *ls, const struct store_entry *e)
 {
 	for (int b = 0; b < BUCKETS; b++) {
-		if (e->name_len == strlen(bucket_name(b)) && !memcmp(e->name, bucket_name(b), e->name_len))
+		if (e->name_len == strlen(bucket_name(b)) && !memcmp(e->name, bucket_name(b), e->name_len)) {
 			there[b] = true;
+			copies_there[b] = e->copies;
+		}
 	}
 	return true;
 }
@@ -911,6 +931,8 @@ see_buckets(struct many_client *c)
 	for (int b = 0; b < BUCKETS; b++) {
 		say("bucket %d: %d", b, there[b]);
 		cell_seen(&many_buckets[b], there[b], "the bucket", b, -1);
+		if (there[b])
+			pairs_see_bucket(b, copies_there[b]);
 		/* What nobody answered may have removed it; if it is there its uploads are. */
 		if (!there[b])
 			uploads_end_with(b, true, false);
@@ -1049,7 +1071,7 @@ one_op(struct many_client *c)
 		else if (w < prof.w_put)
 			do_put(c, b, k);
 		else
-			do_del(c, b, k);
+			many_delete(c, b, k);
 		return;
 	}
 	w -= w < prof.w_put ? 0 : prof.w_put;
@@ -1393,7 +1415,7 @@ forget(void)
 	bool is_over = false;
 
 	/* Of buckets the others know nothing that counts. */
-	if (count(away & members) != 1 || !(last_in & ~away))
+	if (count(away & members) != 1 || !(last_in & ~away) || !pairs_are_sure())
 		return;
 	if ((prof.moves || prof.two) && !find_homes(d, &t))
 		return;
@@ -1503,6 +1525,13 @@ live(bool calm)
 		co_start(CO_CLIENT, 0, pairs_same_main);
 		if (!sim_go(over, 0)) {
 			dies(true);
+			return;
+		}
+	}
+	if (!calm && prof.two && !prof.rot && one_in(2)) {
+		co_start(CO_CLIENT, 0, pairs_copies_main);
+		if (!sim_go(over, life) || !pairs_are_sure()) {
+			dies(one_in(2));
 			return;
 		}
 	}

@@ -87,8 +87,13 @@ struct store_port *many_port(struct many_client *c);
 void many_begin(struct many_client *c);
 /* The result of an operation whose start said r. */
 int many_wait(struct many_client *c, int r);
+void many_delete(struct many_client *c, int b, int k);
+/* Is it certain that the bucket is there, and what is in it?  1: something; 0: nothing; -1: that is not known. */
+int many_is_full(int b);
 /* Fails where only a disk could explain that answer, and none of those does. */
 void many_check_error(int r, unsigned disks, const char *what);
+/* The same of a change of a bucket, or a look at all. */
+void many_check_bucket_error(int r, bool needs_all, const char *what);
 /* Is it not certain that the bucket was there since that event? */
 bool many_may_lack(int b, uint64_t since);
 /* The same of a change of a key, or a look at it, that began at that event. */
@@ -111,6 +116,8 @@ void upload_any(struct many_client *c, int b, int k);
 void uploads_look(void);
 void uploads_see(struct many_client *c);
 void uploads_see_list(struct many_client *c, int b, unsigned away);
+/* Are uploads of the bucket in progress?  1: there are; 0: none is; -1: nobody knows. */
+int uploads_in(int b);
 /* A removal of the bucket has ended them, or may have; is_open: the next start decides. */
 void uploads_end_with(int b, bool is_gone, bool is_open);
 /* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
@@ -154,6 +161,11 @@ void moves_check(void);
 /* ---- many_pairs.c: buckets with two copies ---- */
 
 bool many_has_two(int b);
+/* A bucket is there, and has so many copies. */
+void pairs_see_bucket(int b, unsigned copies);
+/* Gives a bucket the other number of copies, as the only client.  Is it known whether that was done? */
+void pairs_copies_main(int nr);
+bool pairs_are_sure(void);
 unsigned many_place(int b, int k);
 void pairs_begin(void);
 /* A start is tried with these disks; it serves with those, or not. */

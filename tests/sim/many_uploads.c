@@ -422,6 +422,22 @@ uploads_see(struct many_client *c)
 
 /* ---- what else ends them ---- */
 
+int
+uploads_in(int b)
+{
+	const struct upload *u;
+	int is = 0;
+
+	for (int i = 0; (u = nth(i)); i++) {
+		if (!u->is_used || u->b != b || is_over(u))
+			continue;
+		if (!cell_may_be(&u->there, 0))
+			return 1;
+		is = -1;
+	}
+	return is;
+}
+
 void
 uploads_end_with(int b, bool is_gone, bool is_open)
 {
