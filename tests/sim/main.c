@@ -156,9 +156,10 @@ tell_counts(double began)
 		       (unsigned long long)counts.put_back, (unsigned long long)counts.slots_moved);
 	if (opt.is_many || counts.compared)
 		printf("%llu copies compared, %llu seconds missed something, %llu reads from a second, %llu "
-		       "repaired\n",
+		       "repaired, %llu times another number of copies\n",
 		       (unsigned long long)counts.compared, (unsigned long long)counts.missed,
-		       (unsigned long long)counts.read_second, (unsigned long long)counts.repaired);
+		       (unsigned long long)counts.read_second, (unsigned long long)counts.repaired,
+		       (unsigned long long)counts.copies_changed);
 }
 
 static int

@@ -118,6 +118,35 @@ cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *what, in
 		c->news = ++many_events;
 }
 
+/* ---- attributes of objects ---- */
+
+#define IDS_MAX 8192
+static uint32_t content_of[IDS_MAX]; /* what has the bytes below these attributes; 0: it is bytes itself */
+
+uint32_t
+many_content(uint32_t id)
+{
+	return id < IDS_MAX && content_of[id] ? content_of[id] : id;
+}
+
+/* What a look at a key's bytes alone shows of it.  False: it may be one of several. */
+static bool
+of_content(const struct cell *c, uint32_t bytes, uint32_t *ret_id)
+{
+	int nr = 0;
+
+	*ret_id = bytes;
+	for (int i = 0; i < c->nr + 2; i++) {
+		uint32_t id = i < c->nr ? c->may[i] : i == c->nr ? c->pending : c->other;
+
+		if (id == UNKNOWN_ID || many_content(id) != bytes)
+			continue;
+		*ret_id = id;
+		nr++;
+	}
+	return nr < 2;
+}
+
 /* ---- names ---- */
 
 struct store_key
@@ -295,8 +324,8 @@ many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 }
 
 /* Where some disks have made the change, and one has no room for it now, nobody knows. */
-static void
-check_bucket_error(int r, bool needs_all, const char *what)
+void
+many_check_bucket_error(int r, bool needs_all, const char *what)
 {
 	if (r != -ECANCELED)
 		many_check_error(r, needs_all ? ~0u : 0, what);
@@ -372,7 +401,7 @@ write_piece(struct many_client *c)
 static int
 choose_pre(struct store_pre *pre, const struct cell *c)
 {
-	uint32_t there = c->may[0], other = ++many_ids;
+	uint32_t there = many_content(c->may[0]), other = ++many_ids;
 
 	if (c->nr != 1 || !cell_rests(c) || c->is_open)
 		return 0;
@@ -449,8 +478,8 @@ do_put(struct many_client *c, int b, int k)
 
 /* One that began when there was no bucket has the number of copies of none: where the bucket came meanwhile it found nothing in it, which is
  * what was there. */
-static void
-do_del(struct many_client *c, int b, int k)
+void
+many_delete(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
 	struct cell *cell = &many_keys[b][k];
@@ -519,6 +548,76 @@ read_all(struct many_client *c, int b, int k)
 	}
 }
 
+static uint32_t
+attrs_id(const void *attrs, uint32_t len)
+{
+	uint32_t id = 0;
+
+	if (len)
+		memcpy(&id, attrs, sizeof id);
+	return id;
+}
+
+/* Whoever set the attributes, or put it. */
+static uint32_t
+seen_id(const struct store_obj *obj)
+{
+	uint32_t bytes = (uint32_t)many_etag_nr(&obj->meta.etag),
+		 id = attrs_id(obj->meta.attrs, obj->meta.attrs_len);
+
+	if (id && many_content(id) != bytes)
+		sim_fail("%u has attributes that were set of %u", bytes, many_content(id));
+	return id ? id : bytes;
+}
+
+/* Of one that it is certain about: all that is there is this client's. */
+static void
+do_attrs(struct many_client *c, int b, int k)
+{
+	struct store_key sk = many_key(b, k);
+	struct cell *cell = &many_keys[b][k];
+	uint64_t version = 0, since;
+	uint32_t id = many_ids + 1;
+	bool is_gone;
+	int r;
+
+	if (cell->nr != 1 || !cell_rests(cell) || cell->is_open || id >= IDS_MAX)
+		return;
+	many_ids++;
+	if (one_in(2)) {
+		many_begin(c);
+		r = many_wait(c, store_open(many_port(c), &sk, &c->u.obj));
+		if (r >= 0) {
+			version = c->u.obj.version;
+			store_close(many_port(c), &c->u.obj);
+		}
+	}
+	many_begin(c);
+	/* Another one may have removed the bucket meanwhile. */
+	if (cell->nr != 1 || cell->is_open)
+		return;
+	is_gone = cell_may_be(&many_buckets[b], 0);
+	counts.attrs++;
+	content_of[id] = many_content(cell->may[0]);
+	cell->pending = id;
+	cell->since = since = ++many_events;
+	memset(c->attrs, 0, sizeof c->attrs);
+	memcpy(c->attrs, &id, sizeof id);
+	say("client %d sets attributes %u of %u in bucket %d key %d", c->nr, id, cell->may[0], b, k);
+	r = many_wait(c, store_set_attrs(many_port(c), &sk, version, c->attrs, sizeof c->attrs, &c->u.del));
+	say("attributes %u: %d", id, r);
+	if (r >= 0 && (many_is_away(b, k) || !cell->may[0]))
+		sim_fail("attributes of bucket %d key %d are set, and %s", b, k,
+			 cell->may[0] ? "its disk is away" : "nothing is there");
+	if ((r == -ENOENT && cell->may[0] && !cell_may_be(cell, 0)) || r == -ESTALE)
+		sim_fail("attributes of bucket %d key %d: %d, and %u is there", b, k, r, cell->may[0]);
+	cell_over(cell, r, id);
+	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
+		sim_fail("attributes are told that bucket %d is not there, and it was all the time", b);
+	if (r < 0 && r != -ENXIO && r != -ENOENT)
+		many_check_key_error(r, b, k, since, "setting attributes");
+}
+
 static void
 do_get(struct many_client *c, int b, int k)
 {
@@ -545,8 +644,7 @@ do_get(struct many_client *c, int b, int k)
 		sim_fail("a GET is told that bucket %d is not there, and it was all the time", b);
 	say("client %d sees %d in bucket %d key %d, at home on %d", c->nr,
 	    r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b, k, many_home(b, k));
-	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : (uint32_t)many_etag_nr(&c->u.obj.meta.etag), since,
-		       "the object", b, k);
+	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : seen_id(&c->u.obj), since, "the object", b, k);
 	if (r >= 0 && (prof.moves || prof.two))
 		read_all(c, b, k);
 	if (r >= 0)
@@ -578,17 +676,7 @@ do_battr(struct many_client *c, int b)
 		cell->is_open |= many_buckets[b].is_open;
 	}
 	if (r < 0 && r != -ENXIO)
-		check_bucket_error(r, false, "setting a bucket's attributes");
-}
-
-static uint32_t
-attrs_id(const void *attrs, uint32_t len)
-{
-	uint32_t id = 0;
-
-	if (len)
-		memcpy(&id, attrs, sizeof id);
-	return id;
+		many_check_bucket_error(r, false, "setting a bucket's attributes");
 }
 
 static void
@@ -656,7 +744,7 @@ do_make(struct many_client *c, int b)
 	if (r == -EDOM && !(many_has_two(b) && (prof.moves || set_disks(set_of(sim_store)) < 2)))
 		sim_fail("there are %d disks, and two copies are refused", set_disks(set_of(sim_store)));
 	if (r != 0 && r != -EEXIST && r != -EDOM)
-		check_bucket_error(r, false, "making a bucket");
+		many_check_bucket_error(r, false, "making a bucket");
 	if (!mixed && ((r == -EEXIST && !could_be) || (r == 0 && !could_not)))
 		sim_fail("making bucket %d is answered %d", b, r);
 	if (mixed) {
@@ -687,6 +775,23 @@ there_since(int b, uint64_t since)
 			return k;
 	}
 	return -1;
+}
+
+int
+many_is_full(int b)
+{
+	int is = uploads_in(b);
+
+	if (many_buckets[b].nr > 1 || many_buckets[b].may[0] == 0 || many_buckets[b].is_open)
+		return -1;
+	for (int k = 0; is <= 0 && k < KEYS; k++) {
+		const struct cell *c = &many_keys[b][k];
+
+		if (!cell_may_be(c, 0))
+			return 1;
+		is = c->nr > 1 || c->is_open ? -1 : is;
+	}
+	return is;
 }
 
 static void
@@ -727,7 +832,7 @@ do_remove(struct many_client *c, int b)
 	if (mixed || r == 0 || r == -ECANCELED)
 		bucket_gone[b] = ++many_events;
 	if (r != 0 && r != -ENXIO && r != -ENOTEMPTY)
-		check_bucket_error(r, true, "removing a bucket");
+		many_check_bucket_error(r, true, "removing a bucket");
 	if (!mixed && ((r == -ENXIO && !could_not) || ((r == 0 || r == -ENOTEMPTY) && !could_be)))
 		sim_fail("removing bucket %d is answered %d", b, r);
 	k = there_since(b, since);
@@ -787,14 +892,17 @@ do_look(struct many_client *c, int b)
 /* ---- listing ---- */
 
 static bool there[BUCKETS];
+static uint8_t copies_there[BUCKETS];
 static uint32_t listings[CLIENTS][KEYS];
 
 static bool
 on_bucket(struct store_list *ls, const struct store_entry *e)
 {
 	for (int b = 0; b < BUCKETS; b++) {
-		if (e->name_len == strlen(bucket_name(b)) && !memcmp(e->name, bucket_name(b), e->name_len))
+		if (e->name_len == strlen(bucket_name(b)) && !memcmp(e->name, bucket_name(b), e->name_len)) {
 			there[b] = true;
+			copies_there[b] = e->copies;
+		}
 	}
 	return true;
 }
@@ -823,6 +931,8 @@ see_buckets(struct many_client *c)
 	for (int b = 0; b < BUCKETS; b++) {
 		say("bucket %d: %d", b, there[b]);
 		cell_seen(&many_buckets[b], there[b], "the bucket", b, -1);
+		if (there[b])
+			pairs_see_bucket(b, copies_there[b]);
 		/* What nobody answered may have removed it; if it is there its uploads are. */
 		if (!there[b])
 			uploads_end_with(b, true, false);
@@ -849,8 +959,12 @@ see_list(struct many_client *c, int b)
 		sim_fail("a list is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
 		many_check_error(r, misses || many_may_lack(b, since) ? away : 0, "a list");
-	for (int k = 0; k < KEYS && r >= 0; k++)
-		cell_looked_at(&many_keys[b][k], listed[k], since, "the entry", b, k);
+	for (int k = 0; k < KEYS && r >= 0; k++) {
+		uint32_t id;
+
+		if (of_content(&many_keys[b][k], listed[k], &id))
+			cell_looked_at(&many_keys[b][k], id, since, "the entry", b, k);
+	}
 }
 
 /* Reads all there is, when nothing else runs. */
@@ -952,10 +1066,12 @@ one_op(struct many_client *c)
 	if (w < prof.w_put + prof.w_del && !many_keys[b][k].is_open) {
 		if (many_has_two(b) && one_in(4))
 			do_twins(c, b, k);
+		else if (one_in(6))
+			do_attrs(c, b, k);
 		else if (w < prof.w_put)
 			do_put(c, b, k);
 		else
-			do_del(c, b, k);
+			many_delete(c, b, k);
 		return;
 	}
 	w -= w < prof.w_put ? 0 : prof.w_put;
@@ -1299,7 +1415,7 @@ forget(void)
 	bool is_over = false;
 
 	/* Of buckets the others know nothing that counts. */
-	if (count(away & members) != 1 || !(last_in & ~away))
+	if (count(away & members) != 1 || !(last_in & ~away) || !pairs_are_sure())
 		return;
 	if ((prof.moves || prof.two) && !find_homes(d, &t))
 		return;
@@ -1409,6 +1525,13 @@ live(bool calm)
 		co_start(CO_CLIENT, 0, pairs_same_main);
 		if (!sim_go(over, 0)) {
 			dies(true);
+			return;
+		}
+	}
+	if (!calm && prof.two && !prof.rot && one_in(2)) {
+		co_start(CO_CLIENT, 0, pairs_copies_main);
+		if (!sim_go(over, life) || !pairs_are_sure()) {
+			dies(one_in(2));
 			return;
 		}
 	}
@@ -1524,6 +1647,7 @@ many_run(void)
 	memset(many_keys, 0, sizeof many_keys);
 	memset(many_buckets, 0, sizeof many_buckets);
 	memset(battr, 0, sizeof battr);
+	memset(content_of, 0, sizeof content_of);
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
 			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];

@@ -17,7 +17,7 @@
 #define MAY_MAX 8
 #define UNKNOWN_ID UINT32_MAX
 
-/* What may be there. */
+/* What may be there: of a key what was put last, or the attributes that were set since. */
 struct cell {
 	uint32_t may[MAY_MAX]; /* 0: nothing */
 	int nr;
@@ -74,6 +74,8 @@ void cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *wha
 void cell_over(struct cell *c, int r, uint32_t id);
 /* The same of two that were under way at once. */
 void cell_twins_over(struct cell *c, int r1, uint32_t id1, int r2, uint32_t id2);
+/* What was put where these attributes were set; of anything else itself. */
+uint32_t many_content(uint32_t id);
 struct store_key many_key(int b, int k);
 /* The disk that has it now; bits of all that had it in this life. */
 int many_home(int b, int k);
@@ -85,8 +87,13 @@ struct store_port *many_port(struct many_client *c);
 void many_begin(struct many_client *c);
 /* The result of an operation whose start said r. */
 int many_wait(struct many_client *c, int r);
+void many_delete(struct many_client *c, int b, int k);
+/* Is it certain that the bucket is there, and what is in it?  1: something; 0: nothing; -1: that is not known. */
+int many_is_full(int b);
 /* Fails where only a disk could explain that answer, and none of those does. */
 void many_check_error(int r, unsigned disks, const char *what);
+/* The same of a change of a bucket, or a look at all. */
+void many_check_bucket_error(int r, bool needs_all, const char *what);
 /* Is it not certain that the bucket was there since that event? */
 bool many_may_lack(int b, uint64_t since);
 /* The same of a change of a key, or a look at it, that began at that event. */
@@ -109,6 +116,8 @@ void upload_any(struct many_client *c, int b, int k);
 void uploads_look(void);
 void uploads_see(struct many_client *c);
 void uploads_see_list(struct many_client *c, int b, unsigned away);
+/* Are uploads of the bucket in progress?  1: there are; 0: none is; -1: nobody knows. */
+int uploads_in(int b);
 /* A removal of the bucket has ended them, or may have; is_open: the next start decides. */
 void uploads_end_with(int b, bool is_gone, bool is_open);
 /* The process is gone; before it is known of buckets.  heads: disks that decided about them. */
@@ -152,6 +161,11 @@ void moves_check(void);
 /* ---- many_pairs.c: buckets with two copies ---- */
 
 bool many_has_two(int b);
+/* A bucket is there, and has so many copies. */
+void pairs_see_bucket(int b, unsigned copies);
+/* Gives a bucket the other number of copies, as the only client.  Is it known whether that was done? */
+void pairs_copies_main(int nr);
+bool pairs_are_sure(void);
 unsigned many_place(int b, int k);
 void pairs_begin(void);
 /* A start is tried with these disks; it serves with those, or not. */

@@ -27,10 +27,13 @@ static struct pair begun[STORE_SLOT_NR]; /* when this life began */
 static bool begun_well;
 static unsigned rots, rotten; /* bits of the disk whose bytes may rot; of which some have */
 
+/* Bits of buckets: which have two copies, or are made so; of which it is open whether that was changed. */
+static unsigned two, unsure;
+
 bool
 many_has_two(int b)
 {
-	return prof.two >> b & 1;
+	return two >> b & 1;
 }
 
 unsigned
@@ -108,6 +111,8 @@ pairs_rotten(void)
 void
 pairs_begin(void)
 {
+	two = prof.two;
+	unsure = 0;
 	rotten = 0;
 	rots = 1u << below((uint32_t)prof.disks);
 	knows_before = knows_last = false;
@@ -214,6 +219,63 @@ pairs_second(int b, int k)
 				     : SET_NOWHERE;
 
 	return engine == SET_NOWHERE ? -1 : moves_disk(s, engine);
+}
+
+/* ---- another number of copies ---- */
+
+void
+pairs_see_bucket(int b, unsigned copies)
+{
+	bool is = copies == 2;
+
+	if (is != many_has_two(b) && !(unsure >> b & 1))
+		sim_fail("bucket %d has %u copies", b, copies);
+	two = (two & ~(1u << b)) | (unsigned)is << b;
+	unsure &= ~(1u << b);
+}
+
+bool
+pairs_are_sure(void)
+{
+	return unsure == 0;
+}
+
+void
+pairs_copies_main(int nr)
+{
+	struct many_client *c = &many_clients[0];
+	int b = one_in(2), full, r;
+	unsigned copies = many_has_two(b) ? 1 : 2;
+
+	if (many_buckets[b].nr > 1 || many_buckets[b].may[0] == 0 || many_buckets[b].is_open)
+		return;
+	for (int k = one_in(3) ? KEYS : 0; k < KEYS; k++) {
+		if (many_keys[b][k].nr > 1 || many_keys[b][k].may[0] != 0)
+			many_delete(c, b, k);
+	}
+	full = many_is_full(b);
+	many_begin(c);
+	unsure |= full == 1 ? 0 : 1u << b;
+	say("client 0 gives bucket %d %u copies, and %s", b, copies,
+	    full < 0 ? "may be something"
+	    : full   ? "something is in it"
+		     : "nothing is in it");
+	r = many_wait(c, store_bucket_create(many_port(c), bucket_name(b), strlen(bucket_name(b)), copies,
+					     &c->u.del));
+	say("%u copies of bucket %d: %d", copies, b, r);
+	counts.copies_changed += r == 0;
+	if ((r == 0 && full == 1) || (r == -ENOTEMPTY && full == 0) || r == -EEXIST)
+		sim_fail("bucket %d gets %u copies: %d, and %s in it", b, copies, r,
+			 full == 1 ? "there is something" : "there is nothing");
+	if (r == -EDOM && !(copies == 2 && (prof.moves || set_disks(set_of(sim_store)) < 2)))
+		sim_fail("there are %d disks, and two copies are refused", set_disks(set_of(sim_store)));
+	if (r < 0 && r != -ENOTEMPTY && r != -EDOM)
+		many_check_bucket_error(r, true, "giving a bucket another number of copies");
+	if (r == 0)
+		two ^= 1u << b;
+	/* Whatever else it says, some disks may have it. */
+	if (r == 0 || r == -ENOTEMPTY || r == -EDOM || r == -ENODEV || r == -EAGAIN)
+		unsure &= ~(1u << b);
 }
 
 /* ---- two changes at once ---- */

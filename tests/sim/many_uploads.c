@@ -411,7 +411,7 @@ uploads_see(struct many_client *c)
 		if (!u->object || u->there.nr > 1 || key->nr > 1)
 			continue;
 		is_there = u->there.may[0] == 1;
-		is_object = key->may[0] == u->object;
+		is_object = many_content(key->may[0]) == u->object;
 		if (is_there == is_object && (is_there || !u->may_end))
 			sim_fail(
 				"of the completion of bucket %d key %d a half is done: the upload is %sthere",
@@ -421,6 +421,22 @@ uploads_see(struct many_client *c)
 }
 
 /* ---- what else ends them ---- */
+
+int
+uploads_in(int b)
+{
+	const struct upload *u;
+	int is = 0;
+
+	for (int i = 0; (u = nth(i)); i++) {
+		if (!u->is_used || u->b != b || is_over(u))
+			continue;
+		if (!cell_may_be(&u->there, 0))
+			return 1;
+		is = -1;
+	}
+	return is;
+}
 
 void
 uploads_end_with(int b, bool is_gone, bool is_open)

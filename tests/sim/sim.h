@@ -390,7 +390,8 @@ struct sim_counts {
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
-		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared;
+		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
+		copies_changed;
 };
 extern struct sim_counts counts;
 
