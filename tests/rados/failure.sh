@@ -65,7 +65,7 @@ wait_for 20 waits_long
 assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/livez")" 200 "livez"
 told() { reasons | grep -qE '^pool gantry\.(data|meta): [0-9]+ operations? waits?, the oldest since [0-9]+ s for pg [0-9]+\.[0-9a-f]+ on osd\.[01]$'; }
 wait_for 20 told
-assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" doctor 2>&1)" 'pool gantry.(data|meta): [0-9]+ operations? wait' "doctor"
+assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" doctor 2>&1)" 'pool gantry.(data|meta): [0-9]+ operations? waits?, the oldest since [0-9]+ s' "doctor"
 # The status page, and what operators type, say it of the pool.
 assert_eq "$(curl_admin /status | jq -r '.store | [.backend, .disks, .disks_failed] | join(" ")')" "rados 2 0" "status"
 page() { /usr/bin/node "$ROOT/tests/rados/page.js" "$T/admin.sock" "$ROOT/src/admin/page.html" >"$T/page" 2>&1; }
