@@ -547,7 +547,7 @@ find_behind(struct start *s)
 	char text[UUID_TEXT];
 
 	s->behind = 0;
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; RULE_BEHIND_IS_AWAY && i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
 		if (d->st && table_has(s->table.in, d->number) && d->id.start_no > latest)

@@ -25,6 +25,7 @@ static struct pair last[STORE_SLOT_NR]; /* of the table of the last life */
 static bool knows_last;
 static struct pair begun[STORE_SLOT_NR]; /* when this life began */
 static bool begun_well;
+static int copied_disk;       /* an older copy of it is there; -1: none is */
 static unsigned rots, rotten; /* bits of the disk whose bytes may rot; of which some have */
 
 /* Bits of buckets: which have two copies, or are made so; of which it is open whether that was changed. */
@@ -106,6 +107,36 @@ pairs_rotten(void)
 	return rotten;
 }
 
+/* ---- older copies ---- */
+
+/* All others have heard of a start since then, and of each key that it is the first of another one has all. */
+bool
+pairs_older(unsigned serving)
+{
+	static struct disk_table t;
+	int d = copied_disk, number;
+
+	if (!prof.older || simdisk_late())
+		return false;
+	if (d < 0 || !one_in(prof.older)) {
+		copied_disk = (int)below((uint32_t)prof.disks);
+		simdisk_copy(copied_disk);
+		return false;
+	}
+	copied_disk = -1;
+	if (__builtin_popcount(serving) != prof.disks || !moves_newest(serving & ~(1u << d), &t))
+		return false;
+	number = table_find(&t, many_uuid[d]);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (number < 0 || !table_has(t.in, number) || (t.first[i] == number && !table_is_full(&t, i)))
+			return false;
+	}
+	say("disk %d is an older copy of itself", d);
+	counts.older++;
+	simdisk_put_back(d);
+	return true;
+}
+
 /* ---- starts ---- */
 
 void
@@ -113,6 +144,7 @@ pairs_begin(void)
 {
 	two = prof.two;
 	unsure = 0;
+	copied_disk = -1;
 	rotten = 0;
 	rots = 1u << below((uint32_t)prof.disks);
 	knows_before = knows_last = false;
