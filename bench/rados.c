@@ -195,8 +195,13 @@ get_more(struct work *w)
 		w->inflight++;
 		w->at += len;
 		p->op.rd.op.done = on_piece;
-		if (store_read(b.p, &w->obj, &p->op.rd, p->buf, off, (uint32_t)len) != 0)
-			bench_die("read");
+		int r = store_read(b.p, &w->obj, &p->op.rd, p->buf, off, (uint32_t)len);
+
+		must(r, "read");
+		if (r > 0) {
+			on_piece(&p->op.rd.op);
+			return;
+		}
 	}
 }
 
@@ -230,7 +235,7 @@ begin(struct work *w)
 		return;
 	}
 	w->obj.op.done = on_open;
-	must(store_open(b.p, &w->key, &w->obj), "open");
+	must(store_open_to_read(b.p, &w->key, &w->obj), "open");
 }
 
 struct result {

@@ -12,8 +12,8 @@
 #define REASONS_MAX 64
 
 struct admin_reasons {
-	int nr; /* may be more than are kept */
-	char text[REASONS_MAX][256];
+	int nr;                      /* may be more than are kept */
+	char text[REASONS_MAX][512]; /* with the path of a disk */
 };
 
 struct page {

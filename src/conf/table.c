@@ -236,7 +236,7 @@ const struct conf_key conf_keys[] = {
 	{ "store.move_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(store.move_rate), .def = "200MiB",
 	  .help = "Bytes a second that are moved where a disk is drained or added, or second copies are made anew; 0 moves as fast as it goes" },
 	{ "store.heal_after", KT_TIME, 0, .max = 315360000 * SEC, .offset = AT(store.heal_after_ns), .def = "1800s",
-	  .help = "How long a disk may be away until the second copies it has are made anew on other disks" },
+	  .help = "How long a disk may be away until the second copies it has are made anew on other disks; counted from when it failed or, where it was away before, from the start of the daemon" },
 	{ "store.scrub_interval", KT_TIME, KEY_RELOAD, .max = 315360000 * SEC, .offset = AT(store.scrub_interval_ns),
 	  .def = "604800s", .help = "Time from the end of a walk that reads every object to the next; 0s is on request only" },
 	{ "store.scrub_rate", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(store.scrub_rate),

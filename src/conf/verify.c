@@ -346,7 +346,10 @@ verify_disks(struct loader *ld)
 		snprintf(path, sizeof path, "store.disks[%d].path", i);
 		for (int j = 0; j < i; j++) {
 			if (same_disk(c->store.disks[i].path, c->store.disks[j].path))
-				load_fail_key(ld, path, "is the same disk as store.disks[%d]", j);
+				load_fail_key(ld, path,
+					      "is the same disk as store.disks[%d] (%.200s is %.200s): take "
+					      "one of the two off",
+					      j, c->store.disks[i].path, c->store.disks[j].path);
 		}
 	}
 	nr = c->store.disk_nr + c->store.accept_missing_nr;

@@ -145,11 +145,12 @@ extent_free(struct extent_store *st)
 
 int
 extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
-		 struct extent_store **ret_store, char *err, size_t err_len)
+		 struct extent_store **ret_store, struct store_member *ret_who, char *err, size_t err_len)
 {
 	struct extent_store *st = NULL;
 	int e;
 
+	memset(ret_who, 0, sizeof *ret_who);
 	err[0] = 0;
 	e = check_conf(conf, err, err_len);
 	if (e == 0)
@@ -159,6 +160,8 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 		snprintf(st->path, sizeof st->path, "%s", conf->disks.disk[0].path);
 		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, &st->rep, err,
 			     err_len);
+		memcpy(ret_who->uuid, st->vol->disk.uuid, UUID_BYTES);
+		ret_who->is_made = st->vol->disk.has_super;
 	}
 	if (e == 0) {
 		*ret_store = st;
@@ -176,8 +179,9 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 		 struct extent_store **ret_store, char *err, size_t err_len)
 {
 	struct extent_store *st;
+	struct store_member who;
 	uint64_t start_no;
-	int e = extent_open_disk(conf, r, rep, &st, err, err_len);
+	int e = extent_open_disk(conf, r, rep, &st, &who, err, err_len);
 
 	if (e < 0)
 		return e;

@@ -45,9 +45,11 @@ void extent_free(struct extent_store *st);
 /* ---- member.c ---- */
 
 extern const struct store_member_ops extent_member_ops;
-/* Opens and locks; writes nothing.  The reason of an error is in err. */
+/* Opens and locks; writes nothing.  *ret_who: its UUID, and whether it was made, as far as that is known, also of one that cannot
+ * be opened.  The reason of an error is in err. */
 int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
-		     struct extent_store **ret_store, char *err, size_t err_len);
+		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
+		     size_t err_len);
 /* Starts the helper thread. */
 int extent_serve(struct store *store, char *err, size_t err_len);
 

@@ -15,11 +15,13 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	struct extent_store *st;
 	const struct super *sb;
 	struct ring *r;
-	int e = engine_ring(&r, err, err_len);
+	int e;
 
+	memset(ret_member, 0, sizeof *ret_member);
+	e = engine_ring(&r, err, err_len);
 	if (e < 0)
 		return e;
-	e = extent_open_disk(conf, r, &(struct recover_report){ 0 }, &st, err, err_len);
+	e = extent_open_disk(conf, r, &(struct recover_report){ 0 }, &st, ret_member, err, err_len);
 	ring_free(r);
 	if (e < 0)
 		return e;

@@ -17,6 +17,8 @@
 #define GANTRY_MODULE_DIR "/usr/lib/gantry"
 #endif
 #define MODULE "store-rados.so"
+/* Requests under way have sent what one pool of buffers holds, at most; the rest are copies of what was given up. */
+#define UNWRITTEN_POOLS 2
 
 /* Where it lies: beside the program, which is so before it is installed; else with the packages' libraries. */
 static void
@@ -82,6 +84,8 @@ rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err
 						    .index_shards = (uint32_t)r->index_shards,
 						    .object_bytes = (uint32_t)r->object_bytes,
 						    .clients = r->clients,
-						    .dead_after_ns = r->dead_after_ns } };
+						    .dead_after_ns = r->dead_after_ns,
+						    .unwritten_max_bytes =
+							    UNWRITTEN_POOLS * conf->memory.buffers_bytes } };
 	return 0;
 }

@@ -222,7 +222,7 @@ start_store(struct daemon *d)
 	struct store_conf sc;
 	bool on_cluster = d->conf->store.backend == BACKEND_RADOS;
 	struct store *store;
-	char err[512] = "";
+	char err[STORE_WHY_BYTES] = "";
 	int r;
 
 	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);

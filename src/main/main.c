@@ -22,7 +22,7 @@ check_config(const struct options *o, const struct conf *conf)
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct auth_keys *keys = NULL;
 	struct store_conf sc;
-	char err[512];
+	char err[STORE_WHY_BYTES];
 	int r;
 
 	if (daemon_store_conf(conf, disks, &sc, err, sizeof err) < 0 ||
@@ -36,8 +36,10 @@ check_config(const struct options *o, const struct conf *conf)
 		fprintf(stderr, "store: %s\n", err);
 		return exit_of_store(r);
 	}
+	if (err[0])
+		fprintf(stderr, "store: %s (no error before the first --format; a start would end so)\n",
+			err);
 	r = daemon_load_certs(conf, certs);
-
 	daemon_free_certs(certs);
 	if (r == 0)
 		r = daemon_load_keys(conf, &keys);
@@ -65,7 +67,7 @@ format(const struct conf *conf, bool force, bool if_absent)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char err[512] = "";
+	char err[STORE_WHY_BYTES] = "";
 	int r;
 
 	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
@@ -112,13 +114,14 @@ upgrade(const struct conf *conf)
 
 /* It cannot be taken back. */
 static bool
-is_sure(int nr)
+is_sure(int nr, const char *what)
 {
 	char line[16];
 
-	printf("What only %s held is lost for the store, and %s refused should %s come back. Type yes to go "
+	printf("%s\nWhat only %s held is lost for the store, and %s refused should %s come back. Type yes to "
+	       "go "
 	       "on: ",
-	       nr == 1 ? "this disk" : "these disks", nr == 1 ? "it is" : "they are",
+	       what, nr == 1 ? "this disk" : "these disks", nr == 1 ? "it is" : "they are",
 	       nr == 1 ? "it" : "they");
 	fflush(stdout);
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
@@ -129,16 +132,18 @@ forget(const struct options *o, const struct conf *conf)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char said[512] = "";
+	char said[CONF_DISKS_MAX * 512] = "";
 	int r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
 
-	if (r == 0 && !o->force && !is_sure(o->forget_nr)) {
-		fprintf(stderr, "gantryd: nothing was done\n");
-		return EXIT_RUNTIME;
-	}
 	if (r == 0 && sc.ops == &store_set_ops) {
 		sc.disks.forget = o->forget;
 		sc.disks.forget_nr = o->forget_nr;
+		/* What would be refused anyway is not asked about. */
+		r = o->force ? 0 : store_look(&sc, said, sizeof said);
+		if (r == 0 && !o->force && !is_sure(o->forget_nr, said)) {
+			fprintf(stderr, "gantryd: nothing was done\n");
+			return EXIT_RUNTIME;
+		}
 	}
 	if (r == 0)
 		r = store_forget(&sc, said, sizeof said);
@@ -157,7 +162,7 @@ fsck(const struct conf *conf, bool repair)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char err[512];
+	char err[STORE_WHY_BYTES];
 	int r;
 
 	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
@@ -172,10 +177,10 @@ fsck(const struct conf *conf, bool repair)
 		printf("gantryd: the store was repaired\n");
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
-			r == -ENOTRECOVERABLE || r == -EPROTONOSUPPORT
-				? "the store is damaged, foreign, or not made yet"
-			: r == -EINVAL ? "a start would be refused"
-				       : strerror(-r));
+			r == -ENOTRECOVERABLE   ? "the store is damaged, foreign, or not made yet"
+			: r == -EPROTONOSUPPORT ? "the store was made by another version of Gantry"
+			: r == -EINVAL          ? "a start would be refused"
+						: strerror(-r));
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 

@@ -204,6 +204,7 @@ exit_of_store(int error)
 	case EPERM:
 	case EROFS:
 	case EOPNOTSUPP:
+	case EPROTONOSUPPORT: /* of another version, which has to be started instead */
 		return EXIT_CONFIG;
 	/* The machine is short of something just now. */
 	case EAGAIN:

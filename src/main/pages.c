@@ -129,21 +129,22 @@ static void
 health(void *cookie, struct admin_reasons *r)
 {
 	struct daemon *d = cookie;
-	char missing[256], unit[80];
+	char missing[256], unit[400];
 
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
-		/* A pool has a name that is shorter than a path; a disk that is missing has none. */
+		/* Of a disk that is missing the path may not be known. */
 		if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
 			snprintf(unit, sizeof unit, "pool %s", info.name);
 		else
-			snprintf(unit, sizeof unit, "disk %d", i);
+			snprintf(unit, sizeof unit, "disk %d (%s%s%s)", i, info.uuid,
+				 info.uuid[0] && info.name[0] ? ", " : "", info.name);
 		if (info.state == UNIT_FAILED && unit[0] == 'd')
 			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
 		else if (info.state == UNIT_MISSING)
-			admin_reason(r, "%s (%s) is missing: what only it has answers 503", unit, info.uuid);
+			admin_reason(r, "%s is missing: what only it has answers 503", unit);
 		else if (info.reason[0] && info.state != UNIT_DRAINED)
 			admin_reason(r, "%s: %s", unit, info.reason);
 	}
@@ -222,6 +223,7 @@ static const struct {
 	{ "move_bytes_total", M_STORE_TO_MOVE },
 	{ "operations_late", M_STORE_LATE },
 	{ "oldest_wait_us", M_STORE_OLDEST },
+	{ "unwritten_bytes", M_STORE_UNWRITTEN },
 	{ "longest_call_us", M_STORE_LONGEST },
 	{ "epoch_age_us", M_STORE_EPOCH_AGE },
 	{ "gateways", M_STORE_GATEWAYS },

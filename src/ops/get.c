@@ -26,6 +26,17 @@ static enum verdict get_pushed(struct req *rq);
 static enum verdict get_http_ticketed(struct req *rq);
 static enum verdict get_first_bytes(struct req *rq);
 
+/* Not HEAD, and not where a cache asks whether it has the bytes already: it mostly does. */
+static bool
+wants_first_bytes(const struct target *t)
+{
+	const struct range *r = &t->range;
+
+	return t->op != OP_HEAD_OBJECT && t->part_number <= 1 && !t->if_none_match.present &&
+	       !t->have_if_modified_since &&
+	       (r->kind == RANGE_NONE || r->kind == RANGE_SUFFIX || r->first < STORE_GRANULE);
+}
+
 enum verdict
 get_start(struct req *rq)
 {
@@ -35,6 +46,8 @@ get_start(struct req *rq)
 	if (rq->identity.anonymous && rq->target.attrs_len)
 		return req_fail(rq, FAULT_BAD_REQUEST,
 				"response-* is taken in signed requests only, as on S3.");
+	if (wants_first_bytes(&rq->target))
+		return req_open_to_read(rq, &k, get_opened);
 	return req_open(rq, &k, get_opened);
 }
 

@@ -60,7 +60,10 @@ on_msg(struct msg *m)
 	    atomic_load_explicit(&p->st->stats[c->pool].is_gone, memory_order_relaxed))
 		c->result = -ENODEV;
 	p->inflight--;
+	/* What follows is for the same one. */
+	p->base.asker = c->asker;
 	c->back(c);
+	p->base.asker = NULL;
 }
 
 static void
@@ -78,6 +81,7 @@ begin(struct rport *p, struct call *c, enum pool pool, const char *name, enum di
       void (*back)(struct call *c))
 {
 	c->port = p;
+	c->asker = p->base.asker;
 	c->back = back;
 	c->pool = pool;
 	c->io = io;
@@ -189,7 +193,7 @@ calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct wait
 }
 
 void
-calls_give_up(struct store_port *sp, uint64_t older_ns)
+calls_give_up(struct store_port *sp, const void *asker, uint64_t older_ns)
 {
 	struct rport *p = rport(sp);
 	uint64_t now = clock_ns();
@@ -202,7 +206,7 @@ calls_give_up(struct store_port *sp, uint64_t older_ns)
 		if (now - c->begun_ns < older_ns)
 			break;
 		/* A write goes on whatever is said of it. */
-		if (c->io == DISK_READ && c->pool == POOL_META)
+		if (c->asker == asker && c->io == DISK_READ && c->pool == POOL_META)
 			call_cancel(c);
 	}
 	pthread_mutex_unlock(&p->calls_lock);

@@ -21,7 +21,8 @@ enum value_kind {
 	VALUE_GATEWAY,
 	VALUE_FORMAT,
 	VALUE_COUNTER,
-	VALUE_BOUND
+	VALUE_BOUND,
+	VALUE_GATEWAY_ADDRS
 };
 
 /* ---- ids ---- */
@@ -767,6 +768,38 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 	if (g.first > g.last)
 		return -EBADMSG;
 	*ret_row = g;
+	return 0;
+}
+
+void
+gateway_addrs_encode(uint8_t out[GATEWAY_ADDRS_BYTES], const struct gateway_addrs *a)
+{
+	struct cur c = cursor(out, GATEWAY_ADDRS_BYTES);
+
+	put_head(&c, VALUE_GATEWAY_ADDRS);
+	put_u64(&c, a->nr);
+	put_bytes(&c, a->addr, sizeof a->addr);
+	put_end(&c, out);
+}
+
+int
+gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addrs)
+{
+	struct gateway_addrs a;
+	struct cur c;
+	uint64_t nr;
+	int e = len == GATEWAY_ADDRS_BYTES ? open_value(buf, len, VALUE_GATEWAY_ADDRS, &c) : -EBADMSG;
+
+	if (e < 0)
+		return e;
+	nr = take_u64(&c);
+	take_bytes(&c, a.addr, sizeof a.addr);
+	for (uint32_t i = 0; i < GATEWAY_ADDRS_MAX; i++)
+		a.addr[i][sizeof a.addr[i] - 1] = 0;
+	if (nr > GATEWAY_ADDRS_MAX)
+		return -EBADMSG;
+	a.nr = (uint32_t)nr;
+	*ret_addrs = a;
 	return 0;
 }
 

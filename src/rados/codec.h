@@ -200,6 +200,16 @@ struct gateway_row {
 void gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g);
 int gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row);
 
+/* All addresses of a gateway, one for each of its connections, beside its row: the blocklist takes them one by one. */
+#define GATEWAY_ADDRS_MAX 16
+struct gateway_addrs {
+	uint32_t nr;
+	char addr[GATEWAY_ADDRS_MAX][2 * GATEWAY_TEXT];
+};
+#define GATEWAY_ADDRS_BYTES (4 + 8 + GATEWAY_ADDRS_MAX * 2 * GATEWAY_TEXT + 8)
+void gateway_addrs_encode(uint8_t out[GATEWAY_ADDRS_BYTES], const struct gateway_addrs *a);
+int gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addrs);
+
 /* ---- the store ---- */
 
 #define STORE_FORMAT_VERSION 1u

@@ -396,19 +396,61 @@ clean_buckets(struct rstore *st, uint32_t instance)
 
 /* ---- all of it ---- */
 
+/* 0; -ENOENT: one of an earlier version told of one address only; or -errno. */
+static int
+read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs)
+{
+	rados_read_op_t op = rados_create_read_op();
+	char key[16], *k = NULL, *v = NULL;
+	const char *keys = key;
+	size_t k_len, v_len;
+	rados_omap_iter_t iter;
+	int rv = 0, e;
+
+	gateway_addrs_key(key, instance);
+	rados_read_op_omap_get_vals_by_keys(op, &keys, 1, &iter, &rv);
+	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, 0);
+	e = e < 0 ? e : rv;
+	rados_release_read_op(op);
+	if (e == 0 && (rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) < 0 || !k))
+		e = -ENOENT;
+	if (e == 0)
+		e = gateway_addrs_decode(v, v_len, ret_addrs);
+	rados_omap_get_end(iter);
+	return e;
+}
+
+/* Each of its connections has an address, and may have writes on their way.  0 or -errno: it is not known which. */
+static int
+block(struct rstore *st, const struct peer *p)
+{
+	struct gateway_addrs a;
+	int e = read_addrs(st, p->instance, &a);
+
+	if (e == -ENOENT || e == -EBADMSG) {
+		a.nr = 1;
+		memcpy(a.addr[0], p->row.addrs, sizeof a.addr[0]);
+		e = 0;
+	}
+	for (uint32_t i = 0; e == 0 && i < a.nr; i++) {
+		char *addr = a.addr[i];
+		int b = addr[0] ? rados_blocklist_add(st->client[0].cluster, addr, BLOCK_S) : -ENOENT;
+
+		if (b < 0)
+			log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance,
+				 addr, strerror(-b));
+	}
+	return e;
+}
+
 static int
 clean_up_dead(struct rstore *st, const struct peer *p)
 {
-	char addrs[sizeof p->row.addrs];
-	int e;
+	int e = block(st, p);
 
-	memcpy(addrs, p->row.addrs, sizeof addrs);
-	e = addrs[0] ? rados_blocklist_add(st->client[0].cluster, addrs, BLOCK_S) : -ENOENT;
-	if (e < 0)
-		log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance, addrs,
-			 strerror(-e));
 	fault_point("dead.blocked");
-	e = clean_ids(st, p);
+	if (e == 0)
+		e = clean_ids(st, p);
 	fault_point("dead.ids_cleaned");
 	if (e >= 0)
 		e = clean_buckets(st, p->instance);
@@ -425,6 +467,8 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	struct rstore *st = cookie;
 	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
 	uint64_t nr = atomic_load(&st->gw.gateways);
+	char addrs_key[16];
+	const char *keys[] = { key, addrs_key };
 	rados_write_op_t op;
 	int e = gateway_decode(val, val_len, &p.row);
 
@@ -437,7 +481,8 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);
-	rados_write_op_omap_rm_keys(op, &key, 1);
+	gateway_addrs_key(addrs_key, p.instance);
+	rados_write_op_omap_rm_keys(op, keys, 2);
 	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, NULL, 0);
 	rados_release_write_op(op);
 	if (e == 0)

@@ -7,6 +7,8 @@
  */
 #include "rados/fsck.h"
 
+#include "base/crc64.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,8 +105,9 @@ add_parts(struct checking *c, const void *bytes, size_t len)
 	return e;
 }
 
+/* crc: what the record says, NULL for garbage. */
 static int
-add_map(struct checking *c, struct rid map)
+add_map(struct checking *c, struct rid map, const uint64_t *crc)
 {
 	char text[RID_TEXT], name[40], *bytes;
 	uint64_t size;
@@ -120,6 +123,8 @@ add_map(struct checking *c, struct rid map)
 	if (!bytes)
 		return -ENOMEM;
 	e = rados_read(c->io[POOL_META], name, bytes, size, 0);
+	if (e >= 0 && crc && crc64_nvme(0, bytes, (size_t)e) != *crc)
+		e = -EBADMSG;
 	if (e >= 0)
 		e = add_parts(c, bytes, (size_t)e);
 	free(bytes);
@@ -140,7 +145,7 @@ add_record(struct checking *c, const char *val, size_t val_len)
 	case REC_PARTS:
 		return add_parts(c, r.parts, r.parts_len);
 	case REC_MAP:
-		return add_map(c, r.data);
+		return add_map(c, r.data, &r.parts_crc64);
 	case REC_INLINE:
 		break;
 	}
@@ -160,7 +165,11 @@ add_garbage(struct checking *c, const char *val, size_t val_len)
 		c->named[c->nr - (e == 0)].found = UINT32_MAX; /* it may be gone already */
 	}
 	if (e == 0 && g.has_map) {
-		e = add_map(c, g.map);
+		size_t from = c->nr;
+
+		e = add_map(c, g.map, NULL);
+		while (from < c->nr)
+			c->named[from++].found = UINT32_MAX;
 	}
 	return e;
 }
@@ -231,10 +240,10 @@ static int
 on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct checking *c = cookie;
+	size_t named_nr = c->nr;
 	struct upload u;
 	int e = 0;
 
-	count_entry(c, key, key_len, val, val_len);
 	switch (key[0]) {
 	case KEY_OBJECT:
 	case KEY_PART:
@@ -247,13 +256,18 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 		e = add_garbage(c, val, val_len);
 		break;
 	}
+	if (e != -EBADMSG || !c->repair)
+		count_entry(c, key, key_len, val, val_len);
 	if (e != -EBADMSG)
 		return e;
 	tell(c, "bucket %s: the record of '%.*s' is damaged%s", c->bucket, (int)key_len - 1, key + 1,
 	     c->repair ? ": removed" : "");
 	c->damage += !c->repair;
 	c->removed += c->repair;
-	return c->repair ? remove_row(c, key, key_len, val, val_len) : 0;
+	if (!c->repair)
+		return 0;
+	c->nr = named_nr; /* what it named has no owner any more */
+	return remove_row(c, key, key_len, val, val_len);
 }
 
 /* -- counters -- */

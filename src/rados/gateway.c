@@ -201,6 +201,12 @@ gateway_row_key(char key[16], uint32_t instance)
 	snprintf(key, 16, "i%010u", instance);
 }
 
+void
+gateway_addrs_key(char key[16], uint32_t instance)
+{
+	snprintf(key, 16, "a%010u", instance);
+}
+
 /* What the table of gateways says: the epoch, the number that the next one gets, and a row of each. */
 struct table {
 	uint64_t epoch, next;
@@ -274,20 +280,38 @@ operate(struct rstore *st, rados_write_op_t op, const char *object)
 	return e;
 }
 
-/* Takes a number, and writes the first row. */
+/* The address of each connection, by which the cluster keeps it out when this gateway is dead. */
+static void
+get_addrs(struct rstore *st, struct gateway_addrs *ret_addrs)
+{
+	_Static_assert(CLIENTS_MAX <= GATEWAY_ADDRS_MAX, "each connection has its address");
+	*ret_addrs = (struct gateway_addrs){ 0 };
+	for (int i = 0; i < st->client_nr; i++) {
+		char *addr = NULL, *to = ret_addrs->addr[ret_addrs->nr];
+
+		if (rados_getaddrs(st->client[i].cluster, &addr) != 0 || !addr)
+			continue;
+		snprintf(to, sizeof ret_addrs->addr[0], "%s", addr);
+		ret_addrs->nr++;
+		rados_buffer_free(addr);
+	}
+}
+
+/* Takes a number, and writes the first row, with the addresses beside it. */
 static int
 enter(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
 	struct gateway_row row = { .first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns() };
-	char *addrs = NULL, key[16];
+	uint8_t bytes[GATEWAY_ADDRS_BYTES];
+	struct gateway_addrs addrs;
+	char key[16], addrs_key[16];
 	int e;
 
 	gethostname(row.host, sizeof row.host - 1);
-	if (rados_getaddrs(st->client[0].cluster, &addrs) == 0 && addrs) {
-		snprintf(row.addrs, sizeof row.addrs, "%s", addrs);
-		rados_buffer_free(addrs);
-	}
+	get_addrs(st, &addrs);
+	memcpy(row.addrs, addrs.addr[0], sizeof row.addrs);
+	gateway_addrs_encode(bytes, &addrs);
 	for (int i = 0; i < START_TRIES; i++) {
 		rados_read_op_t rop = rados_create_read_op();
 		const char *keys[] = { "E", "N" };
@@ -311,11 +335,13 @@ enter(struct rstore *st)
 		row.epoch = got[0];
 		gateway_encode(gw->row, &row);
 		gateway_row_key(key, (uint32_t)got[1]);
+		gateway_addrs_key(addrs_key, (uint32_t)got[1]);
 		op = rados_create_write_op();
 		compare_key(op, "E", &got[0], 8);
 		compare_key(op, "N", &got[1], 8);
 		set_key(op, "N", &next, 8);
 		set_key(op, key, gw->row, GATEWAY_ROW_BYTES);
+		set_key(op, addrs_key, bytes, sizeof bytes);
 		e = operate(st, op, OBJECT_STORE);
 		if (e == -ECANCELED)
 			continue;
@@ -373,18 +399,18 @@ leave(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
 	rados_write_op_t op;
-	const char *k;
-	char key[16];
+	char key[16], addrs_key[16];
+	const char *keys[] = { key, addrs_key };
 
 	/* With something left under way it does not leave: the others clean up. */
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
 		return;
 	usage_forget(st, gw->instance);
 	gateway_row_key(key, gw->instance);
-	k = key;
+	gateway_addrs_key(addrs_key, gw->instance);
 	op = rados_create_write_op();
 	compare_key(op, key, gw->row, GATEWAY_ROW_BYTES);
-	rados_write_op_omap_rm_keys(op, &k, 1);
+	rados_write_op_omap_rm_keys(op, keys, 2);
 	operate(st, op, OBJECT_STORE);
 }
 

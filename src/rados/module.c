@@ -341,6 +341,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;
 	st->dead_after_ns = rc->dead_after_ns;
+	st->unwritten_max_bytes = rc->unwritten_max_bytes ? rc->unwritten_max_bytes : UINT64_MAX;
 	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX, .lets_go = true };
 	snprintf(st->meta_pool, sizeof st->meta_pool, "%s", rc->meta_pool);
 	snprintf(st->data_pool, sizeof st->data_pool, "%s", rc->data_pool);
@@ -452,6 +453,7 @@ rstore_detach(struct store_port *sp)
 	pthread_mutex_unlock(&p->st->ports_lock);
 	atomic_fetch_sub(&p->st->port_nr, 1);
 	pthread_mutex_destroy(&p->calls_lock);
+	ahead_end(p);
 	free(p);
 	return true;
 }
@@ -524,6 +526,8 @@ rstore_answers(const struct store *base, char *why, size_t len)
 static void
 say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 {
+	uint64_t unwritten = atomic_load(&st->unwritten_bytes);
+	bool refuses = unit == POOL_DATA && unwritten >= st->unwritten_max_bytes;
 	struct pool_stats *ps = &st->stats[unit];
 	uint64_t now = clock_ns(), refused_ns = atomic_load(&ps->refused_ns),
 		 denied_ns = atomic_load(&ps->denied_ns), monitor_ns = atomic_load(&st->monitor_ns);
@@ -542,13 +546,19 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 		snprintf(info->reason, sizeof info->reason,
 			 "the key of this gateway has not the rights for it");
 	} else if (w.nr) {
+		int n;
+
 		pthread_mutex_lock(&ps->lock);
-		snprintf(info->reason, sizeof info->reason,
-			 "%u operation%s wait%s, the oldest since %llu s%s%s", w.nr, w.nr == 1 ? "" : "s",
-			 w.nr == 1 ? "s" : "", (unsigned long long)((now - w.oldest_ns) / NS_PER_S),
-			 ps->waits_ns == w.oldest_ns ? " for " : "",
-			 ps->waits_ns == w.oldest_ns ? ps->waits_for : "");
+		n = snprintf(info->reason, sizeof info->reason,
+			     "%u operation%s wait%s, the oldest since %llu s%s%s", w.nr, w.nr == 1 ? "" : "s",
+			     w.nr == 1 ? "s" : "", (unsigned long long)((now - w.oldest_ns) / NS_PER_S),
+			     ps->waits_ns == w.oldest_ns ? " for " : "",
+			     ps->waits_ns == w.oldest_ns ? ps->waits_for : "");
 		pthread_mutex_unlock(&ps->lock);
+		if (refuses && (size_t)n < sizeof info->reason)
+			snprintf(info->reason + n, sizeof info->reason - (size_t)n,
+				 "; %llu MiB unwritten: PUTs are refused",
+				 (unsigned long long)(unwritten >> 20));
 	} else if (unit == POOL_META && now - atomic_load(&st->gw.last_beat_ns) >= STUCK_NS) {
 		snprintf(info->reason, sizeof info->reason,
 			 "the row of this gateway has not been written for %llu s",
@@ -585,8 +595,12 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	say_reason(st, unit, ret_info);
 	store_unit_add(ret_info, "longest_call_us", atomic_load(&ps->longest_call_ns) / NS_PER_US, false);
 	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);
-	if (unit != POOL_META)
+	if (unit == POOL_DATA) {
+		store_unit_add(ret_info, "unwritten_bytes", atomic_load(&st->unwritten_bytes), false);
+		store_unit_add(ret_info, "reads_beside_looks", atomic_load(&st->ahead_right), false);
+		store_unit_add(ret_info, "reads_beside_looks_dropped", atomic_load(&st->ahead_wrong), false);
 		return;
+	}
 	store_unit_add(ret_info, "gateways", atomic_load(&gw->gateways), false);
 	store_unit_add(ret_info, "instance", gw->instance, false);
 	store_unit_add(ret_info, "epoch", atomic_load(&gw->epoch), false);
@@ -610,6 +624,7 @@ const struct store_ops rados_store_ops = {
 	.limits = rstore_limits,
 	.share = rstore_share,
 	.open = rstore_open_object,
+	.open_to_read = rstore_open_to_read,
 	.close = rstore_close_object,
 	.read_plan = rstore_read_plan,
 	.read = rstore_read_object,

@@ -21,6 +21,7 @@ struct robj {
 	uint64_t *part_off; /* of each */
 	uint64_t epoch;
 	uint32_t reads;
+	struct ahead *ahead; /* its bytes, which were read beside the look; until the first read */
 };
 
 static struct robj *
@@ -66,6 +67,7 @@ struct open_op {
 	struct txn txn;
 	struct store_obj *obj;
 	struct robj *o;
+	bool is_to_read;
 	struct call call; /* of the map */
 	size_t got;
 	int rv;
@@ -83,6 +85,7 @@ open_end(struct open_op *oo, int result)
 	if (result < 0) {
 		if (o->epoch)
 			gateway_unpin(p->st, o->epoch);
+		ahead_drop(o->ahead);
 		robj_free(o);
 	} else {
 		obj->size_bytes = o->rec.size_bytes;
@@ -162,8 +165,11 @@ decide_open(struct txn *t)
 	struct robj *o = oo->o;
 
 	t->result = -ENOENT;
-	if (!t->key[0].old.p)
+	if (!t->key[0].old.p) {
+		if (oo->is_to_read)
+			o->ahead = ahead_judge(o->ahead, t, NULL);
 		return TXN_OVER;
+	}
 	o->value = t->key[0].old;
 	t->key[0].old = (struct bytes){ 0 };
 	t->result = record_decode(o->value.p, o->value.len, &o->rec);
@@ -174,6 +180,8 @@ decide_open(struct txn *t)
 			  (int)t->object_len, t->object);
 		return TXN_OVER;
 	}
+	if (oo->is_to_read)
+		o->ahead = ahead_judge(o->ahead, t, &o->rec);
 	/* The pin goes on until store_close(). */
 	o->epoch = t->epoch;
 	t->is_pinned = false;
@@ -191,8 +199,8 @@ on_open_over(struct txn *t)
 		open_end(oo, t->result);
 }
 
-int
-rstore_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+static int
+open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj, bool is_to_read)
 {
 	struct rport *p = rport(sp);
 	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), k);
@@ -208,12 +216,28 @@ rstore_open_object(struct store_port *sp, const struct store_key *k, struct stor
 	}
 	oo->o->port = p;
 	oo->obj = obj;
+	oo->is_to_read = is_to_read;
 	oo->txn.is_read = true;
 	oo->txn.decide = decide_open;
 	oo->txn.over = on_open_over;
 	p->inflight++;
 	txn_start(p, &oo->txn);
+	/* It ends later than here, always. */
+	if (is_to_read)
+		oo->o->ahead = ahead_begin(&oo->txn);
 	return 0;
+}
+
+int
+rstore_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	return open_object(sp, k, obj, false);
+}
+
+int
+rstore_open_to_read(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	return open_object(sp, k, obj, true);
 }
 
 void
@@ -222,6 +246,7 @@ rstore_close_object(struct store_port *sp, struct store_obj *obj)
 	struct robj *o = robj(obj);
 
 	check(o->reads == 0);
+	ahead_drop(o->ahead);
 	gateway_unpin(rport(sp)->st, o->epoch);
 	robj_free(o);
 	obj->is_open = false;
@@ -351,6 +376,7 @@ struct rread {
 	struct extent x;
 	uint32_t len, left;
 	int result;
+	struct ahead *ahead; /* what it waits for instead of calls of its own */
 	struct rread_call call[2];
 	uint8_t trailers[];
 };
@@ -429,6 +455,25 @@ send_read(struct rread *r, int i)
 	call_read(r->o->port, &rc->call, POOL_DATA, name, op, rc->len, on_read);
 }
 
+/* What was not read well beside the look is read again, which says what is wrong with it. */
+static void
+on_ahead_back(void *cookie)
+{
+	struct rread *r = cookie;
+	struct rport *p = r->o->port;
+	struct store_read *rd = r->rd;
+	int len = (int)r->len;
+
+	if (!ahead_take(r->ahead, r->call[0].to, r->x.crcs)) {
+		r->ahead = NULL;
+		send_read(r, 0);
+		return;
+	}
+	r->o->reads--;
+	free(r);
+	rop_end(p, &rd->op, len);
+}
+
 /* The range begins and ends at granules of what has the bytes, or with it. */
 static bool
 range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t len)
@@ -446,6 +491,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	struct rport *p = rport(sp);
 	struct robj *o = robj(obj);
 	uint32_t each = p->st->gw.format.object_bytes, nr = 0;
+	struct ahead *a = o->ahead;
 	struct extent x;
 	struct rread *r;
 	uint64_t rel;
@@ -461,6 +507,14 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		memcpy(buf->mem, (const char *)x.inline_data + rel, len);
 		rd->op.result = (int)len;
 		return 1;
+	}
+	/* It is the one granule that the object has, and one read takes it. */
+	if (a && ahead_is_back(a)) {
+		o->ahead = NULL;
+		if (ahead_take(a, buf->mem, x.crcs)) {
+			rd->op.result = (int)len;
+			return 1;
+		}
 	}
 	r = calloc(1, sizeof *r + 2 * (size_t)trailer_bytes(each));
 	if (!r)
@@ -487,6 +541,12 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	o->reads++;
 	p->inflight++;
 	r->left = nr;
+	r->ahead = o->ahead;
+	o->ahead = NULL;
+	if (r->ahead) {
+		ahead_await(r->ahead, on_ahead_back, r);
+		return 0;
+	}
 	for (uint32_t i = 0; i < nr; i++)
 		send_read(r, (int)i);
 	return 0;
@@ -499,6 +559,13 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 	struct rread *r;
 
 	memcpy(&r, rd->priv, sizeof r);
+	if (r->ahead) {
+		ahead_drop(r->ahead);
+		r->o->reads--;
+		rport(sp)->inflight--;
+		free(r);
+		return true;
+	}
 	/* One that is on its way back already is waited for, which is not long. */
 	for (int i = 0; i < 2; i++) {
 		if (r->call[i].call.comp)

@@ -47,6 +47,7 @@ struct rwrite {
 	struct store_write *w; /* NULL: what rode with the commit, or nobody waits for it any more */
 	struct rput *rp;
 	uint32_t nr, left;
+	uint64_t bytes; /* in all */
 	int result;
 	struct write_call {
 		struct call call;
@@ -63,9 +64,39 @@ rput(const struct store_put *put)
 	return rp;
 }
 
+/*
+ * A write that was sent cannot be taken back, and its copy is librados' until the cluster answers, while the client tries again
+ * with the buffer that it got back.  So what nobody waits for any more would grow without end where a placement group is down.
+ */
+static bool
+is_too_much(const struct rstore *st)
+{
+	return atomic_load_explicit(&st->unwritten_bytes, memory_order_relaxed) >= st->unwritten_max_bytes;
+}
+
+static void
+count_unwritten(struct rstore *st, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
+}
+
+static void
+count_written(struct rstore *st, uint64_t bytes)
+{
+	atomic_fetch_sub_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
+}
+
+/* Of one PUT, beside its data. */
+static uint64_t
+own_bytes(const struct rput *rp)
+{
+	return sizeof *rp + trailer_bytes(rp->port->st->gw.format.object_bytes) + rp->txn.object_len;
+}
+
 static void
 rput_free(struct rput *rp)
 {
+	count_written(rp->port->st, own_bytes(rp));
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);
@@ -77,17 +108,21 @@ static int
 begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
       const uint8_t *upload_id, uint32_t number)
 {
-	struct rput *rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), k);
+	struct rput *rp;
 	char key[OMAP_KEY_MAX];
 	int e = -ENOMEM;
 
 	put->op.port = &p->base;
 	put->size_bytes = put->crc64 = put->version = 0;
 	put->is_started = false;
+	if (is_too_much(p->st))
+		return -EAGAIN;
+	rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), k);
 	if (!rp)
 		return -ENOMEM;
 	rp->put = put;
 	rp->port = p;
+	count_unwritten(p->st, own_bytes(rp));
 	rp->expect_bytes = size_bytes;
 	rp->trailer = malloc(trailer_bytes(p->st->gw.format.object_bytes));
 	if (upload_id) {
@@ -179,6 +214,8 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	rp->data_bytes = rp->put->size_bytes;
 	rw->left++;
 	rw->call[rw->nr].rw = rw;
+	count_unwritten(rp->port->st, len + more);
+	rw->bytes += len + more;
 	call_write(rp->port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
 	fault_point("put.data_sent");
 	if (more)
@@ -200,6 +237,9 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 	check(len > 0 && len <= buf->cap_bytes && len <= STORE_PIECE && (last || len % STORE_GRANULE == 0));
 	if (rp->expect_bytes != STORE_SIZE_UNKNOWN && len > rp->expect_bytes - rp->put->size_bytes)
 		return -EINVAL;
+	/* Who has begun goes on: it holds buffers. */
+	if (!rp->put->size_bytes && is_too_much(rp->port->st))
+		return -EAGAIN;
 	rw = calloc(1, sizeof *rw);
 	if (!rw)
 		return -ENOMEM;
@@ -241,6 +281,7 @@ on_written(struct call *c)
 	if (--rw->left)
 		return;
 	fault_point("put.data_written");
+	count_written(rp->port->st, rw->bytes);
 	result = rw->result;
 	free(rw);
 	rp->writes--;

@@ -29,6 +29,7 @@
 #define XATTR_FORMAT "format"
 #define XATTR_GENERATION "g"
 #define XATTR_OWNER "o"
+#define XATTR_CRC "c"  /* of a map: for those who have not the record that has it, too */
 #define OMAP_PAGE 1000 /* entries asked for at once: the cluster gives at most 1024 */
 #define GENERATION_CLOSED ((uint64_t)1 << 63)
 #define ID_WINDOW (1u << 20) /* ids that may be under way at once */
@@ -160,10 +161,23 @@ struct rbucket {
 #define RECALL_LOCKS 16u
 #define RECALL_BYTES 1024u /* of key and record; longer ones are not remembered */
 
+#define RECALL_NAMES 65536u
+
+/* What the record of an object of one granule named when it was seen last. */
+struct data_seen {
+	uint64_t hash; /* of bucket and key */
+	struct rid data;
+	uint32_t size_bytes; /* 0: nothing */
+	bool is_doubtful;    /* it named something else a moment ago */
+};
+
 struct recall_table {
 	pthread_mutex_t lock[RECALL_LOCKS]; /* each of a part of the slots */
 	struct remembered *slot[RECALL_SLOTS];
+	struct data_seen named[RECALL_NAMES];
 };
+
+#define AHEAD_MAX 64u /* buffers of a port for what is read beside looks: ahead.c */
 
 struct rstore {
 	struct store base;
@@ -179,6 +193,10 @@ struct rstore {
 	struct list ports;           /* struct rport */
 	_Atomic uint64_t monitor_ns; /* when the monitors last answered */
 	struct pool_stats stats[POOL_NR];
+	/* What PUTs keep in memory until the cluster has answered, whether somebody waits for it or not: librados' copies of their
+	 * data, and themselves.  And how much that may be. */
+	_Atomic uint64_t unwritten_bytes;
+	uint64_t unwritten_max_bytes;
 	struct rshard buckets; /* the table of buckets */
 	pthread_mutex_t cache_lock;
 	struct rbucket *cache[BUCKET_HASH];
@@ -187,6 +205,8 @@ struct rstore {
 	_Atomic uint64_t change_nr; /* operations that were sent to shards: the last one's number */
 	struct gateway gw;
 	struct recall_table recall;
+	_Atomic uint64_t ahead_right,
+		ahead_wrong; /* reads beside a look that brought what it named, and others */
 	struct quota_book *book;
 	_Atomic uint64_t usage_turn; /* of counting: usage.c */
 	struct helper usage;
@@ -202,6 +222,8 @@ struct rport {
 	pthread_mutex_t calls_lock;
 	struct list calls;            /* struct call under way, oldest first: for the report of what waits */
 	struct list link;             /* in the store's ports */
+	struct ahead *ahead_free;     /* buffers that nothing is read into */
+	uint32_t ahead_nr;            /* of all of them */
 	_Atomic uint64_t answered_ns; /* when an operation last ended with an answer */
 };
 
@@ -231,6 +253,7 @@ rop_end(struct rport *p, struct store_op *op, int result)
 struct call {
 	struct msg msg;
 	struct rport *port;
+	const void *asker; /* the port's, when it began */
 	rados_completion_t comp;
 	void (*back)(struct call *c); /* on the port's thread; result is set */
 	int result;
@@ -250,8 +273,8 @@ struct waiting {
 	char name[64];
 };
 void calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting);
-/* Ends the reads of the index that have waited for longer than that: as store_give_up(). */
-void calls_give_up(struct store_port *sp, uint64_t older_ns);
+/* Ends the reads of the index for that asker that have waited for longer: as store_give_up(). */
+void calls_give_up(struct store_port *sp, const void *asker, uint64_t older_ns);
 /* Tells whether operations wait and none was answered for long. */
 bool calls_are_stuck(struct rstore *st, uint64_t longer_ns);
 
@@ -323,6 +346,7 @@ struct txn {
 	struct msg msg;   /* from the shard's queue back to the port */
 	struct txn *next; /* in the queue, or in a batch */
 	struct rport *port;
+	const void *asker; /* of who began it */
 	rados_read_op_t read;
 	rados_omap_iter_t iter;
 	rados_xattrs_iter_t xattrs;
@@ -410,6 +434,31 @@ void recall_note(const struct txn *t);
 /* Says what a look has found, and that what was remembered was not so. */
 void recall_looked(const struct txn *t);
 void recall_wrong(const struct txn *t);
+/* Notes what the object's record is, NULL for none. */
+void recall_seen(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
+		 const struct record *rec, bool is_doubtful);
+/* Gives what a record of one granule named.  False: that is not known, or doubtful. */
+bool recall_named(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
+		  struct data_seen *ret_named);
+
+/* ---- ahead.c: bytes that are read beside the look ---- */
+
+struct ahead;
+
+/* Begins to read what the object's record is remembered to name; the look at it is under way.  NULL: nothing is read. */
+struct ahead *ahead_begin(struct txn *t);
+/* Judges by the record that the look found, NULL for none, and notes it.  Returns a if it reads what that names, else drops it.  a NULL
+ * is fine. */
+struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
+/* Ends it, whatever still comes; NULL is fine. */
+void ahead_drop(struct ahead *a);
+bool ahead_is_back(const struct ahead *a);
+/* Has back() run when it is back, which it is not. */
+void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
+/* Ends one that is back by copying its bytes.  False: they are not there, or not those of that CRC. */
+bool ahead_take(struct ahead *a, void *to, const uint8_t crc[8]);
+/* Frees a port's buffers; nothing is being read. */
+void ahead_end(struct rport *p);
 
 /* ---- bucket.c: the cache of buckets ---- */
 
@@ -485,12 +534,15 @@ bool gateway_is_alive(struct rstore *st, uint32_t instance);
 bool gateway_is_gone(struct rstore *st, uint32_t instance);
 /* Writes the key of a gateway's row. */
 void gateway_row_key(char key[16], uint32_t instance);
+/* Writes the key of what is beside it: the addresses of its connections. */
+void gateway_addrs_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
 /* ---- calls of store.h, by file ---- */
 
 int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+int rstore_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 void rstore_close_object(struct store_port *p, struct store_obj *obj);
 uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			  uint32_t *ret_skew);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this gateway remembers of objects' records, so that a PUT need not look first.
+ * What this gateway remembers of objects' records, so that a PUT need not look first, and a GET can read beside its look.
  *
  * A look costs the OSD nearly half of what the change costs, and waits there for the change before.  It is not what makes a
  * change safe: the operation compares the generation and the whole record.  So a PUT is decided on the record that this
@@ -8,6 +8,9 @@
  *
  * A mistake costs three round trips: after one nothing is remembered of that bucket for a while.  Where a balancer
  * sends a key's requests to the same gateway there are next to none.
+ *
+ * For GETs (ahead.c) it is enough to know what data object a small object's record names, of more keys, and it is what any GET
+ * has seen that counts, too.  A mistake costs a read.
  */
 #include "rados/rados_int.h"
 
@@ -76,6 +79,8 @@ recall_note(const struct txn *t)
 		const struct txn_key *k = &t->key[i];
 		size_t value_len = k->fate == FATE_SET ? k->set.len : 0;
 		struct remembered *m = NULL;
+		struct record rec;
+		bool is_record;
 
 		if (k->key[0] != KEY_OBJECT || k->fate == FATE_COMPARE)
 			continue;
@@ -87,6 +92,8 @@ recall_note(const struct txn *t)
 			memcpy(m->bytes + k->len, value_len ? k->set.p : "", value_len);
 		}
 		put_in(&t->port->st->recall, t->rb, k, m);
+		is_record = value_len && record_decode(k->set.p, value_len, &rec) == 0;
+		recall_seen(&t->port->st->recall, t->rb, k, is_record ? &rec : NULL, false);
 	}
 }
 
@@ -147,4 +154,47 @@ recall_wrong(const struct txn *t)
 	atomic_store(&t->rb->recall_after_ns, clock_ns() + PAUSE_NS);
 	for (int i = 0; i < t->key_nr; i++)
 		put_in(&t->port->st->recall, t->rb, &t->key[i], NULL);
+}
+
+/* ---- what records name ---- */
+
+static struct data_seen *
+lock_named(struct recall_table *r, uint64_t hash)
+{
+	uint32_t i = (uint32_t)(hash >> 32) % RECALL_NAMES;
+
+	pthread_mutex_lock(&r->lock[i % RECALL_LOCKS]);
+	return &r->named[i];
+}
+
+static void
+unlock_named(struct recall_table *r, const struct data_seen *n)
+{
+	pthread_mutex_unlock(&r->lock[(uint32_t)(n - r->named) % RECALL_LOCKS]);
+}
+
+void
+recall_seen(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
+	    const struct record *rec, bool is_doubtful)
+{
+	uint64_t hash = crc64_nvme(rb->serial, k->key, k->len);
+	struct data_seen *n = lock_named(r, hash);
+
+	if (rec && rec->kind == REC_DATA && rec->size_bytes <= STORE_GRANULE)
+		*n = (struct data_seen){ hash, rec->data, (uint32_t)rec->size_bytes, is_doubtful };
+	else if (n->hash == hash)
+		*n = (struct data_seen){ 0 };
+	unlock_named(r, n);
+}
+
+bool
+recall_named(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
+	     struct data_seen *ret_named)
+{
+	uint64_t hash = crc64_nvme(rb->serial, k->key, k->len);
+	struct data_seen *n = lock_named(r, hash);
+
+	*ret_named = *n;
+	unlock_named(r, n);
+	return ret_named->hash == hash && ret_named->size_bytes && !ret_named->is_doubtful;
 }

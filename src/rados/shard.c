@@ -276,12 +276,29 @@ txn_fini(struct txn *t)
 static void
 over(struct txn *t)
 {
+	struct rport *p = t->port;
+	const void *was = p->base.asker;
+
 	usage_release(t);
 	if (t->is_pinned)
-		gateway_unpin(t->port->st, t->epoch);
+		gateway_unpin(p->st, t->epoch);
 	t->is_pinned = false;
-	t->port->inflight--;
+	p->inflight--;
+	p->base.asker = t->asker;
 	t->over(t);
+	p->base.asker = was;
+}
+
+/* Reads an object of the index for whoever began the change, whatever has led here. */
+static void
+read_for(struct txn *t, const char *name, rados_read_op_t op, void (*back)(struct call *c))
+{
+	struct rport *p = t->port;
+	const void *was = p->base.asker;
+
+	p->base.asker = t->asker;
+	call_read(p, &t->call, POOL_META, name, op, 0, back);
+	p->base.asker = was;
 }
 
 static void
@@ -370,13 +387,14 @@ find_bucket(struct txn *t)
 	memcpy(name + 1, t->bucket, t->bucket_len);
 	op = rados_create_read_op();
 	rados_read_op_omap_get_vals_by_keys(op, keys, 1, &t->iter, &t->iter_rv);
-	call_read(t->port, &t->call, POOL_META, OBJECT_BUCKETS, op, 0, on_row);
+	read_for(t, OBJECT_BUCKETS, op, on_row);
 }
 
 void
 txn_start(struct rport *p, struct txn *t)
 {
 	t->port = p;
+	t->asker = p->base.asker;
 	t->rb = NULL;
 	p->inflight++;
 	t->epoch = gateway_pin(p->st);
@@ -437,7 +455,7 @@ prove_alive(struct txn *t)
 	op = rados_create_read_op();
 	t->iter_rv = 0;
 	rados_read_op_omap_get_vals_by_keys(op, &k, 1, &t->iter, &t->iter_rv);
-	call_read(t->port, &t->call, POOL_META, OBJECT_STORE, op, 0, on_own_row);
+	read_for(t, OBJECT_STORE, op, on_own_row);
 }
 
 /* What was remembered does not do: it is looked. */
@@ -590,7 +608,7 @@ look(struct txn *t)
 	if (!t->is_brief)
 		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
 	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->iter, &t->iter_rv);
-	call_read(t->port, &t->call, POOL_META, t->shard->name, op, 0, on_look);
+	read_for(t, t->shard->name, op, on_look);
 }
 
 static void
@@ -896,8 +914,11 @@ static void
 ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 {
 	struct batch *b = calloc(1, sizeof *b);
+	const void *asker = p->base.asker;
 
 	check(b);
+	/* It is for all of them: nobody gives it up alone. */
+	p->base.asker = NULL;
 	b->call.port = p;
 	b->shard = s;
 	b->riders = riders;
@@ -909,6 +930,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 		read_own(b, on_own);
 	else
 		ship_now(b);
+	p->base.asker = asker;
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "rados/gateway_int.h"
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -94,7 +95,7 @@ int
 read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len)
 {
 	char text[RID_TEXT], name[40];
-	uint64_t size;
+	uint64_t size, crc;
 	time_t mtime;
 	int e;
 
@@ -108,7 +109,13 @@ read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len)
 		return -ENOMEM;
 	e = rados_read(st->client[0].io[POOL_META], name, *ret_bytes, size, 0);
 	*ret_len = e < 0 ? 0 : (size_t)e;
-	return e < 0 ? e : 0;
+	if (e < 0)
+		return e;
+	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
+	e = rados_getxattr(st->client[0].io[POOL_META], name, XATTR_CRC, (char *)&crc, sizeof crc);
+	if (e == sizeof crc)
+		return crc64_nvme(0, *ret_bytes, *ret_len) == crc ? 0 : -EBADMSG;
+	return e == -ENODATA ? 0 : e < 0 ? e : -EBADMSG;
 }
 
 /* The data of the parts that a map lists, and then it. */
@@ -134,11 +141,15 @@ remove_map(struct rstore *st, struct rid map)
 	}
 	free(parts);
 	free(bytes);
-	if (e < 0)
-		return e;
-	fault_point("sweep.map_parts");
 	rid_text(text, map);
 	snprintf(name, sizeof name, "map.%s", text);
+	if (e == -EBADMSG)
+		log_error("the list of parts %s is damaged: the parts' data stays until gantryd --fsck "
+			  "--repair",
+			  name);
+	else if (e < 0)
+		return e;
+	fault_point("sweep.map_parts");
 	e = rados_remove(st->client[0].io[POOL_META], name);
 	return e == -ENOENT ? 0 : e;
 }

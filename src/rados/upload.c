@@ -471,10 +471,12 @@ static void
 write_map(struct close_op *co)
 {
 	rados_write_op_t op = rados_create_write_op();
+	uint64_t crc = crc64_nvme(0, co->list.p, co->list.len);
 	char name[40];
 
 	map_name(co, name);
 	rados_write_op_write_full(op, co->list.p, co->list.len);
+	rados_write_op_setxattr(op, XATTR_CRC, (const char *)&crc, sizeof crc);
 	txn_set_owner(op, &co->txn);
 	call_write(co->port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
 }

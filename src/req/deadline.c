@@ -49,7 +49,7 @@ on_deadline(struct timer *t)
 	else
 		req_cancel(rq, FAULT_DEADLINE, "The deadline passed before the transfer began.");
 	if (rq->holds > 0 && rq->phase != PHASE_COMMIT && !rq->replied) {
-		store_give_up(rq->rs->env.store, GIVE_UP_NS);
+		store_give_up(rq->rs->env.store, rq, GIVE_UP_NS);
 		timer_arm(rq->rs->env.timers, t, clock_ns() + GIVE_UP_NS, on_deadline);
 	}
 	/* The reply is out already: only the connection can be ended. */

@@ -134,6 +134,7 @@ req_run(struct req *rq)
 
 	if (rq->was_waiting)
 		req_clock_wait(rq);
+	store_asker(rq->rs->env.store, rq);
 	do {
 		rq->wait = NULL;
 		/* Cancelled while it waited for something that could not be stopped. */
@@ -146,6 +147,7 @@ req_run(struct req *rq)
 		if (!rq->phase_ns[STATS_PH_AUTH])
 			req_clock_front(rq);
 	} while (v == REQ_GO);
+	store_asker(rq->rs->env.store, NULL);
 	check(v != REQ_WAIT || rq->wait);
 	if (rq->trace_left)
 		trace_line(rq, v == REQ_WAIT ? "waits" : "answers");

@@ -25,6 +25,7 @@ struct store_member {
 	uint64_t size_bytes;
 	uint64_t start_no;              /* the latest start that its superblock knows */
 	const struct disk_table *table; /* that it has */
+	bool is_made;                   /* something of a store is there */
 };
 
 /* A table that an engine writes while it serves: embedded by the caller. */
@@ -113,7 +114,8 @@ struct store_slots_op {
 /* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
  * thread.  The reason of an error is in err, and the store is to be stopped then. */
 struct store_member_ops {
-	/* Opens and locks, and says who it is.  Writes nothing. */
+	/* Opens and locks, and says who it is.  Writes nothing.  Of one that it cannot open, too, uuid (zeros: it is not known) and
+	 * is_made are said. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
 	/* Reads what is there, and counts it under that number.  Writes nothing.  *ret_start_no: the least number that
@@ -243,6 +245,8 @@ struct store_ops {
 
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	/* NULL: as open(). */
+	int (*open_to_read)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	/* NULL: no key has two copies that can be told apart. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */
@@ -253,7 +257,7 @@ struct store_ops {
 	/* NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
 	/* NULL: what is looked up ends by itself. */
-	void (*give_up)(struct store_port *p, uint64_t older_ns);
+	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
@@ -368,6 +372,7 @@ struct store {
 
 struct store_port {
 	const struct store_ops *ops;
+	const void *asker; /* store_asker() */
 };
 
 #endif

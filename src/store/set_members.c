@@ -281,29 +281,90 @@ next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_
 	return true;
 }
 
+/* What is yet to go: places of slots, of keys with one copy and of either copy of those with two.  Where first and second of a slot swap
+ * nothing has gone. */
+struct to_go {
+	uint64_t homes[STORE_DISKS_MAX]; /* from each disk */
+	uint64_t pairs[STORE_DISKS_MAX]; /* from each that leaves */
+	uint64_t come;                   /* of keys with two copies, to those that fill */
+	uint64_t nr;                     /* of all these */
+};
+
+static uint64_t
+lacks(int want, int has)
+{
+	return want > has ? (uint64_t)(want - has) : 0;
+}
+
+static void
+count_pairs(const struct disk_table *t, const uint64_t size[STORE_DISKS_MAX], struct to_go *g)
+{
+	int want[STORE_DISKS_MAX], firsts[STORE_DISKS_MAX] = { 0 }, seconds[STORE_DISKS_MAX] = { 0 };
+
+	table_shares(t->members & ~t->draining, size, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (t->second[i] == TABLE_NO_DISK)
+			continue;
+		firsts[t->first[i]]++;
+		seconds[t->second[i]]++;
+	}
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->draining, i))
+			g->pairs[i] = (uint64_t)(firsts[i] + seconds[i]);
+		else if (table_has(t->filling, i))
+			g->come += lacks(want[i], firsts[i]) + lacks(want[i], seconds[i]);
+		g->nr += g->pairs[i];
+	}
+	g->nr += g->come;
+}
+
+static void
+count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
+{
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(g, 0, sizeof *g);
+	if (table_gives_up(t))
+		return;
+	move_sizes(s, size);
+	table_plan(t, size, home);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		g->homes[t->home[i]] += home[i] != t->home[i];
+		g->nr += home[i] != t->home[i];
+	}
+	if (s->copies && atomic_load(&s->copies->is_used))
+		count_pairs(t, size, g);
+}
+
 static void
 begin_count(struct mover *m, const struct disk_table *t)
 {
 	struct set *s = m->set;
-	uint64_t size[STORE_DISKS_MAX], bytes = 0;
-	uint8_t home[STORE_SLOT_NR];
-	uint64_t slots = 0;
+	uint64_t bytes = 0, all = 0, roles = 0;
+	struct to_go g;
 
-	move_sizes(s, size);
-	table_plan(t, size, home);
+	count_to_go(s, t, &g);
 	for (int i = 0; i < atomic_load(&s->nr); i++) {
-		uint64_t has = 0, go = 0;
+		uint64_t has, go = g.homes[s->number[i]] + g.pairs[s->number[i]], used;
 
-		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++) {
-			has += t->home[k] == s->number[i];
-			go += t->home[k] == s->number[i] && home[k] != t->home[k];
-		}
-		slots += go;
+		if (!(set_all(s) >> i & 1))
+			continue;
+		has = (uint64_t)table_roles(t, s->number[i]);
+		/* Where no key has two copies their slots have a first all the same. */
+		if (!s->copies || !atomic_load(&s->copies->is_used))
+			has = (uint64_t)table_count(t, s->number[i]);
+		used = used_bytes(s, i);
+		all += used;
+		roles += has;
 		if (go)
-			bytes += (uint64_t)((double)used_bytes(s, i) * (double)go / (double)has);
+			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
+	/* Those come from whoever is the first. */
+	if (g.come && roles)
+		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);
-	m->info.slots_total = slots;
+	m->info.slots_total = g.nr;
 	m->info.slots_done = m->info.bytes_done = m->info.keys = 0;
 	m->info.bytes_total = bytes;
 	m->info.began_ns = clock_ns();
@@ -709,8 +770,8 @@ give_up(struct mover *m, const struct disk_table *t)
 	uint64_t both = t->draining | t->filling;
 	int r = table_gives_up(t) ? 0 : set_bits(m, both, both);
 
-	/* Until it is done: a disk that fails meanwhile makes no drain of it again. */
-	m->gives_up = true;
+	/* Until it is done: a disk that fails meanwhile makes no drain of it again.  Who is told to try again has cancelled nothing. */
+	m->gives_up |= r == 0;
 	if (atomic_exchange(&m->cancel, false))
 		answer_cancel(m, r);
 	if (r == 0)
@@ -762,9 +823,32 @@ note_slots(struct mover *m, int r)
 	}
 	pthread_mutex_lock(&m->lock);
 	m->bytes_of_slots = 0;
-	for (unsigned i = 0; r == 0 && i < STORE_SLOT_NR; i++)
-		m->info.slots_done += slots_has(&m->slots, i) || slots_has(&m->slots, STORE_SLOT_NR + i);
 	pthread_mutex_unlock(&m->lock);
+}
+
+/* By the table, whatever was done for it: a slot may go in several steps, and a disk that fails may have it go once more. */
+static void
+note_progress(struct mover *m, const struct disk_table *t)
+{
+	struct to_go g;
+
+	if (table_gives_up(t))
+		return;
+	count_to_go(m->set, t, &g);
+	pthread_mutex_lock(&m->lock);
+	m->info.slots_total = g.nr > m->info.slots_total ? g.nr : m->info.slots_total;
+	m->info.slots_done = m->info.slots_total - g.nr;
+	pthread_mutex_unlock(&m->lock);
+}
+
+static bool
+is_any_stuck(const struct mover *m)
+{
+	uint64_t any = 0;
+
+	for (int i = 0; i < STORE_SLOT_WORDS; i++)
+		any |= m->stuck.bit[i];
+	return any != 0;
 }
 
 /* One step; false: the job is over. */
@@ -778,6 +862,7 @@ move_on(struct mover *m)
 
 	if (t) {
 		set_get_table(s, t);
+		note_progress(m, t);
 		if (!is_under_way(s, t)) {
 			r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
 			goes_on = r < 0;
@@ -793,9 +878,9 @@ move_on(struct mover *m)
 		} else if (pairs < 0 && pairs != -EAGAIN) {
 			r = pairs;
 		} else if (!members_change(t)) {
+			waits = !is_any_stuck(m);
+			r = waits ? -EAGAIN : -EBADMSG;
 			memset(&m->stuck, 0, sizeof m->stuck);
-			waits = pairs == 0;
-			r = -EAGAIN;
 		} else if (next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
@@ -845,6 +930,12 @@ job_main(struct mover *m)
 	struct set *s = m->set;
 	int r = begin_job(m);
 
+	if (r == 0) {
+		/* What was to be healed until now this job heals. */
+		pthread_mutex_lock(&m->lock);
+		m->heal_wanted = false;
+		pthread_mutex_unlock(&m->lock);
+	}
 	answer(m, r);
 	if (r < 0)
 		return;
@@ -878,8 +969,9 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
+		/* Healing that yields is not over: who it yields to may do nothing. */
+		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
-		m->heal_wanted = false;
 		m->job = again ? JOB_HEAL : JOB_NONE;
 		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
 		atomic_store(&m->is_over, !again);
@@ -888,35 +980,53 @@ thread_main(void *arg)
 	return NULL;
 }
 
+/* Tells whether a job goes on that yields to nobody. */
+static bool
+has_job(struct mover *m)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = m->job != JOB_NONE && m->job != JOB_HEAL;
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
+
+static void
+set_job(struct mover *m, enum mover_job job)
+{
+	pthread_mutex_lock(&m->lock);
+	m->job = job;
+	m->info.is_running = job != JOB_NONE;
+	m->is_answered = m->cancel_is_answered = false;
+	pthread_mutex_unlock(&m->lock);
+	atomic_store(&m->is_over, job == JOB_NONE);
+}
+
 /* With job_lock. */
 static int
 begin_thread(struct mover *m, enum mover_job job)
 {
 	int r;
 
+	if (has_job(m))
+		return -EBUSY;
 	if (m->has_thread) {
-		if (!atomic_load(&m->is_over) && m->job != JOB_HEAL)
-			return -EBUSY;
 		atomic_store(&m->yields, true);
 		pthread_join(m->thread, NULL);
 		m->has_thread = false;
 	}
-	atomic_store(&m->is_over, false);
 	atomic_store(&m->yields, false);
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
-	m->job = job;
-	m->is_answered = m->cancel_is_answered = false;
 	m->said[0] = 0;
 	m->damaged = 0;
 	memset(&m->stuck, 0, sizeof m->stuck);
-	m->info.is_running = true;
+	set_job(m, job);
 	r = pthread_create(&m->thread, NULL, thread_main, m);
 	m->has_thread = r == 0;
-	if (r != 0) {
-		m->job = JOB_NONE;
-		m->info.is_running = false;
-	}
+	if (r != 0)
+		set_job(m, JOB_NONE);
 	return -r;
 }
 
@@ -935,43 +1045,68 @@ wait_for_answer(struct mover *m)
 
 /* ---- what operators ask for ---- */
 
+/*
+ * Reckons what would come to each number when an engine is drained.  Keys with one copy lie evenly in slots; those with two are known slot by
+ * slot, and go where the other copy is not.
+ */
+static void
+reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,
+       uint64_t ret_come[STORE_DISKS_MAX])
+{
+	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine), two = 0;
+	const struct store_member_ops *ops = s->engine[engine]->ops->member;
+	int number = s->number[engine], homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(ret_come, 0, STORE_DISKS_MAX * sizeof *ret_come);
+	*end = *t;
+	end->draining |= (uint64_t)1 << number;
+	move_sizes(s, size);
+	table_plan(end, size, home);
+	move_plan_drain(s, end);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		struct store_use use = { 0 };
+		int to = end->first[i];
+
+		come[home[i]] += t->home[i] == number;
+		if (t->second[i] == TABLE_NO_DISK || (t->first[i] != number && t->second[i] != number))
+			continue;
+		if (to == t->first[i] || to == t->second[i])
+			to = end->second[i];
+		ops->two_use(s->engine[engine], (unsigned)i, &use);
+		two += use.bytes;
+		ret_come[to] += use.bytes;
+	}
+	used -= two < used ? two : used;
+	for (int i = 0; homes && i < STORE_DISKS_MAX; i++)
+		ret_come[i] += (uint64_t)((double)used * (double)come[i] / homes);
+}
+
 /* Every other disk has room for what would come to it. */
 static int
-check_room(const struct set *s, int engine, char *said, size_t len)
+check_room(struct set *s, int engine, char *said, size_t len)
 {
-	struct disk_table *t = malloc(sizeof *t);
-	uint64_t size[STORE_DISKS_MAX], used = used_bytes(s, engine);
-	uint8_t home[STORE_SLOT_NR];
-	uint64_t total = 0;
-	int has, pairs, r = 0;
+	struct disk_table *t = malloc(2 * sizeof *t);
+	uint64_t come[STORE_DISKS_MAX];
+	int r = 0;
 
 	if (!t)
 		return -ENOMEM;
-	set_get_table((struct set *)s, t);
-	t->draining |= (uint64_t)1 << s->number[engine];
-	move_sizes(s, size);
-	table_plan(t, size, home);
-	has = table_roles(t, s->number[engine]);
-	pairs = has - table_count(t, s->number[engine]);
-	for (int i = 0; i < STORE_DISKS_MAX; i++)
-		total += table_has(t->members & ~t->draining, i) ? size[i] : 0;
-	for (int i = 0; r == 0 && has && i < atomic_load(&s->nr); i++) {
+	set_get_table(s, &t[0]);
+	reckon(s, engine, &t[0], &t[1], come);
+	free(t);
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
 		struct store_unit_info info;
-		uint64_t come = 0;
 
-		for (int k = 0; k < STORE_SLOT_NR && set_all(s) >> i & 1; k++)
-			come += t->home[k] == s->number[engine] && home[k] == s->number[i];
-		if (set_all(s) >> i & 1 && s->number[i] != s->number[engine] && total)
-			come += (uint64_t)pairs * (size[s->number[i]] >> 20) / (total >> 20);
-		come = (uint64_t)((double)used * (double)come / has);
+		if (i == engine || !(set_all(s) >> i & 1))
+			continue;
 		look_at(s, i, &info);
-		if (come > info.free_bytes - info.free_bytes / 20)
+		if (come[s->number[i]] > info.free_bytes - info.free_bytes / 20)
 			r = say(said, len, -ENOSPC,
 				"there is no room: %s would get %llu MiB and has %llu MiB left", info.name,
-				(unsigned long long)(come >> 20),
+				(unsigned long long)(come[s->number[i]] >> 20),
 				(unsigned long long)(info.free_bytes >> 20));
 	}
-	free(t);
 	return r;
 }
 
@@ -995,9 +1130,9 @@ is_busy(struct set *s)
 	struct mover *m = s->mover;
 	uint64_t until = clock_ns() + ENDS_NS;
 
-	while (m->has_thread && !atomic_load(&m->is_over) && is_ending(s) && clock_ns() < until)
+	while (!atomic_load(&m->is_over) && is_ending(s) && clock_ns() < until)
 		nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS }, NULL);
-	return m->has_thread && !atomic_load(&m->is_over) && m->job != JOB_HEAL;
+	return has_job(m);
 }
 
 static int
@@ -1108,6 +1243,33 @@ cancel(struct set *s, char *said, size_t len)
 	}
 }
 
+/* Nobody heals, and somebody should. */
+static bool
+lacks_healing(struct mover *m)
+{
+	bool lacks;
+
+	pthread_mutex_lock(&m->lock);
+	lacks = m->heal_wanted && atomic_load(&m->is_over) && !atomic_load(&m->stop);
+	pthread_mutex_unlock(&m->lock);
+	return lacks;
+}
+
+/* Who finds another one here leaves it to that one, which looks again behind its own. */
+static void
+heal_if_wanted(struct mover *m)
+{
+	int r = 0;
+
+	while (r == 0 && lacks_healing(m)) {
+		if (pthread_mutex_trylock(&m->job_lock) != 0)
+			return;
+		if (lacks_healing(m))
+			r = begin_thread(m, JOB_HEAL);
+		pthread_mutex_unlock(&m->job_lock);
+	}
+}
+
 int
 set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t len)
 {
@@ -1120,10 +1282,9 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	r = c->kind == DISK_DRAIN ? drain(s, c->disk, said, len)
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
 				  : cancel(s, said, len);
-	/* What was told meanwhile nobody could begin. */
-	if (s->mover->heal_wanted && !s->mover->has_thread)
-		begin_thread(s->mover, JOB_HEAL);
 	pthread_mutex_unlock(&s->mover->job_lock);
+	/* What was told meanwhile nobody could begin. */
+	heal_if_wanted(s->mover);
 	return r;
 }
 
@@ -1137,11 +1298,7 @@ set_heal(struct set *s)
 	pthread_mutex_lock(&m->lock);
 	m->heal_wanted = true;
 	pthread_mutex_unlock(&m->lock);
-	if (pthread_mutex_trylock(&m->job_lock) != 0)
-		return;
-	if ((!m->has_thread || atomic_load(&m->is_over)) && !atomic_load(&m->stop))
-		begin_thread(m, JOB_HEAL);
-	pthread_mutex_unlock(&m->job_lock);
+	heal_if_wanted(m);
 }
 
 void
@@ -1157,7 +1314,14 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	*ret_info = m->info;
 	pthread_mutex_unlock(&m->lock);
 	ran = clock_ns() - ret_info->began_ns;
-	if (ret_info->bytes_done > ret_info->bytes_total || ret_info->slots_done == ret_info->slots_total)
+	/* What is written meanwhile is sent, too. */
+	if (ret_info->slots_done == ret_info->slots_total)
+		ret_info->bytes_total = ret_info->bytes_done;
+	else if (ret_info->bytes_done > ret_info->bytes_total && ret_info->slots_done)
+		ret_info->bytes_total =
+			(uint64_t)((double)ret_info->bytes_done * (double)ret_info->slots_total /
+				   (double)ret_info->slots_done);
+	else if (ret_info->bytes_done > ret_info->bytes_total)
 		ret_info->bytes_total = ret_info->bytes_done;
 	if (ret_info->is_running && ret_info->bytes_done && ret_info->began_ns)
 		ret_info->left_ns =
@@ -1198,6 +1362,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	pthread_mutex_init(&m->keys_lock, NULL);
 	pthread_cond_init(&m->cond, NULL);
 	m->set = s;
+	atomic_store(&m->is_over, true);
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
 	heals = s->copies && atomic_load(&s->copies->is_used) && atomic_load(&s->nr) > 1;

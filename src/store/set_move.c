@@ -452,22 +452,6 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 	}
 }
 
-static void
-change_pair(struct mover *m, struct disk_table *t, int slot, int to)
-{
-	uint8_t number = m->set->number[to];
-
-	if (m->kind == MOVE_SECOND) {
-		t->second[slot] = number;
-		table_set_full(t, slot, true);
-	} else if (m->kind == MOVE_SWAP) {
-		t->second[slot] = t->first[slot];
-		t->first[slot] = number;
-	} else {
-		t->first[slot] = number;
-	}
-}
-
 /* Are the slots still whose they were when this was planned?  A disk may have failed, or the first bucket with two copies been made. */
 static bool
 is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
@@ -506,7 +490,7 @@ write_homes(struct mover *m, int from, int to)
 		if (slots_has(&m->slots, (unsigned)i))
 			table_move(next, i, s->number[to]);
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
-			change_pair(m, next, i, to);
+			move_change_pair(next, m->kind, i, s->number[to]);
 		was[i] = s->copies ? atomic_load(&s->copies->second[i]) : SET_NOWHERE;
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)

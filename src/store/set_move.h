@@ -124,6 +124,10 @@ int move_slots(struct mover *m, int from, int to);
 int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to);
 /* Tells whether there are any, now or when their time comes. */
 bool move_pairs_wait(struct set *s, const struct disk_table *t);
+/* Makes a table one in which such a slot, by its number below STORE_SLOT_NR, has gone to a disk of that number. */
+void move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to);
+/* Makes a table the one that a drain ends with, of keys with two copies: step by step, as move_next_pairs() goes while all serve. */
+void move_plan_drain(const struct set *s, struct disk_table *t);
 /* Says how large members that are there are, by number. */
 void move_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX]);
 /* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */

@@ -17,10 +17,13 @@
 #include <string.h>
 
 struct plan {
-	struct mover *m;
+	const struct set *s;
 	const struct disk_table *t;
-	uint64_t serving; /* bitmap of numbers: those in service */
-	int from, to;     /* numbers of those that are in m->slots; -1: none are */
+	const struct store_slots *stuck; /* NULL: none are */
+	uint64_t serving;                /* bitmap of numbers: those in service */
+	struct store_slots slots;        /* what goes together */
+	enum move_kind kind;
+	int from, to; /* numbers of those that are in slots; -1: none are */
 	int nr;
 	bool waits; /* something cannot be done now */
 };
@@ -35,21 +38,20 @@ serves(const struct plan *p, int number)
 static bool
 add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
-	struct mover *m = p->m;
 	unsigned place = (unsigned)(STORE_SLOT_NR + slot);
 
-	if (slots_has(&m->stuck, place)) {
+	if (p->stuck && slots_has(p->stuck, place)) {
 		p->waits = true;
 		return false;
 	}
-	if (p->nr == MOVE_SLOTS || (p->nr && (m->kind != kind || p->from != from || p->to != to)))
+	if (p->nr == MOVE_SLOTS || (p->nr && (p->kind != kind || p->from != from || p->to != to)))
 		return false;
 	if (!p->nr) {
-		m->kind = kind;
+		p->kind = kind;
 		p->from = from;
 		p->to = to;
 	}
-	slots_add(&m->slots, place);
+	slots_add(&p->slots, place);
 	p->nr++;
 	return true;
 }
@@ -194,7 +196,7 @@ plan_members(struct plan *p)
 
 	if (!(t->draining | t->filling) || table_gives_up(t))
 		return;
-	move_sizes(p->m->set, size);
+	move_sizes(p->s, size);
 	table_shares(t->members & ~t->draining, size, want);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		firsts[t->first[i]]++;
@@ -246,13 +248,14 @@ write_pairs(struct mover *m, uint64_t serve)
 int
 move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to)
 {
-	struct plan p = { .m = m, .t = t, .serving = serving(m->set), .from = -1, .to = -1 };
+	struct plan p = {
+		.s = m->set, .t = t, .stuck = &m->stuck, .serving = serving(m->set), .from = -1, .to = -1
+	};
 	struct disk_table *next;
 	bool changes = false;
 
 	if (!is_used(m->set))
 		return 0;
-	memset(&m->slots, 0, sizeof m->slots);
 	plan_heal(&p);
 	next = p.nr ? NULL : malloc(sizeof *next);
 	if (next) {
@@ -266,9 +269,44 @@ move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int 
 		plan_members(&p);
 	if (!p.nr)
 		return p.waits ? -EAGAIN : 0;
+	m->slots = p.slots;
+	m->kind = p.kind;
 	*ret_from = set_engine_of(m->set, p.from);
 	*ret_to = set_engine_of(m->set, p.to);
 	return 1;
+}
+
+void
+move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to)
+{
+	if (kind == MOVE_SECOND) {
+		t->second[slot] = (uint8_t)to;
+		table_set_full(t, slot, true);
+	} else if (kind == MOVE_SWAP) {
+		t->second[slot] = t->first[slot];
+		t->first[slot] = (uint8_t)to;
+	} else {
+		t->first[slot] = (uint8_t)to;
+	}
+}
+
+void
+move_plan_drain(const struct set *s, struct disk_table *t)
+{
+	struct plan p;
+
+	/* Healing comes first. */
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
+	do {
+		p = (struct plan){ .s = s, .t = t, .serving = serving(s), .from = -1, .to = -1 };
+		if (is_used(s))
+			plan_members(&p);
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			if (slots_has(&p.slots, (unsigned)(STORE_SLOT_NR + i)))
+				move_change_pair(t, p.kind, i, p.to);
+		}
+	} while (p.nr);
 }
 
 bool

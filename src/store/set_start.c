@@ -178,6 +178,25 @@ open_one(struct disk *d)
 	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
 }
 
+static bool
+is_known(const struct disk *d)
+{
+	static const uint8_t none[UUID_BYTES];
+
+	return memcmp(d->id.uuid, none, UUID_BYTES) != 0;
+}
+
+/* With what it ended for that one, and who it is if the reason does not say that. */
+static int
+refuse_disk(struct start *s, const struct disk *d)
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, d->id.uuid);
+	return is_known(d) && !strstr(d->err, text) ? refuse(s, d->error, "%s (disk %s)", d->err, text)
+						    : refuse(s, d->error, "%s", d->err);
+}
+
 /* What may be said of a disk that is not there, or no store any more.  Anything else is for an operator. */
 static bool
 is_absence(int error)
@@ -214,9 +233,9 @@ check_opened(struct start *s)
 		first = first || !d->st ? first : d;
 		absent = absent || d->st ? absent : d;
 		if (!d->st && !is_absence(d->error))
-			return refuse(s, d->error, "%s", d->err);
+			return refuse_disk(s, d);
 	}
-	return first ? 0 : refuse(s, absent->error, "%s", absent->err);
+	return first ? 0 : refuse_disk(s, absent);
 }
 
 /* The store that most of them are of. */
@@ -332,6 +351,21 @@ leave_unaware(struct disk *d)
 	return true;
 }
 
+/* Neither says which one is wrong. */
+static int
+refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
+{
+	char of_a[UUID_TEXT], of_b[UUID_TEXT];
+
+	uuid_write(of_a, a->id.uuid);
+	uuid_write(of_b, b->id.uuid);
+	return refuse(s, -ENOTRECOVERABLE,
+		      "%s (disk %s) and %s (disk %s): their tables of disks have one version and differ: the "
+		      "superblocks of one were changed by something else; put them back from a copy, or take "
+		      "that disk off store.disks and start without it (store.accept_missing)",
+		      path_of(a), of_a, path_of(b), of_b);
+}
+
 /* M1: the newest, whole. */
 static int
 find_table(struct start *s)
@@ -345,11 +379,7 @@ find_table(struct start *s)
 			continue;
 		if (of && d->id.table->version == of->id.table->version &&
 		    memcmp(d->id.table, of->id.table, sizeof *of->id.table) != 0)
-			return refuse(
-				s, -ENOTRECOVERABLE,
-				"%s and %s: their tables of disks have one version and differ: one of the "
-				"superblocks was changed by something else",
-				path_of(of), path_of(d));
+			return refuse_tables(s, of, d);
 		if (!of || (RULE_TABLE_NEWEST && d->id.table->version > of->id.table->version))
 			of = d;
 	}
@@ -407,78 +437,199 @@ is_accepted(const struct start *s, int number)
 	return false;
 }
 
-/* Why: of the first disk that is not there, and that nobody else is, as far as that can be known. */
-static const char *
-why_absent(const struct start *s, char text[256])
+static bool
+is_absent(const struct disk *d)
 {
-	text[0] = 0;
-	for (int i = 0; i < s->nr && !text[0]; i++) {
-		if (!s->disk[i].st && !s->disk[i].is_drained)
-			snprintf(text, 256, " (%.250s)", s->disk[i].err);
+	return !d->st && !d->is_drained;
+}
+
+/* Whether one that cannot be opened says to be that one. */
+static const struct disk *
+absent_by_uuid(const struct start *s, int number)
+{
+	for (int i = 0; i < s->nr; i++) {
+		if (is_absent(&s->disk[i]) &&
+		    memcmp(s->disk[i].id.uuid, s->table.uuid[number], UUID_BYTES) == 0)
+			return &s->disk[i];
 	}
-	return text;
+	return NULL;
+}
+
+/* The configured disk that a missing one is, as far as that can be known: it says so, or no other is left for it.  NULL: it is
+ * not known; *ret_unknown are then those of which it may be one. */
+static const struct disk *
+absent_of(const struct start *s, int number, int *ret_unknown)
+{
+	const struct disk *d = absent_by_uuid(s, number), *last = NULL;
+	int unknown = 0, left = 0;
+
+	for (int i = 0; !d && i < s->nr; i++) {
+		if (!is_absent(&s->disk[i]) || is_known(&s->disk[i]))
+			continue;
+		last = &s->disk[i];
+		unknown++;
+	}
+	for (int i = 0; !d && i < STORE_DISKS_MAX; i++)
+		left += table_has(s->table.members & ~s->present, i) && !absent_by_uuid(s, i);
+	if (unknown == 1 && left == 1)
+		d = last;
+	*ret_unknown = d ? 0 : unknown;
+	return d;
+}
+
+/* Of more disks than this it is said how many they are: what is to be done comes behind them. */
+#define NAMED_MAX 3
+#define WHY_BYTES 256
+
+static void __attribute__((format(printf, 3, 4))) add(char *to, size_t len, const char *fmt, ...)
+{
+	size_t at = strlen(to);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(to + at, len - at, fmt, ap);
+	va_end(ap);
+}
+
+/* Where a missing disk was looked for, and why it is not there. */
+static void
+add_why(const struct start *s, int number, char *to, size_t len)
+{
+	int unknown;
+	const struct disk *d = absent_of(s, number, &unknown);
+
+	if (d)
+		add(to, len, " (%.*s)", WHY_BYTES, d->err);
+	else if (!unknown)
+		add(to, len, " (no path of store.disks is left for it)");
+}
+
+/* The reasons of those of which it is not known who they are, where that leaves more than one choice. */
+static void
+add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
+{
+	int unknown = 0, more = 0, named = 0;
+
+	for (int i = 0; !unknown && i < STORE_DISKS_MAX; i++) {
+		if (table_has(missing, i))
+			absent_of(s, i, &unknown);
+	}
+	for (int i = 0; unknown && i < s->nr; i++) {
+		if (!is_absent(&s->disk[i]) || is_known(&s->disk[i]))
+			continue;
+		if (named++ < NAMED_MAX)
+			add(to, len, "%s%.*s", named > 1 ? "; " : " (not there: ", WHY_BYTES, s->disk[i].err);
+		else
+			more++;
+	}
+	if (more)
+		add(to, len, "; %d more", more);
+	add(to, len, "%s", unknown ? ")" : "");
+}
+
+static bool
+is_enough(const struct start *s)
+{
+	int members = count(s->table.members), present = count(s->present);
+	bool half_suffices = !RULE_HALF_ONLY_IF_ALL_IN || (s->table.in & ~s->present) == 0;
+
+	return !RULE_QUORUM || 2 * present > members || (2 * present == members && half_suffices);
 }
 
 static int
-refuse_missing(struct start *s, int number)
+refuse_missing(struct start *s, uint64_t missing)
 {
-	char text[UUID_TEXT], why[256];
+	char who[STORE_WHY_BYTES] = "", uuids[NAMED_MAX * UUID_TEXT + 16] = "", text[UUID_TEXT];
+	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "", accept[256] = "";
+	bool is_one = count(missing) == 1;
+	int nr = 0;
 
-	uuid_write(text, s->table.uuid[number]);
-	return refuse(
-		s, -EINVAL,
-		"disk %s, number %d of a store of %d disks, is missing%s; bring it back, or start without it "
-		"(store.accept_missing: [%s]; what only it has answers 503 until it is back), or give it up "
-		"for good (gantryd --forget %s)",
-		text, number, count(s->table.members), why_absent(s, why), text, text);
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
+			continue;
+		uuid_write(text, s->table.uuid[i]);
+		if (nr == 1)
+			add(who, sizeof who, "disk %s, number %d of a store of %d disks, is missing", text, i,
+			    count(s->table.members));
+		else
+			add(who, sizeof who, "; so is disk %s, number %d", text, i);
+		add_why(s, i, who, sizeof who);
+		add(uuids, sizeof uuids, "%s%s", nr > 1 ? ", " : "", text);
+		add(words, sizeof words, " --forget %s", text);
+	}
+	if (nr > NAMED_MAX) {
+		add(who, sizeof who, "; so are %d more", nr - NAMED_MAX);
+		add(uuids, sizeof uuids, ", ...");
+		add(words, sizeof words, " ...");
+	}
+	add_unknown(s, missing, who, sizeof who);
+	/* Where that is not enough, it would only be refused for another reason. */
+	if (is_enough(s) && !s->forgotten)
+		snprintf(accept, sizeof accept,
+			 ", or start without %s (store.accept_missing: [%s]; what only %s answers 503 until "
+			 "%s back)",
+			 is_one ? "it" : "them", uuids, is_one ? "it has" : "they have",
+			 is_one ? "it is" : "they are");
+	return refuse(s, -EINVAL, "%s; bring %s back%s, or give %s up for good (gantryd%s)", who,
+		      is_one ? "it" : "them", accept, is_one ? "it" : "them", words);
 }
 
 static int
 refuse_few(struct start *s, uint64_t missing)
 {
-	char all[STORE_DISKS_MAX * UUID_TEXT + 1] = "", text[UUID_TEXT];
+	char all[STORE_WHY_BYTES] = "", text[UUID_TEXT];
+	int nr = 0;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (!table_has(missing, i))
+		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
 			continue;
 		uuid_write(text, s->table.uuid[i]);
-		snprintf(all + strlen(all), sizeof all - strlen(all), " %s", text);
+		add(all, sizeof all, "%s %s", nr > 1 ? "," : "", text);
+		add_why(s, i, all, sizeof all);
 	}
-	return refuse(s, -EINVAL,
-		      "only %d of %d disks are there: the others may have gone on without them, so there "
-		      "must be more "
-		      "than half, or all that took part last; bring back one of%s, or give them up for good "
-		      "(gantryd --forget UUID)",
-		      count(s->present), count(s->table.members), all);
+	if (nr > NAMED_MAX)
+		add(all, sizeof all, " and %d more", nr - NAMED_MAX);
+	add_unknown(s, missing, all, sizeof all);
+	return refuse(
+		s, -EINVAL,
+		"only %d of %d disks are there: the others may have gone on without them, so there "
+		"must be more than half, or all that took part last; bring back one of%s, or give all of "
+		"them up for good (gantryd --forget UUID, once for each)",
+		count(s->present), count(s->table.members), all);
+}
+
+/* Whether one that is not there is known to be a member. */
+static bool
+is_member(const struct start *s, const struct disk *d)
+{
+	return is_known(d) && table_find(&s->table, d->id.uuid) >= 0;
 }
 
 /* M2, M3 */
 static int
 check_missing(struct start *s)
 {
-	uint64_t missing = s->table.members & ~s->present & ~s->forgotten;
-	int absent = 0, members = count(s->table.members);
-	bool half_suffices = !RULE_HALF_ONLY_IF_ALL_IN || (s->table.in & ~s->present) == 0;
+	uint64_t missing = s->table.members & ~s->present & ~s->forgotten, refused = missing;
+	const struct disk *other = NULL;
+	int absent = 0;
 
-	for (int i = 0; i < s->nr; i++)
-		absent += !s->disk[i].st && !s->disk[i].is_drained;
+	for (int i = 0; i < s->nr; i++) {
+		absent += is_absent(&s->disk[i]);
+		if (is_absent(&s->disk[i]) && (!other || is_member(s, other)))
+			other = &s->disk[i];
+	}
 	/* More paths than members: one of them is something else. */
-	for (int i = 0; i < s->nr && absent > count(missing | s->forgotten); i++) {
-		if (!s->disk[i].st && !s->disk[i].is_drained)
-			return refuse(s, s->disk[i].error, "%s", s->disk[i].err);
-	}
-	if (s->forgotten && missing)
-		return refuse_missing(s, __builtin_ctzll(missing));
+	if (absent > count(missing | s->forgotten))
+		return refuse_disk(s, other);
 	if (s->forgotten)
-		return 0;
+		return missing ? refuse_missing(s, missing) : 0;
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (table_has(missing, i) && !is_accepted(s, i))
-			return refuse_missing(s, i);
+		if (table_has(missing, i) && is_accepted(s, i))
+			refused &= ~((uint64_t)1 << i);
 	}
-	if (RULE_QUORUM && 2 * count(s->present) <= members &&
-	    !(2 * count(s->present) == members && half_suffices))
-		return refuse_few(s, missing);
-	return 0;
+	if (refused)
+		return refuse_missing(s, refused);
+	return is_enough(s) ? 0 : refuse_few(s, missing);
 }
 
 static int
@@ -696,7 +847,7 @@ drop_failed(struct start *s)
 		if (!d->st || d->error >= 0)
 			continue;
 		if (count(s->table.members) == 1)
-			return refuse(s, d->error, "%s", d->err);
+			return refuse_disk(s, d);
 		d->is_out = true;
 		e = AGAIN;
 	}
@@ -1223,33 +1374,29 @@ start_new(const struct store_conf *conf, struct start **ret_start, char *err, si
 	return 0;
 }
 
-/* The path of the disk that is missing, if it is the only one, and only one path has none. */
+/* The path at which a missing disk should be, if that can be known. */
 static const char *
-missing_path(const struct start *s)
+missing_path(const struct start *s, int number)
 {
-	const struct disk *absent = NULL;
-	int nr = 0;
+	int unknown;
+	const struct disk *d = absent_of(s, number, &unknown);
 
-	for (int i = 0; i < s->nr; i++) {
-		if (s->disk[i].st || s->disk[i].is_drained)
-			continue;
-		absent = &s->disk[i];
-		nr++;
-	}
-	return nr == 1 && count(s->table.members & ~s->present) == 1 ? path_of(absent) : "";
+	return d ? path_of(d) : "";
 }
 
 static void
 tell(const struct start *s)
 {
-	char text[UUID_TEXT];
+	char text[UUID_TEXT], why[512];
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(s->table.members & ~s->present, i))
 			continue;
 		uuid_write(text, s->table.uuid[i]);
-		log_warn("disk %s is missing, as store.accept_missing allows: what only it has answers 503",
-			 text);
+		why[0] = 0;
+		add_why(s, i, why, sizeof why);
+		log_warn("disk %s is missing%s, as store.accept_missing allows: what only it has answers 503",
+			 text, why);
 	}
 }
 
@@ -1279,7 +1426,7 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 				set->engine[set->nr++] = d->st;
 			} else {
 				snprintf(set->member[set->member_nr].path, sizeof set->member[0].path, "%s",
-					 missing_path(s));
+					 missing_path(s, i));
 			}
 			uuid_write(set->member[set->member_nr].uuid, s->table.uuid[i]);
 			set->member[set->member_nr++].engine = engine[i];
@@ -1299,28 +1446,78 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 
 /* ---- looking ---- */
 
-/* Whether it can be told at all who they are. */
+/* Whether it is known at all that there is no store on it. */
 static bool
-can_judge(const struct start *s)
+is_unmade(const struct disk *d)
 {
-	int there = 0;
+	switch (-d->error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+	case ENOMEDIUM:
+	case EROFS:
+	case ENOTRECOVERABLE:
+		return !d->st && !d->id.is_made;
+	default:
+		return false;
+	}
+}
 
+/* Whether it can be told now who they are.  *ret_unmade: none of them has a store, which may still be made. */
+static bool
+can_judge(const struct start *s, bool *ret_unmade)
+{
+	int unmade = 0;
+
+	*ret_unmade = false;
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
 		/* A daemon serves it; or whoever asks may only read the configuration. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
-		/* Nothing but absence: it may be that there is no store yet. */
-		there += d->st || !is_absence(d->error);
+		unmade += is_unmade(d);
 	}
-	return there > 0;
+	/* Who may be missing is known of a store that was made. */
+	*ret_unmade = unmade == s->nr && !s->conf->disks.accept_missing_nr;
+	return !*ret_unmade;
+}
+
+static void
+say_forgotten(struct start *s)
+{
+	s->err[0] = 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		int one = 0, empty = 0, second = 0;
+		char text[UUID_TEXT];
+
+		if (!table_has(s->forgotten, i))
+			continue;
+		for (int slot = 0; slot < STORE_SLOT_NR; slot++) {
+			bool is_lost = slots_has(&s->lost, table_place((unsigned)slot, true));
+
+			one += s->table.home[slot] == i;
+			empty += s->table.first[slot] == i && is_lost;
+			second += s->table.first[slot] == i && !is_lost;
+		}
+		uuid_write(text, s->table.uuid[i]);
+		add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks", s->err[0] ? "\n" : "",
+		    text, i, count(s->table.members));
+		add_why(s, i, s->err, s->err_len);
+		add(s->err, s->err_len,
+		    ": has %d of %d slots of keys with one copy, which begin empty on the others; of keys "
+		    "with "
+		    "two copies %d slots begin empty, %d go to their second",
+		    one, STORE_SLOT_NR, empty, second);
+	}
 }
 
 int
 set_look(const struct store_conf *conf, char *err, size_t err_len)
 {
 	struct start *s;
+	bool unmade, forgets = conf->disks.forget_nr > 0;
 	int e = set_check_conf(conf, err, err_len);
 
 	if (e < 0 || !conf->disks.engine->member)
@@ -1328,11 +1525,16 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	e = start_new(conf, &s, err, err_len);
 	if (e < 0)
 		return e;
+	err[0] = 0;
 	for (int i = 0; i < s->nr; i++)
-		if (s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
+		if (!forgets && s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
 			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
 	each(s, true, open_one);
-	e = can_judge(s) ? judge(s) : 0;
+	e = can_judge(s, &unmade) || forgets ? judge(s) : 0;
+	if (e == 0 && forgets)
+		say_forgotten(s);
+	else if (e == 0 && unmade)
+		snprintf(err, err_len, "%s", s->disk[0].err);
 	stop_all(s);
 	free(s);
 	return e;
@@ -1398,6 +1600,17 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 
 /* ---- giving up a disk ---- */
 
+/* How many slots of keys with two copies nobody had all of but who was given up. */
+static int
+lost_pairs(const struct start *s)
+{
+	int nr = 0;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr += slots_has(&s->lost, table_place((unsigned)i, true));
+	return nr;
+}
+
 int
 set_forget(const struct store_conf *conf, char *said, size_t said_len)
 {
@@ -1411,8 +1624,14 @@ set_forget(const struct store_conf *conf, char *said, size_t said_len)
 		return e;
 	e = run(s);
 	if (e == 0) {
-		snprintf(said, said_len, "given up: %d disk%s; the store has %d now", conf->disks.forget_nr,
-			 conf->disks.forget_nr == 1 ? "" : "s", count(s->table.members));
+		int len = snprintf(said, said_len, "given up: %d disk%s; the store has %d now",
+				   conf->disks.forget_nr, conf->disks.forget_nr == 1 ? "" : "s",
+				   count(s->table.members));
+
+		if (s->has_two && len > 0 && (size_t)len < said_len)
+			snprintf(said + len, said_len - (size_t)len,
+				 "; %d of %d slots of keys with two copies begin empty", lost_pairs(s),
+				 STORE_SLOT_NR);
 		stop_all(s);
 		quota_book_free(s->quotas);
 	}

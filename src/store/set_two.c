@@ -393,6 +393,7 @@ first(struct change_two *c)
 	}
 	op->done = c->put ? on_first_put : on_first;
 	r = c->put ? e->ops->put_commit(e, c->put, &c->commit) : set_start_call(e, &c->key, op, &c->call);
+	c->was_begun |= r >= 0;
 	if (r != 0)
 		first_ended(c, r < 0 ? r : op->result);
 }
@@ -495,7 +496,7 @@ set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op
 	if (!two_begin(c))
 		return 0;
 	give(i);
-	r = c->result;
+	r = c->was_begun ? 1 : c->result;
 	free(i);
-	return r < 0 ? r : 1;
+	return r;
 }

@@ -38,6 +38,7 @@ struct change_two {
 	struct set_wait wait;
 	void (*kept)(struct change_two *c); /* what follows when the keeper was waited for */
 	bool is_starting, is_over, is_unsettled;
+	bool was_begun;  /* an engine has taken it: what comes of it is a result, and no refusal */
 	bool is_open;    /* the first failed under it: it has it, or not */
 	bool was_copied; /* the second, which may be the first by now, has been given it, and has it, or not */
 	int tries, done, result; /* done: what the first one's result was */

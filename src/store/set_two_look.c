@@ -176,13 +176,16 @@ begin(struct look_two *lk, struct set_port *p, const struct store_key *k, const 
 	memcpy(lk->id, id, sizeof lk->id);
 	p->inflight++;
 	r = look(lk);
-	if (r > 0 && lk->list) {
+	if (r == 0)
+		return 0;
+	if (r < 0) {
+		op->result = r;
+	} else if (lk->list) {
 		op->result = lk->mine.op.result;
 		lk->list->more = lk->mine.more;
 	}
-	if (r != 0)
-		look_free(lk);
-	return r;
+	look_free(lk);
+	return 1;
 }
 
 int

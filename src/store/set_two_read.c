@@ -167,9 +167,8 @@ set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *ob
 	if (r == 0)
 		return 0;
 	r = found(o, r);
-	if (r > 0)
-		obj->op.result = 0;
-	return r;
+	obj->op.result = r < 0 ? r : 0;
+	return 1;
 }
 
 void
@@ -345,7 +344,7 @@ is_lost(int error)
 	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
 }
 
-/* Is what is there damaged?  Of a disk that has failed nothing is mended. */
+/* Whether it is to be written anew: of a disk that has failed nothing is. */
 static bool
 is_damage(const struct open_two *o, int error)
 {

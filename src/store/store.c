@@ -71,6 +71,7 @@ store_forget(const struct store_conf *conf, char *said, size_t said_len)
 int
 store_look(const struct store_conf *conf, char *err, size_t err_len)
 {
+	err[0] = 0;
 	return conf->ops->look ? conf->ops->look(conf, err, err_len) : 0;
 }
 
@@ -171,6 +172,17 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 int
+store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	if (!p->ops->open_to_read)
+		return store_open(p, k, obj);
+	int r = key_check(k);
+
+	obj->is_open = obj->has_second = false;
+	return r < 0 ? r : p->ops->open_to_read(p, k, obj);
+}
+
+int
 store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj)
 {
 	int r = key_check(k);
@@ -208,10 +220,16 @@ store_read_cancel(struct store_port *p, struct store_read *rd)
 }
 
 void
-store_give_up(struct store_port *p, uint64_t older_ns)
+store_asker(struct store_port *p, const void *asker)
+{
+	p->asker = asker;
+}
+
+void
+store_give_up(struct store_port *p, const void *asker, uint64_t older_ns)
 {
 	if (p->ops->give_up)
-		p->ops->give_up(p, older_ns);
+		p->ops->give_up(p, asker, older_ns);
 }
 
 bool

@@ -134,6 +134,8 @@ struct store_rados_conf {
 	uint32_t object_bytes;             /* of a data object; --format */
 	int clients;                       /* of librados in this process; 0: one for every 4 ports */
 	uint64_t dead_after_ns;            /* a gateway that is silent for so long is dead */
+	uint64_t
+		unwritten_max_bytes; /* of PUTs that the cluster has not answered; from there on more are refused; 0: any */
 };
 
 /* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds
@@ -163,6 +165,9 @@ struct store_limits {
  * disk.  0 or -EINVAL with the reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
+/* Room for the reason that a start gives, which may name several disks. */
+#define STORE_WHY_BYTES 2048
+
 /* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0, -EALREADY (a store is there),
  * -EEXIST (other data is) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
@@ -176,8 +181,10 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Says whether a start would take what is there, as far as that can be told without recovering it: who the disks are, and
- * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, may not be
- * opened by this user, or was not made yet); or -errno, as store_start(), with the reason in err.
+ * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, or may not be
+ * opened by this user), or it was not made yet, as far as can be seen, and err says so; or -errno, as store_start(), with the
+ * reason in err.  With disks that are given up (disks.forget) it is store_forget() that is looked ahead at: 0: it would do it, and
+ * err says what each of them has, a line each; it tells of disks that are in use, too.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
@@ -355,6 +362,9 @@ int store_open(struct store_port *p, const struct store_key *k, struct store_obj
 /* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
  * mended behind who reads it.  -ENODATA: there is no second copy, or it is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+/* Opens as store_open(), for who reads the first granule at once if there is one: a back end for which either is a trip may
+ * make both in one.  Whoever does not read after all has only cost it that. */
+int store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
@@ -390,9 +400,11 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Has whatever has been looking something up for longer than that end with -EAGAIN, as far as the back end can: done() runs
- * as ever, soon.  For who cannot wait any more. */
-void store_give_up(struct store_port *p, uint64_t older_ns);
+/* Says for whom all is that is begun from now on, and what follows from it; NULL: for nobody who gives up. */
+void store_asker(struct store_port *p, const void *asker);
+/* Has whatever has been looking something up for this asker, for longer than that, end with -EAGAIN, as far as the back end
+ * can: done() runs as ever, soon.  For who cannot wait any more. */
+void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every

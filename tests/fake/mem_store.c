@@ -500,6 +500,7 @@ const struct store_ops mem_store_ops = {
 	.sleep = mem_sleep,
 	.wake = mem_wake,
 	.open = mem_open,
+	.open_to_read = mem_open_to_read,
 	.close = mem_close,
 	.read_plan = mem_read_plan,
 	.read = mem_read,
@@ -661,6 +662,13 @@ mem_store_open_nr(struct store *store)
 {
 	struct mem_store *st = mem_store(store);
 	return get(st, &st->open_nr);
+}
+
+unsigned
+mem_store_to_read_nr(struct store *store)
+{
+	struct mem_store *st = mem_store(store);
+	return get(st, &st->to_read_nr);
 }
 
 unsigned

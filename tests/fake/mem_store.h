@@ -62,5 +62,7 @@ int mem_store_spoil(struct store *st, const char *bucket, const char *key, uint6
 unsigned mem_store_inflight(struct store *st);
 unsigned mem_store_open_nr(struct store *st);
 unsigned mem_store_put_nr(struct store *st);
+/* How often store_open_to_read() was called. */
+unsigned mem_store_to_read_nr(struct store *st);
 
 #endif

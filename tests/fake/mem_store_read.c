@@ -75,6 +75,17 @@ mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj
 	return mem_job_start(j);
 }
 
+int
+mem_open_to_read(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	struct mem_store *st = mem_port(sp)->st;
+
+	pthread_mutex_lock(&st->lock);
+	st->to_read_nr++;
+	pthread_mutex_unlock(&st->lock);
+	return mem_open(sp, k, obj);
+}
+
 void
 mem_close(struct store_port *sp, struct store_obj *obj)
 {

@@ -13,12 +13,14 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* "contract-b" has one copy; two are refused by a store that cannot, and can be had while it is empty by one that can. */
+/* "contract-b" gets one copy; two are refused by a store that cannot, and can be had while it is empty by one that can. */
 static void
 test_copies(void)
 {
-	int r;
+	int r = sc_bucket_copies("contract-b");
 
+	assert_true(r == 1 || r == 2); /* as the store's default_copies says */
+	assert_int_equal(sc_bucket_make("contract-b", 1), r == 1 ? -EEXIST : 0);
 	assert_int_equal(sc_bucket_make("contract-b", 1), -EEXIST);
 	assert_int_equal(sc_bucket_make("contract-b", STORE_COPIES_MAX + 1), -EINVAL);
 	assert_int_equal(sc_bucket_copies("contract-b"), 1);
@@ -397,6 +399,85 @@ sc_test_read_cancel(void **state)
 	store_close(sc->port, &obj);
 	bufpool_put(sc->bufs, b);
 	assert_int_equal(sc_del("cancel"), 1);
+}
+
+static int
+open_to_read(const char *key, struct store_obj *obj)
+{
+	struct store_key k = sc_key_of(key);
+
+	memset(obj, 0, sizeof *obj);
+	return START(&obj->op, store_open_to_read(sc->port, &k, obj));
+}
+
+/* What it was when it was replaced, or removed, under an open: one or the other, and whole. */
+static void
+expect_either(struct store_obj *obj, int r, size_t size, bool is_gone)
+{
+	r = sc_wait_for(&obj->op, r);
+	if (r == -ENOENT) {
+		assert_true(is_gone);
+		return;
+	}
+	assert_int_equal(r, 0);
+	if (obj->crc64 == crc64_nvme(0, sc_pattern + 3, size))
+		sc_read_all(obj, 3, size);
+	else
+		sc_read_all(obj, 4, size);
+	store_close(sc->port, obj);
+}
+
+/* Opening an object to read it brings what opening it brings; who changes his mind, closes or cancels, and what changes meanwhile
+ * are as ever. */
+void
+sc_test_open_to_read(void **state)
+{
+	static const size_t sizes[] = { 0,          STORE_INLINE_MAX, 1000, STORE_GRANULE, STORE_GRANULE + 1,
+					STORE_PIECE };
+	static struct putting pt;
+	struct buf *b = bufpool_get(sc->bufs, BUF_LARGE);
+	struct store_obj obj;
+	struct store_read rd;
+	struct store_del d;
+	int r, s;
+
+	assert_non_null(b);
+	assert_int_equal(sc_wait_for(&obj.op, open_to_read("to-read", &obj)), -ENOENT);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t size = sizes[i];
+		struct store_key k = sc_key_of("to-read");
+
+		assert_int_equal(sc_put("to-read", 3, size), 0);
+		for (int n = 0; n < 3; n++) {
+			assert_int_equal(sc_wait_for(&obj.op, open_to_read("to-read", &obj)), 0);
+			for (int again = 0; again < n; again++)
+				sc_read_all(&obj, 3, size);
+			store_close(sc->port, &obj);
+		}
+		for (int n = 0; size && n < 4; n++) {
+			assert_int_equal(sc_wait_for(&obj.op, open_to_read("to-read", &obj)), 0);
+			r = START(&rd.op, store_read(sc->port, &obj, &rd, b, 0, (uint32_t)size));
+			assert_true(r >= 0);
+			if (r > 0 || !store_read_cancel(sc->port, &rd))
+				assert_int_equal(sc_wait_for(&rd.op, r), (int)size);
+			store_close(sc->port, &obj);
+		}
+		memset(&pt, 0, sizeof pt);
+		r = open_to_read("to-read", &obj);
+		s = sc_put_begin(&pt, "to-read", 4, size, HOW_COMMIT, STORE_PIECE, true);
+		expect_either(&obj, r, size, false);
+		assert_int_equal(sc_put_end(&pt, s), 0);
+		sc_expect("to-read", 4, size);
+		assert_int_equal(sc_wait_for(&obj.op, open_to_read("to-read", &obj)), 0);
+		sc_read_all(&obj, 4, size);
+		store_close(sc->port, &obj);
+		r = open_to_read("to-read", &obj);
+		s = START(&d.op, store_delete(sc->port, &k, NULL, &d));
+		expect_either(&obj, r, size, true);
+		assert_int_equal(sc_wait_for(&d.op, s), 1);
+		assert_int_equal(sc_wait_for(&obj.op, open_to_read("to-read", &obj)), -ENOENT);
+	}
+	bufpool_put(sc->bufs, b);
 }
 
 /* ---- what operators see ---- */

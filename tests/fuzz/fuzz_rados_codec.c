@@ -68,6 +68,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	const void *attrs;
 	struct store_format_row f;
+	struct gateway_addrs addrs;
 	struct gateway_row g;
 	struct bucket_row b;
 	struct counter counter;
@@ -110,6 +111,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must(b.shards >= 1 && b.shards <= BUCKET_SHARDS_MAX);
 	if (gateway_decode(copy, len, &g) == 0)
 		must(g.first <= g.last && strlen(g.host) < sizeof g.host);
+	if (gateway_addrs_decode(copy, len, &addrs) == 0) {
+		must(addrs.nr <= GATEWAY_ADDRS_MAX);
+		for (uint32_t i = 0; i < GATEWAY_ADDRS_MAX; i++)
+			must(strlen(addrs.addr[i]) < sizeof addrs.addr[i]);
+	}
 	if (format_decode(copy, len, &f) == 0)
 		must(f.object_bytes <= DATA_OBJECT_MAX);
 	free(copy);

@@ -61,7 +61,7 @@ rig_run() {
 _rig_read() {
 	local code file
 	rm -rf "$T/read"
-	curl -sS --create-dirs -o "$T/read/#1.#2" -w '%{http_code} %{filename_effective}\n' "$URL_S3/$RIG_KEYS" >"$T/read.codes" 2>>"$T/curl" || fail "reading all"
+	curl -sS --create-dirs -o "$T/read/#1.#2" -w '%{http_code} %{filename_effective}\n' "$URL_S3/$RIG_KEYS" >"$T/read.codes" 2>>"$T/curl" || fail "reading all: $(tail -n 2 "$T/curl")"
 	while read -r code file; do
 		case $code in 200) echo "${file##*/} $(md5 "$file")" ;; *) echo "${file##*/} $code" ;; esac
 	done <"$T/read.codes"

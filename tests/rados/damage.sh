@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Bytes that were changed behind the gateways' backs, in a data object, its trailer, a record, a list of parts, and in small objects: never
-# served, 500; the scrub finds and names them, and the rest goes on.  Lifecycle rules work here as on disks.
+# served, 500; the scrub finds and names them, and the rest goes on.  What a damaged list of parts names is nobody's garbage.  Lifecycle rules work here as on disks.
 MORE='lifecycle: { interval: 500ms, day: 2s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
@@ -13,9 +13,10 @@ put() { # the data objects that it made are in $made
 	assert_status PUT "/bkt/$1" 200 -T "$2"
 	made=$(object_of)
 }
-# Changes one byte of a data object, at an offset.
+# Changes one byte of a data object, or of another pool's, at an offset.
 flip() {
-	rados -p gantry.data get "$1" "$T/obj"
+	local pool=${3:-gantry.data}
+	rados -p "$pool" get "$1" "$T/obj"
 	/usr/bin/python3 - "$T/obj" "$2" <<-'END'
 		import sys
 		f = open(sys.argv[1], "r+b")
@@ -26,8 +27,8 @@ flip() {
 		f.write(bytes([b[0] ^ 1]))
 	END
 	dd if="$T/obj" of="$T/byte" bs=1 skip=$(($2 >= 0 ? $2 : $(stat -c %s "$T/obj") + $2)) count=1 2>/dev/null
-	rados -p gantry.data put "$1" "$T/byte" --offset $(($2 >= 0 ? $2 : $(stat -c %s "$T/obj") + $2))
-	rados -p gantry.data get "$1" "$T/obj2"
+	rados -p "$pool" put "$1" "$T/byte" --offset $(($2 >= 0 ? $2 : $(stat -c %s "$T/obj") + $2))
+	rados -p "$pool" get "$1" "$T/obj2"
 	assert_same "$T/obj" "$T/obj2" "the byte of $1 was not written"
 }
 served() { [ "$(curl -sS -o "$T/out" -w '%{http_code}' "$URL_S3/bkt/$1")" = 200 ] && cmp -s "$T/out" "$2"; }
@@ -43,10 +44,68 @@ broken() {
 		assert_eq "$code" 500 "GET of $1"
 	fi
 }
+# The first 6000000 bytes of $T/big and the others: an object of two parts.
+put_parts() { # the data objects of its second part are in $made
+	local up n e xml=''
+	up=$(curl_s3 "/bkt/$1?uploads" -X POST | sed -n 's:.*<UploadId>\(.*\)</UploadId>.*:\1:p')
+	for n in 1 2; do
+		rados -p gantry.data ls | sort >"$T/before"
+		e=$(header_of etag "/bkt/$1?partNumber=$n&uploadId=$up" -T "$T/part$n")
+		made=$(object_of)
+		xml="$xml<Part><PartNumber>$n</PartNumber><ETag>$e</ETag></Part>"
+	done
+	curl_s3 "/bkt/$1?uploadId=$up" -d "<CompleteMultipartUpload>$xml</CompleteMultipartUpload>" | grep -q '<ETag>' || fail "complete $1"
+}
+maps() { rados -p gantry.meta ls | grep '^map' | sort; }
+head -c 6000000 "$T/big" >"$T/part1"
+tail -c +6000001 "$T/big" >"$T/part2"
+damaged=''
+put_parts listed
+flip "$(sed -n 1p <<<"$made")" 70000
+damaged="$damaged $(sed -n 1p <<<"$made")"
+
+# ---- objects of many parts have their list in an object of its own; from a gateway for which two are many
+stop_daemon
+NO_NIC=1 BUILD=$BUILD/faults daemon_run -o rdma.devices=none
+put_parts map_whole
+put_parts map_data
+flip "$(sed -n 1p <<<"$made")" 70000
+damaged="$damaged $(sed -n 1p <<<"$made")"
+before=$(maps)
+assert_eq "$(wc -l <<<"$before")" 2 "lists of parts"
+put_parts map
+map=$(comm -13 <(echo "$before") <(maps))
+# The id of the second part's data: the list names another object's instead.
+put neighbour "$T/small"
+theirs=$made
+put_parts map_garbage
+garbage_map=$(comm -13 <(echo "$before") <(maps) | grep -v "^$map$")
+flip "$map" 30 gantry.meta
+# The other list names the neighbour's data as that of its second part.
+rados -p gantry.meta get "$garbage_map" "$T/list"
+/usr/bin/python3 - "$T/list" "$(sed -n 1p <<<"$made")" "$theirs" <<-'END'
+	import struct, sys
+	old, new = (struct.pack("<IQ", *[int(n, 16) for n in name.split(".")[:2]]) for name in sys.argv[2:])
+	b = open(sys.argv[1], "rb").read()
+	assert b.count(old) == 1
+	open(sys.argv[1], "wb").write(b.replace(old, new))
+END
+rados -p gantry.meta put "$garbage_map" "$T/list"
+stop_daemon
+daemon_run
+whole map_whole "$T/big"
+for k in listed map_data; do broken $k "$T/big"; done
+for k in map map_garbage; do assert_status GET /bkt/$k 500; done
+# What replaced it has no say in whose data goes.
+assert_status PUT /bkt/map_garbage 200 -T "$T/small"
+map_gone() { ! maps | grep -qx "$garbage_map"; }
+wait_for 40 map_gone
+whole neighbour "$T/small"
+grep -q "the list of parts $garbage_map is damaged: the parts' data stays" "$T/daemon.log" || fail "nothing was said of $garbage_map"
 put good "$T/big"
 put data "$T/big"
-damaged=$(sed -n 2p <<<"$made")
-flip "$damaged" 100000
+damaged="$damaged $(sed -n 2p <<<"$made")"
+flip "$(sed -n 2p <<<"$made")" 100000
 put trailer "$T/big"
 flip "$(sed -n 1p <<<"$made")" -20
 damaged="$damaged $(sed -n 1p <<<"$made")"
@@ -88,25 +147,27 @@ curl -sS --unix-socket "$T/admin.sock" -X POST http://x/control/scrub >"$T/answe
 over() { [ "$(metric gantry_scrub_walks_total)" -ge 1 ] && [ "$(metric gantry_scrub_running)" = 0 ]; }
 wait_for 60 over
 tail -n +$((lines + 1)) "$T/daemon.log" >"$T/found"
-assert_eq "$(grep -c 'scrub: bucket bkt, version .* do not match their checksums' "$T/found")" 7 "objects that the scrub names"
+assert_eq "$(grep -c 'scrub: bucket bkt, version .* do not match their checksums' "$T/found")" 10 "objects that the scrub names"
 assert_eq "$(grep -c "the record of 'bkt/\(record\|inline\)' is damaged" "$T/found")" 2 "records that the scrub names"
-[ "$(metric gantry_scrub_damaged_objects)" = 7 ] || fail "damaged: $(metric gantry_scrub_damaged_objects)"
-assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" 8 "a list with damaged records"
+assert_eq "$(grep -c "the list of parts of 'bkt/map' is damaged" "$T/found")" 1 "lists of parts that the scrub names"
+[ "$(metric gantry_scrub_damaged_objects)" = 10 ] || fail "damaged: $(metric gantry_scrub_damaged_objects)"
+assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" 14 "a list with damaged records"
 for o in $damaged; do
 	grep -q "data object $o is \(damaged\|missing\)" "$T/found" || fail "the scrub does not name $o: $(cat "$T/found")"
 done
 # ---- replaced, all is well
-for k in data trailer first little gone; do
+for k in data trailer first little gone listed map_data; do
 	assert_status PUT "/bkt/$k" 200 -T "$T/small"
 	whole "$k" "$T/small"
 done
 assert_status DELETE /bkt/record 500
 # ---- fsck names records that are damaged
 ! fsck || fail "damaged records: $(cat "$T/fsck")"
-for k in record inline; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "fsck: $(cat "$T/fsck")"; done
+for k in record inline map; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "fsck: $(cat "$T/fsck")"; done
 fsck --repair || fail "--repair: $(cat "$T/fsck")"
 fsck || fail "after the repair: $(cat "$T/fsck")"
-for k in record inline; do
+whole map_whole "$T/big"
+for k in record inline map; do
 	assert_status GET "/bkt/$k" 404
 	assert_status PUT "/bkt/$k" 200 -T "$T/small"
 	whole "$k" "$T/small"

@@ -5,6 +5,14 @@
 MORE='limits: { s3_progress: 4s, s3_total: 8s, scality_total: 8s }'
 . "$(dirname "$0")/lib.sh"
 own_cluster OSDS=2
+# The index is on one of them, the data on the other.
+for o in 0 1; do
+	ceph osd crush rm-device-class osd.$o
+	ceph osd crush set-device-class only$o osd.$o
+	ceph osd crush rule create-replicated only$o default osd only$o
+done >>"$T/ceph.log"
+ceph osd pool set gantry.meta crush_rule only0
+ceph osd pool set gantry.data crush_rule only1
 start_daemon
 reasons() { curl_admin /healthz | jq -r '.reasons[]?'; }
 ready_is() { [ "$(curl -sS -o "$T/readyz" -w '%{http_code}' "$URL_ADMIN/readyz")" = "$1" ]; }
@@ -13,11 +21,18 @@ used_buffers() { metric gantry_buffers '"used"'; }
 head -c 3000000 /dev/urandom >"$T/body"
 for i in $(seq 16); do assert_status PUT "/bkt/k$i" 200 -T "$T/body"; done
 
+# What cores have waited for a CPU, in us, is the machine's; one that waits for an OSD sleeps.  And the most that a call of librados took.
+cpu_wait() { grep -lx 'core[0-9]*' "/proc/$DAEMON_PID"/task/*/comm | sed 's/comm$/schedstat/' | xargs cat | awk '{ if ($2 > m) m = $2 } END { print int(m / 1000) }'; }
+longest_call() { curl_admin /disks | jq '[.[].longest_call_us] | max'; }
+rss() { awk '/^VmRSS/ { print $2 * 1024 }' "/proc/$DAEMON_PID/status"; }
+unwritten() { metric gantry_store_unwritten_bytes 'disk="gantry.data"'; }
+
 # ---- OSDs that stand still, with 64 requests under way, some of them by RDMA
 # Data that was sent waits until it is written, beyond its request: so something waits, however long it takes to look at it from all sides.
 status_of PUT /bkt/slow -T "$T/body" --limit-rate 500k >"$T/slow" &
 pids[0]=$!
 sleep 1
+waited=$(cpu_wait)
 for o in 0 1; do kill -STOP "$(cat "$CLUSTER/osd.$o.pid")"; done
 began=$(date +%s)
 for i in $(seq 28); do
@@ -32,9 +47,15 @@ for i in 1 2 3 4; do
 	(nic "$BUILD/gantry" --require-rdma get "$URL_S3/bkt/k$i" "$T/wire.out$i" >"$T/wireget$i" 2>&1) &
 	pids[i + 300]=$!
 done
+# Requests that came later have their own time, whatever is ended of those that came before.
+sleep 2
+for i in $(seq 8); do
+	{ curl -sS -o /dev/null -w '%{http_code} %{time_total}\n' "$URL_S3/bkt/k$i"; } >"$T/later$i" &
+	pids[i + 400]=$!
+done
 wait_for 20 late
 # Every metric that only this back end has is there.
-for m in late_operations oldest_wait_us longest_call_us epoch_age_us gateways gateways_cleaned_up_total; do
+for m in late_operations oldest_wait_us unwritten_bytes longest_call_us epoch_age_us gateways gateways_cleaned_up_total; do
 	[ -n "$(metric gantry_store_$m)" ] || fail "no metric gantry_store_$m"
 done
 # ... and names the pool.
@@ -62,10 +83,9 @@ answered=$(($(stat -c %Y "$T"/got[0-9]* "$T"/put[0-9]* "$T"/wire* | sort -n | ta
 # The OSDs stand still yet: buffers are back.
 nothing_used() { [ "$(used_buffers)" = 0 ]; }
 wait_for 10 nothing_used
-longest=$(curl_admin /disks | jq '[.[].longest_call_us] | max')
-# What a thread has waited for a CPU is the machine's: one that waits for an OSD sleeps.
-cpu_wait=$(cat "/proc/$DAEMON_PID"/task/*/schedstat | awk '{ if ($2 > m) m = $2 } END { print int(m / 1000) }')
-[ "$longest" -lt $((100000 + cpu_wait)) ] || fail "a call of librados took $longest us; $cpu_wait us were waited for a CPU"
+awk '$1 != 503 || $2 < 3.9 { print; e = 1 } END { exit e }' "$T"/later* || fail "requests of 4 s were ended when others had to"
+longest=$(longest_call) waited=$(($(cpu_wait) - waited))
+[ "$longest" -lt $((100000 + waited)) ] || fail "a call of librados took $longest us; $waited us were waited for a CPU"
 # Where both stood still their leases for reads have run out ("laggy"), and who is marked down then may not learn of it for minutes:
 # only OSDs that start anew serve for sure.  (That one goes on is two_osds'.)
 for o in 0 1; do
@@ -90,6 +110,38 @@ grep -qE ' gantry\.data serving, [0-9.]+ [KMG]iB/s read' "$T/top" || fail "gantr
 touch "$T/over"
 wait $worker
 assert_alive
+
+# ---- data that nobody answers for, while clients try their PUTs again: they are given buffers, and librados keeps what they have sent before
+# up to a bound, which is beyond what it would block a core for by itself (100 MiB), and no further.
+bound=$((2 * 64 << 20)) before=$(longest_call) waited=$(cpu_wait) rss=$(rss)
+kill -STOP "$(cat "$CLUSTER/osd.1.pid")"
+at_bound() { [ "$(unwritten)" -ge $bound ]; }
+# Each leaves what a request may have under way, half a MiB.
+curl -sS --parallel --parallel-immediate --parallel-max 100 -o /dev/null -w '%{http_code}\n' -T "$T/body" "$URL_S3/bkt/again[1-600]" >"$T/again" 2>/dev/null &
+again=$!
+wait_for 60 at_bound
+told() { reasons | grep -qE '^pool gantry\.data: .*; 1[2-9][0-9] MiB unwritten: PUTs are refused$'; }
+wait_for 10 told
+began=$(date +%s)
+assert_status PUT /bkt/refused 503 -T "$T/body"
+assert_status PUT /bkt/refused 503 -d small
+[ $(($(date +%s) - began)) -le 3 ] || fail "PUTs that are refused waited for $(($(date +%s) - began)) s"
+assert_status DELETE /bkt/k6 204
+assert_eq "$(curl_s3 '/bkt?list-type=2&max-keys=1' | grep -c '<Key>')" 1 "list"
+wait $again
+assert_eq "$(sort "$T/again" | uniq -c | xargs)" '600 503' "what they were told who tried again"
+most=$((bound + (64 << 20))) # who has buffers goes on
+[ "$(unwritten)" -le $most ] || fail "librados keeps $(unwritten) bytes, at most $most"
+grown=$(($(rss) - rss))
+[ $grown -lt $((most + (64 << 20))) ] || fail "the process has grown by $grown bytes"
+longest=$(longest_call) waited=$(($(cpu_wait) - waited))
+[ "$longest" = "$before" ] || [ "$longest" -lt $((100000 + waited)) ] || fail "a call of librados took $longest us; $waited us were waited for a CPU"
+echo "librados kept $(unwritten) bytes, the process grew by $grown, the longest call took $longest us, cores waited $waited us for a CPU"
+kill -CONT "$(cat "$CLUSTER/osd.1.pid")"
+wait_for 60 serves
+written() { [ "$(unwritten)" -lt 1000000 ]; }
+wait_for 60 written
+wait_for 30 quiet
 
 # ---- a pool that is full
 ceph osd pool set-quota gantry.data max_bytes 1000000

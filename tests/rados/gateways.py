@@ -19,6 +19,11 @@ BUILD = os.path.join(TOP, os.environ.get("BUILD", "build/release"))
 class Gone(Exception):
     """No answer came: what was asked for may have been done, or not."""
 
+    def __init__(self, e, gateway=None):
+        super().__init__(str(e) or repr(e))
+        self.timed_out = isinstance(e, TimeoutError)
+        self.gateway = gateway  # that closed the connection, or did not take it
+
 
 def wait_for(seconds, what, say):
     end = time.monotonic() + seconds
@@ -41,7 +46,7 @@ class Store:
         self.conf = conf or os.environ["CEPH_CONF"]
         self.namespace = os.path.basename(self.dir)
         self.rados, self.pools = rados, (meta, data)
-        self.memory, self.shards = "", 4  # of the gateways that are started next
+        self.memory, self.shards, self.progress = "", 4, "60s"  # of the gateways that are started next
         self.gateways = []
         subprocess.run([self.daemon, "-c", self.config("format"), "--format"], check=True, stdout=subprocess.DEVNULL)
 
@@ -55,7 +60,7 @@ class Store:
             f.write('rados: { conf: "%s", user: admin, namespace: "%s", index_shards: %d, dead_after: 5s' % (
                 self.conf, self.namespace, self.shards))
             f.write(", meta_pool: %s, data_pool: %s%s }\n" % (self.pools + (self.rados,)))
-            f.write("limits: { s3_progress: 60s, s3_total: 60s }\n")
+            f.write("limits: { s3_progress: %s, s3_total: 60s }\n" % self.progress)
         return path
 
     def fsck(self, *more):
@@ -78,6 +83,7 @@ class Gateway:
         self.store, self.name = store, name
         self.env = dict(os.environ, **(env or {}))
         self.process = self.s3 = self.admin = None
+        self.is_up = False  # False while it starts, too
         self.local = threading.local()
         self.starts = 0
         store.gateways.append(self)
@@ -85,6 +91,7 @@ class Gateway:
 
     def start(self):
         ready = "%s/%s.ready" % (self.store.dir, self.name)
+        self.is_up = False
         if os.path.exists(ready):
             os.unlink(ready)
         with open("%s/%s.log" % (self.store.dir, self.name), "a") as log:
@@ -101,10 +108,15 @@ class Gateway:
         words = dict(w.split("=", 1) for w in open(ready).read().split() if "=" in w)
         self.starts += 1
         self.s3, self.admin = words["s3"], words["admin"]
+        self.is_up = True
+
+    def log_lines(self):
+        """Warnings and errors of all its starts."""
+        with open("%s/%s.log" % (self.store.dir, self.name)) as f:
+            return [line for line in f if " warning " in line or " error " in line]
 
     def log(self):
-        with open("%s/%s.log" % (self.store.dir, self.name)) as f:
-            return "".join([line for line in f if " warning " in line or " error " in line][-20:])
+        return "".join(self.log_lines()[-20:])
 
     def is_running(self):
         return self.process is not None and self.process.poll() is None
@@ -132,10 +144,12 @@ class Gateway:
     def ask(self, method, path, body=None, headers=None, timeout=90):
         """One request: status, headers, body; or Gone."""
         at = self.s3
-        conn = getattr(self.local, "conn", None)
-        if conn is None or self.local.at != at:
+        conn, now = getattr(self.local, "conn", None), time.monotonic()
+        # The gateway closes one that has idled for limits.idle.
+        if conn is None or self.local.at != at or now - self.local.used > 30:
             conn = self.local.conn = http.client.HTTPConnection(at, timeout=timeout)
             self.local.at = at
+        self.local.used = now
         try:
             conn.request(method, path, body=body, headers=headers or {})
             r = conn.getresponse()
@@ -143,7 +157,7 @@ class Gateway:
         except (OSError, http.client.HTTPException) as e:
             conn.close()
             self.local.conn = None
-            raise Gone(str(e)) from None
+            raise Gone(e, self) from None
 
     def page(self, path, timeout=10):
         conn = http.client.HTTPConnection(self.admin, timeout=timeout)
@@ -158,6 +172,8 @@ class Gateway:
 
     def create_upload(self, path):
         status, _, body = self.ask("POST", path + "?uploads")
+        if status == 503:
+            raise Gone("503")
         assert status == 200, (status, body)
         return re.search(b"<UploadId>(.*?)</UploadId>", body).group(1).decode()
 
@@ -173,7 +189,8 @@ class Gateway:
         # An error may come behind the first bytes of an answer.
         if status == 200 and b"<Error>" in body:
             code = re.search(b"<Code>(.*?)</Code>", body).group(1)
-            return {b"PreconditionFailed": 412, b"NoSuchUpload": 404}.get(code, 503), body
+            return {b"PreconditionFailed": 412, b"NoSuchUpload": 404, b"NoSuchKey": 404, b"SlowDown": 503,
+                    b"ServiceUnavailable": 503}.get(code, 500), body
         return status, body
 
     def abort(self, path, upload):

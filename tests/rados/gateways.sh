@@ -5,7 +5,8 @@
 MORE=''
 . "$(dirname "$0")/../system/lib.sh"
 write_config
-sed -i 's/index_shards: 4/index_shards: 4, dead_after: 5s/' "$T/gantryd.yaml"
+# Each has two connections to the cluster, as one of more than four cores would.
+sed -i 's/index_shards: 4/index_shards: 4, dead_after: 5s, clients: 2/' "$T/gantryd.yaml"
 format_store
 sed "s|admin.sock|admin2.sock|" "$T/gantryd.yaml" >"$T/second.yaml"
 daemon_run
@@ -129,6 +130,8 @@ for w in 1 2 3 4; do
 done
 wait_for 20 test -s "$T/acked"
 sleep 1
+blocked() { ceph -c "$CEPH_CONF" osd dump -f json 2>/dev/null | jq '.blocklist | length'; }
+before=$(blocked)
 kill -KILL "$first"
 wait "$first_job" 2>/dev/null
 sleep 1
@@ -140,6 +143,7 @@ cleaned() {
 	curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin)[0]; sys.exit(d["gateways"] != 1 or d["gateways_cleaned_up"] != 1)'
 }
 wait_for 60 cleaned
+assert_eq "$(($(blocked) - before))" 2 "connections of the dead one on the cluster's blocklist"
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" || fail "after the kill: $(cat "$T/fsck")"
 assert_eq "$(cat "$T/fsck")" "gantryd: the store is clean" "after the kill"
 # The one that is left takes over, and garbage goes.
@@ -149,28 +153,70 @@ wait_for 60 swept
 stop_daemon
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" || fail "at the end: $(cat "$T/fsck")"
 
-# ---- and one that is stopped for too long ends instead of going on ----
-daemon_run
-two=$URL_S3 second=$DAEMON_PID second_job=$_daemon_job
+# ---- and one that is stopped for too long ends instead of going on: what it had under way changes nothing, through neither connection ----
+disks_are() { curl -sS --unix-socket "$T/$1" http://x/disks | jq -e ".[0].$2" >/dev/null; }
+# In the place of the one that is meant, which is number 2 from then on, whose status is that of a process that systemd starts anew.
+start_second() {
+	mv "$T/second.yaml" "$T/gantryd.yaml"
+	daemon_run
+	two=$URL_S3 second=$DAEMON_PID second_job=$_daemon_job log=$(wc -l <"$T/daemon.log")
+	mv "$T/gantryd.yaml" "$T/second.yaml"
+}
 mv "$T/gantryd.yaml" "$T/second.yaml"
 mv "$T/first.yaml" "$T/gantryd.yaml"
 daemon_run
-wait_for 10 both_known admin2.sock
-kill -STOP "$second"
-gone() { curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)[0]["gateways_cleaned_up"] != 1)'; }
-wait_for 60 gone
-instance=$(curl -sS "$URL_ADMIN/disks" | jq '.[0].instance')
+first=$DAEMON_PID first_job=$_daemon_job one=$URL_S3
+mv "$T/gantryd.yaml" "$T/first.yaml"
+stop_second() { # how many were cleaned up after before
+	wait_for 10 disks_are admin.sock 'gateways == 2'
+	kill -STOP "$second"
+	wait_for 60 disks_are admin.sock "gateways_cleaned_up == $(($1 + 1))"
+}
+ends_by_itself() {
+	over() { ! _runs "$second"; }
+	wait_for 30 over
+	wait "$second_job" 2>/dev/null
+	assert_eq $? 1 "$1: exit status"
+	tail -n "+$log" "$T/daemon.log" | grep -q "this gateway (number [0-9]*) is fenced by instance $instance on host $(hostname): " ||
+		fail "$1: nothing was said of who fenced it"
+}
+fsck_is_clean() { nic "$BUILD/gantryd" -c "$T/first.yaml" --fsck >"$T/fsck" || fail "$1: $(cat "$T/fsck")"; }
+start_second
+instance=$(curl -sS --unix-socket "$T/admin.sock" http://x/disks | jq '.[0].instance')
+pids=()
+for w in $(seq 12); do
+	curl -s -o /dev/null --limit-rate 1500k -T "$T/big" "$two/bkt/stopped$w" &
+	pids+=($!)
+done
+sleep 2
+stop_second 0
 told() { curl -s -m 2 --unix-socket "$T/admin2.sock" http://x/healthz | jq -r '.reasons[]?' | grep "^pool gantry.meta: fenced by instance $instance on host $(hostname)$"; }
 kill -CONT "$second"
 until told >>"$T/told"; do
 	_runs "$second" || fail "the one that was stopped has ended, and did not say who fenced it: $(grep 'fenced' "$T/daemon.log")"
 	sleep 0.05
 done
-fenced() { [ "$(curl -s -o /dev/null -w '%{http_code}' -m 10 -T "$T/middle" "$two/bkt/after")" = 503 ]; }
-wait_for 30 fenced
-grep -q "this gateway (number [0-9]*) is fenced by instance $instance on host $(hostname): " "$T/daemon.log" || fail "nothing was said of who fenced it"
-curl -sS -T "$T/middle" "$URL_S3/bkt/after" || fail "put at the one that goes on"
-kill -KILL "$second" 2>/dev/null
-wait "$second_job" 2>/dev/null
+ends_by_itself "on the blocklist"
+wait "${pids[@]}"
+curl -sS -T "$T/middle" "$one/bkt/after" || fail "put at the one that goes on"
+fsck_is_clean "what was under way at the one that was stopped"
+
+# ---- the same by the table of gateways alone, where the cluster goes on taking what it sends
+blocklist() { ceph -c "$CEPH_CONF" osd dump -f json 2>/dev/null | jq -r '.blocklist | keys[]' | sort; }
+start_second
+curl -sS "$two/bkt/after" | cmp - "$T/middle" || fail "a GET after a new start"
+blocklist >"$T/blocked"
+stop_second 1
+blocklist | comm -13 "$T/blocked" - >"$T/new"
+assert_eq "$(wc -l <"$T/new")" 2 "connections on the blocklist"
+while read -r a; do ceph -c "$CEPH_CONF" osd blocklist rm "$a" 2>/dev/null || fail "blocklist rm $a"; done <"$T/new"
+kill -CONT "$second"
+ends_by_itself "by its row"
+start_second
+curl -sS -T "$T/big" "$two/bkt/after" || fail "a PUT after a new start"
+curl -sS "$one/bkt/after" | cmp - "$T/big" || fail "a GET after that"
 stop_daemon
+DAEMON_PID=$first _daemon_job=$first_job
+stop_daemon
+fsck_is_clean "at the end"
 echo "$(wc -l <"$T/keys") keys were acknowledged before the kill, all of them whole"

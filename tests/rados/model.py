@@ -32,6 +32,9 @@ RULES = {
     "garbage_is_an_owner": "who cleans up does not look at garbage",
     "ids_promised": "ids are used that the row does not promise",
     "whole_records_compared": "versions are compared instead of records",
+    "names_used_once": "a PUT takes the name of one that is over",
+    "blocklist": "the dead one is not put on the blocklist",
+    "each_connection_blocked": "one of the dead one's two connections is not on the blocklist",
 }
 RESENT_RULES = {
     "own_row_compared": "a change does not compare its gateway's row in the shard",
@@ -42,6 +45,7 @@ RESENT_RULES = {
 MEMORY_RULES = {
     "remembered_is_compared": "what a gateway remembers of the record is not compared in the change",
     "remembered_refuses_nothing": "a PUT is refused by what its gateway remembers, without a look",
+    "look_decides": "a GET is given what was read beside the look, whatever that finds",
 }
 UPLOAD_RULES = {
     "parts_need_an_open_upload": "a part's change does not compare the upload",
@@ -71,17 +75,20 @@ class Gateway:
         self.remembered = None  # that, and the record as it was then or as this gateway has set it since
         self.first = self.next = 1
         self.promised = 3
-        self.over = set()
+        self.over, self.last_over = set(), None
         self.crashed = self.fenced = self.beats = False
         self.changes, self.own_row = False, None  # a change of its own is under way; its row in the shard, as it knows it
 
     def id(self):
         if self.next >= self.promised and on("ids_promised"):
             return None
+        if not on("names_used_once") and self.last_over:
+            return self.last_over
         self.next += 1
         return (self.number, self.next - 1)
 
     def end_id(self, id_):
+        self.last_over = id_
         self.over.add(id_[1])
         while self.first in self.over:
             self.first += 1
@@ -127,6 +134,7 @@ class World:
         self.applied, self.refused, self.acked = set(), set(), set()
         self.last, self.change_nr = {}, 0  # of each gateway, its row in the shard: the number of its last change
         self.seen_turn = -1  # the last turn at whose end a record was there
+        self.replaced = {}  # data -> the turn in which no record named it any more
         for _ in range(2):
             self.new_gateway()
 
@@ -156,6 +164,8 @@ class World:
             raise Wrong("a change was carried out twice")
         if name in self.refused:
             raise Wrong("a change that was refused is carried out")
+        if self.record:
+            self.replaced[self.record["data"]] = self.turns
         self.record = new
         self.applied.add(name)
         if old and garbage is not None:
@@ -179,7 +189,7 @@ class World:
 
     def apply(self, proc):
         g = proc[0]
-        if g.number in self.blocked:
+        if g.number in self.blocked and (on("each_connection_blocked") or self.rnd.random() < 0.5):
             proc[2], proc[3] = "blocked", "done"
         else:
             answer = proc[2]()
@@ -262,8 +272,8 @@ class World:
         # What a dead one had sent may still arrive where the blocklist could not be written.
         if any(i not in named and i[0] not in self.unblocked for i in self.data):
             raise Wrong("data is left that nothing names")
-        for id_ in self.acked:
-            if id_ not in self.applied:
+        for name in self.acked:
+            if name not in self.applied:
                 raise Wrong("what was acknowledged was never carried out")
 
     def leftover(self, g):
@@ -329,7 +339,7 @@ class World:
 
     def clean_ids(self, g, number, row):
         if self.rnd.random() < 0.5:
-            yield lambda: self.blocked.add(number)
+            yield lambda: self.blocked.add(number) if on("blocklist") else None
         elif number not in self.blocked:  # it is best effort
             self.unblocked.add(number)
         for counter in range(row[1], row[2]):
@@ -415,7 +425,7 @@ class World:
         id_ = g.id()
         if id_ is None:
             return
-        epoch = g.pin()
+        epoch, name = g.pin(), object()
         data = (id_,) if self.rnd.random() >= self.small else ()  # or it is small, and lies in the record
         if on("data_first") and data:
             yield lambda: self.data.add(id_)
@@ -429,7 +439,7 @@ class World:
             if absent and old:
                 if not self.record and not was_there and self.seen_turn < begun:
                     raise Wrong("a PUT was refused although nothing was there all the time")
-                self.refused.add(id_)
+                self.refused.add(name)
                 yield lambda: self.data.discard(id_)
                 g.end_id(id_)
                 g.unpin(epoch)
@@ -441,11 +451,11 @@ class World:
             separate = not on("garbage_in_the_same_change")
             if not on("data_of_a_commit_under_way_stays") and self.rnd.random() < 0.3:
                 # It is sent, and nobody waits for its answer any longer.
-                self.spawn(g, once(lambda: self.commit(generation, old, new, epoch, id_)))
+                self.spawn(g, once(lambda: self.commit(generation, old, new, epoch, name)))
                 yield lambda: self.data.discard(id_)
                 g.unpin(epoch)
                 return
-            if (yield from self.change(g, lambda: self.commit(generation, old, new, None if separate else epoch, id_))):
+            if (yield from self.change(g, lambda: self.commit(generation, old, new, None if separate else epoch, name))):
                 if separate and old:
                     yield lambda: self.note_garbage(epoch, *old["data"])
                 g.remembered = generation, new
@@ -453,7 +463,7 @@ class World:
             g.remembered = None
         if not on("data_first") and data:
             yield lambda: self.data.add(id_)
-        self.acked.add(id_)
+        self.acked.add(name)
         g.end_id(id_)
         g.unpin(epoch)
 
@@ -470,11 +480,21 @@ class World:
         g.unpin(epoch)
 
     def read(self, g):
-        epoch = g.pin()
+        epoch, begun = g.pin(), self.turns
+        # What the remembered record names is read beside the look: before it or behind it.
+        guess = g.remembered and g.remembered[1] if self.remembers and self.rnd.random() < self.remembers else None
+        is_first, is_there = self.rnd.random() < 0.5 if guess else False, False
+        if is_first:
+            is_there = yield lambda: set(guess["data"]) <= self.data
         _, record = yield lambda: (self.generation, self.record)
         if not on("readers_pin"):
             g.unpin(epoch)
-        if record:
+        if guess and not is_first:
+            is_there = yield lambda: set(guess["data"]) <= self.data
+        if guess and is_there and (not on("look_decides") or (record and record["data"] == guess["data"])):
+            if self.replaced.get(guess["data"], begun) < begun:
+                raise Wrong("a GET was given what had been replaced before it began")
+        elif record:
             for id_ in record["data"] * self.rnd.choice([1, 2, 4, 8, 40]):
                 # Only one that is a gateway still promises anything: another one's answers are not sent.
                 there = yield lambda id_=id_: (id_ in self.data, g.number in self.rows)
@@ -520,7 +540,7 @@ def one_key_remembered(rnd):
     history(rnd, w, {
         "put": (6, lambda g: w.put(g, rnd.random() < 0.3)),
         "delete": (4, w.delete),
-        "read": (1, w.read),
+        "read": (2, w.read),
     })
 
 

@@ -64,6 +64,12 @@ ceph osd pool create third.meta 8 8
 refused 'pool other.data: not empty' -c "$T/third.yaml" --format
 fsck || fail "fsck: $(cat "$T/fsck")"
 
+# ---- steps at which tests end a daemon are in the module that tests build for themselves, and not in the one that is shipped
+for n in put.data_sent change.sent dead.blocked; do
+	grep -qF $n "$BUILD/faults/store-rados.so" || fail "no step $n in the tests' module"
+	! grep -qF $n "$BUILD/store-rados.so" || fail "the step $n is in the module"
+done
+
 # ---- the module of another version
 mkdir "$T/bin"
 cp "$BUILD/gantryd" "$T/bin/"

@@ -64,6 +64,7 @@ assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 for i in 1 2 3 4 5 6; do
 	assert_status PUT "/two/key-$i" 200 -d bytes
 	assert_eq "$(code_of /two -X PUT -H 'x-gantry-copies: 1')" InvalidBucketState
+	assert_status PUT /two 409 -H 'x-gantry-copies: 1'
 	assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 	assert_status PUT /two 200
 	assert_status DELETE "/two/key-$i" 204

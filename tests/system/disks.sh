@@ -67,7 +67,7 @@ assert_status GET '/bkt?list-type=2' 503
 assert_status DELETE /bkt 503
 assert_status PUT /new 200
 assert_status GET / 200
-assert_match "$(curl_admin /healthz)" "disk 1 \($U1\) is missing"
+assert_match "$(curl_admin /healthz)" "disk 1 \($U1, $T/disk1\) is missing"
 assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "serving missing serving"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
 kill_daemon
@@ -96,6 +96,14 @@ mv "$T/disk1" "$T/away"
 configure '' 0 2
 echo no | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 && fail "given up without a yes"
 said 'nothing was done'
+said "^disk $U1, number 1 of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
+[ "$(sed -n 's/.* has \([0-9]*\) of 4096 .*/\1/p' "$T/said")" -ge 1300 ] || fail "a third of all slots: $(cat "$T/said")"
+said '^What only this disk held is lost'
+# What would be refused is not asked about.
+for uuid in "$U2" 1b4e28ba-2fa1-11d2-883f-0016d3cca427; do
+	refused 78 "gantryd: disk $uuid \(is there, and is given up only\|does not belong to this store\)" --forget "$uuid" </dev/null
+	! grep -q 'Type yes' "$T/said" || fail "asked before it was looked: $(cat "$T/said")"
+done
 refused 2 'wants the UUID of a disk' --forget 1
 refused 78 "disk $U2 is there" --force --forget "$U2"
 echo yes | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 || fail "--forget: $(cat "$T/said")"

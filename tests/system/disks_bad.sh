@@ -39,7 +39,7 @@ refused() {
 start_daemon
 cp "$T/gantryd.yaml" "$T/first.yaml"
 uuid() { curl_admin /disks | jq -r ".[$1].uuid"; }
-U0=$(uuid 0) U1=$(uuid 1)
+U1=$(uuid 1) U2=$(uuid 2)
 configure "$T"/disk{0,1,2}
 "$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(cat "$T/said")"
 stop_daemon
@@ -48,7 +48,7 @@ stop_daemon
 # ---- one disk by two paths ----
 ln -s disk1 "$T/by-id"
 configure "$T"/disk{0,1,2} "$T/by-id"
-refused 'store.disks\[3\].path: is the same disk as store.disks\[1\]'
+refused "store.disks\[3\].path: is the same disk as store.disks\[1\] ($T/by-id is $T/disk1): take one of the two off"
 mkdir "$T/twin"
 configure "$T"/disk{0,1,2} "$T/twin"
 if unshare -m true 2>/dev/null; then
@@ -75,27 +75,79 @@ refused "$T/other: disk .* is of another store"
 
 # ---- half of it, and none of what is configured ----
 configure "$T/disk0"
-refused "disk $U1, number 1 of a store of 3 disks, is missing; bring it back, or start without it (store.accept_missing: \[$U1\]"
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); so is disk $U2, number 2 (no path of store.disks is left for it); bring them back, or give them up for good (gantryd --forget $U1 --forget $U2)"
+configure "$T"/disk{0,2}
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*); bring it back, or start without it (store.accept_missing: \[$U1\]; what only it has answers 503 until it is back), or give it up for good (gantryd --forget $U1)"
+configure "$T/disk0" "$T/nowhere" "$T/neither"
+refused "disk $U1, number 1 .* missing; so is disk $U2, number 2 (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
 configure "$T"/disk{0,2} "$T/nowhere"
 refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
+
+# ---- none of them is there ----
+# It may be that there is no store yet, which --check-config says; not where disks are named that a store was made with.
+configure "$T"/nowhere{0,1}
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config before --format: $(cat "$T/said")"
+grep -q "^store: $T/nowhere0: there is no store here yet; .*a start would end so" "$T/said" || fail "no store yet: $(cat "$T/said")"
+sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
+refused "$T/nowhere0: there is no store here yet" 74
+mkdir "$T/save"
+for i in 0 1 2; do
+	mv "$T/disk$i/super" "$T/save/$i"
+	mv "$T/disk$i/super2" "$T/save/$i.2"
+	for to in super super2; do head -c 40 "$T/save/$i" | cat - /dev/zero | head -c 65536 >"$T/disk$i/$to"; done
+done
+configure "$T"/disk{0,1,2}
+refused "$T/disk0: both superblocks are damaged; put one back from a copy" 74
+for i in 0 1 2; do mv "$T/save/$i" "$T/disk$i/super"; mv "$T/save/$i.2" "$T/disk$i/super2"; done
 
 # ---- shorter, later, of two disks, in use ----
 mv "$T/disk1/log" "$T/log"
 head -c 8192 "$T/log" >"$T/disk1/log"
 configure "$T"/disk{0,1,2}
 refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes"
+configure "$T/nowhere" "$T"/disk{1,0}
+refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes.*; so is disk $U2, number 2 ($T/nowhere: there is no store here yet"
 mv "$T/log" "$T/disk1/log"
 cp "$T/disk1/super" "$T/super"
 cp "$T/disk0/super" "$T/disk1/super"
 refused "$T/disk1: the two superblocks are of different disks; put back the one that belongs here"
 cp "$T/super" "$T/disk1/super"
+# by a later version: another start does not help, and it is not taken for missing
+later() { # DISK
+	python3 - "$1" <<-'END'
+		import struct, sys
+		table = []
+		for n in range(256):
+		    for _ in range(8):
+		        n = n >> 1 ^ (0x9a6c9329ac4bc9b5 if n & 1 else 0)
+		    table.append(n)
+		for name in "super", "super2":
+		    with open(sys.argv[1] + "/" + name, "r+b") as f:
+		        b = bytearray(f.read())
+		        struct.pack_into("<I", b, 8, struct.unpack_from("<I", b, 8)[0] + 2)
+		        b[16:24] = bytes(8)
+		        crc = 2 ** 64 - 1
+		        for byte in b:
+		            crc = table[(crc ^ byte) & 255] ^ crc >> 8
+		        struct.pack_into("<Q", b, 16, crc ^ 2 ** 64 - 1)
+		        f.seek(0)
+		        f.write(b)
+	END
+}
+cp -a "$T/disk1/super" "$T/disk1/super2" "$T/save"
+later "$T/disk1"
+sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
+refused "$T/disk1: disk $U1 was made by another version of Gantry (its format is 5, and this one reads 1 to 4); start that one"
+configure "$T"/disk{0,1,2}
+refused "$T/disk1: disk $U1 was made by another version of Gantry"
+cp -a "$T/save/." "$T/disk1/"
 exec 9<"$T/disk1/super"
 flock 9
 rc=0
 timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
 exec 9<&-
 assert_eq "$rc" 69 "in use: $(cat "$T/said")"
-grep -q "$T/disk1: in use: another process has super locked" "$T/said" || fail "in use: $(cat "$T/said")"
+grep -q "$T/disk1: in use: another process has super locked.* (disk $U1)" "$T/said" || fail "in use: $(cat "$T/said")"
 
 # ---- two devices of the same bytes, and a device among directories ----
 truncate -s 512M "$T/image"
@@ -120,4 +172,3 @@ if dev=$(losetup -f --show "$T/image" 2>/dev/null) && trap 'losetup -d "$dev"; _
 else
 	echo "no loop device: devices were not tried"
 fi
-: "$U0"

@@ -48,7 +48,7 @@ complete() { echo "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETa
 # ---- one fails ----
 fails 1 "${KEY[1]}"
 assert_eq "$(disks 'map(.state) | join(" ")')" "serving failed serving serving"
-assert_match "$(reasons /healthz)" 'disk 1 failed, read-only until a restart: .*Input/output error'
+assert_match "$(reasons /healthz)" "disk 1 \\($(curl_admin /disks | jq -r '.[1].uuid'), $(curl_admin /disks | jq -r '.[1].path')\\) failed, read-only until a restart: .*Input/output error"
 assert_eq "$(ready)" 200
 assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'serving') $(metric gantry_store_up 'disk="1"')" "1 3 0"
 gantry --admin "$T/admin.sock" status >"$T/said" || true

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """disks_move.py DIR SEED BUCKET: load on a store whose disks come and go, each thread with keys of its own.
 
-DIR/url says where the server is, which may die and come again elsewhere; DIR/stop ends the load.  Whatever is read is checked
+DIR/url says where the server is, which may die and come again elsewhere; DIR/stop ends the load.  LONGEST_MS in the environment is what an answer
+may take; with NO_FAULTS, where nothing but moves can be in the way, a write is answered 503 if it is a PUT of more than 64 KiB whose key moved
+under it, and never when it is sent again at once.  Whatever is read is checked
 against what was answered before: an answer of 2xx counts, anything else may have been done or not.  Last of all every key is
 read once more.  Exit 1: something is lost, or came again."""
 import hashlib
@@ -17,6 +19,7 @@ import time
 DIR, SEED = sys.argv[1], int(sys.argv[2])
 BUCKET = sys.argv[3]
 THREADS, KEYS = 3, 25
+LONGEST_MS, NO_FAULTS = int(os.environ.get("LONGEST_MS", "0")), "NO_FAULTS" in os.environ
 wrong, counts, lock = [], {}, threading.Lock()
 
 
@@ -81,6 +84,14 @@ class Worker(threading.Thread):
         data = body_of(self.rnd, size)
         digest = hashlib.md5(data).hexdigest()
         r = self.c.ask("PUT", f"/{BUCKET}/{key}", data)
+        if NO_FAULTS and r and r[0] == 503:
+            if size <= 65536:
+                complain(f"{key}: a PUT of {size} bytes is answered 503")
+            self.wrote(key, r, digest)
+            count("again")
+            r = self.c.ask("PUT", f"/{BUCKET}/{key}", data)
+            if r and r[0] == 503:
+                complain(f"{key}: a PUT is answered 503 twice: {r[2][:200]}")
         self.wrote(key, r, digest)
 
     def wrote(self, key, r, digest, done=(200, 204)):
@@ -92,7 +103,10 @@ class Worker(threading.Thread):
             self.may[key] = self.may[key] | {digest}
 
     def delete(self, key):
-        self.wrote(key, self.c.ask("DELETE", f"/{BUCKET}/{key}"), None)
+        r = self.c.ask("DELETE", f"/{BUCKET}/{key}")
+        if NO_FAULTS and r and r[0] == 503:
+            complain(f"{key}: a DELETE is answered 503: {r[2][:200]}")
+        self.wrote(key, r, None)
 
     def upload(self, key):
         r = self.c.ask("POST", f"/{BUCKET}/{key}?uploads")
@@ -180,6 +194,8 @@ with open(f"{DIR}/names", "w", encoding="ascii") as f:
     f.writelines(f"{key}\n" for w in workers for key, may in w.may.items() if may != {None})
 if counts["threads"] != THREADS:
     complain("a thread has ended before its time")
+if LONGEST_MS and counts["longest_ms"] > LONGEST_MS:
+    complain(f"an answer took {counts['longest_ms']} ms, and {LONGEST_MS} are allowed")
 for text in wrong[:10]:
     print(f"WRONG: {text}")
 sys.exit(1 if wrong else 0)

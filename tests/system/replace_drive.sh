@@ -82,6 +82,7 @@ between() {
 	takes_off "$OLD"
 	puts_in "$NEW"
 }
+export NO_FAULTS=1 LONGEST_MS=6000
 load_begin one two
 sleep 0.5
 OLD=$T/disk0 NEW=$T/disk3
@@ -89,6 +90,7 @@ follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
 OLD=$T/disk1 NEW=$T/disk4
 AT_ONCE=1 follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
 load_end "replaced"
+unset NO_FAULTS LONGEST_MS
 for b in one two; do ! grep -o 'GET:503=[0-9]*' "$T/$b/load" || fail "$b: reads were held up"; done
 restart_daemon
 assert_eq "$(disks 'map(.state) | join(" ")') $(disks 'map(.path | sub(".*/"; "")) | sort | join(" ")')" "serving serving serving disk2 disk3 disk4"

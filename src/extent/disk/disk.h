@@ -80,6 +80,9 @@ struct disk {
 	bool super_is_flushed;    /* what the superblocks were read as is on the disk */
 	struct host host;         /* start's, then the helper's */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
+	uint8_t uuid
+		[UUID_BYTES]; /* who it is as far as is known, also when it could not be opened; or zeros */
+	bool has_super;       /* likewise: there is a superblock, whole or not */
 	bool lost_super; /* one of the two could not be read, or is damaged: it may have been the newer */
 	bool is_old;     /* there is a superblock of an earlier format version: disk_upgrade() is due */
 	struct alloc *alloc;
@@ -162,6 +165,8 @@ extern const char *const super_names[2];
 /* Reads both, wherever they are, into d->sb the newer one; conf_bytes: the configured size of a device, or 0.  The
  * reason of an error is in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
+/* Reads into d->uuid who it is, if that can be read, of a directory that somebody else has. */
+void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes the older one, with the next generation number, and flushes it.  -EROFS: the disk has failed. */
 int disk_write_super(struct disk *d, struct ring *r);
 /* Writes the table into both, as it stands nowhere else: a start that has lost the newer one has it, too. */

@@ -373,11 +373,13 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	sb.kind = take_u32(&c);
 	if (take_u64(&c) != super_crc(buf))
 		return -EBADMSG;
-	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION_COPIES)
-		return -EPROTONOSUPPORT;
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
 	take_bytes(&c, sb.disk_uuid, 16);
+	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION_COPIES) {
+		*ret_super = sb;
+		return -EPROTONOSUPPORT;
+	}
 	take_geometry(&c, &sb.geo);
 	if (sb.version >= FMT_VERSION)
 		take_new(&c, &sb);

@@ -146,7 +146,8 @@ bool super_peek(const void *buf);
 /* Writes a superblock to buf, of FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
 /* Reads a superblock of this format version or an earlier one, which has the table of one disk.  0; -ENOENT: none
- * of ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version. */
+ * of ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version, of which *ret_super has the number and the
+ * UUIDs alone, which are where they are in ours. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

@@ -34,8 +34,10 @@ struct search {
 	uint8_t *buf;
 	struct super one;                   /* the last that was read */
 	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
-	bool other_version, mixed;
-	int error; /* the last of those that could not be read */
+	uint32_t other_version;             /* of the format; 0: none of another one */
+	bool mixed;
+	uint8_t uuid[2][UUID_BYTES]; /* the two disks that they are of, if they are mixed */
+	int error;                   /* the last of those that could not be read */
 };
 
 /* The newer one counts.  Of the same generation the one of the earlier version is the newer: it was written on,
@@ -65,10 +67,17 @@ look(struct search *s, int fd, uint64_t off)
 	}
 	e = super_decode(s->buf, FMT_SUPER_BYTES, &s->one);
 	s->damaged += e == -EBADMSG;
-	s->other_version |= e == -EPROTONOSUPPORT;
+	if (e == -EPROTONOSUPPORT) {
+		s->other_version = s->one.version;
+		memcpy(s->d->uuid, s->one.disk_uuid, UUID_BYTES);
+	}
 	if (e < 0)
 		return e;
-	s->mixed |= s->good && memcmp(s->one.disk_uuid, s->d->sb.disk_uuid, 16) != 0;
+	if (s->good && memcmp(s->one.disk_uuid, s->d->sb.disk_uuid, UUID_BYTES) != 0) {
+		s->mixed = true;
+		memcpy(s->uuid[0], s->d->sb.disk_uuid, UUID_BYTES);
+		memcpy(s->uuid[1], s->one.disk_uuid, UUID_BYTES);
+	}
 	if (!s->good || is_newer(&s->one, &s->d->sb))
 		s->d->sb = s->one;
 	s->good++;
@@ -114,19 +123,26 @@ static int
 judge(const struct search *s, char *err, size_t err_len)
 {
 	const struct disk *d = s->d;
+	char text[2][UUID_TEXT];
 
 	if (s->error < 0 && !(s->good && s->unreadable))
 		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->path,
 				   strerror(-s->error), disk_way_out(s->error));
+	for (int i = 0; i < 2; i++)
+		uuid_write(text[i], s->uuid[i]);
 	if (s->mixed)
 		return disk_refuse(
 			err, err_len, -EINVAL,
 			"%s: the two superblocks are of different disks; put back the one that belongs "
-			"here, or clear the one that does not",
-			d->path);
+			"here, or clear the one that does not (%s, %s)",
+			d->path, text[0], text[1]);
+	uuid_write(text[0], d->uuid);
 	if (s->other_version)
-		return disk_refuse(err, err_len, -EPROTONOSUPPORT,
-				   "%s: made by another version of Gantry; start that one", d->path);
+		return disk_refuse(
+			err, err_len, -EPROTONOSUPPORT,
+			"%s: disk %s was made by another version of Gantry (its format is %u, and this one "
+			"reads %u to %u); start that one",
+			d->path, text[0], s->other_version, FMT_VERSION_MIN, FMT_VERSION_COPIES);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
@@ -157,6 +173,9 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 		look_at_end(s, size);
 	else if (e == 0)
 		look(s, d->super_fd[1], 0);
+	if (s->good && !s->mixed)
+		memcpy(d->uuid, d->sb.disk_uuid, UUID_BYTES);
+	d->has_super = s->good || s->damaged || s->other_version;
 	if (e == 0)
 		e = judge(s, err, err_len);
 	d->lost_super = s->good < 2;
@@ -169,6 +188,19 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 	sync_free(s->buf);
 	free(s);
 	return e;
+}
+
+void
+disk_peek_uuid(struct disk *d, struct ring *r)
+{
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	struct super *sb = malloc(sizeof *sb);
+
+	if (buf && sb && d->super_fd[0] >= 0 && sync_read(r, d->super_fd[0], buf, FMT_SUPER_BYTES, 0) == 0 &&
+	    super_decode(buf, FMT_SUPER_BYTES, sb) == 0)
+		memcpy(d->uuid, sb->disk_uuid, UUID_BYTES);
+	sync_free(buf);
+	free(sb);
 }
 
 /* ---- writing ---- */

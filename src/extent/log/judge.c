@@ -476,18 +476,25 @@ number_and_pack(struct vol *vol, struct commit *c)
 }
 
 static enum verdict
-stall(struct vol *vol, struct commit *c)
+stall_for(struct vol *vol, struct commit *c, uint64_t ns)
 {
 	uint64_t now = clock_ns();
 
 	if (c->came_ns == 0)
 		c->came_ns = now;
-	if (now - c->came_ns < (c->view.op == REC_DELETE ? 2 * STALL_NS : STALL_NS)) {
+	if (now - c->came_ns < ns) {
 		vol->leader.have_stalled = true;
 		return V_LATER;
 	}
 	c->result = -EAGAIN;
 	return V_NOW;
+}
+
+/* For space, or for the log. */
+static enum verdict
+stall(struct vol *vol, struct commit *c)
+{
+	return stall_for(vol, c, c->view.op == REC_DELETE ? 2 * STALL_NS : STALL_NS);
 }
 
 /* No room for the snapshots of what the index would be.  Some may be on its way. */
@@ -534,9 +541,9 @@ judge_one(struct vol *vol, struct commit *c)
 	}
 	s = state_of(vol, c->view.key, c->view.key_len, c->key_hash);
 	v = judge_state(vol, c, &s);
-	/* Behind a gate: that is over soon. */
+	/* Behind a gate, or a freeze: that is over soon, and makes no room that a delete could wait for. */
 	if (v == V_NOW && c->result == -EAGAIN && c->bucket_key)
-		return stall(vol, c);
+		return stall_for(vol, c, STALL_NS);
 	if (v != V_PACKED)
 		return v;
 	change = usage_change(c, s.exists, s.size_bytes);

@@ -44,7 +44,8 @@
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
 #define STAMP_NS (5 * NS_PER_MS)    /* an idle log is stamped after this */
 #define RECLAIM_NS (20 * NS_PER_MS) /* how often an idle port looks whether space may go back */
-#define STALL_NS NS_PER_S /* a PUT waits this long for the log to be trimmed, or for space; a delete twice */
+/* A PUT waits this long for the log to be trimmed, or for space, and a delete twice; any change behind a gate or a freeze. */
+#define STALL_NS NS_PER_S
 
 /* One thread's access to a volume; the first member of its port. */
 struct vol_port {

@@ -8,7 +8,7 @@
 #include "store/set_int.h"
 #include "store/user.h"
 
-#define DISKS 4
+#define DISKS 6
 
 static char dir[DISKS][128];
 static struct store_disk_conf disks[DISKS];
@@ -16,7 +16,7 @@ static uint8_t accepted[DISKS][UUID_BYTES];
 static struct store_conf conf;
 static struct store *st;
 static struct store_user *user;
-static char err[1024];
+static char err[STORE_WHY_BYTES];
 
 /* ---- a store of nr disks ---- */
 

@@ -91,7 +91,9 @@ test_missing(void **state)
 	accept(1);
 	stop();
 	leave_out(1, 3);
-	must_refuse(-EINVAL, "number 1 of a store of 3 disks, is missing; bring it back");
+	must_refuse(-EINVAL,
+		    "number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); "
+		    "bring it back");
 	conf.disks.accept_missing_nr = DISKS;
 	must_start();
 	for (int i = 0; i < 3; i++) {
@@ -379,10 +381,10 @@ test_copies(void **state)
 	end();
 }
 
-/* Gives one disk a table that is newer than the others', as the last start of all leaves it that was cut short: its number
- * is on all of them (M5). */
+/* Gives one disk another table than the others'.  Newer: as the last start of all leaves it that was cut short: its number is on
+ * all of them (M5). */
 static void
-write_table(int disk, uint64_t in)
+write_table(int disk, uint64_t in, bool is_newer)
 {
 	const struct store_member_ops *ops = extent_ops.member;
 	struct store_conf one = conf;
@@ -399,8 +401,10 @@ write_table(int disk, uint64_t in)
 		fail_msg("%s", err);
 	t = *id.table;
 	t.in = in;
-	t.version = (start_no - 1) << TABLE_CHANGE_BITS | 1;
-	assert_true(t.version > id.table->version);
+	if (is_newer) {
+		t.version = (start_no - 1) << TABLE_CHANGE_BITS | 1;
+		assert_true(t.version > id.table->version);
+	}
 	assert_int_equal(ops->set_table(engine, &t, err, sizeof err), 0);
 	store_stop(engine);
 }
@@ -423,7 +427,7 @@ test_table_returns(void **state)
 	must_start();
 	stop();
 	/* A table with the third alone has begun on it, the others go on without it and make a bucket. */
-	write_table(2, 7);
+	write_table(2, 7, true);
 	leave_out(2, 3);
 	conf.disks.accept_missing_nr = DISKS;
 	must_start();
@@ -445,7 +449,7 @@ test_table_returns(void **state)
 	/* The first begins one that is newer than all, and is back at once: it counts, and all have it or its successor. */
 	must_start();
 	stop();
-	write_table(0, 7);
+	write_table(0, 7, true);
 	must_start();
 	assert_int_equal(list("new"), 3);
 	stop();
@@ -465,6 +469,33 @@ test_table_returns(void **state)
 	end();
 }
 
+/* One version, two tables: nobody can say which one is right.  Without one of them it starts. */
+static void
+test_tables_differ(void **state)
+{
+	char text[UUID_TEXT];
+
+	begin(3);
+	must_start();
+	accept(2);
+	stop();
+	write_table(2, 4, false);
+	must_refuse(-ENOTRECOVERABLE, "their tables of disks have one version and differ");
+	assert_int_equal(store_look(&conf, err, sizeof err), -ENOTRECOVERABLE);
+	assert_non_null(strstr(err, dir[2]));
+	uuid_write(text, accepted[2]);
+	assert_non_null(strstr(err, text));
+	assert_non_null(strstr(err, "take that disk off store.disks"));
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	stop();
+	all_again(3);
+	must_start();
+	stop();
+	end();
+}
+
 /* Of a pair the one that was left behind does not start alone; the one that went on without it does. */
 static void
 test_half_of_a_pair(void **state)
@@ -476,7 +507,7 @@ test_half_of_a_pair(void **state)
 	stop();
 	must_start();
 	stop();
-	write_table(0, 1);
+	write_table(0, 1, true);
 	conf.disks.accept_missing_nr = 2;
 	use(1);
 	conf.disks.accept_missing_nr = 2;
@@ -513,7 +544,7 @@ test_fsck(void **state)
 {
 	struct store_send s;
 	struct bufpool bufs;
-	char name[32], said[4096] = "", text[768];
+	char name[32], said[4096] = "", text[1024];
 	struct store_key k;
 
 	begin(3);
@@ -593,7 +624,17 @@ test_majority(void **state)
 	conf.disks.forget_nr = 1;
 	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "number 2"));
+	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "number 2"));
 	conf.disks.forget_nr = 2;
+	/* 64, 96 and 128 MiB: by size */
+	assert_int_equal(store_look(&conf, err, sizeof err), 0);
+	must_say(
+		err,
+		", number 1 of a store of 3 disks (no path of store.disks is left for it): has 1365 of 4096");
+	must_say(
+		err,
+		", number 2 of a store of 3 disks (no path of store.disks is left for it): has 1821 of 4096");
 	assert_int_equal(store_forget(&conf, err, sizeof err), 0);
 	assert_string_equal(err, "given up: 2 disks; the store has 1 now");
 	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
@@ -610,12 +651,66 @@ test_majority(void **state)
 	end();
 }
 
+/* However many are missing, the line ends with what to do. */
+static void
+test_many_missing(void **state)
+{
+	const char *end_few = ", or give all of them up for good (gantryd --forget UUID, once for each)";
+	char text[UUID_TEXT], path[256];
+
+	begin(6);
+	must_start();
+	for (int i = 0; i < 6; i++)
+		accept(i);
+	stop();
+	use(1);
+	must_refuse(-EINVAL, "; so are 2 more; bring them back, or give them up for good (gantryd --forget ");
+	assert_non_null(strstr(err, " ...)"));
+	use(1);
+	conf.disks.accept_missing_nr = 6;
+	must_refuse(-EINVAL, "only 1 of 6 disks are there");
+	assert_non_null(strstr(err, " and 2 more, or give all of them up"));
+	assert_string_equal(err + strlen(err) - strlen(end_few), end_few);
+	/* Two of them say who they are, and why they cannot be used. */
+	all_again(6);
+	for (int i = 1; i < 4; i++)
+		disks[i].path = "/nonexistent";
+	for (int i = 4; i < 6; i++) {
+		snprintf(path, sizeof path, "%s/log", dir[i]);
+		assert_int_equal(truncate(path, 4096), 0);
+	}
+	memset(accepted, 0, 4 * sizeof accepted[0]);
+	conf.disks.accept_missing_nr = 6;
+	must_refuse(-EINVAL, "is missing; so is disk ");
+	assert_non_null(strstr(err, " (not there: /nonexistent: "));
+	assert_null(strstr(err, "accept_missing"));
+	disks[1].path = dir[1];
+	disks[2].path = dir[2];
+	disks[3].path = dir[3];
+	memset(accepted[4], 0, UUID_BYTES);
+	must_refuse(-EINVAL, "number 4 of a store of 6 disks, is missing (");
+	snprintf(path, sizeof path, "(%s: log is damaged", dir[4]);
+	assert_non_null(strstr(err, path));
+	uuid_write(text, accepted[5]);
+	assert_null(strstr(err, text));
+	end();
+}
+
 static void
 copy(const char *from, const char *to)
 {
 	char cmd[512];
 
 	snprintf(cmd, sizeof cmd, "cp -a %s/. %s/", from, to);
+	assert_int_equal(system(cmd), 0);
+}
+
+static void
+remove_files(const char *from)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof cmd, "rm %s/*", from);
 	assert_int_equal(system(cmd), 0);
 }
 
@@ -691,9 +786,12 @@ test_identity(void **state)
 		must_refuse(-EPROTONOSUPPORT, "made by another version of Gantry");
 		conf.disks.accept_missing_nr = 0;
 	}
-	/* an empty directory in place of one: a file system that is not mounted */
+	/* one that is not there; an empty directory in place of one: a file system that is not mounted */
 	disks[1].path = "/nonexistent";
 	must_refuse(-EINVAL, "is missing (/nonexistent: ");
+	disks[1].path = dir[3];
+	remove_files(dir[3]);
+	must_refuse(-EINVAL, ": not a Gantry store (there is no super); --format makes one)");
 	end();
 }
 
@@ -707,7 +805,8 @@ main(void)
 		cmocka_unit_test(test_copies),        cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_table_returns), cmocka_unit_test(test_half_of_a_pair),
-		cmocka_unit_test(test_fsck),
+		cmocka_unit_test(test_fsck),          cmocka_unit_test(test_many_missing),
+		cmocka_unit_test(test_tables_differ),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

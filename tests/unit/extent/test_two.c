@@ -19,9 +19,42 @@ static struct loop l;
 static _Atomic int bad[DISKS];
 static _Atomic int bad_kind = FAULT_WRITE;
 
+static _Atomic int no_room_on =
+	-1; /* bytes of objects cannot be written there: no memory, which says nothing of the disk */
+
+/* What a disk had then cannot be read, until it is written over: as of sectors that went bad. */
+#define SEGS 16
+#define GRANULES 16384
+static _Atomic int unreadable = -1; /* a disk; -1: none */
+static _Atomic bool written[SEGS][GRANULES];
+
+static int
+look_at_sectors(const struct fault_io *io)
+{
+	unsigned seg;
+	bool is_bad = false;
+
+	if (unreadable < 0 || strncmp(io->path, dir[unreadable], strlen(dir[unreadable])) != 0 ||
+	    sscanf(io->name, "seg-%u", &seg) != 1 || io->kind == FAULT_FLUSH)
+		return 0;
+	for (uint64_t at = io->off / 4096; at <= (io->off + io->len - 1) / 4096; at++) {
+		if (io->kind == FAULT_WRITE)
+			written[seg % SEGS][at % GRANULES] = true;
+		is_bad |= !written[seg % SEGS][at % GRANULES];
+	}
+	return is_bad ? -EIO : 0;
+}
+
 static int
 hook(const struct fault_io *io)
 {
+	int r = look_at_sectors(io);
+
+	if (r)
+		return r;
+	if (no_room_on >= 0 && io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0 &&
+	    strncmp(io->path, dir[no_room_on], strlen(dir[no_room_on])) == 0)
+		return -ENOMEM;
 	for (int i = 0; i < DISKS; i++) {
 		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
 			return bad[i];
@@ -35,6 +68,7 @@ all_good(void)
 	for (int i = 0; i < DISKS; i++)
 		bad[i] = 0;
 	bad_kind = FAULT_WRITE;
+	unreadable = no_room_on = -1;
 }
 
 static void
@@ -80,6 +114,24 @@ static int
 setup_three(void **state)
 {
 	return setup_of(3);
+}
+
+/* Two small ones and a large one: what has a copy there has the other one on either of these. */
+static int
+setup_uneven(void **state)
+{
+	fault_ring_hook = hook;
+	all_good();
+	for (int i = 0; i < DISKS; i++) {
+		dir_make(dir[i]);
+		disks[i] =
+			(struct store_disk_conf){ .path = dir[i], .size_bytes = (i == 2 ? 256 : 64) * MIB };
+	}
+	use(3);
+	if (store_format(&conf, false, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	up();
+	return 0;
 }
 
 static int
@@ -228,17 +280,24 @@ must_have_copies(int nr)
 		assert_int_equal(copies_of(i), nr);
 }
 
+static bool
+is_full(void)
+{
+	static struct disk_table t;
+	bool full = true;
+
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		full &= table_is_full(&t, i);
+	return full;
+}
+
 static void
 wait_full(void)
 {
-	static struct disk_table t;
 	uint64_t until = clock_ns() + PATIENCE_NS;
 
-	for (bool full = false; !full;) {
-		full = true;
-		set_get_table(set_of(st), &t);
-		for (int i = 0; i < STORE_SLOT_NR; i++)
-			full &= table_is_full(&t, i);
+	while (!is_full()) {
 		loop_for(&l, NS_PER_MS);
 		assert_true(clock_ns() < until);
 	}
@@ -366,6 +425,8 @@ fail_one(int disk)
 		assert_int_equal(r, 0);
 	}
 	must_have_all(2);
+	/* A disk that has failed is not mended. */
+	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 0);
 	assert_int_equal(list_all(), KEYS);
 	for (int i = 0; i < KEYS; i += 3) {
 		char name[32];
@@ -489,6 +550,13 @@ test_half_done(void **state)
 
 /* ---- what is damaged ---- */
 
+static void
+lose_sectors(int disk)
+{
+	memset((void *)written, 0, sizeof written);
+	unreadable = disk;
+}
+
 /* Writes over all bytes of objects that one disk has: segments but for their first page. */
 static void
 spoil(int disk)
@@ -538,14 +606,14 @@ check_second(int i, uint64_t seed)
 
 /* What one disk has is read from the other, and written anew. */
 static void
-test_damaged(void **state)
+lose_bytes(void (*lose)(int disk))
 {
 	uint64_t until = clock_ns() + PATIENCE_NS;
 	struct set_copies *c;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
-	spoil(0);
+	lose(0);
 	must_have_all(1);
 	c = set_of(st)->copies;
 	assert_true(atomic_load(&c->read_second_nr) > 0);
@@ -563,14 +631,28 @@ test_damaged(void **state)
 	assert_true(atomic_load(&c->repaired_nr) > 0);
 	must_have_copies(2);
 	/* Of others it had the second copy: the scrub reads that. */
-	for (bool all = false; !all && clock_ns() < until;) {
+	for (bool all = false; !all;) {
 		all = true;
 		for (int i = 0; i < KEYS; i++)
 			all &= check_second(i, 1) == 0;
 		loop_for(&l, 20 * NS_PER_MS);
+		assert_true(clock_ns() < until);
 	}
-	spoil(1);
+	lose(1);
 	must_have_all(1);
+}
+
+static void
+test_damaged(void **state)
+{
+	lose_bytes(spoil);
+}
+
+static void
+test_unreadable(void **state)
+{
+	lose_bytes(lose_sectors);
+	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
 }
 
 /* ---- a disk that hangs ---- */
@@ -738,6 +820,7 @@ call_main(void *arg)
 }
 
 static int round_nr;
+static int more_nr; /* keys beside those of KEYS */
 static uint64_t seed_of[KEYS];
 
 /* What clients do meanwhile. */
@@ -756,7 +839,7 @@ change_some(void)
 	i = (i * 7 + 3) % KEYS;
 	assert_int_equal(check_nr(i, seed_of[i]), 0);
 	if (round_nr % 16 == 0)
-		assert_int_equal(list_all(), KEYS);
+		assert_int_equal(list_all(), KEYS + more_nr);
 }
 
 static int
@@ -773,6 +856,29 @@ ask(int kind, const char *disk, uint64_t size_bytes)
 	return c.result;
 }
 
+static uint64_t most_done, most_slots; /* of progress that was seen */
+
+/* Progress goes one way, and is over when all is. */
+static void
+must_make_sense(const struct store_move_info *i)
+{
+	static struct disk_table t;
+	int roles = 0;
+
+	if (!i->draining && !i->filling)
+		return;
+	assert_true(i->slots_done <= i->slots_total && i->bytes_done <= i->bytes_total);
+	assert_true(i->slots_done >= most_done);
+	most_done = i->slots_done;
+	most_slots = i->slots_total;
+	set_get_table(set_of(st), &t);
+	for (int d = 0; d < STORE_DISKS_MAX; d++)
+		roles += table_has(t.draining, d) ? table_roles(&t, d) : 0;
+	/* What was read of the two before the table was. */
+	if (roles)
+		assert_true(i->slots_done < i->slots_total);
+}
+
 static void
 wait_for_end(void)
 {
@@ -782,6 +888,7 @@ wait_for_end(void)
 	do {
 		change_some();
 		store_move_info(st, &i);
+		must_make_sense(&i);
 	} while ((i.draining || i.filling) && clock_ns() < until);
 	if (i.draining || i.filling)
 		fail_msg("it does not end: %s", i.trouble);
@@ -792,6 +899,7 @@ static void
 begin_changes(void)
 {
 	round_nr = 0;
+	most_done = most_slots = 0;
 	assert_int_equal(make_two(BUCKET), 0);
 	for (int i = 0; i < KEYS; i++) {
 		assert_int_equal(put_nr(i, 1), 0);
@@ -813,12 +921,21 @@ static void
 test_drain(void **state)
 {
 	struct store_quota_info q;
+	static struct disk_table t;
+	struct store_move_info info;
 	char which[2] = "1";
 
 	begin_changes();
+	set_get_table(set_of(st), &t);
+	store_set_move_rate(st, 1);
 	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
+	store_move_info(st, &info);
+	must_make_sense(&info);
+	store_set_move_rate(st, 0);
 	wait_for_end();
 	must_be_whole();
+	/* Every slot that it had, each copy once. */
+	assert_int_equal(most_slots, table_roles(&t, 1));
 	for (int i = 0; i < KEYS; i++)
 		assert_int_equal(version_on(1, i), 0);
 	/* Two copies need two disks. */
@@ -851,6 +968,40 @@ test_drain_together(void **state)
 	assert_in_range(is.version - was.version, 1, 100);
 }
 
+/* The other copy cannot go where the one is: all of a small disk comes to the other small one, and nothing moves when there is no room for it. */
+static void
+test_no_room(void **state)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_unit_info info;
+	char name[32];
+	struct put_args a = { .bucket = BUCKET, .key = name, .size = 1 * MIB, .seed = 1 };
+	int r;
+
+	begin_changes();
+	do {
+		snprintf(name, sizeof name, "zz-fill-%03d", more_nr);
+		assert_int_equal(obj_put(&l, &a), 0);
+		more_nr++;
+		store_unit_info(st, 0, &info);
+	} while (info.free_bytes > info.size_bytes * 2 / 5);
+	assert_int_equal(ask(DISK_DRAIN, "0", 0), -ENOSPC);
+	assert_non_null(strstr(said, "there is no room: "));
+	/* Nor can the two small ones have all of it, each. */
+	assert_int_equal(ask(DISK_DRAIN, "2", 0), -ENOSPC);
+	assert_int_equal(set_of(st)->table.draining, 0);
+	while (more_nr > 0) {
+		snprintf(name, sizeof name, "zz-fill-%03d", --more_nr);
+		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+	}
+	/* The room comes back by and by. */
+	while ((r = ask(DISK_DRAIN, "0", 0)) == -ENOSPC && clock_ns() < until)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_int_equal(r, 0);
+	wait_for_end();
+	must_be_whole();
+}
+
 static void
 test_add(void **state)
 {
@@ -874,6 +1025,340 @@ test_add(void **state)
 	must_be_whole();
 }
 
+/* ---- a second that misses a change, and stays in service ---- */
+
+/* The i-th key whose first is disk `first`, and whose second is disk `second`. */
+static struct store_key
+key_of_pair(char name[32], int first, int second, int i)
+{
+	static struct disk_table t;
+
+	set_get_table(set_of(st), &t);
+	for (int n = 0;; n++) {
+		struct store_key k;
+		unsigned slot;
+
+		snprintf(name, 32, "pair-%d", n);
+		k = key_of(BUCKET, name);
+		slot = set_slot(&k);
+		if (t.first[slot] == first && t.second[slot] == second && i-- == 0)
+			return k;
+	}
+}
+
+static int
+put_key(const char *name, uint64_t size, uint64_t seed)
+{
+	struct put_args a = { .bucket = BUCKET, .key = name, .size = size, .seed = seed };
+
+	return obj_put(&l, &a);
+}
+
+static bool
+key_is_full(const struct store_key *k)
+{
+	static struct disk_table t;
+
+	set_get_table(set_of(st), &t);
+	return table_is_full(&t, (int)set_slot(k));
+}
+
+static uint64_t
+missed(void)
+{
+	return atomic_load(&set_of(st)->copies->missed_nr);
+}
+
+static uint64_t
+version_of(int engine, const struct store_key *k)
+{
+	struct store_port *e = set_port(l.p)->engine[engine];
+	struct store_obj *o = calloc(1, sizeof *o);
+	uint64_t version = 0;
+
+	if (store_open(e, k, o) > 0 && o->op.result >= 0) {
+		version = o->version;
+		store_close(e, o);
+	}
+	free(o);
+	return version;
+}
+
+/* The second takes no bytes for want of memory: the change is answered, and recorded by then; it does not lead, and gets all again. */
+static void
+test_missed(void **state)
+{
+	char name[32];
+	struct store_key k;
+	uint64_t first;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int i = 0; i < 3; i++)
+		accept(i);
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 70000, 1), 0);
+	assert_true(key_is_full(&k));
+	assert_int_equal(missed(), 0);
+	no_room_on = 1;
+	assert_int_equal(put_key(name, 70000, 2), 0);
+	assert_false(key_is_full(&k));
+	assert_int_equal(missed(), 1);
+	assert_true(set_is_in(set_of(st), 1));
+	/* As if all had gone down with the answer. */
+	copy_disk(1, false);
+	copy_disk(2, false);
+	first = version_of(0, &k);
+	assert_true(version_of(1, &k) < first);
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_false(key_is_full(&k));
+	down();
+	copy_disk(1, true);
+	copy_disk(2, true);
+	/* The only one that has it is away: nobody is given what the other has. */
+	all_again(3);
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = 3;
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), -ENODEV);
+	down();
+	no_room_on = -1;
+	all_again(3);
+	up();
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
+	wait_full();
+	assert_int_equal(version_of(0, &k), first);
+	assert_int_equal(version_of(1, &k), first);
+}
+
+/* It heals without a restart when what was in the way has gone. */
+static void
+test_missed_heals(void **state)
+{
+	char name[32];
+	struct store_key k;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 70000, 1), 0);
+	no_room_on = 1;
+	assert_int_equal(put_key(name, 70000, 2), 0);
+	assert_false(key_is_full(&k));
+	/* What one copy alone is to have is answered as ever. */
+	assert_int_equal(put_key(name, 70000, 3), 0);
+	assert_int_equal(missed(), 1);
+	no_room_on = -1;
+	wait_full();
+	assert_int_equal(version_of(1, &k), version_of(0, &k));
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 3), 0);
+}
+
+/* So with a disk that is full: keys with one copy took all of it. */
+static void
+test_missed_full(void **state)
+{
+	char name[32], other[32];
+	struct store_del op;
+	struct store_key k;
+	int r = 0, nr = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	op_arm(&op.op, l.p);
+	r = store_bucket_create(l.p, "1b", 2, 1, &op);
+	assert_int_equal(r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result, 0);
+	for (r = 0; r != -ENOSPC; nr++) {
+		struct put_args a = { .bucket = "1b", .key = other, .size = 4 * MIB, .seed = 1 };
+
+		snprintf(other, sizeof other, "key-%d", nr);
+		k = key_of("1b", other);
+		r = set_home(set_of(st), &k) == 1 ? obj_put(&l, &a) : 0;
+		assert_true(r == 0 || r == -ENOSPC);
+	}
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 4 * MIB, 2), 0);
+	assert_false(key_is_full(&k));
+	assert_int_equal(missed(), 1);
+	assert_true(set_is_in(set_of(st), 1));
+	assert_int_equal(obj_check(&l, BUCKET, name, 4 * MIB, 2), 0);
+	for (int i = 0; i < nr; i++) {
+		snprintf(other, sizeof other, "key-%d", i);
+		assert_true(obj_delete(&l, "1b", other, NULL) >= 0);
+	}
+	wait_full();
+	assert_int_equal(version_of(1, &k), version_of(0, &k));
+}
+
+/* ---- a disk that fails, and stays so ---- */
+
+/* Another one gets the copies that it had, without a restart. */
+static void
+test_heal_in_service(void **state)
+{
+	static struct disk_table t;
+	uint64_t until;
+
+	down();
+	conf.disks.heal_after_ns = 200 * NS_PER_MS;
+	up();
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	bad[1] = -EIO;
+	until = clock_ns() + PATIENCE_NS;
+	for (int i = 0; i < KEYS; i++) {
+		int r;
+
+		/* A PUT whose first disk fails under it is to be sent again. */
+		while ((r = put_nr(i, 2)) != 0 && clock_ns() < until)
+			loop_for(&l, NS_PER_MS);
+		assert_int_equal(r, 0);
+	}
+	assert_false(set_is_in(set_of(st), 1));
+	wait_full();
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		assert_true(t.first[i] != 1 && t.second[i] != 1);
+	must_have_all(2);
+	for (int i = 0; i < KEYS; i++) {
+		assert_true(version_on(0, i) > 0);
+		assert_int_equal(version_on(0, i), version_on(2, i));
+	}
+	put_all(3);
+	must_have_all(3);
+	/* What the one that failed has, it has no more when it is back. */
+	all_good();
+	restart();
+	wait_full();
+	must_have_all(3);
+	until = clock_ns() + PATIENCE_NS;
+	for (int i = 0; i < KEYS; i++) {
+		while (copies_of(i) != 2 && clock_ns() < until)
+			loop_for(&l, NS_PER_MS);
+	}
+	must_have_copies(2);
+}
+
+/* ---- a disk that is given up ---- */
+
+static void
+give_up(int disk)
+{
+	conf.disks.forget = (const uint8_t(*)[UUID_BYTES]) & accepted[disk];
+	conf.disks.forget_nr = 1;
+	if (store_forget(&conf, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	conf.disks.forget_nr = 0;
+}
+
+/* One of a pair is lost while the machine is off: the other one has all, and goes on when the operator says so. */
+static void
+test_forget(void **state)
+{
+	begin_changes();
+	accept(1);
+	down();
+	leave_out(1, 2);
+	conf.disks.accept_missing_nr = 2;
+	assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+	assert_non_null(strstr(err, "only 1 of 2"));
+	give_up(1);
+	assert_string_equal(
+		err,
+		"given up: 1 disk; the store has 1 now; 0 of 4096 slots of keys with two copies begin empty");
+	up();
+	assert_int_equal(list_all(), KEYS);
+	for (int i = 0; i < KEYS; i++) {
+		assert_int_equal(check_nr(i, 1), 0);
+		assert_int_equal(copies_of(i), 1);
+	}
+	assert_int_equal(ask(DISK_ADD, dir[2], 128 * MIB), 0);
+	wait_for_end();
+	must_be_whole();
+}
+
+/* What was written while the other one was away is lost with the disk that has it, and the operator is told how much that may be. */
+static void
+test_forget_exposed(void **state)
+{
+	static struct disk_table t;
+	int slots = 0, lost = 0;
+	char text[128];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	accept(0);
+	accept(1);
+	down();
+	leave_out(1, 3);
+	conf.disks.accept_missing_nr = 2;
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		slots += t.first[i] == 0 && !table_is_full(&t, i);
+	assert_in_range(slots, 1, STORE_SLOT_NR - 1);
+	down();
+	all_again(3);
+	leave_out(0, 3);
+	give_up(0);
+	snprintf(
+		text, sizeof text,
+		"given up: 1 disk; the store has 2 now; %d of 4096 slots of keys with two copies begin empty",
+		slots);
+	assert_string_equal(err, text);
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+		struct store_key k;
+		bool is_lost;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		is_lost = t.first[set_slot(&k)] == 0 && !table_is_full(&t, (int)set_slot(&k));
+		assert_int_equal(check_nr(i, 1), is_lost ? -ENOENT : 0);
+		lost += is_lost;
+	}
+	assert_in_range(lost, 1, KEYS - 1);
+	assert_int_equal(list_all(), KEYS - lost);
+	put_all(2);
+	wait_full();
+	must_have_all(2);
+	must_have_copies(2);
+}
+
+/* Copies are being made again when an operator asks for what cannot be done: they are made all the same. */
+static void
+test_heals_behind_a_refusal(void **state)
+{
+	struct store_move_info i;
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	begin_changes();
+	accept(1);
+	down();
+	leave_out(1, 3);
+	conf.disks.accept_missing_nr = 2;
+	conf.disks.heal_after_ns = 1000 * NS_PER_S;
+	up();
+	put_all(1);
+	down();
+	all_again(3);
+	conf.disks.move_rate = 1;
+	up();
+	do {
+		loop_for(&l, NS_PER_MS);
+		store_move_info(st, &i);
+	} while ((!i.is_running || !i.bytes_done) && clock_ns() < until);
+	assert_true(i.is_running);
+	assert_false(is_full());
+	assert_true(ask(DISK_ADD, "/dev/null/none", 128 * MIB) < 0);
+	assert_false(is_full());
+	store_set_move_rate(st, 0);
+	wait_full();
+	must_be_whole();
+}
+
 int
 main(void)
 {
@@ -887,12 +1372,23 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_half_done, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, setup_uneven, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_missed, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_missed_heals, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_missed_full, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_heal_in_service, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_forget, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_forget_exposed, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_heals_behind_a_refusal, setup_three, teardown),
 	};
 
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

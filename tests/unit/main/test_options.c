@@ -175,11 +175,11 @@ test_exit_of_store(void **state)
 	static const struct {
 		int error, code;
 	} rows[] = {
-		{ -ENOTRECOVERABLE, EXIT_STORE }, { -EIO, EXIT_STORE },      { -EBADMSG, EXIT_STORE },
-		{ -ENOSPC, EXIT_STORE },          { -EISDIR, EXIT_STORE },   { -ENOENT, EXIT_MISSING },
-		{ -ENODEV, EXIT_MISSING },        { -EINVAL, EXIT_CONFIG },  { -EACCES, EXIT_CONFIG },
-		{ -EPERM, EXIT_CONFIG },          { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_MISSING },
-		{ -ENOMEM, EXIT_RUNTIME },        { -EAGAIN, EXIT_RUNTIME },
+		{ -ENOTRECOVERABLE, EXIT_STORE },  { -EIO, EXIT_STORE },      { -EBADMSG, EXIT_STORE },
+		{ -ENOSPC, EXIT_STORE },           { -EISDIR, EXIT_STORE },   { -ENOENT, EXIT_MISSING },
+		{ -ENODEV, EXIT_MISSING },         { -EINVAL, EXIT_CONFIG },  { -EACCES, EXIT_CONFIG },
+		{ -EPERM, EXIT_CONFIG },           { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_MISSING },
+		{ -EPROTONOSUPPORT, EXIT_CONFIG }, { -ENOMEM, EXIT_RUNTIME }, { -EAGAIN, EXIT_RUNTIME },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

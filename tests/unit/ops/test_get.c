@@ -171,6 +171,43 @@ test_conditions(void **state)
 	x_end(&x);
 }
 
+/* The store is told that bytes will be read where they will, and not where nothing says so or a condition mostly forbids it. */
+static void
+test_says_that_it_reads(void **state)
+{
+	static const struct {
+		const char *method, *target, *name, *value;
+		bool reads;
+	} c[] = {
+		{ "GET", "/bkt/h", NULL, NULL, true },
+		{ "GET", "/bkt/h", "range", "bytes=0-9", true },
+		{ "GET", "/bkt/h", "range", "bytes=65535-", true },
+		{ "GET", "/bkt/h", "range", "bytes=-5", true },
+		{ "GET", "/bkt/h", "if-match", "*", true },
+		{ "GET", "/bkt/h?partNumber=1", NULL, NULL, true },
+		{ "HEAD", "/bkt/h", NULL, NULL, false },
+		{ "GET", "/bkt/h", "range", "bytes=65536-", false },
+		{ "GET", "/bkt/h", "range", "bytes=70000-70001", false },
+		{ "GET", "/bkt/h", "if-none-match", "\"x\"", false },
+		{ "GET", "/bkt/h", "if-modified-since", "Sat, 01 Jan 2022 00:00:00 GMT", false },
+		{ "GET", "/bkt/h?partNumber=2", NULL, NULL, false },
+		{ "GET", "/bkt/h?tagging", NULL, NULL, false },
+	};
+
+	put_object("h", 70000, 3);
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		unsigned before = mem_store_to_read_nr(rig.store);
+		struct xchg x;
+
+		x_init(&x, 0, c[i].method, c[i].target);
+		if (c[i].name)
+			x_field(&x, c[i].name, "%s", c[i].value);
+		x_run(&x);
+		x_end(&x);
+		assert_int_equal(mem_store_to_read_nr(rig.store) - before, c[i].reads);
+	}
+}
+
 /* item 67: a declined GET is an error without data, on each header; what is wrong with the request comes
  * before */
 static void
@@ -303,6 +340,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_small_window, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_edges, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_conditions, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_says_that_it_reads, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_declined, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_decline_rules, rig_start, rig_stop),
 	};

@@ -248,11 +248,12 @@ test_rows(void **state)
 				 .host = "here",
 				 .addrs = "127.0.0.1:0/1" },
 			   g2;
+	struct gateway_addrs a = { .nr = 2, .addr = { "127.0.0.1:0/1", "127.0.0.1:0/2" } }, a2;
 	struct store_format_row f = { .object_bytes = 4 << 20 }, f2;
 	struct counter counter = { { 5, -70000000000, 1 }, 9 }, counter2;
 	struct store_use max = { 3, STORE_UNBOUNDED, 0 }, max2;
 	struct garbage_data data[2] = { { some_id, 10 }, { other_id, 20 } };
-	uint8_t row[GATEWAY_ROW_BYTES], buf[512];
+	uint8_t row[GATEWAY_ROW_BYTES], buf[512], addrs[GATEWAY_ADDRS_BYTES];
 	struct garbage garbage;
 	const void *attrs;
 	uint64_t version;
@@ -270,6 +271,13 @@ test_rows(void **state)
 	gateway_encode(row, &g);
 	assert_int_equal(gateway_decode(row, sizeof row, &g2), 0);
 	assert_string_equal(g2.addrs, g.addrs);
+	gateway_addrs_encode(addrs, &a);
+	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs, &a2), 0);
+	assert_memory_equal(&a, &a2, sizeof a);
+	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs - 1, &a2), -EBADMSG);
+	a.nr = GATEWAY_ADDRS_MAX + 1;
+	gateway_addrs_encode(addrs, &a);
+	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs, &a2), -EBADMSG);
 	format_encode(row, &f);
 	assert_int_equal(format_decode(row, STORE_FORMAT_BYTES, &f2), 0);
 	f.object_bytes = 3 << 19;

@@ -8,6 +8,7 @@
 
 #include "tests/unit/extent/harness.h"
 
+#include "store/set_copies.h"
 #include "walk/scrub.h"
 #include "tests/fake/fault_ring.h"
 #include "tests/fake/hook_clock.h"
@@ -137,9 +138,9 @@ wait_read(void)
 	}
 }
 
-/* Flips a bit of the object made of that seed, off bytes from where its first ones lie. */
+/* Flips a bit of the object made of that seed on that disk, off bytes from where its first ones lie. */
 static void
-rot(uint64_t seed, uint64_t off)
+rot_on(const char *disk, uint64_t seed, uint64_t off)
 {
 	static char buf[1 << 20];
 	char want[64];
@@ -149,7 +150,7 @@ rot(uint64_t seed, uint64_t off)
 		char path[256];
 		int fd;
 
-		snprintf(path, sizeof path, "%s/seg-%04d", dir, i);
+		snprintf(path, sizeof path, "%s/seg-%04d", disk, i);
 		fd = open(path, O_RDWR | O_CLOEXEC);
 		for (off_t pos = 0; fd >= 0; pos += (off_t)sizeof buf) {
 			ssize_t n = pread(fd, buf, sizeof buf, pos);
@@ -173,6 +174,12 @@ rot(uint64_t seed, uint64_t off)
 			close(fd);
 	}
 	fail_msg("the object is nowhere");
+}
+
+static void
+rot(uint64_t seed, uint64_t off)
+{
+	rot_on(dir, seed, off);
 }
 
 static uint64_t
@@ -481,6 +488,140 @@ test_none(void **state)
 	scrub_free(NULL);
 }
 
+/* ---- second copies ---- */
+
+#define TWO_KEYS 8
+#define TWO_BYTES 5000
+
+static char disk_of[2][128];
+static char two_key[TWO_KEYS][32]; /* the first is on disk 0, the second on disk 1 */
+
+static int
+setup_two(void **state)
+{
+	static struct store_disk_conf disks[2];
+	struct store_del op = { .op.done = on_put };
+	char err[512];
+	int r;
+
+	log_set_level((enum log_level) - 1);
+	for (int i = 0; i < 2; i++) {
+		dir_make(disk_of[i]);
+		conf = conf_for(&disks[i], disk_of[i], 64 * MIB);
+	}
+	conf.ops = &store_set_ops;
+	conf.disks.disk = disks;
+	conf.disks.nr = 2;
+	conf.disks.engine = &extent_ops;
+	conf.disks.engines_max = 2;
+	if (store_format(&conf, false, err, sizeof err) < 0 || store_start(&conf, &st, err, sizeof err) < 0)
+		return -1;
+	loop_start(&l, st);
+	r = store_bucket_create(l.p, "2b", 2, 2, &op);
+	assert_int_equal(r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result, 0);
+	for (int i = 0, n = 0; i < TWO_KEYS; n++) {
+		struct store_key k;
+
+		snprintf(two_key[i], sizeof two_key[i], "key-%d", n);
+		k = key_of("2b", two_key[i]);
+		k.copies = 2;
+		if (set_home(set_of(st), &k) != 0)
+			continue;
+		assert_int_equal(put_simple(&l, "2b", two_key[i], TWO_BYTES, 100 + (uint64_t)i), 0);
+		i++;
+	}
+	return 0;
+}
+
+static int
+teardown_two(void **state)
+{
+	fault_ring_hook = NULL;
+	memcpy(dir, disk_of[0], sizeof dir);
+	dir_remove(disk_of[1]);
+	return teardown(state);
+}
+
+static void
+walk_once(void)
+{
+	uint64_t walks = info().walks;
+
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(walks + 1);
+}
+
+static void
+wait_repaired(uint64_t nr)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+
+	while (atomic_load(&set_of(st)->copies->repaired_nr) < nr) {
+		assert_true(clock_ns() < until);
+		turn();
+	}
+	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), nr);
+}
+
+/* Both copies are read; a damaged second one is counted, named and written anew. */
+static void
+test_seconds(void **state)
+{
+	make_scrub(0, FAST);
+	walk_once();
+	assert_int_equal(info().objects, TWO_KEYS);
+	assert_int_equal(info().bytes, 2 * TWO_KEYS * TWO_BYTES);
+	assert_int_equal(info().damaged + info().unreadable, 0);
+	rot_on(disk_of[1], 103, 17);
+	walk_once();
+	assert_int_equal(info().damaged, 1);
+	wait_repaired(1);
+	walk_once();
+	assert_int_equal(info().damaged, 1);
+	assert_int_equal(info().unreadable, 0);
+	/* One whose first is damaged is read no further than that: the reader was given the second, and the first is mended. */
+	rot_on(disk_of[0], 104, 17);
+	walk_once();
+	wait_repaired(2);
+	assert_int_equal(info().damaged, 1);
+	for (int i = 0; i < TWO_KEYS; i++)
+		assert_int_equal(obj_check(&l, "2b", two_key[i], TWO_BYTES, 100 + (uint64_t)i), 0);
+	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 2);
+}
+
+/* The first thing that is read of the second disk cannot be, for good. */
+static char bad_name[32];
+static uint64_t bad_off;
+
+static int
+bad_sector(const struct fault_io *io)
+{
+	if (io->kind != FAULT_READ || strncmp(io->name, "seg-", 4) != 0 ||
+	    strncmp(io->path, disk_of[1], strlen(disk_of[1])) != 0)
+		return 0;
+	if (!bad_name[0]) {
+		snprintf(bad_name, sizeof bad_name, "%s", io->name);
+		bad_off = io->off;
+	}
+	return strcmp(io->name, bad_name) == 0 && io->off <= bad_off && bad_off < io->off + io->len ? -EIO
+												    : 0;
+}
+
+static void
+test_seconds_unreadable(void **state)
+{
+	make_scrub(0, FAST);
+	bad_name[0] = 0;
+	fault_ring_hook = bad_sector;
+	walk_once();
+	assert_string_not_equal(bad_name, "");
+	assert_int_equal(info().unreadable, 1);
+	wait_repaired(1);
+	walk_once();
+	assert_int_equal(info().unreadable, 1);
+	assert_int_equal(info().damaged, 0);
+}
+
 int
 main(void)
 {
@@ -497,6 +638,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_disk_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_seconds, setup_two, teardown_two),
+		cmocka_unit_test_setup_teardown(test_seconds_unreadable, setup_two, teardown_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes that are read beside the look at their record (rados/ahead.c): two gateways in this process, `a` and `b`, and the answers
+ * of librados' reads of data held back where a test wants them late.  CEPH_CONF names the cluster.
+ */
+#include "base/clock.h"
+#include "rados/rados_int.h"
+#include "tests/fake/store_loop.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define KEYS_MAX (AHEAD_MAX + 1)
+#define SIZE 50000u
+
+static struct gateway_of {
+	struct loop l;
+	struct store *st;
+	uint64_t right, dropped; /* reads, as expect_reads() has seen them */
+} a, b;
+static struct bufpool bufs;
+static struct buf *buf;
+static char ns[32];
+
+/* ---- answers held back ---- */
+
+struct late {
+	struct late *next;
+	rados_callback_t back;
+	void *cookie;
+	rados_completion_t comp;
+};
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct late *late;
+static bool is_holding;
+static int late_nr;
+
+static void
+on_answer(rados_completion_t comp, void *cookie)
+{
+	struct late *l = cookie;
+	const struct call *c = l->cookie;
+
+	pthread_mutex_lock(&late_lock);
+	/* Other completions than those of struct call are none of ours: librados' calls here are all made by call.c. */
+	if (is_holding && c->pool == POOL_DATA && c->io == DISK_READ) {
+		l->comp = comp;
+		l->next = late;
+		late = l;
+		late_nr++;
+		l = NULL;
+	}
+	pthread_mutex_unlock(&late_lock);
+	if (!l)
+		return;
+	l->back(comp, l->cookie);
+	free(l);
+}
+
+/* In the place of librados' own. */
+int
+rados_aio_create_completion2(void *cookie, rados_callback_t back, rados_completion_t *ret_comp)
+{
+	static int (*real)(void *, rados_callback_t, rados_completion_t *);
+	struct late *l = malloc(sizeof *l);
+
+	if (!real)
+		real = (int (*)(void *, rados_callback_t, rados_completion_t *))dlsym(
+			RTLD_NEXT, "rados_aio_create_completion2");
+	assert_non_null(real);
+	assert_non_null(l);
+	*l = (struct late){ .back = back, .cookie = cookie };
+	return real(l, on_answer, ret_comp);
+}
+
+static void
+hold(void)
+{
+	pthread_mutex_lock(&late_lock);
+	is_holding = true;
+	late_nr = 0;
+	pthread_mutex_unlock(&late_lock);
+}
+
+static void
+let_go(void)
+{
+	struct late *l;
+
+	pthread_mutex_lock(&late_lock);
+	is_holding = false;
+	l = late;
+	late = NULL;
+	pthread_mutex_unlock(&late_lock);
+	for (struct late *next; l; l = next) {
+		next = l->next;
+		l->back(l->comp, l->cookie);
+		free(l);
+	}
+}
+
+static void
+wait_for_late(int nr)
+{
+	for (int i = 0;; i++) {
+		int n;
+
+		pthread_mutex_lock(&late_lock);
+		n = late_nr;
+		pthread_mutex_unlock(&late_lock);
+		if (n >= nr)
+			return;
+		assert_in_range(i, 0, 10000);
+		usleep(1000);
+	}
+}
+
+/* ---- requests ---- */
+
+static bool is_over;
+
+static void
+on_done(struct store_op *op)
+{
+	is_over = true;
+}
+
+static int
+end(struct gateway_of *g, struct store_op *op, int r)
+{
+	if (r != 0)
+		return r < 0 ? r : op->result;
+	while (!is_over)
+		loop_turn(&g->l);
+	is_over = false;
+	return op->result;
+}
+
+static struct store_key
+key_of(const char *key)
+{
+	return (struct store_key){ "ahead", key, 5, (uint16_t)strlen(key) };
+}
+
+static void
+put(struct gateway_of *g, const char *key, uint32_t size, unsigned char with)
+{
+	struct store_key k = key_of(key);
+	struct store_put p = { .op.done = on_done };
+	struct store_commit c = { .last = buf, .last_len = size };
+
+	if (size <= STORE_INLINE_MAX)
+		c = (struct store_commit){ .inline_data = buf->mem, .inline_len = size };
+	memset(buf->mem, with, size);
+	assert_int_equal(store_put_init(g->l.port, &p, &k, size), 0);
+	assert_int_equal(end(g, &p.op, store_put_commit(g->l.port, &p, &c)), 0);
+	store_put_abort(g->l.port, &p);
+}
+
+static int
+open_one(struct gateway_of *g, const char *key, struct store_obj *obj)
+{
+	struct store_key k = key_of(key);
+
+	memset(obj, 0, sizeof *obj);
+	obj->op.done = on_done;
+	return end(g, &obj->op, store_open_to_read(g->l.port, &k, obj));
+}
+
+static int
+read_one(struct gateway_of *g, struct store_obj *obj)
+{
+	struct store_read rd = { .op.done = on_done };
+
+	memset(buf->mem, 0xee, buf->cap_bytes);
+	return end(g, &rd.op, store_read(g->l.port, obj, &rd, buf, 0, (uint32_t)obj->size_bytes));
+}
+
+static void
+expect_bytes(uint32_t size, unsigned char with)
+{
+	for (uint32_t i = 0; i < size; i++)
+		assert_int_equal(((unsigned char *)buf->mem)[i], with);
+}
+
+static void
+get(struct gateway_of *g, const char *key, uint32_t size, unsigned char with)
+{
+	struct store_obj obj;
+
+	assert_int_equal(open_one(g, key, &obj), 0);
+	assert_int_equal(obj.size_bytes, size);
+	assert_int_equal(read_one(g, &obj), size);
+	expect_bytes(size, with);
+	store_close(g->l.port, &obj);
+}
+
+static int delete (struct gateway_of *g, const char *key)
+{
+	struct store_key k = key_of(key);
+	struct store_del del = { .op.done = on_done };
+
+	return end(g, &del.op, store_delete(g->l.port, &k, NULL, &del));
+}
+
+static uint64_t
+number(const struct gateway_of *g, const char *name)
+{
+	struct store_unit_info info;
+
+	store_unit_info(g->st, POOL_DATA, &info);
+	return store_unit_number(&info, name);
+}
+
+/* How many reads beside a look brought what it named, and were dropped, since the last time. */
+static void
+expect_reads_at(struct gateway_of *g, unsigned right, unsigned dropped, int line)
+{
+	uint64_t r = number(g, "reads_beside_looks") - g->right,
+		 d = number(g, "reads_beside_looks_dropped") - g->dropped;
+
+	g->right += r;
+	g->dropped += d;
+	if (r != right || d != dropped)
+		print_error("line %d: %u and %u were expected, there were %u and %u\n", line, right, dropped,
+			    (unsigned)r, (unsigned)d);
+	assert_true(r == right && d == dropped);
+}
+#define expect_reads(g, right, dropped) expect_reads_at((g), (right), (dropped), __LINE__)
+
+/* ---- tests ---- */
+
+/* Who has put it, or looked at it for a GET, reads beside the look; a HEAD does not, nor what is not of one granule. */
+static void
+test_unchanged(void **state)
+{
+	struct store_obj obj = { .op.done = on_done };
+	struct store_key k = key_of("same");
+	static const uint32_t sizes[] = { STORE_INLINE_MAX + 1, SIZE, STORE_GRANULE - 1, STORE_GRANULE };
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		put(&a, "same", sizes[i], 3);
+		get(&a, "same", sizes[i], 3);
+		get(&a, "same", sizes[i], 3);
+		expect_reads(&a, 2, 0);
+	}
+	get(&b, "same", STORE_GRANULE, 3);
+	expect_reads(&b, 0, 0);
+	get(&b, "same", STORE_GRANULE, 3);
+	expect_reads(&b, 1, 0);
+	assert_int_equal(end(&a, &obj.op, store_open(a.l.port, &k, &obj)), 0);
+	store_close(a.l.port, &obj);
+	put(&a, "same", STORE_GRANULE + 1, 4);
+	get(&a, "same", STORE_GRANULE + 1, 4);
+	put(&a, "same", STORE_INLINE_MAX, 5);
+	get(&a, "same", STORE_INLINE_MAX, 5);
+	expect_reads(&a, 0, 0);
+	/* Another gateway has none of that. */
+	get(&b, "same", STORE_INLINE_MAX, 5);
+	expect_reads(&b, 0, 1);
+	assert_int_equal(delete (&a, "same"), 1);
+}
+
+/* Another gateway replaces it, or removes it: what is read is what the look finds. */
+static void
+test_changed(void **state)
+{
+	struct store_obj obj;
+
+	put(&a, "other", SIZE, 1);
+	for (unsigned char i = 2; i < 8; i += 2) {
+		get(&a, "other", SIZE, (unsigned char)(i - 1));
+		expect_reads(&a, i == 2, 0);
+		put(&b, "other", SIZE, i);
+		get(&a, "other", SIZE, i);
+		expect_reads(&a, 0, 1);
+		/* It may change again at once, so nothing is read beside the next look. */
+		put(&b, "other", SIZE, (unsigned char)(i + 1));
+	}
+	get(&a, "other", SIZE, 7);
+	get(&a, "other", SIZE, 7);
+	expect_reads(&a, 1, 0);
+	assert_int_equal(delete (&b, "other"), 1);
+	assert_int_equal(open_one(&a, "other", &obj), -ENOENT);
+	assert_int_equal(open_one(&a, "other", &obj), -ENOENT);
+	expect_reads(&a, 0, 1);
+}
+
+/* It is replaced while it is open: what was read beside the look stays what was opened. */
+static void
+test_open_stays(void **state)
+{
+	struct store_obj obj;
+
+	put(&a, "stays", SIZE, 1);
+	assert_int_equal(open_one(&a, "stays", &obj), 0);
+	put(&b, "stays", SIZE, 2);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(read_one(&a, &obj), SIZE);
+		expect_bytes(SIZE, 1);
+	}
+	store_close(a.l.port, &obj);
+	expect_reads(&a, 1, 0);
+	assert_int_equal(delete (&a, "stays"), 1);
+}
+
+/* A read begins before the bytes are there, and gets them; or is cancelled, and nothing comes into its buffer. */
+static void
+test_late(void **state)
+{
+	struct store_read rd = { .op.done = on_done };
+	struct store_obj obj;
+
+	put(&a, "late", SIZE, 9);
+	for (int i = 0; i < 6; i++) {
+		hold();
+		assert_int_equal(open_one(&a, "late", &obj), 0);
+		memset(buf->mem, 0xee, SIZE);
+		assert_int_equal(store_read(a.l.port, &obj, &rd, buf, 0, SIZE), 0);
+		/* Cancelled on its way, or when it is there and not taken. */
+		if (i % 2) {
+			if (i == 3)
+				wait_for_late(1);
+			assert_true(store_read_cancel(a.l.port, &rd));
+		} else {
+			wait_for_late(1);
+			loop_turn(&a.l);
+			assert_false(is_over);
+		}
+		let_go();
+		if (i % 2 == 0)
+			assert_int_equal(end(&a, &rd.op, 0), SIZE);
+		else
+			assert_int_equal(read_one(&a, &obj), SIZE);
+		expect_bytes(SIZE, 9);
+		store_close(a.l.port, &obj);
+	}
+	/* What is cancelled stays so. */
+	hold();
+	assert_int_equal(open_one(&a, "late", &obj), 0);
+	memset(buf->mem, 0xee, SIZE);
+	assert_int_equal(store_read(a.l.port, &obj, &rd, buf, 0, SIZE), 0);
+	wait_for_late(1);
+	assert_true(store_read_cancel(a.l.port, &rd));
+	store_close(a.l.port, &obj);
+	let_go();
+	for (int i = 0; i < 20; i++)
+		loop_turn(&a.l);
+	assert_false(is_over);
+	expect_bytes(SIZE, 0xee);
+	expect_reads(&a, 7, 0);
+}
+
+/* Closed before the bytes are there, more often than there are buffers; then as many open as there are, and one more. */
+static void
+test_buffers(void **state)
+{
+	static struct store_obj obj[KEYS_MAX];
+
+	put(&a, "many", SIZE, 9);
+	for (unsigned i = 0; i < AHEAD_MAX + 6; i++) {
+		hold();
+		assert_int_equal(open_one(&a, "many", &obj[0]), 0);
+		if (i % 2)
+			wait_for_late(1);
+		store_close(a.l.port, &obj[0]);
+		let_go();
+		/* So long until it is back. */
+		while (rport(a.l.port)->inflight)
+			loop_turn(&a.l);
+	}
+	expect_reads(&a, AHEAD_MAX + 6, 0);
+	for (unsigned i = 0; i < KEYS_MAX; i++)
+		assert_int_equal(open_one(&a, "many", &obj[i]), 0);
+	expect_reads(&a, AHEAD_MAX, 0);
+	for (unsigned i = 0; i < KEYS_MAX; i++) {
+		assert_int_equal(read_one(&a, &obj[i]), SIZE);
+		expect_bytes(SIZE, 9);
+		store_close(a.l.port, &obj[i]);
+	}
+	get(&a, "many", SIZE, 9);
+	expect_reads(&a, 1, 0);
+}
+
+/* Every byte of every data object is another one: what was read beside the look is read again, and refused. */
+static void
+test_damaged(void **state)
+{
+	rados_ioctx_t io = rstore(a.st)->client[0].io[POOL_DATA];
+	rados_list_ctx_t ls;
+	struct store_obj obj;
+	const char *name;
+	char byte;
+	int nr = 0;
+
+	put(&a, "bad", SIZE, 9);
+	get(&a, "bad", SIZE, 9);
+	expect_reads(&a, 1, 0);
+	assert_int_equal(rados_nobjects_list_open(io, &ls), 0);
+	while (rados_nobjects_list_next(ls, &name, NULL, NULL) == 0) {
+		if (rados_read(io, name, &byte, 1, 77) != 1)
+			continue; /* being removed, or none of an object */
+		byte ^= 1;
+		assert_int_equal(rados_write(io, name, &byte, 1, 77), 0);
+		nr++;
+	}
+	rados_nobjects_list_close(ls);
+	assert_true(nr > 0);
+	for (int i = 0; i < 2; i++) {
+		uint64_t errors = number(&a, "crc_errors");
+
+		/* Whether it is there already or not. */
+		if (i)
+			hold();
+		assert_int_equal(open_one(&a, "bad", &obj), 0);
+		if (i) {
+			struct store_read rd = { .op.done = on_done };
+
+			assert_int_equal(store_read(a.l.port, &obj, &rd, buf, 0, SIZE), 0);
+			let_go();
+			assert_int_equal(end(&a, &rd.op, 0), -EBADMSG);
+		} else {
+			while (rport(a.l.port)->inflight)
+				loop_turn(&a.l);
+			assert_int_equal(read_one(&a, &obj), -EBADMSG);
+		}
+		store_close(a.l.port, &obj);
+		assert_int_equal(number(&a, "crc_errors"), errors + 1);
+	}
+	expect_reads(&a, 2, 0);
+}
+
+/* ---- beginning and end ---- */
+
+static int
+start(struct gateway_of *g, const struct store_conf *conf)
+{
+	char err[256];
+
+	if (mailbox_init(&g->l.mb) < 0 || store_start(conf, &g->st, err, sizeof err) < 0 ||
+	    store_attach(g->st, NULL, &g->l.mb, NULL, &g->l.port) < 0) {
+		fprintf(stderr, "start: %s\n", err);
+		return -1;
+	}
+	return 0;
+}
+
+static void
+stop(struct gateway_of *g)
+{
+	loop_end(&g->l);
+	store_stop(g->st);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unchanged),  cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_open_stays), cmocka_unit_test(test_late),
+		cmocka_unit_test(test_buffers),    cmocka_unit_test(test_damaged),
+	};
+	struct store_conf conf = { .ops = &rados_store_ops,
+				   .ports_max = 1,
+				   .rados = { .conf = getenv("CEPH_CONF"),
+					      .user = "admin",
+					      .meta_pool = "gantry.meta",
+					      .data_pool = "gantry.data",
+					      .ns = ns,
+					      .index_shards = 4,
+					      .object_bytes = 4 << 20,
+					      .dead_after_ns = 60 * NS_PER_S } };
+	struct store_del bucket = { .op.done = on_done };
+	char err[256];
+	int failed;
+
+	if (!conf.rados.conf) {
+		fprintf(stderr, "CEPH_CONF is not set\n");
+		return 1;
+	}
+	snprintf(ns, sizeof ns, "ahead-%d", (int)getpid());
+	if (bufpool_init(&bufs, 8 << 20) < 0 || !(buf = bufpool_get(&bufs, BUF_LARGE)))
+		return 1;
+	if (store_format(&conf, false, err, sizeof err) < 0) {
+		fprintf(stderr, "format: %s\n", err);
+		return 1;
+	}
+	if (start(&a, &conf) < 0 || start(&b, &conf) < 0)
+		return 1;
+	if (end(&a, &bucket.op, store_bucket_create(a.l.port, "ahead", 5, 0, &bucket)) < 0)
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	stop(&b);
+	stop(&a);
+	bufpool_put(&bufs, buf);
+	bufpool_fini(&bufs);
+	return failed != 0;
+}
