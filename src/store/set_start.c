@@ -59,8 +59,8 @@ struct start {
 	struct disk_table next;  /* what it will be with those present */
 	struct store_slots lost; /* places that begin empty, as a disk is given up */
 	uint64_t present;        /* bitmap of numbers */
-	uint64_t behind;    /* those that are older copies of themselves */
-	uint64_t forgotten; /* those that are given up */
+	uint64_t behind;         /* those that are older copies of themselves */
+	uint64_t forgotten;      /* those that are given up */
 	uint64_t start_no;
 	bool has_two; /* there may be buckets with two copies */
 	char *err;
@@ -707,7 +707,8 @@ find_behind(struct start *s)
 			continue;
 		s->behind |= (uint64_t)1 << d->number;
 		uuid_write(text, d->id.uuid);
-		log_warn("%s: disk %s is an older copy of itself, of before the last start of the others; what "
+		log_warn("%s: disk %s is an older copy of itself, of before the last start of the others; "
+			 "what "
 			 "others have of buckets and of keys with two copies counts",
 			 path_of(d), text);
 	}

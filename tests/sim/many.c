@@ -27,8 +27,7 @@ static unsigned members, away;        /* bits of disks */
 static unsigned strangers;            /* configured, and no members */
 static uint8_t home[STORE_SLOT_NR];
 uint8_t many_uuid[DISKS_MAX][UUID_BYTES];
-static unsigned last_in;      /* who took part in the table that acted last */
-static unsigned last_serving; /* who served behind the last start; 0: one is an older copy since */
+static unsigned last_in; /* who took part in the table that acted last */
 static unsigned
 	deciding; /* of those, who may decide about buckets at the next start: the others were left out of one that was begun */
 uint32_t many_ids;
@@ -1339,7 +1338,7 @@ start(uint64_t life)
 			sim_fail("started with %d of %d disks", count(present), count(members));
 		if (twice)
 			sim_fail("started with a disk that is there twice");
-		last_in = last_serving = present;
+		last_in = present;
 		uploads_start(present & ~behind & deciding, behind != 0, true);
 		pairs_started(present);
 		return true;
@@ -1671,19 +1670,17 @@ many_run(void)
 	twice = 0;
 	many_ids = 0;
 	members = last_in = deciding = (1u << (prof.disks - prof.spare)) - 1;
-	strangers = last_serving = 0;
+	strangers = 0;
 	waits = false;
 	format();
 	for (int i = 0; i < prof.lives; i++) {
 		choose_members();
 		choose_away();
 		waits = (prof.moves || prof.two) && one_in(16);
-		if (prof.older && !away && last_serving == members && pairs_older(members)) {
-			last_serving = 0;
-			if (start(0))
-				live(false);
-			continue;
-		}
+		if (prof.older)
+			pairs_older();
+		if (!pairs_can_start(members & ~away))
+			away = 0;
 		if (prof.eio_write && one_in(4)) {
 			may_fail();
 			accepts_all = one_in(2);

@@ -293,6 +293,9 @@ profile_for_pairs(unsigned two, bool rots)
 		prof.rot = 2;
 		prof.abort = 0;
 		prof.slow = prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
+		/* Nobody mends parts of uploads in progress: what moves one that has rotted stands still, and says so. */
+		if (prof.moves)
+			prof.w_upload = 0;
 	}
 }
 
@@ -328,6 +331,8 @@ profile_choose_many(uint64_t seed)
 		profile_for_moves(2 + (int)(h >> 50 & 0xff) % 3, (int)(h >> 58 & 1));
 	if (sim_pairs && (h >> 12 & 0xff) % 3 == 0)
 		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0);
+	if (prof.two && !prof.moves && !prof.rot && (h >> 46 & 1))
+		profile_for_older();
 }
 
 static void
