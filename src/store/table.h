@@ -96,8 +96,8 @@ bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
 /* Does the same to slots of keys with two copies while it serves: present are those in service.  True: something has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
 /*
- * At a start: slots of keys with two copies of which one disk is an older copy of itself, and the other one, which may have all, is not
- * present, wait for that one: it is the first, and the second is not full.  Where the second was not full they stay: nobody else has all.
+ * Lets slots of keys with two copies, at a start, wait for a disk that may have all and is not present, where the other one is an older copy
+ * of itself: the missing one is the first, and the second is not full.  Where the second was not full they stay: nobody else has all.
  */
 void table_wait(struct disk_table *t, uint64_t present, uint64_t behind);
 /* Tells whether the second of a slot has all, and says so. */
