@@ -30,6 +30,7 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	memcpy(ret_member->uuid, sb->disk_uuid, UUID_BYTES);
 	ret_member->size_bytes = sb->geo.size_bytes;
 	ret_member->start_no = sb->start_no;
+	ret_member->is_behind = sb->is_behind;
 	ret_member->table = &sb->table;
 	*ret_store = &st->base;
 	return 0;
@@ -56,7 +57,7 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 }
 
 static int
-member_begin(struct store *store, uint64_t start_no, char *err, size_t err_len)
+member_begin(struct store *store, uint64_t start_no, bool is_behind, char *err, size_t err_len)
 {
 	struct extent_store *st = extent_store(store);
 	struct ring *r;
@@ -65,6 +66,7 @@ member_begin(struct store *store, uint64_t start_no, char *err, size_t err_len)
 	if (e < 0)
 		return e;
 	err[0] = 0;
+	st->vol->disk.sb.is_behind = is_behind;
 	e = vol_begin(st->vol, start_no, r, err, err_len);
 	st->has_begun = e == 0;
 	ring_free(r);

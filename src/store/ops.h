@@ -24,6 +24,7 @@ struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
 	uint64_t start_no;              /* the latest start that its superblock knows */
+	bool is_behind;                 /* begin() said so, and it has had no table since */
 	const struct disk_table *table; /* that it has */
 	bool is_made;                   /* something of a store is there */
 };
@@ -122,8 +123,8 @@ struct store_member_ops {
 	 * this start may have. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
-	/* Makes it ours, in the start of that number, which is flushed on it at the return. */
-	int (*begin)(struct store *st, uint64_t start_no, char *err, size_t err_len);
+	/* Makes it ours, in the start of that number, which is flushed on it at the return; is_behind with it, until it gets a table. */
+	int (*begin)(struct store *st, uint64_t start_no, bool is_behind, char *err, size_t err_len);
 	/* Writes a table, which is flushed at the return.  Before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);

@@ -144,5 +144,9 @@
 #ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
 #endif
+/* M41: a disk that has not heard of the start of a table that has it is an older copy, and as one that was away. */
+#ifndef RULE_BEHIND_IS_AWAY
+#define RULE_BEHIND_IS_AWAY 1
+#endif
 
 #endif

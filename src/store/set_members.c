@@ -564,7 +564,7 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 		r = say(m->said, sizeof m->said, -EINVAL, "%s: the disk has seen later starts than this one",
 			m->path);
 	if (r == 0)
-		r = ops->begin(st, s->start_no, m->said, sizeof m->said);
+		r = ops->begin(st, s->start_no, false, m->said, sizeof m->said);
 	if (r == 0)
 		r = ops->serve(st, m->said, sizeof m->said);
 	if (r < 0)

@@ -59,8 +59,8 @@ struct start {
 	struct disk_table next;  /* what it will be with those present */
 	struct store_slots lost; /* places that begin empty, as a disk is given up */
 	uint64_t present;        /* bitmap of numbers */
-	uint64_t behind;    /* those that have not heard of the latest start that others of the table's had */
-	uint64_t forgotten; /* those that are given up */
+	uint64_t behind;         /* those that are older copies of themselves */
+	uint64_t forgotten;      /* those that are given up */
 	uint64_t start_no;
 	bool has_two; /* there may be buckets with two copies */
 	char *err;
@@ -664,12 +664,11 @@ sizes_of(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX])
 	}
 }
 
-/* One that is behind is better than none. */
 static void
 lose(const struct start *s, struct disk_table *t)
 {
 	table_lose(t, s->present & ~s->behind);
-	table_lose(t, s->present);
+	table_wait(t, s->present, s->behind);
 }
 
 /* Who will be the first of places with those that are there. */
@@ -687,39 +686,31 @@ expect_table(struct start *s)
 }
 
 /*
- * A start is flushed on all that take part before it does anything (M5).  One that the table says took part, and that has not heard of the
- * latest start of the others, is an older copy of itself, put back meanwhile; or that start was cut short before it served.  Either way the
- * others have all that was acknowledged of buckets, and of keys with two copies: it is as one that was away.
+ * M41: the table of a start is written when all that take part have heard of the start (M5).  So one that the table says took part, and that
+ * has not heard of it, is an older copy of itself that was put back; no cut leaves one so.  The others have all that was acknowledged of
+ * buckets, and of keys with two copies: it is as one that was away.  As it hears of this start before it has a table of it, it is told to
+ * remember that.
  */
 static void
 find_behind(struct start *s)
 {
-	uint64_t latest = 0;
+	uint64_t no = s->table.version >> TABLE_CHANGE_BITS;
 	char text[UUID_TEXT];
 
 	s->behind = 0;
 	for (int i = 0; i < s->nr; i++) {
-		const struct disk *d = &s->disk[i];
-
-		if (d->st && table_has(s->table.in, d->number) && d->id.start_no > latest)
-			latest = d->id.start_no;
-	}
-	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
-		if (!d->st || !table_has(s->table.in, d->number))
-			continue;
-		/* Seen once, it stays so: an attempt before this one has told it of a start. */
-		d->is_behind |= d->id.start_no < latest;
+		d->is_behind = RULE_BEHIND_IS_AWAY && d->st && table_has(s->table.in, d->number) &&
+			       (d->id.start_no < no || d->id.is_behind);
 		if (!d->is_behind)
 			continue;
 		s->behind |= (uint64_t)1 << d->number;
 		uuid_write(text, d->id.uuid);
-		log_warn(
-			"%s: disk %s has not heard of the last start of the others: it is an older copy, or "
-			"that "
-			"start was cut short; what others have of buckets and of keys with two copies counts",
-			path_of(d), text);
+		log_warn("%s: disk %s is an older copy of itself, of before the last start of the others; "
+			 "what "
+			 "others have of buckets and of keys with two copies counts",
+			 path_of(d), text);
 	}
 	if ((s->table.in & s->present & ~s->behind) == 0)
 		s->behind = 0;
@@ -818,7 +809,7 @@ recover_one(struct disk *d)
 static int
 begin_one(struct disk *d)
 {
-	return d->of->ops->begin(d->st, d->of->start_no, d->err, sizeof d->err);
+	return d->of->ops->begin(d->st, d->of->start_no, d->is_behind, d->err, sizeof d->err);
 }
 
 static int
@@ -877,13 +868,13 @@ all_have_table(const struct start *s)
 	return true;
 }
 
-/* M6, M7: that of this start, on all of them.  One that all members have needs no successor; where one of them is missing, it
- * may have a newer one, which was begun in its last start and would count when it is back. */
+/* M6, M7: that of this start, on all of them.  The table of one disk needs no successor; of several, one that is missing may have a newer
+ * one, which was begun in its last start and would count when it is back, and who is put back from an older copy is known by it (M41). */
 static int
 write_table(struct start *s)
 {
 	uint64_t size[STORE_DISKS_MAX];
-	bool has_all = !RULE_TABLE_REDO || (s->present == s->table.members && all_have_table(s)), changes;
+	bool has_all = !RULE_TABLE_REDO || (count(s->table.members) == 1 && all_have_table(s)), changes;
 	uint64_t no = RULE_START_NO ? s->start_no : (s->table.version >> TABLE_CHANGE_BITS) + 1;
 
 	sizes_of(s, size);

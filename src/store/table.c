@@ -102,6 +102,24 @@ table_lose(struct disk_table *t, uint64_t present)
 	return changes;
 }
 
+void
+table_wait(struct disk_table *t, uint64_t present, uint64_t behind)
+{
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		uint8_t first = t->first[i], second = t->second[i];
+
+		if (!table_is_full(t, i))
+			continue;
+		if (table_has(behind, first) && !table_has(present, second)) {
+			t->first[i] = second;
+			t->second[i] = first;
+			table_set_full(t, i, false);
+		} else if (!table_has(present, first) && table_has(behind, second)) {
+			table_set_full(t, i, false);
+		}
+	}
+}
+
 /* ---- shares ---- */
 
 void

@@ -95,6 +95,11 @@ int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
 /* Does the same to slots of keys with two copies while it serves: present are those in service.  True: something has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
+/*
+ * Lets slots of keys with two copies, at a start, wait for a disk that may have all and is not present, where the other one is an older copy
+ * of itself: the missing one is the first, and the second is not full.  Where the second was not full they stay: nobody else has all.
+ */
+void table_wait(struct disk_table *t, uint64_t present, uint64_t behind);
 /* Tells whether the second of a slot has all, and says so. */
 bool table_is_full(const struct disk_table *t, int slot);
 void table_set_full(struct disk_table *t, int slot, bool full);

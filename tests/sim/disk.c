@@ -487,9 +487,72 @@ simdisk_damage(int file, uint32_t nr)
 	slot_set(&files[file].dur[nr], p);
 }
 
+/* ---- copies ---- */
+
+/* Of one disk. */
+static struct copied_file {
+	bool is_there;
+	uint32_t page_nr;
+	struct page *page[FILE_PAGES];
+} copied[SIM_FILES];
+
+static void
+drop_copy(void)
+{
+	for (int i = 0; i < SIM_FILES; i++) {
+		for (uint32_t k = 0; k < copied[i].page_nr; k++)
+			slot_set(&copied[i].page[k], NULL);
+		copied[i].page_nr = 0;
+	}
+}
+
+void
+simdisk_copy(int disk)
+{
+	drop_copy();
+	for (int i = 0; i < SIM_FILES; i++) {
+		int file = file_of(disk * SIM_FILES + i);
+
+		copied[i].is_there = file >= 0;
+		copied[i].page_nr = file < 0 ? 0 : files[file].page_nr;
+		for (uint32_t k = 0; k < copied[i].page_nr; k++) {
+			struct page *p = files[file].cur[k];
+
+			copied[i].page[k] = p ? page_ref(p) : NULL;
+		}
+	}
+}
+
+void
+simdisk_put_back(int disk)
+{
+	for (int i = 0; i < SIM_FILES; i++) {
+		int name = disk * SIM_FILES + i, file;
+
+		if (simdisk_exists(name))
+			simdisk_unlink(name);
+		simdisk_sync_dir();
+		if (!copied[i].is_there)
+			continue;
+		simdisk_create(name);
+		simdisk_sync_dir();
+		file = file_of(name);
+		files[file].page_nr = copied[i].page_nr;
+		for (uint32_t k = 0; k < copied[i].page_nr; k++) {
+			struct page *p = copied[i].page[k];
+
+			files[file].cur[k] = p ? page_ref(p) : NULL;
+			files[file].dur[k] = p ? page_ref(p) : NULL;
+			odd[file][k] = odd_dur[file][k] = ODD_NO;
+			bad[file][k] = false;
+		}
+	}
+}
+
 void
 simdisk_begin(void)
 {
+	drop_copy();
 	for (unsigned i = 0; i < dirty_nr; i++)
 		page_drop(dirty[i].page);
 	for (unsigned i = 0; i < inflight_nr; i++)

@@ -156,10 +156,10 @@ tell_counts(double began)
 		       (unsigned long long)counts.put_back, (unsigned long long)counts.slots_moved);
 	if (opt.is_many || counts.compared)
 		printf("%llu copies compared, %llu seconds missed something, %llu reads from a second, %llu "
-		       "repaired, %llu times another number of copies\n",
+		       "repaired, %llu times another number of copies, %llu older disks put back\n",
 		       (unsigned long long)counts.compared, (unsigned long long)counts.missed,
 		       (unsigned long long)counts.read_second, (unsigned long long)counts.repaired,
-		       (unsigned long long)counts.copies_changed);
+		       (unsigned long long)counts.copies_changed, (unsigned long long)counts.older);
 }
 
 static int
@@ -192,7 +192,7 @@ random_histories(void)
 static bool
 is_seldom(int rule)
 {
-	return rule == SIM_BOTH_TABLES || rule == SIM_BOTH_AWAY_KEEP_FULL;
+	return rule == SIM_BOTH_TABLES;
 }
 
 /* What a rule's hunt runs without besides the rule itself: a failed write ends the disk, and only where it

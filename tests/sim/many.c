@@ -1528,7 +1528,7 @@ live(bool calm)
 			return;
 		}
 	}
-	if (!calm && prof.two && !prof.rot && one_in(2)) {
+	if (!calm && prof.two && !prof.rot && !prof.older && one_in(2)) {
 		co_start(CO_CLIENT, 0, pairs_copies_main);
 		if (!sim_go(over, life) || !pairs_are_sure()) {
 			dies(one_in(2));
@@ -1677,6 +1677,10 @@ many_run(void)
 		choose_members();
 		choose_away();
 		waits = (prof.moves || prof.two) && one_in(16);
+		if (prof.older)
+			pairs_older();
+		if (!pairs_can_start(members & ~away))
+			away = 0;
 		if (prof.eio_write && one_in(4)) {
 			may_fail();
 			accepts_all = one_in(2);

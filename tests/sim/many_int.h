@@ -181,6 +181,10 @@ bool pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k);
 int pairs_second(int b, int k);
 /* Two changes at once. */
 void do_twins(struct many_client *c, int b, int k);
+/* Between two lives: a disk is copied, or its older copy put in its place, which the others can do without.  Then the newest table is among
+ * those that start: that most of the members know it no longer holds. */
+void pairs_older(void);
+bool pairs_can_start(unsigned present);
 /* Behind a start: bytes of one disk rot, always the same one.  Bit of it, as soon as some have; and its copies are read, to be mended. */
 void pairs_rot(void);
 unsigned pairs_rotten(void);

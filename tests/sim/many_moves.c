@@ -248,7 +248,6 @@ moves_behind(unsigned disks)
 {
 	static struct disk_table t;
 	static struct super sb;
-	uint64_t start_no[DISKS_MAX] = { 0 }, latest = 0;
 	unsigned bits = 0;
 
 	if (simdisk_late() || !moves_newest(disks, &t))
@@ -258,11 +257,8 @@ moves_behind(unsigned disks)
 
 		if (!(disks >> d & 1) || number < 0 || !table_has(t.in, number) || !newest_super(d, &sb))
 			continue;
-		start_no[d] = sb.start_no;
-		latest = sb.start_no > latest ? sb.start_no : latest;
+		bits |= (unsigned)(sb.start_no < t.version >> TABLE_CHANGE_BITS || sb.is_behind) << d;
 	}
-	for (int d = 0; d < prof.disks; d++)
-		bits |= (unsigned)(start_no[d] && start_no[d] < latest) << d;
 	return bits;
 }
 

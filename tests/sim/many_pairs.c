@@ -25,7 +25,11 @@ static struct pair last[STORE_SLOT_NR]; /* of the table of the last life */
 static bool knows_last;
 static struct pair begun[STORE_SLOT_NR]; /* when this life began */
 static bool begun_well;
-static unsigned rots, rotten; /* bits of the disk whose bytes may rot; of which some have */
+static int copied_disk;         /* an older copy of it is there; -1: none is */
+static uint64_t copied_version; /* of its table */
+static int older_disk;          /* it was put back from its copy, and has had no table since; -1: none is */
+static unsigned older_now;      /* its bit, if those of a start have to know it as one */
+static unsigned rots, rotten;   /* bits of the disk whose bytes may rot; of which some have */
 
 /* Bits of buckets: which have two copies, or are made so; of which it is open whether that was changed. */
 static unsigned two, unsure;
@@ -106,6 +110,63 @@ pairs_rotten(void)
 	return rotten;
 }
 
+/* ---- older copies ---- */
+
+/* Nobody alone has what was acknowledged on that disk: of each key that it is the first of another one has all, and others have the newest table. */
+static bool
+others_have_all(int d)
+{
+	static struct disk_table t, its;
+	int number;
+
+	if (simdisk_late() || !moves_newest(~(1u << d), &t) || !moves_newest(1u << d, &its) ||
+	    its.version > t.version)
+		return false;
+	number = table_find(&t, many_uuid[d]);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (number < 0 || !table_has(t.in, number) || (t.first[i] == number && !table_is_full(&t, i)))
+			return false;
+	}
+	return true;
+}
+
+void
+pairs_older(void)
+{
+	static struct disk_table t;
+
+	if (simdisk_late() || older_disk >= 0)
+		return;
+	if (copied_disk < 0 || !one_in(prof.older)) {
+		copied_disk = (int)below((uint32_t)prof.disks);
+		check(moves_newest(1u << copied_disk, &t));
+		copied_version = t.version;
+		simdisk_copy(copied_disk);
+		return;
+	}
+	/* One of this life, or the one before, is none that could be told. */
+	check(moves_newest(~0u, &t));
+	if (!others_have_all(copied_disk) ||
+	    copied_version >> TABLE_CHANGE_BITS == t.version >> TABLE_CHANGE_BITS)
+		return;
+	say("disk %d is an older copy of itself", copied_disk);
+	counts.older++;
+	simdisk_put_back(copied_disk);
+	older_disk = copied_disk;
+	copied_disk = -1;
+}
+
+bool
+pairs_can_start(unsigned present)
+{
+	static struct disk_table t, newest;
+
+	if (older_disk < 0)
+		return true;
+	return !simdisk_late() && moves_newest(~0u, &newest) &&
+	       moves_newest(present & ~(1u << older_disk), &t) && t.version == newest.version;
+}
+
 /* ---- starts ---- */
 
 void
@@ -113,6 +174,7 @@ pairs_begin(void)
 {
 	two = prof.two;
 	unsure = 0;
+	copied_disk = older_disk = -1;
 	rotten = 0;
 	rots = 1u << below((uint32_t)prof.disks);
 	knows_before = knows_last = false;
@@ -124,6 +186,8 @@ pairs_before_start(unsigned present)
 	static struct disk_table t;
 
 	tried = present;
+	older_now = older_disk >= 0 ? moves_behind(present) : 0;
+	knows_last &= !(older_disk >= 0 && simdisk_late());
 	knows_before = prof.two && !simdisk_late() && moves_newest(present, &t);
 	if (knows_before)
 		pairs_of(&t, before);
@@ -141,7 +205,10 @@ void
 pairs_started(unsigned serving)
 {
 	const struct set *s = set_of(sim_store);
+	unsigned good = serving & ~older_now;
 
+	if (has(serving, older_disk))
+		older_disk = -1;
 	/* One that failed on the way may have had a newer table. */
 	knows_before &= !(tried & ~serving);
 	knows_last &= !(tried & ~serving);
@@ -149,12 +216,11 @@ pairs_started(unsigned serving)
 		bool serves = s->home[STORE_SLOT_NR + i] != SET_NOWHERE;
 		const struct pair *p = &before[i], *l = &last[i];
 
-		if (knows_before &&
-		    serves != (has(serving, p->first) || (p->is_full && has(serving, p->second))))
+		if (knows_before && serves != (has(p->is_full ? good : serving, p->first) ||
+					       (p->is_full && has(good, p->second))))
 			sim_fail("of slot %d disk %d was the first, disk %d the second%s: it is %sserved", i,
 				 p->first, p->second, p->is_full ? ", and full" : "", serves ? "" : "not ");
-		if (knows_last && !serves &&
-		    (has(serving, l->first) || (l->is_full && has(serving, l->second))))
+		if (knows_last && !serves && (has(good, l->first) || (l->is_full && has(good, l->second))))
 			sim_fail("slot %d was on disk %d and disk %d%s, and is not served", i, l->first,
 				 l->second, l->is_full ? ", both full" : "");
 	}

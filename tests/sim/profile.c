@@ -293,7 +293,20 @@ profile_for_pairs(unsigned two, bool rots)
 		prof.rot = 2;
 		prof.abort = 0;
 		prof.slow = prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
+		/* Nobody mends parts of uploads in progress: what moves one that has rotted stands still, and says so. */
+		if (prof.moves)
+			prof.w_upload = 0;
 	}
+}
+
+/* A disk is put back from a copy, now and then. */
+static void
+profile_for_older(void)
+{
+	prof.two = 3;
+	prof.older = 2;
+	prof.abort = 0;
+	prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -318,6 +331,8 @@ profile_choose_many(uint64_t seed)
 		profile_for_moves(2 + (int)(h >> 50 & 0xff) % 3, (int)(h >> 58 & 1));
 	if (sim_pairs && (h >> 12 & 0xff) % 3 == 0)
 		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0);
+	if (prof.two && !prof.moves && !prof.rot && (h >> 46 & 1))
+		profile_for_older();
 }
 
 static void
@@ -395,13 +410,15 @@ profile_for_pairs_rule(enum sim_rule rule)
 	bool fails = rule == SIM_AWAY_BEFORE_COPY_ANSWER || rule == SIM_SETTLED_VISIBLE ||
 		     rule == SIM_BOTH_TABLES || rule == SIM_SAME_VERSION_READ;
 
-	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL ? 4 : 3);
+	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL || rule == SIM_BOTH_TABLES ? 4 : 3);
 	if (fails)
 		prof_fails(20);
 	profile_for_pairs(3, false);
 	prof.lives = LIVES_MAX;
 	prof.w_bucket = 1;
 	prof.w_get = 16;
+	if (rule == SIM_BEHIND_IS_AWAY)
+		profile_for_older();
 	if (fails)
 		prof.slow = 4;
 	if (rule == SIM_SAME_VERSION_READ) {
@@ -413,11 +430,10 @@ profile_for_pairs_rule(enum sim_rule rule)
 		prof.w_del = 1;
 	}
 	if (rule == SIM_BOTH_TABLES) {
-		/* A cut while the table is written that says that a second has all. */
-		prof.eio_write = prof.eio_flush = prof.eio_super = prof.slow = 0;
-		prof.at_super = 24;
+		/* Both disks of a slot fail, right after the first has made a change. */
+		prof.eio_write = prof.eio_flush = 6;
 		prof.w_put = 30;
-		prof.w_get = 2;
+		prof.w_get = prof.w_upload = prof.w_attrs = 2;
 	}
 }
 
@@ -718,6 +734,7 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_ALIGN_START:
 	case SIM_BOTH_TABLES:
 	case SIM_BOTH_AWAY_KEEP_FULL:
+	case SIM_BEHIND_IS_AWAY:
 		profile_for_pairs_rule(rule);
 		break;
 	case SIM_LEFTOVERS_HIDDEN:

@@ -89,7 +89,7 @@ struct profile {
 	uint32_t pre, abort, hold;
 	struct store_use quota; /* of all buckets together; all 0: none */
 	uint32_t at_log;        /* the same of a start, while the log is written */
-	uint32_t
+	uint32_t older, /* between two lives one in so many a disk is put back from a copy; 0: never */
 		lacks; /* in one life of so many there is no memory for one disk's data for a while; 0: never */
 	uint32_t at_super; /* one in so many steps while a superblock is written is the last */
 	bool data_faults_only;
@@ -140,6 +140,9 @@ int simdisk_fsync(int file);
 void simdisk_put(int file, uint64_t off, const void *bytes, size_t len);
 const uint8_t *simdisk_page(int file, uint32_t nr);
 void simdisk_damage(int file, uint32_t page);
+/* Keeps a copy of a disk as a cut left it; then that is put in its place. */
+void simdisk_copy(int disk);
+void simdisk_put_back(int disk);
 /* It cannot be read until it is written. */
 void simdisk_unreadable(int file, uint32_t page);
 bool simdisk_is_bad(int file, uint32_t page);
@@ -391,7 +394,7 @@ struct sim_counts {
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
 		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
-		copies_changed;
+		copies_changed, older;
 };
 extern struct sim_counts counts;
 

@@ -248,6 +248,7 @@ super_encode(void *buf, const struct super *sb)
 	put_snap_ref(&c, &sb->snap[0]);
 	put_snap_ref(&c, &sb->snap[1]);
 	put_u64(&c, sb->table.filling);
+	put_u64(&c, sb->is_behind);
 	crc = crc64_nvme(0, buf, FMT_SUPER_BYTES);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -342,6 +343,7 @@ take_new(struct cur *c, struct super *sb)
 	take_snap_ref(c, &sb->snap[0]);
 	take_snap_ref(c, &sb->snap[1]);
 	sb->table.filling = take_u64(c);
+	sb->is_behind = take_u64(c) != 0;
 }
 
 bool

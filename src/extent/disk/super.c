@@ -246,8 +246,10 @@ disk_write_super(struct disk *d, struct ring *r)
 int
 disk_write_table(struct disk *d, struct ring *r)
 {
-	int e = disk_write_super(d, r);
+	int e;
 
+	d->sb.is_behind = false;
+	e = disk_write_super(d, r);
 	return e == 0 && RULE_TABLE_IN_BOTH ? disk_write_super(d, r) : e;
 }
 

@@ -126,7 +126,7 @@ start_pair(const struct store_slots *own_a, const struct store_slots *own_b)
 		start_no = no > start_no ? no : start_no;
 	}
 	for (int i = 0; i < 2; i++) {
-		if (ops()->begin(st[i], start_no, err, sizeof err) < 0 ||
+		if (ops()->begin(st[i], start_no, false, err, sizeof err) < 0 ||
 		    ops()->serve(st[i], err, sizeof err) < 0)
 			fail_msg("%s", err);
 	}

@@ -1132,6 +1132,105 @@ test_missed(void **state)
 	assert_int_equal(version_of(1, &k), first);
 }
 
+/* ---- an older copy of a disk ---- */
+
+static void
+must_not_start(void)
+{
+	assert_int_not_equal(store_start(&conf, &st, err, sizeof err), 0);
+}
+
+/* Where the start in which the older copy was found comes to nothing, the next one knows it all the same. */
+static void
+test_older_cut_start(void **state)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int older = 0; older < 2; older++) {
+		uint64_t seed = 1 + 2 * (uint64_t)older;
+
+		put_all(seed);
+		down();
+		copy_disk(older, false);
+		up();
+		put_all(seed + 1);
+		down();
+		copy_disk(older, true);
+		bad[!older] = -EIO;
+		must_not_start();
+		bad[!older] = 0;
+		up();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(check_nr(i, seed + 1), 0);
+		wait_full();
+	}
+}
+
+/* A key whose other disk is away waits for that: nobody is given what the older copy has, and the other one's is not lost. */
+static void
+test_older_alone(void **state)
+{
+	char name[2][32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int i = 0; i < 3; i++)
+		accept(i);
+	for (int i = 0; i < 2; i++) {
+		key_of_pair(name[i], 1 + i, 2 - i, 0);
+		assert_int_equal(put_key(name[i], 70000, 1), 0);
+	}
+	down();
+	copy_disk(1, false);
+	up();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(put_key(name[i], 70000, 2), 0);
+	down();
+	copy_disk(1, true);
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = 3;
+	for (int n = 0; n < 2; n++) {
+		up();
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(obj_check(&l, BUCKET, name[i], 70000, 1), -ENODEV);
+			assert_int_equal(put_key(name[i], 70000, 3), -ENODEV);
+		}
+		down();
+	}
+	all_again(3);
+	up();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(obj_check(&l, BUCKET, name[i], 70000, 2), 0);
+	wait_full();
+	for (int i = 0; i < 2; i++) {
+		struct store_key k = key_of(BUCKET, name[i]);
+
+		assert_int_equal(version_of(1, &k), version_of(2, &k));
+	}
+}
+
+/* A start that one disk did not hear of makes no older copy of it. */
+static void
+test_unheard_start(void **state)
+{
+	char name[2][32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int i = 0; i < 3; i++)
+		accept(i);
+	for (int i = 0; i < 2; i++) {
+		key_of_pair(name[i], 1 + i, 2 - i, 0);
+		assert_int_equal(put_key(name[i], 70000, 1), 0);
+	}
+	down();
+	bad[1] = -EIO;
+	must_not_start();
+	bad[1] = 0;
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = 3;
+	up();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(obj_check(&l, BUCKET, name[i], 70000, 1), 0);
+}
+
 /* It heals without a restart when what was in the way has gone. */
 static void
 test_missed_heals(void **state)
@@ -1367,6 +1466,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_older_copy, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_older_cut_start, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_older_alone, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_unheard_start, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),

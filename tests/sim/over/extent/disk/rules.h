@@ -83,7 +83,8 @@
 	X(SAME_VERSION_READ)                                                                                 \
 	X(ALIGN_START)                                                                                       \
 	X(BOTH_TABLES)                                                                                       \
-	X(BOTH_AWAY_KEEP_FULL)
+	X(BOTH_AWAY_KEEP_FULL)                                                                               \
+	X(BEHIND_IS_AWAY)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
 enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
