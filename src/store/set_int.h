@@ -127,9 +127,10 @@ struct set_port {
 	bool is_poked, keeps; /* that is on its way; the keeper's message is; under set.ports_lock */
 	struct list twos,
 		two_writes; /* changes whose second is waited for (set_two.c); its pieces (set_two_put.c) */
-	bool mends;         /* set_two_read.c */
-	unsigned inflight;  /* operations of the set's own */
-	int nr;             /* engines; of the set, but for such as this port has not heard of */
+	bool mends;         /* an object from its other copy (set_two_read.c) */
+	struct list mends_waiting; /* those whose turn comes */
+	unsigned inflight;         /* operations of the set's own */
+	int nr;                    /* engines; of the set, but for such as this port has not heard of */
 	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 

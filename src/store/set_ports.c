@@ -74,6 +74,7 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 	list_init(&p->link);
 	list_init(&p->twos);
 	list_init(&p->two_writes);
+	list_init(&p->mends_waiting);
 	do
 		r = attach_more(p);
 	while (r == 0 && !join(p));

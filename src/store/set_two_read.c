@@ -188,16 +188,38 @@ set_two_close(struct store_port *sp, struct store_obj *obj)
 struct mend {
 	struct set_port *port;
 	bool of_second; /* it is that copy that is damaged */
+	struct list link;
+	struct read_two *read; /* which waits for it; NULL: none does */
 	struct set_hold hold;
 	struct store_send send;
 	struct buf buf;
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
+static void start_mend(struct mend *m);
+static void on_read_mended(struct msg *m);
+
+struct read_two {
+	struct open_two *o;
+	struct store_read *of; /* the caller's */
+	struct buf *buf;
+	uint64_t off;
+	uint32_t len;
+	/* Who it came from last; the first has failed, and the keeper is about to make another one the first; or what was damaged is
+	 * mended. */
+	enum { READ_FIRST, READ_WAITS, READ_SECOND, READ_MENDS } stage;
+	int first_error;
+	int result;
+	struct set_wait wait;
+	struct store_read rd;
+};
+
 static void
 mend_over(struct mend *m, int result)
 {
-	struct set *s = m->port->set;
+	struct set_port *p = m->port;
+	struct set *s = p->set;
+	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
 		/* It could be read this time. */
@@ -210,12 +232,18 @@ mend_over(struct mend *m, int result)
 			    "an object that is damaged could not be written anew from its other copy: %s",
 			    strerror(-result));
 	}
-	m->port->mends = false;
+	p->mends = false;
 	if (m->hold.key)
 		set_release(s->copies->holds, &m->hold);
-	m->port->inflight--;
+	/* What is open there keeps the port. */
+	if (m->read)
+		mailbox_post(p->mb, &m->read->wait.msg, on_read_mended);
+	p->inflight--;
 	free(m->buf.mem);
 	free(m);
+	next = list_pop(&p->mends_waiting);
+	if (next)
+		start_mend(container_of(next, struct mend, link));
 }
 
 static void
@@ -249,53 +277,53 @@ on_mend(struct msg *msg)
 	mend(container_of(msg, struct mend, hold.msg));
 }
 
-/* One at a time; what is left out is seen again when it is read again. */
 static void
-begin_mend(struct open_two *o)
+start_mend(struct mend *m)
 {
-	struct set_port *p = o->port;
-	struct mend *m = p->mends ? NULL : calloc(1, sizeof *m);
-	int r;
+	struct set_port *p = m->port;
+	int r = -EAGAIN;
 
-	if (!m)
-		return;
-	if (posix_memalign((void **)&m->buf.mem, 4096, BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) != 0) {
-		free(m);
-		return;
-	}
-	m->buf.cap_bytes = BUF_LARGE_BYTES;
-	m->buf.region = RING_NO_REGION;
-	m->port = p;
-	m->of_second = o->is_second;
-	m->send.key = o->key;
-	m->send.key.bucket = memcpy(m->name, o->key.bucket, o->key.bucket_len);
-	m->send.key.key = memcpy(m->name + o->key.bucket_len, o->key.key, o->key.key_len);
-	m->hold.mb = p->mb;
-	m->hold.go = on_mend;
 	p->mends = true;
-	p->inflight++;
-	r = set_hold(p->set->copies->holds, &o->key, &m->hold);
+	if (posix_memalign((void **)&m->buf.mem, 4096, BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) == 0) {
+		m->buf.cap_bytes = BUF_LARGE_BYTES;
+		m->buf.region = RING_NO_REGION;
+		r = set_hold(p->set->copies->holds, &m->send.key, &m->hold);
+	} else {
+		m->buf.mem = NULL;
+	}
 	if (r < 0)
 		mend_over(m, -EAGAIN);
 	else if (r > 0)
 		mend(m);
 }
 
-/* ---- reading ---- */
+/* One at a time: what a reader finds meanwhile is left out, and seen again when it is read again.  A read that waits takes its turn:
+ * it ends when on_read_mended() comes.  False: it does not wait. */
+static bool
+begin_mend(struct open_two *o, struct read_two *waits)
+{
+	struct set_port *p = o->port;
+	struct mend *m = p->mends && !waits ? NULL : calloc(1, sizeof *m);
 
-struct read_two {
-	struct open_two *o;
-	struct store_read *of; /* the caller's */
-	struct buf *buf;
-	uint64_t off;
-	uint32_t len;
-	/* Who it came from last; or the first has failed, and the keeper is about to make another one the first. */
-	enum { READ_FIRST, READ_WAITS, READ_SECOND } stage;
-	int first_error;
-	int result;
-	struct set_wait wait;
-	struct store_read rd;
-};
+	if (!m)
+		return false;
+	m->port = p;
+	m->read = waits;
+	m->of_second = o->is_second;
+	m->send.key = o->key;
+	m->send.key.bucket = memcpy(m->name, o->key.bucket, o->key.bucket_len);
+	m->send.key.key = memcpy(m->name + o->key.bucket_len, o->key.key, o->key.key_len);
+	m->hold.mb = p->mb;
+	m->hold.go = on_mend;
+	p->inflight++;
+	if (p->mends)
+		list_push_tail(&p->mends_waiting, &m->link);
+	else
+		start_mend(m);
+	return waits != NULL;
+}
+
+/* ---- reading ---- */
 
 static struct read_two *
 read_two(const struct store_read *rd)
@@ -352,22 +380,43 @@ is_damage(const struct open_two *o, int error)
 }
 
 static void
+read_free(struct read_two *r)
+{
+	r->o->reads--;
+	free(r);
+}
+
+static void
+on_read_mended(struct msg *m)
+{
+	struct read_two *r = container_of(m, struct read_two, wait.msg);
+	struct store_read *of = r->of;
+
+	read_free(r);
+	of->op.done(&of->op);
+}
+
+/* False: it is over when something was mended. */
+static bool
 read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
+	struct open_two *o = r->o;
+	/* Whoever asks for the second copy has seen the first whole. */
+	bool mends = o->is_second && is_damage(o, r->result);
 
 	rd->lead = r->rd.lead;
 	rd->op.result = r->result;
-	r->o->reads--;
-	/* Whoever asks for the second copy has seen the first whole. */
-	if (r->o->is_second && is_damage(r->o, r->result))
-		begin_mend(r->o);
 	if (r->stage == READ_SECOND && r->result >= 0) {
-		atomic_fetch_add(&r->o->port->set->copies->read_second_nr, 1);
-		if (is_damage(r->o, r->first_error))
-			begin_mend(r->o);
+		atomic_fetch_add(&o->port->set->copies->read_second_nr, 1);
+		mends = is_damage(o, r->first_error);
 	}
-	free(r);
+	if (mends && begin_mend(o, o->of->mends_first ? r : NULL)) {
+		r->stage = READ_MENDS;
+		return false;
+	}
+	read_free(r);
+	return true;
 }
 
 static bool read_came(struct read_two *r, int result);
@@ -377,10 +426,8 @@ read_goes_on(struct read_two *r, int result)
 {
 	struct store_read *of = r->of;
 
-	if (!read_came(r, result))
-		return;
-	read_over(r);
-	of->op.done(&of->op);
+	if (read_came(r, result) && read_over(r))
+		of->op.done(&of->op);
 }
 
 static void
@@ -468,8 +515,7 @@ set_two_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd
 	if (got == 0 || !read_came(r, got < 0 ? got : r->rd.op.result))
 		return 0;
 	got = r->result < 0 ? r->result : 1;
-	read_over(r);
-	return got;
+	return read_over(r) ? got : 0;
 }
 
 bool
@@ -477,10 +523,9 @@ set_two_read_cancel(struct store_port *sp, struct store_read *rd)
 {
 	struct read_two *r = read_two(rd);
 
-	if (r->stage == READ_WAITS || !store_read_cancel(sp, &r->rd))
+	if (r->stage == READ_WAITS || r->stage == READ_MENDS || !store_read_cancel(sp, &r->rd))
 		return false;
-	r->o->reads--;
-	free(r);
+	read_free(r);
 	return true;
 }
 

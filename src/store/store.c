@@ -167,7 +167,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 {
 	int r = key_check(k);
 
-	obj->is_open = obj->has_second = false;
+	obj->is_open = obj->has_second = obj->mends_first = false;
 	return r < 0 ? r : p->ops->open(p, k, obj);
 }
 
@@ -178,7 +178,7 @@ store_open_to_read(struct store_port *p, const struct store_key *k, struct store
 		return store_open(p, k, obj);
 	int r = key_check(k);
 
-	obj->is_open = obj->has_second = false;
+	obj->is_open = obj->has_second = obj->mends_first = false;
 	return r < 0 ? r : p->ops->open_to_read(p, k, obj);
 }
 
@@ -187,7 +187,7 @@ store_open_second(struct store_port *p, const struct store_key *k, struct store_
 {
 	int r = key_check(k);
 
-	obj->is_open = obj->has_second = false;
+	obj->is_open = obj->has_second = obj->mends_first = false;
 	return r < 0 ? r : p->ops->open_second ? p->ops->open_second(p, k, obj) : -ENODATA;
 }
 

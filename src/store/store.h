@@ -352,7 +352,9 @@ struct store_obj {
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
-	bool has_second;  /* store_open_second() may find one */
+	bool has_second; /* store_open_second() may find one */
+	/* Set by the caller behind the open: a read that finds damage ends when that was mended, if it can be. */
+	bool mends_first;
 	uint32_t part_nr; /* parts of the upload it came from; 0: it was written by one PUT */
 	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* the store's */
 };
@@ -360,7 +362,7 @@ struct store_obj {
 /* Looks up and pins.  Usually finishes at once. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
- * mended behind who reads it.  -ENODATA: there is no second copy, or it is being made. */
+ * mended behind who reads it, one object at a time.  -ENODATA: there is no second copy, or it is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Opens as store_open(), for who reads the first granule at once if there is one: a back end for which either is a trip may
  * make both in one.  Whoever does not read after all has only cost it that. */

@@ -363,6 +363,8 @@ opened(struct walk *w)
 	} else {
 		s->buf = bufpool_get(s->env.bufs, BUF_SMALL);
 		if (s->buf) {
+			/* What this walk passes by another one finds in a month. */
+			s->obj.mends_first = true;
 			read_begin(s);
 			return;
 		}

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What is said of a bucket with two copies: nothing where there is none; how many objects have one copy while a disk is away, which disk that is, and
-# how far copying is when it is back, in health, metrics, /status, gantry top, status, disk status and doctor; the disk that is needed.
+# how far copying is when it is back, in health, metrics, /status, gantry top, status, disk status and doctor; the disk that is needed. Bytes that
+# one disk has lost are read from the other one, and one scrub mends all of them.
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' DISKS=3 DISK_SIZE=256MiB BUCKETS='plain'
 MORE='log: { access: false }'
@@ -52,6 +53,35 @@ assert_has "$(admin status)" "^copies +$KEYS objects \\(.*\\) have two copies" "
 assert_lacks "$(admin top --count 1 --interval 0.1)" '^copies' "gantry top"
 U0=$(uuid_of 0) U1=$(uuid_of 1)
 stop_daemon
+
+# ---- bytes of one disk are spoiled: they are read from the other one, and written anew ----
+for f in "$T"/disk0/seg-*; do dd if=/dev/zero of="$f" bs=64K count=$(($(stat -c %s "$f") / 65536)) conv=notrunc status=none || fail "dd $f"; done
+daemon_run
+seconds() { metric gantry_copies_second_reads_total; }
+repaired() { metric gantry_copies_repaired_total; }
+right() {
+	local i
+	for i in $(seq 1 $KEYS); do curl_s3 "/two/k$i" | cmp - "$T/body" || fail "two/k$i"; done
+}
+assert_eq "$(seconds) $(repaired)" "0 0"
+right
+N=$(seconds)
+[ "$N" -gt 0 ] && [ "$N" -lt "$KEYS" ] || fail "$N of $KEYS objects were read from the other copy"
+assert_eq "$(statuses)" "200:$KEYS"
+# Whoever read it has it written anew behind; then it is read where it was.
+whole() { N=$(seconds); right; [ "$(seconds)" = "$N" ]; }
+wait_for 60 whole
+[ "$(repaired)" -gt 0 ] || fail "nothing was written anew"
+# What it has of others' second copies nobody reads but the scrub, which finds all of it in one walk; of what has one copy nobody has the bytes.
+put_all 'plain/k[1-5]'
+N=$(repaired)
+curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/scrub -o "$T/said" || fail "scrub: $(cat "$T/said")"
+walks() { [ "$(metric gantry_scrub_walks_total)" = 1 ]; }
+wait_for 60 walks
+[ "$(metric gantry_scrub_errors_total)" -gt 0 ] || fail "the scrub found nothing"
+assert_eq "$(repaired)" $((N + $(metric gantry_scrub_errors_total))) "objects that were written anew"
+stop_daemon
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
 
 # ---- a disk is away ----
 mv "$T/disk1" "$T/away"

@@ -581,8 +581,9 @@ spoil(int disk)
 	}
 }
 
+/* Reads a copy as the scrub does: what is damaged is mended before the read ends. */
 static int
-check_second(int i, uint64_t seed)
+scrub_copy(int i, uint64_t seed, bool is_second)
 {
 	char name[32];
 	struct store_key k;
@@ -592,16 +593,27 @@ check_second(int i, uint64_t seed)
 	snprintf(name, sizeof name, "key-%03d", i);
 	k = key_of(BUCKET, name);
 	o->op.done = on_put;
-	r = store_open_second(l.p, &k, o);
+	r = is_second ? store_open_second(l.p, &k, o) : store_open(l.p, &k, o);
 	if (r == 0)
 		r = op_wait(&l, &o->op);
-	o->op.port = l.p;
 	if (r >= 0) {
+		o->mends_first = true;
 		r = obj_read(&l, o, seed);
 		store_close(l.p, o);
 	}
 	free(o);
 	return r;
+}
+
+/* Returns how many second copies were damaged. */
+static int
+scrub_seconds(uint64_t seed)
+{
+	int nr = 0;
+
+	for (int i = 0; i < KEYS; i++)
+		nr += scrub_copy(i, seed, true) != 0;
+	return nr;
 }
 
 /* What one disk has is read from the other, and written anew. */
@@ -631,14 +643,32 @@ lose_bytes(void (*lose)(int disk))
 	assert_true(atomic_load(&c->repaired_nr) > 0);
 	must_have_copies(2);
 	/* Of others it had the second copy: the scrub reads that. */
-	for (bool all = false; !all;) {
-		all = true;
-		for (int i = 0; i < KEYS; i++)
-			all &= check_second(i, 1) == 0;
-		loop_for(&l, 20 * NS_PER_MS);
-		assert_true(clock_ns() < until);
-	}
+	assert_true(scrub_seconds(1) > 0);
+	assert_int_equal(scrub_seconds(1), 0);
 	lose(1);
+	must_have_all(1);
+}
+
+/* Nobody has read what is damaged: one walk mends all of it, of both copies. */
+static void
+test_scrubbed(void **state)
+{
+	struct set_copies *c;
+	uint64_t seen;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	spoil(0);
+	c = set_of(st)->copies;
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(scrub_copy(i, 1, false), 0);
+	seen = atomic_load(&c->read_second_nr);
+	assert_true(seen > 0 && atomic_load(&c->repaired_nr) > 0);
+	must_have_all(1);
+	assert_int_equal(atomic_load(&c->read_second_nr), seen);
+	assert_true(scrub_seconds(1) > 0);
+	assert_int_equal(scrub_seconds(1), 0);
+	spoil(1);
 	must_have_all(1);
 }
 
@@ -1475,6 +1505,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_half_done, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
