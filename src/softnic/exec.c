@@ -347,8 +347,9 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
 	pa.p = &sn_self.fab->proc[index];
 	pa.far = m->va + (w->raddr - m->iova);
+	/* Its process dies: a packet sent again could meet one whose registrations are gone before its memory. */
 	if (sn_conf.pin & SN_PIN_FRAMES && !sn_pin_check(pa.p->pid, m, w->rkey, pa.far + at, len))
-		return drop(out);
+		return fail(out, IBV_WC_RETRY_EXC_ERR, SN_VE_RETRY);
 	out->moved = (uint32_t)len;
 	if (flip_at < at || flip_at >= at + len)
 		return copy(iov, n, pa.far + at, len, w->opcode == IBV_WR_RDMA_READ, pa.p, out);
