@@ -35,7 +35,7 @@ unit(const struct store *st, int i, struct store_unit_info *ret_info)
 
 static const struct store_ops ops = { .copies_info = give, .unit_info = unit };
 static struct store st = { &ops };
-static char (*text)[256];
+static char (*text)[sizeof((struct admin_reasons){ 0 }.text[0])];
 
 /* How many reasons health has, which are in text then. */
 static int
