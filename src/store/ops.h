@@ -170,8 +170,8 @@ struct store_member_ops {
 	/*
 	 * Begins the second copy of a PUT, of an object (upload_id NULL) or a part, on an engine whose own the key is not (-EPERM).
 	 * What is given to the first engine is given to this one too, by its put_write(), at the same time if need be: neither
-	 * changes it, and what both put behind it is the same.  Quotas do not judge it.  As put_init() otherwise; -ENOENT: the upload is not here yet.
-	 * Until the commit is on its way put_abort() ends it.
+	 * changes it, and what both put behind it is the same.  Quotas do not judge it.  As put_init()
+	 * otherwise, but room is reckoned of small ones as well; -ENOENT: the upload is not here yet.  Until the commit is on its way put_abort() ends it.
 	 */
 	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
 			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);

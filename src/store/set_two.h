@@ -64,6 +64,7 @@ struct put_two {
 	struct store_op mine; /* c.op */
 	struct store_put first;
 	struct store_put *of; /* the caller's */
+	int error;            /* the second has no room for it */
 	char inline_data[STORE_INLINE_MAX];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PUTs of keys with two copies: pieces go to both engines from the same buffer, so that no byte is read again.  If the second one has
- * trouble with them the copy is sent when the first has it all.
+ * trouble with them the copy is sent when the first has it all.  But a disk without room is not away: then the PUT fails on both.
  */
 #include "store/set_two.h"
 
@@ -39,19 +39,33 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 		    : e->ops->put_init(e, &pt->first, k, size_bytes);
 }
 
-/* Without it the copy is made later. */
-static void
+/* A disk that serves has no room for it. */
+static bool
+has_no_room(const struct copy *cp, int error)
+{
+	return error == -ENOSPC && !set_has_failed(cp->port->set, cp->engine);
+}
+
+/* Without it the copy is made later, but where there is no room: -ENOSPC. */
+static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
 {
 	int engine = set_second(p->set, k);
 	struct copy *cp = engine == SET_NOWHERE ? NULL : two_copy_new(p, k, engine);
 	struct store_port *e = cp ? p->engine[engine] : NULL;
+	int r;
 
 	if (!cp)
-		return;
-	cp->has_put = e->ops->member->copy_init(e, &cp->put, k, id, number, size_bytes) == 0;
+		return 0;
+	r = e->ops->member->copy_init(e, &cp->put, k, id, number, size_bytes);
+	if (has_no_room(cp, r)) {
+		two_copy_drop(cp);
+		return r;
+	}
+	cp->has_put = r == 0;
 	pt->c.copy = cp;
+	return 0;
 }
 
 int
@@ -65,6 +79,11 @@ set_two_put_init(struct set_port *p, struct store_put *put, const struct store_k
 	if (!pt)
 		return -EAGAIN;
 	r = init_first(p, pt, k, id, number, size_bytes);
+	if (r == 0) {
+		r = init_copy(p, pt, k, id, number, size_bytes);
+		if (r < 0)
+			store_put_abort(pt->first.op.port, &pt->first);
+	}
 	if (r < 0) {
 		free(pt);
 		return r;
@@ -74,7 +93,6 @@ set_two_put_init(struct set_port *p, struct store_put *put, const struct store_k
 	pt->c.put = &pt->first;
 	pt->c.call.kind = CALL_PUT;
 	two_set_key(&pt->c, k);
-	init_copy(p, pt, k, id, number, size_bytes);
 	put->op.port = &p->base;
 	put->is_started = true;
 	put->size_bytes = put->crc64 = put->version = 0;
@@ -113,6 +131,12 @@ write_two(const struct store_write *w)
 	return wt;
 }
 
+static int
+piece_result(const struct write_two *wt)
+{
+	return wt->result < 0 ? wt->result : wt->pt->error ? wt->pt->error : wt->result;
+}
+
 /* Ends the piece if nobody writes it any more. */
 static void
 piece_over(struct write_two *wt)
@@ -122,7 +146,7 @@ piece_over(struct write_two *wt)
 
 	if (wt->is_writing || wt->copy || wt->is_starting)
 		return;
-	w->op.result = wt->result;
+	w->op.result = piece_result(wt);
 	pt->c.port->inflight--;
 	free(wt);
 	w->op.done(&w->op);
@@ -140,6 +164,8 @@ copy_written(struct write_copy *wc, int result)
 	if (result < 0)
 		cp->write_error = result;
 	if (wt) {
+		if (has_no_room(cp, result))
+			wt->pt->error = result;
 		wt->copy = NULL;
 		piece_over(wt);
 	} else if (!cp->is_kept) {
@@ -193,12 +219,12 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 {
 	struct put_two *pt = put_two(put);
 	struct store_port *e = pt->first.op.port;
-	struct write_two *wt = calloc(1, sizeof *wt);
+	struct write_two *wt = pt->error ? NULL : calloc(1, sizeof *wt);
 	int r;
 
 	_Static_assert(sizeof wt <= STORE_PRIV_WRITE, "a pointer fits");
 	if (!wt)
-		return -EAGAIN;
+		return pt->error ? pt->error : -EAGAIN;
 	w->op.port = sp;
 	memcpy(w->priv, &wt, sizeof wt);
 	wt->pt = pt;
@@ -223,7 +249,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	wt->is_starting = false;
 	if (wt->is_writing || wt->copy)
 		return 0;
-	w->op.result = wt->result;
+	w->op.result = piece_result(wt);
 	pt->c.port->inflight--;
 	free(wt);
 	return 1;
@@ -307,6 +333,8 @@ set_two_put_commit(struct store_port *sp, struct store_put *put, const struct st
 {
 	struct put_two *pt = put_two(put);
 
+	if (pt->error)
+		return pt->error;
 	pt->mine.done = on_end;
 	pt->c.op = &pt->mine;
 	pt->c.commit = *sc;

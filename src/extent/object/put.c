@@ -50,6 +50,22 @@ early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 		       : 0;
 }
 
+/* Of a second copy, however small, as the first one is committed by the time that this one's commit finds no room.  0 or -ENOSPC. */
+static int
+copy_check_room(struct vol *vol, uint64_t size_bytes)
+{
+	uint64_t unit = vol->disk.geo.unit_bytes, need = size_bytes / unit + 1;
+	struct alloc_stats as;
+	bool coming = atomic_load(&vol->dead_nr) || alloc_is_claimed(vol->disk.alloc);
+
+	if (size_bytes == STORE_SIZE_UNKNOWN)
+		need = 1;
+	alloc_stats(vol->disk.alloc, &as);
+	return need + as.held_back > geo_units(&vol->disk.geo) - as.units + as.free + as.leased && !coming
+		       ? -ENOSPC
+		       : 0;
+}
+
 /* pi: the key is known, and for a part its upload's. */
 static int
 init(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
@@ -64,6 +80,8 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	if (e == 0 && !pi->sent)
 		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
 				size_bytes);
+	if (e == 0 && pi->sent && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX))
+		e = copy_check_room(pi->vol, size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
 	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;

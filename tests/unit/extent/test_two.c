@@ -1283,39 +1283,75 @@ test_missed_heals(void **state)
 	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 3), 0);
 }
 
-/* So with a disk that is full: keys with one copy took all of it. */
-static void
-test_missed_full(void **state)
+/* Takes all room of disk 1, with keys that have one copy; how many were tried. */
+static int
+fill_second(void)
 {
+	char name[32];
+	int nr = 0;
+
+	for (uint64_t size = 4 * MIB; size >= 4096; size /= 8) {
+		for (int r = 0; r != -ENOSPC; nr++) {
+			struct put_args a = { .bucket = "1b", .key = name, .size = size, .seed = 1 };
+			struct store_key k;
+
+			snprintf(name, sizeof name, "key-%d", nr);
+			k = key_of("1b", name);
+			r = set_home(set_of(st), &k) == 1 ? obj_put(&l, &a) : 0;
+			assert_true(r == 0 || r == -ENOSPC);
+		}
+	}
+	return nr;
+}
+
+/* A disk that is full is not away: what has no room there is refused, however it comes, and nothing of it is on the other one. */
+static void
+test_second_full(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct put_args a = { .bucket = BUCKET, .seed = 2 };
+	struct store_unit_info before, after;
 	char name[32], other[32];
 	struct store_del op;
 	struct store_key k;
-	int r = 0, nr = 0;
+	int r, nr;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	op_arm(&op.op, l.p);
 	r = store_bucket_create(l.p, "1b", 2, 1, &op);
 	assert_int_equal(r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result, 0);
-	for (r = 0; r != -ENOSPC; nr++) {
-		struct put_args a = { .bucket = "1b", .key = other, .size = 4 * MIB, .seed = 1 };
-
-		snprintf(other, sizeof other, "key-%d", nr);
-		k = key_of("1b", other);
-		r = set_home(set_of(st), &k) == 1 ? obj_put(&l, &a) : 0;
-		assert_true(r == 0 || r == -ENOSPC);
-	}
 	k = key_of_pair(name, 0, 1, 0);
-	assert_int_equal(put_key(name, 4 * MIB, 2), 0);
-	assert_false(key_is_full(&k));
-	assert_int_equal(missed(), 1);
+	a.key = name;
+	assert_int_equal(put_key(name, 70000, 1), 0);
+	begin_upload(&k);
+	nr = fill_second();
+	store_unit_info(st, 0, &before);
+	for (int i = 0; i < 20; i++) {
+		/* Announced; at its first piece; as small as not to be inline. */
+		a.size = i % 2 ? 4 * MIB : 257;
+		a.announce = i % 4 == 1 ? STORE_SIZE_UNKNOWN : 0;
+		assert_int_equal(obj_put(&l, &a), -ENOSPC);
+	}
+	assert_int_equal(store_put_init_part(l.p, put, &k, upload_id, 1, 5), -ENOSPC);
+	assert_true(key_is_full(&k));
+	assert_int_equal(missed(), 0);
 	assert_true(set_is_in(set_of(st), 1));
-	assert_int_equal(obj_check(&l, BUCKET, name, 4 * MIB, 2), 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 1), 0);
+	assert_int_equal(version_of(0, &k), version_of(1, &k));
+	loop_for(&l, 20 * NS_PER_MS);
+	store_unit_info(st, 0, &after);
+	assert_int_equal(before.free_bytes, after.free_bytes);
+	/* What takes no room there is on both. */
+	assert_int_equal(put_key(name, 5, 3), 0);
+	assert_int_equal(version_of(0, &k), version_of(1, &k));
 	for (int i = 0; i < nr; i++) {
 		snprintf(other, sizeof other, "key-%d", i);
 		assert_true(obj_delete(&l, "1b", other, NULL) >= 0);
 	}
-	wait_full();
+	assert_int_equal(put_key(name, 4 * MIB, 2), 0);
 	assert_int_equal(version_of(1, &k), version_of(0, &k));
+	assert_int_equal(missed(), 0);
+	free(put);
 }
 
 /* ---- a disk that fails, and stays so ---- */
@@ -1514,7 +1550,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_missed, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_missed_heals, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_missed_full, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_second_full, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_in_service, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_forget, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_forget_exposed, setup_three, teardown),
