@@ -89,7 +89,8 @@ four_disks_end() {
 	_frozen='' _frozen_loop=''
 } 2>/dev/null
 
-# The p99 of the others: while the fourth of one daemon's disks hangs now and then, and while that of one of two has failed.
+# The p99 of the others: while the fourth of one daemon's disks hangs now and then, and while that of one of two has failed and is asked for
+# all the same, against the other, where nobody asks for the fourth.
 run_disk_out() { # FIGURE
 	local one pid job slow
 	[ "$(id -u)" = 0 ] || fail "a file system that is frozen needs root"

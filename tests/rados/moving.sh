@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A store that moves from disks to RADOS and back, with a bucket of small, large and multipart objects, as docs/rados.md says: both
-# daemons run, gantry cp -r through a directory, aws s3 sync; and the key comes to the gateway as a credential of systemd's, with no more
+# A store that moves from disks to RADOS and back, with a bucket of small and large objects, as docs/rados.md says: both
+# daemons run, gantry cp -r fills one, rclone sync moves, with what objects have beside their bytes; and the key comes to the gateway as a credential of systemd's, with no more
 # rights than the documentation names.
 MORE=''
 . "$(dirname "$0")/lib.sh"
+[ -x /usr/bin/rclone ] || fail "no rclone: scripts/deps rados installs it"
 own_cluster AUTH=cephx
 mkdir "$T/credentials"
 ceph auth get-or-create client.gantry mon 'allow r, allow command "osd blocklist"' \
@@ -34,6 +35,10 @@ make_buckets
 mkdir "$T/from"
 for n in 0 1 300 70000 1048577 20000000; do head -c "$n" /dev/urandom >"$T/from/f.$n"; done
 nic "$BUILD/gantry" -q cp -r "$T/from" "$URL_S3/bkt/" >"$T/out" 2>&1 || fail "filling: $(cat "$T/out")"
+described=$'cache-control: max-age=60\ncontent-disposition: attachment\ncontent-encoding: x-none\ncontent-language: de\ncontent-type: text/x-words\nx-amz-meta-color: Red, and blue\nx-amz-meta-two-words: 2'
+mapfile -t words < <(sed 's/^/-H\n/' <<<"$described")
+echo words >"$T/from/described"
+curl -sS --fail -T "$T/from/described" "${words[@]}" "$URL_S3/bkt/described" || fail "PUT with metadata"
 disks=$URL_S3
 
 mv "$T/rados.yaml" "$T/gantryd.yaml"
@@ -41,21 +46,36 @@ daemon_run
 keep_gateway 1
 make_buckets
 export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none-at-all AWS_EC2_METADATA_DISABLED=true
-sync() { /usr/bin/aws --no-sign-request --region us-east-1 --endpoint-url "$1" s3 sync --only-show-errors "$2" "$3" >"$T/out" 2>&1 || fail "sync $2 $3: $(cat "$T/out")"; }
-same() {
-	sync "$1" s3://bkt "$T/$2"
-	diff -r "$T/from" "$T/$2" >"$T/out" 2>&1 || fail "not the same: $(cat "$T/out")"
+for remote in "old $disks" "new $URL_S3"; do
+	printf '[%s]\ntype = s3\nprovider = Other\nendpoint = %s\nregion = us-east-1\n' "${remote% *}" "${remote#* }"
+done >"$T/rclone.conf"
+move() { # FROM TO
+	env -u AWS_CA_BUNDLE /usr/bin/rclone --config "$T/rclone.conf" sync --metadata --no-update-modtime "$1" "$2" >"$T/out" 2>&1 || fail "rclone sync $1 $2: $(cat "$T/out")"
 }
-# From disks to RADOS ...
-sync "$disks" s3://bkt "$T/there"
-sync "$URL_S3" "$T/there" s3://bkt
-same "$URL_S3" seen
-# ... and back, into another bucket, what changed meanwhile included
+headers() { # of an object, those that a client gave it
+	curl -sS --fail -I "$1" | tr -d '\r' | tr 'A-Z' 'a-z' | grep -E '^(cache-control|content-(disposition|encoding|language|type)|x-amz-meta-(color|two-words)):' | sort
+}
+same() { # URL BUCKET
+	rm -rf "$T/seen"
+	/usr/bin/aws --no-sign-request --region us-east-1 --endpoint-url "$1" s3 sync --only-show-errors "s3://$2" "$T/seen" >"$T/out" 2>&1 || fail "reading $2: $(cat "$T/out")"
+	diff -r "$T/from" "$T/seen" >"$T/out" 2>&1 || fail "not the same: $(cat "$T/out")"
+	assert_eq "$(headers "$1/$2/described")" "${described,,}" "what the object has beside its bytes in $2"
+}
+assert_eq "$(headers "$disks/bkt/described")" "${described,,}"
+# From disks to RADOS, while it changes and afterwards; the very same bytes put once more do no harm ...
+move old:bkt new:bkt
+curl -sS --fail -T "$T/from/described" "${words[@]}" "$disks/bkt/described" || fail "PUT once more"
+head -c 70000 /dev/urandom >"$T/from/f.70000"
+curl -sS --fail -T "$T/from/f.70000" "$disks/bkt/f.70000" || fail "PUT of other bytes"
+rm "$T/from/f.1"
+curl -sS --fail -X DELETE "$disks/bkt/f.1" || fail "DELETE"
+move old:bkt new:bkt
+same "$URL_S3" bkt
+# ... and back, into a bucket that is not there yet, what changed meanwhile included
 echo more >"$T/from/new"
-curl -sS -T "$T/from/new" "$URL_S3/bkt/new"
-sync "$URL_S3" s3://bkt "$T/there"
-curl -sS -X PUT "$disks/bkt"
-sync "$disks" "$T/there" s3://bkt
+curl -sS --fail -T "$T/from/new" "$URL_S3/bkt/new" || fail "PUT"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -I "$disks/back")" 404
+move new:bkt old:back
 same "$disks" back
 stop_daemon
 fsck || fail "fsck with the rights of a gateway: $(cat "$T/fsck")"

@@ -21,7 +21,9 @@ echo "$(cat name) $*" >>"$LOG"
 for f in "$@"; do grep -q "^$f " values || { echo "run: FAIL: no figure $f" >&2; exit 1; }; done
 for f in "$@"; do
 	read -ra v < <(sed -n "s/^$f //p" values)
-	echo "{\"figure\": \"$f\", \"ours\": ${v[(turn - 1) % ${#v[@]}]}, \"reference\": 100, \"ratio\": ${v[(turn - 1) % ${#v[@]}]}, \"net\": null, \"unit\": \"u\"}"
+	v=${v[(turn - 1) % ${#v[@]}]}
+	[ "$v" != void ] || { echo "{\"figure\": \"$f\", \"void\": \"because\"}"; continue; }
+	echo "{\"figure\": \"$f\", \"ours\": $v, \"reference\": 100, \"ratio\": $v, \"net\": null, \"unit\": \"u\"}"
 done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >build/bench.json
 END
 chmod +x bench/run
@@ -78,6 +80,15 @@ row store_less '.*not measured: new: run: FAIL: no figure store_less'
 row store_a '2 +2 u +1\.000 .*'
 ROUNDS=3 against 2 old list_1m
 assert_eq "$(tail -n 1 "$T/table")" "0 measured, 0 worse, 1 not measured"
+
+# A row that is void, in whatever round: the others are measured to the end, and nothing else is measured in its place.
+revision void 'store_a 2' 'store_less 2 void' 'wire_ours void'
+ROUNDS=3 against 0 old
+row store_a '2 +2 u +1\.000 .*'
+row store_less '.*not measured: new: void: because'
+row wire_ours '.*not measured: new: void: because'
+assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 3 not measured"
+assert_eq "$(tr '\n' ,  <"$LOG")" "old store_a store_less,void store_a store_less,void store_a store_less,old store_a store_less,old store_a,void store_a,old wire_ours,void wire_ours," "the turns"
 
 against 2 nowhere
 assert_match "$(cat "$T/said")" 'nowhere'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Disks that a store of three must not take: one by two paths (a link, a mount, a second device of the same bytes), a copy, one of another store,
-# one in another's place, half a store, one that is shorter, of a later version, or in use.  Each is one line that names path or UUID and what to do, the same from
+# one in another's place, half a store, one that is shorter, cannot be recovered, is of a later version, or in use.  Each is one line that names path or UUID and what to do, the same from
 # a start and from --check-config, with 78 but where said; and not a byte of any disk is another one afterwards.
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=1 DISKS=3 DISK_SIZE=64MiB
@@ -20,11 +20,12 @@ sums() {
 	find "$T"/disk? "$T"/other "$T/image" -type f -printf '%p %s %T@\n' 2>/dev/null | sort
 	find "$T"/disk? "$T"/other -type f ! -name 'seg-*' -exec md5sum {} + 2>/dev/null | sort
 }
-# refused WORDS [CODE [COMMAND...]]: by a start and by --check-config, run by that command
+# refused WORDS [CODE [COMMAND...]]: by a start and by --check-config (ACTS), run by that command
+ACTS=('' --check-config)
 refused() {
 	local act rc
 	sums >"$T/before"
-	for act in '' --check-config; do
+	for act in "${ACTS[@]}"; do
 		rc=0
 		# shellcheck disable=SC2086
 		timeout 60 "${@:3}" "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
@@ -112,6 +113,18 @@ cp "$T/disk1/super" "$T/super"
 cp "$T/disk0/super" "$T/disk1/super"
 refused "$T/disk1: the two superblocks are of different disks; put back the one that belongs here"
 cp "$T/super" "$T/disk1/super"
+# what only recovery finds: the others have been read by then, and are not written either
+cp "$T/disk1/log" "$T/log"
+dd if=/dev/zero of="$T/disk1/log" bs=64K count=$(($(stat -c %s "$T/log") >> 16)) conv=notrunc status=none
+ACTS=('')
+configure "$T"/disk{0,1,2}
+refused "disk $U1, number 1 .* is missing ($T/disk1: the log ends at offset 0 in epoch .*); bring it back, or start without it (store.accept_missing: \[$U1\]"
+configure "$T/nowhere" "$T"/disk{1,0}
+sed -i "s|^store:|&\n  accept_missing: [\"$U1\", \"$U2\"]|" "$T/gantryd.yaml"
+refused "only 1 of 3 disks are there"
+configure "$T"/disk{0,1,2}
+ACTS=('' --check-config)
+dd if="$T/log" of="$T/disk1/log" bs=64K conv=notrunc status=none
 # by a later version: another start does not help, and it is not taken for missing
 later() { # DISK
 	python3 - "$1" <<-'END'
@@ -149,26 +162,51 @@ exec 9<&-
 assert_eq "$rc" 69 "in use: $(cat "$T/said")"
 grep -q "$T/disk1: in use: another process has super locked.* (disk $U1)" "$T/said" || fail "in use: $(cat "$T/said")"
 
-# ---- two devices of the same bytes, and a device among directories ----
+# ---- two devices of the same bytes, a device among directories, and one that became shorter ----
 truncate -s 512M "$T/image"
-if dev=$(losetup -f --show "$T/image" 2>/dev/null) && trap 'losetup -d "$dev"; _at_exit' EXIT && second=$(losetup -f --show "$T/image" 2>/dev/null); then
-	trap '[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; losetup -d "$dev" "$second"; _at_exit' EXIT
-	rm -r "$T/disk2"
-	mkdir "$T/disk2"
-	configure "$T/disk2" "$dev"
-	sed -i "s|disk2\" }|disk2\", size: 64MiB }|" "$T/gantryd.yaml"
-	"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "a directory and a device: $(cat "$T/said")"
+loops=''
+trap '[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; for i in $loops; do losetup -d "$i"; done; _at_exit' EXIT
+loop() { # [WORD...]: one more device of the image
+	losetup -f --show "$@" "$T/image" >"$T/loop" 2>/dev/null && loops+=" $(cat "$T/loop")"
+}
+if loop && loop && loop --sizelimit 256M; then
+	read -r dev second short <<<"$loops"
+	rm -r "$T/disk1" "$T/disk2"
+	mkdir "$T/disk1" "$T/disk2"
+	configure "$T"/disk{1,2} "$dev"
+	sed -i "s|\(disk[12]\)\" }|\1\", size: 64MiB }|" "$T/gantryd.yaml"
+	"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "directories and a device: $(cat "$T/said")"
 	daemon_run
 	make_buckets
 	curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" || fail "PUTs"
-	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[1] > 3 * .[0] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
-	U1=$(uuid 1)
+	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[2] > 3 * .[0] and .[2] > 3 * .[1] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
+	has=$(curl_admin /disks | jq '.[2].objects') UD=$(uuid 2)
 	stop_daemon
-	configure "$T/disk2" "$dev" "$second"
-	refused "$dev and $second: both say to be disk $U1, so one is a copy of the other"
+	configure "$T"/disk{1,2} "$dev" "$second"
+	refused "$dev and $second: both say to be disk $UD, so one is a copy of the other"
 	ln -s "$dev" "$T/by-path"
-	configure "$T/disk2" "$dev" "$T/by-path"
-	refused 'store.disks\[2\].path: is the same disk as store.disks\[1\]'
+	configure "$T"/disk{1,2} "$dev" "$T/by-path"
+	refused 'store.disks\[3\].path: is the same disk as store.disks\[2\]'
+	configure "$T"/disk{1,2} "$short"
+	refused "disk $UD, number 2 of a store of 3 disks, is missing ($short: the device is damaged: it has 268435456 bytes, and was made with 536870912; make it as large again); bring it back, or start without it (store.accept_missing: \[$UD\]"
+	configure "$T/nowhere" "$T/disk1" "$short"
+	sed -i "s|^store:|&\n  accept_missing: [\"$UD\"]|" "$T/gantryd.yaml"
+	refused "number 1 .* is missing ($T/nowhere: there is no store here yet"
+	# Without it all else is served, and it is left alone; as large again it is what it was.
+	configure "$T"/disk{1,2} "$short"
+	sed -i "s|^store:|&\n  accept_missing: [\"$UD\"]|" "$T/gantryd.yaml"
+	image() { stat -c %y "$T/image"; head -c 16M "$T/image" | md5; }
+	was=$(image)
+	statuses() { curl -sS -Z -o /dev/null -w '%{http_code}\n' "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" | sort | uniq -c | xargs; }
+	daemon_run
+	assert_eq "$(statuses)" "$((180 - has)) 200 $has 503"
+	assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "serving serving missing"
+	stop_daemon
+	assert_eq "$(image)" "$was" "a device that is missing was written to"
+	configure "$T"/disk{1,2} "$second"
+	daemon_run
+	assert_eq "$(statuses)" "180 200"
+	stop_daemon
 else
 	echo "no loop device: devices were not tried"
 fi

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Four disks, of which one after the other fails while they are served: each costs its share and nothing else, never a 404 or a short list;
-# with fewer than half all is read-only; after a restart all is back.  Then one is missing: its share is 503, to lists too, until they may be partial.
+# with fewer than half all is read-only; after a restart all is back.  Then one is missing: its share is 503, to lists too, until they may be partial;
+# rules stand still for it alone.  Who asks by RDMA is told the same, and no byte moves.
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=1 DISKS=4 DISK_SIZE=64MiB BUCKETS='bkt empty old'
+CORES=1 DISKS=4 DISK_SIZE=64MiB BUCKETS='bkt empty old'
 MORE=$'lifecycle: { interval: 300ms }'
 mkdir "$T/fault"
 DAEMON_WRAP="$BUILD/tools/diskfault $T/fault"
@@ -19,6 +20,25 @@ unavailable() { # METHOD PATH [curl words]
 	assert_match "$(head -1 "$T/head")" ' 503' "$1 $2: $(cat "$T/body")"
 	assert_match "$(cat "$T/body")" '<Code>ServiceUnavailable</Code>' "$1 $2"
 	grep -qi '^retry-after: 30' "$T/head" || fail "$1 $2: $(cat "$T/head")"
+}
+# The same by RDMA: no header says that it came to a transfer or was declined, and none was begun.
+unavailable_token() { # KEY METHOD...
+	local m moved
+	moved=$(metric gantry_rdma_bytes_total)
+	for m in "${@:2}"; do
+		raw <<-END
+			window w 300000 pattern:5
+			request $m /bkt/$1 x-amz-rdma-token:@w content-length:0
+			expect status 503
+			expect noheader x-amz-rdma-reply
+			expect noheader x-amz-rdma-bytes-transferred
+			expect noheader etag
+			expect header retry-after 30
+			expect body contains <Code>ServiceUnavailable</Code>
+			expect untouched w
+		END
+	done
+	assert_eq "$(metric gantry_rdma_bytes_total)" "$moved" "bytes that RDMA moved for $1"
 }
 failed() { [ "$(disks ".[$1].state")" = failed ]; }
 fails() { # the I-th disk, which has the key K
@@ -39,10 +59,11 @@ while [ -z "${KEY[0]}" ] || [ -z "${KEY[1]}" ] || [ -z "${KEY[2]}" ] || [ -z "${
 done
 curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/old/k[1-40]" "$URL_S3/bkt/more-[1-40]" 2>>"$T/curl" || fail PUTs
 all=$((n + 40))
-for i in 0 1; do
-	UP[i]=$(curl_s3 "/bkt/${KEY[i]}?uploads" -X POST | sed -n 's/.*<UploadId>\(.*\)<.UploadId>.*/\1/p')
-	PART[i]=$(curl -sS -D - -o /dev/null -T /dev/null "$URL_S3/bkt/${KEY[i]}?partNumber=1&uploadId=${UP[i]}" | tr -d '\r' | sed -n 's/^[Ee][Tt]ag: //p')
-done
+begin_upload() { # of the key of that disk, with a part
+	UP[$1]=$(curl_s3 "/bkt/${KEY[$1]}?uploads" -X POST | sed -n 's/.*<UploadId>\(.*\)<.UploadId>.*/\1/p')
+	PART[$1]=$(curl -sS -D - -o /dev/null -T /dev/null "$URL_S3/bkt/${KEY[$1]}?partNumber=1&uploadId=${UP[$1]}" | tr -d '\r' | sed -n 's/^[Ee][Tt]ag: //p')
+}
+for i in 0 1 2; do begin_upload $i; done
 complete() { echo "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${PART[$1]}</ETag></Part></CompleteMultipartUpload>"; }
 
 # ---- one fails ----
@@ -56,13 +77,14 @@ grep -q "$T/disk1 failed, " "$T/said" || fail "gantry status: $(cat "$T/said")"
 gantry --admin "$T/admin.sock" doctor >"$T/said" 2>&1 || true
 grep -q "STOP.*$T/disk1 failed: " "$T/said" || fail "gantry doctor: $(cat "$T/said")"
 unavailable PUT "/bkt/${KEY[1]}" -d new
+unavailable_token "${KEY[1]}" PUT
 unavailable DELETE "/bkt/${KEY[1]}"
 unavailable POST "/bkt/${KEY[1]}?uploads"
 unavailable POST "/bkt/${KEY[1]}?uploadId=${UP[1]}" -d "$(complete 1)"
 assert_status POST "/bkt/${KEY[0]}?uploadId=${UP[0]}" 200 -d "$(complete 0)"
 assert_eq "$(statuses GET "/bkt/{$(IFS=,; echo "${KEY[*]}")}") $(statuses GET "/bkt/more-[1-40]")" "200:4 200:40"
 assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" "$all"
-assert_eq "$(curl_s3 '/bkt?uploads' | grep -o '<Upload>' | wc -l)" 1
+assert_eq "$(curl_s3 '/bkt?uploads' | grep -o '<Upload>' | wc -l)" 2
 assert_status GET '/bkt?list-type=2' 200
 unavailable DELETE /empty
 # a bucket that the disk never hears of: its share of it is empty, and not written
@@ -71,8 +93,11 @@ assert_eq "$(curl_s3 / | grep -o '<Name>new</Name>')" '<Name>new</Name>'
 assert_match "$(statuses PUT '/new/k[1-40]' -d x)" '^200:[0-9]+ 503:[0-9]+$'
 assert_eq "$(curl_s3 '/new?list-type=2' | grep -o '<Key>' | wc -l)" "$(statuses GET '/new/k[1-40]' | sed 's/200:\([0-9]*\) 404:.*/\1/')"
 # rules go on for the others
-curl_s3 '/old?lifecycle' -X PUT -o /dev/null -d '<LifecycleConfiguration><Rule><ID>a</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status>
-	<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>' || fail "the rule"
+all_expire() { # BUCKET
+	curl_s3 "/$1?lifecycle" -X PUT -o /dev/null -d '<LifecycleConfiguration><Rule><ID>a</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status>
+		<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>' || fail "the rule"
+}
+all_expire old
 expired() { local e; e=$(metric gantry_lifecycle_expired_objects_total); [ "${e%.*}" -ge 20 ] && [ "$e" = "$(sleep 0.4; metric gantry_lifecycle_expired_objects_total)" ]; }
 wait_for 20 expired
 left=$(curl_s3 '/old?list-type=2' | grep -o '<Key>' | wc -l)
@@ -118,19 +143,60 @@ rm "$T"/fault/*
 # ---- one is missing ----
 mv "$T/disk1" "$T/away"
 U=$(sed -n "s/.*disk \([-0-9a-f]*\), number 1.*/\1/p" < <("$G" -c "$T/gantryd.yaml" 2>&1))
+cp "$T/gantryd.yaml" "$T/whole.yaml"
 sed -i "s|^store:|store:\n  accept_missing: [\"$U\"]|" "$T/gantryd.yaml"
 daemon_run
 assert_eq "$(ready)" 200
 unavailable GET "/bkt/${KEY[1]}"
 unavailable PUT "/bkt/${KEY[1]}" -d x
+unavailable_token "${KEY[1]}" PUT GET
+unavailable_token "${KEY[1]}?partNumber=1&uploadId=${UP[1]}" PUT
+moved=$(metric gantry_rdma_bytes_total)
+raw <<-END
+	window w 300000 pattern:5
+	window g 300000
+	request PUT /bkt/${KEY[3]} x-amz-rdma-token:@w content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 200
+	request GET /bkt/${KEY[3]} x-amz-rdma-token:@g
+	expect status 200
+	expect window g pattern:5
+END
+assert_eq "$(metric gantry_rdma_bytes_total)" $((moved + 600000)) "bytes that RDMA moved for a key of another disk"
+# an upload of another disk, begun before or now, is completed
+unavailable POST "/bkt/${KEY[1]}?uploadId=${UP[1]}" -d "$(complete 1)"
+begin_upload 3
+for i in 2 3; do
+	assert_status POST "/bkt/${KEY[i]}?uploadId=${UP[i]}" 200 -d "$(complete $i)"
+	assert_match "$(header_of etag "/bkt/${KEY[i]}")" '-1"$' "what was completed"
+done
+for i in 0 2 3; do begin_upload $i; done
 for p in '/bkt?list-type=2' /bkt '/bkt?versions' '/bkt?uploads'; do unavailable GET "$p"; done
 sed -i "s|^store:|store:\n  partial_listings: true\n  min_disks: 4|" "$T/gantryd.yaml"
 kill -HUP "$DAEMON_PID"
 partial() { [ "$(header_of x-gantry-partial '/bkt?list-type=2')" = true ]; }
 wait_for 10 partial
-for p in '/bkt?list-type=2&max-keys=3' /bkt '/bkt?versions' '/bkt?uploads'; do assert_eq "$(status_of GET "$p") $(header_of x-gantry-partial "$p")" "200 true" "$p"; done
+for p in '/bkt?list-type=2' /bkt '/bkt?versions' '/bkt?uploads'; do assert_eq "$(status_of GET "$p") $(header_of x-gantry-partial "$p")" "200 true" "$p"; done
 there=$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)
 [ "$there" -gt 0 ] && [ "$there" -lt "$all" ] || fail "a partial list has $there of $all"
+# each page says so, from the first to the last
+pages() { # LIST ELEMENT NAME=ELEMENT...: how many pages, and elements in them; what the next page is asked with
+	local nr=0 found=0 next=() w
+	while :; do
+		curl -sS -G -D "$T/head" -o "$T/page" "${next[@]}" "$URL_S3$1" || fail "$1: page $nr"
+		head -1 "$T/head" | grep -q ' 200' && grep -qi '^x-gantry-partial: true' "$T/head" || fail "$1: page $nr: $(cat "$T/head")"
+		nr=$((nr + 1)) found=$((found + $(grep -o "<$2>" "$T/page" | wc -l)))
+		grep -q '<IsTruncated>true<' "$T/page" || break
+		next=()
+		for w in "${@:3}"; do next+=(--data-urlencode "${w%=*}=$(sed -n "s/.*<${w#*=}>\([^<]*\)<.*/\1/p" "$T/page")"); done
+	done
+	echo "$nr pages, $found"
+}
+of=$(((there + 8) / 9))
+assert_eq "$(pages '/bkt?list-type=2&max-keys=9' Key continuation-token=NextContinuationToken)" "$of pages, $there"
+assert_eq "$(pages '/bkt?delimiter=/&max-keys=9' Key marker=NextMarker)" "$of pages, $there"
+assert_eq "$(pages '/bkt?versions&max-keys=9' Version key-marker=NextKeyMarker version-id-marker=NextVersionIdMarker)" "$of pages, $there"
+assert_eq "$(pages '/bkt?uploads&max-uploads=1' Upload key-marker=NextKeyMarker upload-id-marker=NextUploadIdMarker)" "3 pages, 3"
 assert_eq "$(header_of x-gantry-partial /)" ''
 assert_eq "$(reasons /readyz)" '3 of 4 disks serve, and store.min_disks wants 4'
 unavailable DELETE /half
@@ -138,4 +204,24 @@ curl -sS --unix-socket "$T/admin.sock" -X POST http://x/control/scrub -o /dev/nu
 walks() { [ "$(metric gantry_scrub_walks_total)" -ge 1 ]; }
 wait_for 30 walks
 assert_eq "$(metric gantry_scrub_errors_total)" 0
+assert_alive
+# a rule that is made now goes on for the others
+assert_match "$(statuses GET '/half/k[1-40]')" '^200:[0-9]+ 503:[0-9]+$'
+away=${BASH_REMATCH[0]#*503:}
+all_expire half
+have() { [ "$(statuses GET '/half/k[1-40]')" = "$1" ]; }
+wait_for 20 have "404:$((40 - away)) 503:$away"
+stop_daemon
+
+# ---- and is back ----
+# What it has is all there, and goes by that rule too, of which it hears now.
+mv "$T/away" "$T/disk1"
+sed 's/interval: 300ms/interval: 3600s/' "$T/whole.yaml" >"$T/gantryd.yaml"
+daemon_run
+have "200:$away 404:$((40 - away))" || fail "objects of the disk that was missing: $(statuses GET '/half/k[1-40]')"
+assert_status POST "/bkt/${KEY[1]}?uploadId=${UP[1]}" 200 -d "$(complete 1)"
+stop_daemon
+cp "$T/whole.yaml" "$T/gantryd.yaml"
+daemon_run
+wait_for 20 have "404:40"
 assert_alive
