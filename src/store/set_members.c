@@ -1172,7 +1172,8 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		return say(said, len, -EPERM, "it is the last disk of the store: add another one first");
 	if (__builtin_popcountll(set_all(s)) == 2 && s->copies && atomic_load(&s->copies->is_used))
 		return say(said, len, -EPERM,
-			   "there are buckets with two copies, or were: their slots need two disks: add another one first");
+			   "there are buckets with two copies, or were: their slots need two disks, so add "
+			   "another one first");
 	r = check_room(s, s->member[unit].engine, said, len);
 	if (r < 0)
 		return r;

@@ -6,11 +6,13 @@
 #     moves_end                    three disks again, all healed: both copies of everything are the same, --fsck finds nothing
 #
 # In each life six threads a bucket put, with conditions and without, get, delete and complete uploads of thirty keys (tests/long/disks_rig.py), until one of these,
-# at random, and then the cut at a random moment: nothing; a disk is drained; the spare one is added; one fails; the next start goes without one.
+# at random, and then the cut at a random moment, before or behind its end: nothing; a disk is drained; the spare one is added; one fails; the next start
+# goes without one. It counts what took, not what was asked for.
 # What is begun goes on in the next life. The caller has path_of I, the path of disk I of 0 to 3; disk_line I, what store.disks says of it; breaks I and mends.
 # shellcheck shell=bash
+# MOVES_DID: what took, by its name: a disk that has left, one that is a member, one that failed, a start without one, a life with nothing.
 declare -A MOVES_DID=()
-IN=(0 1 2) OUT=(3) LEAVES='' COMES='' CAME='' AWAY=''
+IN=(0 1 2) OUT=(3) LEAVES='' COMES='' CAME='' AWAY='' ADDED=''
 export MOVES=1
 
 _moves_configure() {
@@ -31,6 +33,12 @@ _moves_has_failed() { _moves_is "$1" failed || _moves_is "$1" drained; }
 _moves_ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ] && _rig_full; }
 _moves_looked() { [ "$(grep -c '"is":"looked"' "$T/history.$1")" -ge "$2" ]; }
 _moves_tell() { gantry --admin "$T/admin.sock" disk "$@" >>"$T/told" 2>&1; }
+_moves_did() { MOVES_DID[$1]=$((${MOVES_DID[$1]:-0} + 1)); }
+# Lets what was begun go to its end, if that comes soon.
+_moves_wait() {
+	local until=$((SECONDS + 15))
+	until _moves_ended || [ $SECONDS -ge $until ]; do sleep 0.1; done
+}
 _moves_without() { # LIST ITEM: the list in IN or OUT without it
 	local i
 	local -n list=$1
@@ -47,8 +55,9 @@ _moves_look() {
 		'' | drained)
 			_moves_without IN "$i"
 			OUT+=("$i")
-			[ "$i" != "$LEAVES" ] || LEAVES=''
+			[ "$i" != "$LEAVES" ] || { LEAVES='' && _moves_did drained; }
 			;;
+		*) [ "$i" != "$CAME" ] || _moves_did added ;;
 		esac
 	done
 	CAME=''
@@ -64,16 +73,32 @@ _moves_start() {
 			CAME=$COMES
 		else
 			_moves_without IN "$COMES"
+			[ -z "$ADDED" ] || fail "round $r: a disk that was added is none of the store: $(cat "$T/check")"
 			grep -q "$(path_of "$COMES")" "$T/check" || fail "round $r: --check-config: $(cat "$T/check")"
 		fi
-		COMES=''
+		COMES='' ADDED=''
 	fi
 	_moves_configure
 	daemon_run
+	[ -z "$AWAY" ] || _moves_did away
 	_moves_look
 }
+_moves_add() {
+	gantry --admin "$T/admin.sock" disk add --force ${DISK_SIZE_ADDED:+--size "$DISK_SIZE_ADDED"} "$(path_of "$COMES")" >"$T/added" 2>&1
+}
+# What the daemon said of it. One that was drained in this very start comes after the next one.
+_moves_answered() {
+	if wait "${jobs[2]}"; then
+		ADDED=1
+	elif grep -q 'after a restart' "$T/added"; then
+		COMES=''
+	else
+		fail "round $r: add: $(cat "$T/added")"
+	fi
+	unset 'jobs[2]'
+}
 _moves_event() {
-	local can=(nothing) i
+	local can=(nothing) i did
 	if [ -z "$AWAY" ]; then
 		can+=(fails)
 		# What goes on is not joined by another one.
@@ -82,24 +107,32 @@ _moves_event() {
 			[ ${#OUT[@]} = 0 ] || can+=(added added)
 		fi
 	fi
+	# What was seldom comes sooner.
+	for did in "${can[@]}"; do [ "${MOVES_DID[$did]:-0}" -ge 3 ] || can+=("$did" "$did"); done
 	event=${can[RANDOM % ${#can[@]}]}
 	i=${IN[RANDOM % ${#IN[@]}]}
-	MOVES_DID[$event]=$((${MOVES_DID[$event]:-0} + 1))
 	case $event in
+	nothing) _moves_did nothing ;;
 	drained)
 		_moves_tell drain "$(path_of "$i")" || fail "round $r: drain: $(tail -n 1 "$T/told")"
 		LEAVES=$i
+		[ $((RANDOM % 2)) = 0 ] || _moves_wait
 		;;
 	added)
 		COMES=${OUT[0]}
-		# The cut may come before the answer.
-		_moves_tell add --force ${DISK_SIZE_ADDED:+--size "$DISK_SIZE_ADDED"} "$(path_of "$COMES")" &
+		_moves_add &
 		jobs+=($!)
+		# The cut may come before the answer, or before what follows.
+		if [ $((RANDOM % 3)) != 0 ]; then
+			_moves_answered
+			[ $((RANDOM % 2)) = 0 ] || _moves_wait
+		fi
 		;;
 	fails)
 		breaks "$i"
 		# One that is being drained may have left before.
 		wait_for 30 _moves_has_failed "$i"
+		! _moves_is "$i" failed || _moves_did fails
 		;;
 	away) next_away=$i ;;
 	esac
@@ -131,9 +164,9 @@ moves_run() {
 		_moves_event
 		sleep "$((RANDOM % 3 / 2)).$((RANDOM % 10))$((RANDOM % 10))"
 		$cut "$r"
-		# Who asked for a change may have been told nothing.
 		wait "${jobs[0]}" && wait "${jobs[1]}" || fail "round $r: the load"
-		[ ${#jobs[@]} = 2 ] || wait "${jobs[2]}"
+		# Whoever asked for a disk may have been told nothing; what was answered in front of the cut holds.
+		[ ${#jobs[@]} = 2 ] || ! wait "${jobs[2]}" || ADDED=1
 		AWAY=$next_away
 		_moves_start
 	done

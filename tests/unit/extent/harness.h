@@ -418,7 +418,12 @@ obj_open(struct loop *l, const char *bucket, const char *key, struct store_obj *
 	memset(obj, 0, sizeof *obj);
 	obj->op.done = on_put;
 	r = store_open(l->p, &k, obj);
-	return r < 0 ? r : r > 0 ? obj->op.result : op_wait(l, &obj->op);
+	if (r == 0) {
+		r = op_wait(l, &obj->op);
+		obj->op.port = l->p; /* which reads go to */
+		return r;
+	}
+	return r < 0 ? r : obj->op.result;
 }
 
 /* 0: there, of this size and content. */

@@ -18,6 +18,8 @@ static struct loop l;
 /* Of each disk: what is asked of it fails so (result < 0), or is held. */
 static _Atomic int bad[DISKS];
 static _Atomic int bad_kind = FAULT_WRITE;
+static _Atomic int bad_files;
+enum { FILES_ALL, FILES_SUPER, FILES_OTHERS };
 
 static _Atomic int no_room_on =
 	-1; /* bytes of objects cannot be written there: no memory, which says nothing of the disk */
@@ -55,6 +57,8 @@ hook(const struct fault_io *io)
 	if (no_room_on >= 0 && io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0 &&
 	    strncmp(io->path, dir[no_room_on], strlen(dir[no_room_on])) == 0)
 		return -ENOMEM;
+	if (bad_files && (bad_files == FILES_SUPER) != (strncmp(io->name, "super", 5) == 0))
+		return 0;
 	for (int i = 0; i < DISKS; i++) {
 		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
 			return bad[i];
@@ -68,6 +72,7 @@ all_good(void)
 	for (int i = 0; i < DISKS; i++)
 		bad[i] = 0;
 	bad_kind = FAULT_WRITE;
+	bad_files = FILES_ALL;
 	unreadable = no_room_on = -1;
 }
 
@@ -596,6 +601,7 @@ scrub_copy(int i, uint64_t seed, bool is_second)
 	r = is_second ? store_open_second(l.p, &k, o) : store_open(l.p, &k, o);
 	if (r == 0)
 		r = op_wait(&l, &o->op);
+	o->op.port = l.p;
 	if (r >= 0) {
 		o->mends_first = true;
 		r = obj_read(&l, o, seed);
@@ -980,6 +986,65 @@ test_drain(void **state)
 	must_be_whole();
 	assert_int_equal(store_bucket_quota(st, BUCKET, 2, &q), 0);
 	assert_int_equal(q.used.objects, KEYS);
+}
+
+/* A disk fails that is to be the second of what another one leaves: nothing is lost, all goes on with what is left, and the drain
+ * when it is back. */
+static void
+target_fails(int files)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_move_info info;
+	char which[2] = "1";
+
+	begin_changes();
+	store_set_move_rate(st, 1);
+	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
+	bad_files = files;
+	bad[2] = -EIO;
+	store_set_move_rate(st, 0);
+	/* Nobody else writes there. */
+	while (set_is_in(set_of(st), 2) && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	assert_false(set_is_in(set_of(st), 2));
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(check_nr(i, seed_of[i]), 0);
+	for (int i = 0; i < KEYS; i++) {
+		int r;
+
+		while ((r = put_nr(i, 1000)) == -ECANCELED || r == -EROFS || r == -EAGAIN || r == -EXDEV) {
+			assert_true(clock_ns() < until);
+			loop_for(&l, NS_PER_MS);
+		}
+		assert_int_equal(r, 0);
+		seed_of[i] = 1000;
+	}
+	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
+	/* It waits for the one that failed. */
+	store_move_info(st, &info);
+	assert_true(info.is_running && info.draining);
+	all_good();
+	restart();
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(check_nr(i, 1000), 0);
+	most_done = most_slots = 0;
+	wait_for_end();
+	must_be_whole();
+	for (int i = 0; i < KEYS; i++)
+		assert_int_equal(version_on(1, i), 0);
+}
+
+static void
+test_target_fails(void **state)
+{
+	target_fails(FILES_OTHERS);
+}
+
+/* ... while the table is written that makes it so. */
+static void
+test_target_fails_switching(void **state)
+{
+	target_fails(FILES_SUPER);
 }
 
 /* Slots go together, also where several disks may have them: each table is flushed on all disks. */
@@ -1546,6 +1611,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
+		cmocka_unit_test_setup_teardown(test_target_fails, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_target_fails_switching, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup_uneven, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_missed, setup_three, teardown),
