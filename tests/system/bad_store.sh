@@ -58,7 +58,7 @@ assert_same "$T/before" "$T/after"
 # A device by two nodes.
 truncate -s 64M "$T/image"
 if dev=$(losetup -f --show "$T/image" 2>/dev/null); then
-	trap 'losetup -d "$dev"; _at_exit' EXIT
+	trap 'rc=$?; losetup -d "$dev"; (exit $rc); _at_exit' EXIT
 	sed "s|$T/disk0|$dev|; s|, size: 96MiB||" "$T/gantryd.yaml" >"$T/device.yaml"
 	sed "s|$T/disk0|$T/node|; s|, size: 96MiB||; s|$T/admin.sock|$T/twin.sock|" "$T/gantryd.yaml" >"$T/node.yaml"
 	cp "$T/device.yaml" "$T/gantryd.yaml"

@@ -165,7 +165,7 @@ grep -q "$T/disk1: in use: another process has super locked.* (disk $U1)" "$T/sa
 # ---- two devices of the same bytes, a device among directories, and one that became shorter ----
 truncate -s 512M "$T/image"
 loops=''
-trap '[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; for i in $loops; do losetup -d "$i"; done; _at_exit' EXIT
+trap 'rc=$?; [ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; for i in $loops; do losetup -d "$i"; done; (exit $rc); _at_exit' EXIT
 loop() { # [WORD...]: one more device of the image
 	losetup -f --show "$@" "$T/image" >"$T/loop" 2>/dev/null && loops+=" $(cat "$T/loop")"
 }
