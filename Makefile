@@ -154,7 +154,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS)
 
 deps-check:
@@ -244,6 +244,11 @@ check-realistic:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
 	@SOFTNIC_PROFILE=realistic scripts/run-tests --variant $(VARIANT) --system $(T)
+# System tests on three disks, where buckets have two copies unless a test says otherwise (tests/system/lib.sh).
+check-copies:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@COPIES=2 scripts/run-tests --variant $(VARIANT) --system $(T)
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -365,6 +370,7 @@ help:
 	@echo 'make check-rados-long   ... histories of ten minutes, the clients, the rest of the system tests'
 	@echo 'make bench-rados [F=figure] the store on RADOS in turns with librados alone'
 	@echo 'make check-cuobject [T=word] the interface of cuObject, with the sanitizers too'
+	@echo 'make check-copies [T=name] system tests on three disks, with two copies of each object'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'

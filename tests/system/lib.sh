@@ -15,7 +15,7 @@
 #   S3 SCAL ADMIN    host:port of the listeners; URL_S3 URL_SCAL URL_ADMIN the same with http://
 #   DAEMON_PID       gantryd
 # What it may set before:
-#   CORES=2 DISKS=1 DISK_SIZE=1GiB NICS=1 BUCKETS=bkt (created on every start; empty: none)
+#   CORES=2 DISKS=1 (or COPIES=2 of the environment: three, and buckets have two copies) DISK_SIZE=1GiB NICS=1 BUCKETS=bkt (created on every start; empty: none)
 #   RDMA='{ allow_special: [loopback, self] }'    the rdma section
 #   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
 #   MORE=$'limits:\n  ...'                        further sections, as yaml
@@ -40,7 +40,10 @@ TEST=$(basename "$0" .sh)
 T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX")
 export BUILD SOFTNIC_DIR=$T/nic
 mkdir -p "$SOFTNIC_DIR"
-CORES=${CORES:-2} DISKS=${DISKS:-1} DISK_SIZE=${DISK_SIZE:-1GiB} NICS=${NICS:-1} BUCKETS=${BUCKETS-bkt}
+# Who says how many disks there are has the copies that it says.
+[ -z "${DISKS:-}" ] || COPIES=1
+COPIES=${COPIES:-1}
+CORES=${CORES:-2} DISKS=${DISKS:-$((COPIES > 1 ? 3 : 1))} DISK_SIZE=${DISK_SIZE:-1GiB} NICS=${NICS:-1} BUCKETS=${BUCKETS-bkt}
 RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
 # The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
@@ -112,6 +115,7 @@ write_config() {
 			echo "rados: { conf: \"$CEPH_CONF\", user: admin, namespace: \"${T##*/}.$_stores\", index_shards: 4 }"
 		else
 			echo "store:"
+			[ "$COPIES" = 1 ] || echo "  default_copies: $COPIES"
 			echo "  disks:"
 			for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
 		fi

@@ -114,7 +114,7 @@ run_two_copies(int disks, uint64_t seed)
 	as_set(&conf);
 	failed = formatted(&conf);
 	if (!failed)
-		failed = run(&conf, seed, 500);
+		failed = run(&conf, seed, 100);
 	for (int i = 0; i < disks; i++)
 		dir_remove(dir[i]);
 	return failed;
