@@ -149,7 +149,7 @@ class Worker(threading.Thread):
 
     def list(self):
         r = self.c.ask("GET", f"/{BUCKET}?list-type=2&prefix=t{self.nr}/")
-        if not r:
+        if not r or (r[0] == 503 and b"is draining" in r[2]):  # the daemon ends
             return
         if r[0] != 200:
             complain(f"a list is answered {r[0]}: {r[2][:200]}")

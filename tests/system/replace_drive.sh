@@ -82,7 +82,7 @@ between() {
 	takes_off "$OLD"
 	puts_in "$NEW"
 }
-export NO_FAULTS=1 LONGEST_MS=6000
+export NO_FAULTS=1 LONGEST_MS=20000
 load_begin one two
 sleep 0.5
 OLD=$T/disk0 NEW=$T/disk3
