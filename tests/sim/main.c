@@ -192,7 +192,7 @@ random_histories(void)
 static bool
 is_seldom(int rule)
 {
-	return rule == SIM_BOTH_TABLES;
+	return rule == SIM_BOTH_TABLES || rule == SIM_BOTH_AWAY_KEEP_FULL;
 }
 
 /* What a rule's hunt runs without besides the rule itself: a failed write ends the disk, and only where it
