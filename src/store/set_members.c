@@ -141,12 +141,14 @@ static int __attribute__((format(printf, 4, 5))) say(char *said, size_t len, int
 
 /* ---- what callers are told ---- */
 
+/* The first answer is the caller's: healing that goes on behind a call that failed has none to give. */
 static void
 answer(struct mover *m, int r)
 {
 	pthread_mutex_lock(&m->lock);
+	if (!m->is_answered)
+		m->answer = r;
 	m->is_answered = true;
-	m->answer = r;
 	pthread_cond_broadcast(&m->cond);
 	pthread_mutex_unlock(&m->lock);
 }
