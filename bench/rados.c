@@ -5,13 +5,15 @@
  *
  *	bench-rados FIGURE...		CEPH_CONF names the cluster; pools gantry.meta and gantry.data
  *
- * A reference PUT is one write of a whole object, a reference GET one read; of rados_put_small, one compare-and-set
+ * A reference GET is one read; a reference PUT one write of a whole object under a name that is new, and the removal,
+ * which nobody waits for, of what it replaced: data that somebody may still read is written over by neither side.  The
+ * reference of rados_put_*_over writes the same objects over and over.  That of rados_put_small is one compare-and-set
  * of a value in an omap for each, as an index without batches would do it.  The bucket of that has one shard, so
  * that all changes meet in one place.  rados_get_cpu is the CPU time of librados' own threads for a GiB.
  *
- * The reference of rados_put_64k_whole does by librados' calls what a PUT of ours leaves behind: the object under a
- * new name, a look at its row of an index, one operation that compares and sets that and notes what it replaced, and
- * the removal of that.  So it tells what the gateway costs, and the figure without "whole" what the index does.
+ * The reference of rados_put_64k_whole does by librados' calls what a PUT of ours leaves behind: besides the new object
+ * a look at its row of an index, and one operation that compares and sets that and notes what it replaced.  So it tells
+ * what the gateway costs, and the figure without "whole" what the index does.
  */
 #include "bench/bench.h"
 
@@ -46,7 +48,7 @@ static struct {
 	rados_t cluster;
 	rados_ioctx_t meta, data;
 	const char *bucket;
-	uint64_t next;
+	uint64_t next, named; /* requests begun: of ours, of librados' */
 	int busy;
 	bool stopping;
 	uint64_t ops;
@@ -276,13 +278,21 @@ ours(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 #define RAW_SHARDS 32
 #define RAW_ROW 300
 
+/* What a reference does. */
+enum raw_kind {
+	RAW_GET,
+	RAW_PUT,   /* writes a new object, then removes what it replaced */
+	RAW_OVER,  /* writes over what is there */
+	RAW_WHOLE, /* RAW_PUT with an index */
+};
+
 struct raw_op {
 	rados_completion_t comp[2];
 	_Atomic int left; /* of them */
 	int step;         /* those before this one are over */
 	char *buf;
-	/* Of a whole PUT: where its row is, what that is, and the data objects that it names and named. */
-	char shard[32], key[32], row[RAW_ROW], name[64], old[64];
+	/* The data object that a PUT wrote, and the one before it; of a whole PUT: where its row is, what that is. */
+	char name[64], old[64], shard[32], key[32], row[RAW_ROW];
 	rados_omap_iter_t rows;
 	rados_xattrs_iter_t xattrs;
 	int rows_rv, xattrs_rv;
@@ -308,11 +318,19 @@ raw_expect(struct raw_op *r, int nr)
 		must(rados_aio_create_completion2(r, on_raw, &r->comp[i]), "completion");
 }
 
+/* Takes a name for a data object that none has had. */
 static void
-raw_begin(struct raw_op *r, bool is_put, uint64_t size)
+raw_name(struct raw_op *r, uint64_t n)
 {
-	uint64_t n = b.next++;
-	char name[64];
+	memcpy(r->old, r->name, sizeof r->old);
+	snprintf(r->name, sizeof r->name, "new.%llu", (unsigned long long)n);
+}
+
+static void
+raw_begin(struct raw_op *r, enum raw_kind kind, uint64_t size)
+{
+	uint64_t n = b.named++;
+	char same[64];
 	int e;
 
 	raw_expect(r, 1);
@@ -328,11 +346,14 @@ raw_begin(struct raw_op *r, bool is_put, uint64_t size)
 		rados_write_op_omap_set(op, &k, &v, &len, 1);
 		e = rados_aio_write_op_operate(op, b.meta, r->comp[0], "raw.index.0", NULL, 0);
 		rados_release_write_op(op);
+	} else if (kind == RAW_PUT) {
+		raw_name(r, n);
+		e = rados_aio_write_full(b.data, r->name, r->comp[0], r->buf, size);
 	} else {
-		snprintf(name, sizeof name, "raw.%llu.%llu", (unsigned long long)size,
+		snprintf(same, sizeof same, "raw.%llu.%llu", (unsigned long long)size,
 			 (unsigned long long)(n % KEY_NR));
-		e = is_put ? rados_aio_write_full(b.data, name, r->comp[0], r->buf, size)
-			   : rados_aio_read(b.data, name, r->comp[0], r->buf, size, 0);
+		e = kind == RAW_OVER ? rados_aio_write_full(b.data, same, r->comp[0], r->buf, size)
+				     : rados_aio_read(b.data, same, r->comp[0], r->buf, size, 0);
 	}
 	must(e, "librados");
 }
@@ -341,15 +362,13 @@ raw_begin(struct raw_op *r, bool is_put, uint64_t size)
 static void
 raw_data(struct raw_op *r, uint64_t size)
 {
-	uint64_t n = b.next++;
 	rados_write_op_t data = rados_create_write_op();
 	rados_read_op_t look = rados_create_read_op();
 	const char *key = r->key;
 	size_t key_len;
 
 	raw_expect(r, 2);
-	memcpy(r->old, r->name, sizeof r->old);
-	snprintf(r->name, sizeof r->name, "new.%llu", (unsigned long long)n);
+	raw_name(r, b.named++);
 	snprintf(r->shard, sizeof r->shard, "raw.index.%d", (int)(r - raw_ops) % RAW_SHARDS);
 	snprintf(r->key, sizeof r->key, "w%d", (int)(r - raw_ops));
 	key_len = strlen(key);
@@ -395,29 +414,36 @@ raw_remove(struct raw_op *r)
 	must(rados_aio_create_completion2(NULL, NULL, &comp), "completion");
 	must(rados_aio_remove(b.data, r->old, comp), "librados");
 	rados_aio_release(comp);
+	r->old[0] = '\0';
 }
 
 /* Ends a step, and begins the next.  True: there was none. */
 static bool
-raw_step(struct raw_op *r, bool is_whole)
+raw_step(struct raw_op *r, enum raw_kind kind)
 {
 	for (int i = 0; i < 2 && r->comp[i]; i++) {
 		must(rados_aio_get_return_value(r->comp[i]), "librados");
 		rados_aio_release(r->comp[i]);
 		r->comp[i] = NULL;
 	}
-	if (is_whole && r->step++ == 0) {
+	if (kind == RAW_WHOLE && r->step++ == 0) {
 		raw_index(r);
 		return false;
 	}
-	if (is_whole)
+	if (kind == RAW_WHOLE || kind == RAW_PUT)
 		raw_remove(r);
 	r->step = 0;
 	return true;
 }
 
+static void
+raw_go(struct raw_op *r, enum raw_kind kind, uint64_t size)
+{
+	kind == RAW_WHOLE ? raw_data(r, size) : raw_begin(r, kind, size);
+}
+
 static struct result
-raw(bool is_put, bool is_whole, uint64_t size, int qd, uint64_t for_ns)
+raw(enum raw_kind kind, uint64_t size, int qd, uint64_t for_ns)
 {
 	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID),
 		 own = cpu_of(CLOCK_THREAD_CPUTIME_ID);
@@ -426,7 +452,7 @@ raw(bool is_put, bool is_whole, uint64_t size, int qd, uint64_t for_ns)
 	struct result r = { 0 };
 
 	for (int i = 0; i < qd; i++)
-		is_whole ? raw_data(&raw_ops[i], size) : raw_begin(&raw_ops[i], is_put, size);
+		raw_go(&raw_ops[i], kind, size);
 	while (busy) {
 		struct pollfd p = { .fd = b.mb.efd, .events = POLLIN };
 		eventfd_t n;
@@ -437,15 +463,13 @@ raw(bool is_put, bool is_whole, uint64_t size, int qd, uint64_t for_ns)
 		for (int i = 0; i < qd; i++) {
 			struct raw_op *o = &raw_ops[i];
 
-			if (!o->comp[0] || atomic_load(&o->left) || !raw_step(o, is_whole))
+			if (!o->comp[0] || atomic_load(&o->left) || !raw_step(o, kind))
 				continue;
 			ops++;
 			if (for_ns ? clock_ns() - begun >= for_ns : ops + (uint64_t)qd > KEY_NR)
 				busy--;
-			else if (is_whole)
-				raw_data(o, size);
 			else
-				raw_begin(o, is_put, size);
+				raw_go(o, kind, size);
 		}
 		if (!ns && busy < qd) {
 			ns = clock_ns() - begun;
@@ -464,20 +488,23 @@ raw(bool is_put, bool is_whole, uint64_t size, int qd, uint64_t for_ns)
 
 static const struct figure {
 	const char *name, *unit;
-	bool is_put, is_cpu, is_whole;
+	enum raw_kind kind;
+	bool is_cpu;
 	uint64_t size;
 	int qd;
 } figures[] = {
-	{ "rados_get_4m_q8", "MiB/s", false, false, false, 4 * MIB, 8 },
-	{ "rados_get_1m_q32", "MiB/s", false, false, false, MIB, 32 },
-	{ "rados_get_64k_q32", "MiB/s", false, false, false, 65536, 32 },
-	{ "rados_get_cpu", "ms/GiB", false, true, false, MIB, 32 },
-	{ "rados_put_4m_q8", "MiB/s", true, false, false, 4 * MIB, 8 },
-	{ "rados_put_1m_q32", "MiB/s", true, false, false, MIB, 32 },
-	{ "rados_put_64k_q32", "MiB/s", true, false, false, 65536, 32 },
-	{ "rados_put_64k_whole", "MiB/s", true, false, true, 65536, 32 },
-	{ "rados_put_cpu", "ms/GiB", true, true, false, MIB, 32 },
-	{ "rados_put_small", "1/s", true, false, false, SMALL_BYTES, 32 },
+	{ "rados_get_4m_q8", "MiB/s", RAW_GET, false, 4 * MIB, 8 },
+	{ "rados_get_1m_q32", "MiB/s", RAW_GET, false, MIB, 32 },
+	{ "rados_get_64k_q32", "MiB/s", RAW_GET, false, 65536, 32 },
+	{ "rados_get_cpu", "ms/GiB", RAW_GET, true, MIB, 32 },
+	{ "rados_put_4m_q8", "MiB/s", RAW_PUT, false, 4 * MIB, 8 },
+	{ "rados_put_1m_q32", "MiB/s", RAW_PUT, false, MIB, 32 },
+	{ "rados_put_64k_q32", "MiB/s", RAW_PUT, false, 65536, 32 },
+	{ "rados_put_4m_over", "MiB/s", RAW_OVER, false, 4 * MIB, 8 },
+	{ "rados_put_64k_over", "MiB/s", RAW_OVER, false, 65536, 32 },
+	{ "rados_put_64k_whole", "MiB/s", RAW_WHOLE, false, 65536, 32 },
+	{ "rados_put_cpu", "ms/GiB", RAW_PUT, true, MIB, 32 },
+	{ "rados_put_small", "1/s", RAW_PUT, false, SMALL_BYTES, 32 },
 };
 
 static double
@@ -492,27 +519,28 @@ static void
 measure(const struct figure *f)
 {
 	struct row row = { .figure = f->name, .unit = f->unit };
+	bool is_put = f->kind != RAW_GET;
 	int rounds = bench_rounds();
 
 	b.bucket = f->size <= STORE_INLINE_MAX ? "small" : "large";
+	/* Of the figure before. */
+	for (int i = 0; i < QD_MAX; i++)
+		raw_ops[i].name[0] = '\0';
 	/* What is read has been written, on both sides; and both are warm. */
 	if (f->size > STORE_INLINE_MAX) {
 		b.next = 0;
 		ours(true, f->size, f->qd, 0);
-		b.next = 0;
-		raw(true, f->is_whole, f->size, f->qd, 0);
+		raw(is_put ? f->kind : RAW_OVER, f->size, f->qd, 0);
 	}
 	for (int i = 0; i < rounds; i++) {
 		struct result o, r;
 
 		/* Each goes first every other time. */
-		if (i % 2) {
-			r = raw(f->is_put, f->is_whole, f->size, f->qd, bench_ns());
-			o = ours(f->is_put, f->size, f->qd, bench_ns());
-		} else {
-			o = ours(f->is_put, f->size, f->qd, bench_ns());
-			r = raw(f->is_put, f->is_whole, f->size, f->qd, bench_ns());
-		}
+		if (i % 2)
+			r = raw(f->kind, f->size, f->qd, bench_ns());
+		o = ours(is_put, f->size, f->qd, bench_ns());
+		if (i % 2 == 0)
+			r = raw(f->kind, f->size, f->qd, bench_ns());
 		row_add(&row, value(f, o), value(f, r));
 	}
 	row_print(&row);

@@ -17,6 +17,8 @@ rados_get_cpu<      1.20
 rados_put_4m_q8     0.85
 rados_put_1m_q32    0.75
 rados_put_64k_q32   0.50
+rados_put_4m_over   -
+rados_put_64k_over  -
 rados_put_64k_whole -
 rados_put_cpu       -
 rados_put_small     3.00
