@@ -364,7 +364,7 @@ class Store:
         self.start_no = 1 + max([x.version[0] for x in tables.values()] +
                                 ([s.start for s in supers.values()] if self.on("START_NO") else []))
         if self.harm == "super" and any(None in self.disks[d].copies for d in disks):
-            self.start_no += 1000  # what was lost may have known later ones
+            self.start_no += self.r.randrange(1000, 2000)  # what was lost may have known later ones
         behind = self.find_behind(t, supers)
         t = t._replace(taking=t.taking - behind)
         for d in disks:
