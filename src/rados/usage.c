@@ -93,7 +93,7 @@ usage_judge(struct txn *t)
 	quota_lock(book);
 	row = row_of(t->rb);
 	if (row)
-		e = quota_judge(book, row, &t->delta, true);
+		e = quota_judge(book, 0, row, &t->delta, true);
 	if (row && e == 0) {
 		quota_hold(book, 0, row, &t->delta);
 		t->is_held = true;

@@ -2,6 +2,8 @@
 /* What buckets hold and may hold, see quota.h. */
 #include "store/quota.h"
 
+#include "store/rules.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,12 +405,17 @@ may_grow(const struct quota_change *there, const struct quota_change *c, const s
 	       !is_beyond(there->uploads, c->uploads, max->uploads);
 }
 
+/* counter: who judges by it; ANY: nobody does. */
+#define ANY (-1)
+
 static struct quota_change
-sum_of(const struct quota_book *book, const struct quota_row *row, bool pending)
+sum_of(const struct quota_book *book, int counter, const struct quota_row *row, bool pending)
 {
 	struct quota_change sum = { 0 };
 
 	for (int i = 0; i < book->counter_nr; i++) {
+		if (!RULE_QUOTA_OF_ALL && counter != ANY && i != counter)
+			continue;
 		add(&sum, &row->part[i].used);
 		if (pending)
 			add(&sum, &row->part[i].pend);
@@ -417,12 +424,13 @@ sum_of(const struct quota_book *book, const struct quota_row *row, bool pending)
 }
 
 int
-quota_judge(struct quota_book *book, struct quota_row *row, const struct quota_change *c, bool pending)
+quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
+	    bool pending)
 {
 	int e = 0;
 
 	if (row->has_bound) {
-		struct quota_change there = sum_of(book, row, pending);
+		struct quota_change there = sum_of(book, counter, row, pending);
 
 		if (!may_grow(&there, c, &row->max)) {
 			row->refused++;
@@ -498,7 +506,7 @@ quota_judge_early(struct quota_book *book, const void *name, size_t len, const s
 	if (!quota_is_active(book) || pthread_mutex_trylock(&book->lock) != 0)
 		return 0;
 	row = *link_of(book, name, len);
-	e = row ? quota_judge(book, row, c, false) : 0;
+	e = row ? quota_judge(book, ANY, row, c, false) : 0;
 	quota_unlock(book);
 	return e;
 }
@@ -530,7 +538,7 @@ info_of(const char *name, size_t len, bool any_suffix, const struct quota_change
 static struct store_quota_info
 row_info(const struct quota_book *book, const struct quota_row *row)
 {
-	struct quota_change used = sum_of(book, row, false);
+	struct quota_change used = sum_of(book, ANY, row, false);
 
 	return info_of(row->name, row->len, false, &used, &row->max, row->refused);
 }

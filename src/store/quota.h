@@ -92,9 +92,10 @@ bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Bounds the bucket; all members STORE_UNBOUNDED: not at all. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
-/* Says whether a bucket may grow so: 0 or -EDQUOT, which is counted.  What does not grow is never refused.  pending:
- * what is not published counts, too. */
-int quota_judge(struct quota_book *book, struct quota_row *row, const struct quota_change *c, bool pending);
+/* Says to a counter whether a bucket may grow so: 0 or -EDQUOT, which is counted.  What does not grow is never refused.
+ * pending: what is not published counts, too. */
+int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
+		bool pending);
 /* Adds what will be published, or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Takes back all that quota_pend() added. */

@@ -144,6 +144,10 @@
 #ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
 #endif
+/* §4: a bound of a bucket is held against what all engines have of it, not against what the one has that judges. */
+#ifndef RULE_QUOTA_OF_ALL
+#define RULE_QUOTA_OF_ALL 1
+#endif
 /* M41: a disk that has not heard of the start of a table that has it is an older copy, and as one that was away. */
 #ifndef RULE_BEHIND_IS_AWAY
 #define RULE_BEHIND_IS_AWAY 1

@@ -150,10 +150,16 @@ make_bucket(struct align *a, const struct bucket *b)
 			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, b->copies, false, &op));
 }
 
+#define UNBOUNDED                                                                                            \
+	{                                                                                                    \
+		STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED                                            \
+	}
+
+/* The bound is that of the record: the book knows but one, whichever engine has it. */
 static int
 same_attrs(struct align *a, const struct bucket *b)
 {
-	struct store_stat from = { .version = 0 }, to = { .version = 0 };
+	struct store_stat from = { .max = UNBOUNDED }, to = { .max = UNBOUNDED };
 	struct store_bucket_set set;
 	int r;
 
@@ -162,25 +168,18 @@ same_attrs(struct align *a, const struct bucket *b)
 	if (r >= 0)
 		r = STORE_DO(a->user, &to.op,
 			     store_bucket_get_attrs(a->to, b->name, b->len, a->its, sizeof a->its, &to));
-	if (r < 0 || (from.attrs_len == to.attrs_len && memcmp(a->attrs, a->its, to.attrs_len) == 0))
-		return r;
-	a->changes++;
-	return STORE_DO(a->user, &set.op,
-			store_bucket_set_attrs(a->to, b->name, b->len, STORE_VERSION_ANY, a->attrs,
-					       from.attrs_len, &set));
-}
-
-static int
-same_quota(struct align *a, const struct bucket *b)
-{
-	struct store_stat from = { .version = 0 };
-	struct store_bucket_set set;
-	int r = STORE_DO(a->user, &from.op, store_bucket_head(a->from, b->name, b->len, &from));
-
-	return r < 0 || !from.has_quota
-		       ? r
-		       : STORE_DO(a->user, &set.op,
-				  store_bucket_set_quota(a->to, b->name, b->len, &from.max, &set));
+	if (r >= 0 && (from.attrs_len != to.attrs_len || memcmp(a->attrs, a->its, to.attrs_len) != 0)) {
+		a->changes++;
+		r = STORE_DO(a->user, &set.op,
+			     store_bucket_set_attrs(a->to, b->name, b->len, STORE_VERSION_ANY, a->attrs,
+						    from.attrs_len, &set));
+	}
+	if (r >= 0 && memcmp(&from.max, &to.max, sizeof to.max) != 0) {
+		a->changes++;
+		r = STORE_DO(a->user, &set.op,
+			     store_bucket_set_quota(a->to, b->name, b->len, &from.max, &set));
+	}
+	return r;
 }
 
 /* ---- all of them ---- */
@@ -201,7 +200,7 @@ is_other(const struct bucket *x, const struct bucket *y)
 }
 
 static int
-align_one(struct align *a, const struct buckets *from, const struct buckets *to, bool was_away)
+align_one(struct align *a, const struct buckets *from, const struct buckets *to)
 {
 	size_t j = 0;
 	int r = 0;
@@ -223,15 +222,13 @@ align_one(struct align *a, const struct buckets *from, const struct buckets *to,
 			r = make_bucket(a, &from->bucket[i]);
 		if (r >= 0)
 			r = same_attrs(a, &from->bucket[i]);
-		if (r >= 0 && (was_away || is_made))
-			r = same_quota(a, &from->bucket[i]);
 		i++;
 	}
 	return r;
 }
 
 int
-set_align_buckets(struct store *const *engine, const bool *was_away, int nr, char *err, size_t err_len)
+set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len)
 {
 	struct buckets from = { 0 };
 	struct align *a = calloc(1, sizeof *a);
@@ -247,7 +244,7 @@ set_align_buckets(struct store *const *engine, const bool *was_away, int nr, cha
 		a->to = store_user_port(a->user, i);
 		r = list_buckets(a, a->to, &to);
 		if (r >= 0)
-			r = align_one(a, &from, &to, was_away[i]);
+			r = align_one(a, &from, &to);
 		free(to.bucket);
 	}
 	if (r < 0)

@@ -280,10 +280,10 @@ int set_format_disks(const struct store_conf *conf, bool force, char *err, size_
 /* ---- set_align.c ---- */
 
 /*
- * Makes the buckets of all engines those of the first, with their attributes; of one that was away the quotas too.  A
- * bucket of the same name that was made at another time is another one: what is in it goes.  Before there is a port.
+ * Makes the buckets of all engines those of the first, with their attributes and bounds.  A bucket of the same name that
+ * was made at another time is another one: what is in it goes.  Before there is a port.
  */
-int set_align_buckets(struct store *const *engine, const bool *was_away, int nr, char *err, size_t err_len);
+int set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len);
 
 /* ---- set_table.c: the table in service, and whose turn it is ---- */
 

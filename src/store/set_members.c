@@ -604,10 +604,9 @@ static int
 align(struct mover *m, int engine)
 {
 	struct set *s = m->set;
-	static const bool was_away[2] = { true, true };
 	struct store *pair[2] = { s->engine[atomic_load(&s->head)], s->engine[engine] };
 
-	return set_align_buckets(pair, was_away, 2, m->said, sizeof m->said);
+	return set_align_buckets(pair, 2, m->said, sizeof m->said);
 }
 
 /* With the turn, so no bucket changes. */

@@ -910,18 +910,15 @@ static int
 align_buckets(struct start *s)
 {
 	struct store *engine[STORE_DISKS_MAX];
-	bool was_away[STORE_DISKS_MAX];
 	int head = find_head(s), nr = 0;
 
 	engine[nr++] = disk_at(s, head)->st;
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (i == head || !table_has(s->present, i))
 			continue;
-		was_away[nr] = !table_has(s->table.in, i);
 		engine[nr++] = disk_at(s, i)->st;
 	}
-	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, was_away, nr, s->err, s->err_len)
-						: 0;
+	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
 /* Slots of a disk that is given up go to others and begin empty: what they have of them from a move that was cut short goes. */

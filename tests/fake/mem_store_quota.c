@@ -23,7 +23,7 @@ mem_quota_change(struct mem_store *st, const struct version *like, const struct 
 	quota_lock(st->quotas);
 	row = quota_find(st->quotas, st->counter, like->bucket, like->bucket_len);
 	check(row && quota_version(row, st->counter));
-	e = quota_judge(st->quotas, row, c, true);
+	e = quota_judge(st->quotas, st->counter, row, c, true);
 	if (e == 0)
 		quota_count(st->quotas, st->counter, row, c);
 	quota_unlock(st->quotas);

@@ -8,7 +8,8 @@
 
 What is modelled: two to five disks, each a log of which a cut leaves the flushed part and any number of the batches behind it, and two
 copies of a superblock, of which a cut leaves old, new or torn what was being written; a bucket with one copy and one with two; objects
-with chunks, uploads, parts; moves, healing, replacing, collection, a disk that fails, stays away, comes back or is forgotten.  Requests
+with chunks, uploads, parts; moves, healing, replacing, collection, a disk that fails, stays away, comes back or is forgotten; copies of
+superblocks that are lost, disks that are put back as they were days ago (in histories of the profile "damage" alone).  Requests
 and background work are generators: each `yield` is a place where another goes on or the power goes.  What was answered must be a history
 of one bucket that does one thing at a time (Bucket, below); what was not answered has happened before the next start serves, or never.
 
@@ -30,14 +31,14 @@ RULES = {
     "FREEZE": 25, "REMOVE_AFTER_SWITCH": 26, "CHUNKS_FIRST": 27, "COLLECT_NOT_FILLING": 28, "BUCKET_ON_ALL": 29,
     "BUCKETS_FROM_HEAD": 30, "GATE_ALL_PRESENT": 31, "GATE_CLOSED": 31, "GATE_PENDING": 31, "GATE_FORWARD": 31,
     "OLDER_THAN_BUCKET": 32, "FAILED_HAS_NO_BUCKETS": 33, "TARGET_FLUSHED": 34, "BOTH_AWAY_KEEP_FULL": 36,
-    "FORWARD_WHOLE": 37, "OLDER_AFTER_TABLE": 38, "READ_NOT_OLDER": 39,
+    "FORWARD_WHOLE": 37, "OLDER_AFTER_TABLE": 38, "READ_NOT_OLDER": 39, "TABLE_IN_BOTH": 40, "BEHIND_IS_AWAY": 41,
 }
 
 ONE, TWO = "one", "two"  # the buckets: of one copy, of two
 KEYS = 2
 
 Table = namedtuple("Table", "version members taking home pairs")  # taking: who took part in it; pairs: (first, second, full)
-Super = namedtuple("Super", "serial start table")
+Super = namedtuple("Super", "serial start table behind", defaults=(False,))  # behind: it was when it heard of that start
 Rec = namedtuple("Rec", "version value refs")  # refs: the data records that it names
 
 
@@ -187,12 +188,12 @@ class Disk:
         there = [c for c in self.copies if c is not None]
         return max(there) if there else None
 
-    def begin_super(self, start, table):
+    def begin_super(self, start, table, behind=False):
         now = self.super()
         older = 0 if self.copies[0] is None or (self.copies[1] is not None and self.copies[0] < self.copies[1]) else 1
         if not self.rules.on("SUPER_OLDER_COPY"):
             older = 1 - older
-        self.writing = (older, Super(now.serial + 1, start, table))
+        self.writing = (older, Super(now.serial + 1, start, table, behind))
 
     def end_super(self):
         if self.writing:  # two at once (ONE_CHANGE is off) end together
@@ -208,6 +209,18 @@ class Disk:
             self.copies[where] = r.choice((self.copies[where], what, None))
             self.writing = None
 
+    def lose_super(self, r):
+        """One of the two cannot be read any more: none that the other one is needed for already."""
+        if None not in self.copies:
+            self.copies[r.randrange(2)] = None
+
+    def image(self):
+        return dict(self.durable), list(self.copies)
+
+    def put_back(self, image):
+        durable, copies = image
+        self.durable, self.copies = dict(durable), list(copies)
+
 
 # ---- the store ----
 
@@ -215,7 +228,9 @@ class Disk:
 class Store:
     def __init__(self, r, nr, profile="plain", off=()):
         self.r, self.nr, self.profile, self.off = r, nr, profile, set(off)
-        self.tight = profile != "plain"
+        self.tight = profile in ("tight", "buckets")
+        self.harm = r.choice(("super", "older")) if profile == "damage" else None
+        self.image, self.older = None, None  # (disk, what it was) that may be put back; the disk that was, and has had no table since
         self.disks = [Disk(self) for _ in range(nr)]
         self.seen = {ONE: Bucket(), TWO: Bucket()}
         self.gone, self.forgotten = set(), set()  # destroyed; those of them that the operator has given up
@@ -244,19 +259,36 @@ class Store:
 
     def without_failed(self, t):
         """A table as it is when those that do not serve are out of it."""
+        return self.lose(t, self.serves)._replace(taking=frozenset(d for d in t.taking if self.serves(d)))
+
+    def lose(self, t, has):
+        """Keys with two copies go to the disk that has all, of those that has() names."""
         pairs = []
         for first, second, full in t.pairs:
-            one, other = self.serves(first), second is not None and self.serves(second)
+            one, other = has(first), second is not None and has(second)
             if not one and other and (full or not self.on("FULL_ONLY")):
                 pairs.append((second, first, False))
             elif not one:
                 pairs.append((first, second, full and self.on("BOTH_AWAY_KEEP_FULL")))
             else:
                 pairs.append((first, second, full and other))
-        return t._replace(taking=frozenset(d for d in t.taking if self.serves(d)), pairs=tuple(pairs))
+        return t._replace(pairs=tuple(pairs))
+
+    def wait_for_others(self, t, behind):
+        """Of keys of which an older copy of a disk had all, and the other disk is not there: they wait for that one."""
+        pairs = []
+        for first, second, full in t.pairs:
+            if full and first in behind and second not in self.present:
+                first, second, full = second, first, False
+            elif full and first not in self.present and second in behind:
+                full = False
+            pairs.append((first, second, full))
+        return t._replace(pairs=tuple(pairs))
 
     def write_table(self, t, to):
-        for d in self.r.sample(sorted(to), len(to)):
+        # Only where a superblock may be lost it makes a difference whether both have the table: elsewhere one is written.
+        times = 2 if self.harm == "super" and self.on("TABLE_IN_BOTH") else 1
+        for d in [d for d in self.r.sample(sorted(to), len(to)) for _ in range(times)]:
             if self.serves(d):
                 self.disks[d].begin_super(self.start_no, t)
                 yield
@@ -331,6 +363,10 @@ class Store:
             raise Refused
         self.start_no = 1 + max([x.version[0] for x in tables.values()] +
                                 ([s.start for s in supers.values()] if self.on("START_NO") else []))
+        if self.harm == "super" and any(None in self.disks[d].copies for d in disks):
+            self.start_no += self.r.randrange(1000, 2000)  # what was lost may have known later ones
+        behind = self.find_behind(t, supers)
+        t = t._replace(taking=t.taking - behind)
         for d in disks:
             self.index[d] = dict(self.disks[d].durable)
         self.counter = 0
@@ -338,7 +374,7 @@ class Store:
             self.counter = max([rec.version[1] for i in self.index.values() for rec in i.values()] + [0])
         if self.on("START_NO"):
             for d in self.r.sample(disks, len(disks)):
-                self.disks[d].begin_super(self.start_no, tables[d])
+                self.disks[d].begin_super(self.start_no, tables[d], d in behind)
                 yield
                 self.disks[d].end_super()
         yield from self.same_buckets(min(t.taking & self.present), disks)
@@ -348,6 +384,8 @@ class Store:
         if forgotten:
             t, more = self.forget(t, forgotten)
             lost = lost | more
+        if behind:
+            t = self.wait_for_others(self.lose(t, (self.present - behind).__contains__), behind)
         t = self.without_failed(t._replace(taking=frozenset(disks)))._replace(version=(self.start_no, 1))
         self.changes = 1
         self.given_up[t.version] = lost
@@ -359,6 +397,14 @@ class Store:
             for k, (first, second, full) in enumerate(t.pairs):
                 if full and {first, second} <= self.present:
                     yield from self.align(TWO, k, first, second)
+
+    def find_behind(self, t, supers):
+        """Those that took part in the newest table and have not heard of its start: each is an older copy of itself."""
+        if not self.on("BEHIND_IS_AWAY"):
+            return frozenset()
+        behind = frozenset(d for d in t.taking & self.present if supers[d].start < t.version[0] or supers[d].behind)
+        check(not behind or self.harm or self.off)  # no cut leaves one so (M5)
+        return behind if t.taking & self.present - behind else frozenset()
 
     def same_buckets(self, head, disks):
         for d in disks:
@@ -835,6 +881,8 @@ class Store:
         r = self.r
         b, k = r.choice((ONE, TWO)), r.randrange(KEYS)
         dice = r.random()
+        if self.harm == "older":
+            b = TWO  # of keys with one copy nobody else knows what they were
         if self.profile == "buckets":
             return r.choice((self.begin(b, k, next(self.names)), self.bucket(b, r.random() < 0.5), self.read(b, k, ("uploads", k))))
         if self.tight and r.random() < 0.35:
@@ -898,18 +946,53 @@ class Store:
             self.seen[b].lost(k)
         self.given_up = {}
         self.forgotten = self.gone - self.table.members
+        if self.older in self.table.taking:
+            self.older = None
         return True
 
     def alive(self):
         return set(range(self.nr)) - self.gone
 
+    def newest(self, disks):
+        """The newest table that disks have, or none."""
+        return max((s.table for s in (self.disks[d].super() for d in disks) if s), default=None)
+
+    def damage(self):
+        """What happens to disks while nothing runs."""
+        if self.harm == "super" and self.r.random() < 0.4:
+            self.r.choice(self.disks).lose_super(self.r)
+        if self.harm != "older" or self.older is not None or self.r.random() < 0.5:
+            return
+        if self.image is None or self.r.random() < 0.2:
+            d = self.r.randrange(self.nr)
+            self.image = (d, self.disks[d].image())
+            return
+        d, image = self.image
+        t, then = self.newest(set(range(self.nr)) - {d}), max(s for s in image[1] if s)
+        # It is told from what it was when a start of the others has had a table since; and nobody else has what it has not.
+        if t < self.disks[d].super().table or d not in t.taking or then.table.version[0] == t.version[0]:
+            return
+        if any(first == d and not full for first, _, full in t.pairs):
+            return
+        self.disks[d].put_back(image)
+        self.image, self.older = None, d
+
+    def can_start(self, disks):
+        """With an older copy of a disk: who has the newest table has to be there, for it is not known to most any more."""
+        if self.older is None:
+            return True
+        return self.newest(disks - {self.older}) == self.newest(self.alive())
+
     def up(self, is_last=False):
         """Starts with some of the disks until one start serves."""
         for tries in itertools.count():
             disks = self.alive()
+            self.damage()
             if not is_last and tries < 3 and self.r.random() < (0.7 if self.tight else 0.4):
                 some = self.r.sample(sorted(disks), len(disks))
                 disks = set(some[: max(1, len(some) - self.r.choice((1, 1, 2)))])
+            if not self.can_start(disks):
+                disks = self.alive()
             strangers = self.forgotten if self.forgotten and not is_last and self.r.random() < 0.2 else set()
             try:
                 if self.serve(disks | strangers, not is_last, forgotten=() if strangers else self.to_forget(disks)):
@@ -934,7 +1017,7 @@ class Store:
     def promised_without(self, x):
         """Is a disk one that may be lost by the contract?"""
         left = self.present - self.failed - {x}
-        if self.failed or self.begun or self.changing or self.gone or self.present != self.alive():
+        if self.failed or self.begun or self.changing or self.gone or self.harm or self.present != self.alive():
             return False
         if 2 * len(left & self.table.members) <= len(self.table.members):
             return False
@@ -945,7 +1028,7 @@ class Store:
         for _ in range(steps):
             if len(self.tasks) < 4 and self.r.random() < 0.45:
                 self.tasks.append(self.task())
-            risk = 0.006 if not self.tight else 0.3 if self.begun else 0.08 if self.filling or self.held else 0.01
+            risk = 0.02 if self.harm else 0.006 if not self.tight else 0.3 if self.begun else 0.08 if self.filling or self.held else 0.01
             if not self.failed and self.r.random() < risk:
                 self.failed.add(self.r.choice(sorted(self.present)))
                 self.tasks.append(self.failover())
@@ -990,15 +1073,17 @@ class Store:
                     raise Wrong("a full second lacks data")
 
 
-# Tight: short lives, failures while tables are written, many moves, cuts in starts.  Buckets: little but uploads and buckets.
-PROFILES = ("plain", "tight", "buckets")
+# Tight: short lives, failures while tables are written, many moves, cuts in starts.  Buckets: little but uploads and buckets.  Damage: of
+# superblocks one copy is lost, or disks are put back from older copies.
+PROFILES = ("plain", "tight", "buckets", "damage")
+OF_DAMAGE = ("TABLE_IN_BOTH", "BEHIND_IS_AWAY")  # rules that nothing else needs
 
 
 def run_one(seed, profile, off=()):
     """None, or what went wrong."""
     r = random.Random(seed)
     try:
-        Store(r, 2 + seed % (3 if profile == "plain" else 4), profile, off).history(3 + seed % 2)
+        Store(r, 2 + seed % (4 if profile in ("tight", "buckets") else 3), profile, off).history(3 + seed % 2)
         return None
     except Wrong as e:
         return str(e)
@@ -1031,9 +1116,10 @@ def rules(names, seconds):
             wrong = run_one(seed, profile, [name])
             found = (seed, wrong, profile + ", kept") if wrong else None
         nr = 0
-        for profile in PROFILES:
+        profiles = PROFILES[3:] if name in OF_DAMAGE else PROFILES[:3]
+        for profile in profiles:
             if not found:
-                n, hit = search(seconds / len(PROFILES), profile, [name])
+                n, hit = search(seconds / len(profiles), profile, [name])
                 nr += n
                 found = hit and (*hit, profile)
         missing += not found

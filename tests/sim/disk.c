@@ -49,7 +49,7 @@ struct dirty {
 };
 
 struct dirs {
-	int8_t file[FILES_MAX]; /* what each name stands for, -1: not there */
+	int16_t file[FILES_MAX]; /* what each name stands for, -1: not there */
 };
 
 /* Those of all disks. */
@@ -75,6 +75,8 @@ static uint64_t write_seq;
 static struct page *free_pages;
 static struct page zero_page = { .refs = 1u << 30 };
 unsigned simdisk_faults, simdisk_soft, simdisk_cut_units;
+uint64_t simdisk_changes;
+static uint64_t submitted;
 const uint64_t *simdisk_cut_mask;
 unsigned simdisk_hung;
 unsigned simdisk_faulty = ~0u;
@@ -220,7 +222,7 @@ simdisk_create(int name)
 		file_clear(&files[i]);
 		memset(odd[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		memset(odd_dur[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
-		dir_change()->file[name] = (int8_t)i;
+		dir_change()->file[name] = (int16_t)i;
 		holds_data[i] = name % SIM_FILES >= FILE_SEG;
 		disk_of[i] = (int8_t)(name / SIM_FILES);
 		return;
@@ -367,6 +369,7 @@ simdisk_fsync(int file)
 		     one_in(prof.eio_flush);
 
 	simdisk_faults += fails;
+	simdisk_changes++;
 	flush(file, write_seq, fails);
 	return fails ? -EIO : 0;
 }
@@ -614,6 +617,8 @@ simdisk_submit(const struct sim_io *io)
 	n->page = NULL;
 	n->weight = prof.slow && one_in(prof.slow) ? 1 : weights[below(4)] * 4;
 	n->upto = write_seq;
+	n->nr_in_order = submitted++;
+	simdisk_changes += io->kind == IO_WRITE;
 	weight += n->weight;
 	trace(1 + (uint64_t)io->kind, (uint64_t)io->file << 32 | io->first, io->nr);
 	if (io->kind == IO_WRITE && one_in(2))
@@ -718,16 +723,13 @@ perform(struct sim_io *io)
 	return (int)(io->nr * PAGE);
 }
 
-void
-simdisk_complete(uint32_t at)
+static void
+complete(unsigned i)
 {
-	unsigned i = 0;
-	struct sim_io io;
+	struct sim_io io = inflight[i];
 	int res;
 
-	for (; is_hung(&inflight[i]) || at >= inflight[i].weight; i++)
-		at -= is_hung(&inflight[i]) ? 0 : inflight[i].weight;
-	io = inflight[i];
+	simdisk_changes += io.kind != IO_READ;
 	weight -= io.weight;
 	inflight[i] = inflight[--inflight_nr];
 	res = perform(&io);
@@ -738,6 +740,42 @@ simdisk_complete(uint32_t at)
 				  : "flush",
 	    "file", io.file, io.first, io.nr, res);
 	ring_post(io.ring, io.op, res);
+}
+
+void
+simdisk_complete(uint32_t at)
+{
+	unsigned i = 0;
+
+	for (; is_hung(&inflight[i]) || at >= inflight[i].weight; i++)
+		at -= is_hung(&inflight[i]) ? 0 : inflight[i].weight;
+	complete(i);
+}
+
+/* -1: there is none. */
+static int
+first_of(int disk)
+{
+	int first = -1;
+
+	for (unsigned i = 0; i < inflight_nr; i++) {
+		if (disk_of[inflight[i].file] == disk && !is_hung(&inflight[i]) &&
+		    (first < 0 || inflight[i].nr_in_order < inflight[first].nr_in_order))
+			first = (int)i;
+	}
+	return first;
+}
+
+bool
+simdisk_is_busy(int disk)
+{
+	return first_of(disk) >= 0;
+}
+
+void
+simdisk_complete_first(int disk)
+{
+	complete((unsigned)first_of(disk));
 }
 
 void

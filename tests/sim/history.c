@@ -441,6 +441,22 @@ no_end(void)
 		 (unsigned long long)atomic_load(&vol->log_used), atomic_load(&vol->disk.segs_coming));
 }
 
+struct events sim_events;
+
+/* True: it is cut behind what happened last. */
+static bool
+is_at_cut(struct events *e)
+{
+	uint64_t now = simdisk_changes + many_told();
+
+	if (!e->is_on || now == e->last)
+		return false;
+	e->last = now;
+	if ((int64_t)e->nr == e->fail_at && e->fails >= 0)
+		many_fail(e->fails);
+	return (int64_t)e->nr++ == e->cut_at;
+}
+
 /* Goes on until done() or the end of this life.  True: done. */
 static bool
 run_until(bool (*done)(void), uint64_t life, enum end *how)
@@ -461,6 +477,8 @@ run_until(bool (*done)(void), uint64_t life, enum end *how)
 			sim_fail("nothing can go on");
 		}
 		steps++;
+		if (is_at_cut(&sim_events))
+			return false;
 	}
 	return true;
 }
@@ -991,6 +1009,18 @@ exact_upgrade(void)
 	live(true);
 }
 
+static struct many_plan *many_plan;
+
+void
+history_run_exact(uint64_t seed, struct many_plan *p)
+{
+	many_plan = p;
+	many_exact_profile(p->scenario);
+	history_run(seed, NULL);
+	many_plan = NULL;
+	sim_events.is_on = sim_schedule.is_on = false;
+}
+
 void
 history_run(uint64_t seed, struct plan *p)
 {
@@ -1012,7 +1042,9 @@ history_run(uint64_t seed, struct plan *p)
 	if (_setjmp(failed) == 0) {
 		if (!prof.disks)
 			format();
-		if (prof.disks)
+		if (many_plan)
+			many_exact(many_plan);
+		else if (prof.disks)
 			many_run();
 		else if (plan)
 			exact();

@@ -5,9 +5,12 @@
  *	sim [--seed N] [--ops K] [--histories H] [--secs S]   random histories from seed N on
  *	sim --many ...                                        the same of several disks
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
+ *	sim --exhaustive --many [--secs S] [--sample N]       the same of two disks, or three, one of which is missing behind the cut; or
+ *	                                                      every Nth way of the first round
+ *	sim --way ...                                         one of these ways again
  *	sim --sectors [--secs S]                              each sector of a short one bad
- *	sim --rules [--pairs] [--secs S]                      each rule off: the loss must be found; with --pairs those that are
- *	                                                      met seldom, too, for which it may look S seconds in vain
+ *	sim --rules [--pairs]                                 each rule off: the loss must be found; with --pairs those that take
+ *	                                                      longest, too
  *	sim --replay N [--off RULE] [-v]                      one history again
  *	sim --for RULE ...                                    histories as in that rule's hunt, all rules on
  *
@@ -30,7 +33,7 @@ static const char *const rule_names[] = {
 };
 
 static struct {
-	uint64_t seed, histories, secs;
+	uint64_t seed, histories, secs, sample;
 	int ops;
 	bool is_many; /* several disks */
 	int profile;  /* the rule whose hunt's histories these are, or -1: of all kinds */
@@ -150,10 +153,11 @@ tell_counts(double began)
 	if (opt.is_many)
 		printf("%llu drains asked for, %llu disks drained, %llu added, %llu cancelled, %llu put "
 		       "back; %llu "
-		       "times slots moved\n",
+		       "times slots moved; %llu times a bucket was bounded\n",
 		       (unsigned long long)counts.drains, (unsigned long long)counts.drained,
 		       (unsigned long long)counts.added, (unsigned long long)counts.cancels,
-		       (unsigned long long)counts.put_back, (unsigned long long)counts.slots_moved);
+		       (unsigned long long)counts.put_back, (unsigned long long)counts.slots_moved,
+		       (unsigned long long)counts.quotas);
 	if (opt.is_many || counts.compared)
 		printf("%llu copies compared, %llu seconds missed something, %llu reads from a second, %llu "
 		       "repaired, %llu times another number of copies, %llu older disks put back\n",
@@ -188,11 +192,11 @@ random_histories(void)
 
 #define HUNT_MAX 100000
 
-/* Those that are met so seldom that they are looked for with --pairs alone, and with --secs no longer than that. */
+/* Those whose hunt takes seconds: they are looked for with --pairs alone. */
 static bool
-is_seldom(int rule)
+is_slow(int rule)
 {
-	return rule == SIM_BOTH_TABLES || rule == SIM_BOTH_AWAY_KEEP_FULL;
+	return rule == SIM_BOTH_TABLES || rule == SIM_MOVE_NOT_COLLECTED;
 }
 
 /* What a rule's hunt runs without besides the rule itself: a failed write ends the disk, and only where it
@@ -260,12 +264,6 @@ hunt(enum sim_rule rule)
 		struct sim_result found;
 		enum because why;
 
-		if (opt.secs && is_seldom(rule) && seconds() - began > (double)opt.secs) {
-			printf("%-22s %llu histories in %.0f s, and it is not missed: seldom\n",
-			       rule_names[rule], (unsigned long long)n, seconds() - began);
-			bad = 0;
-			break;
-		}
 		run(opt.seed + n);
 		if (!outcome.failed)
 			continue;
@@ -308,7 +306,7 @@ hunt_all(const char *only)
 
 	printf("SEED=%llu\n", (unsigned long long)opt.seed);
 	for (int i = 0; i < SIM_RULE_NR; i++) {
-		if (only ? i == rule_by_name(only) : sim_pairs || !is_seldom(i))
+		if (only ? i == rule_by_name(only) : sim_pairs || !is_slow(i))
 			bad |= hunt((enum sim_rule)i);
 	}
 	return bad;
@@ -484,6 +482,209 @@ exhaustive(void)
 	return 0;
 }
 
+/* ---- every cut, of several disks ---- */
+
+static uint64_t ways, turns;
+
+/* Those that are not in the sample are left out. */
+static bool
+is_left_out(uint64_t seed)
+{
+	return opt.sample && (turns++ + seed) % opt.sample;
+}
+
+/* Runs it once for each disk that may be missing behind the cut, and with none missing. */
+static int
+exact_missing(uint64_t seed, const struct many_plan *like, struct many_plan *ret)
+{
+	for (int missing = -1; missing < many_exact_disks(like->scenario); missing++) {
+		struct many_plan p = *like;
+
+		if (is_left_out(seed))
+			continue;
+		p.missing = missing;
+		history_run_exact(seed, &p);
+		ways++;
+		if (missing < 0)
+			*ret = p;
+		if (!outcome.failed)
+			continue;
+		printf("FAILED: %s: seed %llu, held at %lld, fails at %lld, cut at %lld mask %llx, disk %d "
+		       "missing, start cut at "
+		       "%lld mask %llx: %s\n",
+		       many_exact_name(p.scenario), (unsigned long long)seed, (long long)p.hold_at,
+		       (long long)p.fail_at, (long long)p.cut_at, (unsigned long long)p.mask, missing,
+		       (long long)p.start_cut_at, (unsigned long long)p.start_mask, outcome.what);
+		printf("again with: --way %d,%lld,%lld,%lld,%#llx,%d,%lld,%#llx --seed %llu\n", p.scenario,
+		       (long long)p.hold_at, (long long)p.fail_at, (long long)p.cut_at,
+		       (unsigned long long)p.mask, missing, (long long)p.start_cut_at,
+		       (unsigned long long)p.start_mask, (unsigned long long)seed);
+		return 1;
+	}
+	return 0;
+}
+
+static bool
+is_too_late(void)
+{
+	return opt.secs && seconds() > exact_until;
+}
+
+/* How much is done at each cut: of what is not flushed nothing or all is kept; or any of it; or the start behind it is cut, too. */
+enum depth { OF_ALL_OR_NONE, OF_ANY, OF_STARTS };
+
+static int
+exact_cut(uint64_t seed, const struct many_plan *like, enum depth depth)
+{
+	uint64_t nr = depth == OF_ANY ? 1 : 2;
+	unsigned units = 0;
+
+	for (uint64_t m = 0; m < nr && !is_too_late(); m++) {
+		struct many_plan p = *like, ret = *like;
+
+		p.mask = depth == OF_ANY ? mask_at(units, m) : m ? UINT64_MAX : 0;
+		if (exact_missing(seed, &p, &ret))
+			return 1;
+		if (depth == OF_ANY && m == 0) {
+			units = ret.ret_units;
+			nr = mask_nr(units);
+		}
+		for (int64_t at = 0; depth == OF_STARTS && at < (int64_t)ret.ret_start_events; at++) {
+			for (int k = 0; k < 2 && !is_too_late(); k++) {
+				struct many_plan q = p, unused;
+
+				q.start_cut_at = at;
+				q.start_mask = k ? UINT64_MAX : 0;
+				if (exact_missing(seed, &q, &unused))
+					return 1;
+			}
+		}
+	}
+	return 0;
+}
+
+/* Every cut of a scenario in which that one is held, and the disk fails there. */
+static int
+exact_cuts(uint64_t seed, struct many_plan *p, enum depth depth)
+{
+	struct many_plan whole = *p;
+
+	whole.cut_at = -1;
+	whole.missing = -1;
+	history_run_exact(seed, &whole);
+	ways++;
+	p->ret_events = whole.ret_events;
+	p->ret_decisions = whole.ret_decisions;
+	p->ret_was_held = whole.ret_was_held;
+	if (outcome.failed)
+		return exact_missing(seed, &whole, p);
+	if (p->hold_at >= 0 && !whole.ret_was_held)
+		return 0;
+	for (int64_t at = p->fail_at > 0 ? p->fail_at : 0; at < (int64_t)whole.ret_events; at++) {
+		struct many_plan q = *p;
+
+		q.cut_at = at;
+		if (exact_cut(seed, &q, depth))
+			return 1;
+	}
+	return 0;
+}
+
+static struct many_plan
+plan_of(int scenario)
+{
+	return (struct many_plan){ .scenario = scenario,
+				   .hold_at = -1,
+				   .fail_at = -1,
+				   .cut_at = -1,
+				   .start_cut_at = -1,
+				   .missing = -1 };
+}
+
+/* All of one kind. */
+static int
+exact_scenario(uint64_t seed, int scenario, enum depth depth, bool holds)
+{
+	struct many_plan p = plan_of(scenario), whole = p;
+
+	history_run_exact(seed, &whole);
+	for (int64_t hold = holds ? 0 : -1; hold < (holds ? (int64_t)whole.ret_decisions : 0); hold++) {
+		int64_t fails = many_exact_fails(scenario) ? (int64_t)whole.ret_events : 1;
+
+		/* With somebody who stands still the disk fails early, in the middle and late. */
+		for (int64_t at = 0; at < fails; at += holds ? 1 + fails / 3 : 1) {
+			struct many_plan q = p;
+
+			q.hold_at = hold;
+			q.fail_at = many_exact_fails(scenario) ? at : -1;
+			if (is_too_late())
+				return 0;
+			if (exact_cuts(seed, &q, depth))
+				return 1;
+		}
+	}
+	return 0;
+}
+
+static int
+exhaustive_many(void)
+{
+	static const struct {
+		const char *what;
+		enum depth depth;
+		bool holds;
+	} rounds[] = {
+		{ "every cut, with nothing or all of what is not flushed", OF_ALL_OR_NONE, false },
+		{ "every cut, with any of what is not flushed", OF_ANY, false },
+		{ "every cut, and one of the start behind it", OF_STARTS, false },
+		{ "every cut, with one who stands still somewhere", OF_ALL_OR_NONE, true },
+	};
+	double began = seconds();
+
+	printf("SEED=%llu\n", (unsigned long long)opt.seed);
+	exact_until = began + (double)opt.secs;
+	for (size_t r = 0; r < sizeof rounds / sizeof *rounds; r++) {
+		uint64_t before = ways;
+		int s;
+
+		for (s = 0; many_exact_name(s) && !is_too_late(); s++) {
+			if (exact_scenario(opt.seed, s, rounds[r].depth, rounds[r].holds))
+				return 1;
+		}
+		printf("%s: %llu ways, %s\n", rounds[r].what, (unsigned long long)(ways - before),
+		       many_exact_name(s) || is_too_late() ? "not all"
+		       : opt.sample                        ? "a sample"
+							   : "all");
+		if (is_too_late() || opt.sample)
+			break;
+	}
+	tell_counts(began);
+	return 0;
+}
+
+/* One of them again. */
+static int
+one_way(const char *text)
+{
+	struct many_plan p = plan_of(0);
+	long long hold, fail, cut, start;
+	unsigned long long mask, start_mask;
+
+	if (sscanf(text, "%d,%lld,%lld,%lld,%llx,%d,%lld,%llx", &p.scenario, &hold, &fail, &cut, &mask,
+		   &p.missing, &start, &start_mask) != 8 ||
+	    !many_exact_name(p.scenario))
+		return 2;
+	p.hold_at = hold;
+	p.fail_at = fail;
+	p.cut_at = cut;
+	p.start_cut_at = start;
+	p.mask = mask;
+	p.start_mask = start_mask;
+	history_run_exact(opt.seed, &p);
+	printf("%s: %s\n", many_exact_name(p.scenario), outcome.failed ? outcome.what : "as it should be");
+	return outcome.failed;
+}
+
 /* ---- every sector ---- */
 
 /* A short history, stopped cleanly, killed in the middle of something, or cut. */
@@ -537,7 +738,7 @@ static void
 usage(void)
 {
 	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] "
-			"[--sectors] [--many] [--pairs] "
+			"[--sectors] [--many] [--pairs] [--sample N] [--way ...] "
 			"[--rules] "
 			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
@@ -546,8 +747,8 @@ usage(void)
 int
 main(int argc, char **argv)
 {
-	enum { RANDOM, EXHAUSTIVE, SECTORS, RULES, REPLAY } mode = RANDOM;
-	const char *seed = getenv("SEED"), *only = NULL;
+	enum { RANDOM, EXHAUSTIVE, SECTORS, RULES, REPLAY, WAY } mode = RANDOM;
+	const char *seed = getenv("SEED"), *only = NULL, *way = NULL;
 	struct timespec ts;
 
 	env_init();
@@ -583,6 +784,11 @@ main(int argc, char **argv)
 		} else if (strcmp(a, "--rule") == 0) {
 			mode = RULES;
 			only = argv[++i];
+		} else if (strcmp(a, "--sample") == 0) {
+			opt.sample = strtoull(argv[++i], NULL, 0);
+		} else if (strcmp(a, "--way") == 0) {
+			mode = WAY;
+			way = argv[++i];
 		} else if (strcmp(a, "--replay") == 0) {
 			mode = REPLAY;
 			opt.seed = strtoull(argv[++i], NULL, 0);
@@ -600,7 +806,9 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	switch (mode) {
 	case EXHAUSTIVE:
-		return exhaustive();
+		return opt.is_many ? exhaustive_many() : exhaustive();
+	case WAY:
+		return one_way(way);
 	case SECTORS:
 		return sectors();
 	case RULES:

@@ -120,7 +120,6 @@ cell_looked_at(struct cell *c, uint32_t id, uint64_t since, const char *what, in
 
 /* ---- attributes of objects ---- */
 
-#define IDS_MAX 8192
 static uint32_t content_of[IDS_MAX]; /* what has the bytes below these attributes; 0: it is bytes itself */
 
 uint32_t
@@ -269,6 +268,12 @@ many_short(void)
 }
 
 unsigned
+many_away(void)
+{
+	return away;
+}
+
+unsigned
 many_hurt(void)
 {
 	return away | failed() | faulty;
@@ -316,7 +321,9 @@ void
 many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 {
 	if (r == -ENODEV && many_has_two(b)) {
-		if (!pairs_is_away(b, k) && !(away && many_may_lack(b, since)))
+		/* While the first bucket with two copies is made others that are made beside it find slots without anybody for a moment. */
+		if (!pairs_is_away(b, k) && !(away && many_may_lack(b, since)) &&
+		    !(away && moves_was_nowhere(many_place(b, k), since)))
 			sim_fail("%s is told that a disk is missing, and one that has all is there", what);
 		return;
 	}
@@ -336,7 +343,7 @@ static bool
 is_refused(int r)
 {
 	return r == -ENODEV || r == -ENXIO || r == -EAGAIN || r == -ENOENT || r == -EROFS || r == -EXDEV ||
-	       r == -EEXIST || r == -ESTALE || r == -EDOM;
+	       r == -EEXIST || r == -ESTALE || r == -EDOM || r == -EDQUOT;
 }
 
 /* A change of a cell ended so: done, not done, or nobody knows. */
@@ -423,20 +430,24 @@ is_of_pre(int r)
 	return r == -EEXIST || r == -ESTALE || r == -ENOENT;
 }
 
-static void
-do_put(struct many_client *c, int b, int k)
+void
+many_put(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
 	struct store_commit sc = { .inline_data = NULL };
 	struct cell *cell = &many_keys[b][k];
 	uint32_t id = ++many_ids, size = one_in(2) ? 8 : SIZE;
 	uint64_t since;
+	struct store_use grown;
 	bool is_gone;
 	int r, expected = 0;
 
 	if ((prof.moves || many_has_two(b)) && k < CLIENTS && one_in(6))
 		size = BIG;
 	many_begin(c);
+	quotas_size(id, size);
+	grown = (struct store_use){ .objects = quotas_is_sure(cell) && !cell->may[0],
+				    .bytes = quotas_is_sure(cell) && size > quotas_size_of(cell->may[0]) };
 	if (one_in(4))
 		expected = choose_pre(&sc.pre, cell);
 	is_gone = cell_may_be(&many_buckets[b], 0);
@@ -467,12 +478,16 @@ do_put(struct many_client *c, int b, int k)
 	say("put of %u: %d", id, r);
 	if (r >= 0 && many_is_away(b, k))
 		sim_fail("a PUT of bucket %d key %d is acknowledged, and its disk is away", b, k);
+	if (r == -EDQUOT)
+		quotas_check_refused(b, since, "a PUT");
 	cell_over(cell, r, id);
+	if (r >= 0)
+		quotas_check_grown(b, since, &grown, "a PUT");
 	if ((r >= 0 && expected) || (is_of_pre(r) && r != expected))
 		sim_fail("a PUT is answered %d, its precondition says %d", r, expected);
 	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
 		sim_fail("a PUT is told that bucket %d is not there, and it was all the time", b);
-	if (r < 0 && r != -ENXIO && !is_of_pre(r))
+	if (r < 0 && r != -ENXIO && r != -EDQUOT && !is_of_pre(r))
 		many_check_key_error(r, b, k, since, "a PUT");
 }
 
@@ -517,7 +532,10 @@ read_all(struct many_client *c, int b, int k)
 	uint32_t skew;
 
 	/* A reader may be slow. */
-	for (uint32_t n = many_has_two(b) && one_in(4) ? below(300) : 0; n; n--)
+	for (uint32_t n = prof.read_hold                 ? below(prof.read_hold)
+			  : many_has_two(b) && one_in(4) ? below(300)
+							 : 0;
+	     n; n--)
 		co_yield ();
 
 	for (uint64_t off = 0, n; off < obj->size_bytes; off += n - skew) {
@@ -618,8 +636,8 @@ do_attrs(struct many_client *c, int b, int k)
 		many_check_key_error(r, b, k, since, "setting attributes");
 }
 
-static void
-do_get(struct many_client *c, int b, int k)
+void
+many_get(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
 	uint64_t since;
@@ -651,6 +669,16 @@ do_get(struct many_client *c, int b, int k)
 		store_close(many_port(c), &c->u.obj);
 }
 
+void
+many_of_bucket_over(struct cell *cell, int b, uint64_t since)
+{
+	/* It may have been of a bucket that was removed before this was told. */
+	if (bucket_gone[b] > since) {
+		cell_may_too(cell, 0);
+		cell->is_open |= many_buckets[b].is_open;
+	}
+}
+
 static void
 do_battr(struct many_client *c, int b)
 {
@@ -670,11 +698,7 @@ do_battr(struct many_client *c, int b)
 						STORE_VERSION_ANY, c->attrs, sizeof c->attrs, &c->u.set));
 	say("attributes %u: %d", id, r);
 	cell_over(cell, r, id);
-	/* They may have been those of a bucket that was removed before this was told. */
-	if (bucket_gone[b] > since) {
-		cell_may_too(cell, 0);
-		cell->is_open |= many_buckets[b].is_open;
-	}
+	many_of_bucket_over(cell, b, since);
 	if (r < 0 && r != -ENXIO)
 		many_check_bucket_error(r, false, "setting a bucket's attributes");
 }
@@ -723,8 +747,26 @@ many_bucket_changed(int b, uint64_t since)
 	return bucket_ops[b] || bucket_over[b] > since;
 }
 
+/* What goes with a bucket: its attributes, its bound. */
+#define OF_BUCKET 2
+
+static struct cell *
+of_bucket(int b, int i)
+{
+	return i ? &many_bounds[b] : &battr[b];
+}
+
 static void
-do_make(struct many_client *c, int b)
+of_bucket_may_go(int b, bool is_open)
+{
+	for (int i = 0; i < OF_BUCKET; i++) {
+		cell_may_too(of_bucket(b, i), 0);
+		of_bucket(b, i)->is_open |= is_open;
+	}
+}
+
+void
+many_make(struct many_client *c, int b)
 {
 	bool could_be, could_not, mixed;
 	uint64_t since;
@@ -754,13 +796,14 @@ do_make(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 0);
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r < 0 && r != -EEXIST;
-		cell_may_too(&battr[b], 0);
 		/* They are seen up to the end of this life, and the next start may have another bucket. */
-		battr[b].is_open |= many_buckets[b].is_open;
+		of_bucket_may_go(b, many_buckets[b].is_open);
 	} else {
 		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
-		if (r == 0 && battr[b].since < since)
-			cell_set(&battr[b], 0);
+		for (int i = 0; r == 0 && i < OF_BUCKET; i++) {
+			if (of_bucket(b, i)->since < since)
+				cell_set(of_bucket(b, i), 0);
+		}
 	}
 }
 
@@ -807,8 +850,8 @@ bucket_is_gone(int b)
 	}
 }
 
-static void
-do_remove(struct many_client *c, int b)
+void
+many_remove(struct many_client *c, int b)
 {
 	bool could_be, could_not, mixed, empty = true;
 	uint64_t since;
@@ -847,14 +890,14 @@ do_remove(struct many_client *c, int b)
 		uploads_end_with(b, r == 0 && !mixed, r == -ECANCELED);
 	if (r == 0 && !mixed) {
 		bucket_is_gone(b);
-		cell_set(&battr[b], 0);
+		for (int i = 0; i < OF_BUCKET; i++)
+			cell_set(of_bucket(b, i), 0);
 	} else if (mixed || r == -ECANCELED) {
 		for (int i = 0; i < KEYS; i++) {
 			if (cell_may_be(&many_keys[b][i], 0) || mixed)
 				cell_may_too(&many_keys[b][i], 0);
 		}
-		cell_may_too(&battr[b], 0);
-		battr[b].is_open |= r == -ECANCELED;
+		of_bucket_may_go(b, r == -ECANCELED);
 	}
 	if (mixed) {
 		if (!bucket_ops[b])
@@ -862,7 +905,7 @@ do_remove(struct many_client *c, int b)
 		cell_may_too(&many_buckets[b], 0);
 		cell_may_too(&many_buckets[b], 1);
 		many_buckets[b].is_open |= r == -ECANCELED;
-		battr[b].is_open |= many_buckets[b].is_open;
+		of_bucket_may_go(b, many_buckets[b].is_open);
 	} else if (r == -ENOTEMPTY) {
 		many_buckets[b].pending = UNKNOWN_ID;
 	} else {
@@ -887,6 +930,7 @@ do_look(struct many_client *c, int b)
 		return;
 	cell_seen(&many_buckets[b], r == 0, "the bucket", b, -1);
 	see_battr(c, b);
+	quotas_see(b);
 }
 
 /* ---- listing ---- */
@@ -939,8 +983,8 @@ see_buckets(struct many_client *c)
 	}
 }
 
-static void
-see_list(struct many_client *c, int b)
+void
+many_see_list(struct many_client *c, int b)
 {
 	bool misses = many_has_two(b) ? pairs_miss_some() : away != 0;
 	uint32_t *listed = listings[c->nr];
@@ -955,7 +999,8 @@ see_list(struct many_client *c, int b)
 	c->u.ls.bucket = bucket_name(b);
 	c->u.ls.bucket_len = (uint16_t)strlen(bucket_name(b));
 	r = many_wait(c, store_list(many_port(c), &c->u.ls));
-	if (misses && r != -ENODEV)
+	/* The first bucket with two copies gives slots of it to others. */
+	if (misses && r != -ENODEV && (!many_has_two(b) || pairs_miss_some()))
 		sim_fail("a list is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
 		many_check_error(r, misses || many_may_lack(b, since) ? away : 0, "a list");
@@ -968,8 +1013,8 @@ see_list(struct many_client *c, int b)
 }
 
 /* Reads all there is, when nothing else runs. */
-static void
-verify_main(int nr)
+void
+many_verify_main(int nr)
 {
 	struct many_client *c = &many_clients[0];
 
@@ -977,9 +1022,10 @@ verify_main(int nr)
 	see_buckets(c);
 	for (int b = 0; b < BUCKETS; b++) {
 		see_battr(c, b);
+		quotas_see(b);
 		for (int k = 0; k < KEYS; k++)
-			do_get(c, b, k);
-		see_list(c, b);
+			many_get(c, b, k);
+		many_see_list(c, b);
 		uploads_see_list(c, b, away);
 	}
 	uploads_see(c);
@@ -1056,9 +1102,14 @@ static void
 one_op(struct many_client *c)
 {
 	int b = one_in(2), k = c->nr + CLIENTS * (int)below(KEYS / CLIENTS);
-	uint32_t w =
-		below(prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs + prof.w_upload);
+	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs +
+			   prof.w_upload + prof.w_quota);
 
+	if (w >= prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs + prof.w_upload) {
+		if (c->nr < BUCKETS && !many_bounds[c->nr].is_open)
+			do_quota(c, c->nr); /* of each bucket it is one client's */
+		return;
+	}
 	if (w >= prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs) {
 		upload_any(c, b, k);
 		return;
@@ -1069,7 +1120,7 @@ one_op(struct many_client *c)
 		else if (one_in(6))
 			do_attrs(c, b, k);
 		else if (w < prof.w_put)
-			do_put(c, b, k);
+			many_put(c, b, k);
 		else
 			many_delete(c, b, k);
 		return;
@@ -1080,17 +1131,17 @@ one_op(struct many_client *c)
 		if (one_in(4))
 			do_look(c, b);
 		else if (prof.two && one_in(4))
-			see_list(c, b);
+			many_see_list(c, b);
 		else
-			do_get(c, b, prof.two ? (int)below(KEYS) : k);
+			many_get(c, b, prof.two ? (int)below(KEYS) : k);
 	} else if (w < prof.w_del + prof.w_get + prof.w_attrs)
 		do_battr(c, c->nr); /* of each bucket they are one client's */
 	else if (!cell_may_be(&many_buckets[0], 1))
-		do_make(c, 0);
+		many_make(c, 0);
 	else if (one_in(2))
-		do_make(c, 1);
+		many_make(c, 1);
 	else
-		do_remove(c, 1);
+		many_remove(c, 1);
 }
 
 static void
@@ -1109,8 +1160,15 @@ client_main(int nr)
 
 /* ---- lives ---- */
 
-static void
-dies(bool cut)
+/* Of keys, and below 0 of the bucket. */
+static struct cell *
+cell_of(int b, int k)
+{
+	return k == -3 ? &many_buckets[b] : k < 0 ? of_bucket(b, k + 2) : &many_keys[b][k];
+}
+
+void
+many_dies(bool cut)
 {
 	unsigned before = last_in, heads;
 
@@ -1152,8 +1210,8 @@ dies(bool cut)
 	uploads_die(heads);
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
-		for (int k = -2; k < KEYS; k++) {
-			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
+		for (int k = -3; k < KEYS; k++) {
+			struct cell *c = cell_of(b, k);
 
 			if (c->news)
 				c->nr = 0;
@@ -1161,7 +1219,7 @@ dies(bool cut)
 			if (c->pending != UNKNOWN_ID) {
 				cell_may_too(c, c->pending);
 				if (c == &many_buckets[b])
-					cell_may_too(&battr[b], 0);
+					of_bucket_may_go(b, false);
 			}
 			if (c->other != UNKNOWN_ID)
 				cell_may_too(c, c->other);
@@ -1182,12 +1240,12 @@ static bool waits;       /* what was being moved is left as it is */
 static struct store_conf
 conf_of(void)
 {
-	static const char *const names[DISKS_MAX] = { "sim", "sim1", "sim2", "sim3" };
+	static const char *const names[DISKS_MAX] = { "sim", "sim1", "sim2", "sim3", "sim4" };
 	struct store_conf conf = { .ops = &store_set_ops,
 				   .disks.disk = paths,
 				   .disks.engine = &extent_ops,
 				   .disks.engines_max = STORE_SET_MAX,
-				   .disks.index_bytes = (uint64_t)DISKS_MAX * prof.index_bytes,
+				   .disks.index_bytes = (prof.disks > 4 ? 5 : 4) * prof.index_bytes,
 				   .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])missing,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .disks.move_rate = prof.moves && one_in(4) ? 1u << (18 + below(6)) : 0,
@@ -1205,6 +1263,8 @@ conf_of(void)
 			continue;
 		if ((members >> d & 1) && (away >> d & 1 || accepts_all))
 			memcpy(missing[conf.disks.accept_missing_nr++], many_uuid[d], UUID_BYTES);
+		if ((away >> d & 1) && one_in(prof.unlisted))
+			continue;
 		paths[conf.disks.nr++].path = names[d];
 	}
 	return conf;
@@ -1255,8 +1315,8 @@ start_over(void)
 	return !co_runs(CO_START, 0);
 }
 
-static bool
-over(void)
+bool
+many_over(void)
 {
 	for (int i = 0; i <= OPERATOR; i++) {
 		if (co_runs(CO_CLIENT, i))
@@ -1300,8 +1360,8 @@ is_refused_rightly(unsigned accepted)
 }
 
 /* True: it serves. */
-static bool
-start(uint64_t life)
+bool
+many_start(uint64_t life)
 {
 	unsigned present = members & ~away, had = members, serving = 0, behind = moves_behind(present);
 
@@ -1320,7 +1380,7 @@ start(uint64_t life)
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
 		pairs_not_started();
-		dies(true);
+		many_dies(true);
 		return false;
 	}
 	say("start: %d %s", start_result, start_error);
@@ -1347,11 +1407,11 @@ start(uint64_t life)
 	if (start_result == -EAGAIN) {
 		/* Buckets are made alike without a snapshot in between: the next start makes one first. */
 		counts.not_now++;
-		dies(false);
+		many_dies(false);
 		return false;
 	}
 	if (prof.moves && is_refused_rightly(had)) {
-		dies(false);
+		many_dies(false);
 		return false;
 	}
 	if (!faulty && !twice && 2 * count(present) > count(members))
@@ -1359,7 +1419,7 @@ start(uint64_t life)
 			 start_result, start_error);
 	if (start_result != -EINVAL && !faulty)
 		sim_fail("the start is refused with %d: %s", start_result, start_error);
-	dies(false);
+	many_dies(false);
 	return false;
 }
 
@@ -1374,7 +1434,7 @@ give_up(uint64_t life)
 		start_result = 0;
 		co_start(CO_START, 0, forget_main);
 		is_over = sim_go(start_over, life);
-		dies(true);
+		many_dies(true);
 		if (start_result != -EAGAIN)
 			break;
 	}
@@ -1433,8 +1493,8 @@ forget(void)
 	members = had & ~(1u << d);
 	away &= members;
 	/* Begun and not finished, it is finished by a start. */
-	if (!is_over && start(0))
-		dies(true);
+	if (!is_over && many_start(0))
+		many_dies(true);
 	counts.given_up++;
 	moves_leave(d);
 	uploads_given_up(d, &t);
@@ -1448,8 +1508,8 @@ forget(void)
 }
 
 /* Of slots only those of a disk that was given up have another home, and such as may have moved. */
-static void
-look_at_homes(void)
+void
+many_look_at_homes(void)
 {
 	const struct set *s = set_of(sim_store);
 	const struct disk_table *t = &s->table;
@@ -1490,18 +1550,18 @@ rest(void)
 	for (int i = 0; i < 2; i++) {
 		if (prof.rot) {
 			co_start(CO_CLIENT, 0, pairs_mend_main);
-			sim_go(over, 0);
+			sim_go(many_over, 0);
 		}
 		sim_go(moves_over, 0);
 		moves_check();
 		if (prof.two) {
 			co_start(CO_CLIENT, 0, pairs_check_main);
-			sim_go(over, 0);
+			sim_go(many_over, 0);
 		}
 		if (i || !prof.moves)
 			break;
 		co_start(CO_CLIENT, OPERATOR, moves_calm_main);
-		sim_go(over, 0);
+		sim_go(many_over, 0);
 	}
 }
 
@@ -1509,29 +1569,33 @@ static void
 live(bool calm)
 {
 	uint64_t life = calm                     ? 0
+			: prof.life              ? prof.life
 			: prof.moves || prof.two ? 1 + below(one_in(3)   ? 300
 							     : one_in(3) ? 2000
 									 : 20000)
 						 : 1 + below(one_in(2) ? 300 : 2000);
 
-	look_at_homes();
+	many_look_at_homes();
 	ops_left = calm ? 0 : prof.ops;
-	co_start(CO_CLIENT, 0, verify_main);
-	if (!sim_go(over, life)) {
-		dies(one_in(2));
+	co_start(CO_CLIENT, 0, many_verify_main);
+	if (!sim_go(many_over, life)) {
+		many_dies(one_in(2));
 		return;
 	}
+	/* A start counts what was counted before. */
+	if (!prof.moves && many_hurt() == 0)
+		quotas_compare();
 	if (prof.two) {
 		co_start(CO_CLIENT, 0, pairs_same_main);
-		if (!sim_go(over, 0)) {
-			dies(true);
+		if (!sim_go(many_over, 0)) {
+			many_dies(true);
 			return;
 		}
 	}
 	if (!calm && prof.two && !prof.rot && !prof.older && one_in(2)) {
 		co_start(CO_CLIENT, 0, pairs_copies_main);
-		if (!sim_go(over, life) || !pairs_are_sure()) {
-			dies(one_in(2));
+		if (!sim_go(many_over, life) || !pairs_are_sure()) {
+			many_dies(one_in(2));
 			return;
 		}
 	}
@@ -1552,21 +1616,23 @@ live(bool calm)
 		co_start(CO_CLIENT, i, client_main);
 	if (prof.moves && !calm)
 		co_start(CO_CLIENT, OPERATOR, moves_main);
-	if (sim_go(over, life) && prof.two && many_hurt() == away) {
+	if (sim_go(many_over, life) && prof.two && many_hurt() == away) {
 		co_start(CO_CLIENT, 0, pairs_settled_main);
-		sim_go(over, 0);
+		sim_go(many_over, 0);
 	}
 	if (calm && (prof.moves || prof.two))
 		rest();
 	if (calm) {
-		co_start(CO_CLIENT, 0, verify_main);
-		sim_go(over, 0);
+		co_start(CO_CLIENT, 0, many_verify_main);
+		sim_go(many_over, 0);
+		if (many_hurt() == 0)
+			quotas_compare();
 	}
 	if (failed() & ~faulty)
 		sim_fail("disks %x have failed of what they have not said", failed() & ~faulty);
 	faulty = 0;
 	sim_disk_may_fail = false;
-	dies(one_in(2));
+	many_dies(one_in(2));
 	lacking = 0;
 }
 
@@ -1617,7 +1683,7 @@ refused_stranger(void)
 	sim_go(start_over, 0);
 	if (start_result != -EINVAL)
 		sim_fail("started with a disk that was given up: %d", start_result);
-	dies(false);
+	many_dies(false);
 	members = had;
 }
 
@@ -1642,15 +1708,65 @@ format(void)
 }
 
 void
-many_run(void)
+many_choose(unsigned those)
+{
+	choose_members();
+	strangers = 0;
+	away = those & members;
+}
+
+void
+many_start_all(void)
+{
+	many_choose(0);
+	sim_absent = ~members;
+	for (int tries = 0; !many_start(0); tries++) {
+		if ((start_result != -EAGAIN && !prof.moves) || tries == 20)
+			sim_fail("it does not start with all its disks");
+		choose_members();
+		away = 0;
+	}
+}
+
+uint64_t
+many_told(void)
+{
+	return many_events;
+}
+
+void
+many_fail(int disk)
+{
+	const struct set *set = sim_store ? set_of(sim_store) : NULL;
+
+	for (int i = 0; set && i < set->nr; i++) {
+		if (moves_disk(set, i) != disk)
+			continue;
+		say("disk %d fails", disk);
+		faulty |= 1u << disk;
+		disk_fail(&extent_store(set->engine[i])->vol->disk, "it fails");
+	}
+}
+
+void
+many_none_fails(void)
+{
+	faulty = lacking = 0;
+	sim_disk_may_fail = false;
+}
+
+void
+many_begin_history(void)
 {
 	memset(many_keys, 0, sizeof many_keys);
 	memset(many_buckets, 0, sizeof many_buckets);
 	memset(battr, 0, sizeof battr);
+	memset(many_bounds, 0, sizeof many_bounds);
+	quotas_begin();
 	memset(content_of, 0, sizeof content_of);
 	for (int b = 0; b < BUCKETS; b++) {
-		for (int k = -2; k < KEYS; k++) {
-			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
+		for (int k = -3; k < KEYS; k++) {
+			struct cell *c = cell_of(b, k);
 
 			c->pending = c->other = UNKNOWN_ID;
 			c->nr = 1;
@@ -1673,6 +1789,12 @@ many_run(void)
 	strangers = 0;
 	waits = false;
 	format();
+}
+
+void
+many_run(void)
+{
+	many_begin_history();
 	for (int i = 0; i < prof.lives; i++) {
 		choose_members();
 		choose_away();
@@ -1686,7 +1808,7 @@ many_run(void)
 			accepts_all = one_in(2);
 		}
 		twice = !away && one_in(16);
-		if (start(one_in(prof.cut_in_recovery) ? 1 + below(150u * (uint32_t)prof.disks) : 0))
+		if (many_start(one_in(prof.cut_in_recovery) ? 1 + below(150u * (uint32_t)prof.disks) : 0))
 			live(false);
 		twice = 0;
 		faulty = 0;
@@ -1698,15 +1820,7 @@ many_run(void)
 	}
 	waits = false;
 	for (int i = 0; i < 2; i++) {
-		choose_members();
-		strangers = away = 0;
-		sim_absent = ~members;
-		for (int tries = 0; !start(0); tries++) {
-			if ((start_result != -EAGAIN && !prof.moves) || tries == 20)
-				sim_fail("it does not start with all its disks");
-			choose_members();
-			away = 0;
-		}
+		many_start_all();
 		live(true);
 	}
 	sim_absent = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many.c, many_uploads.c and many_moves.c share: what may be there, and one client.  See sim.h. */
+/* What many.c and the files beside it share: what may be there, and one client.  See sim.h. */
 #ifndef GANTRY_TESTS_SIM_MANY_INT_H
 #define GANTRY_TESTS_SIM_MANY_INT_H
 
@@ -15,6 +15,7 @@
 #define PARTS 2    /* of an upload */
 #define BIG 40000u /* more than a chunk */
 #define MAY_MAX 8
+#define IDS_MAX 8192
 #define UNKNOWN_ID UINT32_MAX
 
 /* What may be there: of a key what was put last, or the attributes that were set since. */
@@ -88,6 +89,27 @@ void many_begin(struct many_client *c);
 /* The result of an operation whose start said r. */
 int many_wait(struct many_client *c, int r);
 void many_delete(struct many_client *c, int b, int k);
+void many_put(struct many_client *c, int b, int k);
+void many_get(struct many_client *c, int b, int k);
+void many_make(struct many_client *c, int b);
+void many_remove(struct many_client *c, int b);
+void many_see_list(struct many_client *c, int b);
+/* Reads all there is, when nothing else runs. */
+void many_verify_main(int nr);
+/* Nobody is a client any more. */
+bool many_over(void);
+/* A store on all disks but the spare ones. */
+void many_begin_history(void);
+/* The members are those of the newest table; those are away.  A start with the others: true: it serves. */
+void many_choose(unsigned away);
+bool many_start(uint64_t life);
+/* A start with all disks, which has to serve. */
+void many_start_all(void);
+/* Where slots are by the table of the start. */
+void many_look_at_homes(void);
+/* The process is gone; no disk fails in the next one. */
+void many_dies(bool cut);
+void many_none_fails(void);
 /* Is it certain that the bucket is there, and what is in it?  1: something; 0: nothing; -1: that is not known. */
 int many_is_full(int b);
 /* Fails where only a disk could explain that answer, and none of those does. */
@@ -104,6 +126,10 @@ unsigned many_disks_of(const struct set *s, uint64_t engines);
 unsigned many_short(void);
 /* Disks that are away, have failed, or may in this life. */
 unsigned many_hurt(void);
+/* Disks that are away. */
+unsigned many_away(void);
+/* A change of something that goes with its bucket ended, which was begun at that event: where the bucket has gone meanwhile it may be gone. */
+void many_of_bucket_over(struct cell *c, int b, uint64_t since);
 /* Is a change of that bucket under way, or has one ended since that event? */
 bool many_bucket_changed(int b, uint64_t since);
 
@@ -127,6 +153,32 @@ void uploads_start(unsigned deciding, bool one_is_behind, bool serves);
 /* A disk is given up; the table before. */
 void uploads_given_up(int disk, const struct disk_table *t);
 
+/* Adds what uploads of a bucket may have had since that event; what they have for sure, of those that a disk serves; is all of that known? */
+void uploads_most(int b, uint64_t since, struct store_use *use);
+void uploads_least(int b, struct store_use *use);
+bool uploads_are_sure(int b);
+
+/* ---- many_quotas.c: bounds of buckets ---- */
+
+extern struct cell many_bounds[BUCKETS];
+void quotas_begin(void);
+/* What has that id has so many bytes. */
+void quotas_size(uint32_t id, uint32_t size);
+uint32_t quotas_size_of(uint32_t id);
+/* What a cell may have held since that event: whether anything, and the bytes of the largest. */
+void quotas_most(const struct cell *c, uint64_t since, uint64_t *ret_nr, uint64_t *ret_bytes);
+/* Is it known what a cell holds, and will the next start find that? */
+bool quotas_is_sure(const struct cell *c);
+/* A change that began at that event, and is still under way for the checker, was refused by a quota; or was answered, and adds so much. */
+void quotas_check_refused(int b, uint64_t since, const char *what);
+void quotas_check_grown(int b, uint64_t since, const struct store_use *grown, const char *what);
+/* Sets the bound of a bucket, or takes it away. */
+void do_quota(struct many_client *c, int b);
+/* Looks at the bound of a bucket. */
+void quotas_see(int b);
+/* Fails unless what is counted is what is there; all disks are, and nothing runs. */
+void quotas_compare(void);
+
 /* ---- many_moves.c: disks that come and go ---- */
 
 void moves_begin(unsigned members);
@@ -146,9 +198,12 @@ void moves_leave(int disk);
 bool moves_may(void);
 void moves_looked(const struct disk_table *t);
 unsigned moves_had(unsigned place);
+/* Had nobody a place when what began at that event did, or later? */
+bool moves_was_nowhere(unsigned place, uint64_t since);
 /* The disk of that number in the table; -1: of none. */
 int moves_number(const struct disk_table *t, int number);
 void moves_note(void);
+void moves_drain(int disk);
 /* The operator's coroutine, while clients go on, and when nobody else does anything. */
 void moves_main(int nr);
 void moves_calm_main(int nr);

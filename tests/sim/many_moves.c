@@ -24,10 +24,12 @@
 
 #define BUFS 3 /* MOVE_SENDS */
 
-static unsigned made;                     /* bits: a store is on them */
-static unsigned gone;                     /* ... that was drained or given up, and may not serve any more */
-static unsigned may_have[STORE_PLACE_NR]; /* disks that had the place in this life */
-static bool may_move;                     /* slots may have moved since they were looked at */
+static unsigned made;                       /* bits: a store is on them */
+static unsigned gone;                       /* ... that was drained or given up, and may not serve any more */
+static unsigned may_have[STORE_PLACE_NR];   /* disks that had the place in this life */
+static uint64_t nowhere_at[STORE_PLACE_NR]; /* the last event at which no disk had the place */
+static int next_swing;                      /* the disk whose turn it is to be drained */
+static bool may_move;                       /* slots may have moved since they were looked at */
 
 /* ---- threads ---- */
 
@@ -93,7 +95,15 @@ moves_note(void)
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (s->home[i] != SET_NOWHERE)
 			may_have[i] |= 1u << moves_disk(s, s->home[i]);
+		else
+			nowhere_at[i] = many_events + 1;
 	}
+}
+
+bool
+moves_was_nowhere(unsigned place, uint64_t since)
+{
+	return nowhere_at[place] >= since;
 }
 
 /* Who waits by a loop of his own: only the mover does so while others go on. */
@@ -307,6 +317,8 @@ moves_begin(unsigned members)
 {
 	made = members;
 	gone = 0;
+	next_swing = 0;
+	memset(nowhere_at, 0, sizeof nowhere_at);
 	may_move = false;
 	memset(may_have, 0, sizeof may_have);
 }
@@ -333,7 +345,7 @@ moves_die(void)
 
 /* ---- what an operator does ---- */
 
-static const char *const paths[DISKS_MAX] = { "sim", "sim1", "sim2", "sim3" };
+static const char *const paths[DISKS_MAX] = { "sim", "sim1", "sim2", "sim3", "sim4" };
 
 /* In place of store_format(): at once, as on the others. */
 int
@@ -433,8 +445,8 @@ was_drained(const struct set *s, int disk)
 	return false;
 }
 
-static void
-drain(int d)
+void
+moves_drain(int d)
 {
 	const struct set *s = set_of(sim_store);
 	unsigned serving = many_disks_of(s, set_all(s));
@@ -506,18 +518,33 @@ pause_for(uint64_t ns)
 }
 
 static void
+swing(void)
+{
+	unsigned out = ((1u << prof.disks) - 1) & ~moves_members(&set_of(sim_store)->table);
+
+	if (is_busy() && one_in(2))
+		cancel();
+	else if (!is_busy() && out)
+		add(__builtin_ctz(out));
+	else if (!is_busy())
+		moves_drain(next_swing++ % prof.disks);
+}
+
+static void
 one_change(void)
 {
 	uint32_t w = below(8);
 
-	if (w < 3)
-		drain((int)below((uint32_t)prof.disks));
+	if (prof.swings)
+		swing();
+	else if (w < 3)
+		moves_drain((int)below((uint32_t)prof.disks));
 	else if (w < 5)
 		add((int)below((uint32_t)prof.disks));
 	else if (w < 6 || is_busy())
 		cancel();
 	else
-		drain((int)below((uint32_t)prof.disks));
+		moves_drain((int)below((uint32_t)prof.disks));
 }
 
 void
@@ -537,7 +564,7 @@ moves_calm_main(int nr)
 {
 	int d = (int)below((uint32_t)prof.disks);
 
-	drain(d);
+	moves_drain(d);
 	while (is_busy())
 		pause_for(NS_PER_MS);
 	if (one_in(2))
@@ -556,7 +583,8 @@ moves_over(void)
 	for (int i = 0; i < s->nr; i++) {
 		struct vol *vol = extent_store(s->engine[i])->vol;
 
-		if (!(set_all(s) >> i & 1))
+		/* One that has failed rests for good. */
+		if (!(set_all(s) >> i & 1) || disk_failed(&vol->disk))
 			continue;
 		for (int p = 0; p < prof.ports; p++) {
 			if (extent_port(set_port(ports[p].p)->engine[i])->vp.io.inflight)

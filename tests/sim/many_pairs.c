@@ -20,7 +20,9 @@ struct pair {
 
 static struct pair before[STORE_SLOT_NR]; /* of the newest table that the disks of a start have */
 static bool knows_before;
-static unsigned tried;                  /* disks */
+static unsigned tried; /* disks */
+static struct pair owed
+	[STORE_SLOT_NR]; /* those that were full when a start went on without either: the next that is there serves it */
 static struct pair last[STORE_SLOT_NR]; /* of the table of the last life */
 static bool knows_last;
 static struct pair begun[STORE_SLOT_NR]; /* when this life began */
@@ -65,6 +67,13 @@ static bool
 has(unsigned disks, int disk)
 {
 	return disk >= 0 && disks >> disk & 1;
+}
+
+static bool
+are_those(const struct pair *a, const struct pair *b)
+{
+	return (a->first == b->first && a->second == b->second) ||
+	       (a->first == b->second && a->second == b->first);
 }
 
 /* ---- damage ---- */
@@ -178,6 +187,7 @@ pairs_begin(void)
 	rotten = 0;
 	rots = 1u << below((uint32_t)prof.disks);
 	knows_before = knows_last = false;
+	memset(owed, 0, sizeof owed);
 }
 
 void
@@ -193,6 +203,9 @@ pairs_before_start(unsigned present)
 		       moves_newest(present, &t);
 	if (knows_before)
 		pairs_of(&t, before);
+	/* Nobody could write what neither of them was there for. */
+	for (int i = 0; knows_before && i < STORE_SLOT_NR; i++)
+		before[i].is_full |= owed[i].is_full && are_those(&owed[i], &before[i]);
 }
 
 void
@@ -200,6 +213,7 @@ pairs_not_started(void)
 {
 	/* It may have written a table without those that were not there. */
 	knows_last = false;
+	memset(owed, 0, sizeof owed);
 }
 
 /* Whoever is first, or was second and had all, serves: so the table said, and so it was when the last life ended. */
@@ -225,6 +239,9 @@ pairs_started(unsigned serving)
 		if (knows_last && !serves && (has(good, l->first) || (l->is_full && has(good, l->second))))
 			sim_fail("slot %d was on disk %d and disk %d%s, and is not served", i, l->first,
 				 l->second, l->is_full ? ", both full" : "");
+		owed[i] = knows_before && !has(serving, p->first) && !has(serving, p->second)
+				  ? *p
+				  : (struct pair){ .is_full = false };
 	}
 	begun_well = prof.two;
 	if (begun_well)
@@ -396,8 +413,11 @@ do_twins(struct many_client *c, int b, int k)
 	many_begin(c);
 	if (!cell_rests(cell))
 		return;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		t[i].id = i && one_in(3) ? 0 : ++many_ids;
+		if (t[i].id)
+			quotas_size(t[i].id, 8);
+	}
 	cell->pending = t[0].id;
 	cell->other = t[1].id;
 	cell->since = since = ++many_events;
@@ -423,7 +443,9 @@ do_twins(struct many_client *c, int b, int k)
 		/* As in do_del(). */
 		if (t[i].result >= 0 && many_is_away(b, k) && (t[i].id || !many_may_lack(b, since)))
 			sim_fail("a change of bucket %d key %d is acknowledged, and its disk is away", b, k);
-		if (t[i].result < 0 && t[i].result != -ENXIO && (t[i].id || t[i].result != -ENOENT))
+		if (t[i].result == -EDQUOT)
+			quotas_check_refused(b, since, "one of two PUTs");
+		else if (t[i].result < 0 && t[i].result != -ENXIO && (t[i].id || t[i].result != -ENOENT))
 			many_check_key_error(t[i].result, b, k, since, "one of two changes");
 	}
 	cell_twins_over(cell, t[0].result, t[0].id, t[1].result, t[1].id);

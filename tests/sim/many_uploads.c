@@ -81,7 +81,7 @@ check_missing(const struct upload *u, int r, uint64_t since, const char *what)
 		sim_fail("%s is told %d, and the upload of bucket %d key %d is there", what, r, u->b, u->k);
 	if (r >= 0 && many_is_away(u->b, u->k))
 		sim_fail("%s of bucket %d key %d is acknowledged, and its disk is away", what, u->b, u->k);
-	if (r < 0 && r != -ENOENT && r != -ENXIO)
+	if (r < 0 && r != -ENOENT && r != -ENXIO && r != -EDQUOT)
 		many_check_key_error(r, u->b, u->k, since, what);
 }
 
@@ -112,6 +112,8 @@ do_create(struct many_client *c, struct upload *u, int b, int k)
 		cell_begin(&u->part[i]);
 	u->there.pending = 1;
 	since = ++many_events;
+	/* What was there before in its place may have been counted meanwhile. */
+	u->there.since = u->part[0].since = u->part[1].since = since;
 	counts.uploads++;
 	say("client %d begins an upload of bucket %d key %d, at home on %d", c->nr, b, k, many_home(b, k));
 	r = store_upload_create(many_port(c), &sk, "", 0, &c->u.up);
@@ -120,6 +122,8 @@ do_create(struct many_client *c, struct upload *u, int b, int k)
 	take_id(u, c);
 	u->is_coming = false;
 	say("upload: %d", r);
+	if (r == -EDQUOT)
+		quotas_check_refused(b, since, "beginning an upload");
 	cell_over(&u->there, r, 1);
 	if (u->ended > since) {
 		cell_may_too(&u->there, 0);
@@ -127,6 +131,8 @@ do_create(struct many_client *c, struct upload *u, int b, int k)
 	}
 	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && !many_bucket_changed(b, since))
 		sim_fail("an upload is told that bucket %d is not there, and it was all the time", b);
+	if (r >= 0)
+		quotas_check_grown(b, since, &(struct store_use){ .uploads = 1 }, "an upload");
 	if (r != -ENXIO)
 		check_missing(u, r, since, "beginning an upload");
 }
@@ -145,8 +151,9 @@ do_part(struct many_client *c, struct upload *u)
 	many_begin(c);
 	if (!is_certain(&u->there))
 		return;
+	quotas_size(id, size);
 	u->part[n].pending = id;
-	since = ++many_events;
+	u->part[n].since = since = ++many_events;
 	counts.parts++;
 	say("client %d puts part %d, %u, of the upload of bucket %d key %d", c->nr, n + 1, id, u->b, u->k);
 	memcpy(sc.meta.etag.sum, &id, sizeof id);
@@ -163,6 +170,8 @@ do_part(struct many_client *c, struct upload *u)
 		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
 	store_put_abort(many_port(c), &c->u.put);
 	say("part %u: %d", id, r);
+	if (r == -EDQUOT)
+		quotas_check_refused(u->b, since, "a part");
 	cell_over(&u->part[n], r, id);
 	check_missing(u, r, since, "a part");
 }
@@ -215,7 +224,8 @@ do_complete(struct many_client *c, struct upload *u)
 	struct store_key sk = many_key(u->b, u->k);
 	struct cell *key = &many_keys[u->b][u->k];
 	struct store_part_ref refs[PARTS];
-	uint32_t id = ++many_ids, nr = 0;
+	uint32_t id = ++many_ids, nr = 0, size = 0;
+	struct store_use grown = { 0 };
 	uint64_t since;
 	int r;
 
@@ -227,9 +237,12 @@ do_complete(struct many_client *c, struct upload *u)
 			continue;
 		refs[nr] = (struct store_part_ref){ .number = i + 1 };
 		memcpy(refs[nr++].etag.sum, &u->part[i].may[0], sizeof id);
+		size += quotas_size_of(u->part[i].may[0]);
 	}
 	if (!nr || !is_certain(&u->there))
 		return;
+	quotas_size(id, size);
+	grown.objects = quotas_is_sure(key) && !key->may[0];
 	key->pending = u->object = id;
 	key->since = since = ++many_events;
 	u->there.pending = 0;
@@ -241,8 +254,12 @@ do_complete(struct many_client *c, struct upload *u)
 	memcpy(c->u.complete.meta.etag.sum, &id, sizeof id);
 	r = many_wait(c, store_upload_complete(many_port(c), &sk, u->id, &c->u.complete));
 	say("completion of %u: %d", id, r);
+	if (r == -EDQUOT)
+		quotas_check_refused(u->b, since, "a completion");
 	cell_over(key, r, id);
 	cell_over(&u->there, r, 0);
+	if (r >= 0)
+		quotas_check_grown(u->b, since, &grown, "a completion");
 	if (!u->there.is_open)
 		u->object = 0;
 	check_missing(u, r, since, "a completion");
@@ -418,6 +435,60 @@ uploads_see(struct many_client *c)
 				u->b, u->k, is_there ? "" : "not ");
 		u->object = 0;
 	}
+}
+
+/* ---- what they take ---- */
+
+void
+uploads_most(int b, uint64_t since, struct store_use *use)
+{
+	const struct upload *u;
+
+	for (int i = 0; (u = nth(i)); i++) {
+		uint64_t nr, bytes;
+
+		if (!u->is_used || u->b != b)
+			continue;
+		quotas_most(&u->there, since, &nr, &bytes);
+		if (!nr)
+			continue;
+		use->uploads++;
+		for (int k = 0; k < PARTS; k++) {
+			quotas_most(&u->part[k], since, &nr, &bytes);
+			use->bytes += bytes;
+		}
+	}
+}
+
+void
+uploads_least(int b, struct store_use *use)
+{
+	const struct upload *u;
+
+	for (int i = 0; (u = nth(i)); i++) {
+		if (!u->is_used || u->b != b || !quotas_is_sure(&u->there) || !u->there.may[0] ||
+		    many_is_away(b, u->k))
+			continue;
+		use->uploads++;
+		for (int k = 0; k < PARTS; k++)
+			use->bytes += quotas_is_sure(&u->part[k]) ? quotas_size_of(u->part[k].may[0]) : 0;
+	}
+}
+
+bool
+uploads_are_sure(int b)
+{
+	const struct upload *u;
+	bool are = true;
+
+	for (int i = 0; (u = nth(i)); i++) {
+		if (!u->is_used || u->b != b)
+			continue;
+		are &= quotas_is_sure(&u->there);
+		for (int k = 0; u->there.may[0] && k < PARTS; k++)
+			are &= quotas_is_sure(&u->part[k]);
+	}
+	return are;
 }
 
 /* ---- what else ends them ---- */

@@ -309,6 +309,22 @@ profile_for_older(void)
 	prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
 }
 
+/* Few clients that do one thing each, and nothing goes wrong but what is said. */
+void
+profile_for_exact(int disks, unsigned two, bool moves)
+{
+	profile_for_many(disks);
+	if (moves)
+		profile_for_moves(disks, 0);
+	prof.two = two;
+	prof.look_hold = prof.slow = 0;
+	prof.cut_in_recovery = prof.abort = 0;
+	prof.ports = 2;
+	prof.seg_nr = prof.segs_there = 3;
+	prof.index_bytes = 2u << 20;
+	prof.flush_covers_all = true;
+}
+
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
 void
 profile_choose_many(uint64_t seed)
@@ -333,6 +349,8 @@ profile_choose_many(uint64_t seed)
 		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0);
 	if (prof.two && !prof.moves && !prof.rot && (h >> 46 & 1))
 		profile_for_older();
+	if ((h >> 10 & 3) == 0)
+		prof.w_quota = 4;
 }
 
 static void
@@ -410,7 +428,8 @@ profile_for_pairs_rule(enum sim_rule rule)
 	bool fails = rule == SIM_AWAY_BEFORE_COPY_ANSWER || rule == SIM_SETTLED_VISIBLE ||
 		     rule == SIM_BOTH_TABLES || rule == SIM_SAME_VERSION_READ;
 
-	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL || rule == SIM_BOTH_TABLES ? 4 : 3);
+	/* Of five a start may lack both disks of a slot. */
+	profile_for_many(rule == SIM_BOTH_AWAY_KEEP_FULL ? 5 : rule == SIM_BOTH_TABLES ? 2 : 3);
 	if (fails)
 		prof_fails(20);
 	profile_for_pairs(3, false);
@@ -430,11 +449,68 @@ profile_for_pairs_rule(enum sim_rule rule)
 		prof.w_del = 1;
 	}
 	if (rule == SIM_BOTH_TABLES) {
-		/* Both disks of a slot fail, right after the first has made a change. */
-		prof.eio_write = prof.eio_flush = 6;
-		prof.w_put = 30;
-		prof.w_get = prof.w_upload = prof.w_attrs = 2;
+		/* The first fails right after it has made a change, and who waits for that is slow to hear of it: his core stands still. */
+		prof.eio_write = prof.eio_flush = 16;
+		prof.ports = PORTS_MAX;
+		prof.stall = 60;
+		prof.ops = 30;
+		prof.w_bucket = 3;
+		prof.w_put = 60;
+		prof.w_upload = prof.w_attrs = 2;
 	}
+	if (rule == SIM_BOTH_AWAY_KEEP_FULL) {
+		prof.ops = 8;
+		prof.cut_in_recovery = 12;
+	}
+}
+
+/* Objects of parts that go to and fro, and readers who still have what went when it is there again. */
+static void
+profile_for_back(void)
+{
+	profile_for_many(3);
+	profile_for_moves(3, 0);
+	prof.moves = 1;
+	prof.swings = true;
+	prof.read_hold = 6000;
+	prof.life = 20000;
+	prof.ops = 200;
+	prof.lives = 1;
+	prof.w_upload = 40;
+	prof.w_get = 20;
+	prof.w_bucket = 6;
+	prof.w_put = prof.w_del = 1;
+	prof.w_attrs = 0;
+}
+
+/* The only disk of a store fails while another one becomes a member. */
+static void
+profile_for_members(void)
+{
+	profile_for_many(2);
+	profile_for_moves(2, 1);
+	prof.moves = 1;
+	prof.swings = true;
+	/* Who looks for the new one may be told of another path. */
+	prof.unlisted = 1;
+	prof_fails(4000);
+	prof.eio_super = 3;
+	prof.w_bucket = prof.w_attrs = 20;
+	prof.w_put = prof.w_del = 2;
+}
+
+/* Bounds that are nearly reached, and PUTs on all disks at once. */
+static void
+profile_for_quotas(void)
+{
+	profile_for_many(3);
+	prof.w_quota = 3;
+	prof.w_put = 30;
+	prof.w_del = 10;
+	prof.w_bucket = 1;
+	prof.w_attrs = 0;
+	prof.lives = 4;
+	prof.ops = 60;
 }
 
 void
@@ -736,6 +812,15 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_BOTH_AWAY_KEEP_FULL:
 	case SIM_BEHIND_IS_AWAY:
 		profile_for_pairs_rule(rule);
+		break;
+	case SIM_MOVE_NOT_COLLECTED:
+		profile_for_back();
+		break;
+	case SIM_MEMBERS_BOTH:
+		profile_for_members();
+		break;
+	case SIM_QUOTA_OF_ALL:
+		profile_for_quotas();
 		break;
 	case SIM_LEFTOVERS_HIDDEN:
 	case SIM_MOVE_REMOVES:

@@ -19,6 +19,7 @@
 #define CO_THE_MOVER (CO_FIRST_CLIENT + CLIENTS_MAX)
 #define CO_NR (CO_THE_MOVER + 1)
 #define STACK_BYTES (256u << 10)
+#define STALL_MAX 2000u /* steps */
 
 struct co {
 	ucontext_t ctx;
@@ -316,10 +317,12 @@ mail_waits(struct sim_port *sp)
 	return sp->mb.head != &sp->mb.anchor || atomic_load(&sp->mb.tail) != &sp->mb.anchor;
 }
 
+static uint64_t step_nr;
+
 static uint32_t
 port_weight(struct sim_port *sp)
 {
-	if (!sp->there || sp->busy)
+	if (!sp->there || sp->busy || sp->stands_until > step_nr)
 		return 0;
 	if (ring_has_done(sp->ring) || mail_waits(sp) || timers_next(&sp->timers) <= sim_now_ns)
 		return 24;
@@ -368,6 +371,95 @@ pass_time(void)
 		sim_now_ns += below(3000000);
 }
 
+/* ---- a step, by a schedule ---- */
+
+struct schedule sim_schedule;
+
+/* Who may have a turn: coroutines, ports, disks, time. */
+#define TURN_PORT CO_NR
+#define TURN_DISK (TURN_PORT + PORTS_MAX)
+#define TURN_TIME (TURN_DISK + DISKS_MAX)
+#define TURN_NR (TURN_TIME + 1)
+#define HELD_MAX 3000 /* decisions */
+
+/* 0: he cannot do anything; 1: he looks whether something has come; 2: there is something for him to do. */
+static int
+can(int turn)
+{
+	if (turn < TURN_PORT)
+		return !co_ready(&all_cos[turn]) ? 0 : co_weight(turn) == 4 && all_cos[turn].polls ? 1 : 2;
+	if (turn < TURN_DISK)
+		return (int)(port_weight(&ports[turn - TURN_PORT]) + 22) / 23;
+	if (turn < TURN_TIME)
+		return 2 * simdisk_is_busy(turn - TURN_DISK);
+	return 1;
+}
+
+static bool
+others_can(int but)
+{
+	bool some = false;
+
+	for (int i = 0; i < TURN_TIME && !some; i++)
+		some = i != but && can(i) == 2;
+	return some;
+}
+
+static int
+next_turn(struct schedule *s)
+{
+	int turn = s->last;
+
+	do
+		turn = (turn + 1) % TURN_NR;
+	while (can(turn) == 0 || turn == s->held);
+	return turn;
+}
+
+/* A little, while others have something to do; else so much that somebody has. */
+static void
+let_time_pass(bool some)
+{
+	uint64_t next = next_timer();
+
+	if (some)
+		sim_now_ns += 20000;
+	else if (next != UINT64_MAX && next > sim_now_ns)
+		sim_now_ns = next;
+	else
+		sim_now_ns += NS_PER_MS;
+}
+
+static bool
+step_by_schedule(struct schedule *s)
+{
+	int turn;
+
+	if (s->held >= 0 && (s->decisions >= s->until || !others_can(s->held)))
+		s->held = -1;
+	turn = next_turn(s);
+	if ((int64_t)s->decisions++ == s->hold_at && can(turn) == 2) {
+		s->was_held = true;
+		s->held = turn;
+		s->until = s->decisions + HELD_MAX;
+		turn = next_turn(s);
+	}
+	s->last = turn;
+	if (turn < TURN_PORT)
+		co_run(&all_cos[turn]);
+	else if (turn < TURN_DISK)
+		port_turn(&ports[turn - TURN_PORT]);
+	else if (turn < TURN_TIME)
+		simdisk_complete_first(turn - TURN_DISK);
+	else if (simdisk_late())
+		simdisk_land_late(0);
+	else if (others_can(-1) || next_timer() != UINT64_MAX || co_runs(CO_MOVER, 0))
+		let_time_pass(others_can(-1));
+	else
+		return false;
+	return true;
+}
+
 /* ---- a step ---- */
 
 bool
@@ -376,6 +468,11 @@ sched_step(void)
 	uint32_t w_disk = simdisk_weight(), w_late = simdisk_late(), w_port[PORTS_MAX], w_co[CO_NR];
 	uint32_t all = w_disk + w_late, at;
 
+	if (sim_schedule.is_on)
+		return step_by_schedule(&sim_schedule);
+	step_nr++;
+	if (one_in(prof.stall))
+		ports[below((uint32_t)prof.ports)].stands_until = step_nr + below(STALL_MAX);
 	for (int i = 0; i < PORTS_MAX; i++)
 		all += w_port[i] = port_weight(&ports[i]);
 	for (int i = 0; i < CO_NR; i++)

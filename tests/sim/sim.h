@@ -8,7 +8,9 @@
  *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
  *	many.c     one history of several disks, with clients and a checker of its own; many_uploads.c: their uploads;
- *		   many_moves.c: disks that are drained and added meanwhile; many_pairs.c: buckets with two copies
+ *		   many_moves.c: disks that are drained and added meanwhile; many_pairs.c: buckets with two copies;
+ *		   many_quotas.c: bounds of buckets;
+ *		   many_exact.c: short histories, one after the other in every way
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and extent/disk/file.h over it
@@ -67,8 +69,14 @@ struct profile {
 	int spare; /* so many of them are no members at first */
 	/* disks come and go, as often as an operator changes something in so many of his turns; 0: never */
 	uint32_t moves;
+	bool swings;        /* they are drained one after the other, but for a while each */
+	uint32_t stall;     /* a core stands still for a while once in so many steps; 0: never */
+	uint32_t unlisted;  /* one path in so many of a disk that is away is not configured; 0: all are */
+	uint64_t life;      /* steps of a life of several disks; 0: some */
 	uint32_t look_hold; /* one look in so many at who has a key is followed by a pause; 0: none */
-	unsigned two;       /* bits of buckets with two copies */
+	uint32_t
+		read_hold; /* a reader takes up to so many steps before it reads; 0: some do a few, where there are two copies */
+	unsigned two; /* bits of buckets with two copies */
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes, index_bytes;
@@ -85,7 +93,7 @@ struct profile {
 	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
 	uint64_t pack_rate;  /* of the mover, which moves small objects together; 0: it is off */
 	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
-	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
+	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs, w_quota;
 	uint32_t pre, abort, hold;
 	struct store_use quota; /* of all buckets together; all 0: none */
 	uint32_t at_log;        /* the same of a start, while the log is written */
@@ -101,7 +109,7 @@ extern struct profile prof;
 
 #define PAGE 4096u
 #define SIM_FILES 26 /* of a disk; names of the n-th: + n * SIM_FILES */
-#define DISKS_MAX 4
+#define DISKS_MAX 5
 #define FILES_MAX (SIM_FILES * DISKS_MAX)
 #define FILE_SUPER 0
 #define FILE_LOG 1
@@ -123,6 +131,7 @@ struct sim_io {
 	uint32_t weight;
 	uint64_t upto;      /* flush: writes that were over when it began */
 	struct page **page; /* write: taken at the start; NULL: when it is over */
+	uint64_t nr_in_order;
 };
 
 void simdisk_begin(void);
@@ -163,6 +172,11 @@ unsigned simdisk_inflight(void);
 unsigned simdisk_weight(void);
 /* Lets the one end that `at` (below the weight) points to. */
 void simdisk_complete(uint32_t at);
+/* Has a disk something that may end?  The first of it does. */
+bool simdisk_is_busy(int disk);
+void simdisk_complete_first(int disk);
+/* Grows with whatever makes a difference to what a cut leaves. */
+extern uint64_t simdisk_changes;
 /* Writes of dead processes that are not over. */
 unsigned simdisk_late(void);
 void simdisk_land_late(uint32_t at);
@@ -208,7 +222,8 @@ struct sim_port {
 	struct timers timers;
 	struct store_port *p;
 	bool there, asleep, detached;
-	int busy; /* a client stands in the middle of a call */
+	int busy;              /* a client stands in the middle of a call */
+	uint64_t stands_until; /* step */
 };
 extern struct sim_port ports[PORTS_MAX];
 
@@ -230,6 +245,18 @@ void co_wait_ring(struct ring *r);
 void co_until(uint64_t wait_ns);
 /* One thing happens.  False: nothing can. */
 bool sched_step(void);
+
+/* Exhaustive runs of several disks: who goes next is not left to chance.  All take turns, in one order; whose turn it is at one of the
+ * decisions stands still from there on until nobody else can do anything. */
+struct schedule {
+	bool is_on;
+	uint64_t decisions; /* so far */
+	int64_t hold_at;    /* -1: nobody */
+	bool was_held;      /* that was somebody who could do something */
+	int last, held;     /* who had the last turn; who stands still: -1 */
+	uint64_t until;     /* decision at which he goes on in any case */
+};
+extern struct schedule sim_schedule;
 
 /* ---- model.c ---- */
 
@@ -377,8 +404,42 @@ struct super sim_super(void);
 void sim_make_disk(int disk, const struct super *sb);
 /* Goes on until done() (true), or for so many steps; 0: however long that takes. */
 bool sim_go(bool (*done)(void), uint64_t life);
+/* Exhaustive runs of several disks: what follows what makes a difference to a cut, or to a client.  Behind that one of them sim_go() ends;
+ * behind that one a disk fails. */
+struct events {
+	bool is_on;
+	uint64_t nr, last; /* so far; what told of the last */
+	int64_t cut_at;    /* -1: none */
+	int64_t fail_at;
+	int fails; /* -1: none */
+};
+extern struct events sim_events;
 /* many.c: a history of a set. */
 void many_run(void);
+/* What clients were told, as a number that grows; and a disk fails. */
+uint64_t many_told(void);
+void many_fail(int disk);
+
+/* many_exact.c: short histories of two or three disks, each with one cut and a start without one of the disks behind it. */
+struct many_plan {
+	int scenario;
+	int64_t hold_at, cut_at, fail_at, start_cut_at;
+	uint64_t mask, start_mask;
+	int missing; /* -1: none */
+	/* how many there are of each; pages that a cut may keep or not */
+	uint64_t ret_decisions, ret_events, ret_start_events;
+	unsigned ret_units, ret_start_units;
+	bool ret_was_held, ret_was_cut, ret_start_was_cut;
+};
+void many_exact(struct many_plan *p);
+void many_exact_profile(int scenario);
+/* NULL: there is no such scenario. */
+const char *many_exact_name(int scenario);
+bool many_exact_fails(int scenario);
+int many_exact_disks(int scenario);
+void profile_for_exact(int disks, unsigned two, bool moves);
+/* Runs it; what came of it is in outcome. */
+void history_run_exact(uint64_t seed, struct many_plan *p);
 _Noreturn void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Runs one history; what came of it is in outcome. */
 void history_run(uint64_t seed, struct plan *plan);
@@ -394,7 +455,7 @@ struct sim_counts {
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
 		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
-		copies_changed, older;
+		copies_changed, older, quotas;
 };
 extern struct sim_counts counts;
 

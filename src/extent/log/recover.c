@@ -236,6 +236,16 @@ room_for_epoch(struct replay *rp)
 	return 0;
 }
 
+/* By chance: of two starts that both know too little, as each has lost a superblock, none takes the number of the other. */
+static uint64_t
+gap(void)
+{
+	uint16_t more;
+
+	return START_NO_GAP +
+	       (getrandom(&more, sizeof more, 0) == (ssize_t)sizeof more ? more % START_NO_GAP : 0);
+}
+
 /*
  * Above every start that anything here was made in.  The superblock knows the last one; but what is lost may have
  * known a later one, of which there are ids that a client still has.
@@ -247,7 +257,7 @@ next_start_no(const struct replay *rp)
 	uint64_t newest = rp->version_max >> FMT_COUNTER_BITS;
 	uint64_t no = (newest > d->sb.start_no ? newest : d->sb.start_no) + 1;
 
-	return rp->rep->was_damaged || d->lost_super ? no + START_NO_GAP : no;
+	return rp->rep->was_damaged || d->lost_super ? no + gap() : no;
 }
 
 /* What is made from now on is of this start, which is one for all disks of a store. */

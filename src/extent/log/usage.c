@@ -24,8 +24,8 @@ usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES])
 }
 
 /* What is longer is of a later version, which added something. */
-static struct store_use
-bound_of(const struct rec *r)
+struct store_use
+usage_bound_of(const struct rec *r)
 {
 	struct store_use max = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
 	uint64_t v[3];
@@ -127,7 +127,7 @@ usage_judge(struct vol *vol, const struct commit *c, const struct quota_change *
 					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
 					: NULL;
 
-	return row ? quota_judge(vol->quotas, row, change, RULE_QUOTA_PENDING) : 0;
+	return row ? quota_judge(vol->quotas, vol->counter, row, change, RULE_QUOTA_PENDING) : 0;
 }
 
 void
@@ -235,7 +235,7 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
 		/* What the first counter has counts. */
 		if (row && is_bound_key(c->view.key, c->view.key_len) && vol->counter == 0) {
-			struct store_use max = bound_of(is_put ? c->rec : NULL);
+			struct store_use max = usage_bound_of(is_put ? c->rec : NULL);
 
 			quota_bound(vol->quotas, row, &max);
 		}
@@ -308,7 +308,7 @@ start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 	quota_unpend(book, vol->counter);
 	/* One that is older belonged to an earlier bucket of the name. */
 	if (own && own->version > r->version && vol->counter == 0) {
-		struct store_use max = bound_of(own);
+		struct store_use max = usage_bound_of(own);
 
 		quota_bound(book, row, &max);
 	}

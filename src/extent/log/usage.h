@@ -49,5 +49,7 @@ int usage_early(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_le
 
 #define USAGE_BOUND_BYTES 24
 void usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES]);
+/* Reads it; NULL: there is no such record, and no bound. */
+struct store_use usage_bound_of(const struct rec *r);
 
 #endif

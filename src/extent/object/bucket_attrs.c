@@ -125,6 +125,7 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 	if (bucket_len < 0)
 		return stat_finished(p, st, -ENXIO);
 	st->version = 0;
+	st->max = usage_bound_of(NULL);
 	t = p->vp.vol->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
@@ -139,10 +140,14 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 		const struct rec *r = c.rec;
 
 		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0 ||
-		    (uint8_t)c.key[key_len - 1] >= '0' + BATTRS_NR)
+		    (uint8_t)c.key[key_len - 1] > '0' + BATTRS_QUOTA)
 			break;
 		if (r->version < b->version)
 			continue;
+		if (c.key[key_len - 1] == '0' + BATTRS_QUOTA) {
+			st->max = usage_bound_of(r);
+			break;
+		}
 		if (c.key[key_len - 1] == '0')
 			st->version = r->version;
 		if (total < cap)

@@ -183,6 +183,63 @@ test_bucket_again(void **state)
 	end();
 }
 
+static int
+bound_b(struct store_port *p, uint64_t objects)
+{
+	struct store_use max = { objects, STORE_UNBOUNDED, STORE_UNBOUNDED };
+	struct store_bucket_set set;
+
+	return STORE_DO(user, &set.op, store_bucket_set_quota(p, "b", 1, &max, &set));
+}
+
+static void
+expect_bound_b(uint64_t objects)
+{
+	struct store_quota_info q;
+
+	assert_int_equal(store_bucket_quota(st, "b", 1, &q), 0);
+	assert_int_equal(q.has_bound, objects != STORE_UNBOUNDED);
+	assert_int_equal(q.max.objects, objects);
+}
+
+/* A disk that is back has the bound that the others have, also where that is none, and then is the first of all; nor has the next first one a
+ * bound that a cut left on it alone. */
+static void
+test_bound_missed(void **state)
+{
+	begin(3);
+	must_start();
+	accept(0);
+	assert_int_equal(make("b"), 0);
+	assert_int_equal(bound_b(store_user_port(user, 0), 5), 0);
+	stop();
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	expect_bound_b(5);
+	assert_int_equal(bound_b(store_user_port(user, 0), STORE_UNBOUNDED), 0);
+	stop();
+	all_again(3);
+	for (int i = 0; i < 2; i++) {
+		must_start();
+		expect_bound_b(STORE_UNBOUNDED);
+		stop();
+	}
+	/* as a cut leaves it */
+	must_start();
+	assert_int_equal(bound_b(engine(1), 7), 0);
+	stop();
+	must_start();
+	expect_bound_b(STORE_UNBOUNDED);
+	stop();
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	expect_bound_b(STORE_UNBOUNDED);
+	stop();
+	end();
+}
+
 /* A disk that opens and cannot be recovered counts as missing: nothing is written, or it is done without. */
 static void
 test_unrecoverable(void **state)
@@ -797,7 +854,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
+		cmocka_unit_test(test_bound_missed),  cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_bucket_again),
 		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_copies),        cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),

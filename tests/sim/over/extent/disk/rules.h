@@ -84,7 +84,10 @@
 	X(ALIGN_START)                                                                                       \
 	X(BOTH_TABLES)                                                                                       \
 	X(BOTH_AWAY_KEEP_FULL)                                                                               \
-	X(BEHIND_IS_AWAY)
+	X(BEHIND_IS_AWAY)                                                                                    \
+	X(MOVE_NOT_COLLECTED)                                                                                \
+	X(MEMBERS_BOTH)                                                                                      \
+	X(QUOTA_OF_ALL)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
 enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
@@ -142,8 +145,6 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_MOVE_REMOVES sim_rule_on[SIM_MOVE_REMOVES]
 #define RULE_REMOVE_AFTER_SWITCH sim_rule_on[SIM_REMOVE_AFTER_SWITCH]
 #define RULE_ALIGN_REMOVES sim_rule_on[SIM_ALIGN_REMOVES]
-/* Not missed yet in any time that a hunt may take. */
-#define RULE_MOVE_NOT_COLLECTED 1
-#define RULE_MEMBERS_BOTH 1
+#define RULE_MOVE_NOT_COLLECTED sim_rule_on[SIM_MOVE_NOT_COLLECTED]
 
 #endif
