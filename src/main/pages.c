@@ -92,6 +92,8 @@ disks_ready(struct daemon *d, struct admin_reasons *r)
 	}
 	nr -= gone;
 	least = least ? least : nr > 1 ? nr - 1 : 1;
+	/* One was drained: the others are all there are. */
+	least = least < nr ? least : nr;
 	if (2 * serving < nr)
 		admin_reason(r, "%d of %d disks serve, fewer than half: all is read-only until a restart",
 			     serving, nr);
