@@ -49,7 +49,7 @@ struct admin_core {
 struct admin_args {
 	int nr;
 	struct {
-		char name[24], value[128];
+		char name[24], value[256];
 	} arg[ADMIN_ARGS_MAX];
 };
 /* Returns the value of a query argument.  NULL: it was not given. */

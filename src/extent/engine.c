@@ -308,7 +308,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct tree_stats ts;
 	uint32_t odd_nr;
 	unsigned bad;
-	uint64_t room, objects, left, copies;
+	uint64_t room, held, objects, left, copies;
 	uint32_t load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
 	bool runs;
 
@@ -340,7 +340,9 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 			 load / 10, load % 10);
 	/* Segments not made yet are free as well; what is held back for snapshots is not. */
 	room = geo_units(&d->geo) - as.units + as.free + as.leased;
-	info.free_bytes = (room > as.held_back ? room - as.held_back : 0) * d->geo.unit_bytes;
+	held = as.held_back < room ? as.held_back : room;
+	info.free_bytes = (room - held) * d->geo.unit_bytes;
+	info.own_bytes = info.size_bytes - (geo_units(&d->geo) - held) * d->geo.unit_bytes;
 	info.read_bytes = atomic_load(&d->stats.read_bytes);
 	info.read_ops = atomic_load(&d->stats.read_ops);
 	info.written_bytes = atomic_load(&d->stats.written_bytes);

@@ -6,11 +6,13 @@
 #include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int
 status_of(int error)
@@ -117,8 +119,11 @@ disks_add(void *cookie, const struct admin_args *args, FILE *out)
 		   *force = admin_arg(args, "force");
 	struct store_disk_change c = { .kind = DISK_ADD, .disk = disk };
 
-	if (!disk || disk[0] != '/')
+	if (!disk)
 		return refuse(out, "\"disk\" is missing: the path of a device or a directory");
+	/* The daemon's folder is nobody's but its own. */
+	if (disk[0] != '/')
+		return refuse(out, "\"disk\" is the path of a device or a directory, and begins with /");
 	if (size && conf_bound_parse(size, true, &c.size_bytes) < 0)
 		return refuse(out, "\"size\" is a size: bytes, or KiB MiB GiB TiB");
 	/* The next start wants to read it in store.disks. */
@@ -145,6 +150,8 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 	struct store_disk_change c = { .kind = DISK_ADD, .disk = path, .force = force };
 	struct store_conf sc;
 	struct store *st;
+	struct stat file;
+	bool is_device;
 	char said[1024] = "";
 	int nr = 0, sc_nr, r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
 	char why[1024];
@@ -156,10 +163,12 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 	sc_nr = r == 0 ? sc.disks.nr : 0;
 	/* It may stand among the disks already. */
 	for (int i = 0; r == 0 && i < sc.disks.nr; i++) {
-		if (strcmp(disks[i].path, path) == 0)
+		if (path_same(disks[i].path, path)) {
 			c.size_bytes = disks[i].size_bytes;
-		else
+			c.disk = disks[i].path;
+		} else {
 			disks[nr++] = disks[i];
+		}
 	}
 	if (r == 0) {
 		sc.disks.nr = nr;
@@ -171,7 +180,15 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 	    store_look(&sc, why, sizeof why) == 0)
 		snprintf(said, sizeof said, "%s is a disk of this store already", path);
 	if (r == 0) {
-		r = store_change_disks(st, &c, said, sizeof said);
+		is_device = stat(path, &file) == 0 && S_ISBLK(file.st_mode);
+		/* Nothing else says how large a directory is to be. */
+		if (c.size_bytes || is_device)
+			r = store_change_disks(st, &c, said, sizeof said);
+		else
+			r = -EINVAL;
+		if (r < 0 && !said[0])
+			snprintf(said, sizeof said,
+				 "%s: a directory needs a size: write both into store.disks", path);
 		store_stop(st);
 	}
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));

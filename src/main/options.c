@@ -59,6 +59,11 @@ forget(struct options *o, const char *text, FILE *err)
 		fprintf(err, "gantryd: --forget wants the UUID of a disk, not \"%s\"\n", text);
 		return -EINVAL;
 	}
+	/* Twice the same is one. */
+	for (int i = 0; i < o->forget_nr; i++) {
+		if (memcmp(o->forget[i], o->forget[o->forget_nr], UUID_BYTES) == 0)
+			return set_action(o, ACTION_FORGET, err);
+	}
 	o->forget_nr++;
 	return set_action(o, ACTION_FORGET, err);
 }

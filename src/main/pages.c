@@ -92,6 +92,8 @@ disks_ready(struct daemon *d, struct admin_reasons *r)
 	}
 	nr -= gone;
 	least = least ? least : nr > 1 ? nr - 1 : 1;
+	/* One was drained: the others are all there are. */
+	least = least < nr ? least : nr;
 	if (2 * serving < nr)
 		admin_reason(r, "%d of %d disks serve, fewer than half: all is read-only until a restart",
 			     serving, nr);
@@ -754,7 +756,7 @@ status(void *cookie, FILE *out)
 	const struct store *store = atomic_load(&d->store);
 	unsigned long long objects = 0, size = 0, available = 0;
 	struct totals t = { 0 };
-	int up = 0, failed = 0, missing = 0;
+	int up = 0, nr = 0, failed = 0, missing = 0;
 
 	for (int i = 0; i < rail_nr(d); i++) {
 		struct rdma_rail_info info;
@@ -766,6 +768,10 @@ status(void *cookie, FILE *out)
 		struct store_unit_info info;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
+		/* One that was drained has left the store: its room is nobody's. */
+		if (info.state == UNIT_DRAINED)
+			continue;
+		nr++;
 		objects += store_unit_number(&info, "objects");
 		size += info.size_bytes;
 		available += info.free_bytes;
@@ -784,7 +790,7 @@ status(void *cookie, FILE *out)
 		"\"objects\":%llu,\"size_"
 		"bytes\":%llu,\"free_"
 		"bytes\":%llu",
-		store ? store_name(store) : "", unit_nr(d), failed, missing, objects, size, available);
+		store ? store_name(store) : "", nr, failed, missing, objects, size, available);
 	if (store)
 		copies_show(store, out);
 	fputs("},\n", out);

@@ -198,12 +198,18 @@ set_all(const struct set *s)
 	return atomic_load(&s->all);
 }
 
-/* Returns how much of what all disks share is one's. */
+/* Less than this no engine can begin with. */
+#define SET_SHARE_MIN ((uint64_t)4 << 20)
+
+/* Returns how much of what all disks share is one's: by its size, and beside much larger ones what it needs all the same. */
 static inline uint64_t
 set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 {
-	return total_bytes ? (uint64_t)((long double)all * (long double)size_bytes / (long double)total_bytes)
-			   : all;
+	uint64_t least = all < SET_SHARE_MIN ? all : SET_SHARE_MIN, share = all;
+
+	if (total_bytes)
+		share = (uint64_t)((long double)all * (long double)size_bytes / (long double)total_bytes);
+	return share < least ? least : share;
 }
 
 /* ---- set_ports.c ---- */

@@ -15,6 +15,7 @@
 
 #include "store/quota.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -24,10 +25,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
 
-#define ANSWER_NS (600 * NS_PER_S)
 #ifndef PAUSE_NS
 #define PAUSE_NS (2 * NS_PER_S)
 #endif
@@ -68,13 +69,16 @@ move_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
 	}
 }
 
+/* What would go elsewhere with all that is on it: neither its log nor the room for its snapshots does. */
 static uint64_t
 used_bytes(const struct set *s, int engine)
 {
 	struct store_unit_info info;
+	uint64_t stays;
 
 	look_at(s, engine, &info);
-	return info.size_bytes - (info.free_bytes < info.size_bytes ? info.free_bytes : info.size_bytes);
+	stays = info.free_bytes + info.own_bytes;
+	return info.size_bytes - (stays < info.size_bytes ? stays : info.size_bytes);
 }
 
 static bool
@@ -98,6 +102,17 @@ has_left(const struct set *s, int unit)
 	return s->member[unit].engine == SET_NOWHERE && atomic_load(&s->drained) >> unit & 1;
 }
 
+/* The same disk in other letters: a UUID in capitals, a path with a slash behind it. */
+static bool
+is_written_so(const struct set *s, int unit, const char *which)
+{
+	struct store_unit_info info = { .name = s->member[unit].path };
+
+	if (s->member[unit].engine != SET_NOWHERE)
+		look_at(s, s->member[unit].engine, &info);
+	return strcasecmp(s->member[unit].uuid, which) == 0 || path_same(info.name, which);
+}
+
 /* The member with that path, UUID or number, or one that has left; -1. */
 static int
 find_unit(const struct set *s, const char *which)
@@ -106,7 +121,7 @@ find_unit(const struct set *s, const char *which)
 	char number[12];
 
 	for (int i = 0; i < nr; i++) {
-		if (!is_named(s, i, which))
+		if (!is_named(s, i, which) && !is_written_so(s, i, which))
 			continue;
 		if (!has_left(s, i))
 			return i;

@@ -173,6 +173,12 @@ each(struct start *s, bool all, int (*fn)(struct disk *d))
 /* ---- who they are ---- */
 
 static int
+count(uint64_t bitmap)
+{
+	return __builtin_popcountll(bitmap);
+}
+
+static int
 open_one(struct disk *d)
 {
 	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
@@ -195,6 +201,48 @@ refuse_disk(struct start *s, const struct disk *d)
 	uuid_write(text, d->id.uuid);
 	return is_known(d) && !strstr(d->err, text) ? refuse(s, d->error, "%s (disk %s)", d->err, text)
 						    : refuse(s, d->error, "%s", d->err);
+}
+
+/* Whether it is known at all that there is no store on it. */
+static bool
+is_unmade(const struct disk *d)
+{
+	switch (-d->error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+	case ENOMEDIUM:
+	case EROFS:
+	case ENOTRECOVERABLE:
+		return !d->st && !d->id.is_made;
+	default:
+		return false;
+	}
+}
+
+/* Where others are a store nobody should make one of this disk, and lose them: it was lost, or written down before it was added. */
+static void
+cut_advice(struct disk *d)
+{
+	char *advice = strstr(d->err, "--format makes one");
+
+	while (advice && advice > d->err && *advice != ';')
+		advice--;
+	if (advice)
+		*advice = 0;
+}
+
+/* None of the store's own is left for it to be. */
+static int
+refuse_more(struct start *s, const struct disk *d)
+{
+	return is_unmade(d) ? refuse(s, d->error,
+				     "%s; all disks of the store, %d, are others: take it off store.disks, "
+				     "or add it "
+				     "(gantryd --add %s)",
+				     d->err, count(s->table.members), path_of(d))
+			    : refuse_disk(s, d);
 }
 
 /* What may be said of a disk that is not there, or no store any more.  Anything else is for an operator. */
@@ -235,6 +283,8 @@ check_opened(struct start *s)
 		if (!d->st && !is_absence(d->error))
 			return refuse_disk(s, d);
 	}
+	for (int i = 0; first && i < s->nr; i++)
+		cut_advice(&s->disk[i]);
 	return first ? 0 : refuse_disk(s, absent);
 }
 
@@ -291,12 +341,25 @@ check_store(struct start *s)
 	return 0;
 }
 
+/* Its table is the one that it was made with, before any of the store. */
+static bool
+is_half_added(const struct disk *d)
+{
+	return d->id.table->version >> TABLE_CHANGE_BITS == 0;
+}
+
 static int
 refuse_stranger(struct start *s, const struct disk *d)
 {
 	char text[UUID_TEXT];
 
 	uuid_write(text, d->id.uuid);
+	if (is_half_added(d))
+		return refuse(
+			s, -EINVAL,
+			"%s: disk %s was being added, and has not become one of this store: take it off "
+			"store.disks, and add it once more (with --force)",
+			path_of(d), text);
 	return refuse(s, -EINVAL,
 		      "%s: disk %s does not belong to this store (any more): it was given up, or drained; "
 		      "take it off store.disks",
@@ -420,12 +483,6 @@ find_numbers(struct start *s)
 }
 
 /* ---- who is missing ---- */
-
-static int
-count(uint64_t bitmap)
-{
-	return __builtin_popcountll(bitmap);
-}
 
 static bool
 is_accepted(const struct start *s, int number)
@@ -620,7 +677,7 @@ check_missing(struct start *s)
 	}
 	/* More paths than members: one of them is something else. */
 	if (absent > count(missing | s->forgotten))
-		return refuse_disk(s, other);
+		return refuse_more(s, other);
 	if (s->forgotten)
 		return missing ? refuse_missing(s, missing) : 0;
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
@@ -1433,24 +1490,6 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 }
 
 /* ---- looking ---- */
-
-/* Whether it is known at all that there is no store on it. */
-static bool
-is_unmade(const struct disk *d)
-{
-	switch (-d->error) {
-	case ENOENT:
-	case ENXIO:
-	case ENODEV:
-	case ENOTDIR:
-	case ENOMEDIUM:
-	case EROFS:
-	case ENOTRECOVERABLE:
-		return !d->st && !d->id.is_made;
-	default:
-		return false;
-	}
-}
 
 /* Whether it can be told now who they are.  *ret_unmade: none of them has a store, which may still be made. */
 static bool

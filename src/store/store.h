@@ -816,6 +816,7 @@ struct store_unit_info {
 	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */
 	uint64_t size_bytes, free_bytes;
+	uint64_t own_bytes; /* that no object gets: log, superblocks, what is held back for snapshots */
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
 	/* How long what cores asked of it took, in the buckets of base/latency.h. */
 	struct {

@@ -45,6 +45,15 @@ on_bytes(char *bytes, size_t size, size_t n, void *cookie)
 	return n;
 }
 
+/* A disk that is added gets its log first, written whole: of a large one that takes minutes, and ends for good or not.  0: as long as it takes. */
+static long
+timeout_ms(const char *path, const char *post)
+{
+	if (post && strncmp(path, "/control/disk/", 14) == 0)
+		return 0;
+	return post ? 30000 : 5000;
+}
+
 static int
 ask(const char *name, const char *path, const char *post, struct answer *ret, char *err, size_t err_len)
 {
@@ -67,7 +76,9 @@ ask(const char *name, const char *path, const char *post, struct answer *ret, ch
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	if (is_socket)
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, name);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, post ? 30000L : 5000L);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, timeout_ms(path, post));
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
+	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
 	if (post)
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, post);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);

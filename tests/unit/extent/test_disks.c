@@ -845,7 +845,63 @@ test_identity(void **state)
 	must_refuse(-EINVAL, "is missing (/nonexistent: ");
 	disks[1].path = dir[3];
 	remove_files(dir[3]);
-	must_refuse(-EINVAL, ": not a Gantry store (there is no super); --format makes one)");
+	must_refuse(-EINVAL, ": not a Gantry store (there is no super))");
+	assert_null(strstr(err, "--format"));
+	end();
+}
+
+/* What nobody should make a store of: it stands in the configuration and was not added, or its adding was cut short. */
+static void
+test_not_added(void **state)
+{
+	struct store_birth birth = { .number = 2 };
+	uint8_t uuid[UUID_BYTES] = { 7 };
+	uint64_t size = 64 * MIB;
+	struct store_conf c;
+
+	begin(2);
+	must_start();
+	memcpy(birth.store_uuid, set_of(st)->store_uuid, UUID_BYTES);
+	stop();
+	all_again(3);
+	disks[2].path = "/nonexistent";
+	must_refuse(-ENOTRECOVERABLE, "/nonexistent: there is no store here yet; all disks of the store, 2, "
+				      "are others: take it off "
+				      "store.disks, or add it (gantryd --add /nonexistent)");
+	disks[2].path = dir[2];
+	must_refuse(-ENOTRECOVERABLE,
+		    ": not a Gantry store (there is no super); all disks of the store, 2, are others");
+	/* As the mover makes it, before any table has it. */
+	birth.table.version = 1;
+	birth.table.members = birth.table.in = 4;
+	memcpy(birth.table.uuid[2], uuid, UUID_BYTES);
+	memset(birth.table.home, 2, sizeof birth.table.home);
+	memset(birth.table.first, 2, sizeof birth.table.first);
+	memset(birth.table.second, TABLE_NO_DISK, sizeof birth.table.second);
+	disks[2].size_bytes = size;
+	c = set_engine_conf(&conf, 2);
+	c.disks.birth = &birth;
+	assert_int_equal(store_format(&c, false, err, sizeof err), 0);
+	must_refuse(-EINVAL, "was being added, and has not become one of this store: take it off "
+			     "store.disks, and add it once more");
+	use(2);
+	must_start();
+	stop();
+	end();
+}
+
+/* A disk beside much larger ones has as much of the index as it needs to begin. */
+static void
+test_small_share(void **state)
+{
+	assert_int_equal(set_share_of(64 * MIB, 64 * MIB, 64 * 1024 * MIB), 4 * MIB);
+	assert_int_equal(set_share_of(64 * MIB, 512 * MIB, 1024 * MIB), 32 * MIB);
+	assert_int_equal(set_share_of(2 * MIB, 64 * MIB, 64 * 1024 * MIB), 2 * MIB);
+	assert_int_equal(set_share_of(64 * MIB, 64 * MIB, 0), 64 * MIB);
+	begin(3);
+	conf.disks.index_bytes = 8 * MIB;
+	must_start();
+	stop();
 	end();
 }
 
@@ -859,6 +915,7 @@ main(void)
 		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_copies),        cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_not_added),     cmocka_unit_test(test_small_share),
 		cmocka_unit_test(test_table_returns), cmocka_unit_test(test_half_of_a_pair),
 		cmocka_unit_test(test_fsck),          cmocka_unit_test(test_many_missing),
 		cmocka_unit_test(test_tables_differ),

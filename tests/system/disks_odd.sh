@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What an operator types beside what the page has: a slash that the shell put behind a directory, a UUID in capitals, a long path, one that is not
+# from the root, a disk that stands in store.disks before it was added or whose adding was cut short, the same UUID given up twice, a small disk beside a large one.
+# Nobody is told to make a store over the one that is there; and what is said of the store is without a disk that has left.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' DISKS=2 DISK_SIZE=64MiB BUCKETS='bkt'
+MORE='log: { access: false }'
+G=$BUILD/gantryd
+export GANTRY_ADMIN=$T/admin.sock
+disks() { curl_admin /disks | jq -r "$1"; }
+store() { curl_admin /status | jq -r ".store | $1"; }
+ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ]; }
+disk() { # WORDS...: the exit status, what is said in $T/said
+	local rc=0
+	"$BUILD/gantry" disk "$@" >"$T/said" 2>&1 || rc=$?
+	echo $rc
+}
+offline() { # CODE WORDS OPTION...
+	local rc=0
+	timeout 60 "$G" -c "$T/gantryd.yaml" "${@:3}" </dev/null >"$T/said" 2>&1 || rc=$?
+	assert_eq "$rc" "$1" "gantryd ${*:3}: $(cat "$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "gantryd ${*:3}: no '$2' in: $(cat "$T/said")"
+	! grep -q -- '--format' "$T/said" || fail "who does so loses the store: $(cat "$T/said")"
+}
+put_in() { sed -i "/^  disks:/a\\    - { path: \"$1\", size: ${2:-$DISK_SIZE} }" "$T/gantryd.yaml"; }
+
+# ---- a small disk beside a large one: a thirty-third of memory.index would be too little ----
+write_config
+sed -i "s|disk1\", size: 64MiB|disk1\", size: 2GiB|; s|^store:|store:\n  min_disks: 2|" "$T/gantryd.yaml"
+format_store
+daemon_run
+make_buckets
+assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving"
+assert_eq "$(disks 'map(.index_max_bytes >= 4194304) | join(" ")')" "true true"
+for i in 1 2 3 4 5 6; do curl_s3 "/bkt/k$i" -X PUT -d "body $i" -o /dev/null || fail PUT; done
+there() { local i; for i in 1 2 3 4 5 6; do assert_eq "$(curl_s3 "/bkt/k$i")" "body $i"; done; }
+
+# ---- names in other letters ----
+long=$T/$(printf 'x%.0s' {1..240})
+long=${long:0:240}
+assert_eq "$(disk add relative/new --size 64MiB)" 1
+grep -q 'begins with /' "$T/said" || fail "$(cat "$T/said")"
+assert_eq "$(disk add "$long/" --size 64MiB)" 0 "$(cat "$T/said")"
+wait_for 60 ended
+assert_eq "$(disk add "$long" --size 64MiB)" 1
+grep -qF -- '--force' "$T/said" && fail "a member is offered to be lost: $(cat "$T/said")"
+all=$(store .size_bytes)
+assert_eq "$(store .disks) $all" "3 $(disks 'map(.size_bytes) | add')"
+assert_eq "$(disk drain "${long:0:-1}/")" 3
+assert_eq "$(disk drain "$long//")" 0 "$(cat "$T/said")"
+# Nothing of it is an object: its log and the like do not move.
+[ "$(curl_admin /control/disk/drain | jq .bytes)" -lt 1048576 ] || fail "of six small objects: $(curl_admin /control/disk/drain)"
+wait_for 60 ended
+assert_eq "$(disks '.[2].state')" drained
+assert_eq "$(store .disks) $(store .size_bytes)" "2 $((all - $(disks '.[2].size_bytes')))" "a disk that was drained is room of the store"
+assert_eq "$(store .free_bytes)" "$(disks '.[:2] | map(.free_bytes) | add')"
+assert_eq "$(disk add "$T/disk2" --size 64MiB)" 0 "$(cat "$T/said")"
+wait_for 60 ended
+U=$(disks '.[3].uuid')
+assert_eq "$(disk drain "${U^^}")" 0 "$(cat "$T/said")"
+wait_for 60 ended
+there
+stop_daemon
+
+# ---- in store.disks before it was added ----
+cp "$T/gantryd.yaml" "$T/was.yaml"
+put_in "$T/disk3/"
+offline 74 "all disks of the store, 2, are others"
+offline 74 "gantryd --add $T/disk3/" --check-config
+mkdir "$T/disk3"
+offline 74 "$T/disk3/: not a Gantry store (there is no super); all disks of the store, 2, are others: take it off store.disks, or add it (gantryd --add $T/disk3/)"
+offline 0 'was added' --add "$T/disk3"
+offline 78 'is a disk of this store already' --add "$T/disk3"
+offline 78 'a directory needs a size: write both into store.disks' --add "$T/disk4"
+[ ! -e "$T/disk4" ] || fail "it was made all the same"
+daemon_run
+wait_for 60 ended
+there
+U=$(disks '.[2].uuid')
+stop_daemon
+# It is missing: the same goes for its path.
+mv "$T/disk3" "$T/away"
+offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet); bring it back"
+
+# ---- given up, said twice ----
+cp "$T/was.yaml" "$T/gantryd.yaml"
+offline 0 'given up: 1 disk; the store has 2 now' --force --forget "$U" --forget "${U^^}"
+
+# ---- of two disks that store.min_disks wants one is drained ----
+daemon_run
+assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving"
+assert_eq "$(disk drain 0)" 0 "$(cat "$T/said")"
+wait_for 60 ended
+assert_eq "$(disks 'map(.state) | join(" ")')" "drained serving"
+assert_eq "$(curl_admin /readyz -o "$T/said" -w '%{http_code}')" 200 "/readyz: $(cat "$T/said")"
+stop_daemon
