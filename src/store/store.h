@@ -339,7 +339,8 @@ struct store_stat {
 	uint32_t attrs_len; /* of the attributes, however many of them were copied */
 	unsigned copies;    /* store_bucket_head(): on how many disks each of its keys is */
 	bool has_quota;     /* of a bucket: what it holds and its own bounds are known */
-	struct store_use used, max; /* max: store_bucket_get_attrs() of an engine sets it, too, to what its own record says */
+	struct store_use used,
+		max; /* max: store_bucket_get_attrs() of an engine sets it, too, to what its own record says */
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
 

@@ -464,7 +464,7 @@ profile_for_pairs_rule(enum sim_rule rule)
 	}
 }
 
-/* Objects of parts that go to and fro, and readers who still have what went when it is there again. */
+/* Objects of parts that go back and forth, and readers who still have what went when it is there again. */
 static void
 profile_for_back(void)
 {

@@ -909,16 +909,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_bound_missed),  cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_bucket_again),
-		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
-		cmocka_unit_test(test_copies),        cmocka_unit_test(test_halves),
-		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_not_added),     cmocka_unit_test(test_small_share),
-		cmocka_unit_test(test_table_returns), cmocka_unit_test(test_half_of_a_pair),
-		cmocka_unit_test(test_fsck),          cmocka_unit_test(test_many_missing),
-		cmocka_unit_test(test_tables_differ),
+		cmocka_unit_test(test_slots_by_size),  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_bound_missed),   cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_bucket_again),   cmocka_unit_test(test_unrecoverable),
+		cmocka_unit_test(test_gates),          cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_halves),         cmocka_unit_test(test_majority),
+		cmocka_unit_test(test_identity),       cmocka_unit_test(test_not_added),
+		cmocka_unit_test(test_small_share),    cmocka_unit_test(test_table_returns),
+		cmocka_unit_test(test_half_of_a_pair), cmocka_unit_test(test_fsck),
+		cmocka_unit_test(test_many_missing),   cmocka_unit_test(test_tables_differ),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
