@@ -945,7 +945,7 @@ set_list_buckets(struct store_port *sp, struct store_list *ls)
 
 /* ---- quotas ---- */
 
-/* What counter 0 is given counts: it is the first engine's, which may have left, or have failed. */
+/* What counter 0 is given counts: that is an engine's which may have left.  One change is under way at a time (M11). */
 static void
 bound(struct change *c)
 {
@@ -966,7 +966,7 @@ set_quota_next(struct change *c, int r)
 	struct store_port *e;
 
 	if (judge_step(c, r)) {
-		if (c->result == 0 && (!set_is_in(c->port->set, 0) || set_has_failed(c->port->set, 0)))
+		if (c->result == 0)
 			bound(c);
 		return 0;
 	}
