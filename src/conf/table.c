@@ -148,7 +148,7 @@ const struct conf_key conf_keys[] = {
 	{ "memory.http_buffers", KT_SIZE, KEY_AUTO, .min = 2 * MIB, .max = TIB, .offset = AT(memory.http_buffers_bytes),
 	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more" },
 	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
-	  .def = "auto", .help = "The index of objects, in all; auto is an eighth of the machine's memory. A disk gets as much of it as it has of the space, and 4MiB at least" },
+	  .def = "auto", .help = "The index of objects, in all, of which a disk gets as much as it has of the space, and 4MiB at least; auto is an eighth of the machine's memory" },
 	{ "memory.replay", KT_SIZE, KEY_AUTO, .min = MIB, .max = TIB, .offset = AT(memory.replay_bytes),
 	  .def = "auto", .help = "Signatures seen (auth.replay), 17 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
 

@@ -411,8 +411,8 @@ pairing_go(struct pairing *g)
 	if (atomic_load(&s->is_read_only)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* The other one is about to leave. */
-		g->result = -EDOM;
+		/* The other one is about to leave; or stays after all, as the table says in a moment. */
+		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {
 		bool is_new = true;
 

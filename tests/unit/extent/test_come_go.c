@@ -1100,6 +1100,52 @@ test_cancel_fails(void **state)
 	end();
 }
 
+static _Atomic int
+	stage; /* 1: what is sent waits for the cancellation; 2: what is removed behind it waits; 0: nothing does */
+
+static __attribute__((no_sanitize_thread)) int
+hook_behind(const struct fault_io *io)
+{
+	if (!atomic_load(&stage) || io->kind != FAULT_WRITE || strncmp(io->name, "log", 3) != 0 ||
+	    strncmp(io->path, dir[1], strlen(dir[1])) != 0)
+		return 0;
+	if (atomic_load(&stage) == 1 && atomic_load(&is_cancelling))
+		atomic_store(&stage, 2);
+	/* What was on its way goes there first. */
+	if (atomic_load(&stage) == 2 && extent_store(set_of(st)->engine[0])->vol->slots->is_watched)
+		return 0;
+	atomic_store(&is_held, true);
+	return FAULT_HOLD;
+}
+
+/* A drain that was cancelled leaves two disks: who wants two copies then is told to come again, and not that there is one. */
+static void
+test_cancel_pairs(void **state)
+{
+	uint64_t until_ns = clock_ns() + PATIENCE_NS;
+
+	begin(2);
+	must_start();
+	put_all();
+	atomic_store(&is_held, false);
+	atomic_store(&is_cancelling, false);
+	atomic_store(&stage, 1);
+	fault_ring_hook = hook_behind;
+	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
+	while (!atomic_load(&is_held) && clock_ns() < until_ns)
+		store_user_turn(user);
+	assert_int_equal(make_with("two", 2), -EDOM);
+	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
+	assert_int_equal(make_with("two", 2), -EAGAIN);
+	atomic_store(&stage, 0);
+	wait_for_end();
+	fault_ring_hook = NULL;
+	assert_int_equal(make_with("two", 2), 0);
+	must_have_all();
+	stop();
+	end();
+}
+
 int
 main(void)
 {
@@ -1112,7 +1158,7 @@ main(void)
 		cmocka_unit_test(test_cancel_fails),    cmocka_unit_test(test_cancel_cut),
 		cmocka_unit_test(test_leave_cut),       cmocka_unit_test(test_forget_other),
 		cmocka_unit_test(test_old_fails),       cmocka_unit_test(test_target_fails_after),
-		cmocka_unit_test(test_new_fails_after),
+		cmocka_unit_test(test_new_fails_after), cmocka_unit_test(test_cancel_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
