@@ -380,6 +380,8 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	/* Of keys with two copies, which another disk has first. */
 	store_unit_add(&info, "copy_objects", copies, true);
 	store_unit_add(&info, "copy_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[1]) : 0, true);
+	store_unit_add(&info, "copy_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[1]) : 0,
+		       true);
 	store_unit_add(&info, "leftover_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[0]) : 0,
 		       true);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);

@@ -253,6 +253,7 @@ is_begun(struct set *s)
 static bool
 has_leftovers(const struct set *s)
 {
+	bool has_pairs = s->copies && atomic_load(&s->copies->is_used);
 	struct store_unit_info info;
 	bool has = false;
 
@@ -260,6 +261,9 @@ has_leftovers(const struct set *s)
 		look_at(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
+		/* Else they are second copies. */
+		has |= !has_pairs &&
+		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
 	}
 	return has;
 }
@@ -372,8 +376,11 @@ count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
 	move_sizes(s, size);
 	table_plan(t, size, home);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int from, to;
+
+		next_of_slot(t, i, home[i], &from, &to);
 		g->homes[t->home[i]] += home[i] != t->home[i];
-		g->nr += home[i] != t->home[i];
+		g->nr += from != to;
 	}
 	if (s->copies && atomic_load(&s->copies->is_used))
 		count_pairs(t, size, g);
@@ -431,6 +438,35 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 	       __builtin_popcountll(t->members & ~draining) > 1;
 }
 
+/*
+ * Takes the seconds off a table by which one disk is to be left, if there is nothing that has two copies: the next bucket that has
+ * makes them anew.  With the turn, so none is being made.  What any disk knows counts: of a removal that came to no end one may have the bucket,
+ * and be the only one at the next start.
+ */
+static int
+drop_pairs(struct mover *m, struct disk_table *next)
+{
+	struct set *s = m->set;
+	char name[STORE_BUCKET_MAX + 1];
+	int r = 0;
+
+	if (!all_serve(s))
+		return say(m->said, sizeof m->said, -EROFS,
+			   "a disk is missing or has failed: members change only when all others serve");
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++)
+		r = set_all(s) >> i & 1 ? set_find_two(s->engine[i], name) : 0;
+	if (r < 0)
+		return say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
+	if (r > 0)
+		return say(m->said, sizeof m->said, -EPERM,
+			   "bucket %s has two copies of each object, which need two disks: add another disk "
+			   "first, or remove the bucket",
+			   name);
+	memset(next->second, TABLE_NO_DISK, sizeof next->second);
+	memset(next->full, 0, sizeof next->full);
+	return 0;
+}
+
 /* A change of the table that is neither of slots nor of members.  -EPERM: too few disks would be left. */
 static int
 set_bits(struct mover *m, uint64_t draining, uint64_t filling)
@@ -439,15 +475,20 @@ set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 	int r = next ? move_take_turn(m) : -EAGAIN;
 
 	if (r == 0) {
+		bool drops;
+
 		set_get_table(m->set, next);
 		/* Both bits of a disk: it does not leave after all. */
-		if (!(draining & filling) && !leaves_pairs(m->set, next, draining)) {
-			r = -EPERM;
-		} else {
+		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
+		if (drops)
+			r = drop_pairs(m, next);
+		if (r == 0) {
 			next->draining = draining;
 			next->filling = filling;
 			r = move_change_table(m, next, set_all(m->set), 0);
 		}
+		if (r == 0 && drops)
+			set_copies_end(m->set);
 		move_give_turn(m);
 	}
 	free(next);
@@ -1228,10 +1269,6 @@ drain(struct set *s, const char *which, char *said, size_t len)
 			   "a disk is being drained or filled already; the next start goes on with it");
 	if (__builtin_popcountll(set_all(s)) == 1)
 		return say(said, len, -EPERM, "it is the last disk of the store: add another one first");
-	if (__builtin_popcountll(set_all(s)) == 2 && s->copies && atomic_load(&s->copies->is_used))
-		return say(said, len, -EPERM,
-			   "there are buckets with two copies, or were: their slots need two disks, so add "
-			   "another one first");
 	r = check_room(s, s->member[unit].engine, said, len);
 	if (r < 0)
 		return r;

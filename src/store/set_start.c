@@ -1206,33 +1206,12 @@ stop_drained(struct disk *d)
 	d->is_out = d->is_drained = false;
 }
 
-struct two_list {
-	struct store_list ls;
-	bool has_two;
-	uint16_t last_len;
-	char last[STORE_BUCKET_MAX];
-};
-
-static bool
-on_bucket(struct store_list *ls, const struct store_entry *e)
-{
-	struct two_list *l = container_of(ls, struct two_list, ls);
-
-	l->has_two |= e->copies > 1;
-	l->last_len = (uint16_t)e->name_len;
-	memcpy(l->last, e->name, e->name_len);
-	return !l->has_two;
-}
-
 /* Finds out whether there are buckets with two copies.  Where no slot has a second there may be some all the same: the other disks
  * were given up, or were away when the first was made. */
 static int
 find_two(struct start *s)
 {
-	struct store *head = disk_at(s, __builtin_ctzll(s->present))->st;
-	struct two_list l = { .last_len = 0 };
-	char after[STORE_BUCKET_MAX];
-	struct store_user *user = NULL;
+	char name[STORE_BUCKET_MAX + 1];
 	int e = 0;
 
 	s->has_two = false;
@@ -1240,17 +1219,8 @@ find_two(struct start *s)
 		s->has_two |= s->table.second[i] != TABLE_NO_DISK;
 	if (s->has_two)
 		return 0;
-	e = store_user_new(&head, 1, &user);
-	l.ls.more = true;
-	while (e >= 0 && !l.has_two && l.ls.more) {
-		memcpy(after, l.last, l.last_len);
-		l.ls = (struct store_list){ .max = 1000, .entry = on_bucket };
-		l.ls.after = l.last_len ? after : NULL;
-		l.ls.after_len = l.last_len;
-		e = STORE_DO(user, &l.ls.op, store_list(store_user_port(user, 0), &l.ls));
-	}
-	store_user_free(user);
-	s->has_two = l.has_two;
+	e = set_find_two(disk_at(s, __builtin_ctzll(s->present))->st, name);
+	s->has_two = e > 0;
 	return e < 0 ? refuse(s, e, "cannot list buckets: %s", strerror(-e)) : 0;
 }
 

@@ -731,7 +731,7 @@ struct store_disk_change {
  *   -ENOENT      no such disk; nothing to cancel
  *   -EALREADY    it is drained; or (DISK_ADD) a store is on it
  *   -EEXIST      it is one of this store; or there is other data on it
- *   -EPERM       it is the last one
+ *   -EPERM       it is the last one, or one of two, and a bucket has two copies
  *   -EBUSY       one is under way
  *   -ENOSPC      the others have no room for what is on it
  *   -EROFS       not all of the others serve
