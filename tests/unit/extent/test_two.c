@@ -1551,6 +1551,84 @@ test_heal_in_service(void **state)
 	must_have_copies(2);
 }
 
+/* ---- what is damaged when a disk is drained ---- */
+
+static int
+put_part(const struct store_key *k, uint32_t number, uint64_t size, uint64_t seed)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+	struct store_commit c = { .last = b, .last_len = (uint32_t)size };
+	int r = store_put_init_part(l.p, put, k, upload_id, number, size);
+
+	fill(b->mem, size, seed, 0);
+	if (r == 0) {
+		op_arm(&put->op, l.p);
+		r = store_put_commit(l.p, put, &c);
+		r = r == 0 ? op_wait(&l, &put->op) : r;
+	}
+	store_put_abort(l.p, put);
+	bufpool_put(&l.bufs, b);
+	free(put);
+	return r;
+}
+
+static int
+complete(const struct store_key *k, uint32_t parts)
+{
+	struct store_complete *c = calloc(1, sizeof *c);
+	struct store_part_ref refs[4] = { { .number = 0 } };
+	int r;
+
+	for (uint32_t i = 0; i < parts; i++)
+		refs[i].number = i + 1;
+	c->parts = refs;
+	c->part_nr = parts;
+	c->meta.etag.parts = parts;
+	op_arm(&c->op, l.p);
+	r = store_upload_complete(l.p, k, upload_id, c);
+	r = r < 0 ? r : r > 0 ? c->op.result : op_wait(&l, &c->op);
+	free(c);
+	return r;
+}
+
+/* What a disk cannot give that stays, of objects and of an upload in progress, which nobody reads, comes from the one that is drained: that ends,
+ * and all has two copies. */
+static void
+drain_with(void (*lose)(int disk))
+{
+	char name[32];
+	struct store_key k;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	k = key_of_pair(name, 0, 1, 0);
+	begin_upload(&k);
+	assert_int_equal(put_part(&k, 1, 70000, 7), 0);
+	assert_int_equal(put_part(&k, 2, 5000, 8), 0);
+	lose(0);
+	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	wait_for_mover();
+	assert_int_equal(__builtin_popcountll(set_of(st)->table.members), 2);
+	assert_true(atomic_load(&set_of(st)->copies->repaired_nr) > 1);
+	assert_int_equal(complete(&k, 2), 0);
+	must_have_all(1);
+	must_have_copies(2);
+	assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+}
+
+static void
+test_drain_damaged(void **state)
+{
+	drain_with(spoil);
+}
+
+static void
+test_drain_unreadable(void **state)
+{
+	drain_with(lose_sectors);
+}
+
 /* ---- down to one disk ---- */
 
 static int
@@ -1991,6 +2069,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
