@@ -201,6 +201,9 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 		return e;
 	}
 	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no, err, err_len);
+	/* What a repair drops other disks may have: of keys with two copies, and of buckets, theirs count. */
+	if (e == 0 && st->rep.repair && st->rep.was_damaged)
+		st->vol->disk.sb.is_behind = __builtin_popcountll(st->vol->disk.sb.table.members) > 1;
 	if (e == 0)
 		e = vol_begin(st->vol, start_no, r, err, err_len);
 	*rep = st->rep;

@@ -689,7 +689,7 @@ expect_table(struct start *s)
  * M41: the table of a start is written when all that take part have heard of the start (M5).  So one that the table says took part, and that
  * has not heard of it, is an older copy of itself that was put back; no cut leaves one so.  The others have all that was acknowledged of
  * buckets, and of keys with two copies: it is as one that was away.  As it hears of this start before it has a table of it, it is told to
- * remember that.
+ * remember that.  So is one of which a repair has dropped something.
  */
 static void
 find_behind(struct start *s)
@@ -707,10 +707,11 @@ find_behind(struct start *s)
 			continue;
 		s->behind |= (uint64_t)1 << d->number;
 		uuid_write(text, d->id.uuid);
-		log_warn("%s: disk %s is an older copy of itself, of before the last start of the others; "
-			 "what "
-			 "others have of buckets and of keys with two copies counts",
-			 path_of(d), text);
+		log_warn("%s: disk %s %s; what others have of buckets and of keys with two copies counts",
+			 path_of(d), text,
+			 d->id.start_no < no
+				 ? "is an older copy of itself, of before the last start of the others"
+				 : "was an older copy of itself, or a repair dropped something of it");
 	}
 	if ((s->table.in & s->present & ~s->behind) == 0)
 		s->behind = 0;

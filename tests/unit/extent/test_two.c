@@ -728,6 +728,103 @@ test_unreadable(void **state)
 	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
 }
 
+static struct store_ops blind_ops; /* as those of an engine, which cannot read its records */
+
+static int
+open_blind(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	obj->op.port = p;
+	obj->is_open = false;
+	obj->op.result = -EBADMSG;
+	return 1;
+}
+
+/* An object whose record the first cannot give is the second's; whoever asks for that copy is told. */
+static void
+test_record_damaged(void **state)
+{
+	struct store_port *e;
+	struct set_copies *c;
+	int firsts = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	c = set_of(st)->copies;
+	e = set_port(l.p)->engine[0];
+	blind_ops = *e->ops;
+	blind_ops.open = open_blind;
+	e->ops = &blind_ops;
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+		struct store_key k;
+		bool is_first;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		is_first = atomic_load(&set_of(st)->home[store_place(&k)]) == 0;
+		assert_int_equal(check_nr(i, 1), 0);
+		firsts += is_first;
+		assert_int_equal(atomic_load(&c->read_second_nr), firsts);
+		assert_int_equal(scrub_copy(i, 1, true), is_first ? 0 : -EBADMSG);
+		/* It is mended behind who has opened it. */
+		loop_for(&l, NS_PER_MS);
+	}
+	assert_in_range(firsts, 1, KEYS - 1);
+	e->ops = set_port(l.p)->engine[1]->ops;
+	must_have_all(1);
+}
+
+static void
+say_line(void *cookie, const char *line)
+{
+	printf("fsck: %s\n", line);
+}
+
+/* The end of a disk's log is lost, and a repair cuts it: what was acknowledged is on the other disk, whichever was the first, and both have
+ * it when that is copied. */
+static void
+test_repaired_disk(void **state)
+{
+	char cmd[512];
+	int r;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int cut = 0; cut < 2; cut++) {
+		uint64_t seed = 1 + 2 * (uint64_t)cut;
+
+		put_all(seed);
+		down();
+		snprintf(cmd, sizeof cmd, "cp -a %s/log %s/../log.save", dir[cut], dir[cut]);
+		assert_int_equal(system(cmd), 0);
+		up();
+		put_all(seed + 1);
+		assert_int_equal(obj_delete(&l, BUCKET, "key-003", NULL), 1);
+		down();
+		snprintf(cmd, sizeof cmd, "mv %s/../log.save %s/log", dir[cut], dir[cut]);
+		assert_int_equal(system(cmd), 0);
+		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+		assert_non_null(strstr(err, "--fsck --repair"));
+		/* What the log still names may be written over by now. */
+		r = store_fsck(&conf, true, say_line, NULL);
+		assert_true(r == 1 || r == -ENOTRECOVERABLE);
+		/* One that is cut on the way changes nothing about it. */
+		bad[!cut] = -EIO;
+		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+		bad[!cut] = 0;
+		up();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(check_nr(i, seed + 1), i == 3 ? -ENOENT : 0);
+		wait_full();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(copies_of(i), i == 3 ? 0 : 2);
+		/* Once it has all it is as the other one. */
+		restart();
+		assert_true(is_full());
+		assert_int_equal(put_nr(3, seed + 1), 0);
+		must_have_all(seed + 1);
+	}
+}
+
 /* ---- a disk that hangs ---- */
 
 static void
@@ -2068,6 +2165,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_record_damaged, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_repaired_disk, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
