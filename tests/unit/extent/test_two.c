@@ -728,6 +728,37 @@ test_unreadable(void **state)
 	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
 }
 
+/* What is open is a version that both have replaced by now: its bytes are not read from where another one is. */
+static void
+test_other_version(void **state)
+{
+	struct store_obj *o = calloc(1, sizeof *o);
+	int nr = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+		struct store_key k;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		if (size_of(i) < 5000 || atomic_load(&set_of(st)->home[store_place(&k)]) != 0)
+			continue;
+		assert_int_equal(obj_open(&l, BUCKET, name, o), 0);
+		assert_int_equal(put_nr(i, 2), 0);
+		lose_sectors(0);
+		assert_int_equal(obj_read(&l, o, 1), -EIO);
+		unreadable = -1;
+		store_close(l.p, o);
+		assert_int_equal(check_nr(i, 2), 0);
+		nr++;
+	}
+	assert_true(nr > 5);
+	assert_int_equal(atomic_load(&set_of(st)->copies->read_second_nr), 0);
+	free(o);
+}
+
 static struct store_ops blind_ops; /* as those of an engine, which cannot read its records */
 
 static int
@@ -970,6 +1001,47 @@ test_uploads_settled(void **state)
 	assert_int_equal(op_wait(&l, &list.op), -ENOENT);
 	free(put);
 	free(u);
+}
+
+/* A change that one disk has, and the other one not yet, is waited for by who opens the object: it is not shown before that, and not the one
+ * before it after that. */
+static void
+test_open_settled(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_commit c = { .inline_data = "newer", .inline_len = 5 };
+	struct store_obj *o = calloc(1, sizeof *o);
+	uint64_t until = clock_ns() + PATIENCE_NS, was;
+	struct store_key k;
+	char name[32];
+	int n = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	do {
+		snprintf(name, sizeof name, "settled-%d", n++);
+		k = key_of(BUCKET, name);
+	} while (atomic_load(&set_of(st)->home[store_place(&k)]) != 0);
+	assert_int_equal(put_simple(&l, BUCKET, name, 7, 1), 0);
+	was = version_of(0, &k);
+	bad[1] = FAULT_HOLD;
+	assert_int_equal(store_put_init(l.p, put, &k, 5), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	while (version_of(0, &k) == was && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	assert_true(version_of(0, &k) > was && version_of(1, &k) == was);
+	op_arm(&o->op, l.p);
+	assert_int_equal(store_open(l.p, &k, o), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(put->op.port && o->op.port && !o->is_open);
+	all_good();
+	assert_int_equal(op_wait(&l, &o->op), 0);
+	o->op.port = l.p;
+	assert_int_equal(o->size_bytes, 5);
+	store_close(l.p, o);
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	free(o);
+	free(put);
 }
 
 /* ---- disks that come and go ---- */
@@ -1648,6 +1720,197 @@ test_heal_in_service(void **state)
 	must_have_copies(2);
 }
 
+/* ---- a disk that fails while the table is written, or a change is under way ---- */
+
+/* The second fails: nobody is told of a change that only the first has before a table says so which all have. */
+static void
+test_table_before_answer(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_commit c = { .inline_data = "newer", .inline_len = 5 };
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_key k;
+	char name[32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 7, 1), 0);
+	is_held = false;
+	bad[2] = FAULT_HOLD;
+	bad[1] = -EIO;
+	assert_int_equal(store_put_init(l.p, put, &k, 5), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	while (!is_held && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(put->op.port && set_is_in(set_of(st), 1));
+	bad[2] = 0;
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	assert_false(set_is_in(set_of(st), 1));
+	assert_false(key_is_full(&k));
+	free(put);
+}
+
+/* Another core: it turns by itself, keeps the set, and leads where it puts something. */
+static struct other {
+	pthread_t thread;
+	struct store_user *user;
+	struct store_key key; /* that it is to put */
+	char name[32];
+	_Atomic bool is_there, puts, stop, is_over;
+} other;
+
+static void *
+other_main(void *arg)
+{
+	static const struct store_commit c = { .inline_data = "other", .inline_len = 5 };
+	struct store_port *p;
+	struct store_put put;
+
+	assert_int_equal(store_user_new(&st, 1, &other.user), 0);
+	p = store_user_port(other.user, 0);
+	atomic_store(&other.is_there, true);
+	while (!atomic_load(&other.stop)) {
+		if (!atomic_load(&other.puts)) {
+			store_user_turn(other.user);
+			continue;
+		}
+		if (store_put_init(p, &put, &other.key, 5) == 0) {
+			(void)STORE_DO(other.user, &put.op, store_put_commit(p, &put, &c));
+			store_put_abort(p, &put);
+		}
+		atomic_store(&other.puts, false);
+	}
+	store_user_free(other.user);
+	atomic_store(&other.is_over, true);
+	return NULL;
+}
+
+/* This thread leads no disk, so that none waits for it when it stands still. */
+static void
+leave_leads(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	bool leads;
+
+	do {
+		loop_for(&l, NS_PER_MS);
+		leads = false;
+		for (int i = 0; i < set_of(st)->nr; i++)
+			leads |= atomic_load(&extent_store(set_of(st)->engine[i])->vol->is_led);
+	} while (leads && clock_ns() < until);
+	assert_false(leads);
+}
+
+/* Nothing of this thread runs. */
+static void
+wait_other(bool (*is)(const struct store_key *k), const struct store_key *k)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	while (!is(k) && clock_ns() < until)
+		sched_yield();
+	assert_true(is(k));
+}
+
+static bool
+is_gone(const struct store_key *k)
+{
+	return version_of(0, k) == 0;
+}
+
+static bool
+has_new_first(const struct store_key *k)
+{
+	return set_home(set_of(st), k) == 1;
+}
+
+static bool
+is_waited_for(const struct store_key *k)
+{
+	return is_held;
+}
+
+static bool
+has_put(const struct store_key *k)
+{
+	return !atomic_load(&other.puts);
+}
+
+/*
+ * M8: the first has a change, and before the second is asked for it the first fails, and the table that makes the second the first is written
+ * (is_held: on one disk, another one hangs) or effective.  The second has it when it is answered, or it is begun anew there.
+ */
+static void
+fail_behind_change(bool is_table_held)
+{
+	struct store_del op;
+	struct store_key k;
+	char name[32];
+
+	loop_stop(&l);
+	other = (struct other){ .is_there = false };
+	assert_int_equal(pthread_create(&other.thread, NULL, other_main, NULL), 0);
+	while (!atomic_load(&other.is_there))
+		sched_yield();
+	loop_start(&l, st);
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	other.key = key_of_pair(other.name, 0, 1, 1);
+	assert_int_equal(put_key(name, 7, 1), 0);
+	/* The other one leads the first disk, so what comes of the change waits for this one to look. */
+	leave_leads();
+	is_held = false;
+	bad[0] = FAULT_HOLD;
+	atomic_store(&other.puts, true);
+	wait_other(is_waited_for, &k);
+	op_arm(&op.op, l.p);
+	assert_int_equal(store_delete(l.p, &k, NULL, &op), 0);
+	bad[0] = 0;
+	wait_other(is_gone, &k);
+	wait_other(has_put, &k);
+	is_held = false;
+	bad[2] = is_table_held ? FAULT_HOLD : 0;
+	bad[0] = -EIO;
+	atomic_store(&other.puts, true);
+	wait_other(is_table_held ? is_waited_for : has_new_first, &k);
+	assert_true(version_of(1, &k) > 0);
+	if (is_table_held) {
+		loop_for(&l, 20 * NS_PER_MS);
+		assert_true(set_is_in(set_of(st), 0));
+		/* Whatever the table is, it has gone. */
+		assert_true(op.op.port || version_of(1, &k) == 0);
+		bad[2] = 0;
+	}
+	assert_int_equal(op_wait(&l, &op.op), 1);
+	assert_int_equal(version_of(1, &k), 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 7, 1), -ENOENT);
+	/* It is so for good. */
+	wait_other(has_put, &k);
+	atomic_store(&other.stop, true);
+	while (!atomic_load(&other.is_over))
+		loop_for(&l, NS_PER_MS);
+	pthread_join(other.thread, NULL);
+	all_good();
+	restart();
+	assert_int_equal(obj_check(&l, BUCKET, name, 7, 1), -ENOENT);
+	wait_full();
+	assert_true(version_of(0, &k) == 0 && version_of(1, &k) == 0);
+}
+
+static void
+test_first_fails_behind(void **state)
+{
+	fail_behind_change(false);
+}
+
+static void
+test_first_fails_in_table(void **state)
+{
+	fail_behind_change(true);
+}
+
 /* ---- what is damaged when a disk is drained ---- */
 
 static int
@@ -2165,9 +2428,14 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_other_version, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_record_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_disk, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
+		cmocka_unit_test_setup_teardown(test_open_settled, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_table_before_answer, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_first_fails_behind, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_first_fails_in_table, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
