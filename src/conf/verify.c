@@ -6,6 +6,7 @@
 #include "conf/conf_int.h"
 
 #include "base/buf.h"
+#include "base/samefile.h"
 
 #include <netinet/in.h>
 #include <sched.h>
@@ -305,20 +306,6 @@ verify_listeners(struct loader *ld)
 
 /* ---- disks ---- */
 
-static bool
-same_disk(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	if (strcmp(a, b) == 0)
-		return true;
-	if (stat(a, &sa) < 0 || stat(b, &sb) < 0)
-		return false;
-	if (S_ISBLK(sa.st_mode) && S_ISBLK(sb.st_mode))
-		return sa.st_rdev == sb.st_rdev;
-	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 /* Disks and a cluster exclude each other. */
 static void
 verify_backend(struct loader *ld)
@@ -345,11 +332,17 @@ verify_disks(struct loader *ld)
 	for (int i = 0; i < c->store.disk_nr; i++) {
 		snprintf(path, sizeof path, "store.disks[%d].path", i);
 		for (int j = 0; j < i; j++) {
-			if (same_disk(c->store.disks[i].path, c->store.disks[j].path))
+			const char *one = c->store.disks[i].path, *other = c->store.disks[j].path;
+
+			if (strcmp(one, other) == 0)
+				load_fail_key(ld, path,
+					      "%.200s is store.disks[%d] already: take one of the two off",
+					      one, j);
+			else if (is_same_file(one, other))
 				load_fail_key(ld, path,
 					      "is the same disk as store.disks[%d] (%.200s is %.200s): take "
 					      "one of the two off",
-					      j, c->store.disks[i].path, c->store.disks[j].path);
+					      j, one, other);
 		}
 	}
 	nr = c->store.disk_nr + c->store.accept_missing_nr;

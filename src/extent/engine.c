@@ -174,6 +174,19 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 	return e;
 }
 
+/* Who it is that cannot be opened, if that is known and was not said. */
+static void
+add_who(const struct store_member *who, char *err, size_t err_len)
+{
+	static const uint8_t none[UUID_BYTES];
+	size_t len = strlen(err);
+	char text[UUID_TEXT];
+
+	uuid_write(text, who->uuid);
+	if (memcmp(who->uuid, none, UUID_BYTES) != 0 && !strstr(err, text))
+		snprintf(err + len, err_len - len, " (disk %s)", text);
+}
+
 int
 extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		 struct extent_store **ret_store, char *err, size_t err_len)
@@ -183,9 +196,14 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 	uint64_t start_no;
 	int e = extent_open_disk(conf, r, rep, &st, &who, err, err_len);
 
-	if (e < 0)
+	if (e < 0) {
+		add_who(&who, err, err_len);
 		return e;
+	}
 	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no, err, err_len);
+	/* What a repair drops other disks may have: of keys with two copies, and of buckets, theirs count. */
+	if (e == 0 && st->rep.repair && st->rep.was_damaged)
+		st->vol->disk.sb.is_behind = __builtin_popcountll(st->vol->disk.sb.table.members) > 1;
 	if (e == 0)
 		e = vol_begin(st->vol, start_no, r, err, err_len);
 	*rep = st->rep;
@@ -367,6 +385,8 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	/* Of keys with two copies, which another disk has first. */
 	store_unit_add(&info, "copy_objects", copies, true);
 	store_unit_add(&info, "copy_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[1]) : 0, true);
+	store_unit_add(&info, "copy_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[1]) : 0,
+		       true);
 	store_unit_add(&info, "leftover_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[0]) : 0,
 		       true);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);

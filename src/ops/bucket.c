@@ -97,8 +97,8 @@ bucket_failed(struct req *rq, int r)
 	case -EDOM:
 		return req_fail(
 			rq, FAULT_BAD_ARGUMENT,
-			"Two copies of each object (x-gantry-copies, store.default_copies) want two disks, "
-			"and the store has one.");
+			"Two copies of each object (x-gantry-copies, store.default_copies) want two disks "
+			"that stay, and the store has one.");
 	case -EOPNOTSUPP:
 		return req_fail(rq, FAULT_BAD_ARGUMENT,
 				"This store keeps its objects on a cluster, which makes the copies: "

@@ -23,8 +23,8 @@ enum store_gate {
 struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
-	uint64_t start_no;              /* the latest start that its superblock knows */
-	bool is_behind;                 /* begin() said so, and it has had no table since */
+	uint64_t start_no; /* the latest start that its superblock knows */
+	bool is_behind;    /* begin() said so, or a repair dropped something, and it has had no table since */
 	const struct disk_table *table; /* that it has */
 	bool is_made;                   /* something of a store is there */
 };

@@ -490,7 +490,7 @@ add_move(const struct set *s, int unit, struct store_unit_info *info)
 		return;
 	info->state = UNIT_MOVING;
 	if (!info->reason[0] && move.trouble[0])
-		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.90s",
+		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.210s",
 			 move.draining >> unit & 1 ? "draining" : "filling", move.trouble);
 }
 

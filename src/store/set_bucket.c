@@ -504,6 +504,9 @@ create_next(struct change *c, int r)
 	switch (c->step) {
 	case LOOK:
 		if (c->at < 0 || is_lost(c)) {
+			/* The seconds were taken off since it was begun: the next try makes them, or is refused. */
+			if (c->copies > 1 && !set_has_pairs(c->port->set))
+				return is_done(c, -EAGAIN);
 			if (set_expect_missed(c->port->set) < 0)
 				return is_done(c, -EAGAIN);
 			c->at = next_of(c, -1);
@@ -560,7 +563,7 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned 
 		if (set_disks(p->set) < 2)
 			return -EDOM;
 	}
-	if ((copies ? copies : by_default) > 1 && p->set->copies && !atomic_load(&p->set->copies->is_used))
+	if ((copies ? copies : by_default) > 1 && !set_has_pairs(p->set))
 		return set_pair_first(p, name, len, copies, op);
 	if (p->nr == 1 && !copies)
 		return through_create(p, name, len, by_default, op);

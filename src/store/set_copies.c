@@ -2,10 +2,12 @@
 /* Who has keys with two copies, see set_copies.h. */
 #include "store/set_copies.h"
 
+#include "store/user.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int
 set_copies_new(struct set *s)
@@ -49,6 +51,58 @@ set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine
 		if (table_has(t->members & ~t->in, i))
 			atomic_store(&s->copies->away_since_ns[i], clock_ns());
 	}
+}
+
+void
+set_copies_end(struct set *s)
+{
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		atomic_store(&s->copies->second[i], SET_NOWHERE);
+	atomic_store(&s->copies->is_used, false);
+}
+
+/* ---- buckets ---- */
+
+/* A page of the buckets of an engine, up to the first with two copies. */
+struct two_list {
+	struct store_list ls;
+	bool is_found;
+	uint16_t last_len;
+	char last[STORE_BUCKET_MAX];
+};
+
+static bool
+on_bucket(struct store_list *ls, const struct store_entry *e)
+{
+	struct two_list *l = container_of(ls, struct two_list, ls);
+
+	l->is_found = e->copies > 1;
+	l->last_len = (uint16_t)e->name_len;
+	memcpy(l->last, e->name, e->name_len);
+	return !l->is_found;
+}
+
+int
+set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1])
+{
+	struct two_list l = { .ls.more = true };
+	char after[STORE_BUCKET_MAX];
+	struct store_user *user;
+	int r = store_user_new(&engine, 1, &user);
+
+	if (r < 0)
+		return r;
+	while (r >= 0 && !l.is_found && l.ls.more) {
+		memcpy(after, l.last, l.last_len);
+		l.ls = (struct store_list){ .max = 1000, .entry = on_bucket };
+		l.ls.after = l.last_len ? after : NULL;
+		l.ls.after_len = l.last_len;
+		r = STORE_DO(user, &l.ls.op, store_list(store_user_port(user, 0), &l.ls));
+	}
+	store_user_free(user);
+	memcpy(ret_name, l.last, l.last_len);
+	ret_name[l.last_len] = 0;
+	return r < 0 ? r : l.is_found;
 }
 
 bool

@@ -21,7 +21,7 @@ struct set_wait {
 
 struct set_copies {
 	struct set_holds *holds;
-	_Atomic bool is_used; /* there may be buckets with two copies */
+	_Atomic bool is_used; /* there may be buckets with two copies; if not, no slot has a second */
 	/* Of each slot of two-copy keys, the engine that gets every change before it is answered; SET_NOWHERE: none does. */
 	_Atomic uint8_t second[SET_SLOTS];
 	_Atomic uint32_t unsettled[SET_SLOTS]; /* changes that the first has, and the second perhaps not */
@@ -54,6 +54,10 @@ void set_copies_free(struct set *s);
  * number. */
 void set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 		      bool is_used);
+/* Says that there are none any more: the table that says so is effective.  With the turn. */
+void set_copies_end(struct set *s);
+/* Finds a bucket with two copies that an engine has, a store of its own.  1: *ret_name is one; 0: it has none; -errno. */
+int set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1]);
 /* Makes of a caller's key one that says how many copies it has; true: two. */
 bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key);
 /* Tells whether a bucket's keys have two copies. */
@@ -104,6 +108,13 @@ void set_heal(struct set *s);
 void set_wait_kept(struct set *s, struct set_wait *w);
 /* Says that the second of a place has not all that the first has: it is not full in the next table.  set_wait_kept() follows. */
 void set_miss(struct set *s, unsigned place);
+
+/* Tells whether slots have seconds, so that a bucket with two copies may be made; of engines without a table nobody asks. */
+static inline bool
+set_has_pairs(const struct set *s)
+{
+	return !s->copies || atomic_load(&s->copies->is_used);
+}
 
 static inline int
 set_second(const struct set *s, const struct store_key *k)

@@ -16,6 +16,7 @@
 #include "store/quota.h"
 #include "base/clock.h"
 #include "base/path.h"
+#include "base/samefile.h"
 #include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -95,6 +96,20 @@ is_named(const struct set *s, int unit, const char *which)
 	return strcmp(info.name, which) == 0;
 }
 
+/* The engine of a disk that such a path leads to, by whatever way; -1. */
+static int
+engine_at(const struct set *s, const char *path)
+{
+	struct store_unit_info info;
+
+	for (int i = 0; path[0] == '/' && i < atomic_load(&s->nr); i++) {
+		look_at(s, i, &info);
+		if (info.name[0] && is_same_file(info.name, path))
+			return i;
+	}
+	return -1;
+}
+
 /* It was drained before this start, and no engine has its path: another one may be there. */
 static bool
 has_left(const struct set *s, int unit)
@@ -142,6 +157,31 @@ static bool
 all_serve(const struct set *s)
 {
 	return !set_misses_some(s) && atomic_load(&s->in) == set_all(s) && !atomic_load(&s->is_read_only);
+}
+
+/* Says which disk is not there, or has failed, and why.  False: none is so. */
+static bool
+say_who_is_out(const struct set *s, char *text, size_t len)
+{
+	int nr = 0, at = 0;
+
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		int engine = s->member[i].engine;
+		bool is_missing = engine == SET_NOWHERE;
+		struct store_unit_info info = { .name = s->member[i].path };
+
+		if (atomic_load(&s->drained) >> i & 1 || (!is_missing && !set_has_failed(s, engine)) || nr++)
+			continue;
+		if (!is_missing)
+			look_at(s, engine, &info);
+		at = snprintf(text, len, "disk %.90s%s%s%s %s%s%.60s", info.name, info.name[0] ? " (" : "",
+			      s->member[i].uuid, info.name[0] ? ")" : "",
+			      is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "",
+			      info.reason);
+	}
+	if (nr > 1 && (size_t)at < len)
+		snprintf(text + at, len - (size_t)at, ", and so %s %d more", nr == 2 ? "is" : "are", nr - 1);
+	return nr > 0;
 }
 
 static int __attribute__((format(printf, 4, 5))) say(char *said, size_t len, int r, const char *fmt, ...)
@@ -228,6 +268,7 @@ is_begun(struct set *s)
 static bool
 has_leftovers(const struct set *s)
 {
+	bool has_pairs = s->copies && atomic_load(&s->copies->is_used);
 	struct store_unit_info info;
 	bool has = false;
 
@@ -235,6 +276,9 @@ has_leftovers(const struct set *s)
 		look_at(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
+		/* Else they are second copies. */
+		has |= !has_pairs &&
+		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
 	}
 	return has;
 }
@@ -347,8 +391,11 @@ count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
 	move_sizes(s, size);
 	table_plan(t, size, home);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int from, to;
+
+		next_of_slot(t, i, home[i], &from, &to);
 		g->homes[t->home[i]] += home[i] != t->home[i];
-		g->nr += home[i] != t->home[i];
+		g->nr += from != to;
 	}
 	if (s->copies && atomic_load(&s->copies->is_used))
 		count_pairs(t, size, g);
@@ -406,6 +453,35 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 	       __builtin_popcountll(t->members & ~draining) > 1;
 }
 
+/*
+ * Takes the seconds off a table by which one disk is to be left, if there is nothing that has two copies: the next bucket that has
+ * makes them anew.  With the turn, so none is being made.  What any disk knows counts: of a removal that came to no end one may have the bucket,
+ * and be the only one at the next start.
+ */
+static int
+drop_pairs(struct mover *m, struct disk_table *next)
+{
+	struct set *s = m->set;
+	char name[STORE_BUCKET_MAX + 1];
+	int r = 0;
+
+	if (!all_serve(s))
+		return say(m->said, sizeof m->said, -EROFS,
+			   "a disk is missing or has failed: members change only when all others serve");
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++)
+		r = set_all(s) >> i & 1 ? set_find_two(s->engine[i], name) : 0;
+	if (r < 0)
+		return say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
+	if (r > 0)
+		return say(m->said, sizeof m->said, -EPERM,
+			   "bucket %s has two copies of each object, which need two disks: add another disk "
+			   "first, or remove the bucket",
+			   name);
+	memset(next->second, TABLE_NO_DISK, sizeof next->second);
+	memset(next->full, 0, sizeof next->full);
+	return 0;
+}
+
 /* A change of the table that is neither of slots nor of members.  -EPERM: too few disks would be left. */
 static int
 set_bits(struct mover *m, uint64_t draining, uint64_t filling)
@@ -414,15 +490,20 @@ set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 	int r = next ? move_take_turn(m) : -EAGAIN;
 
 	if (r == 0) {
+		bool drops;
+
 		set_get_table(m->set, next);
 		/* Both bits of a disk: it does not leave after all. */
-		if (!(draining & filling) && !leaves_pairs(m->set, next, draining)) {
-			r = -EPERM;
-		} else {
+		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
+		if (drops)
+			r = drop_pairs(m, next);
+		if (r == 0) {
 			next->draining = draining;
 			next->filling = filling;
 			r = move_change_table(m, next, set_all(m->set), 0);
 		}
+		if (r == 0 && drops)
+			set_copies_end(m->set);
 		move_give_turn(m);
 	}
 	free(next);
@@ -802,16 +883,21 @@ give_up(struct mover *m, const struct disk_table *t)
 static void
 explain(struct mover *m, int r)
 {
+	char out[STORE_TROUBLE_BYTES - 64];
+	bool is_out = say_who_is_out(m->set, out, sizeof out);
+
 	switch (-r) {
 	case 0:
 	case EINTR:
 		trouble(m, "%s", "");
 		break;
 	case EROFS:
-		trouble(m, "a disk has failed, or the store is read-only");
+		trouble(m, "%s%s", is_out ? out : "a disk has failed",
+			atomic_load(&m->set->is_read_only) ? "; the store is read-only until a restart" : "");
 		break;
 	case EBUSY:
-		trouble(m, "a disk is missing or has failed: members change only when all others serve");
+		trouble(m, "%s: members change only when all others serve",
+			is_out ? out : "a disk is missing or has failed");
 		break;
 	case ENOSPC:
 		trouble(m, "the disks that are left have no room");
@@ -824,8 +910,19 @@ explain(struct mover *m, int r)
 			"anew",
 			(unsigned long long)m->damaged);
 		break;
+	case EXDEV:
+		/* By the table, which is a moment ahead. */
+		trouble(m,
+			"%s: its keys are going over to the disks that have their second copies; it is tried "
+			"again",
+			is_out ? out : "a disk has failed");
+		break;
+	case EAGAIN:
+		trouble(m, "%s%sit is tried again: too much changed meanwhile, or there was no memory",
+			is_out ? out : "", is_out ? "; " : "");
+		break;
 	default:
-		trouble(m, "it is tried again: %s", strerror(-r));
+		trouble(m, "%s%sit is tried again: %s", is_out ? out : "", is_out ? "; " : "", strerror(-r));
 	}
 }
 
@@ -1186,10 +1283,6 @@ drain(struct set *s, const char *which, char *said, size_t len)
 			   "a disk is being drained or filled already; the next start goes on with it");
 	if (__builtin_popcountll(set_all(s)) == 1)
 		return say(said, len, -EPERM, "it is the last disk of the store: add another one first");
-	if (__builtin_popcountll(set_all(s)) == 2 && s->copies && atomic_load(&s->copies->is_used))
-		return say(said, len, -EPERM,
-			   "there are buckets with two copies, or were: their slots need two disks, so add "
-			   "another one first");
 	r = check_room(s, s->member[unit].engine, said, len);
 	if (r < 0)
 		return r;
@@ -1201,18 +1294,34 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		     : say(said, len, 0, "disk %s is being drained", s->member[unit].uuid);
 }
 
+/* A disk that this daemon has already, or that is missing.  A drained one may come again, but its engine has the path until the restart. */
+static int
+refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
+{
+	struct store_unit_info info = { .name = s->member[unit].path };
+	bool is_other;
+
+	if (s->member[unit].engine != SET_NOWHERE)
+		look_at(s, s->member[unit].engine, &info);
+	is_other = info.name[0] && strcmp(path, info.name) != 0;
+	return say(said, len, -EEXIST, "%s is disk %s of this store%s%s%s; %s", path, s->member[unit].uuid,
+		   is_other ? " (" : "", is_other ? info.name : "", is_other ? ")" : "",
+		   atomic_load(&s->drained) >> unit & 1 ? "it was drained, and can come again after a restart"
+							: "give the path of another one");
+}
+
 static int
 add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t len)
 {
 	struct mover *m = s->mover;
-	int unit = find_unit(s, c->disk), r = may_begin(s, said, len);
+	int unit = find_unit(s, c->disk), r = may_begin(s, said, len), engine = engine_at(s, c->disk);
 
 	if (r < 0)
 		return r;
-	/* A drained one may come again, but its engine has the path until the restart. */
+	if (engine >= 0)
+		unit = unit_of(s, engine);
 	if (unit >= 0 && !has_left(s, unit) && c->disk[0] == '/')
-		return say(said, len, -EEXIST,
-			   "it is a disk of this store; one that was drained can come again after a restart");
+		return refuse_member(s, c->disk, unit, said, len);
 	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
 	    atomic_load(&s->nr) >= s->conf.disks.engines_max || strlen(c->disk) >= sizeof m->path)
 		return say(said, len, -EINVAL, "a store may have %d disks", s->conf.disks.engines_max);

@@ -262,6 +262,25 @@ take_error(struct mover *m, int error)
 }
 
 static void
+note_rotten(struct mover *m, const struct store_key *k)
+{
+	struct move_key *one = m->rotten_nr < MOVE_ROTTEN_MAX && store_has_two(k)
+				       ? malloc(sizeof *one + k->bucket_len + k->key_len)
+				       : NULL;
+
+	if (!one)
+		return;
+	one->bucket_len = k->bucket_len;
+	one->key_len = k->key_len;
+	one->copies = k->copies;
+	memcpy(one->name, k->bucket, k->bucket_len);
+	memcpy(one->name + k->bucket_len, k->key, k->key_len);
+	one->next = m->rotten;
+	m->rotten = one;
+	m->rotten_nr++;
+}
+
+static void
 send_over(struct move_send *ms, int result)
 {
 	struct mover *m = ms->m;
@@ -277,6 +296,8 @@ send_over(struct move_send *ms, int result)
 		return;
 	if (result == -EBADMSG)
 		m->damaged++;
+	if ((result == -EBADMSG || result == -EIO) && ms->to)
+		note_rotten(m, &ms->s.key);
 	/* It is to be sent again, if the move goes on at all. */
 	if (ms->to)
 		note(m, &ms->s.key);
@@ -287,6 +308,20 @@ static void
 on_sent(struct store_op *op)
 {
 	send_over(container_of(op, struct move_send, s.op), op->result);
+}
+
+static void
+set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
+{
+	memcpy(ms->name, k->bucket, k->bucket_len);
+	memcpy(ms->name + k->bucket_len, k->key, k->key_len);
+	memset(&ms->s, 0, offsetof(struct store_send, key));
+	ms->s = (struct store_send){ .op.done = on_sent,
+				     .key = { ms->name, ms->name + k->bucket_len, k->bucket_len, k->key_len,
+					      k->copies },
+				     .buf = ms->s.buf,
+				     .pace = pace };
+	ms->m = m;
 }
 
 /* Has a key sent, or (no `to`) removed, as soon as one of those before has ended. */
@@ -302,15 +337,7 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 		if (!ms)
 			move_turn(m);
 	}
-	memcpy(ms->name, k->bucket, k->bucket_len);
-	memcpy(ms->name + k->bucket_len, k->key, k->key_len);
-	memset(&ms->s, 0, offsetof(struct store_send, key));
-	ms->s = (struct store_send){ .op.done = on_sent,
-				     .key = { ms->name, ms->name + k->bucket_len, k->bucket_len, k->key_len,
-					      k->copies },
-				     .buf = ms->s.buf,
-				     .pace = pace };
-	ms->m = m;
+	set_key(ms, m, k);
 	ms->from = from;
 	ms->to = to;
 	ms->is_busy = true;
@@ -438,6 +465,72 @@ slots_op(struct mover *m, struct store_slots_op *o)
 	o->slots = &m->slots;
 	o->moved = moved;
 	return o;
+}
+
+/* ---- what is damaged at the source ---- */
+
+static void
+on_hold(struct msg *msg)
+{
+	container_of(msg, struct mover, hold.msg)->has_hold = true;
+}
+
+/*
+ * Has what a first cannot give of a key, its object and the parts of its uploads in progress, written anew from the second.  Nobody else
+ * does that for these parts, which nobody reads.  Returns how many records got other bytes, or -errno.
+ */
+static int
+mend_key(struct mover *m, int first, const struct move_key *rotten)
+{
+	struct set *s = m->set;
+	struct store_key k = { rotten->name, rotten->name + rotten->bucket_len, rotten->bucket_len,
+			       rotten->key_len, rotten->copies };
+	struct move_send *ms = &m->send[0];
+	int second, r;
+
+	m->hold = (struct set_hold){ .mb = &m->mb, .go = on_hold };
+	m->has_hold = false;
+	r = set_hold(s->copies->holds, &k, &m->hold);
+	if (r < 0)
+		return r;
+	while (r == 0 && !m->has_hold)
+		move_turn(m);
+	second = set_second(s, &k);
+	r = -ENODATA;
+	if (!set_is_open(&m->hold) && set_home(s, &k) == first && second != SET_NOWHERE && second != first &&
+	    !set_has_failed(s, second)) {
+		struct store_port *whole = port(m, second), *damaged = port(m, first);
+
+		set_key(ms, m, &k);
+		ms->s.is_repair = true;
+		r = STORE_DO(m->user, &ms->s.op, whole->ops->member->send(whole, damaged, &ms->s));
+	}
+	set_release(s->copies->holds, &m->hold);
+	return r < 0 ? r : (int)ms->s.changes;
+}
+
+/* Goes through what could not be read, with no key on its way, and forgets it.  mends: it is mended where that can be.  Tells whether
+ * anything was. */
+static bool
+end_rotten(struct mover *m, int first, bool mends)
+{
+	bool any = false;
+
+	for (struct move_key *k = m->rotten, *next; k; k = next) {
+		int r = mends && !is_to_end(m) ? mend_key(m, first, k) : 0;
+
+		next = k->next;
+		if (r > 0) {
+			any = true;
+			atomic_fetch_add(&m->set->copies->repaired_nr, 1);
+			log_note("something damaged in bucket %.*s was written anew from its other copy",
+				 k->bucket_len, k->name);
+		}
+		free(k);
+	}
+	m->rotten = NULL;
+	m->rotten_nr = 0;
+	return any;
 }
 
 /* ---- the switch ---- */
@@ -630,6 +723,9 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 			if (r == 0)
 				return 0;
 		}
+		/* All of it once more. */
+		if ((r == -EBADMSG || r == -EIO) && end_rotten(m, from, true))
+			r = -ESTALE;
 		if (r < 0 && r != -EAGAIN && r != -ESTALE)
 			return r;
 	}
@@ -663,6 +759,7 @@ move_slots(struct mover *m, int from, int to)
 	}
 	if (set_has_failed(m->set, from) || set_has_failed(m->set, to))
 		r = r < 0 ? -EROFS : r;
+	end_rotten(m, from, false);
 	keys_free(m->changed);
 	m->changed = NULL;
 	free(watch);

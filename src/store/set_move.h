@@ -7,6 +7,7 @@
 #define GANTRY_STORE_SET_MOVE_H
 
 #include "base/buf.h"
+#include "store/set_hold.h"
 #include "store/set_int.h"
 #include "store/user.h"
 
@@ -24,6 +25,8 @@ struct move_key {
 	uint8_t copies;
 	char name[]; /* bucket, then key */
 };
+
+#define MOVE_ROTTEN_MAX 4096 /* damaged keys that are remembered; those behind them are found again */
 
 /* Keys, each once. */
 #define MOVE_KEY_LISTS 4096
@@ -91,6 +94,11 @@ struct mover {
 	uint64_t limit_ns; /* until when sends may go on; 0: without end */
 	bool gives_up;     /* the job is cancelled, until it is over */
 	uint64_t damaged;  /* keys that could not be read */
+	/* Of them, those with two copies, which may be mended from the other one. */
+	struct move_key *rotten;
+	int rotten_nr;
+	struct set_hold hold;
+	bool has_hold; /* hold.go() has run */
 	enum move_kind kind;
 	struct store_slots slots, stuck;
 

@@ -328,7 +328,7 @@ move_pairs_wait(struct set *s, const struct disk_table *t)
 
 /* ---- the first bucket with two copies ---- */
 
-/* The seconds of all slots: full, as nothing has two copies yet.  On the port's thread, then the bucket is made. */
+/* The seconds of all slots: full, as nothing has two copies yet, or any more.  On the port's thread, then the bucket is made. */
 struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
@@ -398,6 +398,33 @@ use_pairs(struct set *s, const struct disk_table *t)
 	atomic_store(&s->copies->is_used, true);
 }
 
+/* Tells whether an engine has something with two copies: of an earlier bucket, when its disk was a second that missed the end of it. */
+static bool
+has_two_left(const struct set *s, int number)
+{
+	struct store_unit_info info;
+	int engine = set_engine_of(s, number);
+
+	if (engine < 0)
+		return true;
+	store_unit_info(s->engine[engine], 0, &info);
+	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
+}
+
+/* Such a disk has not all: it is made equal to the first before it can be one. */
+static void
+keep_from_full(const struct set *s, struct disk_table *t)
+{
+	for (int d = 0; d < STORE_DISKS_MAX; d++) {
+		if (!table_has(t->members, d) || !has_two_left(s, d))
+			continue;
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			if (t->second[i] == d)
+				table_set_full(t, i, false);
+		}
+	}
+}
+
 /* With the turn. */
 static void
 pairing_go(struct pairing *g)
@@ -423,9 +450,11 @@ pairing_go(struct pairing *g)
 		/* One that is away has missed nothing either, but it takes part in no table. */
 		for (int i = 0; i < STORE_DISKS_MAX; i++)
 			size[i] = table_has(g->next.in, i) ? size[i] : 0;
-		if (is_new && table_pair(&g->next, size, true) &&
-		    !set_change_table(s, &g->turn, &g->next, set_all(s), 0))
-			return;
+		if (is_new && table_pair(&g->next, size, true)) {
+			keep_from_full(s, &g->next);
+			if (!set_change_table(s, &g->turn, &g->next, set_all(s), 0))
+				return;
+		}
 	}
 	if (!g->result) {
 		set_get_table(s, &g->next);

@@ -746,7 +746,7 @@ expect_table(struct start *s)
  * M41: the table of a start is written when all that take part have heard of the start (M5).  So one that the table says took part, and that
  * has not heard of it, is an older copy of itself that was put back; no cut leaves one so.  The others have all that was acknowledged of
  * buckets, and of keys with two copies: it is as one that was away.  As it hears of this start before it has a table of it, it is told to
- * remember that.
+ * remember that.  So is one of which a repair has dropped something.
  */
 static void
 find_behind(struct start *s)
@@ -764,10 +764,11 @@ find_behind(struct start *s)
 			continue;
 		s->behind |= (uint64_t)1 << d->number;
 		uuid_write(text, d->id.uuid);
-		log_warn("%s: disk %s is an older copy of itself, of before the last start of the others; "
-			 "what "
-			 "others have of buckets and of keys with two copies counts",
-			 path_of(d), text);
+		log_warn("%s: disk %s %s; what others have of buckets and of keys with two copies counts",
+			 path_of(d), text,
+			 d->id.start_no < no
+				 ? "is an older copy of itself, of before the last start of the others"
+				 : "was an older copy of itself, or a repair dropped something of it");
 	}
 	if ((s->table.in & s->present & ~s->behind) == 0)
 		s->behind = 0;
@@ -1260,33 +1261,12 @@ stop_drained(struct disk *d)
 	d->is_out = d->is_drained = false;
 }
 
-struct two_list {
-	struct store_list ls;
-	bool has_two;
-	uint16_t last_len;
-	char last[STORE_BUCKET_MAX];
-};
-
-static bool
-on_bucket(struct store_list *ls, const struct store_entry *e)
-{
-	struct two_list *l = container_of(ls, struct two_list, ls);
-
-	l->has_two |= e->copies > 1;
-	l->last_len = (uint16_t)e->name_len;
-	memcpy(l->last, e->name, e->name_len);
-	return !l->has_two;
-}
-
 /* Finds out whether there are buckets with two copies.  Where no slot has a second there may be some all the same: the other disks
  * were given up, or were away when the first was made. */
 static int
 find_two(struct start *s)
 {
-	struct store *head = disk_at(s, __builtin_ctzll(s->present))->st;
-	struct two_list l = { .last_len = 0 };
-	char after[STORE_BUCKET_MAX];
-	struct store_user *user = NULL;
+	char name[STORE_BUCKET_MAX + 1];
 	int e = 0;
 
 	s->has_two = false;
@@ -1294,17 +1274,8 @@ find_two(struct start *s)
 		s->has_two |= s->table.second[i] != TABLE_NO_DISK;
 	if (s->has_two)
 		return 0;
-	e = store_user_new(&head, 1, &user);
-	l.ls.more = true;
-	while (e >= 0 && !l.has_two && l.ls.more) {
-		memcpy(after, l.last, l.last_len);
-		l.ls = (struct store_list){ .max = 1000, .entry = on_bucket };
-		l.ls.after = l.last_len ? after : NULL;
-		l.ls.after_len = l.last_len;
-		e = STORE_DO(user, &l.ls.op, store_list(store_user_port(user, 0), &l.ls));
-	}
-	store_user_free(user);
-	s->has_two = l.has_two;
+	e = set_find_two(disk_at(s, __builtin_ctzll(s->present))->st, name);
+	s->has_two = e > 0;
 	return e < 0 ? refuse(s, e, "cannot list buckets: %s", strerror(-e)) : 0;
 }
 

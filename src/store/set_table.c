@@ -208,7 +208,8 @@ on_failed(struct store_watch *w)
 		}
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (s->copies && atomic_load(&s->copies->is_used)) {
+	/* What waits for a copy may be of a bucket that is gone. */
+	if (s->copies) {
 		s->calls->keep(s);
 		set_poke(s);
 	}

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct read_two;
+
 struct open_two {
 	struct set_port *port;
 	struct store_obj *of; /* the caller's */
@@ -39,9 +41,18 @@ open_two(const struct store_obj *obj)
 	return o;
 }
 
+/* Whether the other copy may help. */
+static bool
+is_lost(int error)
+{
+	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
+}
+
 /* ---- opening ---- */
 
 static int look(struct open_two *o);
+static bool begin_mend(struct open_two *o, struct read_two *waits);
+static bool open_second(struct open_two *o);
 
 static void
 open_free(struct open_two *o)
@@ -100,6 +111,34 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
+static int
+open_at(struct open_two *o, int engine)
+{
+	struct store_port *e = o->port->engine[engine];
+	int r = e->ops->open(e, &o->key, &o->first);
+
+	check(r != 0);
+	return r > 0 && o->first.op.result < 0 ? o->first.op.result : r;
+}
+
+/* What the first says, and nobody changes.  If its record is damaged the second one's is opened in its place, and the first is mended. */
+static int
+opened(struct open_two *o, int r)
+{
+	struct set *s = o->port->set;
+	int engine = set_second(s, &o->key);
+
+	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
+	    open_at(o, engine) < 0)
+		return r;
+	/* It has nothing more to give. */
+	o->asked_second = true;
+	atomic_fetch_add(&s->copies->read_second_nr, 1);
+	if (!set_has_failed(s, o->home))
+		begin_mend(o, NULL);
+	return 1;
+}
+
 /* 1: it is open; -errno; 0: it waits. */
 static int
 look(struct open_two *o)
@@ -118,10 +157,7 @@ look(struct open_two *o)
 	if (set_has_missed(s, o->home, o->key.bucket, o->key.bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
 	e = o->port->engine[o->home];
-	r = e->ops->open(e, &o->key, &o->first);
-	check(r != 0);
-	if (r > 0 && o->first.op.result < 0)
-		r = o->first.op.result;
+	r = open_at(o, o->home);
 	/* Of what a disk that has failed says nothing counts that another one may know better. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
@@ -132,7 +168,7 @@ look(struct open_two *o)
 		return 0;
 	}
 	if (o->hold.key || !RULE_SETTLED_VISIBLE || !set_is_held(s->copies->holds, &o->key))
-		return r;
+		return opened(o, r);
 	if (r > 0)
 		store_close(e, &o->first);
 	o->hold.mb = o->port->mb;
@@ -365,13 +401,6 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Whether the other copy may help. */
-static bool
-is_lost(int error)
-{
-	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
-}
-
 /* Whether it is to be written anew: of a disk that has failed nothing is. */
 static bool
 is_damage(const struct open_two *o, int error)
@@ -540,11 +569,17 @@ set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint
 int
 set_two_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
-	return store_obj_part(&open_two(obj)->first, number, ret_part);
+	struct open_two *o = open_two(obj);
+	int r = store_obj_part(&o->first, number, ret_part);
+
+	return is_lost(r) && open_second(o) ? store_obj_part(&o->second, number, ret_part) : r;
 }
 
 int
 set_two_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
 {
-	return store_obj_part_at(&open_two(obj)->first, index, ret_part);
+	struct open_two *o = open_two(obj);
+	int r = store_obj_part_at(&o->first, index, ret_part);
+
+	return is_lost(r) && open_second(o) ? store_obj_part_at(&o->second, index, ret_part) : r;
 }

@@ -732,7 +732,7 @@ struct store_disk_change {
  *   -ENOENT      no such disk; nothing to cancel
  *   -EALREADY    it is drained; or (DISK_ADD) a store is on it
  *   -EEXIST      it is one of this store; or there is other data on it
- *   -EPERM       it is the last one
+ *   -EPERM       it is the last one, or one of two, and a bucket has two copies
  *   -EBUSY       one is under way
  *   -ENOSPC      the others have no room for what is on it
  *   -EROFS       not all of the others serve
@@ -740,6 +740,7 @@ struct store_disk_change {
  */
 int store_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 
+#define STORE_TROUBLE_BYTES 256
 struct store_move_info {
 	bool is_running;
 	uint64_t draining, filling; /* bitmaps of units */
@@ -749,7 +750,7 @@ struct store_move_info {
 	uint64_t began_ns;                /* clock_ns() */
 	uint64_t left_ns;                 /* estimated; 0: not known */
 	uint64_t rate;
-	char trouble[160]; /* why it stands still; "": it does not */
+	char trouble[STORE_TROUBLE_BYTES]; /* why it stands still; "": it does not */
 };
 /* Says how far it is.  Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);
@@ -773,7 +774,8 @@ struct store_copies_info {
 	uint64_t heal_bytes_done, heal_bytes_total; /* since that began; about how many there will be */
 	uint64_t heal_rate;                         /* bytes a second; 0: not known yet */
 	uint64_t heal_left_ns;                      /* 0: not known */
-	char trouble[160]; /* why it stands still though both disks are there; "": it does not */
+	/* Why it stands still though both disks are there; "": it does not. */
+	char trouble[STORE_TROUBLE_BYTES];
 	/* Disks that are missing or have failed and have copies. */
 	uint64_t away;                            /* bitmap of units */
 	bool may_replace;                         /* others can take their places */
@@ -814,7 +816,7 @@ struct store_unit_info {
 	const char *name; /* a disk's path; "": not known */
 	const char *uuid; /* a disk's; NULL or "": it has none */
 	enum store_unit_state state;
-	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
+	char reason[256]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */
 	uint64_t size_bytes, free_bytes;
 	uint64_t own_bytes; /* that no object gets: log, superblocks, what is held back for snapshots */

@@ -160,10 +160,13 @@ tell_counts(double began)
 		       (unsigned long long)counts.quotas);
 	if (opt.is_many || counts.compared)
 		printf("%llu copies compared, %llu seconds missed something, %llu reads from a second, %llu "
-		       "repaired, %llu times another number of copies, %llu older disks put back\n",
+		       "repaired, %llu times another number of copies, %llu older disks put back, %llu "
+		       "drains "
+		       "took the seconds off\n",
 		       (unsigned long long)counts.compared, (unsigned long long)counts.missed,
 		       (unsigned long long)counts.read_second, (unsigned long long)counts.repaired,
-		       (unsigned long long)counts.copies_changed, (unsigned long long)counts.older);
+		       (unsigned long long)counts.copies_changed, (unsigned long long)counts.older,
+		       (unsigned long long)counts.to_one);
 }
 
 static int

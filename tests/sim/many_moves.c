@@ -445,16 +445,37 @@ was_drained(const struct set *s, int disk)
 	return false;
 }
 
+/* A bucket with two copies that a disk which is there has; -1: there is none. */
+static int
+find_two(const struct set *s)
+{
+	for (int b = 0; b < BUCKETS; b++) {
+		uint8_t key[1 + STORE_BUCKET_MAX];
+		int len = key_bucket(key, bucket_name(b), strlen(bucket_name(b)));
+
+		for (int i = 0; i < s->nr; i++) {
+			const struct rec *r =
+				set_all(s) >> i & 1
+					? tree_get(extent_store(s->engine[i])->vol->tree, key, (size_t)len)
+					: NULL;
+
+			if (r && rec_copies(r) > 1)
+				return b;
+		}
+	}
+	return -1;
+}
+
 void
 moves_drain(int d)
 {
 	const struct set *s = set_of(sim_store);
 	unsigned serving = many_disks_of(s, set_all(s));
-	bool has_pairs = s->copies && atomic_load(&s->copies->is_used);
-	bool ran = is_busy(), ends = is_ending(),
-	     is_last = serving == 1u << d || (has_pairs && __builtin_popcount(serving) == 2),
+	bool ran = is_busy(), ends = is_ending(), is_last = serving == 1u << d,
 	     has_bits = (s->table.draining | s->table.filling) != 0;
-	int r;
+	bool had_pairs = s->copies && atomic_load(&s->copies->is_used);
+	uint64_t removed = s->buckets_removed;
+	int had_two = find_two(s), r;
 
 	may_move = true;
 	counts.drains++;
@@ -465,9 +486,18 @@ moves_drain(int d)
 		sim_fail("disk %d is to be drained beside another change", d);
 	if (r == 0 && is_last)
 		sim_fail("the last disk is to be drained");
-	/* The first bucket with two copies may have been made meanwhile. */
-	is_last |= r == -EPERM && __builtin_popcount(serving) == 2 && s->copies &&
-		   atomic_load(&s->copies->is_used);
+	if (r == 0 && __builtin_popcount(serving) == 2 && (s->table.draining & ~s->table.filling) &&
+	    find_two(s) >= 0)
+		sim_fail("disk %d is to be drained, one is left, and bucket %d has two copies", d,
+			 find_two(s));
+	if (r == -EPERM && __builtin_popcount(serving) == 2) {
+		/* It may have come and gone meanwhile, and so may the other disk. */
+		if (many_disks_of(s, set_all(s)) == serving && had_two < 0 && find_two(s) < 0 &&
+		    removed == s->buckets_removed && !is_hurt())
+			sim_fail("disk %d is not drained, and no bucket has two copies", d);
+		is_last = true;
+	}
+	counts.to_one += r == 0 && had_pairs && !atomic_load(&s->copies->is_used);
 	/* One that was drained, and has come again since the start, is not told from what it was. */
 	is_last |= r == -EALREADY && was_drained(s, d);
 	if (r < 0 && !ran && !is_hurt() && !is_last && (serving >> d & 1) && r != -ENOSPC &&

@@ -21,6 +21,8 @@ seeds+=" 70003101 70043251"
 seeds+=" 31561 7017323 7023711"
 # A sector that cannot be read, which is damage as wrong bytes are.
 seeds+=" 242 732"
+# A part of an upload in progress that one disk cannot give any more, while the other one is drained.
+seeds+=" 1795507337122"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done

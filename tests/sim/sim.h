@@ -455,7 +455,7 @@ struct sim_counts {
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
 		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
-		copies_changed, older, quotas;
+		copies_changed, older, quotas, to_one;
 };
 extern struct sim_counts counts;
 

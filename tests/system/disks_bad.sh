@@ -181,6 +181,9 @@ if loop && loop && loop --sizelimit 256M; then
 	curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" || fail "PUTs"
 	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[2] > 3 * .[0] and .[2] > 3 * .[1] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
 	has=$(curl_admin /disks | jq '.[2].objects') UD=$(uuid 2)
+	configure "$dev" "$T"/disk{1,2}
+	timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
+	grep -q "$dev: in use: cannot open the device.*stop that first (disk $UD)" "$T/said" || fail "a device in use: $(cat "$T/said")"
 	stop_daemon
 	configure "$T"/disk{1,2} "$dev" "$second"
 	refused "$dev and $second: both say to be disk $UD, so one is a copy of the other"

@@ -474,7 +474,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 			return disk_refuse_open(dc->path, "", d->dir_fd, err, err_len);
 	}
 	e = open_head(d, until_ns, err, err_len);
-	if (e == -EBUSY && !d->is_device)
+	if (e == -EBUSY)
 		disk_peek_uuid(d, r);
 	if (e < 0 || (e = check_alignment(d->log_fd, d->path, err, err_len)) < 0 ||
 	    (e = check_fs(d, d->log_fd, err, err_len)) < 0)

@@ -165,7 +165,9 @@ extern const char *const super_names[2];
 /* Reads both, wherever they are, into d->sb the newer one; conf_bytes: the configured size of a device, or 0.  The
  * reason of an error is in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
-/* Reads into d->uuid who it is, if that can be read, of a directory that somebody else has. */
+/* Reads what the first superblock there says that the disk is; fd may be < 0.  False: that cannot be read. */
+bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
+/* Reads into d->uuid who it is, if that can be read, of a disk that somebody else has. */
 void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes the older one, with the next generation number, and flushes it.  -EROFS: the disk has failed. */
 int disk_write_super(struct disk *d, struct ring *r);

@@ -61,6 +61,14 @@ file_open_device(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+int
+file_peek_device(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 void
 file_close(int fd)
 {

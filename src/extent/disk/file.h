@@ -19,6 +19,8 @@ int file_open_dir(const char *path, bool create);
 int file_open(int dir_fd, const char *name, bool create);
 /* Opens a block device with O_EXCL: nobody has it mounted or claimed. */
 int file_open_device(const char *path);
+/* Opens one that somebody else has, to look at it and no more. */
+int file_peek_device(const char *path);
 /* Closes fd; -1 is fine. */
 void file_close(int fd);
 

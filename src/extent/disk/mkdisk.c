@@ -88,6 +88,19 @@ one_of_ours(void *cookie, const char *name)
 	return 1;
 }
 
+/* fd: its superblock, or -1. */
+static int
+refuse_in_use(const char *path, int fd, struct ring *r, const char *what, char *err, size_t err_len)
+{
+	uint8_t uuid[UUID_BYTES];
+	char text[UUID_TEXT] = "";
+
+	if (disk_peek(fd, r, uuid))
+		uuid_write(text, uuid);
+	return disk_refuse(err, err_len, -EBUSY, "%s: %s%s%s%s", path, text[0] ? "disk " : "", text,
+			   text[0] ? " is " : "", what);
+}
+
 /* With force: another host may use what is there. */
 static int
 ask_for_host(int fd, uint64_t off, const char *path, struct ring *r, char *err, size_t err_len)
@@ -113,10 +126,11 @@ wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t e
 			e = -EBUSY;
 	}
 	if (e < 0) {
+		e = refuse_in_use(path, fd[0], r, "in use by another process; stop gantryd first", err,
+				  err_len);
 		file_close(fd[0]);
 		file_close(fd[1]);
-		return disk_refuse(err, err_len, e, "%s: in use by another process; stop gantryd first",
-				   path);
+		return e;
 	}
 	host_fd = file_open(dir_fd, "host", false);
 	e = host_fd < 0 ? 0 : ask_for_host(host_fd, 0, path, r, err, err_len);
@@ -305,12 +319,21 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 	uint64_t size, second = 0;
 	bool empty = false, store = false;
 
+	if (fd == -EBUSY) {
+		fd = file_peek_device(dc->path);
+		e = refuse_in_use(dc->path, fd, r,
+				  "in use by another process, or mounted; stop what has it first", err,
+				  err_len);
+		goto out;
+	}
 	if (fd < 0)
-		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
-				   fd == -EBUSY
-					   ? "in use by another process, or mounted; stop what has it first"
-					   : strerror(-fd));
-	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
+		return disk_refuse(err, err_len, fd, "%s: %s", dc->path, strerror(-fd));
+	if (file_lock(fd) < 0) {
+		e = refuse_in_use(dc->path, fd, r, "in use by another process; stop gantryd first", err,
+				  err_len);
+		goto out;
+	}
+	e = file_size(fd, &size);
 	if (e == 0)
 		e = look_at_device(fd, r, dc->size_bytes ? dc->size_bytes : size, &empty, &store, &second);
 	if (e < 0) {

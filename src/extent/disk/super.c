@@ -190,17 +190,29 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 	return e;
 }
 
+bool
+disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES])
+{
+	uint8_t *buf = fd < 0 ? NULL : sync_alloc(FMT_SUPER_BYTES);
+	struct super *sb = malloc(sizeof *sb);
+	bool has = buf && sb && sync_read(r, fd, buf, FMT_SUPER_BYTES, 0) == 0 &&
+		   super_decode(buf, FMT_SUPER_BYTES, sb) == 0;
+
+	if (has)
+		memcpy(ret_uuid, sb->disk_uuid, UUID_BYTES);
+	sync_free(buf);
+	free(sb);
+	return has;
+}
+
 void
 disk_peek_uuid(struct disk *d, struct ring *r)
 {
-	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
-	struct super *sb = malloc(sizeof *sb);
+	int fd = d->is_device ? file_peek_device(d->path) : d->super_fd[0];
 
-	if (buf && sb && d->super_fd[0] >= 0 && sync_read(r, d->super_fd[0], buf, FMT_SUPER_BYTES, 0) == 0 &&
-	    super_decode(buf, FMT_SUPER_BYTES, sb) == 0)
-		memcpy(d->uuid, sb->disk_uuid, UUID_BYTES);
-	sync_free(buf);
-	free(sb);
+	disk_peek(fd, r, d->uuid);
+	if (d->is_device)
+		file_close(fd);
 }
 
 /* ---- writing ---- */

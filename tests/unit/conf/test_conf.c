@@ -302,7 +302,7 @@ test_disks(void **state)
 	assert_refused(GOOD_LISTEN "store: { disks: [{ path: /a, size: 1MiB }] }\n",
 		       "store.disks[0].size: expected a size (bytes, or KiB MiB GiB TiB) from 64MiB");
 	assert_refused(GOOD_LISTEN "store: { disks: [{ path: /a }, { path: /a }] }\n",
-		       "store.disks[1].path: is the same disk as store.disks[0] (/a is /a): take one of the "
+		       "store.disks[1].path: /a is store.disks[0] already: take one of the "
 		       "two off");
 	snprintf(text, sizeof text, GOOD_LISTEN "store: { disks: [{ path: %s }, { path: %s/. }] }\n", dir,
 		 dir);

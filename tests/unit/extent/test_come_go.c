@@ -8,8 +8,10 @@
 #include "disks_rig.h"
 #include "tests/fake/fault_ring.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 
 #define KEYS 600
 
@@ -238,11 +240,31 @@ test_add(void **state)
 	end();
 }
 
+/* Makes another store on a disk, which ends at once, and says which disk that is. */
+static void
+make_other(int disk, char ret_uuid[UUID_TEXT])
+{
+	struct store_disk_conf one = { .path = dir[disk], .size_bytes = 64 * MIB };
+	struct store_unit_info info;
+	struct store_conf c = conf;
+	struct store *other;
+
+	c.disks.disk = &one;
+	c.disks.nr = 1;
+	if (store_format(&c, false, err, sizeof err) < 0 || store_start(&c, &other, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	store_unit_info(other, 0, &info);
+	snprintf(ret_uuid, UUID_TEXT, "%s", info.uuid);
+	store_stop(other);
+}
+
 static void
 test_refused(void **state)
 {
 	static const char *const number[] = { "7", "-0", "+1", " 1", "1 ", "01", "0x1", "", "4294967296" };
 	struct store_unit_info info;
+	char path[1024], link[256], other[UUID_TEXT];
+	int fd;
 
 	begin(2);
 	must_start();
@@ -252,6 +274,30 @@ test_refused(void **state)
 		assert_int_equal(ask(DISK_DRAIN, number[i], 0), -ENOENT);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
 	assert_int_equal(ask(DISK_ADD, dir[1], 96 * MIB), -EEXIST);
+	store_unit_info(st, 1, &info);
+	snprintf(path, sizeof path, "%s is disk %s of this store; give the path of another one", dir[1],
+		 info.uuid);
+	assert_string_equal(said, path);
+	/* By another way it is still that one, and nothing of it is lost. */
+	snprintf(link, sizeof link, "%s/by-id", dir[3]);
+	assert_int_equal(symlink(dir[1], link), 0);
+	forces = true;
+	assert_int_equal(ask(DISK_ADD, link, 96 * MIB), -EEXIST);
+	snprintf(path, sizeof path, "%s is disk %s of this store (%s); give the path of another one", link,
+		 info.uuid, dir[1]);
+	assert_string_equal(said, path);
+	unlink(link);
+	/* One that somebody else has is named as what it is. */
+	make_other(3, other);
+	snprintf(path, sizeof path, "%s/super", dir[3]);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+	assert_int_equal(ask(DISK_ADD, dir[3], 96 * MIB), -EBUSY);
+	snprintf(path, sizeof path, "%s: disk %s is in use by another process; stop gantryd first", dir[3],
+		 other);
+	assert_string_equal(said, path);
+	close(fd);
+	forces = false;
 	store_unit_info(st, 1, &info);
 	assert_int_equal(ask(DISK_DRAIN, info.uuid, 0), 0);
 	wait_for_end();
@@ -646,6 +692,26 @@ is_stuck(void)
 	return move_info().trouble[0] != 0;
 }
 
+/* Why it stands still is that one disk, and what came over it. */
+static void
+must_name_failed(void)
+{
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		struct store_unit_info info;
+		char text[512];
+
+		store_unit_info(st, i, &info);
+		if (info.state != UNIT_FAILED)
+			continue;
+		snprintf(text, sizeof text, "disk %s (%s) has failed: %.60s", info.name, info.uuid,
+			 info.reason);
+		if (!strstr(move_info().trouble, text))
+			fail_msg("no '%s' in: %s", text, move_info().trouble);
+		return;
+	}
+	fail();
+}
+
 /* One that fails while it is given slots has none of them; the next start goes on with what was begun. */
 static void
 test_target_fails(void **state)
@@ -665,6 +731,7 @@ test_target_fails(void **state)
 	assert_true(is_stuck());
 	atomic_store(&fails_under, false);
 	assert_int_equal(__builtin_popcountll(atomic_load(&set_of(st)->in)), 2);
+	must_name_failed();
 	must_have_all();
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);

@@ -10,6 +10,8 @@
 
 #include "store/set_copies.h"
 
+#include <sched.h>
+
 #define BUCKET "2b"
 #define KEYS 60
 
@@ -21,6 +23,7 @@ static _Atomic int bad_kind = FAULT_WRITE;
 static _Atomic int bad_files;
 enum { FILES_ALL, FILES_SUPER, FILES_OTHERS };
 
+static _Atomic bool is_held; /* something waits for a disk that hangs */
 static _Atomic int no_room_on =
 	-1; /* bytes of objects cannot be written there: no memory, which says nothing of the disk */
 
@@ -60,8 +63,10 @@ hook(const struct fault_io *io)
 	if (bad_files && (bad_files == FILES_SUPER) != (strncmp(io->name, "super", 5) == 0))
 		return 0;
 	for (int i = 0; i < DISKS; i++) {
-		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
+		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0) {
+			is_held |= bad[i] == FAULT_HOLD;
 			return bad[i];
+		}
 	}
 	return 0;
 }
@@ -160,20 +165,38 @@ setup_hang(void **state)
 static int
 teardown(void **state)
 {
-	down();
+	/* What a test that failed holds up nothing waits for. */
 	all_good();
+	down();
 	end();
 	return 0;
 }
 
 static int
-make_two(const char *bucket)
+make_bucket(const char *bucket, unsigned copies)
 {
 	struct store_del op;
 	int r;
 
 	op_arm(&op.op, l.p);
-	r = store_bucket_create(l.p, bucket, strlen(bucket), 2, &op);
+	r = store_bucket_create(l.p, bucket, strlen(bucket), copies, &op);
+	return r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result;
+}
+
+static int
+make_two(const char *bucket)
+{
+	return make_bucket(bucket, 2);
+}
+
+static int
+remove_bucket(const char *bucket)
+{
+	struct store_del op;
+	int r;
+
+	op_arm(&op.op, l.p);
+	r = store_bucket_delete(l.p, bucket, strlen(bucket), &op);
 	return r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result;
 }
 
@@ -253,6 +276,21 @@ version_on(int engine, int i)
 	snprintf(name, sizeof name, "key-%03d", i);
 	k = key_of(BUCKET, name);
 	if (store_open(e, &k, o) > 0 && o->op.result >= 0) {
+		version = o->version;
+		store_close(e, o);
+	}
+	free(o);
+	return version;
+}
+
+static uint64_t
+version_of(int engine, const struct store_key *k)
+{
+	struct store_port *e = set_port(l.p)->engine[engine];
+	struct store_obj *o = calloc(1, sizeof *o);
+	uint64_t version = 0;
+
+	if (store_open(e, k, o) > 0 && o->op.result >= 0) {
 		version = o->version;
 		store_close(e, o);
 	}
@@ -599,8 +637,7 @@ scrub_copy(int i, uint64_t seed, bool is_second)
 	k = key_of(BUCKET, name);
 	o->op.done = on_put;
 	r = is_second ? store_open_second(l.p, &k, o) : store_open(l.p, &k, o);
-	if (r == 0)
-		r = op_wait(&l, &o->op);
+	r = r == 0 ? op_wait(&l, &o->op) : r > 0 ? o->op.result : r;
 	o->op.port = l.p;
 	if (r >= 0) {
 		o->mends_first = true;
@@ -691,6 +728,134 @@ test_unreadable(void **state)
 	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
 }
 
+/* What is open is a version that both have replaced by now: its bytes are not read from where another one is. */
+static void
+test_other_version(void **state)
+{
+	struct store_obj *o = calloc(1, sizeof *o);
+	int nr = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+		struct store_key k;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		if (size_of(i) < 5000 || atomic_load(&set_of(st)->home[store_place(&k)]) != 0)
+			continue;
+		assert_int_equal(obj_open(&l, BUCKET, name, o), 0);
+		assert_int_equal(put_nr(i, 2), 0);
+		lose_sectors(0);
+		assert_int_equal(obj_read(&l, o, 1), -EIO);
+		unreadable = -1;
+		store_close(l.p, o);
+		assert_int_equal(check_nr(i, 2), 0);
+		nr++;
+	}
+	assert_true(nr > 5);
+	assert_int_equal(atomic_load(&set_of(st)->copies->read_second_nr), 0);
+	free(o);
+}
+
+static struct store_ops blind_ops; /* as those of an engine, which cannot read its records */
+
+static int
+open_blind(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	obj->op.port = p;
+	obj->is_open = false;
+	obj->op.result = -EBADMSG;
+	return 1;
+}
+
+/* An object whose record the first cannot give is the second's; whoever asks for that copy is told. */
+static void
+test_record_damaged(void **state)
+{
+	struct store_port *e;
+	struct set_copies *c;
+	int firsts = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	c = set_of(st)->copies;
+	e = set_port(l.p)->engine[0];
+	blind_ops = *e->ops;
+	blind_ops.open = open_blind;
+	e->ops = &blind_ops;
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+		struct store_key k;
+		bool is_first;
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		k = key_of(BUCKET, name);
+		is_first = atomic_load(&set_of(st)->home[store_place(&k)]) == 0;
+		assert_int_equal(check_nr(i, 1), 0);
+		firsts += is_first;
+		assert_int_equal(atomic_load(&c->read_second_nr), firsts);
+		assert_int_equal(scrub_copy(i, 1, true), is_first ? 0 : -EBADMSG);
+		/* It is mended behind who has opened it. */
+		loop_for(&l, NS_PER_MS);
+	}
+	assert_in_range(firsts, 1, KEYS - 1);
+	e->ops = set_port(l.p)->engine[1]->ops;
+	must_have_all(1);
+}
+
+static void
+say_line(void *cookie, const char *line)
+{
+	printf("fsck: %s\n", line);
+}
+
+/* The end of a disk's log is lost, and a repair cuts it: what was acknowledged is on the other disk, whichever was the first, and both have
+ * it when that is copied. */
+static void
+test_repaired_disk(void **state)
+{
+	char cmd[512];
+	int r;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	for (int cut = 0; cut < 2; cut++) {
+		uint64_t seed = 1 + 2 * (uint64_t)cut;
+
+		put_all(seed);
+		down();
+		snprintf(cmd, sizeof cmd, "cp -a %s/log %s/../log.save", dir[cut], dir[cut]);
+		assert_int_equal(system(cmd), 0);
+		up();
+		put_all(seed + 1);
+		assert_int_equal(obj_delete(&l, BUCKET, "key-003", NULL), 1);
+		down();
+		snprintf(cmd, sizeof cmd, "mv %s/../log.save %s/log", dir[cut], dir[cut]);
+		assert_int_equal(system(cmd), 0);
+		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+		assert_non_null(strstr(err, "--fsck --repair"));
+		/* What the log still names may be written over by now. */
+		r = store_fsck(&conf, true, say_line, NULL);
+		assert_true(r == 1 || r == -ENOTRECOVERABLE);
+		/* One that is cut on the way changes nothing about it. */
+		bad[!cut] = -EIO;
+		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+		bad[!cut] = 0;
+		up();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(check_nr(i, seed + 1), i == 3 ? -ENOENT : 0);
+		wait_full();
+		for (int i = 0; i < KEYS; i++)
+			assert_int_equal(copies_of(i), i == 3 ? 0 : 2);
+		/* Once it has all it is as the other one. */
+		restart();
+		assert_true(is_full());
+		assert_int_equal(put_nr(3, seed + 1), 0);
+		must_have_all(seed + 1);
+	}
+}
+
 /* ---- a disk that hangs ---- */
 
 static void
@@ -702,13 +867,16 @@ test_hangs(void **state)
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
 	bad[1] = FAULT_HOLD;
-	for (int i = 0; i < KEYS; i++) {
+	/* One of several pieces is the first that meets it. */
+	for (int n = 0; n < 2 * KEYS; n++) {
+		int i = n % KEYS;
 		struct store_key k;
 
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
 		/* Those of which it is the second. */
-		if (atomic_load(&set_of(st)->home[store_place(&k)]) == 1)
+		if (atomic_load(&set_of(st)->home[store_place(&k)]) == 1 ||
+		    (size_of(i) > STORE_PIECE) != (n < KEYS))
 			continue;
 		assert_int_equal(put_nr(i, 2), 0);
 		assert_int_equal(check_nr(i, 2), 0);
@@ -835,6 +1003,47 @@ test_uploads_settled(void **state)
 	free(u);
 }
 
+/* A change that one disk has, and the other one not yet, is waited for by who opens the object: it is not shown before that, and not the one
+ * before it after that. */
+static void
+test_open_settled(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_commit c = { .inline_data = "newer", .inline_len = 5 };
+	struct store_obj *o = calloc(1, sizeof *o);
+	uint64_t until = clock_ns() + PATIENCE_NS, was;
+	struct store_key k;
+	char name[32];
+	int n = 0;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	do {
+		snprintf(name, sizeof name, "settled-%d", n++);
+		k = key_of(BUCKET, name);
+	} while (atomic_load(&set_of(st)->home[store_place(&k)]) != 0);
+	assert_int_equal(put_simple(&l, BUCKET, name, 7, 1), 0);
+	was = version_of(0, &k);
+	bad[1] = FAULT_HOLD;
+	assert_int_equal(store_put_init(l.p, put, &k, 5), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	while (version_of(0, &k) == was && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	assert_true(version_of(0, &k) > was && version_of(1, &k) == was);
+	op_arm(&o->op, l.p);
+	assert_int_equal(store_open(l.p, &k, o), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(put->op.port && o->op.port && !o->is_open);
+	all_good();
+	assert_int_equal(op_wait(&l, &o->op), 0);
+	o->op.port = l.p;
+	assert_int_equal(o->size_bytes, 5);
+	store_close(l.p, o);
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	free(o);
+	free(put);
+}
+
 /* ---- disks that come and go ---- */
 
 static char said[512];
@@ -890,6 +1099,35 @@ ask(int kind, const char *disk, uint64_t size_bytes)
 		change_some();
 	pthread_join(thread, NULL);
 	return c.result;
+}
+
+/* Asks while nobody changes anything. */
+static int
+ask_alone(int kind, const char *disk, uint64_t size_bytes)
+{
+	struct call c = { .c = { .disk = disk, .size_bytes = size_bytes } };
+	pthread_t thread;
+
+	c.c.kind = kind;
+	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
+	while (!atomic_load(&c.is_over))
+		loop_for(&l, NS_PER_MS);
+	pthread_join(thread, NULL);
+	return c.result;
+}
+
+static void
+wait_for_mover(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_move_info i;
+
+	do {
+		loop_for(&l, NS_PER_MS);
+		store_move_info(st, &i);
+	} while (i.is_running && clock_ns() < until);
+	if (i.is_running)
+		fail_msg("it does not end: %s", i.trouble);
 }
 
 static uint64_t most_done, most_slots; /* of progress that was seen */
@@ -1164,21 +1402,6 @@ missed(void)
 	return atomic_load(&set_of(st)->copies->missed_nr);
 }
 
-static uint64_t
-version_of(int engine, const struct store_key *k)
-{
-	struct store_port *e = set_port(l.p)->engine[engine];
-	struct store_obj *o = calloc(1, sizeof *o);
-	uint64_t version = 0;
-
-	if (store_open(e, k, o) > 0 && o->op.result >= 0) {
-		version = o->version;
-		store_close(e, o);
-	}
-	free(o);
-	return version;
-}
-
 /* The second takes no bytes for want of memory: the change is answered, and recorded by then; it does not lead, and gets all again. */
 static void
 test_missed(void **state)
@@ -1369,6 +1592,20 @@ fill_second(void)
 	return nr;
 }
 
+/* The i-th of them that it has. */
+static void
+key_with_one(char name[32], int disk, int i)
+{
+	for (int n = 0;; n++) {
+		struct store_key k;
+
+		snprintf(name, 32, "key-%d", n);
+		k = key_of("1b", name);
+		if (set_home(set_of(st), &k) == disk && i-- == 0)
+			return;
+	}
+}
+
 /* A disk that is full is not away: what has no room there is refused, however it comes, and nothing of it is on the other one. */
 static void
 test_second_full(void **state)
@@ -1377,14 +1614,11 @@ test_second_full(void **state)
 	struct put_args a = { .bucket = BUCKET, .seed = 2 };
 	struct store_unit_info before, after;
 	char name[32], other[32];
-	struct store_del op;
 	struct store_key k;
-	int r, nr;
+	int nr;
 
 	assert_int_equal(make_two(BUCKET), 0);
-	op_arm(&op.op, l.p);
-	r = store_bucket_create(l.p, "1b", 2, 1, &op);
-	assert_int_equal(r == 0 ? op_wait(&l, &op.op) : r < 0 ? r : op.op.result, 0);
+	assert_int_equal(make_bucket("1b", 1), 0);
 	k = key_of_pair(name, 0, 1, 0);
 	a.key = name;
 	assert_int_equal(put_key(name, 70000, 1), 0);
@@ -1408,6 +1642,24 @@ test_second_full(void **state)
 	assert_int_equal(before.free_bytes, after.free_bytes);
 	/* What takes no room there is on both. */
 	assert_int_equal(put_key(name, 5, 3), 0);
+	assert_int_equal(version_of(0, &k), version_of(1, &k));
+	/* There is room for some pieces, not for all. */
+	for (int i = 0; i < 2; i++) {
+		uint64_t until = clock_ns() + PATIENCE_NS;
+
+		key_with_one(other, 1, i);
+		assert_int_equal(obj_delete(&l, "1b", other, NULL), 1);
+		do {
+			loop_for(&l, NS_PER_MS);
+			store_unit_info(st, 1, &after);
+		} while (after.free_bytes < (uint64_t)(i + 1) * 4 * MIB && clock_ns() < until);
+	}
+	a.size = 16 * MIB;
+	a.announce = STORE_SIZE_UNKNOWN;
+	assert_int_equal(obj_put(&l, &a), -ENOSPC);
+	assert_true(key_is_full(&k) && set_is_in(set_of(st), 1));
+	assert_int_equal(missed(), 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 5, 3), 0);
 	assert_int_equal(version_of(0, &k), version_of(1, &k));
 	for (int i = 0; i < nr; i++) {
 		snprintf(other, sizeof other, "key-%d", i);
@@ -1466,6 +1718,575 @@ test_heal_in_service(void **state)
 			loop_for(&l, NS_PER_MS);
 	}
 	must_have_copies(2);
+}
+
+/* ---- a disk that fails while the table is written, or a change is under way ---- */
+
+/* The second fails: nobody is told of a change that only the first has before a table says so which all have. */
+static void
+test_table_before_answer(void **state)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_commit c = { .inline_data = "newer", .inline_len = 5 };
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_key k;
+	char name[32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 7, 1), 0);
+	is_held = false;
+	bad[2] = FAULT_HOLD;
+	bad[1] = -EIO;
+	assert_int_equal(store_put_init(l.p, put, &k, 5), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	while (!is_held && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_true(put->op.port && set_is_in(set_of(st), 1));
+	bad[2] = 0;
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	assert_false(set_is_in(set_of(st), 1));
+	assert_false(key_is_full(&k));
+	free(put);
+}
+
+/* Another core: it turns by itself, keeps the set, and leads where it puts something. */
+static struct other {
+	pthread_t thread;
+	struct store_user *user;
+	struct store_key key; /* that it is to put */
+	char name[32];
+	_Atomic bool is_there, puts, stop, is_over;
+} other;
+
+static void *
+other_main(void *arg)
+{
+	static const struct store_commit c = { .inline_data = "other", .inline_len = 5 };
+	struct store_port *p;
+	struct store_put put;
+
+	assert_int_equal(store_user_new(&st, 1, &other.user), 0);
+	p = store_user_port(other.user, 0);
+	atomic_store(&other.is_there, true);
+	while (!atomic_load(&other.stop)) {
+		if (!atomic_load(&other.puts)) {
+			store_user_turn(other.user);
+			continue;
+		}
+		if (store_put_init(p, &put, &other.key, 5) == 0) {
+			(void)STORE_DO(other.user, &put.op, store_put_commit(p, &put, &c));
+			store_put_abort(p, &put);
+		}
+		atomic_store(&other.puts, false);
+	}
+	store_user_free(other.user);
+	atomic_store(&other.is_over, true);
+	return NULL;
+}
+
+/* This thread leads no disk, so that none waits for it when it stands still. */
+static void
+leave_leads(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	bool leads;
+
+	do {
+		loop_for(&l, NS_PER_MS);
+		leads = false;
+		for (int i = 0; i < set_of(st)->nr; i++)
+			leads |= atomic_load(&extent_store(set_of(st)->engine[i])->vol->is_led);
+	} while (leads && clock_ns() < until);
+	assert_false(leads);
+}
+
+/* Nothing of this thread runs. */
+static void
+wait_other(bool (*is)(const struct store_key *k), const struct store_key *k)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	while (!is(k) && clock_ns() < until)
+		sched_yield();
+	assert_true(is(k));
+}
+
+static bool
+is_gone(const struct store_key *k)
+{
+	return version_of(0, k) == 0;
+}
+
+static bool
+has_new_first(const struct store_key *k)
+{
+	return set_home(set_of(st), k) == 1;
+}
+
+static bool
+is_waited_for(const struct store_key *k)
+{
+	return is_held;
+}
+
+static bool
+has_put(const struct store_key *k)
+{
+	return !atomic_load(&other.puts);
+}
+
+/*
+ * M8: the first has a change, and before the second is asked for it the first fails, and the table that makes the second the first is written
+ * (is_held: on one disk, another one hangs) or effective.  The second has it when it is answered, or it is begun anew there.
+ */
+static void
+fail_behind_change(bool is_table_held)
+{
+	struct store_del op;
+	struct store_key k;
+	char name[32];
+
+	loop_stop(&l);
+	other = (struct other){ .is_there = false };
+	assert_int_equal(pthread_create(&other.thread, NULL, other_main, NULL), 0);
+	while (!atomic_load(&other.is_there))
+		sched_yield();
+	loop_start(&l, st);
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	other.key = key_of_pair(other.name, 0, 1, 1);
+	assert_int_equal(put_key(name, 7, 1), 0);
+	/* The other one leads the first disk, so what comes of the change waits for this one to look. */
+	leave_leads();
+	is_held = false;
+	bad[0] = FAULT_HOLD;
+	atomic_store(&other.puts, true);
+	wait_other(is_waited_for, &k);
+	op_arm(&op.op, l.p);
+	assert_int_equal(store_delete(l.p, &k, NULL, &op), 0);
+	bad[0] = 0;
+	wait_other(is_gone, &k);
+	wait_other(has_put, &k);
+	is_held = false;
+	bad[2] = is_table_held ? FAULT_HOLD : 0;
+	bad[0] = -EIO;
+	atomic_store(&other.puts, true);
+	wait_other(is_table_held ? is_waited_for : has_new_first, &k);
+	assert_true(version_of(1, &k) > 0);
+	if (is_table_held) {
+		loop_for(&l, 20 * NS_PER_MS);
+		assert_true(set_is_in(set_of(st), 0));
+		/* Whatever the table is, it has gone. */
+		assert_true(op.op.port || version_of(1, &k) == 0);
+		bad[2] = 0;
+	}
+	assert_int_equal(op_wait(&l, &op.op), 1);
+	assert_int_equal(version_of(1, &k), 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 7, 1), -ENOENT);
+	/* It is so for good. */
+	wait_other(has_put, &k);
+	atomic_store(&other.stop, true);
+	while (!atomic_load(&other.is_over))
+		loop_for(&l, NS_PER_MS);
+	pthread_join(other.thread, NULL);
+	all_good();
+	restart();
+	assert_int_equal(obj_check(&l, BUCKET, name, 7, 1), -ENOENT);
+	wait_full();
+	assert_true(version_of(0, &k) == 0 && version_of(1, &k) == 0);
+}
+
+static void
+test_first_fails_behind(void **state)
+{
+	fail_behind_change(false);
+}
+
+static void
+test_first_fails_in_table(void **state)
+{
+	fail_behind_change(true);
+}
+
+/* ---- what is damaged when a disk is drained ---- */
+
+static int
+put_part(const struct store_key *k, uint32_t number, uint64_t size, uint64_t seed)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+	struct store_commit c = { .last = b, .last_len = (uint32_t)size };
+	int r = store_put_init_part(l.p, put, k, upload_id, number, size);
+
+	fill(b->mem, size, seed, 0);
+	if (r == 0) {
+		op_arm(&put->op, l.p);
+		r = store_put_commit(l.p, put, &c);
+		r = r == 0 ? op_wait(&l, &put->op) : r;
+	}
+	store_put_abort(l.p, put);
+	bufpool_put(&l.bufs, b);
+	free(put);
+	return r;
+}
+
+static int
+complete(const struct store_key *k, uint32_t parts)
+{
+	struct store_complete *c = calloc(1, sizeof *c);
+	struct store_part_ref refs[4] = { { .number = 0 } };
+	int r;
+
+	for (uint32_t i = 0; i < parts; i++)
+		refs[i].number = i + 1;
+	c->parts = refs;
+	c->part_nr = parts;
+	c->meta.etag.parts = parts;
+	op_arm(&c->op, l.p);
+	r = store_upload_complete(l.p, k, upload_id, c);
+	r = r < 0 ? r : r > 0 ? c->op.result : op_wait(&l, &c->op);
+	free(c);
+	return r;
+}
+
+/* What a disk cannot give that stays, of objects and of an upload in progress, which nobody reads, comes from the one that is drained: that ends,
+ * and all has two copies. */
+static void
+drain_with(void (*lose)(int disk))
+{
+	char name[32];
+	struct store_key k;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	k = key_of_pair(name, 0, 1, 0);
+	begin_upload(&k);
+	assert_int_equal(put_part(&k, 1, 70000, 7), 0);
+	assert_int_equal(put_part(&k, 2, 5000, 8), 0);
+	lose(0);
+	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	wait_for_mover();
+	assert_int_equal(__builtin_popcountll(set_of(st)->table.members), 2);
+	assert_true(atomic_load(&set_of(st)->copies->repaired_nr) > 1);
+	assert_int_equal(complete(&k, 2), 0);
+	must_have_all(1);
+	must_have_copies(2);
+	assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+}
+
+static void
+test_drain_damaged(void **state)
+{
+	drain_with(spoil);
+}
+
+static void
+test_drain_unreadable(void **state)
+{
+	drain_with(lose_sectors);
+}
+
+/* ---- down to one disk ---- */
+
+static int
+seconds_nr(void)
+{
+	static struct disk_table t;
+	int nr = 0;
+
+	set_get_table(set_of(st), &t);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr += t.second[i] != TABLE_NO_DISK;
+	return nr;
+}
+
+static bool
+is_used(void)
+{
+	return atomic_load(&set_of(st)->copies->is_used);
+}
+
+static void
+remove_all(void)
+{
+	for (int i = 0; i < KEYS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "key-%03d", i);
+		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+	}
+	assert_int_equal(remove_bucket(BUCKET), 0);
+}
+
+static void
+must_have_one(void)
+{
+	assert_int_equal(obj_check(&l, "1b", "one", 70000, 1), 0);
+}
+
+/* What was put into the bucket of one copy before. */
+static void
+put_one(void)
+{
+	struct put_args a = { .bucket = "1b", .key = "one", .size = 70000, .seed = 1 };
+
+	assert_int_equal(make_bucket("1b", 1), 0);
+	assert_int_equal(obj_put(&l, &a), 0);
+}
+
+/* As long as a bucket has two copies two disks stay, and who asks is told which bucket that is; when it is gone one may stay, and with
+ * another disk there are buckets with two copies again.  Once in one life, once with restarts. */
+static void
+test_to_one(void **state)
+{
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(make_two(BUCKET), 0);
+		put_one();
+		put_all(1);
+		assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), -EPERM);
+		assert_non_null(strstr(said, "bucket " BUCKET " has two copies of each object"));
+		assert_non_null(strstr(said, "add another disk first"));
+		assert_true(set_of(st)->table.draining == 0 && is_full() && is_used());
+		must_have_copies(2);
+		remove_all();
+		if (again)
+			restart();
+		/* Of a bucket that is no more slots have seconds. */
+		assert_true(is_used() && seconds_nr() == STORE_SLOT_NR);
+		assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+		assert_true(!is_used() && seconds_nr() == 0);
+		/* One disk alone stays, whatever has gone by now. */
+		assert_int_equal(make_two(BUCKET), -EDOM);
+		if (again)
+			restart();
+		wait_for_mover();
+		assert_int_equal(__builtin_popcountll(set_of(st)->table.members), 1);
+		must_have_one();
+		assert_int_equal(make_two(BUCKET), -EDOM);
+		if (again) {
+			down();
+			leave_out(1, 2);
+			up();
+			assert_false(is_used());
+		}
+		assert_int_equal(ask_alone(DISK_ADD, dir[2], 128 * MIB), 0);
+		wait_for_mover();
+		assert_true(!is_used() && seconds_nr() == 0);
+		assert_int_equal(make_two(BUCKET), 0);
+		/* There was nothing that a disk could have missed. */
+		assert_true(is_full() && seconds_nr() == STORE_SLOT_NR);
+		put_all(2);
+		must_have_all(2);
+		must_have_copies(2);
+		must_have_one();
+		if (!again) {
+			teardown(state);
+			setup_of(2);
+		}
+	}
+}
+
+/* A drain to one disk is cancelled: seconds come again with the next bucket. */
+static void
+test_to_one_cancelled(void **state)
+{
+	assert_int_equal(make_two(BUCKET), 0);
+	put_one();
+	assert_int_equal(remove_bucket(BUCKET), 0);
+	store_set_move_rate(st, 1);
+	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	assert_int_equal(seconds_nr(), 0);
+	assert_int_equal(ask_alone(DISK_CANCEL, NULL, 0), 0);
+	store_set_move_rate(st, 0);
+	wait_for_mover();
+	assert_int_equal(make_two(BUCKET), 0);
+	assert_true(is_full() && seconds_nr() == STORE_SLOT_NR);
+	put_all(2);
+	must_have_copies(2);
+	must_have_one();
+}
+
+/* A bucket with two copies is asked for while the seconds are taken off: there is none on one disk. */
+static void
+test_to_one_race(void **state)
+{
+	struct call c = { .c = { .kind = DISK_DRAIN, .disk = "1" } };
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_del op;
+	pthread_t thread;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_one();
+	assert_int_equal(remove_bucket(BUCKET), 0);
+	is_held = false;
+	bad_files = FILES_SUPER;
+	bad[0] = FAULT_HOLD;
+	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
+	while (!is_held && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	assert_true(is_held && is_used());
+	op_arm(&op.op, l.p);
+	assert_int_equal(store_bucket_create(l.p, BUCKET, 2, 2, &op), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_non_null(op.op.port);
+	all_good();
+	assert_int_equal(op_wait(&l, &op.op), -EAGAIN);
+	while (!atomic_load(&c.is_over))
+		loop_for(&l, NS_PER_MS);
+	pthread_join(thread, NULL);
+	assert_int_equal(c.result, 0);
+	assert_int_equal(make_two(BUCKET), -EDOM);
+	wait_for_mover();
+	must_have_one();
+}
+
+static _Atomic int supers_left = -1; /* so many are written, then the power goes; -1: it stays */
+static _Atomic bool is_cut;
+
+static int
+hook_supers(const struct fault_io *io)
+{
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 && supers_left >= 0 &&
+	    atomic_fetch_sub(&supers_left, 1) == 0)
+		is_cut = true;
+	return is_cut && io->kind != FAULT_READ ? -EIO : 0;
+}
+
+/* The power goes while the seconds are taken off, or behind that: the next start goes on with the drain, or knows nothing of it. */
+static void
+test_to_one_cut(void **state)
+{
+	static const int after[] = { 0, 1, 3 };
+
+	for (size_t n = 0; n < sizeof after / sizeof *after; n++) {
+		uint64_t until = clock_ns() + PATIENCE_NS;
+		bool drains;
+
+		assert_int_equal(make_two(BUCKET), 0);
+		put_one();
+		assert_int_equal(remove_bucket(BUCKET), 0);
+		fault_ring_hook = hook_supers;
+		supers_left = after[n];
+		ask_alone(DISK_DRAIN, "1", 0);
+		while (!is_cut && clock_ns() < until)
+			loop_for(&l, NS_PER_MS);
+		assert_true(is_cut);
+		down();
+		supers_left = -1;
+		is_cut = false;
+		fault_ring_hook = hook;
+		up();
+		wait_for_mover();
+		must_have_one();
+		drains = __builtin_popcountll(set_of(st)->table.members) == 1;
+		assert_int_equal(seconds_nr(), drains ? 0 : STORE_SLOT_NR);
+		/* The first that is written is enough. */
+		assert_int_equal(drains, after[n] > 0);
+		if (!drains) {
+			assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+			wait_for_mover();
+		}
+		assert_int_equal(make_two(BUCKET), -EDOM);
+		assert_int_equal(ask_alone(DISK_ADD, dir[2], 128 * MIB), 0);
+		wait_for_mover();
+		assert_int_equal(make_two(BUCKET), 0);
+		assert_true(is_full());
+		must_have_one();
+		teardown(state);
+		setup_of(2);
+	}
+}
+
+/* A key of the bucket of one copy whose disk is the second, put so often that its move takes time. */
+static void
+hold_up(void)
+{
+	char name[32];
+	struct put_args a = { .bucket = "1b", .key = name, .size = 200000, .seed = 1 };
+
+	for (int i = 0, nr = 0; nr < 4; i++) {
+		struct store_key k;
+
+		snprintf(name, sizeof name, "heavy-%d", i);
+		k = key_of("1b", name);
+		if (set_home(set_of(st), &k) != 1)
+			continue;
+		assert_int_equal(obj_put(&l, &a), 0);
+		nr++;
+	}
+}
+
+/*
+ * A second has missed that an object was removed, and the drain during which its disk failed was cancelled: what it has of that is of a bucket
+ * which is no more.  In the next one of that name it is not: the disk has not all before it is gone.
+ */
+static void
+left_over(bool is_made_at_once)
+{
+	static struct disk_table t;
+	char name[32];
+	struct store_key k;
+
+	down();
+	/* Nobody heals. */
+	conf.disks.moves_wait = true;
+	up();
+	assert_int_equal(make_two(BUCKET), 0);
+	put_one();
+	hold_up();
+	k = key_of_pair(name, 0, 1, 0);
+	assert_int_equal(put_key(name, 70000, 1), 0);
+	no_room_on = 1;
+	assert_int_equal(put_key(name, 70000, 2), 0);
+	no_room_on = -1;
+	assert_false(key_is_full(&k));
+	assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
+	assert_int_equal(remove_bucket(BUCKET), 0);
+	assert_true(version_of(0, &k) == 0 && version_of(1, &k) > 0);
+	store_set_move_rate(st, 1);
+	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	/* It fails by the next change of buckets. */
+	bad[1] = -EIO;
+	assert_int_equal(make_bucket("1c", 1), 0);
+	assert_false(set_is_in(set_of(st), 1));
+	assert_int_equal(ask_alone(DISK_CANCEL, NULL, 0), 0);
+	wait_for_mover();
+	all_good();
+	if (!is_made_at_once)
+		conf.disks.moves_wait = false;
+	restart();
+	if (is_made_at_once) {
+		assert_true(version_of(1, &k) > 0);
+		assert_int_equal(make_two(BUCKET), 0);
+		set_get_table(set_of(st), &t);
+		for (int i = 0; i < STORE_SLOT_NR; i++)
+			assert_int_equal(table_is_full(&t, i), t.second[i] != 1);
+		conf.disks.moves_wait = false;
+		restart();
+	} else {
+		wait_for_mover();
+		assert_int_equal(version_of(1, &k), 0);
+		assert_int_equal(make_two(BUCKET), 0);
+		assert_true(is_full());
+	}
+	wait_full();
+	assert_true(version_of(0, &k) == 0 && version_of(1, &k) == 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 1), -ENOENT);
+}
+
+static void
+test_to_one_left(void **state)
+{
+	left_over(true);
+}
+
+static void
+test_to_one_left_removed(void **state)
+{
+	left_over(false);
 }
 
 /* ---- a disk that is given up ---- */
@@ -1607,7 +2428,16 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_other_version, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_record_damaged, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_repaired_disk, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup_hang, teardown),
+		cmocka_unit_test_setup_teardown(test_open_settled, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_table_before_answer, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_first_fails_behind, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_first_fails_in_table, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
@@ -1619,6 +2449,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_missed_heals, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_second_full, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_in_service, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one_cancelled, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one_race, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one_cut, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one_left, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(test_to_one_left_removed, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_forget, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_forget_exposed, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_heals_behind_a_refusal, setup_three, teardown),
