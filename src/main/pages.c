@@ -245,10 +245,19 @@ unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out
 static void
 number_metric(const struct store_unit_number *n, const char *disk, struct stats_out *out)
 {
+	size_t len = strlen(n->name);
+	bool is_time = len > 3 && strcmp(n->name + len - 3, "_us") == 0;
+
 	for (unsigned i = 0; i < sizeof number_metrics / sizeof *number_metrics; i++) {
-		if (strcmp(number_metrics[i].name, n->name) == 0)
-			stats_emit_values(out, number_metrics[i].metric, n->value,
-					  (const char *const[]){ disk, number_metrics[i].kind, NULL });
+		const char *const labels[] = { disk, number_metrics[i].kind, NULL };
+
+		if (strcmp(number_metrics[i].name, n->name) != 0)
+			continue;
+		/* Metrics are in seconds. */
+		if (is_time)
+			stats_emit_values_ns(out, number_metrics[i].metric, n->value * NS_PER_US, labels);
+		else
+			stats_emit_values(out, number_metrics[i].metric, n->value, labels);
 	}
 }
 

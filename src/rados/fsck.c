@@ -3,11 +3,14 @@
  * --fsck: every record of the index is read, every data object's name is looked at, and the two are compared:
  * data that nothing names, and names whose data is not there.  Bytes are not read: that is the scrub's.
  *
- * Gateways may run meanwhile: what is of an id that one of them has under way is left out.
+ * Gateways may run meanwhile.  What is of an id that one of them has under way is left out, or one that is dead and not cleaned up
+ * after, whose last change may still come, or one that was started since.  What something names goes from a part to an object's record
+ * and from there to garbage, so it is looked for in this order; and what is missing is so only if it is still named afterwards.
  */
 #include "rados/fsck.h"
 
 #include "base/crc64.h"
+#include "rados/gateway_int.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -39,6 +42,7 @@ struct checking {
 	size_t nr, cap;
 	struct live *live;
 	uint32_t live_nr;
+	uint64_t next_instance; /* that gateways had when it began */
 	uint64_t damage, removed;
 	/* What is being read. */
 	const char *bucket, *shard;
@@ -162,7 +166,8 @@ add_garbage(struct checking *c, const char *val, size_t val_len)
 		struct garbage_data d = garbage_data(&g, i);
 
 		e = add(c, d.id, d.size_bytes, false);
-		c->named[c->nr - (e == 0)].found = UINT32_MAX; /* it may be gone already */
+		if (e == 0)
+			c->named[c->nr - 1].found = UINT32_MAX; /* it may be gone already */
 	}
 	if (e == 0 && g.has_map) {
 		size_t from = c->nr;
@@ -386,6 +391,7 @@ judge_counters(struct checking *c, const char *shard, struct counters *before)
 static int
 check_shards(struct checking *c, const struct bucket_row *row)
 {
+	static const char *const kinds[] = { "u", "p", "o", "g" };
 	char name[64];
 	int e = 0;
 
@@ -396,8 +402,11 @@ check_shards(struct checking *c, const struct bucket_row *row)
 		c->shard = name;
 		c->there = (struct quota_change){ 0 };
 		e = read_counters(c, name, &before);
-		if (e == 0)
-			e = each_entry(c->io[POOL_META], name, "", on_entry, c);
+		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
+			e = each_entry(c->io[POOL_META], name, kinds[k], on_entry, c);
+			if (kinds[k][0] == KEY_PART)
+				fault_point("fsck.parts_read");
+		}
 		if (e == 0 && row->state == BUCKET_THERE)
 			e = judge_counters(c, name, &before);
 		free(before.row);
@@ -440,9 +449,36 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (!more)
 		return -ENOMEM;
 	c->live = more;
-	if (gateway_decode(val, val_len, &row) == 0)
-		c->live[c->live_nr++] = (struct live){ (uint32_t)strtoul(key + 1, NULL, 10), row.first };
+	if (gateway_decode(val, val_len, &row) < 0)
+		return 0;
+	c->live[c->live_nr] = (struct live){ (uint32_t)strtoul(key + 1, NULL, 10), row.first };
+	if (key[0] == 'x')
+		tell(c,
+		     "gateway %u on %s is dead, and not cleaned up after yet: what it had under way is left "
+		     "out",
+		     c->live[c->live_nr].instance, row.host);
+	c->live_nr++;
 	return 0;
+}
+
+static int
+read_gateways(struct checking *c)
+{
+	char next[8];
+	int e;
+
+	/* In one operation each takes a number and sets its row: who is not found here has a higher one, or is none any more. */
+	e = read_value(c->io[POOL_META], OBJECT_STORE, "N", next, sizeof next);
+	if (e >= 0 && e != sizeof next)
+		e = -EBADMSG;
+	if (e >= 0)
+		memcpy(&c->next_instance, next, sizeof next);
+	/* The row of one that dies meanwhile goes from the first to the second. */
+	if (e >= 0)
+		e = each_entry(c->io[POOL_META], OBJECT_STORE, "i", on_gateway, c);
+	if (e >= 0)
+		e = each_entry(c->io[POOL_META], OBJECT_STORE, "x", on_gateway, c);
+	return e;
 }
 
 /* ---- the data ---- */
@@ -457,9 +493,39 @@ by_id(const void *a, const void *b)
 	return x->counter < y->counter ? -1 : x->counter > y->counter;
 }
 
+/* Puts them in order, each once: what has moved meanwhile was found twice. */
+static void
+sort_named(struct checking *c)
+{
+	size_t nr = 0;
+
+	if (!c->nr)
+		return;
+	qsort(c->named, c->nr, sizeof *c->named, by_id);
+	for (size_t i = 1; i < c->nr; i++) {
+		struct named *last = &c->named[nr], *n = &c->named[i];
+
+		if (by_id(last, n) != 0)
+			c->named[++nr] = *n;
+		else if (n->found == UINT32_MAX)
+			last->found = UINT32_MAX;
+	}
+	c->nr = nr + 1;
+}
+
+static struct named *
+find(const struct checking *c, struct rid id)
+{
+	const struct named key = { .id = id };
+
+	return c->nr ? bsearch(&key, c->named, c->nr, sizeof *c->named, by_id) : NULL;
+}
+
 static bool
 is_under_way(const struct checking *c, struct rid id)
 {
+	if (id.instance >= c->next_instance)
+		return true;
 	for (uint32_t i = 0; i < c->live_nr; i++) {
 		if (c->live[i].instance == id.instance && id.counter >= c->live[i].first)
 			return true;
@@ -470,8 +536,7 @@ is_under_way(const struct checking *c, struct rid id)
 static int
 look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uint32_t n, bool is_map)
 {
-	struct named key = { .id = id },
-		     *found = c->nr ? bsearch(&key, c->named, c->nr, sizeof *c->named, by_id) : NULL;
+	struct named *found = find(c, id);
 	int e;
 
 	if (found && (is_map ? found->is_map : n < found->nr)) {
@@ -526,21 +591,40 @@ each_object(struct checking *c, enum pool pool)
 	return e == -ENOENT ? 0 : e;
 }
 
-static void
+static bool
+is_missing(const struct checking *c, const struct named *n)
+{
+	return n->found < n->nr && !is_under_way(c, n->id);
+}
+
+/* What was replaced or deleted since it was read may have gone: only what is still named is missing. */
+static int
 tell_missing(struct checking *c)
 {
-	char text[RID_TEXT];
+	struct checking again = { .io = { c->io[POOL_META], c->io[POOL_DATA] },
+				  .object_bytes = c->object_bytes };
+	bool any = false;
+	int e = 0;
 
-	for (size_t i = 0; i < c->nr; i++) {
-		const struct named *n = &c->named[i];
+	for (size_t i = 0; i < c->nr && !any; i++)
+		any = is_missing(c, &c->named[i]);
+	if (any)
+		e = each_entry(c->io[POOL_META], OBJECT_BUCKETS, "", on_bucket, &again);
+	if (e == 0)
+		sort_named(&again);
+	for (size_t i = 0; e == 0 && any && i < c->nr; i++) {
+		const struct named *n = &c->named[i], *still = find(&again, n->id);
+		char text[RID_TEXT];
 
-		if (n->found == UINT32_MAX || n->found == n->nr || is_under_way(c, n->id))
+		if (!is_missing(c, n) || !still || still->found == UINT32_MAX)
 			continue;
 		rid_text(text, n->id);
 		tell(c, "%s%s: %u of %u objects are missing", n->is_map ? "map." : "", text, n->nr - n->found,
 		     n->nr);
 		c->damage++;
 	}
+	free(again.named);
+	return e;
 }
 
 int
@@ -552,19 +636,20 @@ fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, bool r
 			      .repair = repair,
 			      .say = say,
 			      .cookie = cookie };
-	int e = each_entry(meta, OBJECT_STORE, "i", on_gateway, &c);
+	int e = read_gateways(&c);
 
+	fault_point("fsck.gateways");
 	if (e == 0)
 		e = each_entry(meta, OBJECT_BUCKETS, "", on_bucket, &c);
 	if (e == 0) {
-		if (c.nr)
-			qsort(c.named, c.nr, sizeof *c.named, by_id);
+		sort_named(&c);
+		fault_point("fsck.index");
 		e = each_object(&c, POOL_DATA);
 	}
 	if (e == 0)
 		e = each_object(&c, POOL_META);
 	if (e == 0)
-		tell_missing(&c);
+		e = tell_missing(&c);
 	free(c.named);
 	free(c.live);
 	return e < 0 ? e : c.damage ? -ENOTRECOVERABLE : c.removed ? 1 : 0;

@@ -27,6 +27,8 @@ int remove_data(struct rstore *st, struct rid id, uint64_t size_bytes);
 int read_page(struct rstore *st, const char *object, const char *prefix, char after[OMAP_KEY_MAX],
 	      int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
 	      void *cookie);
+/* Reads the value of a key of an omap into a buffer.  Its length; -ENOENT: there is none; -EBADMSG: it is longer; -errno.  Any thread. */
+int read_value(rados_ioctx_t io, const char *object, const char *key, char *buf, size_t cap);
 /* Reads the list of parts that a map is; the caller frees the bytes.  0 or -errno. */
 int read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len);
 /* ---- watch.c ---- */

@@ -125,6 +125,7 @@ struct rshard {
 	pthread_mutex_t lock;
 	_Atomic uint64_t known;   /* its generation, at which this gateway was seen to be alive */
 	bool is_busy;             /* an operation of ours is under way */
+	_Atomic uint64_t busy_ns; /* since when; 0: none is */
 	struct txn *head, **tail; /* those that wait for the next */
 	/* What is counted: by this gateway, by all others as it was read last, and what of both the book of quotas has. */
 	struct quota_change own, others, booked;

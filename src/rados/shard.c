@@ -21,6 +21,7 @@
 #include "rados/rados_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #define RIDE_BYTES (256u << 10)
 #define RESTARTS_MAX 1000 /* of one change; each is a round trip */
 #define FINDS 8           /* so many GETs in a row found something: the next one will */
+#define LATE_NS (2 * NS_PER_S)
 
 struct batch {
 	struct call call;
@@ -611,10 +613,22 @@ look(struct txn *t)
 	read_for(t, t->shard->name, op, on_look);
 }
 
+/*
+ * A change that is in the queue waits as long as the shard does; a look ends with its request.  So where the shard has not
+ * answered for some time, what comes looks first.
+ */
+static bool
+is_late(const struct rshard *s)
+{
+	uint64_t busy_ns = atomic_load_explicit(&s->busy_ns, memory_order_relaxed);
+
+	return busy_ns && clock_ns() - busy_ns > LATE_NS;
+}
+
 static void
 look_or_recall(struct txn *t)
 {
-	if (t->guess == GUESS_FIRST && recall(t)) {
+	if (t->guess == GUESS_FIRST && !is_late(t->shard) && recall(t)) {
 		t->guess = GUESS_MADE;
 		decide(t);
 		return;
@@ -924,6 +938,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 	b->riders = riders;
 	b->nr = nr;
 	b->number = atomic_fetch_add(&p->st->change_nr, 1) + 1;
+	atomic_store_explicit(&s->busy_ns, clock_ns(), memory_order_relaxed);
 	for (const struct txn *t = riders; t; t = t->next)
 		usage_add(&b->sum, &t->delta);
 	if (s->is_own_unsure)
@@ -1062,6 +1077,8 @@ settle(struct batch *b, int result)
 	}
 	nr = take_riders(s, &riders);
 	s->is_busy = nr > 0;
+	if (!nr)
+		atomic_store_explicit(&s->busy_ns, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&s->lock);
 	if (nr)
 		ship(p, s, riders, nr);

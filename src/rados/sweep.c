@@ -89,6 +89,29 @@ read_page(struct rstore *st, const char *object, const char *prefix, char after[
 	return e < 0 ? e : more;
 }
 
+int
+read_value(rados_ioctx_t io, const char *object, const char *key, char *buf, size_t cap)
+{
+	rados_read_op_t op = rados_create_read_op();
+	char *k = NULL, *v = NULL;
+	size_t k_len, v_len = 0;
+	rados_omap_iter_t iter;
+	int rv = 0, e;
+
+	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &iter, &rv);
+	e = rados_read_op_operate(op, io, object, 0);
+	e = e < 0 ? e : rv;
+	rados_release_read_op(op);
+	if (e == 0 && (rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) < 0 || !k))
+		e = -ENOENT;
+	if (e == 0 && v_len > cap)
+		e = -EBADMSG;
+	if (e == 0)
+		memcpy(buf, v, v_len);
+	rados_omap_get_end(iter);
+	return e < 0 ? e : (int)v_len;
+}
+
 /* ---- garbage ---- */
 
 int

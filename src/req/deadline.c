@@ -48,7 +48,10 @@ on_deadline(struct timer *t)
 		req_cancel(rq, FAULT_DEADLINE, NULL);
 	else
 		req_cancel(rq, FAULT_DEADLINE, "The deadline passed before the transfer began.");
-	if (rq->holds > 0 && rq->phase != PHASE_COMMIT && !rq->replied) {
+	if (rq->holds > 0 && rq->phase == PHASE_COMMIT) {
+		/* What it looks up before the change is made: nobody is told, and it would wait as long as the store does. */
+		store_give_up(rq->rs->env.store, rq, 0);
+	} else if (rq->holds > 0 && !rq->replied) {
 		store_give_up(rq->rs->env.store, rq, GIVE_UP_NS);
 		timer_arm(rq->rs->env.timers, t, clock_ns() + GIVE_UP_NS, on_deadline);
 	}

@@ -33,6 +33,11 @@ def wait_for(seconds, what, say):
         time.sleep(0.1)
 
 
+def is_stopped(process):
+    with open("/proc/%d/stat" % process.pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
 class Ended(AssertionError):
     """A gateway that ended while it was starting."""
 
@@ -68,6 +73,15 @@ class Store:
         r = subprocess.run([self.daemon, "-c", self.config("fsck"), "--fsck", *more], capture_output=True, text=True)
         said = (r.stdout + r.stderr).splitlines()
         return [] if r.returncode == 0 else said or ["exit %d" % r.returncode]
+
+    def ask_pool(self, pool, *words):
+        """Returns the lines that the command prints, of this store's namespace."""
+        return subprocess.run(["rados", "-c", self.conf, "-p", pool, "-N", self.namespace, *words], check=True,
+                              capture_output=True, text=True).stdout.splitlines()
+
+    def dead(self):
+        """Returns the rows of gateways that are not cleaned up after yet: what they had under way --fsck leaves out."""
+        return ["not cleaned up after: " + k for k in self.ask_pool(self.pools[0], "listomapkeys", "gantry") if k.startswith("x")]
 
     def end(self):
         for g in self.gateways:
@@ -135,8 +149,7 @@ class Gateway:
         assert self.process.wait(60) == 0, "gateway %s: %s" % (self.name, self.log())
 
     def is_stopped(self):
-        with open("/proc/%d/stat" % self.process.pid) as f:
-            return f.read().rsplit(")", 1)[1].split()[0] == "T"
+        return is_stopped(self.process)
 
     def resume(self):
         self.signal(signal.SIGCONT)

@@ -30,6 +30,6 @@ daemon_run
 busy=$S3
 sed -i "s|$T/disk0|$T/disk1|; s|admin.sock|admin1.sock|" "$T/gantryd.yaml"
 mkdir "$T/disk1"
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >/dev/null
+format_store
 refused "$busy" 69
 assert_alive

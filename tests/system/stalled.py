@@ -5,6 +5,7 @@
 limits.s3_progress is 2 s and limits.idle five minutes there, so that an answer that waits for the rest of the body never comes in time
 (WAIT_S), however slow the machine is."""
 import concurrent.futures
+import os
 import re
 import socket
 import ssl
@@ -71,6 +72,8 @@ WAITED = ("RequestTimeout",)  # at the deadline, so not before
 def cases(upload):
     """(name, method, what is sent, status, code or None)"""
     late = (400, "RequestTimeout")
+    # How much room a cluster has is known when it takes no more.
+    no_room = late if os.environ.get("STORE") == "rados" else (507, None)
     yield "half of a PUT", "PUT", head("PUT", "/bkt/x", "Content-Length: 100000") + bytes(50000), *late
     yield "nothing of a PUT", "PUT", head("PUT", "/bkt/x", "Content-Length: 100000"), *late
     yield "half a chunk of a PUT", "PUT", head("PUT", "/bkt/x", "Transfer-Encoding: chunked") + b"2710\r\n" + bytes(5000), *late
@@ -89,7 +92,7 @@ def cases(upload):
     for method in ("PUT", "POST", "DELETE", "GET"):
         yield f"{method} without a bucket", method, head(method, "/none/x?uploads" if method == "POST" else "/none/x", "Content-Length: 1000") + b"abc", (400, 404), None
     yield "PUT with a bad signature", "PUT", head("PUT", "/bkt/x", "Authorization: AWS4-HMAC-SHA256 nonsense", "Content-Length: 1000") + b"abc", 400, None
-    yield "PUT of more than there is room for", "PUT", head("PUT", "/bkt/x", "Content-Length: 4000000000") + bytes(1000), 507, None
+    yield "PUT of more than there is room for", "PUT", head("PUT", "/bkt/x", "Content-Length: 4000000000") + bytes(1000), *no_room
     yield "PUT of more than limits.object", "PUT", head("PUT", "/bkt/x", "Content-Length: 5000000000") + bytes(1000), 400, "EntityTooLarge"
     # Refused in the middle of a body that has come up to now: what is missing is waited for no longer than for a moment.
     yield "a bad frame", "PUT", head("PUT", "/bkt/x", "Content-Length: 1000", "x-amz-decoded-content-length: 900", *FRAMES) + b"zz\r\nabc", 400, None
