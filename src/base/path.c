@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as they are written, see path.h. */
+/* Two paths of one thing, see path.h. */
 #include "base/path.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 /* Takes the next byte; a slash with all that follow it, and none at the end. */
 static char
@@ -28,4 +29,18 @@ path_same(const char *a, const char *b)
 		d = take(&b);
 	} while (c && c == d);
 	return c == d;
+}
+
+bool
+path_leads_same(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	if (stat(a, &sa) < 0 || stat(b, &sb) < 0)
+		return false;
+	if (S_ISBLK(sa.st_mode) && S_ISBLK(sb.st_mode))
+		return sa.st_rdev == sb.st_rdev;
+	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }

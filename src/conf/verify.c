@@ -6,7 +6,7 @@
 #include "conf/conf_int.h"
 
 #include "base/buf.h"
-#include "base/samefile.h"
+#include "base/path.h"
 
 #include <netinet/in.h>
 #include <sched.h>
@@ -338,7 +338,7 @@ verify_disks(struct loader *ld)
 				load_fail_key(ld, path,
 					      "%.200s is store.disks[%d] already: take one of the two off",
 					      one, j);
-			else if (is_same_file(one, other))
+			else if (path_leads_same(one, other))
 				load_fail_key(ld, path,
 					      "is the same disk as store.disks[%d] (%.200s is %.200s): take "
 					      "one of the two off",

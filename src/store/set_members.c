@@ -16,7 +16,6 @@
 #include "store/quota.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/samefile.h"
 #include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -104,7 +103,7 @@ engine_at(const struct set *s, const char *path)
 
 	for (int i = 0; path[0] == '/' && i < atomic_load(&s->nr); i++) {
 		look_at(s, i, &info);
-		if (info.name[0] && is_same_file(info.name, path))
+		if (info.name[0] && path_leads_same(info.name, path))
 			return i;
 	}
 	return -1;

@@ -1088,7 +1088,7 @@ change_some(void)
 }
 
 static int
-ask(int kind, const char *disk, uint64_t size_bytes)
+ask_while(int kind, const char *disk, uint64_t size_bytes, void (*turn)(void))
 {
 	struct call c = { .c = { .disk = disk, .size_bytes = size_bytes } };
 	pthread_t thread;
@@ -1096,24 +1096,28 @@ ask(int kind, const char *disk, uint64_t size_bytes)
 	c.c.kind = kind;
 	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
 	while (!atomic_load(&c.is_over))
-		change_some();
+		turn();
 	pthread_join(thread, NULL);
 	return c.result;
+}
+
+static int
+ask(int kind, const char *disk, uint64_t size_bytes)
+{
+	return ask_while(kind, disk, size_bytes, change_some);
+}
+
+static void
+turn_a_while(void)
+{
+	loop_for(&l, NS_PER_MS);
 }
 
 /* Asks while nobody changes anything. */
 static int
 ask_alone(int kind, const char *disk, uint64_t size_bytes)
 {
-	struct call c = { .c = { .disk = disk, .size_bytes = size_bytes } };
-	pthread_t thread;
-
-	c.c.kind = kind;
-	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
-	while (!atomic_load(&c.is_over))
-		loop_for(&l, NS_PER_MS);
-	pthread_join(thread, NULL);
-	return c.result;
+	return ask_while(kind, disk, size_bytes, turn_a_while);
 }
 
 static void
