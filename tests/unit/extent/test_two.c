@@ -10,6 +10,7 @@
 
 #include "store/set_copies.h"
 
+#include <limits.h>
 #include <sched.h>
 
 #define BUCKET "2b"
@@ -2147,15 +2148,17 @@ test_to_one_race(void **state)
 	must_have_one();
 }
 
-static _Atomic int supers_left = -1; /* so many are written, then the power goes; -1: it stays */
+static _Atomic int supers_left = INT_MAX; /* so many are written, then the power goes */
 static _Atomic bool is_cut;
 
 static int
 hook_supers(const struct fault_io *io)
 {
-	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 && supers_left >= 0 &&
-	    atomic_fetch_sub(&supers_left, 1) == 0)
+	/* Disks are written by threads of their own: each write takes its number, so that not one more gets through than was allowed. */
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 && atomic_fetch_sub(&supers_left, 1) <= 0) {
 		is_cut = true;
+		return -EIO;
+	}
 	return is_cut && io->kind != FAULT_READ ? -EIO : 0;
 }
 
@@ -2179,7 +2182,7 @@ test_to_one_cut(void **state)
 			loop_for(&l, NS_PER_MS);
 		assert_true(is_cut);
 		down();
-		supers_left = -1;
+		supers_left = INT_MAX;
 		is_cut = false;
 		fault_ring_hook = hook;
 		up();
