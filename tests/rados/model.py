@@ -243,7 +243,7 @@ class World:
     def quiet(self):
         """Everything ends: messages arrive, the dead are cleaned up after, epochs go on.  Nothing may be left."""
         whose, self.ending = 0, True
-        for _ in range(20000):
+        for _ in range(1000000):
             if self.procs:
                 self.turn()
                 continue

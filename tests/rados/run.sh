@@ -36,7 +36,7 @@ one() {
 if [ -n "${LONG:-}" ]; then
 	CLUSTER=$dir/c SECS=600 one histories tests/rados/histories
 	one huge tests/long/huge.sh
-	N=20000 one model tests/rados/model.py
+	N=10000 one model tests/rados/model.py
 	for t in curl boto3 s3cmd rclone aws js python; do one "clients/$t" "tests/clients/$t.sh"; done
 	for t in rdma/play cuobject/play recipes; do one "clients/$t" env T=$t tests/clients/run.sh; done
 	# What asks for requests to be served, whatever serves them.  Not here are those that have no store: server (libgantry-server
