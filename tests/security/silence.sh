@@ -35,7 +35,7 @@ assert_status GET /bkt/k3y-of-object 404
 assert_status GET '/bkt?prefix=k3y-of-object' 200
 curl -sS --max-time 30 -o /dev/null -X POST "$URL_ADMIN/control/drain" -H 'authorization: Bearer b3arer-but-wrong'
 under_way() { [ "$(metric gantry_requests_in_flight)" = 1 ]; }
-wait_for 20 under_way
+wait_for 60 under_way
 
 # Everything that anybody can ask.
 : >"$T/shown"
@@ -53,7 +53,7 @@ gantry --admin "$T/admin.sock" status >>"$T/shown" || fail "gantry status"
 gantry --admin "$T/admin.sock" --count 1 top >>"$T/shown" 2>&1
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --print-config >>"$T/shown" || fail "--print-config"
 kill -USR2 "$DAEMON_PID"
-wait_for 10 grep -q 'end of live requests' "$T/daemon.log"
+wait_for 60 grep -q 'end of live requests' "$T/daemon.log"
 wait "$put"
 assert_eq "$(cat "$T/put")" 200 "the request that was looked at"
 stop_daemon

@@ -74,7 +74,7 @@ all_cores() {
 		expect header x-amz-rdma-reply 206
 	END
 }
-RAW_DEVICE=mlx5_1 wait_for 20 all_cores || fail "$(cat "$T/all")"
+RAW_DEVICE=mlx5_1 wait_for 60 all_cores || fail "$(cat "$T/all")"
 assert_alive
 stop_daemon
 

@@ -54,7 +54,7 @@ says 0 --json --verify --admin "$URL_ADMIN" --way rdma,http --rounds 2 --count 4
 	--mix put,get:50+put:20+head:20+delete:10 "$URL_S3/bkt"
 # Metrics are of a moment ago.
 told() { counters >after; [ "$(json "[$(paste -d- after before | tr '\n' ',')] == [end['put_bytes']['rdma'], end['get_bytes']['rdma'], end['put_bytes']['http'], end['get_bytes']['http'], end['puts'], end['gets'], end['heads'], end['deletes']]")" = True ]; }
-wait_for 10 told
+wait_for 60 told
 holds "len(rows) == 16 and all(r['operations'] == 80 and r['errors'] == 0 and r['damaged'] == 0 and r['rounds'] == 2 for r in rows)"
 holds "all((r['rdma_bytes'], r['http_bytes']) == ((r['bytes'], 0) if r['way'] == 'rdma' else (0, r['bytes'])) for r in rows)"
 holds "all(r['put']['bytes'] == r['bytes'] == (80 * 10000 if r['sizes'] == '10000' else r['bytes']) for r in rows if r['mix'] == 'put')"
@@ -85,8 +85,8 @@ job=$!
 objects() { [ "$(keys | wc -l)" = 5 ]; }
 gets() { [ "$(metric gantry_requests_total 'operation="GetObject"')" -gt $((so_far + 10)) ]; }
 so_far=$(metric gantry_requests_total 'operation="GetObject"')
-wait_for 20 objects
-wait_for 20 gets
+wait_for 60 objects
+wait_for 60 gets
 gantry --admin "$URL_ADMIN" --interval 0.3 --count 1 top >top.out || fail top
 awk '$1 == "rdma" { exit !($2 > 0 && $5 > 0) }' top.out || fail "top shows nothing: $(cat top.out)"
 grep -q GetObject top.out || fail "top shows no GetObject: $(cat top.out)"
@@ -98,7 +98,7 @@ printf '\377' | dd of=victim bs=1 seek=54321 conv=notrunc status=none
 printf '\376' | dd of=victim bs=1 seek=54322 conv=notrunc status=none
 curl -sS --fail -T victim "$URL_S3/bkt/$victim" || fail curl
 found() { grep -q damaged err; }
-wait_for 20 found
+wait_for 60 found
 kill -INT "$(_bench_of $job)"
 wait $job
 assert_eq $? 130 "exit status after SIGINT: $(cat err)"
@@ -111,7 +111,7 @@ nothing_left
 gantry bench --sizes 4k --objects 1000000 --mix get --seed 5 "$URL_S3" >out 2>err &
 job=$!
 made() { [ "$(buckets)" != "bkt " ] && [ "$(metric gantry_store_objects)" -gt 50 ]; }
-wait_for 20 made
+wait_for 60 made
 own=$(buckets | tr ' ' '\n' | grep gantry-bench)
 [ "$(wc -l <keys.first)" = 4 ] || fail "keys: $(cat keys.first)"
 while read -r key; do assert_eq "$(head_status "/$own/$key")" 200 "a key of the same seed"; done <keys.first
@@ -165,7 +165,7 @@ gantry bench --sizes 4k --objects 8 --time 60 "$URL_S3/bkt" >out 2>err &
 job=$!
 so_far=$(metric gantry_requests_total 'operation="PutObject"')
 puts() { [ "$(metric gantry_requests_total 'operation="PutObject"')" -gt $((so_far + 20)) ]; }
-wait_for 20 puts
+wait_for 60 puts
 kill_daemon
 wait $job
 assert_eq $? 1 "exit status without a server"

@@ -42,7 +42,7 @@ for ((w = 0; w < 12; w++)); do
 	pids+=($!)
 done
 half() { [ "$(metric gantry_requests_in_flight)" -ge 32 ]; }
-wait_for 30 half
+wait_for 60 half
 for ((r = 0; r < 3; r++)); do
 	for k in "${fast[@]:0:8}"; do
 		assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/$k") $(timely "$URL_S3/bkt/$k")" "200 200" "$k while another disk hangs"
@@ -54,7 +54,7 @@ done
 
 # ---- it has failed ----
 failed() { [ "$(disks '.[3].state')" = failed ]; }
-wait_for 30 failed
+wait_for 60 failed
 assert_match "$(disks '.[3].reason')" 'longer than 3 s \(store.disk_timeout\)' "reason"
 assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${slow[0]}")" 503 "PUT on the disk that has failed"
 assert_eq "$(timely -X PUT "$URL_S3/made-without")" 200 "CreateBucket without the disk that has failed"
@@ -67,7 +67,7 @@ for p in "${pids[@]}"; do wait "$p"; done
 for ((w = 0; w < WRITERS; w++)); do
 	case $(cat "$T/slow.$w") in 200 | 503) ;; *) fail "a PUT on the disk that hung was told $(cat "$T/slow.$w")" ;; esac
 done
-wait_for 30 nothing_is_held
+wait_for 60 nothing_is_held
 assert_eq "$(disks '.[3].state')" failed
 assert_alive
 stop_daemon

@@ -10,7 +10,7 @@ CORES=1
 livez() { assert_eq "$(curl_admin /livez)" '{"status":"ok"}' "$1: /livez"; }
 connections_are() { [ "$(metric gantry_connections)" = "$1" ]; }
 serves() {
-	wait_for 10 nothing_is_held
+	wait_for 60 nothing_is_held
 	serves_rdma
 	livez "$1"
 }
@@ -59,7 +59,7 @@ raw <<-END &
 	expect status 200
 END
 clients=$!
-wait_for 20 test -e "$T/in"
+wait_for 60 test -e "$T/in"
 /usr/bin/python3 - "$S3" "$ADMIN" <<-'END' || fail "descriptors: a client got nothing, or /livez stood still"
 	import socket, sys, urllib.request
 	host, port = sys.argv[1].split(":")
@@ -110,8 +110,8 @@ fresh
 prlimit --pid "$DAEMON_PID" --nofile=20:
 [ "$(status_of GET /bkt 2>&1)" != 200 ] || fail "descriptors: a connection with no descriptor left"
 prlimit --pid "$DAEMON_PID" --nofile=1000:
-wait_for 10 curl -sS --fail -o /dev/null "$URL_ADMIN/livez"
-wait_for 10 curl -sS --fail -o /dev/null "$URL_S3/bkt"
+wait_for 60 curl -sS --fail -o /dev/null "$URL_ADMIN/livez"
+wait_for 60 curl -sS --fail -o /dev/null "$URL_S3/bkt"
 serves "descriptors given back"
 assert_alive
 
@@ -221,7 +221,7 @@ END
 raw -e "flood 16 2000 $T/deleted DELETE /bkt/i%n"
 assert_eq "$(grep -c ' 204 ' "$T/deleted")" 2000 "index: deletes"
 puts() { [ "$(status_of PUT /bkt/one-more -H "content-length: 0" -H "x-amz-meta-m: $meta")" = 200 ]; }
-wait_for 10 puts
+wait_for 60 puts
 serves index
 stop_daemon
 

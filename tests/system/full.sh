@@ -42,7 +42,7 @@ for kind in $KINDS; do
 	looks_full "$kind"
 	full out "$kind"
 	snapshot "$kind"
-	wait_for 10 healthy # two again
+	wait_for 60 healthy # two again
 	assert_alive
 done
 stop_daemon

@@ -42,7 +42,7 @@ bytes pattern:1 100000 >"$T/in"
 curl_s3 /bkt/b -T "$T/in"
 # A request counts when it is over, which its client may hear a moment before.
 is_over() { [ "$(metric gantry_connections)" = 0 ]; }
-wait_for 20 is_over
+wait_for 60 is_over
 for where in "$T/admin.sock" "$ADMIN" "$URL_ADMIN"; do
 	gantry --admin "$where" status >"$T/out" || fail "status at $where: $(cat "$T/out")"
 done
@@ -90,7 +90,7 @@ assert_match "$(class_line)" "^ok       mlx5_0:1 .*; the port agrees"
 
 # A decline is explained, and doctor warns of it.
 softnicctl port mlx5_0 down
-wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
+wait_for 60 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
 raw <<-END
 	window w 1M pattern:7
 	request PUT /bkt/c x-amz-rdma-token:@w content-length:0

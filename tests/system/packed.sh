@@ -30,11 +30,11 @@ put a 4096
 four=$(room)
 [ "$four" -gt $((N * 4096 * 3 / 2)) ] || fail "$N objects of 4 KiB take $four bytes as they come: this shows nothing"
 all a >"$T/a"
-wait_for 30 takes_at_most $((N * 4096 * 3 / 2))
+wait_for 60 takes_at_most $((N * 4096 * 3 / 2))
 four=$(room)
 put b 1024
 all b >"$T/b"
-wait_for 30 takes_at_most $((four + N * 1024 * 5 / 2))
+wait_for 60 takes_at_most $((four + N * 1024 * 5 / 2))
 echo "4 KiB take $((four * 100 / N / 4096)) %, 1 KiB $((($(room) - four) * 100 / N / 1024)) % of their size"
 
 # ---- they are what they were ----
@@ -77,7 +77,7 @@ moves=$(disk packed_moves)
 put c 2000
 all c >"$T/c"
 moving() { [ "$(disk packed_moves)" -gt "$moves" ]; }
-wait_for 30 moving
+wait_for 60 moving
 kill_daemon
 daemon_run
 for k in a b c; do all $k | cmp - "$T/$k" || fail "$k after a kill"; done
@@ -97,5 +97,5 @@ raw <<-END
 	expect status 204
 END
 none_is_left() { [ "$(disk packed_units)" = 0 ] && [ "$(disk packed_objects)" = 0 ]; }
-wait_for 30 none_is_left
+wait_for 60 none_is_left
 stop_daemon

@@ -39,6 +39,6 @@ grep -q 'from 127.0.0.5 was closed: this balancer sent no PROXY header' "$T/daem
 # A reload takes a balancer away.
 sed -i 's/proxy: \[127.0.0.5, /proxy: [/' "$T/gantryd.yaml"
 kill -HUP "$DAEMON_PID"
-wait_for 10 curl -sS --fail --interface 127.0.0.5 -o /dev/null "http://$PLAIN/bkt/o"
-wait_for 20 no_requests
+wait_for 60 curl -sS --fail --interface 127.0.0.5 -o /dev/null "http://$PLAIN/bkt/o"
+wait_for 60 no_requests
 assert_alive

@@ -36,5 +36,4 @@ void expect_ok(int fd);
 int connections(struct cores *cs, int core);
 int all_connections(struct cores *cs);
 
-
 #endif
