@@ -5,11 +5,11 @@
 CORES=1
 . "$(dirname "$0")/lib.sh"
 
-# /livez every 50 ms, until stop_watching: each answer 200 and within five seconds, which a core that is stuck never gives.
+# /livez every 50 ms, until stop_watching: each answer 200 and within 20 s, which a core that is stuck never gives.
 watch_livez() {
 	: >"$T/livez"
 	while [ -e "$T/livez" ]; do
-		curl -s -o /dev/null -m 5 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
+		curl -s -o /dev/null -m 20 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
 		sleep 0.05
 	done &
 	watcher=$!
@@ -120,6 +120,7 @@ stop_watching "limits.connections"
 MORE=$'limits: { connections_per_address: 5 }'
 fresh
 watch_livez
+{ wait_for 60 test -e "$T/hung_up" && wait_for 60 connections_are 4 && touch "$T/gone"; } &
 raw <<-END
 	connections 5
 	request GET /bkt/none conn=extra
@@ -132,10 +133,12 @@ raw <<-END
 	server $S3
 	hangup p1
 	hangup p2
-	sleep 100ms
+	touch $T/hung_up
+	waitfile $T/gone
 	request GET /bkt/none conn=again
 	expect status 404
 END
+wait $!
 assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_address)" "0 0 0 1" "closed by the cap"
 wait_for 60 nothing_is_held
 stop_watching "limits.connections_per_address"
