@@ -24,7 +24,7 @@ refused() {
 	local code=$1 text=$2 rc=0
 	shift 2
 	_on_nic
-	timeout 30 "${ON_NIC[@]}" prlimit "$@" "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/refused" 2>&1 || rc=$?
+	timeout 60 "${ON_NIC[@]}" prlimit "$@" "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/refused" 2>&1 || rc=$?
 	assert_eq "$rc" "$code" "$*: exit status; $(cat "$T/refused")"
 	grep -q "$text" "$T/refused" || fail "$*: no word of $text: $(cat "$T/refused")"
 }
@@ -65,11 +65,11 @@ wait_for 60 test -e "$T/in"
 	host, port = sys.argv[1].split(":")
 	held, refused = [], 0
 	for i in range(150):
-	    held.append(socket.create_connection((host, int(port)), 5))
+	    held.append(socket.create_connection((host, int(port)), 60))
 	    if i % 25 == 24:
-	        assert urllib.request.urlopen("http://" + sys.argv[2] + "/livez", timeout=5).status == 200
+	        assert urllib.request.urlopen("http://" + sys.argv[2] + "/livez", timeout=60).status == 200
 	for s in held:
-	    s.settimeout(10)
+	    s.settimeout(60)
 	    try:
 	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
@@ -84,10 +84,10 @@ kill -STOP "$DAEMON_PID"
 /usr/bin/python3 - "$S3" "$DAEMON_PID" <<-'END' || fail "descriptors: a flood of clients"
 	import os, signal, socket, sys, time
 	host, port = sys.argv[1].split(":")
-	held = [socket.create_connection((host, int(port)), 5) for i in range(300)]
+	held = [socket.create_connection((host, int(port)), 60) for i in range(300)]
 	os.kill(int(sys.argv[2]), signal.SIGCONT)
 	for s in held:
-	    s.settimeout(10)
+	    s.settimeout(60)
 	    try:
 	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
