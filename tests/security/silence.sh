@@ -25,7 +25,7 @@ url=$("$BUILD/tools/s3sign" -s "$S3" -k AKMUTE -p s3cr3t-of-mute -t sess10n-of-m
 signature=${url##*X-Amz-Signature=}
 signature=${signature%%&*}
 assert_match "$signature" '^[0-9a-f]{64}$' "$url"
-curl -sS --max-time 60 --limit-rate 100K -o /dev/null -w '%{http_code}' -T "$T/body" "http://$S3$url" >"$T/put" &
+curl -sS --max-time 60 --limit-rate 60K -o /dev/null -w '%{http_code}' -T "$T/body" "http://$S3$url" >"$T/put" &
 put=$!
 "$BUILD/tools/s3sign" -s "$S3" -k AKMUTE -p s3cr3t-of-mute -t wr0ng-session -m empty -o /dev/null GET /bkt/k3y-of-object >/dev/null
 token=00007f1234567000:00100000:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001
@@ -39,7 +39,7 @@ wait_for 60 under_way
 
 # Everything that anybody can ask.
 : >"$T/shown"
-for page in / /livez /readyz /healthz /status /rails /disks /requests /events /config /metrics \
+for page in /requests / /livez /readyz /healthz /status /rails /disks /events /config /metrics \
 	/control/drain /control/reload /control/log-level /control/trace /control/scrub; do
 	curl_admin $page >>"$T/shown" || fail "$page"
 	curl -sS --max-time 30 --unix-socket "$T/admin.sock" "http://x$page" >>"$T/shown" || fail "$page over the socket"

@@ -118,7 +118,7 @@ wait_for 60 grep -q "op=GetObject status=200 rdma_bytes=0 http_bytes=1048576" "$
 assert_eq "$(grep -c ' trace: ' "$T/daemon.log")" "$lines" "a third one is not traced"
 ! grep ' trace: ' "$T/daemon.log" | grep -q traced || fail "a key is in the trace"
 # A live one by its id.
-curl -sS -o /dev/null --limit-rate 100K -T "$T/body" "$URL_S3/bkt/live" &
+curl -sS -o /dev/null --limit-rate 60K -T "$T/body" "$URL_S3/bkt/live" &
 live_curl=$!
 live() { curl_admin /requests | grep -o '"id":"[0-9a-f]*"' | head -1 | grep -o '[0-9a-f]\{16\}' >"$T/id"; }
 wait_for 60 live

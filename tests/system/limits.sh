@@ -149,7 +149,7 @@ fresh
 watch_livez
 softnicctl rule add op=read limit=4 delay=50s >/dev/null # until the rule goes
 requests_are() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
-{ wait_for 60 test -e "$T/sent" && wait_for 20 requests_are 4 && touch "$T/taken"
+{ wait_for 60 test -e "$T/sent" && wait_for 60 requests_are 4 && touch "$T/taken"
   wait_for 60 test -e "$T/refused" && softnicctl rule clear >/dev/null; } &
 raw <<-END
 	windows w 4 100000 pattern:%i

@@ -328,7 +328,7 @@ case_hangup() {
 	before "$1 $2 $3: hangup"
 	rm -f "$T/started" "$T/moves"
 	rule op=$verb scramble=$chunk pause=120ms
-	{ wait_for 60 test -e "$T/started"; wait_for 20 is_hit; touch "$T/moves"; } &
+	{ wait_for 60 test -e "$T/started"; wait_for 60 is_hit; touch "$T/moves"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		start a $2 $old $tok:@w content-length:0
@@ -356,7 +356,7 @@ case_gone() {
 	before "$1 $2 $3: $4 gone"
 	rm -f "$T/started" "$T/cut"
 	# A client that starts while the device is lost finds none.
-	{ wait_for 60 test -e "$T/started"; cut "$4"; wait_for 20 rail_is 0; touch "$T/cut"; } &
+	{ wait_for 60 test -e "$T/started"; cut "$4"; wait_for 60 rail_is 0; touch "$T/cut"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		touch $T/started
@@ -383,7 +383,7 @@ case_gone-amid() {
 	before "$1 $2 $3: $4 gone amid"
 	rm -f "$T/started" "$T/cut"
 	rule op=$verb scramble=$chunk pause=50ms
-	{ wait_for 60 test -e "$T/started"; wait_for 20 is_hit; cut "$4"; touch "$T/cut"; } &
+	{ wait_for 60 test -e "$T/started"; wait_for 60 is_hit; cut "$4"; touch "$T/cut"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		start a $2 $old $tok:@w content-length:0
