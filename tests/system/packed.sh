@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 DISK_SIZE=256MiB
 write_config
-sed -i 's|^store:|store:\n  pack_rate: 1GiB|' "$T/gantryd.yaml"
+sed -i 's|^store:|store:\n  pack_rate: 0|' "$T/gantryd.yaml"
 format_store
 daemon_run
 make_buckets
@@ -27,9 +27,12 @@ put() { # NAME BYTES
 all() { curl -sS --fail --max-time 60 "$URL_S3/bkt/$1[0-$((N - 1))]"; }
 
 put a 4096
+# Nothing is moved before it is looked at.
 four=$(room)
 [ "$four" -gt $((N * 4096 * 3 / 2)) ] || fail "$N objects of 4 KiB take $four bytes as they come: this shows nothing"
 all a >"$T/a"
+sed -i 's|pack_rate: 0|pack_rate: 1GiB|' "$T/gantryd.yaml"
+restart_daemon
 wait_for 60 takes_at_most $((N * 4096 * 3 / 2))
 four=$(room)
 put b 1024
