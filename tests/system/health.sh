@@ -7,7 +7,7 @@ start_daemon
 TIMES=$T/times
 
 # ask PATH: status, body in $T/answer; how long it took goes to $TIMES
-ask() { curl -sS --max-time 10 -o "$T/answer" -w '%{http_code} %{time_total}\n' "$URL_ADMIN$1" >"$T/asked"; read -r status took <"$T/asked"; echo "$took $1" >>"$TIMES"; }
+ask() { curl -sS --max-time 60 -o "$T/answer" -w '%{http_code} %{time_total}\n' "$URL_ADMIN$1" >"$T/asked"; read -r status took <"$T/asked"; echo "$took $1" >>"$TIMES"; }
 asks() { ask "$1"; assert_eq "$status" "$2" "$1: $(cat "$T/answer")"; }
 # One in twenty may be late: this machine has other things to do.  (/requests waits for the cores.)
 in_time() {
@@ -50,8 +50,8 @@ assert_match "$(curl_admin /requests)" 'core [0-9]+ does not answer' "/requests 
 stalled=$(metric gantry_core_stalled_seconds)
 [ "${stalled%%.*}" -ge 1 ] || fail "gantry_core_stalled_seconds says $stalled"
 # Commands are not heard by a core that stands still, but they are answered.
-assert_eq "$(curl -sS --max-time 10 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/drain)" 200 "drain"
-assert_eq "$(curl -sS --max-time 10 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/resume)" 200 "resume"
+assert_eq "$(curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/drain)" 200 "drain"
+assert_eq "$(curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/resume)" 200 "resume"
 # Not alive after ten seconds: whoever watches should start it anew.
 dead() { ask /livez; [ "$status" = 503 ]; }
 wait_for 60 dead
