@@ -119,11 +119,13 @@ write_config() {
 			echo "  disks:"
 			for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
 		fi
-		[ -z "$MORE" ] || printf '%s\n' "$MORE"
 		# Deadlines are the business of tests that set them; the others' requests may wait for a machine with other work.
+		local deadlines='s3_progress: 60s, s3_total: 60s, scality_total: 60s'
 		case $MORE in
-		*limits:*) ;;
-		*) echo "limits: { s3_progress: 60s, s3_total: 60s, scality_total: 60s }" ;;
+		*s3_progress:* | *s3_total:* | *scality_total:*) printf '%s\n' "$MORE" ;;
+		*'limits: { '*) printf '%s\n' "${MORE/limits: \{ /limits: \{ $deadlines, }" ;;
+		*limits:*) printf '%s\n' "$MORE" ;;
+		*) printf '%s\n' ${MORE:+"$MORE"} "limits: { $deadlines }" ;;
 		esac
 	} >"$T/gantryd.yaml"
 }
