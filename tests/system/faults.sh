@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a bad peer can do, in both modes of the software NIC: the right answer, and the next request works.
 export SOFTNIC_RETRY_US=100000
-MORE=$'limits: { s3_progress: 3s, s3_total: 3s }'
 . "$(dirname "$0")/lib.sh"
 
 rail_is() { [ "$(metric gantry_rail_up)" = "$1" ]; }
