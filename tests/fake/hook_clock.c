@@ -39,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list sleepers = { &sleepers, &sleepers };
 static uint64_t skipped_ns; /* the clocks' lead over the real ones ... */
 static uint64_t frozen_ns;  /* ... or, in hook_clock_skip(), what they show */
+static uint64_t hops;
 static uint64_t slice_ns = SLICE_NS;
 static _Thread_local struct sleeper me;
 static pthread_key_t exit_key;
@@ -353,10 +354,22 @@ hook_clock_skip(uint64_t ns)
 	while (frozen_ns < end) {
 		due = first_due();
 		frozen_ns = due < end ? due : end;
+		hops++;
 		wait_for_rest();
 	}
 	slice_ns = SLICE_NS;
 	skipped_ns = frozen_ns - real_ns(CLOCK_MONOTONIC);
 	frozen_ns = 0;
 	pthread_mutex_unlock(&lock);
+}
+
+uint64_t
+hook_clock_hops(void)
+{
+	uint64_t nr;
+
+	pthread_mutex_lock(&lock);
+	nr = hops;
+	pthread_mutex_unlock(&lock);
+	return nr;
 }

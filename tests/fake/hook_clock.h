@@ -25,4 +25,7 @@
 /* Lets ns pass, and returns when everybody rests again.  One thread at a time. */
 void hook_clock_skip(uint64_t ns);
 
+/* Returns how often the clocks have hopped: so many moments somebody has waited for, or skipped to. */
+uint64_t hook_clock_hops(void);
+
 #endif

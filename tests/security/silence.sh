@@ -25,7 +25,7 @@ url=$("$BUILD/tools/s3sign" -s "$S3" -k AKMUTE -p s3cr3t-of-mute -t sess10n-of-m
 signature=${url##*X-Amz-Signature=}
 signature=${signature%%&*}
 assert_match "$signature" '^[0-9a-f]{64}$' "$url"
-curl -sS --max-time 60 --limit-rate 100K -o /dev/null -w '%{http_code}' -T "$T/body" "http://$S3$url" >"$T/put" &
+curl -sS --max-time 60 --limit-rate 60K -o /dev/null -w '%{http_code}' -T "$T/body" "http://$S3$url" >"$T/put" &
 put=$!
 "$BUILD/tools/s3sign" -s "$S3" -k AKMUTE -p s3cr3t-of-mute -t wr0ng-session -m empty -o /dev/null GET /bkt/k3y-of-object >/dev/null
 token=00007f1234567000:00100000:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001
@@ -35,11 +35,11 @@ assert_status GET /bkt/k3y-of-object 404
 assert_status GET '/bkt?prefix=k3y-of-object' 200
 curl -sS --max-time 30 -o /dev/null -X POST "$URL_ADMIN/control/drain" -H 'authorization: Bearer b3arer-but-wrong'
 under_way() { [ "$(metric gantry_requests_in_flight)" = 1 ]; }
-wait_for 20 under_way
+wait_for 60 under_way
 
 # Everything that anybody can ask.
 : >"$T/shown"
-for page in / /livez /readyz /healthz /status /rails /disks /requests /events /config /metrics \
+for page in /requests / /livez /readyz /healthz /status /rails /disks /events /config /metrics \
 	/control/drain /control/reload /control/log-level /control/trace /control/scrub; do
 	curl_admin $page >>"$T/shown" || fail "$page"
 	curl -sS --max-time 30 --unix-socket "$T/admin.sock" "http://x$page" >>"$T/shown" || fail "$page over the socket"
@@ -53,7 +53,7 @@ gantry --admin "$T/admin.sock" status >>"$T/shown" || fail "gantry status"
 gantry --admin "$T/admin.sock" --count 1 top >>"$T/shown" 2>&1
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --print-config >>"$T/shown" || fail "--print-config"
 kill -USR2 "$DAEMON_PID"
-wait_for 10 grep -q 'end of live requests' "$T/daemon.log"
+wait_for 60 grep -q 'end of live requests' "$T/daemon.log"
 wait "$put"
 assert_eq "$(cat "$T/put")" 200 "the request that was looked at"
 stop_daemon

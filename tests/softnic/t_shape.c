@@ -279,7 +279,8 @@ test_ghost(void)
 		ok(hw_dci_free(&i) == 0, "and destroyed");
 		clear();
 		memset(from->addr, 0x5a + later, LEN); /* ours again: what comes is what was there */
-		for (end = sn_now_ms() + 5000; later == 0 && ((volatile uint8_t *)t.buf)[LEN - 1] == 0;)
+		for (end = sn_now_ms() + SN_PATIENCE_MS;
+		     later == 0 && ((volatile uint8_t *)t.buf)[LEN - 1] == 0;)
 			must(sn_now_ms() < end);
 		ok(later || (t.buf[0] == 0x5a && t.buf[LEN - 1] == 0x5a), "its bytes come all the same");
 		if (later == 0)

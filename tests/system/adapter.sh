@@ -3,11 +3,15 @@
 # What adapters and networks do and a plain softnic does not: every packet is marked as configured, in both directions; bytes of WRITEs
 # land after their initiator was flushed, and rdma.linger waits for them; firmware has few queue pairs, or no targets on a bond.
 NICS=2
-RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16, traffic_class: 104, linger: 50ms }'
-MORE='limits: { s3_progress: 1s, s3_total: 1s, scality_total: 60s }'
+RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16, traffic_class: 104, linger: 1s }'
+MORE='limits: { s3_progress: 60s, s3_total: 60s, scality_total: 60s }'
 OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 start_daemon
+reload() { # SED-SCRIPT: the file, changed
+	sed -i "$1" "$T/gantryd.yaml"
+	curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail reload
+}
 
 # ---- how packets are marked: the daemon's WRITEs, and what the client answers READs with
 
@@ -27,14 +31,14 @@ write 104 72 127.0.0.1 127.0.0.1" "marked as asked for"
 
 # ---- bytes that land after the initiator was flushed
 
-late_get() { # an answer without the bytes; the window is the client's again at once
+late_get() { # FOR-SO-LONG: an answer without the bytes; the window is the client's again at once
 	softnicctl rule add op=write delay=3600s limit=1 >/dev/null
 	raw_try <<-END
 		window w 4096 pattern:9
 		request GET /bkt/old x-amz-rdma-token:@w
 		expect status 500
 		fill w pattern:10
-		sleep 100ms
+		sleep $1
 		expect untouched w
 	END
 	local rc=$?
@@ -43,11 +47,18 @@ late_get() { # an answer without the bytes; the window is the client's again at 
 }
 raw -e 'window o 4096 pattern:5; request PUT /bkt/old x-amz-rdma-token:@o content-length:0; expect status 200'
 softnicctl firmware ghost=20ms
-late_get || fail "bytes landed after the answer, and rdma.linger is longer"
-sed -i 's/linger: 50ms/linger: 0ms/' "$T/gantryd.yaml"
-curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail reload
-late_get >/dev/null 2>&1 && fail "without a linger they do not: this test shows nothing"
+# What is flushed at its deadline, and nothing else, has a short one.
+reload 's/s3_progress: 60s, s3_total: 60s/s3_progress: 1s, s3_total: 1s/'
+late_get 100ms || fail "bytes landed after the answer, and rdma.linger is longer"
+reload 's/linger: 1s/linger: 0ms/'
+# On a machine with other work the answer may come behind them; then it is tried again.
+softnicctl firmware ghost=1s
+for i in 1 2 3 4 5; do
+	late_get 2s >/dev/null 2>&1 || break
+	[ "$i" -lt 5 ] || fail "without a linger they do not: this test shows nothing"
+done
 softnicctl firmware ghost=0
+reload 's/s3_progress: 1s, s3_total: 1s/s3_progress: 60s, s3_total: 60s/'
 serves_rdma
 
 # ---- firmware that has less
@@ -74,7 +85,7 @@ all_cores() {
 		expect header x-amz-rdma-reply 206
 	END
 }
-RAW_DEVICE=mlx5_1 wait_for 20 all_cores || fail "$(cat "$T/all")"
+RAW_DEVICE=mlx5_1 wait_for 60 all_cores || fail "$(cat "$T/all")"
 assert_alive
 stop_daemon
 

@@ -259,15 +259,15 @@ END
 cp "$T/keys.yaml" "$T/keys.good"
 echo "- { access_key: AKADMIN }" >"$T/keys.yaml"
 kill -HUP "$DAEMON_PID"
-wait_for 20 grep -q "keys.yaml:1:3: \[0\]: secret_key is missing" "$T/daemon.log"
+wait_for 60 grep -q "keys.yaml:1:3: \[0\]: secret_key is missing" "$T/daemon.log"
 want "200" admin -m empty GET /bkt/a
 sed -e '/turn-secret-old/d' -e 's/reader-secret/other-secret/' "$T/keys.good" >"$T/keys.yaml"
 kill -HUP "$DAEMON_PID"
 took_over() { [ "$(as AKREAD other-secret -m empty GET /bkt/a)" = 200 ]; }
-wait_for 20 took_over
+wait_for 60 took_over
 # Each connection may be on another core; when the last has turned, so it is everywhere.
 refuses() { [ "$(as AKREAD reader-secret -m empty GET /bkt/a)$(as AKTURN turn-secret-old -m empty GET /bkt/a)" = "403 SignatureDoesNotMatch403 SignatureDoesNotMatch" ]; }
-wait_for 20 refuses
+wait_for 60 refuses
 want "200" as AKTURN turn-secret-new -m empty GET /bkt/a
 want "200" admin -m empty GET /bkt/a
 cp "$T/keys.good" "$T/keys.yaml"

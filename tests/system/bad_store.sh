@@ -12,12 +12,15 @@ unshare -m true 2>/dev/null || skip "no mount namespace of our own (root is need
 refused() {
 	local code=$1 words=$2 rc=0
 	shift 2
+	# Nobody waits for what stays in use; what has just ended may have it for a moment.
+	[ "$code" != 69 ] || export GANTRY_STORE_LOCK_WAIT=100ms
 	"$@" >"$T/out" 2>&1 || rc=$?
+	unset GANTRY_STORE_LOCK_WAIT
 	[ "$rc" = "$code" ] || fail "exit $rc instead of $code: $(cat "$T/out")"
 	[ "$(grep -c "error store\|gantryd: cannot\|error daemon\|error main" "$T/out")" -le 1 ] || fail "more than one line: $(cat "$T/out")"
 	grep -q -- "$words" "$T/out" || fail "no '$words' in: $(cat "$T/out")"
 }
-gantryd() { GANTRY_STORE_LOCK_WAIT=100ms "$BUILD/gantryd" -c "$T/$1.yaml" "${@:2}"; }
+gantryd() { "$BUILD/gantryd" -c "$T/$1.yaml" "${@:2}"; }
 export -f gantryd
 export BUILD T
 # In a namespace with one more mount or node.

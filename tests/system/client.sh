@@ -69,7 +69,7 @@ assert_match "$(gantry ports)" mlx5_1
 softnicctl port mlx5_1 down || fail softnicctl
 assert_match "$(gantry put a "$URL_S3/bkt/down")" "by HTTP .* not by RDMA: mlx5_. port 1 is not active"
 softnicctl port mlx5_0 up && softnicctl port mlx5_1 up || fail softnicctl
-wait_for 10 gantry -q --require-rdma put a "$URL_S3/bkt/up"
+wait_for 60 gantry -q --require-rdma put a "$URL_S3/bkt/up"
 
 # A DC key that is not the server's: the transfer fails, HTTP brings the bytes, and the reason is told.
 assert_match "$(gantry --dc-key 0x1234 get "$URL_S3/bkt/c" out)" "by HTTP .* not by RDMA: "

@@ -153,7 +153,7 @@ assert_match "$(cat out)" 'X-Amz-Security-Token=to%2Fken%2B1%3D&'
 says 0 --access-key AKREAD --secret reader-secret presign --method PUT "$SIGNED/bkt/what"
 assert_eq "$(use -T small "$(cat out)")" 403
 is_over() { [ "$(use "$(cat short)")" = 403 ]; }
-wait_for 20 is_over
+wait_for 60 is_over
 assert_match "$(cat body)" "expired"
 
 sign 2 --expires 0 "$SIGNED/bkt/what"

@@ -64,7 +64,7 @@ bytes pattern:5 600K >"$T/body"
 curl -sS -o /dev/null -w '%{http_code}' --limit-rate 200K -T "$T/body" "$URL_S3/bkt/slow" >"$T/slow" &
 slow=$!
 in_flight() { [ "$(metric gantry_requests_in_flight)" -ge 1 ]; }
-wait_for 10 in_flight
+wait_for 60 in_flight
 post /control/drain
 assert_match "$(cat "$T/answer")" '"draining":true' "the answer"
 assert_eq "$(over_tcp GET /readyz)" 503 "readiness"
@@ -77,7 +77,7 @@ assert_eq "$(status_of_scal GET /slow)" 503 "scality"
 wait "$slow"
 assert_eq "$(cat "$T/slow")" 200 "the request that ran"
 idle() { [ "$(metric gantry_requests_in_flight)" = 0 ]; }
-wait_for 10 idle
+wait_for 60 idle
 post /control/resume
 assert_eq "$(over_tcp GET /readyz)" 200 "readiness"
 curl_s3 /bkt/slow >"$T/back"
@@ -92,7 +92,7 @@ curl_s3 /bkt/slow -o /dev/null
 assert_eq "$(grep -c ' access: ' "$T/daemon.log")" "$lines" "no access line"
 post /control/log-level -d '{"module": "access", "level": "default"}'
 curl_s3 /bkt/slow -o /dev/null
-wait_for 10 eval '[ "$(grep -c " access: " "$T/daemon.log")" -gt '"$lines"' ]'
+wait_for 60 eval '[ "$(grep -c " access: " "$T/daemon.log")" -gt '"$lines"' ]'
 post /control/log-level -d '{"level": "error"}'
 assert_match "$(over_tcp GET /control/log-level)$(cat "$T/answer")" '200.*"level":"error"' "the common level"
 post /control/log-level -d '{"level": "info"}'
@@ -106,7 +106,7 @@ raw <<-END
 	expect status 200
 END
 id=$(header_of x-amz-request-id /bkt/traced)
-wait_for 10 grep -q "trace: id=$id .*sent" "$T/daemon.log"
+wait_for 60 grep -q "trace: id=$id .*sent" "$T/daemon.log"
 for want in 'op=PutObject runs step=lease_start' 'waits step=put_pulled for=pull' 'op=PutObject waits step=[a-z_-]* for=commit' \
 	"id=$id .*op=GetObject runs step=get_range"; do
 	grep -q " trace: .*$want" "$T/daemon.log" || fail "no line of the trace says: $want"
@@ -114,24 +114,24 @@ done
 assert_eq "$(over_tcp GET /control/trace)$(cat "$T/answer")" '200{"next":0}' "used up"
 lines=$(grep -c ' trace: ' "$T/daemon.log")
 curl_s3 /bkt/traced -o /dev/null
-wait_for 10 grep -q "op=GetObject status=200 rdma_bytes=0 http_bytes=1048576" "$T/daemon.log"
+wait_for 60 grep -q "op=GetObject status=200 rdma_bytes=0 http_bytes=1048576" "$T/daemon.log"
 assert_eq "$(grep -c ' trace: ' "$T/daemon.log")" "$lines" "a third one is not traced"
 ! grep ' trace: ' "$T/daemon.log" | grep -q traced || fail "a key is in the trace"
 # A live one by its id.
-curl -sS -o /dev/null --limit-rate 100K -T "$T/body" "$URL_S3/bkt/live" &
+curl -sS -o /dev/null --limit-rate 60K -T "$T/body" "$URL_S3/bkt/live" &
 live_curl=$!
 live() { curl_admin /requests | grep -o '"id":"[0-9a-f]*"' | head -1 | grep -o '[0-9a-f]\{16\}' >"$T/id"; }
-wait_for 10 live
+wait_for 60 live
 post /control/trace -d "{\"id\": \"$(cat "$T/id")\"}"
 one=$(curl_admin "/requests/$(cat "$T/id")")
 assert_match "$one" "^\{\"id\":\"$(cat "$T/id")\",\"core\":[0-9]+,\"op\":\"PutObject\"" "the request: $one"
 assert_match "$one" '"steps":\[.?\{"us":[0-9]+,"did":"traced","step":"' "its steps: $one"
 assert_eq "$(over_tcp POST "/requests/$(cat "$T/id")")" 405 "POST of a request"
 wait "$live_curl"
-wait_for 10 grep -q "trace: id=$(cat "$T/id") .*sent" "$T/daemon.log"
+wait_for 60 grep -q "trace: id=$(cat "$T/id") .*sent" "$T/daemon.log"
 assert_eq "$(over_socket POST /control/trace -d "{\"id\": \"$(cat "$T/id")\"}")" 404 "a request that is over"
 gone() { [ "$(over_tcp GET "/requests/$(cat "$T/id")")" = 404 ]; }
-wait_for 10 gone
+wait_for 60 gone
 for id in '' 0 nothing; do assert_eq "$(over_tcp GET "/requests/$id")" 404 "/requests/$id"; done
 for body in '{}' '{"id":"a","next":1}' '{"next":5000}' '{"next":"x"}'; do
 	assert_eq "$(over_socket POST /control/trace -d "$body")" 400 "body $body"

@@ -39,7 +39,7 @@ now() { # what of a disk
 	fails)
 		# What it has cannot be read any more either, or can.
 		echo "write flush $([ $((RANDOM % 2)) = 1 ] || echo read)" >"$T/fault/${d##*/}"
-		wait_for 20 is "$d" failed
+		wait_for 60 is "$d" failed
 		while_later
 		again
 		;;

@@ -113,7 +113,7 @@ stop_daemon
 mv "$T/away" "$T/disk1"
 configure 'move_rate: 1'
 daemon_run
-wait_for 30 is_healing
+wait_for 60 is_healing
 assert_eq "$(metric gantry_copies_disks_away)" 0
 assert_has "$(health)" '^[0-9]+ objects \([0-9]+ bytes\) have one copy and are being copied, [0-9]+ of about [0-9]+ bytes' health
 [ "$(metric gantry_copies_to_heal_bytes)" -gt 0 ] || fail "nothing is to be copied"
@@ -140,7 +140,7 @@ daemon_run
 sed -i '/move_rate/d' "$T/gantryd.yaml"
 curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/reload -o "$T/said" || fail "reload: $(cat "$T/said")"
 wait_for 60 none_exposed
-wait_for 20 is_well
+wait_for 60 is_well
 assert_eq "$(metric gantry_copies_objects) $(metric gantry_copies_bytes)" "$((2 * KEYS)) $((2 * KEYS * 50000))"
 assert_eq "$(metric gantry_copies_unreachable_slots) $(metric gantry_copies_healing)" "0 0"
 assert_eq "$(statuses)" "200:$KEYS"

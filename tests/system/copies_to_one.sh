@@ -19,7 +19,7 @@ mine() { # what is in the bucket of one copy
 	for i in 1 2 3 4 5 6 7 8; do assert_eq "$(curl_s3 "/plain/k$i" | sha256sum)" "$(sha256sum <"$T/body")"; done
 }
 
-export GANTRY_STORE_MOVE_RATE=100KiB
+export GANTRY_STORE_MOVE_RATE=10KiB
 start_daemon
 bytes pattern:1 60000 >"$T/body"
 for i in 1 2 3 4 5 6 7 8; do curl_s3 "/plain/k$i" -T "$T/body" -o /dev/null || fail "PUT"; done

@@ -156,7 +156,7 @@ softnicctl rule add op=read delay=50s >/dev/null # until the rule goes
 gantry -j 2 cp -r cut "$B/cut" >say 2>&1 &
 cutting=$!
 both_are_read() { local r; r=$(curl_admin /requests) && [[ $r == *PutObject* && $r == *UploadPart* ]]; }
-wait_for 20 both_are_read
+wait_for 60 both_are_read
 truncate -s 1000 cut/mid cut/big
 softnicctl rule clear
 wait $cutting

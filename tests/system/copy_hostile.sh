@@ -9,7 +9,7 @@ NO_NIC=1
 cd "$T" || exit 1
 export XDG_STATE_HOME=$T/state
 /usr/bin/python3 "$ROOT/tests/system/copy_hostile.py" "$T/port" &
-wait_for 20 test -s port
+wait_for 60 test -s port
 U=http://127.0.0.1:$(cat port)
 rc_of() { "$@" >say 2>&1; echo $?; }
 

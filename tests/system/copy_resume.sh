@@ -9,7 +9,14 @@ ROUNDS=${ROUNDS:-1}
 echo "SEED=$SEED"
 RANDOM=$SEED
 DISK_SIZE=2GiB
-start_daemon
+# It comes back on the port that it had, so that is none which the kernel gives to others meanwhile.
+port=$((10000 + $$ % 20000))
+while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+write_config
+sed -i "0,/127.0.0.1:0/s//127.0.0.1:$port/" "$T/gantryd.yaml"
+format_store
+daemon_run
+make_buckets
 cd "$T" || exit 1
 export XDG_STATE_HOME=$T/state
 B=$URL_S3/bkt
@@ -126,7 +133,6 @@ for ((i = 0; i < 3; i++)); do
 done
 
 # ---- the server dies midway ----
-sed -i "0,/127.0.0.1:0/s//$S3/" gantryd.yaml
 rm down/big
 hold_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
 kill_daemon

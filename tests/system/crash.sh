@@ -132,7 +132,7 @@ for ((r = 0; r < ROUNDS && SECONDS < until; r++)); do
 		client del s3 1 30 DELETE /bkt/h$q-%n gone
 	fi
 	# Every other time not before there is something to lose.
-	[ $((r % 2)) = 1 ] || wait_for 30 are_acknowledged 10
+	[ $((r % 2)) = 1 ] || wait_for 60 are_acknowledged 10
 	sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
 	kill_daemon
 	wait "${pids[@]}"

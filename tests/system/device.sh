@@ -135,23 +135,23 @@ round() {
 	amid scal "$SCAL" '' x-scal-rdma "$may" & pids+=($!)
 	case $kind in *away*) meanwhile & pids+=($!) ;; *) touch "$T/started.meanwhile" ;; esac
 	http_goes_on & pids+=($!)
-	wait_for 20 test -e "$T/started.meanwhile"
-	wait_for 20 under_way
+	wait_for 60 test -e "$T/started.meanwhile"
+	wait_for 60 under_way
 	# shellcheck disable=SC2086
 	softnicctl device mlx5_0 reset "pid=$DAEMON_PID" $kind
 	case $kind in *away*)
-		wait_for 20 rails_up $((NICS - 1))
+		wait_for 60 rails_up $((NICS - 1))
 		touch "$T/lost"
-		wait_for 20 test -e "$T/answered.meanwhile"
+		wait_for 60 test -e "$T/answered.meanwhile"
 		assert_match "$(curl_admin /healthz)" 'rail mlx5_0:1 is lost' "$what: health"
-		wait_for 20 grep -q 'mlx5_0 cannot be opened anew yet' "$T/daemon.log"
+		wait_for 60 grep -q 'mlx5_0 cannot be opened anew yet' "$T/daemon.log"
 		;;
 	esac
-	wait_for 30 test -e "$T/answered.s3"
-	wait_for 30 test -e "$T/answered.scal"
+	wait_for 60 test -e "$T/answered.s3"
+	wait_for 60 test -e "$T/answered.scal"
 	softnicctl rule clear
 	softnicctl device mlx5_0 back
-	wait_for 20 reopened "$n"
+	wait_for 60 reopened "$n"
 	touch "$T/stop" "$T/ended"
 	for p in "${pids[@]}"; do wait "$p" || told "exit $?"; done
 	[ ! -e "$T/http.bad" ] || fail "$what: HTTP: $(cat "$T/http.bad")"
@@ -161,7 +161,7 @@ round() {
 	all_works "$n"
 	curl_s3 /bkt/old >"$T/back"
 	assert_same "$T/old" "$T/back" "$what: the object that was read"
-	wait_for 20 is_settled
+	wait_for 60 is_settled
 	assert_eq "$(grep -c 'mlx5_0 was opened anew' "$T/daemon.log")" $((LOGGED + n)) "$what: the log"
 	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200 "$what: health afterwards"
 }
@@ -178,7 +178,7 @@ for run in $RUNS; do
 	curl_scal /old -T "$T/old"
 	curl_s3 /bkt/small -T "$T/small"
 	all_works 0
-	wait_for 20 is_settled
+	wait_for 60 is_settled
 	# The least of some looks: a connection of ours to /metrics is closed there a moment after it is here.
 	fds=$(for _ in 1 2 3 4 5 6 7 8 9 10; do descriptors; sleep 0.02; done | sort -n | head -n 1)
 	DCI=$(awk '/^gantry_dci[{]/ { s += $NF } END { print s }' "$T/metrics")
@@ -186,7 +186,7 @@ for run in $RUNS; do
 		round $n
 		[ $n -gt 1 ] || rss=$(have process_resident_memory_bytes)
 	done
-	wait_for 20 descriptors_are_back
+	wait_for 60 descriptors_are_back
 	grown=$(($(have process_resident_memory_bytes) - rss))
 	[ $grown -lt $((may_grow << 20)) ] || fail "$what: grown by $grown bytes"
 	stop_daemon

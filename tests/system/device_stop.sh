@@ -60,7 +60,7 @@ round() {
 	softnicctl trace on "$T/trace" 4096
 	softnicctl rule add op=any dev=mlx5_0 "pid=$DAEMON_PID" scramble=16384 pause=60ms minlen=65536 >"$T/rule"
 	amid & client=$!
-	wait_for 20 under_way
+	wait_for 60 under_way
 	what="SEED=$SEED, round $1:"
 	once
 	for ((i = 0; i < 3; i++)); do

@@ -6,7 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=1 DISKS=3 DISK_SIZE=64MiB
 G=$BUILD/gantryd
-export GANTRY_STORE_LOCK_WAIT=100ms
 configure() { # paths
 	local p
 	{
@@ -157,7 +156,7 @@ cp -a "$T/save/." "$T/disk1/"
 exec 9<"$T/disk1/super"
 flock 9
 rc=0
-timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
+GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
 exec 9<&-
 assert_eq "$rc" 69 "in use: $(cat "$T/said")"
 grep -q "$T/disk1: in use: another process has super locked.* (disk $U1)" "$T/said" || fail "in use: $(cat "$T/said")"
@@ -182,7 +181,7 @@ if loop && loop && loop --sizelimit 256M; then
 	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[2] > 3 * .[0] and .[2] > 3 * .[1] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
 	has=$(curl_admin /disks | jq '.[2].objects') UD=$(uuid 2)
 	configure "$dev" "$T"/disk{1,2}
-	timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
+	GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
 	grep -q "$dev: in use: cannot open the device.*stop that first (disk $UD)" "$T/said" || fail "a device in use: $(cat "$T/said")"
 	stop_daemon
 	configure "$T"/disk{1,2} "$dev" "$second"

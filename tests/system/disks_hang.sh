@@ -7,7 +7,7 @@
 CORES=1 DISKS=4 DISK_SIZE=64MiB KEYS=40 WRITERS=90
 MORE=$'limits: { requests: 64, connections: 400, s3_progress: 60s, s3_total: 60s, scality_total: 60s }'
 write_config
-sed -i -e 's|^memory:.*|memory: { buffers: 10MiB, http_buffers: 2MiB, index: 64MiB }|' -e 's|^store:|store:\n  disk_timeout: 3s|' "$T/gantryd.yaml"
+sed -i -e 's|^memory:.*|memory: { buffers: 10MiB, http_buffers: 2MiB, index: 64MiB }|' -e 's|^store:|store:\n  disk_timeout: 8s|' "$T/gantryd.yaml"
 mkdir "$T/disk3"
 truncate -s 160M "$T/image"
 mkfs.ext4 -q -F "$T/image" || fail "mkfs.ext4"
@@ -19,7 +19,7 @@ daemon_run
 make_buckets
 disks() { curl_admin /disks | jq -r "$1"; }
 # A GET or PUT that is told what it is within the time that a client has.
-timely() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' "$@"; }
+timely() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' "$@"; }
 
 head -c 200000 /dev/urandom >"$T/body"
 slow=() fast=() before=$(disks '.[3].objects')
@@ -42,7 +42,7 @@ for ((w = 0; w < 12; w++)); do
 	pids+=($!)
 done
 half() { [ "$(metric gantry_requests_in_flight)" -ge 32 ]; }
-wait_for 30 half
+wait_for 60 half
 for ((r = 0; r < 3; r++)); do
 	for k in "${fast[@]:0:8}"; do
 		assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/$k") $(timely "$URL_S3/bkt/$k")" "200 200" "$k while another disk hangs"
@@ -54,8 +54,8 @@ done
 
 # ---- it has failed ----
 failed() { [ "$(disks '.[3].state')" = failed ]; }
-wait_for 30 failed
-assert_match "$(disks '.[3].reason')" 'longer than 3 s \(store.disk_timeout\)' "reason"
+wait_for 60 failed
+assert_match "$(disks '.[3].reason')" 'longer than 8 s \(store.disk_timeout\)' "reason"
 assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${slow[0]}")" 503 "PUT on the disk that has failed"
 assert_eq "$(timely -X PUT "$URL_S3/made-without")" 200 "CreateBucket without the disk that has failed"
 assert_eq "$(timely -X DELETE "$URL_S3/made-without")" 503 "DeleteBucket while a disk has failed"
@@ -67,7 +67,7 @@ for p in "${pids[@]}"; do wait "$p"; done
 for ((w = 0; w < WRITERS; w++)); do
 	case $(cat "$T/slow.$w") in 200 | 503) ;; *) fail "a PUT on the disk that hung was told $(cat "$T/slow.$w")" ;; esac
 done
-wait_for 30 nothing_is_held
+wait_for 60 nothing_is_held
 assert_eq "$(disks '.[3].state')" failed
 assert_alive
 stop_daemon

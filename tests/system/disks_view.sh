@@ -95,7 +95,7 @@ put_all 'old/k[1-64]'
 curl_s3 '/old?lifecycle' -X PUT -o /dev/null -d '<LifecycleConfiguration><Rule><ID>a</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status>
 	<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>' || fail "the rule"
 expired() { [ "$(metric gantry_lifecycle_expired_objects_total)" = 64 ]; }
-wait_for 20 expired
+wait_for 60 expired
 assert_eq "$(curl_s3 '/old?list-type=2' | grep -c '<Key>')" 0
 
 # ---- one scrub of all ----
@@ -107,9 +107,9 @@ done
 curl -sS --unix-socket "$T/admin.sock" -X POST http://x/control/scrub -o /dev/null || fail "scrub"
 walks() { [ "$(metric gantry_scrub_walks_total)" -ge 1 ]; }
 mended() { [ "$(disks 'map(.metadata_damaged) | join(" ")')" = "2 2 2 0" ]; }
-wait_for 30 walks
+wait_for 60 walks
 assert_eq "$(metric gantry_scrub_objects_total) $(metric gantry_scrub_errors_total)" "$((KEYS + 40)) 0"
-wait_for 30 mended
+wait_for 60 mended
 stop_daemon
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
 for i in "$T/disk0" "$T/disk1" "$T/disk2" "$LOOP"; do assert_eq "$(grep -c "^$i: .* 0 damaged" "$T/said")" 1 "$i: $(cat "$T/said")"; done

@@ -10,7 +10,7 @@ CORES=1
 livez() { assert_eq "$(curl_admin /livez)" '{"status":"ok"}' "$1: /livez"; }
 connections_are() { [ "$(metric gantry_connections)" = "$1" ]; }
 serves() {
-	wait_for 10 nothing_is_held
+	wait_for 60 nothing_is_held
 	serves_rdma
 	livez "$1"
 }
@@ -24,7 +24,7 @@ refused() {
 	local code=$1 text=$2 rc=0
 	shift 2
 	_on_nic
-	timeout 30 "${ON_NIC[@]}" prlimit "$@" "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/refused" 2>&1 || rc=$?
+	timeout 60 "${ON_NIC[@]}" prlimit "$@" "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/refused" 2>&1 || rc=$?
 	assert_eq "$rc" "$code" "$*: exit status; $(cat "$T/refused")"
 	grep -q "$text" "$T/refused" || fail "$*: no word of $text: $(cat "$T/refused")"
 }
@@ -59,17 +59,17 @@ raw <<-END &
 	expect status 200
 END
 clients=$!
-wait_for 20 test -e "$T/in"
+wait_for 60 test -e "$T/in"
 /usr/bin/python3 - "$S3" "$ADMIN" <<-'END' || fail "descriptors: a client got nothing, or /livez stood still"
 	import socket, sys, urllib.request
 	host, port = sys.argv[1].split(":")
 	held, refused = [], 0
 	for i in range(150):
-	    held.append(socket.create_connection((host, int(port)), 5))
+	    held.append(socket.create_connection((host, int(port)), 60))
 	    if i % 25 == 24:
-	        assert urllib.request.urlopen("http://" + sys.argv[2] + "/livez", timeout=5).status == 200
+	        assert urllib.request.urlopen("http://" + sys.argv[2] + "/livez", timeout=60).status == 200
 	for s in held:
-	    s.settimeout(10)
+	    s.settimeout(60)
 	    try:
 	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
@@ -84,10 +84,10 @@ kill -STOP "$DAEMON_PID"
 /usr/bin/python3 - "$S3" "$DAEMON_PID" <<-'END' || fail "descriptors: a flood of clients"
 	import os, signal, socket, sys, time
 	host, port = sys.argv[1].split(":")
-	held = [socket.create_connection((host, int(port)), 5) for i in range(300)]
+	held = [socket.create_connection((host, int(port)), 60) for i in range(300)]
 	os.kill(int(sys.argv[2]), signal.SIGCONT)
 	for s in held:
-	    s.settimeout(10)
+	    s.settimeout(60)
 	    try:
 	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
@@ -110,8 +110,8 @@ fresh
 prlimit --pid "$DAEMON_PID" --nofile=20:
 [ "$(status_of GET /bkt 2>&1)" != 200 ] || fail "descriptors: a connection with no descriptor left"
 prlimit --pid "$DAEMON_PID" --nofile=1000:
-wait_for 10 curl -sS --fail -o /dev/null "$URL_ADMIN/livez"
-wait_for 10 curl -sS --fail -o /dev/null "$URL_S3/bkt"
+wait_for 60 curl -sS --fail -o /dev/null "$URL_ADMIN/livez"
+wait_for 60 curl -sS --fail -o /dev/null "$URL_S3/bkt"
 serves "descriptors given back"
 assert_alive
 
@@ -221,7 +221,7 @@ END
 raw -e "flood 16 2000 $T/deleted DELETE /bkt/i%n"
 assert_eq "$(grep -c ' 204 ' "$T/deleted")" 2000 "index: deletes"
 puts() { [ "$(status_of PUT /bkt/one-more -H "content-length: 0" -H "x-amz-meta-m: $meta")" = 200 ]; }
-wait_for 10 puts
+wait_for 60 puts
 serves index
 stop_daemon
 

@@ -27,5 +27,5 @@ cuda cuda
 cuda export
 cuda off CUFILE_DMABUF_ENABLE=false
 cuda off CUFILE_DMABUF_ENABLE=0 SOFTNIC_PEER_MEM=1
-wait_for 10 nothing_is_held || fail "requests are left"
+wait_for 60 nothing_is_held || fail "requests are left"
 assert_alive

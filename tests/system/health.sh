@@ -7,7 +7,7 @@ start_daemon
 TIMES=$T/times
 
 # ask PATH: status, body in $T/answer; how long it took goes to $TIMES
-ask() { curl -sS --max-time 10 -o "$T/answer" -w '%{http_code} %{time_total}\n' "$URL_ADMIN$1" >"$T/asked"; read -r status took <"$T/asked"; echo "$took $1" >>"$TIMES"; }
+ask() { curl -sS --max-time 60 -o "$T/answer" -w '%{http_code} %{time_total}\n' "$URL_ADMIN$1" >"$T/asked"; read -r status took <"$T/asked"; echo "$took $1" >>"$TIMES"; }
 asks() { ask "$1"; assert_eq "$status" "$2" "$1: $(cat "$T/answer")"; }
 # One in twenty may be late: this machine has other things to do.  (/requests waits for the cores.)
 in_time() {
@@ -29,12 +29,12 @@ mkfifo "$T/go"
 freezer=$!
 exec {go}>"$T/go"
 frozen() { grep -q "^frozen $CORES" "$T/frozen" || ! kill -0 $freezer 2>/dev/null; }
-wait_for 10 frozen
+wait_for 60 frozen
 grep -q "^frozen $CORES" "$T/frozen" || fail "threads cannot be stopped: $(cat "$T/freeze.err" "$T/frozen")"
 # They sleep, as far as anybody can see: that is no fault.  A connection for each wakes them, and they do not come.
 for i in 1 2 3 4 5 6; do curl -sS --max-time 20 -o /dev/null "$URL_S3/bkt/none" 2>/dev/null & done
 stuck() { ask /readyz; [ "$status" = 503 ] && [ "$(grep -o 'core [0-9]* is stuck' "$T/answer" | sort -u | wc -l)" = "$CORES" ]; }
-wait_for 20 stuck
+wait_for 60 stuck
 # If it has so many that more are late, they are asked again, at another time.
 for ((tries = 0; ; tries++)); do
 	: >"$TIMES"
@@ -50,15 +50,15 @@ assert_match "$(curl_admin /requests)" 'core [0-9]+ does not answer' "/requests 
 stalled=$(metric gantry_core_stalled_seconds)
 [ "${stalled%%.*}" -ge 1 ] || fail "gantry_core_stalled_seconds says $stalled"
 # Commands are not heard by a core that stands still, but they are answered.
-assert_eq "$(curl -sS --max-time 10 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/drain)" 200 "drain"
-assert_eq "$(curl -sS --max-time 10 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/resume)" 200 "resume"
+assert_eq "$(curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/drain)" 200 "drain"
+assert_eq "$(curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/resume)" 200 "resume"
 # Not alive after ten seconds: whoever watches should start it anew.
 dead() { ask /livez; [ "$status" = 503 ]; }
-wait_for 30 dead
+wait_for 60 dead
 exec {go}>&-
 wait "$freezer"
 well() { ask /readyz; [ "$status" = 200 ]; }
-wait_for 20 well
+wait_for 60 well
 asks /livez 200
 asks /healthz 200
 bytes pattern:4 100000 >"$T/body"

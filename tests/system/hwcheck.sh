@@ -33,7 +33,7 @@ on_nic=(scripts/with-softnic -d 2)
 cd "$ROOT" || exit 1
 "${on_nic[@]}" "$BUILD/gantry" hwcheck --listen --device mlx5_1 --largest 2m :0 >"$T/listen" 2>&1 &
 listener=$!
-wait_for 20 grep -q 'listening on 127.0.0.1 port' "$T/listen"
+wait_for 60 grep -q 'listening on 127.0.0.1 port' "$T/listen"
 port=$(sed -n 's/^listening on .* port \([0-9]*\) .*/\1/p' "$T/listen")
 check "127.0.0.1:$port"
 assert_eq $rc 0 "between two"
@@ -60,7 +60,7 @@ assert_eq "$(ask 2 0 0 4294967296 | say)" 0 "more than a gibibyte"
 assert_eq "$(ask 2 0 0 1073741824 | say)" 128 "more than --largest is an answer"
 assert_eq "$({ ask 2 0 0 65536; ask 4 0 65536 1; ask 3 1 0 1; ask 5 0 0 0; ask 5 0 0 0; ask 7 0 0 0; ask 7 0 0 0; } | say)" $((7 * 128)) "nonsense in order"
 assert_eq "$({ ask 2 0 0 65536; ask 2 1 0 65536; printf 'GHQ1half'; } | say)" 256 "half a message"
-wait_for 10 no_memory
+wait_for 60 no_memory
 check --only many "127.0.0.1:$port"
 assert_eq $rc 0 "after all of that"
 assert_eq "$(jq -r '[.ports[0].rows[].name] | join(" ")' "$T/now.json")" "many.write many.read" "--only"

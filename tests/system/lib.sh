@@ -119,11 +119,13 @@ write_config() {
 			echo "  disks:"
 			for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
 		fi
-		[ -z "$MORE" ] || printf '%s\n' "$MORE"
 		# Deadlines are the business of tests that set them; the others' requests may wait for a machine with other work.
+		local deadlines='s3_progress: 60s, s3_total: 60s, scality_total: 60s'
 		case $MORE in
-		*limits:*) ;;
-		*) echo "limits: { s3_progress: 60s, s3_total: 60s, scality_total: 60s }" ;;
+		*s3_progress:* | *s3_total:* | *scality_total:*) printf '%s\n' "$MORE" ;;
+		*'limits: { '*) printf '%s\n' "${MORE/limits: \{ /limits: \{ $deadlines, }" ;;
+		*limits:*) printf '%s\n' "$MORE" ;;
+		*) printf '%s\n' ${MORE:+"$MORE"} "limits: { $deadlines }" ;;
 		esac
 	} >"$T/gantryd.yaml"
 }
@@ -260,15 +262,15 @@ bytes() { "$BUILD/tools/rawclient" --bytes "$1" "$2"; }
 crc64() { "$BUILD/tools/rawclient" --crc64 "$1"; }
 
 # curl PATH on a listener, other words as they are.  Only the body on standard output; fails on 4xx and 5xx.
-curl_s3() { curl -sS --fail --max-time 30 "${@:2}" "$URL_S3$1"; }
-curl_scal() { curl -sS --fail --max-time 30 "${@:2}" "$URL_SCAL$1"; }
-curl_admin() { curl -sS --max-time 30 "${@:2}" "$URL_ADMIN$1"; }
+curl_s3() { curl -sS --fail --max-time 60 "${@:2}" "$URL_S3$1"; }
+curl_scal() { curl -sS --fail --max-time 60 "${@:2}" "$URL_SCAL$1"; }
+curl_admin() { curl -sS --max-time 60 "${@:2}" "$URL_ADMIN$1"; }
 # Only the status: status_of GET /bkt/key [curl words]
-status_of() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_S3$2"; }
-status_of_scal() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_SCAL$2"; }
-head_status() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' --head "$URL_S3$1"; }
+status_of() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_S3$2"; }
+status_of_scal() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_SCAL$2"; }
+head_status() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --head "$URL_S3$1"; }
 # A header of an answer: header_of NAME PATH [curl words]
-header_of() { curl -sS --max-time 30 -o /dev/null -D - "${@:3}" "$URL_S3$2" | tr -d '\r' | sed -n "s/^$1: *//Ip"; }
+header_of() { curl -sS --max-time 60 -o /dev/null -D - "${@:3}" "$URL_S3$2" | tr -d '\r' | sed -n "s/^$1: *//Ip"; }
 # A sample of /metrics, summed over its label sets: metric gantry_requests_total 'op="PutObject"'
 metric() {
 	curl_admin /metrics | awk -v n="$1" -v l="${2:-}" '

@@ -5,11 +5,11 @@
 CORES=1
 . "$(dirname "$0")/lib.sh"
 
-# /livez every 50 ms, until stop_watching: each answer 200 and within five seconds, which a core that is stuck never gives.
+# /livez every 50 ms, until stop_watching: each answer 200 and within 20 s, which a core that is stuck never gives.
 watch_livez() {
 	: >"$T/livez"
 	while [ -e "$T/livez" ]; do
-		curl -s -o /dev/null -m 5 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
+		curl -s -o /dev/null -m 20 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
 		sleep 0.05
 	done &
 	watcher=$!
@@ -64,15 +64,15 @@ watch_livez
 } | tr "'" '"' >"$T/script"
 raw "$T/script" &
 slow=$!
-wait_for 20 test -e "$T/held"
+wait_for 60 test -e "$T/held"
 connections_are() { [ "$(metric gantry_connections)" = "$1" ]; }
 readers_hold() { [ "$(metric gantry_buffers 'class="http",state="used"')" -ge 32 ]; }
-wait_for 10 connections_are 65
-wait_for 10 readers_hold
+wait_for 60 connections_are 65
+wait_for 60 readers_hold
 touch "$T/looked"
 wait $slow || fail "beside slow clients"
 # Those that read nothing have left: their buffers are back, and plain requests are served.
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 curl_s3 /bkt/big | cmp - "$T/big" || fail "a plain get afterwards"
 assert_status GET /bkt/slow20 404
 stop_watching "slow clients"
@@ -113,13 +113,14 @@ raw <<-END
 END
 closed() { metric gantry_connections_closed_total "reason=\"$1\""; }
 assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_address)" "1 0 0 0" "closed to make room"
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 stop_watching "limits.connections"
 
 # limits.connections_per_address: one more is refused, and another address has its own.
 MORE=$'limits: { connections_per_address: 5 }'
 fresh
 watch_livez
+{ wait_for 60 test -e "$T/hung_up" && wait_for 60 connections_are 4 && touch "$T/gone"; } &
 raw <<-END
 	connections 5
 	request GET /bkt/none conn=extra
@@ -132,12 +133,14 @@ raw <<-END
 	server $S3
 	hangup p1
 	hangup p2
-	sleep 100ms
+	touch $T/hung_up
+	waitfile $T/gone
 	request GET /bkt/none conn=again
 	expect status 404
 END
+wait $!
 assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_address)" "0 0 0 1" "closed by the cap"
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 stop_watching "limits.connections_per_address"
 
 # limits.requests: one more than four is answered at once, on connections that are kept.
@@ -146,8 +149,8 @@ fresh
 watch_livez
 softnicctl rule add op=read limit=4 delay=50s >/dev/null # until the rule goes
 requests_are() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
-{ wait_for 20 test -e "$T/sent" && wait_for 20 requests_are 4 && touch "$T/taken"
-  wait_for 20 test -e "$T/refused" && softnicctl rule clear >/dev/null; } &
+{ wait_for 60 test -e "$T/sent" && wait_for 60 requests_are 4 && touch "$T/taken"
+  wait_for 60 test -e "$T/refused" && softnicctl rule clear >/dev/null; } &
 raw <<-END
 	windows w 4 100000 pattern:%i
 	window x 100000 pattern:5
@@ -189,7 +192,7 @@ raw <<-END
 	expect body pattern:3
 END
 wait $!
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 stop_watching "limits.requests"
 
 # limits.queue: who gets no buffer waits, and when too many wait the rest is told to come again.
@@ -201,7 +204,7 @@ watch_livez
 softnicctl rule add op=read limit=24 delay=50s >/dev/null # until the rule goes
 : >"$T/acks"
 refused() { [ "$(grep -c ' 503 ' "$T/acks")" -ge 20 ]; }
-{ wait_for 20 refused && softnicctl rule clear >/dev/null; } &
+{ wait_for 60 refused && softnicctl rule clear >/dev/null; } &
 raw <<-END
 	windows w 40 3M pattern:%i
 	flood 40 40 $T/acks PUT /bkt/q%i x-amz-rdma-token:@w%i content-length:0
@@ -219,6 +222,6 @@ raw <<-END
 	parallel 8 PUT /bkt/r%i x-amz-rdma-token:@w%i content-length:0
 	expect status 200
 END
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 stop_watching "limits.queue"
 assert_alive

@@ -9,7 +9,7 @@ bytes pattern:1 1000 >"$T/body"
 curl_s3 /bkt/a -T "$T/body"
 assert_status GET "/bkt/%22quoted%5C" 404
 kill -HUP "$DAEMON_PID"
-wait_for 10 grep -q '"event":"reloaded"' "$T/daemon.log"
+wait_for 60 grep -q '"event":"reloaded"' "$T/daemon.log"
 stop_daemon
 grep '^{' "$T/daemon.log" >"$T/json"
 /usr/bin/python3 - "$T/json" <<'END' || fail "JSON"
@@ -55,7 +55,7 @@ DAEMON_WRAP="unshare -m $T/wrap"
 daemon_run -o log.format=journal
 curl_s3 /bkt/a -o /dev/null
 id=$(header_of x-amz-request-id /bkt/a)
-wait_for 10 grep -q "^GANTRY_REQUEST=$id" "$T/journal"
+wait_for 60 grep -q "^GANTRY_REQUEST=$id" "$T/journal"
 stop_daemon
 /usr/bin/python3 - "$T/journal" "$ROOT/systemd/gantry.catalog" "$id" <<'END' || fail "journal"
 import sys

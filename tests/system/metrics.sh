@@ -7,7 +7,7 @@ start_daemon
 bytes pattern:1 300000 >"$T/body"
 # A request counts when it is over, which its client may hear a moment before.
 is_over() { [ "$(metric gantry_connections)" = 0 ]; }
-over() { wait_for 20 is_over; }
+over() { wait_for 60 is_over; }
 # A metric's growth during a command: grows WANT NAME LABELS COMMAND...
 grows() {
 	local before after

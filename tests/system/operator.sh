@@ -42,7 +42,7 @@ bytes pattern:1 100000 >"$T/in"
 curl_s3 /bkt/b -T "$T/in"
 # A request counts when it is over, which its client may hear a moment before.
 is_over() { [ "$(metric gantry_connections)" = 0 ]; }
-wait_for 20 is_over
+wait_for 60 is_over
 for where in "$T/admin.sock" "$ADMIN" "$URL_ADMIN"; do
 	gantry --admin "$where" status >"$T/out" || fail "status at $where: $(cat "$T/out")"
 done
@@ -60,13 +60,14 @@ assert s["status"]["phase"] == "serving" and s["health"]["status"] == "ok" and l
 
 # top: work between two samples shows
 while [ ! -e "$T/seen" ]; do curl_s3 /bkt/b -o /dev/null && sleep 0.1; done &
-gantry --admin "$ADMIN" --interval 0.5 --count 2 top >"$T/out" || fail "top: $(cat "$T/out")"
+asks=$!
+top_shows() { # in an interval in which the machine had time for some
+	gantry --admin "$ADMIN" --interval 0.5 --count 2 top >"$T/out" && [ "$(grep -c '^gantryd ' "$T/out")" = 2 ] &&
+		grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" && grep -Eq '^http +[1-9][0-9]* ' "$T/out" && grep -Eq '^disks +0 serving, ' "$T/out"
+}
+wait_for 60 top_shows
 touch "$T/seen"
-wait $!
-assert_eq "$(grep -c '^gantryd ' "$T/out")" 2 "blocks of top"
-grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" || fail "top: operations: $(cat "$T/out")"
-grep -Eq '^http +[1-9][0-9]* ' "$T/out" || fail "top: transports: $(cat "$T/out")"
-grep -Eq '^disks +0 serving, ' "$T/out" || fail "top: disks: $(cat "$T/out")"
+wait $asks
 
 # The traffic class against the port's, in files of a driver that this machine does not have.
 # with_sys COMMAND...: with only those files below /sys
@@ -90,7 +91,7 @@ assert_match "$(class_line)" "^ok       mlx5_0:1 .*; the port agrees"
 
 # A decline is explained, and doctor warns of it.
 softnicctl port mlx5_0 down
-wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
+wait_for 60 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
 raw <<-END
 	window w 1M pattern:7
 	request PUT /bkt/c x-amz-rdma-token:@w content-length:0

@@ -146,9 +146,9 @@ says "$ADMIN"
 try 69 nic "$G" -c "$T/gantryd.yaml" -o admin.socket=none -o store.lock_wait=100ms
 
 kill -HUP "$DAEMON_PID"
-wait_for 20 grep -q 'configuration reloaded: 0 keys changed, 0 need a restart' "$T/daemon.log"
+wait_for 60 grep -q 'configuration reloaded: 0 keys changed, 0 need a restart' "$T/daemon.log"
 kill -USR2 "$DAEMON_PID"
-wait_for 20 grep -q 'end of live requests' "$T/daemon.log"
+wait_for 60 grep -q 'end of live requests' "$T/daemon.log"
 assert_alive
 stop_daemon
 [ ! -e "$T/admin.sock" ] || fail "the admin socket was left behind"
@@ -157,7 +157,7 @@ stop_daemon
 daemon_run
 nic "$G" -c "$T/gantryd.yaml" -o admin.address=none -o "admin.socket=$T/second.sock" >"$T/out" 2>&1 &
 second=$!
-wait_for 10 test -S "$T/second.sock"
+wait_for 60 test -S "$T/second.sock"
 assert_eq "$(curl -sS --unix-socket "$T/second.sock" http://x/readyz)" '{"status":"unavailable","reasons":["recovering"]}'
 kill -TERM "$(_gantryd_of "$second")"
 wait "$second"

@@ -13,7 +13,7 @@ for i in 1 2 3 4; do
 	readers+=($!)
 done
 # A reader that has bytes has opened its version.
-for i in 1 2 3 4; do wait_for 20 test -s "$T/slow$i"; done
+for i in 1 2 3 4; do wait_for 60 test -s "$T/slow$i"; done
 for i in 1 2 3 4 5 6; do curl_s3 /bkt/o -T "$T/v2"; done
 assert_status DELETE /bkt/o 204
 for i in 1 2 3 4 5 6 7 8; do curl_s3 "/bkt/fill$i" -T "$T/v2"; done

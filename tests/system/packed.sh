@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 DISK_SIZE=256MiB
 write_config
-sed -i 's|^store:|store:\n  pack_rate: 1GiB|' "$T/gantryd.yaml"
+sed -i 's|^store:|store:\n  pack_rate: 0|' "$T/gantryd.yaml"
 format_store
 daemon_run
 make_buckets
@@ -27,14 +27,17 @@ put() { # NAME BYTES
 all() { curl -sS --fail --max-time 60 "$URL_S3/bkt/$1[0-$((N - 1))]"; }
 
 put a 4096
+# Nothing is moved before it is looked at.
 four=$(room)
 [ "$four" -gt $((N * 4096 * 3 / 2)) ] || fail "$N objects of 4 KiB take $four bytes as they come: this shows nothing"
 all a >"$T/a"
-wait_for 30 takes_at_most $((N * 4096 * 3 / 2))
+sed -i 's|pack_rate: 0|pack_rate: 1GiB|' "$T/gantryd.yaml"
+restart_daemon
+wait_for 60 takes_at_most $((N * 4096 * 3 / 2))
 four=$(room)
 put b 1024
 all b >"$T/b"
-wait_for 30 takes_at_most $((four + N * 1024 * 5 / 2))
+wait_for 60 takes_at_most $((four + N * 1024 * 5 / 2))
 echo "4 KiB take $((four * 100 / N / 4096)) %, 1 KiB $((($(room) - four) * 100 / N / 1024)) % of their size"
 
 # ---- they are what they were ----
@@ -77,7 +80,7 @@ moves=$(disk packed_moves)
 put c 2000
 all c >"$T/c"
 moving() { [ "$(disk packed_moves)" -gt "$moves" ]; }
-wait_for 30 moving
+wait_for 60 moving
 kill_daemon
 daemon_run
 for k in a b c; do all $k | cmp - "$T/$k" || fail "$k after a kill"; done
@@ -97,5 +100,5 @@ raw <<-END
 	expect status 204
 END
 none_is_left() { [ "$(disk packed_units)" = 0 ] && [ "$(disk packed_objects)" = 0 ]; }
-wait_for 30 none_is_left
+wait_for 60 none_is_left
 stop_daemon

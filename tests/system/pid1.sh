@@ -12,9 +12,9 @@ assert_eq "$(awk '$1 == "NSpid:" { print $NF }' "/proc/$DAEMON_PID/status")" 1
 nsenter --target "$DAEMON_PID" --pid sh -c 'sleep 1000 </dev/null >/dev/null 2>&1 &'
 orphan() { cat "/proc/$DAEMON_PID"/task/*/children | grep .; }
 no_orphan() { ! orphan; }
-wait_for 10 orphan
+wait_for 60 orphan
 kill "$(orphan | tr -d ' ')"
-wait_for 10 no_orphan
+wait_for 60 no_orphan
 assert_alive
 stop_daemon
 grep -q 'SIGTERM: draining' "$T/daemon.log" || fail "SIGTERM did not drain: $(cat "$T/daemon.log")"

@@ -14,7 +14,7 @@ out = open(sys.argv[2], "w", buffering=1)
 while True:
     out.write(s.recv(65536).decode() + "\n--\n")
 ' "$T/notify" "$T/notified" &
-wait_for 10 test -S "$T/notify"
+wait_for 60 test -S "$T/notify"
 export NOTIFY_SOCKET=$T/notify
 start_daemon
 
@@ -23,7 +23,7 @@ status_of_control() { curl -sS --max-time 30 -o "$T/answer" -w '%{http_code}' --
 # edit SED-SCRIPT: the file, changed as an editor would
 edit() { sed -i "$1" "$T/gantryd.yaml"; }
 running() { curl_admin /config | grep "^\"$1\"" | sed 's/.*"value":"\([^"]*\)".*/\1/'; }
-logged() { wait_for 10 grep -q "$1" "$T/daemon.log"; }
+logged() { wait_for 60 grep -q "$1" "$T/daemon.log"; }
 
 bytes pattern:1 2M >"$T/two"
 bytes pattern:2 100 >"$T/small"
@@ -48,7 +48,7 @@ bytes pattern:3 900K >"$T/slow"
 curl -sS -o /dev/null -w '%{http_code}' --limit-rate 300K -T "$T/slow" "$URL_S3/bkt/slow" >"$T/slow.status" &
 slow=$!
 in_flight() { [ "$(metric gantry_requests_in_flight)" -ge 1 ]; }
-wait_for 10 in_flight
+wait_for 60 in_flight
 
 # ---- what changes ----
 edit 's/object: 1MiB/object: 4MiB/; s/level: info/level: info, levels: { core: debug }/'
@@ -91,14 +91,14 @@ over_conn "after a bad file"
 # By signal the same.
 kill -HUP "$DAEMON_PID"
 failed_twice() { [ "$(metric gantry_reload_failures_total)" = $((failures + 2)) ]; }
-wait_for 10 failed_twice
+wait_for 60 failed_twice
 
 # ---- by signal ----
 cp "$T/good.yaml" "$T/gantryd.yaml"
 edit 's/object: 1MiB/object: 4MiB/'
 kill -HUP "$DAEMON_PID"
 is_four() { [ "$(running limits.object)" = 4MiB ]; }
-wait_for 10 is_four
+wait_for 60 is_four
 curl_s3 /bkt/two -T "$T/two"
 over_conn "after SIGHUP"
 tr '\n' ' ' <"$T/notified" >"$T/notified.line"

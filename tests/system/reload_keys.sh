@@ -23,7 +23,7 @@ curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --limit-rate 200K --aws-si
 	-H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -T "$T/body" "http://$SIGNED/bkt/slow" >"$T/slow" &
 slow=$!
 in_flight() { [ "$(metric gantry_requests_in_flight)" -ge 1 ]; }
-wait_for 10 in_flight
+wait_for 60 in_flight
 cat_keys AKNEW new-secret-1 >"$T/keys.yaml"
 assert_eq "$(reload)" 200 "$(cat "$T/answer")"
 assert_match "$(cat "$T/answer")" '"changed":\[\]' "no key of the configuration changed"

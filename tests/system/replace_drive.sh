@@ -103,7 +103,7 @@ load_begin more
 sleep 0.5
 echo "read write flush" >"$T/fault/disk3"
 failed() { [ "$(disks '.[] | select(.path | endswith("/disk3")) | .state')" = failed ]; }
-wait_for 20 failed
+wait_for 60 failed
 U=$(disks '.[] | select(.path | endswith("/disk3")) | .uuid')
 still two
 sleep 0.5

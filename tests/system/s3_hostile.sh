@@ -12,5 +12,5 @@ start_daemon
 /usr/bin/python3 "$ROOT/tests/system/s3_hostile.py" "$S3" "$DAEMON_PID" || fail "s3_hostile.py"
 assert_alive
 nothing_left() { [ "$(curl_admin /requests)" = "[]" ]; }
-wait_for 30 nothing_left
+wait_for 60 nothing_left
 stop_daemon

@@ -144,13 +144,13 @@ declined() { raw_try <<<"window w 70000 pattern:5
 	expect header x-amz-rdma-reply 501
 	expect noheader etag
 	expect body contains RDMANotSupported"; }
-wait_for 10 declined
+wait_for 60 declined
 assert_eq "$(curl_s3 "/bkt/rdma2?uploadId=$u" | grep -c '<Part>')" 0 "nothing is stored"
 softnicctl port mlx5_0 up >/dev/null || fail softnicctl
 up() { raw_try <<<"window w 70000 pattern:5
 	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
 	expect header x-amz-rdma-reply 200"; }
-wait_for 10 up
+wait_for 60 up
 
 # ---- mixed: item 53; a replaced part; a checksum of the wrong bytes: item 51, item 44 ----
 u=$(create /bkt/mixed)
@@ -285,7 +285,7 @@ mkfifo "$T/slow"
 exec 9>"$T/slow"
 head -c 500000 "$T/p3" >&9
 in_flight() { [ "$(curl_admin /requests)" != "[]" ]; }
-wait_for 10 in_flight
+wait_for 60 in_flight
 assert_status DELETE "/bkt/aborted?uploadId=$u" 204
 tail -c +500001 "$T/p3" >&9
 exec 9>&-
@@ -303,7 +303,7 @@ raw <<-END &
 	expect noheader etag
 	expect noheader x-amz-rdma-reply
 END
-wait_for 20 in_flight
+wait_for 60 in_flight
 assert_status DELETE "/bkt/aborted?uploadId=$u" 204
 softnicctl rule clear >/dev/null || fail softnicctl
 wait $! || fail "the client of the part"

@@ -26,7 +26,7 @@ assert_eq "$(says state)" idle "before"
 assert_eq "$(says last_finished_unix_seconds)" null "before"
 scrub
 assert_match "$(cat "$T/answer")" '^\{"started":true,"scrub":\{"state":"' "the answer"
-wait_for 30 walks 1
+wait_for 60 walks 1
 assert_eq "$(metric gantry_scrub_objects_total)" 3 "objects"
 assert_eq "$(metric gantry_scrub_bytes_total)" 6000200 "bytes"
 assert_eq "$(metric gantry_scrub_errors_total)" 0 "errors"
@@ -34,7 +34,7 @@ assert_eq "$(metric gantry_scrub_damaged_objects)" 0 "damaged"
 assert_eq "$(metric gantry_scrub_running)" 0 "running"
 awk -v t="$(metric gantry_scrub_last_finished_timestamp_seconds)" 'BEGIN { exit !(t > 1e9) }' || fail "when it finished"
 assert_match "$(curl_admin /status)" '"scrub":\{"state":"idle","bytes":6000200,"objects":3,"errors":0' "the status page"
-wait_for 10 grep -q 'scrub: all was read: 3 objects and 6000200 bytes' "$T/daemon.log"
+wait_for 60 grep -q 'scrub: all was read: 3 objects and 6000200 bytes' "$T/daemon.log"
 
 # ---- what it does not take ----
 assert_eq "$(control POST /control/scrub -d '{"action":"now"}')" 400 "an action that it does not know"
@@ -63,12 +63,12 @@ sys.exit(1)
 END
 daemon_run
 scrub
-wait_for 30 walks 1
+wait_for 60 walks 1
 assert_eq "$(metric gantry_scrub_errors_total 'kind="crc"')" 1 "one object"
 assert_eq "$(metric gantry_scrub_errors_total 'kind="io"')" 0 "the disk reads"
 assert_eq "$(metric gantry_scrub_damaged_objects)" 1 "damaged"
 assert_eq "$(says errors)" 1 "what GET says"
-wait_for 10 grep -q 'scrub: bucket bkt, version [0-9]*, 3000000 bytes: bytes 1966080 to 2031615 do not match' "$T/daemon.log"
+wait_for 60 grep -q 'scrub: bucket bkt, version [0-9]*, 3000000 bytes: bytes 1966080 to 2031615 do not match' "$T/daemon.log"
 ! grep 'scrub: ' "$T/daemon.log" | grep -qE 'bkt/|\bone\b' || fail "a key is in the log"
 # The bytes are never served; the other objects are.
 if curl_s3 /bkt/one -o "$T/back" 2>/dev/null; then fail "a damaged object was served"; fi
@@ -79,7 +79,7 @@ done
 # Written anew it is whole, and the next walk says so.
 curl_s3 /bkt/one -T "$T/one" -o /dev/null || fail "PUT one again"
 scrub
-wait_for 30 walks 2
+wait_for 60 walks 2
 assert_eq "$(metric gantry_scrub_damaged_objects)" 0 "nothing is damaged any more"
 assert_eq "$(metric gantry_scrub_errors_total)" 1 "the counter stays"
 
@@ -92,27 +92,27 @@ assert_match "$(cat "$T/answer")" '"state":"running"' "the walk"
 scrub
 assert_match "$(cat "$T/answer")" '"started":false' "it runs already"
 moved() { [ "$(metric gantry_scrub_bytes_total)" -ge $((before + 393216)) ]; }
-wait_for 30 moved
+wait_for 60 moved
 read_bytes=$(($(metric gantry_scrub_bytes_total) - before))
 allowed=$((($(date +%s%N) - began) * 2 / 7629 + 262144)) # 262144 in a second
 [ $read_bytes -le $allowed ] || fail "$read_bytes bytes where $allowed were allowed"
 assert_eq "$(control POST /control/drain)" 200 "drain"
 paused() { [ "$(says state)" = paused ]; }
-wait_for 10 paused
+wait_for 60 paused
 assert_eq "$(control POST /control/resume)" 200 "resume"
 running() { [ "$(says state)" = running ]; }
-wait_for 10 running
+wait_for 60 running
 scrub -d '{"action":"stop"}'
 assert_match "$(cat "$T/answer")" '"stopped":true' "stopped"
 idle() { [ "$(says state)" = idle ]; }
-wait_for 10 idle
+wait_for 60 idle
 assert_eq "$(metric gantry_scrub_walks_total)" 2 "it did not come to its end"
-wait_for 10 grep -q 'scrub: ended on request' "$T/daemon.log"
+wait_for 60 grep -q 'scrub: ended on request' "$T/daemon.log"
 
 # ---- walks by themselves, and a stop in the midst of one ----
 sed -i 's|scrub_rate: 256KiB|scrub_rate: 1GiB\n  scrub_interval: 100ms|' "$T/gantryd.yaml"
 assert_eq "$(control POST /control/reload)" 200 "reload: $(cat "$T/answer")"
-wait_for 30 walks 4
+wait_for 60 walks 4
 no_buffer() { [ "$(metric gantry_buffers 'state="used"')" = 0 ]; }
-wait_for 10 no_buffer
+wait_for 60 no_buffer
 stop_daemon

@@ -16,7 +16,7 @@ start_daemon
 TLS=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
 
 /usr/bin/python3 "$ROOT/tests/system/stalled.py" "$S3" "$TLS" || fail "stalled.py"
-wait_for 10 nothing_is_held
+wait_for 60 nothing_is_held
 assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>[^<]*')" "<Key>anchor" "what is stored"
 
 # A request with a token has no body; one that says so and stops in it.
@@ -27,5 +27,5 @@ raw <<-END
 	raw "GET /bkt/anchor HTTP/1.1\r\nhost: localhost\r\nx-amz-rdma-token: @w\r\ncontent-length: 10\r\n\r\nabc"
 	expect status 400
 END
-wait_for 10 nothing_is_held
+wait_for 60 nothing_is_held
 assert_alive

@@ -86,17 +86,17 @@ assert_eq "$(curl_s3 /bkt/o257 | md5)" "$(tls "$U/bkt/o257" | md5)" "the plain l
 
 # ---- a new certificate, while a connection stands
 exec {slow}< <(tls "$U/bkt/o5242881" --limit-rate 2500k)
-wait_for 10 eval '[ "$(curl_admin /requests | grep -c step)" -ge 1 ]'
+wait_for 60 eval '[ "$(curl_admin /requests | grep -c step)" -ge 1 ]'
 assert_eq "$(shown)" "subject=CN = one" "the first certificate"
 use two
 kill -HUP "$DAEMON_PID"
-wait_for 10 eval '[ "$(shown)" = "subject=CN = two" ]'
+wait_for 60 eval '[ "$(shown)" = "subject=CN = two" ]'
 cmp - "$T/in" <&"$slow" || fail "the connection that stood"
 exec {slow}<&-
 tls "$U/bkt/o257" | cmp - <(curl_s3 /bkt/o257) || fail "the new certificate"
 echo garbage >"$T/server.crt"
 kill -HUP "$DAEMON_PID"
-wait_for 10 grep -q "the configuration cannot be used; nothing was changed" "$T/daemon.log"
+wait_for 60 grep -q "the configuration cannot be used; nothing was changed" "$T/daemon.log"
 assert_eq "$(shown)" "subject=CN = two" "after a bad file"
 assert_alive
 stop_daemon

@@ -12,9 +12,9 @@ softnicctl rule add op=write limit=8 delay=50s >/dev/null
 in_queue() { [ "$(curl_admin /requests | grep -o '"step": *"lease"' | wc -l)" = "$1" ]; }
 busy() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
 {
-	wait_for 40 test -e "$T/eight" && wait_for 40 busy 8 && touch "$T/busy"
-	wait_for 40 test -e "$T/first" && wait_for 40 in_queue 6 && touch "$T/six"
-	wait_for 40 test -e "$T/second" && wait_for 40 in_queue 9 && touch "$T/nine"
+	wait_for 60 test -e "$T/eight" && wait_for 60 busy 8 && touch "$T/busy"
+	wait_for 60 test -e "$T/first" && wait_for 60 in_queue 6 && touch "$T/six"
+	wait_for 60 test -e "$T/second" && wait_for 60 in_queue 9 && touch "$T/nine"
 } &
 watcher=$!
 {
@@ -41,7 +41,11 @@ watcher=$!
 } >"$T/script"
 raw "$T/script"
 wait $watcher || fail "the queue did not fill"
-got=$(grep 'op=GetObject status=200' "$T/daemon.log" | sed 's/.*peer=127.0.0.\([0-9]*\) .*/\1/' | tr '\n' ' ')
+turns() { grep 'op=GetObject status=200' "$T/daemon.log" | sed 's/.*peer=127.0.0.\([0-9]*\) .*/\1/' | tr '\n' ' '; }
+# A line is written behind the answer.
+nine() { [ "$(turns | wc -w)" -ge 9 ]; }
+wait_for 60 nine
+got=$(turns)
 assert_eq "$got" "1 2 3 1 2 1 1 1 1 " "whose turn it was"
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 assert_alive

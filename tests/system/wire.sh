@@ -328,7 +328,7 @@ case_hangup() {
 	before "$1 $2 $3: hangup"
 	rm -f "$T/started" "$T/moves"
 	rule op=$verb scramble=$chunk pause=120ms
-	{ wait_for 20 test -e "$T/started"; wait_for 20 is_hit; touch "$T/moves"; } &
+	{ wait_for 60 test -e "$T/started"; wait_for 60 is_hit; touch "$T/moves"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		start a $2 $old $tok:@w content-length:0
@@ -356,7 +356,7 @@ case_gone() {
 	before "$1 $2 $3: $4 gone"
 	rm -f "$T/started" "$T/cut"
 	# A client that starts while the device is lost finds none.
-	{ wait_for 20 test -e "$T/started"; cut "$4"; wait_for 20 rail_is 0; touch "$T/cut"; } &
+	{ wait_for 60 test -e "$T/started"; cut "$4"; wait_for 60 rail_is 0; touch "$T/cut"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		touch $T/started
@@ -367,7 +367,7 @@ case_gone() {
 	END
 	wait $!
 	mend "$4"
-	wait_for 20 rail_is 1
+	wait_for 60 rail_is 1
 	wire_raw "$srv" < <(next_works "$3") || told "wrong when it is back"
 	NONE_MOVED=1
 	after
@@ -383,7 +383,7 @@ case_gone-amid() {
 	before "$1 $2 $3: $4 gone amid"
 	rm -f "$T/started" "$T/cut"
 	rule op=$verb scramble=$chunk pause=50ms
-	{ wait_for 20 test -e "$T/started"; wait_for 20 is_hit; cut "$4"; touch "$T/cut"; } &
+	{ wait_for 60 test -e "$T/started"; wait_for 60 is_hit; cut "$4"; touch "$T/cut"; } &
 	wire_raw "$srv" <<-END || told "wrong"
 		window w $3 pattern:12
 		start a $2 $old $tok:@w content-length:0
@@ -396,7 +396,7 @@ case_gone-amid() {
 	wait $!
 	was_hit
 	mend "$4"
-	wait_for 20 rail_is 1
+	wait_for 60 rail_is 1
 	wire_raw "$srv" < <(next_works "$3") || told "wrong when it is back"
 	after
 }
@@ -417,7 +417,7 @@ case_flap() {
 	[ "$2" = PUT ] || sed -i "s,$at/flap,$old," "$T/script"
 	wire_raw "$srv" <"$T/script" || told "wrong"
 	wait $!
-	wait_for 20 rail_is 1
+	wait_for 60 rail_is 1
 	check_old_and_next "$3"
 	after
 }
@@ -462,7 +462,7 @@ case_create_qp() {
 		$(next_works "$3")
 	END
 	wait $relaxer || fail "$what: the deadlines of before"
-	wait_for 20 is_hit op=create_qp
+	wait_for 60 is_hit op=create_qp
 	after
 	moved gantry_dci_recreated_total
 }

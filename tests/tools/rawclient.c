@@ -85,7 +85,7 @@
 #include <unistd.h>
 
 static char server[128];
-static double timeout_ms = 30000;
+static double timeout_ms = 60000;
 static bool verbose;
 static int line_nr;
 static const char *line_text;

@@ -4,6 +4,7 @@
  * ports that go down, the one context of a process, what is told; by one thread and by many, on the software NIC.
  */
 #include "tests/fake/client_rig.h"
+#include "tests/fake/others.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -346,12 +347,6 @@ child_has_its_own(struct fix *f, struct gantry *parents)
 	return 0;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-#define BUILT_WITH_ASAN 1
-#else
-#define BUILT_WITH_ASAN 0
-#endif
-
 static void
 a_process_has_one_context(void **state)
 {
@@ -382,8 +377,7 @@ a_process_has_one_context(void **state)
 	assert_int_equal(gantry_open_shared(&b), 0);
 	assert_ptr_equal(a, b);
 	fflush(NULL);
-	/* The sanitizer's allocator would stay locked in the child if a thread that has just begun were inside it. */
-	usleep(BUILT_WITH_ASAN ? 300000 : 0);
+	wait_others();
 	pid = fork();
 	if (pid == 0)
 		_exit(child_has_its_own(f, b));

@@ -104,13 +104,3 @@ all_connections(struct cores *cs)
 		n += connections(cs, i);
 	return n;
 }
-
-uint64_t
-cpu_ns(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_SELF, &r);
-	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * NS_PER_S +
-	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * NS_PER_US;
-}

@@ -11,7 +11,6 @@
 #include "stats/stats.h"
 
 #include <arpa/inet.h>
-#include <sys/resource.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -36,8 +35,5 @@ void expect_ok(int fd);
 /* Returns how many connections a core has, or all of them. */
 int connections(struct cores *cs, int core);
 int all_connections(struct cores *cs);
-
-/* Returns the CPU time that this process has used. */
-uint64_t cpu_ns(void);
 
 #endif

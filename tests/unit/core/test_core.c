@@ -63,12 +63,12 @@ test_spread(void **state)
 	finish(cs, NS_PER_S);
 }
 
-/* Idle cores, with idle connections, use no CPU. */
+/* Idle cores, with idle connections, sleep. */
 static void
 test_idle(void **state)
 {
 	struct cores *cs;
-	uint64_t before;
+	uint64_t hops;
 	int fd[10];
 	struct core_info info;
 
@@ -80,11 +80,11 @@ test_idle(void **state)
 		expect_ok(fd[i]);
 	}
 	hook_clock_skip(50 * NS_PER_MS);
-	before = cpu_ns();
+	hops = hook_clock_hops();
 	hook_clock_skip(NS_PER_S);
-	before = cpu_ns() - before;
-	print_message("CPU in one idle second: %llu us\n", (unsigned long long)(before / NS_PER_US));
-	assert_true(before < 10 * NS_PER_MS);
+	hops = hook_clock_hops() - hops;
+	print_message("woken in one idle second: %llu times\n", (unsigned long long)hops);
+	assert_true(hops < 20);
 	cores_get_info(cs, 0, &info);
 	assert_true(info.asleep);
 	assert_true(info.turned_ago_ns > 500 * NS_PER_MS);
@@ -102,6 +102,14 @@ on_line(void *cookie, const char *text)
 	strcat(all, "\n");
 }
 
+static bool
+dumps_both(struct cores *cs, char *all)
+{
+	all[0] = 0;
+	cores_dump(cs, on_line, all);
+	return strstr(all, "/delay/4000\n") && strstr(all, "/delay/4001\n");
+}
+
 static void
 test_dump(void **state)
 {
@@ -116,9 +124,8 @@ test_dump(void **state)
 		put_text(fd[i], i ? GET("/delay/4000") : GET("/delay/4001"));
 	}
 	wait_for(fake_req_counts.begun == 2);
-	cores_dump(cs, on_line, all);
-	assert_non_null(strstr(all, "/delay/4000\n"));
-	assert_non_null(strstr(all, "/delay/4001\n"));
+	/* A core that has other work for longer than it is waited for is none the worse. */
+	wait_for(dumps_both(cs, all));
 	hook_clock_skip(4001 * NS_PER_MS);
 	for (int i = 0; i < 2; i++) {
 		expect_ok(fd[i]);
@@ -225,7 +232,7 @@ test_news(void **state)
 	assert_int_equal(conf.refs, 2);
 	memcpy(next, &conf, sizeof *next);
 	next->refs = 0;
-	next->limits.idle_ns = 3 * NS_PER_S;
+	next->limits.idle_ns = 50 * NS_PER_S;
 	assert_int_equal(fake_req_counts.confs, 2);
 	assert_int_equal(cores_set_conf(cs, next, NULL, 60 * NS_PER_S), 2);
 	assert_int_equal(fake_req_counts.confs, 4);
@@ -234,10 +241,10 @@ test_news(void **state)
 	put_text(fd, GET("/now"));
 	expect_ok(fd);
 	/* The idle time is another now, for this old connection too. */
-	hook_clock_skip(NS_PER_S);
+	hook_clock_skip(10 * NS_PER_S);
 	assert_int_equal(recv(fd, all, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
-	hook_clock_skip(2 * NS_PER_S);
+	hook_clock_skip(40 * NS_PER_S);
 	expect_end(fd);
 	close(fd);
 	assert_int_equal(cores_set_conf(cs, &conf, NULL, 60 * NS_PER_S), 2);
@@ -268,7 +275,7 @@ static void
 test_stop_now(void **state)
 {
 	for (int now = 0; now < 2; now++) {
-		struct stopper s = { .drain_ns = now ? 600 * NS_PER_S : 200 * NS_PER_MS };
+		struct stopper s = { .drain_ns = now ? 600 * NS_PER_S : 30 * NS_PER_S };
 		pthread_t t;
 		uint64_t began;
 		int fd[5];
@@ -298,7 +305,7 @@ test_stop_now(void **state)
 			hook_clock_skip(s.drain_ns);
 		}
 		pthread_join(t, NULL);
-		assert_in_range(clock_ns() - began, 80 * NS_PER_MS, 60 * NS_PER_S);
+		assert_in_range(clock_ns() - began, 80 * NS_PER_MS, 300 * NS_PER_S);
 		for (int i = 0; i < 5; i++)
 			close(fd[i]);
 		finish(s.cs, 0);

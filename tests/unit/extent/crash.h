@@ -325,6 +325,8 @@ test_history(void **state)
 
 	assert_int_equal(make_store(256 * MIB), 0);
 	close_store();
+	/* What a child that was killed had under way keeps its locks until a slow disk has done it. */
+	conf.disks.lock_wait_ns = PATIENCE_NS;
 	for (int i = 0; i < (rounds ? atoi(rounds) : 15); i++)
 		one_round(&rng, 0);
 	/* A busy machine or a slow disk may not get to anything in so short a time; then longer ones. */

@@ -28,6 +28,20 @@ wait_segments(struct loop *l)
 	}
 }
 
+/* The last records have their stamp, and nothing is written to the log any more. */
+static inline void
+wait_stamped(struct loop *l)
+{
+	const struct vol *vol = extent_port(l->p)->st->vol;
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	while ((atomic_load(&vol->pending) || atomic_load(&vol->is_led) ||
+		vol->leader.stamped < vol->leader.last_records_seq) &&
+	       clock_ns() < until)
+		loop_turn(l);
+	check(vol->leader.stamped >= vol->leader.last_records_seq);
+}
+
 /* Until the store is opened again. */
 static inline void
 make_crumbs(struct loop *l)

@@ -36,6 +36,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* How long to ask again for what comes by and by: no disk is so slow. */
+#define PATIENCE_NS (100 * NS_PER_S)
+
 /* ---- random ---- */
 
 static inline uint64_t
@@ -102,7 +105,7 @@ conf_for(struct store_disk_conf *dc, const char *path, uint64_t size)
 				    .disks.disk = dc,
 				    .disks.nr = 1,
 				    .disks.index_bytes = 64 * MIB,
-				    .disks.lock_wait_ns = 5 * NS_PER_S,
+				    .disks.lock_wait_ns = PATIENCE_NS,
 				    .ports_max = 4 };
 }
 
@@ -161,9 +164,6 @@ loop_for(struct loop *l, uint64_t ns)
 	for (uint64_t turns = 0; clock_ns() < until || turns < ns / NS_PER_MS; turns++)
 		loop_turn(l);
 }
-
-/* How long to ask again for what comes by and by: no disk is so slow. */
-#define PATIENCE_NS (100 * NS_PER_S)
 
 /* ---- blocking operations ---- */
 

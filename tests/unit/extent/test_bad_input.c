@@ -3,6 +3,9 @@
  * A store whose files are not what they should be, because somebody copied, restored or swapped them: one line
  * says which and what to do, the error is one that the exit status follows from, and no byte has changed.
  */
+/* In front of the fixture, whose names they use for others. */
+#include "crumbs.h"
+
 #include "fixture.h"
 #include "extent/disk/format.h"
 
@@ -327,7 +330,7 @@ test_older_log(void **state)
 
 	open_store();
 	assert_int_equal(put_simple(&l, "b", "before", 100, 3), 0);
-	loop_for(&l, 20 * NS_PER_MS);
+	wait_stamped(&l);
 	copy(dir, "log", dir, "keep");
 	assert_int_equal(put_simple(&l, "b", "behind", 5000, 4), 0);
 	close_store();

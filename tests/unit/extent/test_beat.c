@@ -10,6 +10,7 @@
 /* The helper's clock stands still but for what it waits for, of which it gets as much as it is given. */
 static uint64_t fake_ns = 1000 * NS_PER_S;
 static _Atomic uint64_t given_ns;
+static _Atomic uint64_t rests; /* how often it has looked whether it was given some */
 
 static uint64_t
 real_ns(void)
@@ -32,6 +33,8 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struc
 		uint64_t n = given < left ? given : left;
 		struct timespec t = { .tv_sec = (time_t)(slice / NS_PER_S),
 				      .tv_nsec = (long)(slice % NS_PER_S) };
+
+		atomic_fetch_add(&rests, 1);
 
 		atomic_fetch_sub(&given_ns, n);
 		fake_ns += n;
@@ -69,7 +72,9 @@ test_beats(void **state)
 	close_store();
 	clock_fake(&fake_ns);
 	open_store();
-	usleep(100000); /* whatever the start left to do */
+	/* The start left it something to do. */
+	for (uint64_t n = atomic_load(&rests) + 2; atomic_load(&rests) < n;)
+		usleep(1000);
 	flushes = disk_info().flushes;
 	first = block_read();
 	for (int i = 1; i <= 4; i++) {
@@ -80,7 +85,7 @@ test_beats(void **state)
 		b = block_read();
 		assert_int_equal(b.beat, first.beat + (uint64_t)i - 1);
 		atomic_store(&given_ns, NS_PER_S + NS_PER_MS);
-		for (int n = 0; n < 500; n++) {
+		for (int n = 0; n < 6000; n++) {
 			b = block_read();
 			if (b.beat >= first.beat + (uint64_t)i)
 				break;

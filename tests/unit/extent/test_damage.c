@@ -3,8 +3,12 @@
  * What a start says to locks, foreign disks, and damage done behind the store's back: bits flipped in data,
  * CRC blocks, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
  */
+/* In front of the fixture, whose names they use for others. */
+#include "crumbs.h"
+
 #include "fixture.h"
 #include "extent/log/rec_codec.h"
+#include "tests/fake/others.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +19,6 @@ setup(void **state)
 	int r = make_store(100 * MIB);
 
 	close_store();
-	conf.disks.lock_wait_ns = 100 * NS_PER_MS;
 	return r;
 }
 
@@ -139,7 +142,9 @@ test_foreign(void **state)
 	/* by force: what was there is gone */
 	open_store();
 	assert_int_equal(put_simple(&l, "b", "x", 100, 1), 0);
+	conf.disks.lock_wait_ns = 100 * NS_PER_MS;
 	assert_int_equal(store_format(&conf, true, err, sizeof err), -EBUSY);
+	conf.disks.lock_wait_ns = PATIENCE_NS;
 	close_store();
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 	open_store();
@@ -154,8 +159,10 @@ test_lock(void **state)
 	pid_t pid;
 
 	open_store();
+	conf.disks.lock_wait_ns = 100 * NS_PER_MS;
 	assert_int_equal(store_start(&conf, &second, err, sizeof err), -EBUSY);
 	fflush(stdout);
+	wait_others();
 	pid = fork();
 	if (pid == 0)
 		_exit(store_start(&conf, &second, err, sizeof err) == -EBUSY &&
@@ -164,6 +171,7 @@ test_lock(void **state)
 			      : 1);
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
+	conf.disks.lock_wait_ns = PATIENCE_NS;
 	close_store();
 	open_store();
 }
@@ -282,7 +290,7 @@ static void
 large_unstamped(void)
 {
 	check(put_simple(&l, "b", "first", 5000, 1) == 0);
-	loop_for(&l, 30 * NS_PER_MS);
+	wait_stamped(&l);
 	check(put_simple(&l, "b", "last", 200000, 72) == 0);
 }
 
@@ -322,8 +330,7 @@ twenty(void)
 		snprintf(name, sizeof name, "k%02d", i);
 		check(put_simple(&l, "b", name, 5000, (uint64_t)i) == 0);
 	}
-	/* stamped */
-	loop_for(&l, 30 * NS_PER_MS);
+	wait_stamped(&l);
 }
 
 #define LOG_BYTES ((size_t)4 << 20)
@@ -414,7 +421,7 @@ static void
 one_unstamped(void)
 {
 	check(put_simple(&l, "b", "first", 5000, 1) == 0);
-	loop_for(&l, 30 * NS_PER_MS);
+	wait_stamped(&l);
 	/* killed within the 5 ms before its stamp; the same block as nothing else */
 	check(put_simple(&l, "b", "last", 5000, 2) == 0);
 }
@@ -456,7 +463,6 @@ static uint64_t
 make_snapshots(char best_seg[32])
 {
 	static char attrs[12000];
-	struct store_unit_info info;
 	uint64_t best_id = 0, best = 0;
 
 	open_store();
@@ -473,9 +479,9 @@ make_snapshots(char best_seg[32])
 		while (obj_put(&l, &a) == -EAGAIN)
 			loop_for(&l, NS_PER_MS);
 	}
-	loop_for(&l, 50 * NS_PER_MS);
-	store_unit_info(st, 0, &info);
-	assert_true(store_unit_number(&info, "snapshots") >= 3);
+	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("snapshots") < 3 && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_true(disk_number("snapshots") >= 3);
 	close_store();
 	for (int i = 0; i < 16; i++) {
 		static uint8_t block[4096];

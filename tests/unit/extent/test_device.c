@@ -26,19 +26,29 @@ loop_setup(void)
 	ctl = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 	if (ctl < 0)
 		return -1;
-	nr = ioctl(ctl, LOOP_CTL_GET_FREE);
-	if (nr < 0)
-		return -1;
-	snprintf(dev, sizeof dev, "/dev/loop%d", nr);
 	snprintf(path, sizeof path, "%s/image", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, 100 * (off_t)MIB) < 0)
 		return -1;
-	loop_fd = open(dev, O_RDWR | O_CLOEXEC);
-	if (loop_fd < 0 || ioctl(loop_fd, LOOP_SET_FD, fd) < 0)
-		return -1;
+	/* Who else looks for a free one at the same time may have been quicker. */
+	for (int i = 0; i < 100; i++) {
+		nr = ioctl(ctl, LOOP_CTL_GET_FREE);
+		if (nr < 0)
+			break;
+		snprintf(dev, sizeof dev, "/dev/loop%d", nr);
+		loop_fd = open(dev, O_RDWR | O_CLOEXEC);
+		if (loop_fd >= 0 && ioctl(loop_fd, LOOP_SET_FD, fd) == 0) {
+			close(fd);
+			return 0;
+		}
+		if (loop_fd >= 0)
+			close(loop_fd);
+		loop_fd = -1;
+		if (errno != EBUSY)
+			break;
+	}
 	close(fd);
-	return 0;
+	return -1;
 }
 
 static void

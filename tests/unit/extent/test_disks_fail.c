@@ -22,11 +22,13 @@ hook(const struct fault_io *io)
 	for (int i = 0; i < DISKS; i++) {
 		const char *name = bad_name[i];
 
-		if (io->kind == FAULT_FLUSH && flush_fails == i && strncmp(io->name, "seg", 3) == 0 &&
-		    strncmp(io->path, dir[i], strlen(dir[i])) == 0) {
-			flush_fails = -1;
+		int one = i;
+
+		/* Two threads may ask at once, and one of them is told. */
+		if (io->kind == FAULT_FLUSH && strncmp(io->name, "seg", 3) == 0 &&
+		    strncmp(io->path, dir[i], strlen(dir[i])) == 0 &&
+		    atomic_compare_exchange_strong(&flush_fails, &one, -1))
 			return -EIO;
-		}
 
 		if ((int)io->kind != bad_kind || !name || strncmp(io->path, dir[i], strlen(dir[i])) != 0 ||
 		    strncmp(io->name, name, strlen(name)) != 0)

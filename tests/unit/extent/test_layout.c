@@ -139,12 +139,15 @@ test_holes(void **state)
 	assert_int_equal(store_fsck(&conf, false, say, NULL), 0);
 	assert_non_null(strstr(said, "have holes"));
 
+	/* The helper is at it from the first moment on. */
+	mends_later = true;
 	open_store();
 	assert_int_equal(disk_number("segments_to_rewrite"), 1);
 	if (!strstr(disk_info().reason, "holes"))
 		fail_msg("health says: %s", disk_info().reason);
 	assert_true(flushes_of_puts() >= 10);
 	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+	mends_later = false;
 
 	/* What is in use since the start is rewritten, and what is free; then what came meanwhile, since another. */
 	for (int i = 0; i < 2; i++) {

@@ -22,7 +22,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Returns a connection to that port of this machine; a read of it fails after 10 s. */
+/* Returns a connection to that port of this machine; a read of it fails after a minute. */
 int client_of(int port);
 
 /* Sends all of it, or fails the test. */

@@ -161,7 +161,7 @@ conf_defaults(struct conf *c)
 	c->limits.s3_progress_ns = RIG_DEADLINE_NS;
 	c->limits.s3_total_ns = RIG_DEADLINE_NS;
 	c->limits.s3_rate = 256u << 20;
-	c->limits.scality_total_ns = 1500 * NS_PER_MS;
+	c->limits.scality_total_ns = RIG_DEADLINE_NS;
 	c->limits.idle_ns = 75 * NS_PER_S;
 	c->lifecycle.day_ns = 86400 * NS_PER_S;
 }

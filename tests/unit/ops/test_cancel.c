@@ -89,6 +89,7 @@ test_deadline_scality(void **state)
 {
 	struct xchg x;
 
+	rig.conf->limits.scality_total_ns = 1500 * NS_PER_MS;
 	fake_time();
 	fake_chan_hold_leases(rig.chan, true);
 	x_init(&x, 1, "PUT", "/k");

@@ -133,7 +133,7 @@ leave_at_the_end(struct xchg *x, const char *body)
 	mem_store_hold(rig.store, true);
 	x_begin(x);
 	/* Looks and reads on the way to it are let through. */
-	for (int i = 0; i < 50000 && x->rq->phase != PHASE_COMMIT; i++) {
+	for (int i = 0; i < 1000000 && x->rq->phase != PHASE_COMMIT; i++) {
 		if (at < len) {
 			at += req_body(x->rq, body + at, len - at);
 			if (at == len)
@@ -146,7 +146,7 @@ leave_at_the_end(struct xchg *x, const char *body)
 	}
 	assert_int_equal(x->rq->phase, PHASE_COMMIT);
 	mem_store_hold(rig.store, false);
-	for (int i = 0; i < 50000 && x->rq->holds > 0; i++) {
+	for (int i = 0; i < 600000 && x->rq->holds > 0; i++) {
 		mailbox_run(&rig.mb, 0);
 		usleep(100);
 	}

@@ -537,6 +537,7 @@ test_random(void **state)
 		rig_start(&none);
 		rig.conf->rdma.inflight_bytes = 1u << 20;
 		rig.conf->limits.s3_progress_ns = rig.conf->limits.s3_total_ns = 8 * NS_PER_S;
+		rig.conf->limits.scality_total_ns = 1500 * NS_PER_MS;
 		/* So that some are too slow, in a world where most wait for milliseconds. */
 		rig.conf->limits.body_rate = 256u << 20;
 		rig.conf->limits.body_grace_ns = 10 * NS_PER_MS;
