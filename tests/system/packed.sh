@@ -98,6 +98,8 @@ raw <<-END
 	expect status 204
 	parallel $N DELETE /bkt/c%i
 	expect status 204
+	request DELETE /bkt/copy
+	expect status 204
 END
 none_is_left() { [ "$(disk packed_units)" = 0 ] && [ "$(disk packed_objects)" = 0 ]; }
 wait_for 60 none_is_left

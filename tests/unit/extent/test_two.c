@@ -324,6 +324,19 @@ must_have_copies(int nr)
 		assert_int_equal(copies_of(i), nr);
 }
 
+/* What a disk has of slots that are no longer its own goes by and by. */
+static void
+wait_copies(int nr)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+
+	for (int i = 0; i < KEYS; i++) {
+		while (copies_of(i) != nr && clock_ns() < until)
+			loop_for(&l, NS_PER_MS);
+	}
+	must_have_copies(nr);
+}
+
 static bool
 is_full(void)
 {
@@ -523,7 +536,7 @@ test_made_without(void **state)
 		up();
 		must_have_all(1 + (uint64_t)away);
 		wait_full();
-		must_have_copies(2);
+		wait_copies(2);
 		snprintf(name, sizeof name, "2b-%d", away);
 		assert_int_equal(make_two(name), 0);
 	}
@@ -552,13 +565,7 @@ test_heal_elsewhere(void **state)
 	up();
 	must_have_all(2);
 	/* What the third one has by now the second one loses. */
-	for (int i = 0; i < KEYS; i++) {
-		uint64_t until = clock_ns() + PATIENCE_NS;
-
-		while (copies_of(i) != 2 && clock_ns() < until)
-			loop_for(&l, NS_PER_MS);
-	}
-	must_have_copies(2);
+	wait_copies(2);
 }
 
 /* ---- between the first and the second ---- */
