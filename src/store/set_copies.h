@@ -68,8 +68,14 @@ int set_pair_first(struct set_port *p, const char *name, size_t len, unsigned co
 
 int set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op,
 		  const struct set_call *c);
-/* Opens an object; is_second: that copy, and no other. */
-int set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *obj, bool is_second);
+/* A part of an upload in progress. */
+struct set_part {
+	const uint8_t *id;
+	uint32_t number;
+};
+/* Opens an object, or (part) a part of an upload of that key; is_second: that copy, and no other. */
+int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
+		 struct store_obj *obj);
 /* Looks at an upload. */
 int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
 			uint32_t cap, struct store_stat *st);
