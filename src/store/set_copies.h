@@ -22,6 +22,9 @@ struct set_wait {
 struct set_copies {
 	struct set_holds *holds;
 	_Atomic bool is_used; /* there may be buckets with two copies; if not, no slot has a second */
+	/* Counts how often slots were given seconds since the start, and says for which of these the keeper has seen to it that the firsts
+	 * answer: a bucket is made behind that. */
+	_Atomic unsigned paired, paired_kept;
 	/* Of each slot of two-copy keys, the engine that gets every change before it is answered; SET_NOWHERE: none does. */
 	_Atomic uint8_t second[SET_SLOTS];
 	_Atomic uint32_t unsettled[SET_SLOTS]; /* changes that the first has, and the second perhaps not */
@@ -115,11 +118,14 @@ void set_wait_kept(struct set *s, struct set_wait *w);
 /* Says that the second of a place has not all that the first has: it is not full in the next table.  set_wait_kept() follows. */
 void set_miss(struct set *s, unsigned place);
 
-/* Tells whether slots have seconds, so that a bucket with two copies may be made; of engines without a table nobody asks. */
+/* Tells whether slots have seconds, and firsts that answer, so that a bucket with two copies may be made; of engines without a table nobody
+ * asks. */
 static inline bool
 set_has_pairs(const struct set *s)
 {
-	return !s->copies || atomic_load(&s->copies->is_used);
+	const struct set_copies *c = s->copies;
+
+	return !c || (atomic_load(&c->is_used) && atomic_load(&c->paired) == atomic_load(&c->paired_kept));
 }
 
 static inline int

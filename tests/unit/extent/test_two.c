@@ -531,6 +531,43 @@ test_made_without(void **state)
 	}
 }
 
+/* Another bucket is made while the first one waits for who answers in the place of a disk that is missing: it waits, too, and not who puts
+ * something into it, who was told that a disk is missing. */
+static void
+test_made_beside(void **state)
+{
+	static struct loop other;
+	struct store_del first, second;
+	bool waits;
+
+	accept(0);
+	down();
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = 3;
+	if (store_start(&conf, &st, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	/* The keeper is on the thread of the port that is there longest: it stands still. */
+	loop_start(&other, st);
+	loop_start(&l, st);
+	op_arm(&first.op, l.p);
+	assert_int_equal(store_bucket_create(l.p, "2a", 2, 2, &first), 0);
+	while (!atomic_load(&set_of(st)->copies->is_used))
+		loop_turn(&l);
+	op_arm(&second.op, l.p);
+	assert_int_equal(store_bucket_create(l.p, BUCKET, 2, 2, &second), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	waits = first.op.port && second.op.port;
+	while (first.op.port || second.op.port) {
+		loop_turn(&l);
+		loop_turn(&other);
+	}
+	loop_stop(&other);
+	assert_true(waits);
+	assert_true(first.op.result == 0 && second.op.result == 0);
+	put_all(1);
+	must_have_all(1);
+}
+
 /* A third disk takes the place of one that stays away. */
 static void
 test_heal_elsewhere(void **state)
@@ -2527,6 +2564,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_made_beside, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_older_copy, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_older_cut_start, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_older_alone, setup_three, teardown),
