@@ -757,6 +757,8 @@ struct store_move_info {
 	uint64_t left_ns;                 /* estimated; 0: not known */
 	uint64_t rate;
 	char trouble[STORE_TROUBLE_BYTES]; /* why it stands still; "": it does not */
+	uint64_t
+		waits_ns; /* for so long at most nothing is done, as a disk is away that may come back; 0: it does not wait */
 };
 /* Says how far it is.  Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);

@@ -71,12 +71,12 @@ drop_chunk_of_part(struct loop *lp, struct store_port *engine, const uint8_t *id
 }
 
 static inline void
-drop_chunk_of_object(struct loop *lp, struct store_port *engine, const char *bucket, const char *name, uint32_t i)
+drop_chunk_of_object(struct loop *lp, struct store_port *engine, const char *bucket, const char *name,
+		     uint32_t i)
 {
 	struct store_key k = key_of(bucket, name);
 	uint8_t key[KEY_BYTES_MAX];
-	const struct rec *r =
-		tree_get(extent_port(engine)->st->vol->tree, key, (size_t)key_object(key, &k));
+	const struct rec *r = tree_get(extent_port(engine)->st->vol->tree, key, (size_t)key_object(key, &k));
 
 	assert_non_null(r);
 	chunk_of(r, i, key);

@@ -309,6 +309,46 @@ test_refused(void **state)
 	end();
 }
 
+/* One that was drained counts as a disk until the restart, which is said; and from then on others have the numbers that /disks shows. */
+static void
+test_after_drain(void **state)
+{
+	struct store_unit_info info;
+	char want[256];
+
+	begin(3);
+	conf.disks.engines_max = 3;
+	must_start();
+	put_all();
+	assert_int_equal(ask(DISK_ADD, dir[3], 96 * MIB), -EINVAL);
+	assert_string_equal(said, "a store may have 3 disks");
+	assert_int_equal(ask(DISK_DRAIN, "0", 0), 0);
+	wait_for_end();
+	assert_int_equal(ask(DISK_ADD, dir[3], 96 * MIB), -EAGAIN);
+	assert_non_null(strstr(said, "until the restart those count that were drained"));
+	stop();
+	all_again(3);
+	leave_out(0, 3);
+	conf.disks.engines_max = 3;
+	must_start();
+	store_unit_info(st, 1, &info);
+	assert_string_equal(info.name, dir[2]);
+	snprintf(want, sizeof want, "disk %s, number 1 of a store of 2 disks, is missing", info.uuid);
+	stop();
+	use(1);
+	disks[0].path = dir[1];
+	must_refuse(-EINVAL, want);
+	all_again(3);
+	leave_out(0, 3);
+	conf.disks.engines_max = 3;
+	must_start();
+	assert_int_equal(ask(DISK_ADD, dir[3], 96 * MIB), 0);
+	wait_for_end();
+	must_have_all();
+	stop();
+	end();
+}
+
 /* What is on it would not go onto the other one. */
 static void
 test_no_room(void **state)
@@ -1226,6 +1266,7 @@ main(void)
 		cmocka_unit_test(test_leave_cut),       cmocka_unit_test(test_forget_other),
 		cmocka_unit_test(test_old_fails),       cmocka_unit_test(test_target_fails_after),
 		cmocka_unit_test(test_new_fails_after), cmocka_unit_test(test_cancel_pairs),
+		cmocka_unit_test(test_after_drain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

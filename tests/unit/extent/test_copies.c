@@ -1183,14 +1183,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),        cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_counts),       cmocka_unit_test(test_starts),
-		cmocka_unit_test(test_pack),         cmocka_unit_test(test_fsck),
-		cmocka_unit_test(test_copy),         cmocka_unit_test(test_copy_refused),
-		cmocka_unit_test(test_differs),      cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_part_goes),    cmocka_unit_test(test_repair),
-		cmocka_unit_test(test_repair_parts), cmocka_unit_test(test_repair_refused),
-		cmocka_unit_test(test_dropped),      cmocka_unit_test(test_dropped_upload),
+		cmocka_unit_test(test_lists),          cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_counts),         cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_pack),           cmocka_unit_test(test_fsck),
+		cmocka_unit_test(test_copy),           cmocka_unit_test(test_copy_refused),
+		cmocka_unit_test(test_differs),        cmocka_unit_test(test_hints),
+		cmocka_unit_test(test_part_goes),      cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_parts),   cmocka_unit_test(test_repair_refused),
+		cmocka_unit_test(test_dropped),        cmocka_unit_test(test_dropped_upload),
 		cmocka_unit_test(test_repair_dropped),
 	};
 

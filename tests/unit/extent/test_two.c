@@ -2295,7 +2295,8 @@ static int
 hook_supers(const struct fault_io *io)
 {
 	/* Disks are written by threads of their own: each write takes its number, so that not one more gets through than was allowed. */
-	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 && atomic_fetch_sub(&supers_left, 1) <= 0) {
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 &&
+	    atomic_fetch_sub(&supers_left, 1) <= 0) {
 		is_cut = true;
 		return -EIO;
 	}
