@@ -65,7 +65,7 @@ struct visitor {
 	uint64_t taken;             /* bytes that belong to requests */
 	struct in6_addr from;       /* its address */
 	bool asked, leaving;        /* it had a request; it was told to go */
-	const char *target_end;     /* of the request: where the library found it, before it decoded its copy */
+	const char *target_end; /* of the request: where the library found it, before it decoded its copy */
 };
 
 /* Starts the daemon of a door whose socket listens.  0 or -ENOMEM. */

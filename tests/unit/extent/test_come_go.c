@@ -1225,6 +1225,15 @@ hook_behind(const struct fault_io *io)
 	return FAULT_HOLD;
 }
 
+/* Something goes to the other disk: there will be something to remove. */
+static __attribute__((no_sanitize_thread)) bool
+is_sending(void)
+{
+	const struct vol *vol = extent_store(set_of(st)->engine[1])->vol;
+
+	return vol->block.records > 0 || atomic_load(&vol->pending) != NULL;
+}
+
 /* A drain that was cancelled leaves two disks: who wants two copies then is told to come again, and not that there is one. */
 static void
 test_cancel_pairs(void **state)
@@ -1239,7 +1248,7 @@ test_cancel_pairs(void **state)
 	atomic_store(&stage, 1);
 	fault_ring_hook = hook_behind;
 	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
-	while (!atomic_load(&is_held) && clock_ns() < until_ns)
+	while (!(atomic_load(&is_held) && is_sending()) && clock_ns() < until_ns)
 		store_user_turn(user);
 	assert_int_equal(make_with("two", 2), -EDOM);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
@@ -1269,5 +1278,7 @@ main(void)
 		cmocka_unit_test(test_after_drain),
 	};
 
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
