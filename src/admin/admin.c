@@ -211,7 +211,7 @@ on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *
 		*upload_len = 0;
 		return MHD_YES;
 	}
-	r = control_call(&a->control, c, conn, method, url, &wait, &page);
+	r = control_call(&a->control, c, conn, method, url, version, &wait, &page);
 	door_whole(conn, wait);
 	if (r == 0 && wait)
 		return MHD_YES;

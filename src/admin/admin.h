@@ -55,11 +55,16 @@ struct admin_args {
 /* Returns the value of a query argument.  NULL: it was not given. */
 const char *admin_arg(const struct admin_args *args, const char *name);
 
+/*
+ * Where a call runs: at once, on the admin thread; or, as it may take longer than a page may, on a thread on which such calls go one at a
+ * time.  Those that change disks have one of their own, as making a disk takes minutes.
+ */
+enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_LANE_NR };
+
 struct admin_control {
 	const char *path; /* "/control/drain" */
 	const char *args; /* names of the members that it takes, with a blank between; "": none */
-	/* It may take longer than a page may: runs on a thread of its own, one at a time. */
-	bool slow;
+	enum control_lane lane;
 	/* Writes one JSON value, returns the HTTP status.  Only called for those who may. */
 	int (*post)(void *cookie, const struct admin_args *args, FILE *out);
 	void (*get)(void *cookie, FILE *out); /* what a GET shows, to everybody; NULL: 405 */

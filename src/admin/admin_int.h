@@ -65,6 +65,7 @@ struct visitor {
 	uint64_t taken;             /* bytes that belong to requests */
 	struct in6_addr from;       /* its address */
 	bool asked, leaving;        /* it had a request; it was told to go */
+	const char *target_end; /* of the request: where the library found it, before it decoded its copy */
 };
 
 /* Starts the daemon of a door whose socket listens.  0 or -ENOMEM. */
@@ -78,6 +79,8 @@ void door_accept(struct door *d);
 void door_run(struct door *d);
 /* Returns how long the thread may wait before door_run(); -1: until something happens. */
 int door_wait_ms(const struct door *d);
+/* Tells whether a byte 0 stands in the target of the request with that version: up to 0.9.76 the library takes it for the end. */
+bool door_hides(struct MHD_Connection *conn, const char *version);
 /* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of
  * it is (waits: for a slow control call); it is over. */
 void door_request(struct MHD_Connection *conn);
@@ -110,25 +113,31 @@ struct call {
 
 struct control {
 	const struct admin_env *env;
-	pthread_t worker;
-	bool has_worker, stop;
+	/* By their number; that of those at once is not used. */
+	struct lane {
+		struct control *ct;
+		pthread_t worker;
+		bool has_worker;
+		pthread_cond_t cond;
+		struct list waiting;
+	} lane[CONTROL_LANE_NR];
+	bool stop;
 	int done_fd; /* readable: control_resume() */
 	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	struct list waiting, done;
+	struct list done;
 	char token[ADMIN_TOKEN_MAX + 1]; /* empty: none */
 	const struct conf_s3 *s3;        /* domains that Host may name; NULL: none */
 	bool is_loopback;                /* the TCP address */
 };
 
 int control_start(struct control *ct, const struct admin_env *env);
-/* Ends the thread of slow calls and answers what it had, before the library's daemon is stopped. */
+/* Ends the threads of slow calls and answers what they had, before the library's daemon is stopped. */
 void control_stop(struct control *ct);
 void control_set_token(struct control *ct, const char *token);
 void control_resume(struct control *ct);
 /* Handles a request of which all has come, or whose slow part is over.  *ret_wait: the connection was
  * suspended; otherwise *ret_page is the answer.  0 or -ENOMEM. */
 int control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
-		 const char *path, bool *ret_wait, struct page *ret_page);
+		 const char *path, const char *version, bool *ret_wait, struct page *ret_page);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control calls: who may, what they say, and the thread that runs those that may take long (reading a
- * configuration from a disk that hangs, say), so that health is answered meanwhile.
+ * Control calls: who may, what they say, and the threads that run those that may take long (reading a
+ * configuration from a disk that hangs, say, or making a disk), so that health is answered meanwhile.
  *
  * A slow call's connection is suspended; when it is done the admin thread, woken through an eventfd, resumes
- * it.  Everything here but the worker itself runs on the admin thread.
+ * it.  Everything here but the workers themselves runs on the admin thread.
  */
 #define LOG_MODULE "admin"
 #include "admin/admin_int.h"
@@ -52,13 +52,14 @@ run(struct control *ct, struct call *c)
 static void *
 worker_main(void *arg)
 {
-	struct control *ct = arg;
+	struct lane *ln = arg;
+	struct control *ct = ln->ct;
 	uint64_t one = 1;
 
-	pthread_setname_np(pthread_self(), "control");
+	pthread_setname_np(pthread_self(), ln == &ct->lane[CONTROL_DISKS] ? "control-disks" : "control");
 	pthread_mutex_lock(&ct->lock);
 	for (;;) {
-		struct list *l = list_pop(&ct->waiting);
+		struct list *l = list_pop(&ln->waiting);
 
 		if (l) {
 			struct call *c = container_of(l, struct call, link);
@@ -71,7 +72,7 @@ worker_main(void *arg)
 		} else if (ct->stop) {
 			break;
 		} else {
-			pthread_cond_wait(&ct->cond, &ct->lock);
+			pthread_cond_wait(&ln->cond, &ct->lock);
 		}
 	}
 	pthread_mutex_unlock(&ct->lock);
@@ -81,32 +82,43 @@ worker_main(void *arg)
 int
 control_start(struct control *ct, const struct admin_env *env)
 {
-	int r;
+	int r = 0;
 
 	ct->env = env;
-	list_init(&ct->waiting);
 	list_init(&ct->done);
 	pthread_mutex_init(&ct->lock, NULL);
-	pthread_cond_init(&ct->cond, NULL);
+	for (int i = 0; i < CONTROL_LANE_NR; i++) {
+		ct->lane[i].ct = ct;
+		list_init(&ct->lane[i].waiting);
+		pthread_cond_init(&ct->lane[i].cond, NULL);
+	}
 	ct->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ct->done_fd < 0)
 		return -errno;
-	r = pthread_create(&ct->worker, NULL, worker_main, ct);
-	ct->has_worker = r == 0;
+	for (int i = CONTROL_SLOW; r == 0 && i < CONTROL_LANE_NR; i++) {
+		r = pthread_create(&ct->lane[i].worker, NULL, worker_main, &ct->lane[i]);
+		ct->lane[i].has_worker = r == 0;
+	}
 	return -r;
 }
 
 void
 control_stop(struct control *ct)
 {
-	if (ct->has_worker) {
+	bool any = false;
+
+	for (int i = 0; i < CONTROL_LANE_NR; i++) {
+		if (!ct->lane[i].has_worker)
+			continue;
+		any = true;
 		pthread_mutex_lock(&ct->lock);
 		ct->stop = true;
-		pthread_cond_signal(&ct->cond);
+		pthread_cond_signal(&ct->lane[i].cond);
 		pthread_mutex_unlock(&ct->lock);
-		pthread_join(ct->worker, NULL);
-		control_resume(ct);
+		pthread_join(ct->lane[i].worker, NULL);
 	}
+	if (any)
+		control_resume(ct);
 	if (ct->done_fd >= 0)
 		close(ct->done_fd);
 	explicit_bzero(ct->token, sizeof ct->token);
@@ -226,7 +238,7 @@ not_allowed(const char *allow, struct page *page)
 
 int
 control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
-	     const char *path, bool *ret_wait, struct page *ret_page)
+	     const char *path, const char *version, bool *ret_wait, struct page *ret_page)
 {
 	bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0,
 	     is_post = strcmp(method, "POST") == 0;
@@ -240,6 +252,9 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 		c->page.body = NULL;
 		return c->failed ? -ENOMEM : 0;
 	}
+	/* What is encoded so stays as it is (door.c). */
+	if (strstr(path, "%00") || door_hides(conn, version))
+		return admin_error_page(400, "a byte 0 in the path", ret_page);
 	if (is_rebound(ct, conn))
 		return admin_error_page(403, "Host: expected an address, localhost, or a name in s3.domain",
 					ret_page);
@@ -269,12 +284,14 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 			 *c->ctl->args ? c->ctl->args : "none");
 		return admin_error_page(400, text, ret_page);
 	}
-	if (c->ctl->slow) {
+	if (c->ctl->lane != CONTROL_AT_ONCE) {
+		struct lane *ln = &ct->lane[c->ctl->lane];
+
 		c->conn = conn;
 		MHD_suspend_connection(conn);
 		pthread_mutex_lock(&ct->lock);
-		list_push_tail(&ct->waiting, &c->link);
-		pthread_cond_signal(&ct->cond);
+		list_push_tail(&ln->waiting, &c->link);
+		pthread_cond_signal(&ln->cond);
 		pthread_mutex_unlock(&ct->lock);
 		*ret_wait = true;
 		return 0;

@@ -176,6 +176,25 @@ visitor_of(struct MHD_Connection *conn)
 	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+/* Before the library decodes its copy, which lies in the same place. */
+static void *
+on_target(void *cookie, const char *uri, struct MHD_Connection *conn)
+{
+	struct visitor *v = visitor_of(conn);
+
+	if (v)
+		v->target_end = uri + strlen(uri);
+	return NULL;
+}
+
+bool
+door_hides(struct MHD_Connection *conn, const char *version)
+{
+	const struct visitor *v = visitor_of(conn);
+
+	return v && version != v->target_end + 1;
+}
+
 void
 door_request(struct MHD_Connection *conn)
 {
@@ -272,17 +291,26 @@ door_wait_ms(const struct door *d)
 	return most >= 0 && ms > (unsigned)most ? most : ms > 1000 ? 1000 : (int)ms;
 }
 
+/* As the library does it.  What holds an encoded byte 0, behind which nobody would look, stays as it is. */
+static size_t
+unescape(void *cookie, struct MHD_Connection *conn, char *text)
+{
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 int
 door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompletedCallback on_over,
 	  void *cookie)
 {
 	const union MHD_DaemonInfo *info;
 
-	d->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-				  NULL, NULL, on_request, cookie, MHD_OPTION_NOTIFY_COMPLETED, on_over,
-				  cookie, MHD_OPTION_NOTIFY_CONNECTION, on_visit, d,
-				  MHD_OPTION_CONNECTION_LIMIT, (unsigned)(d->max + LEAVING_MAX),
-				  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+	d->mhd =
+		MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+				 NULL, on_request, cookie, MHD_OPTION_NOTIFY_COMPLETED, on_over, cookie,
+				 MHD_OPTION_NOTIFY_CONNECTION, on_visit, d, MHD_OPTION_URI_LOG_CALLBACK,
+				 on_target, d, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+				 MHD_OPTION_CONNECTION_LIMIT, (unsigned)(d->max + LEAVING_MAX),
+				 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
 	if (!d->mhd)
 		return -ENOMEM;
 	info = MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_EPOLL_FD);

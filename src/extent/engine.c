@@ -446,6 +446,7 @@ const struct store_ops extent_ops = {
 	.sleep = extent_sleep,
 	.wake = extent_wake,
 	.open = extent_open,
+	.open_part = extent_open_part,
 	.close = extent_close,
 	.read_plan = extent_read_plan,
 	.read = extent_read,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control calls of the admin listener: what each takes and answers.  On the admin thread, or (slow ones)
- * on its control thread; see admin.h. */
+ * on its control threads; see admin.h. */
 #include "main/daemon.h"
 
 #include "admin/admin.h"
@@ -438,17 +438,17 @@ bucket(void *cookie, const struct admin_args *args, FILE *out)
 }
 
 static const struct admin_control controls[] = {
-	{ "/control/drain", "", false, drain, show_drain },
-	{ "/control/resume", "", false, resume, NULL },
-	{ "/control/reload", "", true, reload, show_reload },
-	{ "/control/log-level", "level module", false, set_level, show_levels },
-	{ "/control/trace", "id next", false, trace, show_trace },
-	{ "/control/snapshot", "", true, snapshot, NULL },
-	{ "/control/scrub", "action", true, scrub, show_scrub },
-	{ "/control/disk/drain", "disk", true, disks_drain, disks_show_move },
-	{ "/control/disk/add", "disk size force", true, disks_add, disks_show_move },
-	{ "/control/disk/cancel", "", true, disks_cancel, disks_show_move },
-	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", true, bucket, NULL },
+	{ "/control/drain", "", CONTROL_AT_ONCE, drain, show_drain },
+	{ "/control/resume", "", CONTROL_AT_ONCE, resume, NULL },
+	{ "/control/reload", "", CONTROL_SLOW, reload, show_reload },
+	{ "/control/log-level", "level module", CONTROL_AT_ONCE, set_level, show_levels },
+	{ "/control/trace", "id next", CONTROL_AT_ONCE, trace, show_trace },
+	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
+	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },
+	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
+	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },
+	{ "/control/disk/cancel", "", CONTROL_DISKS, disks_cancel, disks_show_move },
+	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", CONTROL_SLOW, bucket, NULL },
 };
 
 void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks that come and go: the control calls, on the thread of slow ones, and --add. */
+/* Disks that come and go: the control calls, on a thread of their own, and --add. */
 #include "main/daemon.h"
 #include "main/options.h"
 
@@ -53,11 +53,12 @@ write_move(const struct store *st, FILE *out)
 	fprintf(out,
 		"{\"running\":%s,\"slots_done\":%llu,\"slots\":%llu,\"bytes_done\":%llu,\"bytes\":%llu,"
 		"\"keys\":"
-		"%llu,\"seconds_left\":%llu,\"trouble\":",
+		"%llu,\"seconds_left\":%llu,\"waits_seconds\":%llu,\"trouble\":",
 		i.is_running ? "true" : "false", (unsigned long long)i.slots_done,
 		(unsigned long long)i.slots_total, (unsigned long long)i.bytes_done,
 		(unsigned long long)i.bytes_total, (unsigned long long)i.keys,
-		(unsigned long long)(i.left_ns / NS_PER_S));
+		(unsigned long long)(i.left_ns / NS_PER_S),
+		(unsigned long long)((i.waits_ns + NS_PER_S - 1) / NS_PER_S));
 	json_string(out, i.trouble[0] ? i.trouble : NULL);
 	putc('}', out);
 }

@@ -250,6 +250,10 @@ struct store_ops {
 	int (*open_to_read)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	/* NULL: no key has two copies that can be told apart. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	/* NULL: it opens no part.  An engine is not asked for seconds. */
+	int (*open_part)(struct store_port *p, const struct store_key *k,
+			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
+			 struct store_obj *obj);
 	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);

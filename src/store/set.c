@@ -189,7 +189,7 @@ set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj
 	struct store_port *e;
 
 	if (set_has_two(sp, k, &two))
-		return set_two_open(set_port(sp), &two, obj, false);
+		return set_two_open(set_port(sp), &two, NULL, false, obj);
 	e = port_to_read(sp, k, &error);
 	return e ? e->ops->open(e, k, obj) : error;
 }
@@ -199,7 +199,23 @@ set_open_second(struct store_port *sp, const struct store_key *k, struct store_o
 {
 	struct store_key two;
 
-	return set_has_two(sp, k, &two) ? set_two_open(set_port(sp), &two, obj, true) : -ENODATA;
+	return set_has_two(sp, k, &two) ? set_two_open(set_port(sp), &two, NULL, true, obj) : -ENODATA;
+}
+
+static int
+set_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	      uint32_t number, bool is_second, struct store_obj *obj)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_open(set_port(sp), &two, &(struct set_part){ id, number }, is_second, obj);
+	if (is_second)
+		return -ENODATA;
+	e = port_to_read(sp, k, &error);
+	return !e ? error : e->ops->open_part ? e->ops->open_part(e, k, id, number, false, obj) : -EOPNOTSUPP;
 }
 
 static int
@@ -540,6 +556,7 @@ const struct store_ops store_set_ops = {
 	.wake = set_wake,
 	.open = set_open,
 	.open_second = set_open_second,
+	.open_part = set_open_part,
 	.close = set_two_close,
 	.read_plan = set_two_read_plan,
 	.read = set_two_read,

@@ -22,6 +22,9 @@ struct set_wait {
 struct set_copies {
 	struct set_holds *holds;
 	_Atomic bool is_used; /* there may be buckets with two copies; if not, no slot has a second */
+	/* Counts how often slots were given seconds since the start, and says for which of these the keeper has seen to it that the firsts
+	 * answer: a bucket is made behind that. */
+	_Atomic unsigned paired, paired_kept;
 	/* Of each slot of two-copy keys, the engine that gets every change before it is answered; SET_NOWHERE: none does. */
 	_Atomic uint8_t second[SET_SLOTS];
 	_Atomic uint32_t unsettled[SET_SLOTS]; /* changes that the first has, and the second perhaps not */
@@ -68,8 +71,14 @@ int set_pair_first(struct set_port *p, const char *name, size_t len, unsigned co
 
 int set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op,
 		  const struct set_call *c);
-/* Opens an object; is_second: that copy, and no other. */
-int set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *obj, bool is_second);
+/* A part of an upload in progress. */
+struct set_part {
+	const uint8_t *id;
+	uint32_t number;
+};
+/* Opens an object, or (part) a part of an upload of that key; is_second: that copy, and no other. */
+int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
+		 struct store_obj *obj);
 /* Looks at an upload. */
 int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
 			uint32_t cap, struct store_stat *st);
@@ -109,11 +118,14 @@ void set_wait_kept(struct set *s, struct set_wait *w);
 /* Says that the second of a place has not all that the first has: it is not full in the next table.  set_wait_kept() follows. */
 void set_miss(struct set *s, unsigned place);
 
-/* Tells whether slots have seconds, so that a bucket with two copies may be made; of engines without a table nobody asks. */
+/* Tells whether slots have seconds, and firsts that answer, so that a bucket with two copies may be made; of engines without a table nobody
+ * asks. */
 static inline bool
 set_has_pairs(const struct set *s)
 {
-	return !s->copies || atomic_load(&s->copies->is_used);
+	const struct set_copies *c = s->copies;
+
+	return !c || (atomic_load(&c->is_used) && atomic_load(&c->paired) == atomic_load(&c->paired_kept));
 }
 
 static inline int

@@ -218,6 +218,7 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct mover *m, const
 	va_end(ap);
 	pthread_mutex_lock(&m->lock);
 	is_new = strcmp(text, m->info.trouble) != 0;
+	m->waits_until_ns = 0;
 	memcpy(m->info.trouble, text, sizeof text);
 	pthread_mutex_unlock(&m->lock);
 	if (is_new && text[0])
@@ -925,6 +926,36 @@ explain(struct mover *m, int r)
 	}
 }
 
+/* Until when disks that are away are waited for: the first of them; 0: for none any more. */
+static uint64_t
+replaces_at(const struct set *s)
+{
+	uint64_t first = 0;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		uint64_t since = atomic_load(&s->copies->away_since_ns[i]),
+			 at = since + s->conf.disks.heal_after_ns;
+
+		if (since && at > clock_ns() && (!first || at < first))
+			first = at;
+	}
+	return first;
+}
+
+static void
+explain_wait(struct mover *m)
+{
+	uint64_t at = replaces_at(m->set);
+	char out[STORE_TROUBLE_BYTES - 96];
+
+	trouble(m, "%s%s", say_who_is_out(m->set, out, sizeof out) ? out : "a disk is away",
+		at ? ": it is waited for until store.heal_after is over, then others take its place"
+		   : ": nothing can be done before it is back");
+	pthread_mutex_lock(&m->lock);
+	m->waits_until_ns = at;
+	pthread_mutex_unlock(&m->lock);
+}
+
 /* Notes what went, or which slots are left for later. */
 static void
 note_slots(struct mover *m, int r)
@@ -1007,7 +1038,7 @@ move_on(struct mover *m)
 		}
 	}
 	if (waits)
-		trouble(m, "a disk is away, and store.heal_after is not over");
+		explain_wait(m);
 	else
 		explain(m, r);
 	free(t);
@@ -1086,6 +1117,7 @@ thread_main(void *arg)
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;
 		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
+		m->waits_until_ns = 0;
 		atomic_store(&m->is_over, !again);
 		pthread_mutex_unlock(&m->lock);
 	} while (again);
@@ -1321,9 +1353,18 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 		unit = unit_of(s, engine);
 	if (unit >= 0 && !has_left(s, unit) && c->disk[0] == '/')
 		return refuse_member(s, c->disk, unit, said, len);
+	if (strlen(c->disk) >= sizeof m->path)
+		return say(said, len, -EINVAL, "the path is too long");
 	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
-	    atomic_load(&s->nr) >= s->conf.disks.engines_max || strlen(c->disk) >= sizeof m->path)
-		return say(said, len, -EINVAL, "a store may have %d disks", s->conf.disks.engines_max);
+	    atomic_load(&s->nr) >= s->conf.disks.engines_max)
+		return set_disks(s) < s->conf.disks.engines_max
+			       ? say(said, len, -EAGAIN,
+				     "a store may have %d disks, and until the restart those count that were "
+				     "drained: "
+				     "take them off store.disks, restart, and add it then",
+				     s->conf.disks.engines_max)
+			       : say(said, len, -EINVAL, "a store may have %d disks",
+				     s->conf.disks.engines_max);
 	snprintf(m->path, sizeof m->path, "%s", c->disk);
 	m->size_bytes = c->size_bytes;
 	m->force = c->force;
@@ -1430,15 +1471,18 @@ void
 set_move_info(const struct store *st, struct store_move_info *ret_info)
 {
 	struct mover *m = set_of(st)->mover;
-	uint64_t ran;
+	uint64_t ran, until, now;
 
 	*ret_info = (struct store_move_info){ .is_running = false };
 	if (!m)
 		return;
 	pthread_mutex_lock(&m->lock);
 	*ret_info = m->info;
+	until = m->waits_until_ns;
 	pthread_mutex_unlock(&m->lock);
-	ran = clock_ns() - ret_info->began_ns;
+	now = clock_ns();
+	ret_info->waits_ns = until > now ? until - now : 0;
+	ran = now - ret_info->began_ns;
 	/* What is written meanwhile is sent, too. */
 	if (ret_info->slots_done == ret_info->slots_total)
 		ret_info->bytes_total = ret_info->bytes_done;

@@ -72,6 +72,8 @@ struct mover {
 	int cancelled;
 	char said[512];
 	struct store_move_info info;
+	uint64_t
+		waits_until_ns; /* it waits for a disk that is away; 0: it does not, or it is not known how long */
 	uint64_t bytes_of_slots; /* of info.bytes_done: those of the slots that are being moved */
 
 	/* The thread's own. */

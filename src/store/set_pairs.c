@@ -337,6 +337,7 @@ struct pairing {
 	size_t len;
 	bool has_written, has_ended;
 	int result;
+	unsigned paired; /* set_copies.paired, as it was then */
 	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
@@ -362,10 +363,14 @@ pairing_end(struct pairing *g)
 static void
 pairing_kept(struct msg *m)
 {
-	pairing_end(container_of(m, struct pairing, wait.msg));
+	struct pairing *g = container_of(m, struct pairing, wait.msg);
+
+	atomic_store(&g->port->set->copies->paired_kept, g->paired);
+	pairing_end(g);
 }
 
-/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket. */
+/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket.  Whoever makes another one
+ * meanwhile comes here as well (set_has_pairs()), and waits too. */
 static void
 pairing_over(struct pairing *g)
 {
@@ -390,6 +395,8 @@ pairing_alarm(struct msg *m)
 static void
 use_pairs(struct set *s, const struct disk_table *t)
 {
+	if (!atomic_load(&s->copies->is_used))
+		atomic_fetch_add(&s->copies->paired, 1);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
 
@@ -459,6 +466,7 @@ pairing_go(struct pairing *g)
 	if (!g->result) {
 		set_get_table(s, &g->next);
 		use_pairs(s, &g->next);
+		g->paired = atomic_load(&s->copies->paired);
 	}
 	set_new_head(s);
 	g->has_ended = true;

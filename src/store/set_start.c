@@ -221,16 +221,25 @@ is_unmade(const struct disk *d)
 	}
 }
 
-/* Where others are a store nobody should make one of this disk, and lose them: it was lost, or written down before it was added. */
-static void
-cut_advice(struct disk *d)
+/* None of them has anything of a store, as far as can be seen, nor has anybody said which of its disks may be missing. */
+static bool
+is_none_made(const struct start *s)
 {
-	char *advice = strstr(d->err, "--format makes one");
+	int unmade = 0;
 
-	while (advice && advice > d->err && *advice != ';')
-		advice--;
-	if (advice)
-		*advice = 0;
+	for (int i = 0; i < s->nr; i++)
+		unmade += is_unmade(&s->disk[i]);
+	return unmade == s->nr && !s->conf->disks.accept_missing_nr;
+}
+
+/* Says what is wrong with one where none is made.  Where it could be looked at it can be made; where others are a store nobody should make one
+ * of it, and lose them. */
+static void
+say_unmade(const struct disk *d, char *err, size_t err_len)
+{
+	bool is_seen = d->error == -ENOENT || d->error == -ENOTRECOVERABLE;
+
+	snprintf(err, err_len, "%s%s", d->err, is_seen ? "; gantryd --format makes one" : "");
 }
 
 /* None of the store's own is left for it to be. */
@@ -283,8 +292,10 @@ check_opened(struct start *s)
 		if (!d->st && !is_absence(d->error))
 			return refuse_disk(s, d);
 	}
-	for (int i = 0; first && i < s->nr; i++)
-		cut_advice(&s->disk[i]);
+	if (!first && is_none_made(s)) {
+		say_unmade(absent, s->err, s->err_len);
+		return absent->error;
+	}
 	return first ? 0 : refuse_disk(s, absent);
 }
 
@@ -593,6 +604,13 @@ is_enough(const struct start *s)
 	return !RULE_QUORUM || 2 * present > members || (2 * present == members && half_suffices);
 }
 
+/* The number of a member as /disks has it: in the order of the table's, which may have gaps. */
+static int
+shown_number(const struct start *s, int number)
+{
+	return count(s->table.members & (((uint64_t)1 << number) - 1));
+}
+
 static int
 refuse_missing(struct start *s, uint64_t missing)
 {
@@ -606,10 +624,10 @@ refuse_missing(struct start *s, uint64_t missing)
 			continue;
 		uuid_write(text, s->table.uuid[i]);
 		if (nr == 1)
-			add(who, sizeof who, "disk %s, number %d of a store of %d disks, is missing", text, i,
-			    count(s->table.members));
+			add(who, sizeof who, "disk %s, number %d of a store of %d disks, is missing", text,
+			    shown_number(s, i), count(s->table.members));
 		else
-			add(who, sizeof who, "; so is disk %s, number %d", text, i);
+			add(who, sizeof who, "; so is disk %s, number %d", text, shown_number(s, i));
 		add_why(s, i, who, sizeof who);
 		add(uuids, sizeof uuids, "%s%s", nr > 1 ? ", " : "", text);
 		add(words, sizeof words, " --forget %s", text);
@@ -1466,8 +1484,6 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 static bool
 can_judge(const struct start *s, bool *ret_unmade)
 {
-	int unmade = 0;
-
 	*ret_unmade = false;
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
@@ -1475,10 +1491,9 @@ can_judge(const struct start *s, bool *ret_unmade)
 		/* A daemon serves it; or whoever asks may only read the configuration. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
-		unmade += is_unmade(d);
 	}
 	/* Who may be missing is known of a store that was made. */
-	*ret_unmade = unmade == s->nr && !s->conf->disks.accept_missing_nr;
+	*ret_unmade = is_none_made(s);
 	return !*ret_unmade;
 }
 
@@ -1501,7 +1516,7 @@ say_forgotten(struct start *s)
 		}
 		uuid_write(text, s->table.uuid[i]);
 		add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks", s->err[0] ? "\n" : "",
-		    text, i, count(s->table.members));
+		    text, shown_number(s, i), count(s->table.members));
 		add_why(s, i, s->err, s->err_len);
 		add(s->err, s->err_len,
 		    ": has %d of %d slots of keys with one copy, which begin empty on the others; of keys "
@@ -1532,7 +1547,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	if (e == 0 && forgets)
 		say_forgotten(s);
 	else if (e == 0 && unmade)
-		snprintf(err, err_len, "%s", s->disk[0].err);
+		say_unmade(&s->disk[0], err, err_len);
 	stop_all(s);
 	free(s);
 	return e;

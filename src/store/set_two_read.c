@@ -26,7 +26,9 @@ struct open_two {
 	struct set_wait wait;
 	int home, tries;
 	unsigned reads;
-	bool is_second; /* that copy is asked for, and no other */
+	bool is_second;                    /* that copy is asked for, and no other */
+	uint32_t number;                   /* of a part of an upload in progress; 0: the object is meant */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* of that */
 	struct store_obj first, second;
 	bool has_second, asked_second; /* it is open; it was looked for */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
@@ -111,14 +113,22 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
+/* At once: > 0, it is open; or -errno. */
+static int
+open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
+{
+	int r = !o->number          ? e->ops->open(e, &o->key, obj)
+		: e->ops->open_part ? e->ops->open_part(e, &o->key, o->id, o->number, false, obj)
+				    : -EOPNOTSUPP;
+
+	check(r != 0);
+	return r > 0 && obj->op.result < 0 ? obj->op.result : r;
+}
+
 static int
 open_at(struct open_two *o, int engine)
 {
-	struct store_port *e = o->port->engine[engine];
-	int r = e->ops->open(e, &o->key, &o->first);
-
-	check(r != 0);
-	return r > 0 && o->first.op.result < 0 ? o->first.op.result : r;
+	return open_in(o, o->port->engine[engine], &o->first);
 }
 
 /* What the first says, and nobody changes.  If its record is damaged the second one's is opened in its place, and the first is mended. */
@@ -180,7 +190,8 @@ look(struct open_two *o)
 }
 
 int
-set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *obj, bool is_second)
+set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
+	     struct store_obj *obj)
 {
 	struct open_two *o = calloc(1, sizeof *o);
 	int r;
@@ -193,6 +204,10 @@ set_two_open(struct set_port *p, const struct store_key *k, struct store_obj *ob
 	o->port = p;
 	o->of = obj;
 	o->is_second = is_second;
+	if (part) {
+		memcpy(o->id, part->id, sizeof o->id);
+		o->number = part->number;
+	}
 	o->key = *k;
 	o->key.bucket = memcpy(o->name, k->bucket, k->bucket_len);
 	o->key.key = memcpy(o->name + k->bucket_len, k->key, k->key_len);
@@ -229,6 +244,7 @@ struct mend {
 	struct set_hold hold;
 	struct store_send send;
 	struct buf buf;
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* of the upload, if a part of one is damaged */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -261,8 +277,9 @@ mend_over(struct mend *m, int result)
 		/* It could be read this time. */
 	} else if (result >= 0) {
 		atomic_fetch_add(&s->copies->repaired_nr, 1);
-		log_note("an object that was damaged was written anew from its other copy: %.*s/%.*s",
-			 m->send.key.bucket_len, m->send.key.bucket, m->send.key.key_len, m->send.key.key);
+		log_note("%s that was damaged was written anew from its other copy: %.*s/%.*s",
+			 m->send.only_upload ? "a part of an upload" : "an object", m->send.key.bucket_len,
+			 m->send.key.bucket, m->send.key.key_len, m->send.key.key);
 	} else if (result != -ESTALE) {
 		log_limited(LOG_WARN,
 			    "an object that is damaged could not be written anew from its other copy: %s",
@@ -349,6 +366,8 @@ begin_mend(struct open_two *o, struct read_two *waits)
 	m->send.key = o->key;
 	m->send.key.bucket = memcpy(m->name, o->key.bucket, o->key.bucket_len);
 	m->send.key.key = memcpy(m->name + o->key.bucket_len, o->key.key, o->key.key_len);
+	if (o->number)
+		m->send.only_upload = memcpy(m->id, o->id, sizeof m->id);
 	m->hold.mb = p->mb;
 	m->hold.go = on_mend;
 	p->inflight++;
@@ -377,7 +396,6 @@ open_second(struct open_two *o)
 	struct set_port *p = o->port;
 	int engine = set_second(p->set, &o->key);
 	struct store_port *e;
-	int r;
 
 	/* After a disk was lost it may be the first. */
 	if (engine == SET_NOWHERE || engine == o->home)
@@ -388,8 +406,7 @@ open_second(struct open_two *o)
 	if (engine == SET_NOWHERE || engine == o->home)
 		return false;
 	e = p->engine[engine];
-	r = e->ops->open(e, &o->key, &o->second);
-	if (r <= 0 || o->second.op.result < 0)
+	if (open_in(o, e, &o->second) < 0)
 		return false;
 	if (RULE_SAME_VERSION_READ &&
 	    (o->second.version != o->first.version || o->second.crc64 != o->first.crc64 ||

@@ -191,6 +191,20 @@ store_open_second(struct store_port *p, const struct store_key *k, struct store_
 	return r < 0 ? r : p->ops->open_second ? p->ops->open_second(p, k, obj) : -ENODATA;
 }
 
+int
+store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		uint32_t number, bool is_second, struct store_obj *obj)
+{
+	int r = key_check(k);
+
+	obj->is_open = obj->has_second = obj->mends_first = false;
+	if (r == 0 && (number < 1 || number > STORE_PART_NR_MAX))
+		r = -EINVAL;
+	return r < 0               ? r
+	       : p->ops->open_part ? p->ops->open_part(p, k, id, number, is_second, obj)
+				   : -EOPNOTSUPP;
+}
+
 void
 store_close(struct store_port *p, struct store_obj *obj)
 {

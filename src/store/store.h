@@ -365,6 +365,12 @@ int store_open(struct store_port *p, const struct store_key *k, struct store_obj
 /* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
  * mended behind who reads it, one object at a time.  -ENODATA: there is no second copy, or it is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+/*
+ * Opens a part of an upload in progress, to be read as an object of its own: ETag, time and attributes are the part's.  is_second: its
+ * second copy, as store_open_second() opens one.  -ENOENT: no such upload, or part; -ENXIO; -EOPNOTSUPP: this back end opens no part.
+ */
+int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    uint32_t number, bool is_second, struct store_obj *obj);
 /* Opens as store_open(), for who reads the first granule at once if there is one: a back end for which either is a trip may
  * make both in one.  Whoever does not read after all has only cost it that. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
@@ -751,6 +757,8 @@ struct store_move_info {
 	uint64_t left_ns;                 /* estimated; 0: not known */
 	uint64_t rate;
 	char trouble[STORE_TROUBLE_BYTES]; /* why it stands still; "": it does not */
+	uint64_t
+		waits_ns; /* for so long at most nothing is done, as a disk is away that may come back; 0: it does not wait */
 };
 /* Says how far it is.  Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);

@@ -4,7 +4,9 @@
  * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h
  * has it, at store.scrub_rate bytes a second.
  *
- *   bucket -> next -> read ... -> next -> read ... -> the next bucket
+ *   bucket -> next -> read ... -> next -> read ... -> uploads -> next -> part -> read ... -> part -> next -> ... -> the next bucket
+ *
+ * Parts of uploads in progress, which nobody else reads, are read as objects are, one after the other.
  *
  * Requests come first: one read of a small buffer is in flight, and none while more than half of those are
  * out.  (Small ones are guaranteed to nobody, see xfer/pool.c, so no ticket is needed.) An object is open, and
@@ -25,6 +27,7 @@
 #include "walk/walk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +46,21 @@ struct scrub {
 	struct store_read rd;
 	struct buf *buf;
 
-	/* the keys of a page that are ours to read, and the last one listed */
+	/* the keys of a page that are ours to read, and the last one listed; of uploads with their ids */
+	bool uploads;
 	struct scrub_key {
 		uint16_t len;
+		uint8_t id[STORE_UPLOAD_ID_BYTES];
 		char name[STORE_KEY_MAX];
 	} page[PAGE_MAX], *key, last, after;
 	unsigned page_nr, page_at;
 	bool have_last, listed;
+
+	/* the parts of the upload of that key, a page of them; number: of the one that is read, 0: it is an object */
+	struct store_part_list pl;
+	uint32_t part[PAGE_MAX], number;
+	unsigned part_nr, part_at;
+	bool parts_listed;
 
 	/* the object: where in it, how much the read brings, and what tells its bytes from others */
 	uint64_t off;
@@ -59,6 +70,7 @@ struct scrub {
 };
 
 static void step_next(struct walk *w);
+static void step_part(struct walk *w);
 static void step_read(struct walk *w);
 
 static struct scrub *
@@ -166,7 +178,7 @@ step_bucket(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
 
-	s->have_last = s->listed = false;
+	s->uploads = s->have_last = s->listed = false;
 	s->page_nr = s->page_at = 0;
 	step_next(w);
 }
@@ -179,6 +191,8 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	check(e->name_len <= STORE_KEY_MAX);
 	memcpy(s->last.name, e->name, e->name_len);
 	s->last.len = (uint16_t)e->name_len;
+	if (s->uploads)
+		memcpy(s->last.id, e->upload_id, sizeof s->last.id);
 	s->have_last = true;
 	check(s->page_nr < PAGE_MAX);
 	if (walk_has(&s->walk, e->name, e->name_len))
@@ -193,7 +207,7 @@ page_listed(struct walk *w)
 	int r = s->ls.op.result;
 
 	s->listed = !s->ls.more;
-	if (r == -ENXIO)
+	if (r == -ENXIO || (r == -EOPNOTSUPP && s->uploads))
 		walk_next_bucket(w);
 	else if (r < 0)
 		walk_end(w, strerror(-r));
@@ -216,12 +230,22 @@ step_next(struct walk *w)
 	if (s->page_at < s->page_nr) {
 		s->key = &s->page[s->page_at++];
 		s->off = 0;
-		step_read(w);
+		s->number = 0;
+		s->part_nr = s->part_at = 0;
+		s->parts_listed = false;
+		if (s->uploads)
+			step_part(w);
+		else
+			step_read(w);
+		return;
+	}
+	if (s->listed && s->uploads) {
+		walk_next_bucket(w);
 		return;
 	}
 	if (s->listed) {
-		walk_next_bucket(w);
-		return;
+		s->uploads = true;
+		s->have_last = s->listed = false;
 	}
 	s->page_nr = s->page_at = 0;
 	memset(&s->ls, 0, sizeof s->ls);
@@ -231,22 +255,92 @@ step_next(struct walk *w)
 		s->after = s->last;
 		s->ls.after = s->after.name;
 		s->ls.after_len = s->after.len;
+		s->ls.after_id = s->uploads ? s->after.id : NULL;
 	}
 	s->ls.max = PAGE_MAX;
 	s->ls.may_be_partial = true;
 	s->ls.entry = on_object;
 	s->ls.op.done = on_objects;
-	walk_await(w, &s->ls.op, store_list(s->env.store, &s->ls), page_listed);
+	walk_await(w, &s->ls.op,
+		   s->uploads ? store_list_uploads(s->env.store, &s->ls) : store_list(s->env.store, &s->ls),
+		   page_listed);
 }
 
-/* ---- an object ---- */
+/* ---- the parts of an upload ---- */
+
+static bool
+on_part(struct store_part_list *pl, const struct store_part *part)
+{
+	struct scrub *s = container_of(pl, struct scrub, pl);
+
+	check(s->part_nr < PAGE_MAX);
+	s->part[s->part_nr++] = part->number;
+	return true;
+}
+
+static void
+parts_listed(struct walk *w)
+{
+	struct scrub *s = scrub_of(w);
+
+	/* Whatever hinders it is told where it is an operation of clients'; the upload may be over as well. */
+	s->parts_listed = s->pl.op.result < 0 || !s->pl.more;
+	walk_go_paced(w, COST_MIN, step_part);
+}
+
+static void
+on_parts(struct store_op *op)
+{
+	walk_done(&container_of(op, struct scrub, pl.op)->walk);
+}
+
+static struct store_key
+key_of(const struct scrub *s)
+{
+	return (struct store_key){ .bucket = s->walk.bucket,
+				   .bucket_len = s->walk.bucket_len,
+				   .key = s->key->name,
+				   .key_len = s->key->len };
+}
+
+/* The part behind the one that was read, of this page or the next. */
+static void
+step_part(struct walk *w)
+{
+	struct scrub *s = scrub_of(w);
+	struct store_key k = key_of(s);
+
+	if (s->part_at < s->part_nr) {
+		s->number = s->part[s->part_at++];
+		s->off = 0;
+		step_read(w);
+		return;
+	}
+	if (s->parts_listed) {
+		walk_go(w, step_next);
+		return;
+	}
+	s->part_nr = s->part_at = 0;
+	s->pl = (struct store_part_list){ .after = s->number, .max = PAGE_MAX, .part = on_part };
+	s->pl.op.done = on_parts;
+	walk_await(w, &s->pl.op, store_list_parts(s->env.store, &k, s->key->id, &s->pl), parts_listed);
+}
+
+/* ---- an object, or a part ---- */
+
+/* What follows it. */
+static walk_fn
+step_behind(const struct scrub *s)
+{
+	return s->number ? step_part : step_next;
+}
 
 static void
 object_done(struct scrub *s, uint32_t cost)
 {
 	add(&s->env.pub->objects, 1);
 	add(&s->env.pub->walk_objects, 1);
-	walk_go_paced(&s->walk, cost < COST_MIN ? COST_MIN : cost, step_next);
+	walk_go_paced(&s->walk, cost < COST_MIN ? COST_MIN : cost, step_behind(s));
 }
 
 /* err: of the read. */
@@ -255,13 +349,16 @@ object_is_bad(struct scrub *s, int err)
 {
 	struct scrub_public *pub = s->env.pub;
 	uint64_t nr = get(&pub->walk_errors) + 1;
+	char part[48] = "";
 
 	set(&pub->walk_errors, nr);
 	add(err == -EBADMSG ? &pub->damaged : &pub->unreadable, 1);
+	if (s->number)
+		snprintf(part, sizeof part, "part %u of an upload in progress, ", s->number);
 	if (nr <= DAMAGE_LINES)
 		log_event(LOG_EV_DAMAGED, LOG_ERROR,
-			  "scrub: bucket %.*s, version %llu, %llu bytes: bytes %llu to %llu %s%s",
-			  s->walk.bucket_len, s->walk.bucket, (unsigned long long)s->obj.version,
+			  "scrub: bucket %.*s, %sversion %llu, %llu bytes: bytes %llu to %llu %s%s",
+			  s->walk.bucket_len, s->walk.bucket, part, (unsigned long long)s->obj.version,
 			  (unsigned long long)s->size_bytes, (unsigned long long)(s->off - s->skew),
 			  (unsigned long long)(s->off - s->skew + s->len - 1),
 			  err == -EBADMSG ? "do not match their checksums" : "cannot be read: ",
@@ -356,7 +453,11 @@ opened(struct walk *w)
 	} else if (s->obj.op.result < 0 || !is_same(s)) {
 		store_close(s->env.store, &s->obj);
 		s->is_second = false;
-		walk_go_paced(w, COST_MIN, step_next);
+		/* Where parts are not opened one is enough to know. */
+		if (s->obj.op.result == -EOPNOTSUPP && s->number)
+			walk_next_bucket(w);
+		else
+			walk_go_paced(w, COST_MIN, step_behind(s));
 	} else if (s->size_bytes == 0) {
 		store_close(s->env.store, &s->obj);
 		copy_done(s, 0, true);
@@ -385,20 +486,19 @@ step_read(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
 	const struct bufpool *bp = s->env.bufs;
-	struct store_key k = { .bucket = w->bucket, .bucket_len = w->bucket_len };
+	struct store_key k = key_of(s);
+	int r;
 
 	if (bp->avail[BUF_SMALL] * 2 < bp->total[BUF_SMALL]) {
 		walk_go_at(w, clock_ns() + SCARCE_NS, step_read);
 		return;
 	}
-	k.key = s->key->name;
-	k.key_len = s->key->len;
 	memset(&s->obj, 0, sizeof s->obj);
 	s->obj.op.done = on_opened;
-	walk_await(w, &s->obj.op,
-		   s->is_second ? store_open_second(s->env.store, &k, &s->obj)
-				: store_open(s->env.store, &k, &s->obj),
-		   opened);
+	r = s->number      ? store_open_part(s->env.store, &k, s->key->id, s->number, s->is_second, &s->obj)
+	    : s->is_second ? store_open_second(s->env.store, &k, &s->obj)
+			   : store_open(s->env.store, &k, &s->obj);
+	walk_await(w, &s->obj.op, r, opened);
 }
 
 /* ---- life ---- */

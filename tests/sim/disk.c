@@ -220,6 +220,8 @@ simdisk_create(int name)
 		if (named)
 			continue;
 		file_clear(&files[i]);
+		/* It may lie where another one was. */
+		memset(bad[i], 0, sizeof bad[i]);
 		memset(odd[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		memset(odd_dur[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		dir_change()->file[name] = (int16_t)i;

@@ -321,9 +321,8 @@ void
 many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 {
 	if (r == -ENODEV && many_has_two(b)) {
-		/* While the first bucket with two copies is made others that are made beside it find slots without anybody for a moment. */
-		if (!pairs_is_away(b, k) && !(away && many_may_lack(b, since)) &&
-		    !(away && moves_was_nowhere(many_place(b, k), since)))
+		/* Of a bucket that is not there the key goes where one of a single copy would be. */
+		if (!pairs_first_is_away(b, k) && !(many_may_lack(b, since) && pairs_one_is_away(b, k)))
 			sim_fail("%s is told that a disk is missing, and one that has all is there", what);
 		return;
 	}

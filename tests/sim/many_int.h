@@ -198,8 +198,6 @@ void moves_leave(int disk);
 bool moves_may(void);
 void moves_looked(const struct disk_table *t);
 unsigned moves_had(unsigned place);
-/* Had nobody a place when what began at that event did, or later? */
-bool moves_was_nowhere(unsigned place, uint64_t since);
 /* The disk of that number in the table; -1: of none. */
 int moves_number(const struct disk_table *t, int number);
 void moves_note(void);
@@ -230,6 +228,10 @@ void pairs_not_started(void);
 void pairs_die(bool hurt);
 /* No disk serves it; any key with two copies. */
 bool pairs_is_away(int b, int k);
+/* Is the disk missing, or has it failed, that the table names as the first?  As soon as there is a bucket nothing else is nobody's. */
+bool pairs_first_is_away(int b, int k);
+/* Is the disk missing that would have the key if its bucket had one copy? */
+bool pairs_one_is_away(int b, int k);
 bool pairs_miss_some(void);
 /* Is it gone when that disk is given up? */
 bool pairs_are_lost_with(const struct disk_table *t, int disk, int b, int k);

@@ -24,12 +24,11 @@
 
 #define BUFS 3 /* MOVE_SENDS */
 
-static unsigned made;                       /* bits: a store is on them */
-static unsigned gone;                       /* ... that was drained or given up, and may not serve any more */
-static unsigned may_have[STORE_PLACE_NR];   /* disks that had the place in this life */
-static uint64_t nowhere_at[STORE_PLACE_NR]; /* the last event at which no disk had the place */
-static int next_swing;                      /* the disk whose turn it is to be drained */
-static bool may_move;                       /* slots may have moved since they were looked at */
+static unsigned made;                     /* bits: a store is on them */
+static unsigned gone;                     /* ... that was drained or given up, and may not serve any more */
+static unsigned may_have[STORE_PLACE_NR]; /* disks that had the place in this life */
+static int next_swing;                    /* the disk whose turn it is to be drained */
+static bool may_move;                     /* slots may have moved since they were looked at */
 
 /* ---- threads ---- */
 
@@ -95,15 +94,7 @@ moves_note(void)
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (s->home[i] != SET_NOWHERE)
 			may_have[i] |= 1u << moves_disk(s, s->home[i]);
-		else
-			nowhere_at[i] = many_events + 1;
 	}
-}
-
-bool
-moves_was_nowhere(unsigned place, uint64_t since)
-{
-	return nowhere_at[place] >= since;
 }
 
 /* Who waits by a loop of his own: only the mover does so while others go on. */
@@ -318,7 +309,6 @@ moves_begin(unsigned members)
 	made = members;
 	gone = 0;
 	next_swing = 0;
-	memset(nowhere_at, 0, sizeof nowhere_at);
 	may_move = false;
 	memset(may_have, 0, sizeof may_have);
 }

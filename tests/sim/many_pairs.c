@@ -275,6 +275,21 @@ pairs_is_away(int b, int k)
 }
 
 bool
+pairs_first_is_away(int b, int k)
+{
+	const struct set *s = set_of(sim_store);
+	int engine = set_engine_of(s, s->table.first[many_place(b, k) % STORE_SLOT_NR]);
+
+	return engine < 0 || !set_is_in(s, engine);
+}
+
+bool
+pairs_one_is_away(int b, int k)
+{
+	return set_of(sim_store)->home[many_place(b, k) % STORE_SLOT_NR] == SET_NOWHERE;
+}
+
+bool
 pairs_miss_some(void)
 {
 	const struct set *s = set_of(sim_store);

@@ -188,6 +188,12 @@ file_open_dir(const char *path, bool create)
 	return sim_absent >> disk & 1 ? -ENOENT : DIR_FD + disk;
 }
 
+bool
+file_is_root(int dir_fd)
+{
+	return false;
+}
+
 int
 file_open(int dir_fd, const char *name, bool create)
 {

@@ -19,7 +19,18 @@ says 74 "$T/disk0: there is no store here yet; gantryd --format makes one" "$BUI
 says 74 'fsck: the store is damaged, foreign, or not made yet' "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck
 grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(cat "$T/said")"
 mkdir "$T/disk0"
-says 74 'not a Gantry store (there is no super); --format makes one' "$BUILD/gantryd" -c "$T/gantryd.yaml"
+says 74 'not a Gantry store (there is no super); gantryd --format makes one' "$BUILD/gantryd" -c "$T/gantryd.yaml"
+# A store that has lost its log is none that --format should make.
+sed "s|$T/disk0|$T/disk9|" "$T/gantryd.yaml" >"$T/lost.yaml"
+"$BUILD/gantryd" -c "$T/lost.yaml" --format >/dev/null 2>&1 || fail "--format"
+rm "$T/disk9/log"
+says 74 "$T/disk9: the log is not there; put it back from a copy" "$BUILD/gantryd" -c "$T/lost.yaml"
+! grep -q -- '--format' "$T/said" || fail "who lost the log is told to make a store: $(cat "$T/said")"
+says 74 "$T/disk9: the log is not there" "$BUILD/gantryd" -c "$T/lost.yaml" --check-config
+# Nor is what a whole system lies in.
+mkdir -p "$T/disk8/etc" "$T/disk8/usr"
+sed "s|$T/disk0|$T/disk8|" "$T/gantryd.yaml" >"$T/root.yaml"
+says 78 "$T/disk8: the root of a system is no disk; make a directory of its own" "$BUILD/gantryd" -c "$T/root.yaml" --format --force
 # A device can still come.
 sed "s|$T/disk0|/dev/gantry-is-not-here|" "$T/gantryd.yaml" >"$T/device.yaml"
 says 69 '/dev/gantry-is-not-here' "$BUILD/gantryd" -c "$T/device.yaml"

@@ -375,8 +375,7 @@ open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, ch
 	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
 
 	if (fd == -ENOENT && !d->is_device)
-		return disk_refuse(err, err_len, -ENOENT,
-				   "%s: not a Gantry store (there is no %s); --format makes one", d->path,
+		return disk_refuse(err, err_len, -ENOENT, "%s: not a Gantry store (there is no %s)", d->path,
 				   name);
 	if (fd < 0)
 		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
@@ -405,8 +404,11 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	second = open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
 	if (second < 0 && (second != -ENOENT || e < 0))
 		return second == -ENOENT ? -ENOTRECOVERABLE : second;
+	d->has_super = true;
 	e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
-	return e == -ENOENT ? -ENOTRECOVERABLE : e;
+	return e == -ENOENT ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
+					  "%s: the log is not there; put it back from a copy", d->path)
+			    : e;
 }
 
 static int
@@ -467,8 +469,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		d->dir_fd = file_open_dir(dc->path, false);
 		/* A device that is not there yet can come; a directory has to be made. */
 		if (d->dir_fd == -ENOENT && strncmp(dc->path, "/dev/", 5) != 0)
-			return disk_refuse(err, err_len, -ENOTRECOVERABLE,
-					   "%s: there is no store here yet; gantryd --format makes one",
+			return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: there is no store here yet",
 					   dc->path);
 		if (d->dir_fd < 0)
 			return disk_refuse_open(dc->path, "", d->dir_fd, err, err_len);

@@ -42,6 +42,17 @@ file_open_dir(const char *path, bool create)
 	return fd < 0 ? -errno : fd;
 }
 
+bool
+file_is_root(int dir_fd)
+{
+	struct stat it, root;
+
+	if (fstat(dir_fd, &it) == 0 && stat("/", &root) == 0 && it.st_dev == root.st_dev &&
+	    it.st_ino == root.st_ino)
+		return true;
+	return faccessat(dir_fd, "etc/.", F_OK, 0) == 0 && faccessat(dir_fd, "usr/.", F_OK, 0) == 0;
+}
+
 int
 file_open(int dir_fd, const char *name, bool create)
 {

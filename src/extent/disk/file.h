@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 int file_open_dir(const char *path, bool create);
+/* Tells whether a directory is the root of a system: this one's, or what looks like another's, with etc and usr in it. */
+bool file_is_root(int dir_fd);
 /* Opens a file of the directory.  create: it must not exist yet. */
 int file_open(int dir_fd, const char *name, bool create);
 /* Opens a block device with O_EXCL: nobody has it mounted or claimed. */

@@ -244,6 +244,11 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 	dir_fd = file_open_dir(dc->path, true);
 	if (dir_fd < 0)
 		return disk_refuse(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
+	if (file_is_root(dir_fd)) {
+		e = disk_refuse(err, err_len, -EINVAL,
+				"%s: the root of a system is no disk; make a directory of its own", dc->path);
+		goto out;
+	}
 	e = file_each(dir_fd, any_name, name);
 	if (e == 1 && !force && has_super(dir_fd))
 		e = disk_refuse(

@@ -146,7 +146,7 @@ judge(const struct search *s, char *err, size_t err_len)
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
-					      : "not a Gantry store (no superblock); --format makes one");
+					      : "not a Gantry store (no superblock)");
 	return 0;
 }
 

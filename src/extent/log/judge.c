@@ -240,7 +240,7 @@ make_copies(struct vol *vol, struct commit *c)
 	return V_PACKED;
 }
 
-/* The record is there that gets other bytes, and nothing of its key is pending. */
+/* The record is there that gets other bytes, or a part that an object names is not; and nothing of its key is pending. */
 static enum verdict
 judge_repair(struct vol *vol, struct commit *c)
 {
@@ -250,6 +250,9 @@ judge_repair(struct vol *vol, struct commit *c)
 	if (block_find(vol, c->view.key, c->view.key_len, c->key_hash))
 		return V_LATER;
 	r = tree_find(vol->tree, c->view.key, c->view.key_len);
+	if (!r && c->kind == COMMIT_PART &&
+	    object_names_part(vol->tree, c->upload_key, c->upload_key_len, c->view.key))
+		return V_PACKED;
 	if (r && r->version == sent->version &&
 	    rec_data_version(r) == (sent->data_version ? sent->data_version : sent->version))
 		return V_PACKED;

@@ -71,20 +71,22 @@ names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t i
 	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
 }
 
+bool
+object_names_part(const struct tree *t, const uint8_t *upload_key, size_t len, const uint8_t *key)
+{
+	uint8_t owner[KEY_BYTES_MAX];
+
+	memcpy(owner, upload_key, len);
+	owner[0] = key_object_type(key_has_two(owner[0]));
+	return names(tree_find(t, owner, len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1, key_index(key));
+}
+
 /* A part belongs to its upload, or to the object that the upload became. */
 static bool
 part_has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
 {
-	uint8_t owner[KEY_BYTES_MAX];
-
-	if (r->owner_len <= UPLOAD_TAIL_BYTES)
-		return false;
-	if (tree_find(t, rec_owner(r), r->owner_len))
-		return true;
-	memcpy(owner, rec_owner(r), r->owner_len);
-	owner[0] = key_object_type(key_has_two(owner[0]));
-	return names(tree_find(t, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
-		     key_index(key));
+	return r->owner_len > UPLOAD_TAIL_BYTES && (tree_find(t, rec_owner(r), r->owner_len) ||
+						    object_names_part(t, rec_owner(r), r->owner_len, key));
 }
 
 bool

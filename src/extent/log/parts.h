@@ -15,6 +15,8 @@ struct tree;
 int parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,
 		struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
 
+/* Tells whether the object that an upload became names the part of that key.  The index's writer. */
+bool object_names_part(const struct tree *t, const uint8_t *upload_key, size_t len, const uint8_t *key);
 /* Tells whether somebody names the chunk or part of that key, r.  The index's writer. */
 bool has_owner(const struct tree *t, const uint8_t *key, const struct rec *r);
 

@@ -222,6 +222,9 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 	struct quota_change change = { 0 };
 	struct quota_row *row;
 
+	/* With other bytes, or as its object names it: counted it is. */
+	if (c->sent && c->sent->is_repair)
+		return;
 	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over, or of a place. */
 	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_nobodys(vol, c))
 		return;

@@ -11,6 +11,8 @@
 #include "extent/object/port.h"
 
 int extent_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+int extent_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		     uint32_t number, bool is_second, struct store_obj *obj);
 void extent_close(struct store_port *p, struct store_obj *obj);
 uint32_t extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			  uint32_t *ret_skew);

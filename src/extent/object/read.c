@@ -27,27 +27,14 @@ finished(struct store_op *op, int result)
 	return 1;
 }
 
-int
-extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+/* Opens what has that record, which is published. */
+static int
+open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
 {
-	struct extent_port *p = extent_port(sp);
 	struct obj_int *oi = obj_int(obj);
-	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
-	int len = key_object(key, k);
-	struct rec *r;
 
-	obj->op.port = &p->base;
-	obj->is_open = false;
-	if (len < 0)
-		return len;
 	memset(oi, 0, sizeof *oi);
-	oi->vol = p->vp.vol;
-	r = tree_get(oi->vol->tree, key, (size_t)len);
-	if (!r) {
-		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
-
-		return finished(&obj->op, tree_get(oi->vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
-	}
+	oi->vol = vol;
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
 	pin_add(oi->vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_pin_id(r) : r->version);
@@ -61,6 +48,52 @@ extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *
 	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
 	obj->is_open = true;
 	return finished(&obj->op, 0);
+}
+
+int
+extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	struct extent_port *p = extent_port(sp);
+	struct vol *vol = p->vp.vol;
+	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
+	int len = key_object(key, k);
+	struct rec *r;
+
+	obj->op.port = &p->base;
+	obj->is_open = false;
+	if (len < 0)
+		return len;
+	r = tree_get(vol->tree, key, (size_t)len);
+	if (!r) {
+		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
+
+		return finished(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
+	}
+	return open_record(obj, vol, r);
+}
+
+int
+extent_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 uint32_t number, bool is_second, struct store_obj *obj)
+{
+	struct extent_port *p = extent_port(sp);
+	struct vol *vol = p->vp.vol;
+	uint8_t key[KEY_BYTES_MAX];
+	const struct rec *upload;
+	int len = key_upload(key, k, id), e;
+	struct rec *r;
+
+	obj->op.port = &p->base;
+	obj->is_open = false;
+	if (len < 0)
+		return len;
+	if (is_second)
+		return -ENODATA;
+	e = upload_find(vol, key, (size_t)len, &upload);
+	if (e < 0)
+		return finished(&obj->op, e);
+	r = tree_get(vol->tree, key, (size_t)key_part(key, id, number));
+	return r ? open_record(obj, vol, r) : finished(&obj->op, -ENOENT);
 }
 
 void
@@ -144,7 +177,6 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 {
 	const struct rec *r = oi->rec;
 	const struct chunk_ref *ch;
-	uint8_t key[CHUNK_KEY_BYTES];
 
 	if (r->body == BODY_EXTENTS || r->body == BODY_PACKED) {
 		*ret_rec = r;
@@ -154,11 +186,9 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 	ch = find_chunk(oi, &off);
 	if (!ch)
 		return -EBADMSG;
-	key_chunk(key, ch->id, ch->index);
 	/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn. */
-	r = tree_get(oi->vol->tree, key, sizeof key);
-	if (!r || r->body != BODY_EXTENTS || r->size_bytes != ch->len_bytes || r->crc64 != ch->crc64 ||
-	    off % STORE_GRANULE)
+	r = chunk_record(oi->vol, ch);
+	if (!r || off % STORE_GRANULE)
 		return -EBADMSG;
 	*ret_rec = r;
 	*ret_off = off;

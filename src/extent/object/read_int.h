@@ -60,6 +60,11 @@ obj_int(struct store_obj *obj)
 
 /* Returns the record of a part that an object names; NULL: it is not there, or is another.  part.c */
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
+/* Returns the record of a chunk that a manifest names; NULL: it is not there, or is another.  whole.c */
+const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
+/* Tells whether all is there that a record names.  Of an object made of parts it looks at so many, from the one of *at on, which
+ * becomes the next; there are entry_nr.  whole.c */
+bool rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t most);
 
 /* Tells whether this CRC block belongs to that record. */
 bool crc_block_fits(const uint64_t *crc, const struct rec *r);

@@ -3,7 +3,7 @@
  * A key on its way from one engine to another, or off one where it is left over: what struct store_member_ops promises of
  * send() and remove().  On the thread that has both ports.
  *
- *	object:   gone there --> removed here        equal --> nothing        other attributes alone --> these
+ *	object:   gone there --> removed here        equal, and whole here --> nothing        other attributes alone --> these
  *	          else its bytes; of parts: the upload they came by is made here again, then each part, then it is completed
  *	uploads:  each that is missing here, and of each the parts that are missing here or are others
  *	          those that are not there any more are aborted
@@ -537,6 +537,15 @@ part_at(const struct send *sd, const struct tree_cursor *c, bool there)
 		       : UINT32_MAX;
 }
 
+/* Is the part of the source's record r here, with its bytes?  there: the record of that key, or NULL. */
+static bool
+has_part(const struct send *sd, const struct rec *r, const struct rec *there)
+{
+	uint32_t at = 0;
+
+	return send_is_same(r, there) && (sd->s->only_upload || rec_is_whole(sd->to->vp.vol, there, &at, 1));
+}
+
 /* What is here, and never was answered there: the disk that had it before is not the first one any more. */
 static void
 remove_part(struct send *sd)
@@ -583,7 +592,7 @@ next_part(struct send *sd)
 				remove_part(sd);
 				return;
 			}
-		} else if (!send_is_same(c.rec, from == to ? h.rec : NULL)) {
+		} else if (!has_part(sd, c.rec, from == to ? h.rec : NULL)) {
 			send_bytes(sd, c.rec, true, next_part);
 			return;
 		}
@@ -776,7 +785,7 @@ next_of_whole(struct send *sd)
 						 .version = r->version };
 		key_part(sd->part_key, sd->id, part->number);
 		sd->at++;
-		if (!send_is_same(r, tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES))) {
+		if (!has_part(sd, r, tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES))) {
 			send_bytes(sd, (struct rec *)(uintptr_t)r, true, next_of_whole);
 			return;
 		}
@@ -821,11 +830,15 @@ repair_of_whole(struct send *sd)
 		}
 		key_part(sd->part_key, sd->id, ref[sd->at].index);
 		there = tree_get(target(sd), sd->part_key, CHUNK_KEY_BYTES);
-		if (!r || !there || r->version != there->version) {
+		if (!r || (there && r->version != there->version)) {
 			finish(sd, r ? -ESTALE : -EBADMSG);
 			return;
 		}
 		sd->at++;
+		if (!there) {
+			send_bytes(sd, (struct rec *)(uintptr_t)r, true, repair_of_whole);
+			return;
+		}
 		if (there->size_bytes) {
 			check_bytes(sd, there, true, repair_of_whole);
 			return;
@@ -864,22 +877,58 @@ repair_object(struct send *sd)
 
 /* ---- all of it ---- */
 
+/* has_bytes: the record that is here has the bytes of r, and all is here that it names. */
+static void
+send_object(struct send *sd, struct rec *r, const struct rec *there, bool has_bytes)
+{
+	if (has_bytes && send_is_same(r, there))
+		begin_uploads(sd);
+	else if (has_bytes && r->version > rec_data_version(r))
+		send_attrs(sd, r, there, begin_uploads);
+	else if (r->body == BODY_PARTS)
+		send_parts(sd, r);
+	else
+		send_bytes(sd, r, false, begin_uploads);
+}
+
+static void begin_object(struct send *sd);
+
+/* What is here, slice by slice, from sd->at on. */
+static void
+look_whole(struct send *sd)
+{
+	struct rec *r = tree_get(source(sd), sd->key, sd->key_len);
+	const struct rec *there = tree_get(target(sd), sd->key, sd->key_len);
+
+	/* It is another one by now. */
+	if (!r || !there || !same_bytes(r, there))
+		begin_object(sd);
+	else if (!rec_is_whole(sd->to->vp.vol, there, &sd->at, PARTS_SLICE))
+		send_object(sd, r, there, false);
+	else if (there->body == BODY_PARTS && sd->at < there->entry_nr)
+		later(sd, look_whole);
+	else
+		send_object(sd, r, there, true);
+}
+
 static void
 begin_object(struct send *sd)
 {
 	struct rec *r = sd->from ? tree_get(source(sd), sd->key, sd->key_len) : NULL;
 	const struct rec *there = tree_get(target(sd), sd->key, sd->key_len);
 
+	sd->at = 0;
 	if (!r && there && (RULE_MOVE_REMOVES || !sd->from))
 		remove_object(sd, begin_uploads);
-	else if (!r || send_is_same(r, there))
+	else if (!r)
 		begin_uploads(sd);
-	else if (there && same_bytes(r, there) && r->version > rec_data_version(r))
-		send_attrs(sd, r, there, begin_uploads);
-	else if (r->body == BODY_PARTS)
-		send_parts(sd, r);
+	else if (!there || !same_bytes(r, there))
+		send_object(sd, r, there, false);
+	else if (sd->s->only_object)
+		/* A client's change, one of many: what is behind the record is as it was. */
+		send_object(sd, r, there, true);
 	else
-		send_bytes(sd, r, false, begin_uploads);
+		look_whole(sd);
 }
 
 static int

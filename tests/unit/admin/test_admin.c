@@ -27,6 +27,8 @@ static struct {
 	_Atomic bool asleep[2], not_ready, not_healthy;
 } fake;
 
+static _Atomic bool holds; /* a control call goes on as long as this is so */
+
 static int
 fake_core_nr(void *cookie)
 {
@@ -144,6 +146,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
+	holds = false;
 	admin_stop(admin);
 	admin = NULL;
 	/* The socket goes with it. */
@@ -324,6 +327,97 @@ test_page(void **state)
 		   "\"declined\":null,\"code\":\"SlowDown\"},\n{\"time\":1700000000.123,\"id\":"
 		   "\"0000000000000abc\",");
 	assert_has("\"status\":200,\"declined\":\"");
+}
+
+/* ---- control calls ---- */
+
+static int
+held(void *cookie, const struct admin_args *args, FILE *out)
+{
+	while (holds)
+		usleep(1000);
+	fputs("{\"held\":true}", out);
+	return 200;
+}
+
+static int
+quick(void *cookie, const struct admin_args *args, FILE *out)
+{
+	fputs("{\"quick\":true}", out);
+	return 200;
+}
+
+static const struct admin_control controls[] = {
+	{ "/control/disk/add", "", CONTROL_DISKS, held, NULL },
+	{ "/control/reload", "", CONTROL_SLOW, quick, NULL },
+	{ "/control/resume", "", CONTROL_AT_ONCE, quick, NULL },
+};
+
+static void
+start_controls(void)
+{
+	char err[256];
+
+	admin_stop(admin);
+	env.controls = controls;
+	env.control_nr = 3;
+	if (start(&admin, "127.0.0.1:0", socket_path, err) < 0)
+		fail_msg("%s", err);
+}
+
+/* While a disk is made, whatever else is asked is answered; two changes of disks are made one after the other. */
+static void
+test_lanes(void **state)
+{
+	static const char request[] =
+		"POST /control/disk/add HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	int fd[2];
+
+	start_controls();
+	holds = true;
+	for (int i = 0; i < 2; i++) {
+		fd[i] = connect_unix();
+		assert_int_equal(write(fd[i], request, sizeof request - 1), sizeof request - 1);
+	}
+	assert_int_equal(ask_on(connect_unix(), "POST /control/reload"), 200);
+	assert_has("{\"quick\":true}");
+	assert_int_equal(ask_on(connect_unix(), "POST /control/resume"), 200);
+	assert_int_equal(ask("GET /livez"), 200);
+	holds = false;
+	for (int i = 0; i < 2; i++) {
+		size_t len = 0;
+		ssize_t n;
+
+		while ((n = read(fd[i], reply + len, sizeof reply - 1 - len)) > 0)
+			len += (size_t)n;
+		reply[len] = 0;
+		close(fd[i]);
+		assert_has("{\"held\":true}");
+	}
+}
+
+/* Nobody looks behind a byte 0, so nothing is done that stands in front of it. */
+static void
+test_zero(void **state)
+{
+	static const char raw[] = "POST /control/resume\0x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	size_t len = 0;
+	ssize_t n;
+	int fd;
+
+	start_controls();
+	assert_int_equal(ask_on(connect_unix(), "POST /control/resume%00"), 400);
+	assert_int_equal(ask_on(connect_unix(), "POST /control/resume%00/x"), 400);
+	assert_int_equal(ask_on(connect_unix(), "POST /control%2fresume"), 200);
+	assert_int_equal(ask("GET /livez%00"), 400);
+	assert_int_equal(ask("GET /livez?%00"), 200);
+	fd = connect_unix();
+	assert_int_equal(write(fd, raw, sizeof raw - 1), sizeof raw - 1);
+	while ((n = read(fd, reply + len, sizeof reply - 1 - len)) > 0)
+		len += (size_t)n;
+	reply[len] = 0;
+	close(fd);
+	assert_has("HTTP/1.1 400");
 }
 
 static void
@@ -553,7 +647,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_health),         T(test_stuck_core),   T(test_pages),       T(test_page),
 		T(test_refusals),       T(test_names),        T(test_unix_socket), T(test_port_taken),
-		T(test_silent_clients), T(test_many_clients), T(test_crowd),
+		T(test_silent_clients), T(test_many_clients), T(test_crowd),       T(test_lanes),
+		T(test_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

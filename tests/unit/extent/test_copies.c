@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys with two copies in an engine: what it lists, counts, keeps and finds again, beside those with one copy. */
 #include "moves_rig.h"
+#include "drop.h"
 
 #include "extent/engine.h"
 
@@ -1036,17 +1037,163 @@ test_repair_refused(void **state)
 	remove_pair();
 }
 
+/* ---- what a repair of the disk dropped ---- */
+
+static void
+must_read_parts(int engine)
+{
+	static struct store_obj obj;
+
+	assert_int_equal(obj_open(at(engine), "2b", "k", &obj), 0);
+	for (uint32_t i = 0; i < PARTS; i++)
+		assert_int_equal(read_part(engine, &obj, i, 1), 0);
+	store_close(port[engine], &obj);
+}
+
+static int
+send_two(void)
+{
+	int r = send_key(A, B, "2b", "k");
+
+	return r < 0 ? r : (int)sent.changes;
+}
+
+static void
+make_of_parts(uint8_t id[STORE_UPLOAD_ID_BYTES])
+{
+	struct store_complete c;
+
+	assert_int_equal(upload_make(A, "2b", "k", NULL, 0, id), 0);
+	for (uint32_t i = 1; i <= PARTS; i++)
+		assert_int_equal(part_put(A, "2b", "k", id, i, 100000, 1), 0);
+	assert_int_equal(upload_complete(A, "2b", "k", id, PARTS, 1, &c), 0);
+}
+
+/* A second copy whose record is that of the first, and which has lost something that the record names: that is sent again, and nothing else. */
+static void
+test_dropped(void **state)
+{
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+
+	make_pair(256 * MIB);
+	start_copies();
+	make_buckets();
+	make_of_parts(id);
+	assert_int_equal(put_both("large", NULL, 0, 66 * MIB, 3, true), 0);
+	assert_int_equal(send_two(), PARTS + 2);
+	assert_int_equal(send_two(), 0);
+	/* With the part come the upload by which it is put, and the completion. */
+	drop_part(&l, port[B], id, 2);
+	assert_int_equal(send_two(), 3);
+	assert_int_equal(sent.bytes, 100000);
+	drop_chunk_of_part(&l, port[B], id, 1);
+	drop_chunk_of_part(&l, port[B], id, PARTS);
+	assert_int_equal(send_two(), 4);
+	assert_int_equal(sent.bytes, 200000);
+	assert_int_equal(send_two(), 0);
+	must_be_same("2b", "k");
+	must_read_parts(B);
+	/* Also where other attributes are sent as well. */
+	drop_part(&l, port[B], id, 3);
+	assert_int_equal(set_attrs(A, "2b", "k", "younger", 7), 0);
+	assert_int_equal(send_two(), 3);
+	assert_int_equal(send_two(), 0);
+	drop_chunk_of_object(&l, port[B], "2b", "large", 1);
+	assert_int_equal(send_key(A, B, "2b", "large"), 0);
+	assert_int_equal(sent.bytes, 66 * MIB);
+	assert_int_equal(obj_check(at(B), "2b", "large", 66 * MIB, 3), 0);
+	assert_int_equal(unit_number(B, "copy_bytes"), PARTS * 100000 + 66 * MIB);
+	assert_int_equal(unit_number(B, "copy_uploads"), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	stop_pair();
+	start_copies();
+	must_be_same("2b", "k");
+	must_read_parts(B);
+	assert_int_equal(obj_check(at(B), "2b", "large", 66 * MIB, 3), 0);
+	assert_int_equal(unit_number(B, "copy_bytes"), PARTS * 100000 + 66 * MIB);
+	assert_int_equal(send_two(), 0);
+	stop_pair();
+	remove_pair();
+}
+
+/* The same of an upload in progress. */
+static void
+test_dropped_upload(void **state)
+{
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	struct store_complete c;
+
+	make_pair(256 * MIB);
+	start_copies();
+	make_buckets();
+	assert_int_equal(upload_make(A, "2b", "k", NULL, 0, id), 0);
+	for (uint32_t i = 1; i <= PARTS; i++)
+		assert_int_equal(part_put(A, "2b", "k", id, i, 100000, 1), 0);
+	assert_int_equal(send_two(), PARTS + 1);
+	drop_chunk_of_part(&l, port[B], id, 2);
+	assert_int_equal(send_two(), 1);
+	assert_int_equal(sent.bytes, 100000);
+	assert_int_equal(send_two(), 0);
+	assert_int_equal(upload_complete(A, "2b", "k", id, PARTS, 1, &c), 0);
+	assert_int_equal(send_two(), 1);
+	must_be_same("2b", "k");
+	must_read_parts(B);
+	stop_pair();
+	remove_pair();
+}
+
+/* It is the first that has lost it: a repair brings it back from the second. */
+static void
+test_repair_dropped(void **state)
+{
+	static struct store_obj old;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	struct store_part part;
+
+	make_pair(256 * MIB);
+	start_copies();
+	make_buckets();
+	make_of_parts(id);
+	assert_int_equal(send_two(), PARTS + 2);
+	drop_part(&l, port[A], id, 2);
+	drop_chunk_of_part(&l, port[A], id, 4);
+	assert_int_equal(obj_open(at(A), "2b", "k", &old), 0);
+	assert_int_equal(store_obj_part_at(&old, 1, &part), -EBADMSG);
+	store_close(port[A], &old);
+	assert_int_equal(repair("k"), 0);
+	assert_int_equal(sent.changes, 2);
+	assert_int_equal(sent.bytes, 200000);
+	must_be_same("2b", "k");
+	must_read_parts(A);
+	assert_int_equal(used("2b").bytes, PARTS * 100000);
+	assert_int_equal(repair("k"), 0);
+	assert_int_equal(sent.changes, 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	stop_pair();
+	start_copies();
+	must_be_same("2b", "k");
+	must_read_parts(A);
+	assert_int_equal(used("2b").bytes, PARTS * 100000);
+	/* It goes with its object, as any part. */
+	assert_int_equal(obj_delete(at(A), "2b", "k", NULL), 1);
+	assert_int_equal(used("2b").bytes, 0);
+	stop_pair();
+	remove_pair();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),        cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_counts),       cmocka_unit_test(test_starts),
-		cmocka_unit_test(test_pack),         cmocka_unit_test(test_fsck),
-		cmocka_unit_test(test_copy),         cmocka_unit_test(test_copy_refused),
-		cmocka_unit_test(test_differs),      cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_part_goes),    cmocka_unit_test(test_repair),
-		cmocka_unit_test(test_repair_parts), cmocka_unit_test(test_repair_refused),
+		cmocka_unit_test(test_lists),          cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_counts),         cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_pack),           cmocka_unit_test(test_fsck),
+		cmocka_unit_test(test_copy),           cmocka_unit_test(test_copy_refused),
+		cmocka_unit_test(test_differs),        cmocka_unit_test(test_hints),
+		cmocka_unit_test(test_part_goes),      cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_parts),   cmocka_unit_test(test_repair_refused),
+		cmocka_unit_test(test_dropped),        cmocka_unit_test(test_dropped_upload),
+		cmocka_unit_test(test_repair_dropped),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

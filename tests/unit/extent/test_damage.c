@@ -133,12 +133,35 @@ test_foreign(void **state)
 	empty.path = other;
 	c.disks.disk = &empty;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_null(strstr(err, "--format"));
 	dir_remove(other);
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, "no store here yet"));
 	/* a device can still come */
 	empty.path = "/dev/gantry-is-not-here";
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOENT);
+	/* no root of a system is one, by force neither */
+	empty.path = "/";
+	assert_int_equal(store_format(&c, false, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "/: the root of a system is no disk"));
+	dir_make(other);
+	empty.path = other;
+	for (int i = 0; i < 2; i++) {
+		char path[160];
+
+		snprintf(path, sizeof path, "%s/%s", other, i ? "usr" : "etc");
+		assert_int_equal(mkdir(path, 0755), 0);
+		assert_int_equal(store_format(&c, false, err, sizeof err), i ? -EINVAL : -EEXIST);
+	}
+	assert_int_equal(store_format(&c, true, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "the root of a system is no disk"));
+	for (int i = 0; i < 2; i++) {
+		char path[160];
+
+		snprintf(path, sizeof path, "%s/%s", other, i ? "usr" : "etc");
+		assert_int_equal(rmdir(path), 0);
+	}
+	dir_remove(other);
 	/* by force: what was there is gone */
 	open_store();
 	assert_int_equal(put_simple(&l, "b", "x", 100, 1), 0);

@@ -168,6 +168,28 @@ test_whole(void **state)
 	end();
 }
 
+/* Who asks how far it is is told for which disk nothing is done, and until when. */
+static void
+must_wait_for(int unit)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_move_info move;
+	struct store_unit_info u;
+	char want[256];
+
+	store_unit_info(st, unit, &u);
+	do {
+		store_user_turn(user);
+		store_move_info(st, &move);
+	} while (!move.waits_ns && clock_ns() < until);
+	assert_in_range(move.waits_ns, 1, 1000 * NS_PER_S);
+	snprintf(want, sizeof want,
+		 "disk %s is missing: it is waited for until store.heal_after is over, then others take its "
+		 "place",
+		 u.uuid);
+	assert_string_equal(move.trouble, want);
+}
+
 /* A disk is away, and comes back. */
 static void
 test_away(void **state)
@@ -193,6 +215,7 @@ test_away(void **state)
 	assert_true(is.may_replace);
 	assert_in_range(is.replaced_in_ns[unit], 1, 1000 * NS_PER_S);
 	assert_false(is.is_healing);
+	must_wait_for(unit);
 	/* What is written now has one copy too. */
 	put_all();
 	assert_int_equal(info().exposed_objects, exposed);

@@ -6,6 +6,8 @@
 #include "extent/engine.h" /* ahead of the rig, whose names it does not know */
 
 #include "disks_rig.h"
+#include "crumbs.h"
+#include "drop.h"
 #include "tests/fake/fault_ring.h"
 
 #include "store/set_copies.h"
@@ -540,6 +542,43 @@ test_made_without(void **state)
 		snprintf(name, sizeof name, "2b-%d", away);
 		assert_int_equal(make_two(name), 0);
 	}
+}
+
+/* Another bucket is made while the first one waits for who answers in the place of a disk that is missing: it waits, too, and not who puts
+ * something into it, who was told that a disk is missing. */
+static void
+test_made_beside(void **state)
+{
+	static struct loop other;
+	struct store_del first, second;
+	bool waits;
+
+	accept(0);
+	down();
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = 3;
+	if (store_start(&conf, &st, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	/* The keeper is on the thread of the port that is there longest: it stands still. */
+	loop_start(&other, st);
+	loop_start(&l, st);
+	op_arm(&first.op, l.p);
+	assert_int_equal(store_bucket_create(l.p, "2a", 2, 2, &first), 0);
+	while (!atomic_load(&set_of(st)->copies->is_used))
+		loop_turn(&l);
+	op_arm(&second.op, l.p);
+	assert_int_equal(store_bucket_create(l.p, BUCKET, 2, 2, &second), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	waits = first.op.port && second.op.port;
+	while (first.op.port || second.op.port) {
+		loop_turn(&l);
+		loop_turn(&other);
+	}
+	loop_stop(&other);
+	assert_true(waits);
+	assert_true(first.op.result == 0 && second.op.result == 0);
+	put_all(1);
+	must_have_all(1);
 }
 
 /* A third disk takes the place of one that stays away. */
@@ -1925,15 +1964,16 @@ test_first_fails_in_table(void **state)
 
 /* ---- what is damaged when a disk is drained ---- */
 
+/* Its bytes are those of an object of that seed from off on. */
 static int
-put_part(const struct store_key *k, uint32_t number, uint64_t size, uint64_t seed)
+put_part_at(const struct store_key *k, uint32_t number, uint64_t size, uint64_t seed, uint64_t off)
 {
 	struct store_put *put = calloc(1, sizeof *put);
 	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
 	struct store_commit c = { .last = b, .last_len = (uint32_t)size };
 	int r = store_put_init_part(l.p, put, k, upload_id, number, size);
 
-	fill(b->mem, size, seed, 0);
+	fill(b->mem, size, seed, off);
 	if (r == 0) {
 		op_arm(&put->op, l.p);
 		r = store_put_commit(l.p, put, &c);
@@ -1943,6 +1983,12 @@ put_part(const struct store_key *k, uint32_t number, uint64_t size, uint64_t see
 	bufpool_put(&l.bufs, b);
 	free(put);
 	return r;
+}
+
+static int
+put_part(const struct store_key *k, uint32_t number, uint64_t size, uint64_t seed)
+{
+	return put_part_at(k, number, size, seed, 0);
 }
 
 static int
@@ -1999,6 +2045,100 @@ static void
 test_drain_unreadable(void **state)
 {
 	drain_with(lose_sectors);
+}
+
+/* ---- parts that a repair of the disk could not keep ---- */
+
+/* Writes over the map of the chunk that an engine has of part 1 of an upload. */
+static void
+spoil_map(int engine)
+{
+	struct store_port *e = set_port(l.p)->engine[engine];
+	struct vol *vol = extent_port(e)->st->vol;
+	const struct rec *r;
+	uint8_t key[CHUNK_KEY_BYTES], byte;
+	struct map_ref map;
+	uint64_t off;
+	int fd;
+
+	r = part_of_upload(e, upload_id, 1, key);
+	assert_non_null(r);
+	chunk_of(r, 0, key);
+	r = tree_get(vol->tree, key, sizeof key);
+	assert_true(r && rec_map(r, &map));
+	fd = disk_addr(&vol->disk, ext_unit(map.ext[0]), &off);
+	/* Its own descriptor wants whole pages. */
+	snprintf(err, sizeof err, "/proc/self/fd/%d", fd);
+	fd = open(err, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)off) == 1);
+	byte ^= 0x55;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)off), 1);
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+}
+
+/* Of two parts, the first of which has a map on the disk whose free space is in crumbs. */
+static void
+put_parts(const struct store_key *k)
+{
+	begin_upload(k);
+	assert_int_equal(put_part_at(k, 1, MIB, 7, 0), 0);
+	assert_int_equal(put_part_at(k, 2, 70000, 7, MIB), 0);
+}
+
+static int
+check_on(int engine, const char *name)
+{
+	struct store_port *set = l.p;
+	int r;
+
+	l.p = set_port(set)->engine[engine];
+	r = obj_check(&l, BUCKET, name, MIB + 70000, 7);
+	l.p = set;
+	return r;
+}
+
+/* Chunks of parts are dropped, of objects and of uploads in progress, on the disk that was the first of one key and the second of another: when
+ * both have all, each disk has all bytes by itself. */
+static void
+test_repaired_parts(void **state)
+{
+	uint8_t id[4][STORE_UPLOAD_ID_BYTES];
+	struct store_port *set = l.p;
+	struct store_key k[4];
+	char name[4][32];
+
+	assert_int_equal(make_two(BUCKET), 0);
+	put_all(1);
+	l.p = set_port(set)->engine[0];
+	make_crumbs(&l);
+	l.p = set;
+	for (int i = 0; i < 4; i++) {
+		k[i] = key_of_pair(name[i], i % 2, !(i % 2), i);
+		put_parts(&k[i]);
+		memcpy(id[i], upload_id, sizeof upload_id);
+		spoil_map(0);
+		if (i < 2)
+			assert_int_equal(complete(&k[i], 2), 0);
+	}
+	down();
+	assert_true(store_start(&conf, &st, err, sizeof err) < 0);
+	assert_non_null(strstr(err, "--fsck --repair"));
+	assert_int_equal(store_fsck(&conf, true, say_line, NULL), -ENOTRECOVERABLE);
+	up();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(obj_check(&l, BUCKET, name[i], MIB + 70000, 7), 0);
+	wait_full();
+	for (int i = 0; i < 4; i++) {
+		memcpy(upload_id, id[i], sizeof upload_id);
+		if (i >= 2)
+			assert_int_equal(complete(&k[i], 2), 0);
+		assert_int_equal(check_on(0, name[i]), 0);
+		assert_int_equal(check_on(1, name[i]), 0);
+	}
+	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 0);
+	must_have_all(1);
+	must_have_copies(2);
 }
 
 /* ---- down to one disk ---- */
@@ -2432,6 +2572,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_made_beside, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_older_copy, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_older_cut_start, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_older_alone, setup_three, teardown),
@@ -2453,6 +2594,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_first_fails_in_table, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_repaired_parts, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads_settled, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),

@@ -488,6 +488,93 @@ test_none(void **state)
 	scrub_free(NULL);
 }
 
+/* ---- parts of uploads in progress ---- */
+
+static uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+
+static void
+begin_upload(const struct store_key *k)
+{
+	struct store_upload *u = calloc(1, sizeof *u);
+	int r;
+
+	op_arm(&u->op, l.p);
+	r = store_upload_create(l.p, k, NULL, 0, u);
+	assert_int_equal(r == 0 ? op_wait(&l, &u->op) : r < 0 ? r : u->op.result, 0);
+	memcpy(upload_id, u->id, sizeof upload_id);
+	free(u);
+}
+
+static void
+put_part(const struct store_key *k, uint32_t number, uint32_t size, uint64_t seed)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+	struct store_commit c = { .last = size ? b : NULL, .last_len = size };
+
+	fill(b->mem, size, seed, 0);
+	assert_int_equal(store_put_init_part(l.p, put, k, upload_id, number, size), 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	bufpool_put(&l.bufs, b);
+	free(put);
+}
+
+static int
+end_upload(const struct store_key *k)
+{
+	struct store_upload *u = calloc(1, sizeof *u);
+	int r;
+
+	op_arm(&u->op, l.p);
+	r = store_upload_abort(l.p, k, upload_id, u);
+	r = r == 0 ? op_wait(&l, &u->op) : r < 0 ? r : u->op.result;
+	free(u);
+	return r;
+}
+
+#define PART_BYTES (MIB - 5)
+
+/* They are read, found and named as objects are, page by page; what ended is passed by. */
+static void
+test_parts(void **state)
+{
+	struct store_key k = key_of("a", "upload"), many = key_of("a", "upload of many");
+
+	begin_upload(&many);
+	for (uint32_t i = 1; i <= 260; i++)
+		put_part(&many, i, 100, 1000 + i);
+	begin_upload(&k);
+	put_part(&k, 1, PART_BYTES, 21);
+	put_part(&k, 7, 0, 22);
+	put_part(&k, 9, 5000, 23);
+	make_scrub(0, FAST);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	assert_int_equal(info().objects, 5 + 3 + 260);
+	assert_int_equal(info().bytes, ALL_BYTES + PART_BYTES + 5000 + 26000);
+	assert_int_equal(info().damaged + info().unreadable, 0);
+	assert_int_equal(pins(), 0);
+	rot(21, MIB / 2);
+	rot(1260, 3);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+	assert_int_equal(info().damaged, 2);
+	assert_int_equal(info().known_bad, 2);
+	assert_int_equal(info().walk_objects, 5 + 3 + 260);
+	/* It is aborted while it is read. */
+	scrub_set(s, 0, 8 * MIB);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_bytes(info().bytes + 5100 + 3 * BUF_SMALL_BYTES);
+	assert_int_equal(end_upload(&k), 0);
+	scrub_set(s, 0, FAST);
+	wait_walks(3);
+	assert_int_equal(info().known_bad, 1);
+	assert_int_equal(info().walk_objects, 5 + 260);
+	assert_int_equal(pins(), 0);
+}
+
 /* ---- second copies ---- */
 
 #define TWO_KEYS 8
@@ -622,6 +709,44 @@ test_seconds_unreadable(void **state)
 	assert_int_equal(info().damaged, 0);
 }
 
+/* The same of parts, of either copy; who completes them then has what was put. */
+static void
+test_parts_of_two(void **state)
+{
+	struct store_key k = key_of("2b", two_key[0]);
+	struct store_complete c = { .part_nr = 2, .meta.etag.parts = 2 };
+	struct store_part_ref refs[2] = { { .number = 1 }, { .number = 2 } };
+	int r;
+
+	begin_upload(&k);
+	put_part(&k, 1, PART_BYTES, 21);
+	put_part(&k, 2, 5000, 22);
+	make_scrub(0, FAST);
+	walk_once();
+	assert_int_equal(info().objects, TWO_KEYS + 2);
+	assert_int_equal(info().bytes, 2 * (TWO_KEYS * TWO_BYTES + PART_BYTES + 5000));
+	rot_on(disk_of[1], 21, MIB / 2);
+	walk_once();
+	assert_int_equal(info().damaged, 1);
+	wait_repaired(1);
+	rot_on(disk_of[0], 22, 17);
+	rot_on(disk_of[0], 21, 17);
+	walk_once();
+	/* Who reads a part at the first is given the second, and has all parts of the upload mended. */
+	assert_int_equal(info().damaged, 1);
+	wait_repaired(2);
+	walk_once();
+	assert_int_equal(info().damaged, 1);
+	assert_int_equal(info().known_bad, 0);
+	c.parts = refs;
+	op_arm(&c.op, l.p);
+	r = store_upload_complete(l.p, &k, upload_id, &c);
+	assert_int_equal(r == 0 ? op_wait(&l, &c.op) : r < 0 ? r : c.op.result, 0);
+	walk_once();
+	assert_int_equal(info().damaged + info().unreadable, 1);
+	assert_int_equal(atomic_load(&set_of(st)->copies->read_second_nr), 1);
+}
+
 int
 main(void)
 {
@@ -640,6 +765,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_seconds, setup_two, teardown_two),
 		cmocka_unit_test_setup_teardown(test_seconds_unreadable, setup_two, teardown_two),
+		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parts_of_two, setup_two, teardown_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
