@@ -355,11 +355,13 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 	end = end < x.size_bytes ? end : x.size_bytes;
 	len = round_up(*ret_skew + want, STORE_GRANULE);
 	len = len < cap ? len : cap;
-	len = len < STORE_PIECE ? len : STORE_PIECE;
+	len = len < STORE_READ ? len : STORE_READ;
 	return (uint32_t)(len < end - from ? len : end - from);
 }
 
-/* A read of one data object, or of the two beside a border. */
+#define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
+
+/* What a read has of one data object. */
 struct rread_call {
 	struct call call;
 	struct rread *r;
@@ -377,7 +379,7 @@ struct rread {
 	uint32_t len, left;
 	int result;
 	struct ahead *ahead; /* what it waits for instead of calls of its own */
-	struct rread_call call[2];
+	struct rread_call call[READ_CALLS];
 	uint8_t trailers[];
 };
 
@@ -480,7 +482,7 @@ range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t le
 {
 	uint64_t rel = off - x->off;
 
-	return len > 0 && len <= STORE_PIECE && rel % STORE_GRANULE == 0 && rel + len <= x->size_bytes &&
+	return len > 0 && len <= STORE_READ && rel % STORE_GRANULE == 0 && rel + len <= x->size_bytes &&
 	       ((rel + len) % STORE_GRANULE == 0 || rel + len == x->size_bytes);
 }
 
@@ -516,7 +518,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 			return 1;
 		}
 	}
-	r = calloc(1, sizeof *r + 2 * (size_t)trailer_bytes(each));
+	r = calloc(1, sizeof *r + READ_CALLS * (size_t)trailer_bytes(each));
 	if (!r)
 		return -ENOMEM;
 	r->rd = rd;
@@ -567,7 +569,7 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 		return true;
 	}
 	/* One that is on its way back already is waited for, which is not long. */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < READ_CALLS; i++) {
 		if (r->call[i].call.comp)
 			all &= call_cancel(&r->call[i].call);
 	}
