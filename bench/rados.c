@@ -192,7 +192,8 @@ get_more(struct work *w)
 		return;
 	}
 	while (w->at < w->size && (p = free_piece(w))) {
-		uint64_t off = w->at, room = p->buf->cap_bytes, len = w->size - off < room ? w->size - off : room;
+		uint64_t off = w->at, room = p->buf->cap_bytes,
+			 len = w->size - off < room ? w->size - off : room;
 
 		p->is_busy = true;
 		w->inflight++;

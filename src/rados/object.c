@@ -367,7 +367,7 @@ struct rread_call {
 	struct rread *r;
 	char *to;
 	uint32_t n, off, len, data_bytes; /* of the data object */
-	uint32_t along;                   /* so much of a trailer is read with the bytes, and comes behind them */
+	uint32_t along; /* so much of a trailer is read with the bytes, and comes behind them */
 	size_t got, trailer_got;
 	int rv, trailer_rv;
 	uint8_t *trailer;

@@ -141,16 +141,14 @@ test_regions(void **state)
 			const struct buf *b = &bp.bufs[i];
 
 			assert_true(b->mem + b->cap_bytes + BUF_SLACK_BYTES <=
-				    (char *)bp.region[b->region].iov_base +
-					    bp.region[b->region].iov_len);
+				    (char *)bp.region[b->region].iov_base + bp.region[b->region].iov_len);
 		}
 		for (int i = 0; i < bp.total[BUF_LARGE] / BUF_RUN_NR; i++) {
 			const struct buf *b = &bp.runs[i].whole;
 
 			assert_true(bp.region[b->region].iov_len <= (size_t)1 << 30);
 			assert_true(b->mem + b->cap_bytes + BUF_SLACK_BYTES <=
-				    (char *)bp.region[b->region].iov_base +
-					    bp.region[b->region].iov_len);
+				    (char *)bp.region[b->region].iov_base + bp.region[b->region].iov_len);
 		}
 		bufpool_fini(&bp);
 	}
@@ -316,9 +314,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pool),     cmocka_unit_test(test_no_share),
-		cmocka_unit_test(test_smallest), cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_class),    cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_pool),        cmocka_unit_test(test_no_share),
+		cmocka_unit_test(test_smallest),    cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_class),       cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_runs_random),
 	};
 

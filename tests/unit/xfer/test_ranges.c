@@ -328,9 +328,8 @@ static void test_copy(void **state);
 static void
 test_small_pieces(void **state)
 {
-	static const struct store_limits usual = {
-		STORE_PIECE, STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX
-	};
+	static const struct store_limits usual = { STORE_PIECE, STORE_PIECE, STORE_GRANULE,
+						   STORE_INLINE_MAX };
 	static const uint32_t granules[] = { 2, 3, 15 };
 
 	fewer = 2;
@@ -566,9 +565,8 @@ break_runs(struct buf **ret_out, int nr)
 static void
 test_long_reads(void **state)
 {
-	static const struct store_limits usual = {
-		STORE_PIECE, STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX
-	};
+	static const struct store_limits usual = { STORE_PIECE, STORE_PIECE, STORE_GRANULE,
+						   STORE_INLINE_MAX };
 	static const size_t len = (9u << 20) + 123456;
 	struct store_limits many = usual;
 	struct store_obj parts = obj;
