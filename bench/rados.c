@@ -96,6 +96,7 @@ struct work {
 	struct store_obj obj;
 	struct store_commit commit;
 	int inflight;
+	/* The first has a buffer for the longest read. */
 	struct piece {
 		struct work *w;
 		struct buf *buf;
@@ -191,7 +192,8 @@ get_more(struct work *w)
 		return;
 	}
 	while (w->at < w->size && (p = free_piece(w))) {
-		uint64_t off = w->at, len = w->size - off < STORE_PIECE ? w->size - off : STORE_PIECE;
+		uint64_t off = w->at, room = p->buf->cap_bytes,
+			 len = w->size - off < room ? w->size - off : room;
 
 		p->is_busy = true;
 		w->inflight++;
@@ -639,17 +641,17 @@ main(int argc, char **argv)
 		bench_die("CEPH_CONF is not set");
 	snprintf(ours_ns, sizeof ours_ns, "bench-%d", (int)getpid());
 	snprintf(raw_ns, sizeof raw_ns, "raw-%d", (int)getpid());
-	if (mailbox_init(&b.mb) < 0 || bufpool_init(&b.bufs, 256 << 20) < 0)
+	if (mailbox_init(&b.mb) < 0 || bufpool_init_runs(&b.bufs, 288 << 20) < 0)
 		bench_die("no memory");
 	for (int i = 0; i < QD_MAX; i++) {
 		for (int k = 0; k < PIECES_MAX; k++) {
 			struct piece *p = &works[i].piece[k];
 
 			p->w = &works[i];
-			p->buf = bufpool_get(&b.bufs, BUF_LARGE);
+			p->buf = k ? bufpool_get(&b.bufs, BUF_LARGE) : bufpool_get_run(&b.bufs);
 			if (!p->buf)
 				bench_die("no buffers");
-			memset(p->buf->mem, 0x5a, STORE_PIECE);
+			memset(p->buf->mem, 0x5a, p->buf->cap_bytes);
 		}
 	}
 	/* A bucket's shards are those of the start that made it. */

@@ -55,6 +55,21 @@ map_region(struct bufpool *bp, size_t len)
 	return 0;
 }
 
+/* Makes a run of large buffers, which lie side by side and are free. */
+static void
+run_init(struct bufpool *bp, struct buf_run *run, struct buf *first)
+{
+	run->whole = (struct buf){
+		.mem = first->mem, .cap_bytes = BUF_RUN_BYTES, .region = first->region, .cls = BUF_RUN
+	};
+	for (int i = 0; i < BUF_RUN_NR; i++) {
+		first[i].next = run->free;
+		run->free = &first[i];
+	}
+	run->free_nr = BUF_RUN_NR;
+	list_push_tail(&bp->whole, &run->link);
+}
+
 static void
 add_bufs(struct bufpool *bp, enum buf_class cls, char *mem, int nr, uint16_t region)
 {
@@ -71,16 +86,34 @@ add_bufs(struct bufpool *bp, enum buf_class cls, char *mem, int nr, uint16_t reg
 	}
 }
 
+/* Makes large buffers that were added into runs. */
+static void
+add_runs(struct bufpool *bp)
+{
+	struct buf *first = bp->bufs + bp->total[BUF_SMALL];
+
+	for (int i = 0; i < bp->total[BUF_LARGE] / BUF_RUN_NR; i++)
+		run_init(bp, &bp->runs[i], first + i * BUF_RUN_NR);
+	bp->free[BUF_LARGE] = NULL;
+}
+
+/* together: so many of a class lie in one region; large ones that are more than one make a run. */
 static int
-fill(struct bufpool *bp, const int nr[BUF_CLASS_NR], int region_base)
+fill(struct bufpool *bp, const int nr[BUF_CLASS_NR], int together, int region_base)
 {
 	memset(bp, 0, sizeof *bp);
+	list_init(&bp->whole);
+	list_init(&bp->broken);
 	bp->bufs = calloc((size_t)(nr[BUF_SMALL] + nr[BUF_LARGE]), sizeof *bp->bufs);
-	if (!bp->bufs)
+	if (together > 1)
+		bp->runs = calloc((size_t)(nr[BUF_LARGE] / together), sizeof *bp->runs);
+	if (!bp->bufs || (together > 1 && !bp->runs)) {
+		bufpool_fini(bp);
 		return -ENOMEM;
+	}
 	for (int cls = 0; cls < BUF_CLASS_NR; cls++) {
 		for (int left = nr[cls]; left > 0;) {
-			int fit = (int)(REGION_BYTES_MAX / stride[cls]);
+			int fit = (int)(REGION_BYTES_MAX / stride[cls]) / together * together;
 
 			fit = left < fit ? left : fit;
 			if (bp->region_nr == BUF_REGIONS_MAX ||
@@ -94,6 +127,8 @@ fill(struct bufpool *bp, const int nr[BUF_CLASS_NR], int region_base)
 		}
 		bp->avail[cls] = bp->low[cls] = bp->total[cls];
 	}
+	if (bp->runs)
+		add_runs(bp);
 	return 0;
 }
 
@@ -106,14 +141,27 @@ count(enum buf_class cls, size_t bytes)
 	return nr < 1 ? 1 : (int)nr;
 }
 
-int
-bufpool_init(struct bufpool *bp, size_t bytes)
+static int
+init(struct bufpool *bp, size_t bytes, int together)
 {
 	int nr[BUF_CLASS_NR] = {
 		[BUF_SMALL] = count(BUF_SMALL, bytes / 8), [BUF_LARGE] = count(BUF_LARGE, bytes / 8 * 7)
 	};
 
-	return fill(bp, nr, 0);
+	nr[BUF_LARGE] = nr[BUF_LARGE] < together ? together : nr[BUF_LARGE] / together * together;
+	return fill(bp, nr, together, 0);
+}
+
+int
+bufpool_init(struct bufpool *bp, size_t bytes)
+{
+	return init(bp, bytes, 1);
+}
+
+int
+bufpool_init_runs(struct bufpool *bp, size_t bytes)
+{
+	return init(bp, bytes, BUF_RUN_NR);
 }
 
 int
@@ -122,7 +170,7 @@ bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int reg
 	int nr[BUF_CLASS_NR] = { 0 };
 
 	nr[cls] = count(cls, bytes);
-	return fill(bp, nr, region_base);
+	return fill(bp, nr, 1, region_base);
 }
 
 void
@@ -131,22 +179,93 @@ bufpool_fini(struct bufpool *bp)
 	for (int i = 0; i < bp->region_nr; i++)
 		munmap(bp->region[i].iov_base, bp->region[i].iov_len);
 	free(bp->bufs);
+	free(bp->runs);
 	memset(bp, 0, sizeof *bp);
+}
+
+/* Counts buffers as taken. */
+static void
+take(struct bufpool *bp, enum buf_class cls, int nr)
+{
+	bp->avail[cls] -= nr;
+	if (bp->avail[cls] < bp->low[cls])
+		bp->low[cls] = bp->avail[cls];
+}
+
+/* Takes a large buffer out of a run: of a broken one, if there is one.  NULL: all are out. */
+static struct buf *
+get_of_run(struct bufpool *bp)
+{
+	struct list *l = list_first(&bp->broken);
+	struct buf_run *run;
+	struct buf *b;
+
+	l = l ? l : list_first(&bp->whole);
+	if (!l)
+		return NULL;
+	run = container_of(l, struct buf_run, link);
+	b = run->free;
+	run->free = b->next;
+	if (run->free_nr == BUF_RUN_NR) {
+		list_del(&run->link);
+		list_push_head(&bp->broken, &run->link);
+	} else if (run->free_nr == 1) {
+		list_del(&run->link);
+	}
+	run->free_nr--;
+	return b;
+}
+
+/* Gives a large buffer back to its run. */
+static void
+put_to_run(struct bufpool *bp, struct buf *b)
+{
+	struct buf_run *run = &bp->runs[(b - bp->bufs - bp->total[BUF_SMALL]) / BUF_RUN_NR];
+
+	b->next = run->free;
+	run->free = b;
+	run->free_nr++;
+	if (run->free_nr == BUF_RUN_NR) {
+		list_del(&run->link);
+		list_push_head(&bp->whole, &run->link);
+	} else if (run->free_nr == 1) {
+		list_push_head(&bp->broken, &run->link);
+	}
 }
 
 struct buf *
 bufpool_get(struct bufpool *bp, enum buf_class cls)
 {
-	struct buf *b = bp->free[cls];
+	struct buf *b;
 
+	if (cls == BUF_LARGE && bp->runs) {
+		b = get_of_run(bp);
+	} else {
+		b = bp->free[cls];
+		if (b)
+			bp->free[cls] = b->next;
+	}
 	if (!b)
 		return NULL;
-	bp->free[cls] = b->next;
 	b->next = NULL;
 	b->in_use = true;
-	if (--bp->avail[cls] < bp->low[cls])
-		bp->low[cls] = bp->avail[cls];
+	take(bp, cls, 1);
 	return b;
+}
+
+struct buf *
+bufpool_get_run(struct bufpool *bp)
+{
+	struct list *l = bp->runs ? list_pop(&bp->whole) : NULL;
+	struct buf_run *run;
+
+	if (!l)
+		return NULL;
+	run = container_of(l, struct buf_run, link);
+	run->free_nr = 0;
+	run->whole.in_use = true;
+	take(bp, BUF_LARGE, BUF_RUN_NR);
+	return &run->whole;
 }
 
 void
@@ -154,7 +273,19 @@ bufpool_put(struct bufpool *bp, struct buf *b)
 {
 	check(b->in_use);
 	b->in_use = false;
+	if (b->cls == BUF_RUN) {
+		struct buf_run *run = container_of(b, struct buf_run, whole);
+
+		run->free_nr = BUF_RUN_NR;
+		list_push_head(&bp->whole, &run->link);
+		bp->avail[BUF_LARGE] += BUF_RUN_NR;
+		return;
+	}
+	bp->avail[b->cls]++;
+	if (b->cls == BUF_LARGE && bp->runs) {
+		put_to_run(bp, b);
+		return;
+	}
 	b->next = bp->free[b->cls];
 	bp->free[b->cls] = b;
-	bp->avail[b->cls]++;
 }

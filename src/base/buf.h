@@ -6,9 +6,15 @@
  * limit of one io_uring registration); a buffer knows its region, so the ring and the rails find their
  * registration by index. Two classes: 64 KiB and 1 MiB, each followed by BUF_SLACK bytes (a trailer on its
  * way to or from the disk).
+ *
+ * In a pool with *runs* large buffers lie by four side by side, and where none of the four is out they can be had as
+ * one buffer of 4 MiB.  Single ones come out of runs that are broken already, as long as there are such, so that the
+ * others stay whole.
  */
 #ifndef GANTRY_BASE_BUF_H
 #define GANTRY_BASE_BUF_H
+
+#include "base/list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,8 +25,11 @@
 #define BUF_LARGE_BYTES (1u << 20)
 #define BUF_SLACK_BYTES (8u << 10)
 #define BUF_REGIONS_MAX 16
+#define BUF_RUN_NR 4 /* large buffers in a run */
+#define BUF_RUN_BYTES (BUF_RUN_NR * BUF_LARGE_BYTES)
 
-enum buf_class { BUF_SMALL, BUF_LARGE, BUF_CLASS_NR };
+/* BUF_RUN is no class of its own: a run is counted as the large buffers that it is. */
+enum buf_class { BUF_SMALL, BUF_LARGE, BUF_CLASS_NR, BUF_RUN = BUF_CLASS_NR };
 
 struct buf {
 	char *mem;          /* 4 KiB aligned; cap_bytes + BUF_SLACK_BYTES are ours */
@@ -29,6 +38,14 @@ struct buf {
 	uint8_t cls;        /* enum buf_class */
 	bool in_use;
 	struct buf *next; /* free list */
+};
+
+/* Large buffers side by side. */
+struct buf_run {
+	struct buf whole;
+	struct buf *free; /* of the large ones */
+	int free_nr;
+	struct list link; /* while one of them is free */
 };
 
 enum buf_backing { BUF_HUGETLB, BUF_THP, BUF_SMALL_PAGES }; /* THP: madvise was accepted */
@@ -40,12 +57,16 @@ struct bufpool {
 	struct buf *bufs;
 	int buf_nr;
 	struct buf *free[BUF_CLASS_NR];
+	struct buf_run *runs;      /* NULL: a pool without; else all large buffers are in one */
+	struct list whole, broken; /* runs of which all are free; of which some are */
 	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR]; /* low: least ever available */
 };
 
 /* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
  * -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
+/* Makes a pool like that with runs, at least one. */
+int bufpool_init_runs(struct bufpool *bp, size_t bytes);
 /* Makes buffers of one class, at least one.  Its buffers' regions are numbered from region_base on: their
  * memory is registered behind another pool's. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
@@ -54,6 +75,8 @@ void bufpool_fini(struct bufpool *bp);
 
 /* Takes a buffer.  NULL: none is left, the caller queues.  Never blocks, never allocates. */
 struct buf *bufpool_get(struct bufpool *bp, enum buf_class cls);
+/* Takes a run as one buffer.  NULL: none is whole, or the pool has none. */
+struct buf *bufpool_get_run(struct bufpool *bp);
 /* Gives a buffer back.  NULL is not. */
 void bufpool_put(struct bufpool *bp, struct buf *b);
 
@@ -62,6 +85,13 @@ static inline enum buf_class
 buf_class_for(size_t len_bytes)
 {
 	return len_bytes <= BUF_SMALL_BYTES ? BUF_SMALL : BUF_LARGE;
+}
+
+/* Returns how many buffers of its pool b is. */
+static inline int
+buf_nr(const struct buf *b)
+{
+	return b->cls == BUF_RUN ? BUF_RUN_NR : 1;
 }
 
 #endif

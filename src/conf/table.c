@@ -213,7 +213,7 @@ const struct conf_key conf_keys[] = {
 	{ "rdma.short_get_reject", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.short_get_reject), .def = "false",
 	  .help = "Refuse a GET without Range whose window is smaller than the object, instead of 206" },
 	{ "rdma.in_flight", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = GIB, .offset = AT(rdma.inflight_bytes), .def = "2MiB",
-	  .help = "Bytes of one request on the wire at a time" },
+	  .help = "Bytes of one request on the wire at a time; one piece always" },
 
 	{ "store.backend", KT_WORD, 0, .offset = AT(store.backend), .words = backend_words, .def = "disks",
 	  .help = "What keeps the objects: this machine's disks, or a RADOS cluster (package gantryd-rados)" },
@@ -288,7 +288,7 @@ const struct conf_key conf_keys[] = {
 	{ "limits.requests", KT_INT, 0, .min = 1, .max = 65536, .offset = AT(limits.requests), .def = "1024",
 	  .help = "Requests at a time per core" },
 	{ "limits.pieces_per_request", KT_INT, 0, .min = 1, .max = CONF_PIECES_MAX, .offset = AT(limits.pieces_per_request), .def = "8",
-	  .help = "Pieces (buffers) that one request may have in flight" },
+	  .help = "Pieces (buffers) that one request may have in flight; on RADOS, from 8 on, reads of 4 MiB, which are four each" },
 	{ "limits.queue", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.queue), .def = "4096",
 	  .help = "Requests that may wait for a buffer or a channel, per core" },
 	{ "limits.object", KT_SIZE, KEY_RELOAD, .min = MIB, .max = 1024 * TIB, .offset = AT(limits.object_bytes), .def = "5TiB",

@@ -40,7 +40,9 @@ make_buffers(struct cores *cs, struct core *c, char *err, size_t err_len)
 	CPU_SET(c->cpu, &here);
 	if (cs->conf->pin && sched_getaffinity(0, sizeof old, &old) == 0)
 		moved = sched_setaffinity(0, sizeof here, &here) == 0;
-	rc = bufpool_init(&c->bufs, bytes);
+	/* What is read from a cluster is read by runs. */
+	rc = cs->conf->store.backend == BACKEND_RADOS ? bufpool_init_runs(&c->bufs, bytes)
+						      : bufpool_init(&c->bufs, bytes);
 	if (rc == 0)
 		rc = bufpool_init_class(&c->http_bufs, BUF_SMALL, http_bytes, c->bufs.region_nr);
 	if (rc < 0)

@@ -425,6 +425,7 @@ static const struct store_limits *
 extent_limits(const struct store_port *p)
 {
 	static const struct store_limits limits = { .piece_bytes = STORE_PIECE,
+						    .read_bytes = STORE_PIECE,
 						    .granule_bytes = STORE_GRANULE,
 						    .inline_bytes = STORE_INLINE_MAX };
 

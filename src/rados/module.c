@@ -342,7 +342,8 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	st->index_shards = rc->index_shards;
 	st->dead_after_ns = rc->dead_after_ns;
 	st->unwritten_max_bytes = rc->unwritten_max_bytes ? rc->unwritten_max_bytes : UINT64_MAX;
-	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX, .lets_go = true };
+	st->limits = (struct store_limits){ STORE_PIECE, STORE_READ, STORE_GRANULE, STORE_INLINE_MAX,
+					    .lets_go = true };
 	snprintf(st->meta_pool, sizeof st->meta_pool, "%s", rc->meta_pool);
 	snprintf(st->data_pool, sizeof st->data_pool, "%s", rc->data_pool);
 	snprintf(st->ns, sizeof st->ns, "%s", rc->ns ? rc->ns : "");

@@ -355,16 +355,19 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 	end = end < x.size_bytes ? end : x.size_bytes;
 	len = round_up(*ret_skew + want, STORE_GRANULE);
 	len = len < cap ? len : cap;
-	len = len < STORE_PIECE ? len : STORE_PIECE;
+	len = len < STORE_READ ? len : STORE_READ;
 	return (uint32_t)(len < end - from ? len : end - from);
 }
 
-/* A read of one data object, or of the two beside a border. */
+#define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
+
+/* What a read has of one data object. */
 struct rread_call {
 	struct call call;
 	struct rread *r;
 	char *to;
 	uint32_t n, off, len, data_bytes; /* of the data object */
+	uint32_t along; /* so much of a trailer is read with the bytes, and comes behind them */
 	size_t got, trailer_got;
 	int rv, trailer_rv;
 	uint8_t *trailer;
@@ -377,16 +380,20 @@ struct rread {
 	uint32_t len, left;
 	int result;
 	struct ahead *ahead; /* what it waits for instead of calls of its own */
-	struct rread_call call[2];
+	struct rread_call call[READ_CALLS];
 	uint8_t trailers[];
 };
 
 static int
-check_granules(const struct rread_call *rc)
+check_granules(struct rread_call *rc)
 {
 	const struct extent *x = &rc->r->x;
 	const uint8_t *crcs = x->crc_nr ? x->crcs : rc->trailer;
 
+	if (rc->along && rc->got > rc->len) {
+		rc->trailer_got = rc->got - rc->len;
+		rc->got = rc->len;
+	}
 	if (rc->got != rc->len)
 		return -EBADMSG;
 	if (!x->crc_nr && (rc->trailer_got != trailer_bytes(rc->data_bytes) ||
@@ -448,8 +455,8 @@ send_read(struct rread *r, int i)
 	char name[DATA_NAME];
 
 	data_name(name, r->x.data, rc->n);
-	rados_read_op_read(op, rc->off, rc->len, rc->to, &rc->got, &rc->rv);
-	if (!r->x.crc_nr)
+	rados_read_op_read(op, rc->off, rc->len + rc->along, rc->to, &rc->got, &rc->rv);
+	if (!r->x.crc_nr && !rc->along)
 		rados_read_op_read(op, rc->data_bytes, trailer_bytes(rc->data_bytes), (char *)rc->trailer,
 				   &rc->trailer_got, &rc->trailer_rv);
 	call_read(r->o->port, &rc->call, POOL_DATA, name, op, rc->len, on_read);
@@ -480,7 +487,7 @@ range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t le
 {
 	uint64_t rel = off - x->off;
 
-	return len > 0 && len <= STORE_PIECE && rel % STORE_GRANULE == 0 && rel + len <= x->size_bytes &&
+	return len > 0 && len <= STORE_READ && rel % STORE_GRANULE == 0 && rel + len <= x->size_bytes &&
 	       ((rel + len) % STORE_GRANULE == 0 || rel + len == x->size_bytes);
 }
 
@@ -516,7 +523,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 			return 1;
 		}
 	}
-	r = calloc(1, sizeof *r + 2 * (size_t)trailer_bytes(each));
+	r = calloc(1, sizeof *r + READ_CALLS * (size_t)trailer_bytes(each));
 	if (!r)
 		return -ENOMEM;
 	r->rd = rd;
@@ -536,6 +543,11 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		rc->to = buf->mem + at;
 		rc->trailer = r->trailers + nr * (size_t)trailer_bytes(each);
 		at += rc->len;
+		/* One read of both is less for an OSD than two; behind the buffer's bytes there is room. */
+		if (!x.crc_nr && at == len && rc->off + rc->len == rc->data_bytes) {
+			rc->along = trailer_bytes(rc->data_bytes);
+			rc->trailer = (uint8_t *)rc->to + rc->len;
+		}
 	}
 	memcpy(rd->priv, &r, sizeof(struct rread *));
 	o->reads++;
@@ -567,7 +579,7 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 		return true;
 	}
 	/* One that is on its way back already is waited for, which is not long. */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < READ_CALLS; i++) {
 		if (r->call[i].call.comp)
 			all &= call_cancel(&r->call[i].call);
 	}

@@ -57,6 +57,7 @@ struct store_port;
 #define STORE_ATTRS_MAX (12u << 10) /* opaque attributes of one object */
 #define STORE_GRANULE (64u << 10)   /* largest granule of a back end */
 #define STORE_PIECE (1u << 20)      /* largest piece of a back end */
+#define STORE_READ (4u << 20)       /* largest read of a back end, into a buffer that holds as much */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
 #define STORE_BUCKET_ATTRS_MAX (32u << 10) /* opaque attributes of one bucket */
 #define STORE_PART_ATTRS_MAX 512u          /* ... of one part of an upload */
@@ -152,7 +153,8 @@ struct store_conf {
 
 /* What a back end takes.  Buffers are made for the constants of the same names, and nobody has more. */
 struct store_limits {
-	uint32_t piece_bytes; /* largest read or write of one call: at most STORE_PIECE */
+	uint32_t piece_bytes; /* largest write of one call: at most STORE_PIECE */
+	uint32_t read_bytes;  /* largest read of one call: no less than a piece, at most STORE_READ */
 	uint32_t
 		granule_bytes; /* reads, and all pieces but the last, are multiples of it: at most STORE_GRANULE */
 	uint32_t

@@ -8,6 +8,10 @@
  * holds a lease waits for somebody who waits for a lease.  Buffers of the other class are extra: taken while
  * there are some, guaranteed to nobody.
  *
+ * A run (buf.h) is the four buffers of the main class that it is, wherever something is counted: of a request's
+ * pieces, of a client's share, of what is kept for tickets.  Where one of these leaves no room for four, or none is
+ * whole, a single buffer does.
+ *
  * A ticket goes to the client that has least of the main class among those that wait for one; those that
  * have as much take turns.  While another client's transfers wait, one client gets no surplus beyond half of
  * the main class.  The last quarter of the queue is for clients that have less than a quarter of it.  This
@@ -125,22 +129,22 @@ full_lane(const struct xfer *x)
 }
 
 static void
-lane_take(const struct xfer *x)
+lane_take(const struct xfer *x, int nr)
 {
 	struct xfer_lane *lane = lane_of(x);
 
 	if (lane)
-		lane->held++;
+		lane->held += nr;
 }
 
 /* Does not let in who was held back: lanes_open() does. */
 static void
-lane_give(const struct xfer *x)
+lane_give(const struct xfer *x, int nr)
 {
 	struct xfer_lane *lane = lane_of(x);
 
 	if (lane)
-		lane->held--;
+		lane->held -= nr;
 }
 
 /* ---- lines ---- */
@@ -179,14 +183,15 @@ line_leave(struct xfer *x)
 	x->pool->client[x->client].waits--;
 }
 
-/* Has x's client all that it may have while others wait? */
+/* Would x's client, with so many more, have more than it may have while others wait? */
 static bool
-has_half(const struct xfer *x)
+is_over_half(const struct xfer *x, int more)
 {
 	const struct xfer_pool *xp = x->pool;
 	int half = xp->bp->total[xp->main_cls] / 2;
 
-	return xp->client[x->client].held >= (half < 1 ? 1 : half) && xp->waits > xp->client[x->client].waits;
+	return xp->client[x->client].held + more > at_least_one(half) &&
+	       xp->waits > xp->client[x->client].waits;
 }
 
 static void
@@ -222,7 +227,7 @@ begin_waiting(struct xfer *x)
 	x->pool->queued++;
 	x->pool->client[x->client].queued++;
 	x->is_waiting = true;
-	lane_take(x);
+	lane_take(x, 1);
 	line_up(x);
 }
 
@@ -286,7 +291,7 @@ xfer_ticket(struct xfer *x)
 		return 0;
 	}
 	if (fair_empty(&xp->waiting) && can_grant(xp)) {
-		lane_take(x);
+		lane_take(x, 1);
 		grant(xp, x);
 		return 1;
 	}
@@ -376,7 +381,7 @@ pool_ticket_put(struct xfer *x)
 	}
 	if (x->is_waiting) {
 		stop_waiting(x);
-		lane_give(x);
+		lane_give(x, 1);
 		lanes_open(xp);
 		pool_feed(xp);
 		return;
@@ -391,63 +396,91 @@ pool_ticket_put(struct xfer *x)
 	xp->tickets_out--;
 	xp->bare--;
 	xp->client[x->client].held--;
-	lane_give(x);
+	lane_give(x, 1);
 	lanes_open(xp);
 	pool_feed(xp);
 }
 
-/* May x have another buffer of the main class?  Its first always; more while the guaranteed ones stay, and
+/* May x have nr more buffers of the main class?  Its first always; more while the guaranteed ones stay, and
  * while others wait no more than an even share, and half for its client. */
 static bool
-may_take_main(const struct xfer *x)
+may_take_main(const struct xfer *x, int nr)
 {
 	const struct xfer_pool *xp = x->pool;
+	int more = x->main_bufs == 0 ? nr - 1 : nr; /* than the ticket counts */
 
-	if (x->main_bufs == 0)
+	if (more == 0)
 		return true;
-	if (xp->bp->avail[xp->main_cls] <= xp->bare || has_half(x))
+	if (xp->bp->avail[xp->main_cls] - xp->bare < more || is_over_half(x, more))
 		return false;
 	if (!list_empty(&xp->hungry) || !fair_empty(&xp->waiting)) {
 		int share = xp->bp->total[xp->main_cls] / (xp->tickets_out ? xp->tickets_out : 1);
 
-		return x->main_bufs < (share < 1 ? 1 : share);
+		return x->main_bufs + nr <= at_least_one(share);
 	}
 	return true;
+}
+
+/* Is a run right for len bytes?  Not where it would be half empty, or be the only one that x has at a time. */
+static bool
+wants_run(const struct xfer *x, size_t len)
+{
+	return len > BUF_RUN_BYTES / 2 && x->pool->bp->runs && x->pool->pieces_max >= 2 * BUF_RUN_NR;
+}
+
+/* NULL: none of those that would do can be had. */
+static struct buf *
+choose_buf(const struct xfer *x, size_t len)
+{
+	const struct xfer_pool *xp = x->pool;
+	enum buf_class want = buf_class_for(len);
+	bool may_more = x->bufs == 0 || !full_lane(x);
+	struct buf *b = NULL;
+
+	if (want != xp->main_cls && may_more)
+		b = bufpool_get(xp->bp, want);
+	else if (wants_run(x, len) && may_more && may_take_main(x, BUF_RUN_NR))
+		b = bufpool_get_run(xp->bp);
+	if (!b && (may_more || x->main_bufs == 0) && may_take_main(x, 1)) {
+		b = bufpool_get(xp->bp, xp->main_cls);
+		check(b || x->main_bufs > 0);
+	}
+	return b;
+}
+
+static bool
+is_main(const struct xfer_pool *xp, const struct buf *b)
+{
+	return b->cls == xp->main_cls || b->cls == BUF_RUN;
 }
 
 struct buf *
 pool_buf_get(struct xfer *x, size_t len)
 {
 	struct xfer_pool *xp = x->pool;
-	enum buf_class want = buf_class_for(len);
-	struct buf *b = NULL;
-	bool may_more;
+	struct buf *b;
+	int nr;
 
 	check(x->have_ticket);
-	if (x->bufs >= xp->pieces_max)
-		return NULL; /* comes back by itself when one of its own pieces is done */
-	may_more = x->bufs == 0 || !full_lane(x);
-	if (want != xp->main_cls && may_more)
-		b = bufpool_get(xp->bp, want);
-	if (!b && (may_more || x->main_bufs == 0) && may_take_main(x)) {
-		b = bufpool_get(xp->bp, xp->main_cls);
-		check(b || x->main_bufs > 0);
-	}
+	/* Comes back by itself when one of its own pieces is done. */
+	if (x->bufs + (wants_run(x, len) ? BUF_RUN_NR : 1) > xp->pieces_max)
+		return NULL;
+	b = choose_buf(x, len);
 	if (!b) {
 		if (!list_linked(&x->link))
 			line_up(x);
 		return NULL;
 	}
+	nr = buf_nr(b);
 	/* The ticket counts as the first one. */
-	if (x->bufs++ > 0)
-		lane_take(x);
+	lane_take(x, x->bufs ? nr : nr - 1);
+	x->bufs += nr;
 	if (x->bufs > xfer_counts.bufs_peak)
 		xfer_counts.bufs_peak = x->bufs;
-	if (b->cls == xp->main_cls) {
-		if (x->main_bufs++ == 0)
-			xp->bare--;
-		else
-			xp->client[x->client].held++;
+	if (is_main(xp, b)) {
+		xp->bare -= x->main_bufs == 0;
+		xp->client[x->client].held += x->main_bufs ? nr : nr - 1;
+		x->main_bufs += nr;
 	}
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
 	return b;
@@ -457,14 +490,14 @@ void
 pool_buf_put(struct xfer *x, struct buf *b)
 {
 	struct xfer_pool *xp = x->pool;
+	int nr = buf_nr(b);
 
-	if (--x->bufs > 0)
-		lane_give(x);
-	if (b->cls == xp->main_cls) {
-		if (--x->main_bufs == 0)
-			xp->bare++;
-		else
-			xp->client[x->client].held--;
+	x->bufs -= nr;
+	lane_give(x, x->bufs ? nr : nr - 1);
+	if (is_main(xp, b)) {
+		x->main_bufs -= nr;
+		xp->bare += x->main_bufs == 0;
+		xp->client[x->client].held -= x->main_bufs ? nr : nr - 1;
 	}
 	bufpool_put(xp->bp, b);
 	lanes_open(xp);

@@ -260,7 +260,7 @@ piece_read(struct piece *p, void (*done)(struct store_op *))
 
 	/* Granules whole, because the store checks CRCs per granule: the transfer's first byte may lie behind
 	 * the buffer's. */
-	len = store_read_plan(x->obj, pos, x->len - x->next, piece_room(p), &p->skew);
+	len = store_read_plan(x->obj, pos, x->len - x->next, read_room(p), &p->skew);
 	p->len = len - p->skew;
 	if (p->len > x->len - x->next)
 		p->len = (uint32_t)(x->len - x->next);
@@ -276,7 +276,7 @@ xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *))
 	while (x->result == 0 && x->next < x->len) {
 		uint32_t skew;
 		struct piece *p = piece_get(x, store_read_plan(x->obj, x->base + x->next, x->len - x->next,
-							       store_limits(x->store)->piece_bytes, &skew));
+							       store_limits(x->store)->read_bytes, &skew));
 
 		if (!p)
 			return;

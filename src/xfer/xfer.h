@@ -10,8 +10,8 @@
  *                                                                          xfer_feed_end()
  *   copy:          disk read -> CRC -> disk write -> buffer free           xfer_copy()
  *
- * A piece is one pool buffer; several are in flight per transfer, bounded, so memory per request is bounded
- * whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
+ * A piece is one pool buffer, or for a large read a run of them; several are in flight per transfer, bounded, so
+ * memory per request is bounded whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
  * happened: they may run inside any call of this header, and must not call back into it.
  *
  * Scarcity has one order, so that nothing can deadlock: ticket -> channel lease -> pieces.  A ticket
@@ -221,7 +221,7 @@ struct xfer {
 	uint64_t wire_bytes, wire_max; /* posted and not completed; 0 max: no limit */
 	int active;                    /* pieces not idle */
 	int inflight;                  /* pieces that the store or the NIC has */
-	int bufs;                      /* buffers held */
+	int bufs;                      /* buffers held; a run is so many as it is */
 	int main_bufs;                 /* of main_cls */
 	int result;                    /* first error wins */
 	bool ended;                    /* done() was called or need not be */
@@ -289,7 +289,7 @@ struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 struct xfer_counts {
 	uint64_t copied_bytes; /* by the CPU: HTTP bodies only */
 	uint64_t pushed_bytes, pulled_bytes;
-	int bufs_peak; /* most buffers one transfer held */
+	int bufs_peak; /* most buffers one transfer held; a run is so many as it is */
 };
 extern _Thread_local struct xfer_counts xfer_counts;
 

@@ -6,19 +6,29 @@
 #include "xfer/xfer.h"
 
 /* Takes a buffer for another piece of x, of at least `len` bytes if one of that class is free; NULL: none
- * now, x is on the hungry list and pool_feed() will call xfer_more() when one came back. */
+ * now, x is on the hungry list and pool_feed() will call xfer_more() when one came back, or one of its own has
+ * to come back first. */
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
 /* Notes that a client was slow, for so many looks of xfer_pool_revoke(). */
 void pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks);
 
-/* Returns how many bytes of a transfer the piece may have: what its buffer holds, and the store takes at
- * once. */
+/* Returns how many bytes the piece may have that are to be written: what its buffer holds, and the store takes
+ * at once. */
 static inline uint32_t
 piece_room(const struct piece *p)
 {
 	uint32_t most = store_limits(p->x->store)->piece_bytes;
+
+	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
+}
+
+/* Returns how many bytes of the store one read may put into the piece. */
+static inline uint32_t
+read_room(const struct piece *p)
+{
+	uint32_t most = store_limits(p->x->store)->read_bytes;
 
 	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
 }

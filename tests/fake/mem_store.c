@@ -328,7 +328,7 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	st->size_bytes = conf->disks.nr && conf->disks.disk[0].size_bytes ? conf->disks.disk[0].size_bytes
 									  : (uint64_t)1 << 40;
 	strncpy(st->path, conf->disks.nr ? conf->disks.disk[0].path : "memory", sizeof st->path - 1);
-	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
+	st->limits = (struct store_limits){ STORE_PIECE, STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
 	st->tuning = (struct mem_store_tuning){ .seed = seed ? strtoull(seed, NULL, 0) : 1,
 						.delay_max_us = 200,
 						.open_at_once = 50,
@@ -550,7 +550,8 @@ mem_store_limit(struct store *store, const struct store_limits *limits)
 {
 	struct mem_store *st = mem_store(store);
 
-	check(limits->piece_bytes <= STORE_PIECE && limits->granule_bytes == STORE_GRANULE &&
+	check(limits->piece_bytes <= STORE_PIECE && limits->read_bytes >= limits->piece_bytes &&
+	      limits->read_bytes <= STORE_READ && limits->granule_bytes == STORE_GRANULE &&
 	      limits->inline_bytes <= STORE_INLINE_MAX);
 	pthread_mutex_lock(&st->lock);
 	check(st->inflight == 0);

@@ -141,7 +141,7 @@ mem_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, st
 	struct job *j;
 
 	check(obj->is_open);
-	check(len <= buf->cap_bytes && len <= p->st->limits.piece_bytes);
+	check(len <= buf->cap_bytes && len <= p->st->limits.read_bytes);
 	if (!mem_range_ok(obj, off, len))
 		return -EINVAL;
 	j = mem_job_new(p, &rd->op, MEM_READ, read_work);

@@ -12,7 +12,9 @@
 struct contract {
 	struct store *store;
 	struct store_port *port;
-	struct bufpool *bufs; /* at least 16 large and 16 small ones; the store may have registered them */
+	/* At least 16 large and 16 small ones, in runs where the store reads more than a piece at once; the store may have
+	 * registered them. */
+	struct bufpool *bufs;
 	/* One turn of the loop: runs what has come (mailbox, ring, timers), waits a little if nothing has,
 	 * store_quiesce(). */
 	void (*turn)(struct contract *c);

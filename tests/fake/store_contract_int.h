@@ -70,6 +70,7 @@ void sc_test_concurrent(void **state);
 void sc_test_reads(void **state);
 void sc_test_read_cancel(void **state);
 void sc_test_open_to_read(void **state);
+void sc_test_long_reads(void **state);
 void sc_test_listing(void **state);
 /* The same, for an object made of parts. */
 void sc_expect_parts(const char *key, size_t start, size_t size);

@@ -480,6 +480,81 @@ sc_test_open_to_read(void **state)
 	bufpool_put(sc->bufs, b);
 }
 
+/* Takes a buffer for the longest read of the store. */
+static struct buf *
+long_buf(void)
+{
+	uint32_t most = store_limits(sc->port)->read_bytes;
+	struct buf *b = most > STORE_PIECE ? bufpool_get_run(sc->bufs) : bufpool_get(sc->bufs, BUF_LARGE);
+
+	assert_non_null(b);
+	assert_true(b->cap_bytes >= most);
+	return b;
+}
+
+static bool
+has_only(const char *mem, char c, size_t len)
+{
+	return mem[0] == c && memcmp(mem, mem + 1, len - 1) == 0;
+}
+
+/* Reads as long as the store has them, from wherever they may begin; and one that is given up writes nowhere any more. */
+void
+sc_test_long_reads(void **state)
+{
+	const size_t size = OBJ_MAX - 12345;
+	uint32_t most = store_limits(sc->port)->read_bytes, skew, n;
+	struct buf *b[3];
+	struct store_read rd[3];
+	struct store_obj obj;
+	uint64_t off;
+	int r[3];
+
+	assert_in_range(most, store_limits(sc->port)->piece_bytes, STORE_READ);
+	assert_int_equal(sc_put("long", 11, size), 0);
+	assert_int_equal(sc_open_obj("long", &obj), 0);
+	for (int i = 0; i < 3; i++)
+		b[i] = long_buf();
+	for (int i = 0; i < 30; i++) {
+		off = i == 0 ? 0 : i == 1 ? size - 1 : sc_rnd() % size;
+		n = store_read_plan(&obj, off, size - off, most, &skew);
+		assert_true(n > skew && n <= most && off - skew + n <= size);
+		/* Whole granules, over whatever border. */
+		off -= skew;
+		if (i % 2)
+			n = size - off < most ? (uint32_t)(size - off) : most;
+		r[0] = START(&rd[0].op, store_read(sc->port, &obj, &rd[0], b[0], off, n));
+		assert_int_equal(sc_wait_for(&rd[0].op, r[0]), (int)n);
+		assert_memory_equal(b[0]->mem + rd[0].lead, sc_pattern + 11 + off, n);
+	}
+	for (int i = 0; i < 8; i++) {
+		bool gone[2];
+
+		n = most < size ? most : (uint32_t)size;
+		for (int k = 0; k < 3; k++) {
+			r[k] = START(&rd[k].op, store_read(sc->port, &obj, &rd[k], b[k], 0, n));
+			assert_true(r[k] >= 0);
+		}
+		for (int k = 0; k < 2; k++) {
+			gone[k] = r[k] == 0 && store_read_cancel(sc->port, &rd[k]);
+			if (gone[k])
+				memset(b[k]->mem, 0xee, b[k]->cap_bytes);
+		}
+		for (int k = 0; k < 3; k++) {
+			if (k < 2 && gone[k])
+				continue;
+			assert_int_equal(sc_wait_for(&rd[k].op, r[k]), (int)n);
+			assert_memory_equal(b[k]->mem + rd[k].lead, sc_pattern + 11, n);
+		}
+		for (int k = 0; k < 2; k++)
+			assert_true(!gone[k] || has_only(b[k]->mem, (char)0xee, b[k]->cap_bytes));
+	}
+	for (int i = 0; i < 3; i++)
+		bufpool_put(sc->bufs, b[i]);
+	store_close(sc->port, &obj);
+	assert_int_equal(sc_del("long"), 1);
+}
+
 /* ---- what operators see ---- */
 
 /* Of one unit: a name, a state, numbers with names of their own that stay what they are. */

@@ -140,6 +140,10 @@ raw <<-END
 	window w 9000000
 	request GET /bkt/first x-amz-rdma-token:@w
 	expect status 500
+	request GET /bkt/data x-amz-rdma-token:@w
+	expect status 500
+	request GET /bkt/trailer x-amz-rdma-token:@w
+	expect status 500
 END
 # ---- the scrub finds what it can read records of, and names it
 lines=$(wc -l <"$T/daemon.log")

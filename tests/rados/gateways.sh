@@ -192,8 +192,10 @@ sleep 2
 stop_second 0
 told() { curl -s -m 2 --unix-socket "$T/admin2.sock" http://x/healthz | jq -r '.reasons[]?' | grep "^pool gantry.meta: fenced by instance $instance on host $(hostname)$"; }
 kill -CONT "$second"
+until=$((SECONDS + 60))
 until told >>"$T/told"; do
 	_runs "$second" || fail "the one that was stopped has ended, and did not say who fenced it: $(grep 'fenced' "$T/daemon.log")"
+	[ $SECONDS -lt $until ] || fail "the one that was stopped neither ends nor says who fenced it: $(tail -n 5 "$T/daemon.log")"
 	sleep 0.05
 done
 ends_by_itself "on the blocklist"

@@ -53,7 +53,7 @@ if [ -n "${LONG:-}" ]; then
 	exit
 fi
 one contract "$BUILD/rados/test_contract"
-one contract_asan build/asan/rados/test_contract
+one contract_asan build/asan/rados/test_contract 2
 one ahead "$BUILD/rados/test_ahead"
 for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
 	one "$t" "tests/system/$t.sh"

@@ -2,7 +2,7 @@
 /*
  * The store on RADOS under the suite that every back end must pass.  CEPH_CONF names the cluster (rados-one
  * makes one), whose pools gantry.meta and gantry.data are used, in a namespace of this process.  SEED= repeats a
- * run.
+ * run.  An argument is the size of data objects in MiB.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -36,7 +36,7 @@ fail(const char *what, const char *err)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const char *s = getenv("SEED"), *ceph_conf = getenv("CEPH_CONF");
 	char ns[32], err[256];
@@ -48,7 +48,7 @@ main(void)
 					      .data_pool = "gantry.data",
 					      .ns = ns,
 					      .index_shards = 4,
-					      .object_bytes = 4 << 20,
+					      .object_bytes = (argc > 1 ? (uint32_t)atoi(argv[1]) : 4) << 20,
 					      .dead_after_ns = 15 * NS_PER_S } };
 	int failed;
 
@@ -61,7 +61,7 @@ main(void)
 	con.random_ops = 400;
 	printf("SEED=%llu\n", (unsigned long long)con.seed);
 	snprintf(ns, sizeof ns, "contract-%d", (int)getpid());
-	if (mailbox_init(&l.mb) < 0 || bufpool_init(&bufs, 64 << 20) < 0)
+	if (mailbox_init(&l.mb) < 0 || bufpool_init_runs(&bufs, 64 << 20) < 0)
 		return 1;
 	if (store_format(&conf, false, err, sizeof err) < 0)
 		return fail("format", err);

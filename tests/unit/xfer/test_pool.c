@@ -57,15 +57,17 @@ others_wait(int client)
 }
 
 static void
-test_random(void **state)
+random_run(bool runs)
 {
 	const char *env = getenv("SEED");
 	unsigned seed = env ? (unsigned)strtoul(env, NULL, 0) : (unsigned)time(NULL);
 	struct bufpool bp;
 	struct xfer_pool xp;
+	int taken = 0;
 
+	granted = 0;
 	printf("SEED=%u\n", seed);
-	assert_int_equal(bufpool_init(&bp, 12u << 20), 0);
+	assert_int_equal(runs ? bufpool_init_runs(&bp, 120u << 20) : bufpool_init(&bp, 12u << 20), 0);
 	/* Room for all in the queue but its last quarter, which is not
 	 * for the client that has most of them. */
 	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 2 * N);
@@ -82,18 +84,21 @@ test_random(void **state)
 		if (!x->have_ticket && !x->is_waiting) {
 			assert_true(xfer_ticket(x) >= 0);
 		} else if (x->have_ticket && what < 4) {
-			size_t len = rand_r(&seed) % 2 ? BUF_SMALL_BYTES : BUF_LARGE_BYTES;
+			static const size_t lens[] = { BUF_SMALL_BYTES, BUF_LARGE_BYTES, BUF_RUN_BYTES };
+			size_t len = lens[rand_r(&seed) % (runs ? 3 : 2)];
 			bool bare = x->main_bufs == 0, wait = others_wait(x->client);
 			struct buf *b = pool_buf_get(x, len);
 
-			if (b && !bare && wait && b->cls == BUF_LARGE)
+			if (b && (!bare || b->cls == BUF_RUN) && wait && b->cls != BUF_SMALL)
 				assert_true(has(x->client) <= bp.total[BUF_LARGE] / 2);
+			assert_true(x->bufs <= 8);
+			taken += b && b->cls == BUF_RUN;
 
 			if (b)
 				held[i][held_nr[i]++] = b;
 			else if (bare)
-				assert_int_equal(x->bufs,
-						 8); /* the guarantee, unless it has all it may have */
+				/* the guarantee, unless it has all it may have */
+				assert_true(x->bufs + (len > BUF_LARGE_BYTES ? BUF_RUN_NR : 1) > 8);
 		} else if (held_nr[i] && what < 7) {
 			pool_buf_put(x, held[i][--held_nr[i]]);
 		} else if (x->have_ticket && !held_nr[i]) {
@@ -118,6 +123,7 @@ test_random(void **state)
 		xfer_fini(&xs[i]);
 	}
 	assert_true(granted > 0);
+	assert_true(!runs || taken > STEPS / 1000);
 	assert_int_equal(xp.tickets_out, 0);
 	assert_int_equal(xp.waits, 0);
 	for (int c = 0; c < 3; c++) {
@@ -127,6 +133,106 @@ test_random(void **state)
 	assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
 	assert_int_equal(bp.avail[BUF_SMALL], bp.total[BUF_SMALL]);
 	bufpool_fini(&bp);
+}
+
+static void
+test_random(void **state)
+{
+	random_run(false);
+}
+
+static void
+test_random_runs(void **state)
+{
+	random_run(true);
+}
+
+/* A run is what is left over, whole, and not all that the transfer may have; else one buffer does, or it waits for its own. */
+static void
+test_run(void **state)
+{
+	struct bufpool bp, plain;
+	struct xfer_pool xp;
+	struct buf *b[16], *other;
+	struct xfer *x = &xs[0];
+
+	assert_int_equal(bufpool_init_runs(&bp, 20u << 20), 0);
+	assert_int_equal(bp.total[BUF_LARGE], 16);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 16);
+	for (int i = 0; i < 2; i++) {
+		xs[i] = (struct xfer){ .done = on_done, .wake = on_done };
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), 1);
+	}
+	/* Half empty it would be. */
+	assert_non_null(b[0] = pool_buf_get(x, BUF_RUN_BYTES / 2));
+	assert_int_equal(b[0]->cls, BUF_LARGE);
+	pool_buf_put(x, b[0]);
+	/* Two are all that it may have: it is not hungry, its own comes back. */
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(b[i] = pool_buf_get(x, BUF_RUN_BYTES / 2 + 1));
+		assert_int_equal(b[i]->cls, BUF_RUN);
+		assert_int_equal(x->bufs, 4 * (i + 1));
+		assert_int_equal(x->main_bufs, 4 * (i + 1));
+	}
+	assert_int_equal(xp.client[0].held, 9);
+	assert_null(pool_buf_get(x, BUF_RUN_BYTES));
+	assert_false(list_linked(&x->link));
+	pool_buf_put(x, b[1]);
+	assert_int_equal(xp.client[0].held, 5);
+	/* None is whole: single ones. */
+	for (int i = 0; i < 3; i++)
+		b[2 + i] = bufpool_get_run(&bp);
+	assert_null(bufpool_get_run(&bp));
+	bufpool_put(&bp, b[2]);
+	other = bufpool_get(&bp, BUF_LARGE);
+	assert_non_null(b[1] = pool_buf_get(x, BUF_RUN_BYTES));
+	assert_int_equal(b[1]->cls, BUF_LARGE);
+	/* No room for four beside what it has. */
+	assert_null(pool_buf_get(x, BUF_RUN_BYTES));
+	assert_false(list_linked(&x->link));
+	pool_buf_put(x, b[0]);
+	pool_buf_put(x, b[1]);
+	assert_int_equal(xp.bare, 2);
+	bufpool_put(&bp, other);
+	/* Whole, and kept for a ticket in part. */
+	pool_ticket_put(x);
+	assert_int_equal(xfer_ticket(x), 1);
+	bufpool_put(&bp, b[3]);
+	bufpool_put(&bp, b[4]);
+	for (int i = 0; i < 3; i++)
+		b[i] = bufpool_get_run(&bp);
+	assert_int_equal(bp.avail[BUF_LARGE], 4);
+	assert_int_equal(xp.bare, 2);
+	assert_non_null(b[3] = pool_buf_get(x, BUF_RUN_BYTES));
+	assert_int_equal(b[3]->cls, BUF_LARGE);
+	pool_buf_put(x, b[3]);
+	for (int i = 0; i < 3; i++)
+		bufpool_put(&bp, b[i]);
+	xfer_fini(&xs[0]);
+	xfer_fini(&xs[1]);
+	/* Where one is all that a transfer could have at a time there are none. */
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 7, 16);
+	xfer_init(x, &xp, NULL, NULL);
+	assert_int_equal(xfer_ticket(x), 1);
+	assert_non_null(b[0] = pool_buf_get(x, BUF_RUN_BYTES));
+	assert_int_equal(b[0]->cls, BUF_LARGE);
+	pool_buf_put(x, b[0]);
+	xfer_fini(x);
+	bufpool_fini(&bp);
+	/* Nor of a pool without. */
+	assert_int_equal(bufpool_init(&plain, 20u << 20), 0);
+	xfer_pool_init(&xp, &plain, BUF_LARGE, 8, 16);
+	xfer_init(x, &xp, NULL, NULL);
+	assert_int_equal(xfer_ticket(x), 1);
+	for (int i = 0; i < 8; i++) {
+		assert_non_null(b[i] = pool_buf_get(x, BUF_RUN_BYTES));
+		assert_int_equal(b[i]->cls, BUF_LARGE);
+	}
+	for (int i = 0; i < 8; i++)
+		pool_buf_put(x, b[i]);
+	xfer_fini(x);
+	bufpool_fini(&plain);
 }
 
 /* So much of a lane's is out (-1: of those with two), counted by hand: all buffers, and a place for each ticket without one. */
@@ -534,7 +640,8 @@ main(void)
 		cmocka_unit_test(test_lane_queue),   cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
 		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
-		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of)
+		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of),
+		cmocka_unit_test(test_random_runs),  cmocka_unit_test(test_run)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

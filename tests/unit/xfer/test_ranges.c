@@ -25,19 +25,21 @@
 #include <time.h>
 
 #define PARTS 9
-#define ADDR 0x7000
+#define LONG_WINDOW 0x70000000
 
 static struct mailbox mb;
 static struct store *st;
 static struct store_port *port;
 static struct chan *ch;
-static struct bufpool bufs, tight;
+static struct bufpool bufs, tight, long_bufs;
 static struct xfer_pool roomy_pool, tight_pool;
 static struct store_obj obj;
 static unsigned char *want, *got;
 static size_t size;
+static uint64_t window = 0x7000; /* of got */
 static unsigned seed;
 static bool is_over;
+static int fewer = 1; /* transfers of each kind */
 
 static void
 turn(void)
@@ -147,13 +149,14 @@ setup(void **state)
 	xfer_pool_init(&roomy_pool, &bufs, BUF_LARGE, 8, 8);
 	xfer_pool_init(&tight_pool, &tight, BUF_LARGE, 8, 8);
 	assert_int_equal(tight.total[BUF_LARGE], 1);
+	assert_int_equal(bufpool_init_runs(&long_bufs, 24u << 20), 0);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_attach(st, NULL, &mb, NULL, &port), 0);
 	assert_int_equal(chan_new(&cp, &ch), 0);
 	del.op.done = on_op;
 	assert_int_equal(wait_op(&del.op, store_bucket_create(port, "b", 1, 0, &del)), 0);
 	make_source();
-	fake_chan_window(ch, ADDR, got, size);
+	fake_chan_window(ch, window, got, size);
 	return 0;
 }
 
@@ -169,6 +172,7 @@ teardown(void **state)
 	store_stop(st);
 	bufpool_fini(&bufs);
 	bufpool_fini(&tight);
+	bufpool_fini(&long_bufs);
 	mailbox_fini(&mb);
 	free(want);
 	free(got);
@@ -240,9 +244,9 @@ test_push(void **state)
 	static struct xfer x;
 	uint64_t off, len, copied = xfer_counts.copied_bytes;
 
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < 150 / fewer; i++) {
 		struct chan_lease ls = { .done = on_lease };
-		struct token tok = { .kind = TOKEN_DC, .addr = ADDR };
+		struct token tok = { .kind = TOKEN_DC, .addr = window };
 
 		choose(&off, &len);
 		tok.size = len;
@@ -272,7 +276,7 @@ test_wire_bound(void **state)
 
 	for (int i = 0; i < 10; i++) {
 		struct chan_lease ls = { .done = on_lease };
-		struct token tok = { .kind = TOKEN_DC, .addr = ADDR, .size = size };
+		struct token tok = { .kind = TOKEN_DC, .addr = window, .size = size };
 		struct store_key k = key_of("dst");
 		uint64_t len = size / STORE_PIECE * STORE_PIECE;
 		int seen = 0, most_here = most[i / 2];
@@ -324,14 +328,16 @@ static void test_copy(void **state);
 static void
 test_small_pieces(void **state)
 {
-	static const struct store_limits usual = { STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
+	static const struct store_limits usual = { STORE_PIECE, STORE_PIECE, STORE_GRANULE,
+						   STORE_INLINE_MAX };
 	static const uint32_t granules[] = { 2, 3, 15 };
 
+	fewer = 2;
 	assert_int_equal(store_limits(port)->piece_bytes, STORE_PIECE);
 	for (size_t i = 0; i < sizeof granules / sizeof *granules; i++) {
 		struct store_limits few = usual;
 
-		few.piece_bytes = granules[i] * STORE_GRANULE;
+		few.piece_bytes = few.read_bytes = granules[i] * STORE_GRANULE;
 		mem_store_limit(st, &few);
 		assert_int_equal(store_limits(port)->piece_bytes, few.piece_bytes);
 		test_push(state);
@@ -339,6 +345,7 @@ test_small_pieces(void **state)
 		test_copy(state);
 	}
 	mem_store_limit(st, &usual);
+	fewer = 1;
 }
 
 static void
@@ -347,7 +354,7 @@ test_serve(void **state)
 	static struct xfer x;
 	uint64_t off, len;
 
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 60 / fewer; i++) {
 		choose(&off, &len);
 		begin(&x, i % 3 == 0);
 		xfer_serve(&x, &obj, off, len);
@@ -394,7 +401,7 @@ test_copy(void **state)
 	static struct digest dg;
 	uint64_t off, len;
 
-	for (int i = 0; i < 80; i++) {
+	for (int i = 0; i < 80 / fewer; i++) {
 		struct store_key k = key_of("dst");
 		struct store_commit c = { 0 };
 		uint8_t sum[32], expected[32];
@@ -465,7 +472,7 @@ test_progress(void **state)
 	static struct digest dg;
 	static struct xfer x;
 	struct chan_lease ls = { .done = on_lease };
-	struct token tok = { .kind = TOKEN_DC, .addr = ADDR, .size = size };
+	struct token tok = { .kind = TOKEN_DC, .addr = window, .size = size };
 	struct store_key k = key_of("dst");
 	/* Two pieces are written, the third one waits for the commit. */
 	uint64_t len = 3 * STORE_PIECE, now = NS_PER_S;
@@ -504,6 +511,128 @@ test_progress(void **state)
 	digest_fini(&dg);
 }
 
+/* Pushes the whole object; the longest of its pieces. */
+static uint32_t
+longest_piece(void)
+{
+	static struct xfer x;
+	struct chan_lease ls = { .done = on_lease };
+	struct token tok = { .kind = TOKEN_DC, .addr = window, .size = size };
+	uint32_t longest = 0;
+
+	begin(&x, false);
+	assert_int_equal(chan_lease_get(ch, &ls, &tok, NULL), 1);
+	fake_chan_hold(ch, true);
+	xfer_push(&x, &obj, 0, size, &ls, 2 << 20);
+	while (!ended) {
+		if (fake_chan_op_nr(ch)) {
+			struct chan_op *op = fake_chan_op(ch, 0);
+
+			longest = op->len_bytes > longest ? op->len_bytes : longest;
+			fake_chan_complete(ch, op);
+		}
+		turn();
+	}
+	fake_chan_hold(ch, false);
+	assert_int_equal(x.result, 0);
+	assert_memory_equal(got, want, size);
+	xfer_fini(&x);
+	chan_lease_put(ch, &ls);
+	return longest;
+}
+
+/* Takes one buffer out of each of nr runs. */
+static void
+break_runs(struct buf **ret_out, int nr)
+{
+	struct buf *all[64];
+	int taken = 0;
+
+	while ((all[taken] = bufpool_get(&long_bufs, BUF_LARGE)))
+		taken++;
+	for (int i = 0; i < taken; i++) {
+		ptrdiff_t at = all[i] - long_bufs.bufs - long_bufs.total[BUF_SMALL];
+
+		if (at % BUF_RUN_NR == 1 && at / BUF_RUN_NR < nr)
+			*ret_out++ = all[i];
+		else
+			bufpool_put(&long_bufs, all[i]);
+	}
+}
+
+/* A store that reads more at once than a buffer holds, and a pool with runs: long reads, and short ones where runs
+ * are broken; what is copied goes by pieces all the same. */
+static void
+test_long_reads(void **state)
+{
+	static const struct store_limits usual = { STORE_PIECE, STORE_PIECE, STORE_GRANULE,
+						   STORE_INLINE_MAX };
+	static const size_t len = (9u << 20) + 123456;
+	struct store_limits many = usual;
+	struct store_obj parts = obj;
+	struct store_key k = key_of("long");
+	unsigned char *parts_want = want, *parts_got = got;
+	size_t parts_size = size;
+	uint64_t parts_window = window;
+	static struct store_put put;
+	static struct store_write w;
+	struct buf *b = bufpool_get(&bufs, BUF_LARGE);
+	struct store_commit c = { 0 };
+
+	size = len;
+	want = malloc(size);
+	got = malloc(size);
+	for (size_t i = 0; i < size; i++)
+		want[i] = (unsigned char)(rand_r(&seed) >> 3);
+	assert_int_equal(store_put_init(port, &put, &k, size), 0);
+	for (size_t at = 0, n; at < size; at += n) {
+		n = size - at < STORE_PIECE ? size - at : STORE_PIECE;
+		memcpy(b->mem, want + at, n);
+		w.op.done = on_op;
+		assert_int_equal(
+			wait_op(&w.op, store_put_write(port, &put, &w, b, (uint32_t)n, at + n == size)), 0);
+	}
+	put.op.done = on_op;
+	assert_int_equal(wait_op(&put.op, store_put_commit(port, &put, &c)), 0);
+	bufpool_put(&bufs, b);
+	memset(&obj, 0, sizeof obj);
+	obj.op.done = on_op;
+	assert_int_equal(wait_op(&obj.op, store_open(port, &k, &obj)), 0);
+	window = LONG_WINDOW;
+	fake_chan_window(ch, window, got, size);
+	fewer = 4;
+	many.read_bytes = STORE_READ;
+	mem_store_limit(st, &many);
+	xfer_pool_init(&roomy_pool, &long_bufs, BUF_LARGE, 8, 8);
+	/* All runs whole, some of them, none. */
+	for (int i = 0; i < 3; i++) {
+		struct buf *out[8];
+		int nr = i * long_bufs.total[BUF_LARGE] / BUF_RUN_NR / 2;
+
+		break_runs(out, nr);
+		xfer_counts.bufs_peak = 0;
+		assert_int_equal(longest_piece(), i < 2 ? STORE_READ : STORE_PIECE);
+		test_push(state);
+		test_serve(state);
+		test_copy(state);
+		assert_int_equal(xfer_counts.bufs_peak, 8);
+		while (nr)
+			bufpool_put(&long_bufs, out[--nr]);
+	}
+	assert_int_equal(long_bufs.avail[BUF_LARGE], long_bufs.total[BUF_LARGE]);
+	mem_store_limit(st, &usual);
+	xfer_pool_init(&roomy_pool, &bufs, BUF_LARGE, 8, 8);
+	store_close(port, &obj);
+	obj = parts;
+	free(want);
+	free(got);
+	want = parts_want;
+	got = parts_got;
+	size = parts_size;
+	window = parts_window;
+	fewer = 1;
+}
+
 int
 main(void)
 {
@@ -511,7 +640,7 @@ main(void)
 		cmocka_unit_test(test_push),         cmocka_unit_test(test_wire_bound),
 		cmocka_unit_test(test_serve),        cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_copy_ends),    cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_small_pieces),
+		cmocka_unit_test(test_small_pieces), cmocka_unit_test(test_long_reads),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
