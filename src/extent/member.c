@@ -143,6 +143,7 @@ const struct store_member_ops extent_member_ops = {
 	.remove = extent_remove,
 	.copy_init = extent_copy_init,
 	.copy_commit = extent_copy_commit,
+	.open_put = extent_open_put,
 	.watch = extent_watch,
 	.freeze = extent_freeze,
 	.thaw = extent_thaw,

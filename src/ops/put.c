@@ -3,8 +3,7 @@
  * PUT: bytes out of the client's window, or out of the HTTP body, into the store.
  *
  *   start -> [checked] -> ticket -> lease -> leased -> pulled -> verified -> committed -> reply
- *                           ^------- again -----------/ /  once, when the network lost the READs
- *                           ^------- again -------------/  once, when the key went to another disk meanwhile
+ *                           ^------- again -----------/    once, when the network lost the READs
  *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
  *      any of them -> req_fail() -> drain -> reply
  */
@@ -29,8 +28,6 @@ static enum verdict put_http_ticketed(struct req *rq);
 static enum verdict put_accepting(struct req *rq);
 static enum verdict put_verify(struct req *rq);
 static enum verdict put_committed(struct req *rq);
-
-#define MOVES_MAX 3 /* of a key, under one PUT */
 
 /* The store computes CRC64-NVME itself; these are the others. */
 static const struct {
@@ -430,7 +427,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 		c.have_expect_crc64 = true;
 		c.expect_crc64 = sum_to_u64(crc->value);
 	}
-	rq->change->is_whole = put->size_bytes == 0;
+	c.progress_ns = &rq->xfer.progress_ns;
 	put->op.done = req_on_put;
 	r = store_put_commit(rq->rs->env.store, put, &c);
 	if (r < 0)
@@ -456,11 +453,6 @@ put_verify(struct req *rq)
 {
 	enum fault f;
 
-	/* The second time without what the first time added. */
-	if (rq->retried && rq->change->is_verified)
-		rq->target.attrs_len = rq->change->attrs_len;
-	rq->change->attrs_len = rq->target.attrs_len;
-	rq->change->is_verified = true;
 	/* No MD5 was made: of bytes by RDMA, or s3.etag says random and no Content-MD5 asked for one. */
 	if (rq->is_tokened || !(rq->digest.mask & DIGEST_BIT(DIGEST_MD5))) {
 		etag_random(rq->rs, rq->etag.sum);
@@ -472,40 +464,11 @@ put_verify(struct req *rq)
 	return f != FAULT_NONE ? req_fail(rq, f, NULL) : put_commit_to(rq, 0, put_committed);
 }
 
-/*
- * The key went to another disk between the beginning and the commit, which did nothing.  Where all bytes are still in their buffer they
- * are given to whoever has the key now; else the client's memory is read once more, which changes nothing there.
- */
-static bool
-put_moved(struct req *rq, enum verdict *ret_verdict)
-{
-	uint32_t len = 0;
-	int r;
-
-	if (rq->gone || rq->fault != FAULT_NONE)
-		return false;
-	if (rq->change->is_whole && rq->change->moves++ < MOVES_MAX) {
-		xfer_last(&rq->xfer, &len);
-		r = put_init(rq, len);
-		*ret_verdict =
-			r < 0 ? req_fail(rq, put_fault(rq, r), NULL) : put_commit_to(rq, 0, put_committed);
-		return true;
-	}
-	if (!rq->is_tokened || rq->retried)
-		return false;
-	rq->phase = PHASE_MOVING;
-	*ret_verdict = req_go(rq, put_again);
-	return true;
-}
-
 static enum verdict
 put_committed(struct req *rq)
 {
 	int r = rq->change->put.op.result;
-	enum verdict v;
 
-	if (r == -EXDEV && put_moved(rq, &v))
-		return v;
 	if (r < 0) {
 		rq->errno_seen = r;
 		return req_fail(rq, put_fault(rq, r),

@@ -92,10 +92,6 @@ struct reqs {
 struct req_change {
 	struct req *rq;
 	bool is_put;
-	/* A PUT: all its bytes are in the last buffer; its sums are in the attributes, which were so long without them. */
-	bool is_whole, is_verified;
-	uint8_t moves; /* so often its key went to another disk meanwhile */
-	uint32_t attrs_len;
 	union {
 		struct store_put put;
 		struct store_del del; /* of an object or bucket; also other attributes of an object */

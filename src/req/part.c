@@ -65,10 +65,8 @@ change_get(struct req *rq, bool is_put)
 	if (!c)
 		return NULL;
 	check(!rq->change || c->is_put == is_put);
-	if (!rq->change && is_put) {
-		c->put.is_started = c->is_verified = false;
-		c->moves = 0;
-	}
+	if (!rq->change && is_put)
+		c->put.is_started = false;
 	c->rq = rq;
 	c->is_put = is_put;
 	rq->change = c;

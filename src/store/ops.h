@@ -112,6 +112,27 @@ struct store_slots_op {
 	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
 };
 
+/*
+ * Who takes a PUT over whose commit came to -EXDEV: the key has gone to another engine.  The set says so in store_put.carrier behind
+ * the init; NULL: nobody does.
+ */
+struct store_carrier {
+	/*
+	 * On the put's thread, in place of done().  True: it is the carrier's, which ends it: it aborts the put, and calls done() with what
+	 * came of it.  Until the abort the engine keeps all that was written, and the arguments of the commit, for open_put().  False: the
+	 * put ends with -EXDEV.
+	 */
+	bool (*carry)(struct store_carrier *c, struct store_put *put);
+};
+
+/* What a PUT was given, by its engine; good until it is aborted. */
+struct store_put_args {
+	struct store_key key;
+	const uint8_t *upload_id; /* of a part; NULL: it is an object */
+	uint32_t part_number;
+	struct store_commit commit; /* without the bytes; have_expect_crc64: of all of them */
+};
+
 /* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
  * thread.  The reason of an error is in err, and the store is to be stopped then. */
 struct store_member_ops {
@@ -183,6 +204,12 @@ struct store_member_ops {
 	 */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
+	/*
+	 * Opens what was written of a PUT that is its carrier's as an object of one PUT, which nobody else sees: for read() and close(), before
+	 * the abort.  0; -EAGAIN, no memory.
+	 */
+	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
+			struct store_put_args *ret_args);
 	/* Removes all that is under a key, which is not the engine's own (-EPERM).  One at a time for a key, and not beside send(). */
 	int (*remove)(struct store_port *p, struct store_send *s);
 	/* Tells of each key of these slots under which something is published from now on; what was published before is seen by

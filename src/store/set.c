@@ -96,6 +96,7 @@ static const struct set_calls calls = {
 	.keep_on = set_keep_on,
 	.poke = set_two_poke,
 	.heal = set_heal,
+	.carry = set_carry,
 };
 
 static int
@@ -228,7 +229,7 @@ set_put_init(struct store_port *sp, struct store_put *put, const struct store_ke
 	if (set_has_two(sp, k, &two))
 		return set_two_put_init(set_port(sp), put, &two, NULL, 0, size_bytes);
 	e = set_port_to_write(sp, k, &error);
-	return e ? e->ops->put_init(e, put, k, size_bytes) : error;
+	return e ? set_engine_put_init(set_port(sp), e, put, k, NULL, 0, size_bytes) : error;
 }
 
 static int
@@ -288,7 +289,7 @@ set_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 	if (set_has_two(sp, k, &two))
 		return set_two_put_init(set_port(sp), put, &two, id, number, size_bytes);
 	e = set_port_to_write(sp, k, &error);
-	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : error;
+	return e ? set_engine_put_init(set_port(sp), e, put, k, id, number, size_bytes) : error;
 }
 
 static int

@@ -25,10 +25,11 @@ struct set_port;
  * described where the function of set.c's table of them is.
  */
 struct set_calls {
-	void (*keep)(struct set *s);      /* set_keep() */
-	void (*keep_on)(struct set *s);   /* set_keep_on() */
-	void (*poke)(struct set_port *p); /* set_two_poke() */
-	void (*heal)(struct set *s);      /* set_heal() */
+	void (*keep)(struct set *s);                                    /* set_keep() */
+	void (*keep_on)(struct set *s);                                 /* set_keep_on() */
+	void (*poke)(struct set_port *p);                               /* set_two_poke() */
+	void (*heal)(struct set *s);                                    /* set_heal() */
+	bool (*carry)(struct store_carrier *sc, struct store_put *put); /* set_carry() */
 };
 
 struct set {
@@ -128,9 +129,10 @@ struct set_port {
 	struct list twos,
 		two_writes; /* changes whose second is waited for (set_two.c); its pieces (set_two_put.c) */
 	bool mends;         /* an object from its other copy (set_two_read.c) */
-	struct list mends_waiting; /* those whose turn comes */
-	unsigned inflight;         /* operations of the set's own */
-	int nr;                    /* engines; of the set, but for such as this port has not heard of */
+	struct list mends_waiting;    /* those whose turn comes */
+	struct store_carrier carrier; /* of PUTs: set_carry.c */
+	unsigned inflight;            /* operations of the set's own */
+	int nr;                       /* engines; of the set, but for such as this port has not heard of */
 	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 
@@ -226,6 +228,9 @@ void set_visit(struct set *s);
 void set_poke(struct set *s);
 /* Tells whether all of them have; s->visit_error says whether one could not attach. */
 bool set_is_visited(const struct set *s);
+/* Begins a PUT, or (id) a part, on that engine, which is carried elsewhere if its key goes there. */
+int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
+			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
 /* Returns the port of the engine that has a key, to put something there; nothing is put elsewhere.  NULL: *ret_error is the answer. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
@@ -255,6 +260,11 @@ int set_start_call(struct store_port *e, const struct store_key *k, struct store
 		   const struct set_call *c);
 /* Gives a caller what came of a completion. */
 void set_give_completed(struct store_complete *to, const struct store_complete *from);
+
+/* ---- set_carry.c ---- */
+
+/* Brings a PUT to where its key is now: struct store_carrier of set_port. */
+bool set_carry(struct store_carrier *sc, struct store_put *put);
 
 /* ---- set_members.c ---- */
 

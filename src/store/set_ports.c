@@ -71,6 +71,7 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 	p->mb = mb;
 	p->ring = ring;
 	p->timers = timers;
+	p->carrier.carry = p->set->calls->carry;
 	list_init(&p->link);
 	list_init(&p->twos);
 	list_init(&p->two_writes);
@@ -222,4 +223,15 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 		return NULL;
 	/* One that has failed says so itself, but it does not know all buckets. */
 	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
+}
+
+int
+set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
+		    const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+{
+	int r = id ? e->ops->put_init_part(e, put, k, id, number, size_bytes)
+		   : e->ops->put_init(e, put, k, size_bytes);
+
+	put->carrier = &p->carrier;
+	return r;
 }

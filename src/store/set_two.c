@@ -370,8 +370,14 @@ static void
 on_first_put(struct store_op *op)
 {
 	struct put_two *pt = container_of(container_of(op, struct store_put, op), struct put_two, first);
+	struct change_two *c = &pt->c;
 
-	first_ended(&pt->c, op->result);
+	/* It may have been carried to another one. */
+	for (int i = 0; i < c->port->nr; i++) {
+		if (c->port->engine[i] == op->port)
+			c->first = i;
+	}
+	first_ended(c, op->result);
 }
 
 static void

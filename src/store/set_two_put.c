@@ -34,9 +34,7 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 	    set_second(p->set, k) != SET_NOWHERE)
 		error = -EAGAIN;
 	pt->c.first = set_home(p->set, k);
-	return !e   ? error
-	       : id ? e->ops->put_init_part(e, &pt->first, k, id, number, size_bytes)
-		    : e->ops->put_init(e, &pt->first, k, size_bytes);
+	return e ? set_engine_put_init(p, e, &pt->first, k, id, number, size_bytes) : error;
 }
 
 /* A disk that serves has no room for it. */

@@ -22,7 +22,8 @@
  *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
  *   -EDOM          more copies are wanted than there are disks (400)
  *   -EAGAIN        not now, later perhaps (503)
- *   -EXDEV         the key has moved to another disk under a commit: nothing was done (503)
+ *   -EXDEV         the key has moved to another disk under a commit, and what was written could not be brought there: nothing
+ *                  was done (503)
  *   -EROFS         it failed, and is read-only from now on (503)
  *   -ENODEV        the disk that has it is missing (503)
  *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
@@ -423,7 +424,8 @@ void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
  * for data and log then).
  */
 struct store_put {
-	struct store_op op; /* the commit's: 0 = durable and visible */
+	struct store_op op;            /* the commit's: 0 = durable and visible */
+	struct store_carrier *carrier; /* the store's (store/ops.h) */
 	/* so far, over all pieces given to store_put_write() */
 	uint64_t size_bytes;
 	uint64_t crc64;
@@ -469,6 +471,8 @@ struct store_commit {
 	/* Refuse with -EILSEQ, before anything is handed over, when the content's CRC64-NVME differs. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
+	/* Kept until the end: gets the time at which bytes moved, where the store has to move them once more; NULL: nobody asks. */
+	uint64_t *progress_ns;
 };
 
 /* Hands over; from a return of 0 on nothing cancels it.  A negative return: nothing was handed

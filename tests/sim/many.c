@@ -309,6 +309,13 @@ many_check_error(int r, unsigned disks, const char *what)
 		sim_fail("%s ends with %d", what, r);
 }
 
+void
+many_check_carried(int r, const char *what)
+{
+	if (r == -EXDEV && !many_hurt() && !lacking)
+		sim_fail("%s is told that its key has moved", what);
+}
+
 /* Of one that is not there nobody knows how many copies it has. */
 bool
 many_may_lack(int b, uint64_t since)
@@ -475,6 +482,7 @@ many_put(struct many_client *c, int b, int k)
 		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
 	store_put_abort(many_port(c), &c->u.put);
 	say("put of %u: %d", id, r);
+	many_check_carried(r, "a PUT");
 	if (r >= 0 && many_is_away(b, k))
 		sim_fail("a PUT of bucket %d key %d is acknowledged, and its disk is away", b, k);
 	if (r == -EDQUOT)

@@ -118,6 +118,8 @@ void many_check_error(int r, unsigned disks, const char *what);
 void many_check_bucket_error(int r, bool needs_all, const char *what);
 /* Is it not certain that the bucket was there since that event? */
 bool many_may_lack(int b, uint64_t since);
+/* A PUT goes where its key goes: that its key has moved is told only where a disk does not give what was written. */
+void many_check_carried(int r, const char *what);
 /* The same of a change of a key, or a look at it, that began at that event. */
 void many_check_key_error(int r, int b, int k, uint64_t since, const char *what);
 /* The disks of engines. */

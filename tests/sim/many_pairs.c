@@ -458,6 +458,8 @@ do_twins(struct many_client *c, int b, int k)
 		/* As in do_del(). */
 		if (t[i].result >= 0 && many_is_away(b, k) && (t[i].id || !many_may_lack(b, since)))
 			sim_fail("a change of bucket %d key %d is acknowledged, and its disk is away", b, k);
+		if (t[i].id)
+			many_check_carried(t[i].result, "one of two PUTs");
 		if (t[i].result == -EDQUOT)
 			quotas_check_refused(b, since, "one of two PUTs");
 		else if (t[i].result < 0 && t[i].result != -ENXIO && (t[i].id || t[i].result != -ENOENT))

@@ -170,6 +170,7 @@ do_part(struct many_client *c, struct upload *u)
 		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
 	store_put_abort(many_port(c), &c->u.put);
 	say("part %u: %d", id, r);
+	many_check_carried(r, "a part");
 	if (r == -EDQUOT)
 		quotas_check_refused(u->b, since, "a part");
 	cell_over(&u->part[n], r, id);
@@ -192,6 +193,7 @@ do_late(struct many_client *c, struct upload *u)
 		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
 	store_put_abort(many_port(c), &c->u.put);
 	say("client %d puts a part of an upload that is over: %d", c->nr, r);
+	many_check_carried(r, "a late part");
 	if (r >= 0)
 		sim_fail("an upload of bucket %d key %d that is over takes a part", u->b, u->k);
 	if (r != -ENOENT && r != -ENXIO)

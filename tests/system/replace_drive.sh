@@ -84,9 +84,15 @@ between() {
 }
 export NO_FAULTS=1 LONGEST_MS=20000
 load_begin one two
-sleep 0.5
+# Bodies that come slowly while the one disk goes, and the other comes: their keys are elsewhere when they have come.
+/usr/bin/python3 "$ROOT/tests/system/slow_puts.py" "$URL_S3" "$T" one two >"$T/slow" &
+SLOW=$!
+wait_for 30 test -e "$T/begun"
 OLD=$T/disk0 NEW=$T/disk3
 follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
+touch "$T/go"
+wait $SLOW || fail "slow PUTs: $(cat "$T/slow")"
+cat "$T/slow"
 OLD=$T/disk1 NEW=$T/disk4
 AT_ONCE=1 follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
 load_end "replaced"

@@ -128,6 +128,30 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	return r;
 }
 
+struct rec *
+rec_new_apart(const struct rec_view *v)
+{
+	struct rec head = {
+		.version = v->version,
+		.size_bytes = v->size_bytes,
+		.crc64 = v->crc64,
+		.entry_nr = v->entry_nr,
+		.inline_len = v->inline_len & 0xfffu,
+		.body = v->body & 7u,
+	};
+	size_t len = entries_bytes(&head);
+	struct rec *r = malloc(sizeof *r + len + v->inline_len);
+
+	if (!r)
+		return NULL;
+	*r = head;
+	if (len)
+		memcpy(r->tail, rec_has_more(r) ? (const void *)&v->entries : v->entries, len);
+	if (v->inline_len)
+		memcpy(r->tail + len, v->inline_data, v->inline_len);
+	return r;
+}
+
 void
 rec_drop_outside(struct rec *r)
 {

@@ -31,6 +31,11 @@ _Static_assert(sizeof(struct rec) == 64, "every object has one");
 
 /* Makes the memory form of v (entries: v->entries or what the map held; may come later for a mapped one). */
 struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
+/*
+ * Makes one of the bytes of v alone, for reading, in no index: to be freed with free().  Entries are v's own where there are more than
+ * FMT_ENTRY_MAX.
+ */
+struct rec *rec_new_apart(const struct rec_view *v);
 /* Frees r, which no reader ever saw.  NULL is fine. */
 void rec_drop(struct tree *t, struct rec *r);
 /* Frees what lies outside of the tree's memory; the record itself is the tree's to free. */

@@ -71,6 +71,8 @@ int extent_copy_init(struct store_port *to, struct store_put *put, const struct 
 		     const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 int extent_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from,
 		       uint64_t version, const struct store_commit *sc);
+int extent_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
+		    struct store_put_args *ret_args);
 int extent_watch(struct store_port *p, struct store_slots_op *o);
 int extent_freeze(struct store_port *p, struct store_slots_op *o);
 int extent_thaw(struct store_port *p, struct store_slots_op *o);

@@ -8,7 +8,8 @@
  *                                           +-- larger: chunks handed over as they fill;
  *                                               when all of them are in the log, the manifest -> handed over
  *
- * Before it is handed over an abort gives everything back; after that nothing cancels it.
+ * Before it is handed over an abort gives everything back; after that nothing cancels it.  Where the commit comes to -EXDEV its carrier
+ * takes it over, if it has one (carried.c): all stays as it is until the abort.
  */
 #include "extent/object/put_int.h"
 
@@ -101,6 +102,7 @@ init_none(struct extent_port *p, struct store_put *put)
 
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
+	put->carrier = NULL;
 	put->op.port = &p->base;
 	memset(pi, 0, offsetof(struct put_int, last));
 	return pi;
@@ -306,6 +308,13 @@ put_done(struct put_int *pi, int result)
 {
 	struct store_put *put = pi->put;
 
+	if (result == -EXDEV && put->carrier) {
+		pi->is_committing = false;
+		pi->is_carried = true;
+		pi->error = -EXDEV; /* it takes nothing more */
+		if (put->carrier->carry(put->carrier, put))
+			return;
+	}
 	/* -ECANCELED: the record may be on the disk, so what it names must stay as it is. */
 	if (pi->cw)
 		writer_put(pi->cw, result < 0 && result != -ECANCELED);
@@ -345,6 +354,7 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 			  .attrs = sc->meta.attrs,
 			  .attrs_len = sc->meta.attrs_len },
 	};
+	pi->progress_ns = sc->progress_ns;
 	if (pi->is_part) {
 		c->upload_key = c->view.owner = pi->upload_key;
 		c->upload_key_len = c->view.owner_len = pi->upload_key_len;

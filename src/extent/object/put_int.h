@@ -58,8 +58,10 @@ struct put_int {
 	uint32_t writes; /* pieces in flight */
 	int error;       /* the first: nothing but abort is left */
 	uint64_t expect_bytes;
+	uint64_t *progress_ns; /* of the commit, for its carrier */
 	bool is_ended, is_committing, handed_over;
-	bool is_part;                /* of an upload: a manifest, however small */
+	bool is_carried; /* its commit came to -EXDEV, and what was written is kept for its carrier */
+	bool is_part;    /* of an upload: a manifest, however small */
 	const struct put_sent *sent; /* NULL: from a client */
 	struct put_copy copy;
 	uint8_t id[CHUNK_ID_BYTES];

@@ -15,6 +15,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct obj_int) <= STORE_PRIV_OBJ, "STORE_PRIV_OBJ is too small");
@@ -108,6 +109,8 @@ extent_close(struct store_port *sp, struct store_obj *obj)
 	obj->meta.attrs = NULL;
 	oi->rec = NULL;
 	pin_drop(oi->vol->pins, &oi->pin);
+	free(oi->mem);
+	oi->mem = NULL;
 }
 
 /* ---- reading ---- */

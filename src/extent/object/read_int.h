@@ -26,6 +26,7 @@ struct obj_int {
 	struct pin pin;
 	struct vol *vol;
 	struct rec *rec; /* stays while the pin does */
+	void *mem;       /* of a record that is in no index; NULL: it is in one */
 	/* Of parts: one of them, and where it begins, as reading goes forward. */
 	uint32_t hint;
 	uint64_t hint_off;

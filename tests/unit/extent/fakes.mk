@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-extent/test_books := fault_ring
+LINK-extent/test_carried := fault_ring
 LINK-extent/test_come_go := fault_ring
 LINK-extent/test_contract := store_contract
 LINK-extent/test_disks_fail := fault_ring

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A PUT whose key went to another engine under its commit, as an object to read: so its carrier (struct store_carrier) gives the
+ * same bytes to that engine, whoever sent them.  On the put's thread.
+ *
+ * What was written is on the disk by then, as a commit is answered when its writes are over.  Its record, which was never in the log, is
+ * made once more, in no index: bytes in a chunk, or inline, or a manifest, whose chunks are in the index and stay until the abort.
+ */
+#include "extent/object/put_int.h"
+#include "extent/object/read_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct store_key
+key_of(const struct put_int *pi)
+{
+	const uint8_t *key = pi->is_part ? pi->upload_key : pi->key;
+	struct slot_name n = slot_name(key, pi->is_part ? pi->upload_key_len : pi->key_len);
+	const uint8_t *nul = memchr(n.at, 0, n.len);
+
+	return (struct store_key){ .bucket = (const char *)n.at,
+				   .key = (const char *)nul + 1,
+				   .bucket_len = (uint16_t)(nul - n.at),
+				   .key_len = (uint16_t)(n.at + n.len - nul - 1),
+				   .copies = n.has_two ? 2 : 1 };
+}
+
+int
+extent_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj,
+		struct store_put_args *ret_args)
+{
+	struct put_int *pi = put_int(put);
+	struct obj_int *oi = obj_int(obj);
+	const struct rec_view *was = &pi->c.view;
+	struct rec_view v = *was;
+
+	check(put->is_started && pi->is_carried && !pi->is_committing && pi->writes == 0);
+	/* One of its own, as the cache of CRC blocks goes by it. */
+	v.version = atomic_fetch_add(&pi->vol->version, 1) + 1;
+	memset(oi, 0, sizeof *oi);
+	oi->rec = rec_new_apart(&v);
+	if (!oi->rec)
+		return -EAGAIN;
+	oi->mem = oi->rec;
+	oi->vol = pi->vol;
+	obj->op.port = &pi->port->base;
+	obj->size_bytes = v.size_bytes;
+	obj->version = v.version;
+	obj->crc64 = v.crc64;
+	obj->part_nr = 0;
+	obj->is_open = true;
+	*ret_args = (struct store_put_args){
+		.key = key_of(pi),
+		.upload_id = pi->is_part ? pi->upload_key + pi->upload_key_len - CHUNK_ID_BYTES : NULL,
+		.part_number = pi->is_part ? key_index(pi->key) : 0,
+		.commit = { .meta = { .etag = was->etag,
+				      .mtime_ns = was->mtime_ns,
+				      .attrs = was->attrs,
+				      .attrs_len = was->attrs_len },
+			    .pre = pi->c.pre,
+			    .progress_ns = pi->progress_ns,
+			    .have_expect_crc64 = true,
+			    .expect_crc64 = v.crc64 },
+	};
+	return 0;
+}
