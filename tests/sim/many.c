@@ -324,6 +324,12 @@ many_may_lack(int b, uint64_t since)
 	       many_bucket_changed(b, since);
 }
 
+bool
+many_bucket_stays(int b, uint64_t since)
+{
+	return !cell_may_be(&many_buckets[b], 0) && !many_buckets[b].is_open && many_buckets[b].since < since;
+}
+
 void
 many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 {
@@ -492,7 +498,7 @@ many_put(struct many_client *c, int b, int k)
 		quotas_check_grown(b, since, &grown, "a PUT");
 	if ((r >= 0 && expected) || (is_of_pre(r) && r != expected))
 		sim_fail("a PUT is answered %d, its precondition says %d", r, expected);
-	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
+	if (r == -ENXIO && !is_gone && many_bucket_stays(b, since))
 		sim_fail("a PUT is told that bucket %d is not there, and it was all the time", b);
 	if (r < 0 && r != -ENXIO && r != -EDQUOT && !is_of_pre(r))
 		many_check_key_error(r, b, k, since, "a PUT");
@@ -637,7 +643,7 @@ do_attrs(struct many_client *c, int b, int k)
 	if ((r == -ENOENT && cell->may[0] && !cell_may_be(cell, 0)) || r == -ESTALE)
 		sim_fail("attributes of bucket %d key %d: %d, and %u is there", b, k, r, cell->may[0]);
 	cell_over(cell, r, id);
-	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
+	if (r == -ENXIO && !is_gone && many_bucket_stays(b, since))
 		sim_fail("attributes are told that bucket %d is not there, and it was all the time", b);
 	if (r < 0 && r != -ENXIO && r != -ENOENT)
 		many_check_key_error(r, b, k, since, "setting attributes");
@@ -665,7 +671,7 @@ many_get(struct many_client *c, int b, int k)
 		sim_fail("a GET of bucket %d key %d is answered %d, and its disk is away", b, k, r);
 	if (r < 0 && r != -ENOENT && r != -ENXIO)
 		sim_fail("open: %d", r);
-	if (r == -ENXIO && is_there && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
+	if (r == -ENXIO && is_there && many_bucket_stays(b, since))
 		sim_fail("a GET is told that bucket %d is not there, and it was all the time", b);
 	say("client %d sees %d in bucket %d key %d, at home on %d", c->nr,
 	    r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b, k, many_home(b, k));

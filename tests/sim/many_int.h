@@ -118,6 +118,8 @@ void many_check_error(int r, unsigned disks, const char *what);
 void many_check_bucket_error(int r, bool needs_all, const char *what);
 /* Is it not certain that the bucket was there since that event? */
 bool many_may_lack(int b, uint64_t since);
+/* Tells whether it was there on every disk ever since: what a removal that was cut short took off some is copied again by and by. */
+bool many_bucket_stays(int b, uint64_t since);
 /* A PUT goes where its key goes: that its key has moved is told only where a disk does not give what was written. */
 void many_check_carried(int r, const char *what);
 /* The same of a change of a key, or a look at it, that began at that event. */

@@ -129,7 +129,7 @@ do_create(struct many_client *c, struct upload *u, int b, int k)
 		cell_may_too(&u->there, 0);
 		u->there.is_open = true;
 	}
-	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) && !many_bucket_changed(b, since))
+	if (r == -ENXIO && !is_gone && many_bucket_stays(b, since) && !many_bucket_changed(b, since))
 		sim_fail("an upload is told that bucket %d is not there, and it was all the time", b);
 	if (r >= 0)
 		quotas_check_grown(b, since, &(struct store_use){ .uploads = 1 }, "an upload");

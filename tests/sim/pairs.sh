@@ -23,6 +23,8 @@ seeds+=" 31561 7017323 7023711"
 seeds+=" 242 732"
 # A part of an upload in progress that one disk cannot give any more, while the other one is drained.
 seeds+=" 1795507337122"
+# A removal that a failing disk cut short, and a reader of a disk on which the bucket is not yet again.
+seeds+=" 1795533417356"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done

@@ -615,7 +615,8 @@ test_long_reads(void **state)
 		test_push(state);
 		test_serve(state);
 		test_copy(state);
-		assert_int_equal(xfer_counts.bufs_peak, 8);
+		/* How close it comes to its bound is a matter of the order in which things end. */
+		assert_in_range(xfer_counts.bufs_peak, BUF_RUN_NR + 1, 8);
 		while (nr)
 			bufpool_put(&long_bufs, out[--nr]);
 	}
