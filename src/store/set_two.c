@@ -389,6 +389,11 @@ first(struct change_two *c)
 	struct store_port *e = set_port_to_write(&p->base, &c->key, &error);
 	int home = set_home(p->set, &c->key);
 
+	/* A PUT was begun on the one that is about to be the first (set_two_put.c). */
+	if (c->put && home != c->first && set_has_failed(p->set, home) && c->tries++ < FIRST_TRIES) {
+		wait_kept(c, first);
+		return;
+	}
 	/* What another one has of it counts for nothing. */
 	c->is_open &= home == c->first;
 	c->first = home;

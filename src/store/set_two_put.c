@@ -22,19 +22,33 @@ put_two(const struct store_put *put)
 
 /* ---- begin ---- */
 
+#define INIT_TRIES 3
+
+/*
+ * Begins it on the first; where that has failed and the table does not say so yet, on the second, which is about to be the first: the
+ * commit waits for that.
+ */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
 {
-	int error;
-	struct store_port *e = set_port_to_write(&p->base, k, &error);
+	struct set *s = p->set;
+	int r = -EROFS;
 
-	/* Another one is about to be the first. */
-	if (error == -EROFS && !e && !atomic_load(&p->set->is_read_only) &&
-	    set_second(p->set, k) != SET_NOWHERE)
-		error = -EAGAIN;
-	pt->c.first = set_home(p->set, k);
-	return e ? set_engine_put_init(p, e, &pt->first, k, id, number, size_bytes) : error;
+	for (int i = 0; r == -EROFS && i < INIT_TRIES; i++) {
+		struct store_port *e = set_port_to_write(&p->base, k, &r);
+		int second = set_second(s, k);
+
+		pt->c.first = set_home(s, k);
+		if (e)
+			r = set_engine_put_init(p, e, &pt->first, k, id, number, size_bytes);
+		if (r == -EROFS && set_has_failed(s, pt->c.first) && second != SET_NOWHERE &&
+		    !atomic_load(&s->is_read_only)) {
+			pt->c.first = second;
+			r = set_engine_put_init(p, p->engine[second], &pt->first, k, id, number, size_bytes);
+		}
+	}
+	return r;
 }
 
 /* A disk that serves has no room for it. */
@@ -50,7 +64,8 @@ init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, con
 	  uint32_t number, uint64_t size_bytes)
 {
 	int engine = set_second(p->set, k);
-	struct copy *cp = engine == SET_NOWHERE ? NULL : two_copy_new(p, k, engine);
+	bool is_none = engine == SET_NOWHERE || engine == pt->c.first;
+	struct copy *cp = is_none ? NULL : two_copy_new(p, k, engine);
 	struct store_port *e = cp ? p->engine[engine] : NULL;
 	int r;
 

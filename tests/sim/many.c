@@ -20,6 +20,7 @@ static struct cell battr[BUCKETS];
 uint64_t many_events;
 static int bucket_ops[BUCKETS];        /* changes of it under way */
 static int bucket_removals[BUCKETS];   /* those of them that remove it */
+static bool bucket_cut[BUCKETS];       /* one was cut short in this life, and it has not been made since */
 static uint64_t bucket_over[BUCKETS];  /* the last event at which one ended */
 static uint64_t bucket_mixed[BUCKETS]; /* the last event at which two were */
 static uint64_t bucket_gone[BUCKETS]; /* the last event at which one ended that has removed it, or may have */
@@ -327,7 +328,7 @@ many_may_lack(int b, uint64_t since)
 bool
 many_bucket_stays(int b, uint64_t since)
 {
-	return !cell_may_be(&many_buckets[b], 0) && !many_buckets[b].is_open && many_buckets[b].since < since;
+	return !cell_may_be(&many_buckets[b], 0) && !bucket_cut[b] && many_buckets[b].since < since;
 }
 
 void
@@ -813,6 +814,7 @@ many_make(struct many_client *c, int b)
 		of_bucket_may_go(b, many_buckets[b].is_open);
 	} else {
 		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
+		bucket_cut[b] &= r != 0;
 		for (int i = 0; r == 0 && i < OF_BUCKET; i++) {
 			if (of_bucket(b, i)->since < since)
 				cell_set(of_bucket(b, i), 0);
@@ -884,6 +886,7 @@ many_remove(struct many_client *c, int b)
 		      store_bucket_delete(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
 	say("removing bucket %d: %d", b, r);
 	bucket_removals[b]--;
+	bucket_cut[b] |= r == -ECANCELED;
 	mixed = bucket_end(b, since);
 	if (mixed || r == 0 || r == -ECANCELED)
 		bucket_gone[b] = ++many_events;
@@ -1242,6 +1245,7 @@ many_dies(bool cut)
 	}
 	memset(bucket_ops, 0, sizeof bucket_ops);
 	memset(bucket_removals, 0, sizeof bucket_removals);
+	memset(bucket_cut, 0, sizeof bucket_cut);
 }
 
 static struct store_disk_conf paths[DISKS_MAX + 1];
@@ -1790,6 +1794,7 @@ many_begin_history(void)
 	memset(bucket_gone, 0, sizeof bucket_gone);
 	memset(bucket_ops, 0, sizeof bucket_ops);
 	memset(bucket_removals, 0, sizeof bucket_removals);
+	memset(bucket_cut, 0, sizeof bucket_cut);
 	memset(bucket_over, 0, sizeof bucket_over);
 	uploads_begin();
 	pairs_begin();

@@ -24,7 +24,7 @@ seeds+=" 242 732"
 # A part of an upload in progress that one disk cannot give any more, while the other one is drained.
 seeds+=" 1795507337122"
 # A removal that a failing disk cut short, and a reader of a disk on which the bucket is not yet again.
-seeds+=" 1795533417356"
+seeds+=" 1795533417356 1795535467060"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done

@@ -2010,6 +2010,68 @@ complete(const struct store_key *k, uint32_t parts)
 	return r;
 }
 
+/* A PUT, or a part, is begun and given to be committed after the first has failed, and before the table that says so is written. */
+static void
+begin_as_first_fails(bool is_part)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_put *put = calloc(1, sizeof *put);
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+	struct store_commit c = { .last = b, .last_len = 70000 };
+	char name[32], other_name[32];
+	struct store_key k;
+	int r;
+
+	assert_int_equal(make_two(BUCKET), 0);
+	k = key_of_pair(name, 0, 1, 0);
+	key_of_pair(other_name, 0, 1, 1);
+	assert_int_equal(put_key(name, 7, 1), 0);
+	begin_upload(&k);
+	/* A table is not written, as one disk hangs. */
+	is_held = false;
+	bad[2] = FAULT_HOLD;
+	bad[0] = -EIO;
+	assert_int_equal(put_key(other_name, 7, 1), -ECANCELED);
+	while (!is_held && clock_ns() < until)
+		loop_for(&l, NS_PER_MS);
+	assert_true(is_held && set_has_failed(set_of(st), 0));
+	assert_int_equal(set_home(set_of(st), &k), 0);
+	r = is_part ? store_put_init_part(l.p, put, &k, upload_id, 1, c.last_len)
+		    : store_put_init(l.p, put, &k, c.last_len);
+	assert_int_equal(r, 0);
+	fill(b->mem, c.last_len, 2, 0);
+	op_arm(&put->op, l.p);
+	assert_int_equal(store_put_commit(l.p, put, &c), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_non_null(put->op.port);
+	assert_int_equal(set_home(set_of(st), &k), 0);
+	bad[2] = 0;
+	assert_int_equal(op_wait(&l, &put->op), 0);
+	assert_int_equal(set_home(set_of(st), &k), 1);
+	bufpool_put(&l.bufs, b);
+	free(put);
+	if (is_part)
+		assert_int_equal(complete(&k, 1), 0);
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
+	all_good();
+	restart();
+	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
+	wait_full();
+	assert_true(version_of(1, &k) && version_of(0, &k) == version_of(1, &k));
+}
+
+static void
+test_begun_as_first_fails(void **state)
+{
+	begin_as_first_fails(false);
+}
+
+static void
+test_part_begun_as_first_fails(void **state)
+{
+	begin_as_first_fails(true);
+}
+
 /* What a disk cannot give that stays, of objects and of an upload in progress, which nobody reads, comes from the one that is drained: that ends,
  * and all has two copies. */
 static void
@@ -2592,6 +2654,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_table_before_answer, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_first_fails_behind, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_first_fails_in_table, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_begun_as_first_fails, setup_three, teardown),
+		cmocka_unit_test_setup_teardown(test_part_begun_as_first_fails, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_parts, setup_two, teardown),
