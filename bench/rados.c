@@ -39,6 +39,9 @@
 #define PIECES_MAX 4
 #define SMALL_BYTES 200
 #define KEY_NR 64 /* objects of one size */
+/* So many rounds of a figure are on the same objects: which placement groups, and so which threads of the OSD, they fall to is chance,
+ * another one for either side. */
+#define ROUNDS_OF_SAME 4
 
 static struct {
 	struct store *st;
@@ -49,6 +52,7 @@ static struct {
 	rados_ioctx_t meta, data;
 	const char *bucket;
 	uint64_t next, named; /* requests begun: of ours, of librados' */
+	int layout;           /* objects of a size made anew so often */
 	int busy;
 	bool stopping;
 	uint64_t ops;
@@ -96,10 +100,10 @@ struct work {
 	struct store_obj obj;
 	struct store_commit commit;
 	int inflight;
-	/* The first has a buffer for the longest read. */
 	struct piece {
 		struct work *w;
-		struct buf *buf;
+		struct buf *out; /* what a PUT writes */
+		struct buf *in;  /* what a GET reads into, had for that read alone, as requests have theirs */
 		bool is_busy;
 		union {
 			struct store_write wr;
@@ -129,6 +133,19 @@ on_commit(struct store_op *op)
 	work_over(container_of(op, struct work, put.op));
 }
 
+static struct buf *
+spare_take(struct store_spares *s, enum buf_class cls)
+{
+	return cls == BUF_RUN ? bufpool_get_run(&b.bufs) : bufpool_get(&b.bufs, cls);
+}
+
+static void
+spare_give(struct store_spares *s, struct buf *buf)
+{
+	bufpool_put(&b.bufs, buf);
+}
+static struct store_spares spares = { spare_take, spare_give };
+
 static void go_on(struct work *w);
 
 static void
@@ -139,8 +156,10 @@ on_piece(struct store_op *op)
 	must(op->result, p->w->is_put ? "write" : "read");
 	p->is_busy = false;
 	p->w->inflight--;
-	if (!p->w->is_put)
+	if (!p->w->is_put) {
 		p->w->moved += (uint64_t)op->result;
+		bufpool_put(&b.bufs, p->op.rd.instead ? p->op.rd.instead : p->in);
+	}
 	go_on(p->w);
 }
 
@@ -165,7 +184,7 @@ put_more(struct work *w)
 		w->inflight++;
 		w->at += STORE_PIECE;
 		p->op.wr.op.done = on_piece;
-		must(store_put_write(b.p, &w->put, &p->op.wr, p->buf, STORE_PIECE, false), "write");
+		must(store_put_write(b.p, &w->put, &p->op.wr, p->out, STORE_PIECE, false), "write");
 	}
 	if (rest > STORE_PIECE || w->inflight)
 		return;
@@ -174,7 +193,7 @@ put_more(struct work *w)
 		w->commit.inline_data = small;
 		w->commit.inline_len = (uint32_t)w->size;
 	} else {
-		w->commit.last = w->piece[0].buf;
+		w->commit.last = w->piece[0].out;
 		w->commit.last_len = (uint32_t)rest;
 	}
 	w->put.op.done = on_commit;
@@ -192,14 +211,18 @@ get_more(struct work *w)
 		return;
 	}
 	while (w->at < w->size && (p = free_piece(w))) {
-		uint64_t off = w->at, room = p->buf->cap_bytes,
-			 len = w->size - off < room ? w->size - off : room;
+		uint64_t off = w->at, room, len = w->size - off;
 
+		p->in = len > BUF_RUN_BYTES / 2 ? bufpool_get_run(&b.bufs) : bufpool_get(&b.bufs, BUF_LARGE);
+		if (!p->in)
+			bench_die("no buffers");
+		room = p->in->cap_bytes;
+		len = len < room ? len : room;
 		p->is_busy = true;
 		w->inflight++;
 		w->at += len;
 		p->op.rd.op.done = on_piece;
-		int r = store_read(b.p, &w->obj, &p->op.rd, p->buf, off, (uint32_t)len);
+		int r = store_read(b.p, &w->obj, &p->op.rd, p->in, off, (uint32_t)len);
 
 		must(r, "read");
 		if (r > 0) {
@@ -229,7 +252,7 @@ static void
 begin(struct work *w)
 {
 	w->at = w->moved = 0;
-	snprintf(w->text, sizeof w->text, "%llu/%llu", (unsigned long long)w->size,
+	snprintf(w->text, sizeof w->text, "%llu/%d/%llu", (unsigned long long)w->size, b.layout,
 		 (unsigned long long)(b.next++ % KEY_NR));
 	w->key = (struct store_key){ b.bucket, w->text, (uint16_t)strlen(b.bucket),
 				     (uint16_t)strlen(w->text) };
@@ -239,7 +262,7 @@ begin(struct work *w)
 		return;
 	}
 	w->obj.op.done = on_open;
-	must(store_open_to_read(b.p, &w->key, &w->obj), "open");
+	must(store_open_to_read(b.p, &w->key, w->size, &w->obj), "open");
 }
 
 struct result {
@@ -352,7 +375,7 @@ raw_begin(struct raw_op *r, enum raw_kind kind, uint64_t size)
 		raw_name(r, n);
 		e = rados_aio_write_full(b.data, r->name, r->comp[0], r->buf, size);
 	} else {
-		snprintf(same, sizeof same, "raw.%llu.%llu", (unsigned long long)size,
+		snprintf(same, sizeof same, "raw.%llu.%d.%llu", (unsigned long long)size, b.layout,
 			 (unsigned long long)(n % KEY_NR));
 		e = kind == RAW_OVER ? rados_aio_write_full(b.data, same, r->comp[0], r->buf, size)
 				     : rados_aio_read(b.data, same, r->comp[0], r->buf, size, 0);
@@ -528,15 +551,16 @@ measure(const struct figure *f)
 	/* Of the figure before. */
 	for (int i = 0; i < QD_MAX; i++)
 		raw_ops[i].name[0] = '\0';
-	/* What is read has been written, on both sides; and both are warm. */
-	if (f->size > STORE_INLINE_MAX) {
-		b.next = 0;
-		ours(true, f->size, f->qd, 0);
-		raw(is_put ? f->kind : RAW_OVER, f->size, f->qd, 0);
-	}
 	for (int i = 0; i < rounds; i++) {
 		struct result o, r;
 
+		/* What is read has been written, on both sides; and both are warm. */
+		if (i % ROUNDS_OF_SAME == 0 && f->size > STORE_INLINE_MAX) {
+			b.layout++;
+			b.next = 0;
+			ours(true, f->size, f->qd, 0);
+			raw(is_put ? f->kind : RAW_OVER, f->size, f->qd, 0);
+		}
 		/* Each goes first every other time. */
 		if (i % 2)
 			r = raw(f->kind, f->size, f->qd, bench_ns());
@@ -591,6 +615,7 @@ start(uint32_t shards, const char *ns, bool format)
 	if (store_start(&conf, &b.st, err, sizeof err) < 0)
 		bench_die("start: %s", err);
 	must(store_attach(b.st, NULL, &b.mb, NULL, &b.p), "attach");
+	store_set_spares(b.p, &spares);
 }
 
 static void
@@ -641,17 +666,17 @@ main(int argc, char **argv)
 		bench_die("CEPH_CONF is not set");
 	snprintf(ours_ns, sizeof ours_ns, "bench-%d", (int)getpid());
 	snprintf(raw_ns, sizeof raw_ns, "raw-%d", (int)getpid());
-	if (mailbox_init(&b.mb) < 0 || bufpool_init_runs(&b.bufs, 288 << 20) < 0)
+	if (mailbox_init(&b.mb) < 0 || bufpool_init_runs(&b.bufs, 448 << 20) < 0)
 		bench_die("no memory");
 	for (int i = 0; i < QD_MAX; i++) {
 		for (int k = 0; k < PIECES_MAX; k++) {
 			struct piece *p = &works[i].piece[k];
 
 			p->w = &works[i];
-			p->buf = k ? bufpool_get(&b.bufs, BUF_LARGE) : bufpool_get_run(&b.bufs);
-			if (!p->buf)
+			p->out = bufpool_get(&b.bufs, BUF_LARGE);
+			if (!p->out)
 				bench_die("no buffers");
-			memset(p->buf->mem, 0x5a, p->buf->cap_bytes);
+			memset(p->out->mem, 0x5a, p->out->cap_bytes);
 		}
 	}
 	/* A bucket's shards are those of the start that made it. */

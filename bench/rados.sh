@@ -3,7 +3,8 @@
 # bench/rados.sh [FIGURE...]: the store on RADOS in turns with librados' own calls, on a cluster that this script brings up and ends;
 # `make bench-rados [F=figure]` builds and runs it.  A table on standard output, the same in build/bench-rados.json.
 #   BENCH_DIR=/var/tmp    where the cluster lies; CEPH_CONF=... takes one that is there
-#   BENCH_ROUNDS=7        rounds of each figure          BENCH_MS=500   how long each side of a round runs
+#   BENCH_ROUNDS=12       rounds of each figure, every four on other objects
+#   BENCH_MS=500          how long each side of a round runs
 #   BENCH_STRICT=1        exit 1 when a figure misses its floor
 # Needs 16 GiB below BENCH_DIR, 2 GiB of memory and two CPUs that have nothing else to do, the OSD included.
 set -u
@@ -33,7 +34,7 @@ if [ -z "${CEPH_CONF:-}" ]; then
 	OSD_BYTES=16G tests/rados/rados-one up "$dir/c" || exit 1
 	export CEPH_CONF=$dir/c/ceph.conf
 fi
-"build/${VARIANT:-release}/bench/rados" "$@" >"$dir/rows" || exit 1
+BENCH_ROUNDS=${BENCH_ROUNDS:-12} "build/${VARIANT:-release}/bench/rados" "$@" >"$dir/rows" || exit 1
 awk -F'\t' -v floors="$figures" -v json=build/bench-rados.json '
 	BEGIN {
 		n = split(floors, line, "\n")

@@ -37,6 +37,22 @@ wants_first_bytes(const struct target *t)
 	       (r->kind == RANGE_NONE || r->kind == RANGE_SUFFIX || r->first < STORE_GRANULE);
 }
 
+/* How many bytes from the object's beginning on the first read will take, as far as can be said before it is open; 0: that
+ * depends on its size. */
+static uint64_t
+first_bytes(const struct req *rq)
+{
+	const struct range *r = &rq->target.range;
+	uint64_t first = r->kind == RANGE_NONE ? 0 : r->first;
+	uint64_t len = rq->is_tokened ? rq->target.token.size : STORE_GRANULE;
+
+	if (r->kind == RANGE_SUFFIX)
+		return 0;
+	if (r->kind == RANGE_FROM_TO && r->last - first < len)
+		len = r->last - first + 1;
+	return len < UINT64_MAX - first ? first + len : UINT64_MAX;
+}
+
 enum verdict
 get_start(struct req *rq)
 {
@@ -47,7 +63,7 @@ get_start(struct req *rq)
 		return req_fail(rq, FAULT_BAD_REQUEST,
 				"response-* is taken in signed requests only, as on S3.");
 	if (wants_first_bytes(&rq->target))
-		return req_open_to_read(rq, &k, get_opened);
+		return req_open_to_read(rq, &k, first_bytes(rq), get_opened);
 	return req_open(rq, &k, get_opened);
 }
 

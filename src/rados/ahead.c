@@ -1,55 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of small objects that are read while their record is looked at.
+ * The first bytes of objects that are read while their record is looked at.
  *
  * A GET is two trips, one behind the other: the record names the data object.  Each costs a GET of 64 KiB about the same, most
- * of it in threads that wake each other.  So what a record named when this gateway set it last, or looked at it last for a GET,
+ * of it in threads that wake each other; and a GET of 4 MiB has nothing to read meanwhile, while the look waits its turn behind
+ * what the OSD does for others.  So what a record named when this gateway set it last, or looked at it last for a GET,
  * is remembered, and read beside the look.  The look decides all the same: what it finds names other bytes, or nothing, and
  * what was read is dropped.  The name of a data object is enough to tell, as none is used twice and none changes; the bytes
  * are checked by the record that was looked at.  The epoch was pinned before either was sent, so what the look names is there.
  *
- * Such bytes come into memory of the port's own, as a request has a buffer only when it knows how many bytes it moves; a read
- * copies them from there.  A port has AHEAD_MAX such buffers; beyond that it reads behind the look.
+ * A request has a buffer only when it knows how many bytes it moves, which is behind the look.  One granule comes into memory of
+ * the port's own, and is copied from there.  More comes into a spare of whoever lends them (store_spares), and the reader's buffer is
+ * exchanged for that; where there is none to spare, it is read behind the look.  A port has AHEAD_MAX of either kind.
  */
 #include "rados/rados_int.h"
 
 #include "base/check.h"
-#include "base/crc64.h"
 
 #include <string.h>
 
+#define TRAILER_MAX 4096
+_Static_assert(DATA_OBJECT_MAX / STORE_GRANULE * 8 + 8 <= TRAILER_MAX, "the trailer of a data object");
+
 struct ahead {
-	struct call call;
+	struct data_read dr;
 	struct ahead *next; /* of those that are free */
-	struct rid data;
-	uint32_t size_bytes;
+	uint64_t size_bytes;
 	bool is_back, is_dropped;
-	size_t got;
-	int rv;
+	struct buf *buf; /* NULL: bytes has them */
 	void (*back)(void *cookie);
 	void *cookie;
-	char bytes[STORE_GRANULE];
+	uint8_t trailer[TRAILER_MAX];
+	char bytes[]; /* a granule and, behind what was read, its trailer */
 };
 
+/* ---- buffers ---- */
+
 static struct ahead *
-take_buffer(struct rport *p)
+take_small(struct rport *p)
 {
 	struct ahead *a = p->ahead_free;
 
 	if (a) {
 		p->ahead_free = a->next;
 	} else if (p->ahead_nr < AHEAD_MAX) {
-		a = malloc(sizeof *a);
+		a = malloc(sizeof *a + STORE_GRANULE + TRAILER_MAX);
 		p->ahead_nr += a != NULL;
 	}
+	if (a)
+		a->buf = NULL;
+	return a;
+}
+
+/* Takes one with a buffer for len bytes, or for the first of them. */
+static struct ahead *
+take_large(struct rport *p, uint32_t len)
+{
+	struct store_spares *s = p->base.spares;
+	struct ahead *a = s && p->ahead_large_nr < AHEAD_MAX ? malloc(sizeof *a) : NULL;
+
+	if (!a)
+		return NULL;
+	a->buf = len > BUF_RUN_BYTES / 2 ? s->take(s, BUF_RUN) : NULL;
+	/* As a request has where there are no runs. */
+	if (!a->buf)
+		a->buf = s->take(s, BUF_LARGE);
+	if (!a->buf) {
+		free(a);
+		return NULL;
+	}
+	p->ahead_large_nr++;
 	return a;
 }
 
 static void
-give_buffer(struct rport *p, struct ahead *a)
+on_spares(struct msg *m)
 {
-	a->next = p->ahead_free;
-	p->ahead_free = a;
+	struct rport *p = container_of(m, struct rport, spares_msg);
+
+	p->inflight--;
+	while (p->spares_back) {
+		struct buf *b = p->spares_back;
+
+		p->spares_back = b->next;
+		b->next = NULL;
+		p->base.spares->give(p->base.spares, b);
+	}
+}
+
+/* Gives a buffer back, later: who lent it may be the caller. */
+static void
+spare_back(struct rport *p, struct buf *b)
+{
+	if (!p->spares_back) {
+		p->inflight++;
+		mailbox_post(p->mb, &p->spares_msg, on_spares);
+	}
+	b->next = p->spares_back;
+	p->spares_back = b;
+}
+
+/* Ends one; b is the buffer that goes back, of a large one. */
+static void
+end(struct ahead *a, struct buf *b)
+{
+	struct rport *p = a->dr.call.port;
+
+	if (!a->buf) {
+		a->next = p->ahead_free;
+		p->ahead_free = a;
+		return;
+	}
+	spare_back(p, b);
+	p->ahead_large_nr--;
+	free(a);
 }
 
 void
@@ -61,45 +125,50 @@ ahead_end(struct rport *p)
 		p->ahead_nr--;
 	}
 	check(p->ahead_nr == 0);
+	check(p->ahead_large_nr == 0);
 }
+
+/* ---- reading ---- */
 
 static void
 on_ahead(struct call *c)
 {
-	struct ahead *a = container_of(c, struct ahead, call);
+	struct ahead *a = container_of(c, struct ahead, dr.call);
 
 	a->is_back = true;
 	if (a->is_dropped)
-		give_buffer(c->port, a);
+		end(a, a->buf);
 	else if (a->back)
 		a->back(a->cookie);
 }
 
 struct ahead *
-ahead_begin(struct txn *t)
+ahead_begin(struct txn *t, uint64_t want)
 {
 	struct rport *p = t->port;
+	struct rstore *st = p->st;
 	struct data_seen named;
-	rados_read_op_t op;
 	struct ahead *a;
-	char name[DATA_NAME];
+	uint32_t len, skew;
 
 	check(t->is_pinned);
-	if (!t->rb || !recall_named(&p->st->recall, t->rb, &t->key[0], &named))
+	if (!t->rb || !recall_named(&st->recall, t->rb, &t->key[0], &named) ||
+	    (!want && named.size_bytes > STORE_GRANULE))
 		return NULL;
-	a = take_buffer(p);
+	if (!want || want > named.size_bytes)
+		want = named.size_bytes;
+	len = data_read_plan(st, named.size_bytes, 0, want, STORE_READ, &skew);
+	a = len <= STORE_GRANULE ? take_small(p) : take_large(p, len);
 	if (!a)
 		return NULL;
-	a->data = named.data;
+	if (a->buf && a->buf->cap_bytes < len)
+		len = data_read_plan(st, named.size_bytes, 0, want, a->buf->cap_bytes, &skew);
 	a->size_bytes = named.size_bytes;
 	a->is_back = a->is_dropped = false;
 	a->back = NULL;
-	a->got = 0;
-	a->rv = 0;
-	data_name(name, a->data, 0);
-	op = rados_create_read_op();
-	rados_read_op_read(op, 0, a->size_bytes, a->bytes, &a->got, &a->rv);
-	call_read(p, &a->call, POOL_DATA, name, op, a->size_bytes, on_ahead);
+	data_read_init(&a->dr, st, named.data, named.size_bytes, named.has_trailers, 0, len);
+	data_read_join(&a->dr);
+	data_read_send(p, &a->dr, a->buf ? a->buf->mem : a->bytes, a->trailer, on_ahead);
 	return a;
 }
 
@@ -107,8 +176,8 @@ struct ahead *
 ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec)
 {
 	struct rstore *st = t->port->st;
-	bool is_it = a && rec && rec->kind == REC_DATA && rid_same(a->data, rec->data) &&
-		     a->size_bytes == rec->size_bytes;
+	bool is_it = a && rec && rec->kind == REC_DATA && rid_same(a->dr.id, rec->data) &&
+		     a->size_bytes == rec->size_bytes && a->dr.has_trailer == (rec->crc_nr == 0);
 
 	/* Where others change it again and again, not every one of these reads is in vain. */
 	recall_seen(&st->recall, t->rb, &t->key[0], rec, a && !is_it);
@@ -127,11 +196,17 @@ ahead_drop(struct ahead *a)
 	if (!a)
 		return;
 	if (a->is_back) {
-		give_buffer(a->call.port, a);
+		end(a, a->buf);
 		return;
 	}
 	a->is_dropped = true;
-	call_cancel(&a->call);
+	call_cancel(&a->dr.call);
+}
+
+bool
+ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len)
+{
+	return off == 0 && len == a->dr.len && (!a->buf || a->buf->cls == buf->cls);
 }
 
 bool
@@ -148,16 +223,14 @@ ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie)
 }
 
 bool
-ahead_take(struct ahead *a, void *to, const uint8_t crc[8])
+ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead)
 {
-	bool ok = a->call.result >= 0 && a->rv >= 0 && a->got == a->size_bytes;
-	uint64_t is;
+	bool ok = data_read_check(&a->dr, crcs) == 0;
 
-	if (ok) {
-		memcpy(to, a->bytes, a->size_bytes);
-		is = crc64_nvme(0, to, a->size_bytes);
-		ok = memcmp(&is, crc, sizeof is) == 0;
-	}
-	give_buffer(a->call.port, a);
+	if (ok && a->buf)
+		*ret_instead = a->buf;
+	else if (ok)
+		memcpy(buf->mem, a->bytes, a->dr.len);
+	end(a, ok ? buf : a->buf);
 	return ok;
 }

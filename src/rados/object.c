@@ -200,7 +200,8 @@ on_open_over(struct txn *t)
 }
 
 static int
-open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj, bool is_to_read)
+open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj, bool is_to_read,
+	    uint64_t want)
 {
 	struct rport *p = rport(sp);
 	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), k);
@@ -224,20 +225,20 @@ open_object(struct store_port *sp, const struct store_key *k, struct store_obj *
 	txn_start(p, &oo->txn);
 	/* It ends later than here, always. */
 	if (is_to_read)
-		oo->o->ahead = ahead_begin(&oo->txn);
+		oo->o->ahead = ahead_begin(&oo->txn, want);
 	return 0;
 }
 
 int
 rstore_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
-	return open_object(sp, k, obj, false);
+	return open_object(sp, k, obj, false, 0);
 }
 
 int
-rstore_open_to_read(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+rstore_open_to_read(struct store_port *sp, const struct store_key *k, uint64_t want, struct store_obj *obj)
 {
-	return open_object(sp, k, obj, true);
+	return open_object(sp, k, obj, true, want);
 }
 
 void
@@ -344,97 +345,145 @@ round_up(uint64_t n, uint64_t to)
 }
 
 uint32_t
+data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want, uint32_t cap,
+	       uint32_t *ret_skew)
+{
+	uint64_t begin = from / STORE_GRANULE * STORE_GRANULE, each = st->gw.format.object_bytes,
+		 end = round_up(begin + 1, each), len;
+
+	*ret_skew = (uint32_t)(from - begin);
+	end = end < size_bytes ? end : size_bytes;
+	len = round_up(*ret_skew + want, STORE_GRANULE);
+	len = len < cap ? len : cap;
+	len = len < STORE_READ ? len : STORE_READ;
+	return (uint32_t)(len < end - begin ? len : end - begin);
+}
+
+uint32_t
 rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	const struct robj *o = robj(obj);
 	struct extent x = extent_at(o, off);
-	uint64_t rel = off - x.off, from = rel / STORE_GRANULE * STORE_GRANULE;
-	uint64_t each = o->port->st->gw.format.object_bytes, end = round_up(from + 1, each), len;
 
-	*ret_skew = (uint32_t)(rel - from);
-	end = end < x.size_bytes ? end : x.size_bytes;
-	len = round_up(*ret_skew + want, STORE_GRANULE);
-	len = len < cap ? len : cap;
-	len = len < STORE_READ ? len : STORE_READ;
-	return (uint32_t)(len < end - from ? len : end - from);
+	return data_read_plan(o->port->st, x.size_bytes, off - x.off, want, cap, ret_skew);
 }
 
-#define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
-
-/* What a read has of one data object. */
-struct rread_call {
-	struct call call;
-	struct rread *r;
-	char *to;
-	uint32_t n, off, len, data_bytes; /* of the data object */
-	uint32_t along; /* so much of a trailer is read with the bytes, and comes behind them */
-	size_t got, trailer_got;
-	int rv, trailer_rv;
-	uint8_t *trailer;
-};
-
-struct rread {
-	struct store_read *rd; /* NULL: cancelled */
-	struct robj *o;
-	struct extent x;
-	uint32_t len, left;
-	int result;
-	struct ahead *ahead; /* what it waits for instead of calls of its own */
-	struct rread_call call[READ_CALLS];
-	uint8_t trailers[];
-};
-
-static int
-check_granules(struct rread_call *rc)
+void
+data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
+	       bool has_trailer, uint64_t from, uint32_t len)
 {
-	const struct extent *x = &rc->r->x;
-	const uint8_t *crcs = x->crc_nr ? x->crcs : rc->trailer;
+	uint32_t each = st->gw.format.object_bytes;
+	uint64_t rest;
 
-	if (rc->along && rc->got > rc->len) {
-		rc->trailer_got = rc->got - rc->len;
-		rc->got = rc->len;
+	dr->id = id;
+	dr->n = (uint32_t)(from / each);
+	dr->off = (uint32_t)(from % each);
+	dr->len = len < each - dr->off ? len : each - dr->off;
+	rest = size_bytes - (uint64_t)dr->n * each;
+	dr->data_bytes = rest < each ? (uint32_t)rest : each;
+	dr->has_trailer = has_trailer;
+	dr->along = 0;
+	dr->got = dr->trailer_got = 0;
+	dr->rv = dr->trailer_rv = 0;
+}
+
+void
+data_read_join(struct data_read *dr)
+{
+	if (dr->has_trailer && dr->off + dr->len == dr->data_bytes)
+		dr->along = trailer_bytes(dr->data_bytes);
+}
+
+void
+data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
+	       void (*back)(struct call *c))
+{
+	rados_read_op_t op = rados_create_read_op();
+	char name[DATA_NAME];
+
+	dr->to = to;
+	dr->trailer = dr->along ? (uint8_t *)to + dr->len : trailer;
+	data_name(name, dr->id, dr->n);
+	rados_read_op_read(op, dr->off, dr->len + dr->along, to, &dr->got, &dr->rv);
+	if (dr->has_trailer && !dr->along)
+		rados_read_op_read(op, dr->data_bytes, trailer_bytes(dr->data_bytes), (char *)trailer,
+				   &dr->trailer_got, &dr->trailer_rv);
+	call_read(p, &dr->call, POOL_DATA, name, op, dr->len, back);
+}
+
+int
+data_read_check(const struct data_read *dr, const uint8_t *crcs)
+{
+	size_t got = dr->got, trailer_got = dr->trailer_got;
+	int e = dr->call.result < 0 ? dr->call.result
+		: dr->rv < 0        ? dr->rv
+		: dr->has_trailer   ? dr->trailer_rv
+				    : 0;
+
+	if (e < 0)
+		return e == -ENOENT ? -EBADMSG : e;
+	if (dr->along && got > dr->len) {
+		trailer_got = got - dr->len;
+		got = dr->len;
 	}
-	if (rc->got != rc->len)
+	if (got != dr->len)
 		return -EBADMSG;
-	if (!x->crc_nr && (rc->trailer_got != trailer_bytes(rc->data_bytes) ||
-			   trailer_check(rc->trailer, rc->data_bytes, x->data, rc->n) < 0))
-		return -EBADMSG;
-	for (uint32_t at = 0; at < rc->len; at += STORE_GRANULE) {
-		uint32_t n = rc->len - at < STORE_GRANULE ? rc->len - at : STORE_GRANULE;
-		uint64_t crc = crc64_nvme(0, rc->to + at, n);
+	if (dr->has_trailer) {
+		if (trailer_got != trailer_bytes(dr->data_bytes) ||
+		    trailer_check(dr->trailer, dr->data_bytes, dr->id, dr->n) < 0)
+			return -EBADMSG;
+		crcs = dr->trailer;
+	}
+	for (uint32_t at = 0; at < dr->len; at += STORE_GRANULE) {
+		uint32_t n = dr->len - at < STORE_GRANULE ? dr->len - at : STORE_GRANULE;
+		uint64_t crc = crc64_nvme(0, dr->to + at, n);
 
-		if (memcmp(&crc, crcs + (size_t)(rc->off + at) / STORE_GRANULE * 8, 8) != 0)
+		if (memcmp(&crc, crcs + (size_t)(dr->off + at) / STORE_GRANULE * 8, 8) != 0)
 			return -EBADMSG;
 	}
 	return 0;
 }
 
+#define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
+
+struct rread {
+	struct store_read *rd; /* NULL: cancelled */
+	struct robj *o;
+	struct extent x;
+	struct buf *buf; /* that was given, while it waits for what is read already */
+	uint32_t len, left;
+	int result;
+	struct ahead *ahead; /* what it waits for instead of calls of its own */
+	struct rread_call {
+		struct data_read dr;
+		struct rread *r;
+	} call[READ_CALLS];
+	uint8_t trailers[];
+};
+
 static void
-say_damaged(const struct rread_call *rc)
+say_damaged(const struct data_read *dr)
 {
 	char name[DATA_NAME];
 
-	data_name(name, rc->r->x.data, rc->n);
-	atomic_fetch_add(&rc->call.port->st->stats[POOL_DATA].crc_errors, 1);
-	log_error("%s: data object %s is %s", rc->call.port->st->data_pool, name,
-		  rc->call.result == -ENOENT ? "missing" : "damaged");
+	data_name(name, dr->id, dr->n);
+	atomic_fetch_add(&dr->call.port->st->stats[POOL_DATA].crc_errors, 1);
+	log_error("%s: data object %s is %s", dr->call.port->st->data_pool, name,
+		  dr->call.result == -ENOENT ? "missing" : "damaged");
 }
 
 static void
 on_read(struct call *c)
 {
-	struct rread_call *rc = container_of(c, struct rread_call, call);
+	struct rread_call *rc = container_of(c, struct rread_call, dr.call);
 	struct rread *r = rc->r;
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
-	int e = c->result < 0 ? c->result : rc->rv < 0 ? rc->rv : r->x.crc_nr ? 0 : rc->trailer_rv, result;
+	/* The buffer of one that was cancelled is somebody else's. */
+	int e = rd ? data_read_check(&rc->dr, r->x.crcs) : c->result, result;
 
-	if (e >= 0 && rd)
-		e = check_granules(rc);
-	if (e == -EBADMSG || e == -ENOENT) {
-		say_damaged(rc);
-		e = -EBADMSG;
-	}
+	if (rd && e == -EBADMSG)
+		say_damaged(&rc->dr);
 	if (e < 0 && r->result >= 0)
 		r->result = result_of(e);
 	if (--r->left)
@@ -448,18 +497,18 @@ on_read(struct call *c)
 }
 
 static void
-send_read(struct rread *r, int i)
+send_reads(struct rread *r)
 {
-	struct rread_call *rc = &r->call[i];
-	rados_read_op_t op = rados_create_read_op();
-	char name[DATA_NAME];
+	struct rport *p = r->o->port;
+	uint32_t trailer = trailer_bytes(p->st->gw.format.object_bytes), nr = r->left, at = 0;
 
-	data_name(name, r->x.data, rc->n);
-	rados_read_op_read(op, rc->off, rc->len + rc->along, rc->to, &rc->got, &rc->rv);
-	if (!r->x.crc_nr && !rc->along)
-		rados_read_op_read(op, rc->data_bytes, trailer_bytes(rc->data_bytes), (char *)rc->trailer,
-				   &rc->trailer_got, &rc->trailer_rv);
-	call_read(r->o->port, &rc->call, POOL_DATA, name, op, rc->len, on_read);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct data_read *dr = &r->call[i].dr;
+		uint32_t len = dr->len;
+
+		data_read_send(p, dr, r->buf->mem + at, r->trailers + (size_t)i * trailer, on_read);
+		at += len;
+	}
 }
 
 /* What was not read well beside the look is read again, which says what is wrong with it. */
@@ -469,11 +518,12 @@ on_ahead_back(void *cookie)
 	struct rread *r = cookie;
 	struct rport *p = r->o->port;
 	struct store_read *rd = r->rd;
+	struct ahead *a = r->ahead;
 	int len = (int)r->len;
 
-	if (!ahead_take(r->ahead, r->call[0].to, r->x.crcs)) {
-		r->ahead = NULL;
-		send_read(r, 0);
+	r->ahead = NULL;
+	if (!ahead_take(a, r->buf, r->x.crcs, &rd->instead)) {
+		send_reads(r);
 		return;
 	}
 	r->o->reads--;
@@ -515,52 +565,48 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		rd->op.result = (int)len;
 		return 1;
 	}
-	/* It is the one granule that the object has, and one read takes it. */
+	/* Other bytes than were foreseen, or no place for them. */
+	o->ahead = NULL;
+	if (a && !ahead_fits(a, buf, off, len)) {
+		ahead_drop(a);
+		a = NULL;
+	}
 	if (a && ahead_is_back(a)) {
-		o->ahead = NULL;
-		if (ahead_take(a, buf->mem, x.crcs)) {
+		if (ahead_take(a, buf, x.crcs, &rd->instead)) {
 			rd->op.result = (int)len;
 			return 1;
 		}
+		a = NULL;
 	}
 	r = calloc(1, sizeof *r + READ_CALLS * (size_t)trailer_bytes(each));
-	if (!r)
+	if (!r) {
+		ahead_drop(a);
 		return -ENOMEM;
+	}
 	r->rd = rd;
 	r->o = o;
 	r->x = x;
+	r->buf = buf;
 	r->len = len;
 	for (uint32_t at = 0; at < len; nr++) {
-		struct rread_call *rc = &r->call[nr];
-		uint64_t from = rel + at, rest;
+		struct data_read *dr = &r->call[nr].dr;
 
-		rc->r = r;
-		rc->n = (uint32_t)(from / each);
-		rc->off = (uint32_t)(from % each);
-		rc->len = len - at < each - rc->off ? len - at : each - rc->off;
-		rest = x.size_bytes - (uint64_t)rc->n * each;
-		rc->data_bytes = rest < each ? (uint32_t)rest : each;
-		rc->to = buf->mem + at;
-		rc->trailer = r->trailers + nr * (size_t)trailer_bytes(each);
-		at += rc->len;
+		r->call[nr].r = r;
+		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
+		at += dr->len;
 		/* One read of both is less for an OSD than two; behind the buffer's bytes there is room. */
-		if (!x.crc_nr && at == len && rc->off + rc->len == rc->data_bytes) {
-			rc->along = trailer_bytes(rc->data_bytes);
-			rc->trailer = (uint8_t *)rc->to + rc->len;
-		}
+		if (at == len)
+			data_read_join(dr);
 	}
 	memcpy(rd->priv, &r, sizeof(struct rread *));
 	o->reads++;
 	p->inflight++;
 	r->left = nr;
-	r->ahead = o->ahead;
-	o->ahead = NULL;
-	if (r->ahead) {
-		ahead_await(r->ahead, on_ahead_back, r);
-		return 0;
-	}
-	for (uint32_t i = 0; i < nr; i++)
-		send_read(r, (int)i);
+	r->ahead = a;
+	if (a)
+		ahead_await(a, on_ahead_back, r);
+	else
+		send_reads(r);
 	return 0;
 }
 
@@ -580,8 +626,8 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 	}
 	/* One that is on its way back already is waited for, which is not long. */
 	for (int i = 0; i < READ_CALLS; i++) {
-		if (r->call[i].call.comp)
-			all &= call_cancel(&r->call[i].call);
+		if (r->call[i].dr.call.comp)
+			all &= call_cancel(&r->call[i].dr.call);
 	}
 	if (!all)
 		return false;

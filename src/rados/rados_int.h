@@ -164,12 +164,13 @@ struct rbucket {
 
 #define RECALL_NAMES 65536u
 
-/* What the record of an object of one granule named when it was seen last. */
+/* What an object's record named when it was seen last. */
 struct data_seen {
 	uint64_t hash; /* of bucket and key */
 	struct rid data;
-	uint32_t size_bytes; /* 0: nothing */
-	bool is_doubtful;    /* it named something else a moment ago */
+	uint64_t size_bytes; /* 0: nothing */
+	bool has_trailers;
+	bool is_doubtful; /* it named something else a moment ago */
 };
 
 struct recall_table {
@@ -178,7 +179,7 @@ struct recall_table {
 	struct data_seen named[RECALL_NAMES];
 };
 
-#define AHEAD_MAX 64u /* buffers of a port for what is read beside looks: ahead.c */
+#define AHEAD_MAX 64u /* reads beside looks that a port may have, of either kind: ahead.c */
 
 struct rstore {
 	struct store base;
@@ -221,10 +222,13 @@ struct rport {
 	struct mailbox *mb;
 	uint32_t inflight; /* operations of callers, and calls of our own */
 	pthread_mutex_t calls_lock;
-	struct list calls;            /* struct call under way, oldest first: for the report of what waits */
-	struct list link;             /* in the store's ports */
-	struct ahead *ahead_free;     /* buffers that nothing is read into */
-	uint32_t ahead_nr;            /* of all of them */
+	struct list calls;        /* struct call under way, oldest first: for the report of what waits */
+	struct list link;         /* in the store's ports */
+	struct ahead *ahead_free; /* buffers for one granule that nothing is read into */
+	uint32_t ahead_nr;        /* of all of them */
+	uint32_t ahead_large_nr;  /* reads beside looks into spares */
+	struct buf *spares_back;  /* on their way back, by next, with that message */
+	struct msg spares_msg;
 	_Atomic uint64_t answered_ns; /* when an operation last ended with an answer */
 };
 
@@ -438,26 +442,61 @@ void recall_wrong(const struct txn *t);
 /* Notes what the object's record is, NULL for none. */
 void recall_seen(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
 		 const struct record *rec, bool is_doubtful);
-/* Gives what a record of one granule named.  False: that is not known, or doubtful. */
+/* Gives what a record named.  False: that is not known, or doubtful. */
 bool recall_named(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
 		  struct data_seen *ret_named);
+
+/* ---- object.c: reading data objects ---- */
+
+/* A read of one data object, and of its trailer where the CRCs are there. */
+struct data_read {
+	struct call call;
+	struct rid id;
+	uint32_t n, off, len, data_bytes; /* of the data object */
+	bool has_trailer;
+	uint32_t along; /* so much of the trailer is read with the bytes, and comes behind them */
+	char *to;
+	uint8_t *trailer;
+	size_t got, trailer_got;
+	int rv, trailer_rv;
+};
+
+/* Says which data object of `size_bytes` of data has the byte at `from`, and what of it is read: up to len bytes. */
+void data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
+		    bool has_trailer, uint64_t from, uint32_t len);
+/* Has it bring the trailer along, where that is behind its bytes; there is room for it in memory. */
+void data_read_join(struct data_read *dr);
+/* Sends it; trailer is for trailer_bytes() of a data object, where the bytes do not bring it along. */
+void data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
+		    void (*back)(struct call *c));
+/* Checks what came by the CRCs of the record (without a trailer), or by the trailer's.  0 or -errno: -EBADMSG: damaged,
+ * or missing. */
+int data_read_check(const struct data_read *dr, const uint8_t *crcs);
+
+/* Says how a range is cut into reads, as store_read_plan(), of bytes that begin at `from` in data of that size. */
+uint32_t data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want,
+			uint32_t cap, uint32_t *ret_skew);
 
 /* ---- ahead.c: bytes that are read beside the look ---- */
 
 struct ahead;
 
-/* Begins to read what the object's record is remembered to name; the look at it is under way.  NULL: nothing is read. */
-struct ahead *ahead_begin(struct txn *t);
+/* Begins to read the first `want` bytes of what the object's record is remembered to name; the look at it is under way.  NULL:
+ * nothing is read. */
+struct ahead *ahead_begin(struct txn *t, uint64_t want);
 /* Judges by the record that the look found, NULL for none, and notes it.  Returns a if it reads what that names, else drops it.  a NULL
  * is fine. */
 struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
 /* Ends it, whatever still comes; NULL is fine. */
 void ahead_drop(struct ahead *a);
+/* Tells whether it brings just these bytes, in a buffer that can stand for that one. */
+bool ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len);
 bool ahead_is_back(const struct ahead *a);
 /* Has back() run when it is back, which it is not. */
 void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
-/* Ends one that is back by copying its bytes.  False: they are not there, or not those of that CRC. */
-bool ahead_take(struct ahead *a, void *to, const uint8_t crc[8]);
+/* Ends one that is back, for a read into buf: its bytes are there, or in *ret_instead, which takes the place of buf.  False: they
+ * are not there, or not those of these CRCs. */
+bool ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead);
 /* Frees a port's buffers; nothing is being read. */
 void ahead_end(struct rport *p);
 
@@ -543,7 +582,8 @@ void gateway_stop(struct rstore *st);
 /* ---- calls of store.h, by file ---- */
 
 int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int rstore_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+int rstore_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want,
+			struct store_obj *obj);
 void rstore_close_object(struct store_port *p, struct store_obj *obj);
 uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			  uint32_t *ret_skew);

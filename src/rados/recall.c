@@ -9,8 +9,8 @@
  * A mistake costs three round trips: after one nothing is remembered of that bucket for a while.  Where a balancer
  * sends a key's requests to the same gateway there are next to none.
  *
- * For GETs (ahead.c) it is enough to know what data object a small object's record names, of more keys, and it is what any GET
- * has seen that counts, too.  A mistake costs a read.
+ * For GETs (ahead.c) it is enough to know what data objects a record names, of more keys, and it is what any GET has seen that
+ * counts, too.  A mistake costs a read.
  */
 #include "rados/rados_int.h"
 
@@ -180,8 +180,8 @@ recall_seen(struct recall_table *r, const struct rbucket *rb, const struct txn_k
 	uint64_t hash = crc64_nvme(rb->serial, k->key, k->len);
 	struct data_seen *n = lock_named(r, hash);
 
-	if (rec && rec->kind == REC_DATA && rec->size_bytes <= STORE_GRANULE)
-		*n = (struct data_seen){ hash, rec->data, (uint32_t)rec->size_bytes, is_doubtful };
+	if (rec && rec->kind == REC_DATA)
+		*n = (struct data_seen){ hash, rec->data, rec->size_bytes, rec->crc_nr == 0, is_doubtful };
 	else if (n->hash == hash)
 		*n = (struct data_seen){ 0 };
 	unlock_named(r, n);

@@ -51,11 +51,11 @@ req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char 
 }
 
 enum verdict
-req_open_to_read_to(struct req *rq, const struct store_key *k, step_fn next, const char *name)
+req_open_to_read_to(struct req *rq, const struct store_key *k, uint64_t want, step_fn next, const char *name)
 {
 	rq->obj.op.done = req_on_obj;
 	rq->obj.op.result = 0;
-	return req_await_to(rq, store_open_to_read(rq->rs->env.store, k, &rq->obj), "open", next, name);
+	return req_await_to(rq, store_open_to_read(rq->rs->env.store, k, want, &rq->obj), "open", next, name);
 }
 
 struct store_key

@@ -250,9 +250,10 @@ enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_f
 /* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
-/* Opens one whose bytes are read at once, as far as is known now. */
-enum verdict req_open_to_read_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
-#define req_open_to_read(rq, k, next) req_open_to_read_to((rq), (k), (next), #next)
+/* Opens one of which so many bytes are read at once, as far as is known now (store_open_to_read()). */
+enum verdict req_open_to_read_to(struct req *rq, const struct store_key *k, uint64_t want, step_fn next,
+				 const char *name);
+#define req_open_to_read(rq, k, want, next) req_open_to_read_to((rq), (k), (want), (next), #next)
 /* Goes on to next when the target's bucket is there; fails the request when it is not. */
 enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)

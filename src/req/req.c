@@ -57,6 +57,8 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
+	if (env->store)
+		store_set_spares(env->store, &rs->pieces.spares);
 	pace_init(rs);
 	*ret_reqs = rs;
 	return 0;

@@ -274,7 +274,8 @@ struct store_ops {
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	/* NULL: as open(). */
-	int (*open_to_read)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	int (*open_to_read)(struct store_port *p, const struct store_key *k, uint64_t want,
+			    struct store_obj *obj);
 	/* NULL: no key has two copies that can be told apart. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	/* NULL: it opens no part.  An engine is not asked for seconds. */
@@ -404,7 +405,8 @@ struct store {
 
 struct store_port {
 	const struct store_ops *ops;
-	const void *asker; /* store_asker() */
+	const void *asker;           /* store_asker() */
+	struct store_spares *spares; /* store_set_spares(); NULL: nobody lends */
 };
 
 #endif

@@ -136,6 +136,12 @@ store_wake(struct store_port *p)
 		p->ops->wake(p);
 }
 
+void
+store_set_spares(struct store_port *p, struct store_spares *s)
+{
+	p->spares = s;
+}
+
 const struct store_limits *
 store_limits(const struct store_port *p)
 {
@@ -172,14 +178,14 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 int
-store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj)
 {
 	if (!p->ops->open_to_read)
 		return store_open(p, k, obj);
 	int r = key_check(k);
 
 	obj->is_open = obj->has_second = obj->mends_first = false;
-	return r < 0 ? r : p->ops->open_to_read(p, k, obj);
+	return r < 0 ? r : p->ops->open_to_read(p, k, want, obj);
 }
 
 int
@@ -223,6 +229,7 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 	   uint32_t len)
 {
 	rd->lead = 0;
+	rd->instead = NULL;
 	return obj->op.port->ops->read(obj->op.port, obj, rd, buf, off, len);
 }
 

@@ -68,7 +68,7 @@ struct store_port;
 /* What a back end has of its own in an operation; each asserts that it fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
-#define STORE_PRIV_READ 504
+#define STORE_PRIV_READ 496
 #define STORE_PRIV_PUT 4608
 #define STORE_PRIV_WRITE 512
 #define STORE_PRIV_DEL 2048
@@ -241,6 +241,19 @@ void store_sleep(struct store_port *p);
 /* Says that the thread has ended waiting. */
 void store_wake(struct store_port *p);
 
+/*
+ * Lends buffers besides those of reads, to a back end that reads before it is asked (store_open_to_read()).  Both are called on
+ * the port's thread, not within a call of the lender's.
+ */
+struct store_spares {
+	/* Returns one of that class (BUF_RUN: a run) that nobody needs just now; NULL: there is none. */
+	struct buf *(*take)(struct store_spares *s, enum buf_class cls);
+	/* Takes back what take() gave, or another one of its class that a read was given in exchange (store_read.instead). */
+	void (*give)(struct store_spares *s, struct buf *b);
+};
+/* Says who lends; kept by the caller until the port was detached.  Without it nothing is lent. */
+void store_set_spares(struct store_port *p, struct store_spares *s);
+
 /* Returns what the port's back end takes; the same for as long as the port is attached.  Any thread. */
 const struct store_limits *store_limits(const struct store_port *p);
 
@@ -374,9 +387,10 @@ int store_open_second(struct store_port *p, const struct store_key *k, struct st
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
-/* Opens as store_open(), for who reads the first granule at once if there is one: a back end for which either is a trip may
- * make both in one.  Whoever does not read after all has only cost it that. */
-int store_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+/* Opens as store_open(), for who reads the first `want` bytes at once, or as many as there are (0: all of an object of one granule, of
+ * others not the first): a back end for which either is a trip may make both in one.  Whoever does not read after all has only
+ * cost it that. */
+int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
 /* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
@@ -384,6 +398,9 @@ struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
 	uint32_t
 		lead; /* after success: so far into buf->mem they begin; less than a page, but for small objects 0 */
+	/* After success, of an object that was opened to be read where spares are lent.  NULL: the bytes are in the buffer that was given;
+	 * else they are in this one, of the same class and pool, which is the reader's from now on, and the one given is the store's. */
+	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 

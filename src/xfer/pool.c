@@ -18,6 +18,9 @@
  * only ever refuses or reorders, so the invariant does not know of it.  Who has a ticket and does nothing
  * with it is the business of pace.c.
  *
+ * The store has spares of the main class (struct store_spares), for bytes that it reads before it is asked for them: as long as nobody
+ * waits, and half of the class stays.  They are no ticket's, and no client's.
+ *
  * Where the store has several disks, what goes to or comes from one of them has no more than half of the buffers,
  * and half of the queue, whether others wait or not: a disk may hang, and what hangs on it is given back by nobody.
  * Who is over that is held back, and is in nobody's way.
@@ -34,6 +37,36 @@
 
 _Thread_local struct xfer_counts xfer_counts;
 
+/* Can requests have runs?  Not where one would be the only one that a request has at a time. */
+static bool
+has_runs(const struct xfer_pool *xp)
+{
+	return xp->bp->runs && xp->pieces_max >= 2 * BUF_RUN_NR;
+}
+
+static void pool_feed(struct xfer_pool *xp);
+
+static struct buf *
+spare_take(struct store_spares *s, enum buf_class cls)
+{
+	struct xfer_pool *xp = container_of(s, struct xfer_pool, spares);
+	int nr = cls == BUF_RUN ? BUF_RUN_NR : 1;
+
+	if ((cls != BUF_RUN && cls != xp->main_cls) || (cls == BUF_RUN && !has_runs(xp)) || xp->waits ||
+	    xp->shut || xp->bp->avail[xp->main_cls] - xp->bare - nr < xp->bp->total[xp->main_cls] / 2)
+		return NULL;
+	return cls == BUF_RUN ? bufpool_get_run(xp->bp) : bufpool_get(xp->bp, cls);
+}
+
+static void
+spare_give(struct store_spares *s, struct buf *b)
+{
+	struct xfer_pool *xp = container_of(s, struct xfer_pool, spares);
+
+	bufpool_put(xp->bp, b);
+	pool_feed(xp);
+}
+
 void
 xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 	       int queue_max)
@@ -46,6 +79,7 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	xp->tickets = bp->total[main_cls];
 	xp->pieces_max = pieces_max;
 	xp->queue_max = queue_max;
+	xp->spares = (struct store_spares){ spare_take, spare_give };
 	fair_init(&xp->waiting);
 	list_init(&xp->hungry);
 	list_init(&xp->holders);
@@ -421,11 +455,11 @@ may_take_main(const struct xfer *x, int nr)
 	return true;
 }
 
-/* Is a run right for len bytes?  Not where it would be half empty, or be the only one that x has at a time. */
+/* Is a run right for len bytes?  Not where it would be half empty. */
 static bool
 wants_run(const struct xfer *x, size_t len)
 {
-	return len > BUF_RUN_BYTES / 2 && x->pool->bp->runs && x->pool->pieces_max >= 2 * BUF_RUN_NR;
+	return len > BUF_RUN_BYTES / 2 && has_runs(x->pool);
 }
 
 /* NULL: none of those that would do can be had. */

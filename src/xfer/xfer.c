@@ -141,6 +141,8 @@ piece_arrived(struct piece *p, int result, uint64_t now_ns)
 bool
 piece_read_arrived(struct piece *p, int result, uint64_t now_ns)
 {
+	if (p->rd.instead)
+		p->buf = p->rd.instead;
 	if (!piece_arrived(p, result, now_ns))
 		return false;
 	check((uint32_t)result >= p->skew + p->len - p->carry);

@@ -76,6 +76,7 @@ struct xfer_pool {
 	struct xfer_client client[XFER_CLIENTS]; /* by xfer.client */
 	struct xfer_lane lane[XFER_LANES + 1];   /* by xfer.lane; 0: those with two */
 	int shut;                                /* xfers that are held back */
+	struct store_spares spares;              /* what nobody has a use for just now, for the store */
 	struct xfer_slow slow[XFER_SLOW_NR];     /* by client_id % XFER_SLOW_NR */
 };
 

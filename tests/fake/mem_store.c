@@ -672,6 +672,18 @@ mem_store_to_read_nr(struct store *store)
 	return get(st, &st->to_read_nr);
 }
 
+uint64_t
+mem_store_to_read_want(struct store *store)
+{
+	struct mem_store *st = mem_store(store);
+	uint64_t want;
+
+	pthread_mutex_lock(&st->lock);
+	want = st->to_read_want;
+	pthread_mutex_unlock(&st->lock);
+	return want;
+}
+
 unsigned
 mem_store_put_nr(struct store *store)
 {

@@ -64,5 +64,7 @@ unsigned mem_store_open_nr(struct store *st);
 unsigned mem_store_put_nr(struct store *st);
 /* How often store_open_to_read() was called. */
 unsigned mem_store_to_read_nr(struct store *st);
+/* How many bytes it was told of last. */
+uint64_t mem_store_to_read_want(struct store *st);
 
 #endif

@@ -69,6 +69,7 @@ struct mem_store {
 	uint64_t number, size_bytes, used_bytes;
 	int ports, ports_max;
 	unsigned inflight, open_nr, put_nr, to_read_nr;
+	uint64_t to_read_want;
 	struct store_unit_info info;
 	uint64_t commits, records, crc_errors;
 	char path[256];
@@ -192,7 +193,7 @@ void mem_wake(struct store_port *p);
 const struct store_limits *mem_limits(const struct store_port *sp);
 bool mem_share(struct store_port *sp, uint32_t shard);
 int mem_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int mem_open_to_read(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+int mem_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
 void mem_close(struct store_port *p, struct store_obj *obj);
 uint32_t mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 		       uint32_t *ret_skew);

@@ -76,12 +76,13 @@ mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj
 }
 
 int
-mem_open_to_read(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+mem_open_to_read(struct store_port *sp, const struct store_key *k, uint64_t want, struct store_obj *obj)
 {
 	struct mem_store *st = mem_port(sp)->st;
 
 	pthread_mutex_lock(&st->lock);
 	st->to_read_nr++;
+	st->to_read_want = want;
 	pthread_mutex_unlock(&st->lock);
 	return mem_open(sp, k, obj);
 }

@@ -407,7 +407,7 @@ open_to_read(const char *key, struct store_obj *obj)
 	struct store_key k = sc_key_of(key);
 
 	memset(obj, 0, sizeof *obj);
-	return START(&obj->op, store_open_to_read(sc->port, &k, obj));
+	return START(&obj->op, store_open_to_read(sc->port, &k, UINT64_MAX, obj));
 }
 
 /* What it was when it was replaced, or removed, under an open: one or the other, and whole. */

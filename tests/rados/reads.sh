@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # By token a data object is read at once, into a buffer of 4 MiB: objects around that size, whole and in ranges, from every place to
 # every place; where a request may have fewer than eight pieces, or no four buffers that lie side by side are free, in pieces of
-# 1 MiB.  Over HTTP the same bytes.  (That they give their buffers back at the deadline is failure's.)
+# 1 MiB.  The first read goes out beside the look.  Over HTTP the same bytes.  (That they give their buffers back at the deadline is failure's.)
 MORE='limits: { s3_total: 60s, s3_progress: 30s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
 
 reads() { metric gantry_store_operations_total 'disk="gantry.data",op="read"'; }
-# GETs by token of a whole object are so many reads.
+beside() { number_of reads_beside_looks; }
+# GETs by token of a whole object are so many reads, of which the first goes out beside the look ($5: 0: it does not).
 reads_are() {
-	local before after
-	before=$(reads)
+	local before after looks
+	before=$(reads) looks=$(beside)
 	raw <<-END
 		timeout 60s
 		window g $2
@@ -21,6 +22,7 @@ reads_are() {
 	END
 	after=$(reads)
 	assert_eq $((after - before)) "$3" "reads for $1, ${4:-as it is}"
+	assert_eq $(($(beside) - looks)) "${5:-1}" "reads beside a look for $1, ${4:-as it is}"
 }
 sizes='1048577 2097152 2097153 4089446 4194303 4194304 4194305 4299161 9437184 67108864'
 for n in $sizes; do
@@ -94,6 +96,8 @@ wait_for 10 nothing_is_held
 stop_daemon
 sed -i 's/s3_total: 60s/pieces_per_request: 7, s3_total: 60s/' "$T/gantryd.yaml"
 daemon_run
+# A gateway has to see a record first.
+reads_are o9437184 9437184 9 'with seven pieces for a request' 0
 reads_are o9437184 9437184 9 'with seven pieces for a request'
 many
 wait_for 10 nothing_is_held

@@ -26,8 +26,8 @@ static struct gateway_of {
 	struct store *st;
 	uint64_t right, dropped; /* reads, as expect_reads() has seen them */
 } a, b;
-static struct bufpool bufs;
-static struct buf *buf;
+static struct bufpool bufs, many;
+static struct buf *buf, *run; /* of `bufs`; of `many` */
 static char ns[32];
 
 /* ---- answers held back ---- */
@@ -123,6 +123,30 @@ wait_for_late(int nr)
 	}
 }
 
+/* ---- buffers to spare ---- */
+
+static int spares_out, spares_max;
+static bool no_runs;
+
+static struct buf *
+spare_take(struct store_spares *s, enum buf_class cls)
+{
+	struct buf *got = spares_out < spares_max && !(no_runs && cls == BUF_RUN)
+				  ? cls == BUF_RUN ? bufpool_get_run(&many) : bufpool_get(&many, cls)
+				  : NULL;
+
+	spares_out += got != NULL;
+	return got;
+}
+
+static void
+spare_give(struct store_spares *s, struct buf *given)
+{
+	bufpool_put(&many, given);
+	spares_out--;
+}
+static struct store_spares spares = { spare_take, spare_give };
+
 /* ---- requests ---- */
 
 static bool is_over;
@@ -166,13 +190,19 @@ put(struct gateway_of *g, const char *key, uint32_t size, unsigned char with)
 }
 
 static int
-open_one(struct gateway_of *g, const char *key, struct store_obj *obj)
+open_want(struct gateway_of *g, const char *key, uint64_t want, struct store_obj *obj)
 {
 	struct store_key k = key_of(key);
 
 	memset(obj, 0, sizeof *obj);
 	obj->op.done = on_done;
-	return end(g, &obj->op, store_open_to_read(g->l.port, &k, obj));
+	return end(g, &obj->op, store_open_to_read(g->l.port, &k, want, obj));
+}
+
+static int
+open_one(struct gateway_of *g, const char *key, struct store_obj *obj)
+{
+	return open_want(g, key, UINT64_MAX, obj);
 }
 
 static int
@@ -438,6 +468,316 @@ test_damaged(void **state)
 	expect_reads(&a, 2, 0);
 }
 
+/* ---- objects of more than a granule ---- */
+
+static unsigned char
+byte_at(uint64_t off, unsigned char with)
+{
+	return (unsigned char)(off * 2654435761u >> 24) ^ with;
+}
+
+static void
+put_large(struct gateway_of *g, const char *key, uint64_t size, unsigned char with)
+{
+	struct store_key k = key_of(key);
+	struct store_put p = { .op.done = on_done };
+	struct store_write wr = { .op.done = on_done };
+	struct store_commit c = { .last = buf };
+	uint64_t at = 0;
+
+	assert_int_equal(store_put_init(g->l.port, &p, &k, size), 0);
+	for (;;) {
+		uint32_t len = size - at < STORE_PIECE ? (uint32_t)(size - at) : STORE_PIECE;
+
+		for (uint32_t i = 0; i < len; i++)
+			buf->mem[i] = (char)byte_at(at + i, with);
+		at += len;
+		c.last_len = len;
+		if (at == size)
+			break;
+		assert_int_equal(end(g, &wr.op, store_put_write(g->l.port, &p, &wr, buf, len, false)), 0);
+	}
+	assert_int_equal(end(g, &p.op, store_put_commit(g->l.port, &p, &c)), 0);
+	store_put_abort(g->l.port, &p);
+}
+
+/* Reads at off, as xfer/ does, into *into, which an exchange makes another one.  Returns how many of the bytes wanted there are. */
+static uint32_t
+read_at(struct gateway_of *g, struct store_obj *obj, uint64_t off, uint64_t want, struct buf **into,
+	unsigned char with, bool *ret_exchanged)
+{
+	struct store_read rd = { .op.done = on_done };
+	uint32_t skew, len = store_read_plan(obj, off, want, (*into)->cap_bytes, &skew);
+
+	memset((*into)->mem, 0xee, (*into)->cap_bytes);
+	assert_int_equal(end(g, &rd.op, store_read(g->l.port, obj, &rd, *into, off - skew, len)), len);
+	*ret_exchanged = rd.instead != NULL;
+	if (rd.instead) {
+		assert_int_equal(rd.instead->cls, (*into)->cls);
+		*into = rd.instead;
+	}
+	for (uint32_t i = skew; i < len; i++)
+		assert_int_equal((unsigned char)(*into)->mem[i], byte_at(off - skew + i, with));
+	return len - skew < want ? len - skew : (uint32_t)want;
+}
+
+static void
+settle(struct gateway_of *g)
+{
+	while (rport(g->l.port)->inflight)
+		loop_turn(&g->l);
+	assert_int_equal(spares_out, 0);
+}
+
+/* Reads want bytes from off on.  Returns whether the first read was an exchange; no other is. */
+static bool
+get_large(struct gateway_of *g, const char *key, uint64_t off, uint64_t want, struct buf **into,
+	  unsigned char with)
+{
+	struct store_obj obj;
+	bool first = false, exchanged;
+
+	assert_int_equal(open_want(g, key, off + want, &obj), 0);
+	for (uint64_t at = 0; at < want;) {
+		at += read_at(g, &obj, off + at, want - at, into, with, &exchanged);
+		if (exchanged) {
+			assert_false(first);
+			first = true;
+		}
+	}
+	store_close(g->l.port, &obj);
+	settle(g);
+	return first;
+}
+
+/* Whole objects: with CRCs in their record and with trailers, of one data object and of several. */
+static void
+test_large(void **state)
+{
+	static const uint64_t sizes[] = { STORE_GRANULE + 1,     STORE_PIECE - 1, STORE_PIECE,
+					  STORE_PIECE + 1,       2 * STORE_PIECE, 2 * STORE_PIECE + 1,
+					  4 * STORE_PIECE - 7,   4 * STORE_PIECE, 4 * STORE_PIECE + 77,
+					  9 * STORE_PIECE + 4242 };
+	struct buf *large = bufpool_get(&many, BUF_LARGE);
+
+	assert_non_null(large);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct buf **into = sizes[i] > BUF_RUN_BYTES / 2 ? &run : &large;
+		unsigned char with = (unsigned char)(i + 1);
+
+		put_large(&a, "large", sizes[i], with);
+		for (int n = 0; n < 3; n++)
+			assert_true(get_large(&a, "large", 0, sizes[i], into, with));
+		expect_reads(&a, 3, 0);
+		/* No runs, for who reads into single ones as well. */
+		no_runs = true;
+		assert_true(get_large(&a, "large", 0, sizes[i], &large, with));
+		no_runs = false;
+		expect_reads(&a, 1, 0);
+		/* Nothing to spare, or nobody who lends. */
+		spares_max = 0;
+		assert_false(get_large(&a, "large", 0, sizes[i], into, with));
+		spares_max = 64;
+		/* Another gateway has to see it first. */
+		assert_false(get_large(&b, "large", 0, sizes[i], into, with));
+		assert_false(get_large(&b, "large", 0, sizes[i], into, with));
+		expect_reads(&a, 0, 0);
+		expect_reads(&b, 0, 0);
+	}
+	assert_int_equal(delete (&a, "large"), 1);
+	bufpool_put(&many, large);
+}
+
+/* A part of one: its beginning is read beside the look as far as it is wanted, one granule into memory of the port's own. */
+static void
+test_ranges(void **state)
+{
+	const uint64_t size = 4 * STORE_PIECE;
+	struct store_obj obj;
+	bool exchanged;
+
+	put_large(&a, "range", size, 5);
+	assert_true(get_large(&a, "range", 0, 3 * STORE_PIECE + 1, &run, 5));
+	assert_true(get_large(&a, "range", 17, 3 * STORE_PIECE + 1, &run, 5));
+	expect_reads(&a, 2, 0);
+	/* Over HTTP it is read by granules. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(open_want(&a, "range", STORE_GRANULE, &obj), 0);
+		assert_int_equal(read_at(&a, &obj, 0, STORE_GRANULE, &run, 5, &exchanged), STORE_GRANULE);
+		assert_false(exchanged);
+		assert_int_equal(read_at(&a, &obj, STORE_GRANULE, size - STORE_GRANULE, &run, 5, &exchanged),
+				 size - STORE_GRANULE);
+		assert_false(exchanged);
+		store_close(a.l.port, &obj);
+		settle(&a);
+	}
+	expect_reads(&a, 2, 0);
+	/* Its end, which may be all of it. */
+	assert_int_equal(open_want(&a, "range", 0, &obj), 0);
+	assert_int_equal(read_at(&a, &obj, size - 5, 5, &run, 5, &exchanged), 5);
+	store_close(a.l.port, &obj);
+	expect_reads(&a, 0, 0);
+	/* Others are read than were foreseen; into a buffer of another class; and none. */
+	for (int i = 0; i < 3; i++) {
+		struct buf *into = i == 1 ? buf : run;
+
+		assert_int_equal(open_one(&a, "range", &obj), 0);
+		if (i < 2) {
+			uint64_t off = i ? 0 : STORE_PIECE, len = into->cap_bytes - off;
+
+			assert_int_equal(read_at(&a, &obj, off, len, &into, 5, &exchanged), len);
+			assert_false(exchanged);
+			assert_int_equal(read_at(&a, &obj, 0, into->cap_bytes, &into, 5, &exchanged),
+					 into->cap_bytes);
+			assert_false(exchanged);
+		}
+		store_close(a.l.port, &obj);
+		settle(&a);
+	}
+	expect_reads(&a, 3, 0);
+	assert_int_equal(delete (&a, "range"), 1);
+}
+
+/* Another gateway replaces it or removes it; and it is replaced while it is open. */
+static void
+test_large_changed(void **state)
+{
+	struct store_obj obj;
+	bool exchanged;
+
+	put_large(&a, "large", 4 * STORE_PIECE, 1);
+	put_large(&b, "large", 4 * STORE_PIECE, 2);
+	assert_false(get_large(&a, "large", 0, 4 * STORE_PIECE, &run, 2));
+	expect_reads(&a, 0, 1);
+	assert_false(get_large(&a, "large", 0, 4 * STORE_PIECE, &run, 2));
+	assert_int_equal(open_one(&a, "large", &obj), 0);
+	put_large(&b, "large", 4 * STORE_PIECE, 3);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(read_at(&a, &obj, 0, 4 * STORE_PIECE, &run, 2, &exchanged), 4 * STORE_PIECE);
+		assert_int_equal(exchanged, i == 0);
+	}
+	store_close(a.l.port, &obj);
+	expect_reads(&a, 1, 0);
+	assert_int_equal(delete (&b, "large"), 1);
+	assert_int_equal(open_one(&a, "large", &obj), -ENOENT);
+	expect_reads(&a, 0, 1);
+	settle(&a);
+}
+
+/* It comes late: waited for, cancelled, closed; and nothing comes into a buffer that is another's by then. */
+static void
+test_large_late(void **state)
+{
+	const uint32_t size = 4 * STORE_PIECE;
+	struct store_read rd = { .op.done = on_done };
+	struct store_obj obj;
+	bool exchanged;
+
+	put_large(&a, "late", size, 7);
+	for (int i = 0; i < 8; i++) {
+		hold();
+		assert_int_equal(open_one(&a, "late", &obj), 0);
+		if (i & 4) {
+			wait_for_late(1);
+			assert_int_equal(spares_out, 1);
+		}
+		if (i % 4 < 3) {
+			memset(run->mem, 0xee, size);
+			assert_int_equal(store_read(a.l.port, &obj, &rd, run, 0, size), 0);
+		}
+		if (i % 4 == 1 || i % 4 == 2)
+			assert_true(store_read_cancel(a.l.port, &rd));
+		let_go();
+		if (i % 4 == 0) {
+			assert_int_equal(end(&a, &rd.op, 0), size);
+			assert_non_null(rd.instead);
+			run = rd.instead;
+			for (uint32_t k = 0; k < size; k++)
+				assert_int_equal((unsigned char)run->mem[k], byte_at(k, 7));
+		} else if (i % 4 == 2) {
+			assert_int_equal(read_at(&a, &obj, 0, size, &run, 7, &exchanged), size);
+			assert_false(exchanged);
+		} else if (i % 4 == 1) {
+			assert_int_equal((unsigned char)run->mem[0], 0xee);
+			assert_int_equal((unsigned char)run->mem[size - 1], 0xee);
+		}
+		store_close(a.l.port, &obj);
+		settle(&a);
+		assert_false(is_over);
+	}
+	expect_reads(&a, 8, 0);
+	assert_int_equal(delete (&a, "late"), 1);
+}
+
+/* More of them at once than a port may have. */
+static void
+test_large_many(void **state)
+{
+	static struct store_obj obj[KEYS_MAX];
+	struct buf *large = bufpool_get(&many, BUF_LARGE);
+	bool exchanged;
+
+	put_large(&a, "many", STORE_PIECE, 8);
+	spares_max = KEYS_MAX + 1;
+	for (unsigned i = 0; i < KEYS_MAX; i++)
+		assert_int_equal(open_one(&a, "many", &obj[i]), 0);
+	expect_reads(&a, AHEAD_MAX, 0);
+	assert_int_equal(spares_out, AHEAD_MAX);
+	for (unsigned i = 0; i < KEYS_MAX; i++) {
+		assert_int_equal(read_at(&a, &obj[i], 0, STORE_PIECE, &large, 8, &exchanged), STORE_PIECE);
+		assert_int_equal(exchanged, i < AHEAD_MAX);
+		store_close(a.l.port, &obj[i]);
+	}
+	settle(&a);
+	spares_max = 64;
+	bufpool_put(&many, large);
+	assert_int_equal(delete (&a, "many"), 1);
+}
+
+/* One byte in each data object is another one, in the data or in the trailer behind it. */
+static void
+test_large_damaged(void **state)
+{
+	static const uint64_t sizes[] = { STORE_PIECE, 4 * STORE_PIECE };
+	rados_ioctx_t io = rstore(a.st)->client[0].io[POOL_DATA];
+	rados_list_ctx_t ls;
+	struct store_obj obj;
+	const char *name;
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t size = (uint32_t)sizes[i > 0];
+		uint64_t at = i == 2 ? size + 3 : size - 9, errors;
+		struct store_read rd = { .op.done = on_done };
+		struct buf *into = i ? run : buf;
+		char byte;
+		int nr = 0;
+
+		put_large(&a, "bad", size, 9);
+		assert_int_equal(rados_nobjects_list_open(io, &ls), 0);
+		while (rados_nobjects_list_next(ls, &name, NULL, NULL) == 0) {
+			if (rados_read(io, name, &byte, 1, at) != 1)
+				continue;
+			byte ^= 1;
+			assert_int_equal(rados_write(io, name, &byte, 1, at), 0);
+			nr++;
+		}
+		rados_nobjects_list_close(ls);
+		assert_true(nr > 0);
+		errors = number(&a, "crc_errors");
+		assert_int_equal(open_one(&a, "bad", &obj), 0);
+		while (rport(a.l.port)->inflight)
+			loop_turn(&a.l);
+		assert_int_equal(spares_out, 1);
+		assert_int_equal(end(&a, &rd.op, store_read(a.l.port, &obj, &rd, into, 0, size)), -EBADMSG);
+		assert_null(rd.instead);
+		store_close(a.l.port, &obj);
+		settle(&a);
+		assert_int_equal(number(&a, "crc_errors"), errors + 1);
+		expect_reads(&a, 1, 0);
+		assert_int_equal(delete (&a, "bad"), 1);
+	}
+}
+
 /* ---- beginning and end ---- */
 
 static int
@@ -468,6 +808,11 @@ main(void)
 		cmocka_unit_test(test_open_stays), cmocka_unit_test(test_late),
 		cmocka_unit_test(test_buffers),    cmocka_unit_test(test_damaged),
 	};
+	const struct CMUnitTest large_tests[] = {
+		cmocka_unit_test(test_large),         cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_large_changed), cmocka_unit_test(test_large_late),
+		cmocka_unit_test(test_large_many),    cmocka_unit_test(test_large_damaged),
+	};
 	struct store_conf conf = { .ops = &rados_store_ops,
 				   .ports_max = 1,
 				   .rados = { .conf = getenv("CEPH_CONF"),
@@ -487,7 +832,8 @@ main(void)
 		return 1;
 	}
 	snprintf(ns, sizeof ns, "ahead-%d", (int)getpid());
-	if (bufpool_init(&bufs, 8 << 20) < 0 || !(buf = bufpool_get(&bufs, BUF_LARGE)))
+	if (bufpool_init(&bufs, 8 << 20) < 0 || !(buf = bufpool_get(&bufs, BUF_LARGE)) ||
+	    bufpool_init_runs(&many, 160 << 20) < 0 || !(run = bufpool_get_run(&many)))
 		return 1;
 	if (store_format(&conf, false, err, sizeof err) < 0) {
 		fprintf(stderr, "format: %s\n", err);
@@ -498,8 +844,13 @@ main(void)
 	if (end(&a, &bucket.op, store_bucket_create(a.l.port, "ahead", 5, 0, &bucket)) < 0)
 		return 1;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	store_set_spares(a.l.port, &spares);
+	spares_max = 64;
+	failed += cmocka_run_group_tests(large_tests, NULL, NULL);
 	stop(&b);
 	stop(&a);
+	bufpool_put(&many, run);
+	bufpool_fini(&many);
 	bufpool_put(&bufs, buf);
 	bufpool_fini(&bufs);
 	return failed != 0;

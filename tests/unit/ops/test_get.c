@@ -178,20 +178,28 @@ test_says_that_it_reads(void **state)
 	static const struct {
 		const char *method, *target, *name, *value;
 		bool reads;
+		uint64_t token, want; /* of what window, 0: over HTTP; bytes that are read at once */
 	} c[] = {
-		{ "GET", "/bkt/h", NULL, NULL, true },
-		{ "GET", "/bkt/h", "range", "bytes=0-9", true },
-		{ "GET", "/bkt/h", "range", "bytes=65535-", true },
-		{ "GET", "/bkt/h", "range", "bytes=-5", true },
-		{ "GET", "/bkt/h", "if-match", "*", true },
-		{ "GET", "/bkt/h?partNumber=1", NULL, NULL, true },
-		{ "HEAD", "/bkt/h", NULL, NULL, false },
-		{ "GET", "/bkt/h", "range", "bytes=65536-", false },
-		{ "GET", "/bkt/h", "range", "bytes=70000-70001", false },
-		{ "GET", "/bkt/h", "if-none-match", "\"x\"", false },
-		{ "GET", "/bkt/h", "if-modified-since", "Sat, 01 Jan 2022 00:00:00 GMT", false },
-		{ "GET", "/bkt/h?partNumber=2", NULL, NULL, false },
-		{ "GET", "/bkt/h?tagging", NULL, NULL, false },
+		{ "GET", "/bkt/h", NULL, NULL, true, 0, 65536 },
+		{ "GET", "/bkt/h", "range", "bytes=0-9", true, 0, 10 },
+		{ "GET", "/bkt/h", "range", "bytes=0-99999", true, 0, 65536 },
+		{ "GET", "/bkt/h", "range", "bytes=65535-", true, 0, 65535 + 65536 },
+		{ "GET", "/bkt/h", "range", "bytes=-5", true, 0, 0 },
+		{ "GET", "/bkt/h", "if-match", "*", true, 0, 65536 },
+		{ "GET", "/bkt/h?partNumber=1", NULL, NULL, true, 0, 65536 },
+		{ "GET", "/bkt/h", NULL, NULL, true, 70000, 70000 },
+		{ "GET", "/bkt/h", NULL, NULL, true, 80000, 80000 },
+		{ "GET", "/bkt/h", "range", "bytes=0-69998", true, 70000, 69999 },
+		{ "GET", "/bkt/h", "range", "bytes=7-18446744073709551615", true, 70000, 70007 },
+		{ "GET", "/bkt/h", "range", "bytes=7-", true, 70000, 70007 },
+		{ "GET", "/bkt/h", "range", "bytes=-5", true, 70000, 0 },
+		{ "HEAD", "/bkt/h", NULL, NULL, false, 0, 0 },
+		{ "GET", "/bkt/h", "range", "bytes=65536-", false, 0, 0 },
+		{ "GET", "/bkt/h", "range", "bytes=70000-70001", false, 0, 0 },
+		{ "GET", "/bkt/h", "if-none-match", "\"x\"", false, 0, 0 },
+		{ "GET", "/bkt/h", "if-modified-since", "Sat, 01 Jan 2022 00:00:00 GMT", false, 0, 0 },
+		{ "GET", "/bkt/h?partNumber=2", NULL, NULL, false, 0, 0 },
+		{ "GET", "/bkt/h?tagging", NULL, NULL, false, 0, 0 },
 	};
 
 	put_object("h", 70000, 3);
@@ -202,9 +210,13 @@ test_says_that_it_reads(void **state)
 		x_init(&x, 0, c[i].method, c[i].target);
 		if (c[i].name)
 			x_field(&x, c[i].name, "%s", c[i].value);
+		if (c[i].token)
+			x_token(&x, "x-amz-rdma-token", 0, c[i].token);
 		x_run(&x);
 		x_end(&x);
 		assert_int_equal(mem_store_to_read_nr(rig.store) - before, c[i].reads);
+		if (c[i].reads)
+			assert_int_equal(mem_store_to_read_want(rig.store), c[i].want);
 	}
 }
 

@@ -235,6 +235,122 @@ test_run(void **state)
 	bufpool_fini(&plain);
 }
 
+/* The store has what nobody needs: while somebody waits it has nothing more, and half stays.  What comes back goes to who waits. */
+static void
+test_spares(void **state)
+{
+	struct store_spares *s;
+	struct bufpool bp;
+	struct xfer_pool xp;
+	struct buf *b[XFER_PIECES_MAX], *spare[N];
+	int nr = 0, total;
+
+	assert_int_equal(bufpool_init_runs(&bp, 40u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 16);
+	s = &xp.spares;
+	total = bp.total[BUF_LARGE];
+	assert_int_equal(total % BUF_RUN_NR, 0);
+	assert_null(s->take(s, BUF_SMALL));
+	while ((spare[nr] = s->take(s, nr % 2 ? BUF_LARGE : BUF_RUN)))
+		assert_true(++nr < N);
+	assert_in_range(bp.avail[BUF_LARGE], total / 2, total / 2 + BUF_RUN_NR - 1);
+	while (nr)
+		s->give(s, spare[--nr]);
+	assert_int_equal(bp.avail[BUF_LARGE], total);
+	while ((spare[nr] = s->take(s, BUF_LARGE)))
+		assert_true(++nr < N);
+	assert_int_equal(nr, total / 2);
+
+	/* Tickets for all the others, and one that waits. */
+	memset(xs, 0, sizeof xs);
+	granted = 0;
+	for (int i = 0; i <= total - nr; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < total - nr);
+	}
+	assert_null(s->take(s, BUF_LARGE));
+	s->give(s, spare[--nr]);
+	assert_true(xs[total / 2].have_ticket);
+	assert_int_equal(granted, 1);
+	/* Nobody waits, and what is left is their tickets'. */
+	assert_null(s->take(s, BUF_LARGE));
+	for (int i = 0; i <= total / 2; i++)
+		xfer_fini(&xs[i]);
+
+	/* The tickets' and half of all stay, and one that would like another buffer has it first. */
+	while (nr)
+		s->give(s, spare[--nr]);
+	xs[0].done = xs[0].wake = on_done;
+	xfer_init(&xs[0], &xp, NULL, NULL);
+	assert_int_equal(xfer_ticket(&xs[0]), 1);
+	assert_non_null(b[0] = pool_buf_get(&xs[0], BUF_RUN_BYTES));
+	while ((spare[nr] = s->take(s, BUF_RUN)))
+		nr++;
+	assert_true(nr > 0);
+	xp.waits++;
+	assert_null(s->take(s, BUF_LARGE));
+	xp.waits--;
+	xp.shut++;
+	assert_null(s->take(s, BUF_LARGE));
+	xp.shut--;
+	pool_buf_put(&xs[0], b[0]);
+	xfer_fini(&xs[0]);
+	while (nr)
+		s->give(s, spare[--nr]);
+	assert_int_equal(xp.bare + xp.tickets_out, 0);
+	assert_int_equal(bp.avail[BUF_LARGE], total);
+	bufpool_fini(&bp);
+
+	/* No runs where requests have none. */
+	assert_int_equal(bufpool_init_runs(&bp, 40u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 7, 16);
+	assert_null(s->take(s, BUF_RUN));
+	assert_non_null(spare[0] = s->take(s, BUF_LARGE));
+	s->give(s, spare[0]);
+	bufpool_fini(&bp);
+}
+
+/* A read whose bytes came into another buffer: the piece has that one, also where the transfer had failed meanwhile. */
+static void
+test_exchange(void **state)
+{
+	struct bufpool bp;
+	struct xfer_pool xp;
+	struct buf *spare, *own;
+	struct xfer *x = &xs[0];
+	struct piece *p;
+
+	assert_int_equal(bufpool_init_runs(&bp, 20u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 16);
+	for (int failed = 0; failed < 2; failed++) {
+		memset(xs, 0, sizeof xs[0]);
+		x->done = x->wake = on_done;
+		xfer_init(x, &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(x), 1);
+		assert_non_null(spare = xp.spares.take(&xp.spares, BUF_RUN));
+		p = piece_get(x, BUF_RUN_BYTES);
+		assert_non_null(p);
+		own = p->buf;
+		p->state = PIECE_READING;
+		p->len = 1000;
+		x->inflight = 1;
+		x->result = failed ? -EINTR : 0;
+		p->rd.lead = 0;
+		p->rd.instead = spare;
+		assert_int_equal(piece_read_arrived(p, 1000, 1), !failed);
+		assert_ptr_equal(p->buf, failed ? NULL : spare);
+		assert_int_equal(own->in_use, 1);
+		assert_int_equal(spare->in_use, !failed);
+		/* As the store does. */
+		xp.spares.give(&xp.spares, own);
+		x->ended = true;
+		xfer_fini(x);
+		assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
+	}
+	bufpool_fini(&bp);
+}
+
 /* So much of a lane's is out (-1: of those with two), counted by hand: all buffers, and a place for each ticket without one. */
 static int
 lane_has(int lane, int *ret_large)
@@ -641,7 +757,8 @@ main(void)
 		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
 		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
 		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of),
-		cmocka_unit_test(test_random_runs),  cmocka_unit_test(test_run)
+		cmocka_unit_test(test_random_runs),  cmocka_unit_test(test_run),
+		cmocka_unit_test(test_spares),       cmocka_unit_test(test_exchange)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
