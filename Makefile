@@ -208,7 +208,7 @@ radostests: $(RADOSTESTS) $(if $(RADOS),$(O)/faults/store-rados.so $(O)/faults/g
 check-rados:
 	@scripts/deps build test clients rados
 	@$(MAKE) --no-print-directory all testbins radostests
-	@$(MAKE) --no-print-directory VARIANT=asan build/asan/rados/test_contract
+	@$(MAKE) --no-print-directory VARIANT=asan build/asan/rados/test_contract build/asan/rados/test_ahead
 	@T='$(T)' tests/rados/run.sh
 # More of it, which takes an hour: histories of ten minutes, clients, the rest of the system tests.
 .PHONY: check-rados-long

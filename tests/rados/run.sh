@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The store on RADOS (make check-rados): on a cluster of one machine that this script brings up and ends, in a directory of its own,
-# the contract suite of back ends (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
+# the contract suite of back ends and the reads beside looks (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
 # NIC included, and tests of several gateways.  T=words runs what has one of them in its name.  LONG=1 (make check-rados-long) runs
 # instead what takes longer: histories of ten minutes, 4 GiB in one object, more of the model, the clients, the other system tests.
 set -u
@@ -55,6 +55,7 @@ fi
 one contract "$BUILD/rados/test_contract"
 one contract_asan build/asan/rados/test_contract 2
 one ahead "$BUILD/rados/test_ahead"
+one ahead_asan build/asan/rados/test_ahead
 for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
 	one "$t" "tests/system/$t.sh"
 done
