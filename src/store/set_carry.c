@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "ring/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -194,7 +193,6 @@ begin(struct carry *c)
 		commit(c);
 }
 
-/* A buffer of its own: those of the core are the requests'. */
 static bool
 has_buf(struct carry *c)
 {
@@ -203,12 +201,8 @@ has_buf(struct carry *c)
 	bytes = bytes > CARRY_BYTES ? CARRY_BYTES
 				    : (bytes + STORE_GRANULE - 1) / STORE_GRANULE * STORE_GRANULE;
 	bytes = bytes ? bytes : STORE_GRANULE;
-	if (posix_memalign((void **)&c->mine.mem, 4096, bytes + 2 * BUF_SLACK_BYTES) != 0) {
-		c->mine.mem = NULL;
+	if (!set_buf_make(&c->mine, (uint32_t)bytes))
 		return false;
-	}
-	c->mine.cap_bytes = (uint32_t)bytes;
-	c->mine.region = RING_NO_REGION;
 	c->buf = &c->mine;
 	return true;
 }

@@ -5,13 +5,16 @@
 #ifndef GANTRY_STORE_SET_INT_H
 #define GANTRY_STORE_SET_INT_H
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "ring/ring.h"
 #include "store/ops.h"
 #include "store/set.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #define SET_SLOTS STORE_SLOT_NR
 #define SET_PLACES STORE_PLACE_NR
@@ -357,5 +360,22 @@ int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, co
 int set_list_buckets(struct store_port *sp, struct store_list *ls);
 int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
+
+/*
+ * Gives a buffer that is all zeros memory of its own, for cap_bytes, registered nowhere: those of a core are the requests'.  The caller
+ * frees mem.  False: there is no memory.  One that has it already is left as it is.
+ */
+static inline bool
+set_buf_make(struct buf *b, uint32_t cap_bytes)
+{
+	void *mem;
+
+	if (b->mem)
+		return true;
+	if (posix_memalign(&mem, 4096, (size_t)cap_bytes + 2 * BUF_SLACK_BYTES) != 0)
+		return false;
+	*b = (struct buf){ .mem = mem, .cap_bytes = cap_bytes, .region = RING_NO_REGION };
+	return true;
+}
 
 #endif

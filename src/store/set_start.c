@@ -17,7 +17,6 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "ring/ring.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -1245,14 +1244,10 @@ align_copies(struct start *s)
 			if (i == j || !first->st || !second->st ||
 			    !slots_of_pair(s, first, second, &a->slots))
 				continue;
-			if (!a->buf.mem && posix_memalign((void **)&a->buf.mem, 4096,
-							  BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) != 0) {
-				a->buf.mem = NULL;
+			if (!set_buf_make(&a->buf, BUF_LARGE_BYTES)) {
 				e = -ENOMEM;
 				break;
 			}
-			a->buf.cap_bytes = BUF_LARGE_BYTES;
-			a->buf.region = RING_NO_REGION;
 			e = align_pair(s, a, first, second);
 			if (e < 0)
 				e = pair_failed(s, first, second, e);

@@ -15,7 +15,6 @@
 #include "store/rules.h"
 #include "base/buf.h"
 #include "base/check.h"
-#include "ring/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -220,14 +219,8 @@ on_put(struct store_op *op)
 static bool
 has_buf(struct copy *cp)
 {
-	if (cp->buf.mem)
-		return true;
-	if (posix_memalign((void **)&cp->buf.mem, 4096, BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) != 0) {
-		cp->buf.mem = NULL;
+	if (!set_buf_make(&cp->buf, BUF_LARGE_BYTES))
 		return false;
-	}
-	cp->buf.cap_bytes = BUF_LARGE_BYTES;
-	cp->buf.region = RING_NO_REGION;
 	cp->send.buf = &cp->buf;
 	return true;
 }

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
-#include "ring/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -337,13 +336,8 @@ start_mend(struct mend *m)
 	int r = -EAGAIN;
 
 	p->mends = true;
-	if (posix_memalign((void **)&m->buf.mem, 4096, BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES) == 0) {
-		m->buf.cap_bytes = BUF_LARGE_BYTES;
-		m->buf.region = RING_NO_REGION;
+	if (set_buf_make(&m->buf, BUF_LARGE_BYTES))
 		r = set_hold(p->set->copies->holds, &m->send.key, &m->hold);
-	} else {
-		m->buf.mem = NULL;
-	}
 	if (r < 0)
 		mend_over(m, -EAGAIN);
 	else if (r > 0)
