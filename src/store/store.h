@@ -243,7 +243,7 @@ void store_wake(struct store_port *p);
 
 /*
  * Lends buffers besides those of reads, to a back end that reads before it is asked (store_open_to_read()).  Both are called on
- * the port's thread, not within a call of the lender's.
+ * the port's thread: take() within the open, give() never within a call of store.h, but out of the mailbox.
  */
 struct store_spares {
 	/* Returns one of that class (BUF_RUN: a run) that nobody needs just now; NULL: there is none. */
