@@ -154,7 +154,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS)
 
 deps-check:
@@ -298,6 +298,9 @@ demo:
 	@scripts/demo
 format:
 	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp')
+# Has git check commit messages, in this clone.
+hooks:
+	git config core.hooksPath scripts/hooks
 tags:
 	ctags -R src tests
 compile_commands.json: clean
@@ -390,7 +393,7 @@ help:
 	@echo 'make check-containers  the image is built and run, its manifests are checked (root, network)'
 	@echo 'make check-newcomer follows the README and other pages word for word in a fresh chroot, with times (root, network)'
 	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'
-	@echo 'make deps | clean | format | tags | compile_commands.json'
+	@echo 'make deps | clean | format | hooks | tags | compile_commands.json'
 	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz,'
 	@echo '           CC=gcc|clang, and CPPFLAGS=, CFLAGS=, LDFLAGS= that are added to ours'
 
