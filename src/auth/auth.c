@@ -119,9 +119,8 @@ check_unsigned(const struct dialect_in *in, const struct target *t, struct ident
 		id->anonymous = true;
 		return FAULT_NONE;
 	}
-	/* A preflight asks about a request to come and brings no signature; a form has its own in its fields:
-	 * either may nothing until more is known. */
-	if (!in->listen->anonymous && !(t && (t->op == OP_OPTIONS || t->op == OP_POST_OBJECT)))
+	/* A form has a signature of its own in its fields: it may nothing until that is known. */
+	if (!in->listen->anonymous && !(t && t->op == OP_POST_OBJECT))
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "This listener does not serve unsigned requests.");
 	id->anonymous = in->listen->anonymous;
@@ -355,6 +354,10 @@ auth_check(const struct auth_env *env, const struct dialect_in *in, const struct
 
 	*ret_why = "";
 	identity_init(out);
+	/* A preflight changes and shows nothing, and what it says of a signature is of the request to come:
+	 * the rules of the bucket alone answer it. */
+	if (t && t->op == OP_OPTIONS)
+		return FAULT_NONE;
 	if (in->listen->dialect == DIALECT_S3 &&
 	    (dialect_field(in, "authorization", NULL) || dialect_query_signed(in)))
 		f = check_signed(env, in, t, now_s, out, ret_why);

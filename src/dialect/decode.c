@@ -239,7 +239,9 @@ decode_all(const struct dialect_in *in, struct decoder *d, struct uri *uri, cons
 		return refuse(ret_why, FAULT_BAD_URI, d->why);
 	uri->path = (struct span){ d->text + begin, (size_t)len };
 	d->at++;
-	return decode_query(d, uri, ret_why);
+	/* A preflight brings the query of a request to come, for which somebody else has signed or will: it
+	 * says nothing here, however it is made. */
+	return dialect_is_preflight(in) ? FAULT_NONE : decode_query(d, uri, ret_why);
 }
 
 void

@@ -403,6 +403,15 @@ bool dialect_is_field_name(const char *text, size_t len);
  * to some, and NUL the end of everything. */
 bool dialect_is_text(const char *text, size_t len);
 
+/* Tells whether a browser asks about a request to come (CORS).  Method, bucket, key and its three headers say
+ * what it asks; the query, signatures, tokens and whatever else it brings say nothing. */
+static inline bool
+dialect_is_preflight(const struct dialect_in *in)
+{
+	return in->method[0] == 'O' && strcmp(in->method, "OPTIONS") == 0 &&
+	       in->listen->dialect == DIALECT_S3;
+}
+
 /* Tells whether the query carries any part of a signature (X-Amz-Signature and its kin, also of version
  * 2).  S3 only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);

@@ -249,7 +249,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (in->field_nr > DIALECT_FIELDS_MAX)
 		return refuse(ret_why, FAULT_HEADERS_TOO_LARGE,
 			      "The request has more than 128 header fields.");
-	wire_fault = wire_find(in, t, &wire_why);
+	wire_fault = dialect_is_preflight(in) ? FAULT_NONE : wire_find(in, t, &wire_why);
 	f = fields_check_head(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
@@ -262,6 +262,8 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		f = target_get(t, op_info[t->op].parts, ret_why);
 	if (f != FAULT_NONE)
 		return f;
+	if (t->op == OP_OPTIONS)
+		return parse_no_body(t, ret_why);
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (is_s3(in))

@@ -467,7 +467,7 @@ query_parse(const struct uri *uri, enum method m, enum op_level level, struct ta
 	bool moved;
 	enum fault f;
 
-	/* A preflight asks about a request that will have this query. */
+	/* It has no parameters: decode.c has read none. */
 	if (m == METHOD_OPTIONS && level != LEVEL_SERVICE) {
 		t->op = OP_OPTIONS;
 		return FAULT_NONE;

@@ -315,15 +315,36 @@ forms(void **state)
 	assert_fault(auth_check_form(&env, &form, DAY_S, &id, &why), FAULT_ACCESS_DENIED);
 }
 
+/* A preflight is nobody's, and is let in: what it says of a signature is of the request to come. */
+static void
+preflights(void **state)
+{
+	static const char *const authorizations[] = { "", "AWS4-HMAC-SHA256 nonsense", "AWS a:b",
+						      "Bearer x" };
+
+	for (size_t i = 0; i < sizeof authorizations / sizeof *authorizations; i++) {
+		struct auth_env env = example_env();
+		struct identity id;
+		struct rq *r =
+			for_op(rq_with(s3("OPTIONS", "/bkt/k?X-Amz-Signature=0&Expires=1"), "authorization",
+				       authorizations[i], "x-amz-content-sha256", "nonsense", NULL),
+			       OP_OPTIONS);
+
+		r->listen.anonymous = i % 2;
+		rq_read(r);
+		assert_fault(auth_check(&env, &r->in, &r->t, DAY_S, &id, &r->why), FAULT_NONE);
+		assert_true(!id.anonymous && !id.entry && auth_allows(&id, &r->t));
+		assert_false(auth_may(&id, AUTH_READ, "bkt", 3, "k", 1));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published),
-		cmocka_unit_test(every_byte),
-		cmocka_unit_test(unsigned_headers),
-		cmocka_unit_test(payload),
-		cmocka_unit_test(forms),
+		cmocka_unit_test(preflights),        cmocka_unit_test(published),
+		cmocka_unit_test(every_byte),        cmocka_unit_test(unsigned_headers),
+		cmocka_unit_test(payload),           cmocka_unit_test(forms),
 		cmocka_unit_test(blanks_in_headers),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
