@@ -276,7 +276,7 @@ check_replay(const struct auth_env *env, const struct sigv4 *s, const struct tar
 
 	if (!env->replay || (!has_descriptor(t) && env->replay_mode != REPLAY_REJECT))
 		return FAULT_NONE;
-	if (auth_replay_fresh(env->replay, s->signature, env->peer, once, now_s,
+	if (auth_replay_fresh(env->replay, id->entry->access_key, s->signature, env->peer, once, now_s,
 			      s->time_s + (s->presigned ? s->expires_s : env->skew_s)))
 		return FAULT_NONE;
 	auth_replay_refused(env->replay, id->entry->access_key, env->peer);

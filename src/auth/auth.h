@@ -28,20 +28,23 @@
 
 /* ---- signatures seen before (auth.replay) ---- */
 
-/* Remembers signatures until they expire; bounded, shared by all cores.  Where it is full, what was entered
- * first is forgotten, and counted. */
+/* Remembers signatures until they expire; bounded, shared by all cores.  Where it is full, the access key that has most
+ * there loses the one that was entered first, and that is counted: requests of one access key put out no signature of
+ * another one that has no more than its even share. */
 struct auth_replay;
-/* Makes a table of so many bytes, 17 for each signature; they are memory as they are used.  0 or -errno. */
+/* Makes a table of so many bytes, 20.5 for each signature; they are memory as they are used.  0 or -errno. */
 int auth_replay_new(uint64_t bytes, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
 /* Tells whether the signature is seen for the first time, or, unless it is good once only, comes from the
- * same address as then: of IPv6 the first 64 bits count.  Any thread. */
-bool auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
-		       bool once, uint64_t now_s, uint64_t expires_s);
+ * same address as then: of IPv6 the first 64 bits count.  access_key: of the signer.  Times are in seconds of the wall
+ * clock.  Any thread. */
+bool auth_replay_fresh(struct auth_replay *t, const char *access_key, const uint8_t signature[32],
+		       const struct sockaddr *peer, bool once, uint64_t now_s, uint64_t expires_s);
 /* Counts and logs that a signature of that access key was refused.  Any thread. */
 void auth_replay_refused(struct auth_replay *t, const char *access_key, const struct sockaddr *peer);
 
-/* The table keeps an even share of signatures for their whole time while it is at most half full. */
+/* Number of signatures that the table keeps for their whole time (but for some in ten thousand); where the requests of n
+ * access keys fill it, each of these keeps the nth part (but for one in a hundred), whatever the others send. */
 #define AUTH_REPLAY_USABLE(entries) ((entries) / 2)
 #define AUTH_REPLAY_KEYS 32 /* that are counted by name */
 struct auth_replay_key {

@@ -2,16 +2,18 @@
 /*
  * Signatures seen before (auth.replay), one table for all cores.
  *
- * Sets of fifteen entries under a lock of their own that is held for some tens of instructions; a signature
- * is a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.  Who
- * has a key can, so in a full set the entry that was made first gives way, whatever time it claims for
- * itself.
+ * Sets of twenty-five entries under a lock of their own that is held for some hundreds of instructions at most; a
+ * signature is a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.
+ * The holder of an access key can, so each access key has its share of every set: in a full set the access key with
+ * most entries there loses its oldest one, whatever time that claims for itself.  While the requests of n access keys
+ * fill a set, each of them keeps the nth part of it.
  */
 #define LOG_MODULE "auth"
 #include "auth/auth_int.h"
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/siphash.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,23 +23,24 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define WAYS 15
+#define WAYS 25
 
 struct seen {
-	uint64_t signature; /* a quarter of it; other bytes of it chose the set */
-	uint32_t expires_s; /* 0: free */
-	uint32_t peer;      /* the address, hashed with a key that nobody knows */
+	uint32_t signature[2]; /* a quarter of it; other bytes of it chose the set */
+	uint32_t expires_s;
+	uint32_t peer;  /* the address, hashed with a key that nobody knows */
+	uint32_t owner; /* the access key, likewise */
 };
 
 struct set {
 	atomic_flag lock;
-	uint8_t oldest; /* gives way when all are live */
-	struct seen seen[WAYS];
+	uint8_t nr;
+	struct seen seen[WAYS]; /* nr of them, the oldest first */
 } __attribute__((aligned(64)));
-_Static_assert(sizeof(struct set) == 256, "four lines of the cache");
+_Static_assert(sizeof(struct set) == 512, "eight lines of the cache");
 
 struct auth_replay {
-	uint64_t key[2]; /* of the hash of addresses */
+	uint64_t key[2]; /* of the hashes of addresses and access keys */
 	_Atomic uint64_t refused, forgotten;
 	pthread_mutex_t lock; /* of by_key */
 	int key_nr;
@@ -55,7 +58,7 @@ auth_replay_new(uint64_t bytes, struct auth_replay **ret_table)
 	if (!t)
 		return -ENOMEM;
 	t->set_nr = nr < 1 ? 1 : nr > UINT32_MAX ? UINT32_MAX : nr;
-	/* Zeroed pages are sets that are unlocked and free. */
+	/* Zeroed pages are sets that are unlocked and empty. */
 	t->set = mmap(NULL, t->set_nr * sizeof *t->set, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (t->set == MAP_FAILED || getrandom(t->key, sizeof t->key, 0) != sizeof t->key) {
@@ -85,46 +88,78 @@ auth_replay_free(struct auth_replay *t)
 	free(t);
 }
 
-static uint64_t
-mix(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 static uint32_t
 peer_hash(const struct auth_replay *t, const struct sockaddr *sa)
 {
 	struct in6_addr client;
-	uint64_t half[2];
 
 	address_client(sa, &client);
-	memcpy(half, &client, sizeof half);
-	return (uint32_t)mix(half[0] ^ t->key[0], half[1] ^ t->key[1]);
+	return (uint32_t)siphash(t->key, &client, sizeof client);
 }
 
-/* Is it new, or again from the same peer? */
+static bool
+is_live(const struct seen *e, uint32_t now_s)
+{
+	return e->expires_s >= now_s;
+}
+
+static void
+drop(struct set *set, int i)
+{
+	set->nr--;
+	memmove(&set->seen[i], &set->seen[i + 1], (size_t)(set->nr - i) * sizeof *set->seen);
+}
+
+static void
+drop_expired(struct set *set, uint32_t now_s)
+{
+	int nr = 0;
+
+	for (int i = 0; i < set->nr; i++) {
+		if (is_live(&set->seen[i], now_s))
+			set->seen[nr++] = set->seen[i];
+	}
+	set->nr = (uint8_t)nr;
+}
+
+/* Finds the oldest entry of the access key that has most in a full set, with the one to come; where several have as
+ * many it is of the one whose entry comes, if that is among them. */
+static int
+gives_way(const struct set *set, uint32_t owner)
+{
+	int at = 0, most = 0;
+
+	for (int i = 0; i < WAYS; i++) {
+		bool own = set->seen[i].owner == owner;
+		int nr = own;
+
+		for (int k = 0; k < WAYS; k++)
+			nr += set->seen[k].owner == set->seen[i].owner;
+		if (nr > most || (nr == most && own && set->seen[at].owner != owner)) {
+			most = nr;
+			at = i;
+		}
+	}
+	return at;
+}
+
+/* Tells whether it is new, or again from the same peer. */
 static bool
 enter(struct auth_replay *t, struct set *set, const struct seen *s, bool once, uint32_t now_s)
 {
-	struct seen *place = NULL;
-
-	for (int i = 0; i < WAYS; i++) {
+	for (int i = 0; i < set->nr; i++) {
 		struct seen *e = &set->seen[i];
-		bool is_live = e->expires_s && e->expires_s >= now_s;
 
-		if (is_live && e->signature == s->signature)
+		if (memcmp(e->signature, s->signature, sizeof e->signature) == 0 && is_live(e, now_s))
 			return !once && e->peer == s->peer;
-		if (!is_live && !place)
-			place = e;
 	}
-	if (!place) {
-		place = &set->seen[set->oldest];
-		set->oldest = (uint8_t)((set->oldest + 1) % WAYS);
+	if (set->nr == WAYS)
+		drop_expired(set, now_s);
+	if (set->nr == WAYS) {
+		drop(set, gives_way(set, s->owner));
 		atomic_fetch_add_explicit(&t->forgotten, 1, memory_order_relaxed);
 	}
-	*place = *s;
+	set->seen[set->nr++] = *s;
 	return true;
 }
 
@@ -135,15 +170,17 @@ seconds32(uint64_t s)
 }
 
 bool
-auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer, bool once,
-		  uint64_t now_s, uint64_t expires_s)
+auth_replay_fresh(struct auth_replay *t, const char *access_key, const uint8_t signature[32],
+		  const struct sockaddr *peer, bool once, uint64_t now_s, uint64_t expires_s)
 {
-	struct seen s = { .expires_s = seconds32(expires_s ? expires_s : 1), .peer = peer_hash(t, peer) };
+	struct seen s = { .expires_s = seconds32(expires_s),
+			  .peer = peer_hash(t, peer),
+			  .owner = (uint32_t)siphash(t->key, access_key, strlen(access_key)) };
 	struct set *set;
 	uint64_t where;
 	bool fresh;
 
-	memcpy(&s.signature, signature, sizeof s.signature);
+	memcpy(s.signature, signature, sizeof s.signature);
 	memcpy(&where, signature + 16, sizeof where);
 	set = &t->set[(where >> 32) * t->set_nr >> 32];
 	for (int spin = 0; atomic_flag_test_and_set_explicit(&set->lock, memory_order_acquire); spin++) {

@@ -150,7 +150,7 @@ const struct conf_key conf_keys[] = {
 	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
 	  .def = "auto", .help = "The index of objects, in all, of which a disk gets as much as it has of the space, and 4MiB at least; auto is an eighth of the machine's memory" },
 	{ "memory.replay", KT_SIZE, KEY_AUTO, .min = MIB, .max = TIB, .offset = AT(memory.replay_bytes),
-	  .def = "auto", .help = "Signatures seen (auth.replay), 17 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
+	  .def = "auto", .help = "Signatures seen (auth.replay), 20.5 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
 
 	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
 	  .help = "RDMA devices: auto is every port that can do DC, none switches RDMA off; or a list of names, addresses, GIDs" },

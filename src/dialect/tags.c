@@ -142,11 +142,36 @@ tags_count(const char *tags, size_t len)
 	return nr;
 }
 
-bool
-tags_have(const char *tags, size_t len, const char *key, size_t key_len, const char *value, size_t value_len)
+void
+tags_cut(const char *tags, size_t len, struct tags_cut *ret_cut)
 {
-	struct finder find = { .key = { key, key_len }, .value = { value, value_len } };
+	struct span rest = { tags, len };
 
-	tags_each(tags, len, on_tag_find, &find);
-	return find.found;
+	ret_cut->nr = 0;
+	while (rest.len && ret_cut->nr < TAGS_BUCKET_MAX)
+		ret_cut->tag[ret_cut->nr++] = span_cut(&rest, '&');
+}
+
+static bool
+has_tag(const struct tags_cut *have, struct span tag)
+{
+	for (int i = 0; i < have->nr; i++) {
+		if (have->tag[i].len == tag.len && memcmp(have->tag[i].p, tag.p, tag.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+tags_have_all(const struct tags_cut *have, const char *want, size_t want_len)
+{
+	struct span rest = { want, want_len };
+
+	while (rest.len) {
+		struct span tag = span_cut(&rest, '&');
+
+		if (!memchr(tag.p, '=', tag.len) || !has_tag(have, tag))
+			return false;
+	}
+	return true;
 }

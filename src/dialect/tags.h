@@ -10,6 +10,7 @@
 #ifndef GANTRY_DIALECT_TAGS_H
 #define GANTRY_DIALECT_TAGS_H
 
+#include "base/span.h"
 #include "dialect/fault.h"
 #include "dialect/text.h"
 
@@ -44,7 +45,15 @@ int tags_each(const char *tags, size_t len,
 	      void (*fn)(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len),
 	      void *cookie);
 int tags_count(const char *tags, size_t len);
-bool tags_have(const char *tags, size_t len, const char *key, size_t key_len, const char *value,
-	       size_t value_len);
+
+/* Tags cut apart once, to be compared with many others; they point into the text. */
+struct tags_cut {
+	int nr; /* more than a bucket can have are left out */
+	struct span tag[TAGS_BUCKET_MAX];
+};
+void tags_cut(const char *tags, size_t len, struct tags_cut *ret_cut);
+/* Tells whether each of `want` is there, with that value; false as well for text that is not canonical.  Takes no more
+ * than tags times tags comparisons: canonical text is compared as it is. */
+bool tags_have_all(const struct tags_cut *have, const char *want, size_t want_len);
 
 #endif

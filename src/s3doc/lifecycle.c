@@ -131,20 +131,6 @@ lifecycle_to_xml(struct text *x, const void *packed, size_t packed_len)
 
 /* ---- what is due ---- */
 
-struct wanted {
-	const char *object_tags;
-	size_t len;
-	bool all;
-};
-
-static void
-on_wanted(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
-{
-	struct wanted *w = cookie;
-
-	w->all = w->all && tags_have(w->object_tags, w->len, key, key_len, value, value_len);
-}
-
 static bool
 has_prefix(const struct lifecycle_rule *r, const char *key, size_t key_len)
 {
@@ -152,16 +138,14 @@ has_prefix(const struct lifecycle_rule *r, const char *key, size_t key_len)
 }
 
 static bool
-applies(const struct lifecycle_rule *r, const char *key, size_t key_len, uint64_t size, const char *tags,
-	size_t tags_len)
+applies(const struct lifecycle_rule *r, const char *key, size_t key_len, uint64_t size,
+	const struct tags_cut *tags)
 {
-	struct wanted w = { tags, tags_len, true };
-
 	if (!(r->h.flags & R_ENABLED) || !has_prefix(r, key, key_len))
 		return false;
 	if ((r->h.flags & R_GREATER && size <= r->h.greater) || (r->h.flags & R_LESS && size >= r->h.less))
 		return false;
-	return tags_each(r->tags.p, r->tags.len, on_wanted, &w) == 0 && w.all;
+	return tags_have_all(tags, r->tags.p, r->tags.len);
 }
 
 /* The first midnight after that many days. */
@@ -178,14 +162,15 @@ lifecycle_expiry(const void *packed, size_t packed_len, const char *key, size_t 
 	struct unpacker u = lifecycle_rules(packed, packed_len);
 	uint64_t first = 0;
 	struct lifecycle_rule r;
+	struct tags_cut cut;
 
+	tags_cut(tags, tags_len, &cut);
 	*ret_id = "";
 	*ret_id_len = 0;
 	while (lifecycle_next(&u, &r)) {
 		uint64_t at;
 
-		if (!(r.h.flags & (R_DAYS | R_DATE)) ||
-		    !applies(&r, key, key_len, size_bytes, tags, tags_len))
+		if (!(r.h.flags & (R_DAYS | R_DATE)) || !applies(&r, key, key_len, size_bytes, &cut))
 			continue;
 		at = r.h.flags & R_DAYS ? midnight_after(mtime_s, r.h.days) : r.h.date_s;
 		if (at == 0 || (first && at >= first))

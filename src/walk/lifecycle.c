@@ -10,6 +10,9 @@
  *   bucket -> objects -> delete ... -> objects -> ...
  *          -> uploads -> abort ...  -> uploads -> ... -> the next bucket
  *
+ * However many rules with however many tags a bucket has, comparing objects with them holds the core for no longer than
+ * WALK_HOLD_NS and an object's worth at a time, and for no more than a part in WALK_PART of the time.
+ *
  * What a rule calls a day is lifecycle.day long.  Where that is not a day, the ages that the rules are asked
  * about are stretched accordingly; dates stay what they are.
  */
@@ -33,8 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DUE_MAX 64    /* collected before they are deleted */
-#define PAGE_MAX 1000 /* looked at in one go */
+#define DUE_MAX 64   /* collected before they are deleted */
+#define PAGE_MAX 256 /* looked at in one go, or fewer: until WALK_HOLD_NS have passed over it */
 #define DAY_NS (86400 * NS_PER_S)
 
 struct due {
@@ -68,6 +71,7 @@ struct life {
 	} after, from; /* from: where this one does, which the store may look at until its end */
 	bool have_after, full, uploads;
 	uint32_t seen;
+	uint64_t held_ns; /* what comparing the entries of this page with the rules took */
 
 	struct due *due; /* DUE_MAX of them, during a walk */
 	int due_nr, due_at;
@@ -181,11 +185,33 @@ upload_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_n
 
 /* ---- pages ---- */
 
+/* Tells whether the rules say so.  There may be some hundred of them, each with tags. */
+static bool
+is_due(struct life *lf, const struct store_entry *e)
+{
+	uint64_t from_ns = clock_ns(), now_ns = clock_wall_ns();
+	bool due = e->upload_id ? upload_is_due(lf, e, now_ns) : object_is_due(lf, e, now_ns);
+
+	lf->held_ns += clock_ns() - from_ns;
+	return due;
+}
+
+static void
+condemn(struct life *lf, const struct store_entry *e)
+{
+	struct due *d = &lf->due[lf->due_nr++];
+
+	d->version = e->version;
+	d->key_len = lf->after.key_len;
+	memcpy(d->key, e->name, e->name_len);
+	if (e->upload_id)
+		memcpy(d->id, e->upload_id, sizeof d->id);
+}
+
 static bool
 on_entry(struct store_list *ls, const struct store_entry *e)
 {
 	struct life *lf = container_of(ls, struct life, ls);
-	uint64_t now_ns = clock_wall_ns();
 	bool upload = e->upload_id != NULL;
 
 	if (lf->due_nr == DUE_MAX) {
@@ -201,16 +227,10 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 	lf->seen++;
 	if (!walk_has(&lf->walk, e->name, e->name_len))
 		return true;
-	if (upload ? upload_is_due(lf, e, now_ns) : object_is_due(lf, e, now_ns)) {
-		struct due *d = &lf->due[lf->due_nr++];
-
-		d->version = e->version;
-		d->key_len = lf->after.key_len;
-		memcpy(d->key, e->name, e->name_len);
-		if (upload)
-			memcpy(d->id, e->upload_id, sizeof d->id);
-	}
-	return true;
+	if (is_due(lf, e))
+		condemn(lf, e);
+	lf->full = lf->held_ns >= WALK_HOLD_NS;
+	return !lf->full;
 }
 
 static void
@@ -219,6 +239,7 @@ page_done(struct walk *w)
 	struct life *lf = life_of(w);
 	int r = lf->ls.op.result;
 
+	walk_held(w, lf->held_ns);
 	/* Without its bucket there is nothing left to do in it. */
 	if (r == -ENXIO) {
 		leave_bucket(lf);
@@ -245,6 +266,7 @@ list_page(struct life *lf, bool uploads)
 	lf->uploads = uploads;
 	lf->due_nr = 0;
 	lf->seen = 0;
+	lf->held_ns = 0;
 	lf->full = false;
 	memset(&lf->ls, 0, sizeof lf->ls);
 	lf->ls.bucket = lf->walk.bucket;

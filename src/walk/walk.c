@@ -3,13 +3,13 @@
 #include "walk/walk.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/list.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define LATE_NS (100 * NS_PER_MS) /* so much of its time it may make up for */
+#define LATE_NS (100 * NS_PER_MS)     /* so much of its time it may make up for */
+#define HELD_MAX_NS (100 * NS_PER_MS) /* what counts of a piece of work */
 
 static void step_begin(struct walk *w);
 static void step_bucket(struct walk *w);
@@ -43,7 +43,7 @@ walk_go_at(struct walk *w, uint64_t at_ns, walk_fn step)
 		return;
 	}
 	w->step = step;
-	w->due_ns = at_ns;
+	w->due_ns = at_ns > w->free_ns ? at_ns : w->free_ns;
 	arm(w);
 }
 
@@ -62,6 +62,17 @@ walk_go_paced(struct walk *w, uint64_t units, walk_fn step)
 		w->pace_ns = now - LATE_NS;
 	w->pace_ns += units * NS_PER_S / w->rate;
 	walk_go_at(w, w->pace_ns, step);
+}
+
+void
+walk_held(struct walk *w, uint64_t ns)
+{
+	uint64_t now = clock_ns();
+
+	/* A process that was stopped meanwhile did not work. */
+	if (ns > HELD_MAX_NS)
+		ns = HELD_MAX_NS;
+	w->free_ns = (w->free_ns > now ? w->free_ns : now) + ns * (WALK_PART - 1);
 }
 
 void

@@ -7,13 +7,15 @@
  *   rest -> begun -> bucket -> steps of the walker ... -> bucket -> ... -> ended -> rest
  *
  * A step begins one thing and ends by saying what is next: walk_go(), walk_go_at(), walk_go_paced(),
- * walk_await(), walk_next_bucket() or walk_end().  At most one operation of the store is in flight.
+ * walk_await(), walk_next_bucket() or walk_end().  At most one operation of the store is in flight.  Work whose amount a
+ * tenant's settings decide is done by the piece, WALK_HOLD_NS each, and counted by walk_held().
  *
  * Nothing of a walk is kept over a restart: the next one begins anew, after its first rest.
  */
 #ifndef GANTRY_WALK_WALK_H
 #define GANTRY_WALK_WALK_H
 
+#include "base/clock.h"
 #include "base/timer.h"
 #include "store/store.h"
 
@@ -53,6 +55,7 @@ struct walk {
 	uint64_t due_ns;  /* when the step is to be taken; UINT64_MAX: never */
 	uint64_t pace_ns; /* when what was done so far should have been, by the rate */
 	uint64_t rest_ns; /* since when it rests */
+	uint64_t free_ns; /* no step before: the core is for others until then */
 	bool first, busy, cancelled;
 	struct store_list buckets;
 	char last_bucket[STORE_BUCKET_MAX + 1];
@@ -82,6 +85,11 @@ void walk_go(struct walk *w, walk_fn step);
 void walk_go_at(struct walk *w, uint64_t at_ns, walk_fn step);
 /* Takes it when the rate allows for so many units more. */
 void walk_go_paced(struct walk *w, uint64_t units, walk_fn step);
+/* Says that the walker has kept the core busy for so long, in a step or in a callback of the store: the next step waits
+ * until that was no more than one in WALK_PART of the time.  A walker sees to it that it is WALK_HOLD_NS at a time. */
+void walk_held(struct walk *w, uint64_t ns);
+#define WALK_PART 10
+#define WALK_HOLD_NS (500 * NS_PER_US)
 /* Waits for op, whose start returned r: then(w) runs when its result is there, now or from walk_done(). */
 void walk_await(struct walk *w, struct store_op *op, int r, walk_fn then);
 /* Says that the operation waited for is over: what done() of each calls. */

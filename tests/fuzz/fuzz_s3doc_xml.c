@@ -159,6 +159,7 @@ static void
 try_packed(int kind, const char *p, size_t len)
 {
 	struct text x = { 0 };
+	struct tags_cut cut;
 	const char *why = NULL;
 	int nr;
 
@@ -170,9 +171,13 @@ try_packed(int kind, const char *p, size_t len)
 		(void)lifecycle_to_xml(&x, p, len);
 	} else {
 		(void)tags_count(p, len);
-		(void)tags_have(p, len, "a", 1, "1", 1);
-		if (tags_from_header(p, len, &x, &nr, &why) == FAULT_NONE)
+		tags_cut(p, len, &cut);
+		(void)tags_have_all(&cut, p, len);
+		if (tags_from_header(p, len, &x, &nr, &why) == FAULT_NONE) {
 			must(tags_count(x.p, x.len) == nr);
+			tags_cut(x.p, x.len, &cut);
+			must(cut.nr == nr && tags_have_all(&cut, x.p, x.len));
+		}
 	}
 	text_free(&x);
 }

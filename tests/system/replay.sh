@@ -36,7 +36,7 @@ memory: { buffers: 64MiB, index: 64MiB, replay: 1MiB }"
 write_config
 sed -i '/^memory: { buffers: 64MiB, index: 64MiB }$/d' "$T/gantryd.yaml"
 daemon_run
-assert_match "$(status)" '"mode":"once","signatures":61440,"window_seconds":60,"requests_per_second":512,"forgotten":0'
+assert_match "$(status)" '"mode":"once","signatures":51200,"window_seconds":60,"requests_per_second":426,"forgotten":0'
 play once
 assert_eq "$(metric gantry_replay_signatures_forgotten_total)" 0
 stop_daemon
