@@ -320,6 +320,8 @@ struct target {
 	uint64_t if_match_size, if_match_mtime_s;
 	int tag_nr; /* tags of this upload; they are in attrs as x-amz-tagging */
 
+	bool moved; /* header fields came in the query */
+
 	/* The name of the first x-amz-* header that nobody here knows, in the request's memory; len 0: none.
 	 * It has no effect, and whoever answers should not keep quiet about it. */
 	struct span unknown_header;

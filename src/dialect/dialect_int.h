@@ -75,9 +75,23 @@ bool query_key_known(struct span key);
  * query. */
 bool query_key_is_header(struct span key);
 
-/* ---- unknown.c ---- */
+/* ---- headers.c ---- */
+/* What a header's name is in a query: the column QUERY of header.def. */
+enum header_query { HEADER_STAYS, HEADER_MOVES, HEADER_SUMS, HEADER_PASSES };
+/* Tells what a key of a query is that has a header's name, in any letters; STAYS also where it is not in the
+ * table, or carries a descriptor. */
+enum header_query header_in_query(struct span key);
+/* Tells whether an x-amz-* field of that name is known here. */
+bool header_is_known(struct span name);
 /* Finds the first x-amz-* field that nobody here knows, for t->unknown_header. */
 void unknown_find(const struct dialect_in *in, struct target *t);
+/* A request with the fields that stood in its query behind its own. */
+struct moved {
+	struct dialect_in in; /* its fields are good as long as this is */
+	struct field fields[DIALECT_FIELDS_MAX];
+};
+/* Makes it; op is what method and query ask for. */
+enum fault moved_find(const struct dialect_in *in, enum op op, struct moved *m, const char **ret_why);
 
 /* ---- copy.c ---- */
 /* Parses x-amz-copy-source and its kin to t->copy. */
@@ -96,15 +110,6 @@ enum fault sums_from_query(struct span key, struct span value, struct target *t,
 enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Finds out whether the body is in aws-chunked frames, and what is said of them. */
 enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* ---- query_headers.c: header fields in the query of a signed URL ---- */
-struct moved {
-	struct dialect_in in; /* with them; its fields are good as long as this is */
-	struct field fields[DIALECT_FIELDS_MAX];
-};
-/* Tells whether it names a header that may come there. */
-bool query_key_moved(struct span key);
-enum fault moved_find(const struct dialect_in *in, struct moved *m, const char **ret_why);
-
 /* ---- date.c ---- */
 struct civil {
 	uint64_t year;

@@ -141,15 +141,13 @@ parse_attributes(const struct dialect_in *in, struct target *t, const char **ret
 	return FAULT_NONE;
 }
 
-/* What an object is to carry besides its bytes, said in headers or in a signed URL. */
+/* What an object is to carry besides its bytes. */
 static enum fault
 parse_carried(const struct dialect_in *in, struct target *t, bool meta, bool tags, const char **ret_why)
 {
-	struct moved m;
-	enum fault f = moved_find(in, &m, ret_why);
+	enum fault f = FAULT_NONE;
 
-	in = &m.in;
-	if (f == FAULT_NONE && meta)
+	if (meta)
 		f = attrs_parse(in, t, ret_why);
 	if (f == FAULT_NONE)
 		f = attrs_parse_class(in, t, ret_why);
@@ -242,6 +240,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	const char *wire_why = "";
 	const struct field *agent, *mode;
 	enum fault f, wire_fault;
+	struct moved moved;
 
 	memset(t, 0, sizeof *t);
 	t->source = in->parts;
@@ -256,6 +255,10 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (wire_fault != FAULT_NONE)
 		return refuse(ret_why, wire_fault, wire_why);
 	f = uri_parse(in, t, ret_why);
+	if (f == FAULT_NONE && t->moved) {
+		f = moved_find(in, t->op, &moved, ret_why);
+		in = &moved.in;
+	}
 	if (f == FAULT_NONE)
 		f = find_copy(in, t, ret_why);
 	if (f == FAULT_NONE)

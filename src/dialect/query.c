@@ -35,6 +35,12 @@ static const char *const missing[] = {
 #include "dialect/query.def"
 };
 
+static const char *const passed[] = {
+#define QUERY(id, ...)
+#define PASSED(key) key,
+#include "dialect/query.def"
+};
+
 static const struct query_shape shapes[OP_NR] = {
 	[OP_NONE] = { ELSEWHERE, 0 },
 #define OP(id, name, start, method, level, body, writes, right, ok, parts, needs_, may_)                     \
@@ -93,6 +99,16 @@ key_names(struct span key)
 	return false;
 }
 
+static bool
+key_passes(struct span key)
+{
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+		if (span_is_nocase(key, passed[i]))
+			return true;
+	}
+	return false;
+}
+
 bool
 query_key_is_header(struct span key)
 {
@@ -140,19 +156,24 @@ param_of(struct span key)
 
 	if (p < P_NR)
 		return p;
-	if (key_signs(key) || span_is_nocase(key, "x-amz-sdk-checksum-algorithm"))
+	if (key_signs(key))
 		return P_ANY;
 	if (key_signs_nocase(key))
 		return P_SIGNS;
-	if (query_key_moved(key))
+	switch (header_in_query(key)) {
+	case HEADER_MOVES:
 		return P_MOVED;
-	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
-		if (span_is_nocase(key, checksum_header[k]))
-			return P_SUM;
+	case HEADER_SUMS:
+		return P_SUM;
+	case HEADER_PASSES:
+		return P_ANY;
+	default:
+		break;
 	}
-	/* What is a header's name asks for something (SDKs move headers into signed URLs). */
 	if (query_key_is_header(key) || key_names(key))
 		return P_MISSING;
+	if (key_passes(key))
+		return P_ANY;
 	/* "x-...": for the access log of whoever sends it, and ignored, as on S3; x-id names the operation
 	 * that an SDK believes it calls. */
 	return span_begins(key, "x-") ? P_ANY : P_STRANGER;
@@ -273,13 +294,6 @@ take_version_id(const char *key, struct span value, struct target *t, const char
 	return span_is(value, "null") ? FAULT_NONE
 				      : refuse(ret_why, FAULT_NO_SUCH_VERSION,
 					       "There are no versions: versionId can only be null.");
-}
-
-static enum fault
-take_checksum_mode(const char *key, struct span value, struct target *t, const char **ret_why)
-{
-	t->checksum_mode = span_is_nocase(value, "enabled");
-	return FAULT_NONE;
 }
 
 /* ---- where a list begins, and how it looks: prefix and delimiter, and one key that says behind what ---- */
@@ -436,10 +450,9 @@ no_row(enum method m, enum op_level level, uint64_t have, const char **ret_why)
 /* Finds out what each parameter is, and which keys there are. */
 static enum fault
 classify(const struct uri *uri, enum method m, uint8_t which[DIALECT_PARAMS_MAX], uint64_t *ret_have,
-	 bool *ret_moved, const char **ret_why)
+	 const char **ret_why)
 {
 	*ret_have = 0;
-	*ret_moved = false;
 	for (int i = 0; i < uri->param_nr; i++) {
 		enum param p = param_of(uri_name(uri, i));
 
@@ -451,9 +464,7 @@ classify(const struct uri *uri, enum method m, uint8_t which[DIALECT_PARAMS_MAX]
 			return refuse(
 				ret_why, FAULT_NOT_IMPLEMENTED,
 				"The query of the request names a subresource that is not implemented.");
-		*ret_moved |= p == P_MOVED;
-		if (p < P_NR)
-			*ret_have |= BIT(p);
+		*ret_have |= BIT(p);
 		which[i] = (uint8_t)p;
 	}
 	return FAULT_NONE;
@@ -464,7 +475,6 @@ query_parse(const struct uri *uri, enum method m, enum op_level level, struct ta
 {
 	uint8_t which[DIALECT_PARAMS_MAX];
 	uint64_t have;
-	bool moved;
 	enum fault f;
 
 	/* It has no parameters: decode.c has read none. */
@@ -472,18 +482,17 @@ query_parse(const struct uri *uri, enum method m, enum op_level level, struct ta
 		t->op = OP_OPTIONS;
 		return FAULT_NONE;
 	}
-	f = classify(uri, m, which, &have, &moved, ret_why);
+	f = classify(uri, m, which, &have, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	t->op = op_of(m, level, have);
+	t->op = op_of(m, level, have & DECIDES);
 	if (t->op == OP_NONE)
-		return no_row(m, level, have, ret_why);
+		return no_row(m, level, have & DECIDES, ret_why);
+	t->moved = have & BIT(P_MOVED) || (have & BIT(P_SUM) && !op_pulls(t->op));
+	have &= shapes[t->op].needs | shapes[t->op].may;
 	f = target_get(t, op_info[t->op].parts, ret_why);
-	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "The query of the request has a header of an upload.");
 	for (int i = 0; i < uri->param_nr && f == FAULT_NONE; i++) {
-		if (which[i] < P_NR)
+		if (which[i] < P_NR && have & BIT(which[i]))
 			f = takes[which[i]](keys[which[i]].name, uri_value(uri, i), t, ret_why);
 		else if (which[i] == P_SUM && op_pulls(t->op))
 			f = sums_from_query(uri_name(uri, i), uri_value(uri, i), t, ret_why);

@@ -10,15 +10,15 @@ enum param {
 #include "dialect/query.def"
 	P_NR,
 	P_ANY = P_NR, /* known and without effect */
-	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
-	P_MOVED,      /* a header, likewise, of what an object is to carry */
+	P_SUM,        /* a header of a checksum that an SDK moved into a signed URL */
+	P_MOVED,      /* any other header, likewise */
 	P_SIGNS,      /* of a signature, in other letters */
 	P_MISSING,    /* asks for something that we have not */
 	P_STRANGER,   /* nobody's */
 };
 
 #define BIT(p) ((uint64_t)1 << (p))
-_Static_assert(P_NR <= 63, "one bit each, and one that none has");
+_Static_assert(P_STRANGER <= 62, "one bit each, and one that none has");
 
 /* ---- what op.def says of keys ---- */
 
@@ -30,7 +30,10 @@ _Static_assert(P_NR <= 63, "one bit each, and one that none has");
 #define BUCKETS (Q(MAX_BUCKETS) | Q(CONTINUATION) | Q(PREFIX) | Q(BUCKET_REGION))
 #define RESPONSE                                                                                             \
 	(Q(R_CACHE_CONTROL) | Q(R_DISPOSITION) | Q(R_ENCODING) | Q(R_EXPIRES) | Q(R_LANGUAGE) | Q(R_TYPE))
-#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(CHECKSUM_MODE) | Q(ID))
+#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(ID))
+
+/* What says which operation is meant.  response-* never does: where it means nothing it is passed over. */
+#define DECIDES ((BIT(P_NR) - 1) & ~RESPONSE)
 
 /* Says which queries ask for an operation: all of needs, and nothing beyond needs and may. */
 struct query_shape {

@@ -38,7 +38,7 @@ enum fault key_check(const char *key, size_t len, const char **ret_why);
 /* Parses "2015-10-21", with or without "T07:28:00[.000]Z".  0 or -EINVAL. */
 int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
-/* ---- the fields of an upload: unsupported.c, sums.c, attrs.c ---- */
+/* ---- the fields of an upload: headers.c, sums.c, attrs.c ---- */
 
 /* Refuses headers that ask for what we do not do. */
 enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);

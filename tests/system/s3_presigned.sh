@@ -54,5 +54,68 @@ assert_eq "$(head_of access-control-allow-origin)" http://app.test
 assert_eq "$(ask "$url" -H 'origin: http://app.test') $(code)" "403 SignatureDoesNotMatch"
 assert_eq "$(ask "$(presigned GET /bkt/k)" -H 'origin: http://app.test') $(cat "$T/out")" "200 page"
 
+# ---- headers that were signed as parameters: the same success, refusal and effect ----
+# NAME VALUE METHOD TARGET EXPECTED: once as a header, once as a parameter.
+both() {
+	local header query name value
+	value=$(sed 's/%/%25/g; s/,/%2C/g; s/=/%3D/g; s/&/%26/g; s/:/%3A/g; s|/|%2F|g' <<<"$2")
+	header=$(sign -m unsigned "$3" "$4" "$1:$2")
+	for name in "$1" "${1^^}"; do
+		query=$(ask "$(presigned "$3" "$4$([[ $4 = *\?* ]] && echo '&' || echo '?')$name=$value")" "${_how[@]}")
+		query="$query $(code)"
+		assert_eq "${query% }" "$header" "$name: $2, $3 $4"
+	done
+	assert_eq "$header" "$5" "$1: $2, $3 $4"
+}
+_how=(-X PUT -d '')
+both x-amz-acl private PUT /bkt/k 200
+both x-amz-acl public-read PUT /bkt/k '400 AccessControlListNotSupported'
+both x-amz-acl public-read PUT /made '400 InvalidBucketAclWithObjectOwnership'
+both x-amz-grant-read id=x PUT /bkt/k '400 AccessControlListNotSupported'
+both x-amz-request-payer requester PUT /bkt/k 200
+both x-amz-expected-bucket-owner gantry PUT /bkt/k 200
+both x-amz-expected-bucket-owner 123456789012 PUT /bkt/k '403 AccessDenied'
+both x-amz-server-side-encryption AES256 PUT /bkt/k '501 NotImplemented'
+both x-amz-server-side-encryption-customer-algorithm AES256 PUT /bkt/k '501 NotImplemented'
+grep -q s3.encrypted_below "$T/out" || fail "$(cat "$T/out")"
+both x-amz-website-redirect-location /x PUT /bkt/k '501 NotImplemented'
+both x-amz-object-lock-mode GOVERNANCE PUT /bkt/k '501 NotImplemented'
+both x-amz-storage-class NONE PUT /bkt/k '400 InvalidStorageClass'
+both x-amz-tagging "a=1&a=2" PUT /bkt/k '400 InvalidTag'
+both x-amz-user-agent x PUT /bkt/k 200
+_how=()
+both x-amz-request-payer requester GET /bkt/k 200
+both x-amz-expected-bucket-owner nobody GET /bkt/k '403 AccessDenied'
+both x-amz-expected-bucket-owner nobody GET '/bkt?list-type=2' '403 AccessDenied'
+both x-amz-object-attributes ETag,ObjectSize GET '/bkt/k?attributes' 200
+both x-amz-object-attributes Nothing GET '/bkt/k?attributes' '400 InvalidArgument'
+_how=(-I)
+both x-amz-request-payer requester HEAD /bkt/k 200
+_how=(-X POST)
+both x-amz-checksum-algorithm NONE POST '/bkt/k?uploads' '400 InvalidRequest'
+both x-amz-acl private POST '/bkt/k?uploads' 200
+_how=(-X DELETE)
+both x-amz-if-match-size 7 DELETE /bkt/k '412 PreconditionFailed'
+# Effects: what an object carries, the algorithm of an upload and of its parts.
+assert_eq "$(ask "$(presigned PUT '/bkt/q?X-Amz-Meta-A=b%20c&x-amz-tagging=t%3D1&X-AMZ-STORAGE-CLASS=STANDARD_IA&x-amz-acl=private')" -X PUT -d 12345)" 200
+assert_eq "$(ask "$(presigned HEAD '/bkt/q?X-Amz-Checksum-Mode=ENABLED')" -I)" 200
+assert_eq "$(head_of x-amz-meta-a) $(head_of x-amz-tagging-count) $(head_of x-amz-storage-class)" "b c 1 STANDARD_IA"
+assert_ne "$(head_of x-amz-checksum-crc64nvme)" ''
+assert_eq "$(ask "$(presigned POST '/bkt/m?uploads&x-amz-checksum-algorithm=SHA256&x-amz-checksum-type=COMPOSITE&x-amz-request-payer=requester')" -X POST)" 200
+assert_eq "$(head_of x-amz-checksum-algorithm) $(head_of x-amz-checksum-type)" "SHA256 COMPOSITE"
+u=$(tr -d '\n' <"$T/out" | sed 's/.*<UploadId>\([^<]*\)<.*/\1/')
+assert_eq "$(ask "$(presigned PUT "/bkt/m?partNumber=1&uploadId=$u&x-amz-checksum-algorithm=SHA256&x-amz-expected-bucket-owner=gantry")" -X PUT -d 12345)" 200
+assert_eq "$(head_of x-amz-checksum-sha256)" "$(printf 12345 | openssl sha256 -binary | base64)"
+# What means nothing there is passed over, what is nobody's is refused where it could be a subresource.
+for q in response-content-type=image%2Fpng 'response-content-disposition=a&response-expires=b' Content-Type=a Cache-Control=b content-md5=c x-id=PutObject; do
+	assert_eq "$(ask "$(presigned PUT "/bkt/r?$q")" -X PUT -d x)" 200 "$q"
+done
+for q in nobody=1 x-amz-nobody=1 x-gantry-copies=1 x-amz-copy-source=bkt%2Fq x-amz-rdma-token=x Response=1 ACL; do
+	assert_eq "$(ask "$(presigned PUT "/bkt/none?$q")" -X PUT -d x) $(code)" "501 NotImplemented" "$q"
+done
+assert_eq "$(ask "$(presigned GET '/bkt/q?nobody=1&response-content-type=a%2Fb')")" 200
+assert_eq "$(head_of content-type)" a/b
+assert_eq "$(ask "$(presigned GET /bkt/none)")" 404
+
 assert_alive
 stop_daemon
