@@ -13,7 +13,11 @@ and then removed.  What a save that was killed has left has names that nobody el
 
 Tensors are stored as their bytes, so a load fetches them, or the rows of them that a rank needs, straight
 into
-memory of the state dict.  .metadata is a pickle, as with FileSystemReader: load what you trust.
+memory of the state dict.
+
+Nothing that lies in a bucket is run.  A save reads of the .metadata before it one line of JSON, and removes only
+objects below this key that are named as a save names them.  A load takes of .metadata, and of what torch.save made of
+other objects than tensors, only the classes in the lists below, and those that its program names (classes=).
 
 Tested with PyTorch 1.13, which Debian 12 has, where these interfaces are torch.distributed._shard.checkpoint.
 With Debian's Python, 3.11, they can be imported only behind this module, which mends what is in the way.
@@ -24,18 +28,24 @@ that it has not been run.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
+import importlib
 import importlib.util
 import io
+import json
 import pickle
+import re
 import time
 import uuid
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
 
 import torch
+import torch.serialization
 from torch.futures import Future
 
+from . import _unpickle
 from ._client import Client, Result, in_parallel, summed
 from .errors import NotFound, PreconditionFailed
 
@@ -63,11 +73,13 @@ def _hashable_defaults() -> Iterator[None]:
 
 
 if importlib.util.find_spec("torch.distributed.checkpoint"):
+    from torch.distributed.checkpoint import metadata as _metadata
     from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
     from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, SavePlan, WriteItemType
     from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 else:
     with _hashable_defaults():
+        from torch.distributed._shard.checkpoint import metadata as _metadata
         from torch.distributed._shard.checkpoint.metadata import Metadata, MetadataIndex
         from torch.distributed._shard.checkpoint.planner import (
             LoadItemType,
@@ -78,6 +90,9 @@ else:
         from torch.distributed._shard.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 
 _METADATA = ".metadata"
+_HEAD = b"gantry-checkpoint "  # .metadata begins with a line: this, and JSON: {"objects": ["SAVE/RANK.distcp", ...]}
+_HEAD_MAX = 64 << 20
+_OBJECT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}/[0-9]{1,9}\.distcp", re.ASCII)
 
 
 @dataclasses.dataclass
@@ -89,6 +104,98 @@ class StorageInfo:
     length: int
     dtype: Optional[torch.dtype] = None
     shape: Optional[torch.Size] = None
+
+
+def _of(module: Any, *names: str) -> List[Any]:
+    """Those of the names that this version of PyTorch has."""
+    return [getattr(module, name) for name in names if hasattr(module, name)]
+
+
+_DTYPES = {("torch", str(v)[6:]): v for v in vars(torch).values() if isinstance(v, torch.dtype)}
+_properties = importlib.import_module(_metadata.TensorProperties.__module__)
+# What .metadata is made of.
+_METADATA_CLASSES = [
+    *_of(
+        _metadata,
+        "Metadata",
+        "MetadataIndex",
+        "TensorStorageMetadata",
+        "BytesStorageMetadata",
+        "ChunkStorageMetadata",
+        "TensorProperties",
+        "StorageMeta",
+    ),
+    *_of(_properties, "MEM_FORMAT_ENCODING", "_MEM_FORMAT_ENCODING"),
+    *_of(torch.serialization, "_get_layout"),
+    collections.OrderedDict,
+    StorageInfo,
+]
+# What an item that is no tensor is made of.  Tensors can be in it.
+_ITEM_CLASSES = [
+    *_of(
+        torch._utils,
+        "_rebuild_tensor",
+        "_rebuild_tensor_v2",
+        "_rebuild_parameter",
+        "_rebuild_sparse_tensor",
+    ),
+    *_of(torch.serialization, "_get_layout"),
+    collections.OrderedDict,
+    torch.nn.Parameter,
+]
+_NAMED: _unpickle.Table = {("torch", "Size"): torch.Size, ("torch", "device"): torch.device, **_DTYPES}
+
+
+class _Pickles:
+    """Stands for the module pickle where torch unpickles."""
+
+    def __init__(self, classes: Iterable[Any]) -> None:
+        self.Unpickler = _unpickle.unpickler([*_ITEM_CLASSES, *classes], _NAMED)
+
+
+class _Archive:
+    """An archive of torch.save, of which no storage is longer than its record: PyTorch itself does not look."""
+
+    def __init__(self, archive: Any) -> None:
+        self._archive = archive
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._archive, name)
+
+    def get_storage_from_record(self, name: str, nbytes: int, *words: Any) -> Any:
+        if not 0 <= nbytes <= len(self._archive.get_record(name)):
+            raise pickle.UnpicklingError(f"{name} is shorter than the tensor that it is of")
+        return self._archive.get_storage_from_record(name, nbytes, *words)
+
+
+def _checked_item(data: bytes, pickles: _Pickles) -> io.BytesIO:
+    """Reads what torch.save wrote, with classes of the list alone, and has torch.save write it again: planners
+    unpickle what they get."""
+    try:
+        with torch.serialization._open_zipfile_reader(io.BytesIO(data)) as archive:
+            value = torch.serialization._load(_Archive(archive), None, pickles, encoding="utf-8")
+    except pickle.UnpicklingError:
+        raise
+    except Exception as e:
+        raise pickle.UnpicklingError(f"an item is nothing that torch.save wrote: {type(e).__name__}: {e}") from e
+    again = io.BytesIO()
+    torch.save(value, again)
+    again.seek(0)
+    return again
+
+
+def _objects_of(data: bytes) -> Set[str]:
+    """The objects of the save whose .metadata that is, by its first line; none of what has no such line."""
+    line = bytes(data[:_HEAD_MAX]).partition(b"\n")[0]
+    if not line.startswith(_HEAD):
+        return set()
+    try:
+        objects = json.loads(line[len(_HEAD) :])["objects"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return set()
+    if not isinstance(objects, list):
+        return set()
+    return {o for o in objects if isinstance(o, str) and _OBJECT.fullmatch(o)}
 
 
 class _Checkpoint:
@@ -148,7 +255,8 @@ class CheckpointWriter(_Checkpoint, StorageWriter):
 
     def finish(self, metadata: Metadata, results: List[List[WriteResult]]) -> None:
         metadata.storage_data = {r.index: r.storage_data for rank in results for r in rank}
-        data = pickle.dumps(metadata)
+        own = {info.key for info in metadata.storage_data.values()}
+        data = _HEAD + json.dumps({"objects": sorted(own)}).encode() + b"\n" + pickle.dumps(metadata)
         # Whoever saves here at the same time: one of the two is there in the end, and the other's objects
         # are gone.
         while True:
@@ -164,21 +272,55 @@ class CheckpointWriter(_Checkpoint, StorageWriter):
                 break
             except PreconditionFailed:
                 continue
-        if old is not None:
-            for key in {info.key for info in pickle.loads(old).storage_data.values()}:
+        # The one before is not ours to believe: its names have to be a save's, and of another save than this one.
+        saves = {key.partition("/")[0] for key in own}
+        for key in sorted(_objects_of(old)) if old is not None else []:
+            if key.partition("/")[0] not in saves:
                 self.client.delete(f"{self.url}/{key}")
 
 
-class CheckpointReader(_Checkpoint, StorageReader):
-    """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came."""
+def _check_info(info: Any) -> None:
+    """Checks that it names bytes of an object of a save, and of no other."""
+    if (
+        not isinstance(info, StorageInfo)
+        or not isinstance(info.key, str)
+        or not _OBJECT.fullmatch(info.key)
+        or not all(isinstance(n, int) and n >= 0 for n in (info.offset, info.length))
+        or not isinstance(info.dtype, (type(None), torch.dtype))
+        or not isinstance(info.shape, (type(None), torch.Size))
+    ):
+        raise pickle.UnpicklingError("the metadata names bytes that are no checkpoint's")
 
-    def __init__(self, client: Client, key: str) -> None:
+
+class CheckpointReader(_Checkpoint, StorageReader):
+    """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came.
+
+    classes   more classes, and functions, that items of the checkpoint are made of, or what a planner keeps in its
+              metadata: whoever may write the checkpoint can have instances of them made, with any arguments
+    """
+
+    def __init__(self, client: Client, key: str, *, classes: Iterable[Any] = ()) -> None:
         super().__init__(client, key)
         self._stored: Dict[MetadataIndex, StorageInfo] = {}
+        self._classes = list(classes)
 
     def read_metadata(self) -> Metadata:
-        metadata: Metadata = pickle.loads(self.client.get(f"{self.url}/{_METADATA}"))
+        data = self.client.get(f"{self.url}/{_METADATA}")
+        if not data.startswith(_HEAD):
+            raise pickle.UnpicklingError(f"{self.url}/{_METADATA} is not of a checkpoint that gantry.dcp has saved")
+        kind = _unpickle.unpickler([*_METADATA_CLASSES, *self._classes], _NAMED)
+        metadata = _unpickle.loads(bytes(data[data.index(b"\n") + 1 :]), kind)
+        stored = getattr(metadata, "storage_data", None)
+        if not isinstance(metadata, Metadata) or not isinstance(stored, dict):
+            raise pickle.UnpicklingError(f"{self.url}/{_METADATA} holds no metadata of a checkpoint")
+        for info in stored.values():
+            _check_info(info)
         return metadata
+
+    def item_bytes(self, data: bytes) -> io.BytesIO:
+        """What a planner gets of an item that is no tensor, and whose bytes are these.  Whoever has a planner that
+        writes items otherwise than by torch.save, and reads them without unpickling, overrides it."""
+        return _checked_item(bytes(data), _Pickles(self._classes))
 
     def init(self, metadata: Metadata, is_coordinator: bool) -> None:
         self._stored = metadata.storage_data
@@ -209,7 +351,7 @@ class CheckpointReader(_Checkpoint, StorageReader):
         results = in_parallel(self.client.jobs, fetch, [i for i in range(len(todo)) if todo[i][1].length])
         for i, (item, _) in enumerate(todo):
             if item.type == LoadItemType.BYTE_IO:
-                planner.load_bytes(item, io.BytesIO(targets.get(i, b"")))
+                planner.load_bytes(item, self.item_bytes(targets.get(i, b"")))
             else:
                 planner.commit_tensor(item, targets[i])
         self.result = summed(results) if results else None

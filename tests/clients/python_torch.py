@@ -7,17 +7,21 @@ python_torch.py rank R URL   what rank R of two does
 """
 
 import collections
+import io
+import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 import unittest
+import zipfile
 
 import gantry
 import torch
 import torch.distributed
-from gantry.dcp import CheckpointReader, CheckpointWriter
+from gantry.dcp import CheckpointReader, CheckpointWriter, Metadata, MetadataIndex, StorageInfo
 from torch.distributed._shard import checkpoint, sharded_tensor
 from torch.distributed._shard.sharding_spec import ChunkShardingSpec
 
@@ -149,6 +153,11 @@ class Loaders(unittest.TestCase):
             self.assertEqual(c.get_into("set/3", torch.empty(1000)).path, "rdma")
 
 
+class Named:
+    def __init__(self, n):
+        self.n = n
+
+
 class Checkpoints(unittest.TestCase):
     """torch.distributed's own, without and with several ranks."""
 
@@ -228,6 +237,130 @@ class Checkpoints(unittest.TestCase):
         into = state(0)
         checkpoint.load_state_dict(into, CheckpointReader(self.c, "failed"), no_dist=True)
         self.assertTrue(same(into, state(4)))
+
+    def hostile(self, touched):
+        """Pickles that run something where they are loaded by pickle, as .metadata and as an item."""
+
+        class Runs:
+            def __reduce__(self):
+                return (os.system, (f"touch {touched}",))
+
+        class Calls:
+            def __init__(self, *what):
+                self.what = what
+
+            def __reduce__(self):
+                return self.what
+
+        for bad in (Runs(), Calls(exec, (f"open({touched!r}, 'w')",))):
+            yield pickle.dumps(bad)
+            yield pickle.dumps({"a": [bad]}, 2)
+        yield b"cbuiltins\ngetattr\n(ctorch\nSize\nX\x03\x00\x00\x00mrotR)R."
+        # Names with dots, functions of what may be named, codecs, numbers of classes, state of a class.
+        yield b"\x80\x04\x8c\x05torch\x8c\x09os.system\x93\x8c\x04true\x85R."
+        yield b"\x80\x04\x8c\x0atorch.hub\x8c\x04load\x93\x8c\x04true\x85R."
+        yield b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13tR."
+        yield b"c_codecs\nlookup\n(X\x05\x00\x00\x00rot13tR."
+        yield b"\x80\x02\x82\x01."
+        yield b"\x80\x02cgantry.dcp\nStorageInfo\nN}X\x01\x00\x00\x00aK\x01s\x86b."
+        yield pickle.dumps(Metadata({}, storage_data={"x": Runs()}))
+        yield pickle.dumps(Metadata({}, storage_data={MetadataIndex("x"): StorageInfo("../secret", 0, 4)}))
+        yield pickle.dumps(Metadata({}, storage_data={MetadataIndex("x"): StorageInfo("a/../secret", 0, 4)}))
+        yield pickle.dumps(Metadata({}, storage_data=5))
+        yield pickle.dumps({"no": "metadata"})
+        yield b"no pickle"
+        yield b""
+
+    def test_hostile_metadata(self):
+        """Claim TM74: whatever lies below the prefix, a save runs none of it and removes nothing but what a save has named."""
+        touched = os.path.join(os.environ["T"], "touched")
+        other = "20260101T000000Z-0123456789ab/0.distcp"
+        kept = ["secret", f"hostile/{other}.not", f"hostile/sub/{other}", "hostile/own.distcp", f"elsewhere/{other}"]
+        for key in kept:
+            self.c.put(key, b"kept")
+        names = [f"../elsewhere/{other}", f"/elsewhere/{other}", f"sub/{other}", f"{other}.not", "own.distcp", "../secret", "", 5, None]
+        heads = [b"", b"gantry-checkpoint ", b"gantry-checkpoint " + json.dumps({"objects": names}).encode() + b"\n"]
+        heads += [b"gantry-checkpoint " + h + b"\n" for h in (b"[" * 100000, b'{"objects": 5}', b"5", b"{}", b"\xff")]
+        for n, bad in enumerate(self.hostile(touched)):
+            head = heads[n % len(heads)]
+            self.c.put("hostile/.metadata", head + bad)
+            for begun in (b"gantry-checkpoint {}\n", b""):
+                self.c.put("loaded/.metadata", begun + bad)
+                with self.assertRaises(checkpoint.CheckpointException) as e:
+                    checkpoint.load_state_dict(state(0), CheckpointReader(self.c, "loaded"), no_dist=True)
+                self.assertIsInstance(e.exception.failures[0][0], pickle.UnpicklingError)
+            checkpoint.save_state_dict(state(n), CheckpointWriter(self.c, "hostile"), no_dist=True)
+            into = state(-1)
+            checkpoint.load_state_dict(into, CheckpointReader(self.c, "hostile"), no_dist=True)
+            self.assertTrue(same(into, state(n)))
+            self.assertFalse(os.path.exists(touched))
+            for key in kept:
+                self.assertEqual(self.c.get(key), b"kept")
+        # One that names the objects of the save that is under way keeps them.
+        class Writer(CheckpointWriter):
+            def finish(w, metadata, results):
+                own = sorted({r.storage_data.key for rank in results for r in rank})
+                self.c.put("hostile/.metadata", b"gantry-checkpoint " + json.dumps({"objects": own}).encode() + b"\n")
+                super().finish(metadata, results)
+
+        checkpoint.save_state_dict(state(1), Writer(self.c, "hostile"), no_dist=True)
+        checkpoint.load_state_dict(into, CheckpointReader(self.c, "hostile"), no_dist=True)
+        self.assertTrue(same(into, state(1)))
+
+    def test_hostile_item(self):
+        """Claim TM74: an item that is no tensor is loaded with the classes of the list alone."""
+        touched = os.path.join(os.environ["T"], "touched")
+        extra = {"lr": 0.1, "b": b"\x00\xff", "s": {1, 2}, "t": (None, True), "big": 1 << 90,
+                 "tensor": torch.arange(3), "dtype": torch.bfloat16, "p": torch.nn.Parameter(torch.ones(2)),
+                 "o": collections.OrderedDict(a=[1.5]), "size": torch.Size([1, 2]), "c": 1j, "device": torch.device("cpu")}
+        checkpoint.save_state_dict({"extra": extra}, CheckpointWriter(self.c, "items"), no_dist=True)
+        into = {"extra": None}
+        checkpoint.load_state_dict(into, CheckpointReader(self.c, "items"), no_dist=True)
+        back = into["extra"]
+        self.assertTrue(torch.equal(back.pop("tensor"), extra.pop("tensor")))
+        self.assertTrue(torch.equal(back.pop("p"), extra.pop("p")))
+        self.assertEqual(back, extra)
+
+        name = next(k for k in self.objects("items") if k.endswith(".distcp"))
+        metadata = CheckpointReader(self.c, "items").read_metadata()
+        (info,) = metadata.storage_data.values()
+        archive = bytes(self.c.get(name))
+
+        def remade(change):
+            """That archive with another pickle in it, or another file more."""
+            new = io.BytesIO()
+            with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(new, "w") as z:
+                for i in old.infolist():
+                    data = old.read(i)
+                    z.writestr(i.filename, change(data) if i.filename.endswith("data.pkl") else data)
+                if change is torchscript:
+                    z.writestr("archive/constants.pkl", b"\x80\x02).")
+            return new.getvalue()
+
+        def torchscript(data):
+            return data
+
+        storage = b"(X\x07\x00\x00\x00storagectorch\nByteStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuJ\x00\x00\x00\x7ftQ"
+        bads = list(self.hostile(touched))
+        # What those are that are no metadata matters to nobody here.
+        evil = [b for b in bads if b"storage_data" not in b and b"metadata" not in b]
+        items = [remade(lambda _, b=b: b) for b in evil] + evil + [remade(lambda _: b"\x80\x02" + storage + b".")]
+        legacy = io.BytesIO()
+        torch.save({"a": 1}, legacy, _use_new_zipfile_serialization=False)
+        for bad in [*items, legacy.getvalue(), archive[:-20]]:
+            self.c.put(name, bad)
+            info.length = len(bad)
+            self.c.put("items/.metadata", b"gantry-checkpoint {}\n" + pickle.dumps(metadata))
+            with self.assertRaises(checkpoint.CheckpointException) as e:
+                checkpoint.load_state_dict(into, CheckpointReader(self.c, "items"), no_dist=True)
+            self.assertIsInstance(e.exception.failures[0][0], pickle.UnpicklingError)
+            self.assertFalse(os.path.exists(touched))
+        # A class of the program's own has to be named.
+        checkpoint.save_state_dict({"extra": Named(7)}, CheckpointWriter(self.c, "named"), no_dist=True)
+        with self.assertRaisesRegex(checkpoint.CheckpointException, r"Named is nothing that a checkpoint has"):
+            checkpoint.load_state_dict(into, CheckpointReader(self.c, "named"), no_dist=True)
+        checkpoint.load_state_dict(into, CheckpointReader(self.c, "named", classes=[Named]), no_dist=True)
+        self.assertEqual(into["extra"].n, 7)
 
     def test_two_ranks(self):
         """Two processes save a tensor of which each has half; one process loads it whole, and three quarters apart."""
