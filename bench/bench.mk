@@ -19,9 +19,9 @@ $(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/plain.o $(O)/bench/common.o $(O)/t
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
-$(O)/bench/objects $(O)/bench/fill $(O)/bench/list $(O)/bench/disks: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent)
+$(O)/bench/objects $(O)/bench/fill $(O)/bench/list $(O)/bench/disks: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent set)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,extent)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,extent set)
 $(O)/bench/http $(O)/bench/beside: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/common.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)

@@ -9,7 +9,7 @@
 #include "base/uuid.h"
 #include "extent/extent.h"
 #include "ring/ring.h"
-#include "store/set.h"
+#include "set/set.h"
 
 #include <errno.h>
 #include <stdio.h>

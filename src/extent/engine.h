@@ -3,7 +3,7 @@
  * engine - the extent engine put together: one volume, and the ports that work on it.
  *
  * For the files of this folder (engine.c: life, and what operators see; port.c; fsck.c) and for tests.  It
- * knows one disk; a store of several is made of several engines (store/set.c).
+ * knows one disk; a store of several is made of several engines (set/set.c).
  *
  * Threads: ports_lock holds the table of ports; the rest is set before there is a port.
  */

@@ -22,7 +22,7 @@
 #include "core/core.h"
 #include "dialect/dialect.h"
 #include "extent/extent.h"
-#include "store/set.h"
+#include "set/set.h"
 #include "ops/ops.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"

@@ -117,7 +117,7 @@ struct store_disk_conf;
 int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
 		      char *err, size_t err_len);
 /* Returns how many ports are attached to a store on disks at once: the cores', that of buckets.c, and two of who moves what is on disks
- * (store/set_members.c). */
+ * (set/disk_admin.c). */
 static inline int
 daemon_store_ports(const struct conf *conf)
 {

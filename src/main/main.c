@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
-#include "store/set.h"
+#include "set/set.h"
 
 #include <errno.h>
 #include <stdio.h>

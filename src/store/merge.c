@@ -44,7 +44,7 @@ struct merge {
 	int result;            /* < 0: a source's error */
 	uint32_t given;
 	uint64_t changes; /* when the oldest run was asked for */
-	struct set_hold_wait settle;
+	struct merge_wait settle;
 	bool is_unsettled;      /* since runs were filled */
 	bool is_first, is_full; /* nothing was given yet; no more is to be given */
 	/* The last entry given. */

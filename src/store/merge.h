@@ -7,7 +7,18 @@
 #ifndef GANTRY_STORE_MERGE_H
 #define GANTRY_STORE_MERGE_H
 
-#include "store/set_hold.h"
+#include "store/store.h"
+
+#include <stdatomic.h>
+
+/* A caller that waits until all changes of keys of a bucket that are in progress now are done.  Embedded by the caller. */
+struct merge_wait {
+	struct mailbox *mb;
+	void (*go)(struct msg *m);
+	struct msg msg;
+	_Atomic unsigned left;
+	_Atomic int error; /* after go(): -EAGAIN: one of the keys is in doubt; -ENOMEM: not all are known */
+};
 
 struct merge_of {
 	struct store_port *port; /* whose page it is */
@@ -23,7 +34,7 @@ struct merge_of {
 	/* Lists the i-th source, as store_list() does: prefix, delimiter and max are heeded. */
 	int (*list)(const struct merge_of *of, int i, struct store_list *ls);
 	/* NULL, or waits until what was listed so far is settled: 1: it is; 0: w->go() will run; -errno. */
-	int (*settle)(const struct merge_of *of, struct set_hold_wait *w);
+	int (*settle)(const struct merge_of *of, struct merge_wait *w);
 	const char *bucket; /* for settle() */
 	uint16_t bucket_len;
 	void *cookie;

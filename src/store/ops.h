@@ -38,7 +38,7 @@ struct store_table_write {
 /* ---- keys that move from one engine to another (docs/store.md §6, "Moves") ---- */
 
 /*
- * Wherever an engine is told or tells of slots, it is by *places* (store/table.h): those of keys with one copy and those of
+ * Wherever an engine is told or tells of slots, it is by *places* (set/map/disk_table.h): those of keys with one copy and those of
  * keys with two are different ones.
  *
  * The keys of some places that an engine has something of (an object, an upload, a part): those with one copy in order, then

@@ -39,7 +39,7 @@
 #include "base/buf.h"
 #include "base/latency.h"
 #include "base/mailbox.h"
-#include "store/table.h"
+#include "set/map/disk_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ struct store_disk_conf {
 	uint64_t size_bytes; /* for --format; 0 for a block device means all of it */
 };
 
-/* What a disk becomes in a new store of several (store/table.h). */
+/* What a disk becomes in a new store of several (set/map/disk_table.h). */
 struct store_birth {
 	bool is_look;        /* look only whether it can be made, and how large it would be */
 	uint64_t size_bytes; /* that */
@@ -98,7 +98,7 @@ struct store_watch {
 	void (*failed)(struct store_watch *w);
 };
 
-/* What back ends on disks want: an engine (one disk), or a set of them (store/set.h). */
+/* What back ends on disks want: an engine (one disk), or a set of them (set/set.h). */
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
 	int nr;
@@ -286,7 +286,7 @@ store_has_two(const struct store_key *k)
 	return k->copies > 1;
 }
 
-/* Returns the place of a key (store/table.h). */
+/* Returns the place of a key (set/map/disk_table.h). */
 static inline unsigned
 store_place(const struct store_key *k)
 {

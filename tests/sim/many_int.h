@@ -5,8 +5,8 @@
 
 #include "tests/sim/sim.h"
 
-#include "store/set.h"
-#include "store/set_int.h"
+#include "set/set.h"
+#include "set/set_int.h"
 
 #define CLIENTS 3
 #define OPERATOR CLIENTS /* the coroutine behind theirs */

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "store/quota.h"
-#include "store/set_copies.h"
+#include "set/replicas.h"
 /* Of the engine there is one, too. */
 #define mover set_mover
-#include "store/set_move.h"
+#include "set/mover.h"
 #undef mover
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "tests/sim/many_int.h"
 
 #include "base/check.h"
-#include "store/set_copies.h"
+#include "set/replicas.h"
 
 #include <errno.h>
 #include <stdio.h>

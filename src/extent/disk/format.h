@@ -12,7 +12,7 @@
 #define GANTRY_EXTENT_DISK_FORMAT_H
 
 #include "store/store.h"
-#include "store/table.h"
+#include "set/map/disk_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -137,7 +137,7 @@ struct super {
 	struct snap_ref snap[2]; /* current, previous */
 	uint64_t start_no;       /* the newest start this disk has heard of */
 	struct disk_table table;
-	bool is_behind; /* it was an older copy of itself when it heard of that start, or a repair dropped something, and has had no table since (store/set_start.c) */
+	bool is_behind; /* it was an older copy of itself when it heard of that start, or a repair dropped something, and has had no table since (set/start/start.c) */
 };
 
 /* Makes the table of a store of this one disk, whose UUID and start number are set. */

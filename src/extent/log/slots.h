@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slots - which keys are this volume's, where it is one of several: by places (store/table.h), of which the set says who has
+ * slots - which keys are this volume's, where it is one of several: by places (set/map/disk_table.h), of which the set says who has
  * them.  What is here of others is left over, or a second copy, or on its way here; it is counted apart, by place and bucket.
  *
  * A volume that has all keys has no struct slots.  Threads: `own` and the sums any, the rest is the leader's (or the

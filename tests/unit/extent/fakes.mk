@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-extent/test_books := fault_ring
-LINK-extent/test_carried := fault_ring
-LINK-extent/test_come_go := fault_ring
-LINK-extent/test_contract := store_contract
-LINK-extent/test_disks_fail := fault_ring
 LINK-extent/test_faults := fault_ring
 LINK-extent/test_full := fault_ring
 LINK-extent/test_hang := fault_ring
@@ -13,9 +9,8 @@ LINK-extent/test_moves_fail := fault_ring
 LINK-extent/test_power := fault_ring
 LINK-extent/test_reread := fault_ring
 LINK-extent/test_sectors := fault_ring
-LINK-extent/test_seen := fault_ring
 LINK-extent/test_space := fault_ring hook_alloc
 LINK-extent/test_starts := fault_ring
 LINK-extent/test_upgrade := fault_ring
 LINK-extent/test_xio := fault_ring
-LINK-extent/test_two := fault_ring
+NEEDS-extent/test_device := set

@@ -6,7 +6,7 @@
 #include "harness.h"
 
 #include "extent/disk/host.h"
-#include "store/set.h"
+#include "set/set.h"
 #include "tests/fixtures/old_super.h"
 
 #include <linux/loop.h>

@@ -3,4 +3,4 @@ LINK-walk/test_expiry := mem_store
 LINK-walk/test_lifecycle := mem_store tick_clock
 LINK-walk/test_scrub := fault_ring hook_clock
 LINK-walk/test_walk := mem_store
-NEEDS-walk/test_scrub := extent
+NEEDS-walk/test_scrub := extent set

@@ -8,7 +8,7 @@
 
 #include "tests/unit/extent/harness.h"
 
-#include "store/set_copies.h"
+#include "set/replicas.h"
 #include "walk/scrub.h"
 #include "tests/fake/fault_ring.h"
 #include "tests/fake/hook_clock.h"

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A PUT whose key went to another engine between its beginning and its commit (-EXDEV): what the old one has of it is read there, and
+ * put where the key is now, with the same arguments.  So no client hears of it, whatever its bytes came by.  On the put's thread.
+ *
+ *	carry --> where is it now? --> init --> read, write, read, write ... --> commit --> the caller's done()
+ *	             |      ^                                                      |
+ *	             +------+ two copies, and their first has failed:              | it has gone once more: the same again,
+ *	               the keeper says who is first                                | with what was written here
+ *
+ * The new engine judges it as any PUT: preconditions, quotas and room are what they are there, and its errors are the caller's.  Where the
+ * old one cannot give the bytes nothing was done, and it is -EXDEV after all.
+ */
+#include "set/replicas.h"
+
+#include "store/own_buf.h"
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CARRY_BYTES (4 * STORE_GRANULE) /* in one go */
+#define MOVES_MAX 8                     /* under one PUT */
+#define KEPT_MAX 8                      /* so often the keeper is waited for */
+
+struct carry {
+	struct set_port *port;
+	struct store_put *of; /* has the bytes */
+	struct store_port *from;
+	struct store_obj obj; /* they are this */
+	struct store_put_args args;
+	struct store_carrier again; /* of put */
+	int moves, kept_nr;
+	struct set_wait wait;
+	struct store_put put; /* where the key is now */
+	struct store_read rd;
+	struct store_write w;
+	uint64_t off;
+	uint32_t len;
+	struct buf *buf; /* of the first one, where it has moved more than once */
+	struct buf mine;
+};
+
+static void begin(struct carry *c);
+static void read_piece(struct carry *c);
+
+/* Ends it, and the caller's PUT with it. */
+static void
+end(struct carry *c, int result)
+{
+	struct store_put *of = c->of;
+
+	store_close(c->from, &c->obj);
+	store_put_abort(c->put.op.port, &c->put);
+	store_put_abort(c->from, of);
+	if (c->put.op.port)
+		of->op.port = c->put.op.port;
+	of->version = c->put.version;
+	of->op.result = result;
+	c->port->inflight--;
+	free(c->mine.mem);
+	free(c);
+	of->op.done(&of->op);
+}
+
+/* The bytes of the old one are gone, so nothing was done. */
+static void
+lost(struct carry *c)
+{
+	end(c, -EXDEV);
+}
+
+static void
+on_committed(struct store_op *op)
+{
+	end(container_of(container_of(op, struct store_put, op), struct carry, put), op->result);
+}
+
+/* With the last piece in the buffer, or (len 0) without one. */
+static void
+commit(struct carry *c)
+{
+	struct store_commit *sc = &c->args.commit;
+	int r;
+
+	if (c->obj.size_bytes <= store_limits(c->put.op.port)->inline_bytes) {
+		sc->inline_data = c->buf->mem;
+		sc->inline_len = c->len;
+	} else {
+		sc->last = c->buf;
+		sc->last_len = c->len;
+	}
+	c->put.op.done = on_committed;
+	r = store_put_commit(c->put.op.port, &c->put, sc);
+	if (r == -EILSEQ)
+		lost(c); /* granules are right, and all of them together are not what was written */
+	else if (r != 0)
+		end(c, r < 0 ? r : c->put.op.result);
+}
+
+static void
+on_written(struct store_op *op)
+{
+	struct carry *c = container_of(container_of(op, struct store_write, op), struct carry, w);
+
+	if (op->result < 0)
+		end(c, op->result);
+	else
+		read_piece(c);
+}
+
+static void
+write_piece(struct carry *c)
+{
+	int r;
+
+	check(!c->rd.lead);
+	if (c->args.commit.progress_ns)
+		*c->args.commit.progress_ns = clock_ns();
+	c->off += c->len;
+	if (c->off == c->obj.size_bytes) {
+		commit(c);
+		return;
+	}
+	c->w.op.done = on_written;
+	r = store_put_write(c->put.op.port, &c->put, &c->w, c->buf, c->len, false);
+	if (r < 0)
+		end(c, r);
+	else if (r > 0)
+		on_written(&c->w.op);
+}
+
+static void
+on_read(struct store_op *op)
+{
+	struct carry *c = container_of(container_of(op, struct store_read, op), struct carry, rd);
+
+	if (op->result < 0)
+		lost(c);
+	else
+		write_piece(c);
+}
+
+static void
+read_piece(struct carry *c)
+{
+	uint64_t left = c->obj.size_bytes - c->off;
+	int r;
+
+	c->len = left < c->buf->cap_bytes ? (uint32_t)left : c->buf->cap_bytes;
+	c->rd.op.done = on_read;
+	r = store_read(c->from, &c->obj, &c->rd, c->buf, c->off, c->len);
+	if (r < 0)
+		lost(c);
+	else if (r > 0)
+		on_read(&c->rd.op);
+}
+
+static void
+on_kept(struct msg *m)
+{
+	begin(container_of(m, struct carry, wait.msg));
+}
+
+static void
+begin(struct carry *c)
+{
+	struct set_port *p = c->port;
+	const struct store_put_args *a = &c->args;
+	int r;
+	struct store_port *e = set_port_to_write(&p->base, &a->key, &r);
+
+	/* Its first has failed, and another one is about to be it. */
+	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
+	    !atomic_load(&p->set->is_read_only) && c->kept_nr++ < KEPT_MAX) {
+		c->wait.mb = p->mb;
+		c->wait.go = on_kept;
+		set_wait_kept(p->set, &c->wait);
+		return;
+	}
+	if (e)
+		r = set_engine_put_init(p, e, &c->put, &a->key, a->upload_id, a->part_number,
+					c->obj.size_bytes);
+	if (r < 0) {
+		end(c, r);
+		return;
+	}
+	c->put.carrier = &c->again;
+	if (c->obj.size_bytes)
+		read_piece(c);
+	else
+		commit(c);
+}
+
+static bool
+has_buf(struct carry *c)
+{
+	uint64_t bytes = c->obj.size_bytes;
+
+	bytes = bytes > CARRY_BYTES ? CARRY_BYTES
+				    : (bytes + STORE_GRANULE - 1) / STORE_GRANULE * STORE_GRANULE;
+	bytes = bytes ? bytes : STORE_GRANULE;
+	if (!store_buf_make(&c->mine, (uint32_t)bytes))
+		return false;
+	c->buf = &c->mine;
+	return true;
+}
+
+static bool carry_again(struct store_carrier *sc, struct store_put *put);
+
+/* before: what has carried it here; NULL: nothing has. */
+static bool
+carry(struct set_port *p, struct store_put *put, struct carry *before)
+{
+	struct store_port *from = put->op.port;
+	struct carry *c = before && before->moves == MOVES_MAX ? NULL : calloc(1, sizeof *c);
+
+	if (!c)
+		return false;
+	c->port = p;
+	c->of = put;
+	c->from = from;
+	c->moves = before ? before->moves + 1 : 1;
+	c->again.carry = carry_again;
+	if (from->ops->member->open_put(from, put, &c->obj, &c->args) < 0) {
+		free(c);
+		return false;
+	}
+	c->buf = before ? before->buf : NULL;
+	if (!c->buf && !has_buf(c)) {
+		store_close(from, &c->obj);
+		free(c);
+		return false;
+	}
+	p->inflight++;
+	begin(c);
+	return true;
+}
+
+static bool
+carry_again(struct store_carrier *sc, struct store_put *put)
+{
+	struct carry *c = container_of(sc, struct carry, again);
+
+	return carry(c->port, put, c);
+}
+
+bool
+set_carry(struct store_carrier *sc, struct store_put *put)
+{
+	return carry(container_of(sc, struct set_port, carrier), put, NULL);
+}

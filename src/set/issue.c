@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes one key in one step.  While slots move it may come to an engine that gives the key away just then, and says so
+ * (-EXDEV) when it has waited: it is issued again where the key is now.  So what is asked is kept here meanwhile.
+ */
+#include "set/replicas.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES 3
+
+struct issue {
+	struct set_port *port;
+	struct store_op *op; /* the caller's */
+	int tries;
+	struct set_call call;
+	struct store_pre pre;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	uint16_t bucket_len, key_len;
+	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
+	/* What the engine is given. */
+	union {
+		struct store_op op;
+		struct store_del del;
+		struct store_upload upload;
+		struct store_complete complete;
+	} u;
+};
+
+int
+set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_call *c)
+{
+	switch (c->kind) {
+	case CALL_DELETE:
+		return e->ops->delete (e, k, c->pre, container_of(op, struct store_del, op));
+	case CALL_SET_ATTRS:
+		return e->ops->set_attrs(e, k, c->version, c->attrs, c->attrs_len,
+					 container_of(op, struct store_del, op));
+	case CALL_CREATE:
+		return e->ops->upload_create(e, k, c->attrs, c->attrs_len,
+					     container_of(op, struct store_upload, op));
+	case CALL_ABORT:
+		return e->ops->upload_abort(e, k, c->id, container_of(op, struct store_upload, op));
+	default:
+		return e->ops->upload_complete(e, k, c->id, container_of(op, struct store_complete, op));
+	}
+}
+
+static struct issue *
+issue_new(struct set_port *p, const struct store_key *k, struct store_op *op, const struct set_call *c)
+{
+	struct issue *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return NULL;
+	i->port = p;
+	i->op = op;
+	i->call = *c;
+	i->bucket_len = k->bucket_len;
+	i->key_len = k->key_len;
+	memcpy(i->bucket, k->bucket, k->bucket_len);
+	memcpy(i->key, k->key, k->key_len);
+	if (c->pre) {
+		i->pre = *c->pre;
+		i->call.pre = &i->pre;
+	}
+	if (c->id) {
+		memcpy(i->id, c->id, sizeof i->id);
+		i->call.id = i->id;
+	}
+	if (c->kind == CALL_COMPLETE)
+		i->u.complete = *container_of(op, struct store_complete, op);
+	return i;
+}
+
+static void on_done(struct store_op *op);
+
+/* What a start returns; what it came to is in the engine's operation then. */
+static int
+go(struct issue *i)
+{
+	struct store_key k = { i->bucket, i->key, i->bucket_len, i->key_len };
+
+	for (;;) {
+		int error, r;
+		struct store_port *e = set_port_to_write(&i->port->base, &k, &error);
+
+		if (!e)
+			return error;
+		i->u.op.done = on_done;
+		r = set_start_call(e, &k, &i->u.op, &i->call);
+		if (!(r > 0 && i->u.op.result == -EXDEV && i->tries++ < TRIES))
+			return r;
+	}
+}
+
+void
+set_give_completed(struct store_complete *to, const struct store_complete *from)
+{
+	to->version = from->version;
+	to->size_bytes = from->size_bytes;
+	to->crc64 = from->crc64;
+	to->mtime_ns = from->mtime_ns;
+	to->etag = from->etag;
+	to->was_done = from->was_done;
+	to->bad = from->bad;
+}
+
+/* Gives the caller what has come. */
+static void
+end(struct issue *i)
+{
+	struct store_op *op = i->op;
+
+	switch (i->call.kind) {
+	case CALL_CREATE:
+		memcpy(container_of(op, struct store_upload, op)->id, i->u.upload.id, STORE_UPLOAD_ID_BYTES);
+		break;
+	case CALL_COMPLETE:
+		set_give_completed(container_of(op, struct store_complete, op), &i->u.complete);
+		break;
+	default:
+		break;
+	}
+	op->result = i->u.op.result;
+	i->port->inflight--;
+	free(i);
+}
+
+static void
+on_done(struct store_op *sub)
+{
+	struct issue *i = container_of(sub, struct issue, u.op);
+	struct store_op *op = i->op;
+	int r = 1;
+
+	if (sub->result == -EXDEV && i->tries++ < TRIES)
+		r = go(i);
+	if (r == 0)
+		return;
+	if (r < 0)
+		sub->result = r;
+	end(i);
+	op->done(op);
+}
+
+int
+set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op, const struct set_call *c)
+{
+	struct set_port *p = set_port(sp);
+	struct store_key two;
+	struct issue *i;
+	int r;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_issue(p, &two, op, c);
+	if (!atomic_load_explicit(&p->set->is_moving, memory_order_acquire)) {
+		int error;
+		struct store_port *e = set_port_to_write(sp, k, &error);
+
+		return e ? set_start_call(e, k, op, c) : error;
+	}
+	i = issue_new(p, k, op, c);
+	if (!i)
+		return -EAGAIN;
+	op->port = sp;
+	p->inflight++;
+	r = go(i);
+	if (r < 0)
+		i->u.op.result = r;
+	if (r != 0)
+		end(i);
+	return r;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds on keys, see key_lock.h. */
+#include "set/key_lock.h"
+
+#include "set/map/disk_table.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARDS 64
+#define CHAINS 64 /* of a shard */
+
+struct held_key {
+	struct held_key *next;
+	struct list queue; /* struct set_hold; the first has it */
+	struct watcher *watchers;
+	bool is_open; /* what is there is neither so nor not so */
+	uint16_t bucket_len, key_len;
+	char name[]; /* bucket, then key */
+};
+
+/* Waits for who has the key now. */
+struct watcher {
+	struct watcher *next;
+	struct merge_wait *w;
+};
+
+struct set_holds {
+	struct shard {
+		pthread_mutex_t lock;
+		struct held_key *chain[CHAINS];
+		unsigned nr;
+	} shard[SHARDS];
+};
+
+int
+set_holds_new(struct set_holds **ret_holds)
+{
+	struct set_holds *hs = calloc(1, sizeof *hs);
+
+	if (!hs)
+		return -ENOMEM;
+	for (int i = 0; i < SHARDS; i++)
+		pthread_mutex_init(&hs->shard[i].lock, NULL);
+	*ret_holds = hs;
+	return 0;
+}
+
+void
+set_holds_free(struct set_holds *hs)
+{
+	for (int i = 0; hs && i < SHARDS; i++) {
+		for (int k = 0; k < CHAINS; k++) {
+			for (struct held_key *hk = hs->shard[i].chain[k], *next; hk; hk = next) {
+				next = hk->next;
+				check(hk->is_open && list_empty(&hk->queue));
+				free(hk);
+			}
+		}
+		pthread_mutex_destroy(&hs->shard[i].lock);
+	}
+	free(hs);
+}
+
+/* The shard of a key, and in it the link to its entry, or to where it would be; with the shard's lock. */
+static struct shard *
+lock(struct set_holds *hs, const struct store_key *k, struct held_key ***ret_link)
+{
+	uint64_t hash = crc64_nvme(crc64_nvme(0, k->bucket, k->bucket_len), k->key, k->key_len);
+	struct shard *sh = &hs->shard[hash % SHARDS];
+	struct held_key **link = &sh->chain[hash / SHARDS % CHAINS];
+
+	pthread_mutex_lock(&sh->lock);
+	while (*link && ((*link)->bucket_len != k->bucket_len || (*link)->key_len != k->key_len ||
+			 memcmp((*link)->name, k->bucket, k->bucket_len) != 0 ||
+			 memcmp((*link)->name + k->bucket_len, k->key, k->key_len) != 0))
+		link = &(*link)->next;
+	*ret_link = link;
+	return sh;
+}
+
+int
+set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
+{
+	struct held_key **link, *hk;
+	struct shard *sh = lock(hs, k, &link);
+	int r = *link ? 0 : 1;
+
+	if (*link && (*link)->is_open) {
+		pthread_mutex_unlock(&sh->lock);
+		return -EAGAIN;
+	}
+	if (!*link) {
+		hk = malloc(sizeof *hk + k->bucket_len + k->key_len);
+		if (!hk) {
+			pthread_mutex_unlock(&sh->lock);
+			return -ENOMEM;
+		}
+		*hk = (struct held_key){ .bucket_len = k->bucket_len, .key_len = k->key_len };
+		list_init(&hk->queue);
+		memcpy(hk->name, k->bucket, k->bucket_len);
+		memcpy(hk->name + k->bucket_len, k->key, k->key_len);
+		*link = hk;
+		sh->nr++;
+	}
+	h->key = *link;
+	list_push_tail(&h->key->queue, &h->link);
+	pthread_mutex_unlock(&sh->lock);
+	return r;
+}
+
+static void
+wake(struct watcher *list, int error)
+{
+	while (list) {
+		struct watcher *next = list->next;
+		struct merge_wait *w = list->w;
+
+		free(list);
+		if (error)
+			atomic_store(&w->error, error);
+		if (atomic_fetch_sub(&w->left, 1) == 1)
+			mailbox_post(w->mb, &w->msg, w->go);
+		list = next;
+	}
+}
+
+static void
+give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
+{
+	struct held_key *hk = h->key, **link;
+	struct store_key k = { .bucket = hk->name,
+			       .key = hk->name + hk->bucket_len,
+			       .bucket_len = hk->bucket_len,
+			       .key_len = hk->key_len };
+	struct shard *sh = lock(hs, &k, &link);
+	struct watcher *watchers = hk->watchers;
+	struct list *l;
+	int error;
+
+	check(*link == hk && hk->queue.next == &h->link);
+	hk->is_open |= is_open;
+	error = hk->is_open ? -EAGAIN : 0;
+	hk->watchers = NULL;
+	list_del(&h->link);
+	h->key = NULL;
+	l = hk->queue.next;
+	if (l != &hk->queue) {
+		struct set_hold *next = container_of(l, struct set_hold, link);
+
+		mailbox_post(next->mb, &next->msg, next->go);
+	} else if (!hk->is_open) {
+		*link = hk->next;
+		sh->nr--;
+		free(hk);
+	}
+	pthread_mutex_unlock(&sh->lock);
+	wake(watchers, error);
+}
+
+void
+set_release(struct set_holds *hs, struct set_hold *h)
+{
+	give_away(hs, h, false);
+}
+
+void
+set_leave_open(struct set_holds *hs, struct set_hold *h)
+{
+	give_away(hs, h, true);
+}
+
+bool
+set_is_open(const struct set_hold *h)
+{
+	return h->key->is_open;
+}
+
+bool
+set_is_held(struct set_holds *hs, const struct store_key *k)
+{
+	struct held_key **link;
+	struct shard *sh = lock(hs, k, &link);
+	bool is = *link != NULL;
+
+	pthread_mutex_unlock(&sh->lock);
+	return is;
+}
+
+static int
+watch_shard(struct shard *sh, const char *bucket, size_t len, struct merge_wait *w)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&sh->lock);
+	for (int i = 0; r == 0 && sh->nr && i < CHAINS; i++) {
+		for (struct held_key *hk = sh->chain[i]; r == 0 && hk; hk = hk->next) {
+			struct watcher *one;
+
+			if (hk->bucket_len != len || memcmp(hk->name, bucket, len) != 0)
+				continue;
+			one = hk->is_open ? NULL : malloc(sizeof *one);
+			if (!one) {
+				r = hk->is_open ? -EAGAIN : -ENOMEM;
+				break;
+			}
+			atomic_fetch_add(&w->left, 1);
+			*one = (struct watcher){ hk->watchers, w };
+			hk->watchers = one;
+		}
+	}
+	pthread_mutex_unlock(&sh->lock);
+	return r;
+}
+
+int
+set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge_wait *w)
+{
+	int r = 0;
+
+	/* One for this call, so that none of them is the last before all are known. */
+	atomic_store(&w->left, 1);
+	atomic_store(&w->error, 0);
+	for (int i = 0; r == 0 && i < SHARDS; i++)
+		r = watch_shard(&hs->shard[i], bucket, len, w);
+	if (r < 0)
+		atomic_store(&w->error, r);
+	if (atomic_fetch_sub(&w->left, 1) == 1)
+		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
+	/* Those that are watched come all the same. */
+	return 0;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of the pairs of disks that have keys with two copies, for the mover:
+ *
+ *	heal	the second is there, and has not all          --> all of the slot is sent from the first, then the table says that it is full
+ *	pair	there is no second, or it is away for too long --> another disk is the second, which is healed then
+ *	drain	the disk is first, and the second is full     --> they swap; it is second --> another one is made second
+ *	fill	the disk has fewer slots than its share       --> it is made second of others, and swaps with some firsts
+ */
+#include "set/replicas.h"
+#include "set/mover.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct plan {
+	const struct set *s;
+	const struct disk_table *t;
+	const struct store_slots *stuck; /* NULL: none are */
+	uint64_t serving;                /* bitmap of numbers: those in service */
+	struct store_slots slots;        /* what goes together */
+	enum move_kind kind;
+	int from, to; /* numbers of those that are in slots; -1: none are */
+	int nr;
+	bool waits; /* something cannot be done now */
+};
+
+static bool
+serves(const struct plan *p, int number)
+{
+	return number != TABLE_NO_DISK && table_has(p->serving, number);
+}
+
+/* Adds a slot to those that go together.  False: it goes another time. */
+static bool
+add(struct plan *p, enum move_kind kind, int slot, int from, int to)
+{
+	unsigned place = (unsigned)(STORE_SLOT_NR + slot);
+
+	if (p->stuck && slots_has(p->stuck, place)) {
+		p->waits = true;
+		return false;
+	}
+	if (p->nr == MOVE_SLOTS || (p->nr && (p->kind != kind || p->from != from || p->to != to)))
+		return false;
+	if (!p->nr) {
+		p->kind = kind;
+		p->from = from;
+		p->to = to;
+	}
+	slots_add(&p->slots, place);
+	p->nr++;
+	return true;
+}
+
+/* ---- heal ---- */
+
+static void
+plan_heal(struct plan *p)
+{
+	const struct disk_table *t = p->t;
+	int stay = __builtin_popcountll(t->members & ~t->draining);
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		/* Where only one disk stays there is nobody to wait for. */
+		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
+			continue;
+		if (serves(p, t->first[i]) && serves(p, t->second[i]))
+			add(p, MOVE_SECOND, i, t->first[i], t->second[i]);
+		else
+			p->waits = true;
+	}
+}
+
+/* ---- pair ---- */
+
+static bool
+is_away_long(const struct set *s, int number)
+{
+	uint64_t since = atomic_load(&s->copies->away_since_ns[number]);
+
+	return since && clock_ns() - since >= s->conf.disks.heal_after_ns;
+}
+
+/* Finds seconds for those that have none, or one that does not come back.  True: the table is another one then. */
+static bool
+pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
+{
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t was[STORE_SLOT_NR];
+	bool changes = false;
+
+	move_sizes(s, size);
+	memcpy(was, t->second, sizeof was);
+	for (int i = 0; i < STORE_DISKS_MAX; i++)
+		size[i] = table_has(serving, i) ? size[i] : 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		/* Of a first that is away too nothing can be sent. */
+		if (was[i] != TABLE_NO_DISK && !table_has(serving, was[i]) &&
+		    table_has(serving, t->first[i]) && is_away_long(s, was[i]))
+			t->second[i] = TABLE_NO_DISK;
+	}
+	table_pair(t, size, false);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (t->second[i] == TABLE_NO_DISK)
+			t->second[i] = was[i];
+		changes |= t->second[i] != was[i];
+	}
+	return changes;
+}
+
+/* ---- drain, fill ---- */
+
+/* The disk that has least for its share, of those in service that stay. */
+static int
+poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
+{
+	uint64_t of = p->serving & p->t->members & ~p->t->draining & ~but;
+	int best = -1;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(of, i) && want[i] && (best < 0 || want[i] - has[i] > want[best] - has[best]))
+			best = i;
+	}
+	return best;
+}
+
+static void
+plan_drain(struct plan *p, const int *want, int *has)
+{
+	const struct disk_table *t = p->t;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int first = t->first[i], second = t->second[i], to;
+		uint64_t pair = (uint64_t)1 << first;
+
+		if (second != TABLE_NO_DISK)
+			pair |= (uint64_t)1 << second;
+		if (!(t->draining & pair))
+			continue;
+		if (table_has(t->draining, first) && table_is_full(t, i) && serves(p, second)) {
+			add(p, MOVE_SWAP, i, first, second);
+			continue;
+		}
+		to = poorest(p, want, has, pair);
+		if (to < 0 || !serves(p, first)) {
+			p->waits = true;
+			continue;
+		}
+		add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to);
+		/* One that goes another time counts too, else all that follow would go where it goes. */
+		has[to]++;
+	}
+}
+
+/* A new disk becomes second first, and then first of some of those. */
+static void
+plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
+{
+	const struct disk_table *t = p->t;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int first = t->first[i], second = t->second[i];
+		int to = poorest(p, want, seconds, ~t->filling | (uint64_t)1 << first);
+
+		if (second == TABLE_NO_DISK || !table_is_full(t, i) || !serves(p, first) ||
+		    !serves(p, second))
+			continue;
+		if (table_has(t->filling, second) && firsts[second] < want[second] &&
+		    firsts[first] > want[first]) {
+			if (add(p, MOVE_SWAP, i, first, second)) {
+				firsts[second]++;
+				firsts[first]--;
+			}
+			continue;
+		}
+		if (to < 0 || to == second || table_has(t->filling, second) || seconds[to] >= want[to] ||
+		    seconds[second] <= want[second])
+			continue;
+		if (add(p, MOVE_SECOND, i, first, to)) {
+			seconds[to]++;
+			seconds[second]--;
+		}
+	}
+}
+
+static void
+plan_members(struct plan *p)
+{
+	const struct disk_table *t = p->t;
+	uint64_t size[STORE_DISKS_MAX];
+	int want[STORE_DISKS_MAX], firsts[STORE_DISKS_MAX] = { 0 }, seconds[STORE_DISKS_MAX] = { 0 };
+
+	if (!(t->draining | t->filling) || table_gives_up(t))
+		return;
+	move_sizes(p->s, size);
+	table_shares(t->members & ~t->draining, size, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		firsts[t->first[i]]++;
+		if (t->second[i] != TABLE_NO_DISK)
+			seconds[t->second[i]]++;
+	}
+	plan_drain(p, want, seconds);
+	if (!p->nr)
+		plan_fill(p, want, firsts, seconds);
+}
+
+/* ---- all of it ---- */
+
+static uint64_t
+serving(const struct set *s)
+{
+	uint64_t bits = 0;
+
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (set_is_in(s, i) && !set_has_failed(s, i))
+			bits |= (uint64_t)1 << s->number[i];
+	}
+	return bits;
+}
+
+static bool
+is_used(const struct set *s)
+{
+	return s->copies && atomic_load(&s->copies->is_used);
+}
+
+/* With a table of its own. */
+static int
+write_pairs(struct mover *m, uint64_t serve)
+{
+	struct disk_table *next = malloc(sizeof *next);
+	int r = next ? move_take_turn(m) : -EAGAIN;
+
+	if (r == 0) {
+		set_get_table(m->set, next);
+		if (pair_up(m->set, next, serve))
+			r = move_change_table(m, next, set_all(m->set), 0);
+		move_give_turn(m);
+	}
+	free(next);
+	return r < 0 ? r : -EINTR;
+}
+
+int
+move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to)
+{
+	struct plan p = {
+		.s = m->set, .t = t, .stuck = &m->stuck, .serving = serving(m->set), .from = -1, .to = -1
+	};
+	struct disk_table *next;
+	bool changes = false;
+
+	if (!is_used(m->set))
+		return 0;
+	plan_heal(&p);
+	next = p.nr ? NULL : malloc(sizeof *next);
+	if (next) {
+		*next = *t;
+		changes = pair_up(m->set, next, p.serving);
+		free(next);
+	}
+	if (changes)
+		return write_pairs(m, p.serving);
+	if (!p.nr)
+		plan_members(&p);
+	if (!p.nr)
+		return p.waits ? -EAGAIN : 0;
+	m->slots = p.slots;
+	m->kind = p.kind;
+	*ret_from = set_engine_of(m->set, p.from);
+	*ret_to = set_engine_of(m->set, p.to);
+	return 1;
+}
+
+void
+move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to)
+{
+	if (kind == MOVE_SECOND) {
+		t->second[slot] = (uint8_t)to;
+		table_set_full(t, slot, true);
+	} else if (kind == MOVE_SWAP) {
+		t->second[slot] = t->first[slot];
+		t->first[slot] = (uint8_t)to;
+	} else {
+		t->first[slot] = (uint8_t)to;
+	}
+}
+
+void
+move_plan_drain(const struct set *s, struct disk_table *t)
+{
+	struct plan p;
+
+	/* Healing comes first. */
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
+	do {
+		p = (struct plan){ .s = s, .t = t, .serving = serving(s), .from = -1, .to = -1 };
+		if (is_used(s))
+			plan_members(&p);
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			if (slots_has(&p.slots, (unsigned)(STORE_SLOT_NR + i)))
+				move_change_pair(t, p.kind, i, p.to);
+		}
+	} while (p.nr);
+}
+
+bool
+move_pairs_wait(struct set *s, const struct disk_table *t)
+{
+	uint64_t serve = serving(s);
+	int disks = __builtin_popcountll(serve);
+
+	for (int i = 0; is_used(s) && disks > 1 && i < STORE_SLOT_NR; i++) {
+		bool first = table_has(serve, t->first[i]);
+		bool second = t->second[i] != TABLE_NO_DISK && table_has(serve, t->second[i]);
+
+		/* A second that is away: another one takes its place, if there is one. */
+		if (!table_is_full(t, i) && first && (second || disks > 1))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the first bucket with two copies ---- */
+
+/* The seconds of all slots: full, as nothing has two copies yet, or any more.  On the port's thread, then the bucket is made. */
+struct pairing {
+	struct set_port *port;
+	struct set_turn turn;
+	struct store_del *op; /* the caller's */
+	unsigned copies;
+	size_t len;
+	bool has_written, has_ended;
+	int result;
+	unsigned paired; /* set_copies.paired, as it was then */
+	struct set_wait wait;
+	struct disk_table next;
+	char name[STORE_BUCKET_MAX];
+};
+
+static void
+pairing_end(struct pairing *g)
+{
+	struct store_del *op = g->op;
+	int r = g->result;
+
+	if (r == 0)
+		r = set_bucket_create(&g->port->base, g->name, g->len, g->copies, op);
+	g->port->inflight--;
+	free(g);
+	if (r == 0)
+		return;
+	if (r < 0)
+		op->op.result = r;
+	op->op.done(&op->op);
+}
+
+static void
+pairing_kept(struct msg *m)
+{
+	struct pairing *g = container_of(m, struct pairing, wait.msg);
+
+	atomic_store(&g->port->set->copies->paired_kept, g->paired);
+	pairing_end(g);
+}
+
+/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket.  Whoever makes another one
+ * meanwhile comes here as well (set_has_pairs()), and waits too. */
+static void
+pairing_over(struct pairing *g)
+{
+	if (g->result < 0) {
+		pairing_end(g);
+		return;
+	}
+	g->wait = (struct set_wait){ .mb = g->port->mb, .go = pairing_kept };
+	set_wait_kept(g->port->set, &g->wait);
+}
+
+static void
+pairing_alarm(struct msg *m)
+{
+	struct pairing *g = container_of(m, struct pairing, turn.alarm);
+
+	set_hear_alarm(g->port->set, &g->turn);
+	if (g->has_ended)
+		pairing_over(g);
+}
+
+static void
+use_pairs(struct set *s, const struct disk_table *t)
+{
+	if (!atomic_load(&s->copies->is_used))
+		atomic_fetch_add(&s->copies->paired, 1);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
+
+		atomic_store(&s->copies->second[i], second < 0 ? SET_NOWHERE : (uint8_t)second);
+	}
+	atomic_store(&s->copies->is_used, true);
+}
+
+/* Tells whether an engine has something with two copies: of an earlier bucket, when its disk was a second that missed the end of it. */
+static bool
+has_two_left(const struct set *s, int number)
+{
+	struct store_unit_info info;
+	int engine = set_engine_of(s, number);
+
+	if (engine < 0)
+		return true;
+	store_unit_info(s->engine[engine], 0, &info);
+	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
+}
+
+/* Such a disk has not all: it is made equal to the first before it can be one. */
+static void
+keep_from_full(const struct set *s, struct disk_table *t)
+{
+	for (int d = 0; d < STORE_DISKS_MAX; d++) {
+		if (!table_has(t->members, d) || !has_two_left(s, d))
+			continue;
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			if (t->second[i] == d)
+				table_set_full(t, i, false);
+		}
+	}
+}
+
+/* With the turn. */
+static void
+pairing_go(struct pairing *g)
+{
+	struct set *s = g->port->set;
+	uint64_t size[STORE_DISKS_MAX];
+
+	if (!set_settle(s, &g->turn))
+		return;
+	set_get_table(s, &g->next);
+	if (atomic_load(&s->is_read_only)) {
+		g->result = -EROFS;
+	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
+		/* The other one is about to leave; or stays after all, as the table says in a moment. */
+		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
+	} else if (!g->has_written) {
+		bool is_new = true;
+
+		g->has_written = true;
+		for (int i = 0; i < STORE_SLOT_NR; i++)
+			is_new &= g->next.second[i] == TABLE_NO_DISK;
+		move_sizes(s, size);
+		/* One that is away has missed nothing either, but it takes part in no table. */
+		for (int i = 0; i < STORE_DISKS_MAX; i++)
+			size[i] = table_has(g->next.in, i) ? size[i] : 0;
+		if (is_new && table_pair(&g->next, size, true)) {
+			keep_from_full(s, &g->next);
+			if (!set_change_table(s, &g->turn, &g->next, set_all(s), 0))
+				return;
+		}
+	}
+	if (!g->result) {
+		set_get_table(s, &g->next);
+		use_pairs(s, &g->next);
+		g->paired = atomic_load(&s->copies->paired);
+	}
+	set_new_head(s);
+	g->has_ended = true;
+	if (!set_give_turn(s, &g->turn))
+		pairing_over(g);
+}
+
+static void
+pairing_turn(struct msg *m)
+{
+	pairing_go(container_of(m, struct pairing, turn.msg));
+}
+
+int
+set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+{
+	struct pairing *g = calloc(1, sizeof *g);
+
+	if (!g)
+		return -EAGAIN;
+	op->op.port = &p->base;
+	g->port = p;
+	g->op = op;
+	g->copies = copies;
+	g->len = len;
+	memcpy(g->name, name, len);
+	g->turn = (struct set_turn){ .mb = p->mb, .go = pairing_turn, .on_alarm = pairing_alarm };
+	p->inflight++;
+	/* Never at once, whoever has the turn. */
+	if (set_take_turn(p->set, &g->turn))
+		mailbox_post(p->mb, &g->turn.msg, pairing_turn);
+	return 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper of a set: it makes so what a table says of keys with two copies that it did not say before.
+ *
+ *	a disk fails, or a second has missed something --> the turn of changes --> the table without that is effective
+ *	--> seconds that are none any more get nothing --> who is first now takes its places, who was leaves them --> those who wait go on
+ *
+ * It runs on the thread of a port, one round at a time; who waits is told at the end of a round that began when he did already.
+ */
+#include "set/replicas.h"
+#include "set/mover.h"
+
+#include "set/map/set_rules.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void begin_round(struct set *s);
+static void go_on(struct set *s);
+
+/* ---- the end of a round ---- */
+
+static void
+end_round(struct set *s)
+{
+	struct set_copies *c = s->copies;
+	struct set_port *p = c->keeper;
+	bool again;
+
+	for (struct list *l; (l = list_pop(&c->round)) != NULL;) {
+		struct set_wait *w = container_of(l, struct set_wait, link);
+
+		mailbox_post(w->mb, &w->msg, w->go);
+	}
+	pthread_mutex_lock(&s->lock);
+	again = c->again || !list_empty(&c->waiting);
+	c->is_keeping = again;
+	pthread_mutex_unlock(&s->lock);
+	if (again)
+		begin_round(s);
+	else
+		p->inflight--;
+}
+
+static void
+note_away(struct set *s)
+{
+	struct set_copies *c = s->copies;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		bool is_away = table_has(c->table.members & ~c->table.in, i);
+
+		if (!is_away)
+			atomic_store(&c->away_since_ns[i], 0);
+		else if (!atomic_load(&c->away_since_ns[i]))
+			atomic_store(&c->away_since_ns[i], clock_ns());
+	}
+}
+
+static void
+give_turn(struct set *s)
+{
+	struct set_copies *c = s->copies;
+	bool heals;
+
+	note_away(s);
+	heals = move_pairs_wait(s, &c->table);
+	set_new_head(s);
+	c->has_ended = true;
+	if (!set_give_turn(s, &c->turn))
+		end_round(s);
+	if (heals)
+		s->calls->heal(s);
+}
+
+static void
+on_alarm(struct msg *m)
+{
+	struct set_copies *c = container_of(m, struct set_copies, turn.alarm);
+
+	set_hear_alarm(c->keeper->set, &c->turn);
+	if (c->has_ended)
+		end_round(c->keeper->set);
+}
+
+/* ---- what the table says, and is not so yet ---- */
+
+/* Seconds that have not all any more: nobody waits for them. */
+static void
+drop_seconds(struct set *s)
+{
+	struct set_copies *c = s->copies;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int engine = atomic_load(&c->second[i]);
+		bool stays = engine != SET_NOWHERE && table_is_full(&c->table, i) &&
+			     c->table.second[i] == s->number[engine] && set_is_in(s, engine);
+
+		if (!stays)
+			atomic_store(&c->second[i], SET_NOWHERE);
+	}
+}
+
+/* The next places that another engine is the first of now, in the place of one, or of one that is missing and had nothing in them when the
+ * first bucket with two copies was made.  False: there are none. */
+static bool
+next_places(struct set *s)
+{
+	struct set_copies *c = s->copies;
+
+	memset(&c->places, 0, sizeof c->places);
+	c->from = c->to = -1;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		unsigned place = (unsigned)(STORE_SLOT_NR + i);
+		int from = atomic_load(&s->home[place]), to = set_engine_of(s, c->table.first[i]);
+
+		if (from == to || to < 0 || !set_is_in(s, to))
+			continue;
+		if (c->from < 0) {
+			c->from = from;
+			c->to = to;
+		}
+		if (from == c->from && to == c->to)
+			slots_add(&c->places, place);
+	}
+	return c->from >= 0;
+}
+
+/* The books go over when the leader of the disk that failed gets to it, which may be long in coming: nobody waits for that. */
+struct leaving {
+	struct set_port *port;
+	struct store_slots places;
+	struct store_slots_op op;
+};
+
+static void
+left(struct leaving *lv, int result)
+{
+	if (result < 0)
+		log_error("keys of a disk that failed are not counted where they are: %s", strerror(-result));
+	lv->port->inflight--;
+	free(lv);
+}
+
+static void
+on_left(struct store_op *op)
+{
+	left(container_of(container_of(op, struct store_slots_op, op), struct leaving, op), op->result);
+}
+
+static void
+leave(struct set *s, struct leaving *lv)
+{
+	struct set_copies *c = s->copies;
+	struct store_port *from = c->keeper->engine[c->from];
+	int r;
+
+	from->ops->member->disown(from, &c->places);
+	lv->port = c->keeper;
+	lv->places = c->places;
+	lv->op = (struct store_slots_op){
+		.op.done = on_left, .slots = &lv->places, .moved = c->op.moved, .counter = c->op.counter
+	};
+	c->op.moved = NULL;
+	lv->port->inflight++;
+	r = from->ops->member->leave(from, &lv->op);
+	if (r != 0)
+		left(lv, r < 0 ? r : lv->op.op.result);
+}
+
+static void
+leave_nowhere(struct set_copies *c)
+{
+	for (struct store_moved *m = c->op.moved, *next; m; m = next) {
+		next = m->next;
+		free(m);
+	}
+	c->op.moved = NULL;
+	free(c->leaving);
+}
+
+static void
+on_taken(struct store_op *op)
+{
+	struct set_copies *c = container_of(op, struct set_copies, op.op);
+	struct set *s = c->keeper->set;
+
+	atomic_fetch_add(&s->home_changes, 1);
+	if (c->from == SET_NOWHERE)
+		leave_nowhere(c);
+	else
+		leave(s, c->leaving);
+	c->leaving = NULL;
+	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
+		if (slots_has(&c->places, (unsigned)i))
+			atomic_store_explicit(&s->home[i], (uint8_t)c->to, memory_order_release);
+	}
+	atomic_fetch_add(&s->home_changes, 1);
+	go_on(s);
+}
+
+/* False: there is no memory, and another round does it. */
+static bool
+take_over(struct set *s)
+{
+	struct set_copies *c = s->copies;
+	struct store_port *to = c->keeper->engine[c->to];
+	int r;
+
+	c->leaving = calloc(1, sizeof *c->leaving);
+	if (!c->leaving)
+		return false;
+	c->op = (struct store_slots_op){ .op.done = on_taken, .slots = &c->places };
+	r = to->ops->member->take(to, &c->op);
+	if (r != 0)
+		on_taken(&c->op.op);
+	return true;
+}
+
+/* ---- a round ---- */
+
+/* The table in which seconds that have missed something are not full.  True: it is written, and goes on. */
+static bool
+write_missed(struct set *s)
+{
+	struct set_copies *c = s->copies;
+	struct store_slots missed;
+	bool any, changes = false;
+
+	pthread_mutex_lock(&s->lock);
+	any = c->has_missed;
+	missed = c->missed;
+	memset(&c->missed, 0, sizeof c->missed);
+	c->has_missed = false;
+	pthread_mutex_unlock(&s->lock);
+	for (int i = 0; any && i < STORE_SLOT_NR; i++) {
+		if (!slots_has(&missed, (unsigned)(STORE_SLOT_NR + i)) || !table_is_full(&c->table, i))
+			continue;
+		table_set_full(&c->table, i, false);
+		changes = true;
+	}
+	if (!changes)
+		return false;
+	log_warn("a disk has not taken what another one has: it is copied again");
+	return !set_change_table(s, &c->turn, &c->table, set_all(s), 0);
+}
+
+/* With the turn. */
+static void
+go_on(struct set *s)
+{
+	struct set_copies *c = s->copies;
+
+	if (!set_settle(s, &c->turn))
+		return;
+	if (atomic_load(&s->is_read_only)) {
+		give_turn(s);
+		return;
+	}
+	set_get_table(s, &c->table);
+	if (write_missed(s))
+		return;
+	set_get_table(s, &c->table);
+	drop_seconds(s);
+	if (!next_places(s) || !take_over(s))
+		give_turn(s);
+}
+
+static void
+on_turn(struct msg *m)
+{
+	struct set_copies *c = container_of(m, struct set_copies, turn.msg);
+
+	go_on(c->keeper->set);
+}
+
+static void
+begin_round(struct set *s)
+{
+	struct set_copies *c = s->copies;
+
+	c->turn = (struct set_turn){ .mb = c->keeper->mb, .go = on_turn, .on_alarm = on_alarm };
+	c->has_ended = false;
+	pthread_mutex_lock(&s->lock);
+	c->again = false;
+	list_init(&c->round);
+	for (struct list *l; (l = list_pop(&c->waiting)) != NULL;)
+		list_push_tail(&c->round, l);
+	pthread_mutex_unlock(&s->lock);
+	if (set_take_turn(s, &c->turn))
+		go_on(s);
+}
+
+static void
+on_begin(struct msg *m)
+{
+	struct set_copies *c = container_of(m, struct set_copies, msg);
+
+	c->keeper->inflight++;
+	pthread_mutex_lock(&c->keeper->set->ports_lock);
+	c->keeper->keeps = false;
+	pthread_mutex_unlock(&c->keeper->set->ports_lock);
+	begin_round(c->keeper->set);
+}
+
+/* Finds a thread, with set.lock.  Without a port nobody waits, and the next that comes begins. */
+static void
+begin(struct set *s)
+{
+	struct set_copies *c = s->copies;
+	struct list *l;
+
+	c->again = true;
+	if (c->is_keeping)
+		return;
+	pthread_mutex_lock(&s->ports_lock);
+	l = list_first(&s->ports);
+	if (l) {
+		c->is_keeping = true;
+		c->keeper = container_of(l, struct set_port, link);
+		c->keeper->keeps = true;
+		mailbox_post(c->keeper->mb, &c->msg, on_begin);
+	}
+	pthread_mutex_unlock(&s->ports_lock);
+}
+
+void
+set_keep(struct set *s)
+{
+	if (!s->copies || !atomic_load(&s->copies->is_used))
+		return;
+	pthread_mutex_lock(&s->lock);
+	begin(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+set_keep_on(struct set *s)
+{
+	if (!s->copies)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (s->copies->again && !s->copies->is_keeping)
+		begin(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+set_wait_kept(struct set *s, struct set_wait *w)
+{
+	pthread_mutex_lock(&s->lock);
+	list_push_tail(&s->copies->waiting, &w->link);
+	begin(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+set_miss(struct set *s, unsigned place)
+{
+	struct set_copies *c = s->copies;
+
+	atomic_fetch_add(&c->missed_nr, 1);
+	pthread_mutex_lock(&s->lock);
+	slots_add(&c->missed, place);
+	c->has_missed = true;
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call
+ * on. See set.h.
+ */
+#include "store/merge.h"
+#include "set/replicas.h"
+
+#include "store/quota.h"
+#include "set/map/set_rules.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ---- */
+
+static int
+set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	int r = set_check_conf(conf, err, err_len);
+
+	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
+		return set_format_disks(conf, force, err, err_len);
+	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+
+		r = store_format(&c, force, err, err_len);
+	}
+	return r;
+}
+
+/* Says a line for each disk, up to the first that fails. */
+static int
+set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+{
+	int r = set_check_conf(conf, said, said_len);
+	size_t at = 0;
+
+	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+
+		if (at && at + 1 < said_len)
+			said[at++] = '\n';
+		r = store_upgrade(&c, said + at, said_len - at);
+		at += strlen(said + at);
+	}
+	return r;
+}
+
+static void
+set_stop(struct store *st)
+{
+	struct set *s = set_of(st);
+
+	set_move_end(s);
+	set_table_end(s);
+	for (int i = 0; i < s->nr; i++)
+		store_stop(s->engine[i]);
+	quota_book_free(s->quotas);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->ports_lock);
+	set_copies_free(s);
+	free(s->missed);
+	free(s);
+}
+
+/* Engines without a table: a new one in the memory of the set. */
+static int
+start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
+{
+	for (int i = 0; i < SET_SLOTS; i++)
+		atomic_store(&s->home[i], (uint8_t)(i % conf->disks.nr));
+	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
+		return -ENOMEM;
+	for (; s->nr < conf->disks.nr; s->nr++) {
+		struct store_conf c = set_engine_conf(conf, s->nr);
+		int r;
+
+		c.disks.quotas = s->quotas;
+		c.disks.counter = s->nr;
+		r = store_start(&c, &s->engine[s->nr], err, err_len);
+		if (r < 0)
+			return r;
+		s->member[s->member_nr++].engine = (uint8_t)s->nr;
+	}
+	set_table_begin(s, NULL, 0);
+	return 0;
+}
+
+/* Engines with a table. */
+static int
+start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
+{
+	struct set_found *f = malloc(sizeof *f);
+	int r = f ? set_start_disks(conf, f, err, err_len) : -ENOMEM;
+
+	if (r == 0) {
+		s->quotas = f->quotas;
+		s->nr = f->nr;
+		memcpy(s->engine, f->engine, sizeof s->engine);
+		memcpy(s->number, f->number, sizeof s->number);
+		s->member_nr = f->member_nr;
+		memcpy(s->member, f->member, sizeof s->member);
+		s->missing_nr = f->missing_nr;
+		atomic_store(&s->drained, f->drained);
+		memcpy(s->store_uuid, f->store_uuid, UUID_BYTES);
+		for (int i = 0; i < SET_SLOTS; i++)
+			atomic_store(&s->home[i], f->engine_of[f->table.home[i]]);
+		if (s->copies)
+			set_copies_begin(s, &f->table, f->engine_of, f->has_two);
+		set_table_begin(s, &f->table, f->start_no);
+	}
+	free(f);
+	return r;
+}
+
+/* What those below have to say, to those above them. */
+static const struct set_calls calls = {
+	.keep = set_keep,
+	.keep_on = set_keep_on,
+	.poke = set_two_poke,
+	.heal = set_heal,
+	.carry = set_carry,
+};
+
+static int
+set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	int r = set_check_conf(conf, err, err_len);
+	struct set *s = r == 0 ? calloc(1, sizeof *s) : NULL;
+	struct store_conf with_watch = *conf;
+
+	if (!s)
+		return r < 0 ? r : -ENOMEM;
+	with_watch.disks.watch = &s->watch;
+	s->base.ops = &store_set_ops;
+	s->calls = &calls;
+	s->conf = with_watch;
+	s->conf.disks.disk = NULL;
+	s->conf.disks.nr = 0;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->ports_lock, NULL);
+	list_init(&s->waiting);
+	list_init(&s->ports);
+	set_table_init(s);
+	if (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0) {
+		set_stop(&s->base);
+		return -ENOMEM;
+	}
+	r = conf->disks.engine->member ? start_disks(s, &with_watch, err, err_len)
+				       : start_plain(s, &with_watch, err, err_len);
+	if (r == 0)
+		r = set_move_begin(s, err, err_len);
+	if (r < 0)
+		set_stop(&s->base);
+	else
+		*ret_store = &s->base;
+	return r;
+}
+
+/* ---- ports, but for ports.c ---- */
+
+/* All engines are of one kind. */
+static const struct store_limits *
+set_limits(const struct store_port *sp)
+{
+	const struct store_port *e = container_of(sp, const struct set_port, base)->engine[0];
+
+	return e->ops->limits(e);
+}
+
+static bool
+set_share(struct store_port *sp, uint32_t shard)
+{
+	return store_share(set_port(sp)->engine[0], shard);
+}
+
+/* The engine that has the key, where there are several. */
+static int
+set_lane(const struct store_port *sp, const struct store_key *k)
+{
+	const struct set_port *p = container_of(sp, const struct set_port, base);
+	int home = p->nr > 1 ? set_home(p->set, k) : SET_NOWHERE;
+
+	return home == SET_NOWHERE ? -1 : home;
+}
+
+/* ---- one key ---- */
+
+/* Returns the port of the engine that has a key, to read what is there; NULL: *ret_error is the answer.  Nothing is looked
+ * for elsewhere (M12).  Of a bucket that was made, or made anew, since its disk failed there is nothing on it. */
+static struct store_port *
+port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
+{
+	struct set_port *p = set_port(sp);
+	int home = set_home(p->set, k);
+	bool is_there;
+
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+	if (!set_is_in(p->set, home) && set_has_missed(p->set, home, k->bucket, k->bucket_len, &is_there)) {
+		*ret_error = is_there ? -ENOENT : -ENXIO;
+		return NULL;
+	}
+	return p->engine[home];
+}
+
+static int
+set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_open(set_port(sp), &two, NULL, false, obj);
+	e = port_to_read(sp, k, &error);
+	return e ? e->ops->open(e, k, obj) : error;
+}
+
+static int
+set_open_second(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	struct store_key two;
+
+	return set_has_two(sp, k, &two) ? set_two_open(set_port(sp), &two, NULL, true, obj) : -ENODATA;
+}
+
+static int
+set_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	      uint32_t number, bool is_second, struct store_obj *obj)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_open(set_port(sp), &two, &(struct set_part){ id, number }, is_second, obj);
+	if (is_second)
+		return -ENODATA;
+	e = port_to_read(sp, k, &error);
+	return !e ? error : e->ops->open_part ? e->ops->open_part(e, k, id, number, false, obj) : -EOPNOTSUPP;
+}
+
+static int
+set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_put_init(set_port(sp), put, &two, NULL, 0, size_bytes);
+	e = set_port_to_write(sp, k, &error);
+	return e ? set_engine_put_init(set_port(sp), e, put, k, NULL, 0, size_bytes) : error;
+}
+
+static int
+set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	   struct store_del *del)
+{
+	return set_issue(sp, k, &del->op, &(struct set_call){ .kind = CALL_DELETE, .pre = pre });
+}
+
+static int
+set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+	      uint32_t attrs_len, struct store_del *op)
+{
+	return set_issue(
+		sp, k, &op->op,
+		&(struct set_call){
+			.kind = CALL_SET_ATTRS, .version = version, .attrs = attrs, .attrs_len = attrs_len });
+}
+
+static int
+set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		  struct store_upload *u)
+{
+	return set_issue(sp, k, &u->op,
+			 &(struct set_call){ .kind = CALL_CREATE, .attrs = attrs, .attrs_len = attrs_len });
+}
+
+static int
+set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 struct store_upload *u)
+{
+	return set_issue(sp, k, &u->op, &(struct set_call){ .kind = CALL_ABORT, .id = id });
+}
+
+static int
+set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		void *attrs, uint32_t cap, struct store_stat *st)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_upload_stat(set_port(sp), &two, id, attrs, cap, st);
+	e = port_to_read(sp, k, &error);
+	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : error;
+}
+
+static int
+set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_put_init(set_port(sp), put, &two, id, number, size_bytes);
+	e = set_port_to_write(sp, k, &error);
+	return e ? set_engine_put_init(set_port(sp), e, put, k, id, number, size_bytes) : error;
+}
+
+static int
+set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_complete *c)
+{
+	return set_issue(sp, k, &c->op, &(struct set_call){ .kind = CALL_COMPLETE, .id = id });
+}
+
+static int
+set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	       struct store_part_list *pl)
+{
+	int error;
+	struct store_key two;
+	struct store_port *e;
+
+	if (set_has_two(sp, k, &two))
+		return set_two_list_parts(set_port(sp), &two, id, pl);
+	e = port_to_read(sp, k, &error);
+	return e ? e->ops->list_parts(e, k, id, pl) : error;
+}
+
+/* ---- lists ---- */
+
+/* True: what the engine has of that bucket is not of the one that there is, which is an empty list. */
+static bool
+has_nothing(const struct merge_of *of, int i, struct store_list *ls)
+{
+	bool is_there;
+
+	if (!set_has_missed(set_port(of->port)->set, i, ls->bucket, ls->bucket_len, &is_there))
+		return false;
+	ls->op.result = is_there ? 0 : -ENXIO;
+	ls->more = false;
+	return true;
+}
+
+/* The sources are the engines, first the one that is asked about buckets.  One of no member has
+ * nothing. */
+static int
+engine_of(const struct merge_of *of, int i)
+{
+	return (i + of->first) % of->nr;
+}
+
+/*
+ * A disk that hangs may not have let go of what another one is the first of by now.  Its records of that are older: each engine is asked
+ * for what it is the first of.
+ */
+static void
+ask_home(const struct set *s, int engine, struct store_list *ls)
+{
+	struct store_slots *slots = merge_slots(ls);
+
+	memset(slots, 0, sizeof *slots);
+	for (int i = 0; i < STORE_PLACE_NR; i++) {
+		if (atomic_load_explicit(&s->home[i], memory_order_acquire) == engine)
+			slots_add(slots, (unsigned)i);
+	}
+	ls->slots = slots;
+}
+
+static int
+list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
+	       int (*list)(struct store_port *, struct store_list *))
+{
+	struct set_port *p = set_port(of->port);
+	int i = engine_of(of, source);
+
+	if (!(set_all(p->set) >> i & 1)) {
+		ls->op.result = source ? -ENXIO : 0;
+		ls->more = false;
+		return 1;
+	}
+	if (of->settle && atomic_load(&p->set->in) != set_all(p->set))
+		ask_home(p->set, i, ls);
+	return has_nothing(of, i, ls) ? 1 : list(p->engine[i], ls);
+}
+
+static int
+list_engine(const struct merge_of *of, int i, struct store_list *ls)
+{
+	return list_engine_by(of, i, ls, store_list);
+}
+
+static int
+list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
+{
+	return list_engine_by(of, i, ls, store_list_uploads);
+}
+
+/* M16: whoever has keys of the bucket while a page is made may have put something in it that is not settled. */
+static int
+settle(const struct merge_of *of, struct merge_wait *w)
+{
+	return set_wait_held(set_port(of->port)->set->copies->holds, of->bucket, of->bucket_len, w);
+}
+
+static int
+list_all(struct store_port *sp, struct store_list *ls,
+	 int (*list)(const struct merge_of *, int, struct store_list *))
+{
+	struct set_port *p = set_port(sp);
+	struct set *s = p->set;
+
+	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
+
+	/* A list without what a missing disk has would be taken for a list of what there is. */
+	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
+	if (ls->is_partial && !ls->may_be_partial)
+		return -ENODEV;
+	return merge_list(&(struct merge_of){ .port = &p->base,
+					      .mb = p->mb,
+					      .bucket = ls->bucket,
+					      .bucket_len = ls->bucket_len,
+					      .inflight = &p->inflight,
+					      .nr = p->nr,
+					      .first = atomic_load(&s->head),
+					      .changes = &s->home_changes,
+					      .nr_now = &p->nr,
+					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
+					      .list = list },
+			  ls);
+}
+
+static int
+set_list(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	if (!ls->bucket)
+		return set_list_buckets(sp, ls);
+	if (p->set->member_nr == 1)
+		return p->engine[0]->ops->list(p->engine[0], ls);
+	return list_all(sp, ls, list_engine);
+}
+
+static int
+set_list_uploads(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	if (p->set->member_nr == 1)
+		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
+	return list_all(sp, ls, list_engine_uploads);
+}
+
+/* ---- what operators see ---- */
+
+static struct quota_book *
+set_quotas(const struct store *st)
+{
+	return set_of(st)->quotas;
+}
+
+/* What all engines can. */
+static unsigned
+set_can(const struct store *st)
+{
+	const struct set *s = set_of(st);
+	unsigned can = ~0u;
+
+	for (int i = 0; i < s->nr; i++)
+		can &= store_can(s->engine[i]);
+	return can;
+}
+
+/* All of them are asked, whatever the first ones say; the first error counts. */
+static int
+set_snapshot(struct store *st)
+{
+	struct set *s = set_of(st);
+	int r = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		int one = store_snapshot(s->engine[i]);
+
+		if (r == 0)
+			r = one;
+	}
+	return r;
+}
+
+static void
+set_reread(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	for (int i = 0; i < p->nr; i++)
+		store_reread(p->engine[i]);
+}
+
+/* Each engine has one. */
+static int
+set_unit_nr(const struct store *st)
+{
+	return set_of(st)->member_nr;
+}
+
+static void
+add_move(const struct set *s, int unit, struct store_unit_info *info)
+{
+	struct store_move_info move;
+	bool moves;
+
+	set_move_info(&s->base, &move);
+	moves = (move.draining | move.filling) >> unit & 1;
+	store_unit_add(info, "move_bytes_done", moves ? move.bytes_done : 0, !moves);
+	store_unit_add(info, "move_bytes_total", moves ? move.bytes_total : 0, !moves);
+	store_unit_add(info, "move_seconds_left", moves ? move.left_ns / NS_PER_S : 0, !moves);
+	if (moves)
+		info->move = move.draining >> unit & 1 ? "drain" : "fill";
+	if (!moves || info->state != UNIT_OK)
+		return;
+	info->state = UNIT_MOVING;
+	if (!info->reason[0] && move.trouble[0])
+		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.210s",
+			 move.draining >> unit & 1 ? "draining" : "filling", move.trouble);
+}
+
+static void
+set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
+{
+	const struct set *s = set_of(st);
+	int engine = s->member[unit].engine;
+
+	if (engine != SET_NOWHERE)
+		store_unit_info(s->engine[engine], 0, ret_info);
+	else
+		*ret_info = (struct store_unit_info){ .name = s->member[unit].path };
+	ret_info->uuid = s->member[unit].uuid;
+	if (atomic_load(&s->drained) >> unit & 1) {
+		ret_info->state = UNIT_DRAINED;
+		snprintf(ret_info->reason, sizeof ret_info->reason,
+			 "it may be pulled; take it off store.disks before the next start");
+	} else if (engine == SET_NOWHERE) {
+		ret_info->state = UNIT_MISSING;
+		snprintf(ret_info->reason, sizeof ret_info->reason, "it is missing since the start");
+	} else {
+		add_move(s, unit, ret_info);
+	}
+}
+
+/* ---- the table ---- */
+
+/* What was opened or begun goes on on the engine's own port (store.c), but for keys with two copies. */
+const struct store_ops store_set_ops = {
+	.name = "set",
+	.check_conf = set_check_conf,
+	.format = set_format,
+	.upgrade = set_upgrade,
+	.forget = set_forget,
+	.look = set_look,
+	.start = set_start,
+	.fsck = set_fsck,
+	.stop = set_stop,
+	.limits = set_limits,
+	.share = set_share,
+	.lane = set_lane,
+	.attach = set_attach,
+	.detach = set_detach,
+	.quiesce = set_quiesce,
+	.sleep = set_sleep,
+	.wake = set_wake,
+	.open = set_open,
+	.open_second = set_open_second,
+	.open_part = set_open_part,
+	.close = set_two_close,
+	.read_plan = set_two_read_plan,
+	.read = set_two_read,
+	.read_cancel = set_two_read_cancel,
+	.obj_part = set_two_obj_part,
+	.obj_part_at = set_two_obj_part_at,
+	.put_write = set_two_put_write,
+	.write_cancel = set_two_write_cancel,
+	.put_commit = set_two_put_commit,
+	.put_abort = set_two_put_abort,
+	.put_init = set_put_init,
+	.delete = set_delete,
+	.set_attrs = set_set_attrs,
+	.upload_create = set_upload_create,
+	.upload_abort = set_upload_abort,
+	.upload_stat = set_upload_stat,
+	.put_init_part = set_put_init_part,
+	.upload_complete = set_upload_complete,
+	.list_parts = set_list_parts,
+	.bucket_create = set_bucket_create,
+	.bucket_delete = set_bucket_delete,
+	.bucket_head = set_bucket_head,
+	.bucket_set_attrs = set_bucket_set_attrs,
+	.bucket_set_quota = set_bucket_set_quota,
+	.bucket_get_attrs = set_bucket_get_attrs,
+	.list = set_list,
+	.list_uploads = set_list_uploads,
+	.quotas = set_quotas,
+	.can = set_can,
+	.snapshot = set_snapshot,
+	.reread = set_reread,
+	.change_disks = set_change_disks,
+	.move_info = set_move_info,
+	.set_move_rate = set_move_rate,
+	.copies_info = set_copies_info,
+	.unit_nr = set_unit_nr,
+	.unit_info = set_unit_info,
+};

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What operators want to know of keys with two copies: how many have one copy only, whose disk is away, how far healing is.  By the newest
+ * table, from what engines count; nothing waits for it.
+ */
+#include "set/replicas.h"
+#include "set/mover.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct look {
+	const struct set *s;
+	const struct disk_table *t;
+	struct store_copies_info *info;
+	uint64_t serving, named, needed; /* bitmaps of numbers; named: that a slot without two copies has */
+	uint64_t heal_bytes;             /* that are yet to be copied, about */
+	bool heals;
+};
+
+static bool
+serves(const struct look *l, int number)
+{
+	return number != TABLE_NO_DISK && table_has(l->serving, number);
+}
+
+static uint64_t
+serving(const struct set *s)
+{
+	uint64_t bits = 0;
+
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (set_all(s) >> i & 1 && set_is_in(s, i) && !set_has_failed(s, i))
+			bits |= (uint64_t)1 << s->number[i];
+	}
+	return bits;
+}
+
+static struct store_use
+use_of(const struct set *s, int engine, int slot)
+{
+	struct store_use use = { 0 };
+
+	if (engine != SET_NOWHERE && engine >= 0)
+		s->engine[engine]->ops->member->two_use(s->engine[engine], (unsigned)slot, &use);
+	return use;
+}
+
+static void
+look_at_slot(struct look *l, int slot)
+{
+	int first = l->t->first[slot], second = l->t->second[slot];
+	bool has_first = serves(l, first), has_second = serves(l, second) && table_is_full(l->t, slot);
+	struct store_use there, use = use_of(l->s, atomic_load(&l->s->home[STORE_SLOT_NR + slot]), slot);
+
+	l->info->objects += use.objects;
+	l->info->bytes += use.bytes;
+	if (has_first && has_second)
+		return;
+	l->info->exposed_objects += use.objects;
+	l->info->exposed_bytes += use.bytes;
+	l->named |= (uint64_t)1 << first;
+	if (second != TABLE_NO_DISK)
+		l->named |= (uint64_t)1 << second;
+	if (!has_first && !has_second) {
+		l->info->unreachable_slots++;
+		l->needed |= (uint64_t)1 << first;
+	}
+	if (!has_first || !serves(l, second))
+		return;
+	l->heals = true;
+	there = use_of(l->s, set_engine_of(l->s, second), slot);
+	l->heal_bytes += use.bytes > there.bytes ? use.bytes - there.bytes : 0;
+}
+
+/* The number in the table of a unit's disk; -1: it has none. */
+static int
+number_of(const struct set *s, const struct disk_table *t, int unit)
+{
+	char text[UUID_TEXT];
+
+	if (s->member[unit].engine != SET_NOWHERE)
+		return s->number[s->member[unit].engine];
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		uuid_write(text, t->uuid[i]);
+		if (table_has(t->members, i) && strcmp(text, s->member[unit].uuid) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void
+look_at_unit(struct look *l, int unit, uint64_t now)
+{
+	const struct set *s = l->s;
+	int number = number_of(s, l->t, unit);
+	uint64_t since, after = s->conf.disks.heal_after_ns;
+
+	if (number < 0 || atomic_load(&s->drained) >> unit & 1)
+		return;
+	if (table_has(l->needed, number))
+		l->info->needed |= (uint64_t)1 << unit;
+	if (!table_has(l->named, number) || serves(l, number))
+		return;
+	l->info->away |= (uint64_t)1 << unit;
+	since = atomic_load(&s->copies->away_since_ns[number]);
+	if (!since || now - since < after)
+		l->info->replaced_in_ns[unit] = since ? after - (now - since) : after;
+}
+
+static void
+look_at_healing(struct look *l, uint64_t now)
+{
+	struct mover *m = l->s->mover;
+	struct store_copies_info *info = l->info;
+	struct store_move_info move = { .is_running = false };
+	uint64_t ran, left = l->heal_bytes, copied = 0;
+
+	if (m) {
+		pthread_mutex_lock(&m->lock);
+		move = m->info;
+		copied = m->bytes_of_slots;
+		if (m->job != JOB_HEAL)
+			move.bytes_done = copied = 0;
+		pthread_mutex_unlock(&m->lock);
+	}
+	if (!l->heals)
+		return;
+	memcpy(info->trouble, move.trouble, sizeof info->trouble);
+	info->is_healing = move.is_running && !move.trouble[0];
+	info->heal_bytes_done = move.bytes_done;
+	/* Slots lack all that they have until they lack nothing. */
+	left -= copied < left ? copied : left;
+	info->heal_bytes_total = move.bytes_done + left;
+	ran = now - move.began_ns;
+	if (move.began_ns && move.bytes_done && ran)
+		info->heal_rate = (uint64_t)((double)move.bytes_done * NS_PER_S / (double)ran);
+	if (info->heal_rate)
+		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
+}
+
+void
+set_copies_info(const struct store *st, struct store_copies_info *ret_info)
+{
+	struct set *s = set_of(st);
+	struct disk_table *t;
+	struct look l = { .s = s, .info = ret_info };
+	uint64_t now = clock_ns();
+
+	*ret_info = (struct store_copies_info){ .is_used = false };
+	if (!s->has_table || !s->copies || !atomic_load(&s->copies->is_used))
+		return;
+	t = malloc(sizeof *t);
+	if (!t)
+		return;
+	set_get_table(s, t);
+	l.t = t;
+	l.serving = serving(s);
+	ret_info->is_used = true;
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		look_at_slot(&l, i);
+	for (int i = 0; i < atomic_load(&s->member_nr); i++)
+		look_at_unit(&l, i, now);
+	look_at_healing(&l, now);
+	ret_info->may_replace = __builtin_popcountll(l.serving) > 1 && !atomic_load(&s->is_read_only) &&
+				!s->conf.disks.moves_wait;
+	ret_info->missed = atomic_load(&s->copies->missed_nr);
+	ret_info->repaired = atomic_load(&s->copies->repaired_nr);
+	ret_info->read_second = atomic_load(&s->copies->read_second_nr);
+	free(t);
+}

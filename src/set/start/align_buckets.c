@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets of all engines made those of one (M30), before anybody is served: what a cut left half done of a change, and
+ * what a disk missed that was away.
+ *
+ * A bucket is told from an earlier or later one of its name by when it was made: the set gives all engines one time.  One that has
+ * another number of copies than on the first is another one, too: nothing is put into a bucket while that is changed.
+ */
+#include "set/map/set_rules.h"
+#include "set/start/start.h"
+#include "store/user.h"
+
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 256
+
+struct bucket {
+	char name[STORE_BUCKET_MAX];
+	uint8_t len, copies;
+	uint64_t ctime_ns;
+};
+
+struct buckets {
+	struct bucket *bucket; /* in the order of names */
+	size_t nr, cap;
+	bool no_memory;
+};
+
+/* A page of a list, into names. */
+struct page {
+	struct store_list ls;
+	struct buckets *to;
+	char last[STORE_KEY_MAX];
+	uint16_t last_len;
+	struct {
+		char name[STORE_KEY_MAX];
+		uint16_t len;
+	} key[PAGE];
+	uint32_t key_nr;
+};
+
+struct align {
+	struct store_user *user;
+	struct store_port *from, *to;
+	struct page page;
+	uint8_t attrs[STORE_BUCKET_ATTRS_MAX], its[STORE_BUCKET_ATTRS_MAX];
+	uint64_t changes;
+};
+
+static bool
+on_bucket(struct store_list *ls, const struct store_entry *e)
+{
+	struct page *p = container_of(ls, struct page, ls);
+	struct buckets *b = p->to;
+
+	if (b->nr == b->cap) {
+		size_t cap = b->cap ? 2 * b->cap : 64;
+		struct bucket *grown = realloc(b->bucket, cap * sizeof *grown);
+
+		b->no_memory = !grown;
+		if (!grown)
+			return false;
+		b->bucket = grown;
+		b->cap = cap;
+	}
+	memcpy(b->bucket[b->nr].name, e->name, e->name_len);
+	b->bucket[b->nr].len = (uint8_t)e->name_len;
+	b->bucket[b->nr].copies = e->copies;
+	b->bucket[b->nr++].ctime_ns = e->mtime_ns;
+	memcpy(p->last, e->name, e->name_len);
+	p->last_len = (uint16_t)e->name_len;
+	return true;
+}
+
+static int
+list_buckets(struct align *a, struct store_port *port, struct buckets *to)
+{
+	struct page *p = &a->page;
+
+	p->to = to;
+	p->last_len = 0;
+	do {
+		int r;
+
+		memset(&p->ls, 0, sizeof p->ls);
+		p->ls.max = PAGE;
+		p->ls.entry = on_bucket;
+		p->ls.after = p->last_len ? p->last : NULL;
+		p->ls.after_len = p->last_len;
+		r = STORE_DO(a->user, &p->ls.op, store_list(port, &p->ls));
+		if (r < 0 || to->no_memory)
+			return r < 0 ? r : -ENOMEM;
+	} while (p->ls.more);
+	return 0;
+}
+
+/* ---- one bucket ---- */
+
+static bool
+on_object(struct store_list *ls, const struct store_entry *e)
+{
+	struct page *p = container_of(ls, struct page, ls);
+
+	memcpy(p->key[p->key_nr].name, e->name, e->name_len);
+	p->key[p->key_nr++].len = (uint16_t)e->name_len;
+	return true;
+}
+
+/* With all that is in it: nothing of it was acknowledged, or it was removed when all knew that it was empty. */
+static int
+drop_bucket(struct align *a, const struct bucket *b)
+{
+	struct page *p = &a->page;
+	struct store_del del;
+	int r;
+
+	do {
+		memset(&p->ls, 0, sizeof p->ls);
+		p->ls.bucket = b->name;
+		p->ls.bucket_len = b->len;
+		p->ls.max = PAGE;
+		p->ls.entry = on_object;
+		p->key_nr = 0;
+		r = STORE_DO(a->user, &p->ls.op, store_list(a->to, &p->ls));
+		for (uint32_t i = 0; r >= 0 && i < p->key_nr; i++) {
+			struct store_key k = { b->name, p->key[i].name, b->len, p->key[i].len, b->copies };
+
+			r = STORE_DO(a->user, &del.op, store_delete(a->to, &k, NULL, &del));
+		}
+	} while (r >= 0 && p->ls.more);
+	if (r >= 0)
+		r = STORE_DO(a->user, &del.op, store_bucket_delete(a->to, b->name, b->len, &del));
+	a->changes++;
+	return r;
+}
+
+static int
+make_bucket(struct align *a, const struct bucket *b)
+{
+	struct store_del op;
+
+	a->changes++;
+	return STORE_DO(a->user, &op.op,
+			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, b->copies, false, &op));
+}
+
+#define UNBOUNDED                                                                                            \
+	{                                                                                                    \
+		STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED                                            \
+	}
+
+/* The bound is that of the record: the book knows but one, whichever engine has it. */
+static int
+same_attrs(struct align *a, const struct bucket *b)
+{
+	struct store_stat from = { .max = UNBOUNDED }, to = { .max = UNBOUNDED };
+	struct store_bucket_set set;
+	int r;
+
+	r = STORE_DO(a->user, &from.op,
+		     store_bucket_get_attrs(a->from, b->name, b->len, a->attrs, sizeof a->attrs, &from));
+	if (r >= 0)
+		r = STORE_DO(a->user, &to.op,
+			     store_bucket_get_attrs(a->to, b->name, b->len, a->its, sizeof a->its, &to));
+	if (r >= 0 && (from.attrs_len != to.attrs_len || memcmp(a->attrs, a->its, to.attrs_len) != 0)) {
+		a->changes++;
+		r = STORE_DO(a->user, &set.op,
+			     store_bucket_set_attrs(a->to, b->name, b->len, STORE_VERSION_ANY, a->attrs,
+						    from.attrs_len, &set));
+	}
+	if (r >= 0 && memcmp(&from.max, &to.max, sizeof to.max) != 0) {
+		a->changes++;
+		r = STORE_DO(a->user, &set.op,
+			     store_bucket_set_quota(a->to, b->name, b->len, &from.max, &set));
+	}
+	return r;
+}
+
+/* ---- all of them ---- */
+
+static int
+compare(const struct bucket *x, const struct bucket *y)
+{
+	int c = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
+
+	return c ? c : x->len - y->len;
+}
+
+/* Of one name. */
+static bool
+is_other(const struct bucket *x, const struct bucket *y)
+{
+	return (RULE_OLDER_THAN_BUCKET && x->ctime_ns != y->ctime_ns) || x->copies != y->copies;
+}
+
+static int
+align_one(struct align *a, const struct buckets *from, const struct buckets *to)
+{
+	size_t j = 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && (i < from->nr || j < to->nr);) {
+		int c = i == from->nr ? 1 : j == to->nr ? -1 : compare(&from->bucket[i], &to->bucket[j]);
+		bool is_made = c < 0;
+
+		if (c > 0) {
+			r = drop_bucket(a, &to->bucket[j++]);
+			continue;
+		}
+		if (c == 0 && is_other(&from->bucket[i], &to->bucket[j])) {
+			r = drop_bucket(a, &to->bucket[j]);
+			is_made = true;
+		}
+		j += c == 0;
+		if (r >= 0 && is_made)
+			r = make_bucket(a, &from->bucket[i]);
+		if (r >= 0)
+			r = same_attrs(a, &from->bucket[i]);
+		i++;
+	}
+	return r;
+}
+
+int
+set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len)
+{
+	struct buckets from = { 0 };
+	struct align *a = calloc(1, sizeof *a);
+	int r = a ? store_user_new(engine, nr, &a->user) : -ENOMEM;
+
+	if (r == 0) {
+		a->from = store_user_port(a->user, 0);
+		r = list_buckets(a, a->from, &from);
+	}
+	for (int i = 1; r >= 0 && i < nr; i++) {
+		struct buckets to = { 0 };
+
+		a->to = store_user_port(a->user, i);
+		r = list_buckets(a, a->to, &to);
+		if (r >= 0)
+			r = align_one(a, &from, &to);
+		free(to.bucket);
+	}
+	if (r < 0)
+		snprintf(err, err_len, "cannot make the buckets of all disks alike: %s", strerror(-r));
+	else if (a->changes)
+		log_note("buckets of disks that were away, or of changes that were cut short: %llu made as "
+			 "on the "
+			 "others",
+			 (unsigned long long)a->changes);
+	if (a)
+		store_user_free(a->user);
+	free(a);
+	free(from.bucket);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of keys with two copies:
+ *
+ *	hold --> the first judges, and has it --> the second has it --> answered
+ *	 ^ |          | fails                       | fails, or misses it
+ *	 +-+          v                             v
+ *	          the keeper: another is first --> once more        the table says that the second has not all --> answered
+ *
+ * What the first has and the second has not nobody sees, as readers wait for the hold.  If the first is lost between the two, it has
+ * not happened, and is begun anew where the key is then; but for a PUT, whose bytes are gone.
+ */
+#include "set/two_change.h"
+
+#include "set/map/set_rules.h"
+#include "store/own_buf.h"
+#include "base/buf.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_TRIES 8
+#define SECOND_TRIES 4
+
+static void first(struct change_two *c);
+static void second(struct change_two *c);
+
+/* ---- the end ---- */
+
+/* is_open: the first has it, and the next start may find it, or not. */
+static void
+end(struct change_two *c, int result, bool is_open)
+{
+	struct set_port *p = c->port;
+
+	if (result < 0 && c->was_copied)
+		result = -ECANCELED;
+	if (c->is_unsettled)
+		atomic_fetch_sub(&p->set->copies->unsettled[set_slot(&c->key)], 1);
+	if (c->hold.key && is_open)
+		set_leave_open(p->set->copies->holds, &c->hold);
+	else if (c->hold.key)
+		set_release(p->set->copies->holds, &c->hold);
+	if (c->copy)
+		two_copy_drop(c->copy);
+	c->copy = NULL;
+	c->is_over = true;
+	c->result = result;
+	p->inflight--;
+	if (!c->is_starting)
+		c->op->done(c->op);
+}
+
+static void
+over(struct change_two *c, int result)
+{
+	end(c, result, false);
+}
+
+static void
+on_kept(struct msg *m)
+{
+	struct change_two *c = container_of(m, struct change_two, wait.msg);
+
+	c->kept(c);
+}
+
+static void
+wait_kept(struct change_two *c, void (*kept)(struct change_two *c))
+{
+	c->kept = kept;
+	c->wait.mb = c->port->mb;
+	c->wait.go = on_kept;
+	set_wait_kept(c->port->set, &c->wait);
+}
+
+/* ---- the second ---- */
+
+static void
+copy_free(struct copy *cp)
+{
+	free(cp->buf.mem);
+	cp->port->inflight--;
+	free(cp);
+}
+
+struct copy *
+two_copy_new(struct set_port *p, const struct store_key *k, int engine)
+{
+	struct copy *cp = calloc(1, sizeof *cp);
+
+	if (!cp)
+		return NULL;
+	cp->port = p;
+	cp->engine = engine;
+	cp->send.key = *k;
+	cp->send.key.bucket = memcpy(cp->name, k->bucket, k->bucket_len);
+	cp->send.key.key = memcpy(cp->name + k->bucket_len, k->key, k->key_len);
+	cp->is_kept = true;
+	p->inflight++;
+	return cp;
+}
+
+void
+two_copy_drop(struct copy *cp)
+{
+	struct store_port *e = cp->port->engine[cp->engine];
+
+	cp->of = NULL;
+	cp->is_kept = false;
+	if (cp->is_busy || cp->writes)
+		return;
+	if (cp->has_put)
+		e->ops->put_abort(e, &cp->put);
+	copy_free(cp);
+}
+
+static void
+second_over(struct change_two *c)
+{
+	over(c, c->done);
+}
+
+/* What the table says of the first of that change, which may not be so yet. */
+enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
+
+static enum first_is
+first_by_table(const struct change_two *c)
+{
+	struct set *s = c->port->set;
+	unsigned slot = set_slot(&c->key);
+	enum first_is is;
+
+	pthread_mutex_lock(&s->lock);
+	/* One that has moved has gone with all of its slot. */
+	if (set_has_failed(s, c->first) &&
+	    (set_home(s, &c->key) != c->first || s->table.first[slot] != s->number[c->first]))
+		is = FIRST_LOST;
+	else
+		is = table_is_full(&s->table, (int)slot) ? FIRST_OF_TWO : FIRST_ALONE;
+	pthread_mutex_unlock(&s->lock);
+	return is;
+}
+
+/* The table says by now that it has not all, or that it is another one; or nothing is written any more. */
+static void
+second_kept(struct change_two *c)
+{
+	struct set *s = c->port->set;
+	enum first_is is = first_by_table(c);
+
+	if (atomic_load(&s->is_read_only))
+		end(c, -ECANCELED, true);
+	else if (is == FIRST_LOST)
+		/* With what it had.  Another upload would have another id than one that the second may have. */
+		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
+	else if (set_second(s, &c->key) != SET_NOWHERE)
+		second(c);
+	else if (is == FIRST_ALONE)
+		second_over(c);
+	else
+		/* Both have failed: it is full by the table, and may be the first after the next start (M36). */
+		end(c, -ECANCELED, true);
+}
+
+/* engine: the second that was to have it. */
+static void
+second_ended(struct change_two *c, int engine, int result)
+{
+	struct set *s = c->port->set;
+	bool has_failed = engine != SET_NOWHERE && set_has_failed(s, engine);
+
+	if (list_linked(&c->link))
+		list_del(&c->link);
+	if (result >= 0 || (has_failed && !RULE_AWAY_BEFORE_COPY_ANSWER)) {
+		second_over(c);
+		return;
+	}
+	/* -EPERM: it becomes the first just now. */
+	if (result == -EPERM || has_failed || set_has_failed(s, c->first)) {
+		wait_kept(c, second_kept);
+	} else if (c->tries++ < SECOND_TRIES) {
+		second(c);
+	} else {
+		set_miss(s, store_place(&c->key));
+		wait_kept(c, second_kept);
+	}
+}
+
+static void
+copy_ended(struct copy *cp, int result)
+{
+	struct change_two *c = cp->of;
+
+	cp->is_busy = false;
+	if (!c)
+		two_copy_drop(cp);
+	else
+		second_ended(c, cp->engine, result);
+}
+
+static void
+on_sent(struct store_op *op)
+{
+	copy_ended(container_of(container_of(op, struct store_send, op), struct copy, send), op->result);
+}
+
+static void
+on_put(struct store_op *op)
+{
+	struct copy *cp = container_of(container_of(op, struct store_put, op), struct copy, put);
+
+	cp->has_put = false;
+	copy_ended(cp, op->result);
+}
+
+/* A buffer for what the copy has not yet, which is not often. */
+static bool
+has_buf(struct copy *cp)
+{
+	if (!store_buf_make(&cp->buf, BUF_LARGE_BYTES))
+		return false;
+	cp->send.buf = &cp->buf;
+	return true;
+}
+
+static int
+send(struct change_two *c, struct store_port *from, struct store_port *to)
+{
+	struct copy *cp = c->copy;
+
+	if (!has_buf(cp))
+		return -EAGAIN;
+	cp->send.op.done = on_sent;
+	cp->send.only_upload = c->call.kind == CALL_CREATE || c->call.kind == CALL_ABORT ? cp->id : NULL;
+	return to->ops->member->send(from, to, &cp->send);
+}
+
+static int
+put(struct change_two *c, struct store_port *from, struct store_port *to)
+{
+	struct copy *cp = c->copy;
+	int r;
+
+	cp->put.op.done = on_put;
+	r = to->ops->member->copy_commit(to, &cp->put, from, c->put->version, &c->commit);
+	if (r < 0) {
+		to->ops->put_abort(to, &cp->put);
+		cp->has_put = false;
+	}
+	return r;
+}
+
+static void
+second(struct change_two *c)
+{
+	struct set_port *p = c->port;
+	struct set *s = p->set;
+	int engine = set_second(s, &c->key), r;
+	struct store_port *from, *to;
+
+	/* It may be none any more because it is about to be the first, without this, or has failed as well. */
+	if (engine == SET_NOWHERE && RULE_BOTH_TABLES && first_by_table(c) != FIRST_ALONE) {
+		wait_kept(c, second_kept);
+		return;
+	}
+	if (engine == SET_NOWHERE || !RULE_COPY_BEFORE_ANSWER) {
+		second_over(c);
+		return;
+	}
+	if (c->copy && c->copy->engine != engine) {
+		two_copy_drop(c->copy);
+		c->copy = NULL;
+	}
+	if (!c->copy)
+		c->copy = two_copy_new(p, &c->key, engine);
+	if (!c->copy) {
+		second_ended(c, engine, -EAGAIN);
+		return;
+	}
+	c->copy->of = c;
+	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
+	/* The slot may have moved since: what the first had, and this too, is where it is now. */
+	c->first = set_home(s, &c->key);
+	from = p->engine[c->first];
+	to = p->engine[engine];
+	c->copy->is_busy = c->was_copied = true;
+	list_push_tail(&p->twos, &c->link);
+	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
+	if (r < 0)
+		copy_ended(c->copy, r);
+	else if (r > 0)
+		copy_ended(c->copy, c->copy->send.op.result);
+}
+
+void
+set_two_poke(struct set_port *p)
+{
+	set_two_poke_writes(p);
+	list_for_each_safe(l, &p->twos)
+	{
+		struct change_two *c = container_of(l, struct change_two, link);
+		int engine = c->copy->engine;
+
+		if (!set_has_failed(p->set, engine))
+			continue;
+		two_copy_drop(c->copy);
+		c->copy = NULL;
+		/* The keeper may have made it no second by now. */
+		second_ended(c, engine, -EROFS);
+	}
+}
+
+/* ---- the first ---- */
+
+static void
+first_kept(struct change_two *c)
+{
+	/* Where nothing could be done about it, it says so. */
+	if (set_home(c->port->set, &c->key) == c->first && set_has_failed(c->port->set, c->first))
+		over(c, c->is_open ? -ECANCELED : -EROFS);
+	else
+		first(c);
+}
+
+static void
+first_ended(struct change_two *c, int result)
+{
+	struct set *s = c->port->set;
+
+	if (result >= 0) {
+		c->tries = 0;
+		c->done = result;
+		if (!c->is_unsettled)
+			atomic_fetch_add(&s->copies->unsettled[set_slot(&c->key)], 1);
+		c->is_unsettled = true;
+		second(c);
+	} else if (c->first != SET_NOWHERE && set_has_failed(s, c->first) && c->tries++ < FIRST_TRIES) {
+		c->is_open |= result != -EROFS;
+		if (c->put)
+			over(c, result == -EROFS ? result : -ECANCELED);
+		else
+			wait_kept(c, first_kept);
+	} else if (result == -EXDEV && c->tries++ < FIRST_TRIES) {
+		/* Its slot is about to be another's. */
+		if (c->put)
+			over(c, result);
+		else
+			wait_kept(c, first);
+	} else {
+		over(c, result);
+	}
+}
+
+static void
+on_first(struct store_op *op)
+{
+	first_ended(container_of(op, struct change_two, u.op), op->result);
+}
+
+static void
+on_first_put(struct store_op *op)
+{
+	struct put_two *pt = container_of(container_of(op, struct store_put, op), struct put_two, first);
+	struct change_two *c = &pt->c;
+
+	/* It may have been carried to another one. */
+	for (int i = 0; i < c->port->nr; i++) {
+		if (c->port->engine[i] == op->port)
+			c->first = i;
+	}
+	first_ended(c, op->result);
+}
+
+static void
+first(struct change_two *c)
+{
+	struct set_port *p = c->port;
+	struct store_op *op = c->put ? &c->put->op : &c->u.op;
+	int error, r;
+	struct store_port *e = set_port_to_write(&p->base, &c->key, &error);
+	int home = set_home(p->set, &c->key);
+
+	/* A PUT was begun on the one that is about to be the first (two_put.c). */
+	if (c->put && home != c->first && set_has_failed(p->set, home) && c->tries++ < FIRST_TRIES) {
+		wait_kept(c, first);
+		return;
+	}
+	/* What another one has of it counts for nothing. */
+	c->is_open &= home == c->first;
+	c->first = home;
+	if (!e) {
+		/* What is not in service any more another one may have by now, or soon. */
+		first_ended(c, error);
+		return;
+	}
+	op->done = c->put ? on_first_put : on_first;
+	r = c->put ? e->ops->put_commit(e, c->put, &c->commit) : set_start_call(e, &c->key, op, &c->call);
+	c->was_begun |= r >= 0;
+	if (r != 0)
+		first_ended(c, r < 0 ? r : op->result);
+}
+
+/* ---- all of it ---- */
+
+static void
+on_hold(struct msg *m)
+{
+	first(container_of(m, struct change_two, hold.msg));
+}
+
+int
+two_begin(struct change_two *c)
+{
+	struct set_port *p = c->port;
+	int r;
+
+	p->inflight++;
+	c->is_starting = true;
+	c->hold.mb = p->mb;
+	c->hold.go = on_hold;
+	list_init(&c->link);
+	r = RULE_ONE_PER_KEY ? set_hold(p->set->copies->holds, &c->key, &c->hold) : 1;
+	if (r < 0)
+		over(c, -EAGAIN);
+	else if (r > 0)
+		first(c);
+	c->is_starting = false;
+	return c->is_over;
+}
+
+void
+two_set_key(struct change_two *c, const struct store_key *k)
+{
+	c->key = *k;
+	c->key.bucket = memcpy(c->name, k->bucket, k->bucket_len);
+	c->key.key = memcpy(c->name + k->bucket_len, k->key, k->key_len);
+}
+
+/* ---- changes in one step ---- */
+
+struct issue_two {
+	struct change_two c;
+	struct store_op mine; /* c.op: from here on to the caller's */
+	struct store_op *of;
+};
+
+/* Gives the caller what has come. */
+static void
+give(struct issue_two *i)
+{
+	struct change_two *c = &i->c;
+
+	if (c->call.kind == CALL_CREATE)
+		memcpy(container_of(i->of, struct store_upload, op)->id, c->u.upload.id,
+		       STORE_UPLOAD_ID_BYTES);
+	if (c->call.kind == CALL_COMPLETE)
+		set_give_completed(container_of(i->of, struct store_complete, op), &c->u.complete);
+	i->of->result = c->result;
+}
+
+static void
+on_issue(struct store_op *op)
+{
+	struct issue_two *i = container_of(op, struct issue_two, mine);
+	struct store_op *of = i->of;
+
+	give(i);
+	free(i);
+	of->done(of);
+}
+
+int
+set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op, const struct set_call *call)
+{
+	struct issue_two *i = calloc(1, sizeof *i);
+	struct change_two *c = &i->c;
+	int r;
+
+	if (!i)
+		return -EAGAIN;
+	op->port = &p->base;
+	i->of = op;
+	i->mine.done = on_issue;
+	c->port = p;
+	c->op = &i->mine;
+	c->call = *call;
+	two_set_key(c, k);
+	if (call->pre) {
+		c->pre = *call->pre;
+		c->call.pre = &c->pre;
+	}
+	if (call->id) {
+		memcpy(c->id, call->id, sizeof c->id);
+		c->call.id = c->id;
+	}
+	if (call->kind == CALL_COMPLETE)
+		c->u.complete = *container_of(op, struct store_complete, op);
+	if (!two_begin(c))
+		return 0;
+	give(i);
+	r = c->was_begun ? 1 : c->result;
+	free(i);
+	return r;
+}
