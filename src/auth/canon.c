@@ -37,11 +37,32 @@ compare(struct span a, struct span b)
 	return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
+/*
+ * Finds the parameter that stands for a header named in SignedHeaders and not sent: the AWS SDK for JavaScript of
+ * version 2 writes an x-amz-* header into the URL that it signs, and names it in SignedHeaders all the same.  The
+ * signature covers the parameter twice then.  A header of a descriptor is read as a header alone.
+ */
+static bool
+param_for(const struct dialect_in *in, const struct sigv4 *s, struct span name, struct span *ret_value)
+{
+	if (!s->presigned || !span_begins(name, "x-amz-") || dialect_is_wire_header(name))
+		return false;
+	for (int i = 0; i < in->uri->param_nr; i++) {
+		struct span key = uri_name(in->uri, i);
+
+		if (key.len == name.len && strncasecmp(key.p, name.p, key.len) == 0) {
+			*ret_value = uri_value(in->uri, i);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Lower case, ascending, each once, each there. */
 static enum fault
-check_list(const struct dialect_in *in, struct span list, enum fault bad, const char **ret_why)
+check_list(const struct dialect_in *in, const struct sigv4 *s, enum fault bad, const char **ret_why)
 {
-	struct span before = { "", 0 };
+	struct span before = { "", 0 }, list = s->signed_headers, value;
 
 	while (list.len) {
 		bool more = memchr(list.p, ';', list.len) != NULL, there = false;
@@ -56,7 +77,7 @@ check_list(const struct dialect_in *in, struct span list, enum fault bad, const 
 		before = name;
 		for (int i = 0; i < in->field_nr && !there; i++)
 			there = same_name(name, &in->fields[i]);
-		if (!there)
+		if (!there && !param_for(in, s, name, &value))
 			return refuse(ret_why, FAULT_SIGNATURE,
 				      "A header named in SignedHeaders is missing.");
 	}
@@ -90,7 +111,7 @@ enum fault
 canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax, const char **ret_why)
 {
 	enum fault bad = s->presigned ? FAULT_AUTH_QUERY : FAULT_AUTH_HEADER;
-	enum fault f = check_list(in, s->signed_headers, bad, ret_why);
+	enum fault f = check_list(in, s, bad, ret_why);
 	bool date = s->presigned || dialect_field(in, "x-amz-date", NULL);
 
 	if (f != FAULT_NONE)
@@ -189,10 +210,12 @@ put_value(struct sink *k, struct span v)
 }
 
 static void
-put_headers(struct sink *k, const struct dialect_in *in, struct span list)
+put_headers(struct sink *k, const struct dialect_in *in, const struct sigv4 *s)
 {
+	struct span list = s->signed_headers;
+
 	while (list.len) {
-		struct span name = span_cut(&list, ';');
+		struct span name = span_cut(&list, ';'), value;
 		const char *sep = ":";
 
 		put(k, name.p, name.len);
@@ -202,6 +225,10 @@ put_headers(struct sink *k, const struct dialect_in *in, struct span list)
 			put(k, sep, 1);
 			sep = ",";
 			put_value(k, is_hidden(k, name) ? span_of("...") : field_text(&in->fields[i]));
+		}
+		if (*sep == ':' && param_for(in, s, name, &value)) {
+			put(k, sep, 1);
+			put_value(k, is_hidden(k, name) ? span_of("...") : value);
 		}
 		put(k, "\n", 1);
 	}
@@ -253,7 +280,7 @@ put_request(struct sink *k, const struct dialect_in *in, const struct sigv4 *s, 
 	put(k, "\n", 1);
 	put_query(k, in->uri, s->presigned);
 	put(k, "\n", 1);
-	put_headers(k, in, s->signed_headers);
+	put_headers(k, in, s);
 	put(k, s->signed_headers.p, s->signed_headers.len);
 	put(k, "\n", 1);
 	put(k, payload.p, payload.len);

@@ -199,6 +199,52 @@ twice_signed(void **state)
 	assert_fault(ask(r), FAULT_BAD_REQUEST);
 }
 
+/* A header that SignedHeaders names and that is in the URL in its place, as the AWS SDK for JavaScript of version 2 has it. */
+static void
+named_and_moved(void **state)
+{
+	static const struct {
+		const char *query, *field, *names, *said;
+		bool presigned;
+		enum fault f;
+	} cases[] = {
+		{ "x-amz-acl=private", NULL, "host;x-amz-acl", "x-amz-acl:private\n", true, FAULT_NONE },
+		{ "X-Amz-Acl=private", NULL, "host;x-amz-acl", "x-amz-acl:private\n", true, FAULT_NONE },
+		/* Runs of blanks are one, as in a header. */
+		{ "x-amz-tagging=a%3D1%20%202", NULL, "host;x-amz-tagging", "x-amz-tagging:a=1 2\n", true,
+		  FAULT_NONE },
+		/* The header that was sent counts, where there is one. */
+		{ "x-amz-acl=private", "x-amz-acl", "host;x-amz-acl", "x-amz-acl:sent\n", true, FAULT_NONE },
+		{ "x-amz-acl=private", NULL, "host;x-amz-acl", NULL, false, FAULT_SIGNATURE },
+		{ "x-amz-acls=private", NULL, "host;x-amz-acl", NULL, true, FAULT_SIGNATURE },
+		{ "content-type=a", NULL, "content-type;host", NULL, true, FAULT_SIGNATURE },
+		{ "x-amz-rdma-token=a", NULL, "host;x-amz-rdma-token", NULL, true, FAULT_SIGNATURE },
+	};
+	static char target[256], text[1024];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct sigv4 s = { .presigned = cases[i].presigned,
+				   .signed_headers = span_of(cases[i].names) };
+		struct rq *r;
+		const char *why = "";
+		size_t n;
+
+		snprintf(target, sizeof target, "/b1x/k?%s", cases[i].query);
+		r = of("GET", P, target);
+		if (cases[i].field)
+			rq_field(r, cases[i].field, "sent");
+		rq_read(r);
+		if (canon_check_headers(&r->in, &s, false, &why) != cases[i].f)
+			fail_msg("%s: %s", cases[i].query, why);
+		if (!cases[i].said)
+			continue;
+		n = canon_text(&r->in, &s, span_of("-"), text, sizeof text - 1);
+		text[n] = 0;
+		if (!strstr(text, cases[i].said))
+			fail_msg("%s: %s", cases[i].query, text);
+	}
+}
+
 /* Signed as S3 has it, and sent in another spelling: what s3fs, the Java and C++ SDKs and aws4fetch do. */
 static void
 other_spellings(void **state)
@@ -331,10 +377,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(spellings),    cmocka_unit_test(moved_blank),
-		cmocka_unit_test(twice_signed), cmocka_unit_test(other_spellings),
-		cmocka_unit_test(bounds),       cmocka_unit_test(strangers),
-		cmocka_unit_test(explained),
+		cmocka_unit_test(spellings),       cmocka_unit_test(moved_blank),
+		cmocka_unit_test(twice_signed),    cmocka_unit_test(other_spellings),
+		cmocka_unit_test(bounds),          cmocka_unit_test(strangers),
+		cmocka_unit_test(named_and_moved), cmocka_unit_test(explained),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
