@@ -216,8 +216,8 @@ void conf_print(const struct conf *c, FILE *out);
 /* Prints every value with its origin as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin":
  * "default"}, ...}. */
 void conf_print_json(const struct conf *c, FILE *out);
-/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a
- * line. */
+/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp\tclass" a
+ * line; class is basic, tuning or test. */
 void conf_print_table(FILE *out);
 
 /* Counts the typing mistakes between two names; from limit on it may stop counting and return any number

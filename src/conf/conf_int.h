@@ -40,6 +40,9 @@ enum key_type {
 #define KEY_S3 32u /* only where dialect is s3 */
 #define KEY_SCALITY 64u
 #define KEY_KIND 128u /* with KEY_RELOAD and KEY_NONE: a reload changes it, but not from or to none */
+/* The class of a key.  Keys without either are basic: what an operator sets to get a server. */
+#define KEY_TUNING 256u /* limits, rates and parameters of the wire, whose defaults fit most machines */
+#define KEY_TEST 512u   /* for tests; no server needs it */
 
 struct key_list;
 

@@ -125,11 +125,24 @@ key_nearest(const char *name, char *buf, size_t cap)
 	return buf[0] ? buf : NULL;
 }
 
+/* Keys that were removed, with the reason: files that have them are older than this program. */
+static const struct {
+	const char *name, *why;
+} removed[] = {
+	{ "rdma.max_sge", "a work request of this daemon has one scatter entry" },
+};
+
 void
 load_unknown(struct loader *ld, const struct node *key, const char *path)
 {
 	char near[128];
 
+	for (size_t i = 0; i < sizeof removed / sizeof *removed; i++) {
+		if (strcmp(path, removed[i].name) == 0) {
+			load_fail(ld, key, path, "this key was removed: %s; delete the line", removed[i].why);
+			return;
+		}
+	}
 	if (key_nearest(path, near, sizeof near))
 		load_fail(ld, key, path, "unknown key; did you mean %s?", near);
 	else

@@ -61,7 +61,7 @@ struct conf_rdma {
 	uint64_t dc_key;
 	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
 	int cq_depth; /* 0: the sum of send depths */
-	int max_sge;
+	int max_sge;  /* scatter entries of a work request; 0: one.  No key sets it; libgantry-server does */
 	int service_level, traffic_class, hop_limit, pkey_index; /* CONF_CLASS_AUTO: the port's */
 	int paths; /* address handles for each client, in the fabric ways of their own; 0: 4 on RoCE, 1 on InfiniBand */
 	enum conf_ordering relaxed_ordering;

@@ -180,7 +180,7 @@ options_help(FILE *out)
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
 	      "asking)\n"
 	      "  --add DISK            add a disk to the store (--force: even over what is on it)\n"
-	      "  --print-keys          list all keys: name, values, default, reload, help\n"
+	      "  --print-keys          list all keys: name, values, default, reload, help, class\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n"

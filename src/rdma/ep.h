@@ -168,7 +168,7 @@ struct rdma_ep {
 struct rdma_ep_limits {
 	int send_depth; /* work requests outstanding */
 	int read_depth; /* READs among them: min(device, 16, rdma.max_rd_atomic); item 32 */
-	int max_sge;    /* pieces of one work request: min(device, rdma.max_sge) */
+	int max_sge;    /* pieces of one work request: min(device, conf_rdma.max_sge) */
 };
 
 #define RDMA_SGE_MAX 32

@@ -25,7 +25,7 @@ spread() {
 wait_for 60 spread
 stop_daemon
 
-RDMA='{ allow_special: [loopback, self], paths: 2, relaxed_ordering: on, thread_domains: true, max_rd_atomic: 40, max_sge: 4, traffic_class: auto }'
+RDMA='{ allow_special: [loopback, self], paths: 2, relaxed_ordering: on, thread_domains: true, max_rd_atomic: 40, traffic_class: auto }'
 write_config
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --list-devices >"$T/list"
 grep -q 'DC, 40 READs at once, relaxed ordering on, thread domains on' "$T/list" || fail "--list-devices: $(head -1 "$T/list")"

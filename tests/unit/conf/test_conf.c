@@ -55,7 +55,7 @@ test_defaults(void **state)
 	assert_int_equal(conf->rdma.dc_key, 0xffeeddcc);
 	assert_int_equal(conf->rdma.channels, 128);
 	assert_int_equal(conf->rdma.cq_depth, 0);
-	assert_int_equal(conf->rdma.max_sge, 1);
+	assert_int_equal(conf->rdma.max_sge, 0);
 	assert_int_equal(conf->rdma.service_level, 0);
 	assert_int_equal(conf->rdma.traffic_class, 96);
 	assert_int_equal(conf->rdma.hop_limit, 64);

@@ -126,6 +126,9 @@ test_keys_refused(void **state)
 		{ "rdma: { dckey: 1 }", ":3:9: rdma.dckey: unknown key; did you mean rdma.dc_key?" },
 		{ "rmda: { dc_key: 1 }", ":3:1: rmda: unknown key; did you mean rdma?" },
 		{ "rdma: { retries: 1 }", "rdma.retries: unknown key" },
+		{ "rdma: { max_sge: 1 }", ":3:9: rdma.max_sge: this key was removed: a work request of this "
+					  "daemon has one scatter entry; "
+					  "delete the line" },
 		{ "limits: { retry_cnt: 1 }", "limits.retry_cnt: unknown key; did you mean rdma.retry_cnt?" },
 		{ "dc_key: 1", "dc_key: unknown key; did you mean rdma.dc_key?" },
 		{ "core: 1", "core: unknown key; did you mean cores?" },

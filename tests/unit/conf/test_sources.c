@@ -44,20 +44,20 @@ test_precedence(void **state)
 	setenv("GANTRY_RDMA_TIMEOUT", "13", 1);
 	setenv("GANTRY_SOMETHING_ELSE", "1", 1);
 	assert_int_equal(load_override(GOOD_LISTEN GOOD_DISK
-				       "rdma: { hop_limit: 5, poll_batch: 5, max_sge: 5 }\n",
+				       "rdma: { hop_limit: 5, poll_batch: 5, ah_cache: 50 }\n",
 				       "rdma.timeout=14"),
 			 0);
 	assert_string_equal(errors, "");
-	assert_int_equal(conf->rdma.max_sge, 5);
+	assert_int_equal(conf->rdma.ah_cache, 50);
 	assert_int_equal(conf->rdma.poll_batch, 10);
 	assert_int_equal(conf->rdma.hop_limit, 20);
 	assert_int_equal(conf->rdma.retry_cnt, 3);
 	assert_int_equal(conf->rdma.timeout, 14);
 	assert_int_equal(conf->rdma.traffic_class, 96);
 	out = printed();
-	assert_non_null(strstr(out, "  max_sge: 5  "));
+	assert_non_null(strstr(out, "  ah_cache: 50  "));
 	for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
-		if (strstr(line, " max_sge:"))
+		if (strstr(line, " ah_cache:"))
 			assert_non_null(strstr(line, "/gantryd.yaml:3"));
 		if (strstr(line, " hop_limit:"))
 			assert_non_null(strstr(line, "/conf.d/20-b.yaml:1"));
@@ -186,7 +186,12 @@ test_table(void **state)
 	conf_print_table(f);
 	fclose(f);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-		assert_int_equal(count(line, "\t"), 4);
+		const char *class = strrchr(line, '\t');
+
+		assert_int_equal(count(line, "\t"), 5);
+		assert_true(strcmp(class, "\tbasic") == 0 || strcmp(class, "\ttuning") == 0 ||
+			    strcmp(class, "\ttest") == 0);
+		assert_true(strncmp(line, "lifecycle.day\t", 14) != 0 || strcmp(class, "\ttest") == 0);
 		assert_true(strstr(line, "\treload\t") || strstr(line, "\trestart\t"));
 		rows++;
 	}
