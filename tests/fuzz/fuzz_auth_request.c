@@ -174,6 +174,15 @@ old_headers(struct sha256 *h, const struct dialect_in *in, struct span list)
 			sep = ",";
 			old_value(h, field_text(f));
 		}
+		/* None was sent: canon_check_headers() has found it in the query. */
+		for (int i = 0; *sep == ':' && i < in->uri->param_nr; i++) {
+			if (uri_name(in->uri, i).len != name.len ||
+			    strncasecmp(uri_name(in->uri, i).p, name.p, name.len) != 0)
+				continue;
+			sha256_add(h, sep, 1);
+			sep = ",";
+			old_value(h, uri_value(in->uri, i));
+		}
 		sha256_add(h, "\n", 1);
 	}
 	sha256_add(h, "\n", 1);
