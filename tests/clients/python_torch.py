@@ -183,6 +183,8 @@ class Checkpoints(unittest.TestCase):
             into = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else None for k, v in saved.items()}
             # Not contiguous, and of another type.
             into["half"] = torch.zeros(10, 10)
+            # PyTorch 2 saves what a dict in the state has under names of its own, and asks for those at a load.
+            into["extra"] = {"some": None}
             into["a.bias"] = torch.zeros(2000, 2)[:, 1]
             r = CheckpointReader(self.c, "ckpt")
             checkpoint.load_state_dict(into, r, no_dist=True)
