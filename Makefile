@@ -51,7 +51,7 @@ ALL_LDFLAGS = $(filter -fsanitize=%,$(OPT-$(VARIANT))) $(LDFLAGS)
 include src/DEPS
 # Where librados is not there, neither is the module; the packages that need it are those of `scripts/deps build`.
 ifeq ($(wildcard /usr/include/rados/librados.h),)
-MODULES := $(filter-out rados,$(MODULES))
+MODULES := $(filter-out rados rados_%,$(MODULES))
 endif
 RADOS := $(if $(filter rados,$(MODULES)),$(O)/store-rados.so)
 CFLAGS-src/main/backend.c := -DGANTRY_MODULE_DIR='"$(LIBDIR)/gantry"'
@@ -102,9 +102,10 @@ $(O)/gantryd: $(call archives,main)
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--dynamic-list=src/rados/daemon.list -o $@ $(call linkmod,main)
 
 # The store on RADOS: what it needs of the daemon is found there when it is loaded (daemon.list).
-$(O)/store-rados.so: $(O)/rados.a src/rados/rados.map
+RADOSARCHIVES := $(O)/rados.a $(O)/rados_io.a $(O)/rados_use.a
+$(O)/store-rados.so: $(RADOSARCHIVES) src/rados/rados.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--version-script=src/rados/rados.map -o $@ -Wl,--whole-archive $(O)/rados.a \
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--version-script=src/rados/rados.map -o $@ -Wl,--whole-archive $(RADOSARCHIVES) \
 		-Wl,--no-whole-archive -lrados -lpthread
 
 include src/client/client.mk
@@ -189,9 +190,9 @@ $(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(patsubst %.c,$(O)/%.o,$(wild
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/rados/*.c))
-# The module once more, with the steps at which tests end it (src/rados/fault.h), where two parts are enough for a map, and fewer
+# The module once more, with the steps at which tests end it (src/rados/io/fault.h), where two parts are enough for a map, and fewer
 # ids are promised ahead (many gateways end, and all of theirs are looked at); and a daemon beside it, which loads this one.
-FAULTOBJ := $(patsubst src/%.c,$(O)/faults/src/%.o,$(wildcard src/rados/*.c))
+FAULTOBJ := $(patsubst src/%.c,$(O)/faults/src/%.o,$(wildcard src/rados/*.c src/rados/*/*.c))
 CFLAGS-tests/rados/fault_point.c := -DRADOS_FAULTS
 $(O)/faults/src/%.o: src/%.c $(O)/flags
 	@mkdir -p $(@D)

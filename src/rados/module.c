@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
-#include "rados/fsck.h"
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
+#include "rados/rados.h"
+#include "rados/use/fsck.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

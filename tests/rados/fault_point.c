@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of src/rados/fault.h, in a module of the tests' own.  A file of the step's name in the directory
+ * The steps of src/rados/io/fault.h, in a module of the tests' own.  A file of the step's name in the directory
  * GANTRY_FAULTS asks for one process that reaches it to be killed there, at once; name.stop asks for it to be
  * stopped.  The file goes with it, so that the test knows who was there, and the next process passes.
  */
-#include "rados/fault.h"
+#include "rados/io/fault.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that are read beside the look at their record (rados/ahead.c): two gateways in this process, `a` and `b`, and the answers
+ * Bytes that are read beside the look at their record (rados/use/ahead.c): two gateways in this process, `a` and `b`, and the answers
  * of librados' reads of data held back where a test wants them late.  CEPH_CONF names the cluster.
  */
 #include "base/clock.h"
-#include "rados/rados_int.h"
+#include "rados/rados.h"
+#include "rados/use/use_int.h"
 #include "tests/fake/store_loop.h"
 
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
  * so the list that is read next is the last word, however many pages it has; then one change takes all of it
  * out of the index.  One whose closer is dead may be closed by another.
  */
-#include "rados/rados_int.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

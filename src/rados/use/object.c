@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects as they are: opened, read, deleted, given other attributes. */
-#include "rados/rados_int.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

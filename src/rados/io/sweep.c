@@ -6,7 +6,7 @@
  *
  * Of removed buckets a row is left in the table of buckets: their shards go with all that is in them.
  */
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include "base/clock.h"
 #include "base/crc64.h"

@@ -2,7 +2,7 @@
 /* Values of the index on RADOS: whatever a decoder accepts lies in the buffer, obeys its limits, and encodes to the
  * same bytes.  The CRC at the end is made right, so that what is before it is looked at. */
 #include "base/crc64.h"
-#include "rados/codec.h"
+#include "rados/io/codec.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  *
  * Keys have no NUL: librados takes where a page begins as a string.
  */
-#ifndef GANTRY_RADOS_CODEC_H
-#define GANTRY_RADOS_CODEC_H
+#ifndef GANTRY_RADOS_IO_CODEC_H
+#define GANTRY_RADOS_IO_CODEC_H
 
 #include "store/quota.h"
 

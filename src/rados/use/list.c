@@ -5,7 +5,7 @@
  * Of each shard a part of the page is asked for, and more of those that run dry.  Behind a common prefix a
  * shard is asked for what comes behind all that begin with it.
  */
-#include "rados/rados_int.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 #include "store/merge.h"

@@ -10,7 +10,7 @@
  * A thread of its own reads: a shard that does not answer costs nobody else's count anything.  While it does not, it
  * cannot grow either.
  */
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include "base/clock.h"
 #define LOG_MODULE "store"

@@ -18,7 +18,7 @@
  * operation that is sent again only as long as it is one of the last few thousand; beyond that the row keeps it from
  * being carried out twice, and tells of one that lost whether it had won (rule 6).
  */
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

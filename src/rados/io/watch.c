@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of the monitors: how full the pools are, and which placement group holds up what waits.  The watcher's thread. */
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include "base/clock.h"
 

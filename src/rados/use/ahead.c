@@ -13,7 +13,7 @@
  * the port's own, and is copied from there.  More comes into a spare of whoever lends them (store_spares), and the reader's buffer is
  * exchanged for that; where there is none to spare, it is read behind the look.  A port has AHEAD_MAX of either kind.
  */
-#include "rados/rados_int.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 

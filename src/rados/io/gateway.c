@@ -9,7 +9,7 @@
  *
  * The threads of helpers; gateway_id(), gateway_pin() and their like are any port's.
  */
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the store on RADOS: what its files share.  docs/rados.md is the reference; rules are numbered there.
+ * Inside the store on RADOS: what its files share, of those that do I/O and keep the index; use_int.h has the rest.  docs/rados.md is the reference; rules are numbered there.
  *
  * Threads.  Everything of an operation runs on its port's thread.  librados' threads only carry results: its
  * callbacks store one and post a message (call.c).  Shared between ports are the shards' queues and the cache
  * of buckets (a lock each, held for a few instructions and never across a call of librados), and the gateway's
  * counters.  What may block runs on threads of helpers (helper.c), or at start and stop.
  */
-#ifndef GANTRY_RADOS_RADOS_INT_H
-#define GANTRY_RADOS_RADOS_INT_H
+#ifndef GANTRY_RADOS_IO_RADOS_INT_H
+#define GANTRY_RADOS_IO_RADOS_INT_H
 
 #include "base/latency.h"
 #include "base/list.h"
-#include "rados/codec.h"
-#include "rados/fault.h"
-#include "rados/rados.h"
+#include "rados/io/codec.h"
+#include "rados/io/fault.h"
 #include "store/ops.h"
 
 #include <pthread.h>
@@ -446,60 +445,6 @@ void recall_seen(struct recall_table *r, const struct rbucket *rb, const struct 
 bool recall_named(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
 		  struct data_seen *ret_named);
 
-/* ---- object.c: reading data objects ---- */
-
-/* A read of one data object, and of its trailer where the CRCs are there. */
-struct data_read {
-	struct call call;
-	struct rid id;
-	uint32_t n, off, len, data_bytes; /* of the data object */
-	bool has_trailer;
-	uint32_t along; /* so much of the trailer is read with the bytes, and comes behind them */
-	char *to;
-	uint8_t *trailer;
-	size_t got, trailer_got;
-	int rv, trailer_rv;
-};
-
-/* Says which data object of `size_bytes` of data has the byte at `from`, and what of it is read: up to len bytes. */
-void data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
-		    bool has_trailer, uint64_t from, uint32_t len);
-/* Has it bring the trailer along, where that is behind its bytes; there is room for it in memory. */
-void data_read_join(struct data_read *dr);
-/* Sends it; trailer is for trailer_bytes() of a data object, where the bytes do not bring it along. */
-void data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
-		    void (*back)(struct call *c));
-/* Checks what came by the CRCs of the record (without a trailer), or by the trailer's.  0 or -errno: -EBADMSG: damaged,
- * or missing. */
-int data_read_check(const struct data_read *dr, const uint8_t *crcs);
-
-/* Says how a range is cut into reads, as store_read_plan(), of bytes that begin at `from` in data of that size. */
-uint32_t data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want,
-			uint32_t cap, uint32_t *ret_skew);
-
-/* ---- ahead.c: bytes that are read beside the look ---- */
-
-struct ahead;
-
-/* Begins to read the first `want` bytes of what the object's record is remembered to name; the look at it is under way.  NULL:
- * nothing is read. */
-struct ahead *ahead_begin(struct txn *t, uint64_t want);
-/* Judges by the record that the look found, NULL for none, and notes it.  Returns a if it reads what that names, else drops it.  a NULL
- * is fine. */
-struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
-/* Ends it, whatever still comes; NULL is fine. */
-void ahead_drop(struct ahead *a);
-/* Tells whether it brings just these bytes, in a buffer that can stand for that one. */
-bool ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len);
-bool ahead_is_back(const struct ahead *a);
-/* Has back() run when it is back, which it is not. */
-void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
-/* Ends one that is back, for a read into buf: its bytes are there, or in *ret_instead, which takes the place of buf.  False: they
- * are not there, or not those of these CRCs. */
-bool ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead);
-/* Frees a port's buffers; nothing is being read. */
-void ahead_end(struct rport *p);
-
 /* ---- bucket.c: the cache of buckets ---- */
 
 /* Returns a cached bucket and takes a reference, or NULL. */
@@ -579,50 +524,7 @@ void gateway_addrs_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
-/* ---- calls of store.h, by file ---- */
-
-int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int rstore_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want,
-			struct store_obj *obj);
-void rstore_close_object(struct store_port *p, struct store_obj *obj);
-uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
-			  uint32_t *ret_skew);
-int rstore_read_object(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
-		       uint64_t off, uint32_t len);
-bool rstore_read_cancel(struct store_port *p, struct store_read *rd);
-int rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-
-int rstore_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    uint64_t size_bytes);
-int rstore_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int rstore_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
-		     uint32_t len, bool last);
-bool rstore_write_cancel(struct store_port *p, struct store_write *w);
-int rstore_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-void rstore_put_abort(struct store_port *p, struct store_put *put);
-
-int rstore_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-		  struct store_del *del);
-int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		     uint32_t attrs_len, struct store_del *op);
-/* Judges what is to be written against what is there (NULL: nothing).  0, or what store.h says. */
-int record_judge(const struct store_pre *pre, const struct record *old);
-/* Returns the version of what takes the place of old (NULL: of nothing). */
-uint64_t record_next_version(const struct record *old);
-
-int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
-			 uint32_t attrs_len, struct store_upload *u);
-int rstore_upload_abort(struct store_port *p, const struct store_key *k,
-			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-int rstore_upload_stat(struct store_port *p, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
-		       struct store_stat *st);
-int rstore_upload_complete(struct store_port *p, const struct store_key *k,
-			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
-int rstore_list_parts(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+/* ---- bucket.c: calls of store.h ---- */
 
 int rstore_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
 			 struct store_del *op);
@@ -635,8 +537,5 @@ int rstore_bucket_set_quota(struct store_port *p, const char *name, size_t len, 
 			    struct store_bucket_set *op);
 int rstore_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			    struct store_stat *st);
-
-int rstore_list(struct store_port *p, struct store_list *ls);
-int rstore_list_uploads(struct store_port *p, struct store_list *ls);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef GANTRY_RADOS_GATEWAY_INT_H
 #define GANTRY_RADOS_GATEWAY_INT_H
 
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 /* Another gateway, or this one, as its row says. */
 struct peer {

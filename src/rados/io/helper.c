@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that do something again and again: what may wait for the cluster, and holds up nobody but itself. */
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 #include "base/clock.h"
 

@@ -5,7 +5,7 @@
  * generation of that shard is raised, so that no change which was on its way can win any more; then the index
  * is read, and what nothing in it names is removed.
  */
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include "base/crc64.h"
 #define LOG_MODULE "store"

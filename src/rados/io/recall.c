@@ -12,7 +12,7 @@
  * For GETs (ahead.c) it is enough to know what data objects a record names, of more keys, and it is what any GET has seen that
  * counts, too.  A mistake costs a read.
  */
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 #include "base/clock.h"
 #include "base/crc64.h"

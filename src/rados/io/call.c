@@ -3,7 +3,7 @@
  * Calls of librados: sent from a port's thread, ended by a message to it.  A callback of librados stores the
  * result and posts; nothing else may happen on librados' threads.
  */
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 #include "base/clock.h"
 

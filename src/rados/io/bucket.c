@@ -6,7 +6,7 @@
  * closed, so that no change passes; if an object is found they are opened again, else the row goes, and one is
  * left (DOOMED) by which the shards, and all that uploads left in them, are removed later.
  */
-#include "rados/rados_int.h"
+#include "rados/io/rados_int.h"
 
 #include "base/clock.h"
 #include "base/crc64.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See codec.h. */
-#include "rados/codec.h"
+#include "rados/io/codec.h"
 
 #include "base/crc64.h"
 #include "base/cursor.h"

@@ -8,7 +8,7 @@
  * its last bytes, for which there is room behind every buffer.  librados copies what is written when it is
  * called: so a trailer may even be put over bytes that follow in the buffer, for as long as the call takes.
  */
-#include "rados/rados_int.h"
+#include "rados/use/use_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lies in the index on RADOS: what is encoded decodes to itself, and one changed byte is noticed. */
-#include "rados/codec.h"
+#include "rados/io/codec.h"
 
 #include <errno.h>
 #include <setjmp.h>

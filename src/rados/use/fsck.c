@@ -7,10 +7,10 @@
  * after, whose last change may still come, or one that was started since.  What something names goes from a part to an object's record
  * and from there to garbage, so it is looked for in this order; and what is missing is so only if it is still named afterwards.
  */
-#include "rados/fsck.h"
+#include "rados/use/fsck.h"
 
 #include "base/crc64.h"
-#include "rados/gateway_int.h"
+#include "rados/io/gateway_int.h"
 
 #include <errno.h>
 #include <stdarg.h>
