@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # libgantry and the gantry command; included by the top Makefile.  The library is src/client/*.c (with what it needs of base and
-# token), the command src/client/cmd/*.c, linked with the same objects so that it runs from anywhere.
+# token), the command src/client/cmd/ with its folders, linked with the same objects so that it runs from anywhere.
 
 PKG-client := libcurl libcrypto libxml-2.0 libibverbs libmlx5
 $(eval $(call module,client))
 
 # What the command needs beyond the library: the daemon's own readers of its files, for `gantry key`.
 PKG-gantry := $(call pkgs,auth) jansson
-CMDOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/client/cmd/*.c))
+CMDOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/client/cmd/*.c src/client/cmd/*/*.c))
 ALLOBJ += $(CMDOBJ)
 # Every symbol must be resolved at link time; a sanitizer's own are not.
 NODEFS-release := -Wl,-z,defs

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of gantry hwcheck between two hosts: one byte for which of the two, then the message. */
-#include "client/cmd/hw.h"
+#include "client/cmd/hwcheck/hw.h"
 
 #include <stdint.h>
 #include <stdlib.h>

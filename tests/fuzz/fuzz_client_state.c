@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an interrupted transfer has noted, damaged: one byte for which of the two files it is, then the file. */
-#include "client/cmd/files.h"
-#include "client/cmd/parts.h"
+#include "client/cmd/move/files.h"
+#include "client/cmd/move/parts.h"
 
 #include <stdint.h>
 #include <stdio.h>

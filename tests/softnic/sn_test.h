@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "client/cmd/hw_verbs.h"
+#include "client/cmd/hwcheck/hw_verbs.h"
 
 extern _Atomic int sn_checks, sn_failed;
 

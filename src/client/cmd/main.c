@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gantry command: options, then one of the commands.  man/gantry.1 is its manual. */
-#include "client/cmd/bench.h"
-#include "client/cmd/cmd.h"
-#include "client/cmd/words.h"
+#include "client/cmd/bench/bench.h"
+#include "client/cmd/common/cmd.h"
+#include "client/cmd/common/words.h"
+#include "client/cmd/move/transfer.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,25 +21,6 @@ take_number(const char *text, const char *what, double min, double max, double *
 	*ret = strtod(text, &end);
 	if (end == text || *end || !(*ret >= min && *ret <= max))
 		words_bad(NULL, what, text);
-}
-
-bool
-duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s)
-{
-	static const char units[] = "smhd";
-	static const unsigned seconds[] = { 1, 60, 3600, 86400 };
-	const char *unit;
-	char *end;
-	unsigned long n;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	n = strtoul(text, &end, 10);
-	unit = *end ? strchr(units, *end) : units;
-	if (!unit || (*end && end[1]) || n > max_s / seconds[unit - units])
-		return false;
-	*ret_s = (uint64_t)n * seconds[unit - units];
-	return n > 0;
 }
 
 static const char *
@@ -434,7 +416,7 @@ run_disk(struct cmd *c, char **w)
 
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {
 #define COMMAND(name, ...) run_##name,
-#include "client/cmd/command.def"
+#include "client/cmd/common/command.def"
 #undef COMMAND
 };
 

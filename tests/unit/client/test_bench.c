@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry bench: what its options may say, how it picks by weight, the bytes of its objects. */
-#include "client/cmd/bench.h"
+#include "client/cmd/bench/bench.h"
+#include "client/cmd/common/content.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,26 +146,26 @@ every_damaged_byte_is_found(void **state)
 
 	for (size_t len = 0; len <= 64; len++) {
 		memset(mem, 0xee, sizeof mem);
-		bench_fill(mem + 8, len, 7);
+		content_fill(mem + 8, len, 7);
 		for (int i = 0; i < 8; i++)
 			assert_int_equal(mem[i], 0xee);
 		for (size_t i = 8 + len; i < sizeof mem; i++)
 			assert_int_equal(mem[i], 0xee);
-		assert_int_equal(bench_compare(mem + 8, len, 7), len);
+		assert_int_equal(content_compare(mem + 8, len, 7), len);
 		for (size_t at = 0; at < len; at++) {
 			for (int bit = 0; bit < 8; bit++) {
 				mem[8 + at] ^= (unsigned char)(1 << bit);
-				assert_int_equal(bench_compare(mem + 8, len, 7), at);
+				assert_int_equal(content_compare(mem + 8, len, 7), at);
 				mem[8 + at] ^= (unsigned char)(1 << bit);
 			}
 		}
 	}
 	/* Another object, another version, the same bytes elsewhere: none of them passes. */
-	bench_fill(mem, 64, 7);
-	assert_true(bench_compare(mem, 64, 8) < 8);
-	assert_true(bench_compare(mem + 8, 56, 7) < 8);
+	content_fill(mem, 64, 7);
+	assert_true(content_compare(mem, 64, 8) < 8);
+	assert_true(content_compare(mem + 8, 56, 7) < 8);
 	memset(mem, 0, sizeof mem);
-	assert_true(bench_compare(mem, 64, 7) < 8);
+	assert_true(content_compare(mem, 64, 7) < 8);
 }
 
 int

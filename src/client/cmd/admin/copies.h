@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copies - the part of a daemon's /status that is about buckets with two copies.  Main thread.
+ */
+#ifndef GANTRY_CLIENT_CMD_COPIES_H
+#define GANTRY_CLIENT_CMD_COPIES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Returns that; NULL: there are none. */
+const json_t *copies_of(const json_t *status);
+/* Tells whether each of their objects has both copies, as far as is known. */
+bool copies_are_whole(const json_t *copies);
+/* Prints it as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
+void copies_print(FILE *out, const json_t *copies);
+
+#endif

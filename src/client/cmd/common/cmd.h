@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of the gantry command.  main.c reads the options and calls one of the functions below; put.c and
+ * get.c move files, report.c says how it went.  Everything here is a program's: it may print, and run out of
+ * memory aloud.
+ */
+#ifndef GANTRY_CLIENT_CMD_CMD_H
+#define GANTRY_CLIENT_CMD_CMD_H
+
+#include "client/gantry.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_FOUND = 3,
+	EXIT_NOT_RDMA = 4,      /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_INTERRUPTED = 130, /* by a signal, and tidied up */
+};
+
+#define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
+#define JOBS_MAX 64
+#define FILTERS_MAX 64
+
+#define HW_LARGEST (1ull << 30) /* of a window of hwcheck, and of a work request on mlx5 */
+
+/* A part of an object: bytes first to last, or the last `last` of them. */
+struct part {
+	uint64_t first, last;
+	bool is_suffix;
+};
+
+struct cmd {
+	struct gantry *g;
+	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
+	const char *device, *dc_key, *config, *dir, *acks;
+	int traffic_class, service_level, path_mtu, pkey_index; /* as struct gantry_options has them */
+	const char *access_key, *secret, *region;               /* NULL: the environment may have them */
+	unsigned timeout_ms;
+	int jobs;          /* 0: the command's default */
+	const char *admin; /* NULL: admin_name() knows */
+	double interval_s; /* top; 0: the default */
+	int count;         /* top, bench; 0: for ever, or as --time says */
+	struct part part;
+	const char *method; /* presign */
+	unsigned expires_s;
+	bool recursive, is_long, human, yes, dry_run, deletes, force;
+	int depth;  /* du */
+	int copies; /* mb; 0: the server's default */
+	struct filter {
+		const char *glob;
+		bool is_include;
+	} filter[FILTERS_MAX];
+	int filter_nr;
+	bool total_is_known; /* of the bar: single files add nothing to it */
+	struct {
+		const char *bucket, *prefix, *until, *from, *file, *conf;
+		bool read_only, no_delete, no_overwrite;
+	} key;                                             /* key */
+	const char *disk_size;                             /* disk add */
+	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
+	/* bench; NULL or 0: the default */
+	const char *sizes, *at_once, *mix, *ways;
+	double time_s, warm_up_s, rate;
+	uint64_t objects, seed;
+	int rounds;
+	bool has_seed, verify;
+	/* hwcheck */
+	bool listens, no_times;
+	const char *only;
+	uint64_t largest; /* 0: the default */
+};
+
+/* How it all went; guarded by lock when several threads add to it. */
+struct tally {
+	pthread_mutex_t lock;
+	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
+	uint64_t copied_bytes, kept_bytes; /* as in an outcome */
+	uint64_t same, deleted, skipped;   /* sync; what is no file */
+	char reason[160];                  /* of the first that did not go by RDMA */
+	double start_s;
+};
+
+/* One file or object. */
+struct outcome {
+	const char *op, *url, *file; /* file may be NULL */
+	int error;                   /* 0 or -errno */
+	bool is_local;               /* the error is ours: message says what */
+	struct gantry_result res;    /* bytes: summed over pieces */
+	uint64_t rdma_bytes, http_bytes;
+	uint64_t kept_bytes, copied_bytes; /* of an earlier run; by the server itself */
+	double seconds;
+};
+
+/* A buffer that is registered as long as it lives. */
+struct buffer {
+	struct gantry *g;
+	char *mem;
+	size_t cap;
+};
+
+int cmd_put(struct cmd *c, const char *file, const char *url);
+int cmd_get(struct cmd *c, const char *url, const char *file);
+/* Writes an object, or c->part of it, to standard output. */
+int cmd_cat(struct cmd *c, const char *url);
+int cmd_head(struct cmd *c, const char *url);
+int cmd_stat(struct cmd *c, const char *url);
+int cmd_presign(struct cmd *c, const char *url);
+/* Lists buckets or objects, and sums them up. */
+int cmd_ls(struct cmd *c, const char *url);
+int cmd_du(struct cmd *c, const char *url);
+/* Copies files and objects in any direction; makes one tree like another. */
+int cmd_cp(struct cmd *c, const char *from, const char *to);
+int cmd_sync(struct cmd *c, const char *from, const char *to);
+/* Measures a server; bench.h. */
+int cmd_bench(struct cmd *c, const char *url);
+int cmd_rm(struct cmd *c, const char *url);
+int cmd_mb(struct cmd *c, const char *url);
+int cmd_rb(struct cmd *c, const char *url);
+int cmd_ports(struct cmd *c);
+/* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
+int cmd_status(struct cmd *c);
+int cmd_top(struct cmd *c);
+int cmd_doctor(struct cmd *c, const char *client);
+/* Does "status", "drain", "add" or "cancel" with a disk; NULL: none was named. */
+int cmd_disk(struct cmd *c, const char *what, const char *disk);
+/* Does "set" or "show" with the quota of a bucket; NULL: shows all quotas. */
+int cmd_bucket(struct cmd *c, const char *what, const char *name);
+/* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is an address of ours. */
+int cmd_hwcheck(struct cmd *c, const char *host);
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+int cmd_key(struct cmd *c, const char *what, const char *access_key);
+/* Says in words what a decline's reason means. */
+const char *decline_meaning(const char *reason);
+/* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
+ * below url. */
+int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
+
+/* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
+bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
+
+/* Makes a buffer of BUFFER_BYTES.  0 or -ENOMEM. */
+int buffer_init(struct buffer *b, struct gantry *g);
+/* Makes a buffer of another size. */
+int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
+void buffer_fini(struct buffer *b);
+struct gantry_request request_of(const struct cmd *c);
+
+/* Puts into o's message what a user should write instead, where an error is one of address, scheme or port;
+ * asks that address again to tell.  Others stay as they are. */
+void explain(struct outcome *o);
+
+/* ---- report.c ---- */
+
+/* Returns the monotonic clock in seconds. */
+double now_s(void);
+void outcome_init(struct outcome *o, const char *op, const char *url, const char *file);
+/* Sums a result into o. */
+void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
+void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Tells whether another run may succeed with what this one has done. */
+bool outcome_may_pass(const struct outcome *o);
+/* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
+void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
+/* Takes the result of a request that moves no bytes, and tells it; returns the program's exit status. */
+int report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res);
+/* Says what --dry-run leaves undone to prefix and name. */
+void would(const struct cmd *c, const char *what, const char *prefix, const char *name);
+void report_head(const struct cmd *c, const struct outcome *o);
+void tally_init(struct tally *t);
+void tally_add(struct tally *t, const struct outcome *o);
+void tally_report(const struct cmd *c, const struct tally *t, const char *op);
+int tally_exit(const struct cmd *c, const struct tally *t);
+/* Returns a name as f may have it: its bytes, or on a terminal what does nothing but stand there, in room. */
+const char *name_shown(FILE *f, const char *name, char *room, size_t cap);
+/* Prints a size as "1.5 MiB". */
+const char *size_text(uint64_t bytes, char out[32]);
+/* Draws one bar for all that goes on: adds to what there is to move, and to what has been moved. */
+void progress_more(const struct cmd *c, uint64_t bytes);
+void progress_add(const struct cmd *c, uint64_t bytes);
+void progress_end(const struct cmd *c);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gantry doctor: walks what RDMA needs, from the kernel to the daemon, and says in plain words what is in its
+ * way. */
+#include "client/cmd/doctor/doctor.h"
+
+#include "client/cmd/common/admin_client.h"
+#include "client/cmd/common/cmd.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const finding_word[FOUND_NR] = { "ok", "note", "warning", "STOP" };
+
+void
+doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
+{
+	char text[768];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	d->nr[f]++;
+	if (d->json)
+		json_array_append_new(d->list, json_pack("{ss ss ss}", "finding", finding_word[f], "topic",
+							 topic, "text", text));
+	else
+		printf("%-8s %-12s %s\n", finding_word[f], topic, text);
+}
+
+int
+cmd_doctor(struct cmd *c, const char *client)
+{
+	struct doctor d = { .admin = admin_name(c->admin), .client = client, .json = c->json };
+	const char *verdict;
+
+	d.list = json_array();
+	doctor_host(&d);
+	doctor_rdma(&d);
+	doctor_libs(&d);
+	doctor_daemon(&d);
+	verdict = d.nr[FOUND_STOP]   ? "RDMA will not be used, or the daemon does not serve: see STOP"
+		  : d.nr[FOUND_WARN] ? "RDMA can be used; see the warnings"
+				     : "nothing is in the way of RDMA";
+	if (c->json) {
+		json_t *all = json_pack("{sO ss sb}", "findings", d.list, "verdict", verdict, "ok",
+					d.nr[FOUND_STOP] == 0);
+
+		json_dumpf(all, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+		putchar('\n');
+		json_decref(all);
+	} else {
+		printf("\n%s\n", verdict);
+	}
+	json_decref(d.list);
+	return d.nr[FOUND_STOP] ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gantry hwcheck: transfers that must fail, and what is left of initiators afterwards. */
+#include "client/cmd/hwcheck/hw.h"
+
+#include "base/clock.h"
+#include "client/cmd/common/content.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEN = 65536, SEED_BEFORE = 11, SEED_SENT = 12, SEED_AFTER = 13 };
+
+/* ---- what must fail ---- */
+
+enum wrong {
+	WRONG_RKEY,
+	WRONG_END,    /* a byte more than there is */
+	WRONG_START,  /* a byte in front of it */
+	WRONG_WRAP,   /* an address whose end wraps */
+	WRONG_RIGHTS, /* WRITE where only READ is allowed, and the other way round */
+	WRONG_TARGET_RIGHTS,
+	WRONG_DEREGISTERED,
+	WRONG_DESTROYED, /* the DCT */
+	WRONG_NUMBER,    /* no such DCT */
+	WRONG_KEY,
+	WRONG_GID,
+	WRONG_LKEY,
+	WRONG_MTU, /* the target's is smaller: need not fail */
+	WRONG_LONG /* than any work request may be */
+};
+
+/* Makes the far side, or the token, wrong.  False when the row has ended. */
+static bool
+make_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, struct hw_token *t, uint64_t *raddr)
+{
+	struct hw_ask q = { .op = wrong == WRONG_DESTROYED ? HW_END : HW_DEREGISTER };
+	struct hw_answer a;
+	int e;
+
+	switch (wrong) {
+	case WRONG_RKEY:
+		t->rkey ^= 0x5500;
+		return true;
+	case WRONG_END:
+		*raddr = t->addr + t->len - LEN + 1;
+		return true;
+	case WRONG_START:
+		*raddr = t->addr - 1;
+		return true;
+	case WRONG_WRAP:
+		*raddr = UINT64_MAX - 3;
+		return true;
+	case WRONG_NUMBER:
+		t->dctn ^= 0x5a5a00;
+		return true;
+	case WRONG_KEY:
+		t->dc_key++;
+		return true;
+	case WRONG_GID:
+		t->gid.raw[15] ^= 0x40;
+		t->lid = t->lid ? t->lid ^ 0x40 : 0;
+		return true;
+	case WRONG_DEREGISTERED:
+	case WRONG_DESTROYED:
+		e = hw_far_ask(&r->far, &q, &a);
+		if (e < 0)
+			hw_fail(row, "the far side: %s", *r->far.why ? r->far.why : strerror(-e));
+		return e == 0;
+	default:
+		return true;
+	}
+}
+
+static void
+say_done(struct hw_row *row, const struct hw_done *done)
+{
+	hw_fact(row, "status", json_integer(done->status));
+	hw_fact(row, "means", text_of(ibv_wc_status_str((enum ibv_wc_status)done->status)));
+	hw_fact(row, "vendor_err", json_integer(done->vendor_err));
+}
+
+static const char *
+state_of(struct ibv_qp *qp)
+{
+	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+	struct ibv_qp_init_attr ia;
+	struct ibv_qp_attr a;
+
+	if (ibv_query_qp(qp, &a, IBV_QP_STATE, &ia) != 0 || a.qp_state > IBV_QPS_ERR)
+		return "unknown";
+	return names[a.qp_state];
+}
+
+/* Posts the wrong request and a good one behind it, and looks at what became of both. */
+static void
+post_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, bool read, struct hw_token *good,
+	   struct hw_dci *i, struct ibv_mr *mr)
+{
+	struct hw_token t = *good;
+	uint64_t raddr = t.addr + HW_GUARD, began;
+	uint32_t lkey = mr->lkey;
+	struct hw_done done, behind;
+	int e;
+
+	if (!make_wrong(r, row, wrong, &t, &raddr))
+		return;
+	e = hw_dci_to(i, &t);
+	if (e < 0) {
+		/* Where the neighbour is asked for, that is where a wrong address ends. */
+		hw_fact(row, "address_handle", text_of(strerror(-e)));
+		if (wrong != WRONG_GID)
+			hw_fail(row, "an address handle: %s", strerror(-e));
+		return;
+	}
+	if (wrong == WRONG_LKEY)
+		mr->lkey ^= 0x5500;
+	began = clock_ns();
+	e = hw_post(i, read, &t, raddr, mr, mr->addr, LEN, 1);
+	mr->lkey = lkey;
+	if (e == 0)
+		e = hw_post(i, read, good, good->addr + HW_GUARD, mr, mr->addr, LEN, 2);
+	if (e) {
+		hw_fail(row, "it cannot be posted: %s", strerror(e));
+		return;
+	}
+	e = hw_wait(i, HW_PATIENCE_MS, &done);
+	if (e < 0) {
+		hw_fail(row, "no completion: %s", strerror(-e));
+		return;
+	}
+	hw_measured(row, "ms", (double)(clock_ns() - began) / 1e6);
+	say_done(row, &done);
+	e = hw_wait(i, HW_PATIENCE_MS, &behind);
+	if (e < 0) {
+		hw_fail(row, "no completion of the request behind it: %s", strerror(-e));
+		return;
+	}
+	hw_fact(row, "behind", text_of(ibv_wc_status_str((enum ibv_wc_status)behind.status)));
+	hw_fact(row, "state", text_of(state_of(i->qp)));
+	if (done.wr_id != 1)
+		hw_fail(row, "the request behind it completed first");
+	if (done.status == IBV_WC_SUCCESS && wrong != WRONG_MTU)
+		hw_fail(row, "it completed with success");
+	if (done.status != IBV_WC_SUCCESS && behind.status != IBV_WC_WR_FLUSH_ERR)
+		hw_fail(row, "the request behind it was not flushed: %s",
+			ibv_wc_status_str((enum ibv_wc_status)behind.status));
+}
+
+static void
+check_wrong(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	bool read = arg & 0x100;
+	enum wrong wrong = (enum wrong)(arg & 0xff);
+	unsigned rights = IBV_ACCESS_LOCAL_WRITE | (read ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
+	/* Silence takes as long as the daemon's settings say. */
+	bool silent = wrong == WRONG_DESTROYED || wrong == WRONG_NUMBER;
+	struct ibv_mr *mr = hw_mem_new(&r->port, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct hw_answer a;
+	struct hw_dci i;
+	struct hw_ask q = { .op = HW_OPEN,
+			    .dct_access = wrong == WRONG_TARGET_RIGHTS ? rights : HW_ACCESS,
+			    .mr_access = wrong == WRONG_RIGHTS ? rights : HW_ACCESS,
+			    .mtu = wrong == WRONG_MTU ? IBV_MTU_256 : 0,
+			    .dc_key = 7,
+			    .len = LEN + 2 * HW_GUARD };
+	int e, same;
+
+	if (!mr) {
+		hw_skip(row, "memory here: %s (ulimit -l)", strerror(errno));
+		return;
+	}
+	if (wrong == WRONG_MTU && r->port.mtu == IBV_MTU_256) {
+		hw_skip(row, "this port has the smallest MTU there is");
+		hw_mem_free(mr);
+		return;
+	}
+	content_fill(mr->addr, LEN, SEED_SENT);
+	e = hw_far_ask(&r->far, &q, &a);
+	if (e < 0) {
+		hw_fail(row, "a target with memory: %s", *r->far.why ? r->far.why : strerror(-e));
+		hw_mem_free(mr);
+		return;
+	}
+	if (hw_far_fill(r, row, 0, 0, q.len, SEED_BEFORE) &&
+	    hw_initiator(r, row, &i, NULL, 4, silent ? 14 : 10, silent ? 7 : 3)) {
+		post_wrong(r, row, wrong, read, &a.token, &i, mr);
+		hw_dci_free(&i);
+		if (row->result == HW_PASS && wrong != WRONG_MTU) {
+			same = read ? content_compare(mr->addr, LEN, SEED_SENT) == LEN
+				    : hw_far_same(r, row, 0, 0, q.len, SEED_BEFORE);
+			hw_fact(row, "bytes_moved", json_boolean(same == 0));
+			if (same == 0)
+				hw_fail(row, "bytes were moved");
+		}
+	}
+	hw_close_window(r, 0);
+	hw_mem_free(mr);
+}
+
+/* A work request of more than there can be.  Its buffer is not there either, which must not matter. */
+static void
+check_long(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	struct ibv_mr *mr = hw_mem_new(&r->port, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct hw_done done;
+	struct hw_token t;
+	struct hw_dci i;
+	int e;
+
+	(void)arg;
+	if (!mr) {
+		hw_skip(row, "memory here: %s (ulimit -l)", strerror(errno));
+		return;
+	}
+	if (hw_open_window(r, row, 0, LEN, HW_ACCESS, HW_ACCESS, &t)) {
+		if (hw_initiator(r, row, &i, &t, 4, 10, 3)) {
+			e = hw_post(&i, false, &t, t.addr, mr, mr->addr, (uint32_t)HW_LARGEST + 1, 1);
+			if (e)
+				hw_fact(row, "post", text_of(strerror(e)));
+			else if ((e = hw_wait(&i, HW_PATIENCE_MS, &done)) < 0)
+				hw_fail(row, "no completion: %s", strerror(-e));
+			else
+				say_done(row, &done);
+			if (e == 0 && done.status == IBV_WC_SUCCESS)
+				hw_fail(row, "it completed with success");
+			hw_dci_free(&i);
+		}
+		hw_close_window(r, 0);
+	}
+	hw_mem_free(mr);
+}
+
+#define BOTH(name, wrong)                                                                                    \
+	{ name ".write", check_wrong, wrong },                                                               \
+	{                                                                                                    \
+		name ".read", check_wrong, wrong | 0x100                                                     \
+	}
+
+const struct hw_check hw_error_checks[] = {
+	BOTH("error.rkey", WRONG_RKEY),
+	BOTH("error.behind_the_end", WRONG_END),
+	BOTH("error.before_the_start", WRONG_START),
+	BOTH("error.wrapped", WRONG_WRAP),
+	BOTH("error.rights_of_memory", WRONG_RIGHTS),
+	BOTH("error.rights_of_target", WRONG_TARGET_RIGHTS),
+	BOTH("error.deregistered", WRONG_DEREGISTERED),
+	BOTH("error.target_destroyed", WRONG_DESTROYED),
+	{ "error.no_such_target", check_wrong, WRONG_NUMBER },
+	BOTH("error.dc_key", WRONG_KEY),
+	{ "error.gid", check_wrong, WRONG_GID },
+	{ "error.lkey", check_wrong, WRONG_LKEY },
+	BOTH("error.mtu", WRONG_MTU),
+	{ "error.too_long", check_long, 0 },
+	{ NULL, NULL, 0 },
+};
+
+/* ---- an initiator's life ---- */
+
+enum { FLUSH_NR = 16, FLUSH_LEN = 1 << 20 };
+enum flush_kind { FLUSH_WRITES, FLUSH_READS, FLUSH_SILENCE, FLUSH_DESTROY };
+
+/* ERR with sixteen requests of a mebibyte outstanding, and every completion: the time, and how many had succeeded. */
+static bool
+flush(struct hw_row *row, struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr, enum flush_kind kind,
+      uint64_t wait_ns, uint64_t *ret_ns, unsigned *ret_good, bool *in_order)
+{
+	uint64_t began, until;
+	struct hw_done done;
+	int e = 0;
+
+	*ret_good = 0;
+	for (unsigned n = 0; n < FLUSH_NR && e == 0; n++)
+		e = hw_post(i, kind == FLUSH_READS, t, t->addr + HW_GUARD + (uint64_t)n * FLUSH_LEN, mr,
+			    (char *)mr->addr + (size_t)n * FLUSH_LEN, FLUSH_LEN, n);
+	if (e) {
+		hw_fail(row, "it cannot be posted: %s", strerror(e));
+		return false;
+	}
+	until = clock_ns() + wait_ns;
+	while (clock_ns() < until)
+		;
+	began = clock_ns();
+	e = hw_dci_move(i, IBV_QPS_ERR);
+	for (unsigned n = 0; n < FLUSH_NR && e == 0; n++) {
+		e = hw_wait(i, HW_PATIENCE_MS, &done);
+		if (e < 0) {
+			hw_fail(row, "%u of %d completions came", n, FLUSH_NR);
+			return false;
+		}
+		*in_order = *in_order && done.wr_id == n;
+		*ret_good += done.status == IBV_WC_SUCCESS;
+		if (done.status != IBV_WC_SUCCESS && done.status != IBV_WC_WR_FLUSH_ERR &&
+		    (kind != FLUSH_SILENCE || done.status != IBV_WC_RETRY_EXC_ERR))
+			hw_fail(row, "%s", ibv_wc_status_str((enum ibv_wc_status)done.status));
+	}
+	if (e < 0)
+		hw_fail(row, "the change to ERR: %s", strerror(-e));
+	*ret_ns = clock_ns() - began;
+	return row->result == HW_PASS;
+}
+
+static void
+nap(unsigned ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* Whether bytes come after the proof that none will: the last completion, or the end of the queue pair. */
+static bool
+is_late(struct hw_run *r, struct hw_row *row, bool *ret_late)
+{
+	int same;
+
+	if (!hw_far_fill(r, row, 0, HW_GUARD, FLUSH_NR * FLUSH_LEN, SEED_AFTER))
+		return false;
+	nap(20);
+	same = hw_far_same(r, row, 0, HW_GUARD, FLUSH_NR * FLUSH_LEN, SEED_AFTER);
+	*ret_late = *ret_late || same == 0;
+	return same >= 0;
+}
+
+static void
+check_flush(struct hw_run *r, struct hw_row *row, uint64_t kind)
+{
+	enum { ROUNDS = 8 };
+	struct ibv_mr *mr = hw_mem_new(&r->port, FLUSH_NR * FLUSH_LEN, IBV_ACCESS_LOCAL_WRITE);
+	bool in_order = true, late = false;
+	uint64_t ns[ROUNDS];
+	unsigned good, all_good = 0;
+	struct hw_token t;
+	int rounds = 0;
+	struct hw_dci i;
+
+	if (!mr) {
+		hw_skip(row, "memory here: %s (ulimit -l)", strerror(errno));
+		return;
+	}
+	content_fill(mr->addr, mr->length, SEED_SENT);
+	if (!hw_open_window(r, row, 0, FLUSH_NR * FLUSH_LEN, HW_ACCESS, HW_ACCESS, &t)) {
+		hw_mem_free(mr);
+		return;
+	}
+	if (kind == FLUSH_SILENCE)
+		t.dctn ^= 0x5a5a00;
+	/* The wait in front of ERR grows, so that some rounds have it amid the transfers. */
+	while (rounds < ROUNDS && row->result == HW_PASS && hw_initiator(r, row, &i, &t, FLUSH_NR, 18, 7)) {
+		if (kind == FLUSH_DESTROY) {
+			uint64_t began;
+			int e = 0;
+
+			for (unsigned n = 0; n < FLUSH_NR && e == 0; n++)
+				e = hw_post(&i, false, &t, t.addr + HW_GUARD + (uint64_t)n * FLUSH_LEN, mr,
+					    (char *)mr->addr + (size_t)n * FLUSH_LEN, FLUSH_LEN, n);
+			began = clock_ns();
+			if (e)
+				hw_fail(row, "it cannot be posted: %s", strerror(e));
+			e = hw_dci_free(&i);
+			if (e)
+				hw_fail(row, "destroying it: %s", strerror(-e));
+			ns[rounds] = clock_ns() - began;
+		} else {
+			if (!flush(row, &i, &t, mr, (enum flush_kind)kind, (uint64_t)rounds * 200 * NS_PER_US,
+				   &ns[rounds], &good, &in_order)) {
+				hw_dci_free(&i);
+				break;
+			}
+			all_good += good;
+			hw_dci_free(&i);
+		}
+		rounds++;
+		if ((kind == FLUSH_WRITES || kind == FLUSH_DESTROY) && !is_late(r, row, &late))
+			break;
+	}
+	if (rounds == ROUNDS) {
+		hw_times(row, kind == FLUSH_DESTROY ? "destroy" : "flush", ns, ROUNDS);
+		if (kind != FLUSH_DESTROY) {
+			hw_fact(row, "completions_in_order", json_boolean(in_order));
+			hw_measured(row, "succeeded", all_good);
+		}
+		if (kind == FLUSH_WRITES || kind == FLUSH_DESTROY)
+			hw_fact(row, "bytes_after_the_end", json_boolean(late));
+		/* Half of them: a machine with other work may hold us up, too. */
+		if (kind != FLUSH_DESTROY && ns[ROUNDS / 2] > 100 * NS_PER_MS)
+			hw_fail(row, "it takes %.0f ms, and gantryd takes initiators for broken after 100",
+				(double)ns[ROUNDS / 2] / 1e6);
+		if (late)
+			hw_fail(row, "bytes landed after %s",
+				kind == FLUSH_DESTROY ? "the initiator was destroyed"
+						      : "the last completion");
+	}
+	hw_close_window(r, 0);
+	hw_mem_free(mr);
+}
+
+/* What a channel goes through after each failure. */
+static void
+check_reset(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	enum { ROUNDS = 50 };
+	uint64_t to_err[ROUNDS], to_reset[ROUNDS], to_rtr[ROUNDS], to_rts[ROUNDS], at[5];
+	struct hw_dci i;
+	int e = 0, n;
+
+	(void)arg;
+	if (!hw_initiator(r, row, &i, NULL, FLUSH_NR, 14, 7))
+		return;
+	for (n = 0; n < ROUNDS && e == 0; n++) {
+		at[0] = clock_ns();
+		e = hw_dci_move(&i, IBV_QPS_ERR);
+		at[1] = clock_ns();
+		if (e == 0)
+			e = hw_dci_move(&i, IBV_QPS_RESET);
+		at[2] = clock_ns();
+		if (e == 0)
+			e = hw_dci_rtr(&i);
+		at[3] = clock_ns();
+		if (e == 0)
+			e = hw_dci_rtr_to_rts(&i, 14, 7, 1);
+		at[4] = clock_ns();
+		to_err[n] = at[1] - at[0];
+		to_reset[n] = at[2] - at[1];
+		to_rtr[n] = at[3] - at[2];
+		to_rts[n] = at[4] - at[3];
+	}
+	if (e < 0) {
+		hw_fail(row, "round %d: %s", n, strerror(-e));
+	} else {
+		hw_times(row, "err", to_err, ROUNDS);
+		hw_times(row, "reset", to_reset, ROUNDS);
+		hw_times(row, "init_rtr", to_rtr, ROUNDS);
+		hw_times(row, "rts", to_rts, ROUNDS);
+	}
+	hw_dci_free(&i);
+}
+
+/* ---- what things cost ---- */
+
+enum cost { COST_DCI, COST_CQ, COST_AH };
+
+static void
+check_cost(struct hw_run *r, struct hw_row *row, uint64_t what)
+{
+	enum { ROUNDS = 16 };
+	uint64_t create[ROUNDS], destroy[ROUNDS];
+	struct hw_dci i = { .port = &r->port };
+	struct hw_token t = r->hello.token;
+
+	for (int n = 0; n < ROUNDS && row->result == HW_PASS; n++) {
+		uint64_t began = clock_ns(), made;
+		struct ibv_cq *cq = NULL;
+
+		if (what == COST_DCI && !hw_initiator(r, row, &i, NULL, 64, 14, 7))
+			return;
+		if (what == COST_CQ && !(cq = ibv_create_cq(r->port.ctx, 1024, NULL, NULL, 0)))
+			hw_fail(row, "%s", strerror(errno));
+		if (what == COST_AH && hw_dci_to(&i, &t) < 0)
+			hw_fail(row, "an address handle to the far side: %s", strerror(errno));
+		made = clock_ns();
+		if (what == COST_DCI)
+			hw_dci_free(&i);
+		if (cq)
+			ibv_destroy_cq(cq);
+		if (what == COST_AH && i.ah) {
+			ibv_destroy_ah(i.ah);
+			i.ah = NULL;
+		}
+		create[n] = made - began;
+		destroy[n] = clock_ns() - made;
+	}
+	if (row->result == HW_PASS) {
+		hw_times(row, "create", create, ROUNDS);
+		hw_times(row, "destroy", destroy, ROUNDS);
+	}
+}
+
+static void
+check_cost_mr(struct hw_run *r, struct hw_row *row, uint64_t len)
+{
+	enum { ROUNDS = 8 };
+	uint64_t reg[ROUNDS], dereg[ROUNDS];
+	uint8_t *mem = malloc(len);
+
+	if (!mem) {
+		hw_skip(row, "no memory");
+		return;
+	}
+	memset(mem, 1, len);
+	for (int n = 0; n < ROUNDS && row->result == HW_PASS; n++) {
+		uint64_t began = clock_ns(), made;
+		struct ibv_mr *mr = ibv_reg_mr(r->port.pd, mem, len, IBV_ACCESS_LOCAL_WRITE);
+
+		made = clock_ns();
+		if (!mr) {
+			hw_skip(row, "%s (ulimit -l)", strerror(errno));
+			break;
+		}
+		if (ibv_dereg_mr(mr) != 0)
+			hw_fail(row, "it cannot be deregistered: %s", strerror(errno));
+		reg[n] = made - began;
+		dereg[n] = clock_ns() - made;
+	}
+	if (row->result == HW_PASS) {
+		hw_times(row, "register", reg, ROUNDS);
+		hw_times(row, "deregister", dereg, ROUNDS);
+	}
+	free(mem);
+}
+
+/* ---- events of completion ---- */
+
+enum event_kind { EVENT_SLEEP, EVENT_RACE, EVENT_EARLIER, EVENT_UNASKED };
+
+/* Waits on the channel as the daemon does: 1 an event, 0 none in time. */
+static int
+take_event(struct ibv_comp_channel *ch, struct ibv_cq *cq, int ms)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	struct ibv_cq *got;
+	void *context;
+
+	if (poll(&p, 1, ms) != 1 || ibv_get_cq_event(ch, &got, &context) != 0)
+		return 0;
+	ibv_ack_cq_events(cq, 1);
+	return 1;
+}
+
+/* One transfer and its event; true when the completion came without being late.  lost: it was there, and nobody was woken. */
+static bool
+one_event(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr,
+	  struct ibv_comp_channel *ch, bool race, int *lost)
+{
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(i->cq);
+	struct hw_done done;
+	int e;
+
+	(void)r;
+	if (!race)
+		ibv_req_notify_cq(cq, 0);
+	e = hw_post(i, false, t, t->addr, mr, mr->addr, 64, 1);
+	if (e) {
+		hw_fail(row, "it cannot be posted: %s", strerror(e));
+		return false;
+	}
+	if (race) {
+		ibv_req_notify_cq(cq, 0);
+		/* Once more: what came before the question has no event of its own. */
+		if (hw_wait(i, 0, &done) == 0)
+			return true;
+	}
+	if (!take_event(ch, cq, 1000))
+		++*lost;
+	if (hw_wait(i, HW_PATIENCE_MS, &done) < 0) {
+		hw_fail(row, "no completion");
+		return false;
+	}
+	return true;
+}
+
+/* What an event tells when the completion is older than the question, or nobody asked. */
+static void
+ask_late(struct hw_row *row, struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr,
+	 struct ibv_comp_channel *ch, bool asks)
+{
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(i->cq);
+	struct hw_done done;
+
+	if (hw_post(i, false, t, t->addr, mr, mr->addr, 64, 1) != 0) {
+		hw_fail(row, "it cannot be posted");
+		return;
+	}
+	nap(100);
+	if (asks)
+		ibv_req_notify_cq(cq, 0);
+	hw_fact(row, "event", json_boolean(take_event(ch, cq, 100)));
+	if (hw_wait(i, HW_PATIENCE_MS, &done) < 0)
+		hw_fail(row, "no completion");
+}
+
+static void
+check_events(struct hw_run *r, struct hw_row *row, uint64_t kind)
+{
+	enum { ROUNDS = 1000 };
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(r->port.ctx);
+	struct ibv_mr *mr = hw_mem_new(&r->port, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct hw_dci_opt o = hw_dci_plain;
+	struct hw_token t;
+	struct hw_dci i;
+	int lost = 0, e;
+
+	o.chan = ch;
+	if (!ch || !mr) {
+		hw_skip(row, "a channel or memory: %s", strerror(errno));
+	} else if (hw_open_window(r, row, 0, 4096, HW_ACCESS, HW_ACCESS, &t)) {
+		e = hw_dci_new(&i, &r->port, &o);
+		if (e < 0 || hw_dci_to(&i, &t) < 0)
+			hw_fail(row, "an initiator with a channel: %s", strerror(e ? -e : errno));
+		else if (kind == EVENT_SLEEP || kind == EVENT_RACE)
+			for (int n = 0; n < ROUNDS && lost < 3; n++) {
+				if (!one_event(r, row, &i, &t, mr, ch, kind == EVENT_RACE, &lost))
+					break;
+			}
+		else
+			ask_late(row, &i, &t, mr, ch, kind == EVENT_EARLIER);
+		if (kind == EVENT_SLEEP || kind == EVENT_RACE)
+			hw_fact(row, "lost", json_integer(lost));
+		if (lost)
+			hw_fail(row, "%d times a completion came and nobody was woken", lost);
+		if (e == 0)
+			hw_dci_free(&i);
+		hw_close_window(r, 0);
+	}
+	if (mr)
+		hw_mem_free(mr);
+	if (ch)
+		ibv_destroy_comp_channel(ch);
+}
+
+const struct hw_check hw_life_checks[] = {
+	{ "flush.write", check_flush, FLUSH_WRITES },
+	{ "flush.read", check_flush, FLUSH_READS },
+	{ "flush.silence", check_flush, FLUSH_SILENCE },
+	{ "flush.destroy", check_flush, FLUSH_DESTROY },
+	{ "reset", check_reset, 0 },
+	{ "event.sleep", check_events, EVENT_SLEEP },
+	{ "event.race", check_events, EVENT_RACE },
+	{ "event.earlier", check_events, EVENT_EARLIER },
+	{ "event.unasked", check_events, EVENT_UNASKED },
+	{ "cost.dci", check_cost, COST_DCI },
+	{ "cost.cq", check_cost, COST_CQ },
+	{ "cost.ah", check_cost, COST_AH },
+	{ "cost.memory.4096", check_cost_mr, 4096 },
+	{ "cost.memory.1048576", check_cost_mr, 1048576 },
+	{ "cost.memory.67108864", check_cost_mr, 67108864 },
+	{ NULL, NULL, 0 },
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transfer - one file into an object (put.c), or one object into a file (get.c).
+ */
+#ifndef GANTRY_CLIENT_CMD_TRANSFER_H
+#define GANTRY_CLIENT_CMD_TRANSFER_H
+
+#include "client/cmd/common/cmd.h"
+
+/* Puts one file; o is filled, nothing printed.  One of more than whole_max goes in parts, streams at once. */
+void put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
+	    const char *url, struct outcome *o);
+void put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url,
+	      struct outcome *o);
+void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	      struct outcome *o);
+void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	      const struct part *part, struct outcome *o);
+struct written;
+/* Gets an object into a name below a directory, which it does not leave; others: see files.h. */
+void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
+	       struct written *others, struct outcome *o);
+/* Reads FIRST-LAST, FIRST- or -LENGTH. */
+bool part_parse(const char *text, struct part *ret);
+/* The file that this thread has mapped and is reading; NULL: none. */
+extern _Thread_local const char *mapped_file;
+
+#endif
