@@ -179,9 +179,9 @@ check-hostile:
 	@scripts/deps build test
 	@$(MAKE) --no-print-directory all testbins
 	@JOBS=1 scripts/run-tests --variant $(VARIANT) --hostile $(T)
-# The clients that Debian packages: aws, boto3, s3cmd, rclone, curl.  QUICK=1: with small files.
+# The clients that Debian packages: aws, boto3, s3cmd, rclone, curl, MariaDB.  QUICK=1: with small files.
 check-clients:
-	@scripts/deps build test clients torch
+	@scripts/deps build test clients mariadb torch
 	@$(MAKE) --no-print-directory all testbins
 	@T='$(T)' tests/clients/run.sh
 # The store on RADOS, on a cluster of its own that lies in one directory.

@@ -51,7 +51,7 @@ restic_goes_on() {
 		cp -r tree tree2
 		set -e
 		restic -q backup tree more
-		restic -q backup tree2
+		restic -q -o s3.storage-class=STANDARD_IA -o s3.list-objects-v1=true backup tree2
 		restic -q forget --keep-last 1 --group-by '' --prune --max-unused 0
 		restic -q check --read-data
 		restic -q restore latest --target later
@@ -140,6 +140,68 @@ cluster() {
 as_postgres() { (cd "$T/home" && env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 runuser -u postgres -- env "${ENVIRONMENT[@]}" "$@"); }
 sql() { as_postgres psql -qAtc "$1" || fail "psql: $1"; }
 
+# MariaDB's server around a command: with the settings of the page, as the user mysql, its data in $DATA.
+mariadb_server() {
+	mkdir -p "$T/sql"
+	cat >"$T/my.cnf" <<-END
+		!include $T/home/etc/mysql/mariadb.conf.d/s3.cnf
+		[mariadbd]
+		user = mysql
+		socket = $T/sql/socket
+		pid-file = $T/sql/pid
+		log-error = $T/sql/log
+		skip-networking
+		skip-grant-tables
+		skip-innodb
+		default-storage-engine = Aria
+	END
+	cat >"$T/with-mariadb" <<-'END'
+		#!/bin/bash
+		# Runs a command while the server is there; in $DATA, which is made if it is not there.
+		[ -d "$DATA" ] || mariadb-install-db --no-defaults --datadir="$DATA" --user=mysql --skip-test-db --auth-root-authentication-method=normal >&2
+		mariadbd --defaults-file="$SETTINGS" --datadir="$DATA" &
+		server=$!
+		until mariadb -e 'select 1' >/dev/null 2>&1; do
+			[ -d /proc/$server ] && [ $SECONDS -lt 100 ] || break
+			sleep 0.2
+		done
+		"$@"
+		rc=$?
+		kill $server
+		wait $server
+		exit $rc
+	END
+	chmod 0755 "$T/with-mariadb"
+	chmod 0711 "$T"
+	chown mysql "$T/sql"
+	printf '[client]\nsocket = %s\n' "$T/sql/socket" >"$T/home/.my.cnf"
+	ENVIRONMENT=("SETTINGS=$T/my.cnf" "DATA=$T/sql/data" "HOME=$T/home")
+	FOLLOW=("$T/with-mariadb")
+}
+# Another server finds the table in the bucket, and does with it what ALTER TABLE can.
+mariadb_goes_on() {
+	local want said
+	want=$(grep -o '| *50000 | *[0-9]* |' "$T/followed" | tr -d '| ' | tail -n 1)
+	[ -n "$want" ] || fail "no sum in $(tail -n 30 "$T/followed")"
+	said=$(env "${ENVIRONMENT[@]}" "DATA=$T/sql/other" "$T/with-mariadb" mariadb -N 2>"$T/out" <<-'END'
+		create database archive;
+		use archive;
+		select count(*), sum(crc32(text)) from log;
+		alter table log add column more int not null default 7, COMPRESSION_ALGORITHM=zlib;
+		select count(*), sum(crc32(text)) + sum(more) - 350000 from log;
+		rename table log to old;
+		select count(*), sum(crc32(text)) from old where id > 0;
+		select count(*), text = repeat(md5(40000), 9) from old where id = 40000;
+		alter table old engine=Aria;
+		insert into old values (0, 'more', 1);
+		select count(*) - 1, sum(crc32(text)) - crc32('more') from old;
+	END
+	) || fail "another server: $(tail -n 30 "$T/out")"
+	assert_eq "$(tr -d '\t' <<<"$said")" "$want"$'\n'"$want"$'\n'"$want"$'\n'11$'\n'"$want" "the sums of the table"
+	signed_curl 'from-mariadb?list-type=2' >"$T/out" || fail "a list of the bucket"
+	assert_eq "$(grep -o '<Key>[^<]*' "$T/out")" "" "objects of a table that went back"
+}
+
 [ "$section" != pgBackRest ] || TLS=1
 [ "$section" != 'Was it RDMA?' ] || WITH_NIC=1
 # A key for these buckets alone is enough.
@@ -226,6 +288,13 @@ pgBackRest)
 		"/var/lib/postgresql/15/main=$T/home/data"
 	assert_eq "$(sql 'select count(*), sum(hashtext(t)) from kept')" "$(cat "$T/home/kept")" "the rows after the restore"
 	[ -d "$T/home/data.before" ] || fail "restored over the old directory"
+	;;
+MariaDB)
+	mariadb_server
+	words=("HOST=${S3%:*}" "9000=${S3#*:}")
+	follow "$section" "${words[@]}"
+	mariadb_goes_on
+	refused SignatureDoesNotMatch "$section" "${words[@]}"
 	;;
 'AWS SDK for JavaScript' | minio-js)
 	case $section in minio-js) bucket=from-minio-js ;; *) bucket=from-js ;; esac
