@@ -23,7 +23,10 @@ NO_RDMA, RDMA_ONLY, TARGET_PER_CALL = 1 << 0, 1 << 1, 1 << 2
 READ_ONLY = 1 << 0
 REGISTER_MAX = 0xFFFFFFFF
 UPLOAD_ID_MAX, PARTS_MAX = 1024, 10000
-PATH_NONE, PATH_RDMA, PATH_HTTP = 0, 1, 2
+PATH_NONE, PATH_RDMA, PATH_HTTP, PATH_RDMA_STAGED = 0, 1, 2, 3
+DEVICE, COUNTED = 1 << 1, 1 << 2
+WAIT_NONE, WAIT_STREAM, WAIT_EVENT = 0, 1, 2
+MEM_SYSTEM, MEM_MANAGED, MEM_DEVICE, MEM_UNKNOWN, MEM_INVALID = 0, 1, 2, 3, 4
 
 
 class Options(ctypes.Structure):
@@ -50,6 +53,8 @@ class Options(ctypes.Structure):
         ("pkey_index", c_int),
         ("copy", c_void_p),
         ("copy_cookie", c_void_p),
+        ("stage", c_int),
+        ("stage_bytes", c_uint64),
     ]
 
 
@@ -89,6 +94,22 @@ class Request(ctypes.Structure):
         ("content_type", c_char_p),
         ("timeout_ms", c_uint),
         ("source_if_match", c_char_p),
+        ("wait", c_int),
+        ("wait_for", c_void_p),
+    ]
+
+
+class MemoryInfo(ctypes.Structure):
+    """struct gantry_memory_info"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("type", c_int),
+        ("device", c_int),
+        ("start", c_uint64),
+        ("length", c_uint64),
+        ("id", c_uint64),
+        ("driver", c_char_p),
     ]
 
 
@@ -138,6 +159,7 @@ STRUCTS: Dict[str, type] = {
     "gantry_options": Options,
     "gantry_result": Result,
     "gantry_request": Request,
+    "gantry_memory_info": MemoryInfo,
     "gantry_entry": Entry,
     "gantry_list_options": ListOptions,
     "gantry_part": Part,
@@ -152,6 +174,8 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "gantry_is_connected": (c_int, [c_void_p]),
     "gantry_rdma_reason": (c_char_p, [c_void_p]),
     "gantry_port": (c_char_p, [c_void_p, c_int]),
+    "gantry_memory_type": (c_int, [c_void_p]),
+    "gantry_memory_look": (c_int, [c_void_p, POINTER(MemoryInfo)]),
     "gantry_register": (c_int, [c_void_p, c_void_p, c_size_t, c_uint]),
     "gantry_register_error": (c_char_p, []),
     "gantry_deregister": (c_int, [c_void_p, c_void_p]),

@@ -3,7 +3,12 @@
  * Parts of libgantry and the calls between its files.  Private; the world sees gantry.h.
  *
  *     context.c    gantry_open, gantry_close
- *     transfer.c   put, get, head, delete: attempts and fallbacks
+ *     call.c       what all calls to a server share
+ *     transfer.c   put, get: attempts and fallbacks
+ *     stage.c      host memory that memory of a device is copied from and to: stage.h
+ *     staged.c     puts and gets through it
+ *     bounce.c     bodies of HTTP through it
+ *     plain.c      head, delete, buckets
  *     choice.c     which port a token names
  *     config.c     cuobj.json, cufile.json, options
  *     http.c       one HTTP exchange over libcurl
@@ -12,11 +17,13 @@
  *     page.c       one page of a list
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
- *     memory.c     registrations, and the windows of calls
+ *     memory.c     registrations: region.h
+ *     register.c   those that programs ask for
+ *     window.c     the windows of calls
  *     map.c        which registration holds an address (pure)
  *     mint.c       tokens that programs and callbacks get
  *     slot.c       where their texts lie
- *     gpu.c        memory that the CPU cannot read
+ *     gpu.c        memory that the CPU cannot read: gpu.h; gpu_cuda.c, gpu_rocm.c: its drivers
  *     events.c     ports that go down and come up
  *     shared.c     the process's one context, and processes that fork
  *     log.c        what a program is told
@@ -36,6 +43,7 @@
 
 #include "base/list.h"
 #include "client/gantry.h"
+#include "client/gpu.h"
 #include "token/token.h"
 
 #include <pthread.h>
@@ -172,8 +180,10 @@ struct region {
 	char *ptr;
 	size_t size;
 	unsigned flags;
-	bool is_device;               /* the CPU leaves it alone */
-	bool is_temporary;            /* made for one call */
+	bool is_device;    /* the CPU leaves it alone */
+	bool is_temporary; /* made for one call */
+	bool is_stale; /* another has taken its place, for the memory was allocated again; freed after its users */
+	struct gpu_ids *ids;          /* of the allocations that were registered, or NULL */
 	_Atomic unsigned users;       /* calls that rely on it; from none to one with g->map_lock */
 	unsigned count;               /* of the times that it was registered; g->map_lock */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
@@ -200,6 +210,8 @@ struct map {
 int map_add(struct map *m, struct region *r);
 /* Takes one out, where it is in. */
 void map_remove(struct map *m, const struct region *r);
+/* Puts a registration of the same memory in the place of one; false: that is not in. */
+bool map_replace(struct map *m, const struct region *old, struct region *r);
 /* Returns the smallest registration that holds [start, end): of those that can be written to, where there is one. */
 struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first that begins at start or behind. */
@@ -228,6 +240,7 @@ struct gantry {
 	int retry_delay_ms;   /* before each, where there is no other port */
 	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
 	void *copy_cookie;
+	struct stage *stage; /* stage.h; NULL: memory of a device is not staged */
 	struct gantry_ops ops;
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
@@ -237,7 +250,8 @@ struct gantry {
 	pthread_cond_t settled; /* one of them, and by choice_waits calls it is waited for */
 	int choice_waits;
 	pthread_rwlock_t map_lock;
-	struct map map;      /* what programs registered */
+	struct map map;      /* what programs registered, and the stage */
+	size_t own_regions;  /* of those in it that no program registered; map_lock */
 	struct list regions; /* for one call, and what the driver kept; g->lock */
 	/* slot.c */
 	_Atomic(struct slabs *) slabs;
@@ -276,6 +290,9 @@ struct window {
 
 /* Takes the region that holds [ptr, ptr + size), with one more user; NULL. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
+/* Does the same, and registers the memory again where a driver says that it is another by now.  0, *ret_region NULL where it
+ * is not registered; -EFAULT: it was freed. */
+int region_take(struct gantry *g, const void *ptr, size_t size, struct region **ret_region);
 void region_put(struct region *r);
 void regions_close(struct gantry *g);
 /* Finds it, and nothing more: g->map_lock is held. */
@@ -319,6 +336,9 @@ bool shared_give(struct gantry *g);
 
 /* Tells whether somebody listens to lines of that level. */
 bool is_told(const struct gantry *g, enum gantry_log_level level);
+#define KERNEL_ENOTSUPP 524 /* a number of the kernel's own, which drivers of devices let out */
+/* Returns the text of an errno, as strerror() does. */
+const char *error_text(int error);
 /* Hands one line on. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -344,32 +364,6 @@ int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t of
 		       struct region **ret_region, struct token_slot **ret_slot);
 /* Takes it back. */
 void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
-
-/* ---- memory of a device: gpu.c ---- */
-
-/*
- * Tells whether the CPU can read all of this memory, by a byte at its beginning, its end and every 2 MiB, which is as
- * finely as memory of a device is mapped.  The kernel reads them: nothing faults.  Costs one system call.
- */
-bool cpu_reaches(const void *ptr, size_t size);
-/* Tells the same of every page, by the process's list of mappings, which takes longer. */
-bool cpu_reaches_all(const void *ptr, size_t size);
-/* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
-bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
-/* An allocation of a device. */
-struct gpu_range {
-	uintptr_t start;
-	size_t size;
-	int ordinal; /* of the device */
-};
-/* Says of which allocation of a device ptr is a part.  False: of none, or nobody knows. */
-bool gpu_look(const void *ptr, struct gpu_range *ret);
-/* Has the allocation that [ptr, ptr + size) is a part of exported as a dma-buf: a descriptor that is the caller's, and
- * where ptr is in it; or -EOPNOTSUPP and why. */
-int gpu_dmabuf(const struct gpu_range *range, const void *ptr, size_t size, uint64_t *ret_offset, char *why,
-	       size_t why_len);
-/* Says in words what memory it is that the CPU leaves alone: "device memory (CUDA)". */
-const char *memory_name(const void *ptr, size_t size);
 
 /* ---- which port: choice.c ---- */
 
@@ -486,7 +480,7 @@ struct exchange {
 	bool no_content_type;                    /* a put without any */
 	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
 	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
-	bool is_device;           /* body and buffer are: what comes and goes is copied by g->copy */
+	bool is_device; /* body and buffer are: what comes and goes is copied by g->copy, or through the stage */
 	gantry_header_fn *header; /* or NULL: gets the headers of a 2xx */
 	void *header_cookie;
 };
@@ -515,7 +509,7 @@ char *url_encode_all(const char *text);
  * leaves its pair out.  malloc'ed.  NULL: no memory. */
 char *url_query(const char *url, const struct field *pair, int nr);
 
-/* ---- one call of a program: transfer.c ---- */
+/* ---- one call of a program: call.c ---- */
 
 struct call {
 	struct gantry *g;
@@ -525,7 +519,9 @@ struct call {
 	char *url;
 	struct memory memory;
 	uint64_t size, offset;
-	char checksum[16]; /* put: of the bytes, when asked for */
+	char checksum[16]; /* put: of the bytes, when asked for and known */
+	bool wants_stage;  /* the memory is a device's, and the NIC did not reach it */
+	bool is_filled_in; /* the result is complete: other calls made it */
 	struct reply r;    /* the last answer */
 };
 
@@ -541,6 +537,15 @@ int call_end(struct call *c, int e, struct gantry_result *res);
 void call_say(struct call *c, const char *why);
 /* Returns the exchange that the call's request describes. */
 struct exchange call_exchange(const struct call *c, enum method method);
+#define BUSY_TRIES 4 /* while the server says 503 */
+/* Says why the bytes do not go by RDMA; the server's own word, where there is one, is more precise. */
+void call_reason(struct call *c, const char *why);
+/* Sends a request once.  0 with an answer in c->r, or -errno. */
+int call_run(struct call *c, const struct exchange *x);
+/* Sends it, again while the server says 503.  0 with an answer in c->r, or -errno. */
+int call_run_plain(struct call *c, const struct exchange *x);
+/* Waits before the next try, longer with each turn. */
+void call_back_off(const struct call *c, int turn);
 /* Sends a request of which only S3 knows, again while the server says 503.  0 with a 2xx in c->r, or -errno; -EOPNOTSUPP
  * in another dialect. */
 int call_s3(struct call *c, const struct exchange *x);

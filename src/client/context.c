@@ -3,6 +3,7 @@
 #include "client/client_int.h"
 
 #include "base/clock.h"
+#include "client/stage.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -94,6 +95,17 @@ copy_keys(struct gantry *g, const struct gantry_options *o)
 		       : -ENOMEM;
 }
 
+static int
+open_stage(struct gantry *g, const struct gantry_options *o)
+{
+	int e = o->stage == 1 ? stage_open(g, o->stage_bytes) : -EINVAL;
+
+	if (e == -EINVAL)
+		snprintf(open_error, sizeof open_error,
+			 o->stage == 1 ? "the stage has 256 KiB to 4 GiB - 1" : "stage is 0 or 1");
+	return e;
+}
+
 static void
 wipe(char *text)
 {
@@ -108,6 +120,7 @@ context_free(struct gantry *g)
 	events_stop(g);
 	targets_close(g);
 	regions_close(g);
+	stage_close(g);
 	for (int i = 0; i < g->port_nr; i++)
 		port_close(&g->port[i]);
 	handles_close(g);
@@ -185,6 +198,8 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		r = -EIO;
 	} else {
 		r = copy_keys(g, &o);
+		if (r == 0 && o.stage)
+			r = open_stage(g, &o);
 		if (r == 0)
 			r = open_ports(g, &o);
 		if (r == 0 && g->port_nr)

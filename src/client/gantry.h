@@ -118,6 +118,16 @@ struct gantry_options {
 	 */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
+	/*
+	 * 1: memory of a device that no port can register is staged: the driver that the program has loaded (libcuda.so.1,
+	 * libamdhip64) copies it from and to host memory of the context, which is pinned and registered once, and the bytes
+	 * go by RDMA from there (GANTRY_PATH_RDMA_STAGED).  The same memory serves HTTP bodies and checksums where no copy
+	 * function is given.  0: no staging.  See "Staging" at gantry_put().
+	 */
+	int stage;
+	/* Bytes of that host memory, which is made at its first use: 256 KiB to GANTRY_REGISTER_MAX.  0: 64 MiB.  Objects up
+	 * to this size are put by one request. */
+	uint64_t stage_bytes;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
@@ -180,23 +190,42 @@ enum gantry_memory {
 	GANTRY_MEM_INVALID
 };
 /*
- * Says what ptr leads to, without reading it.  CUDA is asked where the program has loaded it (libcuda.so.1; it is never
- * loaded for this).  UNKNOWN: it is mapped, the CPU cannot read it, and CUDA does not know it; INVALID: it is not mapped.
+ * Says what ptr leads to, without reading it.  A driver of devices is asked where the program has loaded it (CUDA's
+ * libcuda.so.1, ROCm's libamdhip64; neither is ever loaded for this).  UNKNOWN: it is mapped, the CPU cannot read it, and
+ * the driver does not know it; INVALID: it is not mapped.
  */
 enum gantry_memory gantry_memory_type(const void *ptr);
+
+/* Memory that a driver of devices knows.  Zeroed memory is a good default; set size to sizeof. */
+struct gantry_memory_info {
+	size_t size;
+	enum gantry_memory type; /* as gantry_memory_type() */
+	int device;              /* the driver's number of it */
+	uint64_t start, length;  /* of the allocation that the pointer lies in, in bytes */
+	uint64_t id; /* of the allocation, never used again in this process; 0: the driver gives none */
+	const char *driver; /* "CUDA" or "ROCm"; static */
+};
+/* Asks the driver that the program has loaded about ptr.  Any thread; takes microseconds, touches nothing.  0; -ENOENT: it does
+ * not know the memory; -EOPNOTSUPP: no driver is loaded. */
+int gantry_memory_look(const void *ptr, struct gantry_memory_info *ret_info);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
  * -EINVAL; -EEXIST when one begins there already (they may overlap; see GANTRY_COUNTED); -ENODEV without RDMA (not
- * fatal: calls go over HTTP); the driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
- * of its device registers it: for CUDA, where the program has loaded it, the driver exports a dma-buf, else
- * nvidia-peermem does.
+ * fatal: calls go over HTTP); the driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that is not mapped, or that
+ * the CPU cannot read and no driver of its device registers.  For CUDA and ROCm, where the program has loaded the driver,
+ * that exports a dma-buf; where that cannot be registered, a peer-memory driver (nvidia-peermem) is asked.
+ *
+ * A registration of memory that a driver knows remembers the driver's ids of the allocations.  Each use compares them: where
+ * the memory was freed and allocated again, the registration is made again for what is there now, and tokens that were made
+ * before are dead; where it was freed, the use fails with -EFAULT.  So a program may keep registrations of memory that an
+ * allocator hands out and takes back.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
 /*
  * Registers [ptr, ptr + size), which is what the dma-buf has from byte offset on; the CPU need not reach it.  ptr and
  * offset lie in the same place of a page.  fd stays the caller's, and may be closed afterwards.  Where no port can do
- * it (Linux 5.12 and a driver for it are needed) the memory is registered as by gantry_register().  flags:
+ * it (Linux 5.12 and a driver for it are needed) the memory is registered as by gantry_register(), without an export.  flags:
  * GANTRY_DEVICE, GANTRY_READ_ONLY.  As gantry_register(); also -EBADF, and -EINVAL where the dma-buf ends before or is
  * none.
  */
@@ -218,7 +247,7 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
  * text is good until gantry_token_put() or gantry_deregister(), not for the length of any callback; what it
  * names can be reached by whoever has seen it until gantry_deregister(), gantry_token_drop() with an error, or
  * gantry_close(): the targets of these tokens live as long as the context.  0; -ENOENT not registered; -ENODEV;
- * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM.
+ * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed.
  */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
@@ -235,7 +264,20 @@ int gantry_token_drop(struct gantry *g, char *token, int error);
 
 /* ---- objects ---- */
 
-enum gantry_path { GANTRY_PATH_NONE = 0, GANTRY_PATH_RDMA = 1, GANTRY_PATH_HTTP = 2 };
+enum gantry_path {
+	GANTRY_PATH_NONE = 0,
+	GANTRY_PATH_RDMA = 1,
+	GANTRY_PATH_HTTP = 2,
+	GANTRY_PATH_RDMA_STAGED =
+		3, /* by RDMA, and by the device's driver between its memory and the host's */
+};
+
+/* Which work of a device's driver a put or get waits for before it touches the memory. */
+enum gantry_wait {
+	GANTRY_WAIT_NONE = 0,
+	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: CUstream, cudaStream_t, hipStream_t */
+	GANTRY_WAIT_EVENT = 2,  /* wait_for is an event: CUevent, cudaEvent_t, hipEvent_t */
+};
 
 struct gantry_result {
 	size_t size;           /* set to sizeof before the call, or 0 (then it is taken for this version's) */
@@ -272,6 +314,15 @@ struct gantry_request {
 	unsigned timeout_ms;       /* 0: as the context says */
 	/* copies: the ETag, with its quotes, that the source must have, or NULL */
 	const char *source_if_match;
+	/*
+	 * put, get: waits for the work that is queued there at the call, on the thread of the call, before a put reads the
+	 * memory and before a get writes to it.  A stream may be one of the driver's own numbers: 0 or 1 (the legacy default
+	 * stream) and 2 (that of the calling thread), of the device that the memory is on, else of the thread's own.  When the call
+	 * has returned, a get's bytes are there for all work that is queued after it, on any stream.  The call fails with
+	 * -EOPNOTSUPP where no driver is loaded, and with -EIO where the driver fails.
+	 */
+	enum gantry_wait wait;
+	void *wait_for;
 };
 
 /*
@@ -293,10 +344,25 @@ struct gantry_request {
  * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
  * -EBADMSG wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH no connection; -EPIPE the connection
  * broke; -EPROTO an answer that contradicts itself; -EOPNOTSUPP not by RDMA, with GANTRY_RDMA_ONLY or memory of a
- * device and no copy function; -EINVAL; -EIO any other error of the server.  res may be NULL.
+ * device and neither a copy function nor staging; -EFAULT memory that is not mapped: the CPU cannot read it, and the driver
+ * that is loaded does not know it; -EINVAL; -EIO any other error of the server, or one of the device's driver.  res may be
+ * NULL.
  *
  * Memory of a device is moved by RDMA, registered for the call where it is not, if a driver of the device does that;
- * the CPU does not touch it, and a checksum of what a get brought is not compared.
+ * the CPU does not touch it, and a checksum of what a get brought is compared only where the bytes were staged in one piece.
+ *
+ * Staging (gantry_options.stage): memory of a device that no port can register, that the server's NIC could not reach, or
+ * of 4 GiB and more, goes through the context's stage: pinned host memory of stage_bytes in equal pieces (a quarter of it
+ * each, 16 MiB at most unless stage_bytes is above 1 GiB), which all calls share.  A call waits for pieces as long as others have them, in turn.
+ *   - A put of up to stage_bytes is copied to the stage and then stored by one request.
+ *   - A larger put is an S3 multipart upload: pieces are copied and stored by up to four threads at once, and
+ *     the object appears, whole, at the end.  Its ETag has the form of uploads ("...-3").  Conditions and the checksum
+ *     hold for the object.  A call that fails aborts the upload; that of a process that dies stays until the
+ *     server's time for uploads is over.
+ *   - Where uploads do not do (the Scality dialect, gantry_upload_put(), a server that refuses them, a stage smaller than
+ *     5 MiB, more than 10000 parts) the bytes go in the body of one HTTP request, through the stage.
+ *   - A get larger than a piece is made of ranges, four at once, of one version of the object: If-Match, from the beginning
+ *     again when it was replaced meanwhile; -ESTALE after the third time.
  */
 int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 	       const struct gantry_request *req, struct gantry_result *res);

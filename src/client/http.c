@@ -6,6 +6,7 @@
 #include "client/client_int.h"
 
 #include "base/printable.h"
+#include "client/stage.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -24,14 +25,16 @@ static const char *const method_name[] = { [METHOD_PUT] = "PUT",
 
 struct handle {
 	struct handle *next;
-	const struct gantry *g;
+	struct gantry *g;
 	CURL *curl;
 	/* The exchange that runs. */
 	const struct exchange *x;
 	struct reply *r;
 	uint64_t sent;
-	int copy_error; /* what the program's copy function said, if anything */
-	bool has_head;  /* of the answer that counts: what follows are a body and trailers */
+	int copy_error; /* what copying from or to memory of a device came to */
+	char copy_why[200];
+	struct bounce *bounce; /* of memory of a device, where no function of the program's copies */
+	bool has_head;         /* of the answer that counts: what follows are a body and trailers */
 };
 
 struct handle *
@@ -104,19 +107,73 @@ on_header(char *line, size_t size, size_t n, void *cookie)
 	return size * n;
 }
 
-/* Copies a piece of the body between curl's buffer and the caller's memory. */
-static bool
-move(struct handle *h, void *dst, const void *src, size_t n, enum gantry_copy_to to)
+/* ---- between curl's buffers and the memory of the call ---- */
+
+/* Copies as the program says. */
+static int
+copy_by_program(struct handle *h, void *dst, const void *src, size_t n, enum gantry_copy_to to)
 {
+	int e = h->g->copy(h->g->copy_cookie, dst, src, n, to);
+
+	e = e <= 0 ? e : -EIO;
+	if (e < 0)
+		snprintf(h->copy_why, sizeof h->copy_why, "the copy function for memory of a device: %s",
+			 error_text(-e));
+	return e;
+}
+
+static int
+has_bounce(struct handle *h, const void *memory, uint64_t size)
+{
+	return h->bounce ? 0 : bounce_open(h->g, memory, size, &h->bounce, h->copy_why, sizeof h->copy_why);
+}
+
+/* Takes the next n bytes of the body that is sent. */
+static bool
+take(struct handle *h, char *out, size_t n)
+{
+	const char *from = (const char *)h->x->body + h->sent, *ready;
+	size_t nr;
 	int e = 0;
 
-	if (h->x->is_device)
-		e = h->g->copy(h->g->copy_cookie, dst, src, n, to);
-	else
-		memcpy(dst, src, n);
-	h->copy_error = e <= 0 ? e : -EIO;
+	if (!h->x->is_device) {
+		memcpy(out, from, n);
+	} else if (h->g->copy) {
+		e = copy_by_program(h, out, from, n, GANTRY_TO_HOST);
+	} else {
+		e = has_bounce(h, h->x->body, h->x->size);
+		for (uint64_t at = h->sent; e == 0 && n > 0; at += nr, out += nr, n -= nr) {
+			e = bounce_peek(h->bounce, at, &ready, &nr, h->copy_why, sizeof h->copy_why);
+			nr = e < 0 ? 0 : nr < n ? nr : n;
+			memcpy(out, e < 0 ? out : ready, nr);
+		}
+	}
+	h->copy_error = e;
 	return e == 0;
 }
+
+/* Puts the next n bytes of the body that came where they belong. */
+static bool
+put_down(struct handle *h, const char *bytes, size_t n)
+{
+	uint64_t at = h->r->body_bytes;
+	char *to = (char *)h->x->buffer + at;
+	int e = 0;
+
+	if (!h->x->is_device) {
+		memcpy(to, bytes, n);
+	} else if (h->g->copy) {
+		e = copy_by_program(h, to, bytes, n, GANTRY_TO_DEVICE);
+	} else {
+		e = has_bounce(h, h->x->buffer, h->x->buffer_size);
+		if (e == 0)
+			e = bounce_push(h->bounce, at, bytes, n, h->copy_why, sizeof h->copy_why);
+	}
+	h->copy_error = e;
+	return e == 0;
+}
+
+/* ---- curl's callbacks: bodies ---- */
 
 static size_t
 on_body(char *bytes, size_t size, size_t n, void *cookie)
@@ -138,7 +195,7 @@ on_body(char *bytes, size_t size, size_t n, void *cookie)
 		n = (size_t)(h->x->buffer_size - r->body_bytes);
 		r->body_overflow = true;
 	}
-	if (n && !move(h, (char *)h->x->buffer + r->body_bytes, bytes, n, GANTRY_TO_DEVICE))
+	if (n && !put_down(h, bytes, n))
 		return 0;
 	r->body_bytes += n;
 	if (r->body_overflow)
@@ -151,12 +208,12 @@ on_read(char *out, size_t size, size_t n, void *cookie)
 {
 	struct handle *h = cookie;
 	uint64_t left = h->x->size - h->sent;
-	size_t take = left < n * size ? (size_t)left : n * size;
+	size_t nr = left < n * size ? (size_t)left : n * size;
 
-	if (take && !move(h, out, (const char *)h->x->body + h->sent, take, GANTRY_TO_HOST))
+	if (nr && !take(h, out, nr))
 		return CURL_READFUNC_ABORT;
-	h->sent += take;
-	return take;
+	h->sent += nr;
+	return nr;
 }
 
 /* curl rewinds a body when a kept connection turns out to be dead. */
@@ -329,7 +386,12 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	set_method(c, h, x);
 
 	CURLcode code = curl_easy_perform(c);
-	int e = curl_errno(code);
+	int e = curl_errno(code), copied;
+
+	copied = bounce_close(h->bounce, h->copy_why, sizeof h->copy_why);
+	h->bounce = NULL;
+	if (h->copy_error == 0)
+		h->copy_error = copied;
 
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
 	r->status = (int)status;
@@ -340,8 +402,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	if (code == CURLE_WRITE_ERROR && r->body_overflow)
 		e = 0;
 	if (h->copy_error < 0) {
-		snprintf(why, why_len, "the copy function for memory of a device: %s",
-			 strerror(-h->copy_error));
+		snprintf(why, why_len, "%s", h->copy_why);
 		return h->copy_error;
 	}
 	if (code == CURLE_URL_MALFORMAT) {

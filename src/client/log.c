@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void
 gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie)
@@ -44,4 +45,10 @@ client_log(struct gantry *g, enum gantry_log_level level, const char *format, ..
 	if (g->log)
 		g->log(g->log_cookie, level, text);
 	pthread_rwlock_unlock(&g->log_lock);
+}
+
+const char *
+error_text(int error)
+{
+	return error == KERNEL_ENOTSUPP ? "not supported" : strerror(error);
 }

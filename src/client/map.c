@@ -79,6 +79,19 @@ map_remove(struct map *m, const struct region *r)
 	}
 }
 
+bool
+map_replace(struct map *m, const struct region *old, struct region *r)
+{
+	for (size_t i = map_from(m, (uintptr_t)old->ptr); i < m->nr && m->at[i].start == (uintptr_t)old->ptr;
+	     i++) {
+		if (m->at[i].region == old) {
+			m->at[i].region = r;
+			return true;
+		}
+	}
+	return false;
+}
+
 struct region *
 map_find(const struct map *m, uintptr_t start, uintptr_t end)
 {

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RENEW_TRIES 3 /* while memory is freed and allocated */
+
 int
 mint(const struct gantry *g, const struct region *r, const struct port *p, uint32_t dctn, const void *ptr,
      size_t size, char text[TOKEN_DC_LEN + 1])
@@ -105,7 +107,7 @@ token_at(struct gantry *g, struct region *r, struct port *p, int shared, const v
 	return 0;
 }
 
-/* Tries once.  *ret_wants: the port that ought to have a target more first, which may_want allows to say. */
+/* Tries once.  -ESTALE: the memory is another than was registered.  *ret_wants: the port that ought to have a target more first, which may_want allows to say. */
 static int
 token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op, bool may_want,
 	  struct port **ret_wants, bool holds, struct region **ret_region, struct token_slot **ret_slot)
@@ -121,6 +123,8 @@ token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 		return -ENOENT;
 	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
 		return -EINVAL;
+	if (gpu_ids_hold(r->ids, (const char *)ptr + offset, size) != GPU_SAME)
+		return -ESTALE;
 	p = port_choose(g, r);
 	if (!p)
 		return gantry_is_connected(g) ? -ENODEV : -ENETDOWN;
@@ -138,12 +142,26 @@ token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 	return e;
 }
 
+/* Has memory registered again that was freed and allocated meanwhile.  0, -EFAULT: it was freed; -ENOENT: no port takes it. */
+static int
+renew(struct gantry *g, const void *ptr, size_t size)
+{
+	struct region *r;
+	int e = region_take(g, ptr, size, &r);
+
+	if (e == 0 && !r)
+		return -ENOENT;
+	if (r)
+		region_put(r);
+	return e;
+}
+
 static int
 token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op, bool holds,
 	  struct region **ret_region, struct token_slot **ret_slot)
 {
 	struct port *wants;
-	int e;
+	int e, renewed = 0;
 
 	if (!ptr || !size || (op != GANTRY_OP_GET && op != GANTRY_OP_PUT) || offset + size < offset)
 		return -EINVAL;
@@ -151,14 +169,21 @@ token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 		return -EFBIG;
 	if (!g->port_nr || !is_mine(g))
 		return -ENODEV;
-	for (bool may_want = true;; may_want = false) {
+	for (bool may_want = true;;) {
 		pthread_rwlock_rdlock(&g->map_lock);
 		e = token_try(g, ptr, size, offset, op, may_want, &wants, holds, ret_region, ret_slot);
 		pthread_rwlock_unlock(&g->map_lock);
+		if (e == -ESTALE && renewed++ < RENEW_TRIES) {
+			e = renew(g, ptr, offset + size);
+			if (e < 0)
+				return e;
+			continue;
+		}
 		if (!wants)
 			return e;
 		/* Where the driver has none left, tokens share what there is. */
 		shared_add(g, wants);
+		may_want = false;
 	}
 }
 
@@ -181,10 +206,13 @@ explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int
 		client_log(g, GANTRY_LOG_ERROR,
 			   "token of %zu bytes from byte %zu on of %p: not within one registration", size,
 			   offset, ptr);
+	else if (e == -EFAULT)
+		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: the memory was freed: not mapped",
+			   size, ptr);
 	else if (e == -ENODEV || e == -ENETDOWN)
 		client_log(g, GANTRY_LOG_ERROR, "token of %p: no RDMA: %s", ptr, gantry_rdma_reason(g));
 	else
-		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: %s", size, ptr, strerror(-e));
+		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: %s", size, ptr, error_text(-e));
 }
 
 int
@@ -285,7 +313,7 @@ gantry_token_drop(struct gantry *g, char *token, int error)
 	if (error) {
 		e = token_kill(g, token);
 		client_log(g, GANTRY_LOG_INFO, "a token is withdrawn for error %d%s%s", error,
-			   e < 0 ? ": " : "", e < 0 ? strerror(-e) : "");
+			   e < 0 ? ": " : "", e < 0 ? error_text(-e) : "");
 		return e;
 	}
 	pthread_rwlock_rdlock(&g->map_lock);

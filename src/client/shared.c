@@ -82,7 +82,7 @@ shared_give(struct gantry *g)
 			shared.count--;
 		/* What is registered stays so: it is the process's, and tokens may be under way. */
 		pthread_rwlock_rdlock(&g->map_lock);
-		ends = shared.count == 0 && g->map.nr == 0;
+		ends = shared.count == 0 && g->map.nr == g->own_regions;
 		pthread_rwlock_unlock(&g->map_lock);
 		if (ends)
 			shared.g = NULL;

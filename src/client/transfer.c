@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * put, get, head, delete: attempts by RDMA, then over HTTP, and an honest account of it.  Runs on the
+ * put, get: attempts by RDMA, then over HTTP, and an honest account of it.  Runs on the
  * caller's thread.
  *
  *     token -> answer -> done
@@ -15,186 +15,21 @@
 
 #include "base/base64.h"
 #include "base/crc64.h"
+#include "client/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RDMA_TRIES 2
-#define BUSY_TRIES 4
 #define PIECE_BYTES 262144u /* of memory of a device, at a time */
-
-/* ---- beginning and end of a call ---- */
-
-void
-call_say(struct call *c, const char *why)
-{
-	snprintf(c->res->message, sizeof c->res->message, "%s", why);
-}
-
-static void
-reason(struct call *c, const char *why)
-{
-	/* The server's own word is more precise than our reading of its answer. */
-	snprintf(c->res->reason, sizeof c->res->reason, "%s", *c->r.reason ? c->r.reason : why);
-}
-
-int
-call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
-	   struct gantry_result *res, struct gantry_result *own)
-{
-	size_t size = res && res->size ? res->size : sizeof *res;
-
-	*c = (struct call){ .g = g };
-	*own = (struct gantry_result){ .size = size };
-	/* A caller with a smaller struct gets as much as fits, at the end. */
-	c->res = own;
-	if (req)
-		memcpy(&c->req, req, req->size && req->size < sizeof c->req ? req->size : sizeof c->req);
-	if (!url || !*url) {
-		call_say(c, "no URL");
-		return -EINVAL;
-	}
-	if (!fits_header(c->req.if_match) || !fits_header(c->req.if_none_match) ||
-	    !fits_header(c->req.content_type) || !fits_header(c->req.source_if_match)) {
-		call_say(c, "a condition or the content type has a control character");
-		return -EINVAL;
-	}
-	c->url = url_clean(url);
-	c->h = c->url ? handle_get(g) : NULL;
-	return c->h ? 0 : -ENOMEM;
-}
-
-int
-call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
-		  struct gantry_result *res, struct gantry_result *own)
-{
-	int e = call_begin(c, g, url, req, res, own);
-
-	if (e == 0 && (url_names_key(url) || strchr(url, '?'))) {
-		call_say(c, strchr(url, '?') ? "the URL has a query, and a bucket is wanted"
-					     : "the URL names a key, and a bucket is wanted");
-		e = -EINVAL;
-	}
-	return e;
-}
-
-static void
-copy_text(char *out, size_t cap, const char *text)
-{
-	snprintf(out, cap, "%s", text);
-}
-
-int
-call_end(struct call *c, int e, struct gantry_result *res)
-{
-	struct gantry_result *own = c->res;
-
-	copy_text(own->etag, sizeof own->etag, c->r.etag);
-	copy_text(own->checksum, sizeof own->checksum, c->r.stored_checksum);
-	copy_text(own->last_modified, sizeof own->last_modified, c->r.last_modified);
-	if (e < 0) {
-		own->path = GANTRY_PATH_NONE;
-		own->bytes = 0;
-		reply_xml(&c->r, "Code", own->code, sizeof own->code);
-		if (c->r.status >= 300)
-			reply_xml(&c->r, "Message", own->message, sizeof own->message);
-		if (!*own->message && c->r.status)
-			snprintf(own->message, sizeof own->message, "the server answered %d%s", c->r.status,
-				 c->g->dialect == GANTRY_S3 && !c->r.has_request_id ? ", and not as S3 does"
-										    : "");
-		if (!*own->message)
-			call_say(c, strerror(-e));
-	}
-	if (c->memory.region)
-		region_put(c->memory.region);
-	if (c->h)
-		handle_put(c->g, c->h);
-	free(c->url);
-	if (res)
-		memcpy(res, own, own->size < sizeof *own ? own->size : sizeof *own);
-	return e;
-}
-
-static void
-nap(unsigned ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&ts, NULL);
-}
-
-struct exchange
-call_exchange(const struct call *c, enum method method)
-{
-	uint64_t bytes = method == METHOD_PUT || method == METHOD_GET ? c->size : 0;
-	uint64_t ms = c->req.timeout_ms ? c->req.timeout_ms : c->g->timeout_ms;
-
-	return (struct exchange){ .method = method,
-				  .url = c->url,
-				  .dialect = c->g->dialect,
-				  .if_match = c->req.if_match,
-				  .if_none_match = c->req.if_none_match,
-				  .content_type = c->req.content_type,
-				  .size = bytes,
-				  .buffer_size = bytes,
-				  .is_device = c->memory.is_device,
-				  .connect_timeout_ms = c->g->connect_timeout_ms,
-				  .timeout_ms = ms > INT32_MAX ? INT32_MAX : (unsigned)ms };
-}
-
-/* Sends it once.  0 with an answer in c->r, or -errno. */
-static int
-run(struct call *c, const struct exchange *x)
-{
-	int e = http_exchange(c->h, x, &c->r, c->res->message, sizeof c->res->message);
-
-	c->res->requests++;
-	c->res->status = c->r.status;
-	if (x->token)
-		c->res->reply = c->r.has_reply ? c->r.code : 0;
-	return e;
-}
-
-static void
-back_off(const struct call *c, int turn)
-{
-	nap(c->r.retry_after_s ? c->r.retry_after_s * 1000 : 50u << (2 * turn));
-}
-
-/* Sends it, again while the server says 503.  0 with an answer in c->r, or -errno. */
-static int
-run_plain(struct call *c, const struct exchange *x)
-{
-	for (int turn = 0;; turn++) {
-		int e = run(c, x);
-
-		if (e < 0 || judge_plain(&c->r) != VERDICT_BUSY || turn + 1 == BUSY_TRIES)
-			return e;
-		back_off(c, turn);
-	}
-}
-
-int
-call_s3(struct call *c, const struct exchange *x)
-{
-	int e;
-
-	if (c->g->dialect != GANTRY_S3) {
-		call_say(c, "the scality dialect has no such request");
-		return -EOPNOTSUPP;
-	}
-	e = run_plain(c, x);
-	return e == 0 && judge_plain(&c->r) != VERDICT_BODY ? status_errno(&c->r) : e;
-}
 
 /* ---- by RDMA ---- */
 
 /* Why not even to try; NULL: try. */
 static const char *
-why_not_rdma(const struct call *c)
+why_not_rdma(struct call *c)
 {
 	if (c->req.no_rdma)
 		return "RDMA was not asked for";
@@ -202,6 +37,7 @@ why_not_rdma(const struct call *c)
 		return gantry_rdma_reason(c->g);
 	if (c->size == 0)
 		return "an empty object";
+	c->wants_stage = c->memory.is_device && c->size > GANTRY_REGISTER_MAX;
 	if (c->size > GANTRY_REGISTER_MAX)
 		return "4 GiB and more do not fit a token";
 	return NULL;
@@ -238,7 +74,7 @@ verify(struct call *c, uint64_t bytes)
 static bool
 can_use_body(const struct call *c)
 {
-	return !c->memory.is_device || c->g->copy;
+	return !c->memory.is_device || c->g->copy || stage_can(c->g, c->memory.ptr);
 }
 
 static enum verdict
@@ -262,6 +98,87 @@ judge(struct call *c, bool is_put, const char **ret_why)
 	return v;
 }
 
+/* ---- the checksum of what is put ---- */
+
+static int
+no_memory(struct call *c)
+{
+	explain_unmapped(c->memory.ptr, c->size, c->res->message, sizeof c->res->message);
+	c->r.status = 0; /* the message is ours, not the server's */
+	return -EFAULT;
+}
+
+/* By the program's copy function.  0 or -errno. */
+static int
+sum_by_program(struct call *c)
+{
+	const struct gantry *g = c->g;
+	struct gantry_result *res = c->res;
+	char *piece = malloc(PIECE_BYTES);
+	int e = piece ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; e == 0 && at < c->size; at += PIECE_BYTES) {
+		size_t n = c->size - at < PIECE_BYTES ? (size_t)(c->size - at) : PIECE_BYTES;
+
+		e = g->copy(g->copy_cookie, piece, c->memory.ptr + at, n, GANTRY_TO_HOST);
+		e = e <= 0 ? e : -EIO;
+		if (e == 0)
+			res->crc64nvme = crc64_nvme(res->crc64nvme, piece, n);
+		else
+			snprintf(res->message, sizeof res->message,
+				 "the copy function for memory of a device: %s", error_text(-e));
+	}
+	free(piece);
+	return e;
+}
+
+/* Through the stage.  0 or -errno. */
+static int
+sum_by_stage(struct call *c)
+{
+	struct gantry_result *res = c->res;
+	struct bounce *b = NULL;
+	const char *bytes;
+	size_t n;
+	int e = bounce_open(c->g, c->memory.ptr, c->size, &b, res->message, sizeof res->message);
+
+	for (uint64_t at = 0; e == 0 && at < c->size; at += n) {
+		e = bounce_peek(b, at, &bytes, &n, res->message, sizeof res->message);
+		if (e == 0)
+			res->crc64nvme = crc64_nvme(res->crc64nvme, bytes, n);
+	}
+	bounce_close(b, res->message, e < 0 ? 0 : sizeof res->message);
+	return e;
+}
+
+/* Computes it once, where it was asked for.  0 or -errno. */
+static int
+sum_up(struct call *c)
+{
+	struct gantry_result *res = c->res;
+	int e = 0;
+
+	if (!c->req.checksum || *c->checksum)
+		return 0;
+	if (!c->memory.is_device) {
+		res->crc64nvme = crc64_nvme(0, c->memory.ptr, c->size);
+	} else if (c->g->copy) {
+		e = sum_by_program(c);
+	} else if (stage_can(c->g, c->memory.ptr)) {
+		e = sum_by_stage(c);
+	} else {
+		snprintf(res->message, sizeof res->message, "a checksum of %s takes a copy function",
+			 memory_name(c->memory.ptr, c->size));
+		e = -EOPNOTSUPP;
+	}
+	res->has_crc64nvme = e == 0;
+	if (e == 0)
+		gantry_crc64nvme_text(res->crc64nvme, c->checksum);
+	return e;
+}
+
+/* ---- a request with a token ---- */
+
 /* Can nothing be under way any more, by the server's own word? */
 static bool
 vouched(const struct call *c, enum verdict v)
@@ -279,6 +196,21 @@ is_unreachable(const struct reply *r)
 	       strcmp(r->reason, "not-allowed") == 0 || strcmp(r->reason, "no-rail") == 0;
 }
 
+/* Memory that cannot be registered, for e, goes another way.  0, or -EFAULT: it is not there. */
+static int
+unregistered(struct call *c, int e)
+{
+	/* The adapter's driver has seen every page. */
+	int kind = e == -EFAULT ? memory_kind(c->memory.ptr, c->size, true) : 0;
+
+	if (kind < 0)
+		return no_memory(c);
+	c->memory.is_device |= kind == 1;
+	/* -EIO: there was no port, or no target. */
+	c->wants_stage = c->memory.is_device && e != -EIO;
+	return 0;
+}
+
 /* One request with a token of its own.  0 with a verdict, or -errno.  *ret_another: it was declined because of
  * its port, and there is another. */
 static int
@@ -293,16 +225,18 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	const char *sentence = why;
 	int e = window_open(c->g, server, &c->memory, is_put, &w, why, sizeof why), closed;
 
+	*ret_another = false;
 	if (e < 0) {
-		/* The driver sees every page. */
-		if (e == -EFAULT && !c->memory.is_device)
-			c->memory.is_device = !cpu_reaches_all(c->memory.ptr, c->size);
-		/* Memory that cannot be registered goes over HTTP. */
 		c->r = (struct reply){ 0 };
-		reason(c, why);
+		call_reason(c, why);
 		*ret_v = VERDICT_DECLINED;
-		*ret_another = false;
-		return 0;
+		return unregistered(c, e);
+	}
+	e = is_put ? sum_up(c) : 0;
+	if (e < 0) {
+		port_settle(c->g, w.port, server, false);
+		window_close(&w, true);
+		return e;
 	}
 	x.token = w.token;
 	changes = w.target->changes;
@@ -317,11 +251,10 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 		x.range_first = c->offset;
 		x.range_last = c->offset + c->size - 1;
 	}
-	e = run(c, &x);
+	e = call_run(c, &x);
 	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
 	port = w.port;
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
-	*ret_another = false;
 	if (*ret_v == VERDICT_FAILED || (*ret_v == VERDICT_DECLINED && is_unreachable(&c->r))) {
 		/* The token may have named an address that is gone, and the device have told so meanwhile: then the next one does better. */
 		if (port_reread(c->g, port) || port->changes != changes)
@@ -337,7 +270,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 		return closed;
 	}
 	if (e == 0)
-		reason(c, sentence);
+		call_reason(c, sentence);
 	return e;
 }
 
@@ -366,9 +299,11 @@ by_rdma(struct call *c, bool is_put)
 		case VERDICT_BUSY:
 			if (++busy == BUSY_TRIES)
 				return status_errno(&c->r);
-			back_off(c, busy - 1);
+			call_back_off(c, busy - 1);
 			break;
 		case VERDICT_FAILED:
+			/* A NIC may reach the host's memory where it does not reach a device's. */
+			c->wants_stage = c->memory.is_device;
 			tries++;
 			break;
 		default:
@@ -385,10 +320,12 @@ put_http(struct call *c)
 {
 	struct exchange x = call_exchange(c, METHOD_PUT);
 
+	int e = sum_up(c);
+
 	x.body = c->memory.ptr ? c->memory.ptr : "";
 	x.checksum = *c->checksum ? c->checksum : NULL;
-	int e = run_plain(c, &x);
-
+	if (e == 0)
+		e = call_run_plain(c, &x);
 	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
 		e = status_errno(&c->r);
 	/* Whoever stores an object says so by its ETag; a page that asks for a password says 200, too. */
@@ -406,17 +343,27 @@ put_http(struct call *c)
 	return e;
 }
 
-/* Finds out about the memory of a call that moves bytes. */
-static void
+/* Finds out about the memory of a call that moves bytes, and waits for what has to come before.  0 or -errno. */
+static int
 take_memory(struct call *c, const void *ptr, uint64_t size)
 {
 	struct memory *m = &c->memory;
+	int kind = 0;
 
 	c->size = size;
 	*m = (struct memory){ .ptr = (char *)(uintptr_t)ptr, .size = size };
-	m->region = size ? region_get(c->g, ptr, size) : NULL;
 	if (size)
-		m->is_device = m->region ? m->region->is_device : !cpu_reaches(ptr, size);
+		kind = region_take(c->g, ptr, size, &m->region);
+	if (m->region)
+		m->is_device = m->region->is_device;
+	else if (size && kind == 0)
+		kind = memory_kind(ptr, size, false);
+	if (kind < 0)
+		return no_memory(c);
+	m->is_device |= kind == 1;
+	if (c->req.wait == GANTRY_WAIT_NONE)
+		return 0;
+	return gpu_wait(ptr, c->req.wait, c->req.wait_for, c->res->message, sizeof c->res->message);
 }
 
 /* Tries RDMA where it can be tried.  0 done, 1 over HTTP now, -errno. */
@@ -427,9 +374,11 @@ prefer_rdma(struct call *c, bool is_put)
 	int e = 1;
 
 	if (why)
-		reason(c, why);
+		call_reason(c, why);
 	else
 		e = by_rdma(c, is_put);
+	if (e == 1 && c->wants_stage && stage_can(c->g, c->memory.ptr))
+		e = is_put ? staged_put(c) : staged_get(c);
 	if ((c->g->flags & GANTRY_RDMA_ONLY) && (e == 1 || (e == 0 && c->res->path == GANTRY_PATH_HTTP)) &&
 	    c->size) {
 		snprintf(c->res->message, sizeof c->res->message, "not by RDMA: %s", c->res->reason);
@@ -445,43 +394,6 @@ prefer_rdma(struct call *c, bool is_put)
 	return e;
 }
 
-/* The checksum of what is put.  0 or -errno. */
-static int
-sum_up(struct call *c)
-{
-	const struct gantry *g = c->g;
-	struct gantry_result *res = c->res;
-	char *piece;
-	int e = 0;
-
-	if (!c->memory.is_device) {
-		res->crc64nvme = crc64_nvme(0, c->memory.ptr, c->size);
-	} else if (!g->copy) {
-		snprintf(res->message, sizeof res->message, "a checksum of %s takes a copy function",
-			 memory_name(c->memory.ptr, c->size));
-		return -EOPNOTSUPP;
-	} else {
-		piece = malloc(PIECE_BYTES);
-		if (!piece)
-			return -ENOMEM;
-		for (uint64_t at = 0; e == 0 && at < c->size; at += PIECE_BYTES) {
-			size_t n = c->size - at < PIECE_BYTES ? (size_t)(c->size - at) : PIECE_BYTES;
-
-			e = g->copy(g->copy_cookie, piece, c->memory.ptr + at, n, GANTRY_TO_HOST);
-			if (e == 0)
-				res->crc64nvme = crc64_nvme(res->crc64nvme, piece, n);
-		}
-		free(piece);
-		e = e <= 0 ? e : -EIO;
-		if (e < 0)
-			snprintf(res->message, sizeof res->message,
-				 "the copy function for memory of a device: %s", strerror(-e));
-	}
-	res->has_crc64nvme = e == 0;
-	gantry_crc64nvme_text(res->crc64nvme, c->checksum);
-	return e;
-}
-
 int
 gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, const struct gantry_request *req,
 	   struct gantry_result *res)
@@ -494,10 +406,11 @@ gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, cons
 		call_say(&c, "no memory given");
 		e = -EINVAL;
 	}
-	if (e == 0) {
-		take_memory(&c, ptr, size);
-		e = c.req.checksum ? sum_up(&c) : 0;
-	}
+	if (e == 0)
+		e = take_memory(&c, ptr, size);
+	/* Bytes that may be staged are summed up there. */
+	if (e == 0 && !(c.memory.is_device && !g->copy && stage_can(g, ptr)))
+		e = sum_up(&c);
 	if (e == 0) {
 		e = prefer_rdma(&c, true);
 		if (e == 1)
@@ -515,7 +428,7 @@ static int
 ask_size(struct call *c)
 {
 	struct exchange x = call_exchange(c, METHOD_HEAD);
-	int e = run_plain(c, &x);
+	int e = call_run_plain(c, &x);
 
 	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
 		e = status_errno(&c->r);
@@ -563,7 +476,7 @@ get_http(struct call *c)
 	x.range_first = c->offset;
 	x.range_last = c->offset + c->size - 1;
 	x.want_checksum = c->req.checksum;
-	int e = run_plain(c, &x);
+	int e = call_run_plain(c, &x);
 
 	if (e < 0)
 		return e;
@@ -614,119 +527,19 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 		call_say(&c, "no memory given, or a range beyond 2^64");
 		e = -EINVAL;
 	}
+	if (e == 0)
+		e = take_memory(&c, ptr, size);
 	if (e == 0) {
-		take_memory(&c, ptr, size);
 		c.offset = offset;
 		e = prefer_rdma(&c, false);
 		if (e == 1)
 			e = get_http(&c);
 		if (e == -ERANGE && c.r.status == 416)
 			e = at_the_end(&c);
+		if (e == 0 && own.path == GANTRY_PATH_RDMA && c.memory.is_device)
+			e = gpu_flush(ptr, own.message, sizeof own.message);
 	}
-	if (e == 0 || e == -ERANGE)
+	if ((e == 0 || e == -ERANGE) && !c.is_filled_in)
 		learn_object_size(&c);
-	return call_end(&c, e, res);
-}
-
-int
-gantry_head(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
-{
-	return gantry_stat(g, url, req, NULL, NULL, res);
-}
-
-int
-gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
-	    void *cookie, struct gantry_result *res)
-{
-	struct gantry_result own;
-	struct call c;
-	int e = call_begin(&c, g, url, req, res, &own);
-
-	if (e == 0) {
-		struct exchange x = call_exchange(&c, METHOD_HEAD);
-
-		x.want_checksum = c.req.checksum || fn;
-		x.header = fn;
-		x.header_cookie = cookie;
-		e = run_plain(&c, &x);
-		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
-			e = status_errno(&c.r);
-	}
-	if (e == 0 && c.r.has_content_length) {
-		own.object_size = c.r.content_length;
-		own.has_object_size = 1;
-	}
-	return call_end(&c, e, res);
-}
-
-int
-gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
-{
-	struct gantry_result own;
-	struct call c;
-	int e = call_begin(&c, g, url, req, res, &own);
-
-	if (e == 0) {
-		struct exchange x = call_exchange(&c, METHOD_DELETE);
-
-		e = run_plain(&c, &x);
-		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
-			e = status_errno(&c.r);
-	}
-	return call_end(&c, e, res);
-}
-
-int
-gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res)
-{
-	struct gantry_result own;
-	struct call c;
-	int e = call_begin_bucket(&c, g, url, NULL, res, &own);
-
-	if (e == 0) {
-		struct exchange x = call_exchange(&c, METHOD_DELETE);
-
-		e = call_s3(&c, &x);
-	}
-	return call_end(&c, e == -EEXIST ? -ENOTEMPTY : e, res);
-}
-
-int
-gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res)
-{
-	return gantry_make_bucket_copies(g, url, 0, res);
-}
-
-int
-gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res)
-{
-	struct gantry_result own;
-	struct call c;
-	int e = call_begin_bucket(&c, g, url, NULL, res, &own);
-	char text[16], code[64];
-
-	if (e == 0 && copies < 0) {
-		call_say(&c, "the number of copies is negative");
-		e = -EINVAL;
-	}
-	if (e == 0) {
-		struct exchange x = call_exchange(&c, METHOD_PUT);
-
-		x.body = "";
-		snprintf(text, sizeof text, "%d", copies);
-		if (copies)
-			x.extra[0] = (struct field){ "x-gantry-copies", text };
-		e = call_s3(&c, &x);
-		reply_xml(&c.r, "Code", code, sizeof code);
-		if (c.r.status == 409 && (!copies || c.r.copies == (unsigned)copies))
-			e = 0;
-		else if (c.r.status == 409 && strcmp(code, "InvalidBucketState") == 0)
-			e = -ENOTEMPTY;
-		/* A server that knows nothing of copies makes the bucket, and heeds no header that it does not know. */
-		if (e == 0 && copies && c.r.copies != (unsigned)copies) {
-			call_say(&c, "the bucket is there, but the server knows nothing of x-gantry-copies");
-			e = -EOPNOTSUPP;
-		}
-	}
 	return call_end(&c, e, res);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda HOST:PORT: memory of a GPU, by a stand-in of CUDA's driver (tests/system/gpu_cuda.c): what is behind an address
+ * cuda HOST:PORT: memory of a GPU, by a stand-in of CUDA's driver (tests/gpu/cuda_standin.c): what is behind an address
  * that the CPU cannot touch is a memfd, which is also its dma-buf.
  */
 #include "play.hpp"
@@ -40,10 +40,11 @@ main(int argc, char **argv)
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
 
 	must(device != MAP_FAILED && driver);
-	named<void (*)(const void *, size_t, int)>(driver, "fake_allocation")(device, SIZE, fd);
-	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "fake_memory")(
+	named<void (*)(const void *, size_t, int)>(driver, "standin_allocation")(device, SIZE, fd);
+	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "standin_memory")(
 		managed, sizeof managed, 2, 1);
-	auto exports = named<int (*)()>(driver, "fake_exports");
+	auto get = named<long (*)(const char *)>(driver, "standin_get");
+	auto exports = [&] { return get("exports"); };
 
 	cuObjClient::setupTelemetry(false, &out);
 	cuObjClient client(ops);
@@ -75,7 +76,7 @@ main(int argc, char **argv)
 	/* Neither way is there: both cures are named. */
 	char *other = static_cast<char *>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 
-	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "fake_memory")(other, 4096, 2, 0);
+	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "standin_memory")(other, 4096, 2, 0);
 	out.str("");
 	must(client.cuMemObjGetDescriptor(other, 4096) == CU_OBJ_FAIL);
 	must(out.str().find("dma-buf") != std::string::npos &&

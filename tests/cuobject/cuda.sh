@@ -6,7 +6,7 @@
 NICS=2
 export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON=''
 mkdir "$T/cuda"
-gcc -shared -fPIC -Wall -Werror -o "$T/cuda/libcuda.so.1" "$ROOT/tests/system/gpu_cuda.c" >"$T/out" 2>&1 || fail "gpu_cuda.c: $(cat "$T/out")"
+gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,libcuda.so.1 -o "$T/cuda/libcuda.so.1" "$ROOT/tests/gpu/cuda_standin.c" >"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
 start_daemon
 nic "$ROOT/scripts/with-gantry-cuobject" env "LD_LIBRARY_PATH=$BUILD/cuobject:$BUILD:$BUILD/softnic:$T/cuda" "$BUILD/cuobject-tests/cuda" "$S3" ||
 	fail "exit $?"

@@ -15,7 +15,7 @@ mkdir "$T/cuda"
 # shellcheck disable=SC2086
 gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror $san -I"$ROOT/src/client" -o "$T/gpu" "$ROOT/tests/system/gpu.c" "$BUILD/libgantry.so" \
 	"-Wl,-rpath,$BUILD" >"$T/out" 2>&1 || fail "gpu.c: $(cat "$T/out")"
-gcc -shared -fPIC -Wall -Werror -o "$T/cuda/libcuda.so.1" "$ROOT/tests/system/gpu_cuda.c" >"$T/out" 2>&1 || fail "gpu_cuda.c: $(cat "$T/out")"
+gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,libcuda.so.1 -o "$T/cuda/libcuda.so.1" "$ROOT/tests/gpu/cuda_standin.c" >"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
 gpu() { nic env "${@:2}" "$T/gpu" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 || fail "$*: exit $?: $(cat "$T/out")"; }
 
 gpu dmabuf

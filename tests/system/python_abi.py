@@ -14,7 +14,6 @@ from gantry import _abi
 # For programs that speak HTTP themselves or have a control plane of their own, and what nobody asked for in
 # Python.
 NOT_BOUND = {
-    "gantry_memory_type",
     "gantry_presign",
     "gantry_upload_copy",
     "gantry_upload_parts",
@@ -48,6 +47,17 @@ CONSTANTS = {
     "PATH_NONE": "GANTRY_PATH_NONE",
     "PATH_RDMA": "GANTRY_PATH_RDMA",
     "PATH_HTTP": "GANTRY_PATH_HTTP",
+    "PATH_RDMA_STAGED": "GANTRY_PATH_RDMA_STAGED",
+    "DEVICE": "GANTRY_DEVICE",
+    "COUNTED": "GANTRY_COUNTED",
+    "WAIT_NONE": "GANTRY_WAIT_NONE",
+    "WAIT_STREAM": "GANTRY_WAIT_STREAM",
+    "WAIT_EVENT": "GANTRY_WAIT_EVENT",
+    "MEM_SYSTEM": "GANTRY_MEM_SYSTEM",
+    "MEM_MANAGED": "GANTRY_MEM_MANAGED",
+    "MEM_DEVICE": "GANTRY_MEM_DEVICE",
+    "MEM_UNKNOWN": "GANTRY_MEM_UNKNOWN",
+    "MEM_INVALID": "GANTRY_MEM_INVALID",
 }
 
 PROGRAM = r"""

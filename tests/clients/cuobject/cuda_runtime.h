@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in of CUDA's runtime for the programs beside it, over the stand-in of the driver (tests/system/gpu_cuda.c):
+ * A stand-in of CUDA's runtime for the programs beside it, over the stand-in of the driver (tests/gpu/cuda_standin.c):
  * memory of a device is a memfd, mapped where no instruction of the CPU can touch it.
  */
 #ifndef GANTRY_TESTS_CLIENTS_CUDA_RUNTIME_H
@@ -35,7 +35,7 @@ cudaMalloc(void **ret_p, size_t size)
 	struct cuda_memory m = { nullptr, (size + 4095) & ~static_cast<size_t>(4095),
 				 memfd_create("device", MFD_CLOEXEC) };
 	void (*tell)(const void *, size_t, int);
-	void *known = driver ? dlsym(driver, "fake_allocation") : nullptr, *at;
+	void *known = driver ? dlsym(driver, "standin_allocation") : nullptr, *at;
 
 	if (!known || ftruncate(m.fd, static_cast<off_t>(m.size)) < 0)
 		return cudaErrorInvalidValue;

@@ -18,7 +18,7 @@ with() { "$ROOT/scripts/with-gantry-cuobject" "$@"; }
 built() { with "$@" >"$T/out" 2>&1 || fail "$*: $(cat "$T/out")"; }
 
 mkdir "$T/cuda"
-built gcc -shared -fPIC -Wall -Werror -o "$T/cuda/libcuda.so.1" "$ROOT/tests/system/gpu_cuda.c"
+built gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,libcuda.so.1 -o "$T/cuda/libcuda.so.1" "$ROOT/tests/gpu/cuda_standin.c"
 flags=$(with pkg-config --cflags --libs cuobjclient-13.1) || fail "pkg-config cuobjclient-13.1"
 warn='-std=c++14 -Wall -Wextra -Werror'
 # shellcheck disable=SC2086
