@@ -24,7 +24,7 @@ def _latin1(text: str, encoding: str = "latin1") -> bytes:
 
 
 def _member(kind: Any, name: str) -> Any:
-    """Finds a member of an Enum that was named before, which Python 3.11 pickles as getattr(); no other attribute."""
+    """Finds a member of an Enum, which Python 3.11 pickles as getattr(); no other attribute."""
     if not isinstance(kind, enum.EnumMeta):
         raise pickle.UnpicklingError("the pickle asks for an attribute")
     return kind[name]
@@ -40,7 +40,8 @@ _Python: Any = getattr(pickle, "_Unpickler")
 
 
 class Unpickler(_Python):
-    """An unpickler for which only what is in `table` can be named, and state set only in instances of `stateful` classes.
+    """An unpickler for which only what is in `table` can be named, and state set only in instances of classes
+    in `stateful`.
 
     It is the one in Python, and so slower than C: what it does for each opcode can be held against a list.
     """
@@ -54,7 +55,8 @@ class Unpickler(_Python):
         found = self.table.get(key, _PLAIN.get(key))
         if found is None:
             raise pickle.UnpicklingError(
-                f"{module}.{name} is nothing that a checkpoint has: it is not loaded (CheckpointReader(..., classes=[...]))"
+                f"{module}.{name} is nothing that a checkpoint has: it is not loaded"
+                " (CheckpointReader(..., classes=[...]))"
             )
         return found
 
@@ -72,7 +74,7 @@ class Unpickler(_Python):
 
 
 def unpickler(classes: Iterable[Any], named: Table = {}) -> type:
-    """Makes the class of an unpickler for these classes and functions, and for what `named` calls otherwise."""
+    """Makes the class of an unpickler for these classes and functions, and for what `named` has."""
     listed: List[Any] = list(classes)
 
     class Of(Unpickler):

@@ -15,9 +15,10 @@ Tensors are stored as their bytes, so a load fetches them, or the rows of them t
 into
 memory of the state dict.
 
-Nothing that lies in a bucket is run.  A save reads of the .metadata before it one line of JSON, and removes only
-objects below this key that are named as a save names them.  A load takes of .metadata, and of what torch.save made of
-other objects than tensors, only the classes in the lists below, and those that its program names (classes=).
+Nothing that lies in a bucket is run.  A save reads of the .metadata before it one line of JSON, and removes
+only objects below this key that are named as a save names them.  A load takes of .metadata, and of what
+torch.save made of other objects than tensors, only the classes in the lists below, and those that its program
+names (classes=).
 
 Tested with PyTorch 1.13, which Debian 12 has, where these interfaces are torch.distributed._shard.checkpoint.
 With Debian's Python, 3.11, they can be imported only behind this module, which mends what is in the way.
@@ -90,7 +91,8 @@ else:
         from torch.distributed._shard.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 
 _METADATA = ".metadata"
-_HEAD = b"gantry-checkpoint "  # .metadata begins with a line: this, and JSON: {"objects": ["SAVE/RANK.distcp", ...]}
+# .metadata begins with a line of this and of JSON: {"objects": ["SAVE/RANK.distcp", ...]}
+_HEAD = b"gantry-checkpoint "
 _HEAD_MAX = 64 << 20
 _OBJECT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}/[0-9]{1,9}\.distcp", re.ASCII)
 
@@ -154,7 +156,7 @@ class _Pickles:
 
 
 class _Archive:
-    """An archive of torch.save, of which no storage is longer than its record: PyTorch itself does not look."""
+    """An archive of torch.save, of which no storage is longer than its record: PyTorch does not look."""
 
     def __init__(self, archive: Any) -> None:
         self._archive = archive
@@ -169,15 +171,16 @@ class _Archive:
 
 
 def _checked_item(data: bytes, pickles: _Pickles) -> io.BytesIO:
-    """Reads what torch.save wrote, with classes of the list alone, and has torch.save write it again: planners
-    unpickle what they get."""
+    """Reads what torch.save wrote, with classes of the list alone, and has torch.save write it again:
+    planners unpickle what they get."""
     try:
         with torch.serialization._open_zipfile_reader(io.BytesIO(data)) as archive:
             value = torch.serialization._load(_Archive(archive), None, pickles, encoding="utf-8")
     except pickle.UnpicklingError:
         raise
     except Exception as e:
-        raise pickle.UnpicklingError(f"an item is nothing that torch.save wrote: {type(e).__name__}: {e}") from e
+        why = f"{type(e).__name__}: {e}"
+        raise pickle.UnpicklingError(f"an item is nothing that torch.save wrote: {why}") from e
     again = io.BytesIO()
     torch.save(value, again)
     again.seek(0)
@@ -272,7 +275,7 @@ class CheckpointWriter(_Checkpoint, StorageWriter):
                 break
             except PreconditionFailed:
                 continue
-        # The one before is not ours to believe: its names have to be a save's, and of another save than this one.
+        # The one before may say anything: its names have to be a save's, and of another save than this one.
         saves = {key.partition("/")[0] for key in own}
         for key in sorted(_objects_of(old)) if old is not None else []:
             if key.partition("/")[0] not in saves:
@@ -295,8 +298,8 @@ def _check_info(info: Any) -> None:
 class CheckpointReader(_Checkpoint, StorageReader):
     """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came.
 
-    classes   more classes, and functions, that items of the checkpoint are made of, or what a planner keeps in its
-              metadata: whoever may write the checkpoint can have instances of them made, with any arguments
+    classes   more classes, and functions, that items of the checkpoint are made of, or what a planner keeps
+              in its metadata: the writer of the checkpoint can have them called, with any arguments
     """
 
     def __init__(self, client: Client, key: str, *, classes: Iterable[Any] = ()) -> None:
@@ -307,7 +310,7 @@ class CheckpointReader(_Checkpoint, StorageReader):
     def read_metadata(self) -> Metadata:
         data = self.client.get(f"{self.url}/{_METADATA}")
         if not data.startswith(_HEAD):
-            raise pickle.UnpicklingError(f"{self.url}/{_METADATA} is not of a checkpoint that gantry.dcp has saved")
+            raise pickle.UnpicklingError(f"{self.url}/{_METADATA} is not of a checkpoint of gantry.dcp")
         kind = _unpickle.unpickler([*_METADATA_CLASSES, *self._classes], _NAMED)
         metadata = _unpickle.loads(bytes(data[data.index(b"\n") + 1 :]), kind)
         stored = getattr(metadata, "storage_data", None)
@@ -318,8 +321,8 @@ class CheckpointReader(_Checkpoint, StorageReader):
         return metadata
 
     def item_bytes(self, data: bytes) -> io.BytesIO:
-        """What a planner gets of an item that is no tensor, and whose bytes are these.  Whoever has a planner that
-        writes items otherwise than by torch.save, and reads them without unpickling, overrides it."""
+        """Makes what a planner gets of an item that is no tensor, and whose bytes are these.  A program whose
+        planner writes items otherwise than by torch.save, and reads them without unpickling, overrides it."""
         return _checked_item(bytes(data), _Pickles(self._classes))
 
     def init(self, metadata: Metadata, is_coordinator: bool) -> None:
