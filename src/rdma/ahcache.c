@@ -425,7 +425,7 @@ rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int *re
 	else
 		r = net_route(from.ifindex, from.raw, key->dgid);
 	if (!key->must_route)
-		return r == -ENETUNREACH ? r : 0;
+		return r == -ENETUNREACH || r == -EADDRNOTAVAIL ? -ENETUNREACH : 0;
 	/* Asked about one interface, the kernel does not say that an address is our own on another. */
 	if (r == 0 && from.ifindex)
 		r = net_route(0, from.raw, key->dgid);

@@ -32,17 +32,6 @@ gid_is_link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-/* Or broadcast, or unspecified: nothing a token may name. */
-static bool
-gid_is_multicast(const uint8_t gid[16])
-{
-	static const uint8_t zero[16];
-
-	if (gid_is_v4(gid))
-		return gid[12] >= 224 || gid[12] == 0;
-	return gid[0] == 0xff || memcmp(gid, zero, sizeof zero) == 0;
-}
-
 bool
 gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits)
 {
@@ -111,6 +100,104 @@ in_subnets(const struct rdma_trust *trust, const uint8_t gid[16], bool only_ib)
 			return true;
 	}
 	return false;
+}
+
+/* ---- addresses of no host, or of several ---- */
+
+/* Tells it of those that are so in every network: multicast, limited broadcast, unspecified, and the ranges of IPv4 and of
+ * "IPv4-compatible" IPv6 that no host has. */
+static bool
+is_no_host(const uint8_t gid[16])
+{
+	static const uint8_t zero[12];
+
+	if (gid_is_v4(gid))
+		return gid[12] >= 224 || gid[12] == 0;
+	return gid[0] == 0xff || (memcmp(gid, zero, sizeof zero) == 0 && !gid_is_loopback(gid));
+}
+
+/* Tells whether all bits of the address from bit `from` to bit `to` - 1 are `ones`, or none is. */
+static bool
+bits_are(const uint8_t gid[16], unsigned from, unsigned to, bool ones)
+{
+	for (unsigned i = from; i < to; i++) {
+		if ((gid[i / 8] >> (7 - i % 8) & 1) != ones)
+			return false;
+	}
+	return true;
+}
+
+/* Tells it of the anycast addresses that every IPv6 subnet has: its routers' (RFC 4291, 2.6.1) and the last 128, which are reserved
+ * (RFC 2526) and have the universal bit of an EUI-64 unset where the subnet is a /64. */
+static bool
+is_anycast_of(const uint8_t gid[16], unsigned prefix)
+{
+	static const uint8_t reserved[7] = { 0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	if (bits_are(gid, prefix, 128, false))
+		return true;
+	if (prefix == 64)
+		return memcmp(gid + 8, reserved, sizeof reserved) == 0 && gid[15] >= 0x80;
+	return prefix <= 120 && bits_are(gid, prefix, 121, true);
+}
+
+/* Tells it of a subnet that the address is in.  Two addresses, or one, are hosts (RFC 3021, RFC 6164). */
+static bool
+is_no_host_of(const uint8_t gid[16], const uint8_t net[16], unsigned prefix, bool is_ib)
+{
+	if (prefix > 126 || gid_is_v4(gid) != (prefix >= 96 && gid_is_v4(net)) ||
+	    !gid_prefix_equal(net, gid, prefix))
+		return false;
+	if (is_ib)
+		return bits_are(gid, prefix, 128, false);
+	if (gid_is_v4(gid))
+		return bits_are(gid, prefix, 128, false) || bits_are(gid, prefix, 128, true);
+	return is_anycast_of(gid, prefix);
+}
+
+/* Tells whether a block of rdma.allow is a subnet in which the address is no host.  One that a block names alone, or with one other,
+ * is a host: the fabric may have subnets of two. */
+static bool
+is_end_of_block(const struct conf_rdma *conf, const uint8_t gid[16])
+{
+	bool is_end = false;
+
+	for (int i = 0; i < conf->allow_nr; i++) {
+		const uint8_t *net = conf->allow[i].addr.s6_addr;
+
+		if (conf->allow[i].prefix > 126 && gid_prefix_equal(net, gid, conf->allow[i].prefix))
+			return false;
+		is_end |= is_no_host_of(gid, net, conf->allow[i].prefix, false);
+	}
+	return is_end;
+}
+
+/* Tells whether the address stands for no host, or for more than one, as far as anybody here can know: in every network, in the
+ * subnets of our rails, in those that every machine has, and in the blocks of rdma.allow, which are taken for subnets unless
+ * they are parts of ours. */
+static bool
+is_not_one_host(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t gid[16])
+{
+	static const struct {
+		uint8_t addr[16];
+		uint8_t prefix;
+	} everywhere[] = {
+		{ { [10] = 0xff, [11] = 0xff, [12] = 127 }, 96 + 8 },
+		{ { [10] = 0xff, [11] = 0xff, [12] = 169, [13] = 254 }, 96 + 16 },
+		{ { 0xfe, 0x80 }, 64 },
+	};
+
+	if (is_no_host(gid))
+		return true;
+	for (size_t i = 0; i < sizeof everywhere / sizeof *everywhere; i++) {
+		if (is_no_host_of(gid, everywhere[i].addr, everywhere[i].prefix, false))
+			return true;
+	}
+	for (int i = 0; i < trust->net_nr; i++) {
+		if (is_no_host_of(gid, trust->net[i].addr, trust->net[i].prefix, trust->net[i].is_ib))
+			return true;
+	}
+	return !in_subnets(trust, gid, false) && is_end_of_block(conf, gid);
 }
 
 /* rdma.bind_gid: does the token's target sit where the HTTP peer sits? */
@@ -185,7 +272,7 @@ rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, c
 		return r;
 	if (!gid)
 		return check_no_gid(trust, conf);
-	if (gid_is_multicast(gid))
+	if (is_not_one_host(trust, conf, gid))
 		return -EACCES;
 	/* What allow_special names is allowed outright; on a loopback rail our own address is a loopback one,
 	 * and `loopback` is the word for it. */
@@ -208,8 +295,10 @@ rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, c
 const char *
 rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t gid[16])
 {
-	if (gid_is_multicast(gid))
-		return "it is a multicast or broadcast address, or none at all, which no token may name";
+	if (is_not_one_host(trust, conf, gid))
+		return "it is a multicast, broadcast or anycast address, or a subnet's or none at all, which "
+		       "no token may "
+		       "name";
 	if (gid_is_loopback(gid))
 		return "it is a loopback address, which takes rdma.allow_special: [loopback], for tests";
 	for (int i = 0; i < trust->own_nr; i++) {

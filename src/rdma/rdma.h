@@ -102,8 +102,8 @@ int rdma_region_del(struct rdma *rd, uint64_t region);
  * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our
  * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0; 1: as far as the kernel has a route there
  * out of a rail (`routed`), which struct rdma_asker hands on; -EHOSTUNREACH: we do not go there, the
- * token is declined; -EACCES: a multicast or unspecified address, or one that rdma.bind_gid forbids this client
- * to name: 403. */
+ * token is declined; -EACCES: an address of no host or of several (multicast, broadcast, anycast, a subnet's), or
+ * one that rdma.bind_gid forbids this client to name: 403. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 

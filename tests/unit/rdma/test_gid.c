@@ -221,6 +221,110 @@ shared(void **state)
 	assert_false(rdma_trust_shares(&trust, &(struct sockaddr){ .sa_family = AF_UNIX }));
 }
 
+/* Claim TM7: an address that stands for several hosts, or for none, is refused by whichever rule it would be allowed. */
+static void
+one_host_alone(void **state)
+{
+	static const struct {
+		const char *gid, *allow;
+		int of_list, of_subnets, of_routed;
+	} of[] = {
+		/* Of the rail's subnets, 10.0.0.0/24 and fd00:0:0:1::/64, as they are and by a list that has them. */
+		{ "10.0.0.255", "10.0.0.0/8", -EACCES, -EACCES, -EACCES },
+		{ "10.0.0.0", "10.0.0.0/8", -EACCES, -EACCES, -EACCES },
+		{ "::ffff:10.0.0.255", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "10.0.0.255", "10.0.0.255/32", -EACCES, -EACCES, -EACCES },
+		{ "fd00:0:0:1::", "fd00::/8", -EACCES, -EACCES, -EACCES },
+		{ "fd00:0:0:1:fdff:ffff:ffff:ffff", "fd00::/8", -EACCES, -EACCES, -EACCES },
+		{ "fd00:0:0:1:fdff:ffff:ffff:ff80", "fd00::/8", -EACCES, -EACCES, -EACCES },
+		{ "fd00:0:0:1:fdff:ffff:ffff:fffe", "fd00::/8", -EACCES, -EACCES, -EACCES },
+		{ "fd00:0:0:1:fdff:ffff:ffff:ff7f", "fd00::/8", 0, 0, 0 },
+		{ "fd00:0:0:1:ffff:ffff:ffff:ffff", "fd00::/8", 0, 0, 0 },
+		{ "10.0.0.254", "10.0.0.0/8", 0, 0, 0 },
+		{ "10.0.0.1", "10.0.0.0/8", 0, 0, 0 },
+		/* A part of our own subnet has no ends of its own. */
+		{ "10.0.0.8", "10.0.0.8/30", 0, 0, 0 },
+		{ "10.0.0.11", "10.0.0.8/30", 0, 0, 0 },
+		/* Of a block that is none of ours. */
+		{ "10.9.4.255", "10.9.4.0/24", -EACCES, -EHOSTUNREACH, 1 },
+		{ "10.9.4.0", "10.9.4.0/24", -EACCES, -EHOSTUNREACH, 1 },
+		{ "10.9.4.3", "10.9.4.0/30", -EACCES, -EHOSTUNREACH, 1 },
+		{ "10.9.4.0", "10.9.4.0/31", 0, -EHOSTUNREACH, 1 },
+		{ "10.9.4.1", "10.9.4.0/31", 0, -EHOSTUNREACH, 1 },
+		{ "10.9.4.0", "10.9.4.0/32", 0, -EHOSTUNREACH, 1 },
+		{ "10.9.3.255", "10.9.0.0/16", 0, -EHOSTUNREACH, 1 },
+		{ "fd09::", "fd09::/64", -EACCES, -EHOSTUNREACH, 1 },
+		{ "fd09::fdff:ffff:ffff:fffe", "fd09::/64", -EACCES, -EHOSTUNREACH, 1 },
+		{ "fd09::ffff:ffff:ffff:fffe", "fd09::/64", 0, -EHOSTUNREACH, 1 },
+		{ "fd09::ff:ffff:ffff:fffe", "fd09::/72", -EACCES, -EHOSTUNREACH, 1 },
+		{ "fd09::1", "fd09::/127", 0, -EHOSTUNREACH, 1 },
+		{ "fd09::", "fd09::/127", 0, -EHOSTUNREACH, 1 },
+		{ "fd09::7f", "fd09::/121", 0, -EHOSTUNREACH, 1 },
+		/* In every network. */
+		{ "224.0.0.251", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "239.255.255.255", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "240.0.0.1", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "255.255.255.255", "255.255.255.255/32", -EACCES, -EACCES, -EACCES },
+		{ "0.0.0.0", "0.0.0.0/0", -EACCES, -EACCES, -EACCES },
+		{ "0.1.2.3", "0.0.0.0/0", -EACCES, -EACCES, -EACCES },
+		{ "::", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "::10.0.0.77", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "ff02::1", "ff02::/16", -EACCES, -EACCES, -EACCES },
+		{ "ff0e::1", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "127.255.255.255", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "127.0.0.0", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "169.254.255.255", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "169.254.0.0", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "fe80::", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "fe80::fdff:ffff:ffff:fffe", "::/0", -EACCES, -EACCES, -EACCES },
+		{ "8.8.8.255", "::/0", 0, -EHOSTUNREACH, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		for (int how = 0; how < 6; how++) {
+			int want = how % 3 == 0   ? of[i].of_subnets
+				   : how % 3 == 1 ? of[i].of_list
+						  : of[i].of_routed,
+			    have;
+
+			build(false, false);
+			if (how >= 3)
+				conf.allow_loopback = conf.allow_self = conf.allow_link_local = true;
+			if (how % 3 == 1)
+				assert_int_equal(conf_net_parse(of[i].allow, &conf.allow[conf.allow_nr++]),
+						 0);
+			conf.allow_routed = how % 3 == 2;
+			have = ask(of[i].gid, NULL);
+			if (have != want)
+				fail_msg("%s of %s, %d: %d, not %d", of[i].gid, of[i].allow, how, have, want);
+			if (want == -EACCES) {
+				uint8_t raw[16];
+
+				addr(of[i].gid, raw);
+				assert_non_null(
+					strstr(rdma_trust_why(&trust, &conf, raw), "no token may name"));
+			}
+		}
+	}
+	/* A list of subnets of two, and the first host of them by itself. */
+	build(false, false);
+	assert_int_equal(conf_net_parse("10.9.0.0/16", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask("10.9.0.0", NULL), -EACCES);
+	assert_int_equal(conf_net_parse("10.9.0.0/31", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask("10.9.0.0", NULL), 0);
+	assert_int_equal(ask("10.9.255.255", NULL), -EACCES);
+	/* Subnets of two addresses and of one; a rail whose subnet is unknown. */
+	build(false, false);
+	trust.net[0].prefix = 127;
+	assert_int_equal(ask("10.0.0.4", NULL), 0);
+	trust.net[0].prefix = 128;
+	trust.net[1].prefix = 127;
+	assert_int_equal(ask("fd00:0:0:1::4", NULL), 0);
+	/* A subnet of InfiniBand: no GUID, no port. */
+	build(true, false);
+	assert_int_equal(ask("fe80::", NULL), -EACCES);
+}
+
 static void
 texts(void **state)
 {
@@ -245,6 +349,7 @@ main(void)
 		cmocka_unit_test(infiniband_subnets),
 		cmocka_unit_test(binding),
 		cmocka_unit_test(shared),
+		cmocka_unit_test(one_host_alone),
 		cmocka_unit_test(texts),
 	};
 
