@@ -184,6 +184,10 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
         c_int,
         [c_void_p, c_char_p, c_void_p, c_size_t, c_uint64, POINTER(Request), POINTER(Result)],
     ),
+    "gantry_copy_to_host": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_size_t, POINTER(Request), POINTER(Result)],
+    ),
     "gantry_head": (c_int, [c_void_p, c_char_p, POINTER(Request), POINTER(Result)]),
     "gantry_delete": (c_int, [c_void_p, c_char_p, POINTER(Request), POINTER(Result)]),
     "gantry_make_bucket": (c_int, [c_void_p, c_char_p, POINTER(Result)]),

@@ -294,7 +294,7 @@ struct gantry_result {
 	uint64_t crc64nvme;
 	int has_crc64nvme;
 	char etag[136]; /* with its quotes */
-	/* why not by RDMA: a word of the server (x-gantry-rdma-reason) or a sentence of ours */
+	/* why not by RDMA, or why staged: a word of the server (x-gantry-rdma-reason) or a sentence of ours */
 	char reason[160];
 	char code[64];     /* S3 error code, "NoSuchKey" */
 	char message[256]; /* S3 error message, or what failed on our side */
@@ -377,6 +377,14 @@ int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
  */
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);
+
+/*
+ * Copies size bytes from memory of a device to memory of this host, by the device's driver and after the work that req
+ * (may be NULL) says to wait for; its other members do not count.  Any thread; asks no server.  0; -EOPNOTSUPP the context
+ * does not stage; -EFAULT no driver knows src; -EIO the driver fails; res->message says more.
+ */
+int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size, const struct gantry_request *req,
+			struct gantry_result *res);
 
 /* Asks for size, ETag, last_modified, checksum. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,

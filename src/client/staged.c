@@ -18,15 +18,19 @@
 #define PART_LEAST (5u << 20) /* S3: of a part that is not the last */
 #define REPLACED_TRIES 3      /* while the object is replaced */
 
-/* Takes over what another call came to. */
+/* Takes over what another call came to.  The reason stays that for which the memory is staged, unless there is a later one. */
 static void
 adopt(struct call *c, const struct gantry_result *res)
 {
 	int requests = c->res->requests + res->requests;
 	size_t size = c->res->size;
+	char why[sizeof c->res->reason];
 
+	memcpy(why, c->res->reason, sizeof why);
 	*c->res = *res;
 	c->res->size = size;
+	if (!*res->reason)
+		memcpy(c->res->reason, why, sizeof why);
 	c->res->requests = requests;
 	c->r = (struct reply){ .status = 0 };
 	c->is_filled_in = true;

@@ -155,7 +155,7 @@ round_trip(size_t from, size_t to, size_t size, enum gantry_path path)
 	end = strrchr(res.etag, '-');
 	must(size > STAGE && path == GANTRY_PATH_RDMA_STAGED ? end && atoi(end + 1) == 2
 							     : !end || !atoi(end + 1));
-	must(path == GANTRY_PATH_HTTP || !*res.reason);
+	must((path == GANTRY_PATH_RDMA) == !*res.reason);
 	/* What the server has. */
 	must(gantry_get(g, url, back, SIZE, 0, &plain, &res) == 0 && res.path == GANTRY_PATH_HTTP);
 	must(res.bytes == size && !memcmp(back, host + from, size));
@@ -310,6 +310,36 @@ order(void)
 	req.wait = 7;
 	must(gantry_put(g, url, device, 1000, &req, &res) == -EINVAL && strstr(res.message, "no kind 7"));
 	nothing_is_left();
+}
+
+/* A copy that no server has to do with. */
+static void
+to_host_alone(void)
+{
+	struct gantry_request req = { .size = sizeof req, .wait = GANTRY_WAIT_STREAM };
+	void *stream;
+
+	open_with((struct gantry_options){ .stage = 1, .stage_bytes = STAGE });
+	pattern(5);
+	memset(back, 0, SIZE);
+	must(gantry_copy_to_host(g, back + 3, device + 7, SIZE - 10, NULL, &res) == 0 && !res.requests);
+	must(!memcmp(back + 3, host + 7, SIZE - 10) && !back[2] && !back[SIZE - 7]);
+	/* After the work of a stream. */
+	must(cu.stream(&stream, 1) == 0);
+	own_streams++;
+	must(cu.fill((uintptr_t)device, 0x66, 1000, stream) == 0);
+	req.wait_for = stream;
+	must(gantry_copy_to_host(g, back, device, 1001, &req, &res) == 0);
+	must(back[0] == 0x66 && back[999] == 0x66 && back[1000] == host[1000]);
+	cu.set("copy", 700);
+	must(gantry_copy_to_host(g, back, device, 100, NULL, &res) == -EIO &&
+	     strstr(res.message, "error 700"));
+	cu.set("copy", 0);
+	must(gantry_copy_to_host(g, back, host, 100, NULL, NULL) == -EFAULT);
+	nothing_is_left();
+	open_with((struct gantry_options){ .stage = 0 });
+	must(gantry_copy_to_host(g, back, device, 100, NULL, &res) == -EOPNOTSUPP &&
+	     strstr(res.message, "stages nothing"));
 }
 
 /* Who refused what. */
@@ -578,10 +608,17 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*fn)(void);
-	} mode[] = { { "staged", staged },     { "http", http },         { "order", order },
-		     { "refusals", refusals }, { "freed", freed },       { "again", again },
-		     { "threads", threads },   { "replaced", replaced }, { "peer", peer },
-		     { "unpinned", unpinned } };
+	} mode[] = { { "staged", staged },
+		     { "http", http },
+		     { "order", order },
+		     { "refusals", refusals },
+		     { "freed", freed },
+		     { "again", again },
+		     { "threads", threads },
+		     { "replaced", replaced },
+		     { "peer", peer },
+		     { "unpinned", unpinned },
+		     { "to_host_alone", to_host_alone } };
 
 	must(argc == 3);
 	base = argv[2];

@@ -20,7 +20,7 @@ stage() {
 	nic env LD_LIBRARY_PATH="$BUILD/softnic:$T/cuda" "${@:2}" "$T/stage" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 ||
 		fail "$*: exit $?: $(cat "$T/out")"
 }
-for mode in ${MODES:-staged http order refusals freed again threads replaced}; do
+for mode in ${MODES:-staged http order refusals freed again threads replaced to_host_alone}; do
 	stage "$mode"
 done
 [ -n "${MODES:-}" ] || stage peer SOFTNIC_PEER_MEM=1
