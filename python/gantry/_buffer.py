@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of a caller's object: where it lies, held in place for as long as somebody may reach it."""
+"""The memory of a caller's object: where it lies, held in place until the last transfer of it has ended."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import re
-from typing import Any, Optional
+import sys
+import threading
+from typing import Any, Iterator, Optional
+
+from . import _layout
+from ._layout import Layout, elsewhere, name, scattered
 
 # From Python's own header; the layout is part of its stable interface.
 _FULL_RO = 0x011C  # PyBUF_INDIRECT | PyBUF_FORMAT
-_CPU, _CUDA_HOST = 1, 3  # kDLCPU, kDLCUDAHost of DLPack
 
 
 class _PyBuffer(ctypes.Structure):
@@ -42,99 +48,112 @@ _from_memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
 _from_memory.restype = ctypes.py_object
 _READ, _WRITE = 0x100, 0x200  # PyBUF_READ, PyBUF_WRITE
 
-_DEVICE = (
-    "its bytes lie in a device's memory ({where}), which this package does not move: "
-    "bring them to the CPU first, for instance with tensor.cpu()"
-)
-_SCATTERED = "its elements do not lie one behind the other: make a contiguous copy first ({how})"
+_lock = threading.Lock()
 
 
 class Memory:
-    """Bytes of an object that has the buffer protocol, or of a CPU tensor of PyTorch.
+    """Bytes of an object: of one with the buffer protocol, of a tensor of PyTorch, or of an array of a GPU,
+    by __cuda_array_interface__ or DLPack.
 
-    While it is not released, Python neither frees nor moves them: a bytearray cannot be resized, a mmap not
-    closed.
+    Python neither frees nor moves them while there is a user: a bytearray cannot be resized, a mmap not
+    closed, the storage of a tensor lives.  The maker is the first user; hold() adds one, release() takes one
+    away.
+
+    is_device  the memory is a GPU's, or is shared with one: only its driver may touch it
+    stream     the number of the stream whose work has to end before the bytes are moved; 0: none
     """
 
-    __slots__ = ("address", "nbytes", "readonly", "_view", "_keep")
+    __slots__ = ("address", "nbytes", "readonly", "is_device", "stream", "_users", "_view", "_keep")
 
     def __init__(self, obj: Any, *, writable: bool = False) -> None:
-        self.address: int = 0
-        self.nbytes: int = 0
-        self.readonly: bool = False
+        self._users = 1
         self._view: Optional[_PyBuffer] = None
         self._keep: Any = None
-        if hasattr(obj, "data_ptr") and hasattr(obj, "element_size"):
-            self._of_tensor(obj)
-        else:
-            self._of_buffer(obj)
+        layout = self._layout(obj)
+        self.address: int = layout.address
+        self.nbytes: int = layout.nbytes
+        self.readonly: bool = layout.readonly
+        self.is_device: bool = layout.is_device
+        self.stream: int = layout.stream
+        self._keep = layout.keep
         if writable and self.readonly:
             self.release()
-            raise TypeError(f"{_name(obj)} is read-only: nothing can be fetched into it")
+            raise TypeError(f"{name(obj)} is read-only: nothing can be fetched into it")
+        if self.is_device and self.nbytes:
+            _check_fork(obj)
 
-    def _of_tensor(self, tensor: Any) -> None:
-        kind = tensor.device.type
-        if kind != "cpu":
-            raise TypeError(
-                f"{_name(tensor)} is not in the memory of this host: "
-                + _DEVICE.format(where=str(tensor.device))
-            )
-        if not hasattr(tensor, "layout"):
-            raise TypeError(f"{_name(tensor)} is a storage and no tensor: give a tensor that lies in it")
-        if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
-            raise TypeError(f"{_name(tensor)} of layout {tensor.layout} is not one run of bytes")
-        if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
-            raise ValueError(f"{_name(tensor)}: " + _SCATTERED.format(how="tensor.contiguous(), or .clone()"))
-        self.address = tensor.data_ptr()
-        self.nbytes = tensor.numel() * tensor.element_size()
-        # The storage, so that the bytes outlive what the caller does with his tensor.
-        self._keep = (tensor, tensor.detach())
+    def _layout(self, obj: Any) -> Layout:
+        if isinstance(obj, Memory):
+            obj.hold()
+            return Layout(obj.address, obj.nbytes, obj.readonly, obj.is_device, obj.stream, _Hold(obj))
+        if hasattr(obj, "data_ptr") and hasattr(obj, "element_size") and hasattr(obj, "device"):
+            return _of_tensor(obj)
+        interface = getattr(obj, "__cuda_array_interface__", None)
+        if interface is not None:
+            return _layout.of_interface(obj, interface, True)
+        # An array of the CPU has the buffer protocol as well, in most cases.
+        if hasattr(obj, "__dlpack_device__") and _layout.device_of(obj) not in _layout.HOST:
+            return _layout.of_dlpack(obj)
+        return self._of_buffer(obj)
 
-    def _of_buffer(self, obj: Any) -> None:
-        if hasattr(obj, "__cuda_array_interface__"):
-            raise TypeError(
-                f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="CUDA")
-            )
-        if hasattr(obj, "__dlpack_device__") and obj.__dlpack_device__()[0] not in (_CPU, _CUDA_HOST):
-            raise TypeError(
-                f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="DLPack")
-            )
+    def _of_buffer(self, obj: Any) -> Layout:
         view = _PyBuffer()
         try:
             _get_buffer(obj, ctypes.byref(view), _FULL_RO)
-        except TypeError:
-            raise TypeError(
-                f"{_name(obj)} is no buffer; bytes, bytearray, memoryview, mmap, array, numpy are"
-            ) from None
-        except (BufferError, ValueError) as e:
-            raise TypeError(f"{_name(obj)} does not give its memory: {e}") from e
+        except (TypeError, BufferError, ValueError) as e:
+            return _without_buffer(obj, e)
         self._view = view
         # Names of fields stand between colons.
         if view.format and b"O" in re.sub(b":[^:]*:", b"", view.format):
             self.release()
-            raise TypeError(f"{_name(obj)} holds Python objects, and not their bytes: pickle it")
+            raise TypeError(f"{name(obj)} holds Python objects, and not their bytes: pickle it")
         if not _is_contiguous(ctypes.byref(view), b"C"):
+            shape, strides = _numbers(view.shape, view.ndim), _numbers(view.strides, view.ndim)
             self.release()
-            raise ValueError(
-                f"{_name(obj)}: " + _SCATTERED.format(how="numpy.ascontiguousarray(), or bytes()")
-            )
-        self.address = view.buf or 0
-        self.nbytes = view.len
-        self.readonly = bool(view.readonly)
+            raise scattered(obj, shape, strides, "numpy.ascontiguousarray(), or bytes()")
+        return Layout(view.buf or 0, view.len, bool(view.readonly))
+
+    def part(self, start: int, size: int) -> "Memory":
+        """Returns a part, of which the whole is the owner: it holds it."""
+        part = Memory(self)
+        part.address, part.nbytes = self.address + start, size
+        return part
 
     def view(self) -> memoryview:
-        """Returns a view of the bytes, whatever items they are of.  It is good until release()."""
+        """Returns a view of bytes of this host, whatever items they are of.  It is good until release()."""
+        assert not self.is_device
         if not self.nbytes:
             return memoryview(b"")
         view = _from_memory(self.address, self.nbytes, _READ if self.readonly else _WRITE)
         assert isinstance(view, memoryview)
         return view
 
+    def hold(self) -> None:
+        """Adds a user."""
+        with _lock:
+            if not self._users:
+                raise ValueError("the buffer was let go")
+            self._users += 1
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Is one more user for as long as a with statement."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
     def release(self) -> None:
-        """Lets go of the object."""
-        view, self._view, self._keep = self._view, None, None
+        """Takes a user away.  The last one lets go of the object."""
+        with _lock:
+            self._users = max(self._users - 1, 0)
+            if self._users:
+                return
+            view, self._view, keep, self._keep = self._view, None, self._keep, None
         if view is not None:
             _release(ctypes.byref(view))
+        del keep
 
     def __enter__(self) -> "Memory":
         return self
@@ -143,9 +162,97 @@ class Memory:
         self.release()
 
     def __del__(self) -> None:
-        self.release()
+        view, self._view = self._view, None
+        if view is not None:
+            _release(ctypes.byref(view))
 
 
-def _name(obj: Any) -> str:
-    t = type(obj)
-    return t.__name__ if t.__module__ == "builtins" else f"{t.__module__}.{t.__name__}"
+class _Hold:
+    """A use of a memory, as long as this lives."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def __del__(self) -> None:
+        self._memory.release()
+
+
+def _of_tensor(tensor: Any) -> Layout:
+    kind = tensor.device.type
+    if kind not in ("cpu", "cuda"):
+        raise elsewhere(tensor, str(tensor.device))
+    if not hasattr(tensor, "layout"):
+        raise TypeError(f"{name(tensor)} is a storage and no tensor: give a tensor that lies in it")
+    if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
+        raise TypeError(f"{name(tensor)} of layout {tensor.layout} is not one run of bytes")
+    if not tensor.is_contiguous():
+        size = tensor.element_size()
+        raise scattered(
+            tensor, tensor.shape, [n * size for n in tensor.stride()], "tensor.contiguous(), or .clone()"
+        )
+    if tensor.is_conj() or tensor.is_neg():
+        raise ValueError(
+            f"{name(tensor)} is a view whose bytes are those of another value: make a contiguous copy first "
+            "(tensor.contiguous() of tensor.resolve_conj() or .resolve_neg(), or .clone())"
+        )
+    address, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+    if nbytes and not address:
+        raise ValueError(f"{name(tensor)} has no memory of its own: give the tensor that it wraps")
+    # The storage, so that the bytes outlive what the caller does with the tensor.
+    keep = (tensor, tensor.detach())
+    if kind == "cpu":
+        return Layout(address, nbytes, False, keep=keep)
+    # PyTorch has 0 for the stream that everybody shares.
+    stream = int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
+    return Layout(address, nbytes, False, True, stream or _layout.LEGACY_STREAM, keep)
+
+
+def _without_buffer(obj: Any, e: Exception) -> Layout:
+    """Returns where an array of the CPU lies that has no buffer: one of bfloat16, of dates."""
+    interface = getattr(obj, "__array_interface__", None)
+    if interface is not None:
+        return _layout.of_interface(obj, interface, False)
+    if hasattr(obj, "__dlpack_device__"):
+        return _layout.of_dlpack(obj)
+    if isinstance(e, TypeError):
+        raise TypeError(
+            f"{name(obj)} is no buffer; bytes, bytearray, memoryview, mmap, array, numpy are, and so are "
+            "tensors and arrays of a GPU"
+        ) from None
+    raise TypeError(f"{name(obj)} does not give its memory: {e}") from e
+
+
+def _numbers(address: Optional[int], n: int) -> "tuple[int, ...]":
+    return tuple((ctypes.c_ssize_t * n).from_address(address)) if address else ()
+
+
+# ---- fork ----
+
+_NOT_INITIALIZED = 3  # of CUDA and of HIP alike
+_is_child = False
+
+
+def _forked() -> None:
+    global _is_child, _lock
+    _is_child = True
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _check_fork(obj: Any) -> None:
+    """Refuses memory of a device in a child whose parent had initialised the driver: it works only there."""
+    if not _is_child:
+        return
+    for library, call in (("libcuda.so.1", "cuInit"), ("libamdhip64.so", "hipInit")):
+        try:
+            driver = ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:
+            continue
+        init = getattr(driver, call, None)
+        if init is not None and init(0) == _NOT_INITIALIZED:
+            raise RuntimeError(
+                f"{name(obj)} is in the memory of a device, which a process cannot reach that was forked "
+                "after its parent had initialised CUDA: start workers by spawn or forkserver"
+            )

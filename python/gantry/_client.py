@@ -13,26 +13,33 @@ import threading
 import urllib.parse
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _abi
+from . import _abi, _layout
 from ._buffer import Memory
 from ._file import ObjectReader, ObjectWriter
 from ._list import Channel, Entry, listed
 from .errors import Error, PreconditionFailed, error_for
 
 MIB = 1 << 20
+STAGE_PIECE = 16 * MIB
 _OFFSET_MAX = (1 << 63) - 1
-_PATHS = {_abi.PATH_NONE: "", _abi.PATH_RDMA: "rdma", _abi.PATH_HTTP: "http"}
+_PATHS = {
+    _abi.PATH_NONE: "",
+    _abi.PATH_RDMA: "rdma",
+    _abi.PATH_HTTP: "http",
+    _abi.PATH_RDMA_STAGED: "rdma-staged",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
     """What became of a transfer, and what the server said of the object.
 
-    path               "rdma" when all bytes went by RDMA; "http" when some went in an HTTP body; "" when
-                       none were moved
-    reason             why not by RDMA; "" when they did
+    path               "rdma" when all bytes went by RDMA straight from or to the memory; "rdma-staged" when
+                       bytes of a device went by RDMA through pinned memory of this host; "http" when some
+                       went in an HTTP body; "" when none were moved
+    reason             why not by RDMA, or not straight; "" when they did
     bytes              moved
     rdma_bytes         of these, by RDMA
     object_size        of the whole object; None when the server did not say
@@ -69,8 +76,9 @@ class Registration:
     """Memory that the ports know until close(), or the end of a with statement; its object stays alive and
     in place that long.
 
-    registered   False where there is no RDMA (then calls go over HTTP), and when it or its client was closed
-    reason       why, then
+    registered   False where there is no RDMA (then calls go over HTTP), where memory of a device cannot be
+                 registered (then it is staged), and when it or its client was closed
+    reason       why, in the first two cases
     """
 
     def __init__(self, context: "_Context", memory: Memory, obj: Any, read_only: bool, piece: int) -> None:
@@ -81,9 +89,8 @@ class Registration:
         try:
             for start in range(0, memory.nbytes, piece):
                 size = min(piece, memory.nbytes - start)
-                if not context.register(memory, start, size, read_only):
-                    with context as g:
-                        self.reason = context.lib.gantry_rdma_reason(g).decode()
+                self.reason = context.register(memory, start, size, read_only)
+                if self.reason:
                     break
                 self._addresses.append(memory.address + start)
         except BaseException:
@@ -148,16 +155,25 @@ class _Context:
             if not self._users:
                 self._idle.notify_all()
 
-    def register(self, memory: Memory, start: int, size: int, read_only: bool) -> bool:
+    def register(self, memory: Memory, start: int, size: int, read_only: bool) -> str:
+        """Registers a piece.  Returns "", or why transfers of it do without."""
         address = memory.address + start
         with self as g:
             rc = self.lib.gantry_register(g, address, size, _abi.READ_ONLY if read_only else 0)
             if rc == -errno.ENODEV:
-                return False
+                return str(self.lib.gantry_rdma_reason(g).decode())
             if rc < 0:
-                raise error_for(-rc, "registering memory: " + self.lib.gantry_register_error().decode())
+                why = self.lib.gantry_register_error().decode()
+                # Memory that is there, and that its driver or the ports do not register, is staged.
+                info = _abi.MemoryInfo(size=ctypes.sizeof(_abi.MemoryInfo))
+                is_there = (
+                    memory.is_device and self.lib.gantry_memory_look(address, ctypes.byref(info)) == 0
+                )
+                if is_there and self._values["stage"] and -rc not in (errno.EEXIST, errno.EFBIG):
+                    return str(why)
+                raise error_for(-rc, "registering memory: " + why)
             self._memory[address] = memory
-            return True
+            return ""
 
     def holds(self, addresses: List[int]) -> bool:
         return all(address in self._memory for address in addresses)
@@ -244,6 +260,8 @@ class Client:
                      command
     rdma             False: everything over HTTP
     require_rdma     put and get raise NotByRdma instead of going over HTTP
+    stage            memory of a device that no port can register goes through a few pinned buffers of this
+                     host, copied by its driver; False: then that is an error, NotByRdma
     scality          speaks the dialect of a scality listener
     device, dc_key, config_file, target_life, target_per_call, connect_timeout, timeout
                      as in struct gantry_options; times are seconds
@@ -268,6 +286,7 @@ class Client:
         region: Optional[str] = None,
         rdma: bool = True,
         require_rdma: bool = False,
+        stage: bool = True,
         scality: bool = False,
         device: Optional[str] = None,
         dc_key: Optional[str] = None,
@@ -319,6 +338,7 @@ class Client:
                 "service_level": service_level,
                 "path_mtu": path_mtu,
                 "pkey_index": pkey_index,
+                "stage": stage,
             }
         )
         self._lib = self._context.lib
@@ -393,7 +413,7 @@ class Client:
             path=_PATHS[res.path],
             reason=reason,
             bytes=res.bytes,
-            rdma_bytes=res.bytes if res.path == _abi.PATH_RDMA else 0,
+            rdma_bytes=res.bytes if res.path in (_abi.PATH_RDMA, _abi.PATH_RDMA_STAGED) else 0,
             object_size=res.object_size if res.has_object_size else None,
             etag=res.etag.decode(errors="replace"),
             last_modified=res.last_modified.decode(errors="replace"),
@@ -403,6 +423,48 @@ class Client:
             requests=res.requests,
             status=res.status,
         )
+
+    def _move(
+        self,
+        function: Any,
+        url: str,
+        memory: Memory,
+        start: int,
+        size: int,
+        *args: Any,
+        request: _abi.Request,
+        before: Tuple[Any, ...] = (),
+    ) -> Result:
+        """Puts or gets size bytes of a memory from byte start on, which is held until the transfer has ended,
+        however the caller fares."""
+        self._wait_for(memory, request)
+        with memory.held():
+            return self._call(function, url, *before, memory.address + start, size, *args, request=request)
+
+    def _copy(self, to: Memory, at: int, memory: Memory, start: int, size: int) -> None:
+        """Copies bytes of a device, by its driver, to memory of this host."""
+        request, res = self._request(), _abi.Result(size=ctypes.sizeof(_abi.Result))
+        self._wait_for(memory, request)
+        with self._context as g, memory.held():
+            rc = self._lib.gantry_copy_to_host(
+                g, to.address + at, memory.address + start, size, ctypes.byref(request), ctypes.byref(res)
+            )
+        if rc < 0:
+            raise error_for(-rc, "copying from memory of a device: " + res.message.decode(errors="replace"))
+
+    def _wait_for(self, memory: Memory, request: _abi.Request) -> None:
+        if memory.stream and memory.nbytes:
+            request.wait, request.wait_for = _abi.WAIT_STREAM, memory.stream
+
+    def _part_size(self, memory: Memory) -> int:
+        """Returns the size of the parts that a memory moves in.  Those of a device are of the size of the
+        library's pinned buffers, so that one is copied while others are sent."""
+        return min(self.part_size, STAGE_PIECE) if memory.is_device else self.part_size
+
+    def _jobs(self, memories: Iterable[Memory]) -> int:
+        """Returns how many transfers of these memories may run at a time.  The stream of a thread is known to
+        that thread alone."""
+        return 1 if any(m.stream == _layout.PER_THREAD_STREAM for m in memories) else self.jobs
 
     def _request(
         self,
@@ -459,7 +521,7 @@ class Client:
                     self, url, checksum=checksum, content_type=content_type, rdma=rdma, timeout=timeout
                 )
                 return self._put_parts(upload, memory, if_match, if_none_match)
-            return self._call(self._lib.gantry_put, url, memory.address, memory.nbytes, request=request)
+            return self._move(self._lib.gantry_put, url, memory, 0, memory.nbytes, request=request)
 
     def get_into(
         self,
@@ -494,8 +556,8 @@ class Client:
             request = self._request(
                 checksum=checksum, rdma=rdma, if_match=if_match, if_none_match=if_none_match, timeout=timeout
             )
-            result = self._call(
-                self._lib.gantry_get, url, memory.address, memory.nbytes, offset, request=request
+            result = self._move(
+                self._lib.gantry_get, url, memory, 0, memory.nbytes, offset, request=request
             )
             return self._compared(url, memory, result, timeout) if checksum else result
 
@@ -503,7 +565,8 @@ class Client:
         """Compares a whole object with the checksum that the server keeps of it, unless what came with the
         bytes was
         compared: over HTTP nothing comes with a range."""
-        if result.checksum_verified or result.bytes != result.object_size:
+        # What a device has, its driver's copies would have to bring here once more.
+        if result.checksum_verified or result.bytes != result.object_size or memory.is_device:
             return result
         if not result.checksum and result.etag:
             stat = self.head(url, checksum=True, if_match=result.etag, timeout=timeout)
@@ -619,6 +682,47 @@ class Client:
             self._lib.gantry_stat, self.url(key), ctypes.byref(request), _abi.HEADER_FN(take), None
         )
         return found
+
+    # ---- batches ----
+
+    def put_many(self, items: Iterable[Tuple[str, Any]], **words: Any) -> List[Result]:
+        """Stores many objects, `jobs` at a time: items are pairs of key and buffer, words those of put().
+
+        When one fails, those that have not begun are not stored; when all that had begun have ended, the
+        failure is raised.  Until then every buffer of the batch is held.
+        """
+        return self._many(self.put, [(key, buffer, {}) for key, buffer in items], False, words)
+
+    def get_many(
+        self, items: Iterable[Union[Tuple[str, Any], Tuple[str, Any, int]]], **words: Any
+    ) -> List[Result]:
+        """Fetches many objects into buffers, `jobs` at a time: items are key and buffer, or key, buffer and
+        offset; words are those of get_into().  A failure is that of put_many()."""
+        todo = [(key, buffer, {"offset": offset[0]} if offset else {}) for key, buffer, *offset in items]
+        return self._many(self.get_into, todo, True, words)
+
+    def _many(
+        self,
+        function: Callable[..., Result],
+        items: List[Tuple[str, Any, Dict[str, Any]]],
+        writable: bool,
+        words: Dict[str, Any],
+    ) -> List[Result]:
+        memories: List[Memory] = []
+        try:
+            # On this thread: it is the one whose streams they are.
+            for _, buffer, _ in items:
+                memories.append(Memory(buffer, writable=writable))
+
+            def one(i: int) -> Result:
+                return function(items[i][0], memories[i], **items[i][2], **words)
+
+            return in_parallel(self._jobs(memories), one, range(len(items)))
+        finally:
+            for memory in memories:
+                memory.release()
+
+    # ---- files ----
 
     def open(self, key: str, mode: str = "rb", **words: Any) -> Union[ObjectReader, ObjectWriter]:
         """Opens an object as a binary file: "rb" reads it, "wb" makes it, whole or not at all, at close().
@@ -737,13 +841,13 @@ class Client:
     def _put_parts(
         self, upload: "Upload", memory: Memory, if_match: Optional[str], if_none_match: Optional[str]
     ) -> Result:
-        size = part_size(self.part_size, memory.nbytes)
+        size = part_size(self._part_size(memory), memory.nbytes)
 
         def store(start: int) -> Result:
-            return upload.put(start // size + 1, memory.address + start, min(size, memory.nbytes - start))
+            return upload.put(start // size + 1, memory, start, min(size, memory.nbytes - start))
 
         try:
-            in_parallel(self.jobs, store, range(0, memory.nbytes, size))
+            in_parallel(self._jobs([memory]), store, range(0, memory.nbytes, size))
             return upload.complete(if_match, if_none_match)
         except BaseException:
             upload.abort()
@@ -764,15 +868,16 @@ class Client:
             url, checksum=checksum, if_match=if_match, if_none_match=if_none_match, timeout=timeout
         )
         size = min(memory.nbytes, max((stat.object_size or 0) - offset, 1))
+        step = self._part_size(memory)
 
         def fetch(start: int) -> Result:
             request = self._request(checksum=checksum, rdma=rdma, if_match=stat.etag or None, timeout=timeout)
-            part = min(self.part_size, size - start)
-            return self._call(
-                self._lib.gantry_get, url, memory.address + start, part, offset + start, request=request
+            part = min(step, size - start)
+            return self._move(
+                self._lib.gantry_get, url, memory, start, part, offset + start, request=request
             )
 
-        results = in_parallel(self.jobs, fetch, range(0, size, self.part_size))
+        results = in_parallel(self._jobs([memory]), fetch, range(0, size, step))
         result = dataclasses.replace(
             summed(results),
             object_size=stat.object_size,
@@ -805,10 +910,12 @@ class Upload:
         self._begun = client._call_bare(client._lib.gantry_upload_begin, url, ctypes.byref(request), buffer)
         self.id = buffer.value
 
-    def put(self, number: int, address: int, size: int) -> Result:
+    def put(self, number: int, memory: Memory, start: int, size: int) -> Result:
         request = self._client._request(**self._words)
         function = self._client._lib.gantry_upload_put
-        result = self._client._call(function, self._url, self.id, number, address, size, request=request)
+        result = self._client._move(
+            function, self._url, memory, start, size, request=request, before=(self.id, number)
+        )
         self._parts[number] = result
         return result
 
@@ -871,11 +978,12 @@ def in_parallel(jobs: int, task: Callable[[int], Result], words: Sequence[int]) 
 
 
 def summed(results: List[Result]) -> Result:
-    """Makes one result of those of the parts: by RDMA only when all went so."""
-    slow = next((r for r in results if r.path != "rdma" and r.bytes), None)
+    """Makes one result of those of the parts: the path is that of the slowest of them."""
+    moved = [r for r in results if r.bytes]
+    slowest = next((r for path in ("http", "rdma-staged", "rdma") for r in moved if r.path == path), None)
     return Result(
-        path="" if not any(r.bytes for r in results) else "http" if slow else "rdma",
-        reason=slow.reason if slow else "",
+        path=slowest.path if slowest else "",
+        reason=slowest.reason if slowest else "",
         bytes=sum(r.bytes for r in results),
         rdma_bytes=sum(r.rdma_bytes for r in results),
         checksum_verified=all(r.checksum_verified for r in results),

@@ -11,14 +11,19 @@ import threading
 import warnings
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from ._abi import PARTS_MAX
 from ._buffer import Memory
+from ._layout import PER_THREAD_STREAM
 from .errors import Error, error_for
 
 if TYPE_CHECKING:
     from ._client import Client, Registration, Result, Upload
+
+
+# Every part of an object but the last has so many bytes at least.
+_PART_MIN = 5 << 20
 
 
 class _Buffer:
@@ -48,7 +53,8 @@ class ObjectWriter(io.BufferedIOBase):
     """A file that becomes an object at close(), and not before: see Client.open().
 
     What is written is copied into registered buffers.  A full one is stored as a part by a thread, while the
-    next one fills.  What fits into one is stored with a single put.
+    next one fills.  What fits into one is stored with a single put.  From 5 MiB on, memory of a device is
+    stored in parts straight from where it is.
 
     The object appears whole, or not at all: an exception in a with statement, abort(), a writer that nobody
     closed and the end of the program leave what was there before.
@@ -101,29 +107,66 @@ class ObjectWriter(io.BufferedIOBase):
         """Does nothing: the object is stored by close()."""
 
     def write(self, data: Any) -> int:
-        """Takes all bytes of whatever has some, also of a CPU tensor."""
+        """Takes all bytes of whatever has some, also of a tensor, on a CPU or a device."""
+        return self._write(data, False)
+
+    def write_held(self, data: Any) -> int:
+        """Does the same with bytes that nobody changes before close(): memory of a device may be stored until
+        then, and lives as long."""
+        return self._write(data, True)
+
+    def _write(self, data: Any, is_held: bool) -> int:
         with self._lock:
             self._usable()
-            with Memory(data) as memory, memory.view() as flat:
+            with Memory(data) as memory:
                 try:
-                    self._take(flat)
+                    if memory.is_device:
+                        self._take_device(memory, is_held)
+                    else:
+                        self._take(memory, 0, memory.nbytes)
                 except BaseException as e:
                     # Bytes may be missing now: close() must not make an object of the others.
                     self._state.failure = self._state.failure or e
                     raise
-                self._written += len(flat)
-                return len(flat)
+                self._written += memory.nbytes
+                return memory.nbytes
 
-    def _take(self, flat: memoryview) -> None:
-        at = 0
-        while at < len(flat):
+    def _take(self, memory: Memory, at: int, end: int) -> None:
+        """Copies bytes into buffers, and sends those that are full."""
+        while at < end:
             if self._filled == self._part_size:
                 self._send()
             buffer = self._buffer()
-            n = min(len(flat) - at, self._part_size - self._filled)
-            buffer.bytes[self._filled : self._filled + n] = flat[at : at + n]
+            n = min(end - at, self._part_size - self._filled)
+            if memory.is_device:
+                self._client._copy(buffer.memory, self._filled, memory, at, n)
+            else:
+                with memory.view() as flat:
+                    buffer.bytes[self._filled : self._filled + n] = flat[at : at + n]
             self._filled += n
             at += n
+
+    def _take_device(self, memory: Memory, is_held: bool) -> None:
+        """Stores memory of a device in parts of its own; what is too small for one goes into buffers."""
+        at = 0
+        if 0 < self._filled < _PART_MIN:
+            at = min(_PART_MIN - self._filled, memory.nbytes)
+            self._take(memory, 0, at)
+        left = memory.nbytes - at
+        if left < _PART_MIN:
+            self._take(memory, at, memory.nbytes)
+            return
+        self._send()
+        # None of them is smaller than a part may be.
+        size = self._part_size
+        if self._state.number < PARTS_MAX // 2:
+            size = min(size, self._client._part_size(memory))
+        pieces = -(-left // size) if size >= 2 * _PART_MIN else max(1, left // size)
+        for i in range(pieces):
+            first, behind = at + left * i // pieces, at + left * (i + 1) // pieces
+            self._send_part(memory, first, behind - first)
+        if not is_held:
+            self._state.wait(0)
 
     def close(self) -> None:
         """Makes the object of what was written.  Where that fails, it is as it was before."""
@@ -190,18 +233,37 @@ class ObjectWriter(io.BufferedIOBase):
         if buffer is None or size == 0:
             return
         try:
-            if state.number == PARTS_MAX:
-                raise error_for(
-                    errno.EFBIG, f"more than {PARTS_MAX} parts: part_size is too small", self.name
-                )
-            upload = state.begun(self._client, self.name, self._words)
+            upload = self._next_part()
         except BaseException:
             state.free.append(buffer)
             raise
-        state.number += 1
-        address, number = buffer.memory.address, state.number
         assert state.pool is not None
-        state.under_way.append((state.pool.submit(upload.put, number, address, size), buffer))
+        state.under_way.append((state.pool.submit(upload.put, state.number, buffer.memory, 0, size), buffer))
+
+    def _send_part(self, memory: Memory, first: int, size: int) -> None:
+        """Hands memory of the caller's to a thread, when fewer than the client's jobs are under way."""
+        state = self._state
+        state.wait(self._client.jobs - 1)
+        state.raise_failure()
+        upload = self._next_part()
+        part = memory.part(first, size)
+        if memory.stream == PER_THREAD_STREAM:
+            with part:
+                upload.put(state.number, part, 0, size)
+            return
+        assert state.pool is not None
+        state.under_way.append((state.pool.submit(upload.put, state.number, part, 0, size), part))
+
+    def _next_part(self) -> "Upload":
+        """Begins the upload where it has not begun, and counts one part more."""
+        state = self._state
+        if state.number == PARTS_MAX:
+            raise error_for(
+                errno.EFBIG, f"more than {PARTS_MAX} parts: part_size is too small", self.name
+            )
+        upload = state.begun(self._client, self.name, self._words)
+        state.number += 1
+        return upload
 
     def _finish(self) -> None:
         self._end()
@@ -217,7 +279,8 @@ class _Parts:
         self.number = 0
         self.filling: Optional[_Buffer] = None
         self.free: List[_Buffer] = []
-        self.under_way: List[Tuple["Future[Result]", _Buffer]] = []
+        # Of a buffer of ours, or of a part of the caller's memory.
+        self.under_way: List[Tuple["Future[Result]", Union[_Buffer, Memory]]] = []
         self.failure: Optional[BaseException] = None
 
     def begun(self, client: "Client", url: str, words: Dict[str, Any]) -> "Upload":
@@ -231,10 +294,15 @@ class _Parts:
     def wait(self, most: int) -> None:
         """Waits until at most so many are under way; the first failure is kept."""
         while len(self.under_way) > most or (self.under_way and self.under_way[0][0].done()):
-            future, buffer = self.under_way.pop(0)
+            future, buffer = self.under_way[0]
+            # It stays where an interrupt ends the wait.
             failure = None if future.cancelled() else future.exception()
+            self.under_way.pop(0)
             self.failure = self.failure or failure
-            self.free.append(buffer)
+            if isinstance(buffer, Memory):
+                buffer.release()
+            else:
+                self.free.append(buffer)
         if most == 0:
             self.raise_failure()
 
@@ -266,8 +334,8 @@ class ObjectReader(io.BufferedIOBase):
     """An object as a seekable file: see Client.open().  It stays that version of the object, or reading
     fails.
 
-    Large reads go straight into the caller's buffer.  Small ones are served from a block; when blocks are
-    read one after the other, the next one is fetched meanwhile.
+    Large reads, and all into memory of a device, go straight into the caller's buffer.  Small ones are served
+    from a block; when blocks are read one after the other, the next one is fetched meanwhile.
 
     size, etag    of the object
     rdma_bytes, http_bytes
@@ -333,22 +401,34 @@ class ObjectReader(io.BufferedIOBase):
         """Fills the buffer, or as much of it as the object has left."""
         with self._lock:
             self._usable()
-            with Memory(buffer, writable=True) as memory, memory.view() as flat:
+            with Memory(buffer, writable=True) as memory:
                 n = min(memory.nbytes, max(self.size - self._position, 0))
-                at = 0
-                while at < n:
-                    if self._start <= self._position < self._end:
-                        at += self._from_block(flat[at:n])
-                    elif n - at >= self._block_size and not self._is_ahead():
-                        result = self._client.get_into(
-                            self.name, flat[at:n], offset=self._position, **self._words
-                        )
-                        self._count(result)
-                        self._position += n - at
-                        at = n
-                    else:
-                        self._load()
-                return n
+                return self._fill_device(memory, n) if memory.is_device else self._fill(memory, n)
+
+    def _fill_device(self, memory: Memory, n: int) -> int:
+        """Fetches straight into memory of a device, whatever the block has."""
+        if n:
+            with memory.part(0, n) as part:
+                self._count(self._client.get_into(self.name, part, offset=self._position, **self._words))
+            self._position += n
+        return n
+
+    def _fill(self, memory: Memory, n: int) -> int:
+        at = 0
+        with memory.view() as flat:
+            while at < n:
+                if self._start <= self._position < self._end:
+                    at += self._from_block(flat[at:n])
+                elif n - at >= self._block_size and not self._is_ahead():
+                    result = self._client.get_into(
+                        self.name, flat[at:n], offset=self._position, **self._words
+                    )
+                    self._count(result)
+                    self._position += n - at
+                    at = n
+                else:
+                    self._load()
+        return n
 
     readinto1 = readinto
 

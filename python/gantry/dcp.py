@@ -12,8 +12,7 @@ a checkpoint is there as a whole, or the one before it is: nothing of that is to
 and then removed.  What a save that was killed has left has names that nobody else uses.
 
 Tensors are stored as their bytes, so a load fetches them, or the rows of them that a rank needs, straight
-into
-memory of the state dict.
+into memory of the state dict, and a save takes them from there: on a CPU, and on a GPU.
 
 Nothing that lies in a bucket is run.  A save reads of the .metadata before it one line of JSON, and removes
 only objects below this key that are named as a save names them.  A load takes of .metadata, and of what
@@ -95,6 +94,8 @@ _METADATA = ".metadata"
 _HEAD = b"gantry-checkpoint "
 _HEAD_MAX = 64 << 20
 _OBJECT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}/[0-9]{1,9}\.distcp", re.ASCII)
+# Devices whose memory is moved as it is; tensors of others go by way of the CPU.
+_DIRECT = ("cpu", "cuda")
 
 
 @dataclasses.dataclass
@@ -246,8 +247,11 @@ class CheckpointWriter(_Checkpoint, StorageWriter):
                     if item.type == WriteItemType.BYTE_IO:
                         stream.write(data.getbuffer())
                     else:
-                        tensor = data.detach().cpu().resolve_conj().resolve_neg().contiguous()
-                        stream.write(tensor)
+                        tensor = data.detach().resolve_conj().resolve_neg().contiguous()
+                        if tensor.device.type not in _DIRECT:
+                            tensor = tensor.cpu()
+                        # Nobody changes it before this returns, and it is stored by then.
+                        stream.write_held(tensor)
                         info.dtype, info.shape = tensor.dtype, tensor.shape
                     info.length = stream.tell() - info.offset
                     results.append(WriteResult(item.index, info.length, info))
@@ -342,6 +346,9 @@ class CheckpointReader(_Checkpoint, StorageReader):
             if item.type != LoadItemType.BYTE_IO:
                 targets[i] = planner.resolve_tensor(item).detach()
         results: List[Result] = []
+        # The streams of this thread: work of the caller's that is queued there comes before and after ours.
+        devices = {t.device for t in targets.values() if t.device.type == "cuda"}
+        streams = {device: torch.cuda.current_stream(device) for device in devices}
 
         def fetch(i: int) -> Result:
             item, info = todo[i]
@@ -349,7 +356,10 @@ class CheckpointReader(_Checkpoint, StorageReader):
                 data = self.client.get(f"{self.url}/{info.key}", offset=info.offset, size=info.length)
                 targets[i] = data
                 return data.result
-            return self._fetch_tensor(item, info, targets[i])
+            stream = streams.get(targets[i].device)
+            there: Any = contextlib.nullcontext() if stream is None else torch.cuda.stream(stream)
+            with there:
+                return self._fetch_tensor(item, info, targets[i])
 
         results = in_parallel(self.client.jobs, fetch, [i for i in range(len(todo)) if todo[i][1].length])
         for i, (item, _) in enumerate(todo):
@@ -376,13 +386,13 @@ class CheckpointReader(_Checkpoint, StorageReader):
             begin, nbytes = info.offset + first[0] * row, lengths[0] * row
         elif shape:
             narrowed = True
-        direct = (
-            not narrowed
-            and target.device.type == "cpu"
-            and target.dtype == info.dtype
-            and target.is_contiguous()
+        device = target.device if target.device.type in _DIRECT else None
+        direct = not narrowed and device and target.dtype == info.dtype and target.is_contiguous()
+        into = (
+            target
+            if direct
+            else torch.empty(shape if narrowed else lengths, dtype=info.dtype, device=device)
         )
-        into = target if direct else torch.empty(shape if narrowed else lengths, dtype=info.dtype)
         result = self.client.get_into(f"{self.url}/{info.key}", into, offset=begin)
         if result.bytes != nbytes:
             raise EOFError(f"{item.storage_index.fqn}: {result.bytes} of {nbytes} bytes are there")

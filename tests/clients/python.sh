@@ -26,6 +26,7 @@ export URL_S3 T GANTRY_LIBRARY=$BUILD/libgantry.so.0 PYTHONDONTWRITEBYTECODE=1
 declare -A says=(
 	["Put and get"]="*put by rdma*Hello, world by rdma*world*12 of 12 bytes, ETag *"
 	["Buffers"]="*registered*rdma*rdma*rdma*\[1. 2. 3.\]*"
+	["Memory of a GPU"]="*put by rdma*True 0*True by {'rdma'}*"
 	["Files"]="*bytes by rdma*4999950000*"
 	["PyTorch"]="*bytes by rdma*4000008 bytes by rdma*True 7*"
 	["Lists, copies, buckets"]="*greeting 12*weights/ ...*\['old/weights/0', 'old/weights/1', 'old/weights/2'\]*'from-python'*"
@@ -42,5 +43,10 @@ for section in "${sections[@]}"; do
 done
 
 nic "$T/venv/bin/python" "$ROOT/tests/clients/python_torch.py" || fail "python_torch.py"
+# Tensors on a GPU: a stand-in of its driver.
+gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wl,-soname,libcuda.so.1 -Wall -Wextra -Werror -o "$T/libcuda.so.1" \
+	"$ROOT/tests/gpu/cuda_standin.c" -lpthread >"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
+nic env CUDA_STANDIN=map=1 STAND_IN="$T/libcuda.so.1" PYTHONPATH="$ROOT/tests/system" "$T/venv/bin/python" "$ROOT/tests/clients/python_torch_device.py" ||
+	fail "python_torch_device.py"
 no_requests || fail "requests are left"
 assert_alive

@@ -3,6 +3,8 @@
 
 import array
 import base64
+import ctypes
+import errno
 import gc
 import mmap
 import os
@@ -110,6 +112,7 @@ class Rdma(unittest.TestCase):
             mapped,
             numbers,
             numbers.copy(),
+            numbers.view("M8[s]"),
         ]
         for source in sources:
             self.way(self.c.put("buffer", source), len(raw))
@@ -138,7 +141,7 @@ class Rdma(unittest.TestCase):
             memoryview(bytes(100))[::2],
         ):
             with self.assertRaisesRegex(
-                ValueError, "do not lie one behind the other: make a contiguous copy"
+                ValueError, r"of shape \(.*\) and strides \(.*\) \(bytes\): .*: make a contiguous copy"
             ):
                 self.c.put("bad", bad)
         with self.assertRaisesRegex(ValueError, "contiguous"):
@@ -153,28 +156,37 @@ class Rdma(unittest.TestCase):
             self.c.put("bad", numpy.array([object()]))
         with self.assertRaisesRegex(TypeError, "holds Python objects"):
             self.c.put("bad", numpy.zeros(3, dtype=[("a", "<i4"), ("b", "O")]))
-        with self.assertRaisesRegex(TypeError, "does not give its memory"):
-            self.c.put("bad", numpy.zeros(3, "datetime64[s]"))
 
-        # Memory of a GPU, as PyTorch, CuPy and others say it.
-        class Tensor:
+        # Memory that neither the host has nor a device whose driver is known.
+        class Meta:
             data_ptr = element_size = None
-
-        class Cuda:
-            __cuda_array_interface__ = {"data": (0x7F0000000000, False)}
 
         class Dlpack:
             def __dlpack_device__(self):
-                return 2, 0
+                return 8, 0
 
-        Tensor.device = type("Device", (), {"type": "cuda", "__str__": lambda self: "cuda:0"})()
-        for bad, where in ((Tensor(), "cuda:0"), (Cuda(), "CUDA"), (Dlpack(), "DLPack")):
-            said = rf"not in the memory of this host: its bytes lie in a device's memory \({where}\)"
+        Meta.device = type("Device", (), {"type": "meta", "__str__": lambda self: "meta"})()
+        for bad, where in ((Meta(), "meta"), (Dlpack(), "Metal")):
+            said = rf"not in the memory of this host, nor of a CUDA or ROCm device: .* memory of {where}"
             with self.assertRaisesRegex(TypeError, said):
                 self.c.put("bad", bad)
             with self.assertRaisesRegex(TypeError, said):
                 self.c.get_into("bad", bad)
         self.assertFalse(self.c.exists("bad"))
+
+    def test_device_without_driver(self):
+        """Memory of a device in a program that has no driver of it: an error, and not a touch."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        at = libc.mmap(None, ctypes.c_size_t(MIB), 0, 0x22, -1, ctypes.c_long(0))  # private, of nobody
+        for more in ({"version": 2}, {"version": 3}, {"version": 3, "stream": 1}):
+            array = type("Cuda", (), {})()
+            array.__cuda_array_interface__ = dict(more, shape=(1000,), typestr="|u1", data=(at, False))
+            for move in (self.c.put, self.c.get_into):
+                with self.assertRaises(gantry.NotByRdma) as e:
+                    move("bad", array)
+                self.assertEqual(e.exception.errno, errno.EOPNOTSUPP)
+        libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(MIB))
 
     def test_registered(self):
         buffer = bytearray(bytes_of(2 * MIB))
@@ -664,7 +676,7 @@ class Lists(unittest.TestCase):
     def test_uploads(self):
         upload = gantry._client.Upload(self.c, self.c.url("half"))
         buffer = gantry._buffer.Memory(bytes(MIB))
-        upload.put(1, buffer.address, buffer.nbytes)
+        upload.put(1, buffer, 0, buffer.nbytes)
         found = list(self.c.uploads())
         self.assertEqual([(e.key, e.upload_id.encode()) for e in found], [("half", upload.id)])
         self.c.abort_upload(found[0].key, found[0].upload_id)
