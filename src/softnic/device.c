@@ -135,6 +135,7 @@ read_conf(void)
 		env_int("SOFTNIC_DCKEY_STATUS", IBV_WC_RETRY_EXC_ERR, 1, IBV_WC_TM_RNDV_INCOMPLETE);
 	sn_conf.dc_rd_atomic = env_int("SOFTNIC_DC_RD_ATOMIC", SN_MAX_RD_ATOM, 1, 128);
 	sn_conf.peer_mem = env_int("SOFTNIC_PEER_MEM", 0, 0, 1) > 0;
+	sn_conf.cuda = env_int("SOFTNIC_CUDA", 0, 0, 1) > 0;
 	sn_conf.no_dmabuf = env_int("SOFTNIC_DMABUF", 1, 0, 1) == 0;
 	e = getenv("SOFTNIC_PIN");
 	if (e && strcmp(e, "check") == 0)

@@ -5,6 +5,7 @@
  * up again, so a deregistration, a dead port or a dead process in the middle of a large transfer is noticed
  * at the next step, as a real adapter notices it at the next packet.
  */
+#include "softnic/job.h"
 #include "softnic/softnic.h"
 
 #include <signal.h>
@@ -33,13 +34,27 @@ drop(struct sn_outcome *out)
 
 /* ---- local side ---- */
 
+static void
+warn_local_device(void)
+{
+	static atomic_bool told;
+
+	if (!atomic_exchange(&told, true))
+		sn_warn("device memory that only its driver can move (SOFTNIC_CUDA) is reached by others "
+			"alone: as the "
+			"buffer of a work request of its own process it is a protection error");
+}
+
 static bool
 local_ok(const struct sn_qp *qp, const struct ibv_sge *s, bool write)
 {
 	const struct fab_mr *m = sn_find_own_mr(s->lkey);
 
-	return m && m->pd == qp->ex.qp_base.pd->handle && (!write || m->access & IBV_ACCESS_LOCAL_WRITE) &&
-	       s->addr >= m->iova && s->addr - m->iova <= m->len && s->length <= m->len - (s->addr - m->iova);
+	if (m && m->flags & FAB_MR_DEVICE)
+		warn_local_device();
+	return m && !(m->flags & FAB_MR_DEVICE) && m->pd == qp->ex.qp_base.pd->handle &&
+	       (!write || m->access & IBV_ACCESS_LOCAL_WRITE) && s->addr >= m->iova &&
+	       s->addr - m->iova <= m->len && s->length <= m->len - (s->addr - m->iova);
 }
 
 /* The part [off, off + len) of the work request's buffers.
@@ -179,9 +194,8 @@ find_memory(const struct sn_wqe *w, int x, const struct fab_qp *t)
 }
 
 static bool
-target_lives(const struct fab_qp *t)
+target_lives(uint32_t index)
 {
-	uint32_t index = atomic_load(&t->owner) - 1;
 	const struct fab_proc *p = &sn_self.fab->proc[index];
 
 	/* tgkill, since the process may have become another program by execve. */
@@ -279,9 +293,108 @@ copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct 
 struct path {
 	const struct sn_qp *qp;
 	const struct sn_wqe *w;
-	const struct fab_proc *p;
-	uint64_t far; /* address of its first byte there */
+	struct fab_proc *p;
+	const struct fab_mr *m;
+	uint64_t offset; /* of its first byte in the region */
 };
+
+static bool
+is_read(const struct path *pa)
+{
+	return pa->w->opcode == IBV_WR_RDMA_READ;
+}
+
+static uint32_t
+owner(const struct path *pa)
+{
+	return (uint32_t)(pa->p - sn_self.fab->proc);
+}
+
+/* ---- device memory: its owner moves it ---- */
+
+/* How long the owner may take over a step, before it counts as one that does not answer. */
+#define DEVICE_WAIT_NS 2000000000u
+#define DEVICE_LOOK_NS 5000000u
+
+static struct fab_job *
+claim(const struct path *pa, uint64_t *ret_stage)
+{
+	uint64_t end = sn_now_ns() + DEVICE_WAIT_NS;
+	struct fab_job *job;
+
+	while (!(job = job_claim(sn_self.fab, pa->p, sn_self.index, ret_stage)) && target_lives(owner(pa)) &&
+	       sn_now_ns() < end)
+		sn_sleep_ns(50000);
+
+	return job;
+}
+
+static enum sn_step
+ask(const struct path *pa, struct fab_job *job, uint64_t at, size_t len, struct sn_outcome *out)
+{
+	uint64_t end = sn_now_ns() + DEVICE_WAIT_NS;
+	enum fab_job_result result;
+
+	job_ask(pa->p, job, pa->w->rkey, is_read(pa) ? FAB_OP_READ : FAB_OP_WRITE, pa->offset + at,
+		(uint32_t)len);
+	while (!job_done(job, DEVICE_LOOK_NS, &result)) {
+		if (!target_lives(owner(pa)))
+			return drop(out);
+		/* What it has begun it will end, also if it is stopped now: nobody else may have the bytes by then. */
+		if (sn_now_ns() > end && job_cancel(job))
+			return drop(out);
+	}
+	switch (result) {
+	case FAB_JOB_OK:
+		return SN_STEP_DONE;
+	case FAB_JOB_REFUSED:
+		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
+	case FAB_JOB_FAILED:
+		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+	case FAB_JOB_GONE:
+		break;
+	}
+
+	return drop(out);
+}
+
+/* By way of a buffer in the owner's memory: a WRITE has landed when the owner says so. */
+static enum sn_step
+copy_device(struct iovec *iov, int n, const struct path *pa, uint64_t at, size_t len, struct sn_outcome *out)
+{
+	struct fab_stats *st = &sn_self.proc->stats;
+	uint64_t stage = 0, start;
+	struct fab_job *job = claim(pa, &stage);
+	uint32_t landed = out->landed;
+	enum sn_step r = SN_STEP_DONE;
+
+	if (!job)
+		return drop(out);
+	if (!is_read(pa))
+		r = copy(iov, n, stage, len, false, pa->p, out);
+	start = sn_now_ns();
+	if (r == SN_STEP_DONE)
+		r = ask(pa, job, at, len, out);
+	out->now_ns = sn_now_ns();
+	atomic_fetch_add_explicit(&st->copy_ns, out->now_ns - start, memory_order_relaxed);
+	if (r == SN_STEP_DONE && is_read(pa))
+		r = copy(iov, n, stage, len, true, pa->p, out);
+	if (r != SN_STEP_DONE)
+		out->landed = landed;
+	job_release(job);
+
+	return r;
+}
+
+/* The bytes [at, at + len) of a transfer, from or to these buffers. */
+static enum sn_step
+copy_to(struct iovec *iov, int n, const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
+{
+	if (len && pa->m->flags & FAB_MR_DEVICE)
+		return copy_device(iov, n, pa, at, len, out);
+
+	return copy(iov, n, pa->m->va + pa->offset + at, len, is_read(pa), pa->p, out);
+}
 
 static enum sn_step
 copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
@@ -292,24 +405,23 @@ copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *o
 	if (n < 0)
 		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 
-	return copy(iov, n, pa->far + at, len, pa->w->opcode == IBV_WR_RDMA_READ, pa->p, out);
+	return copy_to(iov, n, pa, at, len, out);
 }
 
 /* One byte, inverted.  The buffer of a WRITE is not ours to change, so another byte is sent. */
 static enum sn_step
 copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
 {
-	bool read = pa->w->opcode == IBV_WR_RDMA_READ;
 	struct iovec iov[SN_MAX_SGE], own;
 	enum sn_step r;
 	uint8_t byte;
 
-	if (gather(pa->qp, pa->w, at, 1, iov) != 1 || !local_there(iov, 1, read))
+	if (gather(pa->qp, pa->w, at, 1, iov) != 1 || !local_there(iov, 1, is_read(pa)))
 		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 	own = (struct iovec){ .iov_base = &byte, .iov_len = 1 };
 	byte = (uint8_t) ~*(uint8_t *)iov[0].iov_base;
-	r = copy(&own, 1, pa->far + at, 1, read, pa->p, out);
-	if (read && r == SN_STEP_DONE)
+	r = copy_to(&own, 1, pa, at, 1, out);
+	if (is_read(pa) && r == SN_STEP_DONE)
 		*(uint8_t *)iov[0].iov_base = (uint8_t)~byte;
 
 	return r;
@@ -324,7 +436,6 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 {
 	struct path pa = { .qp = qp, .w = w };
 	struct iovec iov[SN_MAX_SGE];
-	const struct fab_mr *m;
 	struct fab_qp *t = NULL;
 	enum sn_step r;
 	uint32_t index;
@@ -337,22 +448,23 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 	if (r != SN_STEP_DONE)
 		return r;
 	if (w->total == 0) /* no memory is touched, so no rkey is checked; but somebody must answer */
-		return target_lives(t) ? SN_STEP_DONE : drop(out);
+		return target_lives(atomic_load(&t->owner) - 1) ? SN_STEP_DONE : drop(out);
 	index = atomic_load(&t->owner) - 1;
 	out->now_ns = sn_now_ns();
 	if (index >= FAB_PROCS || !sn_peer_alive(index, out->now_ns, false))
 		return drop(out);
-	m = find_memory(w, x, t);
-	if (!m)
+	pa.m = find_memory(w, x, t);
+	if (!pa.m)
 		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
 	pa.p = &sn_self.fab->proc[index];
-	pa.far = m->va + (w->raddr - m->iova);
+	pa.offset = w->raddr - pa.m->iova;
 	/* Its process dies: a packet sent again could meet one whose registrations are gone before its memory. */
-	if (sn_conf.pin & SN_PIN_FRAMES && !sn_pin_check(pa.p->pid, m, w->rkey, pa.far + at, len))
+	if (sn_conf.pin & SN_PIN_FRAMES &&
+	    !sn_pin_check(pa.p->pid, pa.m, w->rkey, pa.m->va + pa.offset + at, len))
 		return fail(out, IBV_WC_RETRY_EXC_ERR, SN_VE_RETRY);
 	out->moved = (uint32_t)len;
 	if (flip_at < at || flip_at >= at + len)
-		return copy(iov, n, pa.far + at, len, w->opcode == IBV_WR_RDMA_READ, pa.p, out);
+		return copy_to(iov, n, &pa, at, len, out);
 	r = copy_part(&pa, at, flip_at - at, out);
 	if (r == SN_STEP_DONE)
 		r = copy_flipped(&pa, flip_at, out);

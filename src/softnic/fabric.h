@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 6u
+#define FAB_VERSION 7u
 
 enum {
 	FAB_PROCS = 256,
@@ -29,7 +29,9 @@ enum {
 	FAB_HZ = 64, /* executors of one process that may be inside a transfer at a time */
 	FAB_RULES = 16,
 	FAB_ROUTES = 64,
-	FAB_VECTORS = 8,   /* completion vectors of a device */
+	FAB_VECTORS = 8, /* completion vectors of a device */
+	FAB_JOBS = 16,   /* transfers to and from the device memory of one process at a time */
+	FAB_STAGE_BYTES = 1 << 20,
 	FAB_QP_FIRST = 64, /* the small queue pair numbers are special on a real adapter */
 	FAB_MR_FIRST = 1,
 };
@@ -87,6 +89,34 @@ struct fab_stats {
 	uint64_t reserved[3];
 };
 
+/*
+ * A piece of a transfer to or from device memory (a GPU's), which only a thread of the process that owns it can
+ * move: an initiator claims a job, moves the bytes between its own memory and the job's buffer in the owner's by
+ * process_vm_*, and asks for the rest (job.h).
+ *
+ *     FREE -> ASKED (initiator) -> RUNNING -> DONE (owner) -> FREE (initiator)
+ */
+enum fab_job_state { FAB_JOB_FREE, FAB_JOB_ASKED, FAB_JOB_RUNNING, FAB_JOB_DONE };
+enum fab_job_result {
+	FAB_JOB_OK,
+	FAB_JOB_REFUSED, /* no such region any more, or not this part of it */
+	FAB_JOB_FAILED,  /* the driver could not copy; an unknown part of the bytes may have been */
+	FAB_JOB_GONE,    /* the owner is exiting */
+};
+
+struct fab_job {
+	_Atomic uint64_t holder; /* serial of the initiator << 16 | its index + 1; 0: nobody claimed it */
+	_Atomic uint32_t state;  /* enum fab_job_state; a futex */
+	_Atomic uint32_t result; /* enum fab_job_result, of DONE */
+	/* What is asked for: */
+	uint32_t key;
+	uint32_t op;  /* FAB_OP_READ or FAB_OP_WRITE */
+	uint32_t len; /* bytes, at most FAB_STAGE_BYTES */
+	uint32_t reserved0;
+	uint64_t offset; /* of the first byte in the region */
+	uint64_t reserved[3];
+};
+
 struct fab_proc {
 	_Atomic uint32_t state; /* enum fab_proc_state */
 	uint32_t pid;
@@ -100,6 +130,10 @@ struct fab_proc {
 	_Atomic uint32_t cqs[FAB_VECTORS]; /* completion queues that were made on each vector */
 	struct fab_stats stats;
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
+	_Atomic uint32_t job_bell; /* futex of the thread that does the jobs */
+	uint32_t reserved;
+	_Atomic uint64_t stage; /* address in the process of the jobs' buffers, FAB_STAGE_BYTES each */
+	struct fab_job job[FAB_JOBS];
 };
 
 struct fab_qp {
@@ -122,6 +156,8 @@ struct fab_qp {
 /* How packets are marked: traffic class, service level, and the row of the source in the GID table. */
 #define FAB_MARKS(class, level, row) ((uint32_t)(class) | (uint32_t)(level) << 8 | (uint32_t)(row) << 16)
 
+enum fab_mr_flag { FAB_MR_DEVICE = 1 };
+
 struct fab_mr {
 	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
 	_Atomic uint32_t owner;
@@ -130,9 +166,11 @@ struct fab_mr {
 	uint32_t access;
 	uint32_t dev;
 	uint64_t iova;
-	uint64_t va;
+	uint64_t va; /* of device memory: not an address for process_vm_* */
 	uint64_t len;
-	uint64_t reserved[2];
+	uint32_t flags; /* enum fab_mr_flag */
+	uint32_t reserved0;
+	uint64_t reserved;
 };
 
 /*
@@ -258,7 +296,8 @@ struct fabric {
 _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
 _Static_assert(sizeof(struct fab_port) == 64 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
-_Static_assert(sizeof(struct fab_proc) == 208 + 8 * FAB_HZ, "fabric layout");
+_Static_assert(sizeof(struct fab_job) == 64, "fabric layout");
+_Static_assert(sizeof(struct fab_proc) == 224 + 8 * FAB_HZ + 64 * FAB_JOBS, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_mr) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_rule) == 256, "fabric layout");

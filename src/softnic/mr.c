@@ -3,6 +3,7 @@
  * Protection domains, memory regions, address handles.  Called by the application on any thread.  A region
  * becomes a slot of the fabric; key, lkey and rkey are the same number, as on mlx5.
  */
+#include "softnic/cuda.h"
 #include "softnic/softnic.h"
 
 #include <sys/mman.h>
@@ -153,7 +154,20 @@ struct place {
 	uintptr_t va;
 	void *map; /* made for the region, or NULL */
 	size_t map_len;
+	bool is_device;
+	struct cuda_window device; /* of is_device */
 };
+
+/* Where only the CUDA driver moves bytes; found says whether it knows the memory. */
+static int
+place_of_device(int found, const struct cuda_window *w, struct place *ret)
+{
+	if (found)
+		sn_debug("SOFTNIC_CUDA: the CUDA driver of this program knows no such device memory");
+	else
+		*ret = (struct place){ .va = (uintptr_t)w->addr, .is_device = true, .device = *w };
+	return found;
+}
 
 static int
 protection(unsigned access)
@@ -163,15 +177,21 @@ protection(unsigned access)
 
 /*
  * What a peer-memory driver (nvidia-peermem) does for memory that it owns: with SOFTNIC_PEER_MEM=1 shared memory that
- * the CPU may not touch counts as such.  A second mapping of the same pages is this library's alone.
+ * the CPU may not touch counts as such.  A second mapping of the same pages is this library's alone.  With SOFTNIC_CUDA=1
+ * also memory of CUDA.
  */
 static int
 place_of_peer(const void *addr, size_t len, unsigned access, struct place *ret)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1);
 	size_t map_len = ((uintptr_t)addr + len - from + page - 1) & ~(page - 1);
-	void *map = sn_conf.peer_mem ? mremap((void *)from, 0, map_len, MREMAP_MAYMOVE) : MAP_FAILED;
+	struct cuda_window w;
+	void *map;
 
+	if (sn_conf.peer_mem && sn_conf.cuda &&
+	    place_of_device(cuda_find((uintptr_t)addr, len, &w), &w, ret) == 0)
+		return 0;
+	map = sn_conf.peer_mem ? mremap((void *)from, 0, map_len, MREMAP_MAYMOVE) : MAP_FAILED;
 	if (map == MAP_FAILED)
 		return EFAULT;
 	if (mprotect(map, map_len, protection(access)) < 0 ||
@@ -200,6 +220,7 @@ place_of_dmabuf(int fd, uint64_t offset, size_t len, uint64_t iova, unsigned acc
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = offset & ~(page - 1);
 	off_t size = size_of(fd);
+	struct cuda_window w;
 	size_t map_len;
 	void *map;
 
@@ -210,6 +231,8 @@ place_of_dmabuf(int fd, uint64_t offset, size_t len, uint64_t iova, unsigned acc
 		return EINVAL;
 	map_len = (size_t)((offset + len - from + page - 1) & ~(page - 1));
 	map = mmap(NULL, map_len, protection(access), MAP_SHARED, fd, (off_t)from);
+	if (map == MAP_FAILED && errno == SN_ENOTSUPP && sn_conf.cuda)
+		return place_of_device(cuda_find_dmabuf((uint64_t)size, offset, len, iova, &w), &w, ret);
 	if (map == MAP_FAILED)
 		return errno;
 	madvise(map, map_len, MADV_DONTFORK);
@@ -218,6 +241,13 @@ place_of_dmabuf(int fd, uint64_t offset, size_t len, uint64_t iova, unsigned acc
 }
 
 /* ---- regions ---- */
+
+static unsigned
+remote_ops(unsigned access)
+{
+	return (access & IBV_ACCESS_REMOTE_READ ? 1u << FAB_OP_READ : 0) |
+	       (access & IBV_ACCESS_REMOTE_WRITE ? 1u << FAB_OP_WRITE : 0);
+}
 
 /* Makes a region of memory that was looked at (r 0, else the errno why not). */
 static struct ibv_mr *
@@ -247,6 +277,7 @@ reg_place(struct ibv_pd *pd, int r, const struct place *at, void *addr, size_t l
 	mr->slot->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->slot->va = at->va;
 	mr->slot->len = len;
+	mr->slot->flags = at->is_device ? FAB_MR_DEVICE : 0;
 	mr->mr = (struct ibv_mr){ .context = pd->context,
 				  .pd = pd,
 				  .addr = addr,
@@ -254,7 +285,8 @@ reg_place(struct ibv_pd *pd, int r, const struct place *at, void *addr, size_t l
 				  .handle = key >> 8,
 				  .lkey = key,
 				  .rkey = key };
-	r = sn_pin(mr->slot, key);
+	r = at->is_device ? cuda_serve(sn_self.proc, key, &at->device, remote_ops(access))
+			  : sn_pin(mr->slot, key);
 	if (r) {
 		sn_mr_release(mr->slot, key);
 		free(mr);
@@ -336,6 +368,8 @@ sn_mr_destroy(struct ibv_mr *ibmr)
 {
 	struct sn_mr *mr = (struct sn_mr *)ibmr;
 
+	if (mr->slot->flags & FAB_MR_DEVICE)
+		cuda_withdraw(ibmr->lkey);
 	sn_unpin(mr->slot, ibmr->lkey);
 	sn_mr_release(mr->slot, ibmr->lkey);
 	if (mr->map)
@@ -354,7 +388,8 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	size_t new_len = flags & IBV_REREG_MR_CHANGE_TRANSLATION ? len : ibmr->length;
 	unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->slot->access;
 
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context) || mr->map)
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context) || mr->map ||
+	    mr->slot->flags & FAB_MR_DEVICE)
 		return IBV_REREG_MR_ERR_INPUT;
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);

@@ -80,7 +80,7 @@ sn_pin(const struct fab_mr *m, uint32_t key)
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 	int r = 0;
 
-	if (!sn_conf.pin)
+	if (!sn_conf.pin || m->flags & FAB_MR_DEVICE)
 		return 0;
 	if (sn_conf.pin & SN_PIN_COUNT)
 		getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -101,7 +101,7 @@ sn_unpin(const struct fab_mr *m, uint32_t key)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	char path[PATH_MAX];
 
-	if (!sn_conf.pin)
+	if (!sn_conf.pin || m->flags & FAB_MR_DEVICE)
 		return;
 	atomic_fetch_sub(&locked_bytes, pages(m->va, m->len, page) * page);
 	file_of(key, path, sizeof(path));
@@ -124,10 +124,16 @@ bool
 sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = addr / page, nr = pages(addr, len, page);
-	uint64_t *was = calloc(2 * nr + 1, 8), *now = was + nr;
+	uint64_t *was, *now;
 	char path[PATH_MAX];
 	bool same = true;
 	int fd;
+
+	/* Its driver knows it, cuda.c asks. */
+	if (m->flags & FAB_MR_DEVICE)
+		return true;
+	was = calloc(2 * nr + 1, 8);
+	now = was + nr;
 
 	file_of(key, path, sizeof(path));
 	fd = was ? open(path, O_RDONLY | O_CLOEXEC) : -1;

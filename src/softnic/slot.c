@@ -4,6 +4,7 @@
  * and the hazard words that keep a slot from being reused under a running transfer.  Called by qp.c and mr.c
  * (any application thread) and by exec.c (engine, assisting or posting thread).
  */
+#include "softnic/cuda.h"
 #include "softnic/softnic.h"
 
 #include <fcntl.h>
@@ -100,6 +101,7 @@ forget_parent(void)
 	pthread_mutex_init(&attach_lock, NULL);
 	pthread_mutex_init(&peer_lock, NULL);
 	sn_trace_forget();
+	cuda_forget();
 	atomic_store(&exec_taken, 0);
 	for (int i = 0; i < FAB_HZ; i++)
 		atomic_store(&exec_seq[i], 0);

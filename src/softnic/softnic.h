@@ -72,6 +72,7 @@ struct sn_conf {
 	int dc_rd_atomic;  /* the most READs that an initiator may have at once */
 	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach is registered as well */
 	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
+	bool cuda;         /* SOFTNIC_CUDA: memory that only the CUDA driver reaches is registered as well */
 	bool debug;
 	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
 	bool no_hazard; /* negative control of the stress test */
