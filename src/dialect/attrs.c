@@ -18,13 +18,14 @@
 
 static const struct {
 	const char *name, *repeated;
+	bool list; /* its lines are one list */
 } content_headers[] = {
-	{ "content-type", "Content-Type came more than once." },
-	{ "content-encoding", "Content-Encoding came more than once." },
-	{ "content-language", "Content-Language came more than once." },
-	{ "content-disposition", "Content-Disposition came more than once." },
-	{ "cache-control", "Cache-Control came more than once." },
-	{ "expires", "Expires came more than once." },
+	{ "content-type", "Content-Type came more than once.", false },
+	{ "content-encoding", "Content-Encoding came more than once.", true },
+	{ "content-language", "Content-Language came more than once.", true },
+	{ "content-disposition", "Content-Disposition came more than once.", false },
+	{ "cache-control", "Cache-Control came more than once.", true },
+	{ "expires", "Expires came more than once.", false },
 };
 
 static unsigned char
@@ -281,18 +282,32 @@ dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len)
 	return s.value;
 }
 
+static enum fault
+parse_content(const struct dialect_in *in, struct target *t, size_t row, const char **ret_why)
+{
+	const char *name = content_headers[row].name;
+	char joined[DIALECT_ATTRS_MAX];
+	int nr;
+	struct span s = dialect_field_list(in, name, joined, sizeof joined, &nr);
+
+	if (nr == 0)
+		return FAULT_NONE;
+	if (nr > 1 && (!content_headers[row].list || in->listen->dialect != DIALECT_S3))
+		return refuse(ret_why, FAULT_BAD_REQUEST, content_headers[row].repeated);
+	if (!s.p)
+		return refuse(ret_why, FAULT_META_TOO_LARGE,
+			      "The content headers are too large to be stored.");
+	if (strcmp(name, "content-encoding") == 0)
+		return put_encoding(t, s, ret_why);
+	return s.len ? attrs_put(t, name, strlen(name), s, ret_why) : FAULT_NONE;
+}
+
 enum fault
 attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	for (size_t i = 0; i < sizeof content_headers / sizeof *content_headers; i++) {
-		const char *name = content_headers[i].name;
-		const struct field *f;
-		enum fault r = field_one(in, name, content_headers[i].repeated, &f, ret_why);
+		enum fault r = parse_content(in, t, i, ret_why);
 
-		if (r == FAULT_NONE && f && strcmp(name, "content-encoding") == 0)
-			r = put_encoding(t, field_text(f), ret_why);
-		else if (r == FAULT_NONE && f && field_text(f).len)
-			r = attrs_put(t, name, strlen(name), field_text(f), ret_why);
 		if (r != FAULT_NONE)
 			return r;
 	}

@@ -95,6 +95,15 @@ parse_range(const struct dialect_in *in, struct target *t, const char **ret_why)
 	return t->copy->range.kind == RANGE_FROM_TO ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, why);
 }
 
+/* Is there such a field, and does it say anything? */
+static bool
+names(const struct dialect_in *in, const char *name)
+{
+	const struct field *f = dialect_field(in, name, NULL);
+
+	return f && field_text(f).len > 0;
+}
+
 enum fault
 copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
@@ -119,6 +128,7 @@ copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 		cond_date(in, "x-amz-copy-source-if-unmodified-since", &c->if_unmodified_since_s);
 	if (t->op != OP_COPY_OBJECT)
 		return FAULT_NONE;
+	c->names_change = names(in, "x-amz-storage-class") || names(in, "x-amz-server-side-encryption");
 	f = parse_directive(in, "x-amz-metadata-directive",
 			    "x-amz-metadata-directive is neither one COPY nor one REPLACE.", &c->metadata,
 			    ret_why);

@@ -239,6 +239,9 @@ struct copy_source {
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
 	enum target_directive metadata, tagging; /* REPLACE: target.attrs has them */
+	/* CopyObject names a storage class or an encryption, maybe the one that the object has: S3 asks whether
+	 * a copy onto itself names a change, not whether there is one. */
+	bool names_change;
 	char key[DIALECT_KEY_MAX + 1];
 };
 
@@ -383,6 +386,12 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
+/* Returns the value of a header that is a list, and of all its lines if it came in several (RFC 9110 5.3): those
+ * that say anything are joined by ", " in buf.  p NULL: it did not come, or cap is too small; *ret_nr (may be
+ * NULL) tells how often it came. */
+struct span dialect_field_list(const struct dialect_in *in, const char *name, char *buf, size_t cap,
+			       int *ret_nr);
+
 /* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
 /* Tells whether descriptors of that form come in the header of that name. */
@@ -472,6 +481,23 @@ bool dialect_attr_is_header(const char *name, size_t name_len);
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers ---- */
+
+/* Tells whether a value has bytes that are no printable ASCII. */
+bool dialect_needs_words(const char *value, size_t len);
+/* Writes a value as encoded words (RFC 2047) of at most 75 characters, and NUL; no character is cut in two.  A
+ * value that is no UTF-8 is taken for Latin-1.  Returns the length; 0: cap is too small. */
+size_t dialect_words(const char *value, size_t len, char *out, size_t cap);
+
+/* Lists the standard header fields of answers as FIELD_...: reply_field.def. */
+enum reply_field {
+#define REPLY_FIELD(id, ...) FIELD_##id,
+#include "dialect/reply_field.def"
+	FIELD_NR
+};
+/* The name of each as the answers of a dialect spell it. */
+extern const char *const field_name[2][FIELD_NR];
+/* Finds one by its name in lower case; FIELD_NR: none has that name. */
+enum reply_field reply_field_find(const char *name, size_t len);
 
 /* An S3 XML error (or the Scality text); size and range for 416.  Returns the length; never more than cap.
  * resource is escaped. */

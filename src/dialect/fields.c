@@ -27,6 +27,34 @@ dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *
 	return first;
 }
 
+struct span
+dialect_field_list(const struct dialect_in *in, const char *name, char *buf, size_t cap, int *ret_nr)
+{
+	int nr;
+	const struct field *f = dialect_field(in, name, &nr);
+	size_t n = 0;
+
+	if (ret_nr)
+		*ret_nr = nr;
+	if (nr <= 1)
+		return f ? field_text(f) : (struct span){ NULL, 0 };
+	for (int i = 0; i < in->field_nr; i++) {
+		struct span s = field_text(&in->fields[i]);
+
+		if (!name_is(&in->fields[i], name) || s.len == 0)
+			continue;
+		if (s.len + 2 > cap - n)
+			return (struct span){ NULL, 0 };
+		if (n) {
+			memcpy(buf + n, ", ", 2);
+			n += 2;
+		}
+		memcpy(buf + n, s.p, s.len);
+		n += s.len;
+	}
+	return (struct span){ buf, n };
+}
+
 enum fault
 field_one(const struct dialect_in *in, const char *name, const char *repeated, const struct field **ret_f,
 	  const char **ret_why)

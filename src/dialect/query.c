@@ -396,7 +396,8 @@ take_part_marker(const char *key, struct span value, struct target *t, const cha
 static enum fault
 take_upload_marker(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	if (value.len == 0)
+	/* It says nothing without a key-marker, which stands before it in the order of parameters. */
+	if (value.len == 0 || t->list->after_len == 0)
 		return FAULT_NONE;
 	if (dialect_upload_id_parse(value.p, value.len, t->list->upload_id_marker) < 0)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "upload-id-marker is not an upload id of ours.");

@@ -22,7 +22,6 @@
 #include "stats/stats.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #define LOOK_NR 32 /* connections that are looked at in one turn: some 15 us */
 #define LOOK_LATE_NR 256
@@ -106,15 +105,12 @@ tls_began(struct hconn *c, uint64_t bytes)
 static void
 end_head(struct hconn *c)
 {
-	static const char late[] =
-		"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-
 	stats_event(c->l->h->stats, STATS_CLOSED_LATE_HEAD);
 	if (c->l->cert) {
 		conn_abort(c);
 		return;
 	}
-	(void)send(c->fd, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)past_refuse(c, FAULT_LATE_HEAD, NULL);
 	conn_dismiss(c);
 }
 

@@ -163,7 +163,7 @@ static enum MHD_Result
 queue(struct hconn *c, const struct reply *r, struct MHD_Response *resp)
 {
 	c->stage = STAGE_ANSWER;
-	return resp ? MHD_queue_response(c->mc, (unsigned)r->status, resp) : MHD_NO;
+	return resp ? mhd_queue(c->mc, (unsigned)r->status, resp) : MHD_NO;
 }
 
 enum MHD_Result
@@ -184,7 +184,7 @@ answer_reply(struct hconn *c)
 		return MHD_NO;
 	req_reply_headers(c->rq, add_header, resp);
 	if (ends)
-		MHD_add_response_header(resp, "connection", "close");
+		MHD_add_response_header(resp, field_name[c->l->conf->dialect][FIELD_CONNECTION], "close");
 	ok = queue(c, r, resp);
 	MHD_destroy_response(resp);
 	return ok;
@@ -210,12 +210,13 @@ make_canned(enum conf_dialect d, enum canned which, const char *id)
 
 	if (!resp)
 		return NULL;
-	MHD_add_response_header(resp, "content-type", d == DIALECT_S3 ? "application/xml" : "text/plain");
+	MHD_add_response_header(resp, field_name[d][FIELD_CONTENT_TYPE],
+				d == DIALECT_S3 ? "application/xml" : "text/plain");
 	if (which == CANNED_BUSY)
-		MHD_add_response_header(resp, "retry-after", "1");
+		MHD_add_response_header(resp, field_name[d][FIELD_RETRY_AFTER], "1");
 	if (id)
 		MHD_add_response_header(resp, "x-amz-request-id", id);
-	MHD_add_response_header(resp, "connection", "close");
+	MHD_add_response_header(resp, field_name[d][FIELD_CONNECTION], "close");
 	return resp;
 }
 
@@ -232,8 +233,8 @@ answer_canned(struct hconn *c, enum canned which, const struct req_in *in)
 	reqs_refused(c->l->h->reqs, in, canned_fault[which], id);
 	resp = make_canned(d, which, id);
 	/* Where there is no memory, the one that was made at start. */
-	ok = MHD_queue_response(c->mc, (unsigned)fault_info(canned_fault[which])->status,
-				resp ? resp : c->l->h->canned[d][which]);
+	ok = mhd_queue(c->mc, (unsigned)fault_info(canned_fault[which])->status,
+		       resp ? resp : c->l->h->canned[d][which]);
 	if (resp)
 		MHD_destroy_response(resp);
 	return ok;

@@ -318,7 +318,7 @@ run_daemon(struct listener *l)
 
 	l->hot = false;
 	tls_current = l->cert;
-	MHD_run(l->d);
+	mhd_run(l->d);
 	l->due_ns = UINT64_MAX;
 	if (MHD_get_timeout(l->d, &ms) != MHD_YES)
 		return;

@@ -9,8 +9,10 @@
  *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
  *   answer.c           replies handed to the library
+ *   past_library.c     answers written to the socket
  *   mhd_head_check.c   refuses heads that libmicrohttpd lets through
  *   mhd_early_reply.c  answers before the end of a body that does not come
+ *   mhd_own_answer.c   answers in place of those that libmicrohttpd would make by itself
  *   mhd_linger.c       keeps sockets open until an early answer has arrived
  *   tls.c              certificates
  */
@@ -283,6 +285,33 @@ enum MHD_Result answer_canned(struct hconn *c, enum canned which, const struct r
 int answer_init(struct http *h);
 /* Frees the canned and the kept answers. */
 void answer_fini(struct http *h);
+
+/* ---- past_library.c: answers written to the socket, each the last of its connection ---- */
+struct past_answer {
+	char s[8192 + 2048]; /* the largest text of an error, and headers */
+	size_t len;
+	bool cut; /* there was more than room */
+	enum conf_dialect dialect;
+};
+/* Begins an answer: its status line and the date. */
+void past_begin(struct past_answer *a, const struct hconn *c, int status);
+/* Adds a header field; cookie is the answer. */
+void past_line(void *cookie, const char *name, const char *value);
+/* Ends the head and adds len bytes of body; NULL: none of them, len is said only. */
+void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t len);
+/* Writes it.  False: not all of it went out. */
+bool past_send(struct hconn *c, const struct past_answer *a);
+/* Ends our side of the connection: what the library still has for it goes nowhere. */
+void past_close(struct hconn *c);
+/* Answers what never became a request with f; why NULL: the fault's own sentence.  False: not all of it went
+ * out. */
+bool past_refuse(struct hconn *c, enum fault f, const char *why);
+
+/* ---- mhd_own_answer.c ---- */
+/* Queues an answer of ours, as MHD_queue_response() does for everybody else. */
+enum MHD_Result mhd_queue(struct MHD_Connection *mc, unsigned status, struct MHD_Response *resp);
+/* Runs a daemon; what the library would answer by itself is answered here. */
+void mhd_run(struct MHD_Daemon *d);
 
 /* ---- mhd_early_reply.c ---- */
 /* Puts c on http->owed: its reply is ready, and the library waits for the rest of the body. */

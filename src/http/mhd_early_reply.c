@@ -11,14 +11,8 @@
  * answer that came before the end of a body (mhd_linger.c).
  */
 #include "http/http_int.h"
-#include "http/tls_int.h"
 
 #include "base/clock.h"
-#include "dialect/dialect.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
 
@@ -53,76 +47,20 @@ early_reply_forget(struct hconn *c)
 		list_del(&c->owed);
 }
 
-struct text {
-	char s[8192 + 2048]; /* the largest text of an error, and headers */
-	size_t len;
-	bool cut;
-};
-
-static void
-add(struct text *t, const char *s, size_t len)
-{
-	t->cut = t->cut || len > sizeof t->s - t->len;
-	if (t->cut)
-		return;
-	memcpy(t->s + t->len, s, len);
-	t->len += len;
-}
-
-static void
-add_line(void *cookie, const char *name, const char *value)
-{
-	add(cookie, name, strlen(name));
-	add(cookie, ": ", 2);
-	add(cookie, value, strlen(value));
-	add(cookie, "\r\n", 2);
-}
-
-/* Whole, or false.  Nothing of the library's can be in the way: it has sent all of the answer before. */
-static bool
-write_all(struct hconn *c, const struct text *t)
-{
-	const union MHD_ConnectionInfo *tls;
-
-	if (!c->l->cert)
-		return send(c->fd, t->s, t->len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)t->len;
-	tls = MHD_get_connection_info(c->mc, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-	for (size_t at = 0; at < t->len;) {
-		ssize_t n = gnutls_record_send(tls->tls_session, t->s + at, t->len - at);
-
-		if (n <= 0)
-			return false; /* also a full socket: the client does not read */
-		at += (size_t)n;
-	}
-	return true;
-}
-
 static bool
 write_reply(struct hconn *c)
 {
 	const struct reply *r = req_reply(c->rq);
-	struct text t = { .len = 0 };
-	char line[96], date[30];
+	struct past_answer a;
 
 	/* Not of a known size here; and dialect/ refuses the bodies of requests that are answered so. */
 	if (r->body == REPLY_STREAM && r->len_bytes)
 		return false;
-	add(&t, line,
-	    (size_t)snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", r->status,
-			     MHD_get_reason_phrase_for((unsigned)r->status)));
-	http_date_format(clock_wall_ns() / NS_PER_S, date);
-	add_line(&t, "date", date);
-	req_reply_headers(c->rq, add_line, &t);
-	if (r->status != 204 && r->status != 304) {
-		snprintf(line, sizeof line, "%llu",
-			 (unsigned long long)(r->body == REPLY_EMPTY ? 0 : r->len_bytes));
-		add_line(&t, "content-length", line);
-	}
-	add_line(&t, "connection", "close");
-	add(&t, "\r\n", 2);
-	if (r->body == REPLY_TEXT)
-		add(&t, r->text, (size_t)r->len_bytes);
-	return !t.cut && write_all(c, &t);
+	past_begin(&a, c, r->status);
+	req_reply_headers(c->rq, past_line, &a);
+	past_end(&a, r->status != 204 && r->status != 304, r->body == REPLY_TEXT ? r->text : NULL,
+		 r->body == REPLY_EMPTY ? 0 : r->len_bytes);
+	return past_send(c, &a);
 }
 
 /* Nobody but us may answer on this connection any more. */

@@ -20,8 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WHY "A PROXY header came from an address that is not in listen[].proxy.\n"
-
 static bool
 is_balancer(const struct listener *l, const struct sockaddr_storage *peer)
 {
@@ -70,14 +68,12 @@ leave(struct hconn *c)
 static void
 answer_stranger(struct hconn *c)
 {
-	static const char bad[] = "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: "
-				  "67\r\nconnection: close\r\n\r\n" WHY;
 	int fd = c->fd;
 
-	_Static_assert(sizeof WHY - 1 == 67, "content-length");
 	stats_event(c->l->h->stats, STATS_HTTP_REFUSED);
 	if (!c->l->cert)
-		(void)send(c->fd, bad, sizeof bad - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		(void)past_refuse(c, FAULT_BAD_REQUEST,
+				  "A PROXY header came from an address that is not in listen[].proxy.");
 	shutdown(fd, SHUT_WR);
 	list_del(&c->link);
 	conn_uncount(c);

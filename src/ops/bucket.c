@@ -169,7 +169,7 @@ bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	if (kind != OUT_DONE)
 		return;
 	if (rq->target.op == OP_CREATE_BUCKET)
-		reply_header(rq, "location", "/%s", rq->target.bucket);
+		reply_header(rq, reply_name(rq, FIELD_LOCATION), "/%s", rq->target.bucket);
 	if (rq->target.op != OP_HEAD_BUCKET)
 		return;
 	reply_number(rq, "x-gantry-copies", rq->stat.copies);

@@ -282,7 +282,6 @@ copy_begin(struct req *rq)
 static enum verdict
 copy_opened(struct req *rq)
 {
-	struct copy_job *j = rq->job;
 	struct target *t = &rq->target;
 	const char *why = NULL;
 	char etag[48];
@@ -299,7 +298,7 @@ copy_opened(struct req *rq)
 		return req_fail(rq, f, why);
 	if (is_onto_itself(t)) {
 		if (t->copy->metadata == DIRECTIVE_COPY && t->copy->tagging == DIRECTIVE_COPY &&
-		    !dialect_attr(j->given, j->given_len, "x-amz-storage-class", &len) && !wants_sum(t))
+		    !t->copy->names_change && !wants_sum(t))
 			return req_fail(rq, FAULT_COPY_TO_ITSELF, NULL);
 		if (!wants_sum(t))
 			return req_go(rq, replace_attrs);

@@ -299,7 +299,7 @@ form_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 		return;
 	reply_etag(rq);
 	if (text_ok(&j->location) && j->location.len)
-		reply_ref(rq, "location", j->location.p);
+		reply_ref(rq, reply_name(rq, FIELD_LOCATION), j->location.p);
 }
 
 const struct op_hooks form_hooks = { .take = form_take, .body_end = form_whole, .headers = form_headers };

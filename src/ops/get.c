@@ -77,6 +77,13 @@ which_bytes(struct req *rq)
 	const struct target *t = &rq->target;
 	struct store_part part;
 
+	/* The last bytes of nothing are all of it, as on S3 (RFC 9110 14.1.2). */
+	if (t->range.kind == RANGE_SUFFIX && t->range.last && rq->obj.size_bytes == 0 &&
+	    rq->listen->dialect == DIALECT_S3) {
+		rq->off = rq->len = 0;
+		rq->partial = false;
+		return FAULT_NONE;
+	}
 	if (!t->part_number)
 		return range_resolve(&t->range, rq->obj.size_bytes, &rq->off, &rq->len, &rq->partial) < 0
 			       ? FAULT_RANGE
@@ -312,16 +319,16 @@ object_headers(struct req *rq)
 	size_t len;
 
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
-	reply_text(rq, "last-modified", date);
-	reply_text(rq, "accept-ranges", "bytes");
+	reply_text(rq, reply_name(rq, FIELD_LAST_MODIFIED), date);
+	reply_text(rq, reply_name(rq, FIELD_ACCEPT_RANGES), "bytes");
 	if (rq->partial && rq->len > 0)
-		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
-			     (unsigned long long)(rq->off + rq->len - 1),
+		reply_header(rq, reply_name(rq, FIELD_CONTENT_RANGE), "bytes %llu-%llu/%llu",
+			     (unsigned long long)rq->off, (unsigned long long)(rq->off + rq->len - 1),
 			     (unsigned long long)rq->obj.size_bytes);
 	if (gives_checksums(rq))
 		checksum_headers(rq);
 	if ((!rq->is_tokened || rq->declined_2xx) && is_sniffed(rq))
-		reply_text(rq, "x-content-type-options", "nosniff");
+		reply_text(rq, reply_name(rq, FIELD_TYPE_OPTIONS), "nosniff");
 	if (is_of_part(rq))
 		reply_number(rq, "x-amz-mp-parts-count", rq->obj.part_nr);
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
@@ -345,7 +352,7 @@ not_modified_headers(struct req *rq)
 	char date[30];
 
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
-	reply_text(rq, "last-modified", date);
+	reply_text(rq, reply_name(rq, FIELD_LAST_MODIFIED), date);
 	rq->send_attrs = true;
 }
 
@@ -371,19 +378,39 @@ get_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 struct attr_walk {
 	struct req *rq;
 	bool stored; /* with the object, in contrast to what the request asks to be said */
+	bool typed;  /* a Content-Type was handed out */
 	header_fn header;
 	void *cookie;
 };
 
-/* Stored values are not terminated, and http/ wants them so. */
+/* Copies a stored value and terminates it, as http/ wants it; metadata that no header can carry as it is
+ * becomes encoded words.  False: there is no room. */
+static bool
+attr_value(const struct req *rq, const char *name, const char *value, size_t len, char *out, size_t cap)
+{
+	bool words = rq->listen->dialect == DIALECT_S3 && strncmp(name, "x-amz-meta-", 11) == 0 &&
+		     dialect_needs_words(value, len);
+	size_t n = len;
+
+	if (len >= cap)
+		return false;
+	if (words)
+		n = dialect_words(value, len, out, cap);
+	else
+		memcpy(out, value, len);
+	out[n] = 0;
+	return !words || n;
+}
+
 static void
 on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
 {
 	struct attr_walk *w = cookie;
 	char n[256], v[DIALECT_ATTRS_MAX];
+	enum reply_field h;
 	size_t len;
 
-	if (name_len >= sizeof n || value_len >= sizeof v || !dialect_attr_is_header(name, name_len))
+	if (name_len >= sizeof n || !dialect_attr_is_header(name, name_len))
 		return;
 	memcpy(n, name, name_len);
 	n[name_len] = 0;
@@ -396,21 +423,26 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 	if (w->stored && w->rq->target.attrs_len &&
 	    dialect_attr(w->rq->target.attrs, w->rq->target.attrs_len, n, &len))
 		return;
-	memcpy(v, value, value_len);
-	v[value_len] = 0;
-	w->header(w->cookie, n, v);
+	if (!attr_value(w->rq, n, value, value_len, v, sizeof v))
+		return;
+	h = name[0] == 'x' ? FIELD_NR : reply_field_find(name, name_len);
+	w->typed |= h == FIELD_CONTENT_TYPE;
+	w->header(w->cookie, h == FIELD_NR ? n : reply_name(w->rq, h), v);
 }
 
 static void
 get_stored(struct req *rq, header_fn header, void *cookie)
 {
-	struct attr_walk w = { rq, true, header, cookie };
+	struct attr_walk w = { rq, true, false, header, cookie };
 
 	if (!rq->send_attrs || !rq->obj.is_open)
 		return;
 	dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
 	w.stored = false;
 	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
+	/* What S3 says of an object of which nobody said what it is: programs count on the field. */
+	if (!w.typed && rq->listen->dialect == DIALECT_S3 && rq->fault != FAULT_NOT_MODIFIED)
+		header(cookie, reply_name(rq, FIELD_CONTENT_TYPE), "binary/octet-stream");
 }
 
 const struct op_hooks get_hooks = { .headers = get_headers, .stored = get_stored };

@@ -81,6 +81,7 @@ on_upload(struct store_list *ls, const struct store_entry *e)
 			       .mtime_ns = e->mtime_ns,
 			       .upload_id = e->upload_id };
 	struct declared d;
+	char storage_class[32];
 
 	if (j->rq->out.len > REQ_PAGE_BYTES) {
 		j->full = true;
@@ -90,6 +91,7 @@ on_upload(struct store_list *ls, const struct store_entry *e)
 		x.checksum_algorithm = checksum_name(d.kind);
 		x.checksum_type = d.type;
 	}
+	x.storage_class = storage_class_of(e->attrs, e->attrs_len, storage_class);
 	xml_list_entry(&j->rq->out, &j->rq->target, &x);
 	remember(j, &x);
 	return true;

@@ -40,6 +40,7 @@ struct upload_job {
 	struct store_part_ref *refs;
 	uint32_t seen_nr, seen_cap;
 	bool out_of_memory;
+	bool found; /* the upload is there, or was a moment ago */
 	struct declared declared;
 	struct xml_sums sums; /* of the object */
 	struct store_part_list list;
@@ -473,6 +474,7 @@ complete_begin(struct req *rq)
 	}
 	if (r < 0)
 		return req_fail(rq, upload_fault(r), NULL);
+	j->found = true;
 	if (upload_declared(t->attrs, t->attrs_len, &j->declared) < 0)
 		return req_fail(rq, FAULT_DAMAGED, NULL);
 	j->list.max = STORE_PART_NR_MAX;
@@ -554,6 +556,16 @@ completed_before(struct req *rq)
 	return complete_reply(rq);
 }
 
+/* The store did not find the upload, or there was no object for If-Match: clients take the former for a
+ * completion that was done before, and give the upload up. */
+static enum verdict
+complete_missed(struct req *rq)
+{
+	int r = rq->stat.op.result;
+
+	return req_fail(rq, r < 0 ? upload_fault(r) : FAULT_NO_SUCH_KEY, NULL);
+}
+
 static enum verdict
 completed(struct req *rq)
 {
@@ -561,6 +573,11 @@ completed(struct req *rq)
 	const struct store_complete *c = &j->complete;
 	struct store_key k = req_key(rq);
 
+	if (c->op.result == -ENOENT && j->found && rq->target.if_match.present) {
+		/* Nothing was changed. */
+		rq->phase = PHASE_FRONT;
+		return req_stat_upload(rq, complete_missed);
+	}
 	if (c->op.result < 0)
 		return req_fail(rq, complete_fault(c->op.result),
 				c->op.result == -ERANGE

@@ -70,6 +70,7 @@ parts_begin(struct req *rq)
 	struct store_key k = req_key(rq);
 	struct declared d;
 	struct parts_job *j;
+	char storage_class[32];
 	int r = rq->stat.op.result;
 
 	t->attrs_len = rq->stat.attrs_len;
@@ -81,7 +82,8 @@ parts_begin(struct req *rq)
 	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
-	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
+	xml_parts_begin(&rq->out, t, storage_class_of(t->attrs, t->attrs_len, storage_class),
+			d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
 	if (t->list->max == 0)
 		return req_go(rq, parts_done);
 	j->list.after = t->list->part_number_marker;
@@ -212,7 +214,7 @@ attributes_headers(struct req *rq, const struct outcome *o, enum outcome_kind ki
 	if (kind != OUT_DONE)
 		return;
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
-	reply_text(rq, "last-modified", date);
+	reply_text(rq, reply_name(rq, FIELD_LAST_MODIFIED), date);
 }
 
 const struct op_hooks attributes_hooks = { .headers = attributes_headers };

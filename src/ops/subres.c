@@ -222,23 +222,21 @@ judge_encryption(const struct req *rq, const char **ret_why)
 static enum fault
 judge(const struct req *rq, const char **ret_why)
 {
-	const char *body = rq->body;
-	size_t len = rq->body_len;
+	static enum fault (*const parsers[OP_NR])(const char *body, size_t len, const char **ret_why) = {
+		[OP_PUT_BUCKET_ABAC] = xml_abac_parse,
+		[OP_PUT_BUCKET_ACCELERATE] = xml_acceleration_parse,
+		[OP_PUT_BUCKET_ACL] = xml_acl_parse,
+		[OP_PUT_BUCKET_LOGGING] = xml_logging_parse,
+		[OP_PUT_BUCKET_NOTIFICATION] = xml_notifications_parse,
+		[OP_PUT_BUCKET_REQUEST_PAYMENT] = xml_payer_parse,
+		[OP_PUT_BUCKET_VERSIONING] = xml_versioning_parse,
+		[OP_PUT_OBJECT_LOCK] = xml_object_lock_parse,
+	};
 
-	switch (rq->target.op) {
-	case OP_PUT_BUCKET_ENCRYPTION:
+	if (rq->target.op == OP_PUT_BUCKET_ENCRYPTION)
 		return judge_encryption(rq, ret_why);
-	case OP_PUT_BUCKET_ACL:
-		return xml_acl_parse(body, len, ret_why);
-	case OP_PUT_BUCKET_REQUEST_PAYMENT:
-		return xml_payer_parse(body, len, ret_why);
-	case OP_PUT_BUCKET_NOTIFICATION:
-		return xml_notifications_parse(body, len, ret_why);
-	case OP_PUT_BUCKET_ACCELERATE:
-		return xml_acceleration_parse(body, len, ret_why);
-	default:
-		return xml_versioning_parse(body, len, ret_why);
-	}
+	check(parsers[rq->target.op]);
+	return parsers[rq->target.op](rq->body, rq->body_len, ret_why);
 }
 
 /* Asking for what is so anyway is granted; for anything else, refused. */

@@ -57,18 +57,19 @@ cors_headers(struct req *rq, header_fn header, void *cookie)
 
 	if (!a)
 		return;
-	header(cookie, "access-control-allow-origin", a->origin);
+	header(cookie, reply_name(rq, FIELD_ALLOW_ORIGIN), a->origin);
 	if (a->credentials)
-		header(cookie, "access-control-allow-credentials", "true");
+		header(cookie, reply_name(rq, FIELD_ALLOW_CREDENTIALS), "true");
 	if (a->methods[0])
-		header(cookie, "access-control-allow-methods", a->methods);
+		header(cookie, reply_name(rq, FIELD_ALLOW_METHODS), a->methods);
 	if (a->headers[0])
-		header(cookie, "access-control-allow-headers", a->headers);
+		header(cookie, reply_name(rq, FIELD_ALLOW_HEADERS), a->headers);
 	if (a->expose[0])
-		header(cookie, "access-control-expose-headers", a->expose);
+		header(cookie, reply_name(rq, FIELD_EXPOSE_HEADERS), a->expose);
 	if (a->max_age_s) {
 		snprintf(age, sizeof age, "%u", a->max_age_s);
-		header(cookie, "access-control-max-age", age);
+		header(cookie, reply_name(rq, FIELD_MAX_AGE), age);
 	}
-	header(cookie, "vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Method");
+	header(cookie, reply_name(rq, FIELD_VARY),
+	       "Origin, Access-Control-Request-Headers, Access-Control-Request-Method");
 }

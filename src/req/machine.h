@@ -462,8 +462,14 @@ void req_declined(struct req *rq);
 void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */
-/* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives
- * as long as the request. */
+/* Returns the name of a standard field, as the answers of the request's listener spell it. */
+static inline const char *
+reply_name(const struct req *rq, enum reply_field h)
+{
+	return field_name[rq->listen->dialect][h];
+}
+/* Adds a field to the reply, its name from reply_name() or one of ours in lower case: formatted, copied, a
+ * decimal number, of a text that lives as long as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void reply_text(struct req *rq, const char *name, const char *value);

@@ -73,7 +73,7 @@ reply_etag(struct req *rq)
 
 	text[0] = text[n + 1] = '"';
 	text[n + 2] = 0;
-	reply_text(rq, "etag", text);
+	reply_text(rq, reply_name(rq, FIELD_ETAG), text);
 }
 
 /* ---- ETags ---- */
@@ -170,7 +170,8 @@ error_body(struct req *rq, enum fault f)
 	rq->reply.len_bytes = f == FAULT_SIGNATURE && !rq->identity.entry
 				      ? signature_body(rq, f, &d, text)
 				      : dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
-	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+	reply_text(rq, reply_name(rq, FIELD_CONTENT_TYPE),
+		   rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
 /* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct
@@ -213,7 +214,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	rq->reply.status = kind == OUT_DONE && rq->status_instead ? rq->status_instead : o.status;
 	req_id_text(rq, id);
 	reply_text(rq, "x-amz-request-id", id);
-	reply_text(rq, "server", "gantry");
+	reply_text(rq, reply_name(rq, FIELD_SERVER), "gantry");
 	if (names_region(rq, kind))
 		reply_text(rq, "x-amz-bucket-region", conf_region(rq->rs->env.conf));
 	if (o.reply)
@@ -234,19 +235,21 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	if (rq->hooks && rq->hooks->headers)
 		rq->hooks->headers(rq, &o, kind);
 	if (kind == OUT_DONE && rq->reply.body == REPLY_TEXT)
-		reply_text(rq, "content-type", "application/xml");
+		reply_text(rq, reply_name(rq, FIELD_CONTENT_TYPE), "application/xml");
 	if (o.body_error) {
 		enum fault f = declined ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
 
 		error_body(rq, f);
-		if (f == FAULT_RANGE)
-			reply_header(rq, "content-range", "bytes */%llu",
-				     (unsigned long long)rq->obj.size_bytes);
 	} else if (kind == OUT_FAILED || kind == OUT_ERROR) {
 		rq->reply.body = REPLY_EMPTY;
 	}
+	/* Of HEAD, too, which has no body. */
+	if ((kind == OUT_ERROR || kind == OUT_FAILED) && rq->fault == FAULT_RANGE)
+		reply_header(rq, reply_name(rq, FIELD_CONTENT_RANGE), "bytes */%llu",
+			     (unsigned long long)rq->obj.size_bytes);
 	if (o.status == 503)
-		reply_text(rq, "retry-after", kind == OUT_ERROR && rq->fault == FAULT_NO_DISK ? "30" : "1");
+		reply_text(rq, reply_name(rq, FIELD_RETRY_AFTER),
+			   kind == OUT_ERROR && rq->fault == FAULT_NO_DISK ? "30" : "1");
 	/* The one answer on which a client of that protocol turns to plain HTTP (protocol.md section 8). */
 	if (kind == OUT_ERROR && rq->fault == FAULT_RC_OFF)
 		reply_text(rq, "x-amz-rdma-protocol-status", "unsupported");

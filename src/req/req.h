@@ -160,7 +160,7 @@ struct reply {
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
-/* Hands out each header of the reply: names in lower case, values terminated.  Content-Length is http's
+/* Hands out each header of the reply: names as the listener's dialect spells them, values terminated.  Content-Length is http's
  * business. */
 void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		       void *cookie);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What buckets can be asked to be, and are anyway: no public access, objects that are the bucket owner's, a
- * payer, no notifications, no acceleration.  A body that asks for exactly that is taken; any other is
+ * What buckets can be asked to be, and are anyway: objects that are the bucket owner's, a payer, no versions, no
+ * notifications, no acceleration and so on.  A body that asks for exactly that is taken; any other is
  * NotImplemented.  See subres.h and xml.h.
  *
- * Of those that programs read back after they set them one byte is kept, which says that it was set.
+ * Of those that programs read back after they set them one byte is kept, which says what was set.
  */
 #include "s3doc/subres.h"
 #include "s3doc/xml_int.h"
@@ -54,11 +54,11 @@ read_state(const struct state_doc *d, const char *const *paths, const char *body
 }
 
 static enum fault
-keep(enum fault f, struct text *packed, const char **ret_why)
+keep(enum fault f, const char *byte, struct text *packed, const char **ret_why)
 {
 	if (f != FAULT_NONE)
 		return f;
-	text_put(packed, KEPT, 1);
+	text_put(packed, byte, 1);
 	return text_ok(packed) ? FAULT_NONE
 			       : refuse(ret_why, FAULT_BUSY, "There is no memory for the configuration.");
 }
@@ -69,30 +69,60 @@ is_kept(const void *packed, size_t len)
 	return len == 1 && memcmp(packed, KEPT, 1) == 0;
 }
 
-/* ---- PublicAccessBlock ---- */
+/* ---- PublicAccessBlock: there is no public access, whether it is blocked or not ---- */
+
+static const char *const blocks[] = { "BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy",
+				      "RestrictPublicBuckets", NULL };
+#define ALL_BLOCKS 15u
+#define KEPT_OFF "\2" /* all four are false; KEPT: true */
+
+struct block_reading {
+	unsigned seen, on;
+};
+
+static enum fault
+block_end(void *cookie, int path, struct span text, const char **ret_why)
+{
+	struct block_reading *r = cookie;
+	unsigned bit = 1u << path;
+
+	if (r->seen & bit)
+		return refuse(ret_why, FAULT_MALFORMED_XML, "An element came twice.");
+	r->seen |= bit;
+	if (span_is_nocase(text, "true"))
+		r->on |= bit;
+	else if (!span_is_nocase(text, "false"))
+		return refuse(ret_why, FAULT_MALFORMED_XML,
+			      "An element of the public access block is neither true nor false.");
+	return FAULT_NONE;
+}
 
 enum fault
 access_block_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why)
 {
-	static const char *const paths[] = { "BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy",
-					     "RestrictPublicBuckets", NULL };
-	static const struct state_doc doc = { "PublicAccessBlockConfiguration", "true",
-					      "Public access is not implemented: all four can only be true.",
-					      15 };
+	struct block_reading r = { 0 };
+	struct xml_doc doc = {
+		.root = "PublicAccessBlockConfiguration", .paths = blocks, .end = block_end, .cookie = &r
+	};
+	enum fault f = xml_read(&doc, body, len, ret_why);
 
-	return keep(read_state(&doc, paths, body, len, ret_why), packed, ret_why);
+	if (f == FAULT_NONE && (r.seen != ALL_BLOCKS || (r.on && r.on != ALL_BLOCKS)))
+		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
+			      "Public access is not implemented: all four can only be true, or all false.");
+	return keep(f, r.on ? KEPT : KEPT_OFF, packed, ret_why);
 }
 
 int
 access_block_to_xml(struct text *x, const void *packed, size_t len)
 {
-	if (!is_kept(packed, len))
+	bool off = len == 1 && memcmp(packed, KEPT_OFF, 1) == 0;
+
+	if (!off && !is_kept(packed, len))
 		return -EINVAL;
-	text_str(x, XML_DECL
-		 "<PublicAccessBlockConfiguration xmlns=\"" XML_NS
-		 "\"><BlockPublicAcls>true</BlockPublicAcls>"
-		 "<IgnorePublicAcls>true</IgnorePublicAcls><BlockPublicPolicy>true</BlockPublicPolicy>"
-		 "<RestrictPublicBuckets>true</RestrictPublicBuckets></PublicAccessBlockConfiguration>");
+	text_str(x, XML_DECL "<PublicAccessBlockConfiguration xmlns=\"" XML_NS "\">");
+	for (int i = 0; blocks[i]; i++)
+		text_element_str(x, blocks[i], off ? "false" : "true");
+	text_str(x, "</PublicAccessBlockConfiguration>");
 	return 0;
 }
 
@@ -105,7 +135,7 @@ ownership_from_xml(const char *body, size_t len, struct text *packed, const char
 	static const struct state_doc doc = { "OwnershipControls", "BucketOwnerEnforced",
 					      "ObjectOwnership can only be BucketOwnerEnforced.", 1 };
 
-	return keep(read_state(&doc, paths, body, len, ret_why), packed, ret_why);
+	return keep(read_state(&doc, paths, body, len, ret_why), KEPT, packed, ret_why);
 }
 
 int
@@ -120,12 +150,6 @@ ownership_to_xml(struct text *x, const void *packed, size_t len)
 }
 
 /* ---- those that are not kept ---- */
-
-static enum fault
-no_notifications(void *cookie, int path, const char **ret_why)
-{
-	return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "Notifications are not implemented.");
-}
 
 enum fault
 xml_payer_parse(const char *body, size_t len, const char **ret_why)
@@ -150,15 +174,101 @@ xml_acceleration_parse(const char *body, size_t len, const char **ret_why)
 }
 
 enum fault
+xml_abac_parse(const char *body, size_t len, const char **ret_why)
+{
+	static const char *const paths[] = { "Status", NULL };
+	static const struct state_doc doc = {
+		"AbacStatus", "Disabled", "Access by tags is not implemented: Status can only be Disabled.", 1
+	};
+
+	return read_state(&doc, paths, body, len, ret_why);
+}
+
+/* ---- documents that are empty where nothing is asked for ---- */
+
+static enum fault
+not_implemented(void *cookie, int path, const char **ret_why)
+{
+	return refuse(ret_why, FAULT_NOT_IMPLEMENTED, cookie);
+}
+
+static enum fault
+read_empty(const char *root, const char *const *paths, const char *why, const char *body, size_t len,
+	   const char **ret_why)
+{
+	struct xml_doc doc = {
+		.root = root, .paths = paths, .begin = not_implemented, .cookie = (void *)(uintptr_t)why
+	};
+
+	return xml_read(&doc, body, len, ret_why);
+}
+
+enum fault
 xml_notifications_parse(const char *body, size_t len, const char **ret_why)
 {
 	static const char *const paths[] = { "TopicConfiguration", "QueueConfiguration",
 					     "CloudFunctionConfiguration", "EventBridgeConfiguration", NULL };
-	struct xml_doc doc = { .root = "NotificationConfiguration",
-			       .paths = paths,
-			       .begin = no_notifications };
 
-	return xml_read(&doc, body, len, ret_why);
+	return read_empty("NotificationConfiguration", paths, "Notifications are not implemented.", body, len,
+			  ret_why);
+}
+
+enum fault
+xml_logging_parse(const char *body, size_t len, const char **ret_why)
+{
+	static const char *const paths[] = { "LoggingEnabled", NULL };
+
+	return read_empty("BucketLoggingStatus", paths, "Logs of a bucket's requests are not implemented.",
+			  body, len, ret_why);
+}
+
+enum fault
+xml_object_lock_parse(const char *body, size_t len, const char **ret_why)
+{
+	static const char *const paths[] = { "ObjectLockEnabled", "Rule", NULL };
+
+	return read_empty("ObjectLockConfiguration", paths, "Object lock is not implemented.", body, len,
+			  ret_why);
+}
+
+/* ---- versions ---- */
+
+enum { V_STATUS, V_MFA };
+
+static enum fault
+versioning_end(void *cookie, int path, struct span text, const char **ret_why)
+{
+	unsigned *seen = cookie;
+
+	if (*seen & 1u << path)
+		return refuse(ret_why, FAULT_MALFORMED_XML, "An element came twice.");
+	*seen |= 1u << path;
+	if (span_is(text, "Enabled"))
+		return refuse(
+			ret_why, FAULT_NOT_IMPLEMENTED,
+			path == V_MFA
+				? "MfaDelete is not implemented."
+				: "Versions of objects are not implemented: Status can only be Suspended.");
+	return span_is(text, path == V_MFA ? "Disabled" : "Suspended")
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_MALFORMED_XML,
+				path == V_MFA ? "MfaDelete is neither Enabled nor Disabled."
+					      : "Status is neither Enabled nor Suspended.");
+}
+
+enum fault
+xml_versioning_parse(const char *body, size_t len, const char **ret_why)
+{
+	static const char *const paths[] = { [V_STATUS] = "Status", [V_MFA] = "MfaDelete", NULL };
+	unsigned seen = 0;
+	struct xml_doc doc = {
+		.root = "VersioningConfiguration", .paths = paths, .end = versioning_end, .cookie = &seen
+	};
+	enum fault f = xml_read(&doc, body, len, ret_why);
+
+	if (f == FAULT_NONE && !(seen & 1u << V_STATUS))
+		return refuse(ret_why, FAULT_VERSIONING, "The versioning configuration has no Status.");
+	return f;
 }
 
 /* ---- encryption, where the disks do it ---- */

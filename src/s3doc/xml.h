@@ -56,15 +56,18 @@ void xml_delete_free(struct xml_delete *d);
 /* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
  * FAULT_INVALID_LOCATION.  NULL region: any location is fine. */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
-/* Parses VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
-enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 /* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
-/* Parses what a bucket may be asked to be that it is anyway: paid for by its owner, not accelerated, without
- * notifications.  FAULT_NOT_IMPLEMENTED of anything else. */
+/* Parses what a bucket may be asked to be that it is anyway: without versions, paid for by its owner, not
+ * accelerated, without notifications, without a log of its requests, without object lock, without access by
+ * tags.  FAULT_NOT_IMPLEMENTED of anything else. */
+enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_notifications_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_logging_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_object_lock_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_abac_parse(const char *body, size_t len, const char **ret_why);
 /* Parses ServerSideEncryptionConfiguration: AES256, or FAULT_NOT_IMPLEMENTED. */
 enum fault xml_encryption_parse(const char *body, size_t len, const char **ret_why);
 
@@ -111,9 +114,9 @@ struct xml_part_entry {
 	size_t etag_len;
 	const struct xml_sums *sums; /* or NULL */
 };
-/* Writes the answer of OP_LIST_PARTS; last: the highest number given, 0 when none. */
-void xml_parts_begin(struct text *x, const struct target *t, const char *checksum_algorithm,
-		     enum checksum_type type);
+/* Writes the answer of OP_LIST_PARTS; storage_class NULL: STANDARD; last: the highest number given, 0 when none. */
+void xml_parts_begin(struct text *x, const struct target *t, const char *storage_class,
+		     const char *checksum_algorithm, enum checksum_type type);
 void xml_parts_entry(struct text *x, const struct xml_part_entry *e);
 void xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last);
 

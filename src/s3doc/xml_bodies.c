@@ -318,27 +318,6 @@ xml_create_bucket_parse(const char *body, size_t len, const char *region, const 
 	return len == 0 ? FAULT_NONE : xml_read(&doc, body, len, ret_why);
 }
 
-static const char *const versioning_paths[] = { "Status", "MfaDelete", NULL };
-
-static enum fault
-versioning_end(void *cookie, int path, struct span text, const char **ret_why)
-{
-	return span_is(text, "Enabled") || span_is(text, "Suspended") || span_is(text, "Disabled")
-		       ? FAULT_NONE
-		       : malformed(ret_why, "Status is neither Enabled nor Suspended.");
-}
-
-enum fault
-xml_versioning_parse(const char *body, size_t len, const char **ret_why)
-{
-	struct xml_doc doc = { .root = "VersioningConfiguration",
-			       .paths = versioning_paths,
-			       .end = versioning_end };
-	enum fault f = xml_read(&doc, body, len, ret_why);
-
-	return f ? f : refuse(ret_why, FAULT_NOT_IMPLEMENTED, "Versions of objects are not implemented.");
-}
-
 enum {
 	A_OWNER,
 	A_OWNER_ID,

@@ -203,8 +203,8 @@ xml_list_end(struct text *x, const struct target *t, bool truncated, const struc
 /* ---- parts ---- */
 
 void
-xml_parts_begin(struct text *x, const struct target *t, const char *checksum_algorithm,
-		enum checksum_type type)
+xml_parts_begin(struct text *x, const struct target *t, const char *storage_class,
+		const char *checksum_algorithm, enum checksum_type type)
 {
 	char id[DIALECT_UPLOAD_ID_LEN + 1];
 
@@ -215,7 +215,7 @@ xml_parts_begin(struct text *x, const struct target *t, const char *checksum_alg
 	text_element_str(x, "UploadId", id);
 	put_owner(x, "Initiator");
 	put_owner(x, "Owner");
-	text_element_str(x, "StorageClass", "STANDARD");
+	text_element_str(x, "StorageClass", storage_class ? storage_class : "STANDARD");
 	text_element_u64(x, "PartNumberMarker", t->list->part_number_marker);
 	text_element_u64(x, "MaxParts", t->list->max);
 	if (t->list->encoding_url)

@@ -192,6 +192,7 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 		[OP_GET_BUCKET_ACCELERATE] = { "AccelerateConfiguration", "" },
 		[OP_GET_BUCKET_REQUEST_PAYMENT] = { "RequestPaymentConfiguration",
 						    "<Payer>BucketOwner</Payer>" },
+		[OP_GET_BUCKET_ABAC] = { "AbacStatus", "<Status>Disabled</Status>" },
 		[OP_GET_BUCKET_POLICY] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_POLICY_STATUS] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_WEBSITE] = { .fault = FAULT_NO_SUCH_WEBSITE },

@@ -75,10 +75,24 @@ struct repack {
 	uint32_t len;
 };
 
+/* As metadata it fits a header, whatever it is. */
+static void
+must_become_words(const char *value, size_t len)
+{
+	char words[8192];
+	size_t n = len ? dialect_words(value, len, words, sizeof words) : 0;
+
+	must(n > 0 || len == 0);
+	must(n == 0 || (words[n] == 0 && !dialect_needs_words(words, n)));
+}
+
 static void
 on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
 {
 	struct repack *rp = cookie;
+
+	if (value_len <= DIALECT_META_MAX)
+		must_become_words(value, value_len);
 
 	must(name_len > 0);
 	must(!memchr(value, '\n', value_len) && !memchr(value, 0, value_len));

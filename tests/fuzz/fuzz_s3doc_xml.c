@@ -273,7 +273,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must(why);
 		break;
 	case VERSIONING:
-		must(xml_versioning_parse(p, len, &why) != FAULT_NONE && why);
+		(void)xml_versioning_parse(p, len, &why);
+		must(why);
+		(void)xml_logging_parse(p, len, &why);
+		(void)xml_object_lock_parse(p, len, &why);
+		(void)xml_abac_parse(p, len, &why);
+		must(why);
 		break;
 	case ACL:
 		(void)xml_acl_parse(p, len, &why);

@@ -26,7 +26,7 @@ raw <<-END
 	request PUT /bkt/b x-amz-rdma-token:@w nolength
 	expect status 200
 	expect header x-amz-rdma-reply 200
-	# item 78: every name that we add is lower case
+	# item 78: every name of our own is in lower case
 	expect lower x-amz-
 	# item 84
 	request PUT /bkt/b x-amz-rdma-token:@w x-amz-rdma-agent:cuobj content-length:0

@@ -227,7 +227,7 @@ def names():
         req(f"bucket {t}", "GET", t, "InvalidBucketName", "NoSuchBucket", "InvalidURI", "InvalidRequest", "MethodNotAllowed")
     for q in ("prefix=%ff", "marker=%ff", "delimiter=%ff", "delimiter=" + "d" * 64, "max-keys=-1", "max-keys=1e3", "max-keys=99999999999999999999",
               "max-keys=", "encoding-type=utf8", "list-type=", "list-type=2&continuation-token=AAAA",
-              "list-type=2&start-after=" + "a" * 1025, "prefix=" + "p" * 1025, "prefix=a&prefix=b", "list-type=2&fetch-owner=maybe", "uploads&upload-id-marker=zz",
+              "list-type=2&start-after=" + "a" * 1025, "prefix=" + "p" * 1025, "prefix=a&prefix=b", "list-type=2&fetch-owner=maybe", "uploads&key-marker=k&upload-id-marker=zz",
               "versions&version-id-marker=zz"):
         req(f"?{q[:40]}", "GET", f"/bkt?{q}", "InvalidArgument", alive=True)
     for q in ("prefix=a\x01b", "prefix=a\x7fb", "prefix=a%00b", "list-type=2&continuation-token=%00", "v=%", "%4=1", "v#"):

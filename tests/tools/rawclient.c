@@ -54,6 +54,7 @@
  * Answers
  *   expect status 200 | 2xx | 200|206        expect header NAME [VALUE | ~REGEX]     expect noheader NAME
  *   expect once NAME                         expect lower PREFIX (of header names)   expect interim N (1xx)
+ *   expect spelled | spelled lower           all header names as AWS spells them; as on Scality listeners
  *   expect alive | closed | failure | pending                                        expect time < 500ms
  *   expect body empty | length N | contains T | lacks T | FILL [OFFSET [LENGTH]]
  *   expect window W FILL [FILL_OFFSET [LENGTH|- [WINDOW_OFFSET]]]

@@ -96,6 +96,48 @@ check_lower(const struct resp *r, const char *prefix)
 	return NULL;
 }
 
+/* Tells whether the name is spelled as AWS spells it: its own and ours in lower case, any other with a capital
+ * at the beginning of each word, but for ETag. */
+static bool
+is_spelled(const char *name, size_t n)
+{
+	bool own = n > 6 && (strncasecmp(name, "x-amz-", 6) == 0 || strncasecmp(name, "x-gantry-", 9) == 0);
+
+	if (n == 4 && strncasecmp(name, "etag", n) == 0)
+		return strncmp(name, "ETag", n) == 0;
+	for (size_t i = 0; i < n; i++) {
+		bool begins = !own && (i == 0 || name[i - 1] == '-');
+
+		if (begins ? islower((unsigned char)name[i]) : isupper((unsigned char)name[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Every header name is spelled so; with want "lower", in lower case, but for those that the HTTP library
+ * adds. */
+static const char *
+check_spelled(const struct resp *r, bool lower)
+{
+	static const char *const library[] = { "Date", "Connection", "Content-Length" };
+
+	for (const char *line = strstr(r->head, "\r\n"); line && line[2]; line = strstr(line, "\r\n")) {
+		line += 2;
+		size_t n = strcspn(line, ":\r");
+		bool good = lower || is_spelled(line, n);
+
+		for (size_t i = 0; i < n && lower; i++)
+			good = good && !isupper((unsigned char)line[i]);
+		for (size_t i = 0; i < sizeof library / sizeof *library && !good; i++)
+			good = n == strlen(library[i]) && strncmp(line, library[i], n) == 0;
+		if (!good) {
+			snprintf(why, sizeof why, "header name %.*s is spelled otherwise", (int)n, line);
+			return why;
+		}
+	}
+	return NULL;
+}
+
 static const char *
 differs(const char *what, int64_t at, uint64_t len)
 {
@@ -250,6 +292,8 @@ expect_check(struct conn *c, char **w, int nr)
 	if (!strcmp(what, "once") && nr > 1)
 		return resp_header_count(r, w[1]) == 1 ? NULL
 						       : say("header %s is not there exactly once", w[1]);
+	if (!strcmp(what, "spelled"))
+		return check_spelled(r, nr > 1 && !strcmp(w[1], "lower"));
 	if (!strcmp(what, "lower") && nr > 1)
 		return check_lower(r, w[1]);
 	if (!strcmp(what, "body") && nr > 1)

@@ -120,7 +120,12 @@ operations(void **state)
 		{ "GET", "/bkt?list-type=2&continuation-token=abc", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?list-type=2&continuation-token=YWJj", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?versions&version-id-marker=7", FAULT_BAD_ARGUMENT },
-		{ "GET", "/bkt?uploads&upload-id-marker=7", FAULT_BAD_ARGUMENT },
+		{ "GET", "/bkt?uploads&key-marker=k&upload-id-marker=7", FAULT_BAD_ARGUMENT },
+		{ "GET", "/bkt?uploads&upload-id-marker=7", FAULT_NONE, OP_LIST_MULTIPART_UPLOADS },
+		{ "PUT", "/bkt?logging", FAULT_NONE, OP_PUT_BUCKET_LOGGING },
+		{ "PUT", "/bkt?object-lock", FAULT_NONE, OP_PUT_OBJECT_LOCK },
+		{ "PUT", "/bkt?abac", FAULT_NONE, OP_PUT_BUCKET_ABAC },
+		{ "GET", "/bkt?abac", FAULT_NONE, OP_GET_BUCKET_ABAC },
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -13,3 +13,4 @@ LINK-ops/test_s3 := fake_chan mem_store
 LINK-ops/test_copies := fake_chan mem_store
 LINK-ops/test_parts := fake_chan mem_store
 LINK-ops/test_browser := fake_chan mem_store
+LINK-ops/test_habits := fake_chan mem_store

@@ -58,7 +58,7 @@ struct told {
 static bool
 varies(const char *name)
 {
-	return strcmp(name, "x-amz-request-id") == 0 || strcmp(name, "last-modified") == 0;
+	return strcmp(name, "x-amz-request-id") == 0 || strcasecmp(name, "last-modified") == 0;
 }
 
 static void

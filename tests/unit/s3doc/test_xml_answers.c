@@ -121,9 +121,10 @@ results(void **state)
 
 	sums.sum[SUM_CRC32].have = true;
 	memcpy(sums.sum[SUM_CRC32].value, "\xcb\xf4\x39\x26", 4);
-	xml_parts_begin(&x, t, "CRC32", SUM_TYPE_COMPOSITE);
+	xml_parts_begin(&x, t, "STANDARD_IA", "CRC32", SUM_TYPE_COMPOSITE);
 	xml_parts_entry(&x, &part);
 	xml_parts_end(&x, t, true, 2);
+	assert_has(&x, "<StorageClass>STANDARD_IA</StorageClass>");
 	assert_has(&x, "<Key>a&amp;b</Key><UploadId>u0123456789abcdef0123456789abcdef</UploadId>");
 	assert_has(&x,
 		   "<ChecksumCRC32>y/Q5Jg==-3</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></Part>");
