@@ -318,7 +318,7 @@ struct gantry_request {
 	 * put, get: waits for the work that is queued there at the call, on the thread of the call, before a put reads the
 	 * memory and before a get writes to it.  A stream may be one of the driver's own numbers: 0 or 1 (the legacy default
 	 * stream) and 2 (that of the calling thread), of the device that the memory is on, else of the thread's own.  When the call
-	 * has returned, a get's bytes are there for all work that is queued after it, on any stream.  The call fails with
+	 * has returned, the bytes of a get are there for all work that is queued after it, on any stream.  The call fails with
 	 * -EOPNOTSUPP where no driver is loaded, and with -EIO where the driver fails.
 	 */
 	enum gantry_wait wait;
@@ -383,8 +383,8 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
  * (may be NULL) says to wait for; its other members do not count.  Any thread; asks no server.  0; -EOPNOTSUPP the context
  * does not stage; -EFAULT no driver knows src; -EIO the driver fails; res->message says more.
  */
-int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size, const struct gantry_request *req,
-			struct gantry_result *res);
+int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
+			const struct gantry_request *req, struct gantry_result *res);
 
 /* Asks for size, ETag, last_modified, checksum. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,

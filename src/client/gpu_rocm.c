@@ -236,9 +236,11 @@ rocm_copy(void *dst, const void *src, size_t size, enum gantry_copy_to to, void 
 	return forget(hip.copy(dst, src, size, to == GANTRY_TO_DEVICE ? HIP_TO_DEVICE : HIP_TO_HOST, stream));
 }
 
+/* The default stream is 0 in every version; only late ones know it as 1 as well. */
 static int
 rocm_stream_wait(void *stream)
 {
+	stream = stream == (void *)1 ? NULL : stream;
 	return hip.stream_synchronize ? forget(hip.stream_synchronize(stream)) : HIP_NOT_SUPPORTED;
 }
 
