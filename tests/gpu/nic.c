@@ -49,6 +49,7 @@ static struct {
 	int (*retain)(void **ctx, int device);
 	int (*current)(void *ctx);
 	int (*create)(void **ctx, unsigned flags, int device);
+	int (*destroy)(void *ctx);
 	int (*alloc)(ptr_t *ret, size_t size);
 	int (*free)(ptr_t ptr);
 	int (*granularity)(size_t *ret, const struct prop *prop, int option);
@@ -77,6 +78,7 @@ static const struct {
 		{ "cuDevicePrimaryCtxRetain", &cu.retain },
 		{ "cuCtxSetCurrent", &cu.current },
 		{ "cuCtxCreate_v2", &cu.create },
+		{ "cuCtxDestroy_v2", &cu.destroy },
 		{ "cuMemAlloc_v2", &cu.alloc },
 		{ "cuMemFree_v2", &cu.free },
 		{ "cuMemGetAllocationGranularity", &cu.granularity },
@@ -345,6 +347,7 @@ test_kinds(int device, size_t big)
 	own.to = alloc(own.size);
 	must(cu.current(context));
 	test_memory(&own);
+	must(cu.destroy(ctx));
 }
 
 /* ---- threads ---- */
