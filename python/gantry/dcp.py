@@ -22,8 +22,7 @@ names (classes=).
 Tested with PyTorch 1.13, which Debian 12 has, where these interfaces are torch.distributed._shard.checkpoint.
 With Debian's Python, 3.11, they can be imported only behind this module, which mends what is in the way.
 In PyTorch 2 they are torch.distributed.checkpoint and two methods have other names, which are here as well;
-with
-that it has not been run.
+tests/gpu/python.py tests that, on a machine with a GPU.
 """
 
 from __future__ import annotations
