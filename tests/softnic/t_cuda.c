@@ -710,26 +710,30 @@ test_own(void)
 	const size_t size = 1 << 20;
 	ptr_t a, small, next;
 	struct ibv_mr *m;
-	int fd, part;
+	int fd, part = -1;
 
 	must(cu.alloc(&a, size) == 0 && cu.alloc(&small, 1000) == 0 && cu.alloc(&next, 1000) == 0);
 	fd = export(a, size);
-	part = export(a + 8192, 65536);
+	/* A driver may have none of a part, and put something else behind an allocation. */
+	must(cu.export(&part, a + 8192, 65536, 1, 0) == 0 || !cu.slow);
 	ok(try_window(fd, 0, size, a, a) == 0, "a whole allocation");
 	ok(try_window(fd, 5000, 70000, a + 5000, a + 5000) == 0, "a part of it");
 	ok(try_window(fd, 4096, 8192, a + 40960, a + 4096) == 0, "the address is the dma-buf's, not iova's");
-	ok(try_window(part, 4096, 8192, a + 12288, a + 12288) == 0, "of a dma-buf of a part");
-	ok(try_window(part, 4096, 8192, small & ~4095ull, 0) == NOTSUPP, "whose address is not known");
+	ok(part < 0 || try_window(part, 4096, 8192, a + 12288, a + 12288) == 0, "of a dma-buf of a part");
+	ok(!cu.slow || try_window(part, 4096, 8192, small & ~4095ull, 0) == NOTSUPP,
+	   "whose address is not known");
 	ok(try_window(fd, 4096, 8192, 0x1000, 0) == NOTSUPP, "iova that is no address");
 	ok(try_window(fd, 4096, 8192, (uintptr_t)buf & ~4095ull, 0) == NOTSUPP, "iova of the host");
 	ok(try_window(fd, 4096, size, a + 4096, 0) == EINVAL, "more than there is");
 	ok(try_window(fd, 1, 10, a, 0) == EINVAL, "another place in the page");
-	close(part);
+	if (part >= 0)
+		close(part);
 	close(fd);
 	ok(small / 4096 == next / 4096 || !cu.slow, "the stand-in has two in one page");
 	fd = export(next & ~4095ull, 4096);
 	ok(try_window(fd, next & 4095, 1000, next, next) == 0, "the second of two in a page");
-	ok(try_window(fd, (next & 4095) + 100, 1000, next + 100, 0) == NOTSUPP, "and what is not of it");
+	ok(!cu.slow || try_window(fd, (next & 4095) + 100, 1000, next + 100, 0) == NOTSUPP,
+	   "and what is not of it");
 	close(fd);
 	must(cu.free(next) == 0);
 	ok(ibv_reg_mr(dev.pd, (void *)(uintptr_t)a, size, (int)all) == NULL && errno == EFAULT,
