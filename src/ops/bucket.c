@@ -81,9 +81,9 @@ delete_start(struct req *rq)
 static enum verdict
 bucket_exists(struct req *rq)
 {
-	return strcmp(conf_region(rq->rs->env.conf), "us-east-1") == 0
-		       ? req_go(rq, req_reply_step)
-		       : req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+	if (strcmp(conf_region(rq->rs->env.conf), "us-east-1") != 0)
+		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+	return rq->job ? create_tags(rq, false) : req_go(rq, req_reply_step);
 }
 
 static enum verdict
@@ -115,7 +115,27 @@ bucket_done(struct req *rq)
 {
 	int r = rq->change->del.op.result;
 
-	return r < 0 ? bucket_failed(rq, r) : req_go(rq, req_reply_step);
+	if (r < 0)
+		return bucket_failed(rq, r);
+	/* With x-gantry-copies it may have been there. */
+	return rq->job ? create_tags(rq, !rq->target.copies) : req_go(rq, req_reply_step);
+}
+
+/* Reads what the request says of the bucket to be. */
+static enum fault
+create_parse(struct req *rq, const char **ret_why)
+{
+	const char *region = rq->rs->env.conf->auth.region;
+	struct text tags = { 0 };
+	enum fault f = xml_create_bucket_parse(
+		rq->body, rq->body_len, strcmp(region, CONF_ANY_REGION) == 0 ? NULL : region, &tags, ret_why);
+
+	if (f == FAULT_NONE && !text_ok(&tags))
+		f = FAULT_BUSY;
+	if (f == FAULT_NONE && tags.len && create_tags_new(rq, &tags) < 0)
+		f = FAULT_BUSY;
+	text_free(&tags);
+	return f;
 }
 
 enum verdict
@@ -135,10 +155,7 @@ bucket_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	del->op.done = req_on_del;
 	if (t->op == OP_CREATE_BUCKET) {
-		const char *region = rq->rs->env.conf->auth.region;
-
-		f = xml_create_bucket_parse(rq->body, rq->body_len,
-					    strcmp(region, CONF_ANY_REGION) == 0 ? NULL : region, &why);
+		f = create_parse(rq, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 		r = store_bucket_create(p, t->bucket, t->bucket_len, t->copies, del);

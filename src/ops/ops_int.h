@@ -53,6 +53,14 @@ void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_me
 /* Appends "http://host/bucket/key" and NUL. */
 void write_location(struct req *rq, struct text *x);
 
+/* ---- tags of a new bucket (subres.c) ---- */
+
+/* Makes the job of a CreateBucket that gives tags, which it takes over.  0, or -EAGAIN. */
+int create_tags_new(struct req *rq, struct text *tags);
+/* Gives them to the bucket and replies.  is_new: the request made it; else it was there, and gets them if it has none
+ * (the rest of a request that was cut short), and others are a fault. */
+enum verdict create_tags(struct req *rq, bool is_new);
+
 /* ---- hooks, for the table ---- */
 
 extern const struct op_hooks get_hooks;

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "s3doc/subres.h"
+#include "s3doc/tags_xml.h"
 #include "walk/bucket_config.h"
 
 #include <errno.h>
@@ -83,6 +84,8 @@ struct subres_job {
 	struct text value; /* packed; empty: to be deleted */
 	struct text attrs; /* all of the bucket's: kept until the store has done */
 	int tries;
+	step_fn read; /* where another try begins */
+	bool is_new;  /* the request made the bucket */
 };
 
 static enum verdict subres_read(struct req *rq);
@@ -112,7 +115,7 @@ subres_written(struct req *rq)
 	int r = j->set.op.result;
 
 	if (r == -ESTALE && j->tries++ < TRIES_MAX)
-		return req_go(rq, subres_read);
+		return req_go(rq, j->read);
 	if (r < 0)
 		return req_fail(rq, r == -ESTALE ? FAULT_CONFLICT : fault_of(r), NULL);
 	return req_go(rq, req_reply_step);
@@ -158,6 +161,7 @@ subres_put(struct req *rq)
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
+	j->read = subres_read;
 	j->kind = kind_of(rq->target.op);
 	f = subresources[j->kind].from_xml(rq->body, rq->body_len, &j->value, &why);
 	if (f != FAULT_NONE)
@@ -173,8 +177,73 @@ subres_delete(struct req *rq)
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
+	j->read = subres_read;
 	j->kind = kind_of(rq->target.op);
 	return req_go(rq, subres_read);
+}
+
+/* ---- tags that a bucket is made with ---- */
+
+int
+create_tags_new(struct req *rq, struct text *tags)
+{
+	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
+
+	if (!j)
+		return -EAGAIN;
+	j->rq = rq;
+	j->kind = BUCKET_TAGGING;
+	j->value = *tags;
+	*tags = (struct text){ 0 };
+	return 0;
+}
+
+/* Are those the tags that the bucket has, in whatever order? */
+static bool
+are_tags(const struct text *tags, const void *there, uint32_t len)
+{
+	struct text a = { 0 }, b = { 0 };
+	bool same;
+
+	tags_to_xml(&a, tags->p, tags->len);
+	tags_to_xml(&b, there, len);
+	same = text_ok(&a) && text_ok(&b) && a.len == b.len && memcmp(a.p, b.p, a.len) == 0;
+	text_free(&a);
+	text_free(&b);
+	return same;
+}
+
+static enum verdict
+create_tags_known(struct req *rq)
+{
+	struct subres_job *j = rq->job;
+	const void *there;
+	uint32_t len;
+	bool same;
+
+	if (rq->battrs.stat.op.result < 0 || !bucket_attrs_find(&rq->battrs, BUCKET_TAGGING, &there, &len))
+		return req_go(rq, subres_write);
+	/* Of a new bucket they are from a request behind this one. */
+	same = j->is_new || are_tags(&j->value, there, len);
+	bucket_attrs_free(&rq->battrs);
+	return same ? req_go(rq, req_reply_step)
+		    : req_fail(rq, FAULT_BUCKET_EXISTS, "The bucket exists already, with other tags.");
+}
+
+static enum verdict
+create_tags_read(struct req *rq)
+{
+	return req_read_battrs(rq, create_tags_known);
+}
+
+enum verdict
+create_tags(struct req *rq, bool is_new)
+{
+	struct subres_job *j = rq->job;
+
+	j->is_new = is_new;
+	j->read = create_tags_read;
+	return req_go(rq, create_tags_read);
 }
 
 /* ---- answers that never vary ---- */

@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-struct reader {
-	struct tags_builder tags;
-	bool have_key, have_value;
-};
-
-enum { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
 static const char *const tag_paths[] = { [TAG_SET] = "TagSet",
 					 [TAG] = "TagSet/Tag",
 					 [TAG_KEY] = "TagSet/Tag/Key",
@@ -31,12 +25,10 @@ take(struct span text, char *out, size_t cap, size_t *ret_len, bool *have, const
 	return FAULT_NONE;
 }
 
-static enum fault
-on_tag_end(void *cookie, int path, struct span text, const char **ret_why)
+enum fault
+tags_read_end(struct tags_reader *b, enum tag_element e, struct span text, const char **ret_why)
 {
-	struct reader *b = cookie;
-
-	switch (path) {
+	switch (e) {
 	case TAG_KEY:
 		return take(text, b->tags.key, sizeof b->tags.key, &b->tags.key_len, &b->have_key, ret_why);
 	case TAG_VALUE:
@@ -52,10 +44,16 @@ on_tag_end(void *cookie, int path, struct span text, const char **ret_why)
 	}
 }
 
+static enum fault
+on_tag_end(void *cookie, int path, struct span text, const char **ret_why)
+{
+	return tags_read_end(cookie, (enum tag_element)path, text, ret_why);
+}
+
 enum fault
 tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr, const char **ret_why)
 {
-	struct reader b = { .tags = { .out = out, .from = out->len, .max = max } };
+	struct tags_reader b = { .tags = { .out = out, .from = out->len, .max = max } };
 	struct xml_doc doc = { .root = "Tagging", .paths = tag_paths, .end = on_tag_end, .cookie = &b };
 	enum fault f = xml_read(&doc, body, len, ret_why);
 

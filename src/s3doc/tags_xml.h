@@ -14,6 +14,16 @@ void tags_to_xml(struct text *x, const char *tags, size_t len);
 /* Appends the <Tag>s alone, in the order that they have. */
 void tags_to_xml_each(struct text *x, const char *tags, size_t len);
 
+/* Reads tags that are a part of another document: the elements of one set, and the state between them.  tags.out,
+ * .from and .max are the caller's to fill in, all else begins as 0. */
+enum tag_element { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
+struct tags_reader {
+	struct tags_builder tags;
+	bool have_key, have_value;
+};
+/* Takes the end of an element; text is what was in it. */
+enum fault tags_read_end(struct tags_reader *r, enum tag_element e, struct span text, const char **ret_why);
+
 /* Reads and writes those of a bucket, as subres.def wants it. */
 enum fault bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char **ret_why);
 int bucket_tags_to_xml(struct text *x, const void *tags, size_t len);

@@ -54,8 +54,10 @@ enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret
 void xml_delete_free(struct xml_delete *d);
 
 /* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
- * FAULT_INVALID_LOCATION.  NULL region: any location is fine. */
-enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
+ * FAULT_INVALID_LOCATION.  NULL region: any location is fine.  The tags that it gives the bucket, checked as those
+ * of PutBucketTagging, are appended to tags as bucket_tags_from_xml() appends them. */
+enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, struct text *tags,
+				   const char **ret_why);
 /* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
 /* Parses what a bucket may be asked to be that it is anyway: without versions, paid for by its owner, not

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* XML bodies of requests to structs, see xml.h.  Called by req/ with a whole body. */
+#include "s3doc/tags_xml.h"
 #include "s3doc/xml_int.h"
 
 #include "base/base64.h"
@@ -287,32 +288,50 @@ xml_delete_free(struct xml_delete *d)
 
 /* ---- the small ones ---- */
 
-static const char *const bucket_paths[] = { "LocationConstraint", "Location",       "Location/Name",
-					    "Location/Type",      "Bucket",         "Bucket/DataRedundancy",
-					    "Bucket/Type",        "Tags",           "Tags/Tag",
-					    "Tags/Tag/Key",       "Tags/Tag/Value", NULL };
+enum { B_LOCATION, B_TAGS };
+static const char *const bucket_paths[] = { [B_LOCATION] = "LocationConstraint",
+					    [B_TAGS + TAG_SET] = "Tags",
+					    [B_TAGS + TAG] = "Tags/Tag",
+					    [B_TAGS + TAG_KEY] = "Tags/Tag/Key",
+					    [B_TAGS + TAG_VALUE] = "Tags/Tag/Value",
+					    "Location",
+					    "Location/Name",
+					    "Location/Type",
+					    "Bucket",
+					    "Bucket/DataRedundancy",
+					    "Bucket/Type",
+					    NULL };
+
+struct creating {
+	const char *region;
+	struct tags_reader tags;
+};
 
 static enum fault
 bucket_end(void *cookie, int path, struct span text, const char **ret_why)
 {
-	const char *region = cookie;
+	struct creating *c = cookie;
 
-	if (path == 0)
-		return text.len == 0 || !region || span_is(text, region) || span_is(text, "us-east-1")
+	if (path == B_LOCATION)
+		return text.len == 0 || !c->region || span_is(text, c->region) || span_is(text, "us-east-1")
 			       ? FAULT_NONE
 			       : refuse(ret_why, FAULT_INVALID_LOCATION,
 					"The location constraint is not this server's region.");
-	return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-		      "Directory buckets, and tags given with a new bucket, are not implemented.");
+	if (path <= B_TAGS + TAG_VALUE)
+		return tags_read_end(&c->tags, (enum tag_element)(path - B_TAGS), text, ret_why);
+	return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "Directory buckets are not implemented.");
 }
 
 enum fault
-xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why)
+xml_create_bucket_parse(const char *body, size_t len, const char *region, struct text *tags,
+			const char **ret_why)
 {
-	struct xml_doc doc = { .root = "CreateBucketConfiguration",
-			       .paths = bucket_paths,
-			       .end = bucket_end,
-			       .cookie = (void *)(uintptr_t)region };
+	struct creating c = { .region = region,
+			      .tags = {
+				      .tags = { .out = tags, .from = tags->len, .max = TAGS_BUCKET_MAX } } };
+	struct xml_doc doc = {
+		.root = "CreateBucketConfiguration", .paths = bucket_paths, .end = bucket_end, .cookie = &c
+	};
 
 	*ret_why = "";
 	return len == 0 ? FAULT_NONE : xml_read(&doc, body, len, ret_why);

@@ -718,6 +718,94 @@ test_off(void **state)
 	     "<PublicAccessBlockConfiguration/>");
 }
 
+/* ---- a bucket that is made with tags ---- */
+
+#define CREATE(inside) "<CreateBucketConfiguration>" inside "</CreateBucketConfiguration>"
+#define ONE_TAG(key, value) "<Tag><Key>" key "</Key><Value>" value "</Value></Tag>"
+
+static void
+tags_are(const char *bucket, const char *set)
+{
+	char target[64], out[4096];
+
+	snprintf(target, sizeof target, "/%s?tagging", bucket);
+	assert_int_equal(text_request("GET", target, "", out, sizeof out), set ? 200 : 404);
+	if (set && !strstr(out, set))
+		fail_msg("%s: %s", bucket, out);
+	if (!set)
+		assert_non_null(strstr(out, "NoSuchTagSet"));
+}
+
+static void
+test_bucket_tags(void **state)
+{
+	static const struct {
+		const char *bucket, *body;
+		int status;
+		const char *code, *tags; /* tags NULL: it has none, or is not there */
+	} cases[] = {
+		{ "none", CREATE("<Tags></Tags>"), 200, NULL, NULL },
+		{ "none2", CREATE("<LocationConstraint>us-east-1</LocationConstraint><Tags/>"), 200, NULL,
+		  NULL },
+		{ "one", CREATE("<Tags>" ONE_TAG("env", "dev") "</Tags>"), 200, NULL, ONE_TAG("env", "dev") },
+		/* Sent again, as after an answer that was lost; with others. */
+		{ "one", CREATE("<Tags>" ONE_TAG("env", "dev") "</Tags>"), 200, NULL, ONE_TAG("env", "dev") },
+		{ "one", "", 200, NULL, ONE_TAG("env", "dev") },
+		{ "one", CREATE("<Tags>" ONE_TAG("env", "live") "</Tags>"), 409, "BucketAlreadyOwnedByYou",
+		  ONE_TAG("env", "dev") },
+		/* The rest of one that was cut short. */
+		{ "none", CREATE("<Tags>" ONE_TAG("a", "") "</Tags>"), 200, NULL, ONE_TAG("a", "") },
+		{ "two", CREATE("<Tags>" ONE_TAG("b", "2") ONE_TAG("a", "1") "</Tags>"), 200, NULL,
+		  ONE_TAG("a", "1") ONE_TAG("b", "2") },
+		{ "two", CREATE("<Tags>" ONE_TAG("a", "1") ONE_TAG("b", "2") "</Tags>"), 200, NULL,
+		  ONE_TAG("a", "1") ONE_TAG("b", "2") },
+		/* As PutBucketTagging refuses them. */
+		{ "bad", CREATE("<Tags>" ONE_TAG("a", "1") ONE_TAG("a", "2") "</Tags>"), 400, "InvalidTag",
+		  NULL },
+		{ "bad", CREATE("<Tags>" ONE_TAG("", "1") "</Tags>"), 400, "InvalidTag", NULL },
+		{ "bad", CREATE("<Tags>" ONE_TAG("aws:a", "1") "</Tags>"), 400, "InvalidTag", NULL },
+		{ "bad", CREATE("<Tags><Tag><Key>a</Key></Tag></Tags>"), 400, "MalformedXML", NULL },
+		{ "bad", CREATE("<Tags><Tag><Value>a</Value></Tag></Tags>"), 400, "MalformedXML", NULL },
+		{ "bad", CREATE("<Tag><Key>a</Key><Value>b</Value></Tag>"), 400, "MalformedXML", NULL },
+		{ "bad", CREATE("<Tags>" ONE_TAG("a", "1") "</Tags><Bucket><Type>Directory</Type></Bucket>"),
+		  501, "NotImplemented", NULL },
+		{ "bad", CREATE("<Location><Name>x</Name></Location><Tags>" ONE_TAG("a", "1") "</Tags>"), 501,
+		  "NotImplemented", NULL },
+		{ "bad",
+		  CREATE("<LocationConstraint>mars</LocationConstraint><Tags>" ONE_TAG("a", "1") "</Tags>"),
+		  400, "InvalidLocationConstraint", NULL },
+	};
+	char target[64], many[8192];
+	size_t n;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(target, sizeof target, "/%s", cases[i].bucket);
+		want(cases[i].status, cases[i].code, "PUT", target, NULL, cases[i].body);
+		if (strcmp(cases[i].bucket, "bad") == 0)
+			want(404, NULL, "HEAD", "/bad", NULL, NULL);
+		else
+			tags_are(cases[i].bucket, cases[i].tags);
+	}
+	for (int nr = 50; nr <= 51; nr++) {
+		n = (size_t)snprintf(many, sizeof many, "<CreateBucketConfiguration><Tags>");
+		for (int i = 0; i < nr; i++)
+			n += (size_t)snprintf(many + n, sizeof many - n, ONE_TAG("k%d", "v"), i);
+		snprintf(many + n, sizeof many - n, "</Tags></CreateBucketConfiguration>");
+		want(nr == 50 ? 200 : 400, nr == 50 ? NULL : "InvalidTag", "PUT",
+		     nr == 50 ? "/fifty" : "/more", NULL, many);
+	}
+	want(404, NULL, "HEAD", "/more", NULL, NULL);
+	tags_are("fifty", ONE_TAG("k49", "v"));
+	/* Elsewhere than in us-east-1 a bucket is made once. */
+	char *region = rig.conf->auth.region;
+
+	rig.conf->auth.region = (char *)(uintptr_t) "eu-west-1";
+	want(409, "BucketAlreadyOwnedByYou", "PUT", "/one", NULL, cases[2].body);
+	want(409, "BucketAlreadyOwnedByYou", "PUT", "/none2", NULL, cases[2].body);
+	rig.conf->auth.region = region;
+	tags_are("none2", NULL);
+}
+
 int
 main(void)
 {
@@ -733,6 +821,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_upload_marker, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_complete_if_match, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_off, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_bucket_tags, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,16 +271,19 @@ small_bodies(void **state)
 		"<Permission>READ</Permission></Grant></AccessControlList></AccessControlPolicy>";
 	static const char on[] =
 		"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
-	struct text x = { 0 };
+	struct text x = { 0 }, tags = { 0 };
 	char body[256];
 
-	assert_fault(xml_create_bucket_parse("", 0, "eu-1", &why), FAULT_NONE);
+	assert_fault(xml_create_bucket_parse("", 0, "eu-1", &tags, &why), FAULT_NONE);
 	snprintf(body, sizeof body, create, "eu-1");
-	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &why), FAULT_NONE);
+	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &tags, &why), FAULT_NONE);
 	snprintf(body, sizeof body, create, "eu-2");
-	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &why), FAULT_INVALID_LOCATION);
-	assert_fault(xml_create_bucket_parse(body, strlen(body), NULL, &why), FAULT_NONE);
-	assert_fault(xml_create_bucket_parse("<a/>", 4, "eu-1", &why), FAULT_MALFORMED_XML);
+	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &tags, &why),
+		     FAULT_INVALID_LOCATION);
+	assert_fault(xml_create_bucket_parse(body, strlen(body), NULL, &tags, &why), FAULT_NONE);
+	assert_fault(xml_create_bucket_parse("<a/>", 4, "eu-1", &tags, &why), FAULT_MALFORMED_XML);
+	assert_int_equal(tags.len, 0);
+	text_free(&tags);
 	assert_fault(xml_acl_parse("", 0, &why), FAULT_NONE);
 	assert_fault(xml_acl_parse(acl, strlen(acl), &why), FAULT_NONE);
 	assert_fault(xml_acl_parse(all, strlen(all), &why), FAULT_NO_ACLS);
