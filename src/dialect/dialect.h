@@ -482,7 +482,7 @@ const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t
 
 /* ---- answers ---- */
 
-/* Tells whether a value has bytes that are no printable ASCII. */
+/* Tells whether a value has bytes that are no ASCII. */
 bool dialect_needs_words(const char *value, size_t len);
 /* Writes a value as encoded words (RFC 2047) of at most 75 characters, and NUL; no character is cut in two.  A
  * value that is no UTF-8 is taken for Latin-1.  Returns the length; 0: cap is too small. */

@@ -17,7 +17,7 @@ bool
 dialect_needs_words(const char *value, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if ((unsigned char)value[i] < 0x20 || (unsigned char)value[i] >= 0x7f)
+		if ((unsigned char)value[i] >= 0x80)
 			return true;
 	}
 	return false;

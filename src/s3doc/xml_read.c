@@ -129,6 +129,11 @@ on_close(void *cookie, const xmlChar *local, const xmlChar *prefix, const xmlCha
 		r->text_len = 0;
 	}
 	r->depth--;
+	/* The root is no element with a value. */
+	if (r->depth == 0 && !is_blank_text(r)) {
+		stop(r, FAULT_MALFORMED_XML, "The XML has text beside elements.");
+		return;
+	}
 	if (r->depth > 0) {
 		f = r->doc->end(r->doc->cookie, path_find(r), (struct span){ r->text, r->text_len }, &r->why);
 		r->path[r->path_len[r->depth - 1]] = 0;

@@ -304,7 +304,8 @@ test_metadata(void **state)
 		      { "Mini\xf6", "Mini\xc3\xb6" },
 		      { "\xc3", "\xc3\x83" },
 		      { "\x80\xff", "\xc2\x80\xc3\xbf" },
-		      { "a\tb", "a\tb" },
+		      { "a\tb", NULL },
+		      { "a\t\xc3\xa4", "a\t\xc3\xa4" },
 		      { wide, wide },
 		      { mixed, mixed } };
 	static const char *const copy[FIELDS][2] = { { "x-amz-copy-source", "/bkt/m" } };
@@ -663,6 +664,9 @@ test_off(void **state)
 		  "BucketLoggingStatus>",
 		  501, "NotImplemented" },
 		{ "logging", "<Other/>", 400, "MalformedXML" },
+		{ "logging", "<BucketLoggingStatus>on</BucketLoggingStatus>", 400, "MalformedXML" },
+		{ "notification", "<NotificationConfiguration>on</NotificationConfiguration>", 400,
+		  "MalformedXML" },
 		{ "object-lock", "<ObjectLockConfiguration/>", 200, NULL },
 		{ "object-lock",
 		  "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></"
