@@ -247,6 +247,20 @@ form_fields(struct req *rq)
 
 /* ---- the answer ---- */
 
+/* A URL as it may stand in a header: what comes out of a file's name need not be fit for that. */
+static void
+write_url(struct text *x, const char *url, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)url[i];
+
+		if (c > ' ' && c < 0x7f && !strchr("\"<>\\^`{|}", c))
+			text_put(x, url + i, 1);
+		else
+			text_fmt(x, "%%%02X", c);
+	}
+}
+
 /* The page that the form wants to see next, and what became of it. */
 static void
 write_redirect(struct req *rq, struct form_job *j)
@@ -255,7 +269,7 @@ write_redirect(struct req *rq, struct form_job *j)
 	char etag[48];
 	size_t len = etag_text(&rq->etag, etag);
 
-	text_put(x, j->success.redirect, j->success.redirect_len);
+	write_url(x, j->success.redirect, j->success.redirect_len);
 	text_str(x, memchr(j->success.redirect, '?', j->success.redirect_len) ? "&" : "?");
 	text_str(x, "bucket=");
 	text_url(x, rq->target.bucket, rq->target.bucket_len, false);

@@ -169,8 +169,60 @@ begin_field(struct form *f, struct span name, const char **ret_why)
 	return r;
 }
 
-static void
-begin_file(struct form *f, struct span filename)
+#define VARIABLE "${filename}"
+#define VARIABLE_LEN (sizeof VARIABLE - 1)
+
+/* Where the variable stands in s, or NULL. */
+static const char *
+find_variable(struct span s)
+{
+	for (const char *p = s.p, *end = s.p + s.len; (p = memchr(p, '$', (size_t)(end - p))); p++) {
+		if ((size_t)(end - p) < VARIABLE_LEN)
+			return NULL;
+		if (memcmp(p, VARIABLE, VARIABLE_LEN) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+/*
+ * The name of the file in place of ${filename}, in each field's value and before anybody looks at it: what
+ * the policy speaks of is what the field then says.  A value that has it is written again behind all others;
+ * the policy itself is what was signed.
+ */
+static enum fault
+put_filename(struct form *f, const char **ret_why)
+{
+	for (int i = 0; i < f->field_nr; i++) {
+		struct form_field *fd = &f->field[i];
+		struct span rest = { f->bytes + fd->value, fd->value_len };
+		const char *at = find_variable(rest);
+		size_t from = f->used;
+
+		if (!at || span_is((struct span){ f->bytes + fd->name, fd->name_len }, "policy"))
+			continue;
+		while (at) {
+			size_t before = (size_t)(at - rest.p);
+			enum fault r = add_bytes(f, rest.p, before, ret_why);
+
+			if (r == FAULT_NONE)
+				r = add_bytes(f, f->filename, f->filename_len, ret_why);
+			if (r != FAULT_NONE)
+				return r;
+			rest = (struct span){ at + VARIABLE_LEN, rest.len - before - VARIABLE_LEN };
+			at = find_variable(rest);
+		}
+		if (add_bytes(f, rest.p, rest.len, ret_why) != FAULT_NONE)
+			return FAULT_POST_TOO_LARGE;
+		fd->value = (uint32_t)from;
+		fd->value_len = (uint32_t)(f->used - from);
+		f->used++; /* the NUL behind the value */
+	}
+	return FAULT_NONE;
+}
+
+static enum fault
+begin_file(struct form *f, struct span filename, const char **ret_why)
 {
 	/* Some browsers give the whole path. */
 	for (size_t i = filename.len; i > 0; i--) {
@@ -186,6 +238,7 @@ begin_file(struct form *f, struct span filename)
 	f->filename_len = filename.len;
 	f->mode = M_FILE;
 	f->saw_file = f->have_file = true;
+	return put_filename(f, ret_why);
 }
 
 /* The headers of a part are in f->head, each line with its CRLF. */
@@ -216,7 +269,7 @@ end_head(struct form *f, const char **ret_why)
 		f->mode = M_SKIP;
 	} else if (span_is_nocase(name, "file")) {
 		(void)find_param(line, "filename", &filename);
-		begin_file(f, filename);
+		return begin_file(f, filename, ret_why);
 	} else {
 		enum fault r = begin_field(f, name, ret_why);
 
@@ -368,38 +421,27 @@ form_get(const struct form *f, const char *name, size_t *ret_len)
 
 /* ---- what the fields say ---- */
 
-/* The key, ${filename} in it replaced. */
 static enum fault
 take_key(const struct form *f, struct target *t, const char **ret_why)
 {
-	static const char variable[] = "${filename}";
-	size_t len, n = 0, vlen = sizeof variable - 1;
+	size_t len;
 	const char *key = form_get(f, "key", &len);
 	enum fault r;
 
+	t->key[0] = 0;
+	t->key_len = 0;
 	if (!key)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The form has no field named key.");
-	for (size_t i = 0; i < len;) {
-		bool is_variable = len - i >= vlen && memcmp(key + i, variable, vlen) == 0;
-		struct span s = is_variable ? (struct span){ f->filename, f->filename_len }
-					    : (struct span){ key + i, 1 };
-
-		if (n + s.len > DIALECT_KEY_MAX) {
-			t->key[0] = 0;
-			t->key_len = 0;
-			return refuse(ret_why, FAULT_KEY_TOO_LONG, "The key is longer than 1024 bytes.");
-		}
-		memcpy(t->key + n, s.p, s.len);
-		n += s.len;
-		i += is_variable ? vlen : 1;
-	}
-	r = memchr(t->key, 0, n) ? refuse(ret_why, FAULT_BAD_ARGUMENT, "The key has a NUL.")
-				 : key_check(t->key, n, ret_why);
+	if (len > DIALECT_KEY_MAX)
+		return refuse(ret_why, FAULT_KEY_TOO_LONG, "The key is longer than 1024 bytes.");
+	r = memchr(key, 0, len) ? refuse(ret_why, FAULT_BAD_ARGUMENT, "The key has a NUL.")
+				: key_check(key, len, ret_why);
 	if (r != FAULT_NONE)
-		n = 0;
-	t->key[n] = 0;
-	t->key_len = (uint16_t)n;
-	return r == FAULT_BAD_URI ? FAULT_BAD_ARGUMENT : r;
+		return r == FAULT_BAD_URI ? FAULT_BAD_ARGUMENT : r;
+	memcpy(t->key, key, len);
+	t->key[len] = 0;
+	t->key_len = (uint16_t)len;
+	return FAULT_NONE;
 }
 
 static enum fault
@@ -435,9 +477,8 @@ take_success(const struct form *f, struct form_success *s, const char **ret_why)
 	s->redirect = form_get(f, "success_action_redirect", &s->redirect_len);
 	if (!s->redirect)
 		s->redirect = form_get(f, "redirect", &s->redirect_len);
-	if (s->redirect &&
-	    ((s->redirect_len < 8 || strncasecmp(s->redirect, "http", 4) != 0) ||
-	     has_control(s->redirect, s->redirect_len) || memchr(s->redirect, ' ', s->redirect_len)))
+	if (s->redirect && ((s->redirect_len < 8 || strncasecmp(s->redirect, "http", 4) != 0) ||
+			    has_control(s->redirect, s->redirect_len)))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "success_action_redirect is not a URL.");
 	return FAULT_NONE;
 }

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define DEPTH_MAX 4
@@ -61,6 +62,33 @@ value_of(struct judging *j, const char *name, struct span *ret)
 	return found;
 }
 
+/* Content-Type is the one field whose value is a list where it has commas: each member begins so. */
+static bool
+all_begin(struct span list, const char *want, size_t len)
+{
+	bool more = true;
+
+	while (more) {
+		struct span one;
+
+		more = list.len && memchr(list.p, ',', list.len);
+		one = span_trim(span_cut(&list, ','));
+		if (one.len < len || memcmp(one.p, want, len) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+meets(const char *name, struct span have, const char *want, size_t len, bool prefix)
+{
+	if (!prefix)
+		return have.len == len && memcmp(have.p, want, len) == 0;
+	if (strcasecmp(name, "content-type") == 0)
+		return all_begin(have, want, len);
+	return have.len >= len && memcmp(have.p, want, len) == 0;
+}
+
 static enum fault
 judge_match(struct judging *j, const char *name, const json_t *value, bool prefix, const char **ret_why)
 {
@@ -73,24 +101,37 @@ judge_match(struct judging *j, const char *name, const json_t *value, bool prefi
 		return broken(ret_why,
 			      "A condition of the policy compares with something else than a string.");
 	there = value_of(j, name, &have);
-	if (prefix ? have.len < len || memcmp(have.p, want, len) != 0
-		   : !there || have.len != len || memcmp(have.p, want, len) != 0)
+	/* A field that is not there has every empty beginning. */
+	if ((!there && !prefix) || !meets(name, have, want, len, prefix))
 		return denied(ret_why, "The form does not meet a condition of its policy.");
 	return FAULT_NONE;
+}
+
+/* A number, or a string of its digits: settings that come out of an environment are strings. */
+static int
+number_of(const json_t *value, uint64_t *ret)
+{
+	int r = json_is_integer(value) ? 0 : -EINVAL;
+
+	*ret = (uint64_t)json_integer_value(value);
+	if (json_is_string(value))
+		r = span_decimal((struct span){ json_string_value(value), json_string_length(value) }, ret);
+	/* A negative one is too large. */
+	return r < 0 || *ret > INT64_MAX ? -EINVAL : 0;
 }
 
 static enum fault
 judge_range(struct judging *j, const json_t *low, const json_t *high, const char **ret_why)
 {
-	json_int_t min = json_integer_value(low), max = json_integer_value(high);
+	uint64_t min, max;
 
-	if (!json_is_integer(low) || !json_is_integer(high) || min < 0 || max < min)
+	if (number_of(low, &min) < 0 || number_of(high, &max) < 0 || max < min)
 		return broken(ret_why, "content-length-range of the policy is not two numbers.");
 	/* Several narrow each other. */
-	if ((uint64_t)min > j->limits->min_bytes)
-		j->limits->min_bytes = (uint64_t)min;
-	if ((uint64_t)max < j->limits->max_bytes)
-		j->limits->max_bytes = (uint64_t)max;
+	if (min > j->limits->min_bytes)
+		j->limits->min_bytes = min;
+	if (max < j->limits->max_bytes)
+		j->limits->max_bytes = max;
 	return FAULT_NONE;
 }
 

@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	must(text);
 	base64_encode(data, len, text);
 	add(form, "key", "user/a", 6);
-	add(form, "content-type", "text/plain", 10);
+	add(form, "content-type", "text/plain,text/css", 19);
 	add(form, "x-ignore-me", "x", 1);
 	add(form, "policy", text, BASE64_LEN(len));
 	f = form_policy(form, &t, 1445412480, &limits, &why);

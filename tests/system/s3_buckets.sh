@@ -117,6 +117,28 @@ curl_s3 /bkt -F key=form/p -F "policy=$r" -F file=1234
 assert_eq "$(curl_s3 /bkt/form/p)" 1234
 assert_eq "$(curl -sS "$URL_S3/bkt" -F key=else/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied
 
+# The file's name in every field, before the policy is held against it; numbers as strings; a list of types.
+policy() { printf '{"expiration":"2099-01-01T00:00:00Z","conditions":[{"bucket":"bkt"},["starts-with","$key","form/"],%s]}' "$1" | base64 -w0; }
+post() { curl -sS -o "$T/out" -w '%{http_code} %{redirect_url}' "$URL_S3/bkt" "$@"; }
+# shellcheck disable=SC2016
+assert_eq "$(post -F 'key=form/${filename}' -F 'success_action_redirect=http://x.test/y?f=${filename}' -F 'x-amz-meta-name=[${filename}]' \
+	-F "policy=$(policy '["starts-with","$success_action_redirect","http://x.test/"],{"x-amz-meta-name":"[f.txt]"}')" -F 'file=1234;filename=f.txt')" \
+	"303 http://x.test/y?f=f.txt&bucket=bkt&key=form%2Ff.txt&etag=%22$(printf 1234 | md5)%22"
+assert_eq "$(header_of x-amz-meta-name /bkt/form/f.txt -I)" "[f.txt]"
+# shellcheck disable=SC2016
+assert_match "$(post -F key=form/r -F 'success_action_redirect=http://x.test/${filename}' -F 'file=1234;filename=a b<ü>.txt')" \
+	'^303 http://x.test/a%20b%3C%C3%BC%3E.txt\?bucket=bkt'
+assert_eq "$(post -F key=form/n -F "policy=$(policy '["content-length-range","2","10"]')" -F file=1234)" '204 '
+for file in 1 12345678901; do
+	assert_eq "$(post -F key=form/no -F "policy=$(policy '["content-length-range","2","10"]')" -F file=$file)" '400 '
+done
+# claim TM90
+for types in 'image/png,text/html' 'text/html, image/png' 'image/png,'; do
+	assert_eq "$(post -F key=form/no -F "policy=$(policy '["starts-with","$Content-Type","image/"]')" -F "Content-Type=$types" -F file=1234)" '403 ' "$types"
+done
+assert_status GET /bkt/form/no 404
+assert_eq "$(post -F key=form/t -F "policy=$(policy '["starts-with","$Content-Type","image/"]')" -F 'Content-Type=image/png, image/gif' -F file=1234)" '204 '
+
 r=$(printf '%s' '{"expiration":"2099-01-01T00:00:00Z","conditions":[["starts-with","$key","form/"]]}' | base64 -w0)
 assert_eq "$(curl -sS "$URL_S3/bkt" -F key=form/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied "a policy for every bucket"
 

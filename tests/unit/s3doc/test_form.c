@@ -81,7 +81,7 @@ whole_forms(void **state)
 		assert_memory_equal(got, content, got_len);
 		assert_int_equal(form.file_bytes, got_len);
 		assert_int_equal(form.field_nr, 3);
-		assert_string_equal(form_get(&form, "key", &len), "dir/${filename}");
+		assert_string_equal(form_get(&form, "key", &len), "dir/a.txt");
 		assert_string_equal(form_get(&form, "content-type", &len), "text/html");
 		assert_string_equal(form_get(&form, "empty", &len), "");
 		assert_null(form_get(&form, "file", &len));
@@ -241,6 +241,59 @@ targets(void **state)
 		     FAULT_LENGTH_REQUIRED);
 }
 
+/* ${filename} in every field but the policy, once, and as far as there is room. */
+static void
+filenames(void **state)
+{
+	static char many[FORM_BYTES_MAX];
+	struct form_success s;
+	struct text x = { 0 };
+	const char *v;
+	size_t len;
+
+	assert_fault(
+		feed_text(FIELD("key", "${filename}") FIELD("x-amz-meta-a", "<${filename}|${filename}>")
+				  FIELD("policy", "${filename}") FIELD("Content-Type", "${filename")
+					  FIELD("x-amz-meta-b", "$${filename}$") FIELD("x-amz-meta-c", "")
+						  FIELD("success_action_redirect",
+							"http://h.test/x?f=${filename}") FILE_HEAD "d" END),
+		FAULT_NONE);
+	assert_fault(form_target(&form, &post()->in, &post()->t, &s, &why), FAULT_NONE);
+	assert_int_equal(s.redirect_len, strlen("http://h.test/x?f=a.txt"));
+	assert_memory_equal(s.redirect, "http://h.test/x?f=a.txt", s.redirect_len);
+	v = form_get(&form, "x-amz-meta-a", &len);
+	assert_string_equal(v, "<a.txt|a.txt>");
+	assert_int_equal(len, strlen(v));
+	assert_string_equal(form_get(&form, "key", &len), "a.txt");
+	assert_string_equal(form_get(&form, "policy", &len), "${filename}");
+	assert_string_equal(form_get(&form, "content-type", &len), "${filename");
+	assert_string_equal(form_get(&form, "x-amz-meta-b", &len), "$a.txt$");
+	assert_string_equal(form_get(&form, "x-amz-meta-c", &len), "");
+	/* A name is not looked at again; a file that has none is nothing. */
+	assert_fault(
+		feed_text(FIELD(
+			"key",
+			"k${filename}${filename}") "--xYz\r\nContent-Disposition: form-data; name=\"file\"; "
+						   "filename=\"C:\\${filename}\"\r\n\r\nd" END),
+		FAULT_NONE);
+	assert_string_equal(form_get(&form, "key", &len), "k${filename}${filename}");
+	assert_fault(feed_text(FIELD("key", "k${filename}") "--xYz\r\nContent-Disposition: form-data; "
+							    "name=\"file\"\r\n\r\nd" END),
+		     FAULT_NONE);
+	assert_string_equal(form_get(&form, "key", &len), "k");
+	/* More than the fields may have. */
+	for (size_t n = 0; n < 1000; n++)
+		memcpy(many + n * 11, "${filename}", 11);
+	many[11000] = 0;
+	text_fmt(&x,
+		 FIELD("key", "k") "--xYz\r\nContent-Disposition: form-data; name=\"x-amz-meta-a\"\r\n\r\n%s"
+				   "\r\n--xYz\r\nContent-Disposition: form-data; name=\"file\"; "
+				   "filename=\"long-enough-a-name\"\r\n\r\nd" END,
+		 many);
+	assert_fault(feed(x.p, x.len, 100), FAULT_POST_TOO_LARGE);
+	text_free(&x);
+}
+
 /* The form with that policy, which is encoded first. */
 static enum fault
 judged(const char *policy, const char *fields, struct form_limits *l)
@@ -303,6 +356,55 @@ policies(void **state)
 		  FAULT_POST_POLICY },
 		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", -1, 2]]}", KEY,
 		  FAULT_POST_POLICY },
+	/* claim TM90: a list of types is as good as each of its members. */
+#define OF_TYPE OF_BKT "{\"key\": \"user/a\"}, [\"starts-with\", \"$Content-Type\", \"image/\"]]}"
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png"), FAULT_NONE },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png,image/gif"), FAULT_NONE },
+		{ OF_TYPE, KEY FIELD("content-type", "image/png ,  image/gif"), FAULT_NONE },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png,text/html"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png, text/html, image/gif"),
+		  FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "text/html,image/png"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png,"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", ",image/png"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png,,image/png"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png,IMAGE/gif"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "image/png;a=\"x,text/html\""), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY, FAULT_ACCESS_DENIED },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"STARTS-WITH\", \"$content-TYPE\", \"image/\"]]}",
+		  KEY FIELD("Content-Type", "image/png,text/html"), FAULT_ACCESS_DENIED },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"starts-with\", \"$Content-Type\", \"\"]]}",
+		  KEY FIELD("Content-Type", "image/png,text/html"), FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}, {\"Content-Type\": \"image/png,text/html\"}]}",
+		  KEY FIELD("Content-Type", "image/png,text/html"), FAULT_NONE },
+		/* Other fields are no lists. */
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"starts-with\", \"$x-amz-meta-a\", \"a\"]]}",
+		  KEY FIELD("x-amz-meta-a", "a,b"), FAULT_NONE },
+		/* Numbers may be strings of digits. */
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"2\", \"10\"]]}", KEY,
+		  FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"Content-Length-Range\", 2, \"10\"]]}", KEY, FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"10\", \"2\"]]}", KEY,
+		  FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"-1\", \"2\"]]}", KEY,
+		  FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"\", \"2\"]]}", KEY,
+		  FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"0\", \"1e3\"]]}", KEY,
+		  FAULT_POST_POLICY },
+		{ OF_BKT
+		  "{\"key\": \"user/a\"}, [\"content-length-range\", \"0\", \"9223372036854775808\"]]}",
+		  KEY, FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", 0, 1.5]]}", KEY,
+		  FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", 0, true]]}", KEY,
+		  FAULT_POST_POLICY },
+		/* The file's name stands in every field before it is judged. */
+		{ OF_BKT "{\"key\": \"user/a\"}, {\"x-amz-meta-a\": \"a.txt\"}]}",
+		  KEY FIELD("x-amz-meta-a", "${filename}"), FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}, {\"x-amz-meta-a\": \"${filename}\"}]}",
+		  KEY FIELD("x-amz-meta-a", "${filename}"), FAULT_ACCESS_DENIED },
+		{ OF_TYPE, KEY FIELD("Content-Type", "${filename}"), FAULT_ACCESS_DENIED },
 		{ OF_BKT "[\"ends-with\", \"$key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
 		{ OF_BKT "[\"eq\", \"key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
 		{ OF_BKT "[\"eq\", \"$key\"]]}", KEY, FAULT_POST_POLICY },
@@ -333,6 +435,11 @@ policies(void **state)
 			    KEY, &l),
 		     FAULT_NONE);
 	assert_true(l.min_bytes == 2 && l.max_bytes == 7);
+	assert_fault(judged(OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", \"2\", \"010\"], "
+				   "[\"content-length-range\", \"0\", 18446744073709551]]}",
+			    KEY, &l),
+		     FAULT_NONE);
+	assert_true(l.min_bytes == 2 && l.max_bytes == 10);
 	/* Not base64; and none at all. */
 	assert_fault(feed_text(KEY FIELD("policy", "!!!!") FILE_HEAD END), FAULT_NONE);
 	assert_fault(form_policy(&form, &post()->t, NOW, &l, &why), FAULT_POST_POLICY);
@@ -345,10 +452,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_forms),
-		cmocka_unit_test(broken_forms),
-		cmocka_unit_test(targets),
-		cmocka_unit_test(policies),
+		cmocka_unit_test(whole_forms), cmocka_unit_test(broken_forms), cmocka_unit_test(targets),
+		cmocka_unit_test(filenames),   cmocka_unit_test(policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
