@@ -72,7 +72,7 @@ find_payload(const struct dialect_in *in, const struct target *t, bool is_signed
 	const struct field *f;
 	int nr;
 
-	f = dialect_field(in, "x-amz-content-sha256", &nr);
+	f = dialect_payload_hash(in, &nr);
 	if (nr > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-content-sha256 came more than once.");
 	*ret_text = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
@@ -252,7 +252,7 @@ scan(const struct auth_env *env, const struct dialect_in *in, struct sigv4 *s, c
 static struct span
 payload_text(const struct dialect_in *in, bool presigned)
 {
-	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
+	const struct field *f = dialect_payload_hash(in, NULL);
 
 	if (f)
 		return field_text(f);

@@ -423,6 +423,11 @@ dialect_is_preflight(const struct dialect_in *in)
 	       in->listen->dialect == DIALECT_S3;
 }
 
+/* Finds x-amz-content-sha256 where it counts, NULL where it is absent or says nothing: a URL that was signed
+ * without it is used by somebody else, who may add it.  One that says that the body is in frames counts even
+ * so, and auth/ refuses it: frames are never stored as an object. */
+const struct field *dialect_payload_hash(const struct dialect_in *in, int *ret_nr);
+
 /* Tells whether the query carries any part of a signature (X-Amz-Signature and its kin, also of version
  * 2).  S3 only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);

@@ -65,6 +65,43 @@ field_one(const struct dialect_in *in, const char *name, const char *repeated, c
 	return nr > 1 ? refuse(ret_why, FAULT_BAD_REQUEST, repeated) : FAULT_NONE;
 }
 
+#define PAYLOAD_HASH "x-amz-content-sha256"
+
+/* A URL whose signature covers no header of that name. */
+static bool
+is_presigned_without_hash(const struct uri *uri)
+{
+	for (int i = 0; i < uri->param_nr; i++) {
+		struct span list = uri_value(uri, i);
+
+		if (!span_is(uri_name(uri, i), "X-Amz-SignedHeaders"))
+			continue;
+		while (list.len) {
+			if (span_is(span_cut(&list, ';'), PAYLOAD_HASH))
+				return false;
+		}
+		return true;
+	}
+	return false;
+}
+
+const struct field *
+dialect_payload_hash(const struct dialect_in *in, int *ret_nr)
+{
+	const struct field *f = dialect_field(in, PAYLOAD_HASH, ret_nr);
+
+	if (!f || !is_presigned_without_hash(in->uri))
+		return f;
+	for (int i = 0; i < in->field_nr; i++) {
+		if (name_is(&in->fields[i], PAYLOAD_HASH) &&
+		    span_begins(field_text(&in->fields[i]), "STREAMING-"))
+			return &in->fields[i];
+	}
+	if (ret_nr)
+		*ret_nr = 0;
+	return NULL;
+}
+
 /* RFC 9110 5.6.2: the characters of a token. */
 static const bool is_tchar[256] = {
 	['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,

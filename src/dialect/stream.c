@@ -54,7 +54,7 @@ parse_trailer(const struct dialect_in *in, struct target *t, const char **ret_wh
 enum fault
 stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL), *length;
+	const struct field *f = dialect_payload_hash(in, NULL), *length;
 	struct span sha = f ? field_text(f) : (struct span){ "", 0 };
 	bool streaming = sha.len >= 10 && memcmp(sha.p, "STREAMING-", 10) == 0;
 	bool coding = coding_says_so(in), trailer;

@@ -148,11 +148,13 @@ parse_payload_hash(const struct dialect_in *in, struct target *t, const char **r
 	const struct field *f;
 	uint8_t hash[32];
 	struct span s;
-	enum fault r;
+	int nr;
 
-	r = field_one(in, "x-amz-content-sha256", "x-amz-content-sha256 came more than once.", &f, ret_why);
-	if (r != FAULT_NONE || !f)
-		return r;
+	f = dialect_payload_hash(in, &nr);
+	if (nr > 1)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-content-sha256 came more than once.");
+	if (!f)
+		return FAULT_NONE;
 	s = field_text(f);
 	if (span_is(s, "UNSIGNED-PAYLOAD"))
 		return FAULT_NONE;

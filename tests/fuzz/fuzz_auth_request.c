@@ -238,7 +238,7 @@ must_hash_as_before(const struct dialect_in *in, const struct sigv4 *s, struct s
 static size_t
 string_to_sign(const struct dialect_in *in, const struct sigv4 *s, char *out, size_t cap)
 {
-	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
+	const struct field *f = dialect_payload_hash(in, NULL);
 	struct span payload = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
 	uint8_t hash[32];
 	char hex[64];

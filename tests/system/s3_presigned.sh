@@ -54,6 +54,17 @@ assert_eq "$(head_of access-control-allow-origin)" http://app.test
 assert_eq "$(ask "$url" -H 'origin: http://app.test') $(code)" "403 SignatureDoesNotMatch"
 assert_eq "$(ask "$(presigned GET /bkt/k)" -H 'origin: http://app.test') $(cat "$T/out")" "200 page"
 
+# ---- x-amz-content-sha256 that a proxy or a library adds: neither required nor believed ----
+url=$(presigned PUT /bkt/n)
+for hash in UNSIGNED-PAYLOAD "$(openssl sha256 -r <<<other | cut -d' ' -f1)" nonsense ''; do
+	assert_eq "$(ask "$url" -X PUT -d "n$hash" -H "x-amz-content-sha256: $hash" -H "x-amz-content-sha256;")" 200 "$hash"
+	assert_eq "$(ask "$(presigned GET /bkt/n)" -H "x-amz-content-sha256: $hash") $(cat "$T/out")" "200 n$hash"
+done
+assert_eq "$(ask "$url" -X PUT -d x -H 'x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER' -H 'content-encoding: aws-chunked') $(code)" "403 AccessDenied"
+for header in 'x-amz-acl: private' 'x-amz-meta-a: 1' 'x-amz-date: 20130524T000000Z' 'x-amz-decoded-content-length: 1' 'x-amz-nobody: 1'; do
+	assert_eq "$(ask "$url" -X PUT -d x -H "$header") $(code)" "403 AccessDenied" "$header"
+done
+
 # ---- headers that were signed as parameters: the same success, refusal and effect ----
 # NAME VALUE METHOD TARGET EXPECTED: once as a header, once as a parameter.
 both() {

@@ -338,13 +338,87 @@ preflights(void **state)
 	}
 }
 
+/* The published URL with a field that it does not sign. */
+static struct rq *
+url_with(const char *name, const char *value)
+{
+	struct rq *r = rq_with(example_presigned(), name, value, NULL);
+
+	assert_fault(rq_parse(r), FAULT_NONE);
+	return r;
+}
+
+/* Whoever uses a URL may add x-amz-content-sha256, and nothing is made of it; of the other x-amz-* nobody may
+ * add any. */
+static void
+unsigned_beside_a_url(void **state)
+{
+	static const char *const hashes[] = {
+		"UNSIGNED-PAYLOAD", EMPTY, "nonsense", "",
+		"44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072"
+	};
+	static const char *const headers[] = {
+#define TAKEN(name, ...) "x-amz-" name,
+#define REFUSED(name, ...) "x-amz-" name,
+#include "dialect/header.def"
+	};
+	static const char *const frames[] = { "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+					      "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
+					      "STREAMING-UNSIGNED-PAYLOAD-TRAILER" };
+	struct auth_env env = example_env();
+	struct identity id;
+	struct rq *r;
+
+	for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++) {
+		r = url_with("X-Amz-Content-Sha256", hashes[i]);
+		rq_field(r, "x-amz-content-sha256", hashes[i]);
+		assert_fault(ask_at(r, &env, DAY_S, &id), FAULT_NONE);
+		assert_int_equal(id.payload, PAYLOAD_UNSIGNED);
+		identity_put(&id);
+		/* Of an upload it is no checksum, either. */
+		r = rq_with(s3("PUT", "/bkt/obj?X-Amz-Signature=0&X-Amz-SignedHeaders=host%3Bx-amz-date"),
+			    "content-length", "5", "x-amz-content-sha256", hashes[i], NULL);
+		assert_fault(rq_parse(r), FAULT_NONE);
+		assert_false(r->t.sum[SUM_SHA256].given);
+		r = rq_with(s3("POST", "/bkt?delete&X-Amz-Signature=0&X-Amz-SignedHeaders=host"),
+			    "content-length", "5", "content-md5",
+			    "1B2M2Y8AsgTpgAmY7PhCfg==", "x-amz-content-sha256", hashes[i], NULL);
+		assert_fault(rq_parse(r), FAULT_NONE);
+		assert_false(r->t.have_body_sha256);
+	}
+	/* Where it is signed it counts. */
+	r = rq_with(s3("PUT", "/bkt/obj?X-Amz-SignedHeaders=host%3Bx-amz-content-sha256"), "content-length",
+		    "5", "x-amz-content-sha256", "nonsense", NULL);
+	assert_fault(rq_parse(r), FAULT_BAD_ARGUMENT);
+	/* Frames are not stored as an object. */
+	for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
+		assert_fault(ask(url_with("x-amz-content-sha256", frames[i])), FAULT_ACCESS_DENIED);
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		if (strcmp(headers[i], "x-amz-content-sha256") == 0)
+			continue;
+		r = rq_with(example_presigned(), headers[i], "1", NULL);
+		assert_fault(ask(r), FAULT_ACCESS_DENIED);
+	}
+	assert_fault(ask(rq_with(example_presigned(), "x-amz-nobody-knows", "1", NULL)), FAULT_ACCESS_DENIED);
+	assert_fault(ask(rq_with(example_presigned(), "x-gantry-copies", "1", NULL)), FAULT_ACCESS_DENIED);
+	assert_fault(ask(rq_with(example_presigned(), "x-amz-rdma-token", DC81, NULL)), FAULT_ACCESS_DENIED);
+	/* Beside Authorization it is signed, as ever. */
+	r = for_op(example("GET", "/test.txt", EMPTY, AUTHORIZATION("host;x-amz-date", EMPTY)),
+		   OP_GET_OBJECT);
+	assert_fault(ask(r), FAULT_ACCESS_DENIED);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(preflights),        cmocka_unit_test(published),
-		cmocka_unit_test(every_byte),        cmocka_unit_test(unsigned_headers),
-		cmocka_unit_test(payload),           cmocka_unit_test(forms),
+		cmocka_unit_test(preflights),
+		cmocka_unit_test(unsigned_beside_a_url),
+		cmocka_unit_test(published),
+		cmocka_unit_test(every_byte),
+		cmocka_unit_test(unsigned_headers),
+		cmocka_unit_test(payload),
+		cmocka_unit_test(forms),
 		cmocka_unit_test(blanks_in_headers),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
