@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mover of a set: a thread that takes slots from one engine to another and changes who the members are, one job at a time.
- * For move_slots.c (slots) and disk_admin.c (jobs) alone.
+ * Private to move_*.c, disk_*.c and pair_plan.c.
  */
 #ifndef GANTRY_SET_MOVER_H
 #define GANTRY_SET_MOVER_H
@@ -109,7 +109,7 @@ struct mover {
 	bool no_memory;            /* some are not in it */
 };
 
-/* ---- move_slots.c ---- */
+/* ---- mover_turn.c ---- */
 
 /* Turns the thread's loop once, a millisecond at most. */
 void move_turn(struct mover *m);
@@ -120,12 +120,52 @@ void move_give_turn(struct mover *m);
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Visits all ports: 0, or the error of one. */
 int move_visit(struct mover *m);
+/* Tells whether the job is to end now: the set ends, or the job is cancelled or yields. */
+bool move_is_to_end(const struct mover *m);
+/* Returns the port of the mover at an engine. */
+struct store_port *move_port(struct mover *m, int engine);
+
+/* ---- move_keys.c ---- */
+
+/* Notes a key that was changed.  Any thread. */
+void move_note(struct mover *m, const struct store_key *k);
+/* Notes a change that an engine tells of: struct store_slots_op.changed, its cookie is the mover. */
+void move_on_change(void *cookie, const struct store_key *k);
+/* Frees keys; NULL is fine. */
+void move_keys_free(struct move_keys *keys);
+/* Takes those that have changed so far.  NULL: no memory. */
+struct move_keys *move_take_changed(struct mover *m, bool *ret_lost);
+/* Counts the keys that were changed since they were last taken; SIZE_MAX: some are not known. */
+size_t move_changed_nr(struct mover *m);
+
+/* ---- move_send.c ---- */
+
+/* Waits for the keys in flight.  0, or the error that says most. */
+int move_sends_end(struct mover *m);
+/* Sends all that an engine has of these slots, or (no `to`) removes it. */
+int move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
+	      const struct store_slots *slots);
+/* Sends everything of m->slots; at the target it removes what the source has not (M22). */
+int move_walk_both(struct mover *m, int from, int to);
+/* Sends the keys that have changed so far.  *ret_lost: some are not known. */
+int move_send_changed(struct mover *m, int from, int to, bool *ret_lost);
+/* Goes through what could not be read, with no key on its way, and forgets it.  mends: it is mended where that can be.  Tells whether
+ * anything was. */
+bool move_end_rotten(struct mover *m, int first, bool mends);
+
+/* ---- move_slots.c ---- */
+
 /*
  * Takes m->slots from one engine to another: 0, they are there.  Else they are where they were, what has come is a leftover there, and:
  * -EINTR, the job is cancelled or the set ends; -EAGAIN, later perhaps; -EBADMSG, something of them cannot be read; -ENOSPC;
  * -EROFS, one of the disks has failed, or all is read-only.
  */
 int move_slots(struct mover *m, int from, int to);
+/* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */
+int move_clean(struct mover *m, int but);
+
+/* ---- pair_plan.c ---- */
+
 /*
  * Finds the next slots of keys with two copies for m->slots, and what is to become of them.  1: there are some; 0: none; -EAGAIN: some
  * wait for a disk to come back, or for another one to take its place.  -EINTR: the table is another
@@ -138,9 +178,55 @@ bool move_pairs_wait(struct set *s, const struct disk_table *t);
 void move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to);
 /* Makes a table the one that a drain ends with, of keys with two copies: step by step, as move_next_pairs() goes while all serve. */
 void move_plan_drain(const struct set *s, struct disk_table *t);
-/* Says how large members that are there are, by number. */
-void move_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX]);
-/* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */
-int move_clean(struct mover *m, int but);
+
+/* ---- move_plan.c ---- */
+
+/* Tells whether a disk is being drained or filled. */
+bool move_members_change(const struct disk_table *t);
+/* Tells whether slots are yet to go, or second copies to be made. */
+bool move_is_under_way(struct set *s, const struct disk_table *t);
+/* Tells whether an engine has foreign records: a move that ended while its disk was away has left them there. */
+bool move_has_leftovers(const struct set *s);
+/* Finds the next slots that go from one engine to one other.  False: there are none, or none that can go now: they are stuck, or one of
+ * the disks is missing. */
+bool move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left);
+/* Counts what is to go by the placement map t, for operators. */
+void move_begin_count(struct mover *m, const struct disk_table *t);
+/* Notes the progress by the placement map: a slot may go in several steps, and a disk that fails may have it go once more. */
+void move_note_progress(struct mover *m, const struct disk_table *t);
+/* Checks that every other disk has room for the records that would come to it.  0, or -errno with a sentence in said. */
+int move_check_room(struct set *s, int engine, char *said, size_t len);
+
+/* ---- disk_leave.c ---- */
+
+/* Changes the bits of disks that drain and fill in the placement map.  -EPERM: too few disks would be left. */
+int move_set_bits(struct mover *m, uint64_t draining, uint64_t filling);
+/* Takes a drained engine off the placement map.  0; -EBUSY: a disk is away; -EINTR: it has slots again; or an error of move_change_table(). */
+int move_leave(struct mover *m, int engine);
+
+/* ---- disk_add.c ---- */
+
+/* Makes, opens and adds the disk of m->path.  0 or -errno, with the reason in m->said. */
+int move_add(struct mover *m);
+
+/* ---- move_trouble.c ---- */
+
+/* Says what is in the way; an empty text: nothing is. */
+void move_trouble(struct mover *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Says what an error r of a step means. */
+void move_explain(struct mover *m, int r);
+/* Says which disk that is away is waited for. */
+void move_explain_wait(struct mover *m);
+
+/* ---- move_job.c ---- */
+
+/* Tells whether a job goes on that yields to nobody. */
+bool move_has_job(struct mover *m);
+/* Begins a job, in place of healing if that is in progress.  0, -EBUSY or -errno.  The caller has job_lock. */
+int move_begin_thread(struct mover *m, enum mover_job job);
+/* Waits for the job's first answer, and returns it. */
+int move_wait_for_answer(struct mover *m);
+/* Begins healing where it is wanted and no job is in progress.  A caller that finds another one here leaves it to that one. */
+void move_heal_if_wanted(struct mover *m);
 
 #endif

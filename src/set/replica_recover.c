@@ -73,7 +73,7 @@ give_turn(struct set *s)
 	if (!set_give_turn(s, &c->turn))
 		end_round(s);
 	if (heals)
-		s->calls->heal(s);
+		set_heal(s);
 }
 
 static void

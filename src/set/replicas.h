@@ -86,6 +86,7 @@ int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
 /* Lets go of what only a copy on a disk that has failed is waited for. */
+/* Changes, and pieces of PUTs. */
 void set_two_poke(struct set_port *p);
 void set_two_poke_writes(struct set_port *p);
 /* Does what follows an open, or an init: for store_set_ops. */

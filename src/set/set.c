@@ -3,7 +3,6 @@
  * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call
  * on. See set.h.
  */
-#include "store/merge.h"
 #include "set/replicas.h"
 
 #include "store/quota.h"
@@ -117,15 +116,6 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return r;
 }
 
-/* What those below have to say, to those above them. */
-static const struct set_calls calls = {
-	.keep = set_keep,
-	.keep_on = set_keep_on,
-	.poke = set_two_poke,
-	.heal = set_heal,
-	.carry = set_carry,
-};
-
 static int
 set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
@@ -137,7 +127,6 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		return r < 0 ? r : -ENOMEM;
 	with_watch.disks.watch = &s->watch;
 	s->base.ops = &store_set_ops;
-	s->calls = &calls;
 	s->conf = with_watch;
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
@@ -145,7 +134,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	pthread_mutex_init(&s->ports_lock, NULL);
 	list_init(&s->waiting);
 	list_init(&s->ports);
-	set_table_init(s);
+	set_failure_init(s);
 	if (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0) {
 		set_stop(&s->base);
 		return -ENOMEM;
@@ -338,131 +327,6 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 		return set_two_list_parts(set_port(sp), &two, id, pl);
 	e = port_to_read(sp, k, &error);
 	return e ? e->ops->list_parts(e, k, id, pl) : error;
-}
-
-/* ---- lists ---- */
-
-/* True: what the engine has of that bucket is not of the one that there is, which is an empty list. */
-static bool
-has_nothing(const struct merge_of *of, int i, struct store_list *ls)
-{
-	bool is_there;
-
-	if (!set_has_missed(set_port(of->port)->set, i, ls->bucket, ls->bucket_len, &is_there))
-		return false;
-	ls->op.result = is_there ? 0 : -ENXIO;
-	ls->more = false;
-	return true;
-}
-
-/* The sources are the engines, first the one that is asked about buckets.  One of no member has
- * nothing. */
-static int
-engine_of(const struct merge_of *of, int i)
-{
-	return (i + of->first) % of->nr;
-}
-
-/*
- * A disk that hangs may not have let go of what another one is the first of by now.  Its records of that are older: each engine is asked
- * for what it is the first of.
- */
-static void
-ask_home(const struct set *s, int engine, struct store_list *ls)
-{
-	struct store_slots *slots = merge_slots(ls);
-
-	memset(slots, 0, sizeof *slots);
-	for (int i = 0; i < STORE_PLACE_NR; i++) {
-		if (atomic_load_explicit(&s->home[i], memory_order_acquire) == engine)
-			slots_add(slots, (unsigned)i);
-	}
-	ls->slots = slots;
-}
-
-static int
-list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
-	       int (*list)(struct store_port *, struct store_list *))
-{
-	struct set_port *p = set_port(of->port);
-	int i = engine_of(of, source);
-
-	if (!(set_all(p->set) >> i & 1)) {
-		ls->op.result = source ? -ENXIO : 0;
-		ls->more = false;
-		return 1;
-	}
-	if (of->settle && atomic_load(&p->set->in) != set_all(p->set))
-		ask_home(p->set, i, ls);
-	return has_nothing(of, i, ls) ? 1 : list(p->engine[i], ls);
-}
-
-static int
-list_engine(const struct merge_of *of, int i, struct store_list *ls)
-{
-	return list_engine_by(of, i, ls, store_list);
-}
-
-static int
-list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
-{
-	return list_engine_by(of, i, ls, store_list_uploads);
-}
-
-/* M16: whoever has keys of the bucket while a page is made may have put something in it that is not settled. */
-static int
-settle(const struct merge_of *of, struct merge_wait *w)
-{
-	return set_wait_held(set_port(of->port)->set->copies->holds, of->bucket, of->bucket_len, w);
-}
-
-static int
-list_all(struct store_port *sp, struct store_list *ls,
-	 int (*list)(const struct merge_of *, int, struct store_list *))
-{
-	struct set_port *p = set_port(sp);
-	struct set *s = p->set;
-
-	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
-
-	/* A list without what a missing disk has would be taken for a list of what there is. */
-	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
-	if (ls->is_partial && !ls->may_be_partial)
-		return -ENODEV;
-	return merge_list(&(struct merge_of){ .port = &p->base,
-					      .mb = p->mb,
-					      .bucket = ls->bucket,
-					      .bucket_len = ls->bucket_len,
-					      .inflight = &p->inflight,
-					      .nr = p->nr,
-					      .first = atomic_load(&s->head),
-					      .changes = &s->home_changes,
-					      .nr_now = &p->nr,
-					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
-					      .list = list },
-			  ls);
-}
-
-static int
-set_list(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	if (!ls->bucket)
-		return set_list_buckets(sp, ls);
-	if (p->set->member_nr == 1)
-		return p->engine[0]->ops->list(p->engine[0], ls);
-	return list_all(sp, ls, list_engine);
-}
-
-static int
-set_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	if (p->set->member_nr == 1)
-		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
-	return list_all(sp, ls, list_engine_uploads);
 }
 
 /* ---- what operators see ---- */

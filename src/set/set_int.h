@@ -23,21 +23,8 @@
 struct set;
 struct set_port;
 
-/*
- * What files call that lie below those that do it: the table and the ports know nothing of copies, nor the keeper of the mover.  Each is
- * described where the function of set.c's table of them is.
- */
-struct set_calls {
-	void (*keep)(struct set *s);                                    /* set_keep() */
-	void (*keep_on)(struct set *s);                                 /* set_keep_on() */
-	void (*poke)(struct set_port *p);                               /* set_two_poke() */
-	void (*heal)(struct set *s);                                    /* set_heal() */
-	bool (*carry)(struct store_carrier *sc, struct store_put *put); /* set_carry() */
-};
-
 struct set {
 	struct store base;
-	const struct set_calls *calls;
 	struct store_conf conf; /* what engines are made from, without disks */
 	/* Both grow while it serves, at their ends: what is in front of the end stays as it is. */
 	_Atomic int nr; /* engines that are there */
@@ -123,7 +110,7 @@ struct set_port {
 	struct list link;     /* of set.ports */
 	struct msg visit;     /* set_visit() */
 	bool is_visited;      /* that is on its way; under set.ports_lock */
-	struct msg poke;      /* set_poke() */
+	struct msg poke;      /* failure.c */
 	bool is_poked, keeps; /* that is on its way; the keeper's message is; under set.ports_lock */
 	struct list twos,
 		two_writes; /* changes whose second is waited for (two_change.c); its pieces (two_put.c) */
@@ -207,19 +194,30 @@ bool set_detach(struct store_port *sp);
 void set_quiesce(struct store_port *sp);
 void set_sleep(struct store_port *sp);
 void set_wake(struct store_port *sp);
+
+/* ---- port_visit.c ---- */
+
+/* Gets a port of each engine of which p has none yet.  0 or -errno. */
+int set_attach_more(struct set_port *p);
 /* Has every port attach to the engines that are new to it, and let go of what it has looked up.  One at a time; any thread. */
 void set_visit(struct set *s);
-/* Has every port let go of what a disk that has failed holds on to.  Any thread. */
-void set_poke(struct set *s);
 /* Tells whether all of them have; s->visit_error says whether one could not attach. */
 bool set_is_visited(const struct set *s);
+
+/* ---- port_write.c ---- */
+
 /* Begins a PUT, or (id) a part, on that engine, which is carried elsewhere if its key goes there. */
 int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
 			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
 /* Returns the port of the engine that has a key, to put something there; nothing is put elsewhere.  NULL: *ret_error is the answer. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
-/* ---- issue.c ---- */
+/* ---- failure.c ---- */
+
+/* Makes the watch, before there is an engine. */
+void set_failure_init(struct set *s);
+
+/* ---- start_call.c, issue.c ---- */
 
 /* A change of one key in one step; pointers as those of the call of store.h. */
 struct set_call {
@@ -261,16 +259,21 @@ int set_change_disks(struct store *st, const struct store_disk_change *c, char *
 void set_move_info(const struct store *st, struct store_move_info *ret_info);
 void set_move_rate(struct store *st, uint64_t bytes);
 
+/* ---- set_list.c ---- */
+
+int set_list(struct store_port *sp, struct store_list *ls);
+int set_list_uploads(struct store_port *sp, struct store_list *ls);
+
 /* ---- set_info.c ---- */
 
 void set_copies_info(const struct store *st, struct store_copies_info *ret_info);
 
 /* ---- map_change.c: the table in service, and whose turn it is ---- */
 
-/* Makes the watch, before there is an engine. */
-void set_table_init(struct set *s);
 /* Says that all engines are there, and what the table is, if they have one.  Before there is a port. */
 void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
+/* Says that an engine has failed.  Any thread. */
+void set_table_failed(struct set *s);
 /* Says that engines are about to stop. */
 void set_table_end(struct set *s);
 /* Takes the turn (true), or waits for it: t->go() will run. */
@@ -301,6 +304,9 @@ int set_change_result(struct set *s);
 bool set_counts(const struct set *s, int engine);
 /* Lets the first engine in service answer about buckets from now on.  For who has the turn. */
 void set_new_head(struct set *s);
+
+/* ---- missed.c ---- */
+
 /* Makes sure that there is memory for one more bucket that engines miss.  For who has the turn.  0 or -ENOMEM. */
 int set_expect_missed(struct set *s);
 /* Notes that a bucket was made, or removed, which engines that are out of service do not know, but for those that do. */
@@ -308,7 +314,7 @@ void set_note_missed(struct set *s, const char *name, size_t len, bool is_there,
 /* Tells whether an engine may have been missed by a change of that bucket; what it has of it counts for nothing then. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
 
-/* ---- set_bucket.c ---- */
+/* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c, bucket_look.c ---- */
 
 int set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies,
 		      struct store_del *op);
@@ -318,6 +324,11 @@ int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, ui
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 			 struct store_bucket_set *op);
+/*
+ * Versions of attributes are an engine's own: what was read from one must not by chance be what another one has when it judges
+ * in its place.  So callers get them with the engine's number.
+ */
+uint64_t set_attrs_version(uint64_t version, int engine);
 int set_list_buckets(struct store_port *sp, struct store_list *ls);
 int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);

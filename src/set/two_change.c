@@ -298,7 +298,6 @@ second(struct change_two *c)
 void
 set_two_poke(struct set_port *p)
 {
-	set_two_poke_writes(p);
 	list_for_each_safe(l, &p->twos)
 	{
 		struct change_two *c = container_of(l, struct change_two, link);

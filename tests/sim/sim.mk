@@ -12,15 +12,16 @@ SIM_CPPFLAGS := -iquote tests/sim/over -DSTORE_SLOT_BITS=6
 $(foreach s,$(wildcard tests/sim/*.c),$(eval CFLAGS-$(s) := $(SIM_CPPFLAGS)))
 # Between lookup and pin, where the leader publishes, where a map gets its space and the leader sets memory aside, the simulation has a word.
 SIM-extent/object/read := -Dpin_add=sim_pin_add
-SIM-set/start/start := -Dpthread_create=sim_pthread_create
+SIM-set/start/discover := -Dpthread_create=sim_pthread_create
 # The mover of a set is a coroutine (many_moves.c), with small numbers; between a look at who has a key and the call to it others may run.
-SIM-set/disk_admin := -Dpthread_create=sim_mover_create -Dpthread_join=sim_mover_join -Dpthread_cond_wait=sim_mover_wait \
+SIM_MOVER := -Dpthread_create=sim_mover_create -Dpthread_join=sim_mover_join -Dpthread_cond_wait=sim_mover_wait \
 	-Dpthread_setname_np=sim_mover_name -Dstore_format=sim_format_one -Dbufpool_init_class=sim_bufs_init -Dbufpool_get=sim_bufs_get \
-	-Dbufpool_put=sim_bufs_put -Dbufpool_fini=sim_bufs_fini '-DPAUSE_NS=(20*NS_PER_MS)'
-SIM-set/move_slots := -DFEW=2 -DKEYS_MAX=6 -DWALK_KEYS=3
+	-Dbufpool_put=sim_bufs_put -Dbufpool_fini=sim_bufs_fini '-DPAUSE_NS=(20*NS_PER_MS)' -DFEW=2 -DKEYS_MAX=6 -DWALK_KEYS=3
+$(foreach f,disk_admin disk_add move_job move_slots move_keys move_send mover_turn,$(eval SIM-set/$(f) := $(SIM_MOVER)))
 SIM-store/user := -Dring_turn=sim_user_turn
 SIM-set/set := -DSIM_LOOKED_UP
-SIM-set/ports := -DSIM_LOOKED_UP
+SIM-set/set_list := -DSIM_LOOKED_UP
+SIM-set/port_write := -DSIM_LOOKED_UP
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take

@@ -137,7 +137,7 @@ struct super {
 	struct snap_ref snap[2]; /* current, previous */
 	uint64_t start_no;       /* the newest start this disk has heard of */
 	struct disk_table table;
-	bool is_behind; /* it was an older copy of itself when it heard of that start, or a repair dropped something, and has had no table since (set/start/start.c) */
+	bool is_behind; /* it was an older copy of itself when it heard of that start, or a repair dropped something, and has had no table since (set/start/begin_disks.c) */
 };
 
 /* Makes the table of a store of this one disk, whose UUID and start number are set. */

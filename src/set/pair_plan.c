@@ -7,8 +7,9 @@
  *	drain	the disk is first, and the second is full     --> they swap; it is second --> another one is made second
  *	fill	the disk has fewer slots than its share       --> it is made second of others, and swaps with some firsts
  */
-#include "set/replicas.h"
+#include "set/disk_names.h"
 #include "set/mover.h"
+#include "set/replicas.h"
 
 #include "base/clock.h"
 
@@ -56,8 +57,6 @@ add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 	return true;
 }
 
-/* ---- heal ---- */
-
 static void
 plan_heal(struct plan *p)
 {
@@ -75,8 +74,6 @@ plan_heal(struct plan *p)
 	}
 }
 
-/* ---- pair ---- */
-
 static bool
 is_away_long(const struct set *s, int number)
 {
@@ -93,7 +90,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	uint8_t was[STORE_SLOT_NR];
 	bool changes = false;
 
-	move_sizes(s, size);
+	disk_sizes(s, size);
 	memcpy(was, t->second, sizeof was);
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		size[i] = table_has(serving, i) ? size[i] : 0;
@@ -111,8 +108,6 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	}
 	return changes;
 }
-
-/* ---- drain, fill ---- */
 
 /* The disk that has least for its share, of those in service that stay. */
 static int
@@ -196,7 +191,7 @@ plan_members(struct plan *p)
 
 	if (!(t->draining | t->filling) || table_gives_up(t))
 		return;
-	move_sizes(p->s, size);
+	disk_sizes(p->s, size);
 	table_shares(t->members & ~t->draining, size, want);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		firsts[t->first[i]]++;
@@ -207,8 +202,6 @@ plan_members(struct plan *p)
 	if (!p->nr)
 		plan_fill(p, want, firsts, seconds);
 }
-
-/* ---- all of it ---- */
 
 static uint64_t
 serving(const struct set *s)
@@ -324,179 +317,4 @@ move_pairs_wait(struct set *s, const struct disk_table *t)
 			return true;
 	}
 	return false;
-}
-
-/* ---- the first bucket with two copies ---- */
-
-/* The seconds of all slots: full, as nothing has two copies yet, or any more.  On the port's thread, then the bucket is made. */
-struct pairing {
-	struct set_port *port;
-	struct set_turn turn;
-	struct store_del *op; /* the caller's */
-	unsigned copies;
-	size_t len;
-	bool has_written, has_ended;
-	int result;
-	unsigned paired; /* set_copies.paired, as it was then */
-	struct set_wait wait;
-	struct disk_table next;
-	char name[STORE_BUCKET_MAX];
-};
-
-static void
-pairing_end(struct pairing *g)
-{
-	struct store_del *op = g->op;
-	int r = g->result;
-
-	if (r == 0)
-		r = set_bucket_create(&g->port->base, g->name, g->len, g->copies, op);
-	g->port->inflight--;
-	free(g);
-	if (r == 0)
-		return;
-	if (r < 0)
-		op->op.result = r;
-	op->op.done(&op->op);
-}
-
-static void
-pairing_kept(struct msg *m)
-{
-	struct pairing *g = container_of(m, struct pairing, wait.msg);
-
-	atomic_store(&g->port->set->copies->paired_kept, g->paired);
-	pairing_end(g);
-}
-
-/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket.  Whoever makes another one
- * meanwhile comes here as well (set_has_pairs()), and waits too. */
-static void
-pairing_over(struct pairing *g)
-{
-	if (g->result < 0) {
-		pairing_end(g);
-		return;
-	}
-	g->wait = (struct set_wait){ .mb = g->port->mb, .go = pairing_kept };
-	set_wait_kept(g->port->set, &g->wait);
-}
-
-static void
-pairing_alarm(struct msg *m)
-{
-	struct pairing *g = container_of(m, struct pairing, turn.alarm);
-
-	set_hear_alarm(g->port->set, &g->turn);
-	if (g->has_ended)
-		pairing_over(g);
-}
-
-static void
-use_pairs(struct set *s, const struct disk_table *t)
-{
-	if (!atomic_load(&s->copies->is_used))
-		atomic_fetch_add(&s->copies->paired, 1);
-	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
-
-		atomic_store(&s->copies->second[i], second < 0 ? SET_NOWHERE : (uint8_t)second);
-	}
-	atomic_store(&s->copies->is_used, true);
-}
-
-/* Tells whether an engine has something with two copies: of an earlier bucket, when its disk was a second that missed the end of it. */
-static bool
-has_two_left(const struct set *s, int number)
-{
-	struct store_unit_info info;
-	int engine = set_engine_of(s, number);
-
-	if (engine < 0)
-		return true;
-	store_unit_info(s->engine[engine], 0, &info);
-	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
-}
-
-/* Such a disk has not all: it is made equal to the first before it can be one. */
-static void
-keep_from_full(const struct set *s, struct disk_table *t)
-{
-	for (int d = 0; d < STORE_DISKS_MAX; d++) {
-		if (!table_has(t->members, d) || !has_two_left(s, d))
-			continue;
-		for (int i = 0; i < STORE_SLOT_NR; i++) {
-			if (t->second[i] == d)
-				table_set_full(t, i, false);
-		}
-	}
-}
-
-/* With the turn. */
-static void
-pairing_go(struct pairing *g)
-{
-	struct set *s = g->port->set;
-	uint64_t size[STORE_DISKS_MAX];
-
-	if (!set_settle(s, &g->turn))
-		return;
-	set_get_table(s, &g->next);
-	if (atomic_load(&s->is_read_only)) {
-		g->result = -EROFS;
-	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* The other one is about to leave; or stays after all, as the table says in a moment. */
-		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
-	} else if (!g->has_written) {
-		bool is_new = true;
-
-		g->has_written = true;
-		for (int i = 0; i < STORE_SLOT_NR; i++)
-			is_new &= g->next.second[i] == TABLE_NO_DISK;
-		move_sizes(s, size);
-		/* One that is away has missed nothing either, but it takes part in no table. */
-		for (int i = 0; i < STORE_DISKS_MAX; i++)
-			size[i] = table_has(g->next.in, i) ? size[i] : 0;
-		if (is_new && table_pair(&g->next, size, true)) {
-			keep_from_full(s, &g->next);
-			if (!set_change_table(s, &g->turn, &g->next, set_all(s), 0))
-				return;
-		}
-	}
-	if (!g->result) {
-		set_get_table(s, &g->next);
-		use_pairs(s, &g->next);
-		g->paired = atomic_load(&s->copies->paired);
-	}
-	set_new_head(s);
-	g->has_ended = true;
-	if (!set_give_turn(s, &g->turn))
-		pairing_over(g);
-}
-
-static void
-pairing_turn(struct msg *m)
-{
-	pairing_go(container_of(m, struct pairing, turn.msg));
-}
-
-int
-set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
-{
-	struct pairing *g = calloc(1, sizeof *g);
-
-	if (!g)
-		return -EAGAIN;
-	op->op.port = &p->base;
-	g->port = p;
-	g->op = op;
-	g->copies = copies;
-	g->len = len;
-	memcpy(g->name, name, len);
-	g->turn = (struct set_turn){ .mb = p->mb, .go = pairing_turn, .on_alarm = pairing_alarm };
-	p->inflight++;
-	/* Never at once, whoever has the turn. */
-	if (set_take_turn(p->set, &g->turn))
-		mailbox_post(p->mb, &g->turn.msg, pairing_turn);
-	return 0;
 }

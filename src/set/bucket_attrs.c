@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes and bounds of buckets; see bucket_change.h. */
+#include "set/bucket_change.h"
+
+#include "store/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The engine may hold on to the attributes when the caller has its answer, see on_alarm(). */
+static int
+set_at(struct change *c, uint64_t version)
+{
+	struct sub *sub = c->sub;
+
+	if (!sub->attrs && c->attrs_len) {
+		sub->attrs = malloc(c->attrs_len);
+		if (!sub->attrs)
+			return -EAGAIN;
+		memcpy(sub->attrs, c->attrs, c->attrs_len);
+	}
+	c->touched = true;
+	return store_bucket_set_attrs(change_engine_at(c), c->name, c->len, version, sub->attrs, c->attrs_len,
+				      &sub->u.set);
+}
+
+/*
+ * What comes of a step of a change that the first engine judges; the others take what it took.  True: it is over.  If the
+ * first one leaves before it has said anything the next one judges; a version that was read from the one is none of the
+ * other's.
+ */
+static bool
+judge_step(struct change *c, int r)
+{
+	if (change_is_lost(c) && !c->judged) {
+		if (c->version != STORE_VERSION_ANY)
+			change_is_done(c, -EAGAIN);
+		c->at = -1;
+	} else if (c->at >= 0 && !change_is_lost(c)) {
+		if (r < 0)
+			change_is_done(c, c->judged ? -ECANCELED : r);
+		c->judged = true;
+	}
+	c->at = change_next_of(c, c->at);
+	if (!c->is_over && c->at == c->port->nr)
+		change_is_done(c, 0);
+	return c->is_over;
+}
+
+static int
+set_attrs_next(struct change *c, int r)
+{
+	if (judge_step(c, r))
+		return 0;
+	return set_at(c, c->judged ? STORE_VERSION_ANY : set_attrs_version(c->version, c->at));
+}
+
+int
+set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct set_port *p = set_port(sp);
+	struct change *c;
+
+	if (p->nr == 1)
+		return through_attrs(p, name, len, version, attrs, attrs_len, op);
+	c = change_new(p, &op->op, name, len, set_attrs_next);
+	if (!c)
+		return -EAGAIN;
+	c->version = version;
+	c->attrs = attrs;
+	c->attrs_len = attrs_len;
+	return change_begin(c);
+}
+
+/* ---- quotas ---- */
+
+/* What counter 0 is given counts: that is an engine's which may have left.  One change is under way at a time (M11). */
+static void
+bound(struct change *c)
+{
+	struct quota_book *book = c->port->set->quotas;
+	struct quota_row *row;
+
+	quota_lock(book);
+	row = quota_find(book, change_next_of(c, -1), c->name, c->len);
+	if (row)
+		quota_bound(book, row, &c->max_quota);
+	quota_unlock(book);
+}
+
+/* The book is one for all; the others have the bound for when the first is missing. */
+static int
+set_quota_next(struct change *c, int r)
+{
+	struct store_port *e;
+
+	if (judge_step(c, r)) {
+		if (c->result == 0)
+			bound(c);
+		return 0;
+	}
+	e = change_engine_at(c);
+	c->touched = true;
+	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub->u.set);
+}
+
+int
+set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+		     struct store_bucket_set *op)
+{
+	struct set_port *p = set_port(sp);
+	struct store_port *first = p->engine[0];
+	struct change *c;
+
+	if (!first->ops->bucket_set_quota)
+		return -EOPNOTSUPP;
+	if (p->nr == 1)
+		return through_quota(p, name, len, max, op);
+	c = change_new(p, &op->op, name, len, set_quota_next);
+	if (!c)
+		return -EAGAIN;
+	c->max_quota = *max;
+	c->version = STORE_VERSION_ANY;
+	return change_begin(c);
+}

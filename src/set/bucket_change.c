@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A change of buckets goes from engine to engine, one change at a time; see bucket_change.h. */
+#include "set/bucket_change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+change_next_of(const struct change *c, int at)
+{
+	do
+		at++;
+	while (at < c->port->nr && !set_counts(c->port->set, at));
+	return at;
+}
+
+int
+change_before(const struct change *c, int at)
+{
+	do
+		at--;
+	while (at >= 0 && !set_counts(c->port->set, at));
+	return at;
+}
+
+bool
+change_is_lost(const struct change *c)
+{
+	return c->at >= 0 && c->at < c->port->nr && !set_counts(c->port->set, c->at);
+}
+
+/* ---- taking turns ---- */
+
+/* Goes on until an engine, or the table, has to be waited for (false), or all is done. */
+static bool
+drive(struct change *c, int r)
+{
+	struct set *s = c->port->set;
+
+	for (;;) {
+		int started;
+
+		c->r = r;
+		if (!set_settle(s, &c->turn))
+			return false;
+		if (atomic_load(&s->is_read_only))
+			change_is_done(c, c->touched ? -ECANCELED : -EROFS);
+		started = c->is_over ? 0 : c->next(c, r);
+		if (c->is_over)
+			return true;
+		if (started == 0) {
+			c->sub->is_busy = true;
+			return false;
+		}
+		r = started < 0 ? started : c->sub->u.op.result;
+	}
+}
+
+int
+change_is_done(struct change *c, int result)
+{
+	c->is_over = true;
+	c->result = result;
+	return 0;
+}
+
+static void
+sub_free(struct sub *sub)
+{
+	if (sub)
+		free(sub->attrs);
+	free(sub);
+}
+
+static struct sub *
+sub_new(struct change *c)
+{
+	struct sub *sub = calloc(1, sizeof *sub);
+
+	if (!sub)
+		return NULL;
+	sub->c = c;
+	sub->port = c->port;
+	return sub;
+}
+
+static void
+change_free(struct change *c)
+{
+	c->port->inflight--;
+	sub_free(c->sub);
+	free(c);
+}
+
+static void
+end(struct change *c)
+{
+	set_new_head(c->port->set);
+	c->op->result = c->result;
+	c->has_ended = true;
+	if (!set_give_turn(c->port->set, &c->turn))
+		change_free(c);
+}
+
+static void
+go_on(struct change *c, int r)
+{
+	struct store_op *op = c->op;
+
+	if (!drive(c, r))
+		return;
+	end(c);
+	op->done(op);
+}
+
+static void
+on_sub(struct store_op *op)
+{
+	struct sub *sub = container_of(op, struct sub, u.op);
+
+	sub->is_busy = false;
+	if (sub->c) {
+		go_on(sub->c, op->result);
+		return;
+	}
+	sub->port->inflight--;
+	sub_free(sub);
+}
+
+/* A disk failed.  If it is the one that is waited for, that may be long in coming. */
+static void
+on_alarm(struct msg *m)
+{
+	struct change *c = container_of(m, struct change, turn.alarm);
+	struct sub *next;
+
+	set_hear_alarm(c->port->set, &c->turn);
+	if (c->has_ended) {
+		change_free(c);
+		return;
+	}
+	if (!c->sub->is_busy || !set_has_failed(c->port->set, c->at) || !(next = sub_new(c)))
+		return;
+	c->port->inflight++;
+	c->sub->c = NULL;
+	c->sub = next;
+	go_on(c, -EROFS);
+}
+
+static void
+on_turn(struct msg *m)
+{
+	struct change *c = container_of(m, struct change, turn.msg);
+
+	go_on(c, c->r);
+}
+
+struct change *
+change_new(struct set_port *p, struct store_op *op, const char *name, size_t len,
+	   int (*next)(struct change *, int))
+{
+	struct change *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	op->port = &p->base;
+	c->turn.mb = p->mb;
+	c->turn.go = on_turn;
+	c->turn.on_alarm = on_alarm;
+	c->port = p;
+	c->op = op;
+	c->next = next;
+	c->at = -1;
+	memcpy(c->name, name, len);
+	c->len = len;
+	c->sub = sub_new(c);
+	if (!c->sub) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+int
+change_begin(struct change *c)
+{
+	c->port->inflight++;
+	if (!set_take_turn(c->port->set, &c->turn) || !drive(c, 0))
+		return 0;
+	end(c);
+	return 1;
+}
+
+/* ---- on one engine ---- */
+
+struct store_port *
+change_engine_at(struct change *c)
+{
+	memset(&c->sub->u, 0, sizeof c->sub->u);
+	c->sub->u.op.done = on_sub;
+	return c->port->engine[c->at];
+}
+
+int
+change_remove_at(struct change *c)
+{
+	c->touched = true;
+	return store_bucket_delete(change_engine_at(c), c->name, c->len, &c->sub->u.del);
+}
+
+int
+change_gate_at(struct change *c, enum store_gate gate)
+{
+	struct store_port *e = change_engine_at(c);
+
+	return e->ops->bucket_gate(e, c->name, c->len, gate, &c->sub->u.del);
+}
+
+int
+change_open_next(struct change *c)
+{
+	if (c->step != OPEN && !c->failed)
+		set_new_head(c->port->set);
+	c->step = OPEN;
+	do
+		c->at = change_next_of(c, c->at);
+	while (c->at < c->port->nr && c->closed >> c->at & 1);
+	return c->at < c->port->nr ? change_gate_at(c, GATE_OPEN) : change_is_done(c, c->failed);
+}

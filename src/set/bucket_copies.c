@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket gets another number of copies; see bucket_change.h. */
+#include "set/bucket_change.h"
+
+#include <errno.h>
+
+static int
+copies_at(struct change *c)
+{
+	struct store_port *e = change_engine_at(c);
+
+	c->touched = true;
+	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
+}
+
+/*
+ * Up to the end the last engine answers about buckets.  An engine that cannot have it has what it had, so all the others get that back; where
+ * that cannot be either, the gate stays closed.
+ */
+static int
+copies_next(struct change *c, int r)
+{
+	if (c->at >= 0 && !change_is_lost(c) && r < 0) {
+		if (r == -EAGAIN && c->tries++ < TRIES)
+			return copies_at(c);
+		if (!c->failed) {
+			c->failed = r;
+			c->copies = c->had_copies;
+			c->at = -1;
+		} else if (r != -ENXIO) {
+			c->failed = -ECANCELED;
+			c->closed |= (uint64_t)1 << c->at;
+		}
+	}
+	c->at = change_next_of(c, c->at);
+	if (c->at < c->port->nr)
+		return copies_at(c);
+	c->at = -1;
+	return change_open_next(c);
+}
+
+static int
+copies_first(struct change *c)
+{
+	atomic_store(&c->port->set->head, change_before(c, c->port->nr));
+	c->at = -1;
+	return copies_next(c, 0);
+}
+
+static int
+change_copies(struct change *c, int r)
+{
+	int started;
+
+	switch (c->step) {
+	case OPEN:
+		started = change_open_next(c);
+		break;
+	case CHANGE:
+		started = copies_next(c, r);
+		break;
+	default:
+		started = change_close_next(c, r, GATE_CLOSE_BARE, copies_first);
+		break;
+	}
+	if (c->is_over && c->touched)
+		set_note_missed(c->port->set, c->name, c->len, true, 0);
+	/* A set of one removes buckets without turns. */
+	if (c->is_over && c->result == -ENXIO)
+		c->result = -EAGAIN;
+	return started;
+}
+
+int
+change_copies_begin(struct change *c, unsigned had_copies)
+{
+	if (set_misses_some(c->port->set))
+		return change_is_done(c, -ENODEV);
+	c->next = change_copies;
+	c->had_copies = had_copies;
+	c->at = -1;
+	return change_copies(c, 0);
+}

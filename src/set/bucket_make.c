@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket is made; see bucket_change.h. */
+#include "set/bucket_change.h"
+
+#include "set/map/set_rules.h"
+#include "set/replicas.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int
+make_at(struct change *c)
+{
+	struct store_port *e = change_engine_at(c);
+	bool is_gated = RULE_BUCKET_ON_ALL && change_before(c, c->at) >= 0;
+
+	c->touched = true;
+	if (!is_gated)
+		c->closed |= (uint64_t)1 << c->at; /* it was never closed */
+	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, c->copies, is_gated, &c->sub->u.del);
+}
+
+/* What was made is removed again, up to the last engine. */
+static int
+undo_next(struct change *c, int r)
+{
+	if (c->step == UNDO && !change_is_lost(c)) {
+		if (r == 0 || r == -ENXIO) {
+			c->step = UNDO_OPEN;
+			return change_gate_at(c, GATE_OPEN);
+		}
+		/* It stays, behind its gate. */
+		c->failed = -ECANCELED;
+	}
+	c->step = UNDO;
+	c->at = change_next_of(c, c->at);
+	return c->at < c->port->nr ? change_remove_at(c) : change_is_done(c, c->failed);
+}
+
+static int
+make_next(struct change *c)
+{
+	c->step = CHANGE;
+	c->at = change_before(c, c->at);
+	return c->at >= 0 ? make_at(c) : change_open_next(c);
+}
+
+static int
+create_next(struct change *c, int r)
+{
+	switch (c->step) {
+	case LOOK:
+		if (c->at < 0 || change_is_lost(c)) {
+			/* The seconds were taken off since it was begun: the next try makes them, or is refused. */
+			if (c->copies > 1 && !set_has_pairs(c->port->set))
+				return change_is_done(c, -EAGAIN);
+			if (set_expect_missed(c->port->set) < 0)
+				return change_is_done(c, -EAGAIN);
+			c->at = change_next_of(c, -1);
+			return store_bucket_head(change_engine_at(c), c->name, c->len, &c->sub->u.stat);
+		}
+		if (r == 0 && c->is_wanted && c->sub->u.stat.copies != c->copies)
+			return change_copies_begin(c, c->sub->u.stat.copies);
+		if (r != -ENXIO)
+			return change_is_done(c, r < 0 ? r : -EEXIST);
+		c->at = c->port->nr;
+		return make_next(c);
+	case CHANGE:
+		c->made |= (uint64_t)(r == 0) << c->at;
+		if (r == 0 || change_is_lost(c))
+			return make_next(c);
+		/* The rest of one that could not be undone. */
+		if (r == -EEXIST && change_before(c, c->at) >= 0 && c->tries++ < TRIES) {
+			c->step = CLEAR;
+			return change_remove_at(c);
+		}
+		c->failed = r;
+		c->step = r == -ECANCELED ? UNDO : UNDO_OPEN;
+		return r == -ECANCELED ? change_remove_at(c) : change_gate_at(c, GATE_OPEN);
+	case CLEAR:
+		if (change_is_lost(c))
+			return make_next(c);
+		c->step = CHANGE;
+		return make_at(c);
+	case OPEN:
+		return change_open_next(c);
+	default:
+		return undo_next(c, r);
+	}
+}
+
+static int
+create_over(struct change *c, int r)
+{
+	int started = create_next(c, r);
+
+	if (c->is_over && c->touched && c->next == create_over)
+		set_note_missed(c->port->set, c->name, c->len, c->result == 0, c->result == 0 ? c->made : 0);
+	return started;
+}
+
+int
+set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
+{
+	struct set_port *p = set_port(sp);
+	unsigned by_default = p->set->conf.default_copies ? p->set->conf.default_copies : 1;
+	struct change *c;
+
+	if (copies > 1 || (!copies && by_default > 1)) {
+		if (set_disks(p->set) < 2)
+			return -EDOM;
+	}
+	if ((copies ? copies : by_default) > 1 && !set_has_pairs(p->set))
+		return set_pair_first(p, name, len, copies, op);
+	if (p->nr == 1 && !copies)
+		return through_create(p, name, len, by_default, op);
+	c = change_new(p, &op->op, name, len, create_over);
+	if (!c)
+		return -EAGAIN;
+	c->step = LOOK;
+	c->copies = copies ? copies : by_default;
+	c->is_wanted = copies != 0;
+	c->ctime_ns = change_birth_time(p->set);
+	return change_begin(c);
+}

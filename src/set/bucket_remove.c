@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket is removed; see bucket_change.h. */
+#include "set/bucket_change.h"
+
+#include "set/map/set_rules.h"
+#include "store/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Returns the engine that removes behind that one: the head is the first (M38); the number behind the last, or -1: none does. */
+static int
+remover_behind(const struct change *c, int at)
+{
+	return RULE_HEAD_REMOVES_FIRST ? change_next_of(c, at) : change_before(c, at);
+}
+
+/* Every engine has said that it has nothing. */
+static int
+remove_next(struct change *c, int r)
+{
+	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
+	bool is_first = c->at == remover_behind(c, nobody);
+
+	if (!RULE_GATE_FORWARD && change_is_lost(c)) {
+		c->failed = -ECANCELED;
+		c->at = -1;
+		return change_open_next(c);
+	}
+	if (c->at != nobody && !change_is_lost(c)) {
+		if (r == -EAGAIN && c->tries++ < TRIES)
+			return change_remove_at(c);
+		if (r < 0 && r != -ENXIO && r != -ECANCELED && is_first && !c->failed) {
+			/* Nobody has removed it. */
+			c->failed = r;
+			c->at = -1;
+			return change_open_next(c);
+		}
+		if (r < 0 && r != -ENXIO) {
+			c->failed = -ECANCELED;
+			c->closed |= (uint64_t)1 << c->at;
+		}
+	}
+	c->at = remover_behind(c, c->at);
+	if (c->at >= 0 && c->at < c->port->nr)
+		return change_remove_at(c);
+	c->at = -1;
+	return change_open_next(c);
+}
+
+/* Opens the gates before that of this step again, and this one's if it was closed. */
+static int
+give_up(struct change *c, int why, bool is_closed)
+{
+	c->failed = why;
+	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < c->port->nr; i++)
+		c->closed |= (uint64_t)1 << i;
+	c->at = -1;
+	return change_open_next(c);
+}
+
+int
+change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c))
+{
+	const struct set *s = c->port->set;
+
+	/* What one that has failed was given last is not known (M31). */
+	if (RULE_GATE_ALL_PRESENT && atomic_load(&s->in) != set_all(s))
+		return give_up(c, -EROFS, r >= 0);
+	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
+		return give_up(c, r, false);
+	if (c->at < 0 && set_expect_missed(c->port->set) < 0)
+		return change_is_done(c, -EAGAIN);
+	c->at = RULE_GATE_CLOSED ? change_next_of(c, c->at) : c->port->nr;
+	if (c->at < c->port->nr)
+		return change_gate_at(c, gate);
+	c->step = CHANGE;
+	return rest(c);
+}
+
+static int
+remove_first(struct change *c)
+{
+	c->at = c->port->nr;
+	if (RULE_HEAD_REMOVES_FIRST) {
+		atomic_store(&c->port->set->head, change_before(c, c->port->nr));
+		c->at = -1;
+	}
+	return remove_next(c, 0);
+}
+
+static int
+delete_next(struct change *c, int r)
+{
+	switch (c->step) {
+	case OPEN:
+		return change_open_next(c);
+	case CHANGE:
+		return remove_next(c, r);
+	default:
+		return change_close_next(c, r, GATE_CLOSE_EMPTY, remove_first);
+	}
+}
+
+/* An engine that has left on the way does not count what was in it any more. */
+static void
+forget_use(struct change *c)
+{
+	struct set *s = c->port->set;
+	struct quota_row *row;
+
+	for (int i = 0; i < s->nr; i++) {
+		if (set_is_in(s, i))
+			continue;
+		quota_lock(s->quotas);
+		row = quota_find(s->quotas, i, c->name, c->len);
+		if (row && quota_version(row, i))
+			quota_gone(s->quotas, i, row);
+		quota_unlock(s->quotas);
+	}
+}
+
+static int
+delete_over(struct change *c, int r)
+{
+	int started = delete_next(c, r);
+
+	if (c->is_over && c->touched) {
+		atomic_fetch_add(&c->port->set->buckets_removed, 1);
+		set_note_missed(c->port->set, c->name, c->len, c->closed >> change_next_of(c, -1) & 1, 0);
+		if (c->result == 0)
+			forget_use(c);
+	}
+	return started;
+}
+
+int
+set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+{
+	struct set_port *p = set_port(sp);
+	struct change *c;
+
+	/* What the missing one holds is not known (M31). */
+	if (RULE_GATE_ALL_PRESENT && set_misses_some(p->set))
+		return -ENODEV;
+	if (p->nr == 1)
+		return through_delete(p, name, len, op);
+	c = change_new(p, &op->op, name, len, delete_over);
+	if (!c)
+		return -EAGAIN;
+	c->step = LOOK;
+	return change_begin(c);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of buckets of a set of one.
+ *
+ * One engine takes them as they come, without turns.  They are counted, so that another one can be made a member when none is
+ * under way any more: from then on they take turns.
+ */
+#include "set/bucket_change.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+uint64_t
+change_birth_time(struct set *s)
+{
+	uint64_t last = atomic_load(&s->last_made_ns), now;
+
+	do {
+		now = clock_wall_ns();
+		if (now <= last && last - now < NS_PER_S)
+			now = last + 1;
+	} while (!atomic_compare_exchange_weak(&s->last_made_ns, &last, now));
+	return now;
+}
+
+struct through {
+	struct set_port *port;
+	struct store_op *op; /* the caller's */
+	union {
+		struct store_op op;
+		struct store_del del;
+		struct store_bucket_set set;
+	} u;
+};
+
+static void
+through_end(struct through *t, int r)
+{
+	t->op->result = r;
+	atomic_fetch_sub(&t->port->set->through, 1);
+	t->port->inflight--;
+	free(t);
+}
+
+static void
+on_through(struct store_op *sub)
+{
+	struct through *t = container_of(sub, struct through, u.op);
+	struct store_op *op = t->op;
+
+	through_end(t, sub->result);
+	op->done(op);
+}
+
+static struct through *
+through_new(struct set_port *p, struct store_op *op)
+{
+	struct through *t = calloc(1, sizeof *t);
+
+	if (!t)
+		return NULL;
+	t->port = p;
+	t->op = op;
+	t->u.op.done = on_through;
+	op->port = &p->base;
+	p->inflight++;
+	atomic_fetch_add(&p->set->through, 1);
+	return t;
+}
+
+/* What the engine's start returned. */
+static int
+through_started(struct through *t, int r)
+{
+	if (r != 0)
+		through_end(t, r < 0 ? r : t->u.op.result);
+	return r;
+}
+
+int
+through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(p->set), copies,
+							  false, &t->u.del))
+		 : -EAGAIN;
+}
+
+int
+through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_delete(e, name, len, &t->u.del)) : -EAGAIN;
+}
+
+int
+through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
+	      uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(
+			   t, e->ops->bucket_set_attrs(e, name, len, version, attrs, attrs_len, &t->u.set))
+		 : -EAGAIN;
+}
+
+int
+through_quota(struct set_port *p, const char *name, size_t len, const struct store_use *max,
+	      struct store_bucket_set *op)
+{
+	struct through *t = through_new(p, &op->op);
+	struct store_port *e = p->engine[0];
+
+	return t ? through_started(t, e->ops->bucket_set_quota(e, name, len, max, &t->u.set)) : -EAGAIN;
+}

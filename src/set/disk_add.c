@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk is made, opened, and becomes a member; see mover.h. */
+#include "set/disk_names.h"
+#include "set/mover.h"
+
+#include "store/quota.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define THROUGH_NS (10 * NS_PER_S)
+
+/* A number that nobody has, nor had since the start: what a disk makes in one start is told from what others make by it. */
+static int
+free_number(struct set *s)
+{
+	struct disk_table *t = malloc(sizeof *t);
+	uint64_t taken = UINT64_MAX;
+
+	if (t) {
+		set_get_table(s, t);
+		taken = t->members;
+	}
+	free(t);
+	for (int i = 0; i < atomic_load(&s->nr); i++)
+		taken |= (uint64_t)1 << s->number[i];
+	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
+}
+
+/* A table of itself alone, older than all that the others have. */
+static void
+table_before(struct disk_table *t, int number, const uint8_t uuid[UUID_BYTES])
+{
+	memset(t, 0, sizeof *t);
+	t->version = 1;
+	t->members = t->in = (uint64_t)1 << number;
+	memcpy(t->uuid[number], uuid, UUID_BYTES);
+	memset(t->home, number, sizeof t->home);
+	memset(t->first, number, sizeof t->first);
+	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+}
+
+static int
+make_disk(struct mover *m, struct store_conf *c, int number, uint8_t uuid[UUID_BYTES])
+{
+	struct set *s = m->set;
+	struct store_birth *birth = calloc(1, sizeof *birth);
+	int r = birth ? 0 : -ENOMEM;
+
+	if (r == 0 && getrandom(uuid, UUID_BYTES, 0) != UUID_BYTES)
+		r = -EIO;
+	if (r == 0) {
+		memcpy(birth->store_uuid, s->store_uuid, UUID_BYTES);
+		birth->number = number;
+		table_before(&birth->table, number, uuid);
+		c->disks.birth = birth;
+		r = store_format(c, m->force, m->said, sizeof m->said);
+		c->disks.birth = NULL;
+	}
+	free(birth);
+	return r;
+}
+
+static int
+open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
+{
+	const struct store_member_ops *ops = m->set->conf.disks.engine->member;
+	static const struct store_slots none;
+	struct set *s = m->set;
+	struct store_member id;
+	uint64_t start_no, total = 0;
+	struct store *st = NULL;
+	int r = ops->open(c, &st, &id, m->said, sizeof m->said);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		struct store_unit_info info;
+
+		disk_look(s, i, &info);
+		total += info.size_bytes;
+	}
+	m->said[0] = 0;
+	/* Engines have been given all of the budget: it comes on top until the next start. */
+	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
+	r = ops->set_slots(st, &none);
+	if (r == 0)
+		r = ops->recover(st, m->index_bytes, s->quotas, atomic_load(&s->nr), &start_no, m->said,
+				 sizeof m->said);
+	if (r == 0 && start_no > s->start_no)
+		r = disk_say(m->said, sizeof m->said, -EINVAL,
+			     "%s: the disk has seen later starts than this one", m->path);
+	if (r == 0)
+		r = ops->begin(st, s->start_no, false, m->said, sizeof m->said);
+	if (r == 0)
+		r = ops->serve(st, m->said, sizeof m->said);
+	if (r < 0)
+		store_stop(st);
+	else
+		*ret_store = st;
+	return r;
+}
+
+/* Every port attaches to it.  From here on it stays until the set ends, as a member or as none. */
+static int
+attach_all(struct mover *m, struct store *st)
+{
+	struct set *s = m->set;
+	uint64_t until = clock_ns() + THROUGH_NS;
+	int r;
+
+	pthread_mutex_lock(&s->ports_lock);
+	s->engine[s->nr] = st;
+	atomic_fetch_add(&s->nr, 1);
+	pthread_mutex_unlock(&s->ports_lock);
+	r = move_visit(m);
+	if (r < 0)
+		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
+				strerror(-r));
+	/* Changes of buckets take turns from now on; those that did not end. */
+	while (atomic_load(&s->through) && clock_ns() < until)
+		move_turn(m);
+	if (atomic_load(&s->through))
+		return disk_say(m->said, sizeof m->said, -EAGAIN, "changes of buckets do not end; try again");
+	return 0;
+}
+
+static int
+align(struct mover *m, int engine)
+{
+	struct set *s = m->set;
+	struct store *pair[2] = { s->engine[atomic_load(&s->head)], s->engine[engine] };
+
+	return set_align_buckets(pair, 2, m->said, sizeof m->said);
+}
+
+/* With the turn, so no bucket changes. */
+static int
+enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
+{
+	struct set *s = m->set;
+	struct disk_table *next = malloc(sizeof *next);
+	uint64_t bit = (uint64_t)1 << engine;
+	int r = next ? align(m, engine) : -ENOMEM;
+
+	if (r < 0) {
+		free(next);
+		return r;
+	}
+	set_get_table(s, next);
+	table_add(next, s->number[engine], uuid);
+	r = move_change_table(m, next, set_all(s) | bit, bit);
+	free(next);
+	if (r < 0)
+		return disk_say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
+	s->member[s->member_nr].engine = (uint8_t)engine;
+	uuid_write(s->member[s->member_nr].uuid, uuid);
+	atomic_fetch_add(&s->member_nr, 1);
+	log_note("disk %s, %s, is a member of the store now", m->path, s->member[s->member_nr - 1].uuid);
+	return 0;
+}
+
+int
+move_add(struct mover *m)
+{
+	struct set *s = m->set;
+	struct store_disk_conf disk = { .path = m->path, .size_bytes = m->size_bytes };
+	struct store_conf c = s->conf;
+	uint8_t uuid[UUID_BYTES];
+	struct store *st;
+	int engine = atomic_load(&s->nr), number = free_number(s), r;
+
+	if (number < 0)
+		return disk_say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
+	s->number[engine] = (uint8_t)number;
+	c.ops = c.disks.engine;
+	c.disks.disk = &disk;
+	c.disks.nr = 1;
+	c.disks.beside = engine;
+	c.disks.index_bytes /= (uint64_t)engine + 1;
+	r = quota_book_grow(s->quotas, engine + 1);
+	if (r == 0)
+		r = make_disk(m, &c, number, uuid);
+	if (r == 0)
+		r = open_disk(m, &c, &st);
+	if (r == 0)
+		r = attach_all(m, st);
+	/* Most of them without the turn, which is then held for moments; a bucket that goes meanwhile is no reason to end. */
+	if (r == 0 && align(m, engine) < 0)
+		m->said[0] = 0;
+	if (r == 0)
+		r = move_take_turn(m);
+	if (r < 0)
+		return r;
+	r = disks_all_serve(s) ? enter(m, engine, uuid)
+			       : disk_say(m->said, sizeof m->said, -EROFS, "a disk of the store has failed");
+	move_give_turn(m);
+	return r;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk that is drained leaves the placement map; see mover.h. */
+#include "set/disk_names.h"
+#include "set/mover.h"
+#include "set/replicas.h"
+
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys with two copies need two disks that stay. */
+static bool
+leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
+{
+	return !s->copies || !atomic_load(&s->copies->is_used) || !(draining & ~t->draining) ||
+	       __builtin_popcountll(t->members & ~draining) > 1;
+}
+
+/*
+ * Takes the seconds off a table by which one disk is to be left, if there is nothing that has two copies: the next bucket that has
+ * makes them anew.  With the turn, so none is being made.  What any disk knows counts: of a removal that came to no end one may have the bucket,
+ * and be the only one at the next start.
+ */
+static int
+drop_pairs(struct mover *m, struct disk_table *next)
+{
+	struct set *s = m->set;
+	char name[STORE_BUCKET_MAX + 1];
+	int r = 0;
+
+	if (!disks_all_serve(s))
+		return disk_say(m->said, sizeof m->said, -EROFS,
+				"a disk is missing or has failed: members change only when all others serve");
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++)
+		r = set_all(s) >> i & 1 ? set_find_two(s->engine[i], name) : 0;
+	if (r < 0)
+		return disk_say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
+	if (r > 0)
+		return disk_say(
+			m->said, sizeof m->said, -EPERM,
+			"bucket %s has two copies of each object, which need two disks: add another disk "
+			"first, or remove the bucket",
+			name);
+	memset(next->second, TABLE_NO_DISK, sizeof next->second);
+	memset(next->full, 0, sizeof next->full);
+	return 0;
+}
+
+int
+move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
+{
+	struct disk_table *next = malloc(sizeof *next);
+	int r = next ? move_take_turn(m) : -EAGAIN;
+
+	if (r == 0) {
+		bool drops;
+
+		set_get_table(m->set, next);
+		/* Both bits of a disk: it does not leave after all. */
+		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
+		if (drops)
+			r = drop_pairs(m, next);
+		if (r == 0) {
+			next->draining = draining;
+			next->filling = filling;
+			r = move_change_table(m, next, set_all(m->set), 0);
+		}
+		if (r == 0 && drops)
+			set_copies_end(m->set);
+		move_give_turn(m);
+	}
+	free(next);
+	return r;
+}
+
+/* ---- the disk ---- */
+
+struct last_write {
+	struct store_table_write w;
+	_Atomic bool is_over;
+};
+
+static void
+on_last(struct store_table_write *w, int result)
+{
+	atomic_store(&container_of(w, struct last_write, w)->is_over, true);
+}
+
+/* Its superblock gets the table in which it is none: from then on no start takes it for one of the store. */
+static void
+tell_it(struct mover *m, int engine, const struct disk_table *t)
+{
+	/* Of a disk that hangs it is needed for as long as the set is there. */
+	static struct last_write last[STORE_SET_MAX];
+	struct store *st = m->set->engine[engine];
+	uint64_t until = clock_ns() + 10 * NS_PER_S;
+
+	last[engine] = (struct last_write){ .w.done = on_last };
+	st->ops->member->put_table(st, t, &last[engine].w);
+	while (!atomic_load(&last[engine].is_over) && clock_ns() < until)
+		move_turn(m);
+}
+
+int
+move_leave(struct mover *m, int engine)
+{
+	struct set *s = m->set;
+	struct disk_table *next = malloc(sizeof *next);
+	int r = next ? move_take_turn(m) : -EAGAIN;
+
+	if (r == 0 && !disks_all_serve(s)) {
+		move_give_turn(m);
+		r = -EBUSY;
+	}
+	if (r == 0) {
+		set_get_table(s, next);
+		/* The first bucket with two copies was made meanwhile, or a disk has failed and come to be another's first. */
+		if (table_roles(next, s->number[engine])) {
+			move_give_turn(m);
+			r = -EINTR;
+		}
+	}
+	if (r == 0) {
+		table_remove(next, s->number[engine]);
+		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
+		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
+				      set_all(s) & ~((uint64_t)1 << engine));
+		if (r == 0) {
+			int unit = disk_unit_of(s, engine);
+
+			atomic_fetch_or(&s->drained, (uint64_t)1 << unit);
+			set_get_table(s, next);
+			move_give_turn(m);
+			tell_it(m, engine, next);
+			log_note("disk %s is drained, and no member of the store any more",
+				 s->member[unit].uuid);
+		} else {
+			move_give_turn(m);
+		}
+	}
+	free(next);
+	return r;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks of a set as operators name them, and what is known of them; see disk_names.h. */
+#include "set/disk_names.h"
+
+#include "base/path.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+int
+disk_unit_of(const struct set *s, int engine)
+{
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		if (s->member[i].engine == engine)
+			return i;
+	}
+	return -1;
+}
+
+void
+disk_look(const struct set *s, int engine, struct store_unit_info *ret_info)
+{
+	store_unit_info(s->engine[engine], 0, ret_info);
+}
+
+void
+disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
+{
+	struct store_unit_info info;
+
+	memset(ret_size, 0, STORE_DISKS_MAX * sizeof *ret_size);
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		if (!(set_all(s) >> i & 1))
+			continue;
+		disk_look(s, i, &info);
+		ret_size[s->number[i]] = info.size_bytes;
+	}
+}
+
+uint64_t
+disk_used_bytes(const struct set *s, int engine)
+{
+	struct store_unit_info info;
+	uint64_t stays;
+
+	disk_look(s, engine, &info);
+	stays = info.free_bytes + info.own_bytes;
+	return info.size_bytes - (stays < info.size_bytes ? stays : info.size_bytes);
+}
+
+static bool
+is_named(const struct set *s, int unit, const char *which)
+{
+	struct store_unit_info info;
+
+	if (strcmp(s->member[unit].uuid, which) == 0 ||
+	    (s->member[unit].path[0] && strcmp(s->member[unit].path, which) == 0))
+		return true;
+	if (s->member[unit].engine == SET_NOWHERE)
+		return false;
+	disk_look(s, s->member[unit].engine, &info);
+	return strcmp(info.name, which) == 0;
+}
+
+int
+disk_engine_at(const struct set *s, const char *path)
+{
+	struct store_unit_info info;
+
+	for (int i = 0; path[0] == '/' && i < atomic_load(&s->nr); i++) {
+		disk_look(s, i, &info);
+		if (info.name[0] && path_leads_same(info.name, path))
+			return i;
+	}
+	return -1;
+}
+
+bool
+disk_has_left(const struct set *s, int unit)
+{
+	return s->member[unit].engine == SET_NOWHERE && atomic_load(&s->drained) >> unit & 1;
+}
+
+/* The same disk in other letters: a UUID in capitals, a path with a slash behind it. */
+static bool
+is_written_so(const struct set *s, int unit, const char *which)
+{
+	struct store_unit_info info = { .name = s->member[unit].path };
+
+	if (s->member[unit].engine != SET_NOWHERE)
+		disk_look(s, s->member[unit].engine, &info);
+	return strcasecmp(s->member[unit].uuid, which) == 0 || path_same(info.name, which);
+}
+
+int
+disk_find(const struct set *s, const char *which)
+{
+	int nr = atomic_load(&s->member_nr), left = -1;
+	char number[12];
+
+	for (int i = 0; i < nr; i++) {
+		if (!is_named(s, i, which) && !is_written_so(s, i, which))
+			continue;
+		if (!disk_has_left(s, i))
+			return i;
+		left = i;
+	}
+	if (left >= 0)
+		return left;
+	/* As /disks shows it: of what is merely like a number nobody knows what is meant. */
+	for (int i = 0; i < nr; i++) {
+		snprintf(number, sizeof number, "%d", i);
+		if (strcmp(number, which) == 0)
+			return i;
+	}
+	return -1;
+}
+
+bool
+disks_all_serve(const struct set *s)
+{
+	return !set_misses_some(s) && atomic_load(&s->in) == set_all(s) && !atomic_load(&s->is_read_only);
+}
+
+bool
+disks_say_out(const struct set *s, char *text, size_t len)
+{
+	int nr = 0, at = 0;
+
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		int engine = s->member[i].engine;
+		bool is_missing = engine == SET_NOWHERE;
+		struct store_unit_info info = { .name = s->member[i].path };
+
+		if (atomic_load(&s->drained) >> i & 1 || (!is_missing && !set_has_failed(s, engine)) || nr++)
+			continue;
+		if (!is_missing)
+			disk_look(s, engine, &info);
+		at = snprintf(text, len, "disk %.90s%s%s%s %s%s%.60s", info.name, info.name[0] ? " (" : "",
+			      s->member[i].uuid, info.name[0] ? ")" : "",
+			      is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "",
+			      info.reason);
+	}
+	if (nr > 1 && (size_t)at < len)
+		snprintf(text + at, len - (size_t)at, ", and so %s %d more", nr == 2 ? "is" : "are", nr - 1);
+	return nr > 0;
+}
+
+int __attribute__((format(printf, 4, 5))) disk_say(char *said, size_t len, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(said, len, fmt, ap);
+	va_end(ap);
+	return r;
+}

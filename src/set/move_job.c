@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread of the mover and its jobs, one at a time: it goes on with what the placement map says, step by step, and ends with it; see mover.h.
+ */
+#include "set/disk_names.h"
+#include "set/mover.h"
+#include "set/replicas.h"
+
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PAUSE_NS
+#define PAUSE_NS (2 * NS_PER_S)
+#endif
+
+/* The first answer is the caller's: healing that goes on behind a call that failed has none to give. */
+static void
+answer(struct mover *m, int r)
+{
+	pthread_mutex_lock(&m->lock);
+	if (!m->is_answered)
+		m->answer = r;
+	m->is_answered = true;
+	pthread_cond_broadcast(&m->cond);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void
+pause_for(struct mover *m, uint64_t ns)
+{
+	uint64_t until = clock_ns() + ns;
+
+	while (clock_ns() < until && !atomic_load(&m->stop) && !atomic_load(&m->cancel))
+		move_turn(m);
+}
+
+/* ---- the job ---- */
+
+static int
+begin_job(struct mover *m)
+{
+	struct set *s = m->set;
+	struct disk_table *t = malloc(sizeof *t);
+	int r = t ? 0 : -ENOMEM;
+
+	if (r == 0 && m->job == JOB_DRAIN) {
+		set_get_table(s, t);
+		r = move_set_bits(m, t->draining | (uint64_t)1 << s->number[s->member[m->unit].engine],
+				  t->filling);
+	}
+	if (r == 0 && m->job == JOB_ADD)
+		r = move_add(m);
+	if (r == 0) {
+		set_get_table(s, t);
+		move_begin_count(m, t);
+	}
+	free(t);
+	return r;
+}
+
+static bool
+begin_use(struct mover *m)
+{
+	struct store *st = &m->set->base;
+	int r = bufpool_init_class(&m->bufs, BUF_LARGE, MOVE_SENDS * (BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES),
+				   0);
+
+	if (r == 0) {
+		for (int i = 0; i < MOVE_SENDS; i++)
+			m->send[i].s.buf = bufpool_get(&m->bufs, BUF_LARGE);
+		r = store_user_new(&st, 1, &m->user);
+		if (r < 0) {
+			m->user = NULL;
+			for (int i = 0; i < MOVE_SENDS; i++)
+				bufpool_put(&m->bufs, m->send[i].s.buf);
+			bufpool_fini(&m->bufs);
+		}
+	}
+	if (r < 0)
+		move_trouble(m, "no memory: %s", strerror(-r));
+	return r == 0;
+}
+
+static void
+end_use(struct mover *m)
+{
+	store_user_free(m->user);
+	m->user = NULL;
+	for (int i = 0; i < MOVE_SENDS; i++)
+		bufpool_put(&m->bufs, m->send[i].s.buf);
+	bufpool_fini(&m->bufs);
+}
+
+/* All has gone where it should be: what is left is to say so. */
+static int
+finish(struct mover *m, const struct disk_table *t)
+{
+	struct set *s = m->set;
+	int leaves = t->draining ? set_engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
+
+	/* One that is missing may lack slots, or have leftovers. */
+	if (!disks_all_serve(s))
+		return -EBUSY;
+	/* What a disk has that leaves goes with it. */
+	r = move_clean(m, leaves);
+	if (r == 0 && leaves >= 0)
+		return move_leave(m, leaves);
+	return r == 0 ? move_set_bits(m, t->draining, 0) : r;
+}
+
+/* With lock: who asked for it is told. */
+static void
+tell_cancel(struct mover *m, int r)
+{
+	m->cancel_is_answered = true;
+	m->cancelled = r;
+	pthread_cond_broadcast(&m->cond);
+}
+
+static void
+answer_cancel(struct mover *m, int r)
+{
+	pthread_mutex_lock(&m->lock);
+	tell_cancel(m, r);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* The table says so before who asked for it is told, and what is left over is removed behind that: a start on the way goes on here. */
+static int
+give_up(struct mover *m, const struct disk_table *t)
+{
+	uint64_t both = t->draining | t->filling;
+	int r = table_gives_up(t) ? 0 : move_set_bits(m, both, both);
+
+	/* Until it is done: a disk that fails meanwhile makes no drain of it again.  Who is told to try again has cancelled nothing. */
+	m->gives_up |= r == 0;
+	if (atomic_exchange(&m->cancel, false))
+		answer_cancel(m, r);
+	if (r == 0)
+		r = move_clean(m, -1);
+	if (r == 0)
+		r = move_set_bits(m, 0, 0);
+	if (r == 0)
+		log_note("the move of slots was cancelled; those that have moved stay where they are");
+	return r;
+}
+
+/* Notes what went, or which slots are left for later. */
+static void
+note_slots(struct mover *m, int r)
+{
+	for (int i = 0; i < STORE_SLOT_WORDS; i++) {
+		if (r == -EBADMSG || r == -EIO || r == -ENODEV)
+			m->stuck.bit[i] |= m->slots.bit[i];
+	}
+	pthread_mutex_lock(&m->lock);
+	m->bytes_of_slots = 0;
+	pthread_mutex_unlock(&m->lock);
+}
+
+static bool
+is_any_stuck(const struct mover *m)
+{
+	uint64_t any = 0;
+
+	for (int i = 0; i < STORE_SLOT_WORDS; i++)
+		any |= m->stuck.bit[i];
+	return any != 0;
+}
+
+/* One step; false: the job is over. */
+static bool
+move_on(struct mover *m)
+{
+	struct set *s = m->set;
+	struct disk_table *t = malloc(sizeof *t);
+	int from, to, left, pairs = 0, r = -EAGAIN;
+	bool goes_on = true, waits = false;
+
+	if (t) {
+		set_get_table(s, t);
+		move_note_progress(m, t);
+		if (!move_is_under_way(s, t)) {
+			r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
+			goes_on = r < 0;
+		} else if (move_members_change(t) &&
+			   (m->gives_up || atomic_load(&m->cancel) || table_gives_up(t))) {
+			r = give_up(m, t);
+		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
+			r = move_slots(m, from, to);
+			note_slots(m, r);
+			/* Who was the second before has it for nothing. */
+			if (r == 0 && !table_has(t->draining, s->number[from]))
+				r = move_clean(m, -1);
+		} else if (pairs < 0 && pairs != -EAGAIN) {
+			r = pairs;
+		} else if (!move_members_change(t)) {
+			waits = !is_any_stuck(m);
+			r = waits ? -EAGAIN : -EBADMSG;
+			memset(&m->stuck, 0, sizeof m->stuck);
+		} else if (move_next_slots(m, t, &from, &to, &left)) {
+			r = move_slots(m, from, to);
+			note_slots(m, r);
+			/* Room is made at once, but where all goes. */
+			if (r == 0 && !table_has(t->draining, s->number[from]))
+				r = move_clean(m, -1);
+		} else if (!left && pairs == 0) {
+			r = finish(m, t);
+		} else {
+			memset(&m->stuck, 0, sizeof m->stuck);
+			r = set_misses_some(s) ? -EBUSY : -EBADMSG;
+		}
+	}
+	if (waits)
+		move_explain_wait(m);
+	else
+		move_explain(m, r);
+	free(t);
+	if (r < 0 && r != -EINTR)
+		pause_for(m, PAUSE_NS);
+	return goes_on;
+}
+
+/* No disk comes or goes any more: what is left is healing, which others may interrupt. */
+static void
+note_job(struct mover *m)
+{
+	struct disk_table *t = m->job == JOB_HEAL ? NULL : malloc(sizeof *t);
+
+	if (!t)
+		return;
+	set_get_table(m->set, t);
+	if (!move_members_change(t)) {
+		pthread_mutex_lock(&m->lock);
+		m->job = JOB_HEAL;
+		/* Who asked behind the last look is told as who asks from now on. */
+		if (atomic_exchange(&m->cancel, false))
+			tell_cancel(m, -ENOENT);
+		pthread_mutex_unlock(&m->lock);
+	}
+	free(t);
+}
+
+static void
+job_main(struct mover *m)
+{
+	struct set *s = m->set;
+	int r = begin_job(m);
+
+	if (r == 0) {
+		/* What was to be healed until now this job heals. */
+		pthread_mutex_lock(&m->lock);
+		m->heal_wanted = false;
+		pthread_mutex_unlock(&m->lock);
+	}
+	answer(m, r);
+	if (r < 0)
+		return;
+	atomic_store(&s->is_moving, true);
+	/* Whatever is asked from now on is kept until it is done. */
+	if (move_visit(m) < 0)
+		log_warn("moving slots: a core did not answer");
+	while (!atomic_load(&m->stop) && !atomic_load(&m->yields)) {
+		if (!m->user && !begin_use(m)) {
+			pause_for(m, PAUSE_NS);
+			continue;
+		}
+		if (!move_on(m))
+			break;
+		note_job(m);
+	}
+	if (m->user)
+		end_use(m);
+	atomic_store(&s->is_moving, false);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct mover *m = arg;
+	bool again;
+
+	pthread_setname_np(pthread_self(), "store-mover");
+	do {
+		job_main(m);
+		pthread_mutex_lock(&m->lock);
+		if (atomic_exchange(&m->cancel, false))
+			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
+		/* Healing that yields is not over: who it yields to may do nothing. */
+		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
+		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
+		m->job = again ? JOB_HEAL : JOB_NONE;
+		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
+		m->waits_until_ns = 0;
+		atomic_store(&m->is_over, !again);
+		pthread_mutex_unlock(&m->lock);
+	} while (again);
+	return NULL;
+}
+
+/* ---- the thread ---- */
+
+bool
+move_has_job(struct mover *m)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = m->job != JOB_NONE && m->job != JOB_HEAL;
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
+
+static void
+set_job(struct mover *m, enum mover_job job)
+{
+	pthread_mutex_lock(&m->lock);
+	m->job = job;
+	m->info.is_running = job != JOB_NONE;
+	m->is_answered = m->cancel_is_answered = false;
+	pthread_mutex_unlock(&m->lock);
+	atomic_store(&m->is_over, job == JOB_NONE);
+}
+
+int
+move_begin_thread(struct mover *m, enum mover_job job)
+{
+	int r;
+
+	if (move_has_job(m))
+		return -EBUSY;
+	if (m->has_thread) {
+		atomic_store(&m->yields, true);
+		pthread_join(m->thread, NULL);
+		m->has_thread = false;
+	}
+	atomic_store(&m->yields, false);
+	atomic_store(&m->cancel, false);
+	m->gives_up = false;
+	m->said[0] = 0;
+	m->damaged = 0;
+	memset(&m->stuck, 0, sizeof m->stuck);
+	set_job(m, job);
+	r = pthread_create(&m->thread, NULL, thread_main, m);
+	m->has_thread = r == 0;
+	if (r != 0)
+		set_job(m, JOB_NONE);
+	return -r;
+}
+
+int
+move_wait_for_answer(struct mover *m)
+{
+	int r;
+
+	pthread_mutex_lock(&m->lock);
+	while (!m->is_answered)
+		pthread_cond_wait(&m->cond, &m->lock);
+	r = m->answer;
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+/* ---- healing ---- */
+
+/* Nobody heals, and somebody should. */
+static bool
+lacks_healing(struct mover *m)
+{
+	bool lacks;
+
+	pthread_mutex_lock(&m->lock);
+	lacks = m->heal_wanted && atomic_load(&m->is_over) && !atomic_load(&m->stop);
+	pthread_mutex_unlock(&m->lock);
+	return lacks;
+}
+
+void
+move_heal_if_wanted(struct mover *m)
+{
+	int r = 0;
+
+	while (r == 0 && lacks_healing(m)) {
+		if (pthread_mutex_trylock(&m->job_lock) != 0)
+			return;
+		if (lacks_healing(m))
+			r = move_begin_thread(m, JOB_HEAL);
+		pthread_mutex_unlock(&m->job_lock);
+	}
+}
+
+void
+set_heal(struct set *s)
+{
+	struct mover *m = s->mover;
+
+	if (!m || s->conf.disks.moves_wait)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->heal_wanted = true;
+	pthread_mutex_unlock(&m->lock);
+	move_heal_if_wanted(m);
+}

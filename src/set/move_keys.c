@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys that were changed while their slots are filled elsewhere; see mover.h. */
+#include "set/map/set_rules.h"
+#include "set/mover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef KEYS_MAX
+#define KEYS_MAX 262144 /* changed keys that are remembered one by one */
+#endif
+
+static uint32_t
+hash(const struct store_key *k)
+{
+	return table_slot(k->bucket, k->bucket_len, k->key, k->key_len) * 2654435761u +
+	       (uint32_t)crc64_nvme(0, k->key, k->key_len);
+}
+
+static bool
+is_key(const struct move_key *have, const struct store_key *k)
+{
+	return have->bucket_len == k->bucket_len && have->key_len == k->key_len &&
+	       have->copies == k->copies && memcmp(have->name, k->bucket, k->bucket_len) == 0 &&
+	       memcmp(have->name + k->bucket_len, k->key, k->key_len) == 0;
+}
+
+void
+move_note(struct mover *m, const struct store_key *k)
+{
+	struct move_key **list, *at;
+
+	pthread_mutex_lock(&m->keys_lock);
+	list = &m->changed->list[hash(k) % MOVE_KEY_LISTS];
+	for (at = *list; at && !is_key(at, k);)
+		at = at->next;
+	if (!at && m->changed->nr < KEYS_MAX)
+		at = malloc(sizeof *at + k->bucket_len + k->key_len);
+	else if (at)
+		list = NULL;
+	if (!at) {
+		m->no_memory = true;
+	} else if (list) {
+		at->bucket_len = k->bucket_len;
+		at->key_len = k->key_len;
+		at->copies = k->copies;
+		memcpy(at->name, k->bucket, k->bucket_len);
+		memcpy(at->name + k->bucket_len, k->key, k->key_len);
+		at->next = *list;
+		*list = at;
+		m->changed->nr++;
+	}
+	pthread_mutex_unlock(&m->keys_lock);
+}
+
+void
+move_on_change(void *cookie, const struct store_key *k)
+{
+	struct mover *m = cookie;
+
+	/* What is swapped has it by itself. */
+	if (RULE_MOVE_WATCH && m->kind != MOVE_SWAP)
+		move_note(m, k);
+}
+
+void
+move_keys_free(struct move_keys *keys)
+{
+	for (int i = 0; keys && i < MOVE_KEY_LISTS; i++) {
+		for (struct move_key *k = keys->list[i], *next; k; k = next) {
+			next = k->next;
+			free(k);
+		}
+	}
+	free(keys);
+}
+
+struct move_keys *
+move_take_changed(struct mover *m, bool *ret_lost)
+{
+	struct move_keys *fresh = calloc(1, sizeof *fresh), *old;
+
+	if (!fresh)
+		return NULL;
+	pthread_mutex_lock(&m->keys_lock);
+	old = m->changed;
+	m->changed = fresh;
+	*ret_lost = m->no_memory;
+	m->no_memory = false;
+	pthread_mutex_unlock(&m->keys_lock);
+	return old;
+}
+
+size_t
+move_changed_nr(struct mover *m)
+{
+	size_t nr;
+
+	pthread_mutex_lock(&m->keys_lock);
+	nr = m->no_memory ? SIZE_MAX : m->changed->nr;
+	pthread_mutex_unlock(&m->keys_lock);
+	return nr;
+}

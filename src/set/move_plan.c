@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan of moves of disks that come and go: which slots go next, how much is to go, and whether there is room for it; see mover.h.
+ */
+#include "set/disk_names.h"
+#include "set/mover.h"
+#include "set/replicas.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+move_members_change(const struct disk_table *t)
+{
+	return (t->draining | t->filling) != 0;
+}
+
+bool
+move_is_under_way(struct set *s, const struct disk_table *t)
+{
+	return move_members_change(t) || move_pairs_wait(s, t);
+}
+
+bool
+move_has_leftovers(const struct set *s)
+{
+	bool has_pairs = s->copies && atomic_load(&s->copies->is_used);
+	struct store_unit_info info;
+	bool has = false;
+
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		disk_look(s, i, &info);
+		has |= store_unit_number(&info, "leftover_objects") ||
+		       store_unit_number(&info, "leftover_uploads");
+		/* Else they are second copies. */
+		has |= !has_pairs &&
+		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
+	}
+	return has;
+}
+
+/*
+ * Of a slot that has no keys with two copies: its first goes along with its home, and by itself where that has gone before, as when
+ * another disk was given up.
+ */
+static void
+next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
+{
+	*ret_from = t->home[slot];
+	*ret_to = planned;
+	if (*ret_from == planned && t->second[slot] == TABLE_NO_DISK &&
+	    table_has(t->draining, t->first[slot]))
+		*ret_from = t->first[slot];
+}
+
+bool
+move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left)
+{
+	struct set *s = m->set;
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t home[STORE_SLOT_NR];
+	int nr = 0;
+
+	disk_sizes(s, size);
+	table_plan(t, size, home);
+	memset(&m->slots, 0, sizeof m->slots);
+	m->kind = MOVE_HOME;
+	*ret_from = *ret_to = -1;
+	*ret_left = 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int from, to;
+
+		next_of_slot(t, i, home[i], &from, &to);
+		if (from == to)
+			continue;
+		++*ret_left;
+		if (slots_has(&m->stuck, (unsigned)i) || set_engine_of(s, from) < 0 ||
+		    set_engine_of(s, to) < 0)
+			continue;
+		if (*ret_from < 0) {
+			*ret_from = from;
+			*ret_to = to;
+		}
+		if (from == *ret_from && to == *ret_to && nr < MOVE_SLOTS) {
+			if (t->home[i] == from)
+				slots_add(&m->slots, (unsigned)i);
+			if (t->second[i] == TABLE_NO_DISK && t->first[i] == from)
+				slots_add(&m->slots, (unsigned)(STORE_SLOT_NR + i));
+			nr++;
+		}
+	}
+	if (!nr)
+		return false;
+	*ret_from = set_engine_of(s, *ret_from);
+	*ret_to = set_engine_of(s, *ret_to);
+	return true;
+}
+
+/* ---- how much ---- */
+
+/* What is yet to go: places of slots, of keys with one copy and of either copy of those with two.  Where first and second of a slot swap
+ * nothing has gone. */
+struct to_go {
+	uint64_t homes[STORE_DISKS_MAX]; /* from each disk */
+	uint64_t pairs[STORE_DISKS_MAX]; /* from each that leaves */
+	uint64_t come;                   /* of keys with two copies, to those that fill */
+	uint64_t nr;                     /* of all these */
+};
+
+static uint64_t
+lacks(int want, int has)
+{
+	return want > has ? (uint64_t)(want - has) : 0;
+}
+
+static void
+count_pairs(const struct disk_table *t, const uint64_t size[STORE_DISKS_MAX], struct to_go *g)
+{
+	int want[STORE_DISKS_MAX], firsts[STORE_DISKS_MAX] = { 0 }, seconds[STORE_DISKS_MAX] = { 0 };
+
+	table_shares(t->members & ~t->draining, size, want);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (t->second[i] == TABLE_NO_DISK)
+			continue;
+		firsts[t->first[i]]++;
+		seconds[t->second[i]]++;
+	}
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->draining, i))
+			g->pairs[i] = (uint64_t)(firsts[i] + seconds[i]);
+		else if (table_has(t->filling, i))
+			g->come += lacks(want[i], firsts[i]) + lacks(want[i], seconds[i]);
+		g->nr += g->pairs[i];
+	}
+	g->nr += g->come;
+}
+
+static void
+count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
+{
+	uint64_t size[STORE_DISKS_MAX];
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(g, 0, sizeof *g);
+	if (table_gives_up(t))
+		return;
+	disk_sizes(s, size);
+	table_plan(t, size, home);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int from, to;
+
+		next_of_slot(t, i, home[i], &from, &to);
+		g->homes[t->home[i]] += home[i] != t->home[i];
+		g->nr += from != to;
+	}
+	if (s->copies && atomic_load(&s->copies->is_used))
+		count_pairs(t, size, g);
+}
+
+void
+move_begin_count(struct mover *m, const struct disk_table *t)
+{
+	struct set *s = m->set;
+	uint64_t bytes = 0, all = 0, roles = 0;
+	struct to_go g;
+
+	count_to_go(s, t, &g);
+	for (int i = 0; i < atomic_load(&s->nr); i++) {
+		uint64_t has, go = g.homes[s->number[i]] + g.pairs[s->number[i]], used;
+
+		if (!(set_all(s) >> i & 1))
+			continue;
+		has = (uint64_t)table_roles(t, s->number[i]);
+		/* Where no key has two copies their slots have a first all the same. */
+		if (!s->copies || !atomic_load(&s->copies->is_used))
+			has = (uint64_t)table_count(t, s->number[i]);
+		used = disk_used_bytes(s, i);
+		all += used;
+		roles += has;
+		if (go)
+			bytes += (uint64_t)((double)used * (double)go / (double)has);
+	}
+	/* Those come from whoever is the first. */
+	if (g.come && roles)
+		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
+	pthread_mutex_lock(&m->lock);
+	m->info.slots_total = g.nr;
+	m->info.slots_done = m->info.bytes_done = m->info.keys = 0;
+	m->info.bytes_total = bytes;
+	m->info.began_ns = clock_ns();
+	m->info.draining = m->info.filling = 0;
+	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
+		int engine = s->member[i].engine;
+		uint64_t bit = (uint64_t)1 << i;
+
+		if (engine == SET_NOWHERE)
+			continue;
+		m->info.draining |= table_has(t->draining, s->number[engine]) ? bit : 0;
+		m->info.filling |= table_has(t->filling, s->number[engine]) ? bit : 0;
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+void
+move_note_progress(struct mover *m, const struct disk_table *t)
+{
+	struct to_go g;
+
+	if (table_gives_up(t))
+		return;
+	count_to_go(m->set, t, &g);
+	pthread_mutex_lock(&m->lock);
+	m->info.slots_total = g.nr > m->info.slots_total ? g.nr : m->info.slots_total;
+	m->info.slots_done = m->info.slots_total - g.nr;
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- room ---- */
+
+/*
+ * Reckons what would come to each number when an engine is drained.  Keys with one copy lie evenly in slots; those with two are known slot by
+ * slot, and go where the other copy is not.
+ */
+static void
+reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,
+       uint64_t ret_come[STORE_DISKS_MAX])
+{
+	uint64_t size[STORE_DISKS_MAX], used = disk_used_bytes(s, engine), two = 0;
+	const struct store_member_ops *ops = s->engine[engine]->ops->member;
+	int number = s->number[engine], homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
+	uint8_t home[STORE_SLOT_NR];
+
+	memset(ret_come, 0, STORE_DISKS_MAX * sizeof *ret_come);
+	*end = *t;
+	end->draining |= (uint64_t)1 << number;
+	disk_sizes(s, size);
+	table_plan(end, size, home);
+	move_plan_drain(s, end);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		struct store_use use = { 0 };
+		int to = end->first[i];
+
+		come[home[i]] += t->home[i] == number;
+		if (t->second[i] == TABLE_NO_DISK || (t->first[i] != number && t->second[i] != number))
+			continue;
+		if (to == t->first[i] || to == t->second[i])
+			to = end->second[i];
+		ops->two_use(s->engine[engine], (unsigned)i, &use);
+		two += use.bytes;
+		ret_come[to] += use.bytes;
+	}
+	used -= two < used ? two : used;
+	for (int i = 0; homes && i < STORE_DISKS_MAX; i++)
+		ret_come[i] += (uint64_t)((double)used * (double)come[i] / homes);
+}
+
+int
+move_check_room(struct set *s, int engine, char *said, size_t len)
+{
+	struct disk_table *t = malloc(2 * sizeof *t);
+	uint64_t come[STORE_DISKS_MAX];
+	int r = 0;
+
+	if (!t)
+		return -ENOMEM;
+	set_get_table(s, &t[0]);
+	reckon(s, engine, &t[0], &t[1], come);
+	free(t);
+	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
+		struct store_unit_info info;
+
+		if (i == engine || !(set_all(s) >> i & 1))
+			continue;
+		disk_look(s, i, &info);
+		if (come[s->number[i]] > info.free_bytes - info.free_bytes / 20)
+			r = disk_say(said, len, -ENOSPC,
+				     "there is no room: %s would get %llu MiB and has %llu MiB left",
+				     info.name, (unsigned long long)(come[s->number[i]] >> 20),
+				     (unsigned long long)(info.free_bytes >> 20));
+	}
+	return r;
+}

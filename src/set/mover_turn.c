@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread of the mover waits: for its turn of changes, the placement map, visits; see mover.h. */
+#include "set/mover.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+void
+move_turn(struct mover *m)
+{
+	static const struct timespec a_moment = { .tv_nsec = NS_PER_MS };
+
+	mailbox_run(&m->mb, 0);
+	if (m->user)
+		store_user_turn(m->user);
+	else
+		nanosleep(&a_moment, NULL);
+}
+
+bool
+move_is_to_end(const struct mover *m)
+{
+	return atomic_load(&m->stop) || atomic_load(&m->cancel) || atomic_load(&m->yields);
+}
+
+static void
+on_turn(struct msg *msg)
+{
+	container_of(msg, struct mover, turn.msg)->has_gone = true;
+}
+
+/* The mover sees for itself that a disk has failed. */
+static void
+on_alarm(struct msg *msg)
+{
+	struct mover *m = container_of(msg, struct mover, turn.alarm);
+
+	set_hear_alarm(m->set, &m->turn);
+}
+
+static void
+wait_for_turn(struct mover *m, bool has_it)
+{
+	while (!has_it && !m->has_gone)
+		move_turn(m);
+	m->has_gone = false;
+}
+
+int
+move_take_turn(struct mover *m)
+{
+	struct set *s = m->set;
+
+	m->turn = (struct set_turn){ .mb = &m->mb, .go = on_turn, .on_alarm = on_alarm };
+	m->has_gone = false;
+	wait_for_turn(m, set_take_turn(s, &m->turn));
+	wait_for_turn(m, set_settle(s, &m->turn));
+	if (!atomic_load(&s->is_read_only))
+		return 0;
+	move_give_turn(m);
+	return -EROFS;
+}
+
+void
+move_give_turn(struct mover *m)
+{
+	bool comes;
+
+	set_new_head(m->set);
+	comes = set_give_turn(m->set, &m->turn);
+	while (comes && m->turn.is_alarmed)
+		move_turn(m);
+}
+
+int
+move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs)
+{
+	wait_for_turn(m, set_change_table(m->set, &m->turn, next, all, needs));
+	return set_change_result(m->set);
+}
+
+int
+move_visit(struct mover *m)
+{
+	set_visit(m->set);
+	while (!set_is_visited(m->set))
+		move_turn(m);
+	return atomic_load(&m->set->visit_error);
+}
+
+struct store_port *
+move_port(struct mover *m, int engine)
+{
+	return set_port(store_user_port(m->user, 0))->engine[engine];
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine port to which a change of a key goes. */
+#include "set/map/set_rules.h"
+#include "set/set_int.h"
+
+#include <errno.h>
+
+struct store_port *
+set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
+{
+	struct set_port *p = set_port(sp);
+	int home = set_home(p->set, k);
+
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+	*ret_error = -EROFS;
+	if (atomic_load_explicit(&p->set->is_read_only, memory_order_relaxed))
+		return NULL;
+	/* One that has failed says so itself, but it does not know all buckets. */
+	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
+}
+
+int
+set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
+		    const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+{
+	int r = id ? e->ops->put_init_part(e, put, k, id, number, size_bytes)
+		   : e->ops->put_init(e, put, k, size_bytes);
+
+	put->carrier = &p->carrier;
+	return r;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks of a start are made to have the same buckets, and no foreign records where a disk was given up; see start_int.h. */
+#include "set/start/start_int.h"
+
+#include "set/map/set_rules.h"
+#include "store/user.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct disk *
+start_disk_at(struct start *s, int number)
+{
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st && s->disk[i].number == number)
+			return &s->disk[i];
+	}
+	return NULL;
+}
+
+/* M30 */
+static int
+align_buckets(struct start *s)
+{
+	struct store *engine[STORE_DISKS_MAX];
+	int head = start_find_head(s), nr = 0;
+
+	engine[nr++] = start_disk_at(s, head)->st;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (i == head || !table_has(s->present, i))
+			continue;
+		engine[nr++] = start_disk_at(s, i)->st;
+	}
+	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
+}
+
+/* Slots of a disk that is given up go to others and begin empty: what they have of them from a move that was cut short goes. */
+struct leftovers {
+	struct store_walk w;
+	struct store_slots slots;
+	int nr;
+	struct {
+		uint16_t bucket_len, key_len;
+		uint8_t copies;
+		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+	} key[64];
+};
+
+static bool
+on_leftover(struct store_walk *w, const struct store_key *k)
+{
+	struct leftovers *l = container_of(w, struct leftovers, w);
+
+	l->key[l->nr].bucket_len = k->bucket_len;
+	l->key[l->nr].key_len = k->key_len;
+	l->key[l->nr].copies = k->copies;
+	memcpy(l->key[l->nr].name, k->bucket, k->bucket_len);
+	memcpy(l->key[l->nr].name + k->bucket_len, k->key, k->key_len);
+	return ++l->nr < (int)(sizeof l->key / sizeof *l->key);
+}
+
+static int
+drop_page(struct start *s, struct leftovers *l, struct store_user *user)
+{
+	struct store_port *p = store_user_port(user, 0);
+	struct store_send *send = calloc(1, sizeof *send);
+	int e = send ? 0 : -ENOMEM;
+
+	l->nr = 0;
+	if (e == 0)
+		e = s->ops->walk(p, &l->w);
+	for (int i = 0; e >= 0 && i < l->nr; i++) {
+		memset(send, 0, sizeof *send);
+		send->key = (struct store_key){ l->key[i].name, l->key[i].name + l->key[i].bucket_len,
+						l->key[i].bucket_len, l->key[i].key_len, l->key[i].copies };
+		e = STORE_DO(user, &send->op, s->ops->remove(p, send));
+	}
+	free(send);
+	return e < 0 ? e : 0;
+}
+
+static int
+drop_leftovers(struct start *s)
+{
+	struct leftovers *l = calloc(1, sizeof *l);
+	int e = l ? 0 : -ENOMEM;
+
+	for (int i = 0; e == 0 && i < s->nr; i++) {
+		struct store_user *user;
+
+		if (!s->disk[i].st || !s->ops->walk)
+			continue;
+		memset(l, 0, sizeof *l);
+		l->w.slots = &l->slots;
+		l->w.key = on_leftover;
+		for (int k = 0; k < STORE_SLOT_NR; k++) {
+			if (s->table.home[k] != s->disk[i].number)
+				slots_add(&l->slots, (unsigned)k);
+			if (slots_has(&s->lost, (unsigned)(STORE_SLOT_NR + k)))
+				slots_add(&l->slots, (unsigned)(STORE_SLOT_NR + k));
+		}
+		e = store_user_new(&s->disk[i].st, 1, &user);
+		if (e < 0)
+			break;
+		do
+			e = drop_page(s, l, user);
+		while (e == 0 && l->w.more);
+		store_user_free(user);
+	}
+	free(l);
+	return e < 0 ? start_refuse(s, e, "cannot remove what is left over of a move: %s", strerror(-e)) : 0;
+}
+
+int
+start_align_all(struct start *s)
+{
+	int e = align_buckets(s), failed;
+
+	if (e == 0 && s->forgotten)
+		e = drop_leftovers(s);
+	if (e == 0)
+		return 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (!d->st)
+			continue;
+		d->error = s->ops->has_failed(d->st) ? e : 0;
+		snprintf(d->err, sizeof d->err, "%s: it failed while the start wrote to it", start_path(d));
+	}
+	failed = start_drop_failed(s);
+	return failed ? failed : e;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Disks are looked at without a start, or checked; see start.h. */
+#include "set/start/start_int.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a look waits for a disk that was just let go: longer, and a daemon serves it. */
+#define LOOK_WAIT_NS NS_PER_S
+
+/* Whether it can be told now who they are.  *ret_unmade: none of them has a store, which may still be made. */
+static bool
+can_judge(const struct start *s, bool *ret_unmade)
+{
+	*ret_unmade = false;
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+
+		/* A daemon serves it; or whoever asks may only read the configuration. */
+		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
+			return false;
+	}
+	/* Who may be missing is known of a store that was made. */
+	*ret_unmade = start_is_none_made(s);
+	return !*ret_unmade;
+}
+
+static void
+say_forgotten(struct start *s)
+{
+	s->err[0] = 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		int one = 0, empty = 0, second = 0;
+		char text[UUID_TEXT];
+
+		if (!table_has(s->forgotten, i))
+			continue;
+		for (int slot = 0; slot < STORE_SLOT_NR; slot++) {
+			bool is_lost = slots_has(&s->lost, table_place((unsigned)slot, true));
+
+			one += s->table.home[slot] == i;
+			empty += s->table.first[slot] == i && is_lost;
+			second += s->table.first[slot] == i && !is_lost;
+		}
+		uuid_write(text, s->table.uuid[i]);
+		start_add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks",
+			  s->err[0] ? "\n" : "", text, start_shown_number(s, i),
+			  start_count(s->table.members));
+		start_add_why(s, i, s->err, s->err_len);
+		start_add(s->err, s->err_len,
+			  ": has %d of %d slots of keys with one copy, which begin empty on the others; of "
+			  "keys "
+			  "with "
+			  "two copies %d slots begin empty, %d go to their second",
+			  one, STORE_SLOT_NR, empty, second);
+	}
+}
+
+int
+set_look(const struct store_conf *conf, char *err, size_t err_len)
+{
+	struct start *s;
+	bool unmade, forgets = conf->disks.forget_nr > 0;
+	int e = set_check_conf(conf, err, err_len);
+
+	if (e < 0 || !conf->disks.engine->member)
+		return e;
+	e = start_new(conf, &s, err, err_len);
+	if (e < 0)
+		return e;
+	err[0] = 0;
+	for (int i = 0; i < s->nr; i++)
+		if (!forgets && s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
+			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
+	start_each(s, true, start_open_one);
+	e = can_judge(s, &unmade) || forgets ? start_judge(s) : 0;
+	if (e == 0 && forgets)
+		say_forgotten(s);
+	else if (e == 0 && unmade)
+		start_say_unmade(&s->disk[0], err, err_len);
+	start_stop_all(s);
+	free(s);
+	return e;
+}
+
+/* Finds the newest table, and says what a start would refuse: 0, or what it would end with.  *ret_has: there is a table. */
+static int
+look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
+	    size_t err_len)
+{
+	struct start *s;
+	bool any = false;
+	int e = start_new(conf, &s, err, err_len);
+
+	*ret_has = false;
+	if (e < 0)
+		return e;
+	start_each(s, true, start_open_one);
+	for (int i = 0; i < s->nr; i++)
+		any |= s->disk[i].st != NULL;
+	/* What is wrong with each by itself is said when its turn comes. */
+	e = any ? start_judge(s) : 0;
+	*ret_has = e == 0 && any;
+	*ret_table = s->table;
+	for (int i = 0; i < s->nr && e < 0; i++) {
+		if (!s->disk[i].st && strcmp(err, s->disk[i].err) == 0)
+			e = 0;
+	}
+	start_stop_all(s);
+	free(s);
+	return e;
+}
+
+int
+set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	 void *cookie)
+{
+	struct disk_table table;
+	bool has_table = false;
+	char err[1024];
+	int refused = set_check_conf(conf, err, sizeof err), r = refused;
+
+	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
+		r = look_across(conf, &table, &has_table, err, sizeof err);
+	if (r < 0 && say)
+		say(cookie, err);
+	if (refused < 0)
+		return r;
+	/* All of them are looked at, whatever the first ones say. */
+	for (int i = 0; i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+		int one;
+
+		c.disks.table = has_table ? &table : NULL;
+		/* One after the other: each may take all of it. */
+		c.disks.index_bytes = conf->disks.index_bytes;
+		one = store_fsck(&c, repair, say, cookie);
+		if (one < 0 ? r >= 0 : r == 0)
+			r = one;
+	}
+	return r;
+}

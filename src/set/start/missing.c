@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of the placement map that are not there at a start: whether it may go on without them; see start_int.h. */
+#include "set/start/start_int.h"
+
+#include "set/map/set_rules.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool
+is_accepted(const struct start *s, int number)
+{
+	for (int i = 0; i < s->conf->disks.accept_missing_nr; i++) {
+		if (memcmp(s->conf->disks.accept_missing[i], s->table.uuid[number], UUID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_absent(const struct disk *d)
+{
+	return !d->st && !d->is_drained;
+}
+
+/* Whether one that cannot be opened says to be that one. */
+static const struct disk *
+absent_by_uuid(const struct start *s, int number)
+{
+	for (int i = 0; i < s->nr; i++) {
+		if (is_absent(&s->disk[i]) &&
+		    memcmp(s->disk[i].id.uuid, s->table.uuid[number], UUID_BYTES) == 0)
+			return &s->disk[i];
+	}
+	return NULL;
+}
+
+const struct disk *
+start_absent_of(const struct start *s, int number, int *ret_unknown)
+{
+	const struct disk *d = absent_by_uuid(s, number), *last = NULL;
+	int unknown = 0, left = 0;
+
+	for (int i = 0; !d && i < s->nr; i++) {
+		if (!is_absent(&s->disk[i]) || start_is_known(&s->disk[i]))
+			continue;
+		last = &s->disk[i];
+		unknown++;
+	}
+	for (int i = 0; !d && i < STORE_DISKS_MAX; i++)
+		left += table_has(s->table.members & ~s->present, i) && !absent_by_uuid(s, i);
+	if (unknown == 1 && left == 1)
+		d = last;
+	*ret_unknown = d ? 0 : unknown;
+	return d;
+}
+
+/* Of more disks than this it is said how many they are: what is to be done comes behind them. */
+#define NAMED_MAX 3
+#define WHY_BYTES 256
+
+void __attribute__((format(printf, 3, 4))) start_add(char *to, size_t len, const char *fmt, ...)
+{
+	size_t at = strlen(to);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(to + at, len - at, fmt, ap);
+	va_end(ap);
+}
+
+void
+start_add_why(const struct start *s, int number, char *to, size_t len)
+{
+	int unknown;
+	const struct disk *d = start_absent_of(s, number, &unknown);
+
+	if (d)
+		start_add(to, len, " (%.*s)", WHY_BYTES, d->err);
+	else if (!unknown)
+		start_add(to, len, " (no path of store.disks is left for it)");
+}
+
+/* The reasons of those of which it is not known who they are, where that leaves more than one choice. */
+static void
+add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
+{
+	int unknown = 0, more = 0, named = 0;
+
+	for (int i = 0; !unknown && i < STORE_DISKS_MAX; i++) {
+		if (table_has(missing, i))
+			start_absent_of(s, i, &unknown);
+	}
+	for (int i = 0; unknown && i < s->nr; i++) {
+		if (!is_absent(&s->disk[i]) || start_is_known(&s->disk[i]))
+			continue;
+		if (named++ < NAMED_MAX)
+			start_add(to, len, "%s%.*s", named > 1 ? "; " : " (not there: ", WHY_BYTES,
+				  s->disk[i].err);
+		else
+			more++;
+	}
+	if (more)
+		start_add(to, len, "; %d more", more);
+	start_add(to, len, "%s", unknown ? ")" : "");
+}
+
+static bool
+is_enough(const struct start *s)
+{
+	int members = start_count(s->table.members), present = start_count(s->present);
+	bool half_suffices = !RULE_HALF_ONLY_IF_ALL_IN || (s->table.in & ~s->present) == 0;
+
+	return !RULE_QUORUM || 2 * present > members || (2 * present == members && half_suffices);
+}
+
+int
+start_shown_number(const struct start *s, int number)
+{
+	return start_count(s->table.members & (((uint64_t)1 << number) - 1));
+}
+
+static int
+refuse_missing(struct start *s, uint64_t missing)
+{
+	char who[STORE_WHY_BYTES] = "", uuids[NAMED_MAX * UUID_TEXT + 16] = "", text[UUID_TEXT];
+	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "", accept[256] = "";
+	bool is_one = start_count(missing) == 1;
+	int nr = 0;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
+			continue;
+		uuid_write(text, s->table.uuid[i]);
+		if (nr == 1)
+			start_add(who, sizeof who, "disk %s, number %d of a store of %d disks, is missing",
+				  text, start_shown_number(s, i), start_count(s->table.members));
+		else
+			start_add(who, sizeof who, "; so is disk %s, number %d", text,
+				  start_shown_number(s, i));
+		start_add_why(s, i, who, sizeof who);
+		start_add(uuids, sizeof uuids, "%s%s", nr > 1 ? ", " : "", text);
+		start_add(words, sizeof words, " --forget %s", text);
+	}
+	if (nr > NAMED_MAX) {
+		start_add(who, sizeof who, "; so are %d more", nr - NAMED_MAX);
+		start_add(uuids, sizeof uuids, ", ...");
+		start_add(words, sizeof words, " ...");
+	}
+	add_unknown(s, missing, who, sizeof who);
+	/* Where that is not enough, it would only be refused for another reason. */
+	if (is_enough(s) && !s->forgotten)
+		snprintf(accept, sizeof accept,
+			 ", or start without %s (store.accept_missing: [%s]; what only %s answers 503 until "
+			 "%s back)",
+			 is_one ? "it" : "them", uuids, is_one ? "it has" : "they have",
+			 is_one ? "it is" : "they are");
+	return start_refuse(s, -EINVAL, "%s; bring %s back%s, or give %s up for good (gantryd%s)", who,
+			    is_one ? "it" : "them", accept, is_one ? "it" : "them", words);
+}
+
+static int
+refuse_few(struct start *s, uint64_t missing)
+{
+	char all[STORE_WHY_BYTES] = "", text[UUID_TEXT];
+	int nr = 0;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
+			continue;
+		uuid_write(text, s->table.uuid[i]);
+		start_add(all, sizeof all, "%s %s", nr > 1 ? "," : "", text);
+		start_add_why(s, i, all, sizeof all);
+	}
+	if (nr > NAMED_MAX)
+		start_add(all, sizeof all, " and %d more", nr - NAMED_MAX);
+	add_unknown(s, missing, all, sizeof all);
+	return start_refuse(
+		s, -EINVAL,
+		"only %d of %d disks are there: the others may have gone on without them, so there "
+		"must be more than half, or all that took part last; bring back one of%s, or give all of "
+		"them up for good (gantryd --forget UUID, once for each)",
+		start_count(s->present), start_count(s->table.members), all);
+}
+
+/* None of the store's own is left for it to be. */
+static int
+refuse_more(struct start *s, const struct disk *d)
+{
+	return start_is_unmade(d)
+		       ? start_refuse(s, d->error,
+				      "%s; all disks of the store, %d, are others: take it off store.disks, "
+				      "or add it "
+				      "(gantryd --add %s)",
+				      d->err, start_count(s->table.members), start_path(d))
+		       : start_refuse_disk(s, d);
+}
+
+/* Whether one that is not there is known to be a member. */
+static bool
+is_member(const struct start *s, const struct disk *d)
+{
+	return start_is_known(d) && table_find(&s->table, d->id.uuid) >= 0;
+}
+
+int
+start_check_missing(struct start *s)
+{
+	uint64_t missing = s->table.members & ~s->present & ~s->forgotten, refused = missing;
+	const struct disk *other = NULL;
+	int absent = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		absent += is_absent(&s->disk[i]);
+		if (is_absent(&s->disk[i]) && (!other || is_member(s, other)))
+			other = &s->disk[i];
+	}
+	/* More paths than members: one of them is something else. */
+	if (absent > start_count(missing | s->forgotten))
+		return refuse_more(s, other);
+	if (s->forgotten)
+		return missing ? refuse_missing(s, missing) : 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(missing, i) && is_accepted(s, i))
+			refused &= ~((uint64_t)1 << i);
+	}
+	if (refused)
+		return refuse_missing(s, refused);
+	return is_enough(s) ? 0 : refuse_few(s, missing);
+}
+
+int
+start_find_forgotten(struct start *s)
+{
+	char text[UUID_TEXT];
+
+	s->forgotten = 0;
+	for (int i = 0; i < s->conf->disks.forget_nr; i++) {
+		int number = table_find(&s->table, s->conf->disks.forget[i]);
+
+		uuid_write(text, s->conf->disks.forget[i]);
+		if (number < 0)
+			return start_refuse(s, -EINVAL, "disk %s does not belong to this store", text);
+		if (table_has(s->present, number))
+			return start_refuse(
+				s, -EINVAL,
+				"disk %s is there, and is given up only when it is not: take it off "
+				"store.disks first",
+				text);
+		s->forgotten |= (uint64_t)1 << number;
+	}
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest placement map of the disks of a start, and the numbers that they have in it; see start_int.h. */
+#include "set/start/start_int.h"
+
+#include "set/map/set_rules.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Its table is the one that it was made with, before any of the store. */
+static bool
+is_half_added(const struct disk *d)
+{
+	return d->id.table->version >> TABLE_CHANGE_BITS == 0;
+}
+
+static int
+refuse_stranger(struct start *s, const struct disk *d)
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, d->id.uuid);
+	if (is_half_added(d))
+		return start_refuse(
+			s, -EINVAL,
+			"%s: disk %s was being added, and has not become one of this store: take it off "
+			"store.disks, and add it once more (with --force)",
+			start_path(d), text);
+	return start_refuse(
+		s, -EINVAL,
+		"%s: disk %s does not belong to this store (any more): it was given up, or drained; "
+		"take it off store.disks",
+		start_path(d), text);
+}
+
+int
+start_leave_drained(struct start *s)
+{
+	int left = 0;
+
+	for (int i = 0; i < s->nr; i++)
+		left += s->disk[i].st && table_find(s->disk[i].id.table, s->disk[i].id.uuid) >= 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+		char text[UUID_TEXT];
+
+		if (!d->st || table_find(d->id.table, d->id.uuid) >= 0)
+			continue;
+		if (!left)
+			return refuse_stranger(s, d);
+		uuid_write(text, d->id.uuid);
+		log_warn("%s: disk %s was drained, and is not used; take it off store.disks", start_path(d),
+			 text);
+		store_stop(d->st);
+		d->st = NULL;
+		d->is_out = d->is_drained = true;
+	}
+	return 0;
+}
+
+/*
+ * A power cut came between the table without a drained disk and the writing of that table to the disk itself: its own newest table says
+ * that it is draining and has no slot, the newest of all does not list it.  Slots come to a member by a table that it has, and whoever
+ * went on by itself has given itself slots; so nothing is on it that anybody could miss, whatever became of it since.
+ */
+static bool
+leave_unaware(struct disk *d)
+{
+	int number = table_find(d->id.table, d->id.uuid);
+	char text[UUID_TEXT];
+
+	if (number < 0 || !table_is_drained(d->id.table, number))
+		return false;
+	uuid_write(text, d->id.uuid);
+	log_note("%s: disk %s was drained, and is told so now; take it off store.disks", start_path(d), text);
+	d->drained = d->st;
+	d->st = NULL;
+	d->is_out = d->is_drained = true;
+	return true;
+}
+
+/* Neither says which one is wrong. */
+static int
+refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
+{
+	char of_a[UUID_TEXT], of_b[UUID_TEXT];
+
+	uuid_write(of_a, a->id.uuid);
+	uuid_write(of_b, b->id.uuid);
+	return start_refuse(
+		s, -ENOTRECOVERABLE,
+		"%s (disk %s) and %s (disk %s): their tables of disks have one version and differ: the "
+		"superblocks of one were changed by something else; put them back from a copy, or take "
+		"that disk off store.disks and start without it (store.accept_missing)",
+		start_path(a), of_a, start_path(b), of_b);
+}
+
+int
+start_find_table(struct start *s)
+{
+	const struct disk *of = NULL;
+
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+
+		if (!d->st)
+			continue;
+		if (of && d->id.table->version == of->id.table->version &&
+		    memcmp(d->id.table, of->id.table, sizeof *of->id.table) != 0)
+			return refuse_tables(s, of, d);
+		if (!of || (RULE_TABLE_NEWEST && d->id.table->version > of->id.table->version))
+			of = d;
+	}
+	s->table = *of->id.table;
+	return 0;
+}
+
+/* Without M13: with the number that it had. */
+static int
+number_of_stranger(struct start *s, const struct disk *d)
+{
+	int number = table_find(d->id.table, d->id.uuid);
+
+	memcpy(s->table.uuid[number], d->id.uuid, UUID_BYTES);
+	s->table.members |= (uint64_t)1 << number;
+	return number;
+}
+
+int
+start_find_numbers(struct start *s)
+{
+	s->present = 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (!d->st)
+			continue;
+		d->number = table_find(&s->table, d->id.uuid);
+		if (d->number < 0 && !RULE_TABLE_DECIDES)
+			d->number = number_of_stranger(s, d);
+		if (d->number < 0 && leave_unaware(d))
+			continue;
+		if (d->number < 0)
+			return refuse_stranger(s, d);
+		s->present |= (uint64_t)1 << d->number;
+	}
+	return 0;
+}
