@@ -183,6 +183,7 @@ struct region {
 	bool is_device;    /* the CPU leaves it alone */
 	bool is_temporary; /* made for one call */
 	bool is_stale; /* another has taken its place, for the memory was allocated again; freed after its users */
+	bool is_staged;               /* no port has it: it goes through the stage */
 	struct gpu_ids *ids;          /* of the allocations that were registered, or NULL */
 	_Atomic unsigned users;       /* calls that rely on it; from none to one with g->map_lock */
 	unsigned count;               /* of the times that it was registered; g->map_lock */

@@ -140,7 +140,7 @@ int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 const char *gantry_open_error(void);
 /*
  * Opens the process's one context, or counts one opening more of it: what is registered through it belongs to the
- * process.  Options are those of NULL.  Each opening has a gantry_close(); the last one closes it where nothing is
+ * process.  Options are those of NULL; the environment may ask for a stage (GANTRY_STAGE=1, or its bytes).  Each opening has a gantry_close(); the last one closes it where nothing is
  * registered, else it stays for the next opening.  As gantry_open().
  */
 int gantry_open_shared(struct gantry **ret_g);
@@ -179,6 +179,9 @@ enum gantry_register_flags {
 	/* A start that is registered already is counted once more, or registered beside where it is not as long or not
 	 * writable; each gantry_deregister() takes one count back, and the last one all that begins there. */
 	GANTRY_COUNTED = 1 << 2,
+	/* Memory of a device that no port registers is taken all the same, to be staged, where the context has a stage: puts,
+	 * gets and the operations of gantry_obj_get() and _put() go through it; there are no tokens of such memory. */
+	GANTRY_STAGED = 1 << 3,
 };
 
 /* Numbers of cuObjClient's getMemoryType. */
@@ -247,7 +250,8 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
  * text is good until gantry_token_put() or gantry_deregister(), not for the length of any callback; what it
  * names can be reached by whoever has seen it until gantry_deregister(), gantry_token_drop() with an error, or
  * gantry_close(): the targets of these tokens live as long as the context.  0; -ENOENT not registered; -ENODEV;
- * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed.
+ * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed; -EOPNOTSUPP it is
+ * staged (GANTRY_STAGED).
  */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
@@ -558,7 +562,9 @@ ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 
 /*
  * Moves [ptr + buf_offset, + size) from or to byte obj_offset of the object, by calling the callback as often
- * as needed with advancing offsets.  ptr must be registered.  Bytes moved (short when a callback moved
+ * as needed with advancing offsets.  ptr must be registered.  Memory that is staged moves in pieces of the stage's size at
+ * most: the callback gets the program's pointer and the token of a piece of the stage.  Where that callback fails, its token works
+ * no more when it has returned.  Bytes moved (short when a callback moved
  * fewer), or a negative errno; when nothing had moved before, the negative number that a callback returned, as it is.
  * -EINVAL where there is no such callback.  (cuObjGet, cuObjPut)
  */

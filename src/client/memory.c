@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "client/region.h"
+#include "client/stage.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -162,6 +163,10 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 	if (w->is_device)
 		r->ids = gpu_ids_of(w->ptr, w->size);
 	e = register_exported(g, r, w);
+	if (e < 0 && (w->flags & GANTRY_STAGED) && w->is_device && stage_can(g, w->ptr)) {
+		r->is_staged = true;
+		e = 0;
+	}
 	if (e < 0) {
 		region_free(g, r);
 		return e;

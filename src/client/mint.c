@@ -123,6 +123,8 @@ token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 		return -ENOENT;
 	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
 		return -EINVAL;
+	if (r->is_staged)
+		return -EOPNOTSUPP;
 	if (gpu_ids_hold(r->ids, (const char *)ptr + offset, size) != GPU_SAME)
 		return -ESTALE;
 	p = port_choose(g, r);
@@ -206,6 +208,8 @@ explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int
 		client_log(g, GANTRY_LOG_ERROR,
 			   "token of %zu bytes from byte %zu on of %p: not within one registration", size,
 			   offset, ptr);
+	else if (e == -EOPNOTSUPP)
+		client_log(g, GANTRY_LOG_ERROR, "token of %p: the memory is staged, and has none", ptr);
 	else if (e == -EFAULT)
 		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: the memory was freed: not mapped",
 			   size, ptr);

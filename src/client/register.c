@@ -132,8 +132,9 @@ register_wanted(struct gantry *g, struct wanted *w)
 		explain_registration(g, w, e, register_error, sizeof register_error);
 		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
 	} else if (is_told(g, GANTRY_LOG_INFO)) {
-		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr,
-			   e ? " again" : "");
+		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s%s%s", w->size, w->ptr,
+			   e ? " again" : "", *refusals() && w->is_device ? "; " : "",
+			   w->is_device ? refusals() : "");
 	}
 	return e < 0 ? e : 0;
 }

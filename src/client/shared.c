@@ -7,6 +7,7 @@
 #include "client/client_int.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static struct {
 	pthread_mutex_t lock;
@@ -55,14 +56,29 @@ is_mine(const struct gantry *g)
 	return g->forks == forks;
 }
 
+/* What the environment says of the stage, as options: GANTRY_STAGE is 0, 1, or its bytes. */
+static struct gantry_options
+options_of_environment(void)
+{
+	const char *stage = getenv("GANTRY_STAGE");
+	unsigned long long bytes = stage ? strtoull(stage, NULL, 10) : 0;
+
+	return (struct gantry_options){ .size = sizeof(struct gantry_options),
+					.stage = bytes > 0,
+					.stage_bytes = bytes > 1 ? bytes : 0 };
+}
+
 int
 gantry_open_shared(struct gantry **ret_g)
 {
 	int e = 0;
 
 	pthread_mutex_lock(&shared.lock);
-	if (!shared.g)
-		e = gantry_open(NULL, &shared.g);
+	if (!shared.g) {
+		const struct gantry_options o = options_of_environment();
+
+		e = gantry_open(&o, &shared.g);
+	}
 	if (e == 0) {
 		shared.count++;
 		*ret_g = shared.g;

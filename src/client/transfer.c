@@ -37,10 +37,11 @@ why_not_rdma(struct call *c)
 		return gantry_rdma_reason(c->g);
 	if (c->size == 0)
 		return "an empty object";
-	c->wants_stage = c->memory.is_device && c->size > GANTRY_REGISTER_MAX;
+	c->wants_stage = c->memory.is_device &&
+			 (c->size > GANTRY_REGISTER_MAX || (c->memory.region && c->memory.region->is_staged));
 	if (c->size > GANTRY_REGISTER_MAX)
 		return "4 GiB and more do not fit a token";
-	return NULL;
+	return c->wants_stage ? "the memory is registered to be staged" : NULL;
 }
 
 /* The checksum that goes with a GET (protocol.md section 8).  False: it is there and wrong. */

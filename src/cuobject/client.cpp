@@ -219,7 +219,7 @@ cuObjClient::cuMemObjGetDescriptor(void *ptr, size_t size)
 {
 	struct gantry *g = context(state);
 
-	return g ? verdict(gantry_register(g, ptr, size, GANTRY_COUNTED)) : CU_OBJ_FAIL;
+	return g ? verdict(gantry_register(g, ptr, size, GANTRY_COUNTED | GANTRY_STAGED)) : CU_OBJ_FAIL;
 }
 
 cuObjErr_t

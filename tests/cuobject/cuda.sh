@@ -10,4 +10,6 @@ gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,lib
 start_daemon
 nic "$ROOT/scripts/with-gantry-cuobject" env "LD_LIBRARY_PATH=$BUILD/cuobject:$BUILD:$BUILD/softnic:$T/cuda" "$BUILD/cuobject-tests/cuda" "$S3" ||
 	fail "exit $?"
+nic "$ROOT/scripts/with-gantry-cuobject" env "LD_LIBRARY_PATH=$BUILD/cuobject:$BUILD:$BUILD/softnic:$T/cuda" GANTRY_STAGE=1048576 SOFTNIC_RETRY_US=20000 \
+	"$BUILD/cuobject-tests/cuda_staged" "$S3" || fail "staged: exit $?"
 assert_alive
