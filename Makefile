@@ -114,6 +114,7 @@ include src/cuobject/cuobject.mk
 include src/softnic/softnic.mk
 include tests/sim/sim.mk
 include bench/bench.mk
+include tests/gpu/gpu.mk
 
 # ---- tests: `make check [T=name]` ----------------------------------------------------------------------------------
 UNITSRC := $(wildcard tests/unit/*/test_*.c)

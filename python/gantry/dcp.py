@@ -34,6 +34,7 @@ import importlib
 import importlib.util
 import io
 import json
+import logging
 import pickle
 import re
 import time
@@ -47,6 +48,8 @@ from torch.futures import Future
 from . import _unpickle
 from ._client import Client, Result, in_parallel, summed
 from .errors import NotFound, PreconditionFailed
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -299,7 +302,9 @@ def _check_info(info: Any) -> None:
 
 
 class CheckpointReader(_Checkpoint, StorageReader):
-    """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came.
+    """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came.  error: why the
+    metadata could not be read; recent versions of PyTorch raise only an AssertionError, "metadata is None", then,
+    so it is logged as well (logger gantry.dcp).
 
     classes   more classes, and functions, that items of the checkpoint are made of, or what a planner keeps
               in its metadata: the writer of the checkpoint can have them called, with any arguments
@@ -309,8 +314,18 @@ class CheckpointReader(_Checkpoint, StorageReader):
         super().__init__(client, key)
         self._stored: Dict[MetadataIndex, StorageInfo] = {}
         self._classes = list(classes)
+        self.error: Optional[Exception] = None
 
     def read_metadata(self) -> Metadata:
+        self.error = None
+        try:
+            return self._read_metadata()
+        except Exception as e:
+            self.error = e
+            _log.error("%s/%s: %s", self.url, _METADATA, e)
+            raise
+
+    def _read_metadata(self) -> Metadata:
         data = self.client.get(f"{self.url}/{_METADATA}")
         if not data.startswith(_HEAD):
             raise pickle.UnpicklingError(f"{self.url}/{_METADATA} is not of a checkpoint of gantry.dcp")

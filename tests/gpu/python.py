@@ -518,7 +518,7 @@ def main():
                 said = function(c)
                 ok, speed_text, more = "ok", "", said or ""
                 if isinstance(said, tuple):
-                    speed_text, more = f"put {said[0]:.2f} get {said[1]:.2f}", said[2]
+                    speed_text, more = f"put {said[0]:.2f} get {said[1]:.2f} GB/s", said[2]
             except BaseException as e:
                 if isinstance(e, KeyboardInterrupt):
                     raise
