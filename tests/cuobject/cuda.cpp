@@ -76,7 +76,8 @@ main(int argc, char **argv)
 	/* Neither way is there: both cures are named. */
 	char *other = static_cast<char *>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 
-	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "standin_memory")(other, 4096, 2, 0);
+	named<void (*)(const void *, size_t, unsigned, unsigned)>(driver, "standin_memory")(other, 4096, 2,
+											    0);
 	out.str("");
 	must(client.cuMemObjGetDescriptor(other, 4096) == CU_OBJ_FAIL);
 	must(out.str().find("dma-buf") != std::string::npos &&

@@ -38,20 +38,13 @@ static void
 defaults(void **state)
 {
 	static const char *const want[][2] = {
-		{ "rdma.channels", "128" },
-		{ "rdma.cq_depth", "auto" },
-		{ "rdma.dc_key", "0xffeeddcc" },
-		{ "rdma.service_level", "0" },
-		{ "rdma.timeout", "16" },
-		{ "rdma.hop_limit", "64" },
-		{ "rdma.pkey_index", "0" },
-		{ "rdma.delay_interval", "5us" },
-		{ "rdma.delay_mode", "batch" },
-		{ "rdma.qp_reset_on_failure", "true" },
-		{ "rdma.retry_cnt", "7" },
-		{ "rdma.traffic_class", "96" },
-		{ "rdma.max_rd_atomic", "auto" },
-		{ "rdma.poll_batch", "16" },
+		{ "rdma.channels", "128" },       { "rdma.cq_depth", "auto" },
+		{ "rdma.dc_key", "0xffeeddcc" },  { "rdma.service_level", "0" },
+		{ "rdma.timeout", "16" },         { "rdma.hop_limit", "64" },
+		{ "rdma.pkey_index", "0" },       { "rdma.delay_interval", "5us" },
+		{ "rdma.delay_mode", "batch" },   { "rdma.qp_reset_on_failure", "true" },
+		{ "rdma.retry_cnt", "7" },        { "rdma.traffic_class", "96" },
+		{ "rdma.max_rd_atomic", "auto" }, { "rdma.poll_batch", "16" },
 		{ "rdma.path_mtu", "auto" },
 	};
 	struct conf *c;
