@@ -28,7 +28,10 @@ parse_bytes(const struct dialect_in *in, struct target *t, const char **ret_why)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "Transfer-Encoding and an RDMA descriptor came together.");
 	if (window && t->content_length > 0)
-		return refuse(ret_why, FAULT_BAD_REQUEST, "A body and an RDMA descriptor came together.");
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "A body and an RDMA descriptor came together: a request with a token has no "
+			      "body, and its "
+			      "Content-Length is 0.");
 	if (!window && !t->chunked && !t->have_content_length)
 		return refuse(ret_why, FAULT_LENGTH_REQUIRED, "Content-Length is missing.");
 	f = stream_parse(in, t, ret_why);

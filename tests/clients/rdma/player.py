@@ -99,7 +99,7 @@ class Server:
     def __init__(self, address, signed=False):
         self.address, self.signed, self.conn = address, signed, None
 
-    def ask(self, method, path, headers=None, body=b""):
+    def ask(self, method, path, headers=None, body=b"", length=None):
         headers = dict(headers or {}, host=self.address)
         if self.signed:
             sign(method, path, headers)
@@ -113,7 +113,7 @@ class Server:
                 for k, v in headers.items():
                     self.conn.putheader(k, v)
                 if method == "PUT":
-                    self.conn.putheader("content-length", str(len(body)))
+                    self.conn.putheader("content-length", str(len(body) if length is None else length))
                 self.conn.endheaders(body if method == "PUT" else None)
                 response = self.conn.getresponse()
                 answer = Answer(response, response.read())
@@ -234,11 +234,11 @@ class Player:
             token = base64.b64encode(token.encode()).decode()
         return {header: token}
 
-    def send(self, headers, body=b""):
+    def send(self, headers, body=b"", length=None):
         """One request of the client's; for a GET with the bytes that came in the body."""
         if self.row["agent"] != "none":
             headers = dict(headers, **{"user-agent": self.row["agent"]})
-        a = self.server.ask(self.op, self.path, headers, body)
+        a = self.server.ask(self.op, self.path, headers, body, length)
         self.answers.append(a)
         return a
 
@@ -256,7 +256,8 @@ class Player:
             return self.plain(headers, data)
         for _ in range(row.get("tries", 1)):
             self.window.mem[:] = data.ljust(1 << 16, b"\0") if self.op == "PUT" else bytes([0xa5]) * (1 << 16)
-            a = self.send(dict(headers, **self.token_headers(asked, spoil)))
+            length = asked if row.get("put_length") == "window" and self.op == "PUT" else None
+            a = self.send(dict(headers, **self.token_headers(asked, spoil)), length=length)
             verdict = judge(rules, a, asked)
             if verdict == "done":
                 n = count_of(a)
@@ -275,6 +276,8 @@ class Player:
         """The status that the request with the token must get; None: any."""
         if not self.row["header"] or cause == "any":
             return None
+        if self.row.get("put_length"):
+            return 400  # a request with a token has no body: said before anything else
         status = {"missing": 404, "exists": 412, "beyond": 416, "malformed": 400, "forbidden": 403}.get(case)
         if status:
             return status
@@ -317,6 +320,10 @@ class Player:
     def check_belief(self, cause, case, belief):
         """What the client makes of it, where that is known beforehand."""
         if cause == "any" or not self.row["header"]:
+            return
+        if self.row.get("put_length"):
+            if belief != "failed" or b"<Code>InvalidRequest</Code>" not in self.answers[0].data or b"a request with a token has no body" not in self.answers[0].data:
+                self.wrong("a Content-Length of a body that never comes is refused, and the answer says why")
             return
         if case in ("malformed", "forbidden"):
             # The token alone is wrong: over HTTP it may go well.
@@ -425,7 +432,7 @@ class Player:
                 self.by_listener = by_listener
                 if by_listener and (not self.options.rules or row["header"] != "x-amz-rdma-token" or row["declined"] != "http"):
                     continue
-                for op in ("PUT", "GET"):
+                for op in ("PUT",) if row.get("only") == "put" else ("PUT", "GET"):
                     self.row = row
                     for case in self.cases(op, cause):
                         self.play(row, op, cause, case)

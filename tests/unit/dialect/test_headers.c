@@ -392,6 +392,28 @@ parameters_that_say_nothing(void **state)
 	}
 }
 
+/* Refusals that name what helps. */
+static void
+refusals_that_help(void **state)
+{
+	struct rq *r;
+	int nr = 0;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!strstr(rows[i].name, "server-side-encryption"))
+			continue;
+		r = rq_with(s3("PUT", "/bkt/obj"), "content-length", "0", rows[i].name, "aws:kms", NULL);
+		assert_fault(rq_parse(r), FAULT_NOT_IMPLEMENTED);
+		assert_non_null(strstr(r->why, "s3.encrypted_below"));
+		nr++;
+	}
+	assert_true(nr >= 2);
+	/* A connector sends the size of the window as the length of a body that never comes. */
+	r = rq_with(s3("PUT", "/bkt/obj"), "x-amz-rdma-token", DC81, "content-length", "4194304", NULL);
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	assert_non_null(strstr(r->why, "a request with a token has no body"));
+}
+
 /* A field and a parameter of one name are two fields of it. */
 static void
 both(void **state)
@@ -426,9 +448,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(preflight_queries),           cmocka_unit_test(preflight_headers),
-		cmocka_unit_test(rows_in_the_query),           cmocka_unit_test(rows_that_stay),
-		cmocka_unit_test(parameters_that_say_nothing), cmocka_unit_test(both),
+		cmocka_unit_test(refusals_that_help),
+		cmocka_unit_test(preflight_queries),
+		cmocka_unit_test(preflight_headers),
+		cmocka_unit_test(rows_in_the_query),
+		cmocka_unit_test(rows_that_stay),
+		cmocka_unit_test(parameters_that_say_nothing),
+		cmocka_unit_test(both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
