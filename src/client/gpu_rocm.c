@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -197,7 +198,7 @@ rocm_export(const struct gpu_range *range, uintptr_t start, size_t size, int *re
 	if (e != 0)
 		return e;
 	/* The caller closes its descriptor as any other; HSA keeps books of its own. */
-	*ret_fd = dup(fd);
+	*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (hip.close_export)
 		hip.close_export(fd);
 	else

@@ -781,7 +781,8 @@ attribute_of(const struct range *r, ptr_t ptr, int attribute, void *data)
 		memcpy(data, &type, sizeof type);
 		return true;
 	case 7:
-		memcpy(data, &r->id, sizeof r->id);
+		if (set(IDS))
+			memcpy(data, &r->id, sizeof r->id);
 		return set(IDS);
 	case 8:
 		memcpy(data, &r->is_managed, sizeof r->is_managed);

@@ -16,6 +16,13 @@ gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter $san -I
 	"-Wl,-rpath,$BUILD" -lpthread >"$T/out" 2>&1 || fail "gpu_stage.c: $(cat "$T/out")"
 gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,libcuda.so.1 -o "$T/cuda/libcuda.so.1" \
 	"$ROOT/tests/gpu/cuda_standin.c" >"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
+for part in libamdhip64.so.6 libhsa-runtime64.so.1; do
+	hsa=''
+	[ $part = libamdhip64.so.6 ] || hsa=-DHSA
+	# shellcheck disable=SC2086
+	gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror $hsa -Wl,-soname,$part -o "$T/cuda/$part" "$ROOT/tests/gpu/rocm_standin.c" \
+		>"$T/out" 2>&1 || fail "rocm_standin.c: $(cat "$T/out")"
+done
 stage() {
 	nic env LD_LIBRARY_PATH="$BUILD/softnic:$T/cuda" "${@:2}" "$T/stage" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 ||
 		fail "$*: exit $?: $(cat "$T/out")"
@@ -25,5 +32,8 @@ for mode in ${MODES:-staged http order refusals freed again threads replaced to_
 done
 [ -n "${MODES:-}" ] || stage peer SOFTNIC_PEER_MEM=1
 [ -n "${MODES:-}" ] || stage unpinned CUDA_STANDIN=pin=801
+for mode in ${MODES:-staged order freed again}; do
+	stage "$mode" ROCM=libamdhip64.so.6
+done
 wait_for 60 nothing_is_held || fail "requests are left"
 assert_alive

@@ -9,3 +9,13 @@ $(O)/fuzz/client_hw: $(O)/src/client/cmd/hwcheck/hw_wire.o
 LINK-client/test_list := client_rig
 LINK-client/test_gpu := client_rig
 LINK-client/test_tokens := client_rig
+# The stand-ins of the drivers of GPUs, by the names that programs load.
+STANDIN := $(O)/tests/gpu
+STANDINCC = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O1 -Wall -Wextra -Werror -Wl,-soname,$(@F) -o $@
+$(STANDIN)/libcuda.so.1: tests/gpu/cuda_standin.c
+	$(STANDINCC) $<
+$(STANDIN)/libamdhip64.so.6: tests/gpu/rocm_standin.c tests/gpu/cuda_standin.c
+	$(STANDINCC) $<
+$(STANDIN)/libhsa-runtime64.so.1: tests/gpu/rocm_standin.c
+	$(STANDINCC) -DHSA $< -ldl
+$(O)/unit/client/test_drivers: | $(addprefix $(STANDIN)/,libcuda.so.1 libamdhip64.so.6 libhsa-runtime64.so.1)
