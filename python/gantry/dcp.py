@@ -302,10 +302,11 @@ def _check_info(info: Any) -> None:
 
 
 class CheckpointReader(_Checkpoint, StorageReader):
-    """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came.  error: why the
-    metadata could not be read; recent versions of PyTorch raise only an AssertionError, "metadata is None", then,
-    so it is logged as well (logger gantry.dcp).
+    """Loads what CheckpointWriter saved there.
 
+    result    how the bytes that this rank loaded came
+    error     why the metadata could not be read, or None.  Recent versions of PyTorch raise only an
+              AssertionError then, "metadata is None", so the logger gantry.dcp gets it as well
     classes   more classes, and functions, that items of the checkpoint are made of, or what a planner keeps
               in its metadata: the writer of the checkpoint can have them called, with any arguments
     """
