@@ -345,7 +345,7 @@ take_nets(struct reader *rd, const yaml_node_t *n, const char *path, size_t max,
 	}
 	for (size_t i = 0; i < nr; i++) {
 		const yaml_node_t *v = yaml_document_get_node(rd->doc, n->data.sequence.items.start[i]);
-		char name[160];
+		char name[160], why[CONF_NET_REFUSAL_MAX];
 
 		snprintf(name, sizeof name, "%s[%zu]", path, i);
 		if (!want(rd, v, YAML_SCALAR_NODE, name))
@@ -353,7 +353,7 @@ take_nets(struct reader *rd, const yaml_node_t *n, const char *path, size_t max,
 		/* What is behind a NUL is no address either. */
 		if (strlen(text_of(v).p) != text_of(v).len ||
 		    conf_net_parse(text_of(v).p, &(*nets)[(*ret_nr)++]) < 0)
-			fail(rd, v, name, "expected an address or a block (10.0.0.5, 10.0.0.0/8, fd00::/8)");
+			fail(rd, v, name, "%s", conf_net_refusal(text_of(v).p, why));
 	}
 }
 

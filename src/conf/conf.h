@@ -224,8 +224,12 @@ void conf_print_table(FILE *out);
  * that is not below limit. */
 int conf_edit_distance(const char *a, const char *b, int limit);
 
-/* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
+/* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0; -EINVAL; -ERANGE: bits are set after the block's length, as in
+ * "10.1.2.3/8", which *ret_net is without. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* Says what is wrong with a text that conf_net_parse() refuses, as a sentence without its end; returns out. */
+#define CONF_NET_REFUSAL_MAX 160
+const char *conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX]);
 /* What store.disks[].size may be: 64 MiB to 1024 TiB. */
 #define CONF_DISK_MIN_BYTES ((uint64_t)64 << 20)
 #define CONF_DISK_MAX_BYTES ((uint64_t)1024 << 40)

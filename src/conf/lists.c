@@ -48,6 +48,7 @@ nets_set(struct loader *ld, const struct conf_key *k, const char *path, const st
 	 struct conf_nets *ret_nets)
 {
 	struct conf_net nets[CONF_NETS_MAX];
+	char why[CONF_NET_REFUSAL_MAX];
 	bool routed = false;
 	int r = 0, nr = 0;
 
@@ -61,8 +62,7 @@ nets_set(struct loader *ld, const struct conf_key *k, const char *path, const st
 		if (k->words && strcmp(text, k->words[0]) == 0) {
 			routed = true;
 		} else if (conf_net_parse(text, &nets[nr++]) < 0) {
-			load_fail(ld, n->item[i], path,
-				  "expected an address or a block (10.0.0.0/8, fd00::/8)%s%s, not \"%.100s\"",
+			load_fail(ld, n->item[i], path, "%s%s%s, not \"%.100s\"", conf_net_refusal(text, why),
 				  k->words ? " or " : "", k->words ? k->words[0] : "", text);
 			r = -EINVAL;
 		}

@@ -17,18 +17,20 @@ map_v4(const struct in_addr *v4, struct in6_addr *ret_addr)
 	memcpy(ret_addr->s6_addr + 12, v4, 4);
 }
 
-/* Bits behind the prefix are of no meaning: clear them, so that equal blocks look equal. */
-static void
+/* Clears the bits after the prefix.  Tells whether any was set. */
+static bool
 clear_host_bits(struct conf_net *net)
 {
+	bool was_set = false;
+
 	for (int i = 0; i < 16; i++) {
 		int bits = net->prefix - i * 8;
+		uint8_t kept = bits <= 0 ? 0 : bits < 8 ? (uint8_t)(0xff00 >> bits) : 0xff;
 
-		if (bits <= 0)
-			net->addr.s6_addr[i] = 0;
-		else if (bits < 8)
-			net->addr.s6_addr[i] &= (uint8_t)(0xff00 >> bits);
+		was_set |= (net->addr.s6_addr[i] & ~kept) != 0;
+		net->addr.s6_addr[i] &= kept;
 	}
+	return was_set;
 }
 
 int
@@ -40,6 +42,7 @@ conf_net_parse(const char *text, struct conf_net *ret_net)
 	struct conf_net net;
 	struct in_addr v4;
 	uint64_t prefix, base;
+	bool has_rest;
 
 	if (len >= sizeof host)
 		return -EINVAL;
@@ -57,9 +60,26 @@ conf_net_parse(const char *text, struct conf_net *ret_net)
 	if (slash && (u64_parse(slash + 1, &prefix) < 0 || prefix > 128 - base))
 		return -EINVAL;
 	net.prefix = (uint8_t)(base + prefix);
-	clear_host_bits(&net);
+	has_rest = clear_host_bits(&net);
 	*ret_net = net;
-	return 0;
+	return has_rest ? -ERANGE : 0;
+}
+
+const char *
+conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX])
+{
+	struct conf_net net;
+	char block[INET6_ADDRSTRLEN + 4];
+
+	if (conf_net_parse(text, &net) != -ERANGE) {
+		snprintf(out, CONF_NET_REFUSAL_MAX,
+			 "expected an address or a block (10.0.0.5, 10.0.0.0/8, fd00::/8)");
+		return out;
+	}
+	conf_net_format(&net, block, sizeof block);
+	snprintf(out, CONF_NET_REFUSAL_MAX,
+		 "the address has bits set after the block's length: write %s, or the address alone", block);
+	return out;
 }
 
 void

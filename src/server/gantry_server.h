@@ -95,8 +95,10 @@ struct gantry_server_params {
 	/*
 	 * Whom tokens may name: address blocks ("10.0.0.0/8, fd00::/8") or "subnet" (those of the server's
 	 * ports); "routed" (whatever the kernel has a route to out of such a port), "loopback", "self" (the
-	 * server's own addresses), "link-local"; separated by commas.  NULL: every address.  A token is a
-	 * capability that the client has sent: who takes tokens of strangers says here where bytes may go.
+	 * server's own addresses), "link-local"; separated by commas.  NULL: what GANTRY_SERVER_ALLOW of the
+	 * environment says in the same way, else "subnet".  A token is a capability that the client has sent:
+	 * bytes go to no other address, and to none that stands for several hosts or for none.  A block with
+	 * bits set after its length is -EINVAL.
 	 */
 	const char *allow;
 

@@ -158,16 +158,15 @@ allow_word(struct conf_rdma *c, const char *word, bool *ret_subnet)
 static int
 take_allow(struct conf_rdma *c, const char *allow, char *err, size_t err_len)
 {
-	char *text, *rest, *word;
+	char *text, *rest, *word, why[CONF_NET_REFUSAL_MAX];
 	bool subnet = false;
 	int r = 0;
 
-	if (!allow) {
-		/* ::/0, which has the mapped ones of IPv4 in it. */
-		c->allow[c->allow_nr++] = (struct conf_net){ .prefix = 0 };
-		c->allow_loopback = c->allow_self = c->allow_link_local = true;
-		return 0;
-	}
+	/* A program that does not say is as its operator says: one that was written for another library cannot. */
+	if (!allow)
+		allow = secure_getenv("GANTRY_SERVER_ALLOW");
+	if (!allow)
+		return 0; /* the subnets of the ports */
 	text = strdup(allow);
 	if (!text) {
 		snprintf(err, err_len, "out of memory");
@@ -180,10 +179,10 @@ take_allow(struct conf_rdma *c, const char *allow, char *err, size_t err_len)
 			snprintf(err, err_len, "allow has more than %d address blocks", CONF_NETS_MAX);
 		else if (r < 0)
 			snprintf(err, err_len,
-				 "allow: \"%.100s\" is no address block (10.0.0.0/8, fd00::/8), nor "
-				 "\"subnet\", "
-				 "\"routed\", \"loopback\", \"self\" or \"link-local\"",
-				 word);
+				 "allow: \"%.100s\": %s; nor is it \"subnet\", \"routed\", \"loopback\", "
+				 "\"self\" or "
+				 "\"link-local\"",
+				 word, conf_net_refusal(word, why));
 	}
 	free(text);
 	if (r < 0)

@@ -46,7 +46,7 @@ with-gantry-cuobject -s ./client 127.0.0.1 "${S3##*:}" /bkt/key >out 2>&1 || fai
 assert_eq "$(cat out)" "$(grep -o 'put 4194304, .*' "$PAGE")" "the client against gantryd"
 assert_eq "$(curl_s3 /bkt/key | wc -c)" 4194304
 port=$(free_port)
-with-gantry-cuobject -s ./server 127.0.0.1 "$port" >server.out 2>&1 &
+GANTRY_SERVER_ALLOW=loopback with-gantry-cuobject -s ./server 127.0.0.1 "$port" >server.out 2>&1 &
 pid=$!
 is_ready() { grep -q '^ready' server.out; }
 wait_for 20 is_ready

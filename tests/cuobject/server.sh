@@ -5,7 +5,7 @@
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../system/lib.sh"
 NICS=2
-export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON='' SOFTNIC_RETRY_US=20000 SOFTNICCTL="$BUILD/softnicctl"
+export GANTRY_SERVER_ALLOW='subnet, loopback, self' CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON='' SOFTNIC_RETRY_US=20000 SOFTNICCTL="$BUILD/softnicctl"
 # Clients are children that were forked before anything was opened.
 export TSAN_OPTIONS="${TSAN_OPTIONS:-} die_after_fork=0"
 nic "$ROOT/scripts/with-gantry-cuobject" "$BUILD/cuobject-tests/server_facts" || fail "exit $?"

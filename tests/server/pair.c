@@ -152,6 +152,7 @@ main(int argc, char **argv)
 	start_client(argv[0]);
 	gantry_server_defaults(&p, sizeof p);
 	p.address = "127.0.0.1";
+	p.allow = "loopback";
 	p.timeout = 12;
 	p.retry_cnt = 1;
 	p.log = on_line;

@@ -100,7 +100,7 @@ assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
 # ---- bad input: a sentence, exit 2 or 1, and the file as it was
 cp "$K" before
 for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "new X=one word too many: X" "list X=one word too many: X" \
-	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from host=--from wants addresses" \
+	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from 10.0.0.5,10.1.2.3/8=--from wants addresses" "new --from host=--from wants addresses" \
 	"list --no-delete=are for new" "new --until never=--until wants a time" \
 	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=are for new" \
 	"revoke X --until 2d=are for new" "new --until 99999d=--until wants a time"; do

@@ -151,7 +151,7 @@ cat >"$R/tmp/cuobject" <<-'RUN'
 	with-gantry-cuobject sh -c 'g++ -o round_trip round_trip.cpp $(pkg-config --cflags --libs cuobjclient-13.3)'
 	with-gantry-cuobject g++ -o client client.cpp -lcuobjclient
 	with-gantry-cuobject g++ -o server server.cpp -lcuobjserver
-	with-gantry-cuobject -s ./server 127.0.0.1 "$1" >server.out &
+	GANTRY_SERVER_ALLOW=loopback with-gantry-cuobject -s ./server 127.0.0.1 "$1" >server.out &
 	i=0
 	until grep -q ready server.out; do i=$((i + 1)); [ $i -lt 200 ]; sleep 0.1; done
 	with-gantry-cuobject -s ./client 127.0.0.1 "$1" /any/key

@@ -75,6 +75,13 @@ bad_files(void **state)
 	refused("- { " K ", gids: [] }", "[0].gids: expected 1 to 64 addresses or blocks");
 	refused("- { " K ", gids: [verysecret] }", "[0].gids[0]: expected an address or a block");
 	refused("- { " K ", gids: [10.0.0.0/33] }", "[0].gids[0]: expected an address");
+	/* Claim TM75: it would be 10.0.0.0/8, without a word. */
+	refused("- { " K ", gids: [10.1.2.3/8] }",
+		"[0].gids[0]: the address has bits set after the block's length");
+	refused("- { " K ", from: [\"fd00::1/64\"] }",
+		"[0].from[0]: the address has bits set after the block's length: write fd00::/64");
+	refused("- { " K ", from: [10.0.0.1, 10.1.2.3/8] }",
+		"[0].from[1]: the address has bits set after the block's length: write 10.0.0.0/8");
 	refused("- { " K ", gids: [10.0.0.1, fd00::/129] }", "[0].gids[1]: expected an address");
 	refused("- { " K ", gids: [\"10.0.0.1\\0\"] }", "[0].gids[0]: expected an address");
 	refused("- { " K ", gids: [[10.0.0.1]] }", "[0].gids[0]: expected one value");

@@ -238,7 +238,7 @@ test_devices_and_nets(void **state)
 
 	assert_good(GOOD_LISTEN GOOD_DISK
 		    "rdma:\n  devices: [mlx5_0, \"mlx5_1:2\", 10.0.0.5, \"fe80::1\"]\n"
-		    "  allow: [\"10.1.2.3/8\", fd00::/9, 192.168.1.7]\n  allow_special: [self, loopback]\n");
+		    "  allow: [10.0.0.0/8, fd00::/9, 192.168.1.7]\n  allow_special: [self, loopback]\n");
 	assert_int_equal(conf->rdma.mode, RDMA_LIST);
 	assert_int_equal(conf->rdma.device_nr, 4);
 	assert_string_equal(conf->rdma.devices[1], "mlx5_1:2");
@@ -271,7 +271,7 @@ test_nets_printed(void **state)
 	assert_good(GOOD_LISTEN GOOD_DISK "rdma:\n  allow: [\"fd00::1\", \"fd00:1::/96\", "
 					  "\"fd00:2::8000:0/97\", \"::fffe:10.0.0.0/104\",\n"
 					  "    10.1.2.3, 10.1.0.0/16, 0.0.0.0/0, \"::ffff:10.0.0.0/104\", "
-					  "\"::ffff:0.0.0.0/95\", \"::/0\"]\n");
+					  "\"::fffe:0:0/95\", \"::/0\"]\n");
 	text = printed();
 	assert_non_null(strstr(text, "allow: [\"fd00::1/128\", \"fd00:1::/96\", \"fd00:2::8000:0/97\", "
 				     "\"::fffe:a00:0/104\", \"10.1.2.3/32\", \"10.1.0.0/16\", \"0.0.0.0/0\", "
@@ -352,6 +352,19 @@ test_addresses(void **state)
 	};
 	struct sockaddr_storage sa;
 	struct conf_net net;
+	static const char *const wide[][2] = {
+		{ "10.1.2.3/8", "write 10.0.0.0/8" },
+		{ "10.0.0.1/31", "write 10.0.0.0/31" },
+		{ "128.0.0.0/0", "write 0.0.0.0/0" },
+		{ "10.0.128.0/16", "write 10.0.0.0/16" },
+		{ "fd00::1/64", "write fd00::/64" },
+		{ "fd80::/8", "write fd00::/8" },
+		{ "::1/0", "write ::/0" },
+		{ "::ffff:10.0.0.0/8", "write ::/8" },
+		{ "::ffff:10.1.0.0/104", "write 10.0.0.0/8" },
+		{ "fe80::1/127", "write fe80::/127" },
+	};
+	char why[CONF_NET_REFUSAL_MAX];
 	struct in6_addr a;
 	socklen_t len;
 
@@ -362,6 +375,15 @@ test_addresses(void **state)
 	for (size_t i = 0; i < sizeof bad_nets / sizeof *bad_nets; i++) {
 		if (conf_net_parse(bad_nets[i], &net) != -EINVAL)
 			fail_msg("taken: %s", bad_nets[i]);
+		assert_non_null(strstr(conf_net_refusal(bad_nets[i], why), "expected an address or a block"));
+	}
+	/* Claim TM75.  Bits after the length: it would be another block than it looks like. */
+	for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+		if (conf_net_parse(wide[i][0], &net) != -ERANGE)
+			fail_msg("taken: %s", wide[i][0]);
+		if (!strstr(conf_net_refusal(wide[i][0], why), wide[i][1]))
+			fail_msg("%s: %s", wide[i][0], why);
+		assert_int_equal(conf_net_parse(wide[i][1] + strlen("write "), &net), 0);
 	}
 	assert_int_equal(conf_addr_parse("localhost:80", &sa, &len), 0);
 	assert_int_equal(((struct sockaddr_in *)&sa)->sin_addr.s_addr, htonl(INADDR_LOOPBACK));

@@ -80,6 +80,7 @@ defaults(void)
 {
 	gantry_server_defaults(&f.p, sizeof f.p);
 	f.p.address = "mlx5_0";
+	f.p.allow = "subnet, loopback, self, link-local"; /* those of the software NIC */
 	f.p.log = on_line;
 	f.p.log_cookie = &f;
 	/* A try is 17 ms here, so that those that fail do so soon. */

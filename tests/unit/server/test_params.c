@@ -142,9 +142,17 @@ whom_tokens_may_name(void **state)
 	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 9 } };
 
 	fresh();
+	/* Claim TM72: by default the subnets of the ports alone. */
 	assert_int_equal(take(), 0);
-	assert_true(conf_nets_have(s.conf.allow, s.conf.allow_nr, &a));
-	assert_true(s.conf.allow_loopback && s.conf.allow_self && s.conf.allow_link_local);
+	assert_true(s.conf.allow_nr == 0 && !s.conf.allow_routed);
+	assert_false(s.conf.allow_loopback || s.conf.allow_self || s.conf.allow_link_local);
+	/* The environment is for programs that do not say. */
+	setenv("GANTRY_SERVER_ALLOW", "subnet, loopback", 1);
+	assert_int_equal(take(), 0);
+	assert_true(s.conf.allow_nr == 0 && s.conf.allow_loopback && !s.conf.allow_self);
+	setenv("GANTRY_SERVER_ALLOW", "everybody", 1);
+	assert_int_equal(take(), -EINVAL);
+	assert_non_null(strstr(err, "everybody"));
 	p.allow = "10.0.0.0/8, fd00::/8, self";
 	assert_int_equal(take(), 0);
 	assert_true(conf_nets_have(s.conf.allow, s.conf.allow_nr, &a));
@@ -168,6 +176,10 @@ whom_tokens_may_name(void **state)
 	p.allow = "10.0.0.0/33";
 	assert_int_equal(take(), -EINVAL);
 	assert_non_null(strstr(err, "10.0.0.0/33"));
+	p.allow = "10.1.2.3/8";
+	assert_int_equal(take(), -EINVAL);
+	assert_non_null(strstr(err, "write 10.0.0.0/8"));
+	unsetenv("GANTRY_SERVER_ALLOW");
 	free(s.names);
 	s.names = NULL;
 }

@@ -288,7 +288,8 @@ key_new(struct key_run *k)
 					"with commas between");
 	if (k->c->key.from && (nets = strdup(k->c->key.from)) != NULL)
 		w.from_nr = take_list(nets, from, AUTH_FROM_MAX, key_wish_from,
-				      "--from wants addresses and blocks, 10.0.0.5,10.1.0.0/16,fd00::/8");
+				      "--from wants addresses and blocks without bits after their length, "
+				      "10.0.0.5,10.1.0.0/16,fd00::/8");
 	w.prefix = k->c->key.prefix;
 	if (w.prefix && !key_wish_prefix(w.prefix))
 		words_bad("key", "--prefix is too long, not UTF-8, or has characters that cannot be seen",
