@@ -19,27 +19,27 @@ _gantry() {
 	case $word in
 		put) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
 		get) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --json --quiet --version --help' ;;
-		head) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		head) options='--no-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --version --help' ;;
 		cat) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --range --json --quiet --version --help' ;;
-		stat) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
-		presign) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --method --expires --json --quiet --version --help' ;;
+		stat) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --version --help' ;;
+		presign) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --method --expires --json --version --help' ;;
 		cp) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --json --quiet --version --help' ;;
-		sync) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --include --exclude --dry-run --delete --yes --json --quiet --version --help' ;;
-		ls) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --recursive --long --human --json --quiet --version --help' ;;
-		du) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --human --depth --json --quiet --version --help' ;;
-		rm) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
+		sync) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --include --exclude --dry-run --delete --yes --json --quiet --version --help' ;;
+		ls) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --recursive --long --human --json --version --help' ;;
+		du) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --human --depth --json --version --help' ;;
+		rm) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
 		mput) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
 		mget) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
-		mb) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --copies --json --quiet --version --help' ;;
-		rb) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
-		bench) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --quiet --version --help' ;;
-		ports) options='--no-rdma --require-rdma --device --dc-key --config --json --quiet --version --help' ;;
+		mb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --copies --json --quiet --version --help' ;;
+		rb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
+		bench) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --quiet --version --help' ;;
+		ports) options='--no-rdma --require-rdma --device --dc-key --config --json --version --help' ;;
 		status) options='--admin --json --quiet --version --help' ;;
-		top) options='--admin --interval --count --json --quiet --version --help' ;;
+		top) options='--admin --interval --count --version --help' ;;
 		key) options='--bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --file --conf --admin --json --quiet --version --help' ;;
 		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
 		disk) options='--force --size --admin --json --quiet --version --help' ;;
-		doctor) options='--admin --json --quiet --version --help' ;;
+		doctor) options='--admin --json --version --help' ;;
 		hwcheck) options='--device --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
 	esac
 	if [[ $cur == -* ]]; then

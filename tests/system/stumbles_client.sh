@@ -44,7 +44,7 @@ says 2 --frobnicate put f http://h/b/k
 error_has "frobnicate"
 error_has "gantry --help"
 says 2 -j many mget list http://h/b
-error_has "-j wants a number from 1 to 64: many"
+error_has "--jobs wants a number from 1 to 64: many"
 
 # ---- help, on standard output, for each command and for all of them
 says 0 --help

@@ -1,274 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gantry command: options, then one of the commands.  man/gantry.1 is its manual. */
-#include "client/cmd/bench/bench.h"
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/words.h"
 #include "client/cmd/move/transfer.h"
+#include "client/cmd/options.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <strings.h>
 #include <unistd.h>
-
-static void
-take_number(const char *text, const char *what, double min, double max, double *ret)
-{
-	char *end;
-
-	*ret = strtod(text, &end);
-	if (end == text || *end || !(*ret >= min && *ret <= max))
-		words_bad(NULL, what, text);
-}
-
-static const char *
-take_method(const char *text)
-{
-	static const char *const all[] = { "GET", "PUT", "HEAD", "DELETE" };
-
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!strcasecmp(all[i], text))
-			return all[i];
-	words_bad(NULL, "--method wants GET, PUT, HEAD or DELETE", text);
-}
-
-static void
-take_option(struct cmd *c, int opt)
-{
-	double n;
-	uint64_t s;
-
-	switch (opt) {
-	case OPT_NO_RDMA:
-		c->no_rdma = true;
-		break;
-	case OPT_REQUIRE_RDMA:
-		c->require_rdma = true;
-		break;
-	case OPT_SCALITY:
-		c->scality = true;
-		break;
-	case OPT_CHECKSUM:
-		c->checksum = true;
-		break;
-	case OPT_DEVICE:
-		c->device = optarg;
-		break;
-	case OPT_DC_KEY:
-		c->dc_key = optarg;
-		break;
-	case OPT_TRAFFIC_CLASS:
-		take_number(optarg, "--traffic-class wants a number from 0 to 255", 0, 255, &n);
-		c->traffic_class = n > 0 ? (int)n : GANTRY_TRAFFIC_CLASS_0;
-		break;
-	case OPT_SERVICE_LEVEL:
-		take_number(optarg, "--service-level wants a number from 0 to 15", 0, 15, &n);
-		c->service_level = (int)n;
-		break;
-	case OPT_PATH_MTU:
-		take_number(optarg, "--path-mtu wants 256, 512, 1024, 2048 or 4096", 256, 4096, &n);
-		c->path_mtu = (int)n;
-		break;
-	case OPT_PKEY_INDEX:
-		take_number(optarg, "--pkey-index wants a number from 0 to 65535", 0, 65535, &n);
-		c->pkey_index = (int)n;
-		break;
-	case OPT_ACCESS_KEY:
-		c->access_key = optarg;
-		break;
-	case OPT_SECRET:
-		c->secret = optarg;
-		break;
-	case OPT_REGION:
-		c->region = optarg;
-		break;
-	case OPT_CONFIG:
-		c->config = optarg;
-		break;
-	case OPT_TIMEOUT:
-		take_number(optarg, "--timeout wants seconds, from 0.001 to 1000000", 0.001, 1e6, &n);
-		c->timeout_ms = (unsigned)(n * 1000);
-		break;
-	case OPT_ACKS:
-		c->acks = optarg;
-		break;
-	case OPT_JOBS:
-		take_number(optarg, "-j wants a number from 1 to 64", 1, JOBS_MAX, &n);
-		c->jobs = (int)n;
-		break;
-	case OPT_DIRECTORY:
-		c->dir = optarg;
-		break;
-	case OPT_ADMIN:
-		c->admin = optarg;
-		break;
-	case OPT_INTERVAL:
-		take_number(optarg, "--interval wants seconds, from 0.1 to 86400", .1, 86400, &c->interval_s);
-		break;
-	case OPT_COUNT:
-		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
-		c->count = (int)n;
-		break;
-	case OPT_RECURSIVE:
-		c->recursive = true;
-		break;
-	case OPT_INCLUDE:
-	case OPT_EXCLUDE:
-		if (c->filter_nr == FILTERS_MAX)
-			words_bad(NULL, "--include and --exclude: more than 64", optarg);
-		c->filter[c->filter_nr++] = (struct filter){ optarg, opt == OPT_INCLUDE };
-		break;
-	case OPT_DRY_RUN:
-		c->dry_run = true;
-		break;
-	case OPT_DELETE:
-		c->deletes = true;
-		break;
-	case OPT_YES:
-		c->yes = true;
-		break;
-	case OPT_FORCE:
-		c->force = true;
-		break;
-	case OPT_LONG:
-		c->is_long = true;
-		break;
-	case OPT_HUMAN:
-		c->human = true;
-		break;
-	case OPT_DEPTH:
-		take_number(optarg, "--depth wants a number from 0 to 100", 0, 100, &n);
-		c->depth = (int)n;
-		break;
-	case OPT_RANGE:
-		if (!part_parse(optarg, &c->part))
-			words_bad(NULL, "--range wants FIRST-LAST, FIRST- or -LENGTH, in bytes", optarg);
-		break;
-	case OPT_METHOD:
-		c->method = take_method(optarg);
-		break;
-	case OPT_EXPIRES:
-		if (!duration_parse(optarg, GANTRY_PRESIGN_MAX_S, &s))
-			words_bad(NULL,
-				  "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d",
-				  optarg);
-		c->expires_s = (unsigned)s;
-		break;
-	case OPT_BUCKET:
-		c->key.bucket = optarg;
-		break;
-	case OPT_PREFIX:
-		c->key.prefix = optarg;
-		break;
-	case OPT_READ_ONLY:
-		c->key.read_only = true;
-		break;
-	case OPT_NO_DELETE:
-		c->key.no_delete = true;
-		break;
-	case OPT_NO_OVERWRITE:
-		c->key.no_overwrite = true;
-		break;
-	case OPT_FROM:
-		c->key.from = optarg;
-		break;
-	case OPT_MAX_OBJECTS:
-		c->max_objects = optarg;
-		break;
-	case OPT_MAX_BYTES:
-		c->max_bytes = optarg;
-		break;
-	case OPT_SIZE:
-		c->disk_size = optarg;
-		break;
-	case OPT_COPIES:
-		if (strcmp(optarg, "1") != 0 && strcmp(optarg, "2") != 0)
-			words_bad(NULL, "--copies wants 1 or 2", optarg);
-		c->copies = optarg[0] - '0';
-		break;
-	case OPT_MAX_UPLOADS:
-		c->max_uploads = optarg;
-		break;
-	case OPT_UNTIL:
-		c->key.until = optarg;
-		break;
-	case OPT_FILE:
-		c->key.file = optarg;
-		break;
-	case OPT_CONF:
-		c->key.conf = optarg;
-		break;
-	case OPT_SIZES:
-		c->sizes = optarg;
-		break;
-	case OPT_CONCURRENCY:
-		c->at_once = optarg;
-		break;
-	case OPT_MIX:
-		c->mix = optarg;
-		break;
-	case OPT_WAY:
-		c->ways = optarg;
-		break;
-	case OPT_TIME:
-		take_number(optarg, "--time wants seconds, from 0.1 to 86400", .1, 86400, &c->time_s);
-		break;
-	case OPT_WARM_UP:
-		take_number(optarg, "--warm-up wants seconds, from 0 to 3600", 0, 3600, &c->warm_up_s);
-		break;
-	case OPT_ROUNDS:
-		take_number(optarg, "--rounds wants a number from 1 to 100", 1, 100, &n);
-		c->rounds = (int)n;
-		break;
-	case OPT_OBJECTS:
-		take_number(optarg, "--objects wants a number from 1 to 10000000", 1, 1e7, &n);
-		c->objects = (uint64_t)n;
-		break;
-	case OPT_RATE:
-		take_number(optarg, "--rate wants requests a second, from 0.001 to 10000000", .001, 1e7,
-			    &c->rate);
-		break;
-	case OPT_SEED:
-		take_number(optarg, "--seed wants a number from 0 to 4294967295", 0, 4294967295., &n);
-		c->seed = (uint64_t)n;
-		c->has_seed = true;
-		break;
-	case OPT_VERIFY:
-		c->verify = true;
-		break;
-	case OPT_LISTEN:
-		c->listens = true;
-		break;
-	case OPT_LARGEST:
-		if (!bench_size(optarg, &c->largest) || c->largest > HW_LARGEST)
-			words_bad(NULL, "--largest wants a size from 1 to 1g, such as 65536, 64m", optarg);
-		break;
-	case OPT_ONLY:
-		c->only = optarg;
-		break;
-	case OPT_NO_TIMES:
-		c->no_times = true;
-		break;
-	case OPT_JSON:
-		c->json = true;
-		break;
-	case OPT_QUIET:
-		c->quiet = true;
-		break;
-	case OPT_VERSION:
-		printf("gantry %s (protocol %d: RDMA DC v1)\n", gantry_version(), GANTRY_PROTOCOL_RDMA_DC_V1);
-		exit(fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED);
-	case OPT_HELP:
-		c->help = true;
-		break;
-	default:
-		/* getopt has said what is wrong. */
-		fprintf(stderr, "gantry: `gantry --help` shows what there is\n");
-		exit(EXIT_USAGE);
-	}
-}
 
 static int
 run_put(struct cmd *c, char **w)
@@ -486,11 +228,14 @@ main(int argc, char **argv)
 			 .expires_s = 3600,
 			 .time_s = 10,
 			 .warm_up_s = 1 };
+	bool given[OPTIONS_NR] = { false };
 	enum command_id id;
 	int opt, url;
 
-	while ((opt = words_option(argc, argv)) != -1)
-		take_option(&c, opt);
+	while ((opt = words_option(argc, argv)) != -1) {
+		option_take(&c, opt);
+		given[opt - OPT_BEGIN] = true;
+	}
 	/* Other programs' spelling of the option. */
 	if (optind < argc && !strcmp(argv[optind], "help")) {
 		c.help = true;
@@ -503,6 +248,7 @@ main(int argc, char **argv)
 	id = words_command(argv[optind++]);
 	if (c.help)
 		return words_help(id);
+	words_options_judge(id, given);
 	words_judge(id, argc - optind, argv + optind);
 	url = words_url_at(id);
 	if (url >= 0)

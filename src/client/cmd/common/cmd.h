@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the gantry command.  main.c reads the options and calls one of the functions below; put.c and
+ * Parts of the gantry command.  main.c has the options read (options.c) and calls one of the functions below; put.c and
  * get.c move files, report.c says how it went.  Everything here is a program's: it may print, and run out of
  * memory aloud.
  */

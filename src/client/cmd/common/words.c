@@ -25,7 +25,7 @@ static const struct option_row {
 	unsigned concerns;
 	const char *help;
 } rows[] = {
-#define OPTION(id, letter, name, arg, concerns, complete, help)                                              \
+#define OPTION(id, letter, name, arg, concerns, take, complete, help)                                        \
 	{ OPT_##id, letter, name, arg, concerns, help },
 #include "client/cmd/common/option.def"
 #undef OPTION
@@ -113,6 +113,21 @@ words_command(const char *name)
 	snprintf(text, sizeof text, "%.80s%s%s%s", name, nearest ? " (did you mean " : "",
 		 nearest ? nearest : "", nearest ? "?)" : "");
 	words_bad(NULL, "no such command", text);
+}
+
+void
+words_options_judge(enum command_id id, const bool given[OPTIONS_NR])
+{
+	char text[2048] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (given[rows[i].id - OPT_BEGIN] && !(rows[i].concerns & (commands[id].takes | FOR_ALL)))
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s--%s", at ? ", " : "",
+					       rows[i].name);
+	}
+	if (at)
+		words_bad(commands[id].name, "it does not use", text);
 }
 
 /* Splits what follows a command's name.  How many words there are; those that must be there first. */

@@ -20,7 +20,7 @@ enum url_kind {
 	URL_SERVER, /* or anything on it */
 };
 
-/* Whom an option concerns. */
+/* The commands that use an option. */
 enum {
 	FOR_SERVER = 1 << 0, /* commands that send requests of S3 */
 	FOR_SUM = 1 << 1,    /* those that know checksums */
@@ -33,8 +33,11 @@ enum {
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
-	FOR_KEY = 1 << 11,  /* those that change a file of the daemon, and need no library */
-	FOR_HW = 1 << 12,   /* those that ask the adapter itself, and need no library */
+	FOR_KEY = 1 << 11,   /* those that change a file of the daemon, and need no library */
+	FOR_HW = 1 << 12,    /* those that ask the adapter itself, and need no library */
+	FOR_BYTES = 1 << 13, /* those that move bytes of objects */
+	FOR_TIMED = 1 << 14, /* those whose requests have a time limit of their own */
+	FOR_JSON = 1 << 15,
 	FOR_TREE = 1 << 16, /* those that may take all that is below */
 	FOR_LS = 1 << 17,
 	FOR_DU = 1 << 18,
@@ -45,6 +48,7 @@ enum {
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* those that set quotas */
 	FOR_MB = 1 << 25,    /* those that make buckets */
+	FOR_QUIET = 1 << 26, /* those that say more than what was asked for */
 	FOR_DISK = 1 << 28,  /* those that add disks */
 };
 
@@ -63,6 +67,7 @@ enum option_id {
 #undef OPTION
 	OPT_END
 };
+#define OPTIONS_NR (OPT_END - OPT_BEGIN)
 
 struct command {
 	const char *name, *words;
@@ -78,6 +83,8 @@ int words_option(int argc, char **argv);
 
 /* Returns the command of that name, or ends the program with what is wrong and the nearest name. */
 enum command_id words_command(const char *name);
+/* Ends the program, naming them, where options were given that the command does not use; by OPT_ - OPT_BEGIN. */
+void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
 /* Ends the program, naming what is missing or too much, unless nr words are what the command takes. */
 void words_judge(enum command_id id, int nr, char **words);
 /* Returns which of a command's words is its URL. */
