@@ -180,9 +180,10 @@ check-hostile:
 	@scripts/deps build test
 	@$(MAKE) --no-print-directory all testbins
 	@JOBS=1 scripts/run-tests --variant $(VARIANT) --hostile $(T)
-# The clients that Debian packages: aws, boto3, s3cmd, rclone, curl, MariaDB.  QUICK=1: with small files.
+# The clients that Debian and npm package (aws, boto3, s3cmd, rclone, curl, MariaDB, the JavaScript SDKs, Bun), and a page in Chromium.
+# QUICK=1: with small files.
 check-clients:
-	@scripts/deps build test clients mariadb torch
+	@scripts/deps build test clients mariadb torch ui
 	@$(MAKE) --no-print-directory all testbins
 	@T='$(T)' tests/clients/run.sh
 # The store on RADOS, on a cluster of its own that lies in one directory.

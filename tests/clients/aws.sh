@@ -105,6 +105,28 @@ done
 assert_eq "$(api get-object-attributes --bucket first --key sumSHA256 --object-attributes ETag ObjectSize Checksum --query ObjectSize)" 6000000 "attributes"
 api delete-object --bucket first --key absent || fail "deleting what is not there"
 
+# ---- requests that S3 servers are reported to answer wrongly
+api put-object --bucket first --key typeless --body "$T/p1" >"$T/out" || fail "put-object without a type"
+assert_eq "$(api head-object --bucket first --key typeless --query ContentType)" binary/octet-stream "its type"
+assert_eq "$(api head-object --bucket first --key typeless --range bytes=0-1 --query ContentLength)" 2 "head-object --range"
+: >"$T/none.in"
+api put-object --bucket first --key none --body "$T/none.in" >"$T/out" || fail "an empty object"
+assert_eq "$(api get-object --bucket first --key none --range bytes=-1 "$T/back.none" --query ContentLength)" 0 "the last byte of an empty object"
+for name in STANDARD_IA STANDARD STANDARD; do
+	api copy-object --bucket first --key typeless --copy-source first/typeless --storage-class $name >"$T/out" || fail "copy-object onto itself as $name"
+	assert_eq "$(api list-objects-v2 --bucket first --prefix typeless --query 'Contents[0].StorageClass')" $name "its class"
+done
+aws s3 cp --quiet --storage-class STANDARD_IA s3://first/typeless s3://first/typeless || fail "cp onto itself"
+api copy-object --bucket first --key typeless --copy-source first/typeless >"$T/out" 2>&1 && fail "a copy onto itself that changes nothing"
+grep -q InvalidRequest "$T/out" || fail "$(cat "$T/out")"
+id=$(api create-multipart-upload --bucket first --key marked --query UploadId)
+assert_eq "$(api list-multipart-uploads --bucket first --upload-id-marker garbage --query 'Uploads[].UploadId')" "$id" "--upload-id-marker alone"
+api abort-multipart-upload --bucket first --key marked --upload-id "$id" || fail "abort"
+api put-bucket-versioning --bucket first --versioning-configuration Status=Suspended || fail "versioning: Suspended"
+api put-bucket-versioning --bucket first --versioning-configuration Status=Enabled >"$T/out" 2>&1 && fail "versioning: Enabled"
+grep -q NotImplemented "$T/out" || fail "$(cat "$T/out")"
+api put-bucket-logging --bucket first --bucket-logging-status '{}' || fail "put-bucket-logging: none"
+
 # ---- many keys: pages, delimiters
 mkdir "$T/list" "$T/list"/d{0,1,2,3}
 for i in $(seq 25); do echo "$i" >"$T/list/d$((i % 4))/$(printf %03d "$i")"; done

@@ -40,6 +40,23 @@ echo streamed | rc rcat G:clone/stream || fail "rcat"
 assert_eq "$(rc cat G:clone/stream)" streamed "what was streamed"
 assert_eq "$(rc size --json G:clone/tree | sed 's/.*"count":\([0-9]*\).*/\1/')" "$(find "$T/tree" -type f | wc -l)" "size"
 curl -sS --fail "$(rc link G:clone/stream)" | grep -qx streamed || fail "link"
+
+# ---- requests that S3 servers are reported to answer wrongly
+for name in STANDARD_IA STANDARD_IA STANDARD STANDARD; do
+	rc settier $name G:clone/stream || fail "settier $name"
+	grep -q ERROR "$T/rclone.log" && fail "settier $name: $(cat "$T/rclone.log")"
+	assert_eq "$(rc lsf --format T G:clone/stream)" $name "the class"
+done
+assert_eq "$(rc cat G:clone/stream)" streamed "after the changes of class"
+rc backend versioning G:clone Suspended >"$T/out" || fail "versioning: Suspended"
+rc copyto -M --metadata-set u=Miniö "$T/tree/plain.txt" G:clone/beyond || fail "metadata beyond ASCII"
+rc lsjson -M G:clone/beyond | grep -q '"u":"=?' || fail "metadata are no encoded word: $(rc lsjson -M G:clone/beyond)"
+rc copyto --header-upload 'Content-Encoding: gzip' --s3-acl private --s3-requester-pays --s3-storage-class STANDARD_IA \
+	"$T/tree/plain.txt" G:clone/gzip || fail "an upload with an encoding, an ACL, a payer, a class"
+rc lsjson -M G:clone/gzip | grep -q '"content-encoding":"gzip"' || fail "encoding: $(rc lsjson -M G:clone/gzip)"
+: >"$T/none"
+rc copyto "$T/none" G:clone/none || fail "an empty object"
+assert_eq "$(rc cat --tail 5 G:clone/none)$(rc cat --tail 3 G:clone/stream)" ed "cat --tail"
 rc cleanup G:clone || fail "cleanup"
 rc purge G:clone || fail "purge"
 rc lsd G: | grep -q clone && fail "purge left the bucket"

@@ -51,6 +51,31 @@ s3 setlifecycle <(echo '<LifecycleConfiguration><Rule><ID>a</ID><Prefix>x/</Pref
 s3 getlifecycle s3://cmd | grep -q '<Days>3</Days>' || fail "getlifecycle"
 s3 dellifecycle s3://cmd >/dev/null || fail "dellifecycle"
 s3 multipart s3://cmd >"$T/out" || fail "multipart"
+
+# ---- requests that S3 servers are reported to answer wrongly
+class() { s3 ls -l "s3://cmd/$1" | awk -v k="s3://cmd/$1" '$6 == k { print $5 }'; }
+for name in STANDARD_IA STANDARD_IA STANDARD; do
+	s3 cp -q --storage-class=$name s3://cmd/meta s3://cmd/meta || fail "cp onto itself as $name"
+	assert_eq "$(class meta)" $name "its class after cp"
+done
+for name in STANDARD_IA STANDARD_IA STANDARD; do
+	s3 modify -q --storage-class=$name s3://cmd/meta || fail "modify as $name"
+	assert_eq "$(class meta)" $name "its class after modify"
+done
+s3 info s3://cmd/meta | grep -q 'x-amz-meta-colour: blue' || fail "metadata after the changes of class"
+s3 put -q --add-header='x-amz-meta-u: Miniö' "$T/tree/plain.txt" s3://cmd/beyond || fail "put with metadata beyond ASCII"
+s3 info s3://cmd/beyond >"$T/out" || fail "info"
+word=$(sed -n 's/^ *x-amz-meta-u: //p' "$T/out")
+assert_eq "$(/usr/bin/python3 -c 'import email.header, sys; print(email.header.make_header(email.header.decode_header(sys.argv[1])))' "$word")" Miniö "metadata: $word"
+case $word in '=?'*) ;; *) fail "metadata are no encoded word: $word" ;; esac
+s3 accesslog --no-access-logging s3://cmd >/dev/null || fail "accesslog --no-access-logging"
+s3 accesslog s3://cmd | grep -q 'Logging Enabled: False' || fail "accesslog"
+s3 payer s3://cmd >/dev/null || fail "payer"
+s3 setacl -q --acl-private s3://cmd s3://cmd/meta || fail "setacl --acl-private"
+s3 put -q --acl-private --requester-pays --storage-class=STANDARD_IA "$T/tree/plain.txt" s3://cmd/private || fail "put --acl-private"
+: >"$T/none"
+s3 put -q "$T/none" s3://cmd/none || fail "put of an empty file"
+s3 get -q --continue s3://cmd/none "$T/none.back" || fail "get --continue of an empty object"
 s3 del -q --recursive --force s3://cmd || fail "del --recursive"
 s3 rb s3://cmd >/dev/null || fail "rb"
 assert_alive
