@@ -271,7 +271,7 @@ static void
 order(void)
 {
 	struct gantry_request req = { .size = sizeof req, .wait = GANTRY_WAIT_STREAM };
-	void *streams[4] = { NULL, (void *)1, (void *)2, NULL }, *event;
+	static void *streams[4] = { NULL, (void *)1, (void *)2, NULL }, *event;
 
 	must(cu.stream(&streams[3], 1) == 0 && cu.event(&event, 0) == 0);
 	own_streams++;
@@ -319,7 +319,7 @@ static void
 to_host_alone(void)
 {
 	struct gantry_request req = { .size = sizeof req, .wait = GANTRY_WAIT_STREAM };
-	void *stream;
+	static void *stream;
 
 	open_with((struct gantry_options){ .stage = 1, .stage_bytes = STAGE });
 	pattern(5);
