@@ -316,79 +316,100 @@ packed_saved(const struct vol *vol)
 	return nr > units ? (nr - units) * vol->disk.geo.unit_bytes : 0;
 }
 
+/* The state of the disk, and why it is so, or what is not as it should be although it serves. */
+static void
+add_state(struct vol *vol, struct store_unit_info *info)
+{
+	struct disk *d = &vol->disk;
+	uint32_t odd_nr, load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
+	unsigned bad;
+
+	pthread_mutex_lock(&d->reason_lock);
+	info->state = (enum store_unit_state)atomic_load(&d->state);
+	memcpy(info->reason, d->reason, sizeof info->reason);
+	pthread_mutex_unlock(&d->reason_lock);
+	if (info->state != UNIT_OK)
+		return;
+	if (atomic_load(&vol->snap.one_left))
+		snprintf(info->reason, sizeof info->reason,
+			 "there is only one snapshot: no room for another, or it was damaged");
+	else if ((bad = atomic_load(&vol->reread.bad)) != 0)
+		snprintf(info->reason, sizeof info->reason,
+			 "damaged on the disk, and not yet written anew:%s%s%s",
+			 bad & REREAD_SUPER ? " a superblock" : "",
+			 bad & REREAD_SNAPSHOT ? " a snapshot" : "", bad & REREAD_LOG ? " the log" : "");
+	else if (!atomic_load(&d->layout.is_through) && (odd_nr = atomic_load(&d->layout.odd_nr)) != 0)
+		snprintf(info->reason, sizeof info->reason,
+			 "%u segments were copied with holes or shared blocks: slower until they are "
+			 "rewritten",
+			 odd_nr);
+	else if (load)
+		snprintf(info->reason, sizeof info->reason,
+			 "snapshots write %u.%u times what the log does: it was formatted too small for so "
+			 "many "
+			 "objects",
+			 load / 10, load % 10);
+}
+
+static void
+add_disk(struct disk *d, struct store_unit_info *info)
+{
+	struct alloc_stats as;
+	uint64_t room, held;
+
+	alloc_stats(d->alloc, &as);
+	/* Segments not made yet are free as well; what is held back for snapshots is not. */
+	room = geo_units(&d->geo) - as.units + as.free + as.leased;
+	held = as.held_back < room ? as.held_back : room;
+	info->free_bytes = (room - held) * d->geo.unit_bytes;
+	info->own_bytes = info->size_bytes - (geo_units(&d->geo) - held) * d->geo.unit_bytes;
+	info->read_bytes = atomic_load(&d->stats.read_bytes);
+	info->read_ops = atomic_load(&d->stats.read_ops);
+	info->written_bytes = atomic_load(&d->stats.written_bytes);
+	info->write_ops = atomic_load(&d->stats.write_ops);
+	info->flushes = atomic_load(&d->stats.flushes);
+	for (int io = 0; io < DISK_IO_NR; io++) {
+		for (int i = 0; i < LATENCY_NR; i++)
+			info->latency[io].buckets[i] = atomic_load(&d->stats.latency[io].buckets[i]);
+		info->latency[io].sum_ns = atomic_load(&d->stats.latency[io].sum_ns);
+	}
+	info->errors = atomic_load(&d->stats.errors);
+}
+
+static void
+add_objects(struct vol *vol, struct store_unit_info *info)
+{
+	const struct slots *sl = vol->slots;
+	/* What is left over is counted as an object as well, a moment earlier. */
+	uint64_t left = sl ? atomic_load(&sl->left_objects[0]) : 0;
+	uint64_t copies = sl ? atomic_load(&sl->left_objects[1]) : 0;
+	uint64_t objects = atomic_load(&vol->stats.objects);
+
+	store_unit_add(info, "objects", objects > left + copies ? objects - left - copies : 0, false);
+	store_unit_add(info, "leftover_objects", left, true);
+	store_unit_add(info, "leftover_bytes", sl ? atomic_load(&sl->left_bytes[0]) : 0, true);
+	/* Of keys with two copies, which another disk has first. */
+	store_unit_add(info, "copy_objects", copies, true);
+	store_unit_add(info, "copy_bytes", sl ? atomic_load(&sl->left_bytes[1]) : 0, true);
+	store_unit_add(info, "copy_uploads", sl ? atomic_load(&sl->left_uploads[1]) : 0, true);
+	store_unit_add(info, "leftover_uploads", sl ? atomic_load(&sl->left_uploads[0]) : 0, true);
+}
+
 static void
 extent_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
 {
 	struct vol *vol = extent_store(store)->vol;
 	struct disk *d = &vol->disk;
 	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
-	struct alloc_stats as;
 	struct tree_stats ts;
-	uint32_t odd_nr;
-	unsigned bad;
-	uint64_t room, held, objects, left, copies;
-	uint32_t load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
 	bool runs;
 
-	alloc_stats(d->alloc, &as);
 	tree_stats(vol->tree, &ts);
-	pthread_mutex_lock(&d->reason_lock);
-	info.state = (enum store_unit_state)atomic_load(&d->state);
-	memcpy(info.reason, d->reason, sizeof info.reason);
-	pthread_mutex_unlock(&d->reason_lock);
-	if (info.state == UNIT_OK && atomic_load(&vol->snap.one_left))
-		snprintf(info.reason, sizeof info.reason,
-			 "there is only one snapshot: no room for another, or it was damaged");
-	else if (info.state == UNIT_OK && (bad = atomic_load(&vol->reread.bad)) != 0)
-		snprintf(info.reason, sizeof info.reason,
-			 "damaged on the disk, and not yet written anew:%s%s%s",
-			 bad & REREAD_SUPER ? " a superblock" : "",
-			 bad & REREAD_SNAPSHOT ? " a snapshot" : "", bad & REREAD_LOG ? " the log" : "");
-	else if (info.state == UNIT_OK && !atomic_load(&d->layout.is_through) &&
-		 (odd_nr = atomic_load(&d->layout.odd_nr)) != 0)
-		snprintf(info.reason, sizeof info.reason,
-			 "%u segments were copied with holes or shared blocks: slower until they are "
-			 "rewritten",
-			 odd_nr);
-	else if (info.state == UNIT_OK && load)
-		snprintf(info.reason, sizeof info.reason,
-			 "snapshots write %u.%u times what the log does: it was formatted too small for so "
-			 "many "
-			 "objects",
-			 load / 10, load % 10);
-	/* Segments not made yet are free as well; what is held back for snapshots is not. */
-	room = geo_units(&d->geo) - as.units + as.free + as.leased;
-	held = as.held_back < room ? as.held_back : room;
-	info.free_bytes = (room - held) * d->geo.unit_bytes;
-	info.own_bytes = info.size_bytes - (geo_units(&d->geo) - held) * d->geo.unit_bytes;
-	info.read_bytes = atomic_load(&d->stats.read_bytes);
-	info.read_ops = atomic_load(&d->stats.read_ops);
-	info.written_bytes = atomic_load(&d->stats.written_bytes);
-	info.write_ops = atomic_load(&d->stats.write_ops);
-	info.flushes = atomic_load(&d->stats.flushes);
-	for (int io = 0; io < DISK_IO_NR; io++) {
-		for (int i = 0; i < LATENCY_NR; i++)
-			info.latency[io].buckets[i] = atomic_load(&d->stats.latency[io].buckets[i]);
-		info.latency[io].sum_ns = atomic_load(&d->stats.latency[io].sum_ns);
-	}
-	info.errors = atomic_load(&d->stats.errors);
+	add_state(vol, &info);
+	add_disk(d, &info);
 	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
-	/* What is left over is counted as an object as well, a moment earlier. */
-	left = vol->slots ? atomic_load(&vol->slots->left_objects[0]) : 0;
-	copies = vol->slots ? atomic_load(&vol->slots->left_objects[1]) : 0;
-	objects = atomic_load(&vol->stats.objects);
-	store_unit_add(&info, "objects", objects > left + copies ? objects - left - copies : 0, false);
-	store_unit_add(&info, "leftover_objects", left, true);
-	store_unit_add(&info, "leftover_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[0]) : 0,
-		       true);
-	/* Of keys with two copies, which another disk has first. */
-	store_unit_add(&info, "copy_objects", copies, true);
-	store_unit_add(&info, "copy_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes[1]) : 0, true);
-	store_unit_add(&info, "copy_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[1]) : 0,
-		       true);
-	store_unit_add(&info, "leftover_uploads", vol->slots ? atomic_load(&vol->slots->left_uploads[0]) : 0,
-		       true);
+	add_objects(vol, &info);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
 	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
 	/* Made anew, leaves are of all sizes. */

@@ -110,8 +110,10 @@ struct hw_check {
 	void (*check)(struct hw_run *r, struct hw_row *row, uint64_t arg);
 	uint64_t arg;
 };
-extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_checks[],
-	hw_life_checks[]; /* each ends in a name of NULL */
+extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_checks[], hw_life_checks[],
+	hw_cost_checks[]; /* each ends in a name of NULL */
+/* Waits for so many milliseconds. */
+void hw_nap(unsigned ms);
 
 /* Makes a string.  The name json_string is also one of gantryd's. */
 static inline json_t *

@@ -146,7 +146,7 @@ static void
 check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen *seen)
 {
 	const struct hw_check *const groups[] = { hw_device_checks, hw_transfer_checks, hw_error_checks,
-						  hw_life_checks };
+						  hw_life_checks, hw_cost_checks };
 	const char *why_not = NULL;
 	struct hw_dci probe;
 	int e;
@@ -176,7 +176,7 @@ check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen 
 			why_not = "no DC transport: no initiator comes to RTS (dci.create, dci.reads)";
 	}
 	seen->rows = 0;
-	for (size_t g = 0; g < 4; g++)
+	for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
 		for (const struct hw_check *k = groups[g]; k->name; k++)
 			if (!c->only || !strncmp(k->name, c->only, strlen(c->only)))
 				run_check(c, r, k,
