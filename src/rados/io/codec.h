@@ -209,6 +209,9 @@ struct gateway_addrs {
 #define GATEWAY_ADDRS_BYTES (4 + 8 + GATEWAY_ADDRS_MAX * 2 * GATEWAY_TEXT + 8)
 void gateway_addrs_encode(uint8_t out[GATEWAY_ADDRS_BYTES], const struct gateway_addrs *a);
 int gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addrs);
+/* Tells whether a text is the address of one connection of a client, as librados gives it ("10.0.0.1:0/1234567"): with port 0, which no daemon of
+ * the cluster has, and a number that is not 0, which would stand for all connections of the host. */
+bool gateway_addr_is_client(const char *addr);
 
 /* ---- the store ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cleaning up after a dead gateway, in this order (rule 4): its row is removed, which one gateway alone does;
- * it is put on the blocklist; of each id that it may have had under way the data says whose it is; the
+ * all of its connections are put on the blocklist, or nothing more is done; of each id that it may have had under way the data says whose it is; the
  * generation of that shard is raised, so that no change which was on its way can win any more; then the index
  * is read, and what nothing in it names is removed.
  */
@@ -400,25 +400,85 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
 }
 
-/* Each of its connections has an address, and may have writes on their way.  0 or -errno: it is not known which. */
+/* The addresses of one that is dead, held against those of the others. */
+struct blocking {
+	struct rstore *st;
+	struct gateway_addrs *addrs;
+	const char *living; /* one of them that is another gateway's, too */
+};
+
+static int
+on_living(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct blocking *b = cookie;
+	struct gateway_addrs of;
+	int e = read_addrs(b->st, (uint32_t)strtoul(key + 1, NULL, 10), &of);
+
+	/* It has ended, or is of an earlier version. */
+	if (e == -ENOENT)
+		return 0;
+	for (uint32_t i = 0; e == 0 && i < of.nr; i++) {
+		for (uint32_t k = 0; k < b->addrs->nr; k++) {
+			if (strcmp(of.addr[i], b->addrs->addr[k]) == 0)
+				b->living = b->addrs->addr[k];
+		}
+	}
+	return e;
+}
+
+/* Checks what a dead gateway's row says before anybody is kept out of the cluster for it: single connections of clients, none of a
+ * gateway that runs.  0 or -errno. */
+static int
+check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
+{
+	struct blocking b = { .st = st, .addrs = a };
+	char after[OMAP_KEY_MAX] = "";
+	int e = a->nr ? 0 : -EBADMSG;
+
+	for (uint32_t i = 0; e == 0 && i < a->nr; i++) {
+		if (!gateway_addr_is_client(a->addr[i])) {
+			log_warn("gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
+				 "no address of "
+				 "a client's connection",
+				 instance, a->addr[i]);
+			e = -EBADMSG;
+		}
+	}
+	if (e < 0)
+		return e;
+	do {
+		e = read_page(st, OBJECT_STORE, "i", after, on_living, &b);
+	} while (e == 1);
+	if (e == 0 && b.living) {
+		log_warn("gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
+			 "one that "
+			 "runs",
+			 instance, b.living);
+		e = -EBADMSG;
+	}
+	return e;
+}
+
+/* Each of its connections has an address, and may have writes on their way: without all of them on the blocklist nothing
+ * is cleaned up.  0 or -errno. */
 static int
 block(struct rstore *st, const struct peer *p)
 {
 	struct gateway_addrs a;
 	int e = read_addrs(st, p->instance, &a);
 
-	if (e == -ENOENT || e == -EBADMSG) {
+	if (e == -ENOENT) {
 		a.nr = 1;
 		memcpy(a.addr[0], p->row.addrs, sizeof a.addr[0]);
 		e = 0;
 	}
+	if (e == 0)
+		e = check_addrs(st, p->instance, &a);
 	for (uint32_t i = 0; e == 0 && i < a.nr; i++) {
-		char *addr = a.addr[i];
-		int b = addr[0] ? rados_blocklist_add(st->client[0].cluster, addr, BLOCK_S) : -ENOENT;
-
-		if (b < 0)
+		e = rados_blocklist_add(st->client[0].cluster, a.addr[i], BLOCK_S);
+		if (e < 0)
 			log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance,
-				 addr, strerror(-b));
+				 a.addr[i], strerror(-e));
 	}
 	return e;
 }

@@ -280,21 +280,24 @@ operate(struct rstore *st, rados_write_op_t op, const char *object)
 	return e;
 }
 
-/* The address of each connection, by which the cluster keeps it out when this gateway is dead. */
-static void
+/* The address of each connection, by which the cluster keeps it out when this gateway is dead: others clean up after a gateway
+ * only if they can block all of its connections.  0 or -errno. */
+static int
 get_addrs(struct rstore *st, struct gateway_addrs *ret_addrs)
 {
 	_Static_assert(CLIENTS_MAX <= GATEWAY_ADDRS_MAX, "each connection has its address");
 	*ret_addrs = (struct gateway_addrs){ 0 };
 	for (int i = 0; i < st->client_nr; i++) {
 		char *addr = NULL, *to = ret_addrs->addr[ret_addrs->nr];
+		int e = rados_getaddrs(st->client[i].cluster, &addr);
 
-		if (rados_getaddrs(st->client[i].cluster, &addr) != 0 || !addr)
-			continue;
+		if (e < 0 || !addr)
+			return e < 0 ? e : -EIO;
 		snprintf(to, sizeof ret_addrs->addr[0], "%s", addr);
 		ret_addrs->nr++;
 		rados_buffer_free(addr);
 	}
+	return 0;
 }
 
 /* Takes a number, and writes the first row, with the addresses beside it. */
@@ -309,7 +312,9 @@ enter(struct rstore *st)
 	int e;
 
 	gethostname(row.host, sizeof row.host - 1);
-	get_addrs(st, &addrs);
+	e = get_addrs(st, &addrs);
+	if (e < 0)
+		return e;
 	memcpy(row.addrs, addrs.addr[0], sizeof row.addrs);
 	gateway_addrs_encode(bytes, &addrs);
 	for (int i = 0; i < START_TRIES; i++) {

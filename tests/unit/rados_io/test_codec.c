@@ -14,6 +14,51 @@ static const struct rid some_id = { 7, 0x123456789abc }, other_id = { 9, 3 };
 static const uint8_t upload_id[STORE_UPLOAD_ID_BYTES] = { 0x01, 0xff, 0x10, 4,  5,  6,  7,  8,
 							  9,    10,   11,   12, 13, 14, 15, 16 };
 
+/* Claim TM76: what a gateway has put on the blocklist is single connections of clients. */
+static void
+test_addresses(void **state)
+{
+	static const char *const good[] = { "127.0.0.1:0/1",
+					    "10.0.0.1:0/4294967295",
+					    "v1:10.0.0.1:0/7",
+					    "v2:10.0.0.1:0/3710147553",
+					    "any:10.0.0.1:0/7",
+					    "[fd00::1]:0/7",
+					    "v2:[fd00::1]:0/12345678901234567890" };
+	static const char *const bad[] = { "",
+					   "10.0.0.1",
+					   "10.0.0.1:0",
+					   "10.0.0.1:0/",
+					   "10.0.0.1:0/0", /* all connections of that host */
+					   "10.0.0.1:0/00",
+					   "10.0.0.1:6800/1", /* a daemon of the cluster */
+					   "10.0.0.1:00/1",
+					   "10.0.0.0/16", /* a range */
+					   "10.0.0.0:0/16x",
+					   "10.0.0.1:0/-1",
+					   "10.0.0.1:0/ 1",
+					   "10.0.0.1:0/1 ",
+					   "10.0.0.1:0/1,10.0.0.2:0/1",
+					   "[v2:10.0.0.1:0/1,v1:10.0.0.1:0/1]",
+					   "v3:10.0.0.1:0/1",
+					   "v2:v1:10.0.0.1:0/1",
+					   "host:0/1",
+					   "[fd00::1:0/1",
+					   "fd00::1:0/1",
+					   "[10.0.0.1]:0/1",
+					   "10.0.0.1:0/123456789012345678901",
+					   "10.0.0.1:0/1\", \"expire\": \"0" };
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (!gateway_addr_is_client(good[i]))
+			fail_msg("refused: %s", good[i]);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		if (gateway_addr_is_client(bad[i]))
+			fail_msg("taken: %s", bad[i]);
+	}
+}
+
 /* ---- keys ---- */
 
 static void
@@ -325,10 +370,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),       cmocka_unit_test(test_upload_keys),
-		cmocka_unit_test(test_longest_key), cmocka_unit_test(test_other_keys),
-		cmocka_unit_test(test_records),     cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_rows),        cmocka_unit_test(test_trailers),
+		cmocka_unit_test(test_addresses),   cmocka_unit_test(test_names),
+		cmocka_unit_test(test_upload_keys), cmocka_unit_test(test_longest_key),
+		cmocka_unit_test(test_other_keys),  cmocka_unit_test(test_records),
+		cmocka_unit_test(test_parts),       cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_trailers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
