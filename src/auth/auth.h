@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is asking and may they: AWS Signature Version 4 (protocol.md 4.5; items 47, 81, 82), credentials with
- * grants, and the aws-chunked bodies that signatures bring with them.  No I/O but auth_keys_load(); nothing
+ * Who is asking and may they: AWS Signature Version 4 (protocol.md 4.5; items 47, 81, 82), version 2 where
+ * auth.sigv2 allows it, credentials with grants, and the aws-chunked bodies that signatures bring with them.  No I/O but auth_keys_load(); nothing
  * here allocates per request or blocks.
  *
  * req/ calls auth_check() between dialect_parse() and dialect_token(), so that who may not ask learns nothing
@@ -107,6 +107,7 @@ struct auth_env {
 	enum conf_replay replay_mode;
 	const struct sockaddr *peer;
 	uint64_t skew_s; /* how far x-amz-date may be from our clock */
+	bool sigv2;      /* presigned URLs and forms of version 2 are taken (auth.sigv2) */
 	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
 };
 
@@ -141,6 +142,9 @@ bool auth_explain(const struct auth_env *env, const struct dialect_in *in, struc
 struct auth_form {
 	const char *policy, *algorithm, *credential, *date, *signature, *security_token;
 	size_t policy_len, algorithm_len, credential_len, date_len, signature_len, security_token_len;
+	/* AWSAccessKeyId and signature, of version 2 */
+	const char *access_key, *signature2;
+	size_t access_key_len, signature2_len;
 };
 enum fault auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64_t now_s,
 			   struct identity *out, const char **ret_why);

@@ -57,6 +57,7 @@ bool signing_key(struct auth_entry *e, const char *date, struct span region, uin
 /* Returns whether two entries are the same, with all that stands in them. */
 bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
 
+#define AUTH_EXPIRES_MAX_S (7u * 86400)         /* of a presigned URL */
 #define CREDENTIALS_BYTES_MAX ((size_t)4 << 20) /* of a file */
 struct yaml_parser_s;
 struct yaml_document_s;
@@ -78,6 +79,50 @@ int credentials_time(struct span text, uint64_t *ret_s);
 /* Puts a key into the cache, once it is known that its holder speaks: nobody else puts any out. */
 void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
 
+/* ---- what the versions of signatures share (judge.c) ---- */
+
+static inline bool
+has_body(const struct target *t)
+{
+	return t->chunked || (t->have_content_length && t->content_length > 0);
+}
+
+/* Tells whether bytes are to move between our memory and a client's. */
+static inline bool
+has_descriptor(const struct target *t)
+{
+	return t->wire != WIRE_NONE && op_moves(t->op);
+}
+
+/* Tells whether an entry's secret gives the signature of what; it may leave the derived key in id. */
+typedef bool (*entry_signed_fn)(struct auth_entry *e, const void *what, struct identity *id);
+/* Finds the entry of that access key whose secret signed, and asks whether it is good here and now.  FAULT_NONE
+ * with id->entry and id->keys; else the answer is of the best entry: signed well, or none. */
+enum fault entries_try(const struct auth_env *env, struct span access_key, struct span token, uint64_t now_s,
+		       entry_signed_fn is_signed, const void *what, struct identity *id,
+		       const char **ret_why);
+/* Asks whether the signature, which is good until then, came before from somewhere else; auth.replay says of
+ * which requests that counts. */
+enum fault replay_check(const struct auth_env *env, const uint8_t signature[32], uint64_t until_s,
+			const struct target *t, uint64_t now_s, const struct identity *id,
+			const char **ret_why);
+/* Finds what x-amz-content-sha256 says about the body, for id; *ret_text: its text.  is_signed: chunks may be. */
+enum fault payload_find(const struct dialect_in *in, const struct target *t, bool is_signed,
+			struct identity *id, struct span *ret_text, const char **ret_why);
+
+/* ---- signatures of version 2 (sigv2.c) ---- */
+
+/* Tells whether the query has such a one and they are taken here. */
+bool sigv2_concerns(const struct auth_env *env, const struct dialect_in *in);
+/* Does what auth_check() and auth_check_form() promise, for those. */
+enum fault sigv2_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
+		       uint64_t now_s, struct identity *id, const char **ret_why);
+enum fault sigv2_check_form(const struct auth_env *env, const struct auth_form *form, uint64_t now_s,
+			    struct identity *id, const char **ret_why);
+#define SIGV2_HELP                                                                                           \
+	"sign with version 4, in boto3 with Config(signature_version=\"s3v4\"), in the AWS CLI with "        \
+	"s3.signature_version = s3v4."
+
 /* ---- a signature as it came (scan.c) ---- */
 
 struct sigv4 {
@@ -91,6 +136,8 @@ struct sigv4 {
 	struct span token; /* len 0: none */
 };
 
+/* Tells whether a key of the query is a part of a signature of version 2. */
+bool sigv2_is_key(struct span name);
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);

@@ -15,7 +15,6 @@
 #include <time.h>
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
-#define EXPIRES_MAX_S (7u * 86400)
 #define SERVICE_SCOPE "/s3/aws4_request"
 
 int
@@ -167,7 +166,7 @@ scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s, co
 	part = span_cut(&rest, ' ');
 	if (span_is(part, "AWS"))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
-			      "Signatures of version 2 are not supported; use " ALGORITHM ".");
+			      "Signatures of version 2 are not served in Authorization: " SIGV2_HELP);
 	if (span_begins(part, "AWS4-") && !span_is(part, ALGORITHM))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "The only algorithm served is " ALGORITHM ".");
 	if (!span_is(part, ALGORITHM))
@@ -231,6 +230,12 @@ static const char *const query_name[Q_NR] = {
 	[Q_TOKEN] = "X-Amz-Security-Token",
 };
 
+bool
+sigv2_is_key(struct span name)
+{
+	return span_is(name, "AWSAccessKeyId") || span_is(name, "Signature") || span_is(name, "Expires");
+}
+
 /* Each is there once: decode.c has seen to that. */
 static enum fault
 query_values(const struct uri *uri, struct span value[Q_NR], const char **ret_why)
@@ -242,9 +247,13 @@ query_values(const struct uri *uri, struct span value[Q_NR], const char **ret_wh
 			if (span_is(name, query_name[q]))
 				value[q] = uri_value(uri, i);
 		}
-		if (span_is(name, "AWSAccessKeyId") || span_is(name, "Signature") || span_is(name, "Expires"))
+		if (sigv2_is_key(name))
 			return refuse(ret_why, FAULT_BAD_REQUEST,
-				      "Signatures of version 2 are not supported; use " ALGORITHM ".");
+				      "URLs signed by version 2 are not served (auth.sigv2): " SIGV2_HELP);
+		/* As signers of version 2 write it. */
+		if (span_is(name, "x-amz-security-token"))
+			return refuse(ret_why, FAULT_BAD_ARGUMENT,
+				      "X-Amz-Security-Token is not spelled in the letters that it has.");
 	}
 	for (int q = 0; q < Q_NR; q++) {
 		if (!value[q].p && q != Q_TOKEN)
@@ -260,7 +269,7 @@ parse_expires(struct span text, uint64_t *ret)
 {
 	if (!text.len || text.len > 6 || text.p[0] == '0' || span_decimal(text, ret) < 0)
 		return -EINVAL;
-	return *ret > EXPIRES_MAX_S ? -EINVAL : 0;
+	return *ret > AUTH_EXPIRES_MAX_S ? -EINVAL : 0;
 }
 
 enum fault

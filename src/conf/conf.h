@@ -52,6 +52,7 @@ struct conf_disk {
 
 /* Which signatures are good once, or for one address: none; those with a descriptor for one address, or once;
  * all for one address. */
+enum conf_sigv2 { SIGV2_OFF, SIGV2_PRESIGNED };
 enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
 
 enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
@@ -130,6 +131,7 @@ struct conf {
 		uint64_t clock_skew_ns;
 		bool require_signed_headers; /* x-rdma-info and x-cuobj-* too; x-amz-* always */
 		enum conf_replay replay;
+		enum conf_sigv2 sigv2; /* which signatures of version 2 are taken */
 	} auth;
 
 	struct {

@@ -43,6 +43,7 @@ _Static_assert(offsetof(struct conf_rdma, allow_nr) - offsetof(struct conf_rdma,
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
 static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM] = "random", NULL };
+static const char *const sigv2_words[] = { [SIGV2_OFF] = "off", [SIGV2_PRESIGNED] = "presigned", NULL };
 static const char *const replay_words[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
 };
@@ -278,6 +279,9 @@ const struct conf_key conf_keys[] = {
 	  .help = "On signed requests x-rdma-info and x-cuobj-* must be signed; x-amz-* always must" },
 	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "peer",
 	  .help = "Which signatures that come again are refused: with a token from another address, every one with a token, or any from another address" },
+	{ "auth.sigv2", KT_WORD, KEY_RELOAD, .offset = AT(auth.sigv2), .words = sigv2_words, .def = "off",
+	  .help = "Signatures of version 2 (HMAC-SHA1) in URLs of GET, HEAD and PUT and in forms, as boto3 and AWS CLI 1 make them by default for us-east-1: "
+		  "off refuses them and names what helps" },
 
 	{ "limits.connections", KT_INT, KEY_TUNING, .min = 1, .max = 1048576, .offset = AT(limits.connections), .def = "4096",
 	  .help = "Connections per core; a new one takes the place of one with half a head, or of an idle one" },

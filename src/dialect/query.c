@@ -56,6 +56,7 @@ static const char *const signing[] = { "X-Amz-Signature",
 				       "X-Amz-Expires",
 				       "X-Amz-SignedHeaders",
 				       "X-Amz-Security-Token",
+				       "x-amz-security-token", /* as version 2 has it */
 				       "X-Amz-Content-Sha256",
 				       "AWSAccessKeyId",
 				       "Signature",
@@ -65,7 +66,7 @@ static bool
 key_signs(struct span key)
 {
 	/* Each request's parameters are asked about twice. */
-	if (key.p[0] != 'X' && key.p[0] != 'A' && key.p[0] != 'S' && key.p[0] != 'E')
+	if ((key.p[0] | 0x20) != 'x' && key.p[0] != 'A' && key.p[0] != 'S' && key.p[0] != 'E')
 		return false;
 	for (size_t i = 0; i < sizeof signing / sizeof *signing; i++) {
 		if (span_is(key, signing[i]))

@@ -185,7 +185,11 @@ form_identity(struct req *rq, const struct form *form, const char **ret_why)
 	af.date = form_get(form, "x-amz-date", &af.date_len);
 	af.signature = form_get(form, "x-amz-signature", &af.signature_len);
 	af.security_token = form_get(form, "x-amz-security-token", &af.security_token_len);
-	if (af.signature || af.credential || af.algorithm) {
+	af.access_key = form_get(form, "awsaccesskeyid", &af.access_key_len);
+	af.signature2 = form_get(form, "signature", &af.signature2_len);
+	if (af.signature || af.credential || af.algorithm || af.access_key || af.signature2) {
+		if (!af.credential && af.access_key)
+			rq->claimed = (struct span){ af.access_key, af.access_key_len };
 		if (af.credential) {
 			struct span rest = { af.credential, af.credential_len };
 

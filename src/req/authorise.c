@@ -18,6 +18,7 @@ front_auth_env(const struct req *rq, struct auth_env *ret)
 				  .replay_mode = env->conf->auth.replay,
 				  .peer = (const struct sockaddr *)&rq->peer,
 				  .skew_s = env->conf->auth.clock_skew_ns / NS_PER_S,
+				  .sigv2 = env->conf->auth.sigv2 == SIGV2_PRESIGNED,
 				  .relax = !env->conf->auth.require_signed_headers };
 }
 

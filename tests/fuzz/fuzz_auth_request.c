@@ -42,6 +42,10 @@ static const char *const published[] = {
 	"98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
 	"aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404",
 	"4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9",
+	/* of version 2 */
+	"OHIi8QLg73TD5DXFFbUex1YqCwc",
+	"qs4LPBupWoThLlMKJarDyTiVTTk",
+	"4QWH4O9CWtowYUW+X4P2gZ/6fNc=",
 };
 
 static struct auth_keys *keys;
@@ -331,7 +335,7 @@ check_one(struct auth_env *env, const struct dialect_in *in, struct target *t, u
 	must(auth_claimed_key(in, claimed, sizeof claimed) <= sizeof claimed);
 	if (f != FAULT_NONE) {
 		must(*why && !id.entry && !id.keys && !id.anonymous);
-		if (f == FAULT_SIGNATURE)
+		if (f == FAULT_SIGNATURE && !sigv2_concerns(env, in))
 			sign_and_check(env, in, t, now_s);
 		return;
 	}
@@ -354,7 +358,7 @@ form_field(const struct dialect_in *in, const char *name, size_t *ret_len)
 }
 
 static void
-check_form(struct auth_env *env, const struct dialect_in *in, uint64_t now_s)
+check_form(struct auth_env *env, const struct dialect_in *in, uint64_t now_s, const char *all)
 {
 	struct auth_form form;
 	struct identity id;
@@ -370,7 +374,17 @@ check_form(struct auth_env *env, const struct dialect_in *in, uint64_t now_s)
 	form.date = form_field(in, "x-amz-date", &form.date_len);
 	form.signature = form_field(in, "x-amz-signature", &form.signature_len);
 	form.security_token = form_field(in, "x-amz-security-token", &form.security_token_len);
+	form.access_key = form_field(in, "awsaccesskeyid", &form.access_key_len);
+	form.signature2 = form_field(in, "signature", &form.signature2_len);
 	identity_init(&id);
+	if (form.access_key && !form.algorithm && !form.credential) {
+		enum fault f = auth_check_form(env, &form, now_s, &id, &why);
+
+		must(f == FAULT_NONE ? id.entry && env->sigv2 && strstr(all, published[6])
+				     : !id.entry && *why);
+		identity_put(&id);
+		return;
+	}
 	/* Who signs policies of forms without the secret? */
 	if (auth_check_form(env, &form, now_s, &id, &why) != FAULT_SIGNATURE) {
 		must(!id.entry && !id.anonymous && why && *why);
@@ -465,10 +479,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 								(uint32_t)strlen(colon) };
 		}
 		dialect_read_target(&in, target, strlen(target), &uri);
-		if (strcmp(in.method, "FORM") == 0)
-			check_form(&env, &in, now_s);
-		for (int anonymous = 0; anonymous < 2; anonymous++) {
-			listen.anonymous = anonymous;
+		for (int how = 0; how < 2 && strcmp(in.method, "FORM") == 0; how++) {
+			env.sigv2 = how;
+			check_form(&env, &in, now_s, all);
+		}
+		for (int how = 0; how < 4; how++) {
+			listen.anonymous = how & 1;
+			env.sigv2 = how & 2;
 			/* Also for requests that the dialect would have refused before. */
 			(void)dialect_parse(&in, &t, &why);
 			check_one(&env, &in, &t, now_s, all);

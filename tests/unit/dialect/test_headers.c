@@ -326,7 +326,9 @@ rows_that_stay(void **state)
 				assert_fault(f, FAULT_NOT_IMPLEMENTED);
 			} else {
 				/* In the letters that a signature has them in, auth/ asks for them. */
-				assert_fault(f, how == 2 ? FAULT_NONE : FAULT_BAD_ARGUMENT);
+				bool small = how == 0 && strcmp(rows[i].name, "x-amz-security-token") == 0;
+
+				assert_fault(f, how == 2 || small ? FAULT_NONE : FAULT_BAD_ARGUMENT);
 			}
 		}
 	}
