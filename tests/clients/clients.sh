@@ -6,7 +6,7 @@
 #   BIG       bytes of the large files (100 MiB, or 12 MiB when quick)
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
-QUICK=${QUICK:-}
+QUICK=${QUICK:-} SIGV2=${SIGV2:-}
 BIG=$((100 << 20))
 [ -z "$QUICK" ] || BIG=$((12 << 20))
 DISK_SIZE=${DISK_SIZE:-2GiB}
@@ -21,7 +21,7 @@ need() { [ -x "$1" ] || fail "no $1: scripts/deps clients"; }
 
 # Starts the daemon.  S3 is then a listener for signed requests alone, URL_TLS (with TLS=1) the same over HTTPS, whose
 # certificate is in $T/tls.crt.  WITH_NIC=1: it has a software NIC.  GRANTS='[...]': of
-# the access key, which may do everything without.
+# the access key, which may do everything without.  SIGV2=presigned: URLs and forms that are signed by version 2 are taken.
 clients_daemon() {
 	echo "- { access_key: AKIACLIENTTEST, secret_key: client/Secret+0123456789${GRANTS:+, grants: $GRANTS} }" >"$T/keys.yaml"
 	chmod 0600 "$T/keys.yaml"
@@ -33,7 +33,7 @@ clients_daemon() {
 		chmod 0600 "$T/tls.key"
 		LISTEN=$LISTEN$'\n'"  - { address: \"127.0.0.1:0\", dialect: s3, tls_certificate: \"$T/tls.crt\", tls_key: \"$T/tls.key\" }"
 	fi
-	MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
+	MORE="auth: { credentials_file: \"$T/keys.yaml\"${SIGV2:+, sigv2: $SIGV2} }"
 	BUCKETS=''
 	[ -n "${WITH_NIC:-}" ] || NO_NIC=1 RDMA='{ devices: none }'
 	start_daemon
@@ -47,7 +47,7 @@ clients_daemon() {
 	unset "${!AWS_@}" HTTP_PROXY HTTPS_PROXY http_proxy https_proxy ALL_PROXY all_proxy
 	export NO_PROXY='*' HOME=$T LC_ALL=C.UTF-8
 	export AWS_ACCESS_KEY_ID=AKIACLIENTTEST AWS_SECRET_ACCESS_KEY=client/Secret+0123456789 AWS_DEFAULT_REGION=us-east-1
-	export AWS_EC2_METADATA_DISABLED=true AWS_MAX_ATTEMPTS=1 URL_S3 S3 QUICK BIG T
+	export AWS_EC2_METADATA_DISABLED=true AWS_MAX_ATTEMPTS=1 URL_S3 S3 QUICK BIG T SIGV2
 }
 
 # Files with names that clients get wrong: blanks, quotes, percent signs, plus, unicode, dots, very long.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sdk3.mjs, sdk2.mjs and bun.mjs share: steps that all run, each with its name and its result, and the settings from the environment
-// (URL_S3, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).
+// (URL_S3, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY; SIGV2 is "presigned" where the server takes such URLs).
 import assert from "node:assert/strict";
 import { request } from "node:http";
 
 export const endpoint = process.env.URL_S3;
 export const credentials = { accessKeyId: process.env.AWS_ACCESS_KEY_ID, secretAccessKey: process.env.AWS_SECRET_ACCESS_KEY };
+export const sigv2 = process.env.SIGV2 === "presigned";
 
 const steps = [];
 export const step = (name, what) => steps.push([name, what]);
