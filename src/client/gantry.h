@@ -173,8 +173,8 @@ const char *gantry_port(const struct gantry *g, int i);
 
 enum gantry_register_flags {
 	GANTRY_READ_ONLY = 1 << 0, /* for puts only: the memory need not be writable */
-	/* Memory of a device: never read or written by the CPU.  Memory that the CPU cannot read is taken for that
-	 * without being told. */
+	/* Memory of a device: never read or written by the CPU.  Memory that the CPU cannot read, or that
+	 * a driver says is a device's, is taken for that without being told. */
 	GANTRY_DEVICE = 1 << 1,
 	/* A start that is registered already is counted once more, or registered beside where it is not as long or not
 	 * writable; each gantry_deregister() takes one count back, and the last one all that begins there. */
@@ -385,7 +385,7 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 /*
  * Copies size bytes from memory of a device to memory of this host, by the device's driver and after the work that req
  * (may be NULL) says to wait for; its other members do not count.  Any thread; asks no server.  0; -EOPNOTSUPP the context
- * does not stage; -EFAULT no driver knows src; -EIO the driver fails; res->message says more.
+ * does not stage, or is another process's; -EFAULT no driver knows src; -EIO the driver fails; res->message says more.
  */
 int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 			const struct gantry_request *req, struct gantry_result *res);

@@ -6,6 +6,7 @@
 #include "client/gpu.h"
 
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,12 +18,38 @@
 static const struct gpu_driver *const all[] = { &gpu_cuda, &gpu_rocm };
 #define ALL (sizeof all / sizeof *all)
 
+/* Gives how many libraries this process has loaded so far. */
+static int
+first_object(struct dl_phdr_info *info, size_t size, void *ret_loads)
+{
+	*(unsigned long long *)ret_loads = info->dlpi_adds;
+	return 1;
+}
+
+/* Tells whether a driver is loaded.  A search takes the loader some 10 us, and each call asks: after one in vain there is none before
+ * another library is loaded. */
+static bool
+is_loaded(size_t i)
+{
+	static _Atomic unsigned long long in_vain[ALL];
+	unsigned long long loads = 0;
+	bool is_there;
+
+	dl_iterate_phdr(first_object, &loads);
+	if (loads && in_vain[i] == loads)
+		return false;
+	is_there = all[i]->find();
+	if (!is_there)
+		in_vain[i] = loads;
+	return is_there;
+}
+
 /* A driver that is loaded; NULL: none is. */
 static const struct gpu_driver *
 loaded(void)
 {
 	for (size_t i = 0; i < ALL; i++)
-		if (all[i]->find())
+		if (is_loaded(i))
 			return all[i];
 	return NULL;
 }
@@ -32,7 +59,7 @@ gpu_of(const void *ptr, enum gantry_memory *ret_type)
 {
 	*ret_type = GANTRY_MEM_UNKNOWN;
 	for (size_t i = 0; i < ALL; i++) {
-		if (!all[i]->find())
+		if (!is_loaded(i))
 			continue;
 		*ret_type = all[i]->type(ptr);
 		if (*ret_type != GANTRY_MEM_UNKNOWN)
@@ -150,7 +177,8 @@ gpu_dmabuf(const struct gpu_driver *d, const struct gpu_range *range, const void
 struct gpu_ids *
 gpu_ids_of(const void *ptr, size_t size)
 {
-	enum { MOST = 256 };
+	/* As many as lie under the largest registration, each of the driver's least size. */
+	enum { MOST = GANTRY_REGISTER_MAX / STEP + 2 };
 	uintptr_t at = (uintptr_t)ptr, end = at + size;
 	struct gpu_ids *ids = NULL;
 
@@ -367,8 +395,12 @@ int
 gpu_copy_wait(struct gpu_stream *s, char *why, size_t why_len)
 {
 	struct gpu_place p = place_of(s);
-	int e = s->driver->enter(&p);
+	int e;
 
+	/* The copy that was to be queued failed, and no other stream could be made: nothing is queued. */
+	if (!s->is_open)
+		return 0;
+	e = s->driver->enter(&p);
 	if (e == 0) {
 		e = s->driver->stream_wait(s->stream);
 		s->driver->leave(&p);
@@ -512,8 +544,12 @@ is_known(const void *ptr)
 int
 memory_kind(const void *ptr, size_t size, bool thorough)
 {
+	enum gantry_memory type;
+
+	/* ROCm maps memory of a device for the CPU, where its BAR has all of it: slow for loads, and no memory to register as the
+	 * host's. */
 	if (thorough ? cpu_reaches_all(ptr, size) : cpu_reaches(ptr, size))
-		return 0;
+		return gpu_of(ptr, &type) && type == GANTRY_MEM_DEVICE;
 	if (!loaded())
 		return 1;
 	return is_known(ptr) && is_known((const char *)ptr + size - 1) ? 1 : -EFAULT;

@@ -142,8 +142,8 @@ bool cpu_reaches_all(const void *ptr, size_t size);
 /* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
 /*
- * Says what a call may do with memory: 0, it is the host's; 1, it is a device's, and the CPU leaves it alone; -EFAULT, it
- * is not mapped: the CPU cannot read it, and the driver that is loaded does not know its first or its last byte.  thorough:
+ * Says what a call may do with memory: 0, it is the host's; 1, it is a device's, and the CPU leaves it alone, also where it
+ * could read it; -EFAULT, it is not mapped: the CPU cannot read it, and the driver that is loaded does not know its first or its last byte.  thorough:
  * looks at every page.
  */
 int memory_kind(const void *ptr, size_t size, bool thorough);

@@ -13,13 +13,17 @@ gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 	struct gantry_result own = { .size = res && res->size ? res->size : sizeof own };
 	struct gantry_request r = { 0 };
 	struct gpu_stream *s = NULL;
-	int e = 0, e2;
+	int e = 0;
 
 	if (req)
 		memcpy(&r, req, req->size && req->size < sizeof r ? req->size : sizeof r);
 	if (!g->stage) {
 		snprintf(own.message, sizeof own.message,
 			 "the context stages nothing (gantry_options.stage)");
+		e = -EOPNOTSUPP;
+	} else if (!is_mine(g)) {
+		snprintf(own.message, sizeof own.message,
+			 "the context was opened before a fork(), by another process");
 		e = -EOPNOTSUPP;
 	}
 	if (e == 0 && r.wait != GANTRY_WAIT_NONE)
@@ -28,8 +32,8 @@ gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 		e = stage_stream(g, src, &s, own.message, sizeof own.message);
 	if (e == 0) {
 		e = gpu_copy_start(s, dst, src, size, GANTRY_TO_HOST, own.message, sizeof own.message);
-		e2 = gpu_copy_wait(s, own.message, sizeof own.message);
-		e = e < 0 ? e : e2;
+		if (e == 0)
+			e = gpu_copy_wait(s, own.message, sizeof own.message);
 		stage_stream_give(g, s);
 	}
 	if (res)

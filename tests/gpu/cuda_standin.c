@@ -25,10 +25,13 @@
  *   ids=0        no buffer ids: attribute 7 is refused
  *   copy=700     copies fail with that error; stream=700: new streams do; pin=801: registering memory of the host does
  *   slow=1000    each copy takes so many microseconds
+ *   visible=1    the CPU reads and writes at the device's addresses, as where the whole memory is in a BAR: what it finds there are
+ *                not the bytes of the device, so that a touch shows as wrong bytes
+ *   front=4096   so many bytes, whole pages, lie in front of an allocation in its dma-buf
  *
  * and by standin_get(name) what was done: exports, retained (the primary context), copies, pinned, unpinned_copies (copies with
  * memory of the host that is not pinned), flushes, streams, destroyed, syncs, most (copies that were queued and not waited
- * for, at most).  With SOFTNIC_PEER_MEM=1 the software NIC takes device memory for that of a peer-memory driver.
+ * for, at most), open_exports (of rocm_standin.c).  With SOFTNIC_PEER_MEM=1 the software NIC takes device memory for that of a peer-memory driver.
  * One lock; any thread.
  */
 #include <errno.h>
@@ -69,12 +72,13 @@ typedef unsigned long long ptr_t;
 static struct {
 	const char *name;
 	_Atomic long value;
-} settings[] = { { "map", 0 },  { "export", 0 }, { "attribute", 1 }, { "pool", 0 }, { "ids", 1 },
-		 { "copy", 0 }, { "stream", 0 }, { "pin", 0 },       { "slow", 0 } },
+} settings[] = { { "map", 0 },  { "export", 0 },  { "attribute", 1 }, { "pool", 0 },
+		 { "ids", 1 },  { "copy", 0 },    { "stream", 0 },    { "pin", 0 },
+		 { "slow", 0 }, { "visible", 0 }, { "front", 0 } },
   counts[] = { { "exports", 0 },         { "retained", 0 }, { "copies", 0 },  { "pinned", 0 },
 	       { "unpinned_copies", 0 }, { "flushes", 0 },  { "streams", 0 }, { "destroyed", 0 },
-	       { "syncs", 0 },           { "queued", 0 },   { "most", 0 } };
-enum { MAP, EXPORT, ATTRIBUTE, POOL, IDS, COPY, STREAM, PIN, SLOW, SETTINGS };
+	       { "syncs", 0 },           { "queued", 0 },   { "most", 0 },    { "open_exports", 0 } };
+enum { MAP, EXPORT, ATTRIBUTE, POOL, IDS, COPY, STREAM, PIN, SLOW, VISIBLE, FRONT, SETTINGS };
 enum {
 	EXPORTS,
 	RETAINED,
@@ -87,6 +91,7 @@ enum {
 	SYNCS,
 	QUEUED,
 	MOST,
+	OPEN_EXPORTS, /* of ROCm: rocm_standin.c */
 	COUNTS
 };
 
@@ -147,6 +152,7 @@ read_environment(void)
 struct memory {
 	uint8_t *bytes; /* NULL: nothing is known of them */
 	size_t size;
+	size_t front; /* bytes of fd before them */
 	int fd;
 	unsigned refs; /* the handle, and each place where it is mapped */
 };
@@ -191,6 +197,7 @@ struct stream {
 	struct work *first, **last;
 	unsigned long long queued, done;
 	pthread_mutex_t runs;
+	bool is_destroyed; /* the driver may do anything then: here it ends the program */
 };
 
 struct event {
@@ -430,11 +437,12 @@ new_memory(size_t size)
 	struct memory *m = calloc(1, sizeof *m);
 
 	m->size = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
+	m->front = (size_t)set(FRONT);
 	m->fd = memfd_create("device", MFD_CLOEXEC);
 	m->refs = 1;
-	m->bytes = m->fd < 0 || ftruncate(m->fd, (off_t)m->size) < 0
+	m->bytes = m->fd < 0 || ftruncate(m->fd, (off_t)(m->front + m->size)) < 0
 			   ? MAP_FAILED
-			   : mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+			   : mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, (off_t)m->front);
 	if (m->bytes == MAP_FAILED) {
 		close(m->fd);
 		free(m);
@@ -459,8 +467,11 @@ put_memory(struct memory *m)
 static ptr_t
 place(ptr_t at, size_t size, const struct memory *m, size_t offset)
 {
-	int flags = (m ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE | (at ? MAP_FIXED : 0);
-	void *p = mmap((void *)(uintptr_t)at, size, PROT_NONE, flags, m ? m->fd : -1, (off_t)offset);
+	bool is_visible = m && set(VISIBLE), has_bytes = m && !is_visible;
+	int flags =
+		(has_bytes ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_NORESERVE | (at ? MAP_FIXED : 0);
+	void *p = mmap((void *)(uintptr_t)at, size, is_visible ? PROT_READ | PROT_WRITE : PROT_NONE, flags,
+		       has_bytes ? m->fd : -1, has_bytes ? (off_t)(m->front + offset) : 0);
 
 	return p == MAP_FAILED ? 0 : (ptr_t)(uintptr_t)p;
 }
@@ -931,8 +942,13 @@ static struct stream *
 stream_of(void *stream)
 {
 	uintptr_t nr = (uintptr_t)stream;
+	struct stream *s = nr < 2 ? &legacy : nr == 2 ? &per_thread : stream;
 
-	return nr < 2 ? &legacy : nr == 2 ? &per_thread : stream;
+	if (s->is_destroyed) {
+		fprintf(stderr, "cuda_standin: a stream that was destroyed is used\n");
+		abort();
+	}
+	return s;
 }
 
 /* Locked. */
@@ -1080,9 +1096,9 @@ CALL(cuStreamDestroy_v2, void *stream)
 {
 	struct stream *s = stream;
 
-	run(s, s->queued);
+	run(stream_of(s), s->queued);
 	pthread_mutex_destroy(&s->runs);
-	free(s);
+	s->is_destroyed = true;
 	counts[DESTROYED].value++;
 	return in_context();
 }

@@ -32,6 +32,8 @@ for mode in ${MODES:-staged http order refusals freed again threads replaced to_
 done
 [ -n "${MODES:-}" ] || stage peer SOFTNIC_PEER_MEM=1
 [ -n "${MODES:-}" ] || stage unpinned CUDA_STANDIN=pin=801
+# Where the CPU could read memory of the device, as in a BAR that has all of it, it does not.
+[ -n "${MODES:-}" ] || stage http CUDA_STANDIN=visible=1
 for mode in ${MODES:-staged order freed again}; do
 	stage "$mode" ROCM=libamdhip64.so.6
 done
