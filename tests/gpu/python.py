@@ -11,6 +11,7 @@ package is.  GANTRY_GPU_MIB is the size of the timed objects (512).
 
 import concurrent.futures
 import gc
+import importlib.util
 import io
 import multiprocessing
 import os
@@ -446,6 +447,77 @@ def async_save(c):
         check(_equal(want, back), "what was loaded")
     finally:
         torch.distributed.destroy_process_group()
+
+
+# ---- arrays of other packages ----
+
+
+class Capsule:
+    """Only the DLPack protocol of a tensor."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, *args, **words):
+        return self.tensor.__dlpack__(*args, **words)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+@row
+def dlpack(c):
+    a, b = torch.randn(1 << 20, device=DEVICE), torch.zeros(1 << 20, device=DEVICE)
+    path = moved(c.put("gpu/dlpack", Capsule(a)), 4 << 20)
+    moved(c.get_into("gpu/dlpack", Capsule(b)), 4 << 20)
+    check(torch.equal(a, b))
+    return path
+
+
+@row
+def cupy_arrays(c):
+    if not importlib.util.find_spec("cupy"):
+        return "not installed"
+    import cupy
+
+    with cupy.cuda.Stream(non_blocking=True):
+        a = cupy.arange(5_000_003, dtype=cupy.int32) * 3
+        path = moved(c.put("gpu/cupy", a), a.nbytes)
+        b = cupy.zeros(2 * a.size, dtype=a.dtype)
+        moved(c.get_into("gpu/cupy", b[a.size :]), a.nbytes)
+        check(bool((b[a.size :] == a).all()) and not bool(b[: a.size].any()))
+    return f"{cupy.__version__} {path}"
+
+
+@row
+def numba_arrays(c):
+    if not importlib.util.find_spec("numba"):
+        return "not installed"
+    import numba
+    import numpy
+    from numba import cuda
+
+    want = numpy.arange(5_000_003, dtype=numpy.float64)
+    a = cuda.to_device(want)
+    b = cuda.device_array_like(a)
+    path = moved(c.put("gpu/numba", a), want.nbytes)
+    moved(c.get_into("gpu/numba", b), want.nbytes)
+    check(bool((b.copy_to_host() == want).all()))
+    return f"{numba.__version__} {path}"
+
+
+@row
+def jax_arrays(c):
+    if not importlib.util.find_spec("jax"):
+        return "not installed"
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    import jax
+    import numpy
+
+    a = jax.numpy.arange(5_000_003, dtype=jax.numpy.float32) * 2
+    path = moved(c.put("gpu/jax", a), a.nbytes)
+    check(bool((numpy.frombuffer(c.get("gpu/jax"), dtype=numpy.float32) == numpy.asarray(a)).all()))
+    return f"{jax.__version__} {path}"
 
 
 # ---- how fast ----
