@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extent engine: the back end of store/store.h on disks.  docs/store.md says how it works.
+ * The extent engine: the back end of store/store.h on disks.  docs/engine.md describes it, docs/disk-format.md the bytes on the disk.
  *
  * Whoever opens a store names it in struct store_conf; nobody else knows it.
  */

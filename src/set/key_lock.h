@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds of a set on keys with two copies (docs/store.md §6, M16 and M17): who changes one has it until both disks have the change, or it
+ * Holds of a set on keys with two copies (docs/set.md, M16 and M17): who changes one has it until both disks have the change, or it
  * stands in the table that one of them has not.  So all changes of a key have one order on both, and nobody sees one that the loss of a
  * disk could take back.
  *

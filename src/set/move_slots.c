@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots that move from one engine to another while both serve (docs/store.md §6, "Moves"):
+ * Slots that move from one engine to another while both serve (docs/set.md, "Moves"):
  *
  *	filling	  the source tells of what changes; all keys are sent; those that changed are sent again, until few are left
  *	frozen	  writers wait; the rest is sent

@@ -3,7 +3,7 @@
  * set - a store made of engines, each with one disk: a back end of its own over any other.
  *
  * Whoever opens a store names store_set_ops in struct store_conf, the engine beside it and one disk an
- * engine. docs/store.md §6 is the reference.
+ * engine. docs/set.md is the reference.
  *
  * Placement.  hash(bucket, object key) and nothing else says which engine has a key, so an object, its uploads
  * and their parts share one log.  Operations on a key go straight to that engine's port, and stay there.

@@ -35,7 +35,7 @@ struct store_table_write {
 	void (*done)(struct store_table_write *w, int result);
 };
 
-/* ---- keys that move from one engine to another (docs/store.md §6, "Moves") ---- */
+/* ---- keys that move from one engine to another (docs/set.md, "Moves") ---- */
 
 /*
  * Wherever an engine is told or tells of slots, it is by *places* (set/map/disk_table.h): those of keys with one copy and those of

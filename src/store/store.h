@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: objects, atomic and durable.  One header; above it there is no disk number, place on a disk,
- * descriptor or index iterator, only handles.  docs/store.md is the reference.
+ * descriptor or index iterator, only handles.  docs/engine.md section 1 is the reference.
  *
  * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
  * the thread's ring and mailbox.  Every call names a port and is made on its thread; done() always runs on

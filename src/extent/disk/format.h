@@ -2,7 +2,7 @@
 /*
  * format - what shapes a disk and what its superblock says: sizes, extents, geometry, places in the log.
  *
- * Pure functions, any thread.  docs/store.md sections 2-6 say why; all integers are little endian.
+ * Pure functions, any thread.  docs/disk-format.md gives the reasons; all integers are little endian.
  * Records, log blocks and snapshot blocks are in log/rec_codec.h.
  *
  * Decoders take hostile bytes: they return -EBADMSG, never read outside their buffer, and what they accept

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the file system has the segments of a directory (docs/store.md section 2).
+ * How the file system has the segments of a directory (docs/disk-format.md section 2).
  *
  * A segment that we made has places of its own for all its bytes, and a write there changes nothing but them:
  * the one flush of the log covers it.  A copy of it may be shared with the original, or have holes: then a write

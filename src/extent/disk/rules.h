@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of docs/store.md that a crash model showed to be needed ("R"), one switch each.
+ * rules - the rules that a crash model showed to be needed (marked R in docs/disk-format.md, §2 and §3, and in docs/engine.md; M in docs/set.md, §6), one switch each.
  *
  * Private to src/extent.  Compile-time constants, always 1 in the daemon; only the objects that the
  * simulation builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of a directory, made ready ahead of need (docs/store.md section 2). */
+/* Segments of a directory, made ready ahead of need (docs/disk-format.md section 2). */
 #include "extent/disk/disk.h"
 
 #define LOG_MODULE "store"

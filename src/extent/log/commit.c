@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leader commit (store.md section 4): one log block in flight per disk, one flush for it and all its data.
+ * Leader commit (docs/engine.md section 4): one log block in flight per disk, one flush for it and all its data.
  *
  *   commit_submit() --> pending list --> whoever finds no leader leads:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After the flush: the index, what died, and when its space may be used again (store.md section 4, "Reuse").
+ * After the flush: the index, what died, and when its space may be used again (docs/engine.md section 4, "Reuse").
  *
  *   record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: space, memory back
  *                                                                  |              ^

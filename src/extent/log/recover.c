@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
+ * Starting (docs/engine.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
  * new epoch:
  *
  *	flush --> epoch block over the cut --> flush --> superblock (running epoch, start number) --> flush

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recover - starting: snapshot, log, tail, damage or end, space, a new epoch (docs/store.md section 5).
+ * recover - starting: snapshot, log, tail, damage or end, space, a new epoch (docs/engine.md section 5).
  *
  * Blocking, one thread, nobody else is there yet.  --fsck uses it with check_only or repair.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots (store.md section 5): the index, pinned at a block boundary, written into space of its own, so
+ * Snapshots (docs/engine.md section 5): the index, pinned at a block boundary, written into space of its own, so
  * that the log before it can go.  snapshot_check() and snapshot_done() run as leader, the rest on the helper
  * thread.
  *

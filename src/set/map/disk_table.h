@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table - who belongs to a store of several disks, and on which of them each slot of keys lies: what a set
- * (set.h) and its engines share.  docs/store.md §6 is the reference.
+ * (set.h) and its engines share.  docs/set.md is the reference.
  *
  * All members have all of it, and the newest counts whole.  Disks are numbers into uuid[].
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
+ * rules - the rules of docs/set.md ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/set.  M4 is an assertion (start/begin_disks.c), and a part of M35 is.  With one copy M8 has nothing to protect (docs/store.md).
+ * Private to src/set.  M4 is an assertion (start/begin_disks.c), and a part of M35 is.  With one copy M8 has nothing to protect (docs/set.md).
  * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_SET_RULES_H

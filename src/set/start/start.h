@@ -3,7 +3,7 @@
  * start - what is done with the disks of a set before it serves, and instead of that: start, look, forget, fsck, format.
  *
  * Knows engines and the placement map, and nothing of the set that serves afterwards: it says what it found.  Any thread, one call at
- * a time.  docs/store.md §6 is the reference.
+ * a time.  docs/set.md is the reference.
  */
 #ifndef GANTRY_SET_START_H
 #define GANTRY_SET_START_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start of a set whose engines have a table of disks: one path for every start, whatever was before (docs/store.md
- * §6).
+ * The start of a set whose engines have a table of disks: one path for every start, whatever was before (docs/set.md).
  *
  *	open all, who are they? --> the newest table --> enough of its members? --> recover --> start number on all
  *	--> buckets as on the head --> a table of those present, on all --> serve
