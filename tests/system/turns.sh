@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # claim TM27: client addresses take turns: whose request comes behind many of another's in the queue for channels waits for few of them.  All
-# channels but one are kept busy, so that the rest goes through the one, and the access log tells the order.
+# channels but one are kept busy, so that the rest goes through the one, and the trace of the software NIC has the order.
 # shellcheck disable=SC2034
 CORES=1 RDMA='{ allow_special: [loopback, self], channels: 8 }'
 # shellcheck source=tests/system/lib.sh
@@ -9,12 +9,14 @@ CORES=1 RDMA='{ allow_special: [loopback, self], channels: 8 }'
 start_daemon
 bytes pattern:3 100000 | curl_s3 /bkt/o -T -
 softnicctl rule add op=write limit=8 delay=50s >/dev/null
+softnicctl trace on "$T/trace" 64
 in_queue() { [ "$(curl_admin /requests | grep -o '"step": *"lease"' | wc -l)" = "$1" ]; }
 busy() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
 {
 	wait_for 60 test -e "$T/eight" && wait_for 60 busy 8 && touch "$T/busy"
 	wait_for 60 test -e "$T/first" && wait_for 60 in_queue 6 && touch "$T/six"
-	wait_for 60 test -e "$T/second" && wait_for 60 in_queue 9 && touch "$T/nine"
+	wait_for 60 test -e "$T/second" && wait_for 60 in_queue 8 && touch "$T/eight_wait"
+	wait_for 60 test -e "$T/third" && wait_for 60 in_queue 9 && touch "$T/nine"
 } &
 watcher=$!
 {
@@ -28,9 +30,11 @@ watcher=$!
 	echo "waitfile $T/six"
 	echo "server $S3/127.0.0.2"
 	for ((i = 0; i < 2; i++)); do echo "start b$i GET /bkt/o x-amz-rdma-token:@w$((14 + i))"; done
+	echo "touch $T/second"
+	echo "waitfile $T/eight_wait"
 	echo "server $S3/127.0.0.3"
 	echo "start c0 GET /bkt/o x-amz-rdma-token:@w16"
-	echo "touch $T/second"
+	echo "touch $T/third"
 	echo "waitfile $T/nine"
 	# One of the eight goes.
 	echo "hangup h3"
@@ -41,10 +45,13 @@ watcher=$!
 } >"$T/script"
 raw "$T/script"
 wait $watcher || fail "the queue did not fill"
-turns() { grep 'op=GetObject status=200' "$T/daemon.log" | sed 's/.*peer=127.0.0.\([0-9]*\) .*/\1/' | tr '\n' ' '; }
-# A line is written behind the answer.
-nine() { [ "$(turns | wc -w)" -ge 9 ]; }
-wait_for 60 nine
+# WRITEs that succeeded, in the order in which they began, each as the address whose window it went to.  Keys of windows ascend.
+softnicctl trace off
+softnicctl trace show "$T/trace" | awk '!/^#/ { print $1, $9, $12 }' | while read -r start key status; do echo "$start $((key)) $status"; done | sort -n >"$T/writes"
+turns() {
+	awk 'NR == FNR { window[$1] = FNR - 1; next }
+		$3 == "SUCCESS" { w = window[$2]; printf "%d ", w == 16 ? 3 : w >= 14 ? 2 : 1 }' <(cut -d ' ' -f 2 "$T/writes" | sort -n -u) "$T/writes"
+}
 got=$(turns)
 assert_eq "$got" "1 2 3 1 2 1 1 1 1 " "whose turn it was"
 wait_for 60 nothing_is_held
