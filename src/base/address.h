@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of the other side, of IPv4 and IPv6 alike, without their ports.  Pure. */
+/* Peer addresses, IPv4 and IPv6 alike, without their ports. Pure functions. */
 #ifndef GANTRY_BASE_ADDRESS_H
 #define GANTRY_BASE_ADDRESS_H
 
@@ -11,15 +11,17 @@
 /* Room for any address as text. */
 #define ADDRESS_TEXT_BYTES INET6_ADDRSTRLEN
 
-/* Gives the address as one of IPv6; one of IPv4 is mapped (::ffff:a.b.c.d).  Returns false, and gives all zeroes, for
- * anything else, a Unix socket's for instance, and for NULL. */
+/* Converts the address to IPv6; an IPv4 address is mapped (::ffff:a.b.c.d). Returns false and gives all
+ * zeroes for any other family, such as a Unix socket, and for NULL. */
 bool address_in6(const struct sockaddr *sa, struct in6_addr *ret_addr);
 
-/* Gives what counts as one client: an address of IPv4, mapped or not, as it is; of IPv6 the /64, in which a host has
- * as many addresses as it likes.  Those of a Unix socket, and NULL, are all zeroes. */
+/* Gives the address range that counts as one client: an IPv4 address (mapped or not) alone; of IPv6 the /64,
+ * in which one host may have any number of addresses. The address of a Unix socket, and NULL, give all
+ * zeroes. */
 void address_client(const struct sockaddr *sa, struct in6_addr *ret_client);
 
-/* Writes the address, or "-" for what is none, and returns text.  A mapped one of IPv4 stays mapped. */
+/* Writes the address as text, or "-" for any other family, and returns text. A mapped IPv4 address stays
+ * mapped. */
 const char *address_text(const struct sockaddr *sa, char text[ADDRESS_TEXT_BYTES]);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * Payload buffers: hugepage-backed, registered once with the ring (fixed buffers) and with every rail.
  *
- * A pool belongs to one core; get and put only there.  Memory is laid out in *regions* of at most 1 GiB (the
- * limit of one io_uring registration); a buffer knows its region, so the ring and the rails find their
- * registration by index. Two classes: 64 KiB and 1 MiB, each followed by BUF_SLACK bytes (a trailer on its
- * way to or from the disk).
+ * A pool belongs to one core; get and put run only there. Memory is laid out in *regions* of at most 1 GiB
+ * (the limit of one io_uring registration); a buffer knows its region, so the ring and the rails find their
+ * registration by index. There are two classes, 64 KiB and 1 MiB, each followed by BUF_SLACK bytes (room for
+ * a trailer read from or written to the disk).
  *
- * In a pool with *runs* large buffers lie by four side by side, and where none of the four is out they can be had as
- * one buffer of 4 MiB.  Single ones come out of runs that are broken already, as long as there are such, so that the
- * others stay whole.
+ * In a pool with *runs* four large buffers are adjacent, and while none of the four is in use they can be
+ * taken as one buffer of 4 MiB. Single buffers are taken from broken runs as long as there are any, so that
+ * the other runs stay whole.
  */
 #ifndef GANTRY_BASE_BUF_H
 #define GANTRY_BASE_BUF_H
@@ -43,23 +43,24 @@ struct buf {
 /* Large buffers side by side. */
 struct buf_run {
 	struct buf whole;
-	struct buf *free; /* of the large ones */
+	struct buf *free; /* free large buffers of the run */
 	int free_nr;
-	struct list link; /* while one of them is free */
+	struct list link; /* on whole or broken, while one of the buffers is free */
 };
 
 enum buf_backing { BUF_HUGETLB, BUF_THP, BUF_SMALL_PAGES }; /* THP: madvise was accepted */
 
 struct bufpool {
-	struct iovec region[BUF_REGIONS_MAX]; /* what to register, in order */
+	struct iovec region[BUF_REGIONS_MAX]; /* memory to register, in order */
 	int region_nr;
 	enum buf_backing backing;
 	struct buf *bufs;
 	int buf_nr;
 	struct buf *free[BUF_CLASS_NR];
-	struct buf_run *runs;      /* NULL: a pool without; else all large buffers are in one */
-	struct list whole, broken; /* runs of which all are free; of which some are */
-	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR]; /* low: least ever available */
+	struct buf_run *runs;      /* NULL: a pool without runs; else all large buffers are in one */
+	struct list whole, broken; /* runs with four free buffers; with one to three */
+	/* low: the smallest avail since the start */
+	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR];
 };
 
 /* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
@@ -67,8 +68,8 @@ struct bufpool {
 int bufpool_init(struct bufpool *bp, size_t bytes);
 /* Makes a pool like that with runs, at least one. */
 int bufpool_init_runs(struct bufpool *bp, size_t bytes);
-/* Makes buffers of one class, at least one.  Its buffers' regions are numbered from region_base on: their
- * memory is registered behind another pool's. */
+/* Makes buffers of one class, at least one. Their regions are numbered from region_base on, because their
+ * memory is registered after another pool's. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
 /* Frees the memory; every buffer must be back. */
 void bufpool_fini(struct bufpool *bp);

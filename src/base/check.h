@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check(): what must hold unless we ourselves are wrong.
+ * check(): a condition that only a defect of Gantry can violate.
  *
- * It stays on in release builds and aborts with file, line and expression.  What a client, a disk, a NIC or
- * an operator can cause is an error and never a check.
+ * It stays on in release builds and aborts with file, line and expression. An event that a client, a disk, a
+ * NIC or an operator can cause is an error, never a check.
  */
 #ifndef GANTRY_BASE_CHECK_H
 #define GANTRY_BASE_CHECK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time.  All of Gantry asks here, so that a test can own the clock.  Any thread.
+ * Time. All code reads the clock through these functions, so that a test can control it. Any thread.
  */
 #ifndef GANTRY_BASE_CLOCK_H
 #define GANTRY_BASE_CLOCK_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cursor - a bounded cursor over bytes: how everything that is stored is encoded and decoded.  Little endian.
+ * cursor - a bounded cursor over bytes, which encodes and decodes all stored data. Little endian.
  *
- * Taking more than there is makes it bad and gives zeros; putting more than there is room for is our own
- * mistake, and aborts.  No state of its own; any thread.
+ * A read beyond the end marks the cursor as bad and gives zeros; a write beyond the end is a defect of the
+ * caller, and aborts. No state of its own; any thread.
  */
 #ifndef GANTRY_BASE_CURSOR_H
 #define GANTRY_BASE_CURSOR_H
@@ -18,10 +18,10 @@
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "entries of records are used as they lie on disk");
 
-/* A cursor over a buffer: the only way anything here is written or read. */
+/* A cursor over a buffer. All encoders and decoders of stored data use it. */
 struct cur {
 	uint8_t *p, *end;
-	bool bad; /* ran over the end */
+	bool bad; /* a read went beyond the end */
 };
 
 static inline void
@@ -66,7 +66,7 @@ put_zero_to(struct cur *c, const uint8_t *start, size_t align)
 	put_bytes(c, zero, (align - off % align) % align);
 }
 
-/* Takes n bytes in place, or returns NULL when they are not there (n 0: anything but NULL). */
+/* Returns a pointer to the next n bytes in place, or NULL if fewer are left (n 0: never NULL). */
 static inline const uint8_t *
 take(struct cur *c, size_t n)
 {

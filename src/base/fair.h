@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue that is fair to clients: each has a line of its own, and the lines take turns, so one that comes
- * behind a hundred of another client's waits for one of them.  Within a line the order is that of arrival.
- * Every operation takes the same time, however many wait.
+ * A queue that is fair to clients. Each client has a line of its own, and the lines take turns: an entry that
+ * arrives after a hundred of another client waits for one of them. Within a line the order is that of
+ * arrival. Every operation takes constant time.
  *
- * A client is a number below FAIR_CLIENTS (xfer_client_of()); those whose numbers fall together share a line.
- * Intrusive, as list.h, and no locking either.
+ * A client is a number below FAIR_CLIENTS (xfer_client_of()); clients with the same number share a line.
+ * Intrusive, as list.h, and without locking.
  */
 #ifndef GANTRY_BASE_FAIR_H
 #define GANTRY_BASE_FAIR_H
@@ -15,12 +15,12 @@
 #define FAIR_CLIENTS 256
 
 struct fair_line {
-	struct list turn; /* on fair.turns while somebody waits */
+	struct list turn; /* on fair.turns while the line has an entry */
 	struct list waiting;
 };
 
 struct fair {
-	struct list turns; /* the lines, whose turn it is first */
+	struct list turns; /* lines with entries, the next one first */
 	struct fair_line line[FAIR_CLIENTS];
 };
 
@@ -50,7 +50,7 @@ fair_push(struct fair *f, unsigned client, struct list *l)
 	list_push_tail(&line->waiting, l);
 }
 
-/* Lines one up in front of pos, which is in that client's line or is its head. */
+/* Inserts an entry before pos, which is an entry or the head of that client's line. */
 static inline void
 fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list *l)
 {
@@ -61,7 +61,7 @@ fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list 
 	list_insert_before(pos, l);
 }
 
-/* Takes one out of the queue; the line keeps its turn. */
+/* Removes an entry from the queue; the line keeps its turn. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)
 {
@@ -72,7 +72,7 @@ fair_del(struct fair *f, unsigned client, struct list *l)
 		list_del(&line->turn);
 }
 
-/* Ends the turn of a line in which somebody still waits. */
+/* Ends the turn of a line that still has entries. */
 static inline void
 fair_yield(struct fair *f, struct fair_line *line)
 {
@@ -80,7 +80,7 @@ fair_yield(struct fair *f, struct fair_line *line)
 	list_push_tail(&f->turns, &line->turn);
 }
 
-/* Returns the line whose turn it is; NULL: nobody waits. */
+/* Returns the line whose turn it is; NULL: the queue is empty. */
 static inline struct fair_line *
 fair_first(struct fair *f)
 {

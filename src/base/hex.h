@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of every character: 0-15, or -1. */
+/* Value of each character: 0-15, or -1. */
 extern const int8_t hex_value[256];
 
 /* Returns the value of a hex digit, or -1. */
@@ -18,8 +18,8 @@ hex_digit(char c)
 
 /* Parses exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* Parses 2 * len digits into len bytes, in memory order.  0, or -EINVAL: what was in front of the wrong one
- * is written. */
+/* Parses 2 * len digits into len bytes, in memory order. 0, or -EINVAL: the bytes before the wrong digit are
+ * written. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* Writes len bytes as 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);

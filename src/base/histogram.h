@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts values in buckets that are as narrow for small ones as for large ones, in bounded memory: quantiles of
- * latencies, however many there are.  Between two powers of two there are 128 buckets of one width, so what a
- * quantile says is too large by less than 1/128 (0.8 %), and by nothing below 256.
+ * A histogram in bounded memory, for quantiles of latencies. Its buckets have a bounded relative width:
+ * between two powers of two there are 128 of equal width, so a quantile is too large by less than 1/128 (0.8
+ * %), and exact below 256.
  *
- * The buckets of base/latency.h are for metrics, few and everywhere alike; they tell no p99.9.
+ * The buckets of base/latency.h, few and equal for all metrics, are too wide for a p99.9.
  *
- * Any number of threads may add; who asks sees what was added before.  Zeroed memory is an empty one.
+ * Any number of threads may add; a reader sees the values added before. Zeroed memory is an empty histogram.
  */
 #ifndef GANTRY_BASE_HISTOGRAM_H
 #define GANTRY_BASE_HISTOGRAM_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define HISTOGRAM_SUB_BITS 7
-#define HISTOGRAM_TOP_BITS 42 /* what is larger counts as 2^42 - 1: 73 minutes in ns */
+#define HISTOGRAM_TOP_BITS 42 /* a larger value counts as 2^42 - 1: 73 minutes in ns */
 #define HISTOGRAM_NR ((HISTOGRAM_TOP_BITS - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
 
 struct histogram {
@@ -25,10 +25,10 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t value);
 uint64_t histogram_count(const struct histogram *h);
-/* Returns a value that p (0 to 1) of what was added does not exceed: the end of its bucket, or the largest
- * value.  0 when nothing was added. */
+/* Returns the end of the bucket that a share p (0 to 1) of the added values does not exceed, or the largest
+ * value. 0 when no value was added. */
 uint64_t histogram_quantile(const struct histogram *h, double p);
-/* Returns the mean; 0 when nothing was added. */
+/* Returns the mean; 0 when no value was added. */
 double histogram_mean(const struct histogram *h);
 
 #endif

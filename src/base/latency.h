@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buckets that durations are counted in, everywhere alike, so that histograms can be laid side by side.
- * Pure. */
+/* The buckets of all duration histograms, the same everywhere, so that histograms can be compared. Pure. */
 #ifndef GANTRY_BASE_LATENCY_H
 #define GANTRY_BASE_LATENCY_H
 

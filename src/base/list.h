@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intrusive doubly linked list.  A head and a link are both `struct list`; an unlinked link points at itself.
- * No locking: a list belongs to one thread or to a lock that its owner names.
+ * Intrusive doubly linked list. A head and a link are both `struct list`; an unlinked link points at itself.
+ * No locking: a list belongs to one thread or to a lock named by its owner.
  */
 #ifndef GANTRY_BASE_LIST_H
 #define GANTRY_BASE_LIST_H
@@ -27,7 +27,7 @@ list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/* Tells whether a link is on some list. */
+/* Returns true if a link is on a list. */
 static inline bool
 list_linked(const struct list *l)
 {

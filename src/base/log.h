@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: journal fields under systemd, plain lines on a terminal, JSON on request.  Any thread.
+ * The log: journal fields under systemd, plain lines on a terminal, JSON on request. Any thread.
  *
- * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 4.5 KiB.
- * log_limited() keeps a client from filling the journal: at most ten lines a second per call site, and it
- * says how many were held back.
+ * Leaf code does not log above debug; the function that decides about an error logs it once. A line is cut at
+ * 4.5 KiB. log_limited() keeps a client from filling the journal: at most ten lines a second per call site,
+ * with the number of dropped lines.
  *
- * Each module (LOG_MODULE) may have a level of its own; it has the common one otherwise.  What an operator
- * may want to be woken by is logged with log_event(): its class has a MESSAGE_ID in the journal
+ * Each module (LOG_MODULE) may have a level of its own, and uses the common one otherwise. Events for which
+ * an operator may want an alert are logged with log_event(): the class has a MESSAGE_ID in the journal
  * (systemd/gantry.catalog, docs/events.md) and a name in JSON.
  */
 #ifndef GANTRY_BASE_LOG_H
@@ -21,13 +21,14 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_N
 enum log_format { LOG_AUTO, LOG_PLAIN, LOG_JOURNAL, LOG_JSON };
 extern const char *const log_level_name[LOG_LEVEL_NR];
 
-/* Starts the log of the process; before the first thread starts, except log_set_level(). */
+/* Starts the log of the process. Called before the first thread starts; log_set_level() may be called before
+ * it. */
 void log_init(enum log_format format, enum log_level level);
-/* Has fn given every line, without its end and its level's name, in place of where log_init() sends them; a
- * library's way to be heard.  NULL: as before.  While nobody logs. */
+/* Redirects all log lines to fn, without line end and level name; for libraries. NULL: the output of
+ * log_init() again. Called while no other thread logs. */
 typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
-/* Sets the common level; -1: nothing is logged. */
+/* Sets the common level; -1: no line is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 /* Parses "error" ... "debug".  0 or -EINVAL. */
@@ -37,7 +38,7 @@ int log_level_parse(const char *text, enum log_level *ret_level);
 
 #define LOG_MODULES_NR 12
 #define LOG_LEVEL_COMMON (-1)
-/* Every name that a LOG_MODULE has. */
+/* All names that a LOG_MODULE may have. */
 extern const char *const log_module_name[LOG_MODULES_NR];
 /* Returns the number of a module, or -ENOENT. */
 int log_module_find(const char *name);
@@ -50,24 +51,24 @@ int log_get_module_level(int module);
 
 enum log_event {
 	LOG_EV_NONE,
-	LOG_EV_READY,          /* serves */
-	LOG_EV_STOPPED,        /* ended in good order */
-	LOG_EV_DRAIN,          /* begins to drain, or serves again */
+	LOG_EV_READY,          /* the daemon serves */
+	LOG_EV_STOPPED,        /* the daemon ended normally */
+	LOG_EV_DRAIN,          /* the daemon begins to drain, or serves again */
 	LOG_EV_RELOADED,       /* a new configuration is in use */
-	LOG_EV_RELOAD_FAILED,  /* ... could not be used; the old one stays */
-	LOG_EV_RESTART_NEEDED, /* the new configuration has keys that only a restart changes */
-	LOG_EV_START_FAILED,   /* why it cannot start */
+	LOG_EV_RELOAD_FAILED,  /* a new configuration was refused; the old one stays in use */
+	LOG_EV_RESTART_NEEDED, /* the new configuration changes keys that need a restart */
+	LOG_EV_START_FAILED,   /* the daemon cannot start; the line has the reason */
 	LOG_EV_DISK_FAILED,    /* a disk is read-only until a restart */
-	LOG_EV_DAMAGED, /* an object, or what lies beside them, that the scrub could not read as it was written */
-	LOG_EV_SCRUB,       /* a walk of the scrub ended */
-	LOG_EV_RAIL_DOWN,   /* a rail cannot be used */
-	LOG_EV_RAIL_UP,     /* ... can be used again */
-	LOG_EV_REOPENED,    /* a device whose context had died was opened anew */
-	LOG_EV_CORE_STUCK,  /* a core's loop does not turn */
-	LOG_EV_CERTIFICATE, /* a certificate has expired or soon will */
-	LOG_EV_CONTROL,     /* an operator's command was carried out */
-	LOG_EV_TRACE,       /* one step of a traced request */
-	LOG_EV_ACCESS,      /* one request ended */
+	LOG_EV_DAMAGED,        /* the scrub found a damaged object, or damaged metadata of a disk */
+	LOG_EV_SCRUB,          /* a scan of the scrub ended */
+	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
+	LOG_EV_RAIL_UP,        /* a rail can be used again */
+	LOG_EV_REOPENED,       /* a device with a dead context was re-opened */
+	LOG_EV_CORE_STUCK,     /* the loop of a core does not turn */
+	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
+	LOG_EV_CONTROL,        /* an operator's command was carried out */
+	LOG_EV_TRACE,          /* one step of a traced request */
+	LOG_EV_ACCESS,         /* a request ended */
 	LOG_EV_NR
 };
 struct log_event_desc {
@@ -77,9 +78,9 @@ struct log_event_desc {
 };
 extern const struct log_event_desc log_events[LOG_EV_NR];
 
-/* Counts the lines logged at a level since the start. */
+/* Returns the number of lines logged at a level since the start. */
 uint64_t log_lines(enum log_level level);
-/* Counts the lines that log_limited() held back since the start. */
+/* Returns the number of lines dropped by log_limited() since the start. */
 uint64_t log_lines_held(void);
 
 struct log_site {
@@ -87,17 +88,17 @@ struct log_site {
 	_Atomic uint32_t in_window, held;
 };
 
-/* The least important level that anybody logs at: what is beyond costs one load. */
+/* The least important level of any module: a call beyond it costs one load. */
 extern _Atomic int log_max_;
 bool log_enabled(enum log_level level, const char *module);
 
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Writes a line of a class.  request: the id of the request that it is about, or NULL. */
+/* Writes a line of a class. request: the id of the request concerned, or NULL. */
 void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* What a line is searched by: a member of its own in JSON, a field in the journal (GANTRY_ and the name in
- * capitals), and NAME=VALUE at the beginning of the text elsewhere.  Values are printable ASCII without
+/* A searchable value of a line: a member of its own in JSON, a field in the journal (GANTRY_ and the name in
+ * capitals), and NAME=VALUE at the beginning of the text elsewhere. Values are printable ASCII without
  * blanks, quotes and backslashes. */
 struct log_field {
 	const char *name, *value;
@@ -127,7 +128,7 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 		if (log_on(level))                                                                           \
 			log_write_event(ev, level, LOG_MODULE, NULL, __VA_ARGS__);                           \
 	} while (0)
-/* For anything that a client can cause. */
+/* Logs at a limited rate; for every line that a client can cause. */
 #define log_limited(level, ...)                                                                              \
 	do {                                                                                                 \
 		static struct log_site log_site_;                                                            \
@@ -139,7 +140,7 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 		}                                                                                            \
 	} while (0)
 
-/* A file may say `#define LOG_MODULE "store"` before it includes this. */
+/* A file may `#define LOG_MODULE "store"` before it includes this. */
 #ifndef LOG_MODULE
 #define LOG_MODULE "gantryd"
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the log share. */
+/* Declarations shared by the files of the log. */
 #ifndef GANTRY_BASE_LOG_INT_H
 #define GANTRY_BASE_LOG_INT_H
 
@@ -7,7 +7,7 @@
 
 #define LINE_BYTES 4608 /* a line of the access log may have a key of 1024 bytes, three characters each */
 
-/* What a line is about, beside its text. */
+/* Attributes of a line in addition to its text. */
 struct log_about {
 	enum log_event ev;
 	enum log_level level;
@@ -17,7 +17,7 @@ struct log_about {
 };
 
 extern enum log_format log_format_;
-/* Writes a line to the journal; NULL: nobody has started the log. */
+/* Writes a line to the journal; NULL before log_init(). */
 typedef void log_journal_fn(const struct log_about *a, const char *text);
 extern log_journal_fn *log_journal_;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages between threads: a lock-free queue per receiver, whose nodes lie in the operations themselves, so
- * it cannot be full.  The doorbell (an eventfd) rings only when the receiver said that it sleeps.
+ * Messages between threads: a lock-free queue per receiver. Its nodes are embedded in the operations, so the
+ * queue cannot be full. The doorbell (an eventfd) rings only when the receiver has declared that it sleeps.
  *
- * Senders: any thread.  Everything else: the receiver's thread.  Order is kept per sender.
+ * Senders: any thread. Everything else: the receiver's thread. Order is kept per sender.
  */
 #ifndef GANTRY_BASE_MAILBOX_H
 #define GANTRY_BASE_MAILBOX_H
@@ -13,8 +13,7 @@
 
 struct msg {
 	_Atomic(struct msg *) next;
-	void (*fn)(
-		struct msg *m); /* runs on the receiver's thread; the node is free again when it is called */
+	void (*fn)(struct msg *m); /* runs on the receiver's thread; the node may be reused from then on */
 };
 
 struct mailbox {
@@ -22,7 +21,8 @@ struct mailbox {
 	_Alignas(64) struct msg *head;           /* receiver */
 	struct msg anchor;
 	_Atomic bool asleep;
-	int efd; /* the doorbell; becomes readable after mailbox_sleep() said true and a message came */
+	/* the doorbell; becomes readable when a message arrives after mailbox_sleep() returned true */
+	int efd;
 };
 
 /* Makes an empty mailbox.  0 or -errno (no descriptor left). */
@@ -30,13 +30,13 @@ int mailbox_init(struct mailbox *mb);
 /* Closes the doorbell. */
 void mailbox_fini(struct mailbox *mb);
 
-/* Hands m over.  m must not be on its way already. */
+/* Hands m over. m must not be in a mailbox already. */
 void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
 
-/* Runs what has arrived, at most max messages (0: all that is there now); returns how many ran. */
+/* Runs the messages that have arrived, at most max (0: all that are there now); returns how many ran. */
 int mailbox_run(struct mailbox *mb, int max);
 
-/* Declares that the receiver is about to wait.  True: nothing is here, and the doorbell will ring; false:
+/* Declares that the receiver is about to wait. True: the mailbox is empty, and the doorbell will ring; false:
  * do not wait, run first. */
 bool mailbox_sleep(struct mailbox *mb);
 /* Declares that the receiver is awake again (also drains the doorbell, which may or may not have rung). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is looked at in XML before a parser sees it.  Pure; any thread. */
+/* Checks on XML before a parser reads it. Pure; any thread. */
 #ifndef GANTRY_BASE_MARKUP_H
 #define GANTRY_BASE_MARKUP_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Tells whether no tag, with its attributes, has more than max bytes.  A parser compares each attribute of a tag with all
- * the others, so a tag as long as a body would keep it busy for a minute.
+ * Returns true if no tag, with its attributes, has more than max bytes. A parser compares each attribute of a
+ * tag with all the others, so a tag of the length of a body would keep it busy for a minute.
  */
 bool markup_tags_are_short(const char *text, size_t len, size_t max);
 

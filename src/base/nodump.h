@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Keeps the pages that the bytes lie in out of core dumps, whoever else has some of them; where the kernel
- * cannot, they are dumped. */
+/* Excludes the pages that contain the bytes from core dumps, including other data in them; if the kernel
+ * cannot do that, they are dumped. */
 void nodump(const void *p, size_t len);
 
 #endif

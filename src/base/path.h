@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether two paths are one: as they are written, or by where they lead.  Any thread. */
+/* Comparison of two paths: as written, or by the file they refer to. Any thread. */
 #ifndef GANTRY_BASE_PATH_H
 #define GANTRY_BASE_PATH_H
 
 #include <stdbool.h>
 
-/* Tells whether two paths are written alike, but for slashes that say nothing: shells put one behind the name of a directory.  Where
- * they lead is not asked. */
+/* Returns true if two paths are written alike, apart from redundant slashes, such as one that a shell appends
+ * to a directory. Files are not examined. */
 bool path_same(const char *a, const char *b);
 
-/* Tells whether both paths are of one file, directory or device: equal, by a link, a mount, or another node.  Of what cannot be looked
- * at only equal paths are. */
+/* Returns true if both paths refer to the same file, directory or device: equal paths, a link, a mount, or
+ * another device node. A path that cannot be examined equals only itself. */
 bool path_leads_same(const char *a, const char *b);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of pieces of memory of one size, made at start and never grown.
+ * Pools of fixed-size pieces of memory, made at start and never grown.
  *
- * What was not used yet is address space only: a page is there once a piece of it was given out, and the
- * piece that came back last is given out first.  So a pool may be as large as the most that could ever be
- * needed.  One thread's; no locking.
+ * Unused memory is address space only: a page exists once a piece of it was taken, and the piece that was
+ * returned last is taken first. A pool may therefore be as large as the largest possible need. Owned by one
+ * thread; no locking.
  */
 #ifndef GANTRY_BASE_POOL_H
 #define GANTRY_BASE_POOL_H
@@ -15,20 +15,20 @@ struct pool_free;
 
 struct pool {
 	unsigned char *mem;
-	size_t bytes;           /* of a piece */
-	int nr;                 /* pieces in all */
-	int begun;              /* that were ever given out: the first `begun` of mem */
-	int used;               /* that are out now */
-	struct pool_free *free; /* of those begun; the latest first */
+	size_t bytes;           /* size of a piece */
+	int nr;                 /* all pieces */
+	int begun;              /* pieces that were ever taken: the first `begun` of mem */
+	int used;               /* pieces that are taken now */
+	struct pool_free *free; /* free pieces among those, the one returned last first */
 };
 
 /* Makes a pool of nr pieces.  Zeroed memory is an empty pool, too.  0 or -ENOMEM. */
 int pool_init(struct pool *p, size_t bytes, int nr);
-/* Frees the memory; every piece must be back.  Fine on a pool that was never made. */
+/* Frees the memory; every piece must have been returned. A pool that was never made is allowed. */
 void pool_fini(struct pool *p);
-/* Gives a piece out; its content is what was in it before, or zeroes.  NULL: none is left. */
+/* Takes a piece; it has its previous contents, or zeroes. NULL: none is left. */
 void *pool_get(struct pool *p);
-/* Takes a piece back. */
+/* Returns a piece to the pool. */
 void pool_put(struct pool *p, void *piece);
 
 #endif

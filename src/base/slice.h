@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the scheduler lets others run on before a thread that has just become ready gets its CPU.
+ * The time for which the scheduler lets other threads run before a thread that has just become ready gets its
+ * CPU.
  *
- * A core sleeps some 20,000 times a second, for as long as a disk or a client takes.  Where something else
- * computes on its CPU meanwhile, the scheduler of kernels from 6.6 on lets that use up its slice (2.8 ms)
- * before it looks at who woke: ten times what a durable PUT takes.  A thread with a short slice is let in at
- * once, and gets no larger share of the CPU for it.  Called by every core and by the benchmarks, each for
+ * A core sleeps some 20,000 times a second, for as long as a disk or a client takes. If another program
+ * computes on its CPU in the meantime, kernels from 6.6 on let that program use up its slice (2.8 ms) before
+ * they consider the thread that woke: ten times the duration of a durable PUT. A thread with a short slice
+ * runs immediately, and gets no larger share of the CPU. Called by every core and by the benchmarks, each for
  * itself.
  */
 #ifndef GANTRY_BASE_SLICE_H
 #define GANTRY_BASE_SLICE_H
 
-/* Asks for the shortest slice there is, for the calling thread and what it starts from now on (the
- * kernel's workers for its io_uring among them).  Kernels that know no slices, before 6.12, ignore it.  0 or
- * -errno; on failure nothing has changed and nothing need be done. */
+/* Sets the shortest possible slice for the calling thread and for threads that it starts later (including the
+ * kernel's workers of its io_uring). Kernels before 6.12 know no slices and ignore it. 0 or -errno; a failure
+ * changes nothing and needs no handling. */
 int slice_short(void);
 
 #endif

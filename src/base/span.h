@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of a text that belongs to somebody else, not terminated: parts of a request, of a descriptor.  Pure
+/* A part of a text that another object owns, not terminated: a part of a request or of a descriptor. Pure
  * functions, any thread. */
 #ifndef GANTRY_BASE_SPAN_H
 #define GANTRY_BASE_SPAN_H
@@ -37,7 +37,7 @@ span_begins(struct span s, const char *text)
 	return s.len >= n && memcmp(s.p, text, n) == 0;
 }
 
-/* Compares without regard to case. */
+/* Compares two spans, ignoring case. */
 static inline bool
 span_is_nocase(struct span s, const char *text)
 {
@@ -54,7 +54,7 @@ span_begins_nocase(struct span s, const char *text)
 	return s.len >= n && strncasecmp(s.p, text, n) == 0;
 }
 
-/* Tells a blank or a tab: what may stand around the value of a header field. */
+/* Returns true for a blank or a tab, which may surround the value of a header field. */
 static inline bool
 is_blank(char c)
 {
@@ -63,15 +63,16 @@ is_blank(char c)
 
 /* Returns the span without the blanks around it. */
 struct span span_trim(struct span s);
-/* Cuts what stands before the next `sep` off *rest, and the `sep` (all of it when there is none). */
+/* Removes the text before the next `sep`, and the `sep`, from *rest and returns that text (all of it if there
+ * is no `sep`). */
 struct span span_cut(struct span *rest, char sep);
 /* Parses digits, without a sign and up to 64 bits.  0 or -EINVAL. */
 int span_decimal(struct span s, uint64_t *ret_value);
 
 enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
 /*
- * Decodes percent sequences once, '+' to a blank if asked.  Returns the length, -EINVAL for a bad sequence
- * (strict) or a NUL, -E2BIG beyond cap.  Not strict: a '%' without two hex digits behind it stands for itself.
+ * Decodes percent sequences once, and '+' to a blank if requested. Returns the length, -EINVAL for a bad
+ * sequence (strict) or a NUL, -E2BIG beyond cap. Not strict: a '%' without two hex digits after it is kept.
  */
 int span_decode(struct span s, unsigned how, char *out, size_t cap);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers of one thread: an intrusive pairing heap, so arming allocates nothing.  The thread's loop asks
- * timers_next() how long it may wait and calls timers_run().  No locking.
+ * Timers of one thread: an intrusive pairing heap, so arming allocates nothing. The thread's loop asks
+ * timers_next() how long it may wait, and calls timers_run(). No locking.
  */
 #ifndef GANTRY_BASE_TIMER_H
 #define GANTRY_BASE_TIMER_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct timer {
-	uint64_t at_ns; /* clock_ns() */
+	uint64_t at_ns; /* due time, clock_ns() */
 	void (*fn)(struct timer *t);
 	struct timer *child, *sibling, *prev; /* prev: left sibling or parent */
 	bool armed;
@@ -23,12 +23,12 @@ struct timers {
 
 /* Arms t (again): fn(t) runs from timers_run() at or after at_ns.  Zeroed memory is a valid unarmed timer. */
 void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(struct timer *));
-/* Disarms t; an unarmed one is fine. */
+/* Disarms t; an unarmed timer is allowed. */
 void timer_disarm(struct timers *ts, struct timer *t);
 
-/* Returns when the first timer is due; UINT64_MAX when none is armed. */
+/* Returns the time at which the first timer is due; UINT64_MAX when none is armed. */
 uint64_t timers_next(const struct timers *ts);
-/* Runs all that are due at now_ns; returns how many. */
+/* Runs all timers that are due at now_ns; returns how many. */
 int timers_run(struct timers *ts, uint64_t now_ns);
 
 #endif

@@ -8,9 +8,9 @@
 #define UUID_BYTES 16
 #define UUID_TEXT 37 /* with the NUL */
 
-/* Writes it with lower-case digits. */
+/* Writes a UUID with lower-case digits. */
 void uuid_write(char text[UUID_TEXT], const uint8_t uuid[UUID_BYTES]);
-/* Parses one, of digits in either case.  0 or -EINVAL. */
+/* Parses a UUID with digits in either case. 0 or -EINVAL. */
 int uuid_parse(const char *text, uint8_t ret_uuid[UUID_BYTES]);
 
 #endif
