@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the back ends of a ring share with ring.c. */
+/* Declarations shared by ring.c and the back ends of a ring. */
 #ifndef GANTRY_RING_RING_INT_H
 #define GANTRY_RING_RING_INT_H
 
 #include "ring/ring.h"
 
-/* So long ring_free() waits for what is under way. */
+/* Time for which ring_free() waits for operations in flight. */
 #define RING_FREE_WAIT_NS (5ull * 1000 * 1000 * 1000)
-/* So long completions are run in one turn; the rest is the next one's.  A disk that tells of its reads in
- * batches would idle while a core goes through 32 of them: in between it answers, and takes in the requests
- * that come next. */
+/* Time for which completions are run in one turn; the rest is left for the next one. A disk that reports its
+ * reads in batches would be idle while a core handles 32 of them; in between the core sends replies and
+ * accepts the next requests. */
 #define RING_TURN_NS (100ull * 1000)
 
 /* A back end: the calls of ring.h. */
@@ -28,7 +28,7 @@ struct ring_ops {
 	int (*reap)(struct ring *r);
 };
 
-/* The head of every back end's ring. */
+/* The common head of every back end's ring. */
 struct ring {
 	const struct ring_ops *ops;
 	unsigned inflight;
@@ -36,14 +36,14 @@ struct ring {
 	char describe[256];
 };
 
-/* Makes a ring on io_uring.  0 or -errno: what the kernel said. */
+/* Makes a ring on io_uring. 0, or the kernel's -errno. */
 int uring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Makes a ring on epoll and threads.  0 or -errno. */
 int threads_new(const struct ring_params *params, struct ring **ret_ring);
 
-/* Marks an operation as under way. */
+/* Marks an operation as in flight. */
 void ring_begin(struct ring *r, struct ring_op *op, bool multishot);
-/* Takes the operation's mark off unless it goes on, and runs its done(). */
+/* Removes the mark of the operation unless it continues, and runs its done(). */
 void ring_complete(struct ring *r, struct ring_op *op, int res, bool more);
 
 #endif
