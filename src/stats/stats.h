@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters: plain ones per core, summed only when somebody asks; and the Prometheus text that shows them.
+ * Counters: plain ones per core, summed only on request; and the Prometheus text that shows them.
  *
  * A struct stats_core belongs to one core, which is its only writer; increments are relaxed and cost a load
- * and a store. Any thread may read.  Every metric is a row of stats/metric.def, every event that is counted
- * one of stats/event.def.  Labels are bounded: never an object's key, never an address.
+ * and a store. Any thread may read. Every metric is a row of stats/metric.def, every counted event a row of
+ * stats/event.def. Labels are bounded: never an object's key, never an address.
  *
- * stats/ knows nothing above base/: the names of operations and decline reasons are handed in by stats_new(),
- * rails, disks and buffers are added by the collectors of whoever has them (stats_emit()).
+ * stats/ knows nothing above base/: stats_new() receives the names of operations and decline reasons, and the
+ * owners of rails, disks and buffers add their values with collectors (stats_emit()).
  */
 #ifndef GANTRY_STATS_STATS_H
 #define GANTRY_STATS_STATS_H
@@ -19,14 +19,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Bound what stats_new() takes: operations (dialect/'s enum op), at 1376 bytes a core each, so 172 KiB a
- * core; and decline reasons (chan/'s enum chan_reason).  Who hands in the names asserts that they fit. */
+/* Limits of stats_new(): operations (enum op of dialect/), at 1376 bytes each, 172 KiB a core; and decline
+ * reasons (enum chan_reason of chan/). The caller asserts that its names fit. */
 #define STATS_OPS_MAX 128
 #define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR
-#define STATS_CODES_NR 24 /* HTTP statuses that have a counter of their own; slot 0 is every other one */
+#define STATS_CODES_NR 24 /* HTTP statuses with a counter of their own; slot 0 counts all others */
 
-/* The numbers are those of conf/'s enum conf_dialect. */
+/* Numbered like enum conf_dialect of conf/. */
 enum stats_dialect { STATS_S3, STATS_SCALITY, STATS_DIALECT_NR };
 enum stats_transport { STATS_HTTP, STATS_RDMA, STATS_TRANSPORT_NR };
 /* Over the wire: push is server to client (serves a GET), pull is client to server (serves a PUT). */
@@ -39,11 +39,11 @@ enum stats_event {
 	STATS_EVENT_NR
 };
 
-/* What a request's time goes to. */
+/* Phases of a request, by which its time is counted. */
 enum stats_phase {
-	STATS_PH_AUTH,  /* head to the first wait: parsing, who asks, may they */
-	STATS_PH_OPEN,  /* the index, and an object's record */
-	STATS_PH_QUEUE, /* for a buffer, a channel, an address handle */
+	STATS_PH_AUTH,  /* from the head to the first wait: parsing, authentication, authorization */
+	STATS_PH_OPEN,  /* look-up in the index, and reading an object's record */
+	STATS_PH_QUEUE, /* waiting for a buffer, a channel, an address handle */
 	STATS_PH_DISK,  /* payload, while none of it is on the wire */
 	STATS_PH_WIRE,  /* payload on its way from or to the client */
 	STATS_PH_COMMIT,
@@ -54,7 +54,7 @@ extern const char *const stats_phase_name[STATS_PHASE_NR];
 
 typedef _Atomic uint64_t stats_counter;
 
-/* One of the latest requests that were declined or went wrong (recent.c's). */
+/* Number of notes kept: the latest declined or failed requests of a core (recent.c). */
 #define STATS_NOTES_NR 32
 struct stats_note_slot {
 	_Atomic uint64_t seq, unix_ns, id, what;
@@ -66,7 +66,7 @@ struct stats_histogram {
 	stats_counter sum_ns;
 };
 
-/* Bounds the access keys that have a counter of their own (keys.c). */
+/* Limit of access keys with a counter of their own (keys.c). */
 #define STATS_KEYS_NR 64
 
 struct stats;
@@ -83,13 +83,13 @@ struct stats_core {
 	stats_counter events[STATS_EVENT_NR];
 	stats_counter notes_nr;
 	struct stats_note_slot notes[STATS_NOTES_NR];
-	struct stats_keys *keys; /* of all cores */
+	struct stats_keys *keys; /* shared by all cores */
 };
 
 /* ---- life: main thread ---- */
 
-/* Both tables are kept by the caller for the life of the struct.  A reason that is NULL or empty is never
- * shown; an operation without a name is shown as "other" (a request that named none). */
+/* The caller keeps both tables for the life of the struct. A reason that is NULL or empty is never shown; an
+ * operation without a name is shown as "other" (for requests without an operation). */
 struct stats_names {
 	const char *const *op;
 	int op_nr;
@@ -97,8 +97,7 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* Makes the counters of core_nr cores.  0, -ENOMEM, or -EINVAL: no core, or more names than there is room
- * for. */
+/* Makes the counters of core_nr cores. 0, -ENOMEM, or -EINVAL: no core, or more names than the limits. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
 /* Frees the statistics.  NULL is fine. */
 void stats_free(struct stats *st);
@@ -119,15 +118,15 @@ stats_get(const stats_counter *c)
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* Counts a request that ended: one call each, when its reply was handed over (or nobody was left to take
- * it: http_code 0). */
+/* Counts a request that ended: one call each, when its reply was handed over (or its client had left:
+ * http_code 0). */
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
-/* Counts the time of a request from its head to the first payload byte at the client, or to the reply
- * where none goes there. */
+/* Counts the time from a request's head to its first payload byte at the client, or to its reply if no
+ * payload goes there. */
 void stats_first_byte(struct stats_core *st, int op, enum stats_transport transport, uint64_t ns);
-/* Phases that took no time are not counted. */
+/* Adds the phases of a request. Phases of 0 ns are not counted. */
 void stats_phases(struct stats_core *st, enum stats_transport transport,
 		  const uint64_t phase_ns[STATS_PHASE_NR]);
 
@@ -138,7 +137,7 @@ stats_bytes(struct stats_core *st, enum stats_dir dir, enum stats_transport tran
 	stats_add(&st->bytes[dir][transport], bytes);
 }
 
-/* Counts a request that asked for RDMA and did not get it; reason is an index into stats_names.reason. */
+/* Counts a request that asked for RDMA and was declined; reason is an index into stats_names.reason. */
 static inline void
 stats_decline(struct stats_core *st, int reason)
 {
@@ -152,29 +151,29 @@ stats_event(struct stats_core *st, enum stats_event ev)
 	stats_add(&st->events[ev], 1);
 }
 
-/* Counts a request whose transfer ended in a remote-access error, by the access key that signed it; NULL:
- * nobody did. The first STATS_KEYS_NR keys have counters of their own, all others one together. */
+/* Counts a request whose transfer ended in a remote-access error, under the access key that signed it; NULL:
+ * unsigned. The first STATS_KEYS_NR keys have counters of their own, all others share one. */
 void stats_remote_access(struct stats_core *st, const char *access_key);
 
 struct stats_note {
 	uint64_t unix_ns, id;
 	int op, status;
-	int reason;       /* of a decline: an index into stats_names.reason; 0: it was none */
-	const char *code; /* of an error: static text, or NULL */
+	int reason;       /* reason of a decline, an index into stats_names.reason; 0: not declined */
+	const char *code; /* error code, static text; NULL: no error */
 };
 
-/* Notes a request that was declined or went wrong; the latest STATS_NOTES_NR of a core are kept. */
+/* Stores a note of a request that was declined or failed; the latest STATS_NOTES_NR of a core are kept. */
 void stats_note(struct stats_core *st, const struct stats_note *n);
 /* Copies the notes of all cores, newest first, at most max; returns how many.  Any thread. */
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);
-/* Returns the names that stats_new() was given; "other" and "" where there is none. */
+/* Returns the name that stats_new() was given; "other" or "" if it has none. */
 const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
-/* Counts the requests that ended with that status, of all operations and transports of that core.  Any
- * thread; tests. */
+/* Counts the requests that ended with that status, of all operations and transports of that core. Any thread;
+ * for tests. */
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
 /* ---- the text: any thread ---- */
@@ -193,7 +192,7 @@ enum stats_type { ST_COUNTER, ST_GAUGE, ST_HISTOGRAM };
 #define STATS_COUNT(...) STATS_SIXTH(__VA_ARGS__, 5, 4, 3, 2, 1, 0)
 #define STATS_SIXTH(a, b, c, d, e, n, ...) n
 
-/* Tells the compiler of each metric what its type is and how many labels it has: STATS_TYPE_M_RAIL_UP,
+/* Defines for each metric its type and number of labels as constants: STATS_TYPE_M_RAIL_UP,
  * STATS_LABELS_M_RAIL_UP. */
 enum {
 #define METRIC(id, type, name, labels, help) STATS_TYPE_##id = ST_##type, STATS_LABELS_##id = labels,
@@ -202,10 +201,10 @@ enum {
 #include "stats/metric.def"
 };
 
-/* A text being gathered.  Samples may come in any order; those of one metric are put together. */
+/* A text in preparation. Samples may be added in any order; the text groups them by metric. */
 struct stats_out;
 
-/* Adds to out whatever its owner knows; called on the thread that writes the text. */
+/* Adds the samples of its owner to out; called on the thread that writes the text. */
 typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 
 /* Makes an empty text.  0 or -ENOMEM. */
@@ -218,8 +217,8 @@ void stats_out_free(struct stats_out *out);
 					 _Static_assert(holds, message);                                     \
 					 int unused;                                                         \
 				 })))
-/* Stands for metric m, and ends the build unless it is no histogram and what follows are the values of its
- * labels and NULL. */
+/* Stands for metric m, and ends the build if it is a histogram or if the arguments are not the values of its
+ * labels followed by NULL. */
 #define STATS_METRIC_OF(m, ...)                                                                              \
 	STATS_METRIC_IF(                                                                                     \
 		m, (int)STATS_TYPE_##m != ST_HISTOGRAM && STATS_COUNT(__VA_ARGS__) == STATS_LABELS_##m + 1,  \
@@ -229,22 +228,22 @@ void stats_out_free(struct stats_out *out);
  * too many or too few ends the build. */
 #define stats_emit(out, m, value, ...)                                                                       \
 	stats_emit_values(out, STATS_METRIC_OF(m, __VA_ARGS__), value, (const char *const[]){ __VA_ARGS__ })
-/* Adds a sample of a metric in seconds, likewise. */
+/* Adds a sample of a metric in seconds; arguments as for stats_emit(). */
 #define stats_emit_ns(out, m, value_ns, ...)                                                                 \
 	stats_emit_values_ns(out, STATS_METRIC_OF(m, __VA_ARGS__), value_ns,                                 \
 			     (const char *const[]){ __VA_ARGS__ })
-/* Adds a histogram that somebody else keeps, in the buckets of base/latency.h: out, m, buckets, sum_ns and
- * the values of its two labels. */
+/* Adds a histogram kept by the caller in the buckets of base/latency.h: out, m, buckets, sum_ns and the
+ * values of its two labels. */
 #define stats_emit_histogram(out, m, ...)                                                                    \
 	stats_emit_buckets(out, STATS_METRIC_IF(m, (int)STATS_TYPE_##m == ST_HISTOGRAM, "a histogram"),      \
 			   __VA_ARGS__)
 
-/* Adds a sample of a metric that is known only when it runs; values: of its labels, then NULL. */
+/* Adds a sample of a metric that is chosen at run time; values: those of its labels, then NULL. */
 void stats_emit_values(struct stats_out *out, enum stats_metric m, uint64_t value, const char *const *values);
-/* Adds a sample of a metric in seconds, likewise. */
+/* Adds a sample in seconds of a metric that is chosen at run time. */
 void stats_emit_values_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns,
 			  const char *const *values);
-/* Adds a histogram that is known only when it runs.  One without any sample is left out. */
+/* Adds a histogram that is chosen at run time. An empty one is left out. */
 void stats_emit_buckets(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
 			uint64_t sum_ns, const char *label1, const char *label2);
 
@@ -254,7 +253,7 @@ void stats_collect(const struct stats *st, struct stats_out *out);
 /* Returns the whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
 int stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len);
 
-/* Prints every metric there is: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
+/* Prints every metric: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
 void stats_print_table(FILE *out);
 
 /* The Content-Type of that text. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to stats/: the tables of metrics and events, and the text being gathered. */
+/* Private to stats/: the tables of metrics and events, and the text in preparation. */
 #ifndef GANTRY_STATS_STATS_INT_H
 #define GANTRY_STATS_STATS_INT_H
 
@@ -13,15 +13,15 @@
 struct stats_desc {
 	const char *name;
 	enum stats_type type;
-	const char *labels[STATS_LABELS_MAX + 1]; /* then NULL */
+	const char *labels[STATS_LABELS_MAX + 1]; /* names of the labels, then NULL */
 	const char *help;
 };
 extern const struct stats_desc stats_desc[M_NR];
 
-/* Says where an event is shown: its row of event.def. */
+/* Describes an event: its row of event.def. */
 struct stats_event_desc {
 	enum stats_metric metric;
-	const char *values[STATS_LABELS_MAX + 1]; /* of the metric's labels, then NULL */
+	const char *values[STATS_LABELS_MAX + 1]; /* values of the metric's labels, then NULL */
 };
 extern const struct stats_event_desc stats_event_desc[STATS_EVENT_NR];
 
@@ -34,9 +34,9 @@ void stats_process(struct stats_out *out);
 
 /* Makes an empty table.  0 or -ENOMEM. */
 int stats_keys_new(struct stats_keys **ret_keys);
-/* Frees it.  NULL is fine. */
+/* Frees the table. NULL is allowed. */
 void stats_keys_free(struct stats_keys *k);
-/* Emits its counters. */
+/* Emits the counters of the table. */
 void stats_keys_collect(const struct stats_keys *k, struct stats_out *out);
 
 #endif
