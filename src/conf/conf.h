@@ -2,10 +2,10 @@
 /*
  * The configuration: one table of keys (conf/table.c), one immutable struct.
  *
- * Flags win over the environment (GANTRY_SECTION_KEY), over conf.d/ *.yaml beside the file, over the file,
- * over defaults. conf_load() runs on the main thread; the struct is read-only from then on and may be read by
- * any thread.  Units: bytes and nanoseconds, whatever the file says.  Errors name file, line, column, key,
- * what was expected and the nearest known key.
+ * Flags take precedence over the environment (GANTRY_SECTION_KEY), then conf.d/ *.yaml next to the file, then
+ * the file, then defaults. conf_load() runs on the main thread; the struct is read-only from then on and may
+ * be read by any thread. Units: bytes and nanoseconds, regardless of the unit in the file. Errors name file,
+ * line, column, key, the expected value and the nearest known key.
  */
 #ifndef GANTRY_CONF_CONF_H
 #define GANTRY_CONF_CONF_H
@@ -26,7 +26,7 @@
 #define CONF_DISKS_MAX 64
 #define CONF_CORES_MAX 256
 #define CONF_DOMAINS_MAX 16
-#define CONF_PIECES_MAX 16 /* of a request, in flight */
+#define CONF_PIECES_MAX 16 /* pieces of a request in flight */
 #define CONF_DEFAULT_FILE "/etc/gantry/gantryd.yaml"
 
 enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };
@@ -42,7 +42,7 @@ struct conf_listen {
 	bool v1_prefix;                  /* scality: keys live under /v1/ (protocol.md item 93) */
 	bool decode;                     /* scality: percent-decode keys once; default true (item 94) */
 	bool delete_404;                 /* scality: DELETE of an absent key is 404, not 204 (item 92) */
-	struct conf_nets proxy; /* balancers, whose connections begin with a header of the PROXY protocol */
+	struct conf_nets proxy; /* proxies, whose connections begin with a header of the PROXY protocol */
 };
 
 struct conf_disk {
@@ -50,8 +50,8 @@ struct conf_disk {
 	uint64_t size_bytes; /* for --format */
 };
 
-/* Which signatures are good once, or for one address: none; those with a descriptor for one address, or once;
- * all for one address. */
+/* Signatures that may be used only once, or only from one address: none; those of requests with a descriptor,
+ * from one address or once; all, from one address. */
 enum conf_sigv2 { SIGV2_OFF, SIGV2_PRESIGNED };
 enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
 
@@ -59,17 +59,17 @@ enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
-	enum conf_etag etag;             /* of what comes over HTTP */
+	enum conf_etag etag;             /* kind of ETag of objects received over HTTP */
 	char *domains[CONF_DOMAINS_MAX]; /* lower case; "bucket.domain" in Host names the bucket */
 	int domain_nr;
-	bool encrypted_below; /* the operator says that the disks are encrypted */
+	bool encrypted_below; /* the operator declares that the disks are encrypted */
 };
 
 enum conf_backend { BACKEND_DISKS, BACKEND_RADOS };
 
-/* The store on a RADOS cluster; counts where the backend says so. */
+/* The store on a RADOS cluster; used only if the backend is rados. */
 struct conf_rados {
-	char *conf; /* of the cluster: ceph.conf */
+	char *conf; /* path of the cluster's ceph.conf */
 	char *user;
 	char *meta_pool, *data_pool;
 	char *namespace_; /* NULL: none */
@@ -86,18 +86,18 @@ struct conf {
 		struct sockaddr_storage sa;
 		socklen_t sa_len;
 		char *socket;     /* NULL: no Unix socket */
-		char *token_file; /* NULL: control calls come through the Unix socket alone */
+		char *token_file; /* NULL: control calls are accepted on the Unix socket only */
 	} admin;
 
 	int cores[CONF_CORES_MAX]; /* CPU numbers */
 	int core_nr;
-	bool pin; /* false: more threads than CPUs were asked for (tests), the scheduler places them */
+	bool pin; /* false: there are more threads than CPUs (tests), and the scheduler places them */
 
 	struct {
 		uint64_t buffers_bytes;      /* payload buffers, over all cores */
 		uint64_t http_buffers_bytes; /* quota of HTTP bodies, over all cores */
 		uint64_t index_bytes;
-		uint64_t replay_bytes; /* the table of signatures seen */
+		uint64_t replay_bytes; /* size of the table of signatures already used */
 	} memory;
 
 	struct conf_rdma rdma;
@@ -109,17 +109,17 @@ struct conf {
 		int disk_nr;
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
-		int default_copies;    /* of buckets whose maker does not say */
-		int min_disks;         /* that serve, for a node that is ready; 0: all but one */
-		bool partial_listings; /* list without what a missing disk has */
+		int default_copies;    /* copies of a bucket whose creation does not specify a number */
+		int min_disks;         /* disks that must serve for the node to be ready; 0: all but one */
+		bool partial_listings; /* lists omit the keys of a missing disk instead of failing */
 		uint64_t lock_wait_ns;
 		uint64_t disk_timeout_ns; /* 0: none */
-		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
-		uint64_t
-			move_rate; /* bytes a second that go from disk to disk, where one is drained or added; 0: any */
-		uint64_t
-			heal_after_ns; /* until what a disk that is away has of second copies is made anew elsewhere */
-		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
+		uint64_t pack_rate;       /* bytes a second of small objects that are packed; 0: no packing */
+		/* bytes a second moved between disks when one is drained or added; 0: no limit */
+		uint64_t move_rate;
+		/* time after which the secondary copies of a disk that is away are rebuilt on another disk */
+		uint64_t heal_after_ns;
+		uint64_t scrub_interval_ns; /* time between two scans of all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;
 
@@ -129,37 +129,39 @@ struct conf {
 		char *region;
 		char *credentials_file; /* NULL: none; read by auth/ */
 		uint64_t clock_skew_ns;
-		bool require_signed_headers; /* x-rdma-info and x-cuobj-* too; x-amz-* always */
+		bool require_signed_headers; /* also x-rdma-info and x-cuobj-*; x-amz-* always */
 		enum conf_replay replay;
-		enum conf_sigv2 sigv2; /* which signatures of version 2 are taken */
+		enum conf_sigv2 sigv2; /* accepted kinds of signatures of version 2 */
 	} auth;
 
 	struct {
 		int connections;             /* per core */
-		int connections_per_address; /* over all cores, IPv6 by /64; 0: as many as there is room for */
+		int connections_per_address; /* over all cores, IPv6 by /64; 0: no limit per address */
 		int requests;                /* per core */
 		int pieces_per_request;
 		int queue;             /* waiting requests per FIFO */
 		uint64_t object_bytes; /* largest object */
 		uint64_t part_bytes;
-		uint64_t idle_ns;          /* keep-alive */
-		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
-		uint64_t s3_progress_ns;   /* 8 s without progress */
-		enum conf_fair fair_by;    /* who is one client when something is short */
-		uint64_t body_rate;        /* bytes per second of an HTTP body, while others wait; 0: any */
-		uint64_t body_grace_ns;    /* ... over that time */
+		uint64_t idle_ns; /* keep-alive */
+		/* from the first byte of a request's head, or of a TLS handshake, to its end */
+		uint64_t head_ns;
+		uint64_t s3_progress_ns; /* 8 s without progress */
+		enum conf_fair fair_by;  /* identity of a client in fair queues */
+		/* minimum bytes per second of an HTTP body while other requests wait; 0: none */
+		uint64_t body_rate;
+		uint64_t body_grace_ns;    /* time over which body_rate is averaged */
 		uint64_t s3_total_ns;      /* 8 s + length / rate */
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* 1.5 s */
-		uint64_t drain_ns;         /* SIGTERM: how long running requests may take */
-		uint64_t xml_bytes;        /* largest body that is text */
-		uint64_t upload_expire_ns; /* an upload begun so long ago is removed; 0: never */
+		uint64_t drain_ns;         /* after SIGTERM: time limit of running requests */
+		uint64_t xml_bytes;        /* largest XML body */
+		uint64_t upload_expire_ns; /* age at which an upload is removed; 0: never */
 	} limits;
 
 	struct {
-		uint64_t interval_ns; /* between two walks over buckets with rules */
-		uint64_t day_ns;      /* what the rules call a day; tests shorten it */
-		int rate;             /* objects looked at in a second, at most */
+		uint64_t interval_ns; /* between two scans of buckets with rules */
+		uint64_t day_ns;      /* length of a day in the rules; tests shorten it */
+		int rate;             /* maximum number of objects examined per second */
 	} lifecycle;
 
 	struct {
@@ -170,13 +172,13 @@ struct conf {
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
-	struct conf_origin *origins; /* conf.c's: where each value came from */
-	_Atomic int refs;            /* beyond the first: conf_get(), conf_free() */
+	struct conf_origin *origins; /* private to conf.c: the source of each value */
+	_Atomic int refs;            /* references beyond the first: conf_get(), conf_free() */
 };
 
-#define CONF_ANY_REGION "any" /* of auth.region: signatures may be for any */
+#define CONF_ANY_REGION "any" /* auth.region: signatures may name any region */
 
-/* Returns the region that answers name. */
+/* Returns the region name for replies. */
 static inline const char *
 conf_region(const struct conf *c)
 {
@@ -192,7 +194,7 @@ struct conf_source {
 	const char *file;   /* NULL: the default file */
 	bool file_required; /* -c was given; the default file may be missing */
 	bool partial;       /* listeners and disks may be missing (--list-devices) */
-	bool starts;        /* this process will serve with it: its own limits are checked too */
+	bool starts;        /* the process will serve: the limits of this process are checked too */
 	const struct conf_override *overrides;
 	int override_nr;
 };
@@ -201,16 +203,16 @@ struct conf_source {
  * freed with conf_free(). */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
-/* Takes another reference, to be given back with conf_free().  Any thread. */
+/* Takes another reference, to be released with conf_free(). Any thread. */
 const struct conf *conf_get(const struct conf *c);
 
 /* A key whose value differs: from and to as they would be written (secrets masked; empty for a list that has
- * grown or shrunk). applied: fresh keeps the new value; otherwise it needs a restart, and fresh got the
- * running value. */
+ * grown or shrunk). applied: the new value is used; otherwise it needs a restart, and fresh got the running
+ * value. */
 typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
 			       bool applied);
-/* Gives fresh, just loaded for a reload, the running values of keys that need a restart.  0 or -ENOMEM
- * (fresh is of no use then). */
+/* Gives fresh, just loaded for a reload, the running values of keys that need a restart. 0 or -ENOMEM (fresh
+ * cannot be used then). */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
 /* Prints every value with its origin, as YAML with comments; secrets are masked. */
@@ -222,21 +224,22 @@ void conf_print_json(const struct conf *c, FILE *out);
  * line; class is basic, tuning or test. */
 void conf_print_table(FILE *out);
 
-/* Counts the typing mistakes between two names; from limit on it may stop counting and return any number
- * that is not below limit. */
+/* Counts the typing mistakes between two names; once it reaches limit it may stop counting and return any
+ * number of at least limit. */
 int conf_edit_distance(const char *a, const char *b, int limit);
 
-/* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0; -EINVAL; -ERANGE: bits are set after the block's length, as in
- * "10.1.2.3/8", which *ret_net is without. */
+/* Parses "10.0.0.0/8", "fd00::/8", a bare address. 0; -EINVAL; -ERANGE: bits are set after the prefix, as in
+ * "10.1.2.3/8"; *ret_net then has them cleared. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* Says what is wrong with a text that conf_net_parse() refuses, as a sentence without its end; returns out. */
+/* Describes the error in a text that conf_net_parse() refuses, as a sentence without full stop; returns
+ * out. */
 #define CONF_NET_REFUSAL_MAX 160
 const char *conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX]);
-/* What store.disks[].size may be: 64 MiB to 1024 TiB. */
+/* Limits of store.disks[].size: 64 MiB to 1024 TiB. */
 #define CONF_DISK_MIN_BYTES ((uint64_t)64 << 20)
 #define CONF_DISK_MAX_BYTES ((uint64_t)1024 << 40)
 
-/* Parses a bound of a quota: a number, of bytes a size too ("10TiB"), up to 4 EiB.  0 or -EINVAL. */
+/* Parses a limit of a quota: a number, or for bytes a size ("10TiB"), up to 4 EiB. 0 or -EINVAL. */
 int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
 /* Prints a network as it would be written. */
 void conf_net_format(const struct conf_net *net, char *out, size_t cap);
@@ -245,11 +248,11 @@ void conf_net_format(const struct conf_net *net, char *out, size_t cap);
  * resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
-/* Tells whether an address is one that only this machine reaches. */
+/* Returns true if only this machine can reach the address. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
-/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with
- * or without a port.  Any other name may be one that a stranger's name server points at this machine, so
- * that the stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
+/* Returns true if a Host field can only mean this server: an address, localhost, or a name in s3.domain, with
+ * or without a port. Any other name may be one that a stranger's name server points at this machine, so that
+ * a browser takes the stranger's web page and this server for one origin (DNS rebinding). s3 may be NULL. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

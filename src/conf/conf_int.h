@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to conf/: the table of keys, the tree that a source is read into, and the loader that puts one onto
- * the other. Everything here runs on the thread that called conf_load().
+ * Private to conf/: the table of keys, the tree of a parsed source, and the loader that applies one source
+ * after the other. Everything here runs on the thread that called conf_load().
  */
 #ifndef GANTRY_CONF_CONF_INT_H
 #define GANTRY_CONF_CONF_INT_H
@@ -37,28 +37,29 @@ enum key_type {
 #define KEY_AUTO 4u   /* "auto" may be written; stored as 0 */
 #define KEY_NONE 8u   /* "none" may be written; stored as NULL */
 #define KEY_REQUIRED 16u
-#define KEY_S3 32u /* only where dialect is s3 */
+#define KEY_S3 32u /* only for dialect s3 */
 #define KEY_SCALITY 64u
-#define KEY_KIND 128u /* with KEY_RELOAD and KEY_NONE: a reload changes it, but not from or to none */
-/* The class of a key.  Keys without either are basic: what an operator sets to get a server. */
+/* with KEY_RELOAD and KEY_NONE: a reload may change the value, but not from or to none */
+#define KEY_KIND 128u
+/* The class of a key. Keys without either bit are basic: the keys that an operator sets to get a server. */
 #define KEY_TUNING 256u /* limits, rates and parameters of the wire, whose defaults fit most machines */
 #define KEY_TEST 512u   /* for tests; no server needs it */
 
 struct key_list;
 
 struct conf_key {
-	const char *name; /* dotted; in the table of a list the part behind "listen[]." */
+	const char *name; /* dotted; in the table of a list the part after "listen[]." */
 	enum key_type type;
 	unsigned flags;
-	uint64_t min, max;        /* KT_INT, KT_U64, KT_SIZE, KT_TIME */
+	uint64_t min, max;        /* limits of KT_INT, KT_U64, KT_SIZE, KT_TIME */
 	size_t offset;            /* into struct conf, or into the list's element */
-	const char *def;          /* default, as it would be written; NULL: there is none */
+	const char *def;          /* default, as it would be written; NULL: none */
 	const char *const *words; /* KT_WORD, KT_SPECIAL: NULL-terminated */
 	const struct key_list *list;
 	const char *help;
 };
 
-/* Elements lie in an array inside struct conf. */
+/* A list whose elements are stored in an array inside struct conf. */
 struct key_list {
 	const struct conf_key *keys;
 	int key_nr;
@@ -73,18 +74,18 @@ struct node;
 extern const struct conf_key conf_keys[];
 extern const int conf_key_nr;
 
-/* What KT_ADDR writes: the beginning of struct conf_listen and of conf.admin. */
+/* The destination of KT_ADDR: the beginning of struct conf_listen and of conf.admin. */
 struct addr_field {
 	char *address;
 	struct sockaddr_storage sa;
 	socklen_t sa_len;
 };
 
-/* Looks a key up by its name in a table of nr keys.  NULL: not there. */
+/* Looks up a key by its name in a table of nr keys. NULL: not found. */
 const struct conf_key *key_find(const struct conf_key *keys, int nr, const char *name);
-/* Tells whether there is a key "<name>.something". */
+/* Returns true if there is a key "<name>.something". */
 bool key_is_section(const char *name);
-/* Describes what may be written for k, for messages and the manual: "an integer from 0 to 7". */
+/* Describes the values allowed for k, for messages and the manual: "an integer from 0 to 7". */
 void key_expected(const struct conf_key *k, char *out, size_t cap);
 /* Returns the known name nearest to `name`, in buf, or NULL if none is near. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
@@ -108,12 +109,12 @@ struct node {
 struct node *node_scalar(const char *text, size_t len);
 /* Frees a tree.  NULL is fine. */
 void node_free(struct node *n);
-/* Tells whether a node is an empty value: nothing, ~ or null, not quoted. */
+/* Returns true if a node is an empty value: nothing, ~ or null, not quoted. */
 bool node_is_null(const struct node *n);
 
 /* ---- the loader (load.c), and what it says (diag.c) ---- */
 
-#define ERRORS_SHOWN 100 /* by name; of those behind them the number */
+#define ERRORS_SHOWN 100 /* errors printed in full; further ones are only counted */
 
 struct conf_origin {
 	char *path;   /* "rdma.dc_key", "listen[0].address" */
@@ -124,30 +125,30 @@ struct conf_origin {
 struct loader {
 	struct conf *conf;
 	FILE *err;
-	const char *source;       /* of what is being read */
-	const char *missing_file; /* the usual file, where it is not there */
+	const char *source;       /* name of the source being read */
+	const char *missing_file; /* path of the default file, if it does not exist */
 	bool is_file;
-	bool defaults; /* are being read: before all else, each key once */
+	bool defaults; /* true while the defaults are applied, before any source, each key once */
 	int errors;
 	struct conf_origin *origin;
 	int origin_nr, origin_cap;
 	bool no_memory;
 	bool starts;
-	/* `cores` as written: a number, or one of the next two; CPUs are looked up by verify() */
+	/* `cores` as written: a number, or one of the next two; verify() looks up the CPUs */
 	int cores_count;
 };
 #define CORES_AUTO (-1)
 #define CORES_LIST (-2) /* conf->cores holds it */
 
-/* Reports an error at a node of the source being read. */
+/* Reports an error at a node of the current source. */
 void load_fail(struct loader *ld, const struct node *n, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Reports an error about a key, with the place that its value came from. */
+/* Reports an error about a key, with the source of its value. */
 void load_fail_key(struct loader *ld, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Notes that the value of the key at path comes from node n of the source being read. */
+/* Notes that the value of the key at path comes from node n of the current source. */
 void load_set_origin(struct loader *ld, const char *path, const struct node *n);
-/* Forgets where the keys came from whose paths begin with prefix. */
+/* Removes the recorded sources of all keys whose paths begin with prefix. */
 void load_drop_origins(struct loader *ld, const char *prefix);
 
 /* Reads the text of a YAML stream into a tree.  NULL with the error reported, or for an empty document
@@ -156,23 +157,22 @@ struct node *yaml_read(struct loader *ld, const char *text, size_t len, bool *re
 
 /* ---- one key's value (value.c, lists.c) ---- */
 
-/* Parses n into base + k->offset.  Errors are reported with `path`;
- * the old value stays then.  0 or -EINVAL. */
+/* Parses n into base + k->offset. Errors are reported with `path`, and leave the old value. 0 or -EINVAL. */
 int value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
 /* Frees what value_set() allocated for k in base. */
 void value_free(const struct conf_key *k, void *base);
-/* Prints the value as it would be written in a file, on one line; of KT_MAPS nothing. */
+/* Prints the value as it would be written in a file, on one line; nothing for KT_MAPS. */
 void value_print(const struct conf_key *k, const void *base, FILE *out);
 /* Prints a string, quoted where YAML needs it. */
 void string_print(const char *s, FILE *out);
 /* Returns the value as value_print() would print it, secrets masked; the caller frees it.  NULL: out of
  * memory. */
 char *value_text(const struct conf_key *k, const void *base);
-/* Tells whether k is a key that an element of this dialect does not have. */
+/* Returns true if an element of this dialect does not have the key k. */
 bool key_is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k);
 
-/* Parses, frees and prints the values that are lists: value_set() and its kin call these. */
+/* Parses, frees and prints values that are lists; called by value_set(), value_free() and value_print(). */
 int lists_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
 void lists_free(const struct conf_key *k, void *base);

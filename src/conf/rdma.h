@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the operator says of RDMA, as one plain struct.  It includes nothing of the configuration file's side,
- * so that rdma/, chan/ and a program that fills the struct by hand need no YAML.
+ * The settings of RDMA, as one plain struct. It includes nothing of the configuration file, so that rdma/,
+ * chan/ and a program that fills the struct by hand need no YAML.
  */
 #ifndef GANTRY_CONF_RDMA_H
 #define GANTRY_CONF_RDMA_H
@@ -21,11 +21,11 @@ struct conf_net {
 	uint8_t prefix;
 };
 
-/* A list of them, as the loader fills it. */
+/* A list of address blocks, filled by the loader. */
 struct conf_nets {
 	struct conf_net net[CONF_NETS_MAX];
 	int nr;
-	bool routed; /* the word `routed` is in it, where the key has it */
+	bool routed; /* the list contains the word `routed` (only in keys that allow it) */
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
@@ -34,36 +34,40 @@ enum conf_delay_mode {
 	DELAY_BATCH,
 	DELAY_ENTRY,
 	DELAY_ADAPTIVE
-}; /* protocol.md 5: numbers 0-3 */
+}; /* numbers 0-3 of protocol.md 5 */
 
 enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
 #define CONF_CLASS_AUTO 256
 #define CONF_LEVEL_AUTO 16 /* rdma.service_level: the path's */
 #define CONF_PATHS_MAX 16
 
-/* Headers with tokens whose clients may be told of a decline by a 2xx. */
+/* Token headers whose clients may be declined by a 2xx. */
 enum conf_token_header { TOKEN_HEADER_AMZ, TOKEN_HEADER_INFO, TOKEN_HEADER_CUOBJ };
 extern const char *const conf_token_header[]; /* "x-amz-rdma-token", ...; ends with NULL */
 
-/* Names clients that turn to HTTP on a 2xx only: what is not NULL must fit, and at least one is not. */
+/* A rule that selects clients which fall back to HTTP only after a 2xx: every field that is not NULL must
+ * match, and at least one is not NULL. */
 struct conf_decline_rule {
 	enum conf_token_header header;
 	char *access_key;
 	char *listen;     /* listen[].address as written */
-	char *user_agent; /* a part of it */
+	char *user_agent; /* substring of the User-Agent */
 };
 
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
 	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
 	int device_nr;
-	bool require; /* not ready without a rail that is up */
+	bool require; /* without a rail that is up the daemon is not ready */
 	uint64_t dc_key;
 	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
 	int cq_depth; /* 0: the sum of send depths */
-	int max_sge;  /* scatter entries of a work request; 0: one.  No key sets it; libgantry-server does */
-	int service_level, traffic_class, hop_limit, pkey_index; /* CONF_CLASS_AUTO: the port's */
-	int paths; /* address handles for each client, in the fabric ways of their own; 0: 4 on RoCE, 1 on InfiniBand */
+	/* scatter entries of a work request; 0: one. Not a configuration key; libgantry-server sets it */
+	int max_sge;
+	/* CONF_CLASS_AUTO: the setting of the port */
+	int service_level, traffic_class, hop_limit, pkey_index;
+	/* address handles per client, with different paths in the fabric; 0: 4 on RoCE, 1 on InfiniBand */
+	int paths;
 	enum conf_ordering relaxed_ordering;
 	bool thread_domains;
 	int timeout, retry_cnt, rnr_retry,
@@ -75,9 +79,10 @@ struct conf_rdma {
 	int poll_batch;
 	uint64_t linger_ns;
 	int ah_cache;                         /* address handles kept per rail */
-	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
+	struct conf_net allow[CONF_NETS_MAX]; /* empty: the subnets of our own rails */
 	int allow_nr;
-	bool allow_routed; /* and whatever the kernel has a route to out of a rail's interface */
+	/* also addresses to which the kernel has a route through the interface of a rail */
+	bool allow_routed;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
 	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];
@@ -87,8 +92,8 @@ struct conf_rdma {
 	uint64_t inflight_bytes; /* per request on the wire */
 };
 
-/* Says whether a lies in net; both v4-mapped where IPv4.  Here, so that who tests an address needs no archive
- * for it. */
+/* Returns true if address a is in net; both v4-mapped for IPv4. Inline, so that a caller needs no library for
+ * it. */
 static inline bool
 conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 {
@@ -100,7 +105,7 @@ conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
 }
 
-/* Says whether a lies in one of the nets. */
+/* Returns true if a is in one of the nets. */
 static inline bool
 conf_nets_have(const struct conf_net *net, int nr, const struct in6_addr *a)
 {
