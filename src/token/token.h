@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's RDMA descriptor: one window of client memory as text.  Decoded, bounded, never trusted;
+ * The client's RDMA descriptor: one window of client memory as text. Decoded, bounded, never trusted;
  * protocol.md section 2.
  *
- * Pure functions over bytes, any thread.  Whatever text comes in, nothing outside it is read and nothing of
- * it is logged.
+ * Pure functions over bytes, any thread. For any input, no byte outside the text is read and no byte of it is
+ * logged.
  */
 #ifndef GANTRY_TOKEN_TOKEN_H
 #define GANTRY_TOKEN_TOKEN_H
@@ -27,14 +27,14 @@ enum token_kind {
 	TOKEN_RC_BACK, /* section 8: 2.1 with DCT number 0, the server is to connect back: declined */
 	TOKEN_JSON,    /* section 8: declined */
 	TOKEN_BASE64,  /* section 8, one of the others in base64: declined */
-	TOKEN_OFF,     /* whatever it is, its header is switched off (2.7): declined; dialect/'s to say */
+	TOKEN_OFF,     /* any kind whose header is switched off (2.7): declined; set by dialect/ */
 	TOKEN_KIND_NR
 };
 
 struct token {
 	enum token_kind kind;
-	/* Effective window (after suffix or trio): every work request lies in [addr, addr + size).
-	 * addr + size may be 2^64 (item 6): compare by differences. */
+	/* Effective window (after suffix or trio): every work request is within [addr, addr + size). addr +
+	 * size may be 2^64 (item 6): compare by differences. */
 	uint64_t addr;
 	uint64_t size;
 	uint32_t rkey;
@@ -46,10 +46,10 @@ struct token {
 };
 
 /*
- * Classifies (protocol.md section 8) and decodes.  0, or -EINVAL with *ret_why pointing at a static sentence
- * that names the field. A recognised family that is not DC gives 0 and its kind; its fields are not looked at
- * (RC_V1: see token_parse_rc()). SIZE 0 passes: only the caller knows whether bytes are to move
- * (token_check_move()).  Spaces, tabs around and one trailing ';' are tolerated (item 8).
+ * Classifies (protocol.md section 8) and decodes. 0, or -EINVAL with *ret_why pointing at a static sentence
+ * that names the field. A recognised family other than DC gives 0 and its kind; its fields are not checked
+ * (RC_V1: see token_parse_rc()). SIZE 0 is accepted: only the caller knows whether the request moves bytes
+ * (token_check_move()). Spaces and tabs around the text and one trailing ';' are tolerated (item 8).
  */
 int token_parse(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 
@@ -62,15 +62,15 @@ int token_parse_trio(const char *descr, size_t descr_len, const char *start, siz
 		     const char *length, size_t length_len, bool is_put, struct token *ret_token,
 		     const char **ret_why);
 
-/* Tells whether text has exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when
+/* Returns true if text has exactly the shape of 2.1, regardless of its values (for x-amz-meta-rdma-token when
  * off, 2.7). */
 bool token_has_dc_shape(const char *text, size_t len);
 
-/* Tells whether token_parse() takes it for TOKEN_RC_V1. */
+/* Returns true if token_parse() would classify text as TOKEN_RC_V1. */
 bool token_has_rc_shape(const char *text, size_t len);
 
-/* Checks what holds when bytes are to move: addr != 0, size != 0.  0 or -EINVAL.  A family whose fields
- * token_parse() does not look at has none to check: 0. */
+/* Checks the conditions for moving bytes: addr != 0, size != 0. 0 or -EINVAL. 0 for a family whose fields
+ * token_parse() does not check. */
 int token_check_move(const struct token *t, const char **ret_why);
 
 /* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item
