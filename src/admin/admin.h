@@ -45,7 +45,7 @@ struct admin_core {
 #define ADMIN_ARGS_MAX 8
 #define ADMIN_TOKEN_MAX 255
 
-/* The members of a control call's JSON object, as texts. */
+/* The members of a control call's JSON object and of its query, as texts. */
 struct admin_args {
 	int nr;
 	struct {
@@ -57,13 +57,14 @@ const char *admin_arg(const struct admin_args *args, const char *name);
 
 /*
  * Where a call runs: at once, on the admin thread; or, as it may take longer than a page may, on a thread on which such calls go one at a
- * time.  Those that change disks have one of their own, as making a disk takes minutes.
+ * time.  Those that change disks have one of their own, as making a disk takes minutes, and so have those that wait for work to end.
  */
-enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_LANE_NR };
+enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 
 struct admin_control {
 	const char *path; /* "/control/drain" */
-	const char *args; /* names of the members that it takes, with a blank between; "": none */
+	const char *
+		args; /* names of the members that it takes in body or query, with a blank between; "": none */
 	enum control_lane lane;
 	/* Writes one JSON value, returns the HTTP status.  Only called for those who may. */
 	int (*post)(void *cookie, const struct admin_args *args, FILE *out);

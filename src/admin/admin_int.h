@@ -93,6 +93,9 @@ void door_over(struct MHD_Connection *conn);
 /* Parses the members of a JSON body.  body: terminated; nothing but blanks is no members.  known: the names
  * that may come, with a blank between. 0, or -EINVAL and a static text in *ret_why. */
 int args_parse(const char *body, const char *known, struct admin_args *ret_args, const char **ret_why);
+/* Adds a member that the query gives, value NULL or text.  0, or -EINVAL with the reason. */
+int args_add(struct admin_args *args, const char *known, const char *name, const char *value,
+	     const char **ret_why);
 
 /* ---- control.c ---- */
 

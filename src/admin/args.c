@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a control call: one flat JSON object of few short members.  Pure. */
+/* The body of a control call, one flat JSON object of few short members, and its query.  Pure. */
 #include "admin/admin_int.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,37 @@ args_parse(const char *body, const char *known, struct admin_args *ret_args, con
 	blanks(&s);
 	*ret_why = "something follows the object";
 	return *s.p ? -EINVAL : 0;
+}
+
+static bool
+has_control(const char *text)
+{
+	while ((unsigned char)*text >= 0x20)
+		text++;
+	return *text != 0;
+}
+
+int
+args_add(struct admin_args *args, const char *known, const char *name, const char *value,
+	 const char **ret_why)
+{
+	if (!is_known(known, name))
+		*ret_why = *known ? "unknown member" : "this call takes no members";
+	else if (args->nr == ADMIN_ARGS_MAX || admin_arg(args, name))
+		*ret_why = "a member is given twice";
+	else if (strlen(name) >= sizeof args->arg[0].name || !value ||
+		 strlen(value) >= sizeof args->arg[0].value)
+		*ret_why = "a member without a value, or a value that is too long";
+	else if (has_control(value))
+		*ret_why = "a value holds a control character";
+	else
+		*ret_why = NULL;
+	if (*ret_why)
+		return -EINVAL;
+	snprintf(args->arg[args->nr].name, sizeof args->arg[0].name, "%s", name);
+	snprintf(args->arg[args->nr].value, sizeof args->arg[0].value, "%s", value);
+	args->nr++;
+	return 0;
 }
 
 const char *

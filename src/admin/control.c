@@ -52,11 +52,14 @@ run(struct control *ct, struct call *c)
 static void *
 worker_main(void *arg)
 {
+	static const char *const names[CONTROL_LANE_NR] = {
+		[CONTROL_SLOW] = "control", [CONTROL_DISKS] = "control-disks", [CONTROL_WAIT] = "control-wait"
+	};
 	struct lane *ln = arg;
 	struct control *ct = ln->ct;
 	uint64_t one = 1;
 
-	pthread_setname_np(pthread_self(), ln == &ct->lane[CONTROL_DISKS] ? "control-disks" : "control");
+	pthread_setname_np(pthread_self(), names[ln - ct->lane]);
 	pthread_mutex_lock(&ct->lock);
 	for (;;) {
 		struct list *l = list_pop(&ln->waiting);
@@ -207,6 +210,35 @@ is_rebound(const struct control *ct, struct MHD_Connection *conn)
 
 /* ---- a call ---- */
 
+struct query {
+	struct admin_args *args;
+	const char *known, *why; /* why: NULL while all is well */
+};
+
+static enum MHD_Result
+add_query(void *cookie, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct query *q = cookie;
+
+	return args_add(q->args, q->known, name, value, &q->why) == 0 ? MHD_YES : MHD_NO;
+}
+
+/* Reads the members of body and query.  NULL, or what is wrong with them. */
+static const char *
+read_args(struct call *c, struct MHD_Connection *conn)
+{
+	struct query q = { .args = &c->args, .known = c->ctl->args };
+
+	c->body[c->len] = 0;
+	if (strlen(c->body) != c->len)
+		return "a byte 0 in the body";
+	if (args_parse(c->body, q.known, q.args, &q.why) < 0)
+		return q.why;
+	q.why = NULL;
+	MHD_get_connection_values(conn, MHD_GET_ARGUMENT_KIND, add_query, &q);
+	return q.why;
+}
+
 static int
 show(const struct control *ct, const struct admin_control *ctl, struct page *page)
 {
@@ -276,12 +308,11 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 	}
 	if (c->too_large)
 		return admin_error_page(413, "the body is larger than 4 KiB", ret_page);
-	c->body[c->len] = 0;
-	if (strlen(c->body) != c->len || args_parse(c->body, c->ctl->args, &c->args, &why) < 0) {
+	why = read_args(c, conn);
+	if (why) {
 		char text[192];
 
-		snprintf(text, sizeof text, "%s; members: %s", why ? why : "a byte 0 in the body",
-			 *c->ctl->args ? c->ctl->args : "none");
+		snprintf(text, sizeof text, "%s; members: %s", why, *c->ctl->args ? c->ctl->args : "none");
 		return admin_error_page(400, text, ret_page);
 	}
 	if (c->ctl->lane != CONTROL_AT_ONCE) {

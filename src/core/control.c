@@ -155,6 +155,12 @@ cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info)
 	scrub_get_info(&cs->scrub, ret_info);
 }
 
+bool
+cores_expire(const struct cores *cs)
+{
+	return atomic_load(&cs->life_walks);
+}
+
 /* ---- tracing ---- */
 
 struct trace {

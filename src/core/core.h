@@ -75,6 +75,8 @@ int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */
 void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);
+/* Returns true while a walk deletes what lifecycle rules, or limits.upload_expire, call due. */
+bool cores_expire(const struct cores *cs);
 int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;

@@ -123,6 +123,7 @@ struct cores {
 	char err[256];
 
 	struct scrub_public scrub;
+	_Atomic bool life_walks; /* a walk of the lifecycle is in progress */
 
 	uint64_t drain_ns;
 	_Atomic bool stop_now;

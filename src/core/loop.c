@@ -412,7 +412,9 @@ make_walks(struct core *c)
 	struct scrub_env se = {
 		.store = c->port, .bufs = &c->bufs, .timers = &c->timers, .pub = &c->cs->scrub
 	};
-	struct life_env le = { .store = c->port, .timers = &c->timers, .stats = c->stats };
+	struct life_env le = {
+		.store = c->port, .timers = &c->timers, .stats = c->stats, .walks = &c->cs->life_walks
+	};
 	int rc;
 
 	if (c->index != 0 || !c->port)

@@ -395,6 +395,13 @@ add_objects(struct vol *vol, struct store_unit_info *info)
 	store_unit_add(info, "leftover_uploads", sl ? atomic_load(&sl->left_uploads[0]) : 0, true);
 }
 
+/* Returns true if a snapshot is asked for or being made.  In this order: the state changes before the request is forgotten. */
+static bool
+snapshot_runs(const struct vol *vol)
+{
+	return atomic_load(&vol->snap.asked) || atomic_load(&vol->snap.state) != SNAP_IDLE;
+}
+
 static void
 extent_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
 {
@@ -402,7 +409,6 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct disk *d = &vol->disk;
 	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
 	struct tree_stats ts;
-	bool runs;
 
 	tree_stats(vol->tree, &ts);
 	add_state(vol, &info);
@@ -426,11 +432,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	/* Of the newest one made since the start: size, and how long it took. */
 	store_unit_add(&info, "snapshot_bytes", atomic_load(&vol->stats.snapshot_bytes), true);
 	store_unit_add(&info, "snapshot_ns", atomic_load(&vol->stats.snapshot_ns), true);
-	/* One is asked for or being made.  In this order: what was asked for begins before it is not asked for any
-	 * more. */
-	runs = atomic_load(&vol->snap.asked);
-	runs |= atomic_load(&vol->snap.state) != SNAP_IDLE;
-	store_unit_add(&info, "snapshot_runs", runs, true);
+	store_unit_add(&info, "snapshot_runs", snapshot_runs(vol), true);
 	store_unit_add(&info, "metadata_checks", atomic_load(&vol->reread.ended), true);
 	store_unit_add(&info, "metadata_damaged", atomic_load(&vol->reread.found), false);
 	store_unit_add(&info, "segments_to_rewrite", atomic_load(&d->layout.odd_nr), false);
@@ -438,6 +440,21 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "crc_errors", atomic_load(&d->stats.crc_errors), false);
 	store_unit_add(&info, "pins", pin_nr(vol->pins), false);
 	*ret_info = info;
+}
+
+/* A disk that has failed does nothing any more.  Packing before removal, which it makes work for. */
+static const char *
+extent_background(const struct store *store)
+{
+	struct vol *vol = extent_store(store)->vol;
+
+	if (disk_failed(&vol->disk))
+		return NULL;
+	if (mover_has_work(vol))
+		return "packing";
+	if (snapshot_runs(vol))
+		return "log";
+	return atomic_load(&vol->dead_nr) ? "removal" : NULL;
 }
 
 /* ---- the table ---- */
@@ -500,6 +517,7 @@ const struct store_ops extent_ops = {
 	.reread = extent_reread,
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
+	.background = extent_background,
 	.bucket_make = extent_bucket_make,
 	.bucket_set_copies = extent_bucket_set_copies,
 	.bucket_gate = extent_bucket_gate,

@@ -19,6 +19,8 @@
 #define SCRUB_TELL_NS (5 * NS_PER_S)
 #define SNAPSHOT_WAIT_NS (60 * NS_PER_S)
 #define TRACE_MAX 1000
+#define SETTLE_DEFAULT_S 60
+#define SETTLE_MAX_S 3600
 
 static int
 refuse(FILE *out, int status, const char *text)
@@ -291,6 +293,59 @@ scrub(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
+/* ---- the end of background work ---- */
+
+static void
+short_pause(void)
+{
+	nanosleep(&(struct timespec){ 0, 10 * (long)NS_PER_MS }, NULL);
+}
+
+/* The walk of the lifecycle first, since what it deletes is work for the store. */
+static const char *
+background(const struct store *st, const struct cores *cores)
+{
+	return cores_expire(cores) ? "lifecycle" : store_background(st);
+}
+
+/* Seconds, 0: the text is no number in the range. */
+static uint64_t
+settle_seconds(const char *text)
+{
+	long n = !text                                                            ? SETTLE_DEFAULT_S
+		 : strspn(text, "0123456789") == strlen(text) && strlen(text) < 6 ? atol(text)
+										  : 0;
+
+	return n > SETTLE_MAX_S ? 0 : (uint64_t)n;
+}
+
+static int
+settle(void *cookie, const struct admin_args *args, FILE *out)
+{
+	struct daemon *d = cookie;
+	uint64_t began = clock_ns(), seconds = settle_seconds(admin_arg(args, "timeout"));
+	const char *busy;
+
+	if (!seconds)
+		return refuse(out, 400, "\"timeout\" is a number of seconds from 1 to 3600");
+	for (;;) {
+		const struct store *st = atomic_load(&d->store);
+		struct cores *cores = serving(d, out);
+
+		if (!st || !cores)
+			return 503;
+		busy = background(st, cores);
+		if (!busy || clock_ns() - began >= seconds * NS_PER_S)
+			break;
+		short_pause();
+	}
+	if (busy)
+		fprintf(out, "{\"error\":\"%s is in progress\",\"busy\":\"%s\"}", busy, busy);
+	else
+		fprintf(out, "{\"seconds\":%.3f}", (double)(clock_ns() - began) / 1e9);
+	return busy ? 503 : 200;
+}
+
 /* ---- a snapshot ---- */
 
 static bool
@@ -322,7 +377,6 @@ snapshots_made(const struct store *st)
 static int
 snapshot(void *cookie, const struct admin_args *args, FILE *out)
 {
-	static const struct timespec pause = { 0, 10 * (long)NS_PER_MS };
 	struct daemon *d = cookie;
 	struct store *st = atomic_load(&d->store);
 	uint64_t before, until = clock_ns() + SNAPSHOT_WAIT_NS;
@@ -335,7 +389,7 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	if (store_snapshot(st) < 0)
 		return refuse(out, 500, "not every disk could be asked for a snapshot");
 	while (snapshots_run(st) && clock_ns() < until)
-		nanosleep(&pause, NULL);
+		short_pause();
 	if (snapshots_run(st))
 		return refuse(out, 503,
 			      "it is still being made; GET /disks shows when the number of snapshots grows");
@@ -444,6 +498,7 @@ static const struct admin_control controls[] = {
 	{ "/control/log-level", "level module", CONTROL_AT_ONCE, set_level, show_levels },
 	{ "/control/trace", "id next", CONTROL_AT_ONCE, trace, show_trace },
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
+	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL },
 	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },

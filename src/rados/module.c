@@ -614,6 +614,19 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	store_unit_add(ret_info, "gateways_cleaned_up", atomic_load(&gw->dead_cleaned), false);
 }
 
+/* Garbage waits for some epochs; a new gateway looks at every shard once. */
+static const char *
+rstore_background(const struct store *s)
+{
+	struct gateway *gw = &rstore(s)->gw;
+	bool has_some;
+
+	pthread_mutex_lock(&gw->lock);
+	has_some = atomic_load(&gw->sweep_all) || !list_empty(&gw->dirty) || gw->is_sweeping;
+	pthread_mutex_unlock(&gw->lock);
+	return has_some ? "removal" : NULL;
+}
+
 /* ---- the table ---- */
 
 const struct store_ops rados_store_ops = {
@@ -663,6 +676,7 @@ const struct store_ops rados_store_ops = {
 	.answers = rstore_answers,
 	.unit_nr = rstore_unit_nr,
 	.unit_info = rstore_unit_info,
+	.background = rstore_background,
 };
 
 extern const struct store_module gantry_store_module;

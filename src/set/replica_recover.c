@@ -70,10 +70,11 @@ give_turn(struct set *s)
 	heals = move_pairs_wait(s, &c->table);
 	set_new_head(s);
 	c->has_ended = true;
-	if (!set_give_turn(s, &c->turn))
-		end_round(s);
+	/* Before the end of the round: one of the two is seen to work until both have ended. */
 	if (heals)
 		set_heal(s);
+	if (!set_give_turn(s, &c->turn))
+		end_round(s);
 }
 
 static void

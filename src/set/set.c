@@ -484,6 +484,7 @@ const struct store_ops store_set_ops = {
 	.move_info = set_move_info,
 	.set_move_rate = set_move_rate,
 	.copies_info = set_copies_info,
+	.background = set_background,
 	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,
 };

@@ -141,6 +141,39 @@ look_at_healing(struct look *l, uint64_t now)
 		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
 }
 
+/* The recovery of copies comes first, since it makes work for the mover, whose moves make work for the engines. */
+static const char *
+set_work(struct set *s)
+{
+	struct mover *m = s->mover;
+	const char *work = NULL;
+
+	if (s->copies) {
+		pthread_mutex_lock(&s->lock);
+		if (s->copies->is_keeping || s->copies->again)
+			work = "resync";
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (!work && m) {
+		pthread_mutex_lock(&m->lock);
+		if (m->job != JOB_NONE || m->heal_wanted)
+			work = m->job == JOB_NONE || m->job == JOB_HEAL ? "resync" : "moves";
+		pthread_mutex_unlock(&m->lock);
+	}
+	return work;
+}
+
+const char *
+set_background(const struct store *st)
+{
+	struct set *s = set_of(st);
+	const char *work = set_work(s);
+
+	for (int i = 0; !work && i < atomic_load(&s->nr); i++)
+		work = store_background(s->engine[i]);
+	return work;
+}
+
 void
 set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 {

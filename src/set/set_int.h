@@ -267,6 +267,7 @@ int set_list_uploads(struct store_port *sp, struct store_list *ls);
 /* ---- set_info.c ---- */
 
 void set_copies_info(const struct store *st, struct store_copies_info *ret_info);
+const char *set_background(const struct store *st);
 
 /* ---- map_change.c: the table in service, and whose turn it is ---- */
 

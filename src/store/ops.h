@@ -355,6 +355,8 @@ struct store_ops {
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
 	/* NULL: nothing has two copies. */
 	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
+	/* NULL: the back end does no work in the background. */
+	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */

@@ -535,6 +535,12 @@ store_snapshot(struct store *st)
 	return store_can(st) & STORE_CAN_SNAPSHOT ? st->ops->snapshot(st) : -EOPNOTSUPP;
 }
 
+const char *
+store_background(const struct store *st)
+{
+	return st->ops->background ? st->ops->background(st) : NULL;
+}
+
 void
 store_reread(struct store_port *p)
 {

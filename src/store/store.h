@@ -876,6 +876,17 @@ unsigned store_can(const struct store *st);
  * STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
+/*
+ * Returns the background work that is in progress, or that the store will begin without a further request, as a constant; NULL: there
+ * is none.  The scrub's reads do not count.  Work that waits for its time begins soon after a call.  Any thread.
+ *   "moves"    of slots between disks: a disk is added or drained
+ *   "resync"   of copies: after a failed disk, or one that came back
+ *   "packing"  of small objects into shared units
+ *   "log"      a snapshot of the index, after which the log is shorter
+ *   "removal"  of records and files that have no owner any more: deleted or replaced objects, ended uploads, removed buckets
+ */
+const char *store_background(const struct store *st);
+
 /* Asks every unit to read what it keeps beside objects once, to see whether it is whole, and to mend what is not.
  * It goes on behind the scenes: "metadata_damaged" counts what was found, and while something of that is not
  * mended the unit has a reason.  On the port's thread. */

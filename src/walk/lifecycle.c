@@ -103,6 +103,7 @@ begun(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
+	atomic_store(lf->env.walks, true);
 	lf->due = malloc(DUE_MAX * sizeof *lf->due);
 	return lf->due ? 0 : -ENOMEM;
 }
@@ -120,6 +121,7 @@ ended(struct walk *w, const char *why)
 	drop_rules(lf);
 	free(lf->due);
 	lf->due = NULL;
+	atomic_store(lf->env.walks, false);
 }
 
 static void

@@ -6,6 +6,7 @@
 #ifndef GANTRY_WALK_LIFECYCLE_H
 #define GANTRY_WALK_LIFECYCLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct conf;
@@ -18,6 +19,7 @@ struct life_env {
 	struct store_port *store;
 	struct timers *timers;
 	struct stats_core *stats; /* where it counts walks, deletions and ends of uploads */
+	_Atomic bool *walks; /* set while a walk is in progress, for readers on other threads; the caller's */
 };
 
 /* Makes one that walks as lifecycle.* and limits.upload_expire of conf say.  0 or -ENOMEM. */

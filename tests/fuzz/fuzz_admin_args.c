@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of a control call.  Whatever it holds, it is refused with a reason, or each member is a known one, given
+ * The body of a control call, and its query.  Whatever it holds, it is refused with a reason, or each member is a known one, given
  * once and within its bounds, and the same comes out when it is written and read again; and a bound of a quota among
  * them is a number that can be counted to, or is refused.
  */
@@ -88,6 +88,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_be_sound(&args);
 		must_come_again(&args);
 	}
+	/* The same bytes as a value of the query, and as a name. */
+	args.nr = 0;
+	if (args_add(&args, KNOWN, "bucket", body, &why) < 0)
+		must(why && *why && args.nr == 0);
+	else
+		must_be_sound(&args);
+	if (args_add(&args, KNOWN, body, "1", &why) == 0)
+		must_be_sound(&args);
 	/* A call that takes none. */
 	if (args_parse(body, "", &args, &why) == 0)
 		must(args.nr == 0);

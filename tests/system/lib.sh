@@ -297,6 +297,12 @@ wait_for() {
 		sleep 0.05
 	done
 }
+# settle [SECONDS]: until the background work of the daemon has ended: moves, resync, packing, log, removal, walks of the lifecycle.
+settle() {
+	local said
+	said=$(curl -sS --max-time $((${1:-60} + 60)) -w ' %{http_code}' --unix-socket "$T/admin.sock" -X POST "http://x/control/settle?timeout=${1:-60}")
+	case $said in *' 200') ;; *) fail "not settled: $said" ;; esac
+}
 # No request is under way; and no buffer and no connection is anybody's.
 no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
 nothing_is_held() { no_requests && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]; }

@@ -97,6 +97,7 @@ begin_walk(struct mover *mv)
 {
 	mv->walks = true;
 	mv->found_some = false;
+	mv->walk_settled = mv->settled;
 	mv->at_key[0] = KEY_OBJECT;
 	mv->at_len = 1;
 }
@@ -107,7 +108,7 @@ is_wanted(const struct vol *vol, const struct rec *r)
 	if (r->body == BODY_PACKED)
 		return pack_steps(vol, ext_unit(*(const uint64_t *)rec_entries(r))) <
 		       PACK_SPARSE(unit_steps(vol));
-	return rec_is_loose(r, &vol->disk.geo) && r->version <= vol->mover.settled;
+	return rec_is_loose(r, &vol->disk.geo) && r->version <= vol->mover.walk_settled;
 }
 
 /* Finds room for so many steps in the units of the batch.  False: it is full. */
@@ -328,14 +329,42 @@ walk_ends(struct mover *mv)
 	mv->rest_ns = mv->found_some || !mv->rest_ns       ? MOVE_REST_NS
 		      : mv->rest_ns < MOVE_REST_MAX_NS / 2 ? 2 * mv->rest_ns
 							   : MOVE_REST_MAX_NS;
-	mv->next_ns = clock_ns() + mv->rest_ns;
+	mv->ended_ns = clock_ns();
+	mv->next_ns = mv->ended_ns + mv->rest_ns;
+	if (!mv->found_some)
+		atomic_store(&mv->clean, mv->walk_settled);
+}
+
+/* How long the helper rests before the next step: a caller that waits for the end gets the shortest rest between walks. */
+static uint64_t
+rest_left(struct mover *mv, uint64_t now)
+{
+	if (atomic_exchange(&mv->is_awaited, false) && !mv->walks && mv->ended_ns &&
+	    mv->next_ns == mv->ended_ns + mv->rest_ns)
+		mv->next_ns = mv->ended_ns + MOVE_REST_NS;
+	return now < mv->next_ns ? mv->next_ns - now : 0;
+}
+
+bool
+mover_has_work(struct vol *vol)
+{
+	struct mover *mv = &vol->mover;
+
+	if (!mv->rate)
+		return false;
+	if (atomic_load(&mv->state) == MOVE_IDLE &&
+	    (!is_worth_it(vol) || atomic_load(&mv->clean) >= atomic_load(&vol->version)))
+		return false;
+	atomic_store(&mv->is_awaited, true);
+	helper_ring(&vol->helper);
+	return true;
 }
 
 uint64_t
 mover_work(struct vol *vol, struct ring *r)
 {
 	struct mover *mv = &vol->mover;
-	uint64_t now;
+	uint64_t now, rest_ns;
 
 	/* What the leader has not answered when the disk failed it never will. */
 	if (!mv->rate || disk_failed(&vol->disk) || atomic_load(&mv->state) == MOVE_READY)
@@ -347,8 +376,9 @@ mover_work(struct vol *vol, struct ring *r)
 	}
 	mark(vol);
 	now = clock_ns();
-	if (now < mv->next_ns)
-		return mv->next_ns - now;
+	rest_ns = rest_left(mv, now);
+	if (rest_ns)
+		return rest_ns;
 	if (!mv->walks) {
 		if (!is_worth_it(vol) || !make_memory(vol))
 			return MOVE_REST_NS;

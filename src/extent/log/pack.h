@@ -88,6 +88,11 @@ struct mover {
 	uint64_t mark_ns, settled,
 		mark; /* versions: what was there when it was marked last, and before that */
 	uint64_t began_ns, batch_bytes, next_ns, rest_ns;
+	uint64_t ended_ns,
+		walk_settled; /* when the last walk ended; up to which version the one in progress moves objects */
+	/* Up to this version the last walk found nothing to move.  Any thread reads it. */
+	_Atomic uint64_t clean;
+	_Atomic bool is_awaited; /* a caller waits for the end of the work: the next rest is short */
 };
 
 /* Makes what needs the geometry.  0 or -ENOMEM. */
@@ -113,5 +118,7 @@ void pack_commit(struct vol *vol);
 /* Does a piece of it.  Returns when it wants to be called again (helper.h).  Helper thread. */
 uint64_t mover_work(struct vol *vol, struct ring *r);
 void mover_fini(struct vol *vol);
+/* Returns true if a batch is in progress, or a walk might find objects to move; then the next walk begins soon.  Any thread. */
+bool mover_has_work(struct vol *vol);
 
 #endif

@@ -107,6 +107,7 @@ struct gateway {
 	pthread_mutex_t lock;   /* of what follows */
 	_Atomic bool sweep_all; /* every shard, at the next sweep */
 	struct list dirty;      /* struct rshard: garbage was made there */
+	bool is_sweeping;       /* garbage is being removed of shards that are not in dirty meanwhile */
 	struct peer *peers;     /* all gateways, by their rows; under the lock */
 	uint32_t peer_nr, next_instance;
 	uint64_t looked_ns;             /* when this one looked at the others */

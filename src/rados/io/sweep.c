@@ -452,6 +452,9 @@ sweep(struct rstore *st)
 	struct rshard *s;
 
 	list_init(&again);
+	pthread_mutex_lock(&gw->lock);
+	gw->is_sweeping = true;
+	pthread_mutex_unlock(&gw->lock);
 	if (atomic_exchange(&gw->sweep_all, false)) {
 		char after[OMAP_KEY_MAX] = "";
 		int e;
@@ -480,5 +483,6 @@ sweep(struct rstore *st)
 	pthread_mutex_lock(&gw->lock);
 	for (struct list *l; (l = list_pop(&again));)
 		list_push_tail(&gw->dirty, l);
+	gw->is_sweeping = false;
 	pthread_mutex_unlock(&gw->lock);
 }

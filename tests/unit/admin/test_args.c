@@ -118,14 +118,48 @@ random_bytes(void **state)
 	}
 }
 
+/* Members of the query, one after the other, in addition to those of the body. */
+static void
+test_query(void **state)
+{
+	static const char *const values[ADMIN_ARGS_MAX] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	struct admin_args a;
+	const char *why;
+	char large[300];
+
+	assert_int_equal(args_parse("{\"level\":\"debug\"}", "level module", &a, &why), 0);
+	assert_int_equal(args_add(&a, "level module", "module", "store", &why), 0);
+	assert_string_equal(admin_arg(&a, "level"), "debug");
+	assert_string_equal(admin_arg(&a, "module"), "store");
+	assert_int_equal(args_add(&a, "level module", "module", "store", &why), -EINVAL);
+	assert_string_equal(why, "a member is given twice");
+	assert_int_equal(args_add(&a, "level module", "other", "1", &why), -EINVAL);
+	assert_string_equal(why, "unknown member");
+	assert_int_equal(args_add(&a, "", "other", "1", &why), -EINVAL);
+	assert_string_equal(why, "this call takes no members");
+	a.nr = 0;
+	assert_int_equal(args_add(&a, "level", "level", NULL, &why), -EINVAL);
+	assert_int_equal(args_add(&a, "level", "level", "a\nb", &why), -EINVAL);
+	assert_string_equal(why, "a value holds a control character");
+	memset(large, 'x', sizeof large);
+	large[sizeof a.arg[0].value] = 0;
+	assert_int_equal(args_add(&a, "level", "level", large, &why), -EINVAL);
+	large[sizeof a.arg[0].value - 1] = 0;
+	assert_int_equal(args_add(&a, "level", "level", large, &why), 0);
+	assert_string_equal(admin_arg(&a, "level"), large);
+	a.nr = 0;
+	for (int i = 0; i < ADMIN_ARGS_MAX; i++)
+		assert_int_equal(args_add(&a, "a b c d e f g h i", values[i], "1", &why), 0);
+	assert_int_equal(args_add(&a, "a b c d e f g h i", "i", "1", &why), -EINVAL);
+	assert_int_equal(a.nr, ADMIN_ARGS_MAX);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(taken),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(bounds),
-		cmocka_unit_test(random_bytes),
+		cmocka_unit_test(taken),      cmocka_unit_test(refused),      cmocka_unit_test(bounds),
+		cmocka_unit_test(test_query), cmocka_unit_test(random_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,6 +216,53 @@ test_same(void **state)
 	free(obj);
 }
 
+/* Until there is no background work; then all of it is done, and no further wait is needed. */
+static void
+settle(void)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS; store_background(st) && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_null(store_background(st));
+}
+
+static void
+test_background(void **state)
+{
+	uint64_t room, snapshots;
+	struct store_obj obj;
+
+	settle();
+	room = disk_info().free_bytes;
+	fill_with(4096);
+	/* What came last is not moved yet. */
+	assert_string_equal(store_background(st), "packing");
+	settle();
+	assert_true(disk_number("loose_objects") <= 16);
+	check_all();
+	/* What a reader has open is removed after its end. */
+	assert_int_equal(obj_open(&l, "b", name_of(0), &obj), 0);
+	for (int k = 0; k < KEYS; k++)
+		drop(k);
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_number("packed_units") > 1 && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_int_equal(disk_number("packed_units"), 1);
+	assert_string_equal(store_background(st), "removal");
+	store_close(l.p, &obj);
+	settle();
+	assert_int_equal(disk_number("packed_units"), 0);
+	assert_true(disk_info().free_bytes >= room);
+	snapshots = disk_number("snapshots");
+	assert_int_equal(store_snapshot(st), 0);
+	assert_non_null(store_background(st));
+	settle();
+	assert_int_equal(disk_number("snapshots"), snapshots + 1);
+	/* Objects that do not fill a unit stay as they are: they are no work. */
+	put(0, 4096);
+	put(1, 4096);
+	settle();
+}
+
 int
 main(void)
 {
@@ -224,6 +271,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_restart, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_sparse, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_same, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_background, setup, remove_store),
 	};
 
 	log_set_level(LOG_ERROR);

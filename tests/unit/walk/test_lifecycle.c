@@ -16,12 +16,13 @@
 static struct conf conf;
 static struct stats *stats;
 static struct life *lf;
+static _Atomic bool is_walking;
 
 static int
 setup(void **state)
 {
 	static const struct stats_names names;
-	struct life_env env = { .timers = &rig.timers };
+	struct life_env env = { .timers = &rig.timers, .walks = &is_walking };
 
 	rig_start(state);
 	assert_int_equal(stats_new(1, &names, &stats), 0);
@@ -90,6 +91,7 @@ test_expires(void **state)
 	make_object("bkt", "tmp/x");
 	rig_pass(INTERVAL_NS - NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
+	assert_false(is_walking);
 	assert_true(is_there("bkt", "tmp/x"));
 	rig_pass(2 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 2);
@@ -273,6 +275,7 @@ test_rules_taken_back(void **state)
 	life_set(lf, &conf);
 	set_rules("bkt", RULE("tmp/", PAST));
 	rig_until(counted(STATS_EXPIRED) > 0);
+	assert_true(is_walking);
 	walks = counted(STATS_LIFE_WALKS);
 	set("bkt", BUCKET_TAGGING, "a=b", 3);
 	rig_until(counted(STATS_EXPIRED) >= 3);
