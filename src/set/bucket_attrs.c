@@ -43,7 +43,7 @@ judge_step(struct change *c, int r)
 		c->judged = true;
 	}
 	c->at = change_next_of(c, c->at);
-	if (!c->is_over && c->at == c->port->nr)
+	if (!c->is_over && c->at == port_engines(c->port))
 		change_is_done(c, 0);
 	return c->is_over;
 }
@@ -63,7 +63,7 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	if (p->nr == 1)
+	if (port_engines(p) == 1)
 		return through_attrs(p, name, len, version, attrs, attrs_len, op);
 	c = change_new(p, &op->op, name, len, set_attrs_next);
 	if (!c)
@@ -80,7 +80,7 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 static void
 bound(struct change *c)
 {
-	struct quota_book *book = c->port->set->quotas;
+	struct quota_book *book = port_set(c->port)->quotas;
 	struct quota_row *row;
 
 	quota_lock(book);
@@ -111,12 +111,12 @@ set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const 
 		     struct store_bucket_set *op)
 {
 	struct set_port *p = set_port(sp);
-	struct store_port *first = p->engine[0];
+	struct store_port *first = port_engine(p, 0);
 	struct change *c;
 
 	if (!first->ops->bucket_set_quota)
 		return -EOPNOTSUPP;
-	if (p->nr == 1)
+	if (port_engines(p) == 1)
 		return through_quota(p, name, len, max, op);
 	c = change_new(p, &op->op, name, len, set_quota_next);
 	if (!c)

@@ -11,7 +11,7 @@ change_next_of(const struct change *c, int at)
 {
 	do
 		at++;
-	while (at < c->port->nr && !set_counts(c->port->set, at));
+	while (at < port_engines(c->port) && !set_counts(port_set(c->port), at));
 	return at;
 }
 
@@ -20,14 +20,14 @@ change_before(const struct change *c, int at)
 {
 	do
 		at--;
-	while (at >= 0 && !set_counts(c->port->set, at));
+	while (at >= 0 && !set_counts(port_set(c->port), at));
 	return at;
 }
 
 bool
 change_is_lost(const struct change *c)
 {
-	return c->at >= 0 && c->at < c->port->nr && !set_counts(c->port->set, c->at);
+	return c->at >= 0 && c->at < port_engines(c->port) && !set_counts(port_set(c->port), c->at);
 }
 
 /* ---- taking turns ---- */
@@ -36,7 +36,7 @@ change_is_lost(const struct change *c)
 static bool
 drive(struct change *c, int r)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 
 	for (;;) {
 		int started;
@@ -88,7 +88,7 @@ sub_new(struct change *c)
 static void
 change_free(struct change *c)
 {
-	c->port->inflight--;
+	port_unpin(c->port);
 	sub_free(c->sub);
 	free(c);
 }
@@ -96,10 +96,10 @@ change_free(struct change *c)
 static void
 end(struct change *c)
 {
-	set_new_head(c->port->set);
+	set_new_head(port_set(c->port));
 	c->op->result = c->result;
 	c->has_ended = true;
-	if (!set_give_turn(c->port->set, &c->turn))
+	if (!set_give_turn(port_set(c->port), &c->turn))
 		change_free(c);
 }
 
@@ -124,7 +124,7 @@ on_sub(struct store_op *op)
 		go_on(sub->c, op->result);
 		return;
 	}
-	sub->port->inflight--;
+	port_unpin(sub->port);
 	sub_free(sub);
 }
 
@@ -135,14 +135,14 @@ on_alarm(struct msg *m)
 	struct change *c = container_of(m, struct change, turn.alarm);
 	struct sub *next;
 
-	set_hear_alarm(c->port->set, &c->turn);
+	set_hear_alarm(port_set(c->port), &c->turn);
 	if (c->has_ended) {
 		change_free(c);
 		return;
 	}
-	if (!c->sub->is_busy || !set_has_failed(c->port->set, c->at) || !(next = sub_new(c)))
+	if (!c->sub->is_busy || !set_has_failed(port_set(c->port), c->at) || !(next = sub_new(c)))
 		return;
-	c->port->inflight++;
+	port_pin(c->port);
 	c->sub->c = NULL;
 	c->sub = next;
 	go_on(c, -EROFS);
@@ -164,8 +164,8 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 
 	if (!c)
 		return NULL;
-	op->port = &p->base;
-	c->turn.mb = p->mb;
+	op->port = port_base(p);
+	c->turn.mb = port_mailbox(p);
 	c->turn.go = on_turn;
 	c->turn.on_alarm = on_alarm;
 	c->port = p;
@@ -185,8 +185,8 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 int
 change_begin(struct change *c)
 {
-	c->port->inflight++;
-	if (!set_take_turn(c->port->set, &c->turn) || !drive(c, 0))
+	port_pin(c->port);
+	if (!set_take_turn(port_set(c->port), &c->turn) || !drive(c, 0))
 		return 0;
 	end(c);
 	return 1;
@@ -199,7 +199,7 @@ change_engine_at(struct change *c)
 {
 	memset(&c->sub->u, 0, sizeof c->sub->u);
 	c->sub->u.op.done = on_sub;
-	return c->port->engine[c->at];
+	return port_engine(c->port, c->at);
 }
 
 int
@@ -221,10 +221,10 @@ int
 change_open_next(struct change *c)
 {
 	if (c->step != OPEN && !c->failed)
-		set_new_head(c->port->set);
+		set_new_head(port_set(c->port));
 	c->step = OPEN;
 	do
 		c->at = change_next_of(c, c->at);
-	while (c->at < c->port->nr && c->closed >> c->at & 1);
-	return c->at < c->port->nr ? change_gate_at(c, GATE_OPEN) : change_is_done(c, c->failed);
+	while (c->at < port_engines(c->port) && c->closed >> c->at & 1);
+	return c->at < port_engines(c->port) ? change_gate_at(c, GATE_OPEN) : change_is_done(c, c->failed);
 }

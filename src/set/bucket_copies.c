@@ -33,7 +33,7 @@ copies_next(struct change *c, int r)
 		}
 	}
 	c->at = change_next_of(c, c->at);
-	if (c->at < c->port->nr)
+	if (c->at < port_engines(c->port))
 		return copies_at(c);
 	c->at = -1;
 	return change_open_next(c);
@@ -42,7 +42,7 @@ copies_next(struct change *c, int r)
 static int
 copies_first(struct change *c)
 {
-	atomic_store(&c->port->set->head, change_before(c, c->port->nr));
+	atomic_store(&port_set(c->port)->head, change_before(c, port_engines(c->port)));
 	c->at = -1;
 	return copies_next(c, 0);
 }
@@ -64,7 +64,7 @@ change_copies(struct change *c, int r)
 		break;
 	}
 	if (c->is_over && c->touched)
-		set_note_missed(c->port->set, c->name, c->len, true, 0);
+		set_note_missed(port_set(c->port), c->name, c->len, true, 0);
 	/* A set of one removes buckets without turns. */
 	if (c->is_over && c->result == -ENXIO)
 		c->result = -EAGAIN;
@@ -74,7 +74,7 @@ change_copies(struct change *c, int r)
 int
 change_copies_begin(struct change *c, unsigned had_copies)
 {
-	if (set_misses_some(c->port->set))
+	if (set_misses_some(port_set(c->port)))
 		return change_is_done(c, -ENODEV);
 	c->next = change_copies;
 	c->had_copies = had_copies;

@@ -16,7 +16,7 @@ head_port(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	return p->engine[atomic_load_explicit(&p->set->head, memory_order_acquire)];
+	return port_engine(p, atomic_load_explicit(&port_set(p)->head, memory_order_acquire));
 }
 
 int
@@ -45,7 +45,7 @@ attrs_seen(struct attrs_look *l)
 	l->of->op.done = done;
 	l->of->op.port = port;
 	l->of->version = set_attrs_version(l->st.version, l->engine);
-	l->port->inflight--;
+	port_unpin(l->port);
 	free(l);
 }
 
@@ -68,7 +68,7 @@ set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *
 	struct attrs_look *l;
 	int r;
 
-	if (p->nr == 1)
+	if (port_engines(p) == 1)
 		return e->ops->bucket_get_attrs(e, name, len, attrs, cap, st);
 	l = malloc(sizeof *l);
 	if (!l)
@@ -76,14 +76,14 @@ set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *
 	st->op.port = sp;
 	*l = (struct attrs_look){ .st = *st, .of = st, .port = p };
 	l->st.op.done = on_attrs;
-	while (p->engine[l->engine] != e)
+	while (port_engine(p, l->engine) != e)
 		l->engine++;
-	p->inflight++;
+	port_pin(p);
 	r = e->ops->bucket_get_attrs(e, name, len, attrs, cap, &l->st);
 	if (r == 1) {
 		attrs_seen(l);
 	} else if (r < 0) {
-		p->inflight--;
+		port_unpin(p);
 		free(l);
 	}
 	return r;

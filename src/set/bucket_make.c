@@ -34,7 +34,7 @@ undo_next(struct change *c, int r)
 	}
 	c->step = UNDO;
 	c->at = change_next_of(c, c->at);
-	return c->at < c->port->nr ? change_remove_at(c) : change_is_done(c, c->failed);
+	return c->at < port_engines(c->port) ? change_remove_at(c) : change_is_done(c, c->failed);
 }
 
 static int
@@ -52,9 +52,9 @@ create_next(struct change *c, int r)
 	case LOOK:
 		if (c->at < 0 || change_is_lost(c)) {
 			/* The seconds were taken off since it was begun: the next try makes them, or is refused. */
-			if (c->copies > 1 && !set_has_pairs(c->port->set))
+			if (c->copies > 1 && !set_has_pairs(port_set(c->port)))
 				return change_is_done(c, -EAGAIN);
-			if (set_expect_missed(c->port->set) < 0)
+			if (set_expect_missed(port_set(c->port)) < 0)
 				return change_is_done(c, -EAGAIN);
 			c->at = change_next_of(c, -1);
 			return store_bucket_head(change_engine_at(c), c->name, c->len, &c->sub->u.stat);
@@ -63,7 +63,7 @@ create_next(struct change *c, int r)
 			return change_copies_begin(c, c->sub->u.stat.copies);
 		if (r != -ENXIO)
 			return change_is_done(c, r < 0 ? r : -EEXIST);
-		c->at = c->port->nr;
+		c->at = port_engines(c->port);
 		return make_next(c);
 	case CHANGE:
 		c->made |= (uint64_t)(r == 0) << c->at;
@@ -95,7 +95,8 @@ create_over(struct change *c, int r)
 	int started = create_next(c, r);
 
 	if (c->is_over && c->touched && c->next == create_over)
-		set_note_missed(c->port->set, c->name, c->len, c->result == 0, c->result == 0 ? c->made : 0);
+		set_note_missed(port_set(c->port), c->name, c->len, c->result == 0,
+				c->result == 0 ? c->made : 0);
 	return started;
 }
 
@@ -103,16 +104,16 @@ int
 set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	struct set_port *p = set_port(sp);
-	unsigned by_default = p->set->conf.default_copies ? p->set->conf.default_copies : 1;
+	unsigned by_default = port_set(p)->conf.default_copies ? port_set(p)->conf.default_copies : 1;
 	struct change *c;
 
 	if (copies > 1 || (!copies && by_default > 1)) {
-		if (set_disks(p->set) < 2)
+		if (set_disks(port_set(p)) < 2)
 			return -EDOM;
 	}
-	if ((copies ? copies : by_default) > 1 && !set_has_pairs(p->set))
+	if ((copies ? copies : by_default) > 1 && !set_has_pairs(port_set(p)))
 		return set_pair_first(p, name, len, copies, op);
-	if (p->nr == 1 && !copies)
+	if (port_engines(p) == 1 && !copies)
 		return through_create(p, name, len, by_default, op);
 	c = change_new(p, &op->op, name, len, create_over);
 	if (!c)
@@ -120,6 +121,6 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned 
 	c->step = LOOK;
 	c->copies = copies ? copies : by_default;
 	c->is_wanted = copies != 0;
-	c->ctime_ns = change_birth_time(p->set);
+	c->ctime_ns = change_birth_time(port_set(p));
 	return change_begin(c);
 }

@@ -19,7 +19,7 @@ remover_behind(const struct change *c, int at)
 static int
 remove_next(struct change *c, int r)
 {
-	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
+	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : port_engines(c->port);
 	bool is_first = c->at == remover_behind(c, nobody);
 
 	if (!RULE_GATE_FORWARD && change_is_lost(c)) {
@@ -42,7 +42,7 @@ remove_next(struct change *c, int r)
 		}
 	}
 	c->at = remover_behind(c, c->at);
-	if (c->at >= 0 && c->at < c->port->nr)
+	if (c->at >= 0 && c->at < port_engines(c->port))
 		return change_remove_at(c);
 	c->at = -1;
 	return change_open_next(c);
@@ -53,7 +53,7 @@ static int
 give_up(struct change *c, int why, bool is_closed)
 {
 	c->failed = why;
-	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < c->port->nr; i++)
+	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < port_engines(c->port); i++)
 		c->closed |= (uint64_t)1 << i;
 	c->at = -1;
 	return change_open_next(c);
@@ -62,17 +62,17 @@ give_up(struct change *c, int why, bool is_closed)
 int
 change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c))
 {
-	const struct set *s = c->port->set;
+	const struct set *s = port_set(c->port);
 
 	/* What one that has failed was given last is not known (M31). */
 	if (RULE_GATE_ALL_PRESENT && atomic_load(&s->in) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
 		return give_up(c, r, false);
-	if (c->at < 0 && set_expect_missed(c->port->set) < 0)
+	if (c->at < 0 && set_expect_missed(port_set(c->port)) < 0)
 		return change_is_done(c, -EAGAIN);
-	c->at = RULE_GATE_CLOSED ? change_next_of(c, c->at) : c->port->nr;
-	if (c->at < c->port->nr)
+	c->at = RULE_GATE_CLOSED ? change_next_of(c, c->at) : port_engines(c->port);
+	if (c->at < port_engines(c->port))
 		return change_gate_at(c, gate);
 	c->step = CHANGE;
 	return rest(c);
@@ -81,9 +81,9 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 static int
 remove_first(struct change *c)
 {
-	c->at = c->port->nr;
+	c->at = port_engines(c->port);
 	if (RULE_HEAD_REMOVES_FIRST) {
-		atomic_store(&c->port->set->head, change_before(c, c->port->nr));
+		atomic_store(&port_set(c->port)->head, change_before(c, port_engines(c->port)));
 		c->at = -1;
 	}
 	return remove_next(c, 0);
@@ -106,7 +106,7 @@ delete_next(struct change *c, int r)
 static void
 forget_use(struct change *c)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 	struct quota_row *row;
 
 	for (int i = 0; i < s->nr; i++) {
@@ -126,8 +126,9 @@ delete_over(struct change *c, int r)
 	int started = delete_next(c, r);
 
 	if (c->is_over && c->touched) {
-		atomic_fetch_add(&c->port->set->buckets_removed, 1);
-		set_note_missed(c->port->set, c->name, c->len, c->closed >> change_next_of(c, -1) & 1, 0);
+		atomic_fetch_add(&port_set(c->port)->buckets_removed, 1);
+		set_note_missed(port_set(c->port), c->name, c->len, c->closed >> change_next_of(c, -1) & 1,
+				0);
 		if (c->result == 0)
 			forget_use(c);
 	}
@@ -141,9 +142,9 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct change *c;
 
 	/* What the missing one holds is not known (M31). */
-	if (RULE_GATE_ALL_PRESENT && set_misses_some(p->set))
+	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
-	if (p->nr == 1)
+	if (port_engines(p) == 1)
 		return through_delete(p, name, len, op);
 	c = change_new(p, &op->op, name, len, delete_over);
 	if (!c)

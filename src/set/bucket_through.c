@@ -39,8 +39,8 @@ static void
 through_end(struct through *t, int r)
 {
 	t->op->result = r;
-	atomic_fetch_sub(&t->port->set->through, 1);
-	t->port->inflight--;
+	atomic_fetch_sub(&port_set(t->port)->through, 1);
+	port_unpin(t->port);
 	free(t);
 }
 
@@ -64,9 +64,9 @@ through_new(struct set_port *p, struct store_op *op)
 	t->port = p;
 	t->op = op;
 	t->u.op.done = on_through;
-	op->port = &p->base;
-	p->inflight++;
-	atomic_fetch_add(&p->set->through, 1);
+	op->port = port_base(p);
+	port_pin(p);
+	atomic_fetch_add(&port_set(p)->through, 1);
 	return t;
 }
 
@@ -83,10 +83,10 @@ int
 through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
 {
 	struct through *t = through_new(p, &op->op);
-	struct store_port *e = p->engine[0];
+	struct store_port *e = port_engine(p, 0);
 
-	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(p->set), copies,
-							  false, &t->u.del))
+	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(port_set(p)),
+							  copies, false, &t->u.del))
 		 : -EAGAIN;
 }
 
@@ -94,7 +94,7 @@ int
 through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op)
 {
 	struct through *t = through_new(p, &op->op);
-	struct store_port *e = p->engine[0];
+	struct store_port *e = port_engine(p, 0);
 
 	return t ? through_started(t, e->ops->bucket_delete(e, name, len, &t->u.del)) : -EAGAIN;
 }
@@ -104,7 +104,7 @@ through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version
 	      uint32_t attrs_len, struct store_bucket_set *op)
 {
 	struct through *t = through_new(p, &op->op);
-	struct store_port *e = p->engine[0];
+	struct store_port *e = port_engine(p, 0);
 
 	return t ? through_started(
 			   t, e->ops->bucket_set_attrs(e, name, len, version, attrs, attrs_len, &t->u.set))
@@ -116,7 +116,7 @@ through_quota(struct set_port *p, const char *name, size_t len, const struct sto
 	      struct store_bucket_set *op)
 {
 	struct through *t = through_new(p, &op->op);
-	struct store_port *e = p->engine[0];
+	struct store_port *e = port_engine(p, 0);
 
 	return t ? through_started(t, e->ops->bucket_set_quota(e, name, len, max, &t->u.set)) : -EAGAIN;
 }

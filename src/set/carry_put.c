@@ -59,7 +59,7 @@ end(struct carry *c, int result)
 		of->op.port = c->put.op.port;
 	of->version = c->put.version;
 	of->op.result = result;
-	c->port->inflight--;
+	port_unpin(c->port);
 	free(c->mine.mem);
 	free(c);
 	of->op.done(&of->op);
@@ -170,14 +170,14 @@ begin(struct carry *c)
 	struct set_port *p = c->port;
 	const struct store_put_args *a = &c->args;
 	int r;
-	struct store_port *e = set_port_to_write(&p->base, &a->key, &r);
+	struct store_port *e = set_port_to_write(port_base(p), &a->key, &r);
 
 	/* Its first has failed, and another one is about to be it. */
 	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
-	    !atomic_load(&p->set->is_read_only) && c->kept_nr++ < KEPT_MAX) {
-		c->wait.mb = p->mb;
+	    !atomic_load(&port_set(p)->is_read_only) && c->kept_nr++ < KEPT_MAX) {
+		c->wait.mb = port_mailbox(p);
 		c->wait.go = on_kept;
-		set_wait_kept(p->set, &c->wait);
+		set_wait_kept(port_set(p), &c->wait);
 		return;
 	}
 	if (e)
@@ -234,7 +234,7 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 		free(c);
 		return false;
 	}
-	p->inflight++;
+	port_pin(p);
 	begin(c);
 	return true;
 }
@@ -250,5 +250,5 @@ carry_again(struct store_carrier *sc, struct store_put *put)
 bool
 set_carry(struct store_carrier *sc, struct store_put *put)
 {
-	return carry(container_of(sc, struct set_port, carrier), put, NULL);
+	return carry(port_of_carrier(sc), put, NULL);
 }

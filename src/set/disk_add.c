@@ -114,10 +114,8 @@ attach_all(struct mover *m, struct store *st)
 	uint64_t until = clock_ns() + THROUGH_NS;
 	int r;
 
-	pthread_mutex_lock(&s->ports_lock);
 	s->engine[s->nr] = st;
 	atomic_fetch_add(&s->nr, 1);
-	pthread_mutex_unlock(&s->ports_lock);
 	r = move_visit(m);
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,

@@ -6,30 +6,12 @@
 #include "set/replicas.h"
 
 static void
-on_poke(struct msg *m)
+on_wake(struct msg *m)
 {
-	struct set_port *p = container_of(m, struct set_port, poke);
+	struct set_port *p = port_take_wake(m);
 
-	pthread_mutex_lock(&p->set->ports_lock);
-	p->is_poked = false;
-	pthread_mutex_unlock(&p->set->ports_lock);
 	set_two_poke_writes(p);
 	set_two_poke(p);
-}
-
-static void
-poke_ports(struct set *s)
-{
-	pthread_mutex_lock(&s->ports_lock);
-	list_for_each(l, &s->ports)
-	{
-		struct set_port *p = container_of(l, struct set_port, link);
-
-		if (!p->is_poked)
-			mailbox_post(p->mb, &p->poke, on_poke);
-		p->is_poked = true;
-	}
-	pthread_mutex_unlock(&s->ports_lock);
 }
 
 static void
@@ -41,7 +23,7 @@ on_failed(struct store_watch *w)
 	/* What waits for a copy may be of a bucket that is gone. */
 	if (s->copies) {
 		set_keep(s);
-		poke_ports(s);
+		set_wake_ports(s, on_wake);
 	}
 }
 

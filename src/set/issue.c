@@ -66,7 +66,7 @@ go(struct issue *i)
 
 	for (;;) {
 		int error, r;
-		struct store_port *e = set_port_to_write(&i->port->base, &k, &error);
+		struct store_port *e = set_port_to_write(port_base(i->port), &k, &error);
 
 		if (!e)
 			return error;
@@ -94,7 +94,7 @@ end(struct issue *i)
 		break;
 	}
 	op->result = i->u.op.result;
-	i->port->inflight--;
+	port_unpin(i->port);
 	free(i);
 }
 
@@ -125,7 +125,7 @@ set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 
 	if (set_has_two(sp, k, &two))
 		return set_two_issue(p, &two, op, c);
-	if (!atomic_load_explicit(&p->set->is_moving, memory_order_acquire)) {
+	if (!atomic_load_explicit(&port_set(p)->is_moving, memory_order_acquire)) {
 		int error;
 		struct store_port *e = set_port_to_write(sp, k, &error);
 
@@ -135,7 +135,7 @@ set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	if (!i)
 		return -EAGAIN;
 	op->port = sp;
-	p->inflight++;
+	port_pin(p);
 	r = go(i);
 	if (r < 0)
 		i->u.op.result = r;

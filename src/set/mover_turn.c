@@ -84,14 +84,14 @@ move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, 
 int
 move_visit(struct mover *m)
 {
-	set_visit(m->set);
-	while (!set_is_visited(m->set))
+	set_barrier(m->set);
+	while (!set_barrier_is_done(m->set))
 		move_turn(m);
-	return atomic_load(&m->set->visit_error);
+	return set_barrier_error(m->set);
 }
 
 struct store_port *
 move_port(struct mover *m, int engine)
 {
-	return set_port(store_user_port(m->user, 0))->engine[engine];
+	return port_engine(set_port(store_user_port(m->user, 0)), engine);
 }

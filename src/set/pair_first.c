@@ -31,8 +31,8 @@ pairing_end(struct pairing *g)
 	int r = g->result;
 
 	if (r == 0)
-		r = set_bucket_create(&g->port->base, g->name, g->len, g->copies, op);
-	g->port->inflight--;
+		r = set_bucket_create(port_base(g->port), g->name, g->len, g->copies, op);
+	port_unpin(g->port);
 	free(g);
 	if (r == 0)
 		return;
@@ -46,7 +46,7 @@ pairing_kept(struct msg *m)
 {
 	struct pairing *g = container_of(m, struct pairing, wait.msg);
 
-	atomic_store(&g->port->set->copies->paired_kept, g->paired);
+	atomic_store(&port_set(g->port)->copies->paired_kept, g->paired);
 	pairing_end(g);
 }
 
@@ -59,8 +59,8 @@ pairing_over(struct pairing *g)
 		pairing_end(g);
 		return;
 	}
-	g->wait = (struct set_wait){ .mb = g->port->mb, .go = pairing_kept };
-	set_wait_kept(g->port->set, &g->wait);
+	g->wait = (struct set_wait){ .mb = port_mailbox(g->port), .go = pairing_kept };
+	set_wait_kept(port_set(g->port), &g->wait);
 }
 
 static void
@@ -68,7 +68,7 @@ pairing_alarm(struct msg *m)
 {
 	struct pairing *g = container_of(m, struct pairing, turn.alarm);
 
-	set_hear_alarm(g->port->set, &g->turn);
+	set_hear_alarm(port_set(g->port), &g->turn);
 	if (g->has_ended)
 		pairing_over(g);
 }
@@ -117,7 +117,7 @@ keep_from_full(const struct set *s, struct disk_table *t)
 static void
 pairing_go(struct pairing *g)
 {
-	struct set *s = g->port->set;
+	struct set *s = port_set(g->port);
 	uint64_t size[STORE_DISKS_MAX];
 
 	if (!set_settle(s, &g->turn))
@@ -168,16 +168,16 @@ set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies
 
 	if (!g)
 		return -EAGAIN;
-	op->op.port = &p->base;
+	op->op.port = port_base(p);
 	g->port = p;
 	g->op = op;
 	g->copies = copies;
 	g->len = len;
 	memcpy(g->name, name, len);
-	g->turn = (struct set_turn){ .mb = p->mb, .go = pairing_turn, .on_alarm = pairing_alarm };
-	p->inflight++;
+	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
+	port_pin(p);
 	/* Never at once, whoever has the turn. */
-	if (set_take_turn(p->set, &g->turn))
-		mailbox_post(p->mb, &g->turn.msg, pairing_turn);
+	if (set_take_turn(port_set(p), &g->turn))
+		mailbox_post(port_mailbox(p), &g->turn.msg, pairing_turn);
 	return 0;
 }

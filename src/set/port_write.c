@@ -9,16 +9,16 @@ struct store_port *
 set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
-	int home = set_home(p->set, k);
+	int home = set_home(port_set(p), k);
 
 	*ret_error = -ENODEV;
 	if (home == SET_NOWHERE)
-		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+		return RULE_MISSING_IS_503 ? NULL : port_engine(p, 0);
 	*ret_error = -EROFS;
-	if (atomic_load_explicit(&p->set->is_read_only, memory_order_relaxed))
+	if (atomic_load_explicit(&port_set(p)->is_read_only, memory_order_relaxed))
 		return NULL;
 	/* One that has failed says so itself, but it does not know all buckets. */
-	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
+	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 
 int
@@ -28,6 +28,6 @@ set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *
 	int r = id ? e->ops->put_init_part(e, put, k, id, number, size_bytes)
 		   : e->ops->put_init(e, put, k, size_bytes);
 
-	put->carrier = &p->carrier;
+	put->carrier = port_carrier(p);
 	return r;
 }

@@ -1,125 +1,367 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The ports of a set: each is one of every engine, with those that come while it serves (port_visit.c).
- */
-#include "set/replicas.h"
+/* The ports of a set, the barrier and wake-ups; see ports.h. */
+#include "set/ports.h"
+
+#include "set/set_int.h"
+#include "set/two_waiting.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* True: no engine has a port of it any more. */
-static bool
-detach_all(struct set_port *p)
-{
-	bool over = true;
+struct set_ports {
+	pthread_mutex_t lock; /* of the list, and of the flags of its ports */
+	struct list list;
+	/* Of the barrier that was begun last. */
+	_Atomic int left;  /* ports that have not passed it */
+	_Atomic int error; /* of one that could not attach; 0 */
+};
 
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i] && store_detach(p->engine[i]))
-			p->engine[i] = NULL;
-		over &= !p->engine[i];
-	}
-	return over;
+struct set_port {
+	struct store_port base;
+	struct set *set;
+	struct mailbox *mb;
+	struct ring *ring;
+	struct timers *timers;
+	struct list link; /* of set_ports.list */
+	struct msg barrier, wake;
+	bool has_barrier, has_wake; /* that message is on its way; under the lock */
+	bool has_sent;              /* a message of set_send_to_one() is; under the lock */
+	struct two_waiting two;
+	struct store_carrier carrier;             /* of PUTs: carry_put.c */
+	unsigned inflight;                        /* operations of the set's own */
+	int nr;                                   /* engines that it knows */
+	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
+};
+
+/* ---- one port ---- */
+
+struct set_port *
+set_port(struct store_port *sp)
+{
+	check(sp);
+	return container_of(sp, struct set_port, base);
 }
 
-/* False: an engine has come meanwhile. */
-static bool
-join(struct set_port *p)
+const struct set_port *
+set_port_const(const struct store_port *sp)
 {
-	struct set *s = p->set;
-	bool has_all;
+	check(sp);
+	return container_of(sp, const struct set_port, base);
+}
 
-	pthread_mutex_lock(&s->ports_lock);
-	has_all = p->nr == atomic_load(&s->nr);
-	if (has_all)
-		list_push_tail(&s->ports, &p->link);
-	pthread_mutex_unlock(&s->ports_lock);
-	return has_all;
+struct store_port *
+port_base(struct set_port *p)
+{
+	return &p->base;
+}
+
+struct set *
+port_set(const struct set_port *p)
+{
+	return p->set;
+}
+
+struct mailbox *
+port_mailbox(const struct set_port *p)
+{
+	return p->mb;
 }
 
 int
-set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
-	   struct store_port **ret_port)
+port_engines(const struct set_port *p)
 {
-	struct set_port *p = calloc(1, sizeof *p);
-	int r;
+	return p->nr;
+}
 
-	if (!p)
-		return -ENOMEM;
-	p->base.ops = st->ops;
-	p->set = set_of(st);
-	p->mb = mb;
-	p->ring = ring;
-	p->timers = timers;
-	p->carrier.carry = set_carry;
-	list_init(&p->link);
-	list_init(&p->twos);
-	list_init(&p->two_writes);
-	list_init(&p->mends_waiting);
-	do
-		r = set_attach_more(p);
-	while (r == 0 && !join(p));
-	if (r == 0) {
-		set_keep_on(p->set);
-		*ret_port = &p->base;
-		return 0;
-	}
-	while (!detach_all(p))
-		mailbox_run(mb, 0); /* another port rang it already */
-	free(p);
-	return r;
+struct store_port *
+port_engine(const struct set_port *p, int engine)
+{
+	check(engine >= 0 && engine < p->nr);
+	return p->engine[engine];
+}
+
+void
+port_pin(struct set_port *p)
+{
+	p->inflight++;
+	check(p->inflight);
+}
+
+void
+port_unpin(struct set_port *p)
+{
+	check(p->inflight);
+	p->inflight--;
 }
 
 bool
-set_detach(struct store_port *sp)
+port_is_pinned(const struct set_port *p)
 {
-	struct set_port *p = set_port(sp);
-	bool is_visited;
+	return p->inflight != 0;
+}
 
-	/* What the set itself does begins new operations on engines. */
-	if (p->inflight)
-		return false;
-	pthread_mutex_lock(&p->set->ports_lock);
-	is_visited = p->is_visited || p->is_poked || p->keeps;
-	if (!is_visited)
-		list_del(&p->link);
-	pthread_mutex_unlock(&p->set->ports_lock);
-	if (is_visited || !detach_all(p))
-		return false;
+struct two_waiting *
+port_two(struct set_port *p)
+{
+	return &p->two;
+}
+
+struct store_carrier *
+port_carrier(struct set_port *p)
+{
+	return &p->carrier;
+}
+
+struct set_port *
+port_of_carrier(struct store_carrier *sc)
+{
+	check(sc);
+	return container_of(sc, struct set_port, carrier);
+}
+
+struct merge_of
+port_merge(struct set_port *p)
+{
+	return (struct merge_of){
+		.port = &p->base, .mb = p->mb, .inflight = &p->inflight, .nr = p->nr, .nr_now = &p->nr
+	};
+}
+
+void
+port_each_engine(struct set_port *p, void (*f)(struct store_port *e))
+{
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i])
+			f(p->engine[i]);
+	}
+}
+
+/* ---- its life ---- */
+
+struct set_port *
+port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *timers)
+{
+	struct set_port *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	check(s && mb);
+	p->base.ops = s->base.ops;
+	p->set = s;
+	p->mb = mb;
+	p->ring = ring;
+	p->timers = timers;
+	list_init(&p->link);
+	two_waiting_init(&p->two);
+	return p;
+}
+
+void
+port_free(struct set_port *p)
+{
+	check(!list_linked(&p->link) && !p->inflight);
+	check(list_empty(&p->two.changes) && list_empty(&p->two.pieces) &&
+	      list_empty(&p->two.repairs_waiting));
+	for (int i = 0; i < p->nr; i++)
+		check(!p->engine[i]);
 	free(p);
-	return true;
 }
 
-/* ---- what each engine's port wants to know ---- */
-
-void
-set_quiesce(struct store_port *sp)
+int
+port_attach_more(struct set_port *p)
 {
-	struct set_port *p = set_port(sp);
+	check(p->nr <= atomic_load(&p->set->nr));
+	while (p->nr < atomic_load(&p->set->nr)) {
+		int r = store_attach(p->set->engine[p->nr], p->ring, p->mb, p->timers, &p->engine[p->nr]);
 
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_quiesce(p->engine[i]);
+		if (r < 0) {
+			p->engine[p->nr] = NULL;
+			return r;
+		}
+		check(p->engine[p->nr]);
+		p->nr++;
 	}
+	return 0;
+}
+
+bool
+port_detach_all(struct set_port *p)
+{
+	bool is_done = true;
+
+	check(!p->inflight);
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i] && store_detach(p->engine[i]))
+			p->engine[i] = NULL;
+		is_done &= !p->engine[i];
+	}
+	return is_done;
+}
+
+bool
+port_join(struct set_port *p)
+{
+	struct set_ports *ps = p->set->ports;
+	bool knows_all;
+
+	check(!list_linked(&p->link));
+	pthread_mutex_lock(&ps->lock);
+	knows_all = p->nr == atomic_load(&p->set->nr);
+	if (knows_all)
+		list_push_tail(&ps->list, &p->link);
+	pthread_mutex_unlock(&ps->lock);
+	return knows_all;
+}
+
+bool
+port_leave(struct set_port *p)
+{
+	struct set_ports *ps = p->set->ports;
+	bool is_quiet;
+
+	check(!p->inflight);
+	pthread_mutex_lock(&ps->lock);
+	is_quiet = !p->has_barrier && !p->has_wake && !p->has_sent;
+	if (is_quiet)
+		list_del(&p->link);
+	pthread_mutex_unlock(&ps->lock);
+	return is_quiet;
+}
+
+/* ---- all ports ---- */
+
+int
+set_ports_new(struct set_ports **ret_ports)
+{
+	struct set_ports *ps = calloc(1, sizeof *ps);
+
+	if (!ps)
+		return -ENOMEM;
+	pthread_mutex_init(&ps->lock, NULL);
+	list_init(&ps->list);
+	*ret_ports = ps;
+	return 0;
 }
 
 void
-set_sleep(struct store_port *sp)
+set_ports_free(struct set_ports *ps)
 {
-	struct set_port *p = set_port(sp);
+	if (!ps)
+		return;
+	check(list_empty(&ps->list));
+	pthread_mutex_destroy(&ps->lock);
+	free(ps);
+}
 
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_sleep(p->engine[i]);
-	}
+static void
+on_barrier(struct msg *m)
+{
+	struct set_port *p = container_of(m, struct set_port, barrier);
+	struct set_ports *ps = p->set->ports;
+	int r = port_attach_more(p), left;
+
+	if (r < 0)
+		atomic_store(&ps->error, r);
+	pthread_mutex_lock(&ps->lock);
+	check(p->has_barrier);
+	p->has_barrier = false;
+	pthread_mutex_unlock(&ps->lock);
+	left = atomic_fetch_sub(&ps->left, 1);
+	check(left > 0);
 }
 
 void
-set_wake(struct store_port *sp)
+set_barrier(struct set *s)
 {
-	struct set_port *p = set_port(sp);
+	struct set_ports *ps = s->ports;
 
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			store_wake(p->engine[i]);
+	check(set_barrier_is_done(s));
+	atomic_store(&ps->error, 0);
+	pthread_mutex_lock(&ps->lock);
+	list_for_each(l, &ps->list)
+	{
+		struct set_port *p = container_of(l, struct set_port, link);
+
+		check(!p->has_barrier);
+		p->has_barrier = true;
+		atomic_fetch_add(&ps->left, 1);
+		mailbox_post(p->mb, &p->barrier, on_barrier);
 	}
+	pthread_mutex_unlock(&ps->lock);
+}
+
+bool
+set_barrier_is_done(const struct set *s)
+{
+	return atomic_load(&s->ports->left) == 0;
+}
+
+int
+set_barrier_error(const struct set *s)
+{
+	check(set_barrier_is_done(s));
+	return atomic_load(&s->ports->error);
+}
+
+void
+set_wake_ports(struct set *s, void (*go)(struct msg *m))
+{
+	struct set_ports *ps = s->ports;
+
+	pthread_mutex_lock(&ps->lock);
+	list_for_each(l, &ps->list)
+	{
+		struct set_port *p = container_of(l, struct set_port, link);
+
+		if (!p->has_wake)
+			mailbox_post(p->mb, &p->wake, go);
+		p->has_wake = true;
+	}
+	pthread_mutex_unlock(&ps->lock);
+}
+
+struct set_port *
+port_take_wake(struct msg *m)
+{
+	struct set_port *p = container_of(m, struct set_port, wake);
+	struct set_ports *ps = p->set->ports;
+
+	pthread_mutex_lock(&ps->lock);
+	check(p->has_wake);
+	p->has_wake = false;
+	pthread_mutex_unlock(&ps->lock);
+	return p;
+}
+
+bool
+set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct set_port **ret_port)
+{
+	struct set_ports *ps = s->ports;
+	struct list *l;
+
+	pthread_mutex_lock(&ps->lock);
+	l = list_first(&ps->list);
+	if (l) {
+		struct set_port *p = container_of(l, struct set_port, link);
+
+		check(!p->has_sent);
+		p->has_sent = true;
+		*ret_port = p;
+		mailbox_post(p->mb, m, go);
+	}
+	pthread_mutex_unlock(&ps->lock);
+	return l != NULL;
+}
+
+void
+port_take_sent(struct set_port *p)
+{
+	struct set_ports *ps = p->set->ports;
+
+	port_pin(p);
+	pthread_mutex_lock(&ps->lock);
+	check(p->has_sent);
+	p->has_sent = false;
+	pthread_mutex_unlock(&ps->lock);
 }

@@ -42,7 +42,7 @@ end_round(struct set *s)
 	if (again)
 		begin_round(s);
 	else
-		p->inflight--;
+		port_unpin(p);
 }
 
 static void
@@ -82,9 +82,9 @@ on_alarm(struct msg *m)
 {
 	struct set_copies *c = container_of(m, struct set_copies, turn.alarm);
 
-	set_hear_alarm(c->keeper->set, &c->turn);
+	set_hear_alarm(port_set(c->keeper), &c->turn);
 	if (c->has_ended)
-		end_round(c->keeper->set);
+		end_round(port_set(c->keeper));
 }
 
 /* ---- what the table says, and is not so yet ---- */
@@ -142,7 +142,7 @@ left(struct leaving *lv, int result)
 {
 	if (result < 0)
 		log_error("keys of a disk that failed are not counted where they are: %s", strerror(-result));
-	lv->port->inflight--;
+	port_unpin(lv->port);
 	free(lv);
 }
 
@@ -156,7 +156,7 @@ static void
 leave(struct set *s, struct leaving *lv)
 {
 	struct set_copies *c = s->copies;
-	struct store_port *from = c->keeper->engine[c->from];
+	struct store_port *from = port_engine(c->keeper, c->from);
 	int r;
 
 	from->ops->member->disown(from, &c->places);
@@ -166,7 +166,7 @@ leave(struct set *s, struct leaving *lv)
 		.op.done = on_left, .slots = &lv->places, .moved = c->op.moved, .counter = c->op.counter
 	};
 	c->op.moved = NULL;
-	lv->port->inflight++;
+	port_pin(lv->port);
 	r = from->ops->member->leave(from, &lv->op);
 	if (r != 0)
 		left(lv, r < 0 ? r : lv->op.op.result);
@@ -187,7 +187,7 @@ static void
 on_taken(struct store_op *op)
 {
 	struct set_copies *c = container_of(op, struct set_copies, op.op);
-	struct set *s = c->keeper->set;
+	struct set *s = port_set(c->keeper);
 
 	atomic_fetch_add(&s->home_changes, 1);
 	if (c->from == SET_NOWHERE)
@@ -208,7 +208,7 @@ static bool
 take_over(struct set *s)
 {
 	struct set_copies *c = s->copies;
-	struct store_port *to = c->keeper->engine[c->to];
+	struct store_port *to = port_engine(c->keeper, c->to);
 	int r;
 
 	c->leaving = calloc(1, sizeof *c->leaving);
@@ -275,7 +275,7 @@ on_turn(struct msg *m)
 {
 	struct set_copies *c = container_of(m, struct set_copies, turn.msg);
 
-	go_on(c->keeper->set);
+	go_on(port_set(c->keeper));
 }
 
 static void
@@ -283,7 +283,7 @@ begin_round(struct set *s)
 {
 	struct set_copies *c = s->copies;
 
-	c->turn = (struct set_turn){ .mb = c->keeper->mb, .go = on_turn, .on_alarm = on_alarm };
+	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn, .on_alarm = on_alarm };
 	c->has_ended = false;
 	pthread_mutex_lock(&s->lock);
 	c->again = false;
@@ -300,11 +300,8 @@ on_begin(struct msg *m)
 {
 	struct set_copies *c = container_of(m, struct set_copies, msg);
 
-	c->keeper->inflight++;
-	pthread_mutex_lock(&c->keeper->set->ports_lock);
-	c->keeper->keeps = false;
-	pthread_mutex_unlock(&c->keeper->set->ports_lock);
-	begin_round(c->keeper->set);
+	port_take_sent(c->keeper);
+	begin_round(port_set(c->keeper));
 }
 
 /* Finds a thread, with set.lock.  Without a port nobody waits, and the next that comes begins. */
@@ -312,20 +309,10 @@ static void
 begin(struct set *s)
 {
 	struct set_copies *c = s->copies;
-	struct list *l;
 
 	c->again = true;
-	if (c->is_keeping)
-		return;
-	pthread_mutex_lock(&s->ports_lock);
-	l = list_first(&s->ports);
-	if (l) {
-		c->is_keeping = true;
-		c->keeper = container_of(l, struct set_port, link);
-		c->keeper->keeps = true;
-		mailbox_post(c->keeper->mb, &c->msg, on_begin);
-	}
-	pthread_mutex_unlock(&s->ports_lock);
+	if (!c->is_keeping)
+		c->is_keeping = set_send_to_one(s, &c->msg, on_begin, &c->keeper);
 }
 
 void

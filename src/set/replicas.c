@@ -64,7 +64,7 @@ set_copies_end(struct set *s)
 bool
 set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len)
 {
-	const struct set_copies *c = set_port(sp)->set->copies;
+	const struct set_copies *c = port_set(set_port(sp))->copies;
 	struct store_stat st = { .copies = 0 };
 
 	return c && atomic_load_explicit(&c->is_used, memory_order_acquire) &&

@@ -60,7 +60,7 @@ set_stop(struct store *st)
 		store_stop(s->engine[i]);
 	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->ports_lock);
+	set_ports_free(s->ports);
 	set_copies_free(s);
 	free(s->missed);
 	free(s);
@@ -131,11 +131,10 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->ports_lock, NULL);
 	list_init(&s->waiting);
-	list_init(&s->ports);
 	set_failure_init(s);
-	if (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0) {
+	if (set_ports_new(&s->ports) < 0 ||
+	    (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0)) {
 		set_stop(&s->base);
 		return -ENOMEM;
 	}
@@ -156,7 +155,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 static const struct store_limits *
 set_limits(const struct store_port *sp)
 {
-	const struct store_port *e = container_of(sp, const struct set_port, base)->engine[0];
+	const struct store_port *e = port_engine(set_port_const(sp), 0);
 
 	return e->ops->limits(e);
 }
@@ -164,15 +163,15 @@ set_limits(const struct store_port *sp)
 static bool
 set_share(struct store_port *sp, uint32_t shard)
 {
-	return store_share(set_port(sp)->engine[0], shard);
+	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
 /* The engine that has the key, where there are several. */
 static int
 set_lane(const struct store_port *sp, const struct store_key *k)
 {
-	const struct set_port *p = container_of(sp, const struct set_port, base);
-	int home = p->nr > 1 ? set_home(p->set, k) : SET_NOWHERE;
+	const struct set_port *p = set_port_const(sp);
+	int home = port_engines(p) > 1 ? set_home(port_set(p), k) : SET_NOWHERE;
 
 	return home == SET_NOWHERE ? -1 : home;
 }
@@ -185,17 +184,18 @@ static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
-	int home = set_home(p->set, k);
+	int home = set_home(port_set(p), k);
 	bool is_there;
 
 	*ret_error = -ENODEV;
 	if (home == SET_NOWHERE)
-		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
-	if (!set_is_in(p->set, home) && set_has_missed(p->set, home, k->bucket, k->bucket_len, &is_there)) {
+		return RULE_MISSING_IS_503 ? NULL : port_engine(p, 0);
+	if (!set_is_in(port_set(p), home) &&
+	    set_has_missed(port_set(p), home, k->bucket, k->bucket_len, &is_there)) {
 		*ret_error = is_there ? -ENOENT : -ENXIO;
 		return NULL;
 	}
-	return p->engine[home];
+	return port_engine(p, home);
 }
 
 static int
@@ -370,8 +370,8 @@ set_reread(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	for (int i = 0; i < p->nr; i++)
-		store_reread(p->engine[i]);
+	for (int i = 0; i < port_engines(p); i++)
+		store_reread(port_engine(p, i));
 }
 
 /* Each engine has one. */

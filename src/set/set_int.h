@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the set: what its files share.  See set.h.
+ *
+ * Lock order: mover.job_lock, mover.lock, set.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
+ * ones, and all but job_lock are held for moments.
  */
 #ifndef GANTRY_SET_INT_H
 #define GANTRY_SET_INT_H
@@ -8,7 +11,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/mailbox.h"
-#include "ring/ring.h"
+#include "set/ports.h"
 #include "set/set.h"
 #include "set/start/start.h"
 #include "store/ops.h"
@@ -19,9 +22,6 @@
 
 #define SET_SLOTS STORE_SLOT_NR
 #define SET_PLACES STORE_PLACE_NR
-
-struct set;
-struct set_port;
 
 struct set {
 	struct store base;
@@ -45,11 +45,8 @@ struct set {
 	_Atomic bool is_moving;           /* slots may change hands: set_issue() */
 	_Atomic int through;              /* changes of buckets under way that take no turns */
 	struct store_watch watch;         /* of all engines */
-	/* ports.c */
-	pthread_mutex_t ports_lock; /* of the list, and of nr where it grows */
-	struct list ports;
-	_Atomic int visits, visit_error; /* ports that have not answered; of one that could not */
-	struct mover *mover;             /* move_slots.c; NULL: engines cannot give slots away */
+	struct set_ports *ports;          /* ports.h */
+	struct mover *mover;              /* move_slots.c; NULL: engines cannot give slots away */
 	/* map_change.c.  Bitmaps of engines. */
 	_Atomic uint64_t all; /* those of members: without such as were drained, or not yet made members */
 	_Atomic uint64_t in;  /* those in service: of the newest table that all of them have */
@@ -101,37 +98,10 @@ struct set_turn {
 	bool is_alarmed; /* that is on its way; under set.lock */
 };
 
-struct set_port {
-	struct store_port base;
-	struct set *set;
-	struct mailbox *mb;
-	struct ring *ring;
-	struct timers *timers;
-	struct list link;     /* of set.ports */
-	struct msg visit;     /* set_visit() */
-	bool is_visited;      /* that is on its way; under set.ports_lock */
-	struct msg poke;      /* failure.c */
-	bool is_poked, keeps; /* that is on its way; the keeper's message is; under set.ports_lock */
-	struct list twos,
-		two_writes; /* changes whose second is waited for (two_change.c); its pieces (two_put.c) */
-	bool mends;         /* an object from its other copy (two_read.c) */
-	struct list mends_waiting;    /* those whose turn comes */
-	struct store_carrier carrier; /* of PUTs: carry_put.c */
-	unsigned inflight;            /* operations of the set's own */
-	int nr;                       /* engines; of the set, but for such as this port has not heard of */
-	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
-};
-
 static inline struct set *
 set_of(const struct store *st)
 {
 	return container_of(st, struct set, base);
-}
-
-static inline struct set_port *
-set_port(struct store_port *p)
-{
-	return container_of(p, struct set_port, base);
 }
 
 static inline unsigned
@@ -186,7 +156,7 @@ set_all(const struct set *s)
 	return atomic_load(&s->all);
 }
 
-/* ---- ports.c ---- */
+/* ---- attach.c ---- */
 
 int set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 	       struct store_port **ret_port);
@@ -194,15 +164,6 @@ bool set_detach(struct store_port *sp);
 void set_quiesce(struct store_port *sp);
 void set_sleep(struct store_port *sp);
 void set_wake(struct store_port *sp);
-
-/* ---- port_visit.c ---- */
-
-/* Gets a port of each engine of which p has none yet.  0 or -errno. */
-int set_attach_more(struct set_port *p);
-/* Has every port attach to the engines that are new to it, and let go of what it has looked up.  One at a time; any thread. */
-void set_visit(struct set *s);
-/* Tells whether all of them have; s->visit_error says whether one could not attach. */
-bool set_is_visited(const struct set *s);
 
 /* ---- port_write.c ---- */
 

@@ -13,7 +13,7 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {
 	bool is_there;
 
-	if (!set_has_missed(set_port(of->port)->set, i, ls->bucket, ls->bucket_len, &is_there))
+	if (!set_has_missed(port_set(set_port(of->port)), i, ls->bucket, ls->bucket_len, &is_there))
 		return false;
 	ls->op.result = is_there ? 0 : -ENXIO;
 	ls->more = false;
@@ -52,14 +52,14 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 	struct set_port *p = set_port(of->port);
 	int i = engine_of(of, source);
 
-	if (!(set_all(p->set) >> i & 1)) {
+	if (!(set_all(port_set(p)) >> i & 1)) {
 		ls->op.result = source ? -ENXIO : 0;
 		ls->more = false;
 		return 1;
 	}
-	if (of->settle && atomic_load(&p->set->in) != set_all(p->set))
-		ask_home(p->set, i, ls);
-	return has_nothing(of, i, ls) ? 1 : list(p->engine[i], ls);
+	if (of->settle && atomic_load(&port_set(p)->in) != set_all(port_set(p)))
+		ask_home(port_set(p), i, ls);
+	return has_nothing(of, i, ls) ? 1 : list(port_engine(p, i), ls);
 }
 
 static int
@@ -78,7 +78,7 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {
-	return set_wait_held(set_port(of->port)->set->copies->holds, of->bucket, of->bucket_len, w);
+	return set_wait_held(port_set(set_port(of->port))->copies->holds, of->bucket, of->bucket_len, w);
 }
 
 static int
@@ -86,26 +86,21 @@ list_all(struct store_port *sp, struct store_list *ls,
 	 int (*list)(const struct merge_of *, int, struct store_list *))
 {
 	struct set_port *p = set_port(sp);
-	struct set *s = p->set;
-
+	struct set *s = port_set(p);
+	struct merge_of of = port_merge(p);
 	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 
 	/* A list without what a missing disk has would be taken for a list of what there is. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;
-	return merge_list(&(struct merge_of){ .port = &p->base,
-					      .mb = p->mb,
-					      .bucket = ls->bucket,
-					      .bucket_len = ls->bucket_len,
-					      .inflight = &p->inflight,
-					      .nr = p->nr,
-					      .first = atomic_load(&s->head),
-					      .changes = &s->home_changes,
-					      .nr_now = &p->nr,
-					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
-					      .list = list },
-			  ls);
+	of.bucket = ls->bucket;
+	of.bucket_len = ls->bucket_len;
+	of.first = atomic_load(&s->head);
+	of.changes = &s->home_changes;
+	of.settle = two && RULE_SETTLED_VISIBLE ? settle : NULL;
+	of.list = list;
+	return merge_list(&of, ls);
 }
 
 int
@@ -115,8 +110,8 @@ set_list(struct store_port *sp, struct store_list *ls)
 
 	if (!ls->bucket)
 		return set_list_buckets(sp, ls);
-	if (p->set->member_nr == 1)
-		return p->engine[0]->ops->list(p->engine[0], ls);
+	if (port_set(p)->member_nr == 1)
+		return port_engine(p, 0)->ops->list(port_engine(p, 0), ls);
 	return list_all(sp, ls, list_engine);
 }
 
@@ -125,7 +120,7 @@ set_list_uploads(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 
-	if (p->set->member_nr == 1)
-		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
+	if (port_set(p)->member_nr == 1)
+		return port_engine(p, 0)->ops->list_uploads(port_engine(p, 0), ls);
 	return list_all(sp, ls, list_engine_uploads);
 }

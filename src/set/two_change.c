@@ -11,6 +11,7 @@
  * not happened, and is begun anew where the key is then; but for a PUT, whose bytes are gone.
  */
 #include "set/two_change.h"
+#include "set/two_waiting.h"
 
 #include "set/map/set_rules.h"
 #include "store/own_buf.h"
@@ -38,17 +39,17 @@ end(struct change_two *c, int result, bool is_open)
 	if (result < 0 && c->was_copied)
 		result = -ECANCELED;
 	if (c->is_unsettled)
-		atomic_fetch_sub(&p->set->copies->unsettled[set_slot(&c->key)], 1);
+		atomic_fetch_sub(&port_set(p)->copies->unsettled[set_slot(&c->key)], 1);
 	if (c->hold.key && is_open)
-		set_leave_open(p->set->copies->holds, &c->hold);
+		set_leave_open(port_set(p)->copies->holds, &c->hold);
 	else if (c->hold.key)
-		set_release(p->set->copies->holds, &c->hold);
+		set_release(port_set(p)->copies->holds, &c->hold);
 	if (c->copy)
 		two_copy_drop(c->copy);
 	c->copy = NULL;
 	c->is_over = true;
 	c->result = result;
-	p->inflight--;
+	port_unpin(p);
 	if (!c->is_starting)
 		c->op->done(c->op);
 }
@@ -71,9 +72,9 @@ static void
 wait_kept(struct change_two *c, void (*kept)(struct change_two *c))
 {
 	c->kept = kept;
-	c->wait.mb = c->port->mb;
+	c->wait.mb = port_mailbox(c->port);
 	c->wait.go = on_kept;
-	set_wait_kept(c->port->set, &c->wait);
+	set_wait_kept(port_set(c->port), &c->wait);
 }
 
 /* ---- the second ---- */
@@ -82,7 +83,7 @@ static void
 copy_free(struct copy *cp)
 {
 	free(cp->buf.mem);
-	cp->port->inflight--;
+	port_unpin(cp->port);
 	free(cp);
 }
 
@@ -99,14 +100,14 @@ two_copy_new(struct set_port *p, const struct store_key *k, int engine)
 	cp->send.key.bucket = memcpy(cp->name, k->bucket, k->bucket_len);
 	cp->send.key.key = memcpy(cp->name + k->bucket_len, k->key, k->key_len);
 	cp->is_kept = true;
-	p->inflight++;
+	port_pin(p);
 	return cp;
 }
 
 void
 two_copy_drop(struct copy *cp)
 {
-	struct store_port *e = cp->port->engine[cp->engine];
+	struct store_port *e = port_engine(cp->port, cp->engine);
 
 	cp->of = NULL;
 	cp->is_kept = false;
@@ -129,7 +130,7 @@ enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 static enum first_is
 first_by_table(const struct change_two *c)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 	unsigned slot = set_slot(&c->key);
 	enum first_is is;
 
@@ -148,7 +149,7 @@ first_by_table(const struct change_two *c)
 static void
 second_kept(struct change_two *c)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 	enum first_is is = first_by_table(c);
 
 	if (atomic_load(&s->is_read_only))
@@ -169,7 +170,7 @@ second_kept(struct change_two *c)
 static void
 second_ended(struct change_two *c, int engine, int result)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 	bool has_failed = engine != SET_NOWHERE && set_has_failed(s, engine);
 
 	if (list_linked(&c->link))
@@ -257,7 +258,7 @@ static void
 second(struct change_two *c)
 {
 	struct set_port *p = c->port;
-	struct set *s = p->set;
+	struct set *s = port_set(p);
 	int engine = set_second(s, &c->key), r;
 	struct store_port *from, *to;
 
@@ -284,10 +285,10 @@ second(struct change_two *c)
 	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
 	/* The slot may have moved since: what the first had, and this too, is where it is now. */
 	c->first = set_home(s, &c->key);
-	from = p->engine[c->first];
-	to = p->engine[engine];
+	from = port_engine(p, c->first);
+	to = port_engine(p, engine);
 	c->copy->is_busy = c->was_copied = true;
-	list_push_tail(&p->twos, &c->link);
+	list_push_tail(&port_two(p)->changes, &c->link);
 	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
 	if (r < 0)
 		copy_ended(c->copy, r);
@@ -298,12 +299,12 @@ second(struct change_two *c)
 void
 set_two_poke(struct set_port *p)
 {
-	list_for_each_safe(l, &p->twos)
+	list_for_each_safe(l, &port_two(p)->changes)
 	{
 		struct change_two *c = container_of(l, struct change_two, link);
 		int engine = c->copy->engine;
 
-		if (!set_has_failed(p->set, engine))
+		if (!set_has_failed(port_set(p), engine))
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
@@ -318,7 +319,7 @@ static void
 first_kept(struct change_two *c)
 {
 	/* Where nothing could be done about it, it says so. */
-	if (set_home(c->port->set, &c->key) == c->first && set_has_failed(c->port->set, c->first))
+	if (set_home(port_set(c->port), &c->key) == c->first && set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
 	else
 		first(c);
@@ -327,7 +328,7 @@ first_kept(struct change_two *c)
 static void
 first_ended(struct change_two *c, int result)
 {
-	struct set *s = c->port->set;
+	struct set *s = port_set(c->port);
 
 	if (result >= 0) {
 		c->tries = 0;
@@ -366,8 +367,8 @@ on_first_put(struct store_op *op)
 	struct change_two *c = &pt->c;
 
 	/* It may have been carried to another one. */
-	for (int i = 0; i < c->port->nr; i++) {
-		if (c->port->engine[i] == op->port)
+	for (int i = 0; i < port_engines(c->port); i++) {
+		if (port_engine(c->port, i) == op->port)
 			c->first = i;
 	}
 	first_ended(c, op->result);
@@ -379,11 +380,11 @@ first(struct change_two *c)
 	struct set_port *p = c->port;
 	struct store_op *op = c->put ? &c->put->op : &c->u.op;
 	int error, r;
-	struct store_port *e = set_port_to_write(&p->base, &c->key, &error);
-	int home = set_home(p->set, &c->key);
+	struct store_port *e = set_port_to_write(port_base(p), &c->key, &error);
+	int home = set_home(port_set(p), &c->key);
 
 	/* A PUT was begun on the one that is about to be the first (two_put.c). */
-	if (c->put && home != c->first && set_has_failed(p->set, home) && c->tries++ < FIRST_TRIES) {
+	if (c->put && home != c->first && set_has_failed(port_set(p), home) && c->tries++ < FIRST_TRIES) {
 		wait_kept(c, first);
 		return;
 	}
@@ -416,12 +417,12 @@ two_begin(struct change_two *c)
 	struct set_port *p = c->port;
 	int r;
 
-	p->inflight++;
+	port_pin(p);
 	c->is_starting = true;
-	c->hold.mb = p->mb;
+	c->hold.mb = port_mailbox(p);
 	c->hold.go = on_hold;
 	list_init(&c->link);
-	r = RULE_ONE_PER_KEY ? set_hold(p->set->copies->holds, &c->key, &c->hold) : 1;
+	r = RULE_ONE_PER_KEY ? set_hold(port_set(p)->copies->holds, &c->key, &c->hold) : 1;
 	if (r < 0)
 		over(c, -EAGAIN);
 	else if (r > 0)
@@ -480,7 +481,7 @@ set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op
 
 	if (!i)
 		return -EAGAIN;
-	op->port = &p->base;
+	op->port = port_base(p);
 	i->of = op;
 	i->mine.done = on_issue;
 	c->port = p;

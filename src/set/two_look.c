@@ -35,8 +35,8 @@ static void
 look_free(struct look_two *lk)
 {
 	if (lk->hold.key)
-		set_release(lk->port->set->copies->holds, &lk->hold);
-	lk->port->inflight--;
+		set_release(port_set(lk->port)->copies->holds, &lk->hold);
+	port_unpin(lk->port);
 	free(lk);
 }
 
@@ -105,12 +105,12 @@ list(struct look_two *lk, struct store_port *e)
 static int
 look_at(struct look_two *lk, int home)
 {
-	struct store_port *e = lk->port->engine[home];
+	struct store_port *e = port_engine(lk->port, home);
 	bool is_there;
 	int r;
 
 	/* M39 */
-	if (set_has_missed(lk->port->set, home, lk->key.bucket, lk->key.bucket_len, &is_there))
+	if (set_has_missed(port_set(lk->port), home, lk->key.bucket, lk->key.bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
 	if (lk->list)
 		return list(lk, e);
@@ -125,16 +125,16 @@ hold(struct look_two *lk)
 {
 	int r;
 
-	lk->hold.mb = lk->port->mb;
+	lk->hold.mb = port_mailbox(lk->port);
 	lk->hold.go = on_hold;
-	r = set_hold(lk->port->set->copies->holds, &lk->key, &lk->hold);
+	r = set_hold(port_set(lk->port)->copies->holds, &lk->key, &lk->hold);
 	return r < 0 ? -EAGAIN : r;
 }
 
 static int
 look(struct look_two *lk)
 {
-	struct set *s = lk->port->set;
+	struct set *s = port_set(lk->port);
 	int home = set_home(s, &lk->key), r;
 
 	if (home == SET_NOWHERE)
@@ -143,7 +143,7 @@ look(struct look_two *lk)
 		return -EAGAIN;
 	/* Of what a disk that has failed says nothing counts that another one may know better. */
 	if (!set_is_in(s, home) && lk->tries++ < FAILED_TRIES) {
-		lk->wait.mb = lk->port->mb;
+		lk->wait.mb = port_mailbox(lk->port);
 		lk->wait.go = on_kept;
 		set_wait_kept(s, &lk->wait);
 		return 0;
@@ -167,14 +167,14 @@ begin(struct look_two *lk, struct set_port *p, const struct store_key *k, const 
 {
 	int r;
 
-	op->port = &p->base;
+	op->port = port_base(p);
 	lk->op = op;
 	lk->port = p;
 	lk->key = *k;
 	lk->key.bucket = memcpy(lk->name, k->bucket, k->bucket_len);
 	lk->key.key = memcpy(lk->name + k->bucket_len, k->key, k->key_len);
 	memcpy(lk->id, id, sizeof lk->id);
-	p->inflight++;
+	port_pin(p);
 	r = look(lk);
 	if (r == 0)
 		return 0;

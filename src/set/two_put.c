@@ -4,6 +4,7 @@
  * trouble with them the copy is sent when the first has it all.  But a disk without room is not away: then the PUT fails on both.
  */
 #include "set/two_change.h"
+#include "set/two_waiting.h"
 
 #include "base/check.h"
 
@@ -32,11 +33,11 @@ static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
 {
-	struct set *s = p->set;
+	struct set *s = port_set(p);
 	int r = -EROFS;
 
 	for (int i = 0; r == -EROFS && i < INIT_TRIES; i++) {
-		struct store_port *e = set_port_to_write(&p->base, k, &r);
+		struct store_port *e = set_port_to_write(port_base(p), k, &r);
 		int second = set_second(s, k);
 
 		pt->c.first = set_home(s, k);
@@ -45,7 +46,8 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 		if (r == -EROFS && set_has_failed(s, pt->c.first) && second != SET_NOWHERE &&
 		    !atomic_load(&s->is_read_only)) {
 			pt->c.first = second;
-			r = set_engine_put_init(p, p->engine[second], &pt->first, k, id, number, size_bytes);
+			r = set_engine_put_init(p, port_engine(p, second), &pt->first, k, id, number,
+						size_bytes);
 		}
 	}
 	return r;
@@ -55,7 +57,7 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 static bool
 has_no_room(const struct copy *cp, int error)
 {
-	return error == -ENOSPC && !set_has_failed(cp->port->set, cp->engine);
+	return error == -ENOSPC && !set_has_failed(port_set(cp->port), cp->engine);
 }
 
 /* Without it the copy is made later, but where there is no room: -ENOSPC. */
@@ -63,10 +65,10 @@ static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
 {
-	int engine = set_second(p->set, k);
+	int engine = set_second(port_set(p), k);
 	bool is_none = engine == SET_NOWHERE || engine == pt->c.first;
 	struct copy *cp = is_none ? NULL : two_copy_new(p, k, engine);
-	struct store_port *e = cp ? p->engine[engine] : NULL;
+	struct store_port *e = cp ? port_engine(p, engine) : NULL;
 	int r;
 
 	if (!cp)
@@ -106,7 +108,7 @@ set_two_put_init(struct set_port *p, struct store_put *put, const struct store_k
 	pt->c.put = &pt->first;
 	pt->c.call.kind = CALL_PUT;
 	two_set_key(&pt->c, k);
-	put->op.port = &p->base;
+	put->op.port = port_base(p);
 	put->is_started = true;
 	put->size_bytes = put->crc64 = put->version = 0;
 	memcpy(put->priv, &pt, sizeof pt);
@@ -160,7 +162,7 @@ piece_over(struct write_two *wt)
 	if (wt->is_writing || wt->copy || wt->is_starting)
 		return;
 	w->op.result = piece_result(wt);
-	pt->c.port->inflight--;
+	port_unpin(pt->c.port);
 	free(wt);
 	w->op.done(&w->op);
 }
@@ -207,7 +209,7 @@ static void
 write_copy(struct write_two *wt, struct buf *buf, uint32_t len, bool last)
 {
 	struct copy *cp = wt->pt->c.copy;
-	struct store_port *e = cp->port->engine[cp->engine];
+	struct store_port *e = port_engine(cp->port, cp->engine);
 	struct write_copy *wc = calloc(1, sizeof *wc);
 	int r;
 
@@ -220,7 +222,7 @@ write_copy(struct write_two *wt, struct buf *buf, uint32_t len, bool last)
 	wc->w.op.done = on_copy_written;
 	wt->copy = wc;
 	cp->writes++;
-	list_push_tail(&cp->port->two_writes, &wc->link);
+	list_push_tail(&port_two(cp->port)->pieces, &wc->link);
 	r = e->ops->put_write(e, &cp->put, &wc->w, buf, len, last);
 	if (r != 0)
 		copy_written(wc, r < 0 ? r : wc->w.op.result);
@@ -244,10 +246,10 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	wt->of = w;
 	wt->w.op.done = on_written;
 	wt->is_starting = wt->is_writing = true;
-	pt->c.port->inflight++;
+	port_pin(pt->c.port);
 	r = e->ops->put_write(e, &pt->first, &wt->w, buf, len, last);
 	if (r < 0) {
-		pt->c.port->inflight--;
+		port_unpin(pt->c.port);
 		free(wt);
 		return r;
 	}
@@ -263,7 +265,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	if (wt->is_writing || wt->copy)
 		return 0;
 	w->op.result = piece_result(wt);
-	pt->c.port->inflight--;
+	port_unpin(pt->c.port);
 	free(wt);
 	return 1;
 }
@@ -294,7 +296,7 @@ set_two_write_cancel(struct store_port *sp, struct store_write *w)
 		if (store_write_cancel(wc->w.op.port, &wc->w))
 			copy_written(wc, -EIO);
 	}
-	wt->pt->c.port->inflight--;
+	port_unpin(wt->pt->c.port);
 	free(wt);
 	return true;
 }
@@ -302,12 +304,12 @@ set_two_write_cancel(struct store_port *sp, struct store_write *w)
 void
 set_two_poke_writes(struct set_port *p)
 {
-	list_for_each_safe(l, &p->two_writes)
+	list_for_each_safe(l, &port_two(p)->pieces)
 	{
 		struct write_copy *wc = container_of(l, struct write_copy, link);
 		struct write_two *wt = wc->of;
 
-		if (!wt || !set_has_failed(p->set, wc->cp->engine))
+		if (!wt || !set_has_failed(port_set(p), wc->cp->engine))
 			continue;
 		let_go(wc);
 		piece_over(wt);

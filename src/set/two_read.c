@@ -4,6 +4,7 @@
  * the first cannot give are read from the second, if that has the same version (M19), and are mended at the first then.
  */
 #include "set/replicas.h"
+#include "set/two_waiting.h"
 
 #include "set/map/set_rules.h"
 #include "store/own_buf.h"
@@ -59,7 +60,7 @@ static bool open_second(struct open_two *o);
 static void
 open_free(struct open_two *o)
 {
-	o->port->inflight--;
+	port_unpin(o->port);
 	free(o);
 }
 
@@ -79,7 +80,7 @@ found(struct open_two *o, int r)
 	obj->crc64 = f->crc64;
 	obj->meta = f->meta;
 	obj->part_nr = f->part_nr;
-	obj->has_second = !o->is_second && set_second(o->port->set, &o->key) != SET_NOWHERE;
+	obj->has_second = !o->is_second && set_second(port_set(o->port), &o->key) != SET_NOWHERE;
 	return 1;
 }
 
@@ -91,7 +92,7 @@ looked(struct open_two *o, int r)
 	if (r == 0)
 		return;
 	if (o->hold.key)
-		set_release(o->port->set->copies->holds, &o->hold);
+		set_release(port_set(o->port)->copies->holds, &o->hold);
 	r = found(o, r);
 	obj->op.result = r < 0 ? r : 0;
 	obj->op.done(&obj->op);
@@ -128,14 +129,14 @@ open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
 static int
 open_at(struct open_two *o, int engine)
 {
-	return open_in(o, o->port->engine[engine], &o->first);
+	return open_in(o, port_engine(o->port, engine), &o->first);
 }
 
 /* What the first says, and nobody changes.  If its record is damaged the second one's is opened in its place, and the first is mended. */
 static int
 opened(struct open_two *o, int r)
 {
-	struct set *s = o->port->set;
+	struct set *s = port_set(o->port);
 	int engine = set_second(s, &o->key);
 
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
@@ -153,7 +154,7 @@ opened(struct open_two *o, int r)
 static int
 look(struct open_two *o)
 {
-	struct set *s = o->port->set;
+	struct set *s = port_set(o->port);
 	struct store_port *e;
 	bool is_there;
 	int r;
@@ -166,13 +167,13 @@ look(struct open_two *o)
 	/* M39 */
 	if (set_has_missed(s, o->home, o->key.bucket, o->key.bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
-	e = o->port->engine[o->home];
+	e = port_engine(o->port, o->home);
 	r = open_at(o, o->home);
 	/* Of what a disk that has failed says nothing counts that another one may know better. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
 			store_close(e, &o->first);
-		o->wait.mb = o->port->mb;
+		o->wait.mb = port_mailbox(o->port);
 		o->wait.go = on_kept;
 		set_wait_kept(s, &o->wait);
 		return 0;
@@ -181,7 +182,7 @@ look(struct open_two *o)
 		return opened(o, r);
 	if (r > 0)
 		store_close(e, &o->first);
-	o->hold.mb = o->port->mb;
+	o->hold.mb = port_mailbox(o->port);
 	o->hold.go = on_hold;
 	r = set_hold(s->copies->holds, &o->key, &o->hold);
 	if (r < 0)
@@ -199,7 +200,7 @@ set_two_open(struct set_port *p, const struct store_key *k, const struct set_par
 	_Static_assert(sizeof o <= STORE_PRIV_OBJ, "a pointer fits");
 	if (!o)
 		return -EAGAIN;
-	obj->op.port = &p->base;
+	obj->op.port = port_base(p);
 	memcpy(obj->priv, &o, sizeof o);
 	o->port = p;
 	o->of = obj;
@@ -211,10 +212,10 @@ set_two_open(struct set_port *p, const struct store_key *k, const struct set_par
 	o->key = *k;
 	o->key.bucket = memcpy(o->name, k->bucket, k->bucket_len);
 	o->key.key = memcpy(o->name + k->bucket_len, k->key, k->key_len);
-	p->inflight++;
+	port_pin(p);
 	r = look(o);
 	if (o->hold.key && r != 0)
-		set_release(p->set->copies->holds, &o->hold);
+		set_release(port_set(p)->copies->holds, &o->hold);
 	if (r == 0)
 		return 0;
 	r = found(o, r);
@@ -270,7 +271,7 @@ static void
 mend_over(struct mend *m, int result)
 {
 	struct set_port *p = m->port;
-	struct set *s = p->set;
+	struct set *s = port_set(p);
 	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
@@ -285,16 +286,16 @@ mend_over(struct mend *m, int result)
 			    "an object that is damaged could not be written anew from its other copy: %s",
 			    strerror(-result));
 	}
-	p->mends = false;
+	port_two(p)->repairs = false;
 	if (m->hold.key)
 		set_release(s->copies->holds, &m->hold);
 	/* What is open there keeps the port. */
 	if (m->read)
-		mailbox_post(p->mb, &m->read->wait.msg, on_read_mended);
-	p->inflight--;
+		mailbox_post(port_mailbox(p), &m->read->wait.msg, on_read_mended);
+	port_unpin(p);
 	free(m->buf.mem);
 	free(m);
-	next = list_pop(&p->mends_waiting);
+	next = list_pop(&port_two(p)->repairs_waiting);
 	if (next)
 		start_mend(container_of(next, struct mend, link));
 }
@@ -308,15 +309,15 @@ on_mended(struct store_op *op)
 static void
 mend(struct mend *m)
 {
-	struct set *s = m->port->set;
+	struct set *s = port_set(m->port);
 	int home = set_home(s, &m->send.key), second = set_second(s, &m->send.key), r = -ESTALE;
 
 	m->send.op.done = on_mended;
 	m->send.is_repair = true;
 	m->send.buf = &m->buf;
 	if (home != SET_NOWHERE && second != SET_NOWHERE) {
-		struct store_port *from = m->port->engine[m->of_second ? home : second];
-		struct store_port *to = m->port->engine[m->of_second ? second : home];
+		struct store_port *from = port_engine(m->port, m->of_second ? home : second);
+		struct store_port *to = port_engine(m->port, m->of_second ? second : home);
 
 		r = from->ops->member->send(from, to, &m->send);
 	}
@@ -336,9 +337,9 @@ start_mend(struct mend *m)
 	struct set_port *p = m->port;
 	int r = -EAGAIN;
 
-	p->mends = true;
+	port_two(p)->repairs = true;
 	if (store_buf_make(&m->buf, BUF_LARGE_BYTES))
-		r = set_hold(p->set->copies->holds, &m->send.key, &m->hold);
+		r = set_hold(port_set(p)->copies->holds, &m->send.key, &m->hold);
 	if (r < 0)
 		mend_over(m, -EAGAIN);
 	else if (r > 0)
@@ -351,7 +352,7 @@ static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
 	struct set_port *p = o->port;
-	struct mend *m = p->mends && !waits ? NULL : calloc(1, sizeof *m);
+	struct mend *m = port_two(p)->repairs && !waits ? NULL : calloc(1, sizeof *m);
 
 	if (!m)
 		return false;
@@ -363,11 +364,11 @@ begin_mend(struct open_two *o, struct read_two *waits)
 	m->send.key.key = memcpy(m->name + o->key.bucket_len, o->key.key, o->key.key_len);
 	if (o->number)
 		m->send.only_upload = memcpy(m->id, o->id, sizeof m->id);
-	m->hold.mb = p->mb;
+	m->hold.mb = port_mailbox(p);
 	m->hold.go = on_mend;
-	p->inflight++;
-	if (p->mends)
-		list_push_tail(&p->mends_waiting, &m->link);
+	port_pin(p);
+	if (port_two(p)->repairs)
+		list_push_tail(&port_two(p)->repairs_waiting, &m->link);
 	else
 		start_mend(m);
 	return waits != NULL;
@@ -389,18 +390,18 @@ static bool
 open_second(struct open_two *o)
 {
 	struct set_port *p = o->port;
-	int engine = set_second(p->set, &o->key);
+	int engine = set_second(port_set(p), &o->key);
 	struct store_port *e;
 
 	/* After a disk was lost it may be the first. */
 	if (engine == SET_NOWHERE || engine == o->home)
-		engine = set_home(p->set, &o->key);
+		engine = set_home(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
 		return o->has_second;
 	o->asked_second = true;
 	if (engine == SET_NOWHERE || engine == o->home)
 		return false;
-	e = p->engine[engine];
+	e = port_engine(p, engine);
 	if (open_in(o, e, &o->second) < 0)
 		return false;
 	if (RULE_SAME_VERSION_READ &&
@@ -417,7 +418,7 @@ open_second(struct open_two *o)
 static bool
 is_damage(const struct open_two *o, int error)
 {
-	return error == -EBADMSG || (error == -EIO && !set_has_failed(o->port->set, o->home));
+	return error == -EBADMSG || (error == -EIO && !set_has_failed(port_set(o->port), o->home));
 }
 
 static void
@@ -449,7 +450,7 @@ read_over(struct read_two *r)
 	rd->lead = r->rd.lead;
 	rd->op.result = r->result;
 	if (r->stage == READ_SECOND && r->result >= 0) {
-		atomic_fetch_add(&o->port->set->copies->read_second_nr, 1);
+		atomic_fetch_add(&port_set(o->port)->copies->read_second_nr, 1);
 		mends = is_damage(o, r->first_error);
 	}
 	if (mends && begin_mend(o, o->of->mends_first ? r : NULL)) {
@@ -499,7 +500,7 @@ read_second(struct read_two *r)
 static bool
 is_about_to_change(const struct open_two *o)
 {
-	const struct set *s = o->port->set;
+	const struct set *s = port_set(o->port);
 
 	return !o->is_second && !o->has_second && set_home(s, &o->key) == o->home &&
 	       set_second(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
@@ -516,9 +517,9 @@ read_came(struct read_two *r, int result)
 		r->first_error = result;
 		if (is_about_to_change(r->o)) {
 			r->stage = READ_WAITS;
-			r->wait.mb = r->o->port->mb;
+			r->wait.mb = port_mailbox(r->o->port);
 			r->wait.go = on_read_kept;
-			set_wait_kept(r->o->port->set, &r->wait);
+			set_wait_kept(port_set(r->o->port), &r->wait);
 			return false;
 		}
 	} else if (r->stage == READ_WAITS) {

@@ -1073,11 +1073,11 @@ engines_agree(void)
 	uint64_t time[BUCKETS];
 	uint32_t attrs[BUCKETS];
 
-	for (int i = 0; i < sp->nr; i++) {
+	for (int i = 0; i < port_engines(sp); i++) {
 		struct store_list ls = { .max = 100, .entry = on_same };
 
 		memset(same_there, 0, sizeof same_there);
-		if (store_list(sp->engine[i], &ls) != 1)
+		if (store_list(port_engine(sp, i), &ls) != 1)
 			sim_fail("an engine cannot list its buckets");
 		for (int b = 0; b < BUCKETS; b++) {
 			struct store_stat st;
@@ -1085,8 +1085,8 @@ engines_agree(void)
 			uint32_t id = 0;
 
 			if (same_there[b] &&
-			    store_bucket_get_attrs(sp->engine[i], bucket_name(b), strlen(bucket_name(b)), mem,
-						   sizeof mem, &st) == 1)
+			    store_bucket_get_attrs(port_engine(sp, i), bucket_name(b), strlen(bucket_name(b)),
+						   mem, sizeof mem, &st) == 1)
 				id = attrs_id(mem, st.attrs_len);
 			if (i &&
 			    (same_there[b] != first[b] ||

@@ -607,7 +607,7 @@ moves_over(void)
 		if (!(set_all(s) >> i & 1) || disk_failed(&vol->disk))
 			continue;
 		for (int p = 0; p < prof.ports; p++) {
-			if (extent_port(set_port(ports[p].p)->engine[i])->vp.io.inflight)
+			if (extent_port(port_engine(set_port(ports[p].p), i))->vp.io.inflight)
 				return false;
 		}
 		if (atomic_load(&vol->pending) || vol->leader.queue || vol->leader.dying || vol->leader.gc ||
@@ -677,7 +677,7 @@ moves_check(void)
 			 (unsigned long long)s->table.draining, (unsigned long long)s->table.filling,
 			 (unsigned long long)s->table.version);
 	for (int i = 0; i < s->nr; i++) {
-		struct store_port *p = set_port(ports[0].p)->engine[i];
+		struct store_port *p = port_engine(set_port(ports[0].p), i);
 		struct found f = { .w.key = on_name, .s = s, .engine = i };
 
 		if (!(set_all(s) >> i & 1))

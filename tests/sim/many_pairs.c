@@ -532,9 +532,9 @@ same_bytes(int b, int k, uint64_t size)
 }
 
 static void
-same_object(const struct set_port *sp, int b, int k)
+same_object(struct set_port *sp, int b, int k)
 {
-	const struct set *s = sp->set;
+	const struct set *s = port_set(sp);
 	struct store_key sk = many_key(b, k);
 	int engine[2] = { s->home[many_place(b, k)], s->copies->second[many_place(b, k) % STORE_SLOT_NR] };
 	int r[2];
@@ -543,7 +543,7 @@ same_object(const struct set_port *sp, int b, int k)
 		return;
 	sk.copies = 2;
 	for (int i = 0; i < 2; i++) {
-		sides[i] = (struct side){ .p = sp->engine[engine[i]] };
+		sides[i] = (struct side){ .p = port_engine(sp, engine[i]) };
 		sides[i].buf = (struct buf){ .mem = side_memory[i], .cap_bytes = STORE_PIECE };
 		r[i] = store_open(sides[i].p, &sk, &sides[i].obj);
 		if (r[i] > 0)
@@ -569,7 +569,7 @@ same_object(const struct set_port *sp, int b, int k)
 		store_close(sides[i].p, &sides[i].obj);
 }
 
-static const struct set_port *
+static struct set_port *
 first_port(void)
 {
 	static const bool yes = true;
@@ -637,12 +637,12 @@ void
 pairs_mend_main(int nr)
 {
 	static const bool yes = true;
-	const struct set_port *sp = first_port();
+	struct set_port *sp = first_port();
 
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
 			read_copy(b, k / 2, k % 2);
-			while (sp->mends)
+			while (port_two(sp)->repairs)
 				co_wait(&yes, 0);
 		}
 	}
@@ -650,15 +650,15 @@ pairs_mend_main(int nr)
 
 /* Both disks of each slot have the same records. */
 static void
-same_indexes(const struct set_port *sp)
+same_indexes(struct set_port *sp)
 {
-	const struct set *s = sp->set;
+	const struct set *s = port_set(sp);
 
 	for (int i = 0; i < s->nr; i++) {
 		for (int j = 0; j < s->nr; j++) {
 			struct store_slots slots = { 0 };
 			struct found f = { .w.slots = &slots,
-					   .w.differs_from = sp->engine[j],
+					   .w.differs_from = port_engine(sp, j),
 					   .w.key = on_different,
 					   .first = moves_disk(s, i),
 					   .second = moves_disk(s, j) };
@@ -673,7 +673,7 @@ same_indexes(const struct set_port *sp)
 			if (i == j || !(set_all(s) >> i & 1) || !(set_all(s) >> j & 1))
 				continue;
 			do
-				check(sp->engine[i]->ops->member->walk(sp->engine[i], &f.w) >= 0);
+				check(port_engine(sp, i)->ops->member->walk(port_engine(sp, i), &f.w) >= 0);
 			while (f.w.more);
 		}
 	}
@@ -683,7 +683,7 @@ same_indexes(const struct set_port *sp)
 void
 pairs_same_main(int nr)
 {
-	const struct set_port *sp = first_port();
+	struct set_port *sp = first_port();
 
 	if (sim_rule_on[SIM_ALIGN_START] && many_hurt() == 0)
 		same_indexes(sp);
@@ -693,7 +693,7 @@ pairs_same_main(int nr)
 void
 pairs_settled_main(int nr)
 {
-	const struct set_port *sp = first_port();
+	struct set_port *sp = first_port();
 
 	if (sim_rule_on[SIM_COPY_BEFORE_ANSWER])
 		same_indexes(sp);
@@ -703,8 +703,8 @@ pairs_settled_main(int nr)
 void
 pairs_check_main(int nr)
 {
-	const struct set_port *sp = first_port();
-	const struct set *s = sp->set;
+	struct set_port *sp = first_port();
+	const struct set *s = port_set(sp);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int first = s->home[STORE_SLOT_NR + i], second = s->copies->second[i];

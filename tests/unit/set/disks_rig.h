@@ -235,7 +235,7 @@ table(int engine)
 static inline struct store_port *
 engine(int i)
 {
-	return set_port(store_user_port(user, 0))->engine[i];
+	return port_engine(set_port(store_user_port(user, 0)), i);
 }
 
 static inline int

@@ -235,7 +235,7 @@ key_on(char name[32], const char *bucket, int i, int nr)
 static inline struct store_port *
 port_of(struct loop *l, int i)
 {
-	return set_port(l->port)->engine[i];
+	return port_engine(set_port(l->port), i);
 }
 
 #endif

@@ -182,7 +182,7 @@ wait_free(int disk, uint64_t want)
 static bool
 is_quiet(void)
 {
-	return set_port(store_user_port(user, 0))->inflight == 0;
+	return !port_is_pinned(set_port(store_user_port(user, 0)));
 }
 
 /* ---- a PUT in steps ---- */
@@ -701,7 +701,7 @@ test_refused(void **state)
 		begin_put(&slow[i], &k, kinds[i].size, kinds[i].rides, NULL, 0);
 	}
 	drain(0);
-	p->carrier.carry = refuse;
+	port_carrier(p)->carry = refuse;
 	for (unsigned i = 0; i < SMALL; i++) {
 		assert_int_equal(commit_put(&slow[i]), -EXDEV);
 		assert_int_equal(look(&slow[i].key), -ENOENT);

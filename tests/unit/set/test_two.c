@@ -270,7 +270,7 @@ list_all(void)
 static uint64_t
 version_on(int engine, int i)
 {
-	struct store_port *e = set_port(l.p)->engine[engine];
+	struct store_port *e = port_engine(set_port(l.p), engine);
 	char name[32];
 	struct store_key k;
 	struct store_obj *o = calloc(1, sizeof *o);
@@ -289,7 +289,7 @@ version_on(int engine, int i)
 static uint64_t
 version_of(int engine, const struct store_key *k)
 {
-	struct store_port *e = set_port(l.p)->engine[engine];
+	struct store_port *e = port_engine(set_port(l.p), engine);
 	struct store_obj *o = calloc(1, sizeof *o);
 	uint64_t version = 0;
 
@@ -624,7 +624,7 @@ test_half_done(void **state)
 
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
-		l.p = set_port(set)->engine[atomic_load(&set_of(st)->home[store_place(&k)])];
+		l.p = port_engine(set_port(set), atomic_load(&set_of(st)->home[store_place(&k)]));
 		if (i % 4)
 			assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
 		else
@@ -828,7 +828,7 @@ test_record_damaged(void **state)
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
 	c = set_of(st)->copies;
-	e = set_port(l.p)->engine[0];
+	e = port_engine(set_port(l.p), 0);
 	blind_ops = *e->ops;
 	blind_ops.open = open_blind;
 	e->ops = &blind_ops;
@@ -848,7 +848,7 @@ test_record_damaged(void **state)
 		loop_for(&l, NS_PER_MS);
 	}
 	assert_in_range(firsts, 1, KEYS - 1);
-	e->ops = set_port(l.p)->engine[1]->ops;
+	e->ops = port_engine(set_port(l.p), 1)->ops;
 	must_have_all(1);
 }
 
@@ -1020,7 +1020,7 @@ test_uploads_settled(void **state)
 	begin_part(&k, put, 2);
 	loop_for(&l, 50 * NS_PER_MS);
 	assert_non_null(put->op.port);
-	assert_int_equal(begin_list(set_port(l.p)->engine[0], &k, &list), 1);
+	assert_int_equal(begin_list(port_engine(set_port(l.p), 0), &k, &list), 1);
 	assert_int_equal(list.op.result, 2);
 	assert_int_equal(begin_stat(&k, attrs, &stat), 0);
 	assert_int_equal(begin_list(l.p, &k, &list), 0);
@@ -1036,7 +1036,7 @@ test_uploads_settled(void **state)
 	op_arm(&u->op, l.p);
 	assert_int_equal(store_upload_abort(l.p, &k, upload_id, u), 0);
 	loop_for(&l, 50 * NS_PER_MS);
-	assert_int_equal(begin_list(set_port(l.p)->engine[0], &k, &list), 1);
+	assert_int_equal(begin_list(port_engine(set_port(l.p), 0), &k, &list), 1);
 	assert_int_equal(list.op.result, -ENOENT);
 	assert_int_equal(begin_stat(&k, attrs, &stat), 0);
 	assert_int_equal(begin_list(l.p, &k, &list), 0);
@@ -2115,7 +2115,7 @@ test_drain_unreadable(void **state)
 static void
 spoil_map(int engine)
 {
-	struct store_port *e = set_port(l.p)->engine[engine];
+	struct store_port *e = port_engine(set_port(l.p), engine);
 	struct vol *vol = extent_port(e)->st->vol;
 	const struct rec *r;
 	uint8_t key[CHUNK_KEY_BYTES], byte;
@@ -2154,7 +2154,7 @@ check_on(int engine, const char *name)
 	struct store_port *set = l.p;
 	int r;
 
-	l.p = set_port(set)->engine[engine];
+	l.p = port_engine(set_port(set), engine);
 	r = obj_check(&l, BUCKET, name, MIB + 70000, 7);
 	l.p = set;
 	return r;
@@ -2172,7 +2172,7 @@ test_repaired_parts(void **state)
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
-	l.p = set_port(set)->engine[0];
+	l.p = port_engine(set_port(set), 0);
 	make_crumbs(&l);
 	l.p = set;
 	for (int i = 0; i < 4; i++) {

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread gets a port of a set, and gives it back; and what each engine's port is told. */
+#include "set/replicas.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+
+int
+set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	   struct store_port **ret_port)
+{
+	struct set_port *p = port_new(set_of(st), ring, mb, timers);
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	port_carrier(p)->carry = set_carry;
+	do
+		r = port_attach_more(p);
+	while (r == 0 && !port_join(p));
+	if (r == 0) {
+		set_keep_on(set_of(st));
+		*ret_port = port_base(p);
+		return 0;
+	}
+	while (!port_detach_all(p))
+		mailbox_run(mb, 0); /* another port rang it already */
+	port_free(p);
+	return r;
+}
+
+bool
+set_detach(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	/* What the set itself does begins new operations on engines. */
+	if (port_is_pinned(p) || !port_leave(p) || !port_detach_all(p))
+		return false;
+	port_free(p);
+	return true;
+}
+
+void
+set_quiesce(struct store_port *sp)
+{
+	port_each_engine(set_port(sp), store_quiesce);
+}
+
+void
+set_sleep(struct store_port *sp)
+{
+	port_each_engine(set_port(sp), store_sleep);
+}
+
+void
+set_wake(struct store_port *sp)
+{
+	port_each_engine(set_port(sp), store_wake);
+}
