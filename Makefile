@@ -119,17 +119,19 @@ include tests/gpu/gpu.mk
 # ---- tests: `make check [T=name]` ----------------------------------------------------------------------------------
 UNITSRC := $(wildcard tests/unit/*/test_*.c)
 UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
-unitmod = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
+unitdir = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
+# A folder that is named after no module, as set_disk, has what NEEDS- says.
+unitmods = $(filter $(MODULES),$(call unitdir,$(1))) $(NEEDS-$(call unitdir,$(1))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(1)))
 # Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan,
 # and NEEDS-<module>/test_x := extent, or NEEDS-<module> := ring, for modules beyond the closure of its own.
 -include $(wildcard tests/unit/*/fakes.mk)
 # A fake in several files: fake_chan.c and fake_chan_*.c.  With a folder, core/rig, it is what programs share: tests/unit/core/rig.c.
 fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%.o,$(if $(findstring /,$(f)),tests/unit/$(f).c,tests/fake/$(f).c $(wildcard tests/fake/$(f)_*.c))))
-$(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)) $(NEEDS-$(call unitmod,$(s))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(s))))))
+$(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmods,$(s)))))
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*)) $(NEEDS-$(firstword $(subst /, ,$*))) $(NEEDS-$*)) $(shell pkg-config --libs cmocka)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(call unitmods,tests/unit/$*.c)) $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*/*.c) $(wildcard tests/fake/*.c))
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)

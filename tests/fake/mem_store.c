@@ -12,6 +12,7 @@
  * rest in mem_store_write.c. One lock for everything.
  */
 #include "tests/fake/mem_store_int.h"
+#include "tests/fake/mem_disks.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -103,7 +104,7 @@ mem_version_put(struct mem_store *st, struct version *v)
 {
 	if (!v || --v->refs > 0)
 		return;
-	if (v->number)
+	if (v->is_counted)
 		st->used_bytes -= v->size_bytes;
 	for (uint32_t i = 0; v->own_parts && i < v->part_nr; i++)
 		free((void *)(uintptr_t)v->parts[i].attrs);
@@ -113,15 +114,27 @@ mem_version_put(struct mem_store *st, struct version *v)
 	free(v);
 }
 
+void
+mem_number(struct mem_store *st, struct version *v)
+{
+	if (!v->number)
+		v->number = ++st->number;
+	else if (v->number > st->number)
+		st->number = v->number;
+	if (!v->data_version)
+		v->data_version = v->number;
+	st->used_bytes += v->size_bytes;
+	v->is_counted = true;
+	st->records++;
+}
+
 /* Takes the reference of v. */
 void
 mem_index_set(struct mem_store *st, struct version *v)
 {
 	size_t i = mem_place(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
-	v->number = ++st->number;
-	st->used_bytes += v->size_bytes;
-	st->records++;
+	mem_number(st, v);
 	if (i < st->nr && compare(st->index[i], v->bucket, v->bucket_len, v->key, v->key_len) == 0) {
 		mem_version_put(st, st->index[i]);
 		st->index[i] = v;
@@ -145,6 +158,20 @@ mem_index_remove(struct mem_store *st, struct version *v)
 	memmove(&st->index[i], &st->index[i + 1], (--st->nr - i) * sizeof(struct version *));
 	st->records++;
 	mem_version_put(st, v);
+}
+
+bool
+mem_bucket_holds(const struct mem_store *st, const char *bucket, size_t len)
+{
+	for (size_t i = mem_place(st, bucket, len, "", 0) + 1; i < st->nr; i++) {
+		const struct version *v = st->index[i];
+
+		if (v->bucket_len != len || memcmp(v->bucket, bucket, len) != 0)
+			break;
+		if (mem_owns(st, v->bucket, len, v->key, v->key_len))
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -226,6 +253,7 @@ on_over(struct msg *m)
 	struct job *j = container_of(m, struct job, msg);
 	struct mem_store *st = j->port->st;
 	struct store_op *op = j->op;
+	bool is_taken;
 
 	mem_on_port(j->port);
 	j->port->inflight--;
@@ -235,21 +263,41 @@ on_over(struct msg *m)
 	pthread_mutex_lock(&st->lock);
 	st->inflight--;
 	pthread_mutex_unlock(&st->lock);
+	is_taken = j->is_taken;
 	free(j);
-	op->done(op);
+	if (!is_taken)
+		op->done(op);
 }
 
-static void
+/* How long a change waits for a gate or a freeze to end. */
+#define PATIENCE_NS NS_PER_S
+
+/* False: not yet. */
+static bool
 do_work(struct mem_store *st, struct job *j)
 {
-	int error = mem_fault_of(st, j->kind);
+	int error;
 
+	if (st->member && j->not_before_ns > clock_ns())
+		return false;
+	error = j->kind < MEM_FAULT_NR ? mem_fault_of(st, j->kind) : 0;
 	j->result = error;
-	if (!error || (error == -ECANCELED && j->kind == MEM_COMMIT && rnd(st) % 2))
+	if (!error && st->member && !mem_member_judge(st, j))
+		error = 0;
+	else if (!error || (error == -ECANCELED && j->kind == MEM_COMMIT && rnd(st) % 2))
 		j->work(st, j);
 	if (error)
 		j->result = error;
+	else if (st->member && j->of && j->result == -EAGAIN) {
+		if (!j->came_ns)
+			j->came_ns = clock_ns();
+		if (clock_ns() - j->came_ns < PATIENCE_NS)
+			return false;
+	}
+	if (st->member)
+		mem_member_done(st, j);
 	st->info.errors += error != 0;
+	return true;
 }
 
 /* What a start returns. */
@@ -262,10 +310,12 @@ mem_job_start(struct job *j)
 								      : st->tuning.other_at_once;
 	struct job **link;
 
+	at_once = !st->member ? at_once : j->is_quick ? 100 : 0;
 	pthread_mutex_lock(&st->lock);
-	if (!st->hold && rnd(st) % 100 < at_once) {
-		do_work(st, j);
+	if ((!st->hold || (j->is_quick && st->member)) && rnd(st) % 100 < at_once && do_work(st, j)) {
 		pthread_mutex_unlock(&st->lock);
+		if (st->member)
+			mem_member_tell(st);
 		j->op->result = j->result;
 		if (j->finish)
 			j->finish(st, j);
@@ -295,7 +345,7 @@ worker(void *arg)
 
 		if (j && j->at_ns <= now_ns()) {
 			st->jobs = j->next;
-			do_work(st, j);
+			check(do_work(st, j));
 			mailbox_post(j->port->mb, &j->msg, on_over);
 		} else if (j) {
 			struct timespec t = { (time_t)(j->at_ns / NS_PER_S), (long)(j->at_ns % NS_PER_S) };
@@ -317,8 +367,8 @@ mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 	return conf->disks.nr > 0 ? 0 : -EINVAL;
 }
 
-int
-mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+struct mem_store *
+mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool has_thread)
 {
 	struct mem_store *st = calloc(1, sizeof *st);
 	const char *seed = getenv("SEED");
@@ -334,7 +384,7 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 						.open_at_once = 50,
 						.stat_at_once = 50 };
 	st->tuning.seed += !st->tuning.seed;
-	st->base.ops = &mem_store_ops;
+	st->base.ops = ops;
 	st->ports_max = conf->ports_max;
 	st->quotas = conf->disks.quotas;
 	st->counter = conf->disks.counter;
@@ -347,8 +397,17 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&st->work, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	check(pthread_create(&st->thread, NULL, worker, st) == 0);
-	*ret_store = &st->base;
+	st->manual = !has_thread;
+	st->has_thread = has_thread;
+	if (has_thread)
+		check(pthread_create(&st->thread, NULL, worker, st) == 0);
+	return st;
+}
+
+int
+mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	*ret_store = &mem_store_make(conf, &mem_store_ops, true)->base;
 	return 0;
 }
 
@@ -363,7 +422,10 @@ mem_stop(struct store *store)
 	st->stop = true;
 	pthread_cond_signal(&st->work);
 	pthread_mutex_unlock(&st->lock);
-	pthread_join(st->thread, NULL);
+	if (st->has_thread)
+		pthread_join(st->thread, NULL);
+	if (st->member)
+		mem_member_keep(st);
 	mem_uploads_drop(st, NULL, 0);
 	while (st->nr)
 		mem_index_remove(st, st->index[st->nr - 1]);
@@ -393,7 +455,7 @@ mem_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct ti
 		free(p);
 		return r;
 	}
-	*p = (struct mem_port){ .base.ops = &mem_store_ops, .st = st, .mb = mb, .thread = pthread_self() };
+	*p = (struct mem_port){ .base.ops = store->ops, .st = st, .mb = mb, .thread = pthread_self() };
 	*ret_port = &p->base;
 	return 0;
 }
@@ -477,6 +539,8 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 	ret_info->free_bytes = st->size_bytes - st->used_bytes;
 	for (size_t i = 0; i < st->nr; i++)
 		objects += st->index[i]->key_len > 0;
+	if (st->member)
+		mem_member_info(st, ret_info);
 	store_unit_add(ret_info, "objects", objects, false);
 	store_unit_add(ret_info, "commits", st->commits, false);
 	store_unit_add(ret_info, "records", st->records, false);
@@ -487,52 +551,35 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 
 /* ---- mem_store.h ---- */
 
+#define MEM_OPS                                                                                              \
+	.name = "mem", .stop = mem_stop, .attach = mem_attach, .limits = mem_limits, .share = mem_share,     \
+	.detach = mem_detach, .quiesce = mem_quiesce, .sleep = mem_sleep, .wake = mem_wake,                  \
+	.open = mem_open, .open_to_read = mem_open_to_read, .close = mem_close, .read_plan = mem_read_plan,  \
+	.read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,                              \
+	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .delete = mem_delete,                      \
+	.set_attrs = mem_set_attrs, .upload_create = mem_upload_create, .upload_abort = mem_upload_abort,    \
+	.upload_stat = mem_upload_stat, .put_init_part = mem_put_init_part,                                  \
+	.upload_complete = mem_upload_complete, .list_parts = mem_list_parts, .obj_part = mem_obj_part,      \
+	.obj_part_at = mem_obj_part_at, .bucket_create = mem_bucket_create,                                  \
+	.bucket_delete = mem_bucket_delete, .bucket_make = mem_bucket_make,                                  \
+	.bucket_set_copies = mem_bucket_set_copies, .bucket_gate = mem_bucket_gate,                          \
+	.bucket_head = mem_bucket_head, .bucket_set_attrs = mem_bucket_set_attrs,                            \
+	.bucket_set_quota = mem_bucket_set_quota, .bucket_get_attrs = mem_bucket_get_attrs,                  \
+	.list = mem_list, .list_uploads = mem_list_uploads, .quotas = mem_quotas, .can = mem_can,            \
+	.unit_nr = mem_unit_nr, .unit_info = mem_unit_info
+
 const struct store_ops mem_store_ops = {
-	.name = "mem",
+	MEM_OPS,
 	.format = mem_format,
 	.start = mem_start,
-	.stop = mem_stop,
-	.attach = mem_attach,
-	.limits = mem_limits,
-	.share = mem_share,
-	.detach = mem_detach,
-	.quiesce = mem_quiesce,
-	.sleep = mem_sleep,
-	.wake = mem_wake,
-	.open = mem_open,
-	.open_to_read = mem_open_to_read,
-	.close = mem_close,
-	.read_plan = mem_read_plan,
-	.read = mem_read,
-	.put_init = mem_put_init,
-	.put_write = mem_put_write,
-	.put_commit = mem_put_commit,
-	.put_abort = mem_put_abort,
-	.delete = mem_delete,
-	.set_attrs = mem_set_attrs,
-	.upload_create = mem_upload_create,
-	.upload_abort = mem_upload_abort,
-	.upload_stat = mem_upload_stat,
-	.put_init_part = mem_put_init_part,
-	.upload_complete = mem_upload_complete,
-	.list_parts = mem_list_parts,
-	.obj_part = mem_obj_part,
-	.obj_part_at = mem_obj_part_at,
-	.bucket_create = mem_bucket_create,
-	.bucket_delete = mem_bucket_delete,
-	.bucket_make = mem_bucket_make,
-	.bucket_set_copies = mem_bucket_set_copies,
-	.bucket_gate = mem_bucket_gate,
-	.bucket_head = mem_bucket_head,
-	.bucket_set_attrs = mem_bucket_set_attrs,
-	.bucket_set_quota = mem_bucket_set_quota,
-	.bucket_get_attrs = mem_bucket_get_attrs,
-	.list = mem_list,
-	.list_uploads = mem_list_uploads,
-	.quotas = mem_quotas,
-	.can = mem_can,
-	.unit_nr = mem_unit_nr,
-	.unit_info = mem_unit_info,
+};
+
+const struct store_ops mem_engine_ops = {
+	MEM_OPS,
+	.format = mem_engine_format,
+	.start = mem_engine_start,
+	.open_part = mem_open_part,
+	.member = &mem_member_ops,
 };
 
 void
@@ -607,17 +654,28 @@ mem_store_step(struct store *store, unsigned nr)
 	check(st->manual);
 	for (struct job *j = st->jobs; j; j = j->next)
 		left++;
-	for (; nr && left && !st->hold; nr--, left--) {
+	for (; nr && left && !st->hold; nr--) {
 		struct job **link = &st->jobs, *j;
 
 		for (uint64_t skip = rnd(st) % left; skip; skip--)
 			link = &(*link)->next;
 		j = *link;
+		if (!do_work(st, j))
+			continue;
 		*link = j->next;
-		do_work(st, j);
-		mailbox_post(j->port->mb, &j->msg, on_over);
+		left--;
+		if (j->port) {
+			mailbox_post(j->port->mb, &j->msg, on_over);
+			continue;
+		}
+		pthread_mutex_unlock(&st->lock);
+		j->over(j);
+		free(j);
+		pthread_mutex_lock(&st->lock);
 	}
 	pthread_mutex_unlock(&st->lock);
+	if (st->member)
+		mem_member_tell(st);
 	return left;
 }
 

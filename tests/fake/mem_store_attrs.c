@@ -31,6 +31,24 @@ copy_of(const void *bytes, size_t len)
 	return copy;
 }
 
+struct version *
+mem_version_copy(const struct version *old)
+{
+	struct version *v = mem_version_new(old->bucket, old->bucket_len, old->key, old->key_len);
+
+	*v = *old;
+	v->refs = 1;
+	v->is_counted = false;
+	v->data = copy_of(old->data, old->size_bytes);
+	v->attrs = copy_of(old->attrs, old->attrs_len);
+	v->own_parts = old->part_nr > 0;
+	if (old->part_nr)
+		v->parts = copy_of(old->parts, old->part_nr * sizeof *old->parts);
+	for (uint32_t i = 0; i < v->part_nr; i++)
+		v->parts[i].attrs = copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
+	return v;
+}
+
 static void
 attrs_work(struct mem_store *st, struct job *j)
 {
@@ -42,23 +60,11 @@ attrs_work(struct mem_store *st, struct job *j)
 						      : 0;
 	if (j->result < 0)
 		return;
-	v = mem_version_new(old->bucket, old->bucket_len, old->key, old->key_len);
-	v->size_bytes = old->size_bytes;
-	v->crc64 = old->crc64;
-	v->mtime_ns = old->mtime_ns;
-	v->etag = old->etag;
-	v->bad_granule = old->bad_granule;
-	v->data = copy_of(old->data, old->size_bytes);
+	v = mem_version_copy(old);
+	free(v->attrs);
 	v->attrs = copy_of(j->attrs, j->len);
 	v->attrs_len = j->len;
-	memcpy(v->id, old->id, sizeof v->id);
-	if (old->part_nr) {
-		v->part_nr = old->part_nr;
-		v->parts = copy_of(old->parts, old->part_nr * sizeof *old->parts);
-		v->own_parts = true;
-		for (uint32_t i = 0; i < v->part_nr; i++)
-			v->parts[i].attrs = copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
-	}
+	v->number = 0;
 	mem_index_set(st, v);
 	st->commits++;
 }
@@ -81,6 +87,8 @@ mem_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version
 	j->off = version;
 	j->attrs = attrs;
 	j->len = attrs_len;
+	j->of = j->v;
+	j->has_two = store_has_two(k);
 	return mem_job_start(j);
 }
 
@@ -130,6 +138,7 @@ mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, c
 	j->len = cap;
 	if (id)
 		memcpy(j->id, id, sizeof j->id);
+	j->is_quick = id != NULL;
 	return mem_job_start(j);
 }
 
@@ -144,6 +153,8 @@ get_battrs_work(struct mem_store *st, struct job *j)
 		return;
 	stat->attrs_len = b->attrs_len;
 	stat->version = b->battrs_number;
+	if (b->has_max)
+		stat->max = b->max;
 	if (b->attrs_len && j->len)
 		memcpy(j->to, b->attrs, b->attrs_len < j->len ? b->attrs_len : j->len);
 }

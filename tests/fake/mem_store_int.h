@@ -22,6 +22,9 @@ struct version {
 	uint16_t bucket_len, key_len;
 	char *data, *attrs;
 	uint64_t size_bytes, crc64, number, mtime_ns, bad_granule;
+	uint64_t data_version; /* number of the version that the bytes came with */
+	bool is_counted;       /* its bytes are in used_bytes */
+	bool is_carried;       /* of a PUT that is its carrier's: it has no place in a page */
 	struct store_etag etag;
 	uint32_t attrs_len;
 	uint64_t battrs_number; /* of a bucket: when its attributes were set; 0: none */
@@ -29,6 +32,8 @@ struct version {
 	struct store_part *parts;
 	int gate;        /* of a bucket: what writers are told; 0: it is open */
 	unsigned copies; /* of a bucket */
+	bool has_max;    /* of a bucket: max is its bound */
+	struct store_use max;
 	uint32_t part_nr;
 	bool own_parts; /* their attributes are its own */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
@@ -55,7 +60,7 @@ struct mem_store {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_t thread;
-	bool stop, hold, manual;
+	bool stop, hold, manual, has_thread;
 	struct job *jobs; /* by time */
 	struct version **index;
 	struct mem_upload *uploads;
@@ -73,6 +78,26 @@ struct mem_store {
 	struct store_unit_info info;
 	uint64_t commits, records, crc_errors;
 	char path[256];
+	struct mem_member
+		*member; /* mem_store_member.c; NULL: it is no engine of a set with a placement map */
+};
+
+/* A PUT that is started. */
+#define PIECES_MAX 16384
+struct put_state {
+	struct version *v;
+	char *piece[PIECES_MAX];
+	uint32_t len[PIECES_MAX];
+	uint32_t nr, writes;
+	uint64_t expect_bytes;
+	bool ended, committing;
+	bool has_two;    /* the key is one with two copies */
+	bool is_copy;    /* a second copy: neither quotas nor preconditions judge it */
+	bool is_carried; /* its key went to another engine, and its carrier has it */
+	struct store_commit commit;
+	void *attrs;          /* of a copy: its own, or NULL */
+	uint32_t part_number; /* 0: not a part */
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
 struct mem_port {
@@ -118,6 +143,17 @@ struct job {
 	unsigned copies;
 	struct store_use max;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	/* of an engine of a set */
+	const struct version *of;    /* a change of this key; NULL: of none */
+	bool has_two;                /* the key is one with two copies */
+	bool is_sent, is_repair;     /* a copy of what another engine has */
+	bool is_quick;               /* finishes in the start call */
+	bool runs_failed;            /* also on a disk that has failed */
+	bool is_taken;               /* a PUT that its carrier has from here on */
+	uint64_t came_ns;            /* 0: it was not looked at yet */
+	uint64_t not_before_ns;      /* by base/clock.h */
+	void (*over)(struct job *j); /* in place of a message to a port; without the lock */
+	void *cookie;
 };
 
 /* ---- under the lock ---- */
@@ -128,6 +164,8 @@ size_t mem_place(const struct mem_store *st, const char *bucket, size_t bucket_l
 struct version *mem_lookup(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
 			   size_t key_len);
 void mem_version_put(struct mem_store *st, struct version *v);
+/* Gives a version its number, unless it has one, and counts its bytes. */
+void mem_number(struct mem_store *st, struct version *v);
 /* Takes the reference of v. */
 void mem_index_set(struct mem_store *st, struct version *v);
 void mem_index_remove(struct mem_store *st, struct version *v);
@@ -158,6 +196,14 @@ uint64_t mem_upload_bytes(const struct mem_upload *u);
 /* The part that is there, or NULL; the upload is. */
 struct version *mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id,
 				uint32_t number);
+/* Tells whether a bucket has objects that are the engine's own. */
+bool mem_bucket_holds(const struct mem_store *st, const char *bucket, size_t len);
+/* The link to an upload; NULL: there is none. */
+struct mem_upload **mem_upload_find(struct mem_store *st, const struct version *like, const uint8_t *id);
+/* Enters an upload, in order. */
+void mem_upload_enter(struct mem_store *st, struct mem_upload *u);
+/* Frees an upload with its parts. */
+void mem_upload_drop(struct mem_store *st, struct mem_upload **link);
 /* The error that this operation is to end with; 0. */
 int mem_fault_of(struct mem_store *st, enum mem_fault kind);
 
@@ -168,6 +214,8 @@ bool mem_is_skipped(const struct store_list *ls, const char *name, size_t len);
 /* ---- without ---- */
 
 struct version *mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t key_len);
+/* A version of its own with the same number, bytes, attributes and parts, in no index. */
+struct version *mem_version_copy(const struct version *v);
 int mem_key_check(const struct store_key *k);
 bool mem_range_ok(const struct store_obj *obj, uint64_t off, uint32_t len);
 /* What lies behind len bytes of a buffer is nobody's but the store's. */
@@ -179,7 +227,66 @@ struct job *mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault 
 /* What a start returns. */
 int mem_job_start(struct job *j);
 
+/* Begins and ends a PUT: a part (upload_id), a second copy (is_copy). */
+int mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
+		  const uint8_t *upload_id, uint32_t part_number, bool is_copy);
+int mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit *c,
+	       const struct version *copy_of);
+struct put_state *mem_put_state(const struct store_put *put);
+/* Opens a version that the caller has a reference of. */
+void mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v);
+/* Makes a store, without a thread if it is to be manual for ever. */
+struct mem_store *mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool has_thread);
+
+/* ---- mem_store_member.c: under the lock ---- */
+
+/* Tells whether a key is the engine's own. */
+bool mem_owns(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
+	      size_t key_len);
+/* Tells whether a key is of one of these places. */
+bool mem_is_of(const struct mem_store *st, const struct store_slots *slots, const char *bucket,
+	       size_t bucket_len, const char *key, size_t key_len);
+/* Tells whether a list shows a key: one of ls->slots, or of the engine's own. */
+bool mem_is_shown(const struct mem_store *st, const struct store_list *ls, const char *bucket,
+		  size_t bucket_len, const char *key, size_t key_len);
+/* Judges a job of an engine of a set.  True: it is to be done; false: j->result is its result. */
+bool mem_member_judge(struct mem_store *st, struct job *j);
+/* Notes that a job has ended. */
+void mem_member_done(struct mem_store *st, struct job *j);
+/* Keeps what a store has on its disk, at its end. */
+void mem_member_keep(struct mem_store *st);
+
+/* ---- mem_store_member.c: without the lock ---- */
+
+/* Tells whether the disk has failed; with or without the lock. */
+bool mem_member_failed(const struct mem_store *st);
+/* Tells whether reads of bytes fail. */
+bool mem_member_unreadable(const struct mem_store *st);
+/* Tells whether it was said which places are the engine's own. */
+bool mem_member_has_slots(const struct mem_store *st);
+/* Tells whether a key is the engine's own, by the number of copies that it has itself. */
+bool mem_member_owns(const struct mem_store *st, const struct store_key *k);
+/* Tells the set once that the disk has failed. */
+void mem_member_tell(struct mem_store *st);
+/* Sets what is shown of a member. */
+void mem_member_info(struct mem_store *st, struct store_unit_info *info);
+extern const struct store_member_ops mem_member_ops;
+int mem_engine_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
+int mem_engine_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+int mem_walk(struct store_port *p, struct store_walk *w);
+int mem_send(struct store_port *from, struct store_port *to, struct store_send *s);
+int mem_remove(struct store_port *p, struct store_send *s);
+int mem_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
+		  const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
+int mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
+		    const struct store_commit *sc);
+int mem_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
+		 struct store_put_args *ret_args);
+
 /* ---- the calls of store/store.h ---- */
+
+int mem_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  uint32_t number, bool is_second, struct store_obj *obj);
 
 int mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 int mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);

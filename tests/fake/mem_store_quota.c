@@ -64,7 +64,13 @@ set_work(struct mem_store *st, struct job *j)
 {
 	struct quota_row *row;
 
-	j->result = mem_bucket_exists(st, j->v) ? 0 : -ENXIO;
+	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+
+	j->result = b ? 0 : -ENXIO;
+	if (b) {
+		b->has_max = true;
+		b->max = j->max;
+	}
 	if (j->result < 0 || st->counter != 0)
 		return;
 	quota_lock(st->quotas);

@@ -38,15 +38,37 @@ open_work(struct mem_store *st, struct job *j)
 }
 
 static void
+open_part_work(struct mem_store *st, struct job *j)
+{
+	struct version *want = j->v, *v;
+
+	j->result = mem_upload_exists(st, want, j->id);
+	v = j->result == 0 ? mem_upload_part(st, want, j->id, j->len) : NULL;
+	if (!v) {
+		j->result = j->result < 0 ? j->result : -ENOENT;
+		return;
+	}
+	mem_version_put(st, want);
+	j->v = v;
+	v->refs++;
+	st->open_nr++;
+}
+
+static void
 open_finish(struct mem_store *st, struct job *j)
 {
 	struct store_obj *obj = container_of(j->op, struct store_obj, op);
-	struct version *v = j->v;
 
-	if (j->result < 0) { /* v is what was asked for */
-		free(v);
-		return;
-	}
+	if (j->result < 0) /* it is what was asked for */
+		free(j->v);
+	else
+		mem_open_version(st, obj, j->v);
+}
+
+void
+mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v)
+{
+	*obj_state(obj) = (struct obj_state){ 0 };
 	obj_state(obj)->v = v;
 	obj->size_bytes = v->size_bytes;
 	obj->version = v->number;
@@ -71,7 +93,27 @@ mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj
 	*obj_state(obj) = (struct obj_state){ 0 };
 	j = mem_job_new(p, &obj->op, MEM_OPEN, open_work);
 	j->finish = open_finish;
+	j->is_quick = true;
 	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	return mem_job_start(j);
+}
+
+int
+mem_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	      uint32_t number, bool is_second, struct store_obj *obj)
+{
+	int r = mem_key_check(k);
+	struct job *j;
+
+	obj->is_open = false;
+	if (r < 0)
+		return r;
+	j = mem_job_new(mem_port(sp), &obj->op, MEM_OPEN, open_part_work);
+	j->finish = open_finish;
+	j->is_quick = true;
+	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	memcpy(j->id, id, sizeof j->id);
+	j->len = number;
 	return mem_job_start(j);
 }
 
@@ -109,7 +151,7 @@ read_work(struct mem_store *st, struct job *j)
 	struct version *v = j->v;
 
 	/* Small ones lie anywhere in a page. */
-	if (v->size_bytes <= STORE_GRANULE / 8)
+	if (v->size_bytes <= STORE_GRANULE / 8 && !v->is_carried)
 		rd->lead = 64 * (1 + (uint32_t)(v->number % 63));
 	memset(j->buf->mem, 0x5a, rd->lead);
 	memcpy(j->buf->mem + rd->lead, v->data + j->off, j->len);
@@ -168,7 +210,7 @@ list_work(struct mem_store *st, struct job *j)
 
 /* Is v on the page's list, and behind `after`? */
 static bool
-listed(const struct store_list *ls, const struct version *v)
+listed(const struct mem_store *st, const struct store_list *ls, const struct version *v)
 {
 	const char *name = ls->bucket ? v->key : v->bucket;
 	size_t len = ls->bucket ? v->key_len : v->bucket_len;
@@ -179,6 +221,8 @@ listed(const struct store_list *ls, const struct version *v)
 		       : v->key_len != 0)
 		return false;
 	if (len < ls->prefix_len || (ls->prefix_len && memcmp(name, ls->prefix, ls->prefix_len) != 0))
+		return false;
+	if (ls->bucket && !mem_is_shown(st, ls, v->bucket, v->bucket_len, v->key, v->key_len))
 		return false;
 	if (!ls->after)
 		return true;
@@ -227,7 +271,7 @@ list_finish(struct mem_store *st, struct job *j)
 		struct version *v = st->index[i];
 		const char *name = ls->bucket ? v->key : v->bucket;
 
-		if (listed(ls, v) && !mem_is_skipped(ls, name, ls->bucket ? v->key_len : v->bucket_len)) {
+		if (listed(st, ls, v) && !mem_is_skipped(ls, name, ls->bucket ? v->key_len : v->bucket_len)) {
 			st->index[i]->refs++;
 			page[nr++] = st->index[i];
 		}

@@ -39,8 +39,8 @@ place(struct mem_store *st, const char *bucket, size_t bucket_len, const char *k
 	return link;
 }
 
-static struct mem_upload **
-find(struct mem_store *st, const struct version *like, const uint8_t *id)
+struct mem_upload **
+mem_upload_find(struct mem_store *st, const struct version *like, const uint8_t *id)
 {
 	struct mem_upload **link = place(st, like->bucket, like->bucket_len, like->key, like->key_len, id);
 
@@ -49,8 +49,8 @@ find(struct mem_store *st, const struct version *like, const uint8_t *id)
 		       : NULL;
 }
 
-static void
-drop(struct mem_store *st, struct mem_upload **link)
+void
+mem_upload_drop(struct mem_store *st, struct mem_upload **link)
 {
 	struct mem_upload *u = *link;
 
@@ -62,11 +62,20 @@ drop(struct mem_store *st, struct mem_upload **link)
 }
 
 void
+mem_upload_enter(struct mem_store *st, struct mem_upload *u)
+{
+	struct mem_upload **link = place(st, u->bucket, u->bucket_len, u->key, u->key_len, u->id);
+
+	u->next = *link;
+	*link = u;
+}
+
+void
 mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len)
 {
 	for (struct mem_upload **link = &st->uploads; *link;) {
 		if (!bucket || ((*link)->bucket_len == len && memcmp((*link)->bucket, bucket, len) == 0))
-			drop(st, link);
+			mem_upload_drop(st, link);
 		else
 			link = &(*link)->next;
 	}
@@ -76,7 +85,8 @@ bool
 mem_uploads_any(const struct mem_store *st, const char *bucket, size_t len)
 {
 	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
-		if (u->bucket_len == len && memcmp(u->bucket, bucket, len) == 0)
+		if (u->bucket_len == len && memcmp(u->bucket, bucket, len) == 0 &&
+		    mem_owns(st, bucket, len, u->key, u->key_len))
 			return true;
 	}
 	return false;
@@ -95,13 +105,13 @@ mem_upload_bytes(const struct mem_upload *u)
 struct version *
 mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id, uint32_t number)
 {
-	return (*find(st, like, id))->part[number];
+	return (*mem_upload_find(st, like, id))->part[number];
 }
 
 int
 mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number)
 {
-	struct mem_upload **link = find(st, v, id);
+	struct mem_upload **link = mem_upload_find(st, v, id);
 
 	if (mem_bucket_judge(st, v) < 0)
 		return mem_bucket_judge(st, v);
@@ -109,16 +119,14 @@ mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint
 		return -ENOENT;
 	mem_version_put(st, (*link)->part[number]);
 	(*link)->part[number] = v;
-	v->number = ++st->number;
-	st->used_bytes += v->size_bytes;
-	st->records++;
+	mem_number(st, v);
 	return 0;
 }
 
 int
 mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id)
 {
-	return !mem_bucket_exists(st, like) ? -ENXIO : find(st, like, id) ? 0 : -ENOENT;
+	return !mem_bucket_exists(st, like) ? -ENXIO : mem_upload_find(st, like, id) ? 0 : -ENOENT;
 }
 
 /* ---- begin, abort, stat ---- */
@@ -135,7 +143,7 @@ static void
 create_work(struct mem_store *st, struct job *j)
 {
 	struct store_upload *up = container_of(j->op, struct store_upload, op);
-	struct mem_upload *u, **link;
+	struct mem_upload *u;
 	const struct version *v = j->v;
 
 	j->result = mem_bucket_judge(st, v);
@@ -158,9 +166,7 @@ create_work(struct mem_store *st, struct job *j)
 	check(u->attrs);
 	if (j->len)
 		memcpy(u->attrs, j->attrs, j->len);
-	link = place(st, u->bucket, u->bucket_len, u->key, u->key_len, u->id);
-	u->next = *link;
-	*link = u;
+	mem_upload_enter(st, u);
 	j->result = 0;
 }
 
@@ -172,6 +178,8 @@ upload_job(struct mem_port *p, const struct store_key *k, struct store_op *op, c
 
 	j->finish = free_v;
 	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	j->of = kind == MEM_LIST ? NULL : j->v;
+	j->has_two = store_has_two(k);
 	if (id)
 		memcpy(j->id, id, sizeof j->id);
 	return j;
@@ -203,9 +211,9 @@ abort_work(struct mem_store *st, struct job *j)
 	j->result = mem_upload_exists(st, j->v, j->id);
 	if (j->result < 0)
 		return;
-	less.bytes = -(int64_t)mem_upload_bytes(*find(st, j->v, j->id));
+	less.bytes = -(int64_t)mem_upload_bytes(*mem_upload_find(st, j->v, j->id));
 	check(mem_quota_change(st, j->v, &less) == 0);
-	drop(st, find(st, j->v, j->id));
+	mem_upload_drop(st, mem_upload_find(st, j->v, j->id));
 }
 
 int
@@ -227,7 +235,7 @@ stat_work(struct mem_store *st, struct job *j)
 	j->result = mem_upload_exists(st, j->v, j->id);
 	if (j->result < 0)
 		return;
-	u = *find(st, j->v, j->id);
+	u = *mem_upload_find(st, j->v, j->id);
 	stat->ctime_ns = u->mtime_ns;
 	stat->attrs_len = u->attrs_len;
 	if (u->attrs_len && j->len)
@@ -337,7 +345,7 @@ complete_work(struct mem_store *st, struct job *j)
 		j->result = mem_judge(st, v, &c->pre);
 	if (j->result < 0)
 		return;
-	u = *find(st, v, j->id);
+	u = *mem_upload_find(st, v, j->id);
 	j->result = check_parts(u, c);
 	if (j->result < 0)
 		return;
@@ -376,7 +384,7 @@ complete_work(struct mem_store *st, struct job *j)
 	check(v->attrs);
 	if (v->attrs_len)
 		memcpy(v->attrs, c->meta.attrs, v->attrs_len);
-	drop(st, find(st, v, j->id));
+	mem_upload_drop(st, mem_upload_find(st, v, j->id));
 	v->refs++;
 	mem_index_set(st, v);
 	c->version = v->number;
@@ -426,7 +434,7 @@ parts_finish(struct mem_store *st, struct job *j)
 
 	check(page && number);
 	pthread_mutex_lock(&st->lock);
-	link = find(st, j->v, j->id);
+	link = mem_upload_find(st, j->v, j->id);
 	pl->op.result = mem_upload_exists(st, j->v, j->id);
 	for (uint32_t i = pl->after + 1; link && i <= STORE_PART_NR_MAX; i++) {
 		if (!(*link)->part[i])
@@ -484,14 +492,15 @@ mem_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 }
 
 static bool
-is_listed(const struct store_list *ls, const struct mem_upload *u)
+is_listed(const struct mem_store *st, const struct store_list *ls, const struct mem_upload *u)
 {
 	int c;
 
 	if (u->bucket_len != ls->bucket_len || memcmp(u->bucket, ls->bucket, ls->bucket_len) != 0 ||
 	    u->key_len < ls->prefix_len ||
 	    (ls->prefix_len && memcmp(u->key, ls->prefix, ls->prefix_len) != 0) ||
-	    mem_is_skipped(ls, u->key, u->key_len))
+	    mem_is_skipped(ls, u->key, u->key_len) ||
+	    !mem_is_shown(st, ls, u->bucket, u->bucket_len, u->key, u->key_len))
 		return false;
 	if (!ls->after || !ls->after_len)
 		return true;
@@ -524,7 +533,7 @@ uploads_finish(struct mem_store *st, struct job *j)
 	for (const struct mem_upload *u = st->uploads; u && ls->op.result == 0; u = u->next) {
 		size_t common = mem_common_len(ls, u->key, u->key_len);
 
-		if (!is_listed(ls, u))
+		if (!is_listed(st, ls, u))
 			continue;
 		if (common && nr && page[nr - 1].is_prefix && page[nr - 1].name_len == common &&
 		    memcmp(page[nr - 1].name, u->key, common) == 0)

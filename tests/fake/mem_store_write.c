@@ -11,23 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECES_MAX 16384
-
-struct put_state {
-	struct version *v;
-	char *piece[PIECES_MAX];
-	uint32_t len[PIECES_MAX];
-	uint32_t nr, writes;
-	uint64_t expect_bytes;
-	bool ended, committing;
-	uint32_t part_number; /* 0: not a part */
-	uint8_t id[STORE_UPLOAD_ID_BYTES];
-};
-
 /* ---- put ---- */
 
-static struct put_state *
-put_state(const struct store_put *put)
+struct put_state *
+mem_put_state(const struct store_put *put)
 {
 	struct put_state *ps;
 
@@ -38,10 +25,11 @@ put_state(const struct store_put *put)
 static void
 put_end(struct mem_port *p, struct store_put *put)
 {
-	struct put_state *ps = put_state(put);
+	struct put_state *ps = mem_put_state(put);
 
 	for (uint32_t i = 0; i < ps->nr; i++)
 		free(ps->piece[i]);
+	free(ps->attrs);
 	pthread_mutex_lock(&p->st->lock);
 	p->st->put_nr--;
 	mem_version_put(p->st, ps->v);
@@ -50,9 +38,9 @@ put_end(struct mem_port *p, struct store_put *put)
 	put->is_started = false;
 }
 
-static int
-put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
-	 const uint8_t *upload_id, uint32_t part_number)
+int
+mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
+	      const uint8_t *upload_id, uint32_t part_number, bool is_copy)
 {
 	struct mem_store *st = p->st;
 	struct version *v;
@@ -67,14 +55,21 @@ put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, u
 		return r;
 	pthread_mutex_lock(&st->lock);
 	r = mem_fault_of(st, MEM_PUT_INIT);
+	if (!r && st->member && mem_member_failed(st))
+		r = -EROFS;
 	if (!r && !mem_lookup(st, k->bucket, k->bucket_len, "", 0))
 		r = -ENXIO;
 	if (!r && size_bytes != STORE_SIZE_UNKNOWN && size_bytes > st->size_bytes - st->used_bytes)
 		r = -ENOSPC;
 	v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	if (!r && upload_id)
+		r = mem_upload_exists(st, v, upload_id);
+	/* Quotas do not judge a copy. */
+	if (r || is_copy)
+		;
+	else if (upload_id)
 		r = mem_quota_early(st, v, mem_upload_part(st, v, upload_id, part_number), size_bytes, true);
-	else if (!r)
+	else
 		r = mem_quota_early(st, v, mem_lookup(st, k->bucket, k->bucket_len, k->key, k->key_len),
 				    size_bytes, false);
 	st->put_nr += r == 0;
@@ -87,6 +82,11 @@ put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, u
 	check(ps);
 	ps->v = v;
 	ps->expect_bytes = size_bytes;
+	ps->has_two = store_has_two(k);
+	ps->is_copy = is_copy;
+	ps->part_number = part_number;
+	if (upload_id)
+		memcpy(ps->id, upload_id, sizeof ps->id);
 	memcpy(put->priv, &ps, sizeof ps);
 	put->is_started = true;
 	return 0;
@@ -96,28 +96,14 @@ int
 mem_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	struct mem_port *p = mem_port(sp);
-	return put_init(p, put, k, size_bytes, NULL, 0);
+	return mem_put_begin(p, put, k, size_bytes, NULL, 0, false);
 }
 
 int
 mem_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
 		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
-	struct mem_port *p = mem_port(sp);
-	struct version *v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
-	int r;
-
-	pthread_mutex_lock(&p->st->lock);
-	r = mem_upload_exists(p->st, v, id);
-	mem_version_put(p->st, v);
-	pthread_mutex_unlock(&p->st->lock);
-	if (r == 0)
-		r = put_init(p, put, k, size_bytes, id, number);
-	if (r == 0) {
-		put_state(put)->part_number = number;
-		memcpy(put_state(put)->id, id, STORE_UPLOAD_ID_BYTES);
-	}
-	return r;
+	return mem_put_begin(mem_port(sp), put, k, size_bytes, id, number, false);
 }
 
 /* Takes note of a piece; its bytes are fetched from the buffer later.  0 or -EINVAL. */
@@ -162,7 +148,7 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	      uint32_t len, bool last)
 {
 	struct mem_port *p = mem_port(sp);
-	struct put_state *ps = put_state(put);
+	struct put_state *ps = mem_put_state(put);
 	struct job *j;
 	int r;
 
@@ -235,23 +221,13 @@ count_put(struct mem_store *st, const struct put_state *ps, const struct version
 					.bytes = (int64_t)(v->size_bytes - (old ? old->size_bytes : 0)) });
 }
 
+/* Makes the version of the pieces, and gives it its attributes. */
 static void
-commit_work(struct mem_store *st, struct job *j)
+mem_put_together(struct put_state *ps, const void *attrs)
 {
-	struct store_put *put = container_of(j->op, struct store_put, op);
-	struct put_state *ps = put_state(put);
 	struct version *v = ps->v;
 	uint64_t at = 0;
 
-	if (j->buf)
-		write_work(st, j);
-	j->result = ps->part_number ? mem_upload_exists(st, v, ps->id) : mem_judge(st, v, &j->pre);
-	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
-		j->result = -ENOSPC;
-	if (!j->result)
-		j->result = count_put(st, ps, v);
-	if (j->result < 0)
-		return;
 	v->data = malloc(v->size_bytes ? v->size_bytes : 1);
 	v->attrs = malloc(v->attrs_len ? v->attrs_len : 1);
 	check(v->data && v->attrs);
@@ -262,7 +238,31 @@ commit_work(struct mem_store *st, struct job *j)
 	check(at == v->size_bytes);
 	check(crc64_nvme(0, v->data, at) == v->crc64); /* somebody wrote to a buffer that was the store's */
 	if (v->attrs_len)
-		memcpy(v->attrs, j->attrs, v->attrs_len);
+		memcpy(v->attrs, attrs, v->attrs_len);
+}
+
+static void
+commit_work(struct mem_store *st, struct job *j)
+{
+	struct store_put *put = container_of(j->op, struct store_put, op);
+	struct put_state *ps = mem_put_state(put);
+	struct version *v = ps->v;
+
+	if (j->buf)
+		write_work(st, j);
+	if (ps->part_number)
+		j->result = mem_upload_exists(st, v, ps->id);
+	else
+		j->result = ps->is_copy ? mem_bucket_judge(st, v) : mem_judge(st, v, &j->pre);
+	if (!j->result && ps->part_number)
+		j->result = mem_bucket_judge(st, v);
+	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
+		j->result = -ENOSPC;
+	if (!j->result && !ps->is_copy)
+		j->result = count_put(st, ps, v);
+	if (j->result < 0)
+		return;
+	mem_put_together(ps, j->attrs);
 	ps->v = NULL;
 	if (ps->part_number)
 		check(mem_part_commit(st, v, ps->id, ps->part_number) == 0);
@@ -275,14 +275,32 @@ commit_work(struct mem_store *st, struct job *j)
 static void
 commit_finish(struct mem_store *st, struct job *j)
 {
-	put_end(j->port, container_of(j->op, struct store_put, op));
+	struct store_put *put = container_of(j->op, struct store_put, op);
+
+	if (j->result == -EXDEV && put->carrier) {
+		struct put_state *ps = mem_put_state(put);
+
+		ps->committing = false;
+		if (j->buf)
+			memcpy(j->to, j->buf->mem, j->len);
+		ps->is_carried = true;
+		j->is_taken = put->carrier->carry(put->carrier, put);
+	}
+	if (!j->is_taken)
+		put_end(j->port, put);
 }
 
 int
 mem_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c)
 {
-	struct mem_port *p = mem_port(sp);
-	struct put_state *ps = put_state(put);
+	return mem_put_go(mem_port(sp), put, c, NULL);
+}
+
+int
+mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit *c,
+	   const struct version *copy_of)
+{
+	struct put_state *ps = mem_put_state(put);
 	struct version *v;
 	struct job *j;
 	int r = 0;
@@ -312,6 +330,10 @@ mem_put_commit(struct store_port *sp, struct store_put *put, const struct store_
 	j->finish = commit_finish;
 	j->pre = c->pre;
 	j->attrs = c->meta.attrs;
+	j->of = v;
+	j->has_two = ps->has_two;
+	j->is_sent = ps->is_copy;
+	ps->commit = *c;
 	if (c->last && c->last_len) {
 		j->buf = c->last;
 		j->to = ps->piece[ps->nr - 1];
@@ -322,8 +344,53 @@ mem_put_commit(struct store_port *sp, struct store_put *put, const struct store_
 	v->etag = c->meta.etag;
 	v->mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns();
 	v->attrs_len = c->meta.attrs_len;
+	if (copy_of) {
+		v->number = copy_of->number;
+		v->data_version = copy_of->data_version;
+		v->mtime_ns = copy_of->mtime_ns;
+		/* What is open at the source may be gone by then. */
+		ps->attrs = malloc(v->attrs_len + 1);
+		check(ps->attrs);
+		if (v->attrs_len)
+			memcpy(ps->attrs, copy_of->attrs, v->attrs_len);
+		j->attrs = ps->attrs;
+	}
 	ps->committing = true;
 	return mem_job_start(j);
+}
+
+int
+mem_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj,
+	     struct store_put_args *ret_args)
+{
+	struct mem_port *p = mem_port(sp);
+	struct put_state *ps = mem_put_state(put);
+	struct version *v = ps->v;
+
+	check(put->is_started && ps->is_carried && !ps->committing && ps->writes == 0);
+	pthread_mutex_lock(&p->st->lock);
+	if (!v->data)
+		mem_put_together(ps, ps->commit.meta.attrs);
+	v->is_carried = true;
+	v->refs++;
+	p->st->open_nr++;
+	pthread_mutex_unlock(&p->st->lock);
+	mem_open_version(p->st, obj, v);
+	obj->op.port = sp;
+	*ret_args = (struct store_put_args){
+		.key = { v->bucket, v->key, v->bucket_len, v->key_len, ps->has_two ? 2 : 1 },
+		.upload_id = ps->part_number ? ps->id : NULL,
+		.part_number = ps->part_number,
+		.commit = { .meta = { .etag = v->etag,
+				      .mtime_ns = v->mtime_ns,
+				      .attrs = v->attrs,
+				      .attrs_len = v->attrs_len },
+			    .pre = ps->commit.pre,
+			    .progress_ns = ps->commit.progress_ns,
+			    .have_expect_crc64 = true,
+			    .expect_crc64 = v->crc64 },
+	};
+	return 0;
 }
 
 void
@@ -333,8 +400,8 @@ mem_put_abort(struct store_port *sp, struct store_put *put)
 	mem_on_port(p);
 	if (!put || !put->is_started)
 		return;
-	check(put_state(put)->writes == 0);
-	check(!put_state(put)->committing);
+	check(mem_put_state(put)->writes == 0);
+	check(!mem_put_state(put)->committing);
 	put_end(p, put);
 }
 
@@ -356,12 +423,22 @@ delete_work(struct mem_store *st, struct job *j)
 	j->result = 1;
 }
 
+/* Drops all that there is of a bucket: what is not the engine's own goes with it. */
+static void
+mem_drop_records(struct mem_store *st, const struct version *b)
+{
+	size_t i = mem_place(st, b->bucket, b->bucket_len, "", 0) + 1;
+
+	mem_uploads_drop(st, b->bucket, b->bucket_len);
+	while (i < st->nr && st->index[i]->bucket_len == b->bucket_len &&
+	       memcmp(st->index[i]->bucket, b->bucket, b->bucket_len) == 0)
+		mem_index_remove(st, st->index[i]);
+}
+
 static void
 bucket_work(struct mem_store *st, struct job *j)
 {
-	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
-	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0),
-		       *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
+	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
 	if (j->is_create) {
 		j->result = old ? -EEXIST : 0;
@@ -372,13 +449,12 @@ bucket_work(struct mem_store *st, struct job *j)
 			mem_quota_bucket(st, j->v, true);
 		}
 	} else {
-		bool holds = old && next && next->bucket_len == old->bucket_len &&
-			     memcmp(next->bucket, old->bucket, old->bucket_len) == 0;
+		bool holds = old && mem_bucket_holds(st, old->bucket, old->bucket_len);
 
 		j->result = !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
 		if (j->result == 0) {
 			mem_quota_bucket(st, old, false);
-			mem_uploads_drop(st, old->bucket, old->bucket_len);
+			mem_drop_records(st, old);
 			mem_index_remove(st, old);
 		}
 	}
@@ -407,6 +483,8 @@ mem_delete(struct store_port *sp, const struct store_key *k, const struct store_
 	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	if (pre)
 		j->pre = *pre;
+	j->of = j->v;
+	j->has_two = store_has_two(k);
 	return mem_job_start(j);
 }
 
@@ -414,10 +492,7 @@ static void
 gate_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
-	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
-	const struct version *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
-	bool holds = b && next && next->bucket_len == b->bucket_len &&
-		     memcmp(next->bucket, b->bucket, b->bucket_len) == 0;
+	bool holds = b && mem_bucket_holds(st, b->bucket, b->bucket_len);
 
 	if (b && j->gate == GATE_CLOSE_BARE)
 		holds |= mem_uploads_any(st, b->bucket, b->bucket_len);
@@ -430,15 +505,13 @@ static void
 copies_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
-	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
-	const struct version *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
-	bool holds = b && ((next && next->bucket_len == b->bucket_len &&
-			    memcmp(next->bucket, b->bucket, b->bucket_len) == 0) ||
+	bool holds = b && (mem_bucket_holds(st, b->bucket, b->bucket_len) ||
 			   mem_uploads_any(st, b->bucket, b->bucket_len));
 
 	j->result = !b ? -ENXIO : holds && b->copies != j->copies ? -ENOTEMPTY : 0;
 	if (j->result < 0 || b->copies == j->copies)
 		return;
+	mem_drop_records(st, b);
 	b->copies = j->copies;
 	b->number = ++st->number;
 	if (b->battrs_number)

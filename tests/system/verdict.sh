@@ -46,7 +46,7 @@ CI=true judge system/put 1 "FAIL: x" || fail "in CI the same failure is excused"
 [ "$(lines)" = 1 ] || fail "in CI the file stays as it is"
 assert_match "$(tail -n 1 "$T/said")" '^verdict: line for tests/unsteady: system/put '
 
-for t in unit/set/test_two sim/pairs fuzz/token_parse lint lost; do
+for t in unit/set/test_mem_engine sim/pairs fuzz/token_parse lint lost; do
 	judge $t 1 "FAIL: x" && fail "$t is never excused"
 	[ ! -s "$T/ran" ] || fail "$t is not repeated"
 done

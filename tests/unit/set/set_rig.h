@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set of engines in memory with one port or several, and the operations as blocking calls: what the tests
- * of the set share.
+ * of the set share.  Threads take turns (tests/fake/turns.h).
  */
 #ifndef GANTRY_TESTS_SET_RIG_H
 #define GANTRY_TESTS_SET_RIG_H
@@ -17,6 +17,7 @@
 #include "set/set_int.h"
 #include "tests/fake/mem_store.h"
 #include "tests/fake/store_loop.h"
+#include "tests/fake/turns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ set_begin(int engines, int ports, const struct mem_store_tuning *tuning)
 	struct store_conf conf = set_conf(disks, engines, ports);
 	char err[128];
 
+	turns_begin(tuning->seed);
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	for (int i = 0; i < engines; i++) {
@@ -106,12 +108,11 @@ set_end(void)
 
 /* ---- blocking operations ---- */
 
-static _Thread_local struct loop *waits; /* the one whose operation runs */
-
+/* That it has none to call is waited for. */
 static inline void
 on_done(struct store_op *op)
 {
-	waits->is_over = true;
+	op->done = NULL;
 }
 
 static inline int
@@ -119,14 +120,13 @@ wait_for(struct loop *l, struct store_op *op, int r)
 {
 	if (r)
 		return r < 0 ? r : op->result;
-	while (!l->is_over)
+	while (op->done)
 		loop_turn(l);
 	return op->result;
 }
 
 /* The value of a start call, waited for. */
-#define DO(l, op_, call)                                                                                     \
-	(waits = (l), (l)->is_over = false, (op_)->done = on_done, wait_for((l), (op_), (call)))
+#define DO(l, op_, call) ((op_)->done = on_done, wait_for((l), (op_), (call)))
 
 static inline struct store_key
 key_of(const char *bucket, const char *key)

@@ -641,7 +641,6 @@ test_detach(void **state)
 	struct store_del first = { .op.done = on_done }, second = { .op.done = on_done };
 
 	begin(2);
-	waits = &l;
 	mem_store_hold(engine(1), true);
 	assert_int_equal(store_bucket_create(l.port, "b", 1, 0, &first), 0);
 	assert_int_equal(store_bucket_delete(l.port, "b", 1, &second), 0);

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store in memory as an engine of a set: the walk over its keys, and what goes from one engine to another.
+ *
+ * A send compares what is under the key on both and makes the first difference go away, as one operation of the target; then it
+ * compares again.  So a cut, or a failure, finds it between any two of them.
+ */
+#include "tests/fake/mem_store_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is equal ---- */
+
+static bool
+same_bytes(const struct version *v, const struct version *w)
+{
+	return v->data_version == w->data_version && v->size_bytes == w->size_bytes && v->crc64 == w->crc64 &&
+	       v->mtime_ns == w->mtime_ns && v->part_nr == w->part_nr && v->etag.parts == w->etag.parts &&
+	       memcmp(v->etag.sum, w->etag.sum, sizeof v->etag.sum) == 0;
+}
+
+static bool
+same(const struct version *v, const struct version *w)
+{
+	return v && w && v->number == w->number && same_bytes(v, w) && v->attrs_len == w->attrs_len &&
+	       memcmp(v->attrs, w->attrs, v->attrs_len) == 0;
+}
+
+/* ---- the walk ---- */
+
+#define WALK_SLICE 256
+
+struct name {
+	const char *bucket, *key;
+	size_t bucket_len, key_len;
+};
+
+static int
+compare(const struct name *a, const struct name *b)
+{
+	int c = memcmp(a->bucket, b->bucket, a->bucket_len < b->bucket_len ? a->bucket_len : b->bucket_len);
+
+	if (c || a->bucket_len != b->bucket_len)
+		return c ? c : a->bucket_len < b->bucket_len ? -1 : 1;
+	c = memcmp(a->key, b->key, a->key_len < b->key_len ? a->key_len : b->key_len);
+	return c ? c : (a->key_len > b->key_len) - (a->key_len < b->key_len);
+}
+
+/* Tells whether something under that name is not the same on the other engine: what only that one has does not count. */
+static bool
+differs(const struct mem_store *st, struct mem_store *other, const struct name *n)
+{
+	const struct version *v = mem_lookup(st, n->bucket, n->bucket_len, n->key, n->key_len);
+
+	if (v && !same(v, mem_lookup(other, n->bucket, n->bucket_len, n->key, n->key_len)))
+		return true;
+	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
+		struct name of = { u->bucket, u->key, u->bucket_len, u->key_len };
+		struct version *like = mem_version_new(n->bucket, n->bucket_len, n->key, n->key_len);
+		struct mem_upload **there = compare(&of, n) == 0 ? mem_upload_find(other, like, u->id) : NULL;
+		bool is_other = compare(&of, n) == 0 && !there;
+
+		mem_version_put(NULL, like);
+		for (unsigned i = 0; there && !is_other && i <= STORE_PART_NR_MAX; i++)
+			is_other = u->part[i] && !same(u->part[i], (*there)->part[i]);
+		if (is_other)
+			return true;
+	}
+	return false;
+}
+
+/* Makes *n the next name after w->at of keys with so many copies.  False: there is none. */
+static bool
+next_name(const struct mem_store *st, const struct store_walk *w, struct name *n)
+{
+	struct name at = { .bucket = (const char *)w->at };
+	bool there = false;
+
+	if (w->at_len) {
+		at.bucket_len = strlen(at.bucket);
+		at.key = at.bucket + at.bucket_len + 1;
+		at.key_len = w->at_len - at.bucket_len - 1;
+	}
+	for (size_t i = 0; i < st->nr; i++) {
+		const struct version *v = st->index[i], *b = mem_lookup(st, v->bucket, v->bucket_len, "", 0);
+		struct name one = { v->bucket, v->key, v->bucket_len, v->key_len };
+
+		if (!v->key_len || !b || (b->copies > 1) != w->at_two ||
+		    (w->at_len && compare(&one, &at) <= 0))
+			continue;
+		/* In order: it is the first. */
+		*n = one;
+		there = true;
+		break;
+	}
+	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
+		const struct version *b = mem_lookup(st, u->bucket, u->bucket_len, "", 0);
+		struct name one = { u->bucket, u->key, u->bucket_len, u->key_len };
+
+		if (!b || (b->copies > 1) != w->at_two || (w->at_len && compare(&one, &at) <= 0))
+			continue;
+		if (!there || compare(&one, n) < 0)
+			*n = one;
+		there = true;
+	}
+	return there;
+}
+
+int
+mem_walk(struct store_port *p, struct store_walk *w)
+{
+	struct mem_store *st = mem_port(p)->st,
+			 *other = w->differs_from ? mem_port(w->differs_from)->st : NULL;
+	int given = 0;
+
+	mem_on_port(mem_port(p));
+	w->more = true;
+	for (int i = 0; i < WALK_SLICE; i++) {
+		struct name n;
+		struct store_key k;
+
+		if (!next_name(st, w, &n)) {
+			if (w->at_two) {
+				w->more = false;
+				return given;
+			}
+			w->at_two = true;
+			w->at_len = 0;
+			continue;
+		}
+		memcpy(w->at, n.bucket, n.bucket_len);
+		w->at[n.bucket_len] = 0;
+		memcpy(w->at + n.bucket_len + 1, n.key, n.key_len);
+		w->at_len = (uint16_t)(n.bucket_len + 1 + n.key_len);
+		if ((w->slots && !mem_is_of(st, w->slots, n.bucket, n.bucket_len, n.key, n.key_len)) ||
+		    (other && !differs(st, other, &n)))
+			continue;
+		k = (struct store_key){ (const char *)w->at, (const char *)w->at + n.bucket_len + 1,
+					(uint16_t)n.bucket_len, (uint16_t)n.key_len, w->at_two ? 2 : 1 };
+		given++;
+		if (!w->key(w, &k))
+			return given;
+	}
+	return given;
+}
+
+/* ---- sending ---- */
+
+/* One difference between two engines, and what makes it go away. */
+enum step { STEP_NONE, STEP_PUT, STEP_REMOVE, STEP_MAKE_UPLOAD, STEP_PUT_PART, STEP_REMOVE_PART, STEP_ABORT };
+
+struct send {
+	struct store_send *s;
+	struct mem_port *from, *to; /* from NULL: nothing is there, all is removed */
+	struct store_op op;         /* of a step, at the target */
+	bool is_starting;
+	struct version *like; /* bucket and key */
+	enum step step;
+	struct version *v;    /* that the target gets */
+	struct mem_upload *u; /* likewise */
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	uint32_t number;
+	bool has_bytes; /* the target has the bytes of v */
+};
+
+static void next_step(struct send *sd);
+
+static void
+finish(struct send *sd, int result)
+{
+	struct store_send *s = sd->s;
+	bool is_starting = sd->is_starting;
+
+	if (sd->from)
+		sd->from->inflight--;
+	sd->to->inflight--;
+	mem_version_put(NULL, sd->like);
+	free(sd);
+	s->priv = NULL;
+	s->op.result = result;
+	if (!is_starting)
+		s->op.done(&s->op);
+}
+
+/* What the target says, in the words of the whole. */
+static int
+word_of(const struct send *sd, int error)
+{
+	if (mem_member_failed(sd->to->st))
+		return -EROFS;
+	switch (error) {
+	case -ENXIO:
+	case -ENOENT:
+	case -EBADR:
+	case -ECANCELED:
+		return -EAGAIN;
+	case -ESTALE:
+		return sd->s->is_repair ? -ESTALE : -EAGAIN;
+	default:
+		return error;
+	}
+}
+
+static struct version *
+object_of(const struct send *sd, const struct mem_store *st)
+{
+	return mem_lookup(st, sd->like->bucket, sd->like->bucket_len, sd->like->key, sd->like->key_len);
+}
+
+static bool
+is_of_key(const struct send *sd, const struct mem_upload *u)
+{
+	return u->bucket_len == sd->like->bucket_len && u->key_len == sd->like->key_len &&
+	       memcmp(u->bucket, sd->like->bucket, u->bucket_len) == 0 &&
+	       memcmp(u->key, sd->like->key, u->key_len) == 0 &&
+	       (!sd->s->only_upload || memcmp(u->id, sd->s->only_upload, sizeof u->id) == 0);
+}
+
+static struct mem_upload *
+upload_of(const struct send *sd, struct mem_store *st, const uint8_t *id)
+{
+	struct mem_upload **link = mem_upload_find(st, sd->like, id);
+
+	return link ? *link : NULL;
+}
+
+/* A version for the target: what the source has, with its bytes, or (has_bytes: it has the same) with its own. */
+static int
+take(struct send *sd, const struct version *from, const struct version *to, bool has_bytes)
+{
+	const struct version *bytes = has_bytes ? to : from;
+	struct version *v;
+
+	sd->has_bytes = has_bytes;
+	if (!has_bytes && from->bad_granule != NO_GRANULE)
+		return -EBADMSG;
+	v = mem_version_copy(bytes);
+	v->bad_granule = bytes->bad_granule;
+	v->number = from->number;
+	v->data_version = from->data_version;
+	if (has_bytes && !sd->s->is_repair) {
+		free(v->attrs);
+		v->attrs = malloc(from->attrs_len + 1);
+		check(v->attrs);
+		memcpy(v->attrs, from->attrs, from->attrs_len);
+		v->attrs_len = from->attrs_len;
+	}
+	sd->v = v;
+	return 0;
+}
+
+/* ---- what differs ---- */
+
+static int
+find_object(struct send *sd, const struct version *from, const struct version *to)
+{
+	if (sd->s->only_upload || (!from && !to) || same(from, to))
+		return 0;
+	if (!from) {
+		sd->step = STEP_REMOVE;
+		return 0;
+	}
+	sd->step = STEP_PUT;
+	return take(sd, from, to, to && same_bytes(from, to));
+}
+
+static int
+find_part(struct send *sd, const struct mem_upload *from, const struct mem_upload *to)
+{
+	for (uint32_t i = 0; i <= STORE_PART_NR_MAX; i++) {
+		if ((!from->part[i] && !to->part[i]) || same(from->part[i], to->part[i]))
+			continue;
+		sd->number = i;
+		memcpy(sd->id, to->id, sizeof sd->id);
+		sd->step = from->part[i] ? STEP_PUT_PART : STEP_REMOVE_PART;
+		return from->part[i] ? take(sd, from->part[i], NULL, false) : 0;
+	}
+	return 0;
+}
+
+static int
+find_upload(struct send *sd, struct mem_store *from, struct mem_store *to)
+{
+	for (struct mem_upload *u = from ? from->uploads : NULL; u; u = u->next) {
+		struct mem_upload *there = is_of_key(sd, u) ? upload_of(sd, to, u->id) : NULL;
+		int e;
+
+		if (!is_of_key(sd, u))
+			continue;
+		if (!there) {
+			sd->u = malloc(sizeof *sd->u);
+			check(sd->u);
+			*sd->u = *u;
+			memset(sd->u->part, 0, sizeof sd->u->part);
+			sd->u->attrs = malloc(u->attrs_len + 1);
+			check(sd->u->attrs);
+			memcpy(sd->u->attrs, u->attrs, u->attrs_len);
+			sd->step = STEP_MAKE_UPLOAD;
+			return 0;
+		}
+		e = find_part(sd, u, there);
+		if (e < 0 || sd->step)
+			return e;
+	}
+	for (struct mem_upload *u = to->uploads; u; u = u->next) {
+		if (!is_of_key(sd, u) || (from && upload_of(sd, from, u->id)))
+			continue;
+		memcpy(sd->id, u->id, sizeof sd->id);
+		sd->step = STEP_ABORT;
+		return 0;
+	}
+	return 0;
+}
+
+/* ---- what is damaged ---- */
+
+static bool
+same_version(const struct version *v, const struct version *w)
+{
+	return v && w && v->number == w->number && v->data_version == w->data_version;
+}
+
+static int
+find_damage(struct send *sd, struct mem_store *from, struct mem_store *to)
+{
+	const struct version *v = object_of(sd, from), *w = object_of(sd, to);
+
+	if (sd->s->only_upload &&
+	    (!upload_of(sd, from, sd->s->only_upload) || !upload_of(sd, to, sd->s->only_upload)))
+		return -ESTALE;
+	if (!sd->s->only_upload && (v || w)) {
+		if (!same_version(v, w))
+			return -ESTALE;
+		if (w->bad_granule != NO_GRANULE) {
+			sd->step = STEP_PUT;
+			return take(sd, v, w, false);
+		}
+	}
+	for (struct mem_upload *u = to->uploads; u && !sd->s->only_object; u = u->next) {
+		const struct mem_upload *there = is_of_key(sd, u) ? upload_of(sd, from, u->id) : NULL;
+
+		for (uint32_t i = 0; there && i <= STORE_PART_NR_MAX; i++) {
+			if (!same_version(there->part[i], u->part[i]) ||
+			    u->part[i]->bad_granule == NO_GRANULE)
+				continue;
+			sd->number = i;
+			memcpy(sd->id, u->id, sizeof sd->id);
+			sd->step = STEP_PUT_PART;
+			return take(sd, there->part[i], u->part[i], false);
+		}
+	}
+	return 0;
+}
+
+/* ---- a step ---- */
+
+static void
+put_object(struct mem_store *st, struct job *j, struct send *sd)
+{
+	const struct version *there = object_of(sd, st);
+
+	if (sd->s->is_repair && !same_version(there, sd->v)) {
+		j->result = -ESTALE;
+		return;
+	}
+	if (sd->v->size_bytes > st->size_bytes - st->used_bytes + (there ? there->size_bytes : 0)) {
+		j->result = -ENOSPC;
+		return;
+	}
+	mem_index_set(st, sd->v);
+	sd->v = NULL;
+}
+
+static void
+put_part(struct mem_store *st, struct job *j, struct send *sd)
+{
+	struct mem_upload *u = upload_of(sd, st, sd->id);
+
+	if (!u || (sd->s->is_repair && !same_version(u->part[sd->number], sd->v)))
+		j->result = u ? -ESTALE : -ENOENT;
+	else if (sd->v->size_bytes > st->size_bytes - st->used_bytes)
+		j->result = -ENOSPC;
+	else {
+		mem_version_put(st, u->part[sd->number]);
+		u->part[sd->number] = sd->v;
+		mem_number(st, sd->v);
+		sd->v = NULL;
+	}
+}
+
+static void
+step_work(struct mem_store *st, struct job *j)
+{
+	struct send *sd = container_of(j->op, struct send, op);
+	struct mem_upload *u;
+
+	j->result = mem_bucket_judge(st, sd->like);
+	if (j->result < 0)
+		return;
+	switch (sd->step) {
+	case STEP_PUT:
+		put_object(st, j, sd);
+		break;
+	case STEP_REMOVE:
+		if (object_of(sd, st))
+			mem_index_remove(st, object_of(sd, st));
+		break;
+	case STEP_MAKE_UPLOAD:
+		if (sd->u->number > st->number)
+			st->number = sd->u->number;
+		if (!upload_of(sd, st, sd->u->id)) {
+			mem_upload_enter(st, sd->u);
+			sd->u = NULL;
+		}
+		break;
+	case STEP_PUT_PART:
+		put_part(st, j, sd);
+		break;
+	case STEP_REMOVE_PART:
+		u = upload_of(sd, st, sd->id);
+		if (u) {
+			mem_version_put(st, u->part[sd->number]);
+			u->part[sd->number] = NULL;
+		}
+		break;
+	default:
+		if (upload_of(sd, st, sd->id))
+			mem_upload_drop(st, mem_upload_find(st, sd->like, sd->id));
+		break;
+	}
+}
+
+static void
+nothing(struct mem_store *st, struct job *j)
+{
+}
+
+static void
+on_step(struct store_op *op)
+{
+	struct send *sd = container_of(op, struct send, op);
+	int result = op->result;
+
+	mem_version_put(NULL, sd->v);
+	sd->v = NULL;
+	if (sd->u)
+		free(sd->u->attrs);
+	free(sd->u);
+	sd->u = NULL;
+	if (result < 0) {
+		finish(sd, word_of(sd, result));
+		return;
+	}
+	sd->s->changes += sd->step != STEP_NONE;
+	next_step(sd);
+}
+
+/* Lets the target do it.  wait_ns: nothing is done but to wait so long. */
+static void
+go(struct send *sd, uint64_t wait_ns)
+{
+	struct job *j = mem_job_new(sd->to, &sd->op, MEM_FAULT_NR, wait_ns ? nothing : step_work);
+
+	sd->op.done = on_step;
+	j->runs_failed = wait_ns > 0;
+	j->not_before_ns = clock_ns() + wait_ns;
+	if (!wait_ns) {
+		j->of = sd->like;
+		j->has_two = store_has_two(&sd->s->key);
+		j->is_repair = sd->s->is_repair;
+		j->is_sent = !j->is_repair;
+	}
+	if (mem_job_start(j) > 0)
+		on_step(&sd->op);
+}
+
+static int
+find_step(struct send *sd)
+{
+	struct mem_store *from = sd->from ? sd->from->st : NULL, *to = sd->to->st;
+	int e;
+
+	sd->step = STEP_NONE;
+	if (sd->s->is_repair)
+		return find_damage(sd, from, to);
+	e = find_object(sd, from ? object_of(sd, from) : NULL, object_of(sd, to));
+	if (e == 0 && !sd->step && !sd->s->only_object)
+		e = find_upload(sd, from, to);
+	return e;
+}
+
+static void
+next_step(struct send *sd)
+{
+	struct store_send *s = sd->s;
+	uint32_t bytes;
+	uint64_t wait_ns;
+	int e = find_step(sd);
+
+	if (e < 0 || !sd->step) {
+		finish(sd, e);
+		return;
+	}
+	/* Those of small ones are in their record. */
+	bytes = sd->v && !sd->has_bytes && sd->v->size_bytes > STORE_INLINE_MAX ? (uint32_t)sd->v->size_bytes
+										: 0;
+	if (bytes && sd->from && mem_member_unreadable(sd->from->st)) {
+		mem_version_put(NULL, sd->v);
+		sd->v = NULL;
+		finish(sd, -EIO);
+		return;
+	}
+	wait_ns = bytes && s->pace ? s->pace(s, bytes) : 0;
+	if (wait_ns) {
+		mem_version_put(NULL, sd->v);
+		sd->v = NULL;
+		sd->step = STEP_NONE;
+	}
+	if (wait_ns == STORE_SEND_STOP) {
+		finish(sd, -EINTR);
+		return;
+	}
+	if (!wait_ns)
+		s->bytes += bytes;
+	go(sd, wait_ns);
+}
+
+static int
+begin(struct mem_port *from, struct mem_port *to, struct store_send *s)
+{
+	const struct store_key *k = &s->key;
+	struct send *sd;
+	int r = mem_key_check(k);
+
+	mem_on_port(to);
+	s->op.port = &to->base;
+	s->op.result = 0;
+	s->bytes = s->changes = 0;
+	if (r < 0)
+		return r;
+	if (!mem_member_has_slots(to->st))
+		return -EPERM;
+	if (from && !mem_member_owns(from->st, k) && !(s->is_repair && mem_member_owns(to->st, k)))
+		return -EXDEV;
+	sd = calloc(1, sizeof *sd);
+	check(sd);
+	sd->s = s;
+	sd->from = from;
+	sd->to = to;
+	sd->like = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	s->priv = sd;
+	to->inflight++;
+	if (from)
+		from->inflight++;
+	sd->is_starting = true;
+	next_step(sd);
+	if (!s->priv)
+		return 1;
+	sd->is_starting = false;
+	return 0;
+}
+
+int
+mem_send(struct store_port *from, struct store_port *to, struct store_send *s)
+{
+	return begin(mem_port(from), mem_port(to), s);
+}
+
+int
+mem_remove(struct store_port *p, struct store_send *s)
+{
+	return begin(NULL, mem_port(p), s);
+}
+
+/* ---- the second copy of a PUT ---- */
+
+int
+mem_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
+	      const uint8_t *upload_id, uint32_t number, uint64_t size_bytes)
+{
+	put->is_started = false;
+	if (mem_key_check(k) == 0 && mem_member_owns(mem_port(to)->st, k))
+		return -EPERM;
+	return mem_put_begin(mem_port(to), put, k, size_bytes, upload_id, number, true);
+}
+
+int
+mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
+		const struct store_commit *sc)
+{
+	const struct put_state *ps = mem_put_state(put);
+	struct mem_store *st = mem_port(from)->st;
+	const struct version *r;
+	struct store_commit c;
+
+	check(put->is_started && ps->is_copy);
+	if (!ps->part_number)
+		r = mem_lookup(st, ps->v->bucket, ps->v->bucket_len, ps->v->key, ps->v->key_len);
+	else if (mem_upload_exists(st, ps->v, ps->id) == 0)
+		r = mem_upload_part(st, ps->v, ps->id, ps->part_number);
+	else
+		r = NULL;
+	if (!r || r->number != version ||
+	    r->size_bytes != put->size_bytes + (sc->last ? sc->last_len : sc->inline_len))
+		return -EAGAIN;
+	c = (struct store_commit){ .meta = { .etag = r->etag, .attrs = r->attrs, .attrs_len = r->attrs_len },
+				   .last = sc->last,
+				   .last_len = sc->last_len,
+				   .inline_data = sc->inline_data,
+				   .inline_len = sc->inline_len,
+				   .have_expect_crc64 = true,
+				   .expect_crc64 = r->crc64 };
+	return mem_put_go(mem_port(to), put, &c, r);
+}
