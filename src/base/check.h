@@ -12,7 +12,7 @@ _Noreturn void check_failed(const char *expr, const char *file, int line, const 
 
 #define check(x) ((x) ? (void)0 : check_failed(#x, __FILE__, __LINE__, __func__))
 
-/* Called once, before abort(), so that the daemon can dump its live requests.  NULL for none.  Any thread. */
+/* Is called once, before the line and abort(), so that lines of the log that wait are written.  NULL for none.  Any thread. */
 extern void (*check_on_failure)(void);
 
 #endif

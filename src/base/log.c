@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formatting and delivery of log lines.  One write(2) per line, so lines of several threads never mix.
- * Who needs the journal starts the log with log_init() (log_journal.c); a library sets a function instead, and
- * needs nothing of systemd.
+ * Formatting and delivery of log lines.  One write(2) per line, so lines of several threads never mix; log_queue.c
+ * has a thread do it.  A program with a journal starts the log with log_init() (log_journal.c); a library sets a
+ * function instead, and needs nothing of systemd.
  */
 #include "base/log_int.h"
 
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,9 @@ static _Atomic int current_level = LOG_INFO;
 static _Atomic int module_level[LOG_MODULES_NR];
 _Atomic int log_max_ = LOG_INFO;
 enum log_format log_format_ = LOG_PLAIN;
-log_journal_fn *log_journal_;
+log_journal_pack_fn *log_journal_pack_;
+void (*log_journal_send_)(const char *packed, size_t len);
+log_enqueue_fn *log_enqueue_;
 static log_sink_fn *sink;
 static _Atomic uint64_t lines[LOG_LEVEL_NR], lines_held;
 
@@ -198,15 +201,11 @@ utf8_len(const unsigned char *p)
 	return n;
 }
 
+/* Makes a line of text: what a client sent must not be able to begin another line, nor make JSON that nobody can
+ * read. */
 static void
-deliver(const struct log_about *a, char *text)
+make_printable(char *text)
 {
-	char line[2 * LINE_BYTES + 256];
-	size_t len, done = 0;
-
-	atomic_fetch_add_explicit(&lines[a->level], 1, memory_order_relaxed);
-	/* A line is a line: what a client sent must not be able to begin another one, nor make JSON that
-	 * nobody can read. */
 	for (unsigned char *p = (unsigned char *)text; *p;) {
 		int n = utf8_len(p);
 
@@ -214,24 +213,86 @@ deliver(const struct log_about *a, char *text)
 			*p = '?';
 		p += n ? n : 1;
 	}
+}
+
+/* A descriptor that somebody else made non-blocking is waited for; one whose reader has gone is not. */
+static void
+write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EAGAIN) {
+			struct pollfd p = { fd, POLLOUT, 0 };
+
+			poll(&p, 1, -1);
+			continue;
+		}
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		data += n;
+		len -= (size_t)n;
+	}
+}
+
+void
+log_send(enum log_dest to, const char *data, size_t len)
+{
+	if (to == LOG_TO_JOURNAL)
+		log_journal_send_(data, len);
+	else
+		write_all(to == LOG_TO_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
+}
+
+void
+log_emit(const struct log_about *a, enum log_dest to, const char *data, size_t len)
+{
+	if (log_enqueue_)
+		log_enqueue_(a, to, data, len);
+	else
+		log_send(to, data, len);
+}
+
+/* Makes the bytes of a line, whose destination is the value. */
+static enum log_dest
+make_line(const struct log_about *a, const char *text, char *line, size_t cap, size_t *ret_len)
+{
+	if (log_format_ == LOG_JOURNAL && log_journal_pack_) {
+		*ret_len = log_journal_pack_(a, text, line, cap);
+		return LOG_TO_JOURNAL;
+	}
+	*ret_len = format_line(line, cap, a, text);
+	return LOG_TO_STDERR;
+}
+
+void
+log_deliver_now(const struct log_about *a, const char *text)
+{
+	char line[LINE_ROOM];
+	size_t len;
+	enum log_dest to = make_line(a, text, line, sizeof line, &len);
+
+	atomic_fetch_add_explicit(&lines[a->level], 1, memory_order_relaxed);
+	log_send(to, line, len);
+}
+
+static void
+deliver(const struct log_about *a, char *text)
+{
+	char line[LINE_ROOM];
+	enum log_dest to;
+	size_t len;
+
+	atomic_fetch_add_explicit(&lines[a->level], 1, memory_order_relaxed);
+	make_printable(text);
 	if (sink) {
 		sink(a->level, text);
 		return;
 	}
-	if (log_format_ == LOG_JOURNAL && log_journal_) {
-		log_journal_(a, text);
-		return;
-	}
-	len = format_line(line, sizeof line, a, text);
-	while (done < len) {
-		ssize_t n = write(STDERR_FILENO, line + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
+	to = make_line(a, text, line, sizeof line, &len);
+	log_emit(a, to, line, len);
 }
 
 void

@@ -28,6 +28,25 @@ void log_init(enum log_format format, enum log_level level);
  * log_init() again. Called while no other thread logs. */
 typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
+/* Has a thread send the lines from here on, so that nobody waits for the reader of the log: lines wait in memory, 1 MiB of them
+ * at most, and what does not fit is dropped, counted and reported by a line.  0, or -errno: there is no such thread and lines are
+ * sent as before.  The thread has the caller's mask of signals. */
+int log_queue_start(void);
+/* Waits until all lines have been sent, at most max_ns.  Any thread. */
+void log_flush(uint64_t max_ns);
+/* Flushes, at most max_ns, and ends the thread; where the reader does not read, it stays and lines are dropped. */
+void log_queue_stop(uint64_t max_ns);
+/* Writes text to standard output, through the same queue. */
+void log_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+struct log_dropped {
+	uint64_t lines;         /* dropped since the start */
+	uint64_t waiting;       /* of them, those that no line has reported yet: the reader does not read */
+	uint64_t audit_waiting; /* of the latter, warnings, errors and lines of the access log */
+	uint64_t since_wall_ns; /* wall clock, of the first of those; 0: there is none */
+};
+/* Counts the lines that the queue had no room for.  Any thread. */
+void log_get_dropped(struct log_dropped *ret);
 /* Sets the common level; -1: no line is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);

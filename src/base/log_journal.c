@@ -5,6 +5,8 @@
  */
 #include "base/log_int.h"
 
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,40 +19,78 @@
 
 static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
 
+struct pack {
+	char *out;
+	size_t cap, len;
+};
+
+/* Appends one field, its length in front; a field that does not fit is left out. */
+static void __attribute__((format(printf, 2, 3))) add_field(struct pack *p, const char *fmt, ...)
+{
+	uint32_t n;
+	va_list ap;
+	int r;
+
+	if (p->cap - p->len <= sizeof n)
+		return;
+	va_start(ap, fmt);
+	r = vsnprintf(p->out + p->len + sizeof n, p->cap - p->len - sizeof n, fmt, ap);
+	va_end(ap);
+	if (r < 0 || (size_t)r >= p->cap - p->len - sizeof n)
+		return;
+	n = (uint32_t)r;
+	memcpy(p->out + p->len, &n, sizeof n);
+	p->len += sizeof n + n;
+}
+
 /* "GANTRY_ACCESS_KEY=..." */
 static void
-journal_field(char *out, size_t cap, const struct log_field *f)
+add_named(struct pack *p, const struct log_field *f)
 {
-	size_t n = (size_t)snprintf(out, cap, "GANTRY_%s=%s", f->name, f->value);
+	size_t at = p->len + sizeof(uint32_t);
 
-	for (size_t i = 0; i < n && i < cap && out[i] != '='; i++) {
-		if (out[i] >= 'a' && out[i] <= 'z')
-			out[i] = (char)(out[i] - 32);
+	add_field(p, "GANTRY_%s=%s", f->name, f->value);
+	for (; at < p->len && p->out[at] != '='; at++) {
+		if (p->out[at] >= 'a' && p->out[at] <= 'z')
+			p->out[at] = (char)(p->out[at] - 32);
 	}
 }
 
-/* Fields that say what a line is about, beside the line: journalctl GANTRY_EVENT=disk_failed. */
-static void
-to_journal(const struct log_about *a, const char *text)
+/* Fields that say what a line is about, in addition to its text: journalctl GANTRY_EVENT=disk_failed. */
+static size_t
+pack_line(const struct log_about *a, const char *text, char *out, size_t cap)
 {
-	char field[6 + LOG_FIELDS_MAX][LINE_BYTES + 32];
-	struct iovec iov[6 + LOG_FIELDS_MAX];
-	int nr = 0;
+	struct pack p = { out, cap, 0 };
 
-	snprintf(field[nr++], sizeof field[0], "MESSAGE=%s%s%s%s", a->request ? "id=" : "",
-		 a->request ? a->request : "", a->request ? " " : "", text);
-	snprintf(field[nr++], sizeof field[0], "PRIORITY=%d", level_syslog[a->level]);
-	snprintf(field[nr++], sizeof field[0], "GANTRY_MODULE=%s", a->module);
+	add_field(&p, "MESSAGE=%s%s%s%s", a->request ? "id=" : "", a->request ? a->request : "",
+		  a->request ? " " : "", text);
+	add_field(&p, "PRIORITY=%d", level_syslog[a->level]);
+	add_field(&p, "GANTRY_MODULE=%s", a->module);
 	if (a->ev != LOG_EV_NONE) {
-		snprintf(field[nr++], sizeof field[0], "MESSAGE_ID=%s", log_events[a->ev].id);
-		snprintf(field[nr++], sizeof field[0], "GANTRY_EVENT=%s", log_events[a->ev].name);
+		add_field(&p, "MESSAGE_ID=%s", log_events[a->ev].id);
+		add_field(&p, "GANTRY_EVENT=%s", log_events[a->ev].name);
 	}
 	if (a->request)
-		snprintf(field[nr++], sizeof field[0], "GANTRY_REQUEST=%s", a->request);
+		add_field(&p, "GANTRY_REQUEST=%s", a->request);
 	for (int i = 0; i < a->field_nr; i++)
-		journal_field(field[nr++], sizeof field[0], &a->fields[i]);
-	for (int i = 0; i < nr; i++)
-		iov[i] = (struct iovec){ field[i], strlen(field[i]) };
+		add_named(&p, &a->fields[i]);
+	return p.len;
+}
+
+static void
+send_packed(const char *packed, size_t len)
+{
+	struct iovec iov[6 + LOG_FIELDS_MAX];
+	size_t at = 0;
+	int nr = 0;
+
+	while (at < len && nr < (int)(sizeof iov / sizeof *iov)) {
+		uint32_t n;
+
+		memcpy(&n, packed + at, sizeof n);
+		iov[nr++] = (struct iovec){ (void *)(uintptr_t)(packed + at + sizeof n), n };
+		at += sizeof n + n;
+	}
 	sd_journal_sendv(iov, nr);
 }
 
@@ -73,6 +113,7 @@ log_init(enum log_format format, enum log_level level)
 	if (format == LOG_AUTO)
 		format = stderr_is_journal() ? LOG_JOURNAL : LOG_PLAIN;
 	log_format_ = format;
-	log_journal_ = to_journal;
+	log_journal_pack_ = pack_line;
+	log_journal_send_ = send_packed;
 	log_set_level(level);
 }

@@ -2,6 +2,7 @@
 /* The control calls of the admin listener: what each takes and answers.  On the admin thread, or (slow ones)
  * on its control threads; see admin.h. */
 #include "main/daemon.h"
+#include "main/notify.h"
 
 #include "admin/admin.h"
 #include "base/clock.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 
 #define TELL_NS (50 * NS_PER_MS)
@@ -101,7 +101,7 @@ set_drain(struct daemon *d, bool on, FILE *out)
 		return refuse(out, 500, "out of memory");
 	}
 	log_event(LOG_EV_DRAIN, LOG_NOTE, on ? "draining: new requests are refused" : "serving again");
-	sd_notify(0, on ? "STATUS=Draining (on request)" : "STATUS=Serving");
+	notify_send("%s", on ? "STATUS=Draining (on request)" : "STATUS=Serving");
 	show_drain(d, out);
 	return 200;
 }

@@ -11,6 +11,7 @@
  * and stopping have a thread each, one after the other.
  */
 #include "main/daemon.h"
+#include "main/notify.h"
 #include "main/options.h"
 
 #include "admin/admin.h"
@@ -41,6 +42,7 @@
 #define DC_KEY_WELL_KNOWN 0xffeeddccull
 #define START_ASK_NS (5 * NS_PER_S)
 #define START_EXTEND_NS (60 * NS_PER_S)
+#define LOG_END_NS (2 * NS_PER_S)      /* for lines that wait when the process ends */
 #define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
 
 const char *const phase_name[PHASE_NR] = { "starting", "recovering", "waiting for the cluster", "serving",
@@ -185,6 +187,21 @@ take_sockets(struct daemon *d)
 	}
 }
 
+/* Reads the bearer token; what is wrong with it is logged. */
+static int
+read_token(const struct conf *conf, char token[ADMIN_TOKEN_MAX + 2])
+{
+	char *why = NULL;
+	size_t len;
+	FILE *err = open_memstream(&why, &len);
+	int r = err ? daemon_read_token(conf, token, err) : -ENOMEM;
+
+	if (err && fclose(err) == 0 && r < 0)
+		log_event(LOG_EV_START_FAILED, LOG_ERROR, "%.*s", (int)strcspn(why, "\n"), why);
+	free(why);
+	return r;
+}
+
 static int
 start_admin(struct daemon *d)
 {
@@ -202,7 +219,7 @@ start_admin(struct daemon *d)
 		log_warn("neither admin.address nor admin.socket is set: no health, no metrics");
 		return 0;
 	}
-	if (daemon_read_token(conf, token, stderr) < 0)
+	if (read_token(conf, token) < 0)
 		return EXIT_CONFIG;
 	params.token = token;
 	pages_env(d, &env);
@@ -226,7 +243,7 @@ start_store(struct daemon *d)
 	int r;
 
 	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);
-	sd_notify(0, on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
+	notify_send("%s", on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
 	r = daemon_store_conf(d->conf, disks, &sc, err, sizeof err);
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
@@ -262,7 +279,7 @@ start_cores(struct daemon *d)
 	char err[512] = "";
 	int r;
 
-	sd_notify(0, "STATUS=Starting cores");
+	notify_send("STATUS=Starting cores");
 	r = cores_start(&env, &cores, err, sizeof err);
 	if (r == 0) {
 		atomic_store(&d->cores, cores);
@@ -361,7 +378,7 @@ feed_watchdog(struct daemon *d, bool fed)
 		}
 	}
 	if (fed)
-		sd_notify(0, "WATCHDOG=1");
+		notify_watchdog();
 }
 
 static uint64_t
@@ -388,6 +405,7 @@ end_fenced(const struct daemon *d)
 	nanosleep(&a_second, NULL);
 	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
 		unlink(d->conf->admin.socket);
+	log_flush(LOG_END_NS);
 	_exit(EXIT_RUNTIME);
 }
 
@@ -461,7 +479,7 @@ ask_for_time(const struct daemon *d, uint64_t *asked_ns, uint64_t *used_ns)
 	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
 	       (uint64_t)ours.tv_nsec;
 	if (used - *used_ns >= NS_PER_MS || atomic_load(&d->phase) == PHASE_CLUSTER)
-		sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
+		notify_send("EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
 	*asked_ns = now;
 	*used_ns = used;
 }
@@ -488,6 +506,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
 			if (d->conf->admin.socket && atomic_load(&d->admin_listens))
 				unlink(d->conf->admin.socket);
+			log_flush(LOG_END_NS);
 			_exit(EXIT_OK);
 		}
 	}
@@ -504,8 +523,8 @@ drain(struct daemon *d, const sigset_t *signals)
 	pthread_t thread;
 
 	atomic_store(&d->phase, PHASE_DRAINING);
-	sd_notifyf(0, "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%llu",
-		   (unsigned long long)(drain_ns(d) + STOP_EXTEND_NS) / NS_PER_US);
+	notify_send("STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%llu",
+		    (unsigned long long)(drain_ns(d) + STOP_EXTEND_NS) / NS_PER_US);
 	if (pthread_create(&thread, NULL, stop_main, &w) != 0) {
 		stop_main(&w);
 		return;
@@ -520,7 +539,7 @@ drain(struct daemon *d, const sigset_t *signals)
 		if (sig == SIGUSR2)
 			dump(d);
 		if (turn % 25 == 0)
-			sd_notify(0, "WATCHDOG=1");
+			notify_watchdog();
 	}
 	pthread_join(thread, NULL);
 }
@@ -548,6 +567,11 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	sigaddset(&signals, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	rc = log_queue_start();
+	if (rc < 0)
+		log_warn("no thread for the log: who reads it too slowly holds requests up: %s",
+			 strerror(-rc));
+	notify_start();
 	/* The first process of a container inherits what others there leave behind, and has no children of its own:
 	 * the kernel then buries them. */
 	if (getpid() == 1)
@@ -565,5 +589,7 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	release(&d);
 	if (rc == EXIT_OK)
 		log_event(LOG_EV_STOPPED, LOG_NOTE, "stopped");
+	notify_stop();
+	log_queue_stop(LOG_END_NS);
 	return rc;
 }

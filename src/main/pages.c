@@ -479,12 +479,15 @@ static void
 metrics(void *cookie, struct stats_out *out)
 {
 	struct daemon *d = cookie;
+	struct log_dropped dropped;
 	char missing[256];
 
 	core_metrics(d, out);
 	for (int l = 0; l < LOG_LEVEL_NR; l++)
 		stats_emit(out, M_LOG_LINES, log_lines((enum log_level)l), log_level_name[l], NULL);
 	stats_emit(out, M_LOG_HELD, log_lines_held(), NULL);
+	log_get_dropped(&dropped);
+	stats_emit(out, M_LOG_DROPPED, dropped.lines, NULL);
 	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
 	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
 	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);

@@ -4,9 +4,11 @@
  * waits for --ready-file, and for systemd.
  */
 #include "main/daemon.h"
+#include "main/notify.h"
 #include "main/options.h"
 
 #include "base/address.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
 
@@ -14,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 void
 daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap)
@@ -92,6 +93,8 @@ daemon_say_ready(struct daemon *d, const char *ready_file)
 		log_error("out of memory");
 		return EXIT_RUNTIME;
 	}
+	/* The lines of the start come before the file; a reader that does not read delays the file by a second. */
+	log_flush(NS_PER_S);
 	atomic_store(&d->phase, PHASE_SERVING);
 	r = ready_file ? write_ready_file(ready_file, line) : 0;
 	if (r < 0) {
@@ -100,9 +103,8 @@ daemon_say_ready(struct daemon *d, const char *ready_file)
 		return EXIT_CONFIG;
 	}
 	log_event(LOG_EV_READY, LOG_NOTE, "%s", line);
-	printf("gantryd: %s\n", line);
-	fflush(stdout);
-	sd_notifyf(0, "READY=1\nSTATUS=Serving: %s", line + strlen("ready "));
+	log_say("gantryd: %s\n", line);
+	notify_send("READY=1\nSTATUS=Serving: %s", line + strlen("ready "));
 	free(line);
 	return 0;
 }

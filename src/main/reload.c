@@ -5,6 +5,7 @@
  * (POST /control/reload) or on a thread of its own (SIGHUP), because a file may lie on a disk that hangs.
  */
 #include "main/daemon.h"
+#include "main/notify.h"
 
 #include "admin/admin.h"
 #include "auth/auth.h"
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #define CORES_WAIT_NS (2 * NS_PER_S)
@@ -312,8 +312,8 @@ daemon_reload(struct daemon *d, FILE *out)
 		return 503;
 	}
 	pthread_mutex_lock(&d->reload_lock);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reloading the configuration",
-		   (unsigned long long)(clock_ns() / NS_PER_US));
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reloading the configuration",
+		    (unsigned long long)(clock_ns() / NS_PER_US));
 	r.changed = open_memstream(&r.changed_text, &r.changed_len);
 	r.kept = open_memstream(&r.kept_text, &r.kept_len);
 	r.said = open_memstream(&r.said_text, &r.said_len);
@@ -324,8 +324,8 @@ daemon_reload(struct daemon *d, FILE *out)
 	/* Whoever has loaded a driver need not wait for the next look. */
 	if (d->rdma)
 		rdma_look(d->rdma);
-	sd_notifyf(0, "READY=1\nSTATUS=Serving%s",
-		   status == 200 ? "" : "; the last reload failed: see the log");
+	notify_send("READY=1\nSTATUS=Serving%s",
+		    status == 200 ? "" : "; the last reload failed: see the log");
 	if (r.changed)
 		fclose(r.changed);
 	if (r.kept)

@@ -55,7 +55,7 @@ for k in $(seq 16); do
 	esac
 done
 [ $at_one -gt 1 ] && [ $at_two -gt 1 ] || fail "of 16 keys $at_one met one gateway, $at_two the other"
-assert_eq "$(grep -c 'peer=127.0.0.9 op=GetObject status=200' "$T/daemon.log")" 64 "lines of the log with the client's address"
+logged 64 'peer=127.0.0.9 op=GetObject status=200'
 
 # ---- by RDMA: the payload goes between the client and the gateway that got the request
 for k in $(seq 8); do

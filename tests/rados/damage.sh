@@ -101,7 +101,7 @@ assert_status PUT /bkt/map_garbage 200 -T "$T/small"
 map_gone() { ! maps | grep -qx "$garbage_map"; }
 wait_for 40 map_gone
 whole neighbour "$T/small"
-grep -q "the list of parts $garbage_map is damaged: the parts' data stays" "$T/daemon.log" || fail "nothing was said of $garbage_map"
+wait_for 60 grep -q "the list of parts $garbage_map is damaged: the parts' data stays" "$T/daemon.log"
 put good "$T/big"
 put data "$T/big"
 damaged="$damaged $(sed -n 2p <<<"$made")"
@@ -150,7 +150,8 @@ lines=$(wc -l <"$T/daemon.log")
 curl -sS --unix-socket "$T/admin.sock" -X POST http://x/control/scrub >"$T/answer"
 over() { [ "$(metric gantry_scrub_walks_total)" -ge 1 ] && [ "$(metric gantry_scrub_running)" = 0 ]; }
 wait_for 60 over
-tail -n +$((lines + 1)) "$T/daemon.log" >"$T/found"
+found() { tail -n +$((lines + 1)) "$T/daemon.log" >"$T/found"; grep -q "scrub: .* bytes read in" "$T/found"; }
+wait_for 60 found
 assert_eq "$(grep -c 'scrub: bucket bkt, version .* do not match their checksums' "$T/found")" 10 "objects that the scrub names"
 assert_eq "$(grep -c "the record of 'bkt/\(record\|inline\)' is damaged" "$T/found")" 2 "records that the scrub names"
 assert_eq "$(grep -c "the list of parts of 'bkt/map' is damaged" "$T/found")" 1 "lists of parts that the scrub names"

@@ -250,7 +250,7 @@ wait "$_daemon_job" 2>/dev/null
 rc=$?
 assert_eq $rc 1 "exit status"
 assert_eq "$(grep -c "^RestartPreventExitStatus=.*\b$rc\b" "$ROOT/systemd/gantryd.service")" 0 "systemd starts it anew"
-grep -q 'another gateway has taken over' "$T/daemon.log" || fail "nothing was said of the end"
+wait_for 60 grep -q 'another gateway has taken over' "$T/daemon.log"
 daemon_run
 assert_status GET /bkt/mon1 200
 assert_status PUT /bkt/again 200 -T "$T/body"

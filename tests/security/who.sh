@@ -67,8 +67,8 @@ seen() { [ "$(grep -c ' access: ' "$T/daemon.log")" -ge $((before + 2)) ]; }
 wait_for 60 seen
 assert_eq "$(grep -c ' access: ' "$T/daemon.log")" $((before + 2)) "a line for each request"
 ! grep -E 'access_key=ADMIN|^2026-01-01T00:00:00' "$T/daemon.log" || fail "a client wrote its own line"
-grep -q 'claimed_access_key=AK%0A2026-01-01T00%3A00%3A00.000000Z bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
-grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
+wait_for 60 grep -q 'claimed_access_key=AK%0A2026-01-01T00%3A00%3A00.000000Z bucket=bkt ' "$T/daemon.log"
+wait_for 60 grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daemon.log"
 
 # What is no request to anybody is one that was sent.
 exec 9<>"/dev/tcp/${SIGNED%:*}/${SIGNED##*:}"
@@ -94,9 +94,8 @@ good -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
 sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
 for key in AKGOOD AKREAD; do wait_for 60 grep -q "access_key=$key bucket=bkt key=- .* op=DeleteObjects status=200" "$T/daemon.log"; done
 for key in own/gone a%20%22b; do
-	grep -qE "access_key=AKGOOD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key\$" "$T/daemon.log" || fail "deleted by whom: $key"
-	grep -qE "access_key=AKREAD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key fault=AccessDenied\$" "$T/daemon.log" ||
-		fail "who tried to delete $key"
+	wait_for 60 grep -qE "access_key=AKGOOD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key\$" "$T/daemon.log"
+	wait_for 60 grep -qE "access_key=AKREAD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key fault=AccessDenied\$" "$T/daemon.log"
 done
 stop_daemon
 ! grep -qE 'good-secret|read-secret|Signature=' "$T/daemon.log" || fail "a secret is in the log"

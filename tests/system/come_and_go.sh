@@ -55,7 +55,7 @@ RDMA='{ devices: [mlx5_0, mlx5_1], allow_special: [loopback, self] }'
 write_config
 daemon_run
 assert_eq "$(rails)" "mlx5_0:up" "without the second"
-grep -q 'rdma.devices: mlx5_1: no such device' "$T/daemon.log" || fail "the log does not say what is missing"
+wait_for 60 grep -q 'rdma.devices: mlx5_1: no such device' "$T/daemon.log"
 assert_eq "$(healthz)" 503 "a device that was named and is not there"
 grep -q 'rdma.devices: mlx5_1: no such device' "$T/health" || fail "$(cat "$T/health")"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready all the same"

@@ -87,6 +87,7 @@ assert_same "$T/body" "$T/back" "what was put while draining began"
 post /control/log-level -d '{"module": "access", "level": "error"}'
 curl_s3 /bkt/slow -o /dev/null
 assert_match "$(cat "$T/answer")" '"access":"error"' "levels"
+wait_for 60 grep -q 'log level of access is now error' "$T/daemon.log"
 lines=$(grep -c ' access: ' "$T/daemon.log")
 curl_s3 /bkt/slow -o /dev/null
 assert_eq "$(grep -c ' access: ' "$T/daemon.log")" "$lines" "no access line"
@@ -109,7 +110,7 @@ id=$(header_of x-amz-request-id /bkt/traced)
 wait_for 60 grep -q "trace: id=$id .*sent" "$T/daemon.log"
 for want in 'op=PutObject runs step=lease_start' 'waits step=put_pulled for=pull' 'op=PutObject waits step=[a-z_-]* for=commit' \
 	"id=$id .*op=GetObject runs step=get_range"; do
-	grep -q " trace: .*$want" "$T/daemon.log" || fail "no line of the trace says: $want"
+	wait_for 60 grep -q " trace: .*$want" "$T/daemon.log"
 done
 assert_eq "$(over_tcp GET /control/trace)$(cat "$T/answer")" '200{"next":0}' "used up"
 lines=$(grep -c ' trace: ' "$T/daemon.log")

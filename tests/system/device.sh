@@ -162,7 +162,7 @@ round() {
 	curl_s3 /bkt/old >"$T/back"
 	assert_same "$T/old" "$T/back" "$what: the object that was read"
 	wait_for 60 is_settled
-	assert_eq "$(grep -c 'mlx5_0 was opened anew' "$T/daemon.log")" $((LOGGED + n)) "$what: the log"
+	logged $((LOGGED + n)) 'mlx5_0 was opened anew'
 	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200 "$what: health afterwards"
 }
 

@@ -319,4 +319,10 @@ rdma_works() {
 	END
 }
 serves_rdma() { rdma_works || fail "rawclient: exit $?"; }
+# Waits until $1 lines of the daemon's log match $2: a thread writes them after the event that they tell of.  More are wrong.
+_lines_at_least() { [ "$(grep -cE "$2" "$T/daemon.log")" -ge "$1" ]; }
+logged() {
+	wait_for 60 _lines_at_least "$1" "$2"
+	assert_eq "$(grep -cE "$2" "$T/daemon.log")" "$1" "lines of the log: $2"
+}
 assert_alive() { _runs "$DAEMON_PID" || fail "gantryd has died"; }

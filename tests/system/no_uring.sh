@@ -9,7 +9,7 @@ mkdir -p "$T/disk0"
 nic "$DAEMON_WRAP" "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >"$T/out" 2>&1 || fail "--format: $(cat "$T/out")"
 daemon_run
 make_buckets
-grep -q 'io_uring cannot be used: .*threads do its work' "$T/daemon.log" || fail "the log does not say that it runs on threads"
+wait_for 60 grep -q 'io_uring cannot be used: .*threads do its work' "$T/daemon.log"
 grep -Eq 'io_uring cannot be used: (a filter of system calls denies it|kernel.io_uring_disabled is [12])' "$T/daemon.log" ||
 	fail "the log does not say why: $(grep io_uring "$T/daemon.log")"
 assert_eq "$(metric gantry_io_backend 'backend="threads"')" 1

@@ -122,8 +122,8 @@ done
 daemon_run
 port=${ADMIN##*:}
 [ "$port" -gt 0 ] || fail "no admin port: $ADMIN"
-grep -q "^gantryd: ready s3=$S3 scality=$SCAL admin=$ADMIN admin_socket=$T/admin.sock\$" "$T/daemon.log" || fail "no ready line"
-grep -q " notice gantryd: ready s3=$S3 " "$T/daemon.log" || fail "no ready line in the log"
+wait_for 60 grep -q "^gantryd: ready s3=$S3 scality=$SCAL admin=$ADMIN admin_socket=$T/admin.sock\$" "$T/daemon.log"
+wait_for 60 grep -q " notice gantryd: ready s3=$S3 " "$T/daemon.log"
 for p in /livez /readyz /healthz /health /health/live /health/ready /minio/health/live /minio/health/ready /minio/health/cluster; do
 	assert_eq "$(curl_admin "$p")" '{"status":"ok"}' "$p"
 done

@@ -64,7 +64,7 @@ softnicctl gid 0 del fe80::200:5eff:fe00:100
 renewed
 all || fail "with another source address: $(cat "$T/all")"
 assert_eq "$(bad)" "$lost" "transfers that failed after that"
-assert_eq "$(grep -c 'initiators are connected anew' "$T/daemon.log")" 4 "lines of the log"
+logged 4 'initiators are connected anew'
 assert_alive
 stop_daemon
 

@@ -27,7 +27,7 @@ n=$(metric gantry_replays_refused_total)
 [ "$n" -gt 0 ] || fail "nothing was counted"
 assert_match "$(status)" "\"refused\":$n,\"refused_by_key\":\{\"AKVICTIM\":$n\}"
 assert_match "$(gantry --admin "$T/admin.sock" status)" "replays +$n requests refused .*: AKVICTIM $n"
-grep -q "a signature of access key AKVICTIM was used again, by 127.0.0.2: refused" "$T/daemon.log" || fail "no line in the log"
+wait_for 60 grep -q "a signature of access key AKVICTIM was used again, by 127.0.0.2: refused" "$T/daemon.log"
 stop_daemon
 
 # ---- once, in a table of a known size ----

@@ -80,7 +80,7 @@ softnicctl rule clear >/dev/null
 control drain || fail "drain"
 play busy
 control resume || fail "resume"
-grep -q 'status=501 .* declined=no-rail' "$T/daemon.log" || fail "the access log does not tell declines"
+wait_for 60 grep -q 'status=501 .* declined=no-rail' "$T/daemon.log"
 ! grep -q 'status=501 .*fault=.*declined=\|declined=.* fault=' <(grep -v 'op=Unknown' "$T/daemon.log") || fail "a decline is logged as a fault"
 
 # ---- sixteen at once, well and not ----

@@ -269,6 +269,66 @@ test_sink(void **state)
 	assert_non_null(strstr(text, "again"));
 }
 
+/* A reader that does not read delays nobody: lines are dropped and counted, warnings last, and a line says how many when the
+ * reader is back. */
+static void
+test_queue(void **state)
+{
+	static char all[4 << 20], fill[1000];
+	struct log_dropped dropped;
+	int p[2], old = dup(STDERR_FILENO);
+	size_t len = 0;
+	ssize_t n;
+	char want[64];
+
+	memset(fill, 'x', sizeof fill - 1);
+	log_init(LOG_PLAIN, LOG_INFO);
+	assert_int_equal(pipe(p), 0);
+	dup2(p[1], STDERR_FILENO);
+	close(p[1]);
+	assert_int_equal(log_queue_start(), 0);
+	log_get_dropped(&dropped);
+	assert_int_equal(dropped.lines, 0);
+	/* The pipe and three quarters of the queue. */
+	for (int i = 0; i < 3000; i++)
+		log_info("%d %s", i, fill);
+	log_get_dropped(&dropped);
+	assert_in_range(dropped.lines, 1500, 2500);
+	assert_int_equal(dropped.waiting, dropped.lines);
+	assert_int_equal(dropped.audit_waiting, 0);
+	assert_int_equal(dropped.since_wall_ns, now);
+	log_warn("there is room for a warning");
+	for (int i = 0; i < 3000; i++)
+		log_error("%d %s", i, fill);
+	log_get_dropped(&dropped);
+	assert_in_range(dropped.audit_waiting, 2000, 2999);
+	log_flush(NS_PER_MS);
+	log_queue_stop(NS_PER_MS);
+	snprintf(want, sizeof want, "%llu lines of the log were dropped", (unsigned long long)dropped.lines);
+	while ((n = read(p[0], all + len, sizeof all - 1 - len)) > 0) {
+		len += (size_t)n;
+		all[len] = 0;
+		if (strstr(all, "lines of the log were dropped"))
+			break;
+	}
+	assert_non_null(strstr(all, want));
+	assert_non_null(strstr(all, ": there is room for a warning\n"));
+	log_get_dropped(&dropped);
+	while (dropped.waiting)
+		log_get_dropped(&dropped);
+	assert_int_equal(dropped.audit_waiting, 0);
+	assert_int_equal(dropped.since_wall_ns, 0);
+	log_info("as before");
+	log_queue_stop(60 * NS_PER_S);
+	n = read(p[0], all, sizeof all - 1);
+	assert_true(n > 0);
+	all[n] = 0;
+	assert_non_null(strstr(all, "as before\n"));
+	dup2(old, STDERR_FILENO);
+	close(old);
+	close(p[0]);
+}
+
 int
 main(void)
 {
@@ -276,7 +336,7 @@ main(void)
 		cmocka_unit_test(test_plain),  cmocka_unit_test(test_sink),   cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_json),   cmocka_unit_test(test_fields), cmocka_unit_test(test_long),
 		cmocka_unit_test(test_limit),  cmocka_unit_test(test_parse),  cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_queue),
 	};
 
 	clock_fake(&now);
