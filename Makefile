@@ -158,8 +158,10 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
-testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS)
+.PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
+# toolbins: what system tests are made with, and the unit programs that they start.
+toolbins: $(TOOLBIN) $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(SIM_TESTS) toolbins
 
 deps-check:
 	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
@@ -258,6 +260,9 @@ check-copies:
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
+# The tests that matter for a file or folder of src, by tests/map.
+check-of: deps-check
+	@VARIANT=$(VARIANT) scripts/check-of '$(F)'
 # make t/MODULE/test_x: that program, built and run in the foreground.
 t/%: $(O)/unit/% FORCE
 	@scripts/run-unit --variant $(VARIANT) $*
@@ -369,6 +374,7 @@ help:
 	@echo 'make                build gantryd, gantry, libgantry and the software NIC into build/release/'
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
+	@echo 'make check-of F=src/...    the tests that matter for that file or folder (tests/map); installs nothing'
 	@echo 'make check-unit [T=name]   the unit tests alone, likewise with VARIANT=; installs nothing'
 	@echo 'make check-system [T=name] the system tests alone; SOFTNIC_EXEC=inline, GANTRY_...= reach the daemon'
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
