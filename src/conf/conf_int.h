@@ -190,6 +190,12 @@ void time_format(uint64_t ns, char *out, size_t cap);
 /* Parses a decimal or 0x number with nothing around it.  0, -EINVAL, -ERANGE. */
 int u64_parse(const char *text, uint64_t *ret_value);
 
+/* ---- the control group's memory (cgroup.c) ---- */
+
+/* Returns the least memory limit, in bytes, of the control groups that this process is in, version 1 or 2, and of those above
+ * them; UINT64_MAX: there is none. root: a directory in the place of /, for tests. */
+uint64_t cgroup_memory_bytes(const char *root);
+
 /* ---- what no single key shows (verify.c) ---- */
 
 /* Resolves cores and automatic sizes, then checks keys against each other and against the machine. */

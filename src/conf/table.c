@@ -145,13 +145,13 @@ const struct conf_key conf_keys[] = {
 	  .help = "CPUs to run on: auto, a number of threads, or a list of CPU numbers" },
 
 	{ "memory.buffers", KT_SIZE, KEY_AUTO, .min = 8 * MIB, .max = 4 * TIB, .offset = AT(memory.buffers_bytes),
-	  .def = "auto", .help = "Payload buffers over all cores; auto is 512MiB, or 16MiB a core if that is more" },
+	  .def = "auto", .help = "Payload buffers over all cores; auto is 512MiB, or 16MiB a core if that is more, but a quarter of the memory at most" },
 	{ "memory.http_buffers", KT_SIZE, KEY_AUTO | KEY_TUNING, .min = 2 * MIB, .max = TIB, .offset = AT(memory.http_buffers_bytes),
-	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more" },
+	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more, but a sixteenth of the memory at most" },
 	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
-	  .def = "auto", .help = "The index of objects, in all, of which a disk gets as much as it has of the space, and 4MiB at least; auto is an eighth of the machine's memory" },
+	  .def = "auto", .help = "The index of objects, in all, of which a disk gets as much as it has of the space, and 4MiB at least; auto is an eighth of the memory of the machine, or of the control group where that is less" },
 	{ "memory.replay", KT_SIZE, KEY_AUTO | KEY_TUNING, .min = MIB, .max = TIB, .offset = AT(memory.replay_bytes),
-	  .def = "auto", .help = "Signatures seen (auth.replay), 20.5 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
+	  .def = "auto", .help = "Signatures seen (auth.replay), 20.5 bytes each; auto is 1/256 of that memory, 16MiB to 4GiB" },
 
 	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
 	  .help = "RDMA devices: auto is every port that can do DC, none switches RDMA off; or a list of names, addresses, GIDs" },

@@ -98,6 +98,24 @@ machine_bytes(void)
 	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
+/* Memory for the rest of the process where a control group bounds all of it: code, stacks, requests, what libraries keep. */
+#define REST_BYTES (32 * MIB)
+#define REST_PER_CORE (8 * MIB)
+
+/* Returns the bytes that this process may use; *ret_group: those that its control group has, 0: that is no less than the machine. */
+static uint64_t
+usable_bytes(uint64_t cores, uint64_t *ret_group)
+{
+	uint64_t machine = machine_bytes(), group = cgroup_memory_bytes(""),
+		 rest = REST_BYTES + REST_PER_CORE * cores;
+
+	*ret_group = 0;
+	if (group == UINT64_MAX || (machine && group >= machine))
+		return machine;
+	*ret_group = group ? group : 1;
+	return group > rest ? group - rest : 1;
+}
+
 static uint64_t
 larger(uint64_t a, uint64_t b)
 {
@@ -136,14 +154,17 @@ static void
 verify_memory(struct loader *ld)
 {
 	struct conf *c = ld->conf;
-	uint64_t have = machine_bytes(), cores = (uint64_t)c->core_nr, all;
+	uint64_t cores = (uint64_t)c->core_nr, group, have = usable_bytes(cores, &group), all;
 	int before = ld->errors;
-	char text[32];
+	char text[32], want[32];
 
+	/* A quarter, and a sixteenth, are less than that on small machines alone; the least is what the pools of the cores need. */
 	if (!c->memory.buffers_bytes)
-		c->memory.buffers_bytes = larger(512 * MIB, 16 * MIB * cores);
+		c->memory.buffers_bytes = smaller(larger(512 * MIB, 16 * MIB * cores),
+						  larger(have / 4 / MIB * MIB, 16 * MIB * cores));
 	if (!c->memory.http_buffers_bytes)
-		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * cores);
+		c->memory.http_buffers_bytes = smaller(larger(64 * MIB, 4 * MIB * cores),
+						       larger(have / 16 / MIB * MIB, 4 * MIB * cores));
 	if (!c->memory.index_bytes)
 		c->memory.index_bytes = larger(64 * MIB, have / 8 / MIB * MIB);
 	if (!c->memory.replay_bytes)
@@ -159,10 +180,19 @@ verify_memory(struct loader *ld)
 		const char *most =
 			c->memory.index_bytes > c->memory.buffers_bytes ? "memory.index" : "memory.buffers";
 
-		size_format(have / MIB * MIB, text, sizeof text);
-		load_fail_key(ld, most,
-			      "buffers, http_buffers, index and replay do not fit into this machine's %s",
-			      text);
+		size_format((group ? group : have) / MIB * MIB, text, sizeof text);
+		size_format((all + (group ? group - have : 0) + MIB - 1) / MIB * MIB, want, sizeof want);
+		if (group)
+			load_fail_key(ld, most,
+				      "buffers, http_buffers, index, replay and the rest of the process need "
+				      "%s, and the control "
+				      "group (container, MemoryMax=) allows %s",
+				      want, text);
+		else
+			load_fail_key(ld, most,
+				      "buffers, http_buffers, index and replay are %s, and do not fit into "
+				      "this machine's %s",
+				      want, text);
 	}
 }
 
