@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What chan/ builds on, and nobody else includes: rails, routes, completion queues, endpoints and what they
- * are aimed at, the recovery helper.  No verbs type is seen here.
+ * The interface of rdma/ for chan/ and server/ only: rails, routes, completion queues, endpoints and their
+ * targets, the recovery helper. No verbs type is visible here.
  *
- * An endpoint is what work requests are posted on; how it reaches a client is its transport's business.  A
- * transport is a table of functions (struct rdma_ep_ops) in a file of its own, named in transport.c; which of
- * them a device can do is found out when it is opened, and its rails have that set.  DC (dc.c) is the first.
- * Unit tests put a table of their own under a rail: tests/fake/fake_ep.c.
+ * Work requests are posted on an endpoint; its transport decides how it reaches a client. A transport is a
+ * table of functions (struct rdma_ep_ops) in a file of its own, named in transport.c. Opening a device
+ * determines which transports it supports, and its rails have that set. DC (dc.c) is the first. Unit tests
+ * put a table of their own under a rail: tests/fake/fake_ep.c.
  *
- * Threads: each function says which.  "Core" is the core that owns the completion queue or the endpoint.
+ * Threads: each function names them. "Core" is the core that owns the completion queue or the endpoint.
  */
 #ifndef GANTRY_RDMA_EP_H
 #define GANTRY_RDMA_EP_H
@@ -25,7 +25,7 @@ struct rdma_ep_ops;
 /* Returns the rail's state.  Any thread. */
 enum rail_state rdma_rail_state(const struct rdma_rail *rail);
 
-/* Counts how often the device reported that its queue pairs are gone.  Any thread. */
+/* Returns how often the device reported the loss of its queue pairs. Any thread. */
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
 /*
@@ -43,30 +43,32 @@ unsigned rdma_rail_generation(const struct rdma_rail *rail);
  *      completion queues and endpoints on it
  */
 
-/* Returns the number of the rail's context; 0: it has none.  Any thread. */
+/* Returns the number of the rail's context; 0: none. Any thread. */
 unsigned rdma_rail_context(const struct rdma_rail *rail);
 
-/* Counts the kernel calls on this rail that do not return: +1 when one is late, -1 when it has returned at
- * last.  The rail is LOST meanwhile.  Any thread. */
+/* Counts the kernel calls on this rail that do not return: +1 when one is late, -1 when it returns after all.
+ * The rail is LOST while the count is not 0. Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
-/* Sets how many endpoints each core may have until then, since the device has not room for more, and tells the watches. */
+/* Sets the number of endpoints that each core may have until then, because the device has no room for more,
+ * and notifies the watches. */
 void rdma_rail_share(struct rdma_rail *rail, int share, uint64_t until_ns);
 
-/* Counts the changes of what an endpoint is connected with (MTU, P_Key, the source's GID): one that has an older number serves on,
- * and is reset as soon as it is free.  Any thread. */
+/* Returns the number of changes of the connection parameters (MTU, P_Key, GID of the source). An endpoint
+ * with an older number remains usable for its lease, and is reset as soon as it is free. Any thread. */
 unsigned rdma_rail_path(const struct rdma_rail *rail);
 
-/* Has the rail's port read again, because a transfer ended as if something about it had changed.  Any thread. */
+/* Makes the helper read the rail's port again, because a transfer ended as if its settings had changed. Any
+ * thread. */
 void rdma_rail_suspect(struct rdma_rail *rail);
 
-/* Gives the rail's device up, because a completion queue of it cannot be trusted any more (overrun, or a poll
- * that fails): it is opened anew.  Any thread. */
+/* Abandons the rail's device, because one of its completion queues cannot be trusted any longer (overrun, or
+ * a poll that fails): the device is re-opened. Any thread. */
 void rdma_rail_broken(struct rdma_rail *rail, const char *why);
 
-/* Returns the i-th transport of the rail; NULL: it has no more than i.  Any thread. */
+/* Returns the i-th transport of the rail; NULL: it has at most i. Any thread. */
 const struct rdma_ep_ops *rdma_rail_transport(const struct rdma_rail *rail, int i);
 
-/* Is called at every change of a rail's state or generation, on some helper thread.  The caller owns the
+/* A callback for every change of a rail's state or generation, called on a helper thread. The caller owns the
  * memory until _del returned. */
 struct rdma_watch {
 	void (*changed)(struct rdma_watch *w);
@@ -77,56 +79,57 @@ void rdma_watch_del(struct rdma *rd, struct rdma_watch *w);
 
 /* ---- routes ---- */
 
-/* What distinguishes one address handle from another on a rail; service level, class and hop limit are the
+/* The attributes by which address handles of a rail differ; service level, class and hop limit are the
  * rail's. */
 struct rdma_ah_key {
 	uint8_t dgid[16];
 	uint32_t sgid_index;
 	uint16_t dlid;
 	bool is_global;
-	uint8_t path;    /* of rdma.paths; the same address by another flow label */
-	bool must_route; /* only if the kernel has a route there: that is what allows it */
+	uint8_t path;    /* of rdma.paths; another flow label for the same address */
+	bool must_route; /* the kernel must have a route to the address, since only that allows it */
 };
 
 struct rail_route {
 	int rail;
-	const struct rdma_ep_ops *ops; /* by which of its transports */
+	const struct rdma_ep_ops *ops; /* transport of the rail that the handle is for */
 	struct rdma_ah_key key;
 };
 
-/* Who asks for a route. */
+/* The caller of rdma_route(). */
 struct rdma_asker {
-	const struct sockaddr *local; /* where the client's HTTP connection came in; may be NULL */
-	unsigned tried;               /* bit i: not by rail i, which did not lead there */
+	const struct sockaddr *local; /* local address of the client's HTTP connection; may be NULL */
+	unsigned tried;               /* bit i: rail i was tried and did not reach the target */
 	int numa_node;                /* of the core; -1: unknown */
-	unsigned turn;                /* counts the core's questions: whose turn it is among equal rails */
-	unsigned core;                /* which asks: each takes one of the paths */
+	unsigned turn;                /* number of this core's calls: chooses among equal rails in turn */
+	unsigned core;                /* number of the core: each core uses one of the paths */
 	bool must_route;              /* rdma_gid_allowed() was 1 */
 };
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
- * items 22, 23, 26): the best of those not tried yet.  0, or -ENODEV: no rail has a transport for that family; -ENETDOWN: none
- * that has is up, or none has an address of that kind; -ENETUNREACH: InfiniBand and a GID without LID, which needs a router;
- * -EINVAL: no GID, and our ports are Ethernet.  Any thread. */
+ * items 22, 23, 26): the best one not tried yet. 0, or -ENODEV: no rail has a transport for that family;
+ * -ENETDOWN: no such rail is up, or none has an address of that kind; -ENETUNREACH: InfiniBand and a GID
+ * without LID, which needs a router; -EINVAL: no GID, and our ports are Ethernet. Any thread. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
 /* ---- targets ---- */
 
-/* What work requests are aimed at.  A plain value: copied, and given back once. */
+/* The destination of work requests. A plain value: copied, and released once. */
 struct rdma_target {
-	const struct rdma_ep_ops *ops; /* NULL: none */
+	const struct rdma_ep_ops *ops; /* NULL: no target */
 	void *at;                      /* DC: a reference to the address handle */
 	uint32_t nr;                   /* DC: the number of the client's DC target there */
 };
 
-/* Who waits for a target that a helper makes. */
+/* A waiter for a target that a helper makes. */
 struct rdma_target_wait {
 	void (*done)(struct rdma_target_wait *w); /* on the helper thread; result and target are set */
-	struct rdma_target target;                /* the waiter's, when result is 0 */
+	struct rdma_target target;                /* the result, owned by the waiter, when result is 0 */
 	int result;                               /* 0, -EHOSTUNREACH, -ENOMEM */
-	uint8_t client;                           /* for whom (base/fair.h) */
-	bool patient; /* also for one that has been in the making for longer than RDMA_TARGET_WAIT_NS */
+	uint8_t client;                           /* client number of the request (base/fair.h) */
+	/* waits also for a target that has been in the making for longer than RDMA_TARGET_WAIT_NS */
+	bool patient;
 	struct list link;
 };
 
@@ -134,12 +137,13 @@ struct rdma_target_wait {
 
 struct rdma_completion {
 	uint64_t wr_id;
-	enum rdma_status status; /* the class of what the device said */
-	int wc_status;           /* what it said: enum ibv_wc_status */
+	enum rdma_status status; /* class of the device's status */
+	int wc_status;           /* status of the device: enum ibv_wc_status */
 	uint32_t vendor_err;     /* 0 with WCS_SUCCESS */
 };
 
-/* One core's for one transport of a rail.  The transport's own struct begins with this. */
+/* The completion queue of a core for one transport of a rail. The first member of the transport's own
+ * struct. */
 struct rdma_cq {
 	const struct rdma_cq_ops *ops;
 	struct rdma_rail *rail;
@@ -157,26 +161,25 @@ struct rdma_cq_ops {
 
 /* ---- endpoints ---- */
 
-/* The transport's own struct begins with this. */
+/* An endpoint. The first member of the transport's own struct. */
 struct rdma_ep {
 	const struct rdma_ep_ops *ops;
 	struct rdma_rail *rail;
-	unsigned
-		path; /* rdma_rail_path() when it was made or reset last; the helper's while that is being done */
+	unsigned path; /* rdma_rail_path() when it was made or last reset; owned by the helper during that */
 };
 
 struct rdma_ep_limits {
-	int send_depth; /* work requests outstanding */
+	int send_depth; /* limit of outstanding work requests */
 	int read_depth; /* READs among them: min(device, 16, rdma.max_rd_atomic); item 32 */
 	int max_sge;    /* pieces of one work request: min(device, conf_rdma.max_sge) */
 };
 
 #define RDMA_SGE_MAX 32
 
-/* One piece of our memory. */
+/* One piece of local memory. */
 struct rdma_sge {
 	void *mem;
-	uint64_t region; /* of rdma_region_add() */
+	uint64_t region; /* number given by rdma_region_add() */
 	uint32_t len;
 };
 
@@ -187,15 +190,15 @@ struct rdma_wr {
 	const struct rdma_target *target;
 	uint32_t rkey;
 	uint64_t remote;
-	const struct rdma_sge *sge; /* in the order of the remote bytes; not looked at after the post */
+	const struct rdma_sge *sge; /* in the order of the remote bytes; not read after the post */
 };
 
-/* A transport.  One that serves no token has no `families` and needs nothing but name and probe. */
+/* A transport. One that serves no token has no `families` and needs only name and probe. */
 struct rdma_ep_ops {
 	const char *name;
 	unsigned families; /* bit k: it serves tokens of kind k */
 	const struct rdma_cq_ops *cq;
-	/* Finds out whether a device that was just opened can do it: 0, or -errno and why not. */
+	/* Checks whether a newly opened device supports the transport: 0, or -errno and the reason. */
 	int (*probe)(struct rdma_context *c, const char **ret_why);
 	void (*limits)(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits);
 	int (*target_get)(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
@@ -205,25 +208,26 @@ struct rdma_ep_ops {
 	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
 	bool (*target_forgotten)(const struct rdma_target *target);
 	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
-	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target); /* NULL: nothing to do */
+	/* NULL: no connection is needed */
+	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target);
 	int (*ep_post)(struct rdma_ep *ep, const struct rdma_wr *wr);
 	int (*ep_error)(struct rdma_ep *ep);
 	int (*ep_reset)(struct rdma_ep *ep);
 	int (*ep_free)(struct rdma_ep *ep, bool idle);
 };
 
-/* Says whether a transport serves tokens of this family. */
+/* Returns true if a transport serves tokens of this family. */
 static inline bool
 rdma_ep_serves(const struct rdma_ep_ops *ops, enum token_kind kind)
 {
 	return ops->families >> kind & 1;
 }
 
-/* Says whether tokens of this family are served: by a rail of rd, or by a transport that this program knows,
- * should a device come that can do it.  rd may be NULL.  Any thread. */
+/* Returns true if tokens of this family are served: by a rail of rd, or by a transport of this program, in
+ * case a device that supports it appears. rd may be NULL. Any thread. */
 bool rdma_serves(const struct rdma *rd, enum token_kind kind);
 
-/* Returns what an endpoint of this rail can do when `want` work requests are asked for.  Any thread. */
+/* Returns the limits of an endpoint of this rail when `want` work requests are requested. Any thread. */
 static inline void
 rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int want,
 	       struct rdma_ep_limits *ret_limits)
@@ -231,12 +235,12 @@ rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int 
 	ops->limits(rail, want, ret_limits);
 }
 
-/* So long somebody may wait for a target; one that takes longer to make has become a reason to decline. */
+/* Maximum time to wait for a target, in ns; a target that takes longer to make is a reason to decline. */
 #define RDMA_TARGET_WAIT_NS (300 * NS_PER_MS)
 
-/* Finds or makes the target that the token names.  > 0: *ret_target; 0: w->done() comes; -EHOSTUNREACH:
- * failed a short time ago, takes longer than RDMA_TARGET_WAIT_NS, or that client has too many under way; -EAGAIN: too many are
- * in use.  Any thread. */
+/* Finds or makes the target that the token names. > 0: *ret_target is set; 0: w->done() follows;
+ * -EHOSTUNREACH: it failed a short time ago, takes longer than RDMA_TARGET_WAIT_NS, or that client has too
+ * many pending; -EAGAIN: too many are in use. Any thread. */
 static inline int
 rdma_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		struct rdma_target_wait *w, struct rdma_target *ret_target)
@@ -251,7 +255,7 @@ rdma_target_leave(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct 
 	return ops->target_leave(rail, w);
 }
 
-/* Gives the target back; of none nothing.  Any thread. */
+/* Releases the target; a target without ops is allowed. Any thread. */
 static inline void
 rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 {
@@ -260,29 +264,31 @@ rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 	target->ops = NULL;
 }
 
-/* Makes the next get find out anew how to reach it (a transfer ended in RETRY_EXC: item 31).  The caller's
- * target stays.  Any thread. */
+/* Invalidates the cached path to the target, so that the next get determines it again (a transfer ended in
+ * RETRY_EXC: item 31). The caller's target stays valid. Any thread. */
 static inline void
 rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
 	target->ops->target_forget(rail, target);
 }
 
-/* Says whether the target was made before something about the rail or the way there changed: whoever keeps it
- * for long gets another.  Any thread; costs one load. */
+/* Returns true if the rail or the path has changed since the target was made; a caller that keeps targets for
+ * long then gets another. Any thread; costs one load. */
 static inline bool
 rdma_target_is_forgotten(const struct rdma_target *target)
 {
 	return target->ops->target_forgotten(target);
 }
 
-/* Finds or makes the target, and waits for that, limit_ms at most: 0 and *ret_target; -EHOSTUNREACH; -EAGAIN: too
- * many are in use; -ETIMEDOUT; -ENOMEM.  client: as in struct rdma_target_wait.  Blocks: no core. */
+/* Finds or makes the target, and waits for it, at most limit_ms: 0 and *ret_target; -EHOSTUNREACH;
+ * -EAGAIN: too many are in use; -ETIMEDOUT; -ENOMEM. client: as in struct rdma_target_wait. Blocks: never
+ * on a core. */
 int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		     uint8_t client, int limit_ms, struct rdma_target *ret_target);
 
-/* Makes a completion queue on the context that the rail has; its interrupt is one of the device's, by the core's number.  -EINVAL: deeper than the device allows;
- * -ENODEV: the rail has none.  May block: main thread, a core that starts, or the recovery helper. */
+/* Makes a completion queue on the rail's context; its interrupt is one of the device's, chosen by the core's
+ * number. -EINVAL: deeper than the device allows; -ENODEV: the rail has no context. May block: main thread, a
+ * core that starts, or the recovery helper. */
 static inline int
 rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, int core,
 	    struct rdma_cq **ret_cq)
@@ -290,8 +296,8 @@ rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, in
 	return ops->cq->cq_new(rail, depth, core, ret_cq);
 }
 
-/* Frees it.  No endpoint may be left on it, but such as rdma_ep_free() said -EINPROGRESS of; nobody waits on
- * its descriptor.  May block: helper, or a core that ends.  NULL is fine. */
+/* Frees the queue. The only endpoints left on it may be those for which rdma_ep_free() returned -EINPROGRESS;
+ * no thread waits on its descriptor. May block: helper, or a core that ends. NULL is allowed. */
 static inline void
 rdma_cq_free(struct rdma_cq *cq)
 {
@@ -299,7 +305,7 @@ rdma_cq_free(struct rdma_cq *cq)
 		cq->ops->cq_free(cq);
 }
 
-/* Returns the number of its context.  Any thread. */
+/* Returns the number of the queue's context. Any thread. */
 static inline unsigned
 rdma_cq_context(const struct rdma_cq *cq)
 {
@@ -313,29 +319,29 @@ rdma_cq_fd(const struct rdma_cq *cq)
 	return cq->ops->fd(cq);
 }
 
-/* Takes up to max completions (at most 64); their number, or -EIO.  Core. */
+/* Takes up to max completions (at most 64); returns their number, or -EIO. Core. */
 static inline int
 rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
 {
 	return cq->ops->poll(cq, ret_wc, max);
 }
 
-/* Makes the next completion make the descriptor readable.  Core. */
+/* Arms the queue: the next completion makes the descriptor readable. Core. */
 static inline void
 rdma_cq_arm(struct rdma_cq *cq)
 {
 	cq->ops->arm(cq);
 }
 
-/* Takes the events that made it so.  Core. */
+/* Takes the events that made the descriptor readable. Core. */
 static inline void
 rdma_cq_event(struct rdma_cq *cq)
 {
 	cq->ops->event(cq);
 }
 
-/* Makes an endpoint on the queue's context, ready for work or, where the transport connects, for that; 0 or
- * -errno.  May block: main thread or the recovery helper. */
+/* Makes an endpoint on the queue's context, ready for work requests or, if the transport connects, for a
+ * connection; 0 or -errno. May block: main thread or the recovery helper. */
 static inline int
 rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_cq *cq, int send_depth,
 	    struct rdma_ep **ret_ep)
@@ -343,7 +349,7 @@ rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_c
 	return ops->ep_new(rail, cq, send_depth, ret_ep);
 }
 
-/* Says whether an endpoint must be connected to a target before it takes work for it, and reset before it is
+/* Returns true if an endpoint must be connected to a target before it takes work, and reset before it is
  * connected to another. */
 static inline bool
 rdma_ep_connects(const struct rdma_ep_ops *ops)
@@ -351,7 +357,7 @@ rdma_ep_connects(const struct rdma_ep_ops *ops)
 	return ops->ep_connect != NULL;
 }
 
-/* Connects it; 0 or -errno, after which it has to be reset.  May block: helper. */
+/* Connects the endpoint; 0 or -errno, after which it must be reset. May block: helper. */
 static inline int
 rdma_ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
 {
@@ -366,14 +372,15 @@ rdma_ep_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 	return ep->ops->ep_post(ep, wr);
 }
 
-/* Puts it into the error state, so that what is outstanding comes back flushed.  May block: helper. */
+/* Puts the endpoint into the error state, so that outstanding work requests return flushed. May block:
+ * helper. */
 static inline int
 rdma_ep_error(struct rdma_ep *ep)
 {
 	return ep->ops->ep_error(ep);
 }
 
-/* Makes it as good as new; nothing may be outstanding.  May block: helper. */
+/* Resets the endpoint to its initial state; no work may be outstanding. May block: helper. */
 static inline int
 rdma_ep_reset(struct rdma_ep *ep)
 {
@@ -401,12 +408,12 @@ rdma_ep_free(struct rdma_ep *ep, bool idle)
 /* ---- the recovery helper: one thread a rail, for the calls above that may block ---- */
 
 struct rdma_job {
-	void (*run)(struct rdma_job *job); /* on the helper; the job is free again when it is called */
+	void (*run)(struct rdma_job *job); /* runs on the helper; the job may be reused from then on */
 	struct list link;
 };
 /* Hands a job to the helper; jobs run in order.  Any thread. */
 void rdma_job_post(struct rdma_rail *rail, struct rdma_job *job);
-/* Hands it one that goes before all others. */
+/* Hands the helper a job that precedes all others. */
 void rdma_job_post_first(struct rdma_rail *rail, struct rdma_job *job);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions.  Above chan/ nobody sees a
- * verbs type.
+ * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions. No verbs type is visible
+ * above chan/.
  *
- * A rail has the transports that its device can do (rdma/ep.h); one without any serves no token.  A process
- * may open several struct rdma, each with rails and regions of its own.
+ * A rail has the transports that its device supports (rdma/ep.h); a rail without any serves no token. A
+ * process may open several struct rdma, each with its own rails and regions.
  *
- * rdma_open() and rdma_close() of one run on one thread.  A rail's state changes at run time (async events,
- * its own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
- * rail_nr is 0 then and everything is served over HTTP.
+ * rdma_open() and rdma_close() of one struct run on one thread. A rail's state changes at run time (async
+ * events, on a helper thread) and may be read by any thread. A missing device, or a list call that fails, is
+ * a warning: rail_nr is 0 then and everything is served over HTTP.
  *
- * A device whose context has died (a firmware that was reset, a driver bound anew) is opened anew by its
- * name, once a second until that works: its rails are LOST until then, and the same rails afterwards.  What
- * cores have made on the old context they give up and make again: rdma/ep.h, "contexts".
+ * A device whose context has died (a firmware reset, a driver bound again) is re-opened by its name, once a
+ * second until that works: its rails are LOST until then, and the same rails afterwards. Cores release their
+ * objects of the old context and make them again: rdma/ep.h, "contexts".
  */
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H
@@ -29,61 +29,61 @@ struct rdma;
 struct rdma_rail;
 
 #define RDMA_RAILS_MAX 16
-#define RDMA_TRANSPORTS_MAX 4 /* of a rail */
+#define RDMA_TRANSPORTS_MAX 4 /* of one rail */
 #define RDMA_REGIONS_MAX (1 << 20)
 
 enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
 
-/* What /rails, --list-devices and the log say. */
+/* The state of a rail as shown by /rails, --list-devices and the log. */
 struct rdma_rail_info {
 	const char *device;
-	char fw_ver[64]; /* another one may have come with a device that was opened anew */
+	char fw_ver[64]; /* may differ after the device was re-opened */
 	int port;
 	bool is_ethernet;
 	enum rail_state state;
 	uint16_t lid;
-	uint8_t gid[16]; /* the one we use for IPv4-mapped peers if there is one, else the first usable */
+	uint8_t gid[16]; /* the IPv4-mapped GID in use if there is one, else the first usable */
 	int active_mtu;  /* bytes */
 	uint32_t max_msg_bytes;
-	int max_eps, max_cq_depth; /* of the device; 0: it does not say */
+	int max_eps, max_cq_depth; /* limits of the device; 0: unknown */
 	int max_rd_atomic;
 	int numa_node; /* -1: unknown */
 	int traffic_class, paths;
 	bool relaxed_ordering;
-	bool serves; /* some family of tokens, by some transport */
-	bool spare;  /* nobody named it, and it has never been up: no cable, perhaps */
+	bool serves; /* true if a transport serves some family of tokens */
+	bool spare;  /* not named in the configuration, and never up: possibly without a cable */
 };
 
-/* Sets what libibverbs reads from the environment when it is called first.  Called before any of these, and
- * before any thread. */
+/* Sets the environment variables that libibverbs reads at its first call. Called before any of these
+ * functions, and before any thread starts. */
 void rdma_prepare(void);
 
-/* Opens devices and rails, and looks for more every 10 s: rails are added, and never taken away.  0 (also with no rail at all), or
- * -errno, the reason in err. */
+/* Opens devices and rails, and searches for more every 10 s: rails are added, and never removed. 0 (also with
+ * no rail), or -errno, the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
-/* Has it look for devices, and read the ports that it has, now.  Any thread. */
+/* Starts a search for devices, and a new read of the known ports, immediately. Any thread. */
 void rdma_look(struct rdma *rd);
-/* Says what ought to be there and is not: a device that was named, or an adapter that cannot be opened while there is no rail.
- * Any thread. */
+/* Reports a missing device: one that the configuration names, or an adapter that cannot be opened while there
+ * is no rail. Returns false if none is missing. Any thread. */
 bool rdma_missing(struct rdma *rd, char *what, size_t cap);
-/* Closes everything, after every chan was freed.  NULL is fine. */
+/* Closes everything, after every chan was freed. NULL is allowed. */
 void rdma_close(struct rdma *rd);
 
-/* Says whether an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6.  Any thread. */
+/* Returns true if an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6. Any thread. */
 bool rdma_has_family(struct rdma *rd, const uint8_t gid[16]);
-/* Says whether a rail that serves is native InfiniBand.  Any thread. */
+/* Returns true if a rail that serves is native InfiniBand. Any thread. */
 bool rdma_has_infiniband(struct rdma *rd);
 
 int rdma_rail_nr(const struct rdma *rd);
 struct rdma_rail *rdma_rail(struct rdma *rd, int i);
 void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info);
 
-#define RDMA_NO_REGION UINT64_MAX /* no region's number */
+#define RDMA_NO_REGION UINT64_MAX /* no region */
 
-/* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  A number is
- * never given twice, so that work which was meant for a region that is gone cannot hit another.  0 or -errno:
- * -ENOSPC: there are RDMA_REGIONS_MAX; -ENOMEM: needs memlock for len bytes, and err says so.  May block.
- * Any thread. */
+/* Registers a buffer region with every rail; *ret_region is its number (the same on all rails). A number is
+ * never reused, so that work for a removed region cannot reach another. 0 or -errno: -ENOSPC: there are
+ * RDMA_REGIONS_MAX; -ENOMEM: the limit of locked memory is too small for len bytes, and err has the message.
+ * May block. Any thread. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
@@ -98,34 +98,37 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region
  */
 int rdma_region_del(struct rdma *rd, uint64_t region);
 
-/* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then
- * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our
- * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0; 1: as far as the kernel has a route there
- * out of a rail (`routed`), which struct rdma_asker hands on; -EHOSTUNREACH: we do not go there, the
- * token is declined; -EACCES: an address of no host or of several (multicast, broadcast, anycast, a subnet's), or
- * one that rdma.bind_gid forbids this client to name: 403. */
+/* Checks whether a token may name gid: rdma.allow (or our rails' subnets), then rdma.allow_special; see
+ * "Tokens" in docs/threat-model.md. NULL gid: a token without one (counts as our own subnet). peer: the HTTP
+ * client's address, for rdma.bind_gid. 0: allowed; 1: allowed if the kernel has a route there through a rail
+ * (`routed`), which struct rdma_asker passes on; -EHOSTUNREACH: not allowed, the token is declined; -EACCES:
+ * an address of no host or of several (multicast, broadcast, anycast, a subnet's), or one that rdma.bind_gid
+ * forbids this client to name: 403. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
-/* Says in the log, once a minute at most, that a token named an address that is not allowed, and what would allow it.  Any thread. */
+/* Logs, at most once a minute, that a token named an address that is not allowed, and the setting that would
+ * allow it. Any thread. */
 void rdma_say_not_allowed(struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid);
 
-/* How an address stands with us. */
+/* The result of rdma_reach() for an address. */
 struct rdma_reach {
 	bool allowed;
-	int rail;       /* the best that leads there now; -1: none does */
-	char text[320]; /* a sentence */
+	int rail;       /* the best rail that leads there now; -1: none */
+	char text[320]; /* a sentence for the operator */
 };
-/* Finds that out, asking the kernel for routes.  -EINVAL: the text is no address.  May block for as long as some system calls. */
+/* Determines whether tokens may name an address and which rail leads there, asking the kernel for routes.
+ * -EINVAL: the text is no address. May block for the duration of some system calls. */
 int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
 	       struct rdma_reach *ret_reach);
 
-/* Tells whether who connects to that address may be in a subnet of our rails, so that rdma.bind_gid has something to compare:
- * it lies in one, or is a wildcard, which takes connections on the rails' addresses too. */
+/* Returns true if a client that connects to that address may be in a subnet of our rails, so that
+ * rdma.bind_gid has something to compare: the address is in such a subnet, or is a wildcard, which accepts
+ * connections on the rails' addresses too. */
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
-/* Writes what --list-devices shows: each device with its transports, each port and GID, and what it would be
- * used for, or why not.  Needs no rails.  0 or -errno. */
+/* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended
+ * use, or the reason for none. Needs no rails. 0 or -errno. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
 /* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */
@@ -147,14 +150,14 @@ extern const char *const rdma_status_name[WCS_NR];
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
-		write_ops;                        /* by us: READs serve PUTs, WRITEs serve GETs */
-	_Atomic uint64_t ah_hits[CONF_PATHS_MAX]; /* by path */
+		write_ops;                        /* posted by us: READs serve PUTs, WRITEs serve GETs */
+	_Atomic uint64_t ah_hits[CONF_PATHS_MAX]; /* by number of the path */
 	_Atomic uint64_t ep_resets, ep_recreated, ah_misses, ah_failed;
-	_Atomic uint64_t reopens; /* of its device, after its context had died */
+	_Atomic uint64_t reopens; /* of its device, after the context had died */
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
-	_Atomic int eps_unusable; /* fenced, or cannot be made */
-	_Atomic int eps_made;     /* they exist, on whichever core */
-	_Atomic int eps_share;    /* so many are for each core, until then; 0: as many as it likes */
+	_Atomic int eps_unusable; /* fenced, or creation fails */
+	_Atomic int eps_made;     /* existing endpoints, on all cores */
+	_Atomic int eps_share;    /* limit of endpoints per core until share_until_ns; 0: none */
 	_Atomic uint64_t eps_share_until_ns;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);

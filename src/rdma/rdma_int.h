@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of rdma/ share: devices, rails, the views that routes are chosen from.  Verbs types end
- * here. */
+/* Declarations shared by the files of rdma/: devices, rails, the views from which routes are chosen. Verbs
+ * types end here. */
 #ifndef GANTRY_RDMA_INT_H
 #define GANTRY_RDMA_INT_H
 
@@ -16,9 +16,9 @@
 #define RAIL_GIDS_MAX 64
 #define RAIL_IPS_MAX 8
 #define RDMA_MAX_READS 16 /* item 32 */
-#define WHY_BYTES 192     /* why a device lacks a transport */
+#define WHY_BYTES 192     /* reason why a device lacks a transport */
 #define PATHS_ROCE 4
-#define TRAFFIC_CLASS 96 /* where nobody says another */
+#define TRAFFIC_CLASS 96 /* default traffic class */
 #define AH_THREADS_MAX 16
 #define AH_MAKING_PER_CLIENT 8
 
@@ -28,7 +28,7 @@ bool gid_is_v4(const uint8_t gid[16]);
 bool gid_is_loopback(const uint8_t gid[16]);
 bool gid_is_link_local(const uint8_t gid[16]);
 bool gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits);
-/* Takes the address of an AF_INET or AF_INET6 socket; false for others. */
+/* Takes the address of an AF_INET or AF_INET6 socket; false for other families. */
 bool gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16]);
 /* Writes "10.0.0.5", "::ffff:10.0.0.5" or ::, never longer than INET6_ADDRSTRLEN. */
 const char *gid_text(const uint8_t gid[16], char *text, size_t len);
@@ -38,38 +38,39 @@ const char *gid_text(const uint8_t gid[16], char *text, size_t len);
 struct rail_gid {
 	uint8_t raw[16];
 	uint32_t index;
-	uint32_t ifindex; /* of its network interface; 0: none, or unknown */
-	uint8_t prefix;   /* bits of the subnet around it, of 128; 128: unknown */
+	uint32_t ifindex; /* of the GID's network interface; 0: none, or unknown */
+	uint8_t prefix;   /* length of its subnet's prefix, of 128 bits; 128: unknown */
 };
 
-/* What is known of a rail at some moment; a copy may be taken under the lock of struct rdma. */
+/* A snapshot of a rail; may be copied under the lock of struct rdma. */
 struct rail_view {
 	bool is_ethernet;
 	uint8_t port;
 	uint16_t lid;
-	int gid_nr, gids_cut;               /* gids_cut: for which there is no room */
+	int gid_nr, gids_cut;               /* gids_cut: number of GIDs beyond RAIL_GIDS_MAX */
 	struct rail_gid gid[RAIL_GIDS_MAX]; /* usable ones only: RoCEv2 on Ethernet, all on InfiniBand */
 	int ip_nr;
-	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses that lead here and are in no GID table (IPoIB) */
+	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses of this rail that are in no GID table (IPoIB) */
 };
 
 struct ah_params {
 	uint8_t service_level, traffic_class, hop_limit;
 };
 
-/* Does what rdma_route() says, over views.  Bit i of up: rail i is.  cost[i]: what rail i has to do; NULL: all the same. */
+/* Chooses as rdma_route() does, over views. Bit i of up: rail i is up. cost[i]: load of rail i; NULL: all
+ * equal. */
 int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const int *cost,
 		const struct token *tok, const struct rdma_asker *asker, struct rail_route *ret_route);
 /* Fills in the attributes of an address handle: the table of protocol.md 2.8. */
 void rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_params *params,
 		   struct ibv_ah_attr *ret_attr);
 
-/* A subnet of ours, and the own addresses; what rdma_gid_allowed() asks. */
+/* The trusted subnets and own addresses, for rdma_gid_allowed(). */
 struct rdma_trust {
 	struct {
 		uint8_t addr[16];
 		uint8_t prefix;
-		bool is_ib; /* a native InfiniBand subnet: link-local in form or not */
+		bool is_ib; /* a native InfiniBand subnet, even if it looks link-local */
 	} net[RDMA_RAILS_MAX * RAIL_GIDS_MAX];
 	int net_nr;
 	uint8_t own[RDMA_RAILS_MAX * RAIL_GIDS_MAX][16];
@@ -78,19 +79,21 @@ struct rdma_trust {
 void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct rdma_trust *ret_trust);
 int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
-/* Returns what is wrong with an address that may not be named, and what to do, as a part of a sentence. */
+/* Returns the reason why an address may not be named, and the remedy, as part of a sentence. */
 const char *rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf,
 			   const uint8_t gid[16]);
-/* Serves as rdma_shares_subnet(). */
+/* Implements rdma_shares_subnet(). */
 bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen);
 
 /* ---- netroute.c ---- */
 
-/* Asks whether packets from src to dst leave by that interface (0: by any): 0; -ENETUNREACH: there is no such route; -EADDRINUSE: it is
- * one of this machine's; -EADDRNOTAVAIL: it is no machine's (broadcast); another -errno: nobody knows.  Blocks for as long as a system call. */
+/* Asks the kernel whether packets from src to dst leave by that interface (0: by any): 0; -ENETUNREACH: there
+ * is no such route; -EADDRINUSE: dst is an address of this machine; -EADDRNOTAVAIL: dst is no machine's
+ * address (broadcast); another -errno: unknown. Blocks for the duration of a system call. */
 int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
-/* Tells whether the rail leads there, as far as the kernel's routes say: 0 or -ENETUNREACH.  What nobody knows is the latter where
- * a route is what allows the address (key->must_route).  *ret_level (not NULL): the service level of the path; -1: unknown. */
+/* Checks by the kernel's routes whether the rail leads there: 0 or -ENETUNREACH. An unknown result counts as
+ * the latter if only a route allows the address (key->must_route). *ret_level (not NULL): the service level
+ * of the path; -1: unknown. */
 int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int *ret_level);
 
 /* ---- cmroute.c ---- */
@@ -98,54 +101,56 @@ int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int
 struct cm_question {
 	bool is_ib;
 	uint16_t pkey;            /* is_ib */
-	uint8_t src[16], dst[16]; /* src: is_ib, otherwise the kernel chooses it */
+	uint8_t src[16], dst[16]; /* src: only for is_ib, otherwise the kernel chooses it */
 };
 
 struct cm_answer {
-	__be64 guid; /* the device that leads there */
+	__be64 guid; /* of the device that leads there */
 	int port;
 	int service_level; /* -1: unknown */
 };
 
 struct cm_oracle;
 int cm_oracle_new(struct cm_oracle **ret_oracle);
-/* Frees it once nobody asks any more; NULL is fine. */
+/* Frees the oracle after its last use; NULL is allowed. */
 void cm_oracle_free(struct cm_oracle *o);
-/* Asks librdmacm what leads to an address: 0, -ENETUNREACH (nothing does) or -ENODATA (nobody knows).  Blocks, 200 ms at most. */
+/* Asks librdmacm for the device that leads to an address: 0, -ENETUNREACH (none does) or -ENODATA (unknown).
+ * Blocks for at most 200 ms. */
 int cm_oracle_ask(struct cm_oracle *o, const struct cm_question *q, struct cm_answer *ret_answer);
 
 /* ---- select.c: which devices the operator meant ---- */
 
 struct selector {
 	char text[64];
-	char device[64]; /* "" when it is an address */
+	char device[64]; /* "" for an address */
 	int port;        /* 0: all */
 	bool is_address;
 	uint8_t gid[16];
 };
 /* Parses a name, name:port, IPv4 or IPv6 address, GID.  0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
-/* Finds device name and port that own an address that no GID table holds, through librdmacm; -ENODEV,
- * -ENOENT (no kernel CM). */
+/* Finds the device name and port of an address that is in no GID table, through librdmacm; -ENODEV, -ENOENT
+ * (no kernel CM). */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
 /* ---- ahcache.c ---- */
 
 struct rdma_ah {
 	struct ibv_ah *ah,
-		*old; /* old: left from this slot's last life, destroyed by the helper that makes the next */
-	_Atomic unsigned context; /* the number of the context that ah was made on */
+		/* old: handle of the slot's previous use, destroyed by the helper that makes the next */
+		*old;
+	_Atomic unsigned context; /* number of the context of ah */
 	struct rdma_rail *rail;
 	struct rdma_ah_key key;
 	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
-	_Atomic bool forgotten; /* no longer found; written under the lock */
+	_Atomic bool forgotten; /* not found by look-ups any longer; written under the lock */
 	int refs;
-	uint64_t since_ns; /* MAKING: when it was asked for */
+	uint64_t since_ns; /* MAKING: time of the request */
 	uint64_t failed_until_ns;
-	int failures;                           /* one after the other */
-	uint8_t client;                         /* MAKING: for whom (base/fair.h) */
-	bool is_counted;                        /* MAKING: among those of that client */
-	struct list bucket, lru, work, waiters; /* lru: only while refs is 0 and not being made */
+	int failures;                           /* consecutive failures */
+	uint8_t client;                         /* MAKING: client number of the request (base/fair.h) */
+	bool is_counted;                        /* MAKING: counted in making[] of that client */
+	struct list bucket, lru, work, waiters; /* lru: linked only while refs is 0 and not being made */
 };
 
 #define AH_BUCKETS 1024
@@ -154,22 +159,22 @@ struct ah_cache {
 	struct rdma_ah *slot;
 	int slot_nr;
 	struct list bucket[AH_BUCKETS];
-	struct list lru; /* first: evicted next */
+	struct list lru; /* the first is evicted next */
 };
 
-/* Makes address handles; the threads belong to struct rdma.  Clients take turns. */
+/* The threads that make address handles; struct rdma owns them. Clients take turns. */
 struct ah_helpers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct fair work;
-	_Atomic uint8_t making[FAIR_CLIENTS]; /* for each client, waiting or on a thread */
+	_Atomic uint8_t making[FAIR_CLIENTS]; /* per client: handles that wait or are being made */
 	pthread_t thread[AH_THREADS_MAX];
 	int thread_nr, idle;
 	bool stop;
-	bool started; /* the opener's */
+	bool started; /* owned by the thread that opens */
 };
 
-/* Finds or makes an address handle, as rdma_target_get(); a waiter's target.at is set. */
+/* Finds or makes an address handle, as rdma_target_get(); sets target.at of the waiter. */
 int ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
 	   struct rdma_ah **ret_ah);
 void ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
@@ -179,71 +184,73 @@ void ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
 int ah_cache_init(struct rdma_rail *rail, int slot_nr);
 void ah_cache_fini(struct rdma_rail *rail);
 void ah_cache_forget_all(struct rdma_rail *rail);
-/* Destroys every handle, held or not: the context that they were made on is about to be closed, and whoever
- * holds one has no initiator any more that could post with it. */
+/* Destroys every handle, referenced or not: their context is about to be closed, and no holder of a reference
+ * has an endpoint left to post with. */
 void ah_cache_drop(struct rdma_rail *rail);
 int ah_helpers_start(struct ah_helpers *h);
 void ah_helpers_stop(struct ah_helpers *h);
 
 /* ---- devices and rails ---- */
 
-/* What a context has of some slots of regions, one behind the other. */
+/* The keys of a context for consecutive slots of regions. */
 #define REGION_CHUNK 1024
 struct region_keys {
 	struct ibv_mr *mr[REGION_CHUNK];
-	/* The same for who posts: the number of the slot's use, from 1, above the local key; 0: none. */
+	/* The local key for posting, below the number of the slot's use (from 1); 0: none. */
 	_Atomic uint64_t key[REGION_CHUNK];
 };
 
 /*
- * One opening of a device and what hangs on it.  A context may die while the device lives on (a firmware that
- * was reset, a driver that was bound anew); then it is given up, closed when nothing refers to it, and the
- * device opened anew: reopen.c.
+ * One opening of a device and its objects. A context may die while the device lives on (a firmware reset, a
+ * driver bound again). It is then abandoned, closed when the last reference is gone, and the device
+ * re-opened: reopen.c.
  */
 struct rdma_context {
 	struct rdma_device *dev;
-	unsigned nr; /* 1 for the first of its device, and so on */
-	int refs;    /* under dev->lock: the device's own while this is `cur`, one for each completion queue
-			and endpoint, and for each address handle while it is being made */
+	unsigned nr; /* 1 for the first context of the device, and so on */
+	/* under dev->lock: one of the device while this is `cur`, one for each completion queue and endpoint,
+	 * and one for each address handle being made */
+	int refs;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	const struct conf_rdma *conf;
 	struct ibv_device_attr attr;
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
 	int transport_nr;
-	char why[WHY_BYTES]; /* not the others; "": it has all */
-	/* region.c's; NULL: none of these slots was ever used.  Freed with the context. */
+	char why[WHY_BYTES]; /* reason why it lacks the other transports; "": it has all */
+	/* Owned by region.c; NULL: none of these slots was ever used. Freed with the context. */
 	struct region_keys *_Atomic keys[RDMA_REGIONS_MAX / REGION_CHUNK];
 };
 
 struct rdma_device {
 	struct rdma *rd;
-	int index; /* of rdma.dev[] */
+	int index; /* index in rdma.dev[] */
 	char name[64];
-	__be64 guid; /* what it is known by: names change */
+	__be64 guid; /* identity of the device; names change */
 	int numa_node;
-	/* What every context of it can do: set when it is opened first. */
+	/* Transports of every context of the device: set when it is first opened. */
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
 	int transport_nr;
 	struct ibv_device_attr attr; /* of the latest context; under rd->table_lock */
 
-	pthread_mutex_t lock;           /* taken last of all */
-	struct rdma_context *cur, *old; /* old: given up, and not closed yet.  Never both. */
-	unsigned opened;                /* the number of the latest context */
-	_Atomic unsigned serving;       /* the number of the one that rails may use; 0: none */
-	_Atomic unsigned closed;        /* the number of the latest one that was closed */
+	pthread_mutex_t lock; /* the last lock in the order */
+	/* old: abandoned, and not closed yet. At most one of the two is set. */
+	struct rdma_context *cur, *old;
+	unsigned opened;          /* number of the latest context */
+	_Atomic unsigned serving; /* number of the context that rails may use; 0: none */
+	_Atomic unsigned closed;  /* number of the latest closed context */
 
-	/* Fetching an event and acknowledging it (written) against destroying what it may be of (read):
-	 * where the library takes a destroy call for done because the device is gone, it does not wait for
-	 * acknowledgements. */
+	/* Fetching and acknowledging an event (write lock) against destroying the object that it may concern
+	 * (read lock). The library treats a destroy call as done if the device is gone, and does not wait for
+	 * acknowledgements then. */
 	pthread_rwlock_t event_lock;
 
 	bool fatal; /* under rd->state_lock */
 
-	/* the async helper's */
+	/* owned by the async helper */
 	int async_fd; /* -1: none, or dead */
 	uint64_t fatal_ns, again_ns;
-	/* the job that closes and opens: on the recovery helper of the device's first rail */
+	/* The job that closes and re-opens the device, on the recovery helper of its first rail. */
 	struct rdma_job job;
 	_Atomic int job_state; /* enum reopen_state */
 };
@@ -262,18 +269,19 @@ struct rdma_rail {
 	struct rail_view view;
 	struct ibv_port_attr port_attr;
 	uint16_t pkey;
-	_Atomic int class; /* rdma.traffic_class, or what the driver has for the port */
-	bool is_read;      /* once, at least */
+	_Atomic int class; /* rdma.traffic_class, or the driver's class of the port */
+	bool is_read;      /* true after the first read */
 
 	/* written under rd->state_lock */
 	_Atomic int state;
 	_Atomic unsigned generation;
-	_Atomic unsigned path; /* under table_lock, to be written */
+	_Atomic unsigned path; /* written under table_lock */
 	_Atomic bool suspect;
-	uint64_t suspect_ns; /* the async helper's: it was read again because of that */
+	/* owned by the async helper: time of the last re-read because of a suspicion */
+	uint64_t suspect_ns;
 	bool port_up, broken;
-	bool was_up;          /* ever */
-	_Atomic bool refused; /* the log knows that initiators are */
+	bool was_up;          /* true if the rail was ever up */
+	_Atomic bool refused; /* the log has a line about refused initiators */
 	int stuck;
 
 	struct rdma_rail_stats stats;
@@ -288,66 +296,68 @@ struct rdma_rail {
 	} recovery;
 };
 
-/* See region.c. */
+/* A region: see region.c. */
 struct rdma_region {
 	struct iovec iov;
 	enum { REGION_FREE, REGION_LIVE, REGION_GOING, REGION_SPENT } state;
-	uint32_t count;                 /* how often the slot was used before, and once more */
-	int next;                       /* FREE: the next one that is, or -1 */
-	unsigned until[RDMA_RAILS_MAX]; /* GOING: the context of a device that has to be closed first */
+	uint32_t count;                 /* number of this use of the slot, from 1 */
+	int next;                       /* FREE: the next free slot, or -1 */
+	unsigned until[RDMA_RAILS_MAX]; /* GOING: for each device, the context that must be closed first */
 };
 
-/* See open.c and look.c. */
+/* Devices without use: see open.c and look.c. */
 #define UNUSED_MAX 64
 #define WHY_MISSING_BYTES 320
 struct rdma_look {
 	pthread_t thread;
 	bool started;
-	/* who looks alone */
+	/* owned by the thread that looks for devices */
 	struct selector sel[CONF_DEVICES_MAX]; /* rdma.devices */
 	bool found[CONF_DEVICES_MAX];
 	struct unused {
 		__be64 guid;
 		char name[64];
-		bool opened; /* it is, and serves nothing that we know */
+		bool opened; /* true if the device is open, and serves no known family */
 	} unused[UNUSED_MAX];
 	int unused_nr;
-	bool said_none; /* the log knows that there is no device */
+	bool said_none; /* the log has a line that there is no device */
 
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	bool asked, stop;
-	char missing[WHY_MISSING_BYTES]; /* what ought to be there; "": nothing more */
+	char missing[WHY_MISSING_BYTES]; /* description of missing devices; "": none */
 };
 
 struct rdma {
-	struct conf_rdma
-		conf; /* a copy: the configuration may be reloaded; its strings are used while opening only */
-	/* They only grow: who reads the number may read as many. */
+	/* a copy, because the configuration may be reloaded; its strings are used during opening only */
+	struct conf_rdma conf;
+	/* Only grows: a reader of dev_nr may read that many. */
 	struct rdma_device *dev[RDMA_RAILS_MAX];
 	_Atomic int dev_nr;
 	struct rdma_rail *rail[RDMA_RAILS_MAX];
 	_Atomic int rail_nr;
 	struct rdma_look look;
-	pthread_rwlock_t table_lock; /* views and trust: read per request, written on port and GID events */
+	/* views and trust: read for each request, written on port and GID events */
+	pthread_rwlock_t table_lock;
 	struct rdma_trust trust;
-	/* Held while regions are registered: with all devices by rdma_region_add(), with one that is opened
-	 * anew.  Taken before dev->lock and state_lock. */
+	/* Held while regions are registered: with all devices by rdma_region_add(), or with a re-opened
+	 * device. Taken before dev->lock and state_lock. */
 	pthread_mutex_t region_lock;
-	struct rdma_region *region; /* region_nr of them, with room for region_cap */
+	struct rdma_region *region; /* region_nr entries, with room for region_cap */
 	int region_nr, region_cap;
-	int region_free;            /* the first that is FREE, or -1 */
-	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
+	int region_free; /* the first free slot, or -1 */
+	/* rail states and watches; no other lock of rdma/ is taken while it is held */
+	pthread_mutex_t state_lock;
 	struct list watches;
-	_Atomic uint64_t say_ns; /* not before: rdma_say_not_allowed() */
+	_Atomic uint64_t say_ns; /* earliest time of the next line of rdma_say_not_allowed() */
 	struct ah_helpers helpers;
 	struct cm_oracle *oracle;
 	struct {
 		pthread_t thread;
 		int stop_fd, wake_fd;
 		bool started;
-		_Atomic bool read_now; /* every port, and not at the end of the minute */
-		uint64_t read_ns;      /* when they were read last */
+		_Atomic bool read_now; /* read every port now, instead of at the end of the minute */
+		uint64_t read_ns;      /* time of the last read */
 	} async;
 };
 
@@ -357,14 +367,14 @@ min_int(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Returns how many READs are asked for. */
+/* Returns the number of READs to request. */
 static inline int
 reads_wanted(const struct conf_rdma *conf)
 {
 	return conf->max_rd_atomic > 0 ? conf->max_rd_atomic : RDMA_MAX_READS;
 }
 
-/* Returns how many pieces a work request may have, on a device that allows so many (0: it does not say). */
+/* Returns the number of pieces that a work request may have on a device with that limit (0: unknown). */
 static inline int
 sge_max(const struct rdma *rd, int allowed)
 {
@@ -375,7 +385,7 @@ sge_max(const struct rdma *rd, int allowed)
 	return sge < 1 ? 1 : sge;
 }
 
-/* Finds the region's local key on a context: 0, or -ESTALE when it was removed.  Core. */
+/* Finds the region's local key on a context: 0, or -ESTALE if the region was removed. Core. */
 static inline int
 region_key(const struct rdma_context *c, uint64_t region, uint32_t *ret_lkey)
 {
@@ -393,7 +403,7 @@ region_key(const struct rdma_context *c, uint64_t region, uint32_t *ret_lkey)
 	return 0;
 }
 
-/* Returns the rail's transport for that family; NULL: it has none. */
+/* Returns the rail's transport for that family; NULL: none. */
 static inline const struct rdma_ep_ops *
 rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
 {
@@ -404,7 +414,7 @@ rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
 	return NULL;
 }
 
-/* Says whether one of these transports serves any token. */
+/* Returns true if one of these transports serves any token. */
 static inline bool
 transports_serve(const struct rdma_ep_ops *const *transport, int nr)
 {
@@ -415,7 +425,7 @@ transports_serve(const struct rdma_ep_ops *const *transport, int nr)
 	return families != 0;
 }
 
-/* Says whether one of the device's transports serves any token. */
+/* Returns true if one of the device's transports serves any token. */
 static inline bool
 device_serves(const struct rdma_device *dev)
 {
@@ -424,7 +434,7 @@ device_serves(const struct rdma_device *dev)
 
 /* ---- transport.c ---- */
 
-/* Finds out which transports a context that was just opened can do. */
+/* Determines the transports of a newly opened context. */
 void context_probe(struct rdma_context *c);
 extern const struct rdma_ep_ops rdma_dc; /* dc.c */
 
@@ -436,42 +446,46 @@ struct verbs_cq {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_td *td; /* rdma.thread_domains; NULL: none */
-	struct ibv_pd *pd; /* for queue pairs: the context's, or one with doorbells of the core's own */
+	/* for queue pairs: the context's domain, or one with doorbells for this core only */
+	struct ibv_pd *pd;
 };
 extern const struct rdma_cq_ops verbs_cq_ops;
 
 /* ---- context.c: references.  Any thread. ---- */
 
-/* Returns a reference to the context that the device has; NULL: it has none. */
+/* Returns a reference to the device's context; NULL: it has none. */
 struct rdma_context *context_get(struct rdma_device *dev);
-/* Takes another one. */
+/* Takes another reference. */
 void context_hold(struct rdma_context *c);
 void context_put(struct rdma_context *c);
 bool context_is_given_up(const struct rdma_context *c);
 
 /* ---- rail.c ---- */
 
-/* Reads port, P_Key and GID table again; false: the device does not answer.  *ret_changed (NULL: whatever): something has. */
+/* Reads port, P_Key and GID table again; false: the device does not answer. *ret_changed (may be NULL): the
+ * values have changed. */
 bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
-/* Reads them again without anybody having said that they changed, and forgets address handles only if they did. */
+/* Reads the values again without a reported change, and drops address handles only if they changed. */
 void rail_reread(struct rdma_rail *rail);
-/* Returns how many ways through the fabric each client has on the rail. */
+/* Returns the number of paths through the fabric per client on the rail. */
 int rail_paths(const struct rdma_rail *rail);
-/* Returns how many READs an endpoint of the rail may have outstanding. */
+/* Returns the number of READs that an endpoint of the rail may have outstanding. */
 int rail_reads_max(const struct rdma_rail *rail);
-/* Reads ports (0: all) and GID tables of the device again, and forgets its address handles. */
+/* Reads ports (0: all) and GID tables of the device again, and drops its address handles. */
 void device_refresh(struct rdma_device *dev, int port);
 void device_set_fatal(struct rdma_device *dev, bool fatal);
-/* Says whether one of its rails has given up a completion queue: only another context heals that. */
+/* Returns true if one of the device's rails has abandoned a completion queue: only a new context repairs
+ * that. */
 bool device_is_broken(struct rdma_device *dev);
-/* Has the device opened anew, well or not: it did not answer when a region was registered or taken back. */
+/* Opens the device again, working or not: it did not answer when a region was registered or removed. */
 void device_lost_region(struct rdma_device *dev);
-/* Makes rails say what the context that serves from now on says, and none of them broken. */
+/* Copies the values of the context that serves from now on to the device's rails, and marks them as not
+ * broken. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
-/* Says whether one of the rails serves any token. */
+/* Returns true if one of the rails serves any token. */
 bool any_rail_serves(const struct rdma *rd);
 struct rdma_rail *device_first_rail(const struct rdma_device *dev);
-/* Notifies the watches, though no state has changed. */
+/* Notifies the watches although no state has changed. */
 void watches_notify(struct rdma *rd);
 void trust_refresh(struct rdma *rd);
 int mtu_bytes(enum ibv_mtu mtu);
@@ -483,7 +497,7 @@ struct ah_params rail_ah_params(const struct rdma_rail *rail);
 
 /* ---- open.c ---- */
 
-/* Looks for devices, and makes rails of those that nobody has seen: 0 or -errno, and nothing has changed. */
+/* Searches for devices, and makes rails of new ones: 0, or -errno without any change. */
 int rdma_look_once(struct rdma *rd);
 
 /* ---- look.c ---- */
@@ -491,32 +505,32 @@ int rdma_look_once(struct rdma *rd);
 void look_init(struct rdma *rd);
 int look_start(struct rdma *rd);
 void look_stop(struct rdma *rd);
-/* Notes what ought to be there and is not; "": nothing. */
+/* Stores the description of missing devices; "": none is missing. */
 void look_missing(struct rdma *rd, const char *what);
 
 /* ---- async.c ---- */
 
-/* Makes what wakes the async helper. */
+/* Makes the descriptor that wakes the async helper. */
 int async_init(struct rdma *rd);
 int async_start(struct rdma *rd);
 void async_stop(struct rdma *rd);
-/* Frees what wakes the async helper; after the last helper that may do so. */
+/* Frees that descriptor; after the last helper that may use it. */
 void async_fini(struct rdma *rd);
 
 /* ---- device.c: what a device can do; also for --list-devices ---- */
 
-/* Opens a device and finds out what it can do: a context without a device, numberless.  0, or -errno and
- * why. */
+/* Opens a device and determines its capabilities: a context without a device and without a number. 0, or
+ * -errno and the reason. */
 int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
 		 const char **ret_why);
-/* Returns the class of packets from a port: rdma.traffic_class, or what the driver has for it. */
+/* Returns the traffic class of packets from a port: rdma.traffic_class, or the driver's setting. */
 int port_class(const struct conf_rdma *conf, const char *device, int port);
-/* Says whether payload buffers are written to in any order. */
+/* Returns true if payload buffers may be written in any order. */
 bool relaxed_ordering(const struct conf_rdma *conf);
-/* Closes a context: everything that was made on it is gone, or cannot be got rid of otherwise.  When this
- * returned 0, the hardware does nothing more on its behalf. */
+/* Closes a context: every object made on it is gone, or can be destroyed in no other way. After a return of 0
+ * the hardware does no more work for it. */
 int context_close(struct rdma_context *c);
-/* Reads the whole GID table: how many entries, to be freed, or -errno. */
+/* Reads the whole GID table: the number of entries, to be freed by the caller, or -errno. */
 ssize_t context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);
@@ -525,19 +539,19 @@ int device_read_numa_node(const char *name);
 
 /* ---- region.c ---- */
 
-/* Registers all regions there are with a context that has none; under rd->region_lock.  0 or -errno. */
+/* Registers all existing regions with a context that has none; under rd->region_lock. 0 or -errno. */
 int regions_register(struct rdma *rd, struct rdma_context *c);
-/* Deregisters all of a context that nobody refers to. */
+/* Deregisters all regions of a context without references. */
 void regions_deregister(struct rdma_context *c);
-/* Frees what a context has of regions, when it was closed. */
+/* Frees the regions' keys of a closed context. */
 void regions_free(struct rdma_context *c);
 
 /* ---- reopen.c: contexts that die ---- */
 
 enum reopen_state { REOPEN_IDLE, REOPEN_OUT, REOPEN_DONE };
 
-/* Does what is due for a device that is fatal: it serves again, or it is given up, or opened anew.  Returns
- * in how many ms the next turn is due; -1: it is well.  Async helper. */
+/* Handles a device that is fatal: it serves again, or is abandoned, or re-opened. Returns the time until the
+ * next step in ms; -1: the device is healthy. Async helper. */
 int device_tend(struct rdma_device *dev);
 
 /* ---- recovery.c ---- */
@@ -550,7 +564,7 @@ void recovery_stop(struct rdma_rail *rail);
 /* Starts a helper with all signals blocked; 0 or -errno. */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
 int fd_nonblock(int fd);
-/* Has the async helper check again whatever is not well.  Any thread. */
+/* Wakes the async helper, which checks everything that is not healthy. Any thread. */
 void async_wake(struct rdma *rd);
 
 #endif
