@@ -69,28 +69,29 @@ enum job_kind { JOB_NONE, JOB_CONNECT, JOB_ERROR, JOB_RESET, JOB_DESTROY, JOB_CR
 
 struct chan_ep {
 	struct chan_rail *cr;
-	struct rdma_ep *rdma; /* NULL while there is none */
+	struct rdma_ep *rdma; /* NULL: no endpoint */
 	uint32_t nr;
 	enum ep_state state;
-	struct chan_lease *lease; /* until its last operation ended */
+	struct chan_lease *lease; /* until its last operation has ended */
 	struct list posted;       /* chan_op.link, in posting order */
 	int outstanding, reads;
-	uint32_t
-		seq; /* of the next work request; never starts again, so a stale completion matches nothing */
+	/* of the next work request; never restarts, so a stale completion matches no request */
+	uint32_t seq;
 	unsigned generation; /* of the rail, when this queue pair was made */
-	bool connected;      /* to some target, or it was tried: reset before the next lease */
-	bool lost;           /* a completion stayed away */
-	bool stuck;          /* the rail was told that destroying hangs */
-	bool awaits_rail;    /* BROKEN: it could not be created because the rail was not up */
-	bool idle;           /* the job's: nothing was outstanding when it was posted */
-	bool gone; /* DESTROYING: nothing of it is left but what the hardware may still do: its operations end
-		      when its context was closed */
-	struct rdma_target target; /* CONNECTING: the lease's, which may go meanwhile */
-	/* DRAINING: the watch; CONNECTING, DESTROYING: the patience; BROKEN: the next attempt */
+	bool connected;      /* to some target, or a connection was tried: reset before the next lease */
+	bool lost;           /* a completion is missing */
+	bool stuck;          /* the rail was notified that destroying hangs */
+	bool awaits_rail;    /* BROKEN: the creation failed because the rail was not up */
+	bool idle;           /* private to the job: no work was outstanding when it was posted */
+	/* DESTROYING: destroyed, but the hardware may still work for it: its operations end when its context
+	 * was closed */
+	bool gone;
+	/* CONNECTING: target of the lease, which may be cancelled in the meantime */
+	struct rdma_target target;
+	/* DRAINING: watches the drain; CONNECTING, DESTROYING: limits the wait; BROKEN: the next attempt */
 	struct timer timer;
 	struct list free;
-	/* The job on its way through the recovery helper; its result and rdma are the helper's until it comes
-	 * back. */
+	/* The job in the recovery helper; its result and rdma belong to the helper until it returns. */
 	enum job_kind kind;
 	int job_result;
 	struct rdma_job job;
@@ -109,54 +110,54 @@ struct chan_ep {
  */
 enum cq_state { CQ_NONE, CQ_MAKING, CQ_ON, CQ_ENDING, CQ_FREEING };
 
-/* A rail by one of its transports. */
+/* A rail with one of its transports. */
 struct chan_rail {
 	struct chan *ch;
 	struct rdma_rail *rail;
-	int nr; /* of the rail */
+	int nr; /* number of the rail */
 	const struct rdma_ep_ops *ops;
-	struct rdma_cq *cq; /* ON, ENDING; the job's while it is out */
+	struct rdma_cq *cq; /* ON, ENDING; owned by the job while that runs */
 	enum cq_state cq_state;
-	unsigned context; /* the number of the queue's */
+	unsigned context; /* number of the queue's context */
 	bool watched, unwatching;
-	int cq_depth;           /* as configured; 0: as deep as is needed */
+	int cq_depth;           /* as configured; 0: as deep as needed */
 	struct timer cq_timer;  /* NONE: the next attempt */
 	struct rdma_job cq_job; /* FREEING, MAKING */
 	struct msg cq_back;
 	int cq_result;
-	unsigned cq_tried; /* the context that a queue was last asked for on */
+	unsigned cq_tried; /* the context for which a queue was last requested */
 	struct rdma_ep_limits limits;
 	struct chan_ep *ep;
-	int ep_nr, lease_max; /* spares beyond lease_max cover for those being repaired */
+	int ep_nr, lease_max; /* spares beyond lease_max replace those under repair */
 	int leased;
 	int unusable; /* BROKEN or FENCED */
-	int made;     /* neither of these, nor on the way to or from it */
+	int made;     /* endpoints that are neither of these, nor being created or destroyed */
 	struct list free;
-	struct fair waiting; /* leases with a target, without a channel */
+	struct fair waiting; /* leases with a target and without a channel */
 	int outstanding;
-	bool armed, must_poll; /* must_poll: even with nothing outstanding */
-	bool logged;           /* the log knows that channels cannot be created */
+	bool armed, must_poll; /* must_poll: even with no work outstanding */
+	bool logged;           /* the log has a line that channels cannot be created */
 	unsigned generation;
 };
 
-/* Waits for a target.  Not part of the lease: a cancelled lease is gone at once, the helper's answer comes
- * when it comes. */
+/* A wait for a target. Separate from the lease: a cancelled lease is gone immediately, while the helper's
+ * answer comes later. */
 struct chan_wait {
 	struct rdma_target_wait target;
 	struct chan *ch;
 	struct chan_rail *cr;
 	struct chan_lease *lease; /* NULL: cancelled */
 	struct msg back;
-	struct list link; /* free */
+	struct list link; /* link of the free list */
 };
 
-/* Heap, and outlives the chan while it is in the core's mailbox. */
+/* Heap memory that outlives the chan while it is in the core's mailbox. */
 struct chan_wakeup {
 	struct msg msg;
 	void (*run)(struct msg *m);
 	_Atomic bool posted;
-	struct chan *ch; /* NULL: freed meanwhile */
-	bool left;       /* the chan was left alone: stays posted for good, so that nobody posts it */
+	struct chan *ch; /* NULL: the chan was freed */
+	bool left;       /* the chan was abandoned: stays posted for good, so that it is never posted again */
 };
 
 struct chan {
@@ -170,33 +171,34 @@ struct chan {
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;
-	int rails_seen; /* of rdma/'s */
+	int rails_seen; /* number of rails of rdma/ seen so far */
 	int core, core_nr, numa_node;
 	int channels, cq_depth; /* as configured */
-	unsigned turn;          /* whose among equal rails */
+	unsigned turn;          /* next one among equal rails */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
 
-	int free_patience_ms; /* so long chan_free() waits for the helper */
+	int free_patience_ms; /* time for which chan_free() waits for the helper, in ms */
 
 	int leased, waiting; /* waiting: for a target, a channel, or its connection */
 	struct list ready;   /* leases whose done() is due */
-	/* operations whose done() is due; they never reached the wire, or came back otherwise */
+	/* operations whose done() is due and that have no completion: they were never posted, or ended in
+	 * another way */
 	struct list ended;
-	int outstanding; /* work requests */
+	int outstanding; /* outstanding work requests */
 	struct chan_wait *waits;
 	struct list waits_free;
 	int waits_out, jobs_out;
 	struct delay delay;
 	uint64_t next_poll_ns;
 
-	/* From other threads: what has come back, and that rails changed.  The wake-up brings the core
-	 * here. */
+	/* Messages from other threads: results, and changes of rails. The wake-up makes the core read it. */
 	struct mailbox inbox;
 	struct chan_wakeup *wakeup;
 	_Atomic bool rails_changed;
-	_Atomic int answers_due; /* helpers that will still touch us; taken back as the last thing they do */
+	/* helpers that will still access this chan; decremented by their last action */
+	_Atomic int answers_due;
 	struct rdma_watch watch;
 };
 
@@ -214,21 +216,21 @@ enum lease_state {
 struct lease {
 	enum lease_state state;
 	struct chan_rail *cr;
-	struct chan_ep *ep; /* NULL once its work is over */
+	struct chan_ep *ep; /* NULL once its work has ended */
 	struct rdma_target target;
 	struct chan_wait *wait;
-	struct timer timer;      /* TARGET: no longer than this */
-	const struct token *tok; /* what it asks for, until it has it */
+	struct timer timer;      /* TARGET: limit of the wait */
+	const struct token *tok; /* the requested token, until the lease is granted */
 	const struct sockaddr *local;
-	unsigned tried;       /* bit i: rail i does not lead there */
-	enum chan_reason why; /* the first of them did not */
-	struct list queue;    /* operations not posted yet: depth, or READs, are used up */
+	unsigned tried;       /* bit i: rail i does not reach the target */
+	enum chan_reason why; /* reason of the first rail that did not */
+	struct list queue;    /* operations not posted yet, because the depth or the READs are used up */
 	uint64_t addr, size;
 	uint32_t rkey;
 };
 _Static_assert(sizeof(struct lease) <= sizeof(((struct chan_lease *)0)->priv), "a lease fits");
 
-/* Tells whether there is a queue to be polled. */
+/* Returns true if there is a queue to poll. */
 static inline bool
 has_cq(const struct chan_rail *cr)
 {
@@ -243,33 +245,33 @@ lease_of(struct chan_lease *ls)
 
 /* ---- wake.c ---- */
 
-/* Has the core's thread come to look at what others have said.  Any thread. */
+/* Wakes the core, which then reads the messages of other threads. Any thread. */
 void chan_wake(struct chan *ch);
-/* Has the core run fn(m): a helper's last word.  Was announced with answers_due. */
+/* Makes the core run fn(m): the last message of a helper. Announced by answers_due. */
 void chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *));
 
 /* ---- lease.c ---- */
 
-/* Gives free channels to who waits for one, or begins to connect them. */
+/* Grants free channels to waiting leases, or begins to connect them. */
 void lease_grant_waiting(struct chan_rail *cr);
-/* Declines all who wait for a channel of this rail. */
+/* Declines all leases that wait for a channel of this rail. */
 void lease_decline_waiting(struct chan_rail *cr, enum chan_reason reason);
-/* Takes an endpoint off its lease, whose work is over. */
+/* Removes an endpoint from its lease, whose work has ended. */
 void lease_detach(struct chan_ep *ep);
-/* Is called when the endpoint was connected to its lease's target, or could not be (r: -errno). */
+/* Is called when the endpoint was connected to its lease's target, or when that failed (r: -errno). */
 void lease_connected(struct chan_ep *ep, int r);
-/* Puts the lease in error: nothing is posted any more, and what waits for a place ends. */
+/* Marks the lease as failed: no more operations are posted, and waiting ones end. */
 void lease_error(struct chan *ch, struct chan_lease *ls);
-/* Calls done() of leases that are due; returns of how many. */
+/* Calls done() of leases that are due; returns their number. */
 int lease_run_ready(struct chan *ch);
 
 /* ---- op.c ---- */
 
-/* Ends an operation that is off the wire. */
+/* Ends an operation without outstanding work request. */
 void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
-/* Calls done() of operations that ended without a completion; returns of how many. */
+/* Calls done() of operations that ended without a completion; returns their number. */
 int op_run_ended(struct chan *ch);
-/* Moves what waits on a failed lease to chan.ended. */
+/* Moves the waiting operations of a failed lease to chan.ended. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);
 /* Polls the rail's completion queue until it is empty; returns how many completions it dispatched. */
 int rail_poll(struct chan_rail *cr);
@@ -277,40 +279,40 @@ int rail_poll(struct chan_rail *cr);
 /* ---- repair.c ---- */
 
 void ep_set_state(struct chan_ep *ep, enum ep_state state);
-/* Begins to connect it to its lease's target; lease_connected() follows. */
+/* Begins to connect the endpoint to its lease's target; lease_connected() follows. */
 void ep_connect(struct chan_ep *ep);
 /* Begins to repair a channel in error whose lease can no longer use it: drained, reset, back in the pool; or
- * destroyed and made anew. */
+ * destroyed and created again. */
 void ep_fail(struct chan_ep *ep);
-/* Is called when the last completion of one in error came. */
+/* Is called when the last completion of an endpoint in error has arrived. */
 void ep_drained(struct chan_ep *ep);
-/* Returns one that is well and not leased any more to the pool. */
+/* Returns an endpoint that works and has no lease to the pool. */
 void ep_to_pool(struct chan_ep *ep);
-/* Is called when creation failed with r: makes it BROKEN, tried again every second. */
+/* Is called when creation failed with r: marks the endpoint BROKEN, to be tried again every second. */
 void ep_create_failed(struct chan_ep *ep, int r);
-/* Creates at once what could not be created while the rail was not up, which need not wait for its second to
- * pass: a decline now would be one too many (protocol.md 4.7). */
+/* Creates immediately the endpoints that could not be created while the rail was not up, instead of after
+ * their second: a decline now would be unnecessary (protocol.md 4.7). */
 void eps_retry(struct chan_rail *cr);
-/* Gives back what is beyond the core's share of a device that has not room for all. */
+/* Destroys endpoints beyond the core's share of a device that has no room for all. */
 void eps_follow_share(struct chan_rail *cr);
-/* Resets one that is free, where what it was connected with has changed. */
+/* Resets a free endpoint whose connection parameters have changed. */
 void ep_follow_path(struct chan_ep *ep);
-/* Replaces one whose queue pair is gone, as the device says. */
+/* Replaces an endpoint whose queue pair the device has lost. */
 void ep_replace(struct chan_ep *ep);
-/* Destroys it, or tries once more. */
+/* Destroys the endpoint, or tries again. */
 void ep_step_destroy(struct chan_ep *ep);
-/* Creates what has waited for a completion queue. */
+/* Creates the endpoints that waited for a completion queue. */
 void ep_create_again(struct chan_ep *ep);
 
 /* ---- renew.c ---- */
 
-/* Does what follows from the rail's context: it may have been given up, closed, or replaced. */
+/* Follows a change of the rail's context: abandoned, closed, or replaced. */
 void rail_follow_context(struct chan_rail *cr);
-/* Goes on with giving up: an endpoint may have come back. */
+/* Continues the removal of a context: an endpoint may have been returned. */
 void rail_end_step(struct chan_rail *cr);
-/* Says that a channel is wanted and none can be used, nor soon. */
+/* Returns true if a channel is wanted and none can be used soon. */
 bool rail_unusable(struct chan_rail *cr);
-/* Returns how deep the completion queue has to be never to overrun. */
+/* Returns the depth at which the completion queue never overruns. */
 int rail_cq_depth(const struct chan_rail *cr);
 
 #endif

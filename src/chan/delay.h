@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The delay modes of protocol.md 5 (item 108): how long a core waits between two polls of its completion
- * queues.  Pure. */
+/* The delay modes of protocol.md 5 (item 108): the pause of a core between two polls of its completion
+ * queues. Pure. */
 #ifndef GANTRY_CHAN_DELAY_H
 #define GANTRY_CHAN_DELAY_H
 
@@ -14,7 +14,8 @@ struct delay {
 	unsigned idle_rounds; /* adaptive: rounds without a completion since the last one */
 };
 
-/* Returns how long not to look again after a round that found so many completions, in ns; 0: look at once. */
+/* Returns the pause before the next poll after a round with that number of completions, in ns; 0: poll
+ * immediately. */
 uint64_t delay_next_ns(struct delay *d, int completions);
 
 #endif
