@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checksums over the bytes of one PUT, in order: MD5, CRC32, CRC32C, SHA-1, SHA-256 (CRC64-NVME is the
- * store's own). Contexts are kept from request to request; the hashes are OpenSSL's, the CRCs ISA-L's.  One
- * thread at a time.
+ * Checksums over the bytes of one PUT, in order: MD5, CRC32, CRC32C, SHA-1, SHA-256 (the store computes
+ * CRC64-NVME itself). Contexts are reused from request to request; the hashes are OpenSSL's, the CRCs
+ * ISA-L's. One thread at a time.
  */
 #ifndef GANTRY_XFER_DIGEST_H
 #define GANTRY_XFER_DIGEST_H
@@ -22,8 +22,8 @@ struct digest {
 /* Starts a run.  0 or -ENOMEM. */
 int digest_begin(struct digest *d, unsigned mask);
 void digest_update(struct digest *d, const void *data, size_t len);
-/* Writes the value in the order in which the wire writes them (CRCs most significant first); returns the
- * length.  Once per kind and run. */
+/* Writes the value in wire order (CRCs most significant byte first); returns its length. Once per kind and
+ * run. */
 size_t digest_value(struct digest *d, enum digest_kind k, uint8_t out[32]);
 void digest_fini(struct digest *d);
 
