@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two dialects: what a request asks for, and the texts that answer it.  Pure text, no I/O; any thread.
- * Memory is taken for tags, forms and XML only.
+ * The two dialects: the meaning of a request, and the text of its answer. Pure text, no I/O; any thread.
+ * Memory is allocated for tags, forms and XML only.
  *
  * dialect_read_target() decodes the target of a request; dialect_parse() turns method, decoded target and
- * header fields into a struct target: operation, bucket, key, range, conditions, descriptor.  Header
+ * header fields into a struct target: operation, bucket, key, range, conditions, descriptor. Header
  * differences between clients are rows of one table (dialect/wire.c), not branches. protocol.md sections 2.0,
  * 3 and 4.
  */
@@ -31,11 +31,11 @@
 #define DIALECT_DELIMITER_MAX 63
 #define DIALECT_TAGS_MAX 8192 /* tags of one object or bucket, as text: see dialect/tags.h */
 #define DIALECT_PARTS_MAX 10000
-#define DIALECT_OWNER "gantry" /* who owns every bucket: the ID in lists, x-amz-expected-bucket-owner */
-#define DIALECT_LIST_MAX 1000  /* entries of one page, and what is taken when nothing is said */
+#define DIALECT_OWNER "gantry" /* owner of every bucket: the ID in lists, x-amz-expected-bucket-owner */
+#define DIALECT_LIST_MAX 1000  /* limit of entries of a page, and the default */
 
 struct field {
-	const char *name, *value; /* terminated; the length counts */
+	const char *name, *value; /* terminated; the length excludes the NUL */
 	uint32_t name_len, value_len;
 };
 
@@ -68,31 +68,31 @@ enum target_part {
 	TARGET_ATTRS_LIST = TARGET_ATTRS | TARGET_LIST,
 };
 
-/* Gives memory for the parts of targets.  get() returns that of one part, of any content, or NULL when there
- * is none: the request is then FAULT_BUSY.  For TARGET_ATTRS it is DIALECT_ATTRS_MAX bytes, for TARGET_COPY a
- * struct copy_source, for TARGET_LIST a struct list_query. */
+/* A source of memory for the parts of targets. get() returns the memory of one part, with any content, or
+ * NULL if none is left: the request is then FAULT_BUSY. The memory has DIALECT_ATTRS_MAX bytes for
+ * TARGET_ATTRS, and holds a struct copy_source for TARGET_COPY, a struct list_query for TARGET_LIST. */
 struct target_source {
 	void *(*get)(void *cookie, enum target_part part);
 	void *cookie;
 };
 
-/* A parameter of a query: places in the text of its struct uri, decoded and terminated. */
+/* A parameter of a query: offsets in the text of its struct uri, decoded and terminated. */
 struct uri_param {
 	uint16_t name, name_len, value, value_len;
 };
 
 /*
- * A request target that was read: what the daemon does and what is signed follow from this alone.
+ * A decoded request target. The daemon's actions and the signature depend on this alone.
  *
- * S3: path and parameters are decoded.  Parameters stand in the order of their encoded names, each name once;
- * one that came twice and that anybody would act on has made a fault.  Scality: the path is all of the target,
- * as it came, and there are no parameters.
+ * S3: path and parameters are decoded. Parameters are in the order of their encoded names, each name once; a
+ * repeated parameter that has an effect is a fault. Scality: the path is the whole target, unchanged, and
+ * there are no parameters.
  */
 struct uri {
-	enum fault fault; /* what to answer; then path and parameters are empty */
+	enum fault fault; /* fault of the target; path and parameters are empty then */
 	const char *why;
 	struct span path; /* begins with a slash; terminated */
-	const char *text; /* that parameters point into */
+	const char *text; /* text that parameters point into */
 	int param_nr;
 	struct uri_param param[DIALECT_PARAMS_MAX];
 };
@@ -109,10 +109,10 @@ uri_value(const struct uri *uri, int i)
 	return (struct span){ uri->text + uri->param[i].value, uri->param[i].value_len };
 }
 
-/* What an encoded path or query has as it is: letters, digits and "-._~"; a path its slashes, too. */
+/* Characters that an encoded path or query has unchanged: letters, digits and "-._~"; a path also slashes. */
 extern const bool uri_unreserved[256];
 
-/* A request as it came.  Everything is kept by the caller until the request ends. */
+/* A request as received. The caller keeps everything until the request ends. */
 struct dialect_in {
 	const struct conf_listen *listen;
 	const struct conf_rdma *rdma;
@@ -142,22 +142,23 @@ enum op_body {
 	BODY_TEXT,   /* XML, collected whole; may be empty where it is optional */
 	BODY_FORM,   /* multipart/form-data: s3doc/form.h */
 };
-/* What an access key must have been granted for an operation: asked by auth_allows(). */
+/* The right that an access key needs for an operation; checked by auth_allows(). */
 enum op_right {
-	RIGHT_BUCKET,        /* all of the bucket, to make or change it; the strictest, so the default */
-	RIGHT_DELETE_BUCKET, /* the same, and to delete: the bucket, or by its rules what is in it */
-	RIGHT_WRITE_KEY,     /* to write the key */
-	RIGHT_REPLACE_KEY,   /* to change what the key names */
-	RIGHT_DELETE_KEY,    /* to remove it */
-	RIGHT_COPY,          /* to write the key, and to read the one it is copied from */
-	RIGHT_READ_KEY,      /* to read the key */
-	RIGHT_LIST_BUCKET,   /* to list all of the bucket: its configuration */
-	RIGHT_LIST_PREFIX,   /* to list the keys that begin with the prefix asked for */
-	RIGHT_SEE_BUCKET,    /* to know of the bucket; each key is asked for later */
-	RIGHT_KNOWN,         /* nothing, but to be somebody; each bucket is asked for later */
-	RIGHT_ANYBODY,       /* nothing, or asked for later */
+	/* everything in the bucket, to make or change it; the strictest right, so the default */
+	RIGHT_BUCKET,
+	RIGHT_DELETE_BUCKET, /* as RIGHT_BUCKET, and to delete: the bucket, or its contents by its rules */
+	RIGHT_WRITE_KEY,     /* writing the key */
+	RIGHT_REPLACE_KEY,   /* changing the object of the key */
+	RIGHT_DELETE_KEY,    /* removing the key */
+	RIGHT_COPY,          /* writing the key, and reading the source of the copy */
+	RIGHT_READ_KEY,      /* reading the key */
+	RIGHT_LIST_BUCKET,   /* listing the whole bucket: its configuration */
+	RIGHT_LIST_PREFIX,   /* listing the keys that begin with the requested prefix */
+	RIGHT_SEE_BUCKET,    /* knowing that the bucket exists; each key is checked later */
+	RIGHT_KNOWN,         /* a known access key; each bucket is checked later */
+	RIGHT_ANYBODY,       /* no right, or a later check */
 };
-/* Says what is known of an operation besides its name: its row of op.def. */
+/* Describes an operation: its row of op.def. */
 struct op_info {
 	enum method method;
 	enum op_level level;
@@ -169,8 +170,8 @@ struct op_info {
 };
 extern const struct op_info op_info[OP_NR];
 
-/* Tells whether a descriptor can move bytes to us for the operation; where none moves any it is ignored
- * (item 77). */
+/* Returns true if a descriptor can move bytes to the server for the operation; otherwise it is ignored (item
+ * 77). */
 static inline bool
 op_pulls(enum op op)
 {
@@ -183,8 +184,8 @@ op_moves(enum op op)
 	return op_pulls(op) || op == OP_GET_OBJECT;
 }
 
-/* Which header carried the descriptor: decides how
- * success, decline and failure look (protocol.md 4.1, 4.2). */
+/* The header that carried the descriptor. It determines the form of success, decline and failure (protocol.md
+ * 4.1, 4.2). */
 enum wire_form {
 	WIRE_NONE, /* bytes in the HTTP body */
 #define WIRE(id, ...) WIRE_##id,
@@ -198,7 +199,7 @@ struct range {
 	uint64_t first, last; /* SUFFIX: last = n */
 };
 
-/* A list of ETags as in If-Match.  "*" or quoted strings; comparison as text (weak prefix ignored). */
+/* A list of ETags as in If-Match: "*" or quoted strings, compared as text (a weak prefix is ignored). */
 struct etag_list {
 	bool present, any;
 	int nr;
@@ -210,26 +211,26 @@ struct etag_list {
 
 enum checksum_kind { SUM_CRC64NVME, SUM_CRC32, SUM_CRC32C, SUM_SHA1, SUM_SHA256, SUM_MD5, SUM_NR };
 struct checksum {
-	bool given;  /* a value came: verify it */
-	bool wanted; /* named without a value: compute and return (item 46) */
-	/* Only as x-amz-content-sha256 of a body: a mismatch is FAULT_SHA_MISMATCH, and it is neither stored
-	 * nor returned. */
+	bool given;  /* the request has a value, to be verified */
+	bool wanted; /* named without a value: to be computed and returned (item 46) */
+	/* Only for x-amz-content-sha256 of a body: a mismatch is FAULT_SHA_MISMATCH, and the value is neither
+	 * stored nor returned. */
 	bool payload_hash;
 	uint8_t value[32];
 	uint8_t len;
 };
 extern const char *const checksum_header[SUM_NR]; /* "x-amz-checksum-crc64nvme", ..., "content-md5" */
 
-/* How the checksum of a multipart object comes about (protocol.md 4.6). */
+/* The way in which the checksum of a multipart object is computed (protocol.md 4.6). */
 enum checksum_type { SUM_TYPE_NONE, SUM_TYPE_FULL_OBJECT, SUM_TYPE_COMPOSITE };
 
 enum target_directive { DIRECTIVE_COPY, DIRECTIVE_REPLACE };
 
-/* GetObjectAttributes: what was asked for. */
+/* The attributes requested by GetObjectAttributes, as bits. */
 enum { ATTR_ETAG = 1, ATTR_CHECKSUM = 2, ATTR_PARTS = 4, ATTR_STORAGE_CLASS = 8, ATTR_SIZE = 16 };
 
-/* x-amz-copy-source and the headers that go with it.  The object it names may be of any bucket: auth_may()
- * has to be asked about it. */
+/* x-amz-copy-source and the headers that belong to it. Its object may be in any bucket: the caller checks it
+ * with auth_may(). */
 struct copy_source {
 	char bucket[64];
 	uint16_t bucket_len, key_len;
@@ -239,33 +240,33 @@ struct copy_source {
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
 	enum target_directive metadata, tagging; /* REPLACE: target.attrs has them */
-	/* CopyObject names a storage class or an encryption, maybe the one that the object has: S3 asks whether
-	 * a copy onto itself names a change, not whether there is one. */
+	/* CopyObject names a storage class or an encryption, possibly the current one: for a copy onto itself
+	 * S3 requires that the request names a change, not that there is one. */
 	bool names_change;
 	char key[DIALECT_KEY_MAX + 1];
 };
 
-/* What a list is of, and from where.  Texts are decoded, terminated bytes. */
+/* The subject of a list, and its first entry. Texts are decoded, terminated bytes. */
 struct list_query {
 	/* max-keys, max-uploads, max-parts, max-buckets: 0-1000; above is 1000 (max-buckets: 10,000) */
 	uint32_t max;
 	bool have_max;
 	bool encoding_url, fetch_owner;
 	bool have_token;       /* `after` came as a continuation token */
-	bool have_empty_token; /* one came that says nothing */
+	bool have_empty_token; /* an empty continuation token was given */
 	bool have_start_after;
 	bool have_upload_id_marker;
-	/* with have_upload_id_marker: continue behind this upload of key `after` */
+	/* with have_upload_id_marker: the list continues after this upload of key `after` */
 	uint8_t upload_id_marker[16];
 	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
 	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
-	/* Entries whose name (of a common prefix: the prefix) sorts behind this; after_len 0: from the start.
+	/* Entries whose name (for a common prefix: the prefix) sorts after this; after_len 0: from the start.
 	 * It is marker, key-marker, start-after or the decoded continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
-	/* As it came: a continuation token outweighs it. */
+	/* As received; a continuation token takes precedence. */
 	char start_after[DIALECT_KEY_MAX + 1];
 };
 
@@ -281,7 +282,7 @@ struct target {
 	struct etag_list if_match, if_none_match;
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
-	/* If-Range (only with a range): an ETag (quotes kept off, weak ones never match) or a date.  For
+	/* If-Range (only with a range): an ETag (without quotes; weak ones never match) or a date. For
 	 * dialect_conditions(). */
 	bool have_if_range, if_range_is_date;
 	const char *if_range_etag;
@@ -291,42 +292,43 @@ struct target {
 	bool have_content_length, chunked;
 	uint64_t content_length;
 	bool expect_continue;
-	/* The body is in aws-chunked frames, for auth_stream: said by Content-Encoding or by a STREAMING-
-	 * x-amz-content-sha256.  The signature's form is auth/'s to find out. */
+	/* The body is in aws-chunked frames, for auth_stream: indicated by Content-Encoding or by a
+	 * STREAMING- x-amz-content-sha256. auth/ determines the form of the signature. */
 	bool aws_chunked;
 	bool have_decoded_length; /* x-amz-decoded-content-length */
 	uint64_t decoded_length;
-	/* x-amz-trailer announced one checksum; of an object sum[trailer].wanted is set as well */
+	/* x-amz-trailer announced one checksum; for an object sum[trailer].wanted is set as well */
 	bool have_trailer;
 	enum checksum_kind trailer;
-	struct checksum text_sum; /* of a text body: what the trailer said (req/) */
+	struct checksum text_sum; /* of a text body: the value in the trailer (req/) */
 
 	/* Multipart; partNumber also on GET and HEAD. */
 	uint16_t part_number; /* 1-10000; 0: none */
 	bool have_upload_id;
 	uint8_t upload_id[16];            /* have_upload_id; text of another shape was FAULT_NO_SUCH_UPLOAD */
 	enum checksum_type checksum_type; /* CreateMultipartUpload, CompleteMultipartUpload */
-	bool have_algorithm;              /* x-amz-checksum-algorithm, or a value that says so too */
+	bool have_algorithm;              /* x-amz-checksum-algorithm, or a value that implies an algorithm */
 	enum checksum_kind algorithm;
 	bool have_mp_object_size; /* CompleteMultipartUpload: must equal the sum of the parts */
 	uint64_t mp_object_size;
-	uint32_t composite_parts; /* Complete: "-N" behind the checksum that came; 0: none */
+	/* CompleteMultipartUpload: number in "-N" after the received checksum; 0: none */
+	uint32_t composite_parts;
 
 	unsigned object_attributes; /* ATTR_* */
-	uint8_t copies;             /* CreateBucket: x-gantry-copies; 0: it did not come */
-	/* Text bodies: SHA-256 that x-amz-content-sha256 promises (sum[] speaks of the same bytes, but on
-	 * CompleteMultipartUpload it speaks of the object). */
+	uint8_t copies;             /* CreateBucket: x-gantry-copies; 0: absent */
+	/* Text bodies: the SHA-256 given by x-amz-content-sha256 (sum[] refers to the same bytes, except for
+	 * CompleteMultipartUpload, where it refers to the object). */
 	bool have_body_sha256;
 	uint8_t body_sha256[32];
 	/* DeleteObject with x-amz-if-match-size, -last-modified-time */
 	bool have_if_match_size, have_if_match_mtime;
 	uint64_t if_match_size, if_match_mtime_s;
-	int tag_nr; /* tags of this upload; they are in attrs as x-amz-tagging */
+	int tag_nr; /* number of tags of this upload; they are in attrs as x-amz-tagging */
 
-	bool moved; /* header fields came in the query */
+	bool moved; /* the query contains header fields */
 
-	/* The name of the first x-amz-* header that nobody here knows, in the request's memory; len 0: none.
-	 * It has no effect, and whoever answers should not keep quiet about it. */
+	/* The name of the first unknown x-amz-* header, in the request's memory; len 0: none. It has no
+	 * effect, and the answer should report it. */
 	struct span unknown_header;
 
 	enum wire_form wire;
@@ -335,87 +337,94 @@ struct target {
 	bool rdma_agent_cuobj; /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
-	/* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
+	/* x-amz-checksum-mode: ENABLED: the answer has the stored checksums on HEAD and on a GET with a
+	 * body */
 	bool checksum_mode;
-	bool sums_of_empty_ignored; /* counted: a checksum of the empty string came with a window (item 45) */
+	/* for a counter: a checksum of the empty string came with a window (item 45) */
+	bool sums_of_empty_ignored;
 
 	/*
 	 * Uploads: content headers, x-amz-meta-*, x-amz-storage-class and x-amz-tagging, packed
-	 * (dialect_attrs_*).  GET and HEAD: what response-* replaces, under the names of the headers.
+	 * (dialect_attrs_*). GET and HEAD: the values of response-*, under the names of the headers that they
+	 * replace.
 	 */
 	unsigned char *attrs; /* DIALECT_ATTRS_MAX; NULL: none, and attrs_len is 0 */
 	uint32_t attrs_len;
-	struct copy_source *copy; /* NULL but for the operations that have it */
-	struct list_query *list;  /* likewise */
-	/* Where attrs, copy and list come from.  Who supplied them takes them back when the request is over,
-	 * whatever became of it. */
+	struct copy_source *copy; /* NULL, except for operations with a copy source */
+	struct list_query *list;  /* NULL, except for lists */
+	/* The source of attrs, copy and list. The supplier takes them back when the request has ended, in
+	 * every case. */
 	struct target_source source;
 };
 
-/* Gets those parts (bits) that the target has not yet; copy and list are cleared.  FAULT_NONE or FAULT_BUSY.
- * dialect_parse() does it for those that the operation has; response-* of a GET get attrs as well. */
+/* Gets those parts (bits) that the target does not have yet; copy and list are cleared. FAULT_NONE or
+ * FAULT_BUSY. dialect_parse() does this for the parts of the operation; a GET with response-* gets attrs as
+ * well. */
 enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
- * Reads a request target: decodes it once and in place, before anybody looks at it.  target is len bytes and a
- * NUL, which stay uri's for as long as that is used.  What is wrong with it dialect_parse() says, behind what
- * is wrong with the fields; in->uri need not be set yet, all else must be.
+ * Reads a request target: decodes it once and in place, before any other use. target has len bytes and a NUL,
+ * and belongs to uri as long as that is used. dialect_parse() reports errors of the target after errors of
+ * the fields; in->uri may be unset, all other members must be set.
  */
 void dialect_read_target(const struct dialect_in *in, char *target, size_t len, struct uri *uri);
 
 /*
- * Makes a target of a request.  FAULT_NONE, or what to answer; *ret_why then points at one static sentence
- * that names what is wrong and where.  It checks the head of the request, too: Content-Length with chunked,
- * repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a descriptor
- * of another dialect, unknown query keys (501), and so on.  Signatures: see auth/.  Does everything except
- * decoding the descriptor.
+ * Makes a target of a request. FAULT_NONE, or the fault to answer; *ret_why then points at a static sentence
+ * that describes the error and its place. It also checks the head of the request: Content-Length with
+ * chunked, repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a
+ * descriptor of another dialect, unknown query keys (501), and so on. Signatures: see auth/. The descriptor
+ * is not decoded here.
  */
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token, checks it against the
- * operation.  FAULT_BAD_TOKEN etc.  Of a form that is switched off the token is TOKEN_OFF, not looked
- * at.  For operations that move nothing the token is ignored and t->wire becomes WIRE_NONE. */
+/* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token and checks it against the
+ * operation. FAULT_BAD_TOKEN etc. A form that is switched off gives TOKEN_OFF without being parsed. For
+ * operations that move no bytes the token is ignored and t->wire becomes WIRE_NONE. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* Returns a header by lower-case name, or NULL.  *ret_nr: how often it came. */
+/* Returns a header by lower-case name, or NULL. *ret_nr: number of its occurrences. */
 const struct field *dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr);
 static inline const struct field *
 dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 {
-	/* Here, so that the compiler counts: a request is asked for twenty. */
+	/* Inline, so that the compiler computes the length: a request has twenty such look-ups. */
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
-/* Returns the value of a header that is a list, and of all its lines if it came in several (RFC 9110 5.3): those
- * that say anything are joined by ", " in buf.  p NULL: it did not come, or cap is too small; *ret_nr (may be
- * NULL) tells how often it came. */
+/* Returns the value of a header that is a list, joining its lines if there are several (RFC 9110 5.3): the
+ * non-empty ones, joined by ", " in buf. p NULL: absent, or cap is too small; *ret_nr (may be NULL) is the
+ * number of its occurrences. */
 struct span dialect_field_list(const struct dialect_in *in, const char *name, char *buf, size_t cap,
 			       int *ret_nr);
 
-/* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
+/* Returns true if a GET of that form that moved fewer bytes than requested is 200, not 206 (protocol.md
+ * 4.3). */
 bool dialect_wire_clips(enum wire_form w);
-/* Tells whether descriptors of that form come in the header of that name. */
+/* Returns true if descriptors of that form come in the header of that name. */
 bool dialect_wire_carries(enum wire_form w, const char *header);
-/* Tells whether a header of that name carries a descriptor or belongs to one. */
+/* Returns true if a header of that name carries a descriptor or belongs to one. */
 bool dialect_is_wire_header(struct span name);
-/* Tells whether a signed request must have that header among those it signs: host, x-amz-*, x-gantry-*, whatever carries
- * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
+/* Returns true if a signed request must include that header in its signature: host, x-amz-*, x-gantry-*,
+ * every header that carries a descriptor. relax: auth.require_signed_headers allows some descriptors
+ * unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
-/* Returns NULL, or why a signed request with a descriptor of that form must have that header among those it
- * signs as well: it says which bytes move, or whether any do (wire.def).  One static sentence. */
+/* Returns NULL, or the reason why a signed request with a descriptor of that form must sign that header as
+ * well: it determines which bytes move, or whether any do (wire.def). A static sentence. */
 const char *dialect_must_sign_beside(enum wire_form w, struct span name, bool relax);
 
-/* Tells whether the value of that header says what is read, or where bytes go, and is not only stored. */
+/* Returns true if the value of that header determines the source or destination of bytes, and is not only
+ * stored. */
 bool dialect_header_steers(struct span name);
 
-/* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
+/* Returns true if this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
 bool dialect_is_field_name(const char *text, size_t len);
-/* Tells whether it has no control character but tabs, as the value of a field.  A lone CR is a line's end
- * to some, and NUL the end of everything. */
+/* Returns true if the text, as the value of a field, has no control character except tabs. Some parsers take
+ * a lone CR for the end of a line, and NUL for the end of the text. */
 bool dialect_is_text(const char *text, size_t len);
 
-/* Tells whether a browser asks about a request to come (CORS).  Method, bucket, key and its three headers say
- * what it asks; the query, signatures, tokens and whatever else it brings say nothing. */
+/* Returns true for a preflight request of a browser (CORS). Method, bucket, key and its three headers contain
+ * the question; query, signatures, tokens and all other content are ignored. */
 static inline bool
 dialect_is_preflight(const struct dialect_in *in)
 {
@@ -423,13 +432,13 @@ dialect_is_preflight(const struct dialect_in *in)
 	       in->listen->dialect == DIALECT_S3;
 }
 
-/* Finds x-amz-content-sha256 where it counts, NULL where it is absent or says nothing: a URL that was signed
- * without it is used by somebody else, who may add it.  One that says that the body is in frames counts even
- * so, and auth/ refuses it: frames are never stored as an object. */
+/* Finds x-amz-content-sha256 if it counts; NULL if it is absent or has no meaning: the user of a URL that was
+ * signed without it is another party, who may add it. A value that announces frames counts even then, and
+ * auth/ refuses it: frames are never stored as an object. */
 const struct field *dialect_payload_hash(const struct dialect_in *in, int *ret_nr);
 
-/* Tells whether the query carries any part of a signature (X-Amz-Signature and its kin, also of version
- * 2).  S3 only; for auth/. */
+/* Returns true if the query contains any part of a signature (X-Amz-Signature etc., also of version 2). S3
+ * only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);
 
 /* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial;
@@ -437,7 +446,7 @@ bool dialect_query_signed(const struct dialect_in *in);
 int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off, uint64_t *ret_len,
 		  bool *ret_partial);
 
-/* Tells whether the ETag text (without quotes) matches the list. */
+/* Returns true if the ETag text (without quotes) matches the list. */
 bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
 
 /*
@@ -463,12 +472,12 @@ int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 
 /* Names by which a client asks for an algorithm: "CRC64NVME", ...; NULL for SUM_MD5. */
 const char *checksum_name(enum checksum_kind k);
-/* Returns how many bytes a value has. */
+/* Returns the length of a value in bytes. */
 size_t checksum_len(enum checksum_kind k);
 
 /* ---- stored attributes ---- */
 
-/* A packed sequence of (name, value), written by dialect_parse(), given back on GET and HEAD. */
+/* A packed sequence of (name, value), written by dialect_parse(), returned on GET and HEAD. */
 
 /* Calls fn for each pair; stops and returns -EINVAL on bytes that we did not write. */
 int dialect_attrs_each(const void *attrs, size_t len,
@@ -479,18 +488,18 @@ int dialect_attrs_each(const void *attrs, size_t len,
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
 
-/* Tells whether it is a header for GET and HEAD.  x-amz-tagging is not: it goes out as
- * x-amz-tagging-count, and where tags are asked for. */
+/* Returns true if the attribute is a header for GET and HEAD. x-amz-tagging is not: it is returned as
+ * x-amz-tagging-count, and by requests for tags. */
 bool dialect_attr_is_header(const char *name, size_t name_len);
-/* Returns the value of one, or NULL. */
+/* Returns the value of an attribute, or NULL. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers ---- */
 
-/* Tells whether a value has bytes that are no ASCII. */
+/* Returns true if a value has bytes that are not ASCII. */
 bool dialect_needs_words(const char *value, size_t len);
-/* Writes a value as encoded words (RFC 2047) of at most 75 characters, and NUL; no character is cut in two.  A
- * value that is no UTF-8 is taken for Latin-1.  Returns the length; 0: cap is too small. */
+/* Writes a value as encoded words (RFC 2047) of at most 75 characters, and NUL; no character is split. A
+ * value that is not UTF-8 is taken as Latin-1. Returns the length; 0: cap is too small. */
 size_t dialect_words(const char *value, size_t len, char *out, size_t cap);
 
 /* Lists the standard header fields of answers as FIELD_...: reply_field.def. */
@@ -499,9 +508,9 @@ enum reply_field {
 #include "dialect/reply_field.def"
 	FIELD_NR
 };
-/* The name of each as the answers of a dialect spell it. */
+/* The name of each field in the spelling of each dialect. */
 extern const char *const field_name[2][FIELD_NR];
-/* Finds one by its name in lower case; FIELD_NR: none has that name. */
+/* Finds a field by its name in lower case; FIELD_NR: not found. */
 enum reply_field reply_field_find(const char *name, size_t len);
 
 /* An S3 XML error (or the Scality text); size and range for 416.  Returns the length; never more than cap.
@@ -514,28 +523,30 @@ struct error_detail {
 	bool have_size;
 	uint64_t size_bytes;    /* <ActualObjectSize> */
 	const char *range_text; /* <RangeRequested> */
-	const char *region;     /* <Region>: the one that signatures are for */
-	/* <StringToSign> and <CanonicalRequest>, where there is room; NULL: none */
+	const char *region;     /* <Region>: the region that signatures must name */
+	/* <StringToSign> and <CanonicalRequest>, if there is room; NULL: none */
 	const char *to_sign, *canonical;
 	size_t canonical_len;
 };
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);
 
-/* How an outcome looks on the wire, for each form (4.1, 4.2). */
+/* The form of an outcome on the wire, for each wire form (4.1, 4.2). */
 struct outcome {
 	int status;
 	int reply;  /* x-amz-rdma-reply; 0: no such header */
 	bool bytes; /* x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
 	bool etag;
-	bool body_data; /* the data in the body: of a GET without a descriptor, or one that is OUT_DECLINED_2XX */
+	/* the body contains the data: of a GET without a descriptor, or one that is OUT_DECLINED_2XX */
+	bool body_data;
 	bool body_error; /* the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
 };
-/* DECLINED_2XX is a decline that rdma.decline_2xx asks for: for clients that turn to HTTP on a 2xx only. */
+/* DECLINED_2XX is a decline required by rdma.decline_2xx, for clients that fall back to HTTP only after a
+ * 2xx. */
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_DECLINED_2XX, OUT_FAILED, OUT_ERROR };
-/* Returns how an outcome looks.  partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a
- * fault whose status is 500 the reply header says so too; with any other (the deadline before a byte
- * moved, the store) it looks like ERROR. */
+/* Returns the form of an outcome. partial: 206. f: for FAILED and ERROR. FAILED is an error of the data
+ * plane: for a fault of status 500 the reply header has it too; any other fault (the deadline before a byte
+ * moved, the store) has the form of ERROR. */
 struct outcome dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool partial,
 			       enum fault f);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of dialect/ share.  Pure text; any thread. */
+/* Declarations shared by the files of dialect/.  Pure text; any thread. */
 #ifndef GANTRY_DIALECT_DIALECT_INT_H
 #define GANTRY_DIALECT_DIALECT_INT_H
 
@@ -16,40 +16,42 @@ enum decline_style {
 	DECLINE_501,       /* HTTP 501 and no S3 header (4.2) */
 };
 
-/* Whether a signed request may carry the header unsigned: the window that it names is where the bytes go. */
+/* The rule for unsigned headers of a signed request: the window that the header names is the destination of
+ * the bytes. */
 enum wire_sign {
 	SIGN_ALWAYS,
-	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed lets it */
+	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed allows it unsigned */
 };
 
-/* Which answers carry x-amz-rdma-reply. */
+/* The answers that carry x-amz-rdma-reply. */
 enum wire_reply {
 	REPLY_NEVER,
 	REPLY_MOVED,  /* success and failure of the data plane, with the byte count */
-	REPLY_ALWAYS, /* and every error */
+	REPLY_ALWAYS, /* also every error */
 };
 
 struct wire_row {
 	const char *header;
-	const char
-		*family; /* headers whose names begin so belong to the descriptor; NULL: only `header` does */
+	/* prefix of the names of headers that belong to the descriptor; NULL: only `header` does */
+	const char *family;
 	enum conf_dialect dialect;
 	/* Decodes the descriptor in f (the field named `header`) into t->token.  0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
 		     const char **ret_why);
-	bool (*shape)(const char *text, size_t len); /* NULL: every value is one of this row */
+	bool (*shape)(const char *text, size_t len); /* NULL: every value belongs to this row */
 	bool (*served)(const struct conf_rdma *c);   /* NULL: always */
 	enum decline_style decline;
 	enum wire_reply reply;
 	enum wire_sign sign;
 	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200 (4.3) */
 	struct {
-		const char *name, *repeated; /* and the sentence when it comes more than once */
-	} companion[2];                      /* headers that are parts of it; NULL: none */
+		/* name, and the sentence for the answer when it occurs more than once */
+		const char *name, *repeated;
+	} companion[2]; /* headers that are parts of the descriptor; NULL: none */
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 
-/* Tells whether the header of that name carries the descriptor of that form. */
+/* Returns true if the header of that name carries the descriptor of that form. */
 bool wire_carries(enum wire_form w, struct span name);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
@@ -59,48 +61,47 @@ enum fault wire_find(const struct dialect_in *in, struct target *t, const char *
 /* Finds the only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
-/* Checks that names and values are clean, Host, message framing: what libmicrohttpd lets through. */
+/* Checks names and values, Host, and message framing, for the errors that libmicrohttpd accepts. */
 enum fault fields_check_head(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- uri.c, query.c ---- */
 
 /* Parses method and decoded target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Finds t->op from method, level and query keys, and what the keys say to the rest of *t. */
+/* Finds t->op from method, level and query keys, and sets the other members of *t that the keys determine. */
 enum fault query_parse(const struct uri *uri, enum method m, enum op_level level, struct target *t,
 		       const char **ret_why);
-/* Tells whether a key of that name says something to us, or belongs to a signature. */
+/* Returns true if a key of that name has a meaning here, or belongs to a signature. */
 bool query_key_known(struct span key);
-/* Tells whether it is a name that headers have which ask for something, also as it may be spelled in a
- * query. */
+/* Returns true if the key is the name of a header that requests something, in any letter case. */
 bool query_key_is_header(struct span key);
 
 /* ---- headers.c ---- */
-/* What a header's name is in a query: the column QUERY of header.def. */
+/* The meaning of a header's name in a query: the column QUERY of header.def. */
 enum header_query { HEADER_STAYS, HEADER_MOVES, HEADER_SUMS, HEADER_PASSES };
-/* Tells what a key of a query is that has a header's name, in any letters; STAYS also where it is not in the
+/* Returns the meaning of a query key with a header's name, in any letter case; STAYS also if it is not in the
  * table, or carries a descriptor. */
 enum header_query header_in_query(struct span key);
-/* Tells whether an x-amz-* field of that name is known here. */
+/* Returns true if an x-amz-* field of that name is known here. */
 bool header_is_known(struct span name);
-/* Finds the first x-amz-* field that nobody here knows, for t->unknown_header. */
+/* Finds the first unknown x-amz-* field, for t->unknown_header. */
 void unknown_find(const struct dialect_in *in, struct target *t);
-/* A request with the fields that stood in its query behind its own. */
+/* A request whose fields are followed by the fields from its query. */
 struct moved {
-	struct dialect_in in; /* its fields are good as long as this is */
+	struct dialect_in in; /* its fields are valid as long as this struct */
 	struct field fields[DIALECT_FIELDS_MAX];
 };
-/* Makes it; op is what method and query ask for. */
+/* Makes that request; op is the operation of method and query. */
 enum fault moved_find(const struct dialect_in *in, enum op op, struct moved *m, const char **ret_why);
 
 /* ---- copy.c ---- */
-/* Parses x-amz-copy-source and its kin to t->copy. */
+/* Parses x-amz-copy-source and related headers to t->copy. */
 enum fault copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parses one list of ETags; cond_date() one date (what is not a date is no condition). */
+/* Parses one list of ETags; cond_date() one date (a text that is not a date is no condition). */
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
@@ -108,7 +109,7 @@ bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
 enum fault sums_from_query(struct span key, struct span value, struct target *t, const char **ret_why);
 /* Parses x-amz-tagging. */
 enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Finds out whether the body is in aws-chunked frames, and what is said of them. */
+/* Determines whether the body is in aws-chunked frames, and their attributes. */
 enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* ---- date.c ---- */
 struct civil {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can go wrong with a request, once: the step that knows what an -errno means makes it a fault, the
- * dialect makes that a status and a body (protocol.md 4.8).
+ * The faults of a request. The step that knows the meaning of an -errno makes it a fault, and the dialect
+ * makes status and body of that (protocol.md 4.8).
  */
 #ifndef GANTRY_DIALECT_FAULT_H
 #define GANTRY_DIALECT_FAULT_H
@@ -18,7 +18,7 @@ enum fault {
 struct fault_info {
 	int status;
 	const char *code;    /* S3 code */
-	const char *message; /* one sentence; a request may give its own */
+	const char *message; /* one sentence; a request may replace it */
 };
 
 const struct fault_info *fault_info(enum fault f);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates
- * look like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.
+ * Rules shared by the text of a request (dialect/) and its documents (s3doc/): the form of names, keys and
+ * dates, and the fields of an upload, which are headers or part of a form. Pure; any thread.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
 
 #include "dialect/dialect.h"
 
-/* Returns f, and why. */
+/* Returns f and sets *ret_why. */
 static inline enum fault
 refuse(const char **ret_why, enum fault f, const char *why)
 {
@@ -18,17 +18,17 @@ refuse(const char **ret_why, enum fault f, const char *why)
 
 /* ---- names.c ---- */
 
-/* Returns the bytes of the character at the front, 0 when it is not one. */
+/* Returns the length of the first character in bytes, 0 if it is invalid. */
 int utf8_length(const char *text, size_t len);
 bool is_utf8(const char *text, size_t len);
 /* Counts the characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
-/* Tells whether it is the name of a bucket: 3-63 characters, lower case, digits, '-' and single '.',
+/* Returns true for the name of a bucket: 3-63 characters, lower case, digits, '-' and single '.',
  * alphanumeric ends, not an IPv4 address: as S3. */
 bool is_bucket_name(const char *name, size_t len);
-/* Tells whether a bucket may be made with that name, which is one: no label begins or ends with a
- * hyphen.  Buckets that have another from before go on. */
+/* Returns true if a bucket may be created with that name: no label begins or ends with a hyphen. Older
+ * buckets with other names stay usable. */
 bool is_new_bucket_name(const char *name, size_t len);
 /* Checks that an S3 object may have that key. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);
@@ -40,7 +40,7 @@ int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
 /* ---- the fields of an upload: headers.c, sums.c, attrs.c ---- */
 
-/* Refuses headers that ask for what we do not do. */
+/* Refuses headers that request features which do not exist here. */
 enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);
 /* Parses checksums. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tags of objects and buckets.  Pure functions; any thread.
+ * Tags of objects and buckets. Pure functions; any thread.
  *
- * They are kept as text, "key=value&key=value", with '%', '&', '=', '+' and control bytes as %XX and all else
- * as it is: a canonical x-amz-tagging header.  So they can live in an object's attributes under that name,
- * and in a bucket's.  Keys are 1-128 characters and unique, values 0-256; at most 10 for an object, 50 for a
- * bucket.
+ * They are stored as text, "key=value&key=value", with '%', '&', '=', '+' and control bytes as %XX and all
+ * other bytes unchanged: a canonical x-amz-tagging header. They can therefore be stored in an object's
+ * attributes under that name, and in a bucket's. Keys have 1-128 characters and are unique, values 0-256; at
+ * most 10 for an object, 50 for a bucket.
  */
 #ifndef GANTRY_DIALECT_TAGS_H
 #define GANTRY_DIALECT_TAGS_H
@@ -14,7 +14,7 @@
 #include "dialect/fault.h"
 #include "dialect/text.h"
 
-#define ATTR_TAGGING "x-amz-tagging" /* an object's, among its attributes */
+#define ATTR_TAGGING "x-amz-tagging" /* of an object, among its attributes */
 
 #define TAGS_OBJECT_MAX 10
 #define TAGS_BUCKET_MAX 50
@@ -29,10 +29,10 @@
 enum fault tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr,
 			    const char **ret_why);
 
-/* Collects tags one by one; `out`, `from` and `max` are the caller's to fill in, all else begins as 0. */
+/* Collects tags one by one; the caller sets `out`, `from` and `max`, all other members begin as 0. */
 struct tags_builder {
 	struct text *out;
-	size_t from; /* where in out the tags begin */
+	size_t from; /* offset in out at which the tags begin */
 	int nr, max;
 	size_t key_len, value_len;
 	char key[TAG_KEY_BYTES], value[TAG_VALUE_BYTES];
@@ -46,14 +46,14 @@ int tags_each(const char *tags, size_t len,
 	      void *cookie);
 int tags_count(const char *tags, size_t len);
 
-/* Tags cut apart once, to be compared with many others; they point into the text. */
+/* Tags split once, for many comparisons; they point into the text. */
 struct tags_cut {
-	int nr; /* more than a bucket can have are left out */
+	int nr; /* tags beyond the limit of a bucket are omitted */
 	struct span tag[TAGS_BUCKET_MAX];
 };
 void tags_cut(const char *tags, size_t len, struct tags_cut *ret_cut);
-/* Tells whether each of `want` is there, with that value; false as well for text that is not canonical.  Takes no more
- * than tags times tags comparisons: canonical text is compared as it is. */
+/* Returns true if `have` contains each tag of `want`, with that value; false also for text that is not
+ * canonical. Needs at most tags times tags comparisons, because canonical text is compared unchanged. */
 bool tags_have_all(const struct tags_cut *have, const char *want, size_t want_len);
 
 #endif
