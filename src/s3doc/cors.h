@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CORS rules of a bucket: read from XML, kept packed among the bucket's attributes, asked on every request
- * that has an Origin.  Pure functions; any thread.
+ * CORS rules of a bucket: read from XML, stored packed among the bucket's attributes, evaluated for every
+ * request with an Origin. Pure functions; any thread.
  */
 #ifndef GANTRY_S3DOC_CORS_H
 #define GANTRY_S3DOC_CORS_H
@@ -18,7 +18,7 @@ enum fault cors_from_xml(const char *body, size_t len, struct text *packed, cons
 /* Appends <CORSConfiguration>. 0, or -EINVAL on bytes that cors_from_xml() did not write. */
 int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* What the answer says; empty strings and 0: no such header. */
+/* The CORS headers of an answer; empty strings and 0: no such header. */
 struct cors_answer {
 	char origin[512];   /* access-control-allow-origin: "*" or the origin */
 	bool credentials;   /* access-control-allow-credentials: true; not with "*" */
@@ -29,9 +29,9 @@ struct cors_answer {
 };
 
 /*
- * Finds the first rule that allows method and origin, and of a preflight every header in `headers` (the
- * value of Access-Control-Request-Headers; NULL or empty: none). false: none does.  "vary: Origin,
- * Access-Control-Request-Headers, Access-Control-Request-Method" goes with every answer.
+ * Finds the first rule that allows method and origin, and for a preflight every header in `headers` (the
+ * value of Access-Control-Request-Headers; NULL or empty: none). false: no rule does. Every answer has "vary:
+ * Origin, Access-Control-Request-Headers, Access-Control-Request-Method".
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,
 		const char *method, size_t method_len, const char *headers, size_t headers_len,

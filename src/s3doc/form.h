@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST of an HTML form (multipart/form-data): a parser that is fed as the body comes and hands the file's
- * bytes on without a copy, and the policy document that signed forms carry.  One request, one thread.
+ * POST of an HTML form (multipart/form-data): an incremental parser that passes on the bytes of the file
+ * without a copy, and the policy document of signed forms. One request, one thread.
  *
- * Order on the wire: fields, then the file; what follows the file is read and means nothing, as on S3.
+ * Order on the wire: fields, then the file; parts after the file are read and ignored, as by S3.
  */
 #ifndef GANTRY_S3DOC_FORM_H
 #define GANTRY_S3DOC_FORM_H
@@ -32,31 +32,31 @@ struct form {
 	struct form_field field[FORM_FIELDS_MAX];
 	size_t used;
 	char bytes[FORM_BYTES_MAX];
-	bool have_file; /* the fields are over, the file begins */
+	bool have_file; /* the fields are complete, the file begins */
 	size_t filename_len;
-	char filename[256];  /* as the browser gave it: the last part of a path, cut at 255 bytes */
+	char filename[256];  /* as sent by the browser: the last component of a path, cut at 255 bytes */
 	uint64_t file_bytes; /* handed out so far */
 };
 
-/* Begins a form, whose Content-Type is given.  FAULT_POST_FORM when that is not a form's, or its boundary is
- * not good. */
+/* Begins a form with the given Content-Type. FAULT_POST_FORM if that is not the type of a form, or its
+ * boundary is invalid. */
 enum fault form_init(struct form *f, const char *content_type, size_t len, const char **ret_why);
 /*
- * Takes bytes of the body: *ret_used of them, and gives at most one run of the file, inside `data` or inside
- * the form itself; valid until the next call.  Call again with the rest.  Once the fields are complete it
- * stops in front of the file (have_file; nothing more is used) until form_accept().
+ * Takes bytes of the body: *ret_used of them, and returns at most one run of the file, inside `data` or
+ * inside the form itself; valid until the next call. Call again with the rest. Once the fields are complete
+ * it stops before the file (have_file; no more bytes are used) until form_accept().
  */
 enum fault form_feed(struct form *f, const void *data, size_t len, size_t *ret_used, const void **ret_run,
 		     size_t *ret_run_len, const char **ret_why);
-/* Lets the file's bytes come: the fields are good. */
+/* Allows the bytes of the file: the fields are accepted. */
 void form_accept(struct form *f);
-/* Ends the body: FAULT_NONE if the last boundary came, and a file. */
+/* Ends the body: FAULT_NONE if the last boundary and a file were received. */
 enum fault form_end(const struct form *f, const char **ret_why);
 /* Returns a field by lower-case name; NULL when absent. */
 const char *form_get(const struct form *f, const char *name, size_t *ret_len);
 
-/* From the fields to the target of the upload: key (with ${filename}), attributes, tags, checksums, acl;
- * success_action_status (200, 201, 204) and redirect. */
+/* The result for the client of a form: success_action_status (200, 201, 204) and redirect. form_target() sets
+ * the target of the upload from the fields: key (with ${filename}), attributes, tags, checksums, acl. */
 struct form_success {
 	int status;
 	const char *redirect; /* or NULL */
@@ -66,9 +66,9 @@ enum fault form_target(const struct form *f, const struct dialect_in *in, struct
 		       struct form_success *ret, const char **ret_why);
 
 /*
- * The policy: base64 of JSON in field "policy".  Every field must be allowed by a condition, every condition
- * must hold, and it must not have expired.  Whether it is signed, and whether there must be one, is auth/'s
- * to say: without the field everything is fine.  After form_target().
+ * The limits of the policy: base64 of JSON in field "policy". Every field must be allowed by a condition,
+ * every condition must hold, and the policy must not have expired. auth/ checks its signature, and whether a
+ * policy is required: without the field every form is accepted. After form_target().
  */
 struct form_limits {
 	uint64_t min_bytes, max_bytes; /* content-length-range */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lifecycle rules of a bucket: read from XML, kept packed among the bucket's attributes, asked by whoever
- * walks the bucket.  Pure functions; any thread.
+ * Lifecycle rules of a bucket: read from XML, stored packed among the bucket's attributes, evaluated by the
+ * lifecycle walk. Pure functions; any thread.
  *
- * Served: expiration by age or date, end of unfinished uploads, filters by prefix, tags and size. Transitions
- * to other storage classes are refused: there are none.  What speaks of old versions is kept and means
- * nothing, since there are no versions.
+ * Supported: expiration by age or date, end of unfinished uploads, filters by prefix, tags and size.
+ * Transitions to other storage classes are refused, because there are none. Rules about old versions are
+ * stored and have no effect, because there are no versions.
  */
 #ifndef GANTRY_S3DOC_LIFECYCLE_H
 #define GANTRY_S3DOC_LIFECYCLE_H
@@ -22,14 +22,14 @@ enum fault lifecycle_from_xml(const char *body, size_t len, struct text *packed,
 /* Appends <LifecycleConfiguration>. 0, or -EINVAL on bytes that lifecycle_from_xml() did not write. */
 int lifecycle_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* Tells whether the object is due to be deleted. tags: canonical text of dialect/tags.h.  Ages count from
+/* Returns true if the object is due to be deleted. tags: canonical text of dialect/tags.h.  Ages count from
  * the midnight (UTC) that follows mtime, as S3 has it. false as well on bytes that we did not write. */
 bool lifecycle_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 		   uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s, uint64_t now_s);
-/* Tells whether an unfinished upload that began then is due to be aborted. */
+/* Returns true if an unfinished upload that began then is due to be aborted. */
 bool lifecycle_upload_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t began_s, uint64_t now_s);
-/* Returns when lifecycle_due() would first say so, for x-amz-expiration: 0 when never; *ret_id points into
+/* Returns the time from which lifecycle_due() is true, for x-amz-expiration: 0 for never; *ret_id points into
  * packed. */
 uint64_t lifecycle_expiry(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of lifecycle rules share: the packed form. */
+/* The packed form of lifecycle rules, shared by the two halves of their code. */
 #ifndef GANTRY_S3DOC_LIFECYCLE_INT_H
 #define GANTRY_S3DOC_LIFECYCLE_INT_H
 
@@ -22,7 +22,7 @@ enum {
 	R_NEWER = 512
 };
 
-/* What a rule is but for its strings. */
+/* A rule without its strings. */
 struct lifecycle_head {
 	unsigned flags;
 	uint32_t days, abort_days, noncurrent_days, newer;
@@ -34,7 +34,7 @@ struct lifecycle_rule {
 	struct span id, prefix, tags;
 };
 
-/* Begins with the first rule; lifecycle_next() gives one after the other, until false. */
+/* Starts at the first rule; lifecycle_next() returns the rules one by one, until false. */
 struct unpacker lifecycle_rules(const void *packed, size_t len);
 bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
 void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);

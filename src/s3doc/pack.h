@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small records as bytes, for configurations that live among a bucket's attributes.  Little endian.  Pure. */
+/* Small records as bytes, for configurations stored among a bucket's attributes. Little endian. Pure. */
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H
 
@@ -30,7 +30,7 @@ pack_span(struct text *x, struct span s)
 
 struct unpacker {
 	const unsigned char *p, *end;
-	bool bad; /* then all that is read is 0 and empty */
+	bool bad; /* an error: all further values are 0 and empty */
 };
 
 static inline uint64_t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares what the rows of subres.def name: the XML of each subresource of a bucket.  Pure functions; any
+/* Declares the functions of subres.def: the XML of each subresource of a bucket. Pure functions; any
  * thread. */
 #ifndef GANTRY_S3DOC_SUBRES_H
 #define GANTRY_S3DOC_SUBRES_H

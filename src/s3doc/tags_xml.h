@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tags of objects and buckets as XML; as text they are dialect/tags.h.  Pure functions; any thread. */
+/* Tags of objects and buckets as XML; as text they are in dialect/tags.h. Pure functions; any thread. */
 #ifndef GANTRY_S3DOC_TAGS_XML_H
 #define GANTRY_S3DOC_TAGS_XML_H
 
@@ -11,20 +11,20 @@ enum fault tags_from_xml(const char *body, size_t len, int max, struct text *out
 			 const char **ret_why);
 /* Appends <Tagging>, the tags by key. */
 void tags_to_xml(struct text *x, const char *tags, size_t len);
-/* Appends the <Tag>s alone, in the order that they have. */
+/* Appends only the <Tag> elements, in their order. */
 void tags_to_xml_each(struct text *x, const char *tags, size_t len);
 
-/* Reads tags that are a part of another document: the elements of one set, and the state between them.  tags.out,
- * .from and .max are the caller's to fill in, all else begins as 0. */
+/* Reads tags that are part of another document: the elements of one set, and the state between them. The
+ * caller sets tags.out, .from and .max, all other members begin as 0. */
 enum tag_element { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
 struct tags_reader {
 	struct tags_builder tags;
 	bool have_key, have_value;
 };
-/* Takes the end of an element; text is what was in it. */
+/* Handles the end of an element; text is its content. */
 enum fault tags_read_end(struct tags_reader *r, enum tag_element e, struct span text, const char **ret_why);
 
-/* Reads and writes those of a bucket, as subres.def wants it. */
+/* Reads and writes the tags of a bucket, for subres.def. */
 enum fault bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char **ret_why);
 int bucket_tags_to_xml(struct text *x, const void *tags, size_t len);
 

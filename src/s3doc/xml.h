@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XML of S3: request bodies to structs, results to text.  Pure functions on whole bodies, whose size the
- * caller bounds; any thread.
+ * XML of S3: request bodies to structs, results to text. Pure functions on whole bodies, whose size the
+ * caller limits; any thread.
  *
- * Bodies are read with libxml2 as a stream of events.  A document type declaration, entities other than the
- * five, nesting beyond 8, unknown elements and a wrong root are FAULT_MALFORMED_XML; nothing is ever loaded
- * from anywhere.  FAULT_BUSY: no memory.  *ret_why is one static sentence.
+ * Bodies are read with libxml2 as a stream of events. A document type declaration, entities other than the
+ * five, nesting beyond 8, unknown elements and a wrong root are FAULT_MALFORMED_XML; no external resource is
+ * ever loaded. FAULT_BUSY: no memory. *ret_why is a static sentence.
  */
 #ifndef GANTRY_S3DOC_XML_H
 #define GANTRY_S3DOC_XML_H
@@ -23,14 +23,14 @@ struct xml_part {
 	bool have_sum;
 	enum checksum_kind sum;
 	uint8_t value[32];
-	char etag[64]; /* without quotes; etag_len 0: longer than any of ours, equals none */
+	char etag[64]; /* without quotes; etag_len 0: longer than any ETag of ours, matches none */
 };
 
 struct xml_complete {
 	struct xml_part *parts;
 	int part_nr;
 };
-/* Parses CompleteMultipartUpload.  FAULT_INVALID_PART_ORDER too. */
+/* Parses CompleteMultipartUpload. FAULT_INVALID_PART_ORDER too. */
 enum fault xml_complete_parse(const char *body, size_t len, struct xml_complete *ret, const char **ret_why);
 void xml_complete_free(struct xml_complete *c);
 
@@ -38,7 +38,7 @@ struct xml_delete_key {
 	const char *key; /* in xml_delete.text; terminated */
 	uint32_t key_len;
 	enum fault fault; /* this key cannot be deleted: FAULT_KEY_TOO_LONG, FAULT_NO_SUCH_VERSION, ... */
-	bool have_etag, have_size, have_mtime; /* delete only if they are so */
+	bool have_etag, have_size, have_mtime; /* delete only if the object has that value */
 	uint8_t etag_len;
 	char etag[64]; /* without quotes; "*": any */
 	uint64_t size_bytes, mtime_s;
@@ -53,16 +53,16 @@ struct xml_delete {
 enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const char **ret_why);
 void xml_delete_free(struct xml_delete *d);
 
-/* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
- * FAULT_INVALID_LOCATION.  NULL region: any location is fine.  The tags that it gives the bucket, checked as those
- * of PutBucketTagging, are appended to tags as bucket_tags_from_xml() appends them. */
+/* Parses CreateBucketConfiguration: an empty body is allowed; a location other than region (or "" and
+ * "us-east-1") is FAULT_INVALID_LOCATION. NULL region: any location is allowed. Its tags for the bucket,
+ * checked like those of PutBucketTagging, are appended to tags as bucket_tags_from_xml() does. */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, struct text *tags,
 				   const char **ret_why);
-/* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
+/* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is allowed with x-amz-acl. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
-/* Parses what a bucket may be asked to be that it is anyway: without versions, paid for by its owner, not
- * accelerated, without notifications, without a log of its requests, without object lock, without access by
- * tags.  FAULT_NOT_IMPLEMENTED of anything else. */
+/* Parses a bucket setting and accepts the only supported value: no versions, paid for by its owner, not
+ * accelerated, no notifications, no request log, no object lock, no access by tags. FAULT_NOT_IMPLEMENTED for
+ * any other value. */
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
@@ -75,8 +75,8 @@ enum fault xml_encryption_parse(const char *body, size_t len, const char **ret_w
 
 /* ---- answers ---- */
 
-/* Answers an operation whose answer depends on nothing but the region: FAULT_NONE with *out written, or
- * the fault that is the answer. */
+/* Answers an operation whose answer depends only on the region: FAULT_NONE with *out written, or the fault to
+ * answer. */
 enum fault dialect_canned(enum op op, const char *region, struct text *out, const char **ret_why);
 
 /* Checksums of an object or part as elements. */
@@ -86,14 +86,14 @@ struct xml_sums {
 		uint8_t value[32];
 	} sum[SUM_NR];
 	enum checksum_type type;  /* SUM_TYPE_NONE: no ChecksumType */
-	uint32_t composite_parts; /* "-N" behind the values; 0: none */
+	uint32_t composite_parts; /* N of "-N" after the values; 0: none */
 };
 
 struct xml_entry {
-	const char *key; /* of a prefix: the prefix */
+	const char *key; /* key; for a prefix: the prefix */
 	size_t key_len;
 	bool is_prefix;
-	uint64_t size_bytes, mtime_ns; /* of an upload: when it began */
+	uint64_t size_bytes, mtime_ns; /* for an upload: the time of its start */
 	const char *etag;              /* without quotes */
 	size_t etag_len;
 	const char *storage_class;      /* NULL: STANDARD */
@@ -102,8 +102,8 @@ struct xml_entry {
 	enum checksum_type checksum_type;
 };
 
-/* Writes the answer of OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS. end:
- * `last` is the last entry given; count all of them. */
+/* Writes the answer of OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS. end: `last`
+ * is the last entry, count the number of entries. */
 void xml_list_begin(struct text *x, const struct target *t);
 void xml_list_entry(struct text *x, const struct target *t, const struct xml_entry *e);
 void xml_list_end(struct text *x, const struct target *t, bool truncated, const struct xml_entry *last,
@@ -116,13 +116,14 @@ struct xml_part_entry {
 	size_t etag_len;
 	const struct xml_sums *sums; /* or NULL */
 };
-/* Writes the answer of OP_LIST_PARTS; storage_class NULL: STANDARD; last: the highest number given, 0 when none. */
+/* Writes the answer of OP_LIST_PARTS; storage_class NULL: STANDARD; last: the highest number listed, 0 for
+ * none. */
 void xml_parts_begin(struct text *x, const struct target *t, const char *storage_class,
 		     const char *checksum_algorithm, enum checksum_type type);
 void xml_parts_entry(struct text *x, const struct xml_part_entry *e);
 void xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last);
 
-/* Writes that of ListBuckets: list.after and list.max count. */
+/* Writes the answer of ListBuckets, using list.after and list.max. */
 void xml_buckets_begin(struct text *x);
 void xml_buckets_entry(struct text *x, const char *name, size_t len, uint64_t ctime_ns);
 void xml_buckets_end(struct text *x, const struct target *t, bool truncated, const char *last,
@@ -159,7 +160,7 @@ struct xml_attributes {
 };
 void xml_object_attributes(struct text *x, const struct target *t, const struct xml_attributes *a);
 
-/* Writes the encryption of a bucket whose disks do it. */
+/* Writes the encryption of a bucket whose disks encrypt. */
 void xml_encryption(struct text *x);
 
 /* Writes an access control list with the owner's FULL_CONTROL. */

@@ -14,12 +14,12 @@
 #define XML_DECL "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 
 /*
- * A body, by the paths of its elements below the root ("Part/ETag").  begin and end get the place of the path
- * in `paths`; an element that is not there is FAULT_MALFORMED_XML.  end of an element with children gets an
- * empty text.  A fault that they return ends the reading.
+ * A body, described by the paths of its elements below the root ("Part/ETag"). begin and end get the index of
+ * the path in `paths`; an element that is not listed is FAULT_MALFORMED_XML. end of an element with children
+ * gets an empty text. A fault that they return ends the reading.
  */
 struct xml_doc {
-	const char *root, *other_root; /* other_root: also taken, or NULL */
+	const char *root, *other_root; /* other_root: also accepted, or NULL */
 	const char *const *paths;      /* NULL-terminated */
 	enum fault (*begin)(void *cookie, int path, const char **ret_why); /* or NULL */
 	enum fault (*end)(void *cookie, int path, struct span text, const char **ret_why);
