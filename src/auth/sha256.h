@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-256 and HMAC-SHA-256 without an allocation: what signatures are made of.  Pure; any thread.
+ * SHA-256 and HMAC-SHA-256 without an allocation, for signatures. Pure; any thread.
  *
- * libcrypto's block function does the work.  Its EVP interface allocates a context for every hash and looks
- * the algorithm up each time, which for the short texts of a signature costs more than hashing them.
+ * libcrypto's block function does the work. Its EVP interface allocates a context for every hash and looks
+ * the algorithm up each time, which costs more than hashing the short texts of a signature.
  */
 #ifndef GANTRY_AUTH_SHA256_H
 #define GANTRY_AUTH_SHA256_H
