@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operation is to the request machine: steps, hooks, and an entry for each in the table of
- * req_env.  The machine knows an operation's number and its row of op.def, and reaches what it does through
- * the entry only.
+ * The interface of an operation to the request machine: steps, hooks, and an entry for each in the table of
+ * req_env. The machine knows an operation's number and its row of op.def, and reaches its code through the
+ * entry only.
  */
 #ifndef GANTRY_REQ_OPERATION_H
 #define GANTRY_REQ_OPERATION_H
@@ -21,23 +21,21 @@ typedef size_t (*take_fn)(struct req *rq, const void *data, size_t len);
 /* Takes a header field of a reply; name in lower case, value terminated. */
 typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 
-/* Says what an operation has to do with bodies and replies, where it is more than its steps.  Any may be
- * NULL. */
+/* The hooks of an operation for bodies and replies, in addition to its steps. Any may be NULL. */
 struct op_hooks {
-	/* Takes a body that is not text.  NULL: the operation has no use for it. */
+	/* Takes a body that is not text. NULL: the operation does not use it. */
 	take_fn take;
-	/* The checksum headers speak of the object that comes of it, not of a body that is text. */
+	/* The checksum headers refer to the resulting object, not to the text body. */
 	bool sums_of_object;
-	/* Tells whether a body that take() took, and that is over, was whole: FAULT_NONE or what to
-	 * answer. */
+	/* Checks whether the body that take() received is complete: FAULT_NONE or the fault to answer. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);
-	/* Adds header fields to a reply of that outcome, of whatever kind, with reply_text() and its like. */
+	/* Adds header fields to a reply of that outcome, of any kind, with reply_text() etc. */
 	void (*headers)(struct req *rq, const struct outcome *o, enum outcome_kind kind);
-	/* Hands out fields that are kept elsewhere, behind all others, when the reply leaves. */
+	/* Adds fields that are stored elsewhere, after all others, when the reply is sent. */
 	void (*stored)(struct req *rq, header_fn header, void *cookie);
 };
 
-/* Says what an operation gives the machine: an entry of req_env's table, by enum op. */
+/* The entry of an operation in req_env's table, by enum op. */
 struct op_entry {
 	step_fn start; /* its first step; NULL: not served, 501 */
 	const struct op_hooks *hooks;

@@ -29,7 +29,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* What http/ may have of a request in flight, the connection and its head: with struct req 24 KiB. */
+/* Limit of http/'s memory for a request in flight, connection and head: 24 KiB with struct req. */
 #define REQ_OUTSIDE_BYTES 4736u
 
 struct auth_keys;
@@ -45,16 +45,16 @@ struct stats_core;
 struct store_port;
 struct timers;
 
-/* Filled in by http/.  conn is http's own pointer, as given to req_begin(). */
+/* Filled in by http/. conn is http's own pointer, as passed to req_begin(). */
 struct reply_ops {
-	/* The reply is there, or a stream that had nothing has bytes, or a body that was not taken can be:
-	 * resume. */
+	/* A reply is ready, or a stream has bytes again, or the body can be taken again: resume the
+	 * connection. */
 	void (*ready)(void *conn);
-	/* Nobody takes the bytes that were promised: end the connection (a timer's doing). */
+	/* The client does not take the promised bytes: end the connection (called by a timer). */
 	void (*abort)(void *conn);
-	/* Returns how many bytes of a body have arrived, or of what it is wrapped in, and were not taken. */
+	/* Returns the number of bytes of a body, or of its framing, that have arrived and were not taken. */
 	uint64_t (*arrived)(void *conn);
-	/* Returns how many bytes of the answer the kernel has and the client does not. */
+	/* Returns the number of bytes of the answer that the kernel has and the client does not. */
 	uint64_t (*unsent)(void *conn);
 };
 
@@ -63,85 +63,84 @@ struct req_env {
 	struct store_port *store;
 	struct chan *chan;
 	struct rdma *rdma;
-	struct bufpool *bufs;      /* pieces of tokened requests */
-	struct bufpool *http_bufs; /* pieces of HTTP bodies: their own quota */
+	struct bufpool *bufs;      /* for pieces of tokened requests */
+	struct bufpool *http_bufs; /* for pieces of HTTP bodies, limited separately */
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
 	const struct op_entry *operations; /* by enum op: op_table of ops/ops.h */
-	/* Credentials; NULL: none.  A reload puts others here, on the core's own thread; requests that run
-	 * keep a reference of their own. */
+	/* Credentials; NULL: none. A reload replaces them on the core's own thread; running requests keep a
+	 * reference to the old ones. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
-	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has it */
-	/* So many requests, of all cores, are traced from their beginning; NULL: none ever. */
+	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
+	/* Number of requests, over all cores, that will be traced from their beginning; NULL: no tracing. */
 	_Atomic int *trace_next;
 	int core;
 };
 
-/* A configuration as the requests of one core use it.  Requests point into it until they are gone, so it goes
- * when the last of them does: unused() is called then, on the core's thread. */
+/* A configuration as used by the requests of one core. Requests point into it until they end, so it lives as
+ * long as the last of them: unused() is called then, on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
-	int users; /* req/'s */
+	int users; /* counted by req/ */
 	void (*unused)(struct req_conf *use);
 };
 
 /* Makes a core's requests, limits.requests of them.  0 or -ENOMEM. */
 int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
-/* Frees them; none may be live.  NULL is fine. */
+/* Frees them; none may be live.  NULL is allowed. */
 void reqs_free(struct reqs *rs);
 
-/* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps
- * ran. */
+/* Runs every request that is ready; called once per turn of the loop. Returns the number of steps run. */
 int reqs_run(struct reqs *rs);
-/* Gives a configuration to the requests that begin from now on, and its limits to those that run.  Before the
- * first call env->conf is used, which nobody counts. */
+/* Uses a configuration for requests that begin from now on, and its limits also for running ones. Before the
+ * first call env->conf is used, without a count. */
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
 /* Logs every step of the live request with that id from now on; false: there is none. */
 bool reqs_trace(struct reqs *rs, const char *id);
-/* Returns how many transfers wait for a buffer. */
+/* Returns the number of transfers that wait for a buffer. */
 int reqs_queued(const struct reqs *rs);
-/* Returns how many requests are not gone yet, drained ones included. */
+/* Returns the number of requests that have not ended, drained ones included. */
 int reqs_live(const struct reqs *rs);
-/* Makes new requests be answered 503 with Retry-After from now on, or ends that. */
+/* Refuses new requests with 503 and Retry-After from now on, or ends that. */
 void reqs_drain(struct reqs *rs, bool on);
-/* Hands out one line for each live request: id, operation, step, age, holds. */
+/* Passes one line for each live request to line(): id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Hands out the line of one request, then one for each of its latest steps since it is traced.  false: no
- * live one has that id. */
+/* Passes the line of one request to line(), then one for each of its latest traced steps. false: no live
+ * request has that id. */
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
 struct req_in {
-	struct dialect_in in; /* but for uri; fields and strings are kept by http/ until req_end() */
-	/* As on the request line, and a NUL: decoded in place, and kept likewise. */
+	struct dialect_in in; /* without uri; http/ keeps fields and strings until req_end() */
+	/* As on the request line, and a NUL: decoded in place, and kept as long. */
 	char *target;
 	size_t target_len;
-	const struct sockaddr *local, *peer; /* likewise */
+	const struct sockaddr *local, *peer; /* kept as long */
 	void *conn;
 };
 
-/* Says that a request is answered with f before it became one: writes its line of the access log, and an
- * id for the answer, 16 digits and NUL, as x-amz-request-id has it.  in may lack the target. */
+/* Logs that a message was answered with f before it became a request: writes its line of the access log, and
+ * an id for the answer, 16 digits and NUL, as in x-amz-request-id. in may lack the target. */
 void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17]);
 
-/* Begins a request: parses, authorises, starts what can be started.  NULL: no request is free (answer 503
+/* Begins a request: parses, authorises, starts the first operations. NULL: no request is free (answer 503
  * SlowDown). */
 struct req *req_begin(struct reqs *rs, const struct req_in *in);
-/* Tells whether a body has to be read (req_body) before the reply. */
+/* Returns true if a body must be read (req_body) before the reply. */
 bool req_wants_body(const struct req *rq);
-/* Takes up to len bytes and returns how many; fewer: suspend the connection until ops->ready(). */
+/* Takes up to len bytes and returns their number; fewer: suspend the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
-/* Says that all of the body was given. */
+/* Notes that the body is complete. */
 void req_body_end(struct req *rq);
-/* Says that the client went away (its side of the connection is closed): cancels and drains a request with a
+/* Notes that the client has left (its side of the connection is closed): cancels and drains a request with a
  * descriptor. */
 void req_gone(struct req *rq);
-/* Tells whether the request carries a descriptor that is used. */
+/* Returns true if the request has a descriptor that is used. */
 bool req_is_tokened(const struct req *rq);
-/* Tells whether the reply is there. */
+/* Returns true if the reply is ready. */
 bool req_is_ready(const struct req *rq);
 
 enum reply_body {
@@ -156,20 +155,20 @@ struct reply {
 	const char *text; /* REPLY_TEXT; the request's memory */
 	uint64_t len_bytes;
 	bool close;   /* close the connection after this reply */
-	bool at_once; /* ... and do not wait for the rest of a body first, also if it flows */
+	bool at_once; /* and do not wait for the rest of a body first, even if it flows */
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
-/* Hands out each header of the reply: names as the listener's dialect spells them, values terminated.  Content-Length is http's
- * business. */
+/* Passes each header of the reply to header(): names in the spelling of the listener's dialect, values
+ * terminated. http/ makes Content-Length itself. */
 void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		       void *cookie);
 /* Reads up to max bytes of a REPLY_STREAM at pos (ascending).  0: nothing yet, suspend until ops->ready();
  * -errno: reset the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* Says that http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in
- * flight any more. */
+/* Ends the request for http/ (sent, or the connection died). It is freed when no operation of it is in
+ * flight. */
 void req_end(struct req *rq, bool sent);
 
 #endif
