@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations: what the request machine (req/) calls when it knows what is asked for.  The machine reaches
- * them through the table only, which core/ puts into struct req_env.
+ * The operations, called by the request machine (req/). The machine reaches them only through the table that
+ * core/ puts into struct req_env.
  */
 #ifndef GANTRY_OPS_OPS_H
 #define GANTRY_OPS_OPS_H
@@ -13,7 +13,7 @@
 #define OP(id, name, start, ...) enum verdict start(struct req *rq);
 #include "dialect/op.def"
 
-/* Holds what each operation gives the machine, by enum op; OP_NONE has nothing. */
+/* The entries of all operations, by enum op; that of OP_NONE is empty. */
 extern const struct op_entry op_table[OP_NR];
 
 #endif
