@@ -3,11 +3,12 @@
  * libmicrohttpd adaptor: connections and header fields in, replies out, nothing else.
  *
  * One struct http per core: a libmicrohttpd daemon per listener in external-epoll mode, without a listening
- * socket of its own.  Everything runs on the core's thread.  What libmicrohttpd 0.9.75 lets through is refused
- * in two places: what the library hides here (mhd_head_check.c), what header fields show in dialect/.
+ * socket of its own. Everything runs on the core's thread. Malformed requests that libmicrohttpd 0.9.75
+ * accepts are refused in two places: by mhd_head_check.c where the library hides the error, by dialect/ where
+ * the header fields show it.
  *
- * A connection takes at most 4 KiB of ours while it is idle, beside HTTP_POOL_BYTES of the library and the
- * socket; a head (some 11 KiB) only while a request runs.
+ * An idle connection takes at most 4 KiB of our memory, in addition to HTTP_POOL_BYTES of the library and the
+ * socket; a head (some 11 KiB) exists only while a request runs.
  */
 #ifndef GANTRY_HTTP_HTTP_H
 #define GANTRY_HTTP_HTTP_H
@@ -33,16 +34,16 @@ extern const struct reply_ops http_reply_ops;
  */
 int http_new(const struct conf *conf, struct tls_cert *const *certs, struct peers *peers, struct ring *ring,
 	     struct stats_core *stats, struct http **ret_http);
-/* Returns how many connections a core may have for a moment, those that are told to go included. */
+/* Returns the largest number of connections of a core at any moment, including those being ended. */
 int http_connections_max(const struct conf *conf);
-/* Names the requests' machine, before the first http_add(). */
+/* Sets the requests' machine, before the first http_add(). */
 void http_set_reqs(struct http *h, struct reqs *rs);
-/* Replaces the configuration for requests that begin from now on.  It must have the listeners of the first;
- * the caller keeps it as long as it is the newest. */
+/* Replaces the configuration for requests that begin from now on. It must have the same listeners as the
+ * first; the caller keeps it as long as it is the newest. */
 void http_set_conf(struct http *h, const struct conf *conf);
-/* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in
- * it.  A request that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives
- * http. */
+/* Closes every connection (remaining ones with a reset) and waits, turning the ring, until no operation of
+ * http/ is in it. A request that still belonged to a connection gets its req_end() here; it may still be
+ * draining afterwards, so reqs outlives http. */
 void http_free(struct http *h);
 
 /*
@@ -54,20 +55,19 @@ void http_free(struct http *h);
  *   or another -errno
  */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
-/* Ends the connection that has waited longest for the rest of a head, where something else than
- * connections is used up.  False: there is none. */
+/* Ends the connection that has waited longest for the rest of a head, when a resource other than connections
+ * is used up. False: there is none. */
 bool http_make_room(struct http *h);
-/* Counts the connections that are open or coming. */
+/* Returns the number of connections that are open or being opened. */
 int http_connections(const struct http *h);
 
-/* Runs the daemons.  Returns true when they have more to do at once.  Called every turn in which something
- * happened. */
+/* Runs the daemons. Returns true if they have more work. Called in every turn with an event. */
 bool http_run(struct http *h);
-/* Returns how long the loop may wait, in ns, before a time-out of libmicrohttpd or ours is due. */
+/* Returns the time that the loop may wait, in ns, before a time-out of libmicrohttpd or of http/ is due. */
 uint64_t http_timeout_ns(const struct http *h);
-/* Closes idle connections and, behind the answer to its request, each of the others. */
+/* Closes idle connections and each of the others after the answer to its request. */
 void http_drain(struct http *h);
-/* Resets every connection, when a drain took too long.  Their requests get req_end() from the next
+/* Resets every connection, when a drain takes too long. Their requests get req_end() from the next
  * http_run(). */
 void http_abort(struct http *h);
 

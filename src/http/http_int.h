@@ -30,17 +30,17 @@
 
 #define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* longer is 400 */
 #define HTTP_HEADER_MAX (16u << 10)        /* bytes of target and fields together; more is 431 */
-#define HTTP_FIELD_BYTES 64                /* what the library notes of a field, beside its text */
-#define HTTP_NOTED_MAX (20u << 10)         /* bytes of text and notes together; more is 431, too */
+#define HTTP_FIELD_BYTES 64        /* bookkeeping of the library for a field, in addition to its text */
+#define HTTP_NOTED_MAX (20u << 10) /* bytes of text and bookkeeping together; more is also 431 */
 /*
- * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply.  It clears
- * one and a half times as much for each request, and with many connections all of that is in no cache: 32 KiB
- * cost every small request 4 % more.
+ * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply. The library
+ * clears one and a half times as much for each request, and with many connections none of that is cached: 32
+ * KiB cost every small request 4 % more.
  */
 #define HTTP_POOL_BYTES (24u << 10)
 #define HTTP_STREAM_BYTES (64u << 10)
-/* Connections beyond limits.connections, for those that are on their way out: as many as may come in one turn
- * of the loop. */
+/* Connections beyond limits.connections, for those that are being ended: the largest number that may arrive
+ * in one turn of the loop. */
 #define HTTP_SPARE 4096
 #define VICTIMS_MAX 64
 
@@ -49,33 +49,33 @@ enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_
 
 enum conn_where {
 	CONN_FREE,    /* in http->conns */
-	CONN_PREFACE, /* on http->prefacing: the header of the PROXY protocol is not there yet */
-	CONN_COMING,  /* given to libmicrohttpd, which has not said hello yet */
+	CONN_PREFACE, /* on http->prefacing: waits for the header of the PROXY protocol */
+	CONN_COMING,  /* given to libmicrohttpd, which has not called back yet */
 	CONN_OPEN,    /* on http->open */
-	CONN_CLOSED,  /* libmicrohttpd has let go; waits for its poll to come back */
-	CONN_LINGERS, /* the same, and reads off what still comes (mhd_linger.c); on http->lingering */
+	CONN_CLOSED,  /* closed by libmicrohttpd; waits for its poll to return */
+	CONN_LINGERS, /* closed likewise, and reads remaining input (mhd_linger.c); on http->lingering */
 };
 
-/* Where the request of a connection stands, seen from the library's calls. */
+/* The stage of a connection's request, as seen from the library's calls. */
 enum conn_stage {
-	STAGE_IDLE,   /* none, or its head has not been handed to us yet */
-	STAGE_HEAD,   /* the first call: nothing of a body was read */
-	STAGE_BODY,   /* body bytes come, or the last call is next */
+	STAGE_IDLE,   /* none, or the library has not passed its head on yet */
+	STAGE_HEAD,   /* the first call: no part of a body was read */
+	STAGE_BODY,   /* body bytes arrive, or the last call is next */
 	STAGE_ANSWER, /* a response is queued */
 };
 
 /*
- * A reply without a body that was sent before.  The library copies each header into three pieces of memory of
- * their own; the next reply mostly has the same names and values just as long, which are then written over
- * the old ones.  A core keeps a few of them for all of its connections: one for each would be memory that no
- * cache holds by the time it is used again.
+ * A former reply without a body. The library copies each header into three allocations; the next reply mostly
+ * has the same names and values of equal length, which are then written over the old ones. A core keeps a few
+ * such replies for all of its connections: one for each connection would be memory that is never cached when
+ * it is used again.
  */
 #define KEPT_NR 8
 #define KEPT_HEADERS_MAX 16
 struct kept {
 	struct MHD_Response *resp; /* NULL: none */
 	int nr;
-	bool other; /* while comparing: it does not fit */
+	bool other; /* while comparing: it does not match */
 	int at;
 	struct {
 		const char *name; /* the library's copies */
@@ -85,81 +85,88 @@ struct kept {
 };
 
 /*
- * The head of a request.  A connection has one from the request line to the end of the request and none while
- * it is idle; a core has a pool of as many as it may have connections.
+ * The head of a request. A connection has one from the request line to the end of the request and none while
+ * it is idle; a core has a pool with one per possible connection.
  */
 #define HEAD_TARGET_SHORT 1024
 struct head {
 	int field_nr;
 	size_t header_bytes;
-	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
-	const char *uri;   /* where the library has it; only to be compared */
-	char expect[16];   /* the value of Expect, which the library must not see (mhd_head_check.c) */
-	char *target; /* short_target, or for a longer one memory of http->long_targets; req/ decodes it in place */
+	size_t target_len; /* > HTTP_TARGET_MAX: truncated */
+	const char *uri;   /* the library's pointer; only for comparison */
+	char expect[16];   /* the value of Expect, which is hidden from the library (mhd_head_check.c) */
+	/* short_target, or memory of http->long_targets for a longer target; req/ decodes it in place */
+	char *target;
 	char short_target[HEAD_TARGET_SHORT];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
 
-/* The header of the PROXY protocol, as far as it has come. */
+/* The received part of the PROXY protocol's header. */
 struct preface {
-	size_t have, need; /* need is PROXY_FIRST until these are there */
-	bool stranger;     /* no balancer, who must not send one */
+	size_t have, need; /* need is PROXY_FIRST until that many bytes have arrived */
+	bool stranger;     /* not a configured proxy; a PROXY header is refused */
 	uint8_t bytes[PROXY_HEADER_MAX];
 };
 
 struct hconn {
 	struct listener *l;
 	struct list link;
-	struct list todo; /* on http->todo: something to do when the library has returned */
-	struct list
-		owed; /* on http->owed: the reply is there, the rest of the body is not (mhd_early_reply.c) */
+	struct list todo; /* on http->todo: work for after the library's return */
+	/* on http->owed: the reply is ready, and the rest of the body has not arrived (mhd_early_reply.c) */
+	struct list owed;
 	enum conn_where where;
 	struct MHD_Connection *mc;
 	int fd;
 	struct sockaddr_storage local, peer;
 
-	/* Watches for the client's end of the connection closing; later for what lingers. */
+	/* Watches for the close of the client's side; later for remaining input. */
 	struct ring_op poll;
 	bool polling;
-	bool gone;    /* it closed */
-	bool aborted; /* end it, whatever it does */
-	bool linger;  /* we closed with input unread: read on for a while so that the answer arrives */
+	bool gone;    /* the client has closed its side */
+	bool aborted; /* end the connection in any state */
+	/* closed with unread input: read on for a while, so that the client receives the answer */
+	bool linger;
 	int linger_fd;
 	uint64_t linger_until_ns;
 	uint64_t lingered_bytes;
 
 	/* who may have it (admit.c) */
-	struct peer *peer_count; /* NULL: not known yet whose it is */
-	struct preface *preface; /* NULL: there is none, or not any more */
-	struct list unfinished;  /* on http->unfinished: no whole head has come yet, or one has begun */
-	uint64_t stamp;          /* of its beginning, then of its last request's end: larger is later */
-	uint64_t taken;          /* bytes that belong to requests; over TLS records */
-	uint64_t bytes;   /* over TLS: that had come by the end of the last request, or of the handshake */
-	uint64_t head_ns; /* when a head, or a handshake, began; 0: none has, as far as is known */
-	bool shaken;      /* the handshake is over */
-	bool leaving;     /* it was told to go */
+	struct peer *peer_count; /* NULL: the client is not known yet */
+	struct preface *preface; /* NULL: no PROXY header is expected */
+	struct list unfinished;  /* on http->unfinished: no complete head has arrived, or one has begun */
+	/* order of the connection's beginning, then of its last request's end: larger is later */
+	uint64_t stamp;
+	uint64_t taken;   /* bytes of the requests so far; over TLS: of records */
+	uint64_t bytes;   /* over TLS: bytes received by the end of the last request, or of the handshake */
+	uint64_t head_ns; /* start of the current head or handshake; 0: none has begun, as far as known */
+	bool shaken;      /* the handshake is complete */
+	bool leaving;     /* the connection is being ended */
 
 	/* the request */
 	enum conn_stage stage;
 	struct req *rq;
 	bool suspended;
-	bool park;     /* suspend it when the library has returned (call.c) */
-	bool has_body; /* the fields announce one */
-	bool replied_early; /* answered past the library (mhd_early_reply.c): to be closed, nothing more to be said */
-	bool close_after; /* the connection ends with this request's answer, in good order */
-	bool must_close;  /* where the body ends is a matter of opinion: nothing behind it can be trusted */
+	bool park;     /* suspend the connection after the library's return (call.c) */
+	bool has_body; /* the fields announce a body */
+	/* answered past the library (mhd_early_reply.c): to be closed without another answer */
+	bool replied_early;
+	bool close_after; /* close the connection normally after this request's answer */
+	bool must_close;  /* the end of the body is ambiguous: no byte after it can be trusted */
 	bool body_ended;
-	size_t offered;   /* of the body, in the library's buffer: what was not taken when it was suspended */
-	uint64_t body_ns; /* when the last of the body came */
+	/* bytes of the body in the library's buffer that were not taken when it was suspended */
+	size_t offered;
+	uint64_t body_ns; /* time of the last body bytes */
 	uint64_t owed_since_ns,
-		look_ns;   /* on http->owed: since when, and when to look whether the body flows */
+		/* on http->owed: its start, and the time of the next check whether the body flows */
+		look_ns;
 	struct head *head; /* NULL: idle */
-	unsigned kept;     /* the one that its last reply was written into: mostly the next one is the same */
+	/* index of the kept reply that it used last: mostly the next reply has the same form */
+	unsigned kept;
 };
-/* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
+/* Our memory of an idle kept-alive connection, in addition to the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
-/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+/* Together with struct req (req/machine.h) a request in flight uses at most 24 KiB. */
 _Static_assert(sizeof(struct hconn) + sizeof(struct head) <= REQ_OUTSIDE_BYTES,
 	       "a connection with a request");
 
@@ -171,8 +178,8 @@ struct listener {
 	int epfd;
 	struct ring_op poll;
 	bool polling;
-	bool hot;        /* the daemon has something to do */
-	uint64_t due_ns; /* when one of its own time-outs passes */
+	bool hot;        /* the daemon has work */
+	uint64_t due_ns; /* time of its next own time-out */
 };
 
 struct http {
@@ -184,89 +191,90 @@ struct http {
 	int listener_nr;
 	struct pool conns, heads, long_targets, prefaces;
 	struct list prefacing, coming, open, lingering, todo, owed;
-	struct list unfinished; /* the one that has waited longest for its head first */
+	struct list unfinished; /* the connection that has waited longest for its head first */
 	struct peers *peers;
-	int open_nr;      /* prefacing, coming and open */
-	int leaving_nr;   /* of these, told to go */
-	uint64_t stamps;  /* given out */
-	uint64_t look_ns; /* when the next connections are looked at */
-	bool stirred;     /* something came since this round began, or has to be looked at again */
-	int look_left;    /* of this round */
+	int open_nr;      /* connections in the states prefacing, coming and open */
+	int leaving_nr;   /* those of them that are being ended */
+	uint64_t stamps;  /* the last stamp given out */
+	uint64_t look_ns; /* time of the next check of connections */
+	bool stirred;     /* input arrived since this round began, or a check must be repeated */
+	int look_left;    /* checks left in this round */
 	struct {
 		struct hconn *c;
-		uint64_t stamp; /* it has another: it is not what it was */
+		uint64_t stamp; /* a connection with another stamp has changed since */
 	} victim[VICTIMS_MAX];
 	int victim_nr, victim_at;
 	int polls;       /* ring operations in flight */
-	unsigned idle_s; /* the daemons' own: what conf said at first */
+	unsigned idle_s; /* time-out of the library's daemons, from the first configuration */
 	bool draining, stopping;
-	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name, and stops at a NUL (mhd_head_check.c) */
+	/* this libmicrohttpd joins folded lines to the name, and stops at a NUL (mhd_head_check.c) */
+	bool folds_wrong;
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
 	struct kept kept[KEPT_NR];
-	unsigned kept_next; /* the one to give up next */
+	unsigned kept_next; /* index of the reply that is replaced next */
 };
 
 /* ---- conn.c ---- */
-/* Gives the connection back to http->conns.  Neither the library nor the ring may still have it. */
+/* Returns the connection to http->conns. Neither the library nor the ring may still use it. */
 void conn_release(struct hconn *c);
-/* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
+/* Puts the connection on http->todo, for work that is not possible inside the library's calls. */
 void conn_todo(struct hconn *c);
-/* Gives the connection a head for the request that begins; one that has a head keeps it. */
+/* Gives the connection a head for the request that begins; an existing head is kept. */
 void conn_head_get(struct hconn *c);
-/* Keeps a target of at most HTTP_TARGET_MAX bytes in the connection's head. */
+/* Stores a target of at most HTTP_TARGET_MAX bytes in the connection's head. */
 void conn_target_set(struct hconn *c, const char *target, size_t len);
-/* Takes the head back; a connection without one is fine. */
+/* Releases the head; a connection without one is allowed. */
 void conn_head_put(struct hconn *c);
-/* Lets the library go on with a connection that is suspended. */
+/* Resumes a suspended connection in the library. */
 void conn_resume(struct hconn *c);
-/* Resets the TCP connection, so that no client takes what came so far for the whole. */
+/* Resets the TCP connection, so that no client takes the bytes sent so far for the complete answer. */
 void conn_reset(struct hconn *c);
-/* Resets the connection and has the library end it, whatever it waits for. */
+/* Resets the connection and makes the library end it, in any state. */
 void conn_abort(struct hconn *c);
-/* Has the library end an idle connection in good order, as if the client had. */
+/* Makes the library end an idle connection normally, as if the client had closed it. */
 void conn_dismiss(struct hconn *c);
 
-/* Makes an IPv4 address of one that is mapped into IPv6, since everybody above takes it for IPv4. */
+/* Converts a mapped IPv4 address to IPv4, which callers expect. */
 void conn_unmap(struct sockaddr_storage *sa);
-/* Takes the connection out of all counts of open ones. */
+/* Removes the connection from all counts of open ones. */
 void conn_uncount(struct hconn *c);
 /* Closes a connection that waits for its preface. */
 void conn_drop(struct hconn *c);
 
 /* ---- http.c ---- */
-/* Counts the connection for its address.  0, or as peers_add(). */
+/* Counts the connection for its address. 0, or as peers_add(). */
 int conn_count_peer(struct hconn *c);
 /* Hands the connection to the library.  0 or -errno; then it is gone. */
 int conn_start(struct hconn *c);
 
 /* ---- preface.c ---- */
-/* Begins to wait for the header of the PROXY protocol, or to see that there is none; what follows it is
- * conn_start(). */
+/* Begins to wait for the header of the PROXY protocol, or for other bytes in its place; conn_start()
+ * follows. */
 void preface_begin(struct hconn *c);
-/* Reads on, when there is something to read. */
+/* Continues reading, when input is available. */
 void preface_read(struct hconn *c);
-/* Ends the connections whose header takes too long.  Returns when the next one is due. */
+/* Ends the connections whose header takes too long. Returns when the next check is due. */
 uint64_t preface_run(struct http *h, uint64_t now_ns);
 
 /* ---- admit.c ---- */
-/* Looks at some connections, whether a head takes too long there, if that is due. */
+/* Checks some connections for a late head, if a check is due. */
 void admit_run(struct http *h, uint64_t now);
-/* Returns when that is due; UINT64_MAX: when something comes. */
+/* Returns when the next check is due; UINT64_MAX: at the next input. */
 uint64_t admit_due_ns(const struct http *h);
-/* Begins to count for a connection that the library has. */
+/* Begins the time-outs of a connection that the library has. */
 void admit_opened(struct hconn *c);
-/* Begins to count anew for what comes behind a request. */
+/* Restarts the time-outs after a request. */
 void admit_request_over(struct hconn *c);
-/* Sees that there is room for one more connection, by ending another if need be.  False: there is none. */
+/* Makes room for one more connection, by ending another if necessary. False: impossible. */
 bool admit_room(struct http *h);
-/* Ends the connection that has waited longest for the rest of its head.  False: there is none. */
+/* Ends the connection that has waited longest for the rest of its head. False: there is none. */
 bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
-/* Keeps the raw target, before the library parses the head (MHD_OPTION_URI_LOG_CALLBACK). */
+/* Stores the raw target, before the library parses the head (MHD_OPTION_URI_LOG_CALLBACK). */
 void *head_target(void *cls, const char *uri, struct MHD_Connection *mc);
-/* Gathers the fields in the first call of a request and refuses what dialect/ cannot see.  Returns the answer
- * to give, or CANNED_NR when the head is fine. */
+/* Collects the fields in the first call of a request and refuses errors that dialect/ cannot see. Returns the
+ * answer to give, or CANNED_NR for a valid head. */
 enum canned head_check(struct hconn *c, const char *method, const char *version);
 
 /* ---- call.c: the library's calls ---- */
@@ -277,7 +285,7 @@ enum MHD_Result on_call(void *cls, struct MHD_Connection *mc, const char *url, c
 void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_RequestTerminationCode why);
 
 /* ---- answer.c ---- */
-/* Queues the reply that c->rq has ready.  MHD_NO closes the connection. */
+/* Queues the ready reply of c->rq. MHD_NO closes the connection. */
 enum MHD_Result answer_reply(struct hconn *c);
 /* Queues an answer that needs no request.  MHD_NO closes the connection. */
 enum MHD_Result answer_canned(struct hconn *c, enum canned which, const struct req_in *in);
@@ -290,40 +298,40 @@ void answer_fini(struct http *h);
 struct past_answer {
 	char s[8192 + 2048]; /* the largest text of an error, and headers */
 	size_t len;
-	bool cut; /* there was more than room */
+	bool cut; /* the text was truncated */
 	enum conf_dialect dialect;
 };
 /* Begins an answer: its status line and the date. */
 void past_begin(struct past_answer *a, const struct hconn *c, int status);
 /* Adds a header field; cookie is the answer. */
 void past_line(void *cookie, const char *name, const char *value);
-/* Ends the head and adds len bytes of body; NULL: none of them, len is said only. */
+/* Ends the head and adds len bytes of body; NULL: only the length is announced. */
 void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t len);
-/* Writes it.  False: not all of it went out. */
+/* Writes the answer to the socket. False: it was not written completely. */
 bool past_send(struct hconn *c, const struct past_answer *a);
-/* Ends our side of the connection: what the library still has for it goes nowhere. */
+/* Closes our side of the connection: later output of the library is discarded. */
 void past_close(struct hconn *c);
-/* Answers what never became a request with f; why NULL: the fault's own sentence.  False: not all of it went
- * out. */
+/* Answers input that did not become a request with f; why NULL: the fault's own sentence. False: it was not
+ * written completely. */
 bool past_refuse(struct hconn *c, enum fault f, const char *why);
 
 /* ---- mhd_own_answer.c ---- */
-/* Queues an answer of ours, as MHD_queue_response() does for everybody else. */
+/* Queues one of our answers, as MHD_queue_response() does for other programs. */
 enum MHD_Result mhd_queue(struct MHD_Connection *mc, unsigned status, struct MHD_Response *resp);
-/* Runs a daemon; what the library would answer by itself is answered here. */
+/* Runs a daemon; answers that the library would make itself are replaced here. */
 void mhd_run(struct MHD_Daemon *d);
 
 /* ---- mhd_early_reply.c ---- */
 /* Puts c on http->owed: its reply is ready, and the library waits for the rest of the body. */
 void early_reply_watch(struct hconn *c);
-/* Takes c off http->owed; one that is not on it is fine. */
+/* Removes c from http->owed; a connection that is not on it is allowed. */
 void early_reply_forget(struct hconn *c);
-/* Answers the connections on http->owed whose body does not go on.  Called outside of the library's calls.
- * Returns true when the library has to run again. */
+/* Answers the connections on http->owed whose body has stopped. Called outside of the library's calls.
+ * Returns true if the library must run again. */
 bool early_reply_run(struct http *h);
 
 /* ---- mhd_linger.c ---- */
-/* Keeps the socket that the library is about to close, where an answer has to get through first. */
+/* Keeps the socket that the library is about to close, so that an answer can reach the client first. */
 void linger_begin(struct hconn *c);
 /* Reads from a lingering socket that can be read or was closed. */
 void linger_poll(struct hconn *c);

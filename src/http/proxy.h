@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of the PROXY protocol, version 2, with which a balancer of TCP connections says whose connection
- * it passes on (haproxy.org, doc/proxy-protocol.txt, section 2.2).  Pure functions, any thread.
+ * The header of the PROXY protocol, version 2, in which a TCP proxy gives the client's address of a
+ * connection (haproxy.org, doc/proxy-protocol.txt, section 2.2). Pure functions, any thread.
  */
 #ifndef GANTRY_HTTP_PROXY_H
 #define GANTRY_HTTP_PROXY_H
@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROXY_SIGNATURE 12                  /* bytes that no HTTP and no TLS begins with */
-#define PROXY_FIRST 16                      /* bytes that every header has; they say how long it is */
-#define PROXY_HEADER_MAX (PROXY_FIRST + 36) /* bytes that are looked at: what follows the addresses is not */
+#define PROXY_SIGNATURE 12 /* length of a prefix with which no HTTP request and no TLS record begins */
+#define PROXY_FIRST 16     /* bytes of every header; they contain its length */
+#define PROXY_HEADER_MAX (PROXY_FIRST + 36) /* bytes that are parsed: the part after the addresses is not */
 
-/* Says whether a header of version 2 begins so. */
+/* Returns true if the bytes are the signature of a header of version 2. */
 bool proxy_is_header(const uint8_t signature[PROXY_SIGNATURE]);
 
 /*
@@ -27,9 +27,9 @@ bool proxy_is_header(const uint8_t signature[PROXY_SIGNATURE]);
 int proxy_length(const uint8_t first[PROXY_FIRST]);
 
 /*
- * Reads whose connection it is.  header: the whole, or its first PROXY_HEADER_MAX bytes; proxy_length() has
- * taken it.  *ret_own: it is the balancer's own (a health check), or of a client without an address of IP.
- * 0 or -EBADMSG: the header is too short for its addresses.
+ * Reads the client's address. header: the whole header, or its first PROXY_HEADER_MAX bytes, accepted by
+ * proxy_length(). *ret_own: the connection is the proxy's own (a health check), or of a client without an IP
+ * address. 0 or -EBADMSG: the header is too short for its addresses.
  */
 int proxy_source(const uint8_t *header, size_t len, bool *ret_own, struct sockaddr_storage *ret_sa);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A listener's certificate and key, for libmicrohttpd's handshakes (GnuTLS does them, on the core's thread).
+ * A listener's certificate and key, for libmicrohttpd's handshakes (by GnuTLS, on the core's thread).
  *
- * One struct tls_cert per listener with TLS, made by main, shared by the cores.  A reload swaps what it
- * holds: handshakes from then on show the new certificate, connections that stand are not touched.  Any
- * thread.
+ * One struct tls_cert per listener with TLS, made by main, shared by the cores. A reload replaces its
+ * contents: later handshakes use the new certificate, established connections are not affected. Any thread.
  */
 #ifndef GANTRY_HTTP_TLS_H
 #define GANTRY_HTTP_TLS_H
@@ -15,18 +14,17 @@ struct tls_cert;
 
 /*
  * Reads certificate (PEM; the leaf first, then its chain) and private key (PEM, not encrypted; the file must
- * not be readable by everybody) and sees that they belong together.  0, or -errno with a sentence that names
- * the file in err: -EINVAL not a certificate or key, or not a pair; -EPERM the key can be read by others;
- * else as open(2).
+ * not be world-readable) and checks that they match. 0, or -errno with a sentence that names the file in err:
+ * -EINVAL no certificate or key, or not a pair; -EPERM the key can be read by others; else as open(2).
  */
 int tls_cert_load(const char *cert_path, const char *key_path, struct tls_cert **ret_cert, char *err,
 		  size_t err_len);
 
-/* Reads both files anew (other paths are fine).  On an error nothing changes. */
+/* Reads both files again (other paths are allowed). On an error nothing changes. */
 int tls_cert_reload(struct tls_cert *c, const char *cert_path, const char *key_path, char *err,
 		    size_t err_len);
 
-/* Frees the certificate.  No handshake may be under way.  NULL is fine. */
+/* Frees the certificate. No handshake may be in progress. NULL is allowed. */
 void tls_cert_free(struct tls_cert *c);
 
 /* Returns when the certificate expires, in seconds since 1970. */
