@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of core/ share. */
+/* Declarations shared by the files of core/. */
 #ifndef GANTRY_CORE_CORE_INT_H
 #define GANTRY_CORE_CORE_INT_H
 
@@ -21,31 +21,32 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* What other threads read; written by the core alone except where said. */
+/* The state read by other threads; written by the core alone except where stated. */
 struct core_public {
 	_Alignas(128) _Atomic uint64_t turned_ns;
 	_Atomic bool asleep;
 	_Atomic bool over;    /* its thread has ended */
-	_Atomic bool serving; /* takes sockets that others accepted */
+	_Atomic bool serving; /* the core accepts sockets from others */
 	_Atomic int requests, connections, queued;
 	_Atomic int requests_high, queued_high;
 	_Atomic int http_bufs_low;
 	_Atomic int on_threads; /* the ring has no io_uring */
 	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
-	_Alignas(128) _Atomic int coming; /* sockets on their way here: up by the sender, down by the core */
+	/* sockets on their way to this core: incremented by the sender, decremented by the core */
+	_Alignas(128) _Atomic int coming;
 };
 
 enum core_phase {
 	CORE_RUN,
 	CORE_DRAIN, /* new requests are refused, running ones may end */
-	CORE_ABORT, /* connections are reset; waits for what still moves */
+	CORE_ABORT, /* connections are reset; the core waits for operations in flight */
 	CORE_OVER,
 };
 
-/* One listener's accept on the core that does it. */
+/* A listener's accept, on the core that runs it. */
 struct acceptor {
 	struct ring_op op;
-	struct timer again; /* out of descriptors: a pause */
+	struct timer again; /* pause after running out of descriptors */
 	struct core *core;
 	int listener, fd;
 	bool active;
@@ -55,7 +56,7 @@ struct chan_wait {
 	struct ring_op op;
 	struct core *core;
 	int fd;       /* -1: not in use */
-	bool leaving; /* chan hears when the ring has let go of it */
+	bool leaving; /* chan is notified when the ring has released it */
 };
 
 struct core {
@@ -65,7 +66,8 @@ struct core {
 	pthread_t thread;
 	bool has_thread;
 
-	/* A question whether it is there, by whoever asks how it is; when (0: none is on its way). */
+	/* The message that tests for a sign of life, posted by a reader of core_info; the time of its post
+	 * (0: not posted). */
 	struct msg ping;
 	_Atomic uint64_t ping_ns;
 
@@ -74,7 +76,7 @@ struct core {
 	struct bufpool bufs, http_bufs;
 	uint64_t region_map[BUF_REGIONS_MAX];
 
-	/* the thread's own */
+	/* owned by the thread */
 	struct timers timers;
 	struct ring *ring;
 	struct store_port *port;
@@ -82,8 +84,8 @@ struct core {
 	struct reqs *reqs;
 	struct http *http;
 	struct expiry *expiry; /* NULL: there is no store */
-	struct scrub *scrub;   /* core 0's; NULL: there is no store, or its back end has no scrub */
-	struct life *life;     /* likewise */
+	struct scrub *scrub;   /* of core 0; NULL: there is no store, or its back end has no scrub */
+	struct life *life;     /* as scrub */
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[CHAN_FDS_MAX];
@@ -91,7 +93,7 @@ struct core {
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;
 	bool more;            /* do not wait in the next turn */
-	uint64_t progress_ns; /* when anything was done last */
+	uint64_t progress_ns; /* time of the last progress */
 
 	/* stopping */
 	enum core_phase phase;
@@ -101,22 +103,23 @@ struct core {
 };
 
 struct cores {
-	const struct conf *conf; /* the first one, which stays: good for what needs a restart */
-	struct auth_keys *keys;  /* likewise */
+	const struct conf *conf; /* the first configuration: authoritative for keys that need a restart */
+	struct auth_keys *keys;  /* the first credentials */
 	struct auth_replay *replay;
 	const struct op_entry *operations;
-	_Atomic int trace_next; /* so many requests are traced from their beginning */
+	_Atomic int trace_next; /* number of requests to trace from their beginning */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;
 	struct tls_cert *const *certs;
 	struct peers *peers;
 	int listen_fds[CONF_LISTEN_MAX];
-	bool listen_own[CONF_LISTEN_MAX]; /* made here, closed here */
+	bool listen_own[CONF_LISTEN_MAX]; /* made by core/, and closed by it */
 	int listen_ports[CONF_LISTEN_MAX];
 	int listen_nr;
 
-	/* starting: how many threads have said how it went; rc and err are the first failure's */
+	/* For the start: the number of threads that have reported; rc and err are those of the first
+	 * failure. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int said, rc;
@@ -134,9 +137,9 @@ struct cores {
 
 /* ---- tell.c ---- */
 typedef void (*tell_fn)(struct core *c, void *arg);
-/* Runs fn(core, arg) on the thread of each core that has not ended; returns how many have done so (ended ones
- * count) within wait_ns, or -ENOMEM.  The others follow when they turn.  fini(arg) runs last, whatever
- * happens, on any thread.  Not on a core's thread. */
+/* Runs fn(core, arg) on the thread of each core that has not ended; returns how many have done so within
+ * wait_ns (ended cores count), or -ENOMEM. The others follow in their next turn. fini(arg) runs last, in
+ * every case, on any thread. Not on a core's thread. */
 int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
 
 /* ---- control.c ---- */
@@ -144,16 +147,16 @@ int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg,
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
-/* Lets what the core does in the background begin nothing more, or go on. */
+/* Pauses or resumes the core's background work: no new step begins. */
 void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
-/* Tells a core to drain and end.  Main thread, once. */
+/* Makes a core drain and end. Main thread, once. */
 void core_stop_post(struct core *c);
-/* Publishes the counters that core_info shows. */
+/* Publishes the counters of core_info. */
 void core_publish(struct core *c);
 
 /* ---- listen.c ---- */
-/* Makes and binds what was not handed in.  Main thread.  0 or -errno, the reason in err. */
+/* Makes and binds the sockets that were not passed in. Main thread. 0 or -errno, the reason in err. */
 int listen_open(struct cores *cs, const int *fds, char *err, size_t err_len);
 void listen_close(struct cores *cs);
 /* Begins to accept on the core's share of the listeners. */
