@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bucket has besides objects: CORS rules, lifecycle rules and tags, packed together into the
- * attributes that the store keeps for it.  Used by the operations that show and change them, and by whoever
- * follows them. The thread of the port.
+ * The configuration of a bucket: CORS rules, lifecycle rules and tags, packed together into the attributes
+ * that the store keeps for it. Used by the operations that show and change them, and by the walks. The thread
+ * of the port.
  *
- * Each of them lies there as {kind, 4 bytes of length, bytes}; the bytes are those that s3doc/ made of the
- * XML.
+ * Each part is stored as {kind, 4 bytes of length, bytes}; s3doc/ makes the bytes from the XML.
  */
 #ifndef GANTRY_WALK_BUCKET_CONFIG_H
 #define GANTRY_WALK_BUCKET_CONFIG_H
@@ -18,7 +17,7 @@
 
 struct text;
 
-/* Numbers them as they are on the disk: BUCKET_..., from 1 to BUCKET_ATTR_NR - 1. */
+/* The kinds as numbered on the disk: BUCKET_..., from 1 to BUCKET_ATTR_NR - 1. */
 enum bucket_attr {
 #define SUBRES(id, number, ...) BUCKET_##id = number,
 #include "dialect/subres.def"
@@ -26,22 +25,22 @@ enum bucket_attr {
 };
 
 struct bucket_attrs {
-	struct store_stat stat; /* the reading; its version is theirs */
+	struct store_stat stat; /* the read operation; its version is that of the attributes */
 	uint8_t *p;             /* malloc'd */
 };
 
 /*
- * Starts reading all of them (store.h: < 0, 0, > 0); the result is ba->stat.op's: 0, -ENXIO.  The caller has
- * set ba->stat.op.done, and frees what came, or did not.  -ENOMEM.
+ * Starts reading all attributes (store.h: < 0, 0, > 0); the result is in ba->stat.op: 0, -ENXIO. The caller
+ * has set ba->stat.op.done, and frees the attributes in every case. -ENOMEM.
  */
 int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ba);
-/* Finds the one of that kind; *ret_p points into ba.  false: the bucket has none. */
+/* Finds the part of that kind; *ret_p points into ba. false: the bucket has none. */
 bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
 		       uint32_t *ret_len);
-/* Appends to x all that there is, with the one of that kind replaced; len 0: without it. */
+/* Appends all parts to x, with that of the kind replaced; len 0: without it. */
 void bucket_attrs_replace(const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len,
 			  struct text *x);
-/* Frees what bucket_attrs_read() took, when that is done.  Fine on a zeroed one. */
+/* Frees the memory of bucket_attrs_read(), after its end. A zeroed struct is allowed. */
 void bucket_attrs_free(struct bucket_attrs *ba);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker that executes lifecycle rules: it deletes objects and ends uploads that the rules of their
- * bucket call due.  Core 0 has one; everything on its thread.
+ * The walk that executes lifecycle rules: it deletes objects and aborts uploads that are due by the rules of
+ * their bucket. Core 0 has one; everything on its thread.
  */
 #ifndef GANTRY_WALK_LIFECYCLE_H
 #define GANTRY_WALK_LIFECYCLE_H
@@ -18,17 +18,19 @@ struct timers;
 struct life_env {
 	struct store_port *store;
 	struct timers *timers;
-	struct stats_core *stats; /* where it counts walks, deletions and ends of uploads */
-	_Atomic bool *walks; /* set while a walk is in progress, for readers on other threads; the caller's */
+	struct stats_core *stats; /* counters of walks, deletions and aborted uploads */
+	/* set while a walk is in progress, for readers on other threads; owned by the caller */
+	_Atomic bool *walks;
 };
 
-/* Makes one that walks as lifecycle.* and limits.upload_expire of conf say.  0 or -ENOMEM. */
+/* Makes a walk with the settings lifecycle.* and limits.upload_expire of conf. 0 or -ENOMEM. */
 int life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life);
-/* Takes those keys from another configuration, of which nothing is kept.  NULL is fine, here and below. */
+/* Applies those keys of another configuration and keeps no reference to it. NULL is allowed, here and
+ * below. */
 void life_set(struct life *lf, const struct conf *conf);
-/* Begins nothing more, until it may again; a walk goes on where it was. */
+/* Pauses or resumes the walk at its current position. */
 void life_pause(struct life *lf, bool on);
-/* Returns how many operations of the store are in flight. */
+/* Returns the number of store operations in flight. */
 int life_busy(const struct life *lf);
 /* Frees it; no operation may be in flight. */
 void life_free(struct life *lf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scrub: a paced walk over all objects that reads every byte, so that what rots on the disk is found
- * before a client asks for it (scrub.c).  Core 0 has one; everything on its thread, but for what is public.
+ * The scrub: a paced scan of all objects that reads every byte, so that damage on the disk is found before a
+ * client reads it (scrub.c). Core 0 has one; everything runs on its thread, except for the public struct.
  */
 #ifndef GANTRY_WALK_SCRUB_H
 #define GANTRY_WALK_SCRUB_H
@@ -15,20 +15,21 @@ struct scrub;
 struct store_port;
 struct timers;
 
-/* What operators see of it. */
+/* State of the scrub as shown to operators. */
 enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
 struct scrub_info {
 	int state;
-	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
-	 * disk would not read */
+	/* since the start: complete scans; objects that did not match a checksum, and objects that the disk
+	 * could not read */
 	uint64_t walks, objects, bytes, damaged, unreadable;
-	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
-	/* wall clock: when the latest began, and when one last came to its end; 0: none */
+	uint64_t walk_objects, walk_bytes, walk_errors; /* of the current scan, or the last one */
+	/* wall clock: start of the latest scan, and end of the last complete one; 0: none */
 	uint64_t started_ns, finished_ns;
-	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
+	/* damaged objects found by the last complete scan, or by this one if they are more */
+	uint64_t known_bad;
 };
 
-/* What other threads read: struct scrub_info says what each is.  Written by the scrub alone. */
+/* The state read by other threads, described at struct scrub_info. Written by the scrub alone. */
 struct scrub_public {
 	_Atomic int state;
 	_Atomic uint64_t walks, objects, bytes, damaged, unreadable;
@@ -38,28 +39,28 @@ struct scrub_public {
 
 struct scrub_env {
 	struct store_port *store;
-	struct bufpool *bufs; /* small ones are taken, while most of them are free */
+	struct bufpool *bufs; /* small buffers are taken, while most of them are free */
 	struct timers *timers;
 	struct scrub_public *pub; /* zeroed, kept by the caller */
 };
 
-/* Makes one that walks interval_ns after the end of the last walk (0: only when it is asked), at rate bytes a
- * second, > 0.  0 or -ENOMEM. */
+/* Makes a scrub that starts a scan interval_ns after the end of the last one (0: only on request), at rate
+ * bytes a second, > 0. 0 or -ENOMEM. */
 int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
-/* Takes another interval and rate from now on.  NULL is fine, here and below. */
+/* Sets interval and rate from now on. NULL is allowed, here and below. */
 void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
-/* Begins nothing more, until it may again; a walk goes on where it was. */
+/* Pauses or resumes the scan at its current position. */
 void scrub_pause(struct scrub *s, bool on);
-/* Begins a walk now.  0; -EALREADY: one is under way; -EBUSY: paused; -ENOSYS: there is no store. */
+/* Begins a scan now. 0; -EALREADY: one is in progress; -EBUSY: paused; -ENOSYS: there is no store. */
 int scrub_begin(struct scrub *s);
-/* Ends the walk.  0, or -EALREADY: there is none; -ENOSYS. */
+/* Ends the scan. 0, or -EALREADY: there is none; -ENOSYS. */
 int scrub_cancel(struct scrub *s);
-/* Returns how many operations of the store are in flight. */
+/* Returns the number of store operations in flight. */
 int scrub_busy(const struct scrub *s);
 /* Frees it; no operation may be in flight. */
 void scrub_free(struct scrub *s);
 
-/* Copies what others see of it.  Any thread. */
+/* Copies the public state. Any thread. */
 void scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info);
 
 #endif

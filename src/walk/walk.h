@@ -26,36 +26,36 @@ struct walk;
 typedef void (*walk_fn)(struct walk *w);
 
 struct walk_ops {
-	/* Says that a walk begins.  0, or -errno, which ends it. */
+	/* Is called at the beginning of a walk. 0, or -errno, which ends it. */
 	int (*begun)(struct walk *w);
-	/* Takes the first step in w->bucket.  The last one calls walk_next_bucket(). */
+	/* Takes the first step in w->bucket. The last step calls walk_next_bucket(). */
 	walk_fn bucket;
-	/* Says that it is over: why is NULL when it came to its end, else what ended it.  What the walker
-	 * holds it gives back here. */
+	/* Is called at the end of a walk: why is NULL for a complete one, else the reason for its end. The
+	 * walker releases its resources here. */
 	void (*ended)(struct walk *w, const char *why);
-	uint64_t bucket_units; /* what a bucket counts for */
+	uint64_t bucket_units; /* cost of a bucket, in units of the rate */
 };
 
 struct walk {
 	const struct walk_ops *ops;
 	struct store_port *store;
 	struct timers *timers;
-	uint64_t interval_ns;  /* from the end of a walk to the next; 0: only those that are asked for */
-	uint64_t first_max_ns; /* from walk_start() to the first, at most */
-	uint64_t rate;         /* units a second, > 0; the walker knows of what */
+	uint64_t interval_ns;  /* from the end of a walk to the next; 0: walks only on request */
+	uint64_t first_max_ns; /* maximum time from walk_start() to the first walk */
+	uint64_t rate;         /* units a second, > 0; the walker defines the unit */
 
-	/* for the walker to look at */
+	/* for the walker to read */
 	bool running, paused;
 	char bucket[STORE_BUCKET_MAX + 1];
 	uint16_t bucket_len; /* 0: none yet */
 
-	/* the skeleton's own */
+	/* private to walk.c */
 	struct timer timer;
 	walk_fn step, then;
-	uint64_t due_ns;  /* when the step is to be taken; UINT64_MAX: never */
-	uint64_t pace_ns; /* when what was done so far should have been, by the rate */
-	uint64_t rest_ns; /* since when it rests */
-	uint64_t free_ns; /* no step before: the core is for others until then */
+	uint64_t due_ns;  /* time of the next step; UINT64_MAX: never */
+	uint64_t pace_ns; /* time by which the work so far is due, by the rate */
+	uint64_t rest_ns; /* start of the current rest */
+	uint64_t free_ns; /* earliest time of the next step: until then the core is free for others */
 	bool first, busy, cancelled;
 	struct store_list buckets;
 	char last_bucket[STORE_BUCKET_MAX + 1];
@@ -63,15 +63,15 @@ struct walk {
 
 /* ---- the walker's owner ---- */
 
-/* Begins the first rest; everything up to rate is set, the rest zeroed. */
+/* Begins the first rest; all members up to rate are set, the others zeroed. */
 void walk_start(struct walk *w);
-/* Takes another interval, for the rest that it is in or for the next. */
+/* Sets another interval, for the current rest and later ones. */
 void walk_set_interval(struct walk *w, uint64_t interval_ns);
-/* Begins nothing more, until it may again; a walk goes on where it was. */
+/* Pauses or resumes the walk at its current position. */
 void walk_pause(struct walk *w, bool on);
-/* Begins a walk now.  0; -EALREADY: one is under way; -EBUSY: paused. */
+/* Begins a walk now. 0; -EALREADY: one is in progress; -EBUSY: paused. */
 int walk_begin(struct walk *w);
-/* Ends the walk, when nothing of it is in flight any more.  0, or -EALREADY: there is none, or it ends
+/* Ends the walk as soon as its operation has ended. 0, or -EALREADY: there is none, or it is ending
  * already. */
 int walk_cancel(struct walk *w);
 /* Ends for good; no operation may be in flight. */
@@ -79,24 +79,27 @@ void walk_fini(struct walk *w);
 
 /* ---- steps ---- */
 
-/* Takes that step next, when the loop turns. */
+/* Runs that step next, in the next turn of the loop. */
 void walk_go(struct walk *w, walk_fn step);
-/* Takes it at that time (clock_ns()). */
+/* Runs the step at that time (clock_ns()). */
 void walk_go_at(struct walk *w, uint64_t at_ns, walk_fn step);
-/* Takes it when the rate allows for so many units more. */
+/* Runs the step when the rate allows that number of units more. */
 void walk_go_paced(struct walk *w, uint64_t units, walk_fn step);
-/* Says that the walker has kept the core busy for so long, in a step or in a callback of the store: the next step waits
- * until that was no more than one in WALK_PART of the time.  A walker sees to it that it is WALK_HOLD_NS at a time. */
+/* Notes that the walker has kept the core busy for that time, in a step or in a callback of the store: the
+ * next step waits until this is at most one part in WALK_PART of the time. A walker works for WALK_HOLD_NS at
+ * a time. */
 void walk_held(struct walk *w, uint64_t ns);
 #define WALK_PART 10
 #define WALK_HOLD_NS (500 * NS_PER_US)
-/* Waits for op, whose start returned r: then(w) runs when its result is there, now or from walk_done(). */
+/* Waits for op, whose start returned r: then(w) runs when its result is available, immediately or from
+ * walk_done(). */
 void walk_await(struct walk *w, struct store_op *op, int r, walk_fn then);
-/* Says that the operation waited for is over: what done() of each calls. */
+/* Notes the end of the operation waited for: called by done() of each. */
 void walk_done(struct walk *w);
-/* Goes on to the bucket behind w->bucket; where there is none the walk is at its end. */
+/* Continues with the bucket after w->bucket; after the last one the walk ends. */
 void walk_next_bucket(struct walk *w);
-/* Tells whether a key is this process's share: of several over one store each walks a part of every bucket. */
+/* Returns true if a key belongs to this process's share: of several processes on one store each walks a part
+ * of every bucket. */
 bool walk_has(const struct walk *w, const char *key, size_t len);
 /* Ends the walk for that reason. */
 void walk_end(struct walk *w, const char *why);
