@@ -32,14 +32,14 @@ struct admin;
 struct admin_closed;
 struct admin_reasons;
 
-/* A core that is awake and whose loop has not turned for that long is stuck: not ready, not healthy; ... */
+/* A core that is awake and whose loop has not turned for that time is stuck: not ready, not healthy. */
 #define ADMIN_STUCK_NS 1000000000ull
-/* ... and for that long: not alive (a supervisor should start the daemon anew). */
+/* After that time the core is not alive (a supervisor should restart the daemon). */
 #define ADMIN_DEAD_NS 10000000000ull
 
 struct admin_core {
-	bool asleep;            /* waits for work */
-	uint64_t turned_ago_ns; /* since its loop last turned */
+	bool asleep;            /* the core waits for work */
+	uint64_t turned_ago_ns; /* time since the last turn of its loop */
 };
 
 #define ADMIN_ARGS_MAX 8
@@ -52,48 +52,50 @@ struct admin_args {
 		char name[24], value[256];
 	} arg[ADMIN_ARGS_MAX];
 };
-/* Returns the value of a query argument.  NULL: it was not given. */
+/* Returns the value of an argument. NULL: it was not given. */
 const char *admin_arg(const struct admin_args *args, const char *name);
 
 /*
- * Where a call runs: at once, on the admin thread; or, as it may take longer than a page may, on a thread on which such calls go one at a
- * time.  Those that change disks have one of their own, as making a disk takes minutes, and so have those that wait for work to end.
+ * The place where a call runs: immediately, on the admin thread; or, if it may take longer than a page, on a
+ * thread that runs such calls one at a time. Calls that change disks have a thread of their own, because
+ * formatting a disk takes minutes, and so have calls that wait for work to end.
  */
 enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 
 struct admin_control {
 	const char *path; /* "/control/drain" */
-	const char *
-		args; /* names of the members that it takes in body or query, with a blank between; "": none */
+	/* names of the members allowed in body or query, separated by blanks; "": none */
+	const char *args;
 	enum control_lane lane;
-	/* Writes one JSON value, returns the HTTP status.  Only called for those who may. */
+	/* Writes one JSON value and returns the HTTP status. Only called for authorized clients. */
 	int (*post)(void *cookie, const struct admin_args *args, FILE *out);
-	void (*get)(void *cookie, FILE *out); /* what a GET shows, to everybody; NULL: 405 */
+	void (*get)(void *cookie, FILE *out); /* the public answer to a GET; NULL: 405 */
 };
 
-/* Every function runs on the admin thread and must not block longer than a page may take.  Any of them may be
- * NULL: that page is 404 then, that reason never given. */
+/* The functions of main for the pages. All run on the admin thread and must not block longer than a page may
+ * take. Any of them may be NULL: its page is 404 then, its reason never given. */
 struct admin_env {
 	void *cookie;
-	const struct conf *conf;   /* /config, where there is no config(); NULL: none */
+	const struct conf *conf;   /* /config, if there is no config(); NULL: none */
 	const struct stats *stats; /* /metrics; NULL: collectors only */
 	int (*core_nr)(void *cookie);
 	void (*core)(void *cookie, int core, struct admin_core *ret_core);
-	/* Why it is not ready to serve, or not healthy: one admin_reason() each.  Stuck cores are added by
-	 * admin/ itself. */
+	/* Adds the reasons for not being ready to serve, or not healthy, with one admin_reason() each. admin/
+	 * itself adds stuck cores. */
 	void (*ready)(void *cookie, struct admin_reasons *r);
 	void (*health)(void *cookie, struct admin_reasons *r);
-	/* What stats/ does not know: rails, disks, buffers. */
+	/* Metrics unknown to stats/: rails, disks, buffers. */
 	stats_collect_fn metrics;
 	/* Each writes one JSON value. */
 	void (*status)(void *cookie, FILE *out);
 	void (*rails)(void *cookie, FILE *out);
-	/* /rails/ADDRESS: whether tokens may name that address, and which rail leads there.  As request(). */
+	/* /rails/ADDRESS: whether tokens may name that address, and the rail that leads there. As
+	 * request(). */
 	int (*reach)(void *cookie, const char *address, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
 	void (*quotas)(void *cookie, FILE *out);
 	void (*requests)(void *cookie, FILE *out);
-	/* /requests/ID: one of them.  Returns the HTTP status; anything but 200: nothing was written. */
+	/* /requests/ID: a single request. Returns the HTTP status; without 200 no text was written. */
 	int (*request)(void *cookie, const char *id, FILE *out);
 	void (*config)(void *cookie, FILE *out);
 	const struct admin_control *controls;
@@ -101,27 +103,27 @@ struct admin_env {
 	const struct admin_closed *closed; /* set by admin/ itself: the connections that it closed */
 };
 
-/* Where to listen.  address NULL: no TCP; socket NULL: no Unix socket. */
+/* The addresses to listen on. address NULL: no TCP; socket NULL: no Unix socket. */
 struct admin_params {
 	const char *address; /* for messages */
 	const struct sockaddr_storage *sa;
 	socklen_t sa_len;
 	const char *socket;
-	const char *token; /* NULL: control calls come through the Unix socket alone */
-	/* Its domains are names that Host may have on a loopback address; kept by the caller.  NULL: none. */
+	const char *token; /* NULL: control calls are accepted on the Unix socket only */
+	/* Its domains are names that Host may have on a loopback address; kept by the caller. NULL: none. */
 	const struct conf_s3 *s3;
 };
 
-/* Starts the listener and its thread.  *env is copied, what it points at is kept by the caller.  0, or
- * -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOENT for an address or path that
- * cannot be had). */
+/* Starts the listener and its thread. *env is copied; the caller keeps the objects it points to. 0, or
+ * -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOENT for an unavailable address
+ * or path). */
 int admin_start(const struct admin_params *params, const struct admin_env *env, struct admin **ret_admin,
 		char *err, size_t err_len);
-/* Returns the TCP port that it listens on (port 0 picks a free one); 0 without TCP.  Any thread. */
+/* Returns the actual TCP port (port 0 picks a free one); 0 without TCP. Any thread. */
 int admin_port(const struct admin *a);
-/* Replaces the bearer; NULL: none is asked for.  Any thread. */
+/* Replaces the bearer token; NULL: none is required. Any thread. */
 void admin_set_token(struct admin *a, const char *token);
-/* Ends the thread, removes the socket.  NULL is fine. */
+/* Ends the thread, removes the socket.  NULL is allowed. */
 void admin_stop(struct admin *a);
 
 /* Adds a reason, printf-like. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to admin/: what the pages need of the thread. */
+/* Private to admin/: the thread's functions for the pages. */
 #ifndef GANTRY_ADMIN_ADMIN_INT_H
 #define GANTRY_ADMIN_ADMIN_INT_H
 
@@ -12,7 +12,7 @@
 #define REASONS_MAX 64
 
 struct admin_reasons {
-	int nr;                      /* may be more than are kept */
+	int nr;                      /* may exceed the number kept */
 	char text[REASONS_MAX][512]; /* with the path of a disk */
 };
 
@@ -20,14 +20,14 @@ struct page {
 	int status;
 	const char *type;   /* Content-Type */
 	const char *policy; /* Content-Security-Policy, or NULL */
-	char *body;         /* the taker frees it */
+	char *body;         /* freed by the receiver */
 	size_t len;
-	const char *allow; /* of a 405 */
+	const char *allow; /* Allow field of a 405 */
 };
 
 /* Fills *ret_page for a GET of that path.  0 or -ENOMEM.  Admin thread. */
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
-/* Tells whether there is a page of that path, by making it. */
+/* Returns true if there is a page of that path, by making it. */
 bool admin_is_page(const struct admin_env *env, const char *path);
 /* page.html, as it is (html.c). */
 extern const char admin_html[], admin_html_end[];
@@ -41,19 +41,19 @@ struct admin_closed {
 	uint64_t late, room;
 };
 
-/* A way in: a listening socket, its connections, and the library's daemon that has them. */
+/* A listening socket, its connections, and the libmicrohttpd daemon that serves them. */
 struct door {
-	int fd, epoll_fd; /* -1: there is none; libmicrohttpd's */
+	int fd, epoll_fd; /* -1: none; descriptor of libmicrohttpd */
 	bool tcp;
-	int max; /* connections */
+	int max; /* limit of connections */
 	struct MHD_Daemon *mhd;
-	struct list visitors; /* in the order in which they began to wait for what they do */
-	int nr, leaving;      /* of these, told to go */
+	struct list visitors; /* connections, in the order in which their current wait began */
+	int nr, leaving;      /* connections; those that are being ended */
 	struct admin_closed *closed;
 };
 
-/* Where a connection stands: no request, or not all of its head; not all of its body; being answered; in a
- * slow control call. */
+/* The stage of a connection: no request, or an incomplete head; an incomplete body; being answered; in a slow
+ * control call. */
 enum visit { VISIT_HEAD, VISIT_BODY, VISIT_ANSWER, VISIT_CALL };
 
 struct visitor {
@@ -61,28 +61,30 @@ struct visitor {
 	struct door *door;
 	int fd;
 	enum visit stage;
-	uint64_t since_ns, head_ns; /* came, or had its last answer; began with a request (0: it has not) */
-	uint64_t taken;             /* bytes that belong to requests */
-	struct in6_addr from;       /* its address */
-	bool asked, leaving;        /* it had a request; it was told to go */
-	const char *target_end; /* of the request: where the library found it, before it decoded its copy */
+	uint64_t since_ns, head_ns; /* start, or last answer; start of the current request (0: none) */
+	uint64_t taken;             /* bytes of its requests so far */
+	struct in6_addr from;       /* address of the client */
+	bool asked, leaving;        /* it had a request; it is being ended */
+	/* end of the request's target in the library's buffer, before the library decoded its copy */
+	const char *target_end;
 };
 
 /* Starts the daemon of a door whose socket listens.  0 or -ENOMEM. */
 int door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompletedCallback on_over,
 	      void *cookie);
-/* Ends the daemon and closes the socket, as far as they are there. */
+/* Ends the daemon and closes the socket, if they exist. */
 void door_close(struct door *d);
-/* Takes in all that knock. */
+/* Accepts all pending connections. */
 void door_accept(struct door *d);
-/* Runs the daemon, and ends the connections whose time is over. */
+/* Runs the daemon, and ends connections that have timed out. */
 void door_run(struct door *d);
-/* Returns how long the thread may wait before door_run(); -1: until something happens. */
+/* Returns the time that the thread may wait before door_run(); -1: until an event. */
 int door_wait_ms(const struct door *d);
-/* Tells whether a byte 0 stands in the target of the request with that version: up to 0.9.76 the library takes it for the end. */
+/* Returns true if the target of the request with that version contains a NUL: up to 0.9.76 the library takes
+ * it for the end. */
 bool door_hides(struct MHD_Connection *conn, const char *version);
-/* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of
- * it is (waits: for a slow control call); it is over. */
+/* Notes the progress of a connection's request: its head is complete; that number of bytes of its body has
+ * arrived; it is complete (waits: for a slow control call); it has ended. */
 void door_request(struct MHD_Connection *conn);
 void door_body(struct MHD_Connection *conn, size_t len);
 void door_whole(struct MHD_Connection *conn, bool waits);
@@ -90,8 +92,8 @@ void door_over(struct MHD_Connection *conn);
 
 /* ---- args.c ---- */
 
-/* Parses the members of a JSON body.  body: terminated; nothing but blanks is no members.  known: the names
- * that may come, with a blank between. 0, or -EINVAL and a static text in *ret_why. */
+/* Parses the members of a JSON body. body: terminated; a blank one has no members. known: the allowed names,
+ * separated by blanks. 0, or -EINVAL and a static text in *ret_why. */
 int args_parse(const char *body, const char *known, struct admin_args *ret_args, const char **ret_why);
 /* Adds a member that the query gives, value NULL or text.  0, or -EINVAL with the reason. */
 int args_add(struct admin_args *args, const char *known, const char *name, const char *value,
@@ -110,13 +112,13 @@ struct call {
 	size_t len;
 	bool too_large;
 	struct admin_args args;
-	bool ready, failed; /* a slow one: page is there, or there was no memory for it */
+	bool ready, failed; /* for a slow call: page is set, or memory for it was not available */
 	struct page page;
 };
 
 struct control {
 	const struct admin_env *env;
-	/* By their number; that of those at once is not used. */
+	/* By number; the lane of immediate calls is not used. */
 	struct lane {
 		struct control *ct;
 		pthread_t worker;
@@ -125,7 +127,7 @@ struct control {
 		struct list waiting;
 	} lane[CONTROL_LANE_NR];
 	bool stop;
-	int done_fd; /* readable: control_resume() */
+	int done_fd; /* readable: call control_resume() */
 	pthread_mutex_t lock;
 	struct list done;
 	char token[ADMIN_TOKEN_MAX + 1]; /* empty: none */
@@ -134,12 +136,12 @@ struct control {
 };
 
 int control_start(struct control *ct, const struct admin_env *env);
-/* Ends the threads of slow calls and answers what they had, before the library's daemon is stopped. */
+/* Ends the threads of slow calls and answers their requests, before the library's daemon is stopped. */
 void control_stop(struct control *ct);
 void control_set_token(struct control *ct, const char *token);
 void control_resume(struct control *ct);
-/* Handles a request of which all has come, or whose slow part is over.  *ret_wait: the connection was
- * suspended; otherwise *ret_page is the answer.  0 or -ENOMEM. */
+/* Handles a complete request, or one whose slow part has ended. *ret_wait: the connection was suspended;
+ * otherwise *ret_page is the answer. 0 or -ENOMEM. */
 int control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
 		 const char *path, const char *version, bool *ret_wait, struct page *ret_page);
 
