@@ -10,18 +10,18 @@
 
 #define OVERRIDES_MAX 64
 
-/* Exit codes: scripts and units rely on them. */
+/* Exit codes, on which scripts and units rely. */
 enum {
 	EXIT_OK = 0,
 	EXIT_RUNTIME = 1,  /* failed while running */
 	EXIT_USAGE = 2,    /* the command line */
 	EXIT_MISSING = 69, /* a required listener or device is missing */
-	EXIT_STORE = 74,   /* store damaged, unreadable, foreign, or not made yet */
-	EXIT_CONFIG = 78,  /* bad configuration, or files that may not be used */
+	EXIT_STORE = 74,   /* store damaged, unreadable, of another system, or not formatted yet */
+	EXIT_CONFIG = 78,  /* bad configuration, or files with wrong permissions */
 };
 
-/* Returns the exit code of a store that cannot be opened or made, for its -errno: EXIT_RUNTIME only where
- * another start may well succeed. */
+/* Returns the exit code for the -errno of a store that cannot be opened or formatted: EXIT_RUNTIME only if
+ * another start may succeed. */
 int exit_of_store(int error);
 
 enum action {
@@ -44,11 +44,11 @@ enum action {
 struct options {
 	enum action action;
 	const char *file;       /* -c; NULL: the default */
-	const char *ready_file; /* where the ready line is written as well */
+	const char *ready_file; /* an additional file for the ready line */
 	bool force, if_absent, repair;
-	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* disks that are given up */
+	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* UUIDs of disks to forget */
 	int forget_nr;
-	const char *add; /* the path of a disk that comes */
+	const char *add; /* path of a disk to add */
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };
