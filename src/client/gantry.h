@@ -52,16 +52,16 @@ enum gantry_dialect {
 enum gantry_open_flags {
 	GANTRY_NO_RDMA = 1 << 0,   /* everything over HTTP */
 	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of going over HTTP */
-	/* A token is good for nothing when its put or get returns.  Costs each of them a DC target. */
+	/* A token becomes invalid when its put or get returns. Costs each call a DC target. */
 	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
 enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
 
 /*
- * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to` says which is
- * which.  It has copied when it returns.  Called by the thread of the put or get, without a lock, by several threads at
- * once where several of them call.  0, or -errno, with which that call fails; nothing is tried again then.
+ * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to`
+ * gives the direction. The copy is complete on return. Called by the thread of the put or get, without a
+ * lock, concurrently for concurrent calls. 0, or -errno, with which that call fails without a retry.
  */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
@@ -72,9 +72,9 @@ struct gantry_options {
 	enum gantry_dialect dialect;
 	/*
 	 * Local ports, separated by commas: device names ("mlx5_0", "mlx5_0:1" with a port) or addresses
-	 * ("10.0.0.5").  "auto" is every active port that can do DC.  NULL or empty: rdma_dev_addr_list of
-	 * the configuration file, else auto.  With several ports, tokens take turns.  The address of a port is read
-	 * anew after a transfer failed: it may be another by then.
+	 * ("10.0.0.5"). "auto" is every active port with DC. NULL or empty: rdma_dev_addr_list of the
+	 * configuration file, else auto. With several ports, tokens take turns. The address of a port is read
+	 * again after a failed transfer, because it may have changed.
 	 */
 	const char *device;
 	/* DC key, any base with prefix ("0xffeeddcc").  NULL: rdma_dc_key of the configuration file, else
@@ -97,56 +97,60 @@ struct gantry_options {
 	 */
 	const char *access_key, *secret_key, *session_token, *region;
 	/*
-	 * How long a DC target lives, and with it the tokens of puts and gets that name it.  0: 5000.  Calls
-	 * hand targets on, because making one takes the driver some 100 us; at that age each is destroyed, by a
-	 * thread of the library where no call does it.  See gantry_put().
+	 * Lifetime of a DC target, and of the tokens of puts and gets that name it, in ms. 0: 5000. Calls
+	 * share targets, because making one takes the driver some 100 us; at that age each is destroyed, by a
+	 * thread of the library if no call does it. See gantry_put().
 	 */
 	unsigned target_life_ms;
 	/*
-	 * How the packets are marked that this end sends, the bytes of puts above all: the server reads them from
-	 * the DC target, which answers with what the target was made with.  0 is the default for each: the value
+	 * Marking of the packets sent by this end, above all the bytes of puts: the server reads them from
+	 * the DC target, which uses the settings with which it was made. 0 is the default for each: the value
 	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
-	 * else what is said below.
+	 * else the value given below.
 	 */
-	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the class that the driver has for the port, else 96 */
+	/* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
+	int traffic_class;
 	int service_level; /* 0 to 15; on Ethernet the priority; 0: 0 */
 	int path_mtu; /* bytes, 256 to 4096: for servers with a smaller MTU than this port's, which is the default */
 	int pkey_index; /* row of the port's table of partitions; 0: 0 */
 	/*
-	 * For memory of a device, as a GPU's: what copies from and to it when bytes have to go over HTTP, and for the
-	 * checksum of a put.  NULL: then either is an error, -EOPNOTSUPP.  copy_cookie is handed to it.
+	 * For memory of a device, such as a GPU: copies from and to it when the bytes move over HTTP, and for
+	 * the checksum of a put. NULL: both are errors then, -EOPNOTSUPP. copy_cookie is passed to it.
 	 */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/*
-	 * 1: memory of a device that no port can register is staged: the driver that the program has loaded (libcuda.so.1,
-	 * libamdhip64) copies it from and to host memory of the context, which is pinned and registered once, and the bytes
-	 * go by RDMA from there (GANTRY_PATH_RDMA_STAGED).  The same memory serves HTTP bodies and checksums where no copy
-	 * function is given.  0: no staging.  See "Staging" at gantry_put().
+	 * 1: memory of a device that no port can register is staged: the driver that the program has loaded
+	 * (libcuda.so.1, libamdhip64) copies it from and to host memory of the context, which is pinned and
+	 * registered once, and the bytes move by RDMA from there (GANTRY_PATH_RDMA_STAGED). The same memory
+	 * serves HTTP bodies and checksums if no copy function is given. 0: no staging. See "Staging" at
+	 * gantry_put().
 	 */
 	int stage;
-	/* Bytes of that host memory, which is made at its first use: 256 KiB to GANTRY_REGISTER_MAX.  0: 64 MiB.  Objects up
-	 * to this size are put by one request. */
+	/* Size of that host memory, which is allocated at its first use: 256 KiB to GANTRY_REGISTER_MAX. 0:
+	 * 64 MiB. Objects up to this size are put with one request. */
 	uint64_t stage_bytes;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
 
-/* Opens a context.  0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there),
- * -ENOMEM. gantry_open_error() says more.  No device at all is no error when none was named:
- * gantry_rdma_reason() says so then.  options may be NULL. */
+/* Opens a context. 0; -EINVAL (options, configuration file), -ENODEV (a port that was named does not exist),
+ * -ENOMEM. gantry_open_error() has the reason. Without any device it succeeds if none was named:
+ * gantry_rdma_reason() reports it then. options may be NULL. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
-/* Says why the last gantry_open() of this thread failed; "" when it did not. */
+/* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
 const char *gantry_open_error(void);
 /*
- * Opens the process's one context, or counts one opening more of it: what is registered through it belongs to the
- * process.  Options are those of NULL; the environment may ask for a stage (GANTRY_STAGE=1, or its bytes).  Each opening has a gantry_close(); the last one closes it where nothing is
- * registered, else it stays for the next opening.  As gantry_open().
+ * Opens the process's one context, or counts one more opening of it: its registrations belong to the process.
+ * Options are those of NULL; the environment may request a stage (GANTRY_STAGE=1, or its bytes). Each opening
+ * has a gantry_close(); the last one closes the context if nothing is registered, otherwise it stays for the
+ * next opening. As gantry_open().
  */
 int gantry_open_shared(struct gantry **ret_g);
 /*
- * Frees what is still registered.  No call may be running.  NULL is fine.  A context belongs to the process that opened
- * it: in a child that was forked this does nothing, nothing is registered through it, and puts and gets go over HTTP.
+ * Frees the context with its remaining registrations. No call may be running. NULL is allowed. A context
+ * belongs to the process that opened it: in a forked child this does nothing, registrations through it fail,
+ * and puts and gets use HTTP.
  */
 void gantry_close(struct gantry *g);
 
@@ -154,17 +158,17 @@ void gantry_close(struct gantry *g);
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
 /* Takes one line without its end.  By any thread, also by several at once; it must not call gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
-/* Has fn told what the library does: failures with their causes, ports and registrations, and operations.  NULL: nobody
- * is.  The function before is not called any more when this returns. */
+/* Sets the log function of the library: failures with their causes, ports and registrations, and operations.
+ * NULL: none. The former function is not called any longer after the return. */
 void gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie);
-/* Leaves out what is above `most`, which then costs nothing.  GANTRY_LOG_PUT where nobody says. */
+/* Suppresses lines above `most`, which then cost nothing. The default is GANTRY_LOG_PUT. */
 void gantry_set_log_level(struct gantry *g, enum gantry_log_level most);
 
 /* Returns 1 when there is a port to use that is up, else 0.  (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
-/* Says why gantry_is_connected() is 0; "" when it is 1. */
+/* Returns the reason why gantry_is_connected() is 0; "" when it is 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
-/* Ports in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
+/* Returns a port in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
 const char *gantry_port(const struct gantry *g, int i);
 
 /* ---- memory ---- */
@@ -173,14 +177,16 @@ const char *gantry_port(const struct gantry *g, int i);
 
 enum gantry_register_flags {
 	GANTRY_READ_ONLY = 1 << 0, /* for puts only: the memory need not be writable */
-	/* Memory of a device: never read or written by the CPU.  Memory that the CPU cannot read, or that
-	 * a driver says is a device's, is taken for that without being told. */
+	/* Memory of a device: never read or written by the CPU. Memory that the CPU cannot read, or that a
+	 * driver reports as a device's, is treated so without this flag. */
 	GANTRY_DEVICE = 1 << 1,
-	/* A start that is registered already is counted once more, or registered beside where it is not as long or not
-	 * writable; each gantry_deregister() takes one count back, and the last one all that begins there. */
+	/* A start that is registered already is counted once more, or registered a second time if the
+	 * existing registration is shorter or not writable; each gantry_deregister() takes one count back,
+	 * and the last one removes all registrations that begin there. */
 	GANTRY_COUNTED = 1 << 2,
-	/* Memory of a device that no port registers is taken all the same, to be staged, where the context has a stage: puts,
-	 * gets and the operations of gantry_obj_get() and _put() go through it; there are no tokens of such memory. */
+	/* Memory of a device that no port registers is accepted, to be staged, if the context has a stage:
+	 * puts, gets and the operations of gantry_obj_get() and _put() use the stage; there are no tokens of
+	 * such memory. */
 	GANTRY_STAGED = 1 << 3,
 };
 
@@ -193,9 +199,9 @@ enum gantry_memory {
 	GANTRY_MEM_INVALID
 };
 /*
- * Says what ptr leads to, without reading it.  A driver of devices is asked where the program has loaded it (CUDA's
- * libcuda.so.1, ROCm's libamdhip64; neither is ever loaded for this).  UNKNOWN: it is mapped, the CPU cannot read it, and
- * the driver does not know it; INVALID: it is not mapped.
+ * Returns the kind of memory of ptr, without reading it. A driver of devices is asked if the program has
+ * loaded it (CUDA's libcuda.so.1, ROCm's libamdhip64; neither is ever loaded for this). UNKNOWN: it is
+ * mapped, the CPU cannot read it, and no driver knows it; INVALID: it is not mapped.
  */
 enum gantry_memory gantry_memory_type(const void *ptr);
 
@@ -233,10 +239,12 @@ int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
  * none.
  */
 int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags);
-/* Says why the last gantry_register() or gantry_register_dmabuf() of this thread failed; "" when it did not. */
+/* Returns the reason why the last gantry_register() or gantry_register_dmabuf() of this thread failed; ""
+ * after success. */
 const char *gantry_register_error(void);
-/* Deregisters memory; ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the
- * memory, -ENOENT.  What its tokens name can be reached no more; they may still be given back. (cuMemObjPutDescriptor) */
+/* Deregisters memory; ptr as given to gantry_register(). Does not wait: -EBUSY while a call uses the memory,
+ * -ENOENT. The memory of its tokens cannot be reached any longer; the tokens may still be returned.
+ * (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
 /* ---- tokens, for programs that speak HTTP themselves ---- */
@@ -259,9 +267,9 @@ int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offs
  * 0 or -ENOENT. */
 int gantry_token_put(struct gantry *g, char *token);
 /*
- * Frees the text; where error is not 0 the token does not work any more when this returns, for whoever has seen it: the
- * target that it names is destroyed.  Tokens that name the same one stop to work with it; a port has 16, and tokens share
- * one only where more than 16 of a port are out, or callbacks have had it before.  (cuMemObjPutRDMAToken)  0; -ENOENT;
+ * Frees the text; if error is not 0 the token is invalid for every holder when this returns: its target is
+ * destroyed. Tokens with the same target become invalid too; a port has 16 targets, and tokens share one only
+ * if more than 16 of a port are in use, or callbacks have used it before. (cuMemObjPutRDMAToken) 0; -ENOENT;
  * another -errno: the driver did not destroy it, which is tried again every second.
  */
 int gantry_token_drop(struct gantry *g, char *token, int error);
@@ -273,10 +281,10 @@ enum gantry_path {
 	GANTRY_PATH_RDMA = 1,
 	GANTRY_PATH_HTTP = 2,
 	GANTRY_PATH_RDMA_STAGED =
-		3, /* by RDMA, and by the device's driver between its memory and the host's */
+		3, /* by RDMA, with a copy by the device's driver between its memory and the host's */
 };
 
-/* Which work of a device's driver a put or get waits for before it touches the memory. */
+/* The kind of pending device work for which a put or get waits before it accesses the memory. */
 enum gantry_wait {
 	GANTRY_WAIT_NONE = 0,
 	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: CUstream, cudaStream_t, hipStream_t */
@@ -285,11 +293,11 @@ enum gantry_wait {
 
 struct gantry_result {
 	size_t size;           /* set to sizeof before the call, or 0 (then it is taken for this version's) */
-	enum gantry_path path; /* how the bytes travelled */
+	enum gantry_path path; /* path of the bytes */
 	int status;            /* HTTP status of the last answer; 0: there was none */
 	int reply;             /* x-amz-rdma-reply of the last answer to a token; 0: none */
 	int requests;          /* HTTP requests made */
-	int checksum_verified; /* 1: the server's checksum over the bytes delivered was there and right */
+	int checksum_verified; /* 1: the server sent a checksum of the delivered bytes, and it matches */
 	uint64_t bytes;        /* moved */
 	uint64_t object_size;  /* of the whole object, when has_object_size */
 	int has_object_size;
@@ -307,15 +315,15 @@ struct gantry_result {
 	char last_modified[40];
 };
 
-/* What is special about one request.  Zeroed memory is a good default; set size to sizeof. */
+/* Parameters of a single request. Zeroed memory is a good default; set size to sizeof. */
 struct gantry_request {
 	size_t size;
 	int checksum;              /* put: send x-amz-checksum-crc64nvme; head: ask for the stored one */
-	int no_rdma;               /* this one over HTTP */
+	int no_rdma;               /* this request uses HTTP */
 	const char *if_match;      /* an ETag with its quotes, or NULL */
 	const char *if_none_match; /* the same, or "*" */
 	const char *content_type;  /* put; NULL: application/octet-stream */
-	unsigned timeout_ms;       /* 0: as the context says */
+	unsigned timeout_ms;       /* 0: that of the context */
 	/* copies: the ETag, with its quotes, that the source must have, or NULL */
 	const char *source_if_match;
 	/*

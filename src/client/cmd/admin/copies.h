@@ -11,7 +11,7 @@
 
 /* Returns that; NULL: there are none. */
 const json_t *copies_of(const json_t *status);
-/* Tells whether each of their objects has both copies, as far as is known. */
+/* Returns true if each of their objects has both copies, as far as is known. */
 bool copies_are_whole(const json_t *copies);
 /* Prints it as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
 void copies_print(FILE *out, const json_t *copies);

@@ -163,7 +163,7 @@ void outcome_init(struct outcome *o, const char *op, const char *url, const char
 /* Sums a result into o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Tells whether another run may succeed with what this one has done. */
+/* Returns true if another run may succeed with what this one has done. */
 bool outcome_may_pass(const struct outcome *o);
 /* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);

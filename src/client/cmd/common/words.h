@@ -93,7 +93,7 @@ int words_url_at(enum command_id id);
  * url or allocated; file is what a put stores. */
 const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
 
-/* Tells whether a word is a URL, not a path. */
+/* Returns true if a word is a URL, not a path. */
 bool words_is_url(const char *word);
 /* Prints the help, of one command unless id is COMMAND_NR; returns the program's exit status. */
 int words_help(enum command_id id);
