@@ -62,17 +62,16 @@ const char *gantry_server_version(void);
 
 /* ---- a server ---- */
 
-/* Says how a synchronous transfer looks for its end; the interval is
+/* The way in which a synchronous transfer waits for its completion; the interval is
  * gantry_server_params.delay_interval_ns, or the call's. */
 enum gantry_delay {
 	GANTRY_DELAY_NONE = 0,     /* without pause */
-	GANTRY_DELAY_BATCH = 1,    /* pauses for the interval after it found nothing */
+	GANTRY_DELAY_BATCH = 1,    /* pauses for the interval after an unsuccessful poll */
 	GANTRY_DELAY_ENTRY = 2,    /* pauses for the interval once for each completion found */
-	GANTRY_DELAY_ADAPTIVE = 3, /* without pause for four intervals, then sleeps until there is one */
+	GANTRY_DELAY_ADAPTIVE = 3, /* without pause for four intervals, then sleeps until a completion */
 };
 
-/* Failures; ports, sessions, channels and regions that come and go; what only who looks for a fault wants
- * to know. */
+/* Failures; ports, sessions, channels and regions that are added and removed; details for debugging. */
 enum gantry_server_log { GANTRY_SERVER_LOG_ERROR, GANTRY_SERVER_LOG_INFO, GANTRY_SERVER_LOG_DEBUG };
 /* Takes one line without its end.  By any thread, also by several at once; it must not call this library, nor
  * throw. */
@@ -82,51 +81,51 @@ typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, co
 #define GANTRY_PIECES_MAX 32
 #define GANTRY_MOVE_MAX ((size_t)1 << 30) /* of one transfer */
 
-/* Is filled by gantry_server_defaults(); then set what differs.  Strings are copied by
+/* Filled in by gantry_server_defaults(); then set the differing members. Strings are copied by
  * gantry_server_open(). */
 struct gantry_server_params {
-	size_t size; /* of this struct, as the program knows it */
+	size_t size; /* of this struct in the program's version */
 	/*
-	 * Where the server is: an address ("10.0.0.9", "fd00::9"), whose port and family alone are used then;
-	 * a device ("mlx5_0", "mlx5_0:1" with a port); several of these, separated by commas.  NULL or
-	 * "auto": every port that can do DC, with all its addresses.
+	 * The server's ports: an address ("10.0.0.9", "fd00::9"), of which only its port and family are used;
+	 * a device ("mlx5_0", "mlx5_0:1" with a port); several of these, separated by commas. NULL or "auto":
+	 * every port with DC, with all its addresses.
 	 */
 	const char *address;
 	/*
-	 * Whom tokens may name: address blocks ("10.0.0.0/8, fd00::/8") or "subnet" (those of the server's
-	 * ports); "routed" (whatever the kernel has a route to out of such a port), "loopback", "self" (the
-	 * server's own addresses), "link-local"; separated by commas.  NULL: what GANTRY_SERVER_ALLOW of the
-	 * environment says in the same way, else "subnet".  A token is a capability that the client has sent:
-	 * bytes go to no other address, and to none that stands for several hosts or for none.  A block with
-	 * bits set after its length is -EINVAL.
+	 * The addresses that tokens may name: address blocks ("10.0.0.0/8, fd00::/8") or "subnet" (those of
+	 * the server's ports); "routed" (all addresses to which the kernel has a route through such a port),
+	 * "loopback", "self" (the server's own addresses), "link-local"; separated by commas. NULL: the same
+	 * list in GANTRY_SERVER_ALLOW of the environment, else "subnet". A token is a capability that the
+	 * client has sent: bytes are sent to no other address, and to none that stands for several hosts or
+	 * for none. A block with bits set after its length is -EINVAL.
 	 */
 	const char *allow;
 
-	gantry_server_log_fn *log; /* NULL: nobody is told */
+	gantry_server_log_fn *log; /* NULL: no log */
 	void *log_cookie;
-	enum gantry_server_log log_level; /* INFO; what is above it costs nothing */
+	enum gantry_server_log log_level; /* INFO; levels above it cost nothing */
 
 	int channels;      /* 128: gantry_channel_new() beyond them fails; 1 to GANTRY_CHANNELS_MAX */
-	unsigned cq_depth; /* 640: work requests of a channel on the wire; more wait in the library */
-	uint64_t dc_key;   /* 0xffeeddcc; the clients' must be the same */
+	unsigned cq_depth; /* 640: work requests of a channel in flight; further ones wait in the library */
+	uint64_t dc_key;   /* 0xffeeddcc; must equal the clients' */
 	int service_level; /* 0; 0 to 15, on Ethernet to 7 */
 	int timeout;       /* 16; 4.096 us * 2^timeout without an answer are one try; 0 to 31, 0: no limit */
 	int retry_cnt;     /* 7; tries after the first; 0 to 7 */
-	int rnr_retry;     /* 7; likewise where the client's adapter is not ready; 7: no limit */
+	int rnr_retry;     /* 7; retries if the client's adapter is not ready; 7: no limit */
 	int hop_limit;     /* 64; 1 to 255 */
 	int pkey_index;    /* 0; row of the port's table of partitions */
-	int traffic_class; /* -1: what the driver has for the port, else 96; 0 to 255 */
+	int traffic_class; /* -1: the driver's class of the port, else 96; 0 to 255 */
 	int max_sge;       /* 10; pieces of one transfer; 1 to GANTRY_PIECES_MAX */
-	int max_rd_atomic; /* 0: automatic; PULLs' requests that one channel has on the wire */
+	int max_rd_atomic; /* 0: automatic; requests of PULLs in flight per channel */
 	int path_mtu;      /* 0: the port's, 4096 at most */
 	enum gantry_delay delay_mode; /* BATCH */
 	uint32_t delay_interval_ns;   /* 5000 */
-	/* 1: a channel whose transfer has failed is reset, and works again.  0: it is fenced then: -EIO,
-	 * until it is freed. */
+	/* 1: a channel is reset after a failed transfer, and works again. 0: it is fenced then: -EIO, until
+	 * it is freed. */
 	int qp_reset_on_failure;
 };
 
-/* Fills *p, of which size bytes are the program's, with the defaults named above. */
+/* Fills in *p, of which size bytes exist in the program, with the defaults named above. */
 void gantry_server_defaults(struct gantry_server_params *p, size_t size);
 
 /*
@@ -137,22 +136,20 @@ void gantry_server_defaults(struct gantry_server_params *p, size_t size);
  * libibverbs is told by it how to treat a device that goes away.
  */
 int gantry_server_open(const struct gantry_server_params *p, struct gantry_server **ret_s);
-/* Says why the last gantry_server_open() of this thread failed; "" when it did not. */
+/* Returns the reason why the last gantry_server_open() of this thread failed; "" after success. */
 const char *gantry_server_open_error(void);
-/* Frees the channels that are left, deregisters the regions that are left, and closes the server.  No
- * other call may be running; afterwards none of them may be used.  Memory stays the program's.  NULL is
- * fine. */
+/* Frees the remaining channels, deregisters the remaining regions, and closes the server. No other call may
+ * be running; afterwards none of them may be used. Memory stays the program's. NULL is allowed. */
 void gantry_server_close(struct gantry_server *s);
 
 /* Returns 1 when a port of the server is up, else 0: all are down, or their device has died and is not
  * back yet, for which channels and regions wait. */
 int gantry_server_is_alive(const struct gantry_server *s);
-/* Writes a port, like "mlx5_0:1 10.0.0.9", as much of it as there is room for.  0; -ENOENT: there are no
- * more than i. */
+/* Writes a port, like "mlx5_0:1 10.0.0.9", truncated to size. 0; -ENOENT: there are at most i ports. */
 int gantry_server_port(const struct gantry_server *s, int i, char *text, size_t size);
-/* Says from now on what is not above `most`. */
+/* Sets the least important level that is logged. */
 void gantry_server_set_log_level(struct gantry_server *s, enum gantry_server_log most);
-/* Names a status of verbs (enum ibv_wc_status), as "remote access error". */
+/* Returns the name of a status of verbs (enum ibv_wc_status), such as "remote access error". */
 const char *gantry_status_text(int wc_status);
 
 /* ---- memory ---- */
@@ -161,17 +158,17 @@ const char *gantry_status_text(int wc_status);
 void *gantry_host_alloc(size_t size);
 
 /*
- * Registers [mem, mem + len) with every port; neither needs to be aligned, and regions may overlap.  The
- * memory stays the program's, and has to stay until gantry_region_del().  0; -EINVAL: mem or len is 0;
- * -ENODEV: every device has died and is not back yet; -ENOMEM: also where the limit of locked memory is too
- * small; another errno value of the driver, as -EFAULT for memory that is not there.
+ * Registers [mem, mem + len) with every port; neither needs to be aligned, and regions may overlap. The
+ * memory stays the program's, and must remain until gantry_region_del(). 0; -EINVAL: mem or len is 0;
+ * -ENODEV: every device has died and is not back yet; -ENOMEM: also if the limit of locked memory is too
+ * small; another errno value of the driver, such as -EFAULT for unmapped memory.
  */
 int gantry_region_add(struct gantry_server *s, void *mem, size_t len, struct gantry_region **ret_r);
 /*
- * Takes a region back: when it returned 0, no device touches the memory any more.  -EBUSY: an operation in it
- * is not over (gantry_channel_poll() has not returned it); another errno value: a device keeps it; in both
- * cases it is a region still: call again later.  Waits for a device that has died to be closed, which takes
- * some seconds.  NULL is fine: 0.
+ * Removes a region: after a return of 0 no device accesses the memory any longer. -EBUSY: an operation in it
+ * has not ended (gantry_channel_poll() has not returned it); another errno value: a device keeps it; in both
+ * cases the region still exists: call again later. Waits for a device that has died to be closed, which takes
+ * some seconds. NULL is allowed: 0.
  */
 int gantry_region_del(struct gantry_region *r);
 
@@ -189,17 +186,17 @@ struct gantry_piece {
 	size_t len;
 };
 
-/* Makes a channel.  0; -ENOSPC: there are gantry_server_params.channels; -ENODEV; -ENOMEM.  Its queue
- * pairs are made when it meets its first token. */
+/* Makes a channel. 0; -ENOSPC: there are gantry_server_params.channels; -ENODEV; -ENOMEM. Its queue pairs are
+ * made at its first token. */
 int gantry_channel_new(struct gantry_server *s, struct gantry_channel **ret_c);
 /*
- * Frees a channel.  Operations that are not over end without being told of: when it returned, no byte of
- * their pieces is touched any more.  By any thread, also by another than the one that used it.  0; -EBUSY:
- * another thread is in a call on it, and it is not freed.  NULL is fine: 0.
+ * Frees a channel. Unfinished operations end without being reported: after the return, no byte of their
+ * pieces is accessed any longer. By any thread, also by another than the one that used it. 0; -EBUSY: another
+ * thread is in a call on it, and it is not freed. NULL is allowed: 0.
  */
 int gantry_channel_free(struct gantry_channel *c);
 
-/* What has become of an operation. */
+/* The result of an operation. */
 struct gantry_done {
 	void *handle;
 	uint64_t bytes; /* moved: all, or 0 */
@@ -232,14 +229,14 @@ int gantry_channel_start(struct gantry_channel *c, enum gantry_dir d, const stru
 int gantry_channel_poll(struct gantry_channel *c, struct gantry_done *done, int max);
 
 /*
- * Waits until gantry_channel_poll() may have something; -1: without limit.  1: it may; 0: the time is over,
- * or nothing is under way; -EIO: another thread uses the channel.  Sleeps; a signal does not end it.
+ * Waits until gantry_channel_poll() may return an operation; -1: without limit. 1: it may; 0: timeout, or no
+ * operation is in flight; -EIO: another thread uses the channel. Sleeps; a signal does not end it.
  */
 int gantry_channel_wait(struct gantry_channel *c, int timeout_ms);
 /*
- * Returns a descriptor for poll() and epoll, the channel's, which is readable when gantry_channel_poll() may
- * have something.  It becomes so only after gantry_channel_wait(c, 0) has returned 0, each time anew: call
- * that, and sleep where it said 0.
+ * Returns the channel's descriptor for poll() and epoll, which is readable when gantry_channel_poll() may
+ * return an operation. It becomes readable only after gantry_channel_wait(c, 0) has returned 0, each time
+ * again: call that, and sleep if it returned 0.
  */
 int gantry_channel_fd(struct gantry_channel *c);
 

@@ -31,24 +31,24 @@
 #define FAMILY_V6 2u
 
 struct gantry_server {
-	unsigned forks;                /* of which process it is */
-	struct gantry_server_params p; /* its strings are gone */
+	unsigned forks;                /* fork count of its process */
+	struct gantry_server_params p; /* its strings are freed */
 	struct conf_rdma conf;
-	char *names; /* what conf.devices point into */
+	char *names; /* memory of the strings in conf.devices */
 	struct rdma *rd;
-	uint64_t limit_ns; /* without a completion something is wrong; 0: there is none */
+	uint64_t limit_ns; /* time after which a missing completion is an error; 0: none */
 
 	gantry_server_log_fn *log;
 	void *log_cookie;
 	_Atomic int log_level;
-	struct list link; /* of all servers; log.c's */
+	struct list link; /* in the list of all servers, private to log.c */
 
 	pthread_mutex_t lock;
 	struct list channels, regions;
 	int channel_nr;
-	unsigned channel_count; /* ever made */
+	unsigned channel_count; /* channels ever made */
 
-	/* The keeper looks after channels that nobody is in a call on. */
+	/* The keeper takes care of channels that are not in a call. */
 	struct rdma_watch watch;
 	pthread_t keeper;
 	pthread_mutex_t keeper_lock;
@@ -60,13 +60,13 @@ struct gantry_region {
 	struct gantry_server *s;
 	char *mem;
 	size_t len;
-	uint64_t nr; /* of rdma_region_add() */
+	uint64_t nr; /* number given by rdma_region_add() */
 	_Atomic uint64_t uses;
 	_Atomic bool is_going;
 	struct list link;
 };
 
-/* A work request on the wire. */
+/* A work request in flight. */
 struct wire {
 	uint64_t nr; /* its wr_id */
 	struct op *op;
@@ -87,60 +87,61 @@ struct lane {
 	struct rdma_rail *rail;
 	const struct rdma_ep_ops *ops;
 	enum lane_state state;
-	struct rdma_cq *cq; /* NULL where ep only waits for its context to be closed */
+	struct rdma_cq *cq; /* NULL if ep only waits for its context to be closed */
 	struct rdma_ep *ep;
-	unsigned context, generation; /* of the rail, when they were made */
+	unsigned context, generation; /* those of the rail when they were made */
 	struct rdma_ep_limits limits;
 	uint32_t message_max;
-	/* Of the next work request, and of the first that is on the wire.  It never starts again, so a stale
-	 * completion matches nothing. */
+	/* Number of the next work request, and of the first one in flight. It never restarts, so a stale
+	 * completion matches no request. */
 	uint64_t next_nr, oldest_nr;
-	struct wire *wire; /* wire_mask + 1 of them; a work request's place is its number's */
+	struct wire *wire; /* wire_mask + 1 entries; a work request's index is its number */
 	uint64_t wire_mask;
 	int outstanding, reads;
-	uint64_t bytes;      /* of the longest work request since the wire was empty */
-	uint64_t since_ns;   /* when the oldest became that */
-	int end_wc_status;   /* ENDING: of what is on the wire yet */
-	uint64_t ending_ns;  /* when that began; later, when the log was told last */
-	struct list waiting; /* operations that are not wholly posted, in order */
+	uint64_t bytes;      /* of the longest work request since no request was in flight */
+	uint64_t since_ns;   /* time at which the oldest became the oldest */
+	int end_wc_status;   /* ENDING: status for work requests still in flight */
+	uint64_t ending_ns;  /* start of ENDING; later, time of the last log line about it */
+	struct list waiting; /* operations that are not completely posted, in order */
 	bool armed;
 };
 
-/* A target that the channel has met. */
+/* A target used by the channel. */
 struct held {
 	bool is_used, have_gid;
 	uint16_t lid;
 	uint8_t gid[16];
 	struct lane *lane;
 	struct rdma_target target;
-	int ops;       /* that are aimed at it */
-	uint64_t turn; /* when it was used last */
+	int ops;       /* operations towards it */
+	uint64_t turn; /* time of its last use */
 };
 
 struct op {
-	struct list link; /* free, waiting, or over */
+	struct list link; /* free, waiting, or finished */
 	struct gantry_channel *c;
 	struct lane *lane;
-	struct held *held; /* NULL: the target is its own */
+	struct held *held; /* NULL: the target belongs to the operation */
 	struct rdma_target target;
 	void *handle;
 	bool is_write, is_sync, is_over;
 	uint32_t rkey;
-	uint64_t remote; /* of the next byte to be posted */
+	uint64_t remote; /* remote address of the next byte to post */
 	uint64_t bytes, unposted;
-	int piece;   /* the next to be posted from */
-	size_t at;   /* its first byte that was not */
-	int on_wire; /* work requests */
+	int piece;   /* index of the next piece to post */
+	size_t at;   /* offset of its first unposted byte */
+	int on_wire; /* work requests in flight */
 	int wc_status;
 	bool has_status;
 	int piece_nr;
 	struct gantry_piece pieces[GANTRY_PIECES_MAX];
 };
 
-/* Operations, as many as the queue is deep (of a very deep one fewer); another one where that is not enough. */
+/* A block of operations, as many as the queue is deep (for a very deep queue one fewer); more blocks are
+ * allocated when needed. */
 struct op_block {
 	struct op_block *next;
-	int used; /* the others were never */
+	int used; /* entries ever used */
 	struct op op[];
 };
 
@@ -151,14 +152,14 @@ struct gantry_channel {
 	unsigned nr;
 	_Atomic int taken; /* enum taken */
 	bool is_fenced;
-	struct lane *lane[RDMA_RAILS_MAX]; /* by rail; NULL: never met */
+	struct lane *lane[RDMA_RAILS_MAX]; /* by rail; NULL: never used */
 	struct held held[HELD_NR];
 	uint64_t turn;
 	struct op_block *ops;
-	struct list free, over;          /* over: and not told of */
-	int under_way;                   /* asynchronous ones, without those that are over */
-	uint64_t step_ns;                /* the next step of a lane that is ENDING, in a call that waits */
-	int epoll_fd, timer_fd, kick_fd; /* -1: nobody has ever waited */
+	struct list free, over; /* over: finished, and not returned yet */
+	int under_way;          /* asynchronous operations that have not finished */
+	uint64_t step_ns;       /* time of the next step of a lane that is ENDING, in a call that waits */
+	int epoll_fd, timer_fd, kick_fd; /* -1: no call has ever waited */
 	_Atomic bool can_be_kicked;
 	struct list link;
 };
@@ -167,15 +168,15 @@ struct gantry_channel {
 
 void log_add(struct gantry_server *s);
 void log_del(struct gantry_server *s);
-/* Forgets all servers, in a child that was forked. */
+/* Forgets all servers, in a forked child. */
 void log_in_child(void);
-/* Finds out again what the lines of rdma/ are wanted at. */
+/* Computes the log level for rdma/ again. */
 void log_follow_levels(void);
 void say(struct gantry_server *s, enum gantry_server_log level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Says whether it is an address of IPv4. */
+/* Returns true for an IPv4-mapped address. */
 bool gid_is_mapped(const uint8_t gid[16]);
-/* Writes an address. */
+/* Writes an address as text. */
 const char *gid_name(const uint8_t gid[16], char *text, size_t size);
 
 /* ---- params.c ---- */
@@ -185,74 +186,72 @@ int params_take(struct gantry_server *s, const struct gantry_server_params *p, c
 
 /* ---- server.c ---- */
 
-/* Says whether this process opened it, and not one that it was forked from. */
+/* Returns true if this process opened the server, and not one that forked it. */
 bool is_mine(const struct gantry_server *s);
-/* Tells whether no device has a context: nothing can be made or registered. */
+/* Returns true if no device has a context: no object can be made or registered. */
 bool server_is_dead(const struct gantry_server *s);
 
 /* ---- channel.c ---- */
 
-/* Takes a channel for a call: 0, -EIO where another thread has it, or -ENODEV where another process has. */
+/* Takes a channel for a call: 0, -EIO if another thread has it, or -ENODEV if another process has. */
 int channel_enter(struct gantry_channel *c);
 void channel_leave(struct gantry_channel *c);
-/* Looks after a channel, which nobody else has; true: it is to be done again soon. */
+/* Takes care of a channel that no call uses; true: call again soon. */
 bool channel_keep(struct gantry_channel *c);
 
 /* ---- lane.c ---- */
 
-/* Finds or makes the channel's lane on a rail, ready for work.  0, -ENOMEM, -ENODEV or another errno
- * value. */
+/* Finds or makes the channel's lane on a rail, ready for work. 0, -ENOMEM, -ENODEV or another errno value. */
 int lane_get(struct gantry_channel *c, int rail, const struct rdma_ep_ops *ops, struct lane **ret_lane);
-/* Says whether work may be posted: its rail is up, and what was made there is what the rail has now. */
+/* Returns true if work may be posted: its rail is up, and the lane was made on the rail's current context. */
 bool lane_is_good(const struct lane *l);
-/* Does what follows from a transfer that has failed: collects what is on the wire, and resets the queue
- * pair, or begins to destroy it.  wc_status: of completions that do not come. */
+/* Repairs a lane after a failed transfer: collects the completions in flight, and resets the queue pair, or
+ * begins to destroy it. wc_status: status for missing completions. */
 void lane_repair(struct lane *l, int wc_status);
-/* Takes the next step of one that is ENDING, or begins to end one whose device has died; true: it is
+/* Takes the next step of a lane that is ENDING, or begins to end one whose device has died; true: it is
  * ENDING. */
 bool lane_step(struct lane *l);
-/* Takes the next step of giving back what it has, whatever state it is in; true: there are more. */
+/* Takes the next step of releasing the lane's resources, in any state; true: more steps are needed. */
 bool lane_end(struct lane *l);
-/* Frees one that has ended; NULL is fine. */
+/* Frees a lane that has ended; NULL is allowed. */
 void lane_free(struct lane *l);
 
 /* ---- held.c ---- */
 
-/* Finds where a token leads: op->lane, op->target, op->held.  0, or an error of a transfer that was
+/* Finds the target of a token: op->lane, op->target, op->held. 0, or an error of a transfer that was
  * logged. */
 int held_get(struct gantry_channel *c, const struct token *tok, struct op *op);
 void held_put(struct gantry_channel *c, struct op *op);
-/* Gives back those of a lane, NULL: of all, that no operation is aimed at. */
+/* Releases the targets of a lane (NULL: of all lanes) that no operation uses. */
 void held_drop(struct gantry_channel *c, const struct lane *l);
 
 /* ---- op.c ---- */
 
-/* Ends an operation: it is over, and told of. */
+/* Ends an operation and queues it for return. */
 void op_end(struct op *op);
-/* Takes note of a status: the first that is not a success stays. */
+/* Notes a status: the first one that is not a success is kept. */
 void op_note(struct op *op, int wc_status);
-/* Takes what has completed, of all lanes; returns how many completions there were. */
+/* Takes the completions of all lanes; returns their number. */
 int channel_reap(struct gantry_channel *c);
-/* Takes what has completed on a lane, until its queue is empty, and posts nothing; true: something failed. */
+/* Takes the completions of a lane, until its queue is empty, and posts no work; true: an operation failed. */
 bool lane_reap(struct lane *l, int *ret_nr);
 void ops_free(struct gantry_channel *c);
 
 /* ---- wait.c ---- */
 
-/* Makes whoever sleeps for the channel look; any thread. */
+/* Wakes a thread that sleeps for the channel; any thread. */
 void channel_kick(struct gantry_channel *c);
 void waits_free(struct gantry_channel *c);
-/* Takes a lane's queue in or out of what wakes. */
+/* Adds a lane's queue to the wake-up descriptors, or removes it. */
 void wait_watch(struct lane *l);
 void wait_unwatch(struct lane *l);
-/* Takes the events by which completions wake, so that they do so again. */
+/* Takes the events by which completions wake the thread, which arms them again. */
 void wait_take_events(struct gantry_channel *c);
-/* Sleeps until there is a completion, at most until then (0: without limit); for a call that has the
- * channel. */
+/* Sleeps until there is a completion, at most until then (0: no limit); for a call that has the channel. */
 void channel_sleep(struct gantry_channel *c, uint64_t until_ns);
-/* Returns when the first completion that is awaited is late; 0: never. */
+/* Returns the time at which the first awaited completion is late; 0: never. */
 uint64_t channel_deadline(const struct gantry_channel *c);
-/* Returns when a completion on this lane is late; 0: never. */
+/* Returns the time at which a completion on this lane is late; 0: never. */
 uint64_t lane_deadline(const struct lane *l);
 
 #endif
