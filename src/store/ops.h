@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a back end of the store is: a table of functions, and the heads of its struct store and struct
- * store_port. For back ends and store.c; callers know store.h alone.
+ * The interface of a store back end: a table of functions, and the common heads of struct store and struct
+ * store_port. For back ends and store.c; callers include only store.h.
  *
- * Each function is the store_*() of store.h of the same name, and keeps what is promised there.  store.c has
- * checked names, lengths and numbers by then: a back end checks what only it can know.
+ * Each function implements the store_*() of store.h with the same name. store.c has checked names, lengths
+ * and numbers before: a back end checks only the conditions that it alone can know.
  */
 #ifndef GANTRY_STORE_OPS_H
 #define GANTRY_STORE_OPS_H
@@ -12,83 +12,85 @@
 #include "base/check.h"
 #include "store/store.h"
 
-/* What becomes of a bucket's gate. */
+/* The new state of a bucket's gate. */
 enum store_gate {
 	GATE_OPEN,
-	GATE_CLOSE_EMPTY, /* it is closed if there are no objects */
-	GATE_CLOSE_BARE,  /* it is closed if there are neither objects nor uploads in progress */
+	GATE_CLOSE_EMPTY, /* closed if the bucket has no objects */
+	GATE_CLOSE_BARE,  /* closed if the bucket has neither objects nor uploads in progress */
 };
 
-/* Who an engine is in a set. */
+/* The identity of an engine in a set. */
 struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
-	uint64_t start_no; /* the latest start that its superblock knows */
-	bool is_behind;    /* begin() said so, or a repair dropped something, and it has had no table since */
-	const struct disk_table *table; /* that it has */
-	bool is_made;                   /* something of a store is there */
+	uint64_t start_no; /* the latest start known to its superblock */
+	bool is_behind;    /* marked as stale by begin() or by a repair, and without a newer table since */
+	const struct disk_table *table; /* the table in its superblock */
+	bool is_made;                   /* the disk contains parts of a store */
 };
 
-/* A table that an engine writes while it serves: embedded by the caller. */
+/* The write of a table while the engine serves. Embedded by the caller. */
 struct store_table_write {
-	/* Runs on any thread, with no lock of the engine held: the table is flushed, or (-errno) the disk has failed. */
+	/* Runs on any thread, without a lock of the engine: the table is flushed, or (-errno) the disk has
+	 * failed. */
 	void (*done)(struct store_table_write *w, int result);
 };
 
 /* ---- keys that move from one engine to another (docs/set.md, "Moves") ---- */
 
 /*
- * Wherever an engine is told or tells of slots, it is by *places* (set/map/disk_table.h): those of keys with one copy and those of
- * keys with two are different ones.
+ * A scan of keys. Slots are always given as *partitions* (places in set/map/disk_table.h): those of keys with
+ * one copy differ from those of keys with two.
  *
- * The keys of some places that an engine has something of (an object, an upload, a part): those with one copy in order, then
- * those with two, a few with each call.  Embedded by the caller, who begins with all zeros but for what is in.
+ * Returns the keys of some partitions for which the engine has a record (object, upload, part): keys with one
+ * copy in order, then those with two, a few per call. Embedded by the caller, zeroed except for the members
+ * marked "in".
  */
 struct store_walk {
 	/* in */
 	const struct store_slots *slots; /* NULL: all */
 	/*
-	 * Only keys of which that engine, of the same thread, has not the same as this one has: another object, or none; an
-	 * upload or a part that is another, or none.  What it has besides a walk of it finds, with this one here.  NULL: all keys.
-	 * It is done in the indexes alone, without memory.
+	 * Only keys whose records differ between this engine and that one, which is on the same thread:
+	 * another object, or none; another upload or part, or none. A scan of the other engine, compared with
+	 * this one, finds its additional keys. NULL: all keys. Only the indexes are read, without allocation.
 	 */
 	struct store_port *differs_from;
-	/* While the call runs; k is good until it returns.  False: this was the last one for now. */
+	/* Called during the call; k is valid until it returns. False: this was the last key for now. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
 	/* out */
-	bool more; /* another call goes on behind */
-	/* the engine's: the name behind which it goes on, and of which kind of keys */
+	bool more; /* another call continues after the last key */
+	/* The engine's position: the name after which it continues, and its kind of keys. */
 	bool at_two;
 	uint16_t at_len;
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
 };
 
-/* A key on its way from one engine to another.  Embedded by the caller, who keeps all of it until done(). */
+/* The copy of a key from one engine to another. Embedded by the caller, who keeps all of it until done(). */
 struct store_send {
 	struct store_op op; /* result: 0 or -errno */
 	/* in */
 	struct store_key key;
-	struct buf *buf; /* of STORE_PIECE bytes, of the pool of the thread's core */
+	struct buf *buf; /* of STORE_PIECE bytes, from the pool of the thread's core */
 	/*
-	 * Before that many bytes of data are read (NULL: there is no hurry): how many nanoseconds to wait first; then it is
-	 * asked again.  STORE_SEND_STOP: no further, the result is -EINTR.
+	 * Returns how many nanoseconds to wait before that many bytes of data are read; then it is called
+	 * again. NULL: no pacing. STORE_SEND_STOP: abort with -EINTR.
 	 */
 	uint64_t (*pace)(struct store_send *s, uint32_t bytes);
 	/*
-	 * Hints of who knows what has changed: the upload of that id alone (it was made or aborted, or got parts), or all but
-	 * uploads.  NULL, false: all of the key.  A completed upload is all of it.
+	 * Hints about the change: only the upload of that id (it was created or aborted, or got parts), or
+	 * everything except uploads. NULL, false: the whole key. A completed upload changes the whole key.
 	 */
 	const uint8_t *only_upload;
 	bool only_object;
-	bool is_repair; /* repairs what is damaged at the target: see send() */
+	bool is_repair; /* repairs damage at the target: see send() */
 	/* out, also after an error */
-	uint64_t bytes;   /* of data that were written */
-	uint32_t changes; /* records that were written or removed; 0: all was equal */
-	void *priv;       /* the engine's */
+	uint64_t bytes;   /* bytes of data written */
+	uint32_t changes; /* records written or removed; 0: both were equal */
+	void *priv;       /* private to the engine */
 };
 #define STORE_SEND_STOP UINT64_MAX
 
-/* What a bucket has of what moved, for the books. */
+/* The usage of a bucket in the moved slots, for the usage tables. */
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;
@@ -97,153 +99,167 @@ struct store_moved {
 	char name[STORE_BUCKET_MAX];
 };
 
-/* What an engine's leader is told about slots: embedded by the caller. */
+/* A request about slots to an engine's leader. Embedded by the caller. */
 #define STORE_PRIV_SLOTS 768
 struct store_slots_op {
 	struct store_op op; /* result: 0 or -errno */
 	/* in, kept until the end */
 	const struct store_slots *slots;
-	/* watch(): on the leader's thread, any of them: something under that key was published here.  It must not block. */
+	/* watch(): called on the leader's thread, which may be any: a record of that key was published here.
+	 * It must not block. */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* Out of take(), into leave(), which frees it. */
+	/* Result of take(), argument of leave(), which frees it. */
 	struct store_moved *moved;
-	int counter; /* of the books */
+	int counter; /* counter in the usage table */
 	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
 };
 
 /*
- * Who takes a PUT over whose commit came to -EXDEV: the key has gone to another engine.  The set says so in store_put.carrier behind
- * the init; NULL: nobody does.
+ * The owner of a PUT whose commit ended with -EXDEV, because the key has moved to another engine. The set
+ * puts it into store_put.carrier after the init; NULL: no replay.
  */
 struct store_carrier {
 	/*
-	 * On the put's thread, in place of done().  True: it is the carrier's, which ends it: it aborts the put, and calls done() with what
-	 * came of it.  Until the abort the engine keeps all that was written, and the arguments of the commit, for open_put().  False: the
-	 * put ends with -EXDEV.
+	 * Called on the put's thread, in place of done(). True: the carrier owns the put: it aborts it, and
+	 * calls done() with the result. Until the abort the engine keeps the written data, and the arguments
+	 * of the commit, for open_put(). False: the put ends with -EXDEV.
 	 */
 	bool (*carry)(struct store_carrier *c, struct store_put *put);
 };
 
-/* What a PUT was given, by its engine; good until it is aborted. */
+/* The arguments of a PUT, as kept by its engine; valid until it is aborted. */
 struct store_put_args {
 	struct store_key key;
-	const uint8_t *upload_id; /* of a part; NULL: it is an object */
+	const uint8_t *upload_id; /* for a part; NULL: an object */
 	uint32_t part_number;
-	struct store_commit commit; /* without the bytes; have_expect_crc64: of all of them */
+	struct store_commit commit; /* without the bytes; have_expect_crc64: the CRC covers all of them */
 };
 
-/* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
- * thread.  The reason of an error is in err, and the store is to be stopped then. */
+/* The additional functions of an engine with a table of disks, for a set: a start in steps, in order, each on
+ * any thread. The reason of an error is in err, and the store must be stopped then. */
 struct store_member_ops {
-	/* Opens and locks, and says who it is.  Writes nothing.  Of one that it cannot open, too, uuid (zeros: it is not known) and
-	 * is_made are said. */
+	/* Opens and locks the disk, and returns its identity. Writes nothing. uuid (zeros: unknown) and
+	 * is_made are also set for a disk that cannot be opened. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
-	/* Reads what is there, and counts it under that number.  Writes nothing.  *ret_start_no: the least number that
-	 * this start may have. */
+	/* Reads the contents, and counts them under that number. Writes nothing. *ret_start_no: the lowest
+	 * allowed number of this start. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
-	/* Makes it ours, in the start of that number, which is flushed on it at the return; is_behind with it, until it gets a table. */
+	/* Claims the disk for the start of that number, which is flushed on return; is_behind is stored with
+	 * it, until the disk gets a table. */
 	int (*begin)(struct store *st, uint64_t start_no, bool is_behind, char *err, size_t err_len);
-	/* Writes a table, which is flushed at the return.  Before serve(). */
+	/* Writes a table, flushed on return. Before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
 	/*
-	 * Has a table written, which the call copies, after serve().  One at a time, and none after done() was waited for in
-	 * vain: of a disk that has failed it may never run.  Never blocks; done() does not run before the return.
+	 * Writes a table, which the call copies, after serve(). One at a time, and none after a done() that
+	 * did not come: for a failed disk it may never run. Never blocks; done() does not run before the
+	 * return.
 	 */
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
-	/* Tells whether the disk has failed, which is final.  Any thread. */
+	/* Returns true if the disk has failed, which is final. Any thread. */
 	bool (*has_failed)(const struct store *st);
 
 	/*
-	 * Says which slots of keys are the engine's by the table; between open() and recover(), and whoever never says it has
-	 * all.  What it has of others are *leftovers*: they are not in lists, nor counted, nor in the way of a bucket's
-	 * removal.  They are read by whoever asks (the set asks by the table), and kept until they are removed.
-	 * Changes of keys that are not its own are -EXDEV: the caller goes to where they are now.  0 or -ENOMEM.
+	 * Sets the partitions assigned to the engine by the table; between open() and recover(). Without this
+	 * call all are assigned. Its records in other partitions are *foreign*: they are not listed, not
+	 * counted, and do not prevent the removal of a bucket. They can be read by their key (the set uses
+	 * the table), and are kept until they are removed. Changes of keys in other partitions end with
+	 * -EXDEV: the caller repeats them at the current engine. 0 or -ENOMEM.
 	 */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
-	/* Gives keys that it has something of, its own and leftovers; how many, >= 0.  It looks at some hundred records, and may
-	 * find none among them. */
+	/* Returns keys for which the engine has a record, assigned or foreign; the result is their number, >=
+	 * 0. It examines some hundred records per call, and may find none. */
 	int (*walk)(struct store_port *p, struct store_walk *w);
 	/*
-	 * Makes what engine `to` has under a key what `from` has: object, uploads, parts, with their ids, versions, times and
-	 * attributes, and nothing else.  Both ports are the thread's.  The key is not `to`'s own (-EPERM), writers of it at
-	 * `from` do not wait: what changes meanwhile has to be sent again, which watch() tells, and the last time is behind a
-	 * freeze().  One at a time for a key.  done() runs when all of it is flushed there; what is equal already is not copied.
-	 * What it leaves behind an error is what the next one begins with.  -EXDEV: it is not `from`'s own; -ENOSPC; -EAGAIN (something was changing, or
-	 * there is no memory: again); -EBADMSG: of the source's bytes or records something is damaged; -EIO, -ENODEV: the
-	 * source cannot be read; -EROFS: the target has failed; -EINTR: pace() said so.
+	 * Makes the records of engine `to` under a key equal to those of `from`: object, uploads, parts, with
+	 * their ids, versions, times and attributes. Both ports belong to this thread. The key must not be
+	 * assigned to `to` (-EPERM); writers of it at `from` do not wait: keys changed in the meantime, as
+	 * reported by watch(), must be sent again, the last time after a freeze(). One at a time for a key.
+	 * done() runs when all records are flushed there; equal ones are not copied. After an error the next
+	 * send() continues with the records copied so far. -EXDEV: the key is not assigned to `from`;
+	 * -ENOSPC; -EAGAIN (a change is in progress, or no memory: try again); -EBADMSG: bytes or records of
+	 * the source are damaged; -EIO, -ENODEV: the source cannot be read; -EROFS: the target has failed;
+	 * -EINTR: pace() requested it.
 	 *
-	 * It is also how any change of a key with two copies gets from the first engine to the second, once it is published at the
-	 * first, while the set holds the key: a deletion, attributes, an upload that is made, completed or aborted; and a PUT whose
-	 * copy_commit() did not come off.  What is not there is removed, parts of uploads too.  What it costs beside bytes: a look at
-	 * each part of the object that is completed, and of each upload of the key, unless a hint says that they are not meant.
+	 * This is also how a change of a key with two copies reaches the secondary, once it is published at
+	 * the primary, while the set holds the key: a deletion, attributes, an upload that is created,
+	 * completed or aborted; and a PUT whose copy_commit() failed. Records missing at the source are
+	 * removed, parts of uploads too. Its cost in addition to the bytes: a look-up for each part of the
+	 * completed object, and for each upload of the key, unless a hint excludes them.
 	 *
-	 * is_repair: from a second copy to the first one, or from the first to the second: one of them has the key as its own (else -EXDEV).  What the target has and cannot read
-	 * gets its bytes anew from the source, if both have one version and one version of the data, and nothing else is changed: the
-	 * object, or its parts; then parts of uploads, where both have the upload and the part is of one version.  -ESTALE: the
-	 * object is another on either, or became so meanwhile, which the leader judges.  Who has it open at the target goes on with
-	 * the old bytes.  changes: records that got other bytes; 0: nothing was damaged.
+	 * is_repair: from secondary to primary, or from primary to secondary: one of them has the key
+	 * assigned (else -EXDEV). Unreadable data of the target is written again from the source, if both
+	 * have one version and one version of the data, and nothing else is changed: the object, or its
+	 * parts; then parts of uploads, if both have the upload and the part is of one version. -ESTALE: the
+	 * object differs, or changed in the meantime, as validated by the leader. Readers with the object
+	 * open at the target keep the old bytes. changes: records with new bytes; 0: no damage.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
 	/*
-	 * Begins the second copy of a PUT, of an object (upload_id NULL) or a part, on an engine whose own the key is not (-EPERM).
-	 * What is given to the first engine is given to this one too, by its put_write(), at the same time if need be: neither
-	 * changes it, and what both put behind it is the same.  Quotas do not judge it.  As put_init()
-	 * otherwise, but room is reckoned of small ones as well; -ENOENT: the upload is not here yet.  Until the commit is on its way put_abort() ends it.
+	 * Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
+	 * the key is not assigned (-EPERM). The pieces given to the primary are also given to this engine's
+	 * put_write(), at the same time if necessary: neither changes them, and both write the same padding.
+	 * Quotas are not applied. Otherwise as put_init(), except that room is estimated for small objects as
+	 * well; -ENOENT: the upload does not exist here yet. Until the commit is started put_abort() ends it.
 	 */
 	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
 			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 	/*
-	 * Commits it as put_commit() does, behind the first engine's commit, which was `version`: with its version, time, ETag,
-	 * attributes and checksums, as `from` has them now.  Of sc only the last piece and inline data are looked at.
-	 * put->op.done() runs when it is flushed and published.  -EAGAIN: `from` has another version, or size; -EILSEQ: other bytes;
-	 * behind these, and whatever else fails, put_abort() and send() make the copy.  -EPERM: the key became the engine's own.
+	 * Commits it as put_commit() does, after the primary's commit with that `version`: with its version,
+	 * time, ETag, attributes and checksums, as `from` has them now. Only the last piece and inline data
+	 * of sc are used. put->op.done() runs when the record is flushed and published. -EAGAIN: `from` has
+	 * another version, or size; -EILSEQ: other bytes; after these, and after any other failure,
+	 * put_abort() and send() make the copy. -EPERM: the key was assigned to the engine in the meantime.
 	 */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
 	/*
-	 * Opens what was written of a PUT that is its carrier's as an object of one PUT, which nobody else sees: for read() and close(), before
-	 * the abort.  0; -EAGAIN, no memory.
+	 * Opens the data of a PUT that its carrier owns as an object of one PUT, visible to this caller only:
+	 * for read() and close(), before the abort. 0; -EAGAIN, no memory.
 	 */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);
-	/* Removes all that is under a key, which is not the engine's own (-EPERM).  One at a time for a key, and not beside send(). */
+	/* Removes all records of a key that is not assigned to the engine (-EPERM). One at a time for a key,
+	 * and not during send(). */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Tells of each key of these slots under which something is published from now on; what was published before is seen by
-	 * who looks after done().  slots NULL: no more, and when that is done changed() does not run any longer. */
+	/* Reports each key of these slots with a record that is published from now on; earlier ones are
+	 * visible to a scan after done(). slots NULL: ends the reports; after done() changed() does not run
+	 * any longer. */
 	int (*watch)(struct store_port *p, struct store_slots_op *o);
 	/*
-	 * Lets changes of keys of these slots wait, a second at most, and then they are -EAGAIN.  When it is done, all that went
-	 * before is flushed, published and told to watch().  Behind an error they may wait all the same.
+	 * Pauses changes of keys of these slots, for a second at most, after which they end with -EAGAIN. On
+	 * completion all earlier changes are flushed, published and reported to watch(). After an error they
+	 * may be paused all the same.
 	 */
 	int (*freeze)(struct store_port *p, struct store_slots_op *o);
-	/* Lets them go on here. */
+	/* Resumes those changes here. */
 	int (*thaw)(struct store_port *p, struct store_slots_op *o);
 	/*
-	 * The switch, behind a freeze and the last send: take() makes these slots the target's own; then the set sends everybody
-	 * there; then leave() makes them leftovers at the source, and what waits there is -EXDEV.  In leave() (which wants what
-	 * take() gave) the books go over, at once.  Both are done also on a disk that has failed.
+	 * The switch, after a freeze and the last send: take() assigns these slots to the target; then the
+	 * set directs all requests there; then leave() makes their records foreign at the source, and paused
+	 * changes end with -EXDEV. In leave() (which needs the result of take()) the usage moves in the usage
+	 * table in one step. Both also run on a failed disk.
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
-	/* Does at once, of a disk that has failed, what others see of leave(): the places are not its own.  The leader, which may
-	 * hang on the disk, does the rest when leave() gets to it. */
+	/* Performs the externally visible part of leave() immediately, for a failed disk: the partitions are
+	 * no longer assigned. The leader, which may hang on the disk, performs the rest at leave(). */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
-	 * Tells how many objects, and bytes of objects and of parts of uploads, the engine has under keys with two copies of a
-	 * slot, whether they are its own or not.  Any thread, behind recover().
+	 * Returns how many objects, and bytes of objects and of parts of uploads, the engine has under keys
+	 * with two copies of a slot, assigned or not. Any thread, after recover().
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
 
 struct store_ops {
-	const char *name; /* as operators read it: "disks" */
+	const char *name; /* name for operators: "disks" */
 
 	/* ---- life ---- */
-	/* Says what store_check() says; NULL: all is taken. */
+	/* Implements store_check(); NULL: every configuration is accepted. */
 	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
 	/* NULL: there is one format. */
@@ -251,9 +267,9 @@ struct store_ops {
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 	/* NULL: it is never of several disks. */
 	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
-	/* NULL: there is nothing to look at. */
+	/* NULL: no check is possible before a start */
 	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
-	/* NULL: it has none. */
+	/* NULL: no check is implemented */
 	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 		    void *cookie);
 	void (*stop)(struct store *st); /* never NULL */
@@ -282,14 +298,14 @@ struct store_ops {
 	int (*open_part)(struct store_port *p, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
 			 struct store_obj *obj);
-	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */
+	void (*close)(struct store_port *p, struct store_obj *obj); /* of an opened object */
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);
 	int (*read)(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 		    uint64_t off, uint32_t len);
 	/* NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
-	/* NULL: what is looked up ends by itself. */
+	/* NULL: look-ups end by themselves. */
 	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
@@ -298,7 +314,8 @@ struct store_ops {
 	/* NULL: a write cannot be cancelled. */
 	bool (*write_cancel)(struct store_port *p, struct store_write *w);
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
-	void (*put_abort)(struct store_port *p, struct store_put *put); /* one that is started */
+	/* of a started put */
+	void (*put_abort)(struct store_port *p, struct store_put *put);
 	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		      struct store_del *del);
 	int (*set_attrs)(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
@@ -318,7 +335,7 @@ struct store_ops {
 			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 	int (*list_parts)(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
-	/* Of an object that is open. */
+	/* Of an opened object. */
 	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
@@ -331,7 +348,7 @@ struct store_ops {
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-	/* NULL, with quotas(): it has none. */
+	/* NULL, as quotas(): the back end has no quotas. */
 	int (*bucket_set_quota)(struct store_port *p, const char *name, size_t len,
 				const struct store_use *max, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
@@ -340,59 +357,59 @@ struct store_ops {
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- what operators see ---- */
-	/* Its book (store/quota.h), which store.c asks. */
+	/* Its usage table (store/quota.h), used by store.c. */
 	struct quota_book *(*quotas)(const struct store *st);
 	unsigned (*can)(const struct store *st);
-	int (*snapshot)(struct store *st);    /* NULL: it has none */
-	void (*reread)(struct store_port *p); /* NULL: it has nothing beside objects */
+	int (*snapshot)(struct store *st);    /* NULL: the back end has no snapshots */
+	void (*reread)(struct store_port *p); /* NULL: it has no data except objects */
 	/* NULL: no other process can take over. */
 	bool (*is_fenced)(const struct store *st);
-	/* NULL: it always does, or says by its units what is wrong. */
+	/* NULL: it always answers, or reports problems by its units. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
-	/* NULL: it has no disks that come and go; all three or none. */
+	/* NULL: its disks are fixed; all three functions or none. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
-	/* NULL: nothing has two copies. */
+	/* NULL: no bucket can have two copies. */
 	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
 	/* NULL: the back end does no work in the background. */
 	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */
-	/* Makes a bucket with that time and number of copies; is_gated: with its gate closed, and until it opens writers are
-	 * told -ENXIO. */
+	/* Makes a bucket with that time and number of copies; is_gated: with a closed gate; until it opens
+	 * writers get -ENXIO. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
 			   unsigned copies, bool is_gated, struct store_del *op);
 	/*
-	 * Closes the gate of a bucket that is there (-ENXIO) and empty (-ENOTEMPTY), what is under way included: until it
-	 * opens writers wait, and are told -EAGAIN after a while.  -EAGAIN: too many are closed.  Or opens it, whether it is there or not.  What was
-	 * closed before stays so.  Memory alone has it.
+	 * Closes the gate of a bucket that exists (-ENXIO) and is empty (-ENOTEMPTY), including changes in
+	 * progress: until it opens writers wait, and get -EAGAIN after a while. -EAGAIN: too many gates are
+	 * closed. Or opens it, whether the bucket exists or not. Repeated calls have no effect. The state is
+	 * in memory only.
 	 */
 	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
 	/*
-	 * Gives a bucket that is there (-ENXIO) and has neither objects nor uploads in progress (-ENOTEMPTY) that number of
-	 * copies.  Its record is a new one, of a newer version; its time, attributes and quota stay.  It has that number already: 0,
-	 * and nothing is changed.
+	 * Gives a bucket that exists (-ENXIO) and has neither objects nor uploads in progress (-ENOTEMPTY)
+	 * that number of copies. It gets a new record with a newer version; its time, attributes and quota
+	 * stay. 0 without a change if it has that number already.
 	 */
 	int (*bucket_set_copies)(struct store_port *p, const char *name, size_t len, unsigned copies,
 				 struct store_del *op);
-	const struct store_member_ops *member; /* NULL: it has no table */
+	const struct store_member_ops *member; /* NULL: it has no table of disks */
 };
 
-/* A back end in a module of its own, which the daemon loads where it is configured: what the module shows, as
- * gantry_store_module. */
+/* A back end in a separate module, loaded by the daemon if configured: the symbol gantry_store_module. */
 struct store_module {
-	const char *version; /* must be the daemon's */
+	const char *version; /* must equal the daemon's */
 	const struct store_ops *ops;
 };
 
-/* Judges a precondition on what is there, an object with this ETag and version, or (NULL) nothing.  0, or what
- * store.h says of the precondition. */
+/* Validates a precondition against an object with this ETag and version, or (NULL) no object. 0, or the
+ * precondition's error in store.h. */
 int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
 
-/* Adds a number to those of a unit. */
+/* Adds a number to the numbers of a unit. */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)
 {
@@ -400,7 +417,7 @@ store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, b
 	info->number[info->number_nr++] = (struct store_unit_number){ name, value, is_hidden };
 }
 
-/* A back end's begin with these. */
+/* The common heads of a back end's structs. */
 struct store {
 	const struct store_ops *ops;
 };
@@ -408,7 +425,7 @@ struct store {
 struct store_port {
 	const struct store_ops *ops;
 	const void *asker;           /* store_asker() */
-	struct store_spares *spares; /* store_set_spares(); NULL: nobody lends */
+	struct store_spares *spares; /* store_set_spares(); NULL: no buffers are lent */
 };
 
 #endif

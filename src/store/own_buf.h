@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_buf - buffers that a back end makes for work of its own.
+ * own_buf - buffers that a back end makes for its own work.
  */
 #ifndef GANTRY_STORE_OWN_BUF_H
 #define GANTRY_STORE_OWN_BUF_H
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 /*
- * Gives a buffer that is all zeros memory of its own, for cap_bytes, registered nowhere: those of a core are the requests'.  The caller
- * frees mem.  False: there is no memory.  One that has it already is left as it is.
+ * Gives a zeroed buffer memory of its own, cap_bytes, not registered: the buffers of a core belong to
+ * requests. The caller frees mem. False: no memory. A buffer with memory is left unchanged.
  */
 static inline bool
 store_buf_make(struct buf *b, uint32_t cap_bytes)

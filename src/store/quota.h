@@ -50,10 +50,10 @@ struct quota_change {
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
 /* Makes room for more counters; any thread, while others count.  0 or -ENOMEM, and then nothing has changed. */
 int quota_book_grow(struct quota_book *book, int counter_nr);
-/* Frees a book; NULL is fine. */
+/* Frees a book; NULL is allowed. */
 void quota_book_free(struct quota_book *book);
 
-/* Tells whether there is any bound: without the lock, one load. */
+/* Returns true if there is any bound: without the lock, one load. */
 static inline bool
 quota_is_active(const struct quota_book *book)
 {
@@ -87,7 +87,7 @@ void quota_born(struct quota_book *book, int counter, struct quota_row *row, uin
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 /* Returns the version that was born; 0: the bucket is not there. */
 uint64_t quota_version(const struct quota_row *row, int counter);
-/* Tells whether any bound concerns a bucket of that name that has a row, or would have one. */
+/* Returns true if any bound concerns a bucket of that name that has a row, or would have one. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Bounds the bucket; all members STORE_UNBOUNDED: not at all. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);

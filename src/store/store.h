@@ -54,18 +54,18 @@ struct store_port;
 
 #define STORE_KEY_MAX 1024
 #define STORE_BUCKET_MAX 63
-#define STORE_INLINE_MAX 256        /* most that a back end takes inline: store_limits() */
+#define STORE_INLINE_MAX 256        /* largest inline object of any back end: store_limits() */
 #define STORE_ATTRS_MAX (12u << 10) /* opaque attributes of one object */
 #define STORE_GRANULE (64u << 10)   /* largest granule of a back end */
 #define STORE_PIECE (1u << 20)      /* largest piece of a back end */
-#define STORE_READ (4u << 20)       /* largest read of a back end, into a buffer that holds as much */
+#define STORE_READ (4u << 20)       /* largest read of any back end, into a buffer of that size */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
 #define STORE_BUCKET_ATTRS_MAX (32u << 10) /* opaque attributes of one bucket */
-#define STORE_PART_ATTRS_MAX 512u          /* ... of one part of an upload */
+#define STORE_PART_ATTRS_MAX 512u          /* opaque attributes of one part of an upload */
 #define STORE_PART_NR_MAX 10000u           /* parts are numbered from 1 */
 #define STORE_UPLOAD_ID_BYTES 16
 
-/* What a back end has of its own in an operation; each asserts that it fits. */
+/* Private memory of a back end in an operation; each back end asserts that it fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
 #define STORE_PRIV_READ 496
@@ -81,127 +81,130 @@ struct store_port;
 
 struct store_disk_conf {
 	const char *path;    /* a directory, or a block device */
-	uint64_t size_bytes; /* for --format; 0 for a block device means all of it */
+	uint64_t size_bytes; /* for --format; 0: a whole block device */
 };
 
-/* What a disk becomes in a new store of several (set/map/disk_table.h). */
+/* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
 struct store_birth {
-	bool is_look;        /* look only whether it can be made, and how large it would be */
-	uint64_t size_bytes; /* that */
+	bool is_look;        /* only check whether it can be formatted, and its size */
+	uint64_t size_bytes; /* the resulting size */
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
 	struct disk_table table;
 };
 
-/* Whoever wants to know that an engine's disk has failed.  failed(): on any thread, once, with no lock of the engine held. */
+/* A callback for the failure of an engine's disk. failed() runs on any thread, once, without a lock of the
+ * engine. */
 struct store_watch {
 	void (*failed)(struct store_watch *w);
 };
 
-/* What back ends on disks want: an engine (one disk), or a set of them (set/set.h). */
+/* The configuration of back ends on disks: an engine (one disk), or a set of them (set/set.h). */
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
 	int nr;
-	uint64_t index_bytes;  /* memory the index may use, in all */
-	uint64_t pack_rate;    /* bytes of small objects a second that are moved together; 0: none are */
-	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
-	uint64_t
-		move_rate; /* the set's: bytes a second that are moved from disk to disk; 0: as many as can be */
-	uint64_t
-		heal_after_ns; /* the set's: a disk that is away for so long is replaced by others as the second of keys with two copies */
-	bool moves_wait;     /* the set's: what was being moved before is left as it is, in this start */
-	uint64_t timeout_ns; /* one of several whose write or flush takes longer has failed; 0: none has */
-	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
-	int engines_max;                /* the set's */
-	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
-	int counter;                    /* which counter of it the engine is */
-	int beside;                     /* an engine's: so many others serve in the same threads */
-	struct store_birth *birth;      /* an engine's, for --format in a set; NULL: it is a store */
-	const struct disk_table *table; /* an engine's, for --fsck: the newest of the set; NULL: not known */
-	struct store_watch *watch;      /* an engine's, of the set it is in; NULL: nobody wants to know */
-	/* the set's: disks that may be missing, and those that are given up for good */
+	uint64_t index_bytes;  /* limit of index memory, in total */
+	uint64_t pack_rate;    /* bytes of small objects a second that are packed; 0: no packing */
+	uint64_t lock_wait_ns; /* time for which a start waits for the last writes of a dead process */
+	uint64_t move_rate;    /* for the set: bytes a second moved from disk to disk; 0: no limit */
+	/* for the set: time after which a disk that is away is replaced as secondary */
+	uint64_t heal_after_ns;
+	bool moves_wait;     /* for the set: interrupted moves are not continued in this start */
+	uint64_t timeout_ns; /* a disk of several fails if a write or flush takes longer; 0: never */
+	const struct store_ops *engine; /* for the set: the back end of each of its disks */
+	int engines_max;                /* for the set */
+	struct quota_book *quotas;      /* for an engine: usage table of its set; NULL: its own */
+	int counter;                    /* the engine's counter in it */
+	int beside;                /* for an engine: number of other engines served by the same threads */
+	struct store_birth *birth; /* for an engine, for --format in a set; NULL: a store of its own */
+	/* for an engine, for --fsck: the newest table of the set; NULL: unknown */
+	const struct disk_table *table;
+	struct store_watch *watch; /* for an engine in a set; NULL: no callback */
+	/* for the set: disks that may be missing, and those to forget for good */
 	const uint8_t (*accept_missing)[UUID_BYTES];
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* for store_forget() */
 	int forget_nr;
 };
 
-/* What the store on RADOS wants (rados/rados.h). */
+/* The configuration of the store on RADOS (rados/rados.h). */
 struct store_rados_conf {
 	const char *conf;                  /* path of ceph.conf */
 	const char *user;                  /* client.<user> */
 	const char *meta_pool, *data_pool; /* index; bytes of objects */
 	const char *ns;                    /* RADOS namespace of both; "" for none */
-	uint32_t index_shards;             /* of buckets made from now on */
+	uint32_t index_shards;             /* of new buckets */
 	uint32_t object_bytes;             /* of a data object; --format */
 	int clients;                       /* of librados in this process; 0: one for every 4 ports */
-	uint64_t dead_after_ns;            /* a gateway that is silent for so long is dead */
-	uint64_t
-		unwritten_max_bytes; /* of PUTs that the cluster has not answered; from there on more are refused; 0: any */
+	uint64_t dead_after_ns;            /* time of silence after which a gateway counts as dead */
+	/* limit of bytes of PUTs that the cluster has not answered; further PUTs are refused; 0: none */
+	uint64_t unwritten_max_bytes;
 };
 
-/* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds
- * its own. */
+/* The configuration of a store; ops determines the member of the union. Back ends not on disks add their own
+ * members. */
 struct store_conf {
 	const struct store_ops *ops; /* the back end */
 	int ports_max;
-	unsigned default_copies; /* of buckets whose maker does not say; 0: one */
+	unsigned default_copies; /* copies of buckets created without a number; 0: one */
 	union {
 		struct store_disks_conf disks;
 		struct store_rados_conf rados;
 	};
 };
 
-/* What a back end takes.  Buffers are made for the constants of the same names, and nobody has more. */
+/* The limits of a back end. Buffers are sized for the constants of the same names, which no back end
+ * exceeds. */
 struct store_limits {
 	uint32_t piece_bytes; /* largest write of one call: at most STORE_PIECE */
 	uint32_t read_bytes;  /* largest read of one call: no less than a piece, at most STORE_READ */
-	uint32_t
-		granule_bytes; /* reads, and all pieces but the last, are multiples of it: at most STORE_GRANULE */
-	uint32_t
-		inline_bytes; /* objects up to here may be committed as inline_data: at most STORE_INLINE_MAX */
-	bool lets_go; /* reads and writes can be cancelled, and of what a commit was given nothing is needed later but
-		       * the attributes: so who ends a request has its buffers back, whatever the store waits for */
+	/* alignment of reads, and of all pieces except the last: at most STORE_GRANULE */
+	uint32_t granule_bytes;
+	/* maximum size of an object committed as inline_data: at most STORE_INLINE_MAX */
+	uint32_t inline_bytes;
+	/* reads and writes can be cancelled, and after a commit's start only the attributes are needed: a
+	 * request that ends gets its buffers back, even if the store still waits */
+	bool lets_go;
 };
 
-/* Says whether a store can be made, or started, from this configuration at all, without looking at a
- * disk.  0 or -EINVAL with the reason in err. */
+/* Checks whether the configuration is valid for any store, without reading a disk. 0 or -EINVAL with the
+ * reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
-/* Room for the reason that a start gives, which may name several disks. */
+/* Size of the buffer for the reason of a failed start, which may name several disks. */
 #define STORE_WHY_BYTES 2048
 
-/* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0, -EALREADY (a store is there),
- * -EEXIST (other data is) or -errno; the reason is in err. */
+/* Makes a store on empty disks (force: existing data is lost). Blocking. 0, -EALREADY (a store exists),
+ * -EEXIST (other data exists) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /*
- * Brings a store that does not run to the format that this version writes (--upgrade), which a start does not do.
- * Blocking; cut short anywhere, it can be made again.  0: it is of that format now, and said is what was done; or
- * -errno, and said is why.
+ * Upgrades a stopped store to the format that this version writes (--upgrade), which a start does not do.
+ * Blocking; it can be repeated after an interruption. 0: the store has that format, and said contains the
+ * actions; or -errno, and said contains the reason.
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
- * Says whether a start would take what is there, as far as that can be told without recovering it: who the disks are, and
- * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, or may not be
- * opened by this user), or it was not made yet, as far as can be seen, and err says so; or -errno, as store_start(), with the
- * reason in err.  With disks that are given up (disks.forget) it is store_forget() that is looked ahead at: 0: it would do it, and
- * err says what each of them has, a line each; it tells of disks that are in use, too.
+ * Checks whether a start would accept the disks, as far as possible without recovery: their identities, and
+ * whether enough are present. Writes nothing. 0: it would, or this cannot be determined now (the store is in
+ * use, or this user may not open it), or the store is not formatted yet, as err says; or -errno, as
+ * store_start(), with the reason in err. With disks to forget (disks.forget) it checks store_forget(): 0: it
+ * would succeed, and err describes each of them, a line each; disks in use are described too.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
 /*
- * Locks, recovers, makes ready to serve.  Blocking; uses a ring of its own meanwhile.  0, or -errno with the
- * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock,
- * or store_upgrade() is due (exit 78), -EBUSY still locked.
+ * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during that time. 0,
+ * or -errno with the reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from
+ * the superblock, or store_upgrade() is needed (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
 /*
- * Takes disks that are not there off a store that does not run, for good (--forget): what they alone held is lost, and
- * they are refused should they come back.  All others are there.  Blocking.  said is what was done, or why not.  0 or
- * -errno.
+ * Removes missing disks from a stopped store, for good (--forget): data that only they held is lost, and they
+ * are refused if they return. All others are present. Blocking. said contains the actions, or the reason of
+ * the failure. 0 or -errno.
  */
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
@@ -217,8 +220,8 @@ int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	       void *cookie);
 
-/* Stops a store after every port was detached: what was acknowledged needs no recovery at the next
- * start.  NULL is fine.  Blocking. */
+/* Stops a store after every port was detached: the next start needs no recovery for acknowledged changes.
+ * NULL is allowed. Blocking. */
 void store_stop(struct store *st);
 
 /*
@@ -230,54 +233,57 @@ void store_stop(struct store *st);
  */
 int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		 struct store_port **ret_port);
-/* Detaches a port.  True: it is gone; false: something of it is in flight, turn the loop and call again. */
+/* Detaches a port. True: it is freed; false: operations of it are in flight, turn the loop and call again. */
 bool store_detach(struct store_port *p);
 
-/* Says, once per turn of the loop, that this thread looks at nothing any more that it saw in the store
- * before. */
+/* Declares, once per turn of the loop, that this thread holds no pointer into the store any longer. */
 void store_quiesce(struct store_port *p);
-/* Says that the thread is about to wait: until store_wake() it must not touch the store. */
+/* Declares that the thread is about to wait: until store_wake() it must not access the store. */
 void store_sleep(struct store_port *p);
-/* Says that the thread has ended waiting. */
+/* Declares that the thread has stopped waiting. */
 void store_wake(struct store_port *p);
 
 /*
- * Lends buffers besides those of reads, to a back end that reads before it is asked (store_open_to_read()).  Both are called on
- * the port's thread: take() within the open, give() never within a call of store.h, but out of the mailbox.
+ * A lender of additional buffers, for a back end that reads ahead of the request (store_open_to_read()). Both
+ * functions are called on the port's thread: take() within the open, give() never within a call of store.h,
+ * but from the mailbox.
  */
 struct store_spares {
-	/* Returns one of that class (BUF_RUN: a run) that nobody needs just now; NULL: there is none. */
+	/* Returns an idle buffer of that class (BUF_RUN: a run); NULL: none. */
 	struct buf *(*take)(struct store_spares *s, enum buf_class cls);
-	/* Takes back what take() gave, or another one of its class that a read was given in exchange (store_read.instead). */
+	/* Takes back a buffer of take(), or another one of its class that a read was given in exchange
+	 * (store_read.instead). */
 	void (*give)(struct store_spares *s, struct buf *b);
 };
-/* Says who lends; kept by the caller until the port was detached.  Without it nothing is lent. */
+/* Sets the lender of buffers; kept by the caller until the port was detached. Without it no buffers are
+ * lent. */
 void store_set_spares(struct store_port *p, struct store_spares *s);
 
-/* Returns what the port's back end takes; the same for as long as the port is attached.  Any thread. */
+/* Returns the limits of the port's back end; constant while the port is attached. Any thread. */
 const struct store_limits *store_limits(const struct store_port *p);
 
 /* Returns the shard of a key, for store_share(). */
 uint32_t store_shard(const char *key, size_t len);
-/* Tells whether what is done in the background for a shard is this process's share: the scrub and the
- * lifecycle walk ask.  Where a store has one process, as on disks, all of it is. */
+/* Returns true if background work for a shard belongs to this process: used by the scrub and the lifecycle
+ * walk. A store with one process, such as on disks, has all shards. */
 bool store_share(struct store_port *p, uint32_t shard);
 
 /* ---- names and metadata ---- */
 
 struct store_key;
 /*
- * Returns the number, below 64, of the disk whose business all is that is done with a key, so that what hangs on one can be
- * kept from holding all of what the caller has; -1: there is but one, or it cannot be said.
+ * Returns the number, below 64, of the disk that handles a key, so that requests hanging on one disk can be
+ * kept from using all resources of the caller; -1: there is only one, or it is unknown.
  */
 int store_lane(const struct store_port *p, const struct store_key *k);
 
-/* Bucket and object key as bytes, not terminated; the caller keeps them until the call (not the operation)
- * returned. */
+/* Bucket and object key as bytes, not terminated; the caller keeps them until the return of the call (not the
+ * end of the operation). */
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
-	uint8_t copies; /* of each key of the bucket, for an engine, which the set tells: 0, 1: one; 2: two */
+	/* number of copies of the bucket's keys, set by the set for an engine: 0, 1: one; 2: two */
+	uint8_t copies;
 };
 
 static inline bool
@@ -286,7 +292,7 @@ store_has_two(const struct store_key *k)
 	return k->copies > 1;
 }
 
-/* Returns the place of a key (set/map/disk_table.h). */
+/* Returns the partition of a key (place in set/map/disk_table.h). */
 static inline unsigned
 store_place(const struct store_key *k)
 {
@@ -300,63 +306,64 @@ struct store_etag {
 	uint32_t parts;
 };
 
-/* What a commit gives and an open returns. */
+/* The metadata passed to a commit and returned by an open. */
 struct store_meta {
 	struct store_etag etag;
 	uint64_t mtime_ns; /* wall clock; 0 at commit: now */
-	const void *attrs; /* opaque bytes of the layer above; kept until the operation's end by a committer,
-			      valid until store_close() for a reader */
+	/* opaque bytes of the layer above; a committer keeps them until the operation's end, for a reader
+	 * they are valid until store_close() */
+	const void *attrs;
 	uint32_t attrs_len;
 };
 
-/* Judged on what is there when the change is made: all changes of a key have one order, and each sees the
- * one before. The bucket must always exist. */
+/* A precondition, validated when the change is made: all changes of a key have one order, and each sees the
+ * previous one. The bucket must always exist. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
-	bool keep; /* whatever kind says: what is there stays (-EPERM, when kind has nothing against it) */
-	uint64_t version; /* PRE_VERSION: this one is there (-ENOENT, -ESTALE) */
+	bool keep; /* with any kind: an existing object is kept (-EPERM, if the condition of kind holds) */
+	uint64_t version; /* PRE_VERSION: the required version (-ENOENT, -ESTALE) */
 };
 
 /* ---- operations: embedded by the caller ---- */
 
 struct store_op {
-	struct msg msg; /* the store's */
+	struct msg msg; /* private to the store */
 	void (*done)(struct store_op *op);
 	int result;
-	struct store_port *port; /* the back end's, that does it */
+	struct store_port *port; /* the back end's port for the operation */
 };
 
-/* What a bucket holds, or the buckets of a pattern: bytes are those of objects and of the parts of uploads in progress.
- * Of a bound: how much at most. */
+/* The usage of a bucket, or of the buckets of a pattern: bytes of objects and of the parts of uploads in
+ * progress. In a quota: the limits. */
 struct store_use {
 	uint64_t objects, bytes, uploads;
 };
-#define STORE_UNBOUNDED UINT64_MAX /* a member that bounds nothing */
+#define STORE_UNBOUNDED UINT64_MAX /* a member without a limit */
 
-/* What is known of a bucket's quota, or a pattern's: see store_list_quotas(). */
+/* The state of a bucket's or a pattern's quota: see store_list_quotas(). */
 struct store_quota_info {
 	char name[STORE_BUCKET_MAX + 2]; /* of a bucket; of a pattern with its '*' */
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
-	uint64_t refused; /* changes, since the start; counted while there is a bound */
+	uint64_t refused; /* refused changes since the start; counted while there is a limit */
 };
 
-/* What a look at a bucket, at a bucket's attributes or at an upload finds. */
+/* The result of a look-up of a bucket, of its attributes or of an upload. */
 struct store_stat {
 	struct store_op op; /* result: 0 or -errno */
 	/* after success */
-	uint64_t ctime_ns;  /* when it was made */
-	uint64_t version;   /* of a bucket's attributes; 0: there are none */
-	uint32_t attrs_len; /* of the attributes, however many of them were copied */
-	unsigned copies;    /* store_bucket_head(): on how many disks each of its keys is */
-	bool has_quota;     /* of a bucket: what it holds and its own bounds are known */
+	uint64_t ctime_ns;  /* time of creation, wall clock */
+	uint64_t version;   /* of a bucket's attributes; 0: none */
+	uint32_t attrs_len; /* of the attributes, including the part that was not copied */
+	unsigned copies;    /* store_bucket_head(): copies of each of its keys */
+	bool has_quota;     /* for a bucket: usage and own limits are known */
 	struct store_use used,
-		max; /* max: store_bucket_get_attrs() of an engine sets it, too, to what its own record says */
+		max; /* max: also set by store_bucket_get_attrs() of an engine, from its own record */
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
 
@@ -365,91 +372,97 @@ struct store_obj {
 	struct store_op op;
 	/* after success */
 	uint64_t size_bytes;
-	uint64_t version; /* grows with every commit to the store */
+	uint64_t version; /* increases with every commit to the store */
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
-	bool has_second; /* store_open_second() may find one */
-	/* Set by the caller behind the open: a read that finds damage ends when that was mended, if it can be. */
+	bool has_second; /* store_open_second() may find a secondary copy */
+	/* Set by the caller after the open: a read that finds damage ends after the repair, if that is
+	 * possible. */
 	bool mends_first;
-	uint32_t part_nr; /* parts of the upload it came from; 0: it was written by one PUT */
-	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* the store's */
+	uint32_t part_nr;                               /* parts of its upload; 0: written by one PUT */
+	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* private to the store */
 };
 
-/* Looks up and pins.  Usually finishes at once. */
+/* Looks up and pins an object. Usually completes immediately. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-/* Opens the second copy of a key that has two, which nobody else reads as long as the first is whole: what is damaged of it is
- * mended behind who reads it, one object at a time.  -ENODATA: there is no second copy, or it is being made. */
+/* Opens the secondary copy of a key with two, which no other reader uses while the primary is intact: damage
+ * is repaired after the read, one object at a time. -ENODATA: there is no secondary copy, or it is being
+ * made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /*
- * Opens a part of an upload in progress, to be read as an object of its own: ETag, time and attributes are the part's.  is_second: its
- * second copy, as store_open_second() opens one.  -ENOENT: no such upload, or part; -ENXIO; -EOPNOTSUPP: this back end opens no part.
+ * Opens a part of an upload in progress, to be read like an object: ETag, time and attributes are the part's.
+ * is_second: its secondary copy, as store_open_second(). -ENOENT: no such upload, or part; -ENXIO;
+ * -EOPNOTSUPP: this back end opens no parts.
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
-/* Opens as store_open(), for who reads the first `want` bytes at once, or as many as there are (0: all of an object of one granule, of
- * others not the first): a back end for which either is a trip may make both in one.  Whoever does not read after all has only
- * cost it that. */
+/* Opens as store_open(), for a caller that reads the first `want` bytes immediately, or as many as exist (0:
+ * the whole of an object of one granule, none of others): a back end for which both steps are round trips may
+ * combine them. A caller that does not read only wastes that work. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
-/* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
+/* Closes an object; no read of it may be in flight. NULL, and an object that never opened, are allowed. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
-	uint32_t
-		lead; /* after success: so far into buf->mem they begin; less than a page, but for small objects 0 */
-	/* After success, of an object that was opened to be read where spares are lent.  NULL: the bytes are in the buffer that was given;
-	 * else they are in this one, of the same class and pool, which is the reader's from now on, and the one given is the store's. */
+	/* after success: offset in buf->mem of the first byte; less than a page, and 0 except for small
+	 * objects */
+	uint32_t lead;
+	/* After success, for an object opened to be read with lent buffers. NULL: the bytes are in the given
+	 * buffer; otherwise they are in this one, of the same class and pool, which the reader owns from now
+	 * on, and the given one belongs to the store. */
 	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
 /*
- * Says how a range is cut into reads.  Bytes from off on are wanted, `want` of them (off + want <= size_bytes,
- * want > 0), in a buffer of cap bytes (a multiple of STORE_GRANULE): returns the length of the one read that
- * brings the first of them, which begins *ret_skew (< STORE_GRANULE) bytes before off; so it brings length -
- * skew > 0 bytes from off on, perhaps more than wanted.  Checksums cover granules, and those of an object made
- * of parts are counted from the beginning of each part, so its reads begin and end at odd places.
+ * Divides a range into reads. For `want` bytes from off on (off + want <= size_bytes, want > 0) and a buffer
+ * of cap bytes (a multiple of STORE_GRANULE) it returns the length of the first read, which begins *ret_skew
+ * (< STORE_GRANULE) bytes before off; it returns length - skew > 0 bytes from off on, perhaps more than
+ * wanted. Checksums cover granules, and those of an object made of parts are counted from the beginning of
+ * each part, so its reads begin and end at odd offsets.
  */
 uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			 uint32_t *ret_skew);
 
 /*
- * Reads [off, off + len) of obj to buf->mem + rd->lead and checks its CRCs before it says so.  The range is one that
- * store_read_plan() gave.  (Of an object with part_nr 0 any will do where off is a multiple of STORE_GRANULE
- * and so is len, unless the range ends with the object.)  len <= buf->cap_bytes; the slack behind the buffer
- * is used too.  Reads of one object may overlap.  -EINVAL: not such a range.
+ * Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range comes
+ * from store_read_plan(). (For an object with part_nr 0 any range is valid whose off is a multiple of
+ * STORE_GRANULE, and len too, unless the range ends with the object.) len <= buf->cap_bytes; the slack after
+ * the buffer is used too. Reads of one object may overlap. -EINVAL: no such range.
  */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
 /*
- * Ends a read that was started and is not done, as far as the back end can.  True: it is over, done() will not
- * run, and nothing comes into the buffer any more.  False: the back end cannot, and all is as before: the
- * buffer stays its own until done().
+ * Cancels a read that was started and has not completed, if the back end can. True: it has ended, done() will
+ * not run, and the buffer is not written any longer. False: no change: the store owns the buffer until
+ * done().
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Says for whom all is that is begun from now on, and what follows from it; NULL: for nobody who gives up. */
+/* Sets the owner of all operations that begin from now on and of their consequences; NULL: an owner that
+ * never gives up. */
 void store_asker(struct store_port *p, const void *asker);
-/* Has whatever has been looking something up for this asker, for longer than that, end with -EAGAIN, as far as the back end
- * can: done() runs as ever, soon.  For who cannot wait any more. */
+/* Aborts, with -EAGAIN, all look-ups of this asker that have taken longer than that, as far as the back end
+ * can: done() runs soon, as usual. For requests that cannot wait any longer. */
 void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
- * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
- * write is done, store_put_commit() or store_put_abort().  The last piece may ride with the commit (one flush
- * for data and log then).
+ * A PUT. store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
+ * write has completed, store_put_commit() or store_put_abort(). The last piece may be submitted with the
+ * commit (one flush for data and log then).
  */
 struct store_put {
 	struct store_op op;            /* the commit's: 0 = durable and visible */
-	struct store_carrier *carrier; /* the store's (store/ops.h) */
+	struct store_carrier *carrier; /* private to the store (store/ops.h) */
 	/* so far, over all pieces given to store_put_write() */
 	uint64_t size_bytes;
 	uint64_t crc64;
 	/* after success */
 	uint64_t version;
 	bool is_started;
-	/* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
+	/* private to the store; the granule CRCs of a chunk are in a side buffer of the port */
 	_Alignas(8) unsigned char priv[STORE_PRIV_PUT];
 };
 
@@ -471,35 +484,37 @@ struct store_write {
 };
 
 /* Writes the next len bytes, at buf->mem: at most a piece, a multiple of the granule unless last
- * (store_limits()). The buffer stays the store's until done(); behind the data it may be padded and given
- * a CRC block (that is what the slack is for).  May wait for space being made. */
+ * (store_limits()). The store owns the buffer until done(); after the data it may write padding and a CRC
+ * block (the purpose of the slack). May wait for space. */
 int store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		    uint32_t len, bool last);
 
 struct store_commit {
 	struct store_meta meta;
 	struct store_pre pre;
-	/* The last piece, when it was not given to store_put_write(): NULL for none.  inline_data for objects
-	 * <= STORE_INLINE_MAX bytes that were never written (copied at the call). */
+	/* The last piece, if it was not given to store_put_write(): NULL for none. inline_data for objects <=
+	 * STORE_INLINE_MAX bytes that were never written (copied at the call). */
 	struct buf *last;
 	uint32_t last_len;
 	const void *inline_data;
 	uint32_t inline_len;
-	/* Refuse with -EILSEQ, before anything is handed over, when the content's CRC64-NVME differs. */
+	/* Refuse with -EILSEQ, before the hand-over, if the content's CRC64-NVME differs. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Kept until the end: gets the time at which bytes moved, where the store has to move them once more; NULL: nobody asks. */
+	/* Valid until the end: receives the time of the last progress, if the store must move the bytes
+	 * again; NULL: not needed. */
 	uint64_t *progress_ns;
 };
 
-/* Hands over; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
- * over, the put must be aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
+/* Hands the put over; after a return of 0 it cannot be cancelled. A negative return: it was not handed over,
+ * and must be aborted. *c is copied, but not the memory it points to; attrs, last, inline_data as described
+ * there. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Takes leave of a write that is not done.  True: done() will not run, the buffer is the caller's, and the put can only be
- * aborted.  False: all is as before. */
+/* Abandons a write that has not completed. True: done() will not run, the caller owns the buffer, and the put
+ * can only be aborted. False: no change. */
 bool store_write_cancel(struct store_port *p, struct store_write *w);
-/* Gives the space back.  No write may be in flight but those that were cancelled.  NULL-safe, fine on a put never started and after a
- * commit ended. */
+/* Aborts the put and frees its space. Only cancelled writes may be in flight. NULL, a put that was never
+ * started, and a call after a commit's end are allowed. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
@@ -524,38 +539,38 @@ int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t ve
 /* ---- multipart uploads ---- */
 
 /*
- * An upload is made for a key, gets parts, and ends by completion (an object is there, made of the parts,
- * whose bytes stay where they are), by abort, or with its bucket.  Its id is never used again.  Parts that no
- * completed object names give their space back when the upload ends; so does one that is replaced.  Uploads
- * and parts take index memory (-ENOSPC).
+ * An upload is created for a key, gets parts, and ends by completion (an object made of the parts, whose
+ * bytes stay in place), by abort, or with its bucket. Its id is never reused. Parts outside the completed
+ * object are freed when the upload ends; so is a replaced part. Uploads and parts take index memory
+ * (-ENOSPC).
  */
 
 struct store_upload {
 	struct store_op op; /* result: 0; -ENXIO no such bucket; abort: -ENOENT no such upload */
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* after success of create */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* valid after a successful create */
 	_Alignas(8) unsigned char priv[STORE_PRIV_UPLOAD];
 };
 
-/* Begins an upload.  attrs (at most STORE_ATTRS_MAX bytes; the caller keeps them until the end) are what
- * store_upload_stat() gives: what the object will need. */
+/* Begins an upload. attrs (at most STORE_ATTRS_MAX bytes; the caller keeps them until the end) are returned
+ * by store_upload_stat(): the data that the object will need. */
 int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			uint32_t attrs_len, struct store_upload *u);
-/* Ends an upload without an object.  From the answer on no part of it can be committed. */
+/* Ends an upload without an object. After the answer no part of it can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 /*
- * Looks for an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until
- * the end.  result: 0, -ENOENT (no such upload of this key), -ENXIO.
+ * Looks up an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
+ * end. result: 0, -ENOENT (no such upload of this key), -ENXIO.
  */
 int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		      struct store_stat *st);
 
 /*
- * Begins the PUT of a part, in place of store_put_init(); then it goes on as any PUT, with attributes up to
- * STORE_PART_ATTRS_MAX and no precondition.  Any length, zero too.  A part of the same number is replaced: of
- * several attempts the last to be committed counts.  Also -ENOENT: no such upload (here early; the commit's
- * result when the upload ended meanwhile), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
+ * Begins the PUT of a part, in place of store_put_init(); then it continues like any PUT, with attributes up
+ * to STORE_PART_ATTRS_MAX and no precondition. Any length, including zero. A part of the same number is
+ * replaced: of several attempts the last commit is valid. Also -ENOENT: no such upload (here early; result of
+ * the commit if the upload ended in the meantime), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
  */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
@@ -564,17 +579,17 @@ int store_put_init_part(struct store_port *p, struct store_put *put, const struc
 struct store_part {
 	uint32_t number;
 	uint64_t size_bytes, crc64, mtime_ns, version;
-	uint64_t off_bytes; /* of an object: where in it the part begins */
+	uint64_t off_bytes; /* of an object: offset at which the part begins */
 	struct store_etag etag;
 	const void *attrs; /* valid during the callback; store_obj_part(): until store_close() */
 	uint32_t attrs_len;
 };
 
-/* What the completed object is to consist of, in this order. */
+/* A part of the list for a completion, in order. */
 struct store_part_ref {
 	uint32_t number;
 	struct store_etag etag;
-	uint64_t version; /* 0: whichever has that ETag */
+	uint64_t version; /* 0: any version with that ETag */
 };
 
 /*
@@ -590,7 +605,7 @@ struct store_part_ref {
  */
 struct store_complete {
 	struct store_op op;
-	/* in; what pointers name is kept by the caller until the end */
+	/* in; the caller keeps the memory behind pointers until the end */
 	const struct store_part_ref *parts;
 	uint32_t part_nr;
 	struct store_meta meta; /* of the object */
@@ -600,16 +615,16 @@ struct store_complete {
 	uint64_t expect_crc64, expect_size_bytes;
 	/* after success */
 	uint64_t version, size_bytes, crc64, mtime_ns;
-	struct store_etag etag; /* was_done: of the object that is there */
+	struct store_etag etag; /* was_done: of the existing object */
 	bool was_done;
-	uint32_t bad; /* index in parts, of the errors above */
+	uint32_t bad; /* index in parts, for the errors above */
 };
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 
-/* The parts of an upload, by number, behind `after` (0: from the first). */
+/* The parts of an upload, by number, after `after` (0: from the first). */
 struct store_part_list {
-	struct store_op op; /* result: parts given, or -ENOENT no such upload, -ENXIO */
+	struct store_op op; /* result: number of parts listed, or -ENOENT no such upload, -ENXIO */
 	uint32_t after, max;
 	/* On the port's thread; false ends the page. */
 	bool (*part)(struct store_part_list *pl, const struct store_part *part);
@@ -619,9 +634,9 @@ struct store_part_list {
 int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_part_list *pl);
 
-/* Gives the part of an opened object with that number.  At once: 0, or -ENOENT. */
+/* Returns the part of an opened object with that number. Immediately: 0, or -ENOENT. */
 int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-/* Gives the index-th part of an opened object in order, 0 to part_nr - 1.  At once: 0, or -ENOENT. */
+/* Returns the index-th part of an opened object in order, 0 to part_nr - 1. Immediately: 0, or -ENOENT. */
 int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 /* ---- buckets ---- */
@@ -640,19 +655,19 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 #define STORE_COPIES_MAX 2u
 int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
 			struct store_del *op);
-/* Removes a bucket.  0, -ENXIO, -ENOTEMPTY (it has objects).  Uploads in progress do not keep it: they end
+/* Removes a bucket. 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent it: they end
  * with it. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-/* Looks for a bucket.  result: 0, -ENXIO. */
+/* Looks up a bucket. result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-/* Tells whether the bucket was there within the last second, which says enough to whoever begins to write into it: the
- * commit looks again.  False: that is not known; store_bucket_head() is. */
+/* Returns true if the bucket existed within the last second, which suffices for a request that begins to
+ * write into it: the commit checks again. False: unknown; call store_bucket_head(). */
 bool store_bucket_was_there(struct store_port *p, const char *name, size_t len);
 
 /*
- * Attributes of a bucket, opaque to the store, gone with the bucket.  Setting replaces all of them (length 0:
- * none): version is what store_bucket_get_attrs() gave, 0 for none there, STORE_VERSION_ANY to overwrite
- * whatever is there.  attrs are kept until the end.  result: 0, -ENXIO, -ESTALE, -ENOSPC ...
+ * Attributes of a bucket, opaque to the store, removed with the bucket. Setting replaces all of them (length
+ * 0: none): version is that of store_bucket_get_attrs(), 0 for none, STORE_VERSION_ANY to overwrite any.
+ * attrs are kept until the end. result: 0, -ENXIO, -ESTALE, -ENOSPC ...
  */
 #define STORE_VERSION_ANY UINT64_MAX
 struct store_bucket_set {
@@ -661,7 +676,8 @@ struct store_bucket_set {
 };
 int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-/* Copies up to cap bytes of them to attrs, which the caller keeps until the end.  result: 0, -ENXIO. */
+/* Copies up to cap bytes of the attributes to attrs, which the caller keeps until the end. result: 0,
+ * -ENXIO. */
 int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			   struct store_stat *st);
 
@@ -682,24 +698,25 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  * logs that do not see each other's last block may exceed a bound by so much.
  */
 
-/* Bounds one bucket; all members STORE_UNBOUNDED: not any more.  result: 0 durable, -ENXIO, -ENOSPC ... */
+/* Sets the limits of one bucket; all members STORE_UNBOUNDED: removes them. result: 0 durable, -ENXIO,
+ * -ENOSPC ... */
 int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			   struct store_bucket_set *op);
 
-/* Of the buckets whose names begin so, or (no any_suffix) of the one that has the name. */
+/* Limits for the buckets whose names begin so, or (without any_suffix) for the bucket of that name. */
 struct store_pattern_quota {
 	char bucket[STORE_BUCKET_MAX];
 	uint8_t bucket_len;
 	bool any_suffix;
 	struct store_use max;
 };
-/* Replaces the bounds of all patterns; of two for one pattern the smaller member counts.  What is judged after the return
- * is judged by them.  Any thread.  0, -ENOMEM (then nothing has changed), -EOPNOTSUPP. */
+/* Replaces the limits of all patterns; of two for one pattern the smaller member applies. They apply to all
+ * validations after the return. Any thread. 0, -ENOMEM (then nothing has changed), -EOPNOTSUPP. */
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
-/* Tells what a bucket holds and its own bound, whether it has one or not.  Any thread.  0, -ENXIO, -EOPNOTSUPP. */
+/* Returns a bucket's usage and its own limits, if any. Any thread. 0, -ENXIO, -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
-/* Lists the patterns, then the buckets that have a bound of their own, each in the order of names.  Any thread.  Returns
- * how many there are, or -ENOMEM, -EOPNOTSUPP; the list is the caller's to free(). */
+/* Lists the patterns, then the buckets with limits of their own, each in the order of names. Any thread.
+ * Returns their number, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
 int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
 /* ---- listing ---- */
@@ -710,39 +727,41 @@ struct store_entry {
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
 	uint8_t copies; /* of a bucket */
-	bool is_prefix; /* name is a common prefix, up to and with the delimiter; nothing else is set */
+	bool is_prefix; /* name is a common prefix, including the delimiter; no other member is set */
 	const uint8_t *upload_id; /* store_list_uploads() */
 	const void *attrs;        /* of the object or upload; valid during the callback */
 	uint32_t attrs_len;
 };
 
 /*
- * A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin
- * with `prefix`.  With a delimiter, names that have it behind the prefix are not given: what they have in
- * common up to and with its first occurrence is, once for all of them, and they are skipped, not walked
- * through.  If `after` is such a common prefix itself, all that begin with it lie before the page.  What the
- * pointers name is kept by the caller until the operation's end.
+ * A page, in key order, beginning after `after` (exclusive; NULL: from the start), of names that begin with
+ * `prefix`. With a delimiter, names that contain it after the prefix are replaced by their common prefix
+ * including its first occurrence, listed once, and are skipped by a seek. If `after` is such a common prefix
+ * itself, the page begins after all names with it. The caller keeps the memory behind the pointers until the
+ * operation's end.
  */
 struct store_list {
-	struct store_op op; /* result: entries given; `more` says whether there are others */
+	struct store_op op; /* result: number of entries; `more` is set if others follow */
 	const char *bucket; /* NULL: the buckets themselves (never with a delimiter) */
 	const char *prefix, *after, *delimiter; /* delimiter_len 0: none */
 	uint16_t bucket_len, prefix_len, after_len, delimiter_len;
-	/* store_list_uploads(): behind this upload of `after`; NULL: behind all of that key */
+	/* store_list_uploads(): after this upload of `after`; NULL: after all uploads of that key */
 	const uint8_t *after_id;
 	uint32_t max;
-	bool may_be_partial; /* what a missing disk has may be left out; else that is -ENODEV */
-	/* Of an engine in a set, kept until the end: names of these slots alone; NULL: of those that are its own. */
+	/* the keys of a missing disk may be omitted; otherwise a missing disk is -ENODEV */
+	bool may_be_partial;
+	/* For an engine in a set, kept until the end: only names of these slots; NULL: those of its assigned
+	 * slots. */
 	const struct store_slots *slots;
 	/* On the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
-	bool is_partial; /* something is left out */
+	bool is_partial; /* keys were omitted */
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);
-/* Lists the uploads in progress of a bucket, by key, then in the order in which they were made.  entry:
- * mtime_ns is when one began. */
+/* Lists the uploads in progress of a bucket, by key, then in order of creation. entry: mtime_ns is the time
+ * at which the upload began. */
 int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- disks that come and go while it serves ---- */
@@ -751,7 +770,7 @@ struct store_disk_change {
 	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
 	const char *disk;    /* DISK_DRAIN: its path, UUID or number; DISK_ADD: its path */
 	uint64_t size_bytes; /* DISK_ADD, as for --format */
-	bool force;          /* DISK_ADD: what is on it is lost */
+	bool force;          /* DISK_ADD: existing data on it is lost */
 };
 
 /*
@@ -775,55 +794,59 @@ struct store_move_info {
 	uint64_t draining, filling; /* bitmaps of units */
 	uint64_t slots_done, slots_total;
 	uint64_t bytes_done, bytes_total; /* the total is estimated */
-	uint64_t keys;                    /* sent */
+	uint64_t keys;                    /* keys copied */
 	uint64_t began_ns;                /* clock_ns() */
 	uint64_t left_ns;                 /* estimated; 0: not known */
 	uint64_t rate;
-	char trouble[STORE_TROUBLE_BYTES]; /* why it stands still; "": it does not */
-	uint64_t
-		waits_ns; /* for so long at most nothing is done, as a disk is away that may come back; 0: it does not wait */
+	char trouble[STORE_TROUBLE_BYTES]; /* reason for a standstill; "": none */
+	/* maximum remaining wait for a disk that is away and may return; 0: it does not wait */
+	uint64_t waits_ns;
 };
-/* Says how far it is.  Any thread. */
+/* Returns the progress of a move. Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);
-/* Sets how many bytes a second are moved, from now on; 0: as many as can be.  Any thread. */
+/* Sets the limit of moved bytes a second, from now on; 0: none. Any thread. */
 void store_set_move_rate(struct store *st, uint64_t bytes);
 
-/* What operators want to know of keys with two copies.  A slot is one of the 4096 that keys go by. */
+/* The state of keys with two copies, for operators. A slot is one of the 4096 hash values of keys. */
 struct store_copies_info {
-	bool is_used; /* there may be buckets with two copies; else all is 0 */
+	bool is_used; /* there may be buckets with two copies; otherwise all members are 0 */
 	/* Objects, and bytes of them and of parts of uploads, each counted once. */
 	uint64_t objects, bytes;
-	uint64_t exposed_objects, exposed_bytes; /* of them: only one disk in service has them all */
-	/* Of slots that no disk in service may answer for: keys in them are -ENODEV, or (of a disk that failed) read-only. */
+	/* those of them that only one disk in service has completely */
+	uint64_t exposed_objects, exposed_bytes;
+	/* Number of slots that no disk in service may answer for: their keys are -ENODEV, or (on a failed
+	 * disk) read-only. */
 	uint64_t unreachable_slots;
-	uint64_t needed; /* bitmap of units: those disks that have them */
-	/* Since the start: changes that a disk has missed, damaged copies that were made again from the other one, reads
-	 * of the other one. */
+	uint64_t needed; /* bitmap of units: disks that have those slots */
+	/* Since the start: changes that a disk has missed, damaged copies that were rewritten from the other
+	 * one, reads of the other copy. */
 	uint64_t missed, repaired, read_second;
-	/* What is copied so that it has two copies again. */
+	/* Keys are being copied to have two copies again. */
 	bool is_healing;
-	uint64_t heal_bytes_done, heal_bytes_total; /* since that began; about how many there will be */
-	uint64_t heal_rate;                         /* bytes a second; 0: not known yet */
+	uint64_t heal_bytes_done, heal_bytes_total; /* since this began; the second is an estimate */
+	uint64_t heal_rate;                         /* bytes a second; 0: unknown yet */
 	uint64_t heal_left_ns;                      /* 0: not known */
-	/* Why it stands still though both disks are there; "": it does not. */
+	/* Reason for a standstill although both disks are present; "": none. */
 	char trouble[STORE_TROUBLE_BYTES];
-	/* Disks that are missing or have failed and have copies. */
-	uint64_t away;                            /* bitmap of units */
-	bool may_replace;                         /* others can take their places */
-	uint64_t replaced_in_ns[STORE_DISKS_MAX]; /* of each unit that is away: when they do; 0: now */
+	/* Disks with copies that are missing or have failed. */
+	uint64_t away;    /* bitmap of units */
+	bool may_replace; /* others can take over their slots */
+	/* for each unit that is away: time until it is replaced; 0: now */
+	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
-/* Says how it is with keys that have two copies.  Any thread. */
+/* Returns the state of keys with two copies. Any thread. */
 void store_copies_info(const struct store *st, struct store_copies_info *ret_info);
 
 /* ---- what operators see ---- */
 
-/* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
+/* A unit is the smallest part of the store that operators see and that can fail separately: a disk, or a
+ * pool. */
 enum store_unit_state {
 	UNIT_OK,
 	UNIT_FAILED,
 	UNIT_MISSING,
 	UNIT_MOVING,  /* it serves, and is being drained or filled */
-	UNIT_DRAINED, /* it may be taken away */
+	UNIT_DRAINED, /* it may be removed */
 	UNIT_STATE_NR
 };
 
@@ -835,7 +858,7 @@ store_unit_serves(enum store_unit_state state)
 	return state == UNIT_OK || state == UNIT_MOVING;
 }
 
-/* What only some back ends count. */
+/* A number that only some back ends count. */
 struct store_unit_number {
 	const char *name; /* a constant, in the form of a JSON key: "log_used_bytes" */
 	uint64_t value;
@@ -844,36 +867,36 @@ struct store_unit_number {
 #define STORE_UNIT_NUMBERS_MAX 32
 
 struct store_unit_info {
-	const char *name; /* a disk's path; "": not known */
-	const char *uuid; /* a disk's; NULL or "": it has none */
+	const char *name; /* path of a disk; "": unknown */
+	const char *uuid; /* of a disk; NULL or "": none */
 	enum store_unit_state state;
-	char reason[256]; /* of the state; UNIT_OK: what is not as it should be, or "" */
+	char reason[256]; /* reason of the state; UNIT_OK: a problem, or "" */
 	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */
 	uint64_t size_bytes, free_bytes;
-	uint64_t own_bytes; /* that no object gets: log, superblocks, what is held back for snapshots */
+	uint64_t own_bytes; /* bytes unavailable to objects: log, superblocks, reserve for snapshots */
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
-	/* How long what cores asked of it took, in the buckets of base/latency.h. */
+	/* Durations of requests from cores, in the buckets of base/latency.h. */
 	struct {
 		uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
 	int number_nr;
-	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX]; /* in the order in which pages print them */
+	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX]; /* in the order of pages */
 };
 
-/* What a back end may be able to do beyond serving. */
+/* Capabilities of a back end beyond serving. */
 enum {
 	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() */
-	STORE_CAN_SCRUB = 2,    /* its objects may be read one by one, to see whether they are whole */
+	STORE_CAN_SCRUB = 2,    /* its objects can be read one by one to verify them */
 	STORE_CAN_FSCK = 4,     /* store_fsck() */
-	STORE_CAN_DRAIN = 8,    /* it goes on when its callers refuse new requests for a while */
+	STORE_CAN_DRAIN = 8,    /* it continues when its callers refuse new requests for a while */
 };
 /* Returns STORE_CAN_... bits.  Any thread. */
 unsigned store_can(const struct store *st);
 
-/* Asks for a snapshot of every unit that works, however little came since the newest: a start after it reads
- * less log.  Any thread; while a port is attached.  It is made behind the scenes: when the unit's number
- * "snapshot_runs" is 0 again, "snapshots" has grown, or it failed (which is logged).  0, or -EOPNOTSUPP (no
- * STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
+/* Starts a snapshot of every working unit, even shortly after the newest: the next start reads less log. Any
+ * thread; while a port is attached. It runs in the background: when the unit's number "snapshot_runs" is 0
+ * again, "snapshots" has grown, or it failed (which is logged). 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or
+ * another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
 /*
@@ -887,20 +910,20 @@ int store_snapshot(struct store *st);
  */
 const char *store_background(const struct store *st);
 
-/* Asks every unit to read what it keeps beside objects once, to see whether it is whole, and to mend what is not.
- * It goes on behind the scenes: "metadata_damaged" counts what was found, and while something of that is not
- * mended the unit has a reason.  On the port's thread. */
+/* Makes every unit read its metadata once, verify it, and repair damage. It runs in the background:
+ * "metadata_damaged" counts the findings, and while damage is not repaired the unit has a reason. On the
+ * port's thread. */
 void store_reread(struct store_port *p);
 
-/* Tells whether another process has taken over, so that this one has to end and to begin anew.  Any thread. */
+/* Returns true if another process has taken over, so that this one must exit and restart. Any thread. */
 bool store_is_fenced(const struct store *st);
-/* Tells whether the store answers; if not, why.  Any thread. */
+/* Returns true if the store answers; otherwise why has the reason. Any thread. */
 bool store_answers(const struct store *st, char *why, size_t len);
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
-/* Counts the units. */
+/* Returns the number of units. */
 int store_unit_nr(const struct store *st);
-/* Reads what operators want to know of a unit.  Any thread. */
+/* Returns the state of a unit for operators. Any thread. */
 void store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 /* Returns the number of that name, 0 if the unit has none. */
 uint64_t store_unit_number(const struct store_unit_info *info, const char *name);

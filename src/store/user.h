@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * user - a thread that waits for each of its operations, one after the other, with ports at one or several stores: what
- * the daemon and a start do by themselves.  It has a ring, a mailbox and timers of its own.
+ * user - a thread that waits for each of its operations, one after the other, with ports at one or several
+ * stores: for work of the daemon and of a start. It has a ring, a mailbox and timers of its own.
  */
 #ifndef GANTRY_STORE_USER_H
 #define GANTRY_STORE_USER_H
@@ -10,15 +10,15 @@
 
 struct store_user;
 
-/* Makes a user with a port at each of nr stores.  0 or -errno, and then there is none. */
+/* Makes a user with a port at each of nr stores. 0 or -errno, and then no user exists. */
 int store_user_new(struct store *const *stores, int nr, struct store_user **ret_user);
-/* Detaches and frees, on the thread that made it.  NULL is fine. */
+/* Detaches and frees, on the thread that made it.  NULL is allowed. */
 void store_user_free(struct store_user *u);
 /* Returns the port at the i-th store. */
 struct store_port *store_user_port(struct store_user *u, int i);
-/* Turns its loop once, a millisecond at most: for who waits for something else. */
+/* Turns its loop once, for a millisecond at most: for a thread that waits for another event. */
 void store_user_turn(struct store_user *u);
-/* Says before an operation is started that it will be waited for. */
+/* Announces, before an operation is started, that it will be waited for. */
 void store_user_begin(struct store_user *u, struct store_op *op);
 /* Waits for the operation, whose start returned r: its result, or r < 0. */
 int store_user_wait(struct store_user *u, const struct store_op *op, int r);
