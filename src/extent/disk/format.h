@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format - what shapes a disk and what its superblock says: sizes, extents, geometry, places in the log.
+ * format - the numbers that shape a disk and the contents of its superblock: sizes, extents, geometry,
+ * positions in the log.
  *
- * Pure functions, any thread.  docs/disk-format.md gives the reasons; all integers are little endian.
- * Records, log blocks and snapshot blocks are in log/rec_codec.h.
+ * Pure functions, any thread. docs/disk-format.md gives the reasons; all integers are little endian. Records,
+ * log blocks and snapshot blocks are in log/rec_codec.h.
  *
- * Decoders take hostile bytes: they return -EBADMSG, never read outside their buffer, and what they accept
- * obeys every limit named here.
+ * Decoders accept hostile bytes: they return -EBADMSG, never read outside their buffer, and their results
+ * obey every limit named here.
  */
 #ifndef GANTRY_EXTENT_DISK_FORMAT_H
 #define GANTRY_EXTENT_DISK_FORMAT_H
@@ -18,9 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 3u             /* written; 2: uploads, parts, attributes of buckets, shared extents */
-#define FMT_VERSION_COPIES 4u      /* of superblocks, while a table names second disks; the same otherwise */
-#define FMT_VERSION_MIN 1u         /* and read: what it has means the same */
+#define FMT_VERSION 3u /* version written; 2: uploads, parts, attributes of buckets, shared extents */
+/* version of superblocks while a table names second disks; otherwise the same format */
+#define FMT_VERSION_COPIES 4u
+#define FMT_VERSION_MIN 1u         /* oldest version read: its fields have the same meaning */
 #define FMT_START_NO_MAX 0xffffffu /* numbers of starts: a version has 24 bits for them */
 #define FMT_COUNTER_BITS 40        /* a record's version: start number, then a counter of that many bits */
 #define FMT_CHANGE_BITS TABLE_CHANGE_BITS
@@ -29,19 +31,19 @@
 #define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
 #define FMT_FLUSHED_BYTES (8u << 20) /* larger objects enter the log after a flush of their data */
 #define FMT_BLOCK_MAX (1u << 20)     /* largest log block and snapshot block */
-#define FMT_BLOCK_MIN (128u << 10)   /* and the least a disk may be made with: log block, log, segment */
+#define FMT_BLOCK_MIN (128u << 10)   /* minimum at format: log block, log, segment */
 #define FMT_LOG_MIN (4u << 20)
 #define FMT_LOG_STEP (1u << 20)
 #define FMT_SEG_MIN (8u << 20)
-#define FMT_ENTRY_MAX 64u            /* extents or chunks named by a record itself; more go to a map extent */
+#define FMT_ENTRY_MAX 64u            /* extents or chunks in a record itself; longer lists are in a map */
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
 #define FMT_DISKS_MAX STORE_DISKS_MAX
 #define FMT_SLOT_NR STORE_SLOT_NR
-#define FMT_SUPER_BYTES (64u << 10)               /* one copy; format versions 1 and 2: one after the other */
-#define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES         /* where the second one was then */
-#define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* in front of the log on a device */
+#define FMT_SUPER_BYTES (64u << 10)       /* one copy; format versions 1 and 2: the copies are adjacent */
+#define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES /* offset of the second copy in those versions */
+#define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* before the log on a device */
 #define FMT_DEVICE_TAIL_BYTES                                                                                \
-	((uint64_t)2 << 20) /* the end of a device, where the second superblock begins */
+	((uint64_t)2 << 20) /* at the end of a device: beginning of the second superblock */
 
 #define FMT_HOST_OFF ((uint64_t)256 << 10) /* of the host block (host.h) on a device, within that head */
 #define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
@@ -77,9 +79,9 @@ align_up(uint64_t n, uint64_t a)
 
 struct geometry {
 	uint64_t size_bytes;  /* of the whole disk, as formatted */
-	uint64_t log_bytes;   /* the ring */
+	uint64_t log_bytes;   /* size of the log's ring */
 	uint64_t seg_bytes;   /* a data segment */
-	uint32_t seg_nr;      /* segments when all are made */
+	uint32_t seg_nr;      /* number of segments when all are made */
 	uint32_t unit_bytes;  /* allocation unit */
 	uint32_t block_bytes; /* largest log block */
 	uint32_t granule_bytes, chunk_bytes;
@@ -95,60 +97,62 @@ geo_units(const struct geometry *g)
 {
 	return geo_seg_units(g) * g->seg_nr;
 }
-/* Tells whether an extent is not empty, and on the disk. */
+/* Returns true if an extent is not empty, and on the disk. */
 bool ext_ok(uint64_t ext, const struct geometry *g);
-/* Chooses the numbers for a disk of that size and an index of at most so many bytes in memory (0: nobody knows).
- * 0 or -ENOSPC (too small). */
+/* Chooses the geometry for a disk of that size and an index of at most that many bytes in memory (0:
+ * unknown). 0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
-/* Returns where the second superblock of a device lies: at its formatted end, or, where segments of an earlier
- * format version reach into that, behind the first one. */
+/* Returns the offset of a device's second superblock: at its formatted end, or directly after the first one,
+ * if segments of an earlier format version reach into the end. */
 uint64_t geo_second_off(const struct geometry *g);
 
 /* ---- superblock ---- */
 
-/* Where a log block is expected: all that says that it is the right one. */
+/* The expected position of a log block, with everything that identifies it. */
 struct log_pos {
 	uint64_t seq, lap, pos; /* pos: bytes into the ring */
-	uint64_t prev_crc;      /* of the block before */
+	uint64_t prev_crc;      /* CRC of the previous block */
 	uint64_t epoch;
 	uint8_t nonce[16];
 };
 
 struct snap_ref {
-	uint64_t id;       /* grows; 0: none */
+	uint64_t id;       /* increases; 0: none */
 	uint64_t head_ext; /* first block of the chain; 0 blocks: an empty snapshot */
 	uint32_t head_bytes;
 	uint64_t block_nr, record_nr, bytes;
 	uint64_t crc64;       /* over the CRCs of the blocks, in order */
-	uint64_t version_max; /* newest version it holds, or before */
-	struct log_pos begin; /* the log goes on here */
+	uint64_t version_max; /* newest version in it or before it */
+	struct log_pos begin; /* position at which the log continues */
 };
 
 enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
 
 struct super {
-	uint32_t version; /* of the format, as it was read; what is written is FMT_VERSION */
-	uint64_t gen;     /* grows with each writing; the newer good copy counts */
+	uint32_t version; /* format version as read; FMT_VERSION is written */
+	uint64_t gen;     /* incremented with each write; the newer valid copy counts */
 	uint8_t store_uuid[16], disk_uuid[16];
 	enum super_kind kind;
 	struct geometry geo;
-	uint64_t epoch; /* the running one: replay must reach it */
+	uint64_t epoch; /* the running epoch: replay must reach it */
 	uint8_t nonce[16];
 	struct snap_ref snap[2]; /* current, previous */
-	uint64_t start_no;       /* the newest start this disk has heard of */
+	uint64_t start_no;       /* the newest start that this disk knows */
 	struct disk_table table;
-	bool is_behind; /* it was an older copy of itself when it heard of that start, or a repair dropped something, and has had no table since (set/start/begin_disks.c) */
+	/* the disk was stale when it learned of that start, or a repair dropped records, and it has received
+	 * no table since (set/start/begin_disks.c) */
+	bool is_behind;
 };
 
 /* Makes the table of a store of this one disk, whose UUID and start number are set. */
 void super_table_of_one(struct super *sb);
-/* Tells whether something begins at buf that says to be a superblock. */
+/* Returns true if buf begins like a superblock. */
 bool super_peek(const void *buf);
 /* Writes a superblock to buf, of FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
-/* Reads a superblock of this format version or an earlier one, which has the table of one disk.  0; -ENOENT: none
- * of ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version, of which *ret_super has the number and the
- * UUIDs alone, which are where they are in ours. */
+/* Reads a superblock of this format version or an earlier one, for which it makes the table of one disk. 0;
+ * -ENOENT: not ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version, for which
+ * *ret_super has only the number and the UUIDs, which are at the same offsets. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

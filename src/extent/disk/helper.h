@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * helper - a disk's helper thread: a ring of its own, a bell, and work to do when it is rung.
+ * helper - a disk's helper thread: a ring of its own, a bell, and a work function that runs when it is rung.
  *
- * The work returns the time until it wants to be called again without being rung: 0 is at once, UINT64_MAX is
- * not.  It looks at `stop` where it takes long.  The simulation brings its own helper.c.
+ * The work function returns the time until its next call without a ring: 0 is immediately, UINT64_MAX never.
+ * It checks `stop` during long work. The simulation has its own helper.c.
  *
  * Threads: helper_ring() on any; the others on the thread that starts and stops the engine.
  */
@@ -39,7 +39,7 @@ void helper_fini(struct helper *h);
 int helper_start(struct helper *h);
 /* Stops the thread, if it runs, and waits for it. */
 void helper_stop(struct helper *h);
-/* Lets the thread work. */
+/* Wakes the thread for its work function. */
 void helper_ring(struct helper *h);
 
 #endif

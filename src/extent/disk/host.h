@@ -33,7 +33,7 @@ struct ring;
 #define HOST_NAME_MAX 64
 #define HOST_BEAT_NS ((uint64_t)5000000000)
 
-/* What tells hosts from each other.  Zeros: not known. */
+/* Identity of a host. Zeros: unknown. */
 struct host_id {
 	char name[HOST_NAME_MAX];
 	uint8_t machine[16], boot[16];
@@ -49,39 +49,39 @@ struct host_block {
 
 /* Writes a block to buf, of HOST_BYTES. */
 void host_encode(void *buf, const struct host_block *b);
-/* Reads a block.  0; -ENOENT: there is none; -EBADMSG: damaged, or of another version. */
+/* Reads a block. 0; -ENOENT: none; -EBADMSG: damaged, or of another version. */
 int host_decode(const void *buf, size_t len, struct host_block *ret_block);
-/* Tells whether it is the same machine, whatever booted in between. */
+/* Returns true if both are the same machine, even after a reboot. */
 bool host_is_same(const struct host_id *a, const struct host_id *b);
 
 struct host {
-	int fd; /* -1: there is no file yet */
+	int fd; /* -1: the file does not exist yet */
 	uint64_t off;
-	bool there;                    /* `seen` is what lies on the disk; false: nothing that can be read */
-	bool damaged;                  /* there is something, but it says nothing */
+	bool there;                    /* `seen` is the block on the disk; false: no readable block */
+	bool damaged;                  /* a block exists and is invalid */
 	bool ours;                     /* this instance has written it */
-	struct host_block seen;        /* the last reading */
-	struct host_block mine, tried; /* the last writing that succeeded, and the last one begun */
-	uint64_t due_ns;               /* of the next beat */
+	struct host_block seen;        /* the last block read */
+	struct host_block mine, tried; /* the last successful write, and the last one begun */
+	uint64_t due_ns;               /* time of the next heartbeat */
 };
 
-/* Sets up h, whose block nobody has looked for. */
+/* Initializes h, whose block was not read yet. */
 void host_init(struct host *h);
-/* Reads the block into h->there and h->seen.  0, or what other than a bad sector kept it from being read. */
+/* Reads the block into h->there and h->seen. 0, or the read error, except for a bad sector. */
 int host_look(struct host *h, struct ring *r);
-/* Waits as long as it takes to know that no other host has the disk.  0, or -EBUSY with the reason in err; path:
- * of the disk. */
+/* Waits until it is certain that no other host has the disk. 0, or -EBUSY with the reason in err; path: of
+ * the disk. */
 int host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len);
-/* Makes the block this instance's, if it is still as host_wait() saw it.  0, -EBUSY, -errno; the reason is in
- * err. */
+/* Claims the block for this instance, if it is unchanged since host_wait(). 0, -EBUSY, -errno; the reason is
+ * in err. */
 int host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
 	       char *err, size_t err_len);
-/* Writes a beat if one is due and the block is ours.  0; -EAGAIN: the disk has said nothing, the next call tries
- * again; -EBUSY: somebody else has written to it, h->seen says who; -errno. */
+/* Writes a heartbeat if one is due and the block is ours. 0; -EAGAIN: the error says nothing about the disk,
+ * the next call tries again; -EBUSY: another host has written to it, and h->seen has its identity; -errno. */
 int host_beat(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes that the disk is closed, not flushed.  0, and for a block that is not ours; or as host_beat(). */
+/* Writes that the disk is closed, not flushed. 0, also for a block that is not ours; or as host_beat(). */
 int host_close(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes a sentence about who has the disk to buf: "" if nobody has. */
+/* Writes a sentence about the holder of the disk to buf: "" if there is none. */
 void host_text(const struct host *h, char *buf, size_t len);
 
 #endif

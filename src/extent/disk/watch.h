@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch - how long a thread's writes and flushes take: one that takes longer than the disk's timeout fails the disk.
+ * watch - a limit on the duration of a thread's writes and flushes: one that exceeds the disk's timeout makes
+ * the disk fail.
  *
- * Time goes in quarters of the timeout.  An operation is counted in the quarter in which it begins, and what is still
- * counted five quarters later is late: so it costs an increment and a decrement, and a timer only while something is
- * out.  What is late stays out, and whoever waits for it goes on waiting: the kernel may still use its memory.
+ * Time is counted in quarters of the timeout. An operation is counted in the quarter in which it begins, and
+ * one that is still counted five quarters later is late: the cost is an increment and a decrement, and a
+ * timer only while operations are in flight. A late operation stays in flight, and its waiters keep waiting:
+ * the kernel may still use its memory.
  *
  * Threads: the port's.
  */
@@ -22,15 +24,15 @@
 struct disk;
 
 struct disk_watch {
-	struct timers *timers; /* NULL: nothing is watched */
-	struct disk *disk;     /* of the operations */
+	struct timers *timers; /* NULL: no watch */
+	struct disk *disk;     /* disk of the operations */
 	struct timer timer;
-	unsigned nr; /* operations that are out */
+	unsigned nr; /* operations in flight */
 	unsigned out[WATCH_QUARTERS];
 	uint8_t now;
 };
 
-/* Begins to watch an operation on d.  Returns what watch_end() takes. */
+/* Begins to watch an operation on d. Returns the argument for watch_end(). */
 uint8_t watch_begin(struct disk_watch *w, struct disk *d);
 
 static inline void
@@ -40,7 +42,7 @@ watch_end(struct disk_watch *w, uint8_t quarter)
 	w->nr--;
 }
 
-/* Stops the timer.  Nothing is out. */
+/* Stops the timer. No operation is in flight. */
 static inline void
 watch_fini(struct disk_watch *w)
 {
