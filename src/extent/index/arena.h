@@ -2,10 +2,10 @@
 /*
  * arena - the index's memory: one bounded range of addresses, cut into 64 KiB slabs of one size class each.
  *
- * An arena belongs to one tree and is used by the tree's writer only (see tree.h for who that is).  What lies
- * in it is named by a 32-bit reference (its distance from the base in 16-byte steps), which is what tree
- * nodes hold: 64 GiB at most.  Empty slabs change their class, so that memory follows what the index holds.
- * Pages are touched when first used.
+ * An arena belongs to one tree and is used only by the tree's writer (see tree.h). A block is named by a
+ * 32-bit reference (its distance from the base in 16-byte steps), which tree nodes contain: 64 GiB at most.
+ * Empty slabs can change their class, so that memory follows the contents of the index. Pages are touched
+ * when first used.
  */
 #ifndef GANTRY_EXTENT_INDEX_ARENA_H
 #define GANTRY_EXTENT_INDEX_ARENA_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define ARENA_SLAB_BYTES (64u << 10)
-#define ARENA_ALLOC_MAX 21760u /* three to a slab */
+#define ARENA_ALLOC_MAX 21760u /* three blocks in a slab */
 #define ARENA_CLASS_MAX 96
 
 struct arena_slab;
@@ -22,33 +22,32 @@ struct arena_slab;
 struct arena {
 	char *base;
 	size_t map_bytes;
-	uint32_t slab_bound;    /* how many slabs the bound allows */
-	uint32_t slab_max;      /* how many may be used; a start may use more (arena_extend()) */
-	uint32_t slab_touched;  /* slabs ever used; those behind are virgin */
-	uint32_t slab_live;     /* slabs that hold something; more than slab_max when overdrawn */
+	uint32_t slab_bound;    /* number of slabs within the limit */
+	uint32_t slab_max;      /* number of slabs that may be used; a start may use more (arena_extend()) */
+	uint32_t slab_touched;  /* slabs ever used; those after them are untouched */
+	uint32_t slab_live;     /* slabs with a block; more than slab_max when overdrawn */
 	uint32_t slab_reserved; /* free ones kept for publishing: arena_alloc() does not take them */
 	struct arena_slab *empty;
 	struct arena_slab *partial[ARENA_CLASS_MAX];
-	uint64_t bytes_used; /* blocks handed out, in class sizes */
+	uint64_t bytes_used; /* blocks in use, in class sizes */
 };
 
-/* Maps the range.  bytes: the bound, at least 4 MiB.  0, -EINVAL or -ENOMEM. */
+/* Maps the range. bytes: the limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
-/* Lets an eighth and a little more than the bound be used; or, when that is over, no more than the bound, or what is in use
- * and `spare` slabs. */
+/* Allows the use of an eighth and a little more beyond the limit; or, at the end of the start, only the
+ * limit, or the slabs in use and `spare` more. */
 void arena_extend(struct arena *a);
 void arena_end_extension(struct arena *a, uint32_t spare);
 
-/* Returns a block, 16-byte aligned, not cleared; NULL when the bound is reached.  bytes <=
- * ARENA_ALLOC_MAX. */
+/* Returns a block, 16-byte aligned, not cleared; NULL when the limit is reached. bytes <= ARENA_ALLOC_MAX. */
 void *arena_alloc(struct arena *a, size_t bytes);
-/* Returns a block out of what is reserved, and beyond the bound if the reservation was too small: for
- * the tree itself. */
+/* Returns a block from the reserve, and beyond the limit if the reserve was too small: for the tree
+ * itself. */
 void *arena_alloc_reserved(struct arena *a, size_t bytes);
-/* Frees a block at once: nobody may still read it. */
+/* Frees a block immediately: no thread may still read it. */
 void arena_free(struct arena *a, void *p);
-/* Returns what a block of `bytes` takes. */
+/* Returns the size that a block of `bytes` occupies. */
 size_t arena_class_bytes(size_t bytes);
 
 static inline uint32_t

@@ -28,27 +28,26 @@
 struct quiesce;
 struct quiesce_user;
 
-/* Makes one for at most users_max users at once.  0 or -ENOMEM. */
+/* Makes an instance for at most users_max users at a time. 0 or -ENOMEM. */
 int quiesce_new(int users_max, struct quiesce **ret_q);
-/* Frees q, which no user is part of any more.  NULL is fine. */
+/* Frees q, which has no users. NULL is allowed. */
 void quiesce_free(struct quiesce *q);
 
-/* Makes a user that takes part from now on, awake.  NULL when users_max take part already. */
+/* Adds a user, awake from now on. NULL when there are users_max already. */
 struct quiesce_user *quiesce_join(struct quiesce *q);
-/* Ends a user: nobody waits for it any more. */
+/* Removes a user, which no epoch waits for any longer. */
 void quiesce_leave(struct quiesce_user *u);
 
-/* States that nothing found before this call is used after it.  Cheap: a load, and a store when an epoch was
- * named since the last one. */
+/* Declares that no pointer found before this call is used after it. Cheap: a load, and a store when an epoch
+ * was named since the last one. */
 void quiesce_point(struct quiesce_user *u);
-/* Makes the user quiescent until quiesce_wake(); in between the thread must not touch what it could find in
- * the index. */
+/* Makes the user quiescent until quiesce_wake(); in between the thread must not access the index. */
 void quiesce_sleep(struct quiesce_user *u);
 void quiesce_wake(struct quiesce_user *u);
 
-/* Names the present instant.  Epochs grow; a user that names one is waited for like the others. */
+/* Names the present instant. Epochs increase; a user that names one is waited for like the others. */
 uint64_t quiesce_now(struct quiesce *q);
-/* Tells whether every user has been quiescent since that epoch.  0 has always passed. */
+/* Returns true if every user has been quiescent since that epoch.  0 has always passed. */
 bool quiesce_passed(struct quiesce *q, uint64_t epoch);
 
 #endif

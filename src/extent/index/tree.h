@@ -39,72 +39,71 @@ struct tree_node;
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4
 
-/* Makes an empty tree.  bytes: bound of nodes and records together, 4 MiB to 60 GiB.  0, -EINVAL, -ENOMEM. */
+/* Makes an empty tree. bytes: limit of nodes and records together, 4 MiB to 60 GiB. 0, -EINVAL, -ENOMEM. */
 int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
-/* Frees t, whose readers and pins are gone.  NULL is fine. */
+/* Frees t, whose readers and pins are gone.  NULL is allowed. */
 void tree_free(struct tree *t);
 
-/* Lets a start fill the tree by tree_reserve_deletes() alone: one that grew in order takes less than the one
- * that is made anew of what it held, so an eighth more than the bound may be used. */
+/* Allows a start to fill the tree with tree_reserve_deletes() only: the rebuilt tree may need more memory
+ * than the old one that grew in key order, so an eighth more than the limit may be used. */
 void tree_start_begin(struct tree *t);
-/* Ends that: new records are refused until the tree is within the bound again. */
+/* Ends that: new records are refused until the tree is within the limit again. */
 void tree_start_end(struct tree *t);
 
 /* ---- writer ---- */
 
-/* Sets memory aside for `ops` more puts or deletes; each of them uses up one.  0 or -ENOSPC (then nothing was
- * set aside). */
+/* Reserves memory for `ops` more puts or deletes; each of them uses up one. 0 or -ENOSPC (then nothing was
+ * reserved). */
 int tree_reserve(struct tree *t, unsigned ops);
-/* Sets memory aside for deletes, which may use what is kept back for them: a full index can still be
- * emptied. */
+/* Reserves memory for deletes, also from the reserve for them: a full index can still be emptied. */
 int tree_reserve_deletes(struct tree *t, unsigned ops);
-/* Gives up reservations that will not be used. */
+/* Releases unused reservations. */
 void tree_unreserve(struct tree *t, unsigned ops);
 
-/* Puts a record and returns the one that was there, or NULL.  Needs a reservation. */
+/* Puts a record and returns the previous one, or NULL. Needs a reservation. */
 void *tree_put(struct tree *t, const void *key, size_t key_len, void *rec);
-/* Deletes a key and returns its record, or NULL when there was none.  Needs a reservation (and gives it
- * back if there was none). */
+/* Deletes a key and returns its record, or NULL if there was none. Needs a reservation (and returns it if
+ * there was none). */
 void *tree_del(struct tree *t, const void *key, size_t key_len);
 /*
- * Begins to put many keys in order into an empty tree, faster, and so that later ones find room (see
- * tree_load.c).  What was put so is in the tree behind tree_load_end(); until then the tree is not to be
- * used in other ways. NULL: no memory.
+ * Begins to put many keys in order into an empty tree, faster, and so that later keys find room (see
+ * tree_load.c). They are in the tree after tree_load_end(); until then the tree must not be used in other
+ * ways. NULL: no memory.
  */
 struct tree_load *tree_load_new(struct tree *t);
-/* Puts one, as tree_put() does.  A key that is not greater than the one before is put all the same. */
+/* Puts one record, as tree_put() does. A key that is not greater than the previous one is allowed. */
 void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
-/* Frees l; NULL is fine. */
+/* Frees l; NULL is allowed. */
 void tree_load_end(struct tree_load *l);
 /* Finds a record in the writer's own state, unpublished changes included. */
 void *tree_find(const struct tree *t, const void *key, size_t key_len);
-/* Asks the processor for what tree_put() and tree_find() of that key will touch: called some keys ahead. */
+/* Prefetches the memory that tree_put() and tree_find() of that key will access: called some keys ahead. */
 void tree_prefetch(const struct tree *t, const void *key, size_t key_len);
-/* Makes the state being built the one that readers see. */
+/* Publishes the state under construction to readers. */
 void tree_publish(struct tree *t);
 
-/* Frees what a grace period has passed for; returns how many nodes and records.  Call it after publishing and
+/* Frees nodes and records whose grace period has passed; returns their number. Call it after publishing and
  * from the idle timer. */
 unsigned tree_reclaim(struct tree *t);
 
-/* Returns the number of the state being built; it grows by one per tree_publish(). */
+/* Returns the number of the state under construction; it is incremented by each tree_publish(). */
 uint64_t tree_gen(const struct tree *t);
 
 /* Returns memory for a record, 16-byte aligned, not cleared.  NULL: none (-ENOSPC). */
 void *tree_rec_alloc(struct tree *t, size_t bytes);
 /*
- * Frees rec, which is not in the state being built any more, after the next publish and a grace period, and
- * after every and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin
- * younger or older than its life does not hold it; 0: not known.
+ * Frees rec, which is not in the state under construction any longer, after the next publish and a grace
+ * period, and after every pin that may see it. birth: tree_gen() when it was put, so that a pin outside its
+ * lifetime does not hold it; 0: unknown.
  */
 void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
-/* Frees rec at once: no reader ever saw it, or there are none. */
+/* Frees rec immediately: no reader ever saw it, or there are none. */
 void tree_rec_free(struct tree *t, void *rec);
 
 /*
- * Pins the published state: its nodes, and records with a birth up to it, stay until tree_unpin(), while what
- * is born later is reclaimed as ever.  Not between a put or delete and its publish.  The walk itself
- * (tree_cursor_init() with *ret_root) may be done by any one thread, over any time, and needs no quiescence.
+ * Pins the published state: its nodes, and records with a birth up to it, stay until tree_unpin(), while
+ * later ones are reclaimed as usual. Not between a put or delete and its publish. The scan itself
+ * (tree_cursor_init() with *ret_root) may be done by any one thread, at any pace, and needs no quiescence.
  * Returns a handle >= 0, or -EBUSY.
  */
 int tree_pin(struct tree *t, const struct tree_node **ret_root);
@@ -112,8 +111,8 @@ void tree_unpin(struct tree *t, int pin);
 
 struct tree_cursor;
 /*
- * Promises that c will be the only one to walk this pinned state, once, forwards, from a root it has just
- * been given: what it has left behind is kept no longer than anything else.
+ * Declares that c is the only cursor on this pinned state, and scans it once, forwards, from a root it has
+ * just been given: nodes that it has passed are kept no longer than others.
  */
 void tree_cursor_once(struct tree_cursor *c, int pin);
 
@@ -128,7 +127,7 @@ void *tree_get(const struct tree *t, const void *key, size_t key_len);
 struct tree_cursor {
 	const struct tree *tree;
 	const struct tree_node *root;
-	/* where it stands; valid while the last call returned true */
+	/* the current record; valid while the last call returned true */
 	void *rec;
 	uint16_t key_len;
 	uint16_t depth; /* levels on the path; the last one is the leaf */
@@ -138,21 +137,21 @@ struct tree_cursor {
 	char key[TREE_KEY_MAX];
 };
 
-/* Sets c up for a state: tree_root() or a pinned one. */
+/* Initializes c for a state: tree_root() or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
 /* Moves to the first key >= key (strictly > with `after`).  false: none. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
 /* Moves to the next key.  After false: still false. */
 bool tree_next(struct tree_cursor *c);
-/* Moves to the first key behind all that begin with the first prefix_len bytes of the current key. */
+/* Moves to the first key after all keys that begin with the first prefix_len bytes of the current key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
 /* ---- what operators see; written by the writer, read by any thread ---- */
 
 struct tree_stats {
 	uint64_t keys, nodes, depth;
-	uint64_t node_bytes, rec_bytes; /* handed out, in size classes */
-	uint64_t used_bytes;            /* slabs in use: what the process has of it */
+	uint64_t node_bytes, rec_bytes; /* in use, in size classes */
+	uint64_t used_bytes;            /* slabs in use: memory of the process for them */
 	uint64_t max_bytes;
 	uint64_t limbo; /* nodes and records waiting for a grace period or a pin */
 	uint64_t gen;

@@ -29,7 +29,8 @@
 
 #define NODE_BYTES 1024u
 #define NODE_ENTRIES_MIN 4u
-#define NODE_UNDERFULL 256u /* below: is merged with a neighbour if both together stay below NODE_MERGED */
+/* a smaller node is merged with a neighbour if both together stay below NODE_MERGED */
+#define NODE_UNDERFULL 256u
 #define NODE_MERGED 896u
 #define NODE_VIEWS_MAX 1024 /* entries of two nodes at once; a node of 4.6 KiB has at most 655 */
 
@@ -42,8 +43,9 @@ struct tree_node {
 	uint16_t dead; /* bytes of removed entries in the heap */
 	uint8_t level; /* 0: leaf */
 	uint8_t unused;
-	_Atomic uint32_t walked; /* struct tree_pin's mark: that pin's cursor will not come back; the only
-				  * thing that changes in a published node, and readers do not look at it */
+	/* mark of struct tree_pin: the cursor of that pin has passed the node; the only member that changes
+	 * in a published node, and readers do not use it */
+	_Atomic uint32_t walked;
 	uint16_t slot[];
 };
 #define NODE_HEADER offsetof(struct tree_node, slot)
@@ -71,7 +73,7 @@ struct node_split {
 
 enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* word: the birth; for LIMBO_EPOCH the epoch of the batch that follows, 0 while it is not published. */
+/* word: the birth; for LIMBO_EPOCH the epoch of the following batch, 0 while it is not published. */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -80,7 +82,7 @@ struct limbo_entry {
 #define LIMBO_PAGE_ENTRIES 63u
 struct limbo_page {
 	struct limbo_page *next;
-	uint32_t first, nr; /* entries [first, nr) are there */
+	uint32_t first, nr; /* entries [first, nr) are valid */
 	struct limbo_entry entry[LIMBO_PAGE_ENTRIES];
 };
 
@@ -91,29 +93,29 @@ struct limbo {
 struct tree_pin {
 	bool used;
 	uint32_t mark;     /* never used before */
-	uint64_t gen;      /* the state it sees */
-	struct limbo held; /* what died since and is seen by no newer pin */
-	uint32_t look_nr;  /* so many of held are to be looked at again */
+	uint64_t gen;      /* the state that it sees */
+	struct limbo held; /* entries freed since that no newer pin sees */
+	uint32_t look_nr;  /* number of held entries to be checked again */
 };
 
 struct tree {
 	_Alignas(64) _Atomic(struct tree_node *) root; /* published */
-	/* The rest is the writer's. */
+	/* The rest belongs to the writer. */
 	_Alignas(64) struct arena arena;
 	struct quiesce *quiesce;
 	struct tree_node *work; /* root of the state being built */
 	uint64_t gen;
 	bool dirty; /* work differs from root */
 	unsigned reserved_ops;
-	uint64_t owed; /* records given back to the caller and not retired yet */
+	uint64_t owed; /* records returned to the caller and not retired yet */
 	struct limbo limbo;
 	struct limbo_entry *open; /* LIMBO_EPOCH of the batch not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
-	uint32_t pins; /* so far */
-	/* where the last insert went, to see sequential loads */
+	uint32_t pins; /* pins made so far */
+	/* location of the last insert, to detect sequential loads */
 	const struct tree_node *last_node;
 	unsigned last_pos;
-	/* long-lived scratch of one insert or merge */
+	/* scratch memory of an insert or merge */
 	struct node_split split[2];
 	struct node_view view[NODE_VIEWS_MAX];
 	uint64_t keys, nodes, node_bytes, limbo_nr, limbo_bytes;
@@ -128,21 +130,22 @@ struct tree {
 unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
 /* Returns the entry of the child in which key belongs.  Inner nodes only. */
 unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
-/* Returns a node that may be changed in n's place, as the others do: n itself if it was not published,
- * else a copy (and n is retired). */
+/* Returns a node that may be changed in place of n: n itself if it was not published, otherwise a copy (and n
+ * is retired). */
 struct tree_node *node_writable(struct tree *t, struct tree_node *n);
 struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key,
 			      size_t key_len, uint32_t ref, struct node_split *split);
-/* Removes an entry.  NULL: nothing is left. */
+/* Removes an entry. NULL: the node is empty. */
 struct tree_node *node_remove(struct tree *t, struct tree_node *n, unsigned pos);
-/* Makes a node of both, or returns NULL if that would be too large.  sep: what the parent has between
- * them. */
+/* Merges both nodes into one, or returns NULL if that would be too large. sep: their separator in the
+ * parent. */
 struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, const char *sep,
 			     size_t sep_len);
 /* Makes a leaf of one record; a root above two nodes. */
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
-/* Makes a node of these views, behind the first base_len bytes of base, no larger than that takes. */
+/* Makes a node of these views, with the first base_len bytes of base before each key, of the smallest
+ * sufficient size. */
 struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
 			     const char *base, size_t base_len);
 /* Copies the whole key of entry i to buf; returns its length. */
@@ -156,7 +159,7 @@ node_entry_bytes(size_t suffix_len)
 	return (unsigned)(4 + (suffix_len < NODE_SUFFIX_LONG ? 1 : 3) + suffix_len);
 }
 
-/* Returns how many bytes a and b begin with in common. */
+/* Returns the length of the common prefix of a and b. */
 static inline size_t
 node_common(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -213,7 +216,7 @@ node_child(const struct tree *t, const struct tree_node *n, unsigned i)
 	return arena_ptr(&t->arena, node_ref(n, i));
 }
 
-/* Asks for all that a node usually has: its size is not known before it is here. */
+/* Prefetches the usual size of a node: its actual size is unknown until it is loaded. */
 static inline void
 node_prefetch(const struct tree_node *n)
 {
@@ -230,25 +233,24 @@ node_live(const struct tree_node *n)
 
 /* ---- tree_limbo.c: what waits to be freed ---- */
 
-/* Lets go of n, which is not part of the state being built any more. */
+/* Retires n, which is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* Names the epoch of what was given to limbo so far, which is in no published state. */
+/* Names the epoch of the entries added to limbo so far, which are in no published state. */
 void limbo_seal(struct tree *t);
 
 /* ---- tree.c ---- */
 
-/* Returns the leaf in which key belongs, and the way there. */
+/* Returns the leaf to which key belongs, and the path to it. */
 struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len);
 /*
- * Tells those above that the node at the path's end has become n, and that split->right was pushed out of
- * it (NULL: nothing).  The two split structs of the tree take turns: one level's separator is the next
- * one's key.
+ * Updates the ancestors after the node at the path's end has become n, and split->right was split off (NULL:
+ * no split). The two split structs of the tree alternate: the separator of one level is the key of the next.
  */
 void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
 /* Uses up a reservation. */
 void tree_spend(struct tree *t);
-/* Brings up to date what tree_stats() shows. */
+/* Updates the numbers of tree_stats(). */
 void tree_stats_update(struct tree *t);
 
 #endif
