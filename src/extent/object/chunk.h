@@ -2,8 +2,8 @@
 /*
  * chunk - the writer of one chunk, or of an object that is not larger than one.
  *
- * Takes bytes, space, and writes; makes the record, and hands it over.  Writers are the port's pool.  All
- * of it on the port's thread.  A write that failed leaves its space quarantined until a restart.
+ * Takes bytes, allocates space, and writes; makes the record, and hands it over. Writers are in the port's
+ * pool. All of it on the port's thread. After a failed write its space is quarantined until a restart.
  */
 #ifndef GANTRY_EXTENT_OBJECT_CHUNK_H
 #define GANTRY_EXTENT_OBJECT_CHUNK_H
@@ -17,26 +17,27 @@ struct put_int;
  * the port's pool. */
 #define WRITER_EXTENTS (FMT_CHUNK_BYTES / FMT_UNIT_BYTES + 64)
 struct chunk_writer {
-	struct chunk_writer *next; /* free, or the PUT's next chunk on its way into the log */
+	/* link of free writers, or of the PUT's chunks on their way into the log */
+	struct chunk_writer *next;
 	struct extent_port *port;
 	struct vol *vol;
-	struct put_int *put;     /* NULL: aborted meanwhile */
-	struct commit *commit;   /* what io_left == 0 is reported to; NULL: not handed over */
+	struct put_int *put;     /* NULL: aborted */
+	struct commit *commit;   /* to be notified at io_left == 0; NULL: not handed over */
 	struct commit c;         /* as a chunk */
-	struct xio crc_block_io; /* the CRC block, when it is written on its own */
-	struct space_wait wait;  /* for the space of a CRC block */
+	struct xio crc_block_io; /* the write of the CRC block, if separate */
+	struct space_wait wait;  /* waits for the space of a CRC block */
 	struct map_out map;
 	uint64_t size_bytes; /* so far */
 	uint64_t crc64;
 	uint64_t units; /* allocated */
 	uint32_t ext_nr, granule_nr;
-	uint32_t io_left; /* writes given to the disk or waiting for space, and not over */
-	int error;        /* of a write: what it may still touch stays quarantined */
+	uint32_t io_left; /* writes in flight or waiting for space */
+	int error;        /* of a write: space that it may still access stays quarantined */
 	bool has_crc_block, is_closed, hand_over_when_written, close_when_written;
-	uint32_t index; /* in the object */
+	uint32_t index; /* index of the chunk in the object */
 	uint8_t key[CHUNK_KEY_BYTES];
 	uint8_t owner[KEY_BYTES_MAX];
-	/* What the disk sees: aligned. */
+	/* Bytes for the disk: aligned. */
 	_Alignas(FMT_ALIGN) uint64_t granule[FMT_CRC_BLOCK_MAX / 8];
 	_Alignas(FMT_ALIGN) uint64_t ext[WRITER_EXTENTS];
 };
@@ -44,36 +45,35 @@ struct chunk_writer {
 /* Makes and frees the port's pool of writers.  0 or -ENOMEM. */
 int writers_init(struct extent_port *p);
 void writers_fini(struct extent_port *p);
-/* Takes one from the pool; NULL: all are in use. */
+/* Takes a writer from the pool; NULL: all are in use. */
 struct chunk_writer *writer_get(struct extent_port *p, struct put_int *put);
-/* Tells whether nr of them are free. */
+/* Returns true if nr writers are free. */
 bool writer_avail(const struct extent_port *p, unsigned nr);
-/* Takes in len bytes at mem (checksums, sizes) and returns their CRC; nothing is written yet.  Not
- * beyond a chunk. */
+/* Adds len bytes at mem to checksums and sizes and returns their CRC; writes nothing yet. Not beyond a
+ * chunk. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
-/* Takes space up to that many stored bytes; expect: what the chunk will take in all, if that is known.  0 or
- * -ENOSPC. */
+/* Allocates space up to that many stored bytes; expect: final size of the chunk, if known. 0 or -ENOSPC. */
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the CRC block to mem, padded, and returns its length (0: none). */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
-/* Ends the chunk: surplus space back; CRC block and map to the disk if they are not there yet.  0; 1: one of
- * them waits for space, so where all of it lies is known when everything is written
- * (writer_hand_over_later()); or -errno. */
+/* Ends the chunk: returns surplus space; writes CRC block and map if necessary. 0; 1: one of them waits for
+ * space, so its location is known when everything is written (writer_hand_over_later()); or -errno. */
 int writer_close(struct chunk_writer *w);
-/* Copies and writes all that the chunk will hold, as few bytes as an inline object's.  0 or -ENOSPC. */
+/* Copies and writes the whole contents of the chunk, of the size of an inline object. 0 or -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
-/* Writes the first len bytes of w's array of extents, which holds another list, as the map of the record that
- * w hands over next.  0 or -errno. */
+/* Writes the first len bytes of w's array of extents, which contains another list, as the map of the record
+ * that w hands over next. 0 or -errno. */
 int writer_map_list(struct chunk_writer *w, uint32_t len);
-/* Fills in what stands in the record of it, apart from the key and the map. */
+/* Fills in the fields of its record, except the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
-/* Hands the record over as soon as the rules allow: at once, or when the data is written. */
+/* Hands the record over as soon as the rules allow: immediately, or when the data is written. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
-/* Hands over what is not all written, or waits for space: closed, and its record made, when it is. */
+/* Hands over a chunk with writes in flight, or waiting for space: it is closed, and its record made, when
+ * they have completed. */
 void writer_hand_over_later(struct chunk_writer *w, struct commit *c);
 /* Ends one write of w. */
 void writer_io_done(struct chunk_writer *w, int error);
-/* Puts w back into the pool.  give_back: its space too. */
+/* Returns w to the pool. give_back: frees its space too. */
 void writer_put(struct chunk_writer *w, bool give_back);
 
 #endif

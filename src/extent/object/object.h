@@ -2,8 +2,8 @@
 /*
  * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
  *
- * Each extent_*() is what store.h promises of the store_*() of the same name.  All of it on the port's
- * thread: lookups in the published index, pieces to the disk, commits to the leader (log/commit.h).
+ * Each extent_*() implements the store_*() of store.h with the same name. All of it on the port's thread:
+ * look-ups in the published index, pieces to the disk, commits to the leader (log/commit.h).
  */
 #ifndef GANTRY_EXTENT_OBJECT_OBJECT_H
 #define GANTRY_EXTENT_OBJECT_OBJECT_H
@@ -88,16 +88,17 @@ void crc_blocks_fini(struct extent_port *p);
 
 /* ---- among the files of this folder ---- */
 
-/* Tells whether two engines' records of a key are the same in all but where their bytes lie.  there NULL: no.  send.c */
+/* Returns true if two engines' records of a key are equal except for the location of their bytes. there NULL:
+ * false. send.c */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
-/* Makes an id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
+/* Makes the id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Finds the record of a bucket, published; NULL: none. */
+/* Finds the published record of a bucket; NULL: none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
-/* Ends a look where it starts: sets what a start and an end leave behind, and returns 1. */
+/* Completes a look-up immediately: sets the results, and returns 1. */
 int stat_finished(struct extent_port *p, struct store_stat *st, int result);
-/* Finds the record of an upload, published.  0, -ENOENT, -ENXIO. */
+/* Finds the published record of an upload. 0, -ENOENT, -ENXIO. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
 
 #endif

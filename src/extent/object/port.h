@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port - one thread's access to the engine: its way to the disk and the log, and the pools of its operations.
+ * port - one thread's access to the engine: to the disk and the log, and the pools of its operations.
  *
- * Belongs to its thread, but for `kicked`.  port.c of the engine makes and frees it.
+ * Belongs to its thread, except for `kicked`. port.c of the engine makes and frees it.
  */
 #ifndef GANTRY_EXTENT_OBJECT_PORT_H
 #define GANTRY_EXTENT_OBJECT_PORT_H
@@ -31,13 +31,13 @@ struct extent_port {
 	_Atomic bool kicked;
 	struct timer space_timer;
 	struct list space_waiters; /* struct space_wait */
-	uint64_t space_freed;      /* freed_nr when they were tried last */
+	uint64_t space_freed;      /* freed_nr at the last attempt */
 	void *writer_mem, *crc_block_mem;
 	struct chunk_writer *writers_free;
 	struct crc_block *crc_blocks;
 	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
-	struct list crc_block_lru;     /* those nobody uses, oldest first */
-	struct list crc_block_waiters; /* reads that found none free */
+	struct list crc_block_lru;     /* unused ones, the oldest first */
+	struct list crc_block_waiters; /* reads that found no free CRC block */
 };
 
 static inline struct extent_port *

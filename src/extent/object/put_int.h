@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The insides of a PUT, shared by put.c (pieces and commit), put_write.c (their way to the disk) and large.c
- * (objects of more than one chunk).
+ * The insides of a PUT, shared by put.c (pieces and commit), put_write.c (their writes) and large.c (objects
+ * of more than one chunk).
  */
 #ifndef GANTRY_EXTENT_OBJECT_PUT_INT_H
 #define GANTRY_EXTENT_OBJECT_PUT_INT_H
@@ -9,10 +9,10 @@
 #include "extent/object/chunk.h"
 #include "extent/object/object.h"
 
-/* The list of chunks lies in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
+/* The list of chunks is in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
-/* What of a piece goes to one chunk. */
+/* The part of a piece that belongs to one chunk. */
 struct segment_io {
 	struct chunk_writer *w;
 	char *mem;
@@ -20,10 +20,10 @@ struct segment_io {
 	uint32_t len; /* padded, with the CRC block if there is one */
 };
 
-/* One piece on its way to the disk: in one chunk, or at the seam of two. */
+/* One piece being written: in one chunk, or across the boundary of two. */
 struct write_int {
 	struct put_int *pi;
-	struct store_op *op; /* NULL: the last one, that came with the commit */
+	struct store_op *op; /* NULL: the last piece, which came with the commit */
 	struct buf *buf;
 	struct space_wait wait;
 	int error;
@@ -32,18 +32,18 @@ struct write_int {
 	struct xio x;
 };
 
-/* An object or a part that comes from another disk, with its keys; the caller keeps all of it until the end. */
+/* An object or a part copied from another disk, with its keys; the caller keeps all of it until the end. */
 struct put_sent {
 	const uint8_t *key, *upload_key, *bucket_key; /* upload_key: of a part; else NULL */
 	uint16_t key_len, upload_key_len, bucket_key_len;
-	const struct rec *rec; /* as it is there, pinned */
+	const struct rec *rec; /* as on the source, pinned */
 	struct commit_sent sent;
 };
 
-/* A second copy, of what `from` has. */
+/* The secondary copy of an object of `from`. */
 struct put_copy {
-	struct extent_port *from; /* NULL: it is not committed yet */
-	struct pin pin;           /* there */
+	struct extent_port *from; /* NULL: not committed yet */
+	struct pin pin;           /* pin on the source */
 	struct put_sent ps;
 };
 
@@ -53,15 +53,15 @@ struct put_int {
 	struct vol *vol;
 	struct chunk_writer *cw;     /* takes the next bytes */
 	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */
-	struct chunk_writer *chunks; /* on their way into the log */
+	struct chunk_writer *chunks; /* being committed to the log */
 	uint32_t chunk_nr, chunks_inflight;
 	uint32_t writes; /* pieces in flight */
-	int error;       /* the first: nothing but abort is left */
+	int error;       /* the first error: only an abort is possible */
 	uint64_t expect_bytes;
 	uint64_t *progress_ns; /* of the commit, for its carrier */
 	bool is_ended, is_committing, handed_over;
-	bool is_carried; /* its commit came to -EXDEV, and what was written is kept for its carrier */
-	bool is_part;    /* of an upload: a manifest, however small */
+	bool is_carried; /* its commit ended with -EXDEV, and the written data is kept for its carrier */
+	bool is_part;    /* a part of an upload: always a manifest */
 	const struct put_sent *sent; /* NULL: from a client */
 	struct put_copy copy;
 	uint8_t id[CHUNK_ID_BYTES];
@@ -83,12 +83,12 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
-/* Does what extent_put_init() does, for what comes from another disk: it is not judged by quotas. */
+/* Begins as extent_put_init(), for an object from another disk: quotas are not applied. */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
-/* Begins a second copy, of an object (id NULL) or a part. */
+/* Begins a secondary copy, of an object (id NULL) or a part. */
 int put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		  uint32_t number, uint64_t size_bytes);
-/* Returns what a record keeps that is sent to another disk. */
+/* Returns the fields of a record that stay when it is copied to another disk. */
 static inline struct commit_sent
 put_sent_of(const struct rec *r)
 {
@@ -105,34 +105,34 @@ put_sent_of(const struct rec *r)
 }
 /* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);
-/* Goes on when the last piece, which came with the commit, was given to the disk: hands over if it may. */
+/* Continues after the last piece, which came with the commit, was submitted: hands over if allowed. */
 void put_last_issued(struct put_int *pi);
-/* Goes on when it is written: hands over if that is not done yet. */
+/* Continues after it is written: hands over if that is not done yet. */
 void put_last_written(struct put_int *pi);
 
 /* ---- copy.c ---- */
 
-/* Lets go of what a second copy was committed from; nothing where it was not. */
+/* Unpins the source of a secondary copy; does nothing without one. */
 void put_copy_over(struct put_int *pi);
 
 /* ---- put_write.c ---- */
 
-/* Begins to write a piece.  0: on its way; 1: it waits for space first; or -errno, and nothing was begun
- * (but the PUT must be aborted). */
+/* Begins to write a piece. 0: in flight; 1: waits for space; or -errno, and nothing was begun (but the PUT
+ * must be aborted). */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* Gives up the segments that are left: they are not written. */
+/* Abandons the remaining segments: they are not written. */
 void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
 
-/* Makes it a manifest of chunks. */
+/* Turns the PUT into a manifest of chunks. */
 void large_begin(struct put_int *pi);
-/* Makes pi->cw a chunk, as it is full and more comes. */
+/* Ends pi->cw as a chunk, because it is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);
-/* Hands over the last chunk and then the manifest, when all bytes are with the disk. */
+/* Hands over the last chunk and then the manifest, when all bytes are submitted. */
 int large_hand_over(struct put_int *pi);
-/* Lets go of everything when the operation is over, or aborted.  result < 0 other than -ECANCELED: the
- * chunks are ownerless. */
+/* Releases all resources when the operation has ended, or was aborted. result < 0 other than -ECANCELED: the
+ * chunks have no owner. */
 void large_done(struct put_int *pi, int result);
 
 #endif

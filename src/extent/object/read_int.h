@@ -6,11 +6,11 @@
 
 #include "extent/object/object.h"
 
-/* A CRC block in memory, checked against its record.  A cache by version and checksum: together they never come again with
- * other bytes. */
+/* A CRC block in memory, verified against its record. Cached by version and checksum: the pair is never
+ * reused with other bytes. */
 enum crc_block_state { CRC_BLOCK_EMPTY, CRC_BLOCK_LOADING, CRC_BLOCK_GOOD };
 struct crc_block {
-	struct list lru; /* while nobody uses it */
+	struct list lru; /* while unused */
 	struct crc_block *hash_next;
 	uint64_t version; /* 0: none */
 	uint64_t crc64;   /* of the record */
@@ -25,8 +25,8 @@ struct crc_block {
 struct obj_int {
 	struct pin pin;
 	struct vol *vol;
-	struct rec *rec; /* stays while the pin does */
-	void *mem;       /* of a record that is in no index; NULL: it is in one */
+	struct rec *rec; /* valid as long as the pin */
+	void *mem;       /* memory of a record that is in no index; NULL: it is in one */
 	/* Of parts: one of them, and where it begins, as reading goes forward. */
 	uint32_t hint;
 	uint64_t hint_off;
@@ -63,11 +63,11 @@ obj_int(struct store_obj *obj)
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
 /* Returns the record of a chunk that a manifest names; NULL: it is not there, or is another.  whole.c */
 const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Tells whether all is there that a record names.  Of an object made of parts it looks at so many, from the one of *at on, which
- * becomes the next; there are entry_nr.  whole.c */
+/* Returns true if all is there that a record names.  Of an object made of parts it looks at so many, from the
+ * one of *at on, which becomes the next; there are entry_nr.  whole.c */
 bool rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t most);
 
-/* Tells whether this CRC block belongs to that record. */
+/* Returns true if this CRC block belongs to that record. */
 bool crc_block_fits(const uint64_t *crc, const struct rec *r);
 /* Takes the CRC block of ri->rec into ri->crc_block.  1: it is there; 0: read_crc_block_done() will run;
  * -EAGAIN all are in use: ri waits, and is begun again when one is free. */
