@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extent engine: the back end of store/store.h on disks.  docs/engine.md describes it, docs/disk-format.md the bytes on the disk.
+ * The extent engine: the back end of store/store.h on disks. docs/engine.md describes it, docs/disk-format.md
+ * the bytes on the disk.
  *
- * Whoever opens a store names it in struct store_conf; nobody else knows it.
+ * Only code that opens a store names it, in struct store_conf.
  */
 #ifndef GANTRY_EXTENT_EXTENT_H
 #define GANTRY_EXTENT_EXTENT_H
