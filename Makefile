@@ -121,7 +121,7 @@ UNITSRC := $(wildcard tests/unit/*/test_*.c)
 UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
 unitdir = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
 # A folder that is named after no module, as set_disk, has what NEEDS- says.
-unitmods = $(filter $(MODULES),$(call unitdir,$(1))) $(NEEDS-$(call unitdir,$(1))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(1)))
+unitmods = $(filter $(MODULES) client,$(call unitdir,$(1))) $(NEEDS-$(call unitdir,$(1))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(1)))
 # Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan,
 # and NEEDS-<module>/test_x := extent, or NEEDS-<module> := ring, for modules beyond the closure of its own.
 -include $(wildcard tests/unit/*/fakes.mk)
