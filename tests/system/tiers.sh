@@ -89,3 +89,35 @@ for want in "two one " "one two " "two one "; do
 	tiers 0 --in-turn one two
 	assert_eq "$ran" "$want"
 done
+
+# A tier that ran whole has its line, whatever its result; one that was ended, or counted nothing, has none.
+mkdir tests
+echo '# runs' >tests/tiers-run
+vars=()
+tiers 1 two red slow mute
+first=$(git rev-parse --short=12 HEAD)
+assert_eq "$(cut -d ' ' -f 1,2,4 tests/tiers-run | tail -n +2)" "red $first failed"$'\n'"two $first ok"
+# Few commits are enough where the limits are 9 and 2 of them.
+sed -i '/^about=/a two src/a
+s/-gt 600/-gt 9/; s/-gt 200/-gt 2/' scripts/ci-tiers
+commit_in() { # FOLDER NUMBER
+	local i
+	mkdir -p "$1"
+	for ((i = 0; i < $2; i++)); do echo "$i" >>"$1/f" && g add "$1/f" && g commit -m x; done
+}
+commit_in src/b 3
+commit_in src/a 1
+g commit --allow-empty -m x
+tiers 0 --last
+has "^two +$first +[0-9-]{10} ok +5 +1\$"
+has "^red +$first +[0-9-]{10} failed +5 +5\$"
+has '^big +- +- +never +[?] +[?]$'
+warned() { scripts/ci-tiers --last --warn | tr '\n' ' '; }
+assert_eq "$(warned)" "ci-tiers: 5 of 7 tiers have no whole run in tests/tiers-run "
+commit_in src/a 2
+assert_match "$(warned)" "^ci-tiers: the last whole run of two was at $first, 7 commits ago, 3 of them in what it tests ci-tiers: 5 of 7"
+tiers 1 two red
+assert_eq "$(warned)" "ci-tiers: 5 of 7 tiers have no whole run in tests/tiers-run "
+first=$(git rev-parse --short=12 HEAD)
+commit_in src/b 10
+assert_match "$(warned)" "ci-tiers: the last whole run of red was at $first, 10 commits ago"
