@@ -25,6 +25,10 @@ again() {
 	daemon_run
 	echo "$URL_S3" >"$T/url"
 }
+requests() { metric gantry_requests_total; }
+_answered() { [ "$(requests)" -ge "$1" ]; }
+load_works() { wait_for 60 _answered $(($(requests) + $1)); } # until so many more requests were answered
+# A moment of any length, so that a kill comes at any point.
 while_later() { sleep "0.$((RANDOM % 9))$((RANDOM % 10))"; }
 configure() { # the disks that there are
 	local d
@@ -73,7 +77,7 @@ gantry mb "$URL_S3/bkt" --copies 2 || fail "gantry mb --copies 2"
 echo "$URL_S3" >"$T/url"
 /usr/bin/python3 "$ROOT/tests/system/disks_move.py" "$T" "$SEED" bkt >"$T/load" &
 LOAD=$!
-sleep 0.5
+load_works 50
 until=$((SECONDS + ${SECS:-0})) rounds=0
 while :; do
 	# shellcheck disable=SC2046
@@ -84,7 +88,7 @@ while :; do
 	rounds=$((rounds + 1))
 	[ $SECONDS -lt $until ] || break
 done
-sleep 0.5
+load_works 50
 touch "$T/stop"
 wait $LOAD || fail "$(cat "$T/load")"
 cat "$T/load"

@@ -99,10 +99,9 @@ all_expire() { # BUCKET
 }
 all_expire old
 left=0
-expired() { # so many that the rest may be what the failed disk has, and what is counted is what is gone
-	local e
-	e=$(metric gantry_lifecycle_expired_objects_total)
-	[ "${e%.*}" -ge 20 ] && [ "$e" = "$(sleep 0.4; metric gantry_lifecycle_expired_objects_total)" ] || return
+walks=$(metric gantry_lifecycle_walks_total)
+expired() { # two whole walks later; the rest may be what the failed disk has, and what is counted is what is gone
+	[ "$(metric gantry_lifecycle_walks_total)" -ge $((walks + 2)) ] && [ "$(metric gantry_lifecycle_expired_objects_total)" -ge 20 ] || return
 	left=$(curl_s3 '/old?list-type=2' | grep -o '<Key>' | wc -l)
 	[ $((left + $(metric gantry_lifecycle_expired_objects_total))) = 40 ]
 }

@@ -22,6 +22,9 @@ load_begin() { # BUCKET
 	LONGEST_MS=20000 /usr/bin/python3 "$ROOT/tests/system/disks_move.py" "$T" "$SEED" "$1" >"$T/load" &
 	LOAD=$!
 }
+requests() { metric gantry_requests_total; }
+_answered() { [ "$(requests)" -ge "$1" ]; }
+load_works() { wait_for 60 _answered $(($(requests) + $1)); } # until so many more requests were answered
 load_end() {
 	touch "$T/stop"
 	wait "$LOAD" || fail "$1: $(cat "$T/load")"
@@ -50,12 +53,12 @@ grep -q "serving.*$T/disk2" "$T/said" || fail "gantry disk status: $(cat "$T/sai
 
 # ---- drained under load, killed in the middle ----
 load_begin load
-sleep 2
+load_works 300
 disk drain "$T/disk1" >"$T/said" || fail "drain: $(cat "$T/said")"
 assert_eq "$(control drain '{"disk":"0"}')" 409
 assert_eq "$(control add "{\"disk\":\"$T/disk3\",\"size\":\"1GiB\"}")" 409
-sleep 0.4
-assert_eq "$(states)" "serving moving serving"
+moving() { [ "$(states)" = "serving moving serving" ]; }
+wait_for 60 moving
 assert_eq "$(disks '.[1].move'),$(disks '.[0].move')" "drain,null"
 top_shows() { # in an interval in which something moved
 	gantry --admin "$T/admin.sock" --interval 0.3 --count 1 top >"$T/said" &&
@@ -69,7 +72,7 @@ echo "$URL_S3" >"$T/url"
 wait_for 60 ended
 assert_eq "$(states)" "serving drained serving"
 still
-sleep 1
+load_works 100
 load_end drain
 assert_eq "$(curl_s3 '/load?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
 assert_eq "$(gantry --admin "$T/admin.sock" bucket show load | sed 's/.*load *\([0-9]*\) objects.*/\1/')" "$(cat "$T/there")"
@@ -87,14 +90,14 @@ still
 
 # ---- one is added under load ----
 load_begin more
-sleep 0.5
+load_works 100
 disk --size 1GiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
 assert_match "$(cat "$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving"
 [ "$(disks '.[2].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
 still
-sleep 1
+load_works 100
 load_end add
 assert_eq "$(curl_s3 '/more?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
 stop_daemon

@@ -64,6 +64,9 @@ follow() {
 	set +E
 }
 
+requests() { metric gantry_requests_total; }
+_answered() { [ "$(requests)" -ge "$1" ]; }
+load_works() { wait_for 60 _answered $(($(requests) + $1)); } # until so many more requests were answered
 start_daemon
 for b in two more; do gantry mb "$URL_S3/$b" --copies 2 || fail "gantry mb --copies 2"; done
 head -c 20000 /dev/urandom >"$T/body"
@@ -106,13 +109,13 @@ rm -rf "$T/disk0" "$T/disk1"
 
 # ---- one that failed ----
 load_begin more
-sleep 0.5
+load_works 50
 echo "read write flush" >"$T/fault/disk3"
 failed() { [ "$(disks '.[] | select(.path | endswith("/disk3")) | .state')" = failed ]; }
 wait_for 60 failed
 U=$(disks '.[] | select(.path | endswith("/disk3")) | .uuid')
 still two
-sleep 0.5
+load_works 50
 held_up=$(curl_admin /metrics | grep '^gantry_requests_total{' | grep 'operation="GetObject"' | grep -c 'code="503"')
 assert_eq "$held_up" 0 "reads of the bucket with two copies that were answered 503"
 between() {
