@@ -10,7 +10,7 @@
  *	sim --way ...                                         one of these ways again
  *	sim --sectors [--secs S]                              each sector of a short one bad
  *	sim --rules [--pairs]                                 each rule off: the loss must be found; with --pairs those that take
- *	                                                      longest, too
+ *	                                                      longest, too; --part K/N: each N-th rule, from K on
  *	sim --replay N [--off RULE] [-v]                      one history again
  *	sim --for RULE ...                                    histories as in that rule's hunt, all rules on
  *
@@ -35,9 +35,10 @@ static const char *const rule_names[] = {
 static struct {
 	uint64_t seed, histories, secs, sample;
 	int ops;
-	bool is_many; /* several disks */
-	int profile;  /* the rule whose hunt's histories these are, or -1: of all kinds */
-} opt = { .histories = 2000, .profile = -1 };
+	bool is_many;           /* several disks */
+	int profile;            /* the rule whose hunt's histories these are, or -1: of all kinds */
+	unsigned part, part_nr; /* hunt_all() takes each part_nr-th rule, from that one on */
+} opt = { .histories = 2000, .profile = -1, .part_nr = 1 };
 
 static double
 seconds(void)
@@ -309,7 +310,8 @@ hunt_all(const char *only)
 
 	printf("SEED=%llu\n", (unsigned long long)opt.seed);
 	for (int i = 0; i < SIM_RULE_NR; i++) {
-		if (only ? i == rule_by_name(only) : sim_pairs || !is_slow(i))
+		if (only ? i == rule_by_name(only)
+			 : (unsigned)i % opt.part_nr == opt.part && (sim_pairs || !is_slow(i)))
 			bad |= hunt((enum sim_rule)i);
 	}
 	return bad;
@@ -744,7 +746,7 @@ usage(void)
 {
 	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] "
 			"[--sectors] [--many] [--pairs] [--sample N] [--way ...] "
-			"[--rules] "
+			"[--rules [--part K/N]] "
 			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
 }
@@ -789,6 +791,10 @@ main(int argc, char **argv)
 		} else if (strcmp(a, "--rule") == 0) {
 			mode = RULES;
 			only = argv[++i];
+		} else if (strcmp(a, "--part") == 0) {
+			if (sscanf(argv[++i], "%u/%u", &opt.part, &opt.part_nr) != 2 ||
+			    opt.part >= opt.part_nr)
+				usage();
 		} else if (strcmp(a, "--sample") == 0) {
 			opt.sample = strtoull(argv[++i], NULL, 0);
 		} else if (strcmp(a, "--way") == 0) {
