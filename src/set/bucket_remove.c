@@ -109,7 +109,7 @@ forget_use(struct change *c)
 	struct set *s = port_set(c->port);
 	struct quota_row *row;
 
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (set_is_in(s, i))
 			continue;
 		quota_lock(s->quotas);

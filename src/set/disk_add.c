@@ -27,8 +27,8 @@ free_number(struct set *s)
 		taken = t->members;
 	}
 	free(t);
-	for (int i = 0; i < atomic_load(&s->nr); i++)
-		taken |= (uint64_t)1 << s->number[i];
+	for (int i = 0; i < set_engines(s); i++)
+		taken |= (uint64_t)1 << set_number(s, i);
 	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
 }
 
@@ -55,7 +55,7 @@ make_disk(struct mover *m, struct store_conf *c, int number, uint8_t uuid[UUID_B
 	if (r == 0 && getrandom(uuid, UUID_BYTES, 0) != UUID_BYTES)
 		r = -EIO;
 	if (r == 0) {
-		memcpy(birth->store_uuid, s->store_uuid, UUID_BYTES);
+		memcpy(birth->store_uuid, set_store_uuid(s), UUID_BYTES);
 		birth->number = number;
 		table_before(&birth->table, number, uuid);
 		c->disks.birth = birth;
@@ -79,7 +79,7 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 
 	if (r < 0)
 		return r;
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		struct store_unit_info info;
 
 		disk_look(s, i, &info);
@@ -90,7 +90,7 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->set_slots(st, &none);
 	if (r == 0)
-		r = ops->recover(st, m->index_bytes, s->quotas, atomic_load(&s->nr), &start_no, m->said,
+		r = ops->recover(st, m->index_bytes, s->quotas, set_engines(s), &start_no, m->said,
 				 sizeof m->said);
 	if (r == 0 && start_no > s->start_no)
 		r = disk_say(m->said, sizeof m->said, -EINVAL,
@@ -108,14 +108,13 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 
 /* Every port attaches to it.  From here on it stays until the set ends, as a member or as none. */
 static int
-attach_all(struct mover *m, struct store *st)
+attach_all(struct mover *m, struct store *st, int number)
 {
 	struct set *s = m->set;
 	uint64_t until = clock_ns() + THROUGH_NS;
 	int r;
 
-	s->engine[s->nr] = st;
-	atomic_fetch_add(&s->nr, 1);
+	set_add_engine(s, st, number);
 	r = move_visit(m);
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
@@ -132,7 +131,7 @@ static int
 align(struct mover *m, int engine)
 {
 	struct set *s = m->set;
-	struct store *pair[2] = { s->engine[atomic_load(&s->head)], s->engine[engine] };
+	struct store *pair[2] = { set_engine(s, atomic_load(&s->head)), set_engine(s, engine) };
 
 	return set_align_buckets(pair, 2, m->said, sizeof m->said);
 }
@@ -151,15 +150,13 @@ enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 		return r;
 	}
 	set_get_table(s, next);
-	table_add(next, s->number[engine], uuid);
+	table_add(next, set_number(s, engine), uuid);
 	r = move_change_table(m, next, set_all(s) | bit, bit);
 	free(next);
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
-	s->member[s->member_nr].engine = (uint8_t)engine;
-	uuid_write(s->member[s->member_nr].uuid, uuid);
-	atomic_fetch_add(&s->member_nr, 1);
-	log_note("disk %s, %s, is a member of the store now", m->path, s->member[s->member_nr - 1].uuid);
+	set_add_unit(s, engine, uuid);
+	log_note("disk %s, %s, is a member of the store now", m->path, set_unit(s, set_units(s) - 1)->uuid);
 	return 0;
 }
 
@@ -171,11 +168,10 @@ move_add(struct mover *m)
 	struct store_conf c = s->conf;
 	uint8_t uuid[UUID_BYTES];
 	struct store *st;
-	int engine = atomic_load(&s->nr), number = free_number(s), r;
+	int engine = set_engines(s), number = free_number(s), r;
 
 	if (number < 0)
 		return disk_say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
-	s->number[engine] = (uint8_t)number;
 	c.ops = c.disks.engine;
 	c.disks.disk = &disk;
 	c.disks.nr = 1;
@@ -187,7 +183,7 @@ move_add(struct mover *m)
 	if (r == 0)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
-		r = attach_all(m, st);
+		r = attach_all(m, st, number);
 	/* Most of them without the turn, which is then held for moments; a bucket that goes meanwhile is no reason to end. */
 	if (r == 0 && align(m, engine) < 0)
 		m->said[0] = 0;

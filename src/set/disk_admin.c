@@ -92,14 +92,14 @@ drain(struct set *s, const char *which, char *said, size_t len)
 	if (unit < 0)
 		return disk_say(said, len, -ENOENT,
 				"no disk has that path, UUID or number; GET /disks shows those there are");
-	if (atomic_load(&s->drained) >> unit & 1)
+	if (set_is_drained(s, unit))
 		return disk_say(said, len, -EALREADY, "it is drained already, and may be pulled");
 	if (is_begun(s))
 		return disk_say(said, len, -EBUSY,
 				"a disk is being drained or filled already; the next start goes on with it");
 	if (__builtin_popcountll(set_all(s)) == 1)
 		return disk_say(said, len, -EPERM, "it is the last disk of the store: add another one first");
-	r = move_check_room(s, s->member[unit].engine, said, len);
+	r = move_check_room(s, set_unit(s, unit)->engine, said, len);
 	if (r < 0)
 		return r;
 	m->unit = unit;
@@ -107,24 +107,24 @@ drain(struct set *s, const char *which, char *said, size_t len)
 	if (r == 0)
 		r = move_wait_for_answer(m);
 	return r < 0 ? disk_say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
-		     : disk_say(said, len, 0, "disk %s is being drained", s->member[unit].uuid);
+		     : disk_say(said, len, 0, "disk %s is being drained", set_unit(s, unit)->uuid);
 }
 
 /* A disk that this daemon has already, or that is missing.  A drained one may come again, but its engine has the path until the restart. */
 static int
 refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
 {
-	struct store_unit_info info = { .name = s->member[unit].path };
+	struct store_unit_info info = { .name = set_unit(s, unit)->path };
 	bool is_other;
 
-	if (s->member[unit].engine != SET_NOWHERE)
-		disk_look(s, s->member[unit].engine, &info);
+	if (set_unit(s, unit)->engine != SET_NOWHERE)
+		disk_look(s, set_unit(s, unit)->engine, &info);
 	is_other = info.name[0] && strcmp(path, info.name) != 0;
-	return disk_say(
-		said, len, -EEXIST, "%s is disk %s of this store%s%s%s; %s", path, s->member[unit].uuid,
-		is_other ? " (" : "", is_other ? info.name : "", is_other ? ")" : "",
-		atomic_load(&s->drained) >> unit & 1 ? "it was drained, and can come again after a restart"
-						     : "give the path of another one");
+	return disk_say(said, len, -EEXIST, "%s is disk %s of this store%s%s%s; %s", path,
+			set_unit(s, unit)->uuid, is_other ? " (" : "", is_other ? info.name : "",
+			is_other ? ")" : "",
+			set_is_drained(s, unit) ? "it was drained, and can come again after a restart"
+						: "give the path of another one");
 }
 
 static int
@@ -141,8 +141,8 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 		return refuse_member(s, c->disk, unit, said, len);
 	if (strlen(c->disk) >= sizeof m->path)
 		return disk_say(said, len, -EINVAL, "the path is too long");
-	if (atomic_load(&s->nr) == STORE_SET_MAX || atomic_load(&s->member_nr) == STORE_SET_MAX ||
-	    atomic_load(&s->nr) >= s->conf.disks.engines_max)
+	if (set_engines(s) == STORE_SET_MAX || set_units(s) == STORE_SET_MAX ||
+	    set_engines(s) >= s->conf.disks.engines_max)
 		return set_disks(s) < s->conf.disks.engines_max
 			       ? disk_say(said, len, -EAGAIN,
 					  "a store may have %d disks, and until the restart those count that "
@@ -162,7 +162,7 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 		     : disk_say(said, len, 0,
 				"disk %s was added, and fills; until the restart its index may take %llu MiB "
 				"besides memory.index",
-				s->member[atomic_load(&s->member_nr) - 1].uuid,
+				set_unit(s, set_units(s) - 1)->uuid,
 				(unsigned long long)(m->index_bytes >> 20));
 }
 
@@ -282,7 +282,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	atomic_store(&m->is_over, true);
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
-	heals = s->copies && atomic_load(&s->copies->is_used) && atomic_load(&s->nr) > 1;
+	heals = s->copies && atomic_load(&s->copies->is_used) && set_engines(s) > 1;
 	if ((!move_members_change(&s->table) && !heals && !move_has_leftovers(s)) || s->conf.disks.moves_wait)
 		return 0;
 	if (move_members_change(&s->table))

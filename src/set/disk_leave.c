@@ -35,8 +35,8 @@ drop_pairs(struct mover *m, struct disk_table *next)
 	if (!disks_all_serve(s))
 		return disk_say(m->said, sizeof m->said, -EROFS,
 				"a disk is missing or has failed: members change only when all others serve");
-	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++)
-		r = set_all(s) >> i & 1 ? set_find_two(s->engine[i], name) : 0;
+	for (int i = 0; r == 0 && i < set_engines(s); i++)
+		r = set_all(s) >> i & 1 ? set_find_two(set_engine(s, i), name) : 0;
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
 	if (r > 0)
@@ -96,7 +96,7 @@ tell_it(struct mover *m, int engine, const struct disk_table *t)
 {
 	/* Of a disk that hangs it is needed for as long as the set is there. */
 	static struct last_write last[STORE_SET_MAX];
-	struct store *st = m->set->engine[engine];
+	struct store *st = set_engine(m->set, engine);
 	uint64_t until = clock_ns() + 10 * NS_PER_S;
 
 	last[engine] = (struct last_write){ .w.done = on_last };
@@ -119,25 +119,25 @@ move_leave(struct mover *m, int engine)
 	if (r == 0) {
 		set_get_table(s, next);
 		/* The first bucket with two copies was made meanwhile, or a disk has failed and come to be another's first. */
-		if (table_roles(next, s->number[engine])) {
+		if (table_roles(next, set_number(s, engine))) {
 			move_give_turn(m);
 			r = -EINTR;
 		}
 	}
 	if (r == 0) {
-		table_remove(next, s->number[engine]);
+		table_remove(next, set_number(s, engine));
 		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
 				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {
 			int unit = disk_unit_of(s, engine);
 
-			atomic_fetch_or(&s->drained, (uint64_t)1 << unit);
+			set_note_drained(s, unit);
 			set_get_table(s, next);
 			move_give_turn(m);
 			tell_it(m, engine, next);
 			log_note("disk %s is drained, and no member of the store any more",
-				 s->member[unit].uuid);
+				 set_unit(s, unit)->uuid);
 		} else {
 			move_give_turn(m);
 		}

@@ -12,8 +12,8 @@
 int
 disk_unit_of(const struct set *s, int engine)
 {
-	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
-		if (s->member[i].engine == engine)
+	for (int i = 0; i < set_units(s); i++) {
+		if (set_unit(s, i)->engine == engine)
 			return i;
 	}
 	return -1;
@@ -22,7 +22,7 @@ disk_unit_of(const struct set *s, int engine)
 void
 disk_look(const struct set *s, int engine, struct store_unit_info *ret_info)
 {
-	store_unit_info(s->engine[engine], 0, ret_info);
+	store_unit_info(set_engine(s, engine), 0, ret_info);
 }
 
 void
@@ -31,11 +31,11 @@ disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
 	struct store_unit_info info;
 
 	memset(ret_size, 0, STORE_DISKS_MAX * sizeof *ret_size);
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (!(set_all(s) >> i & 1))
 			continue;
 		disk_look(s, i, &info);
-		ret_size[s->number[i]] = info.size_bytes;
+		ret_size[set_number(s, i)] = info.size_bytes;
 	}
 }
 
@@ -55,12 +55,12 @@ is_named(const struct set *s, int unit, const char *which)
 {
 	struct store_unit_info info;
 
-	if (strcmp(s->member[unit].uuid, which) == 0 ||
-	    (s->member[unit].path[0] && strcmp(s->member[unit].path, which) == 0))
+	if (strcmp(set_unit(s, unit)->uuid, which) == 0 ||
+	    (set_unit(s, unit)->path[0] && strcmp(set_unit(s, unit)->path, which) == 0))
 		return true;
-	if (s->member[unit].engine == SET_NOWHERE)
+	if (set_unit(s, unit)->engine == SET_NOWHERE)
 		return false;
-	disk_look(s, s->member[unit].engine, &info);
+	disk_look(s, set_unit(s, unit)->engine, &info);
 	return strcmp(info.name, which) == 0;
 }
 
@@ -69,7 +69,7 @@ disk_engine_at(const struct set *s, const char *path)
 {
 	struct store_unit_info info;
 
-	for (int i = 0; path[0] == '/' && i < atomic_load(&s->nr); i++) {
+	for (int i = 0; path[0] == '/' && i < set_engines(s); i++) {
 		disk_look(s, i, &info);
 		if (info.name[0] && path_leads_same(info.name, path))
 			return i;
@@ -80,24 +80,24 @@ disk_engine_at(const struct set *s, const char *path)
 bool
 disk_has_left(const struct set *s, int unit)
 {
-	return s->member[unit].engine == SET_NOWHERE && atomic_load(&s->drained) >> unit & 1;
+	return set_unit(s, unit)->engine == SET_NOWHERE && set_is_drained(s, unit);
 }
 
 /* The same disk in other letters: a UUID in capitals, a path with a slash behind it. */
 static bool
 is_written_so(const struct set *s, int unit, const char *which)
 {
-	struct store_unit_info info = { .name = s->member[unit].path };
+	struct store_unit_info info = { .name = set_unit(s, unit)->path };
 
-	if (s->member[unit].engine != SET_NOWHERE)
-		disk_look(s, s->member[unit].engine, &info);
-	return strcasecmp(s->member[unit].uuid, which) == 0 || path_same(info.name, which);
+	if (set_unit(s, unit)->engine != SET_NOWHERE)
+		disk_look(s, set_unit(s, unit)->engine, &info);
+	return strcasecmp(set_unit(s, unit)->uuid, which) == 0 || path_same(info.name, which);
 }
 
 int
 disk_find(const struct set *s, const char *which)
 {
-	int nr = atomic_load(&s->member_nr), left = -1;
+	int nr = set_units(s), left = -1;
 	char number[12];
 
 	for (int i = 0; i < nr; i++) {
@@ -129,17 +129,17 @@ disks_say_out(const struct set *s, char *text, size_t len)
 {
 	int nr = 0, at = 0;
 
-	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
-		int engine = s->member[i].engine;
+	for (int i = 0; i < set_units(s); i++) {
+		int engine = set_unit(s, i)->engine;
 		bool is_missing = engine == SET_NOWHERE;
-		struct store_unit_info info = { .name = s->member[i].path };
+		struct store_unit_info info = { .name = set_unit(s, i)->path };
 
-		if (atomic_load(&s->drained) >> i & 1 || (!is_missing && !set_has_failed(s, engine)) || nr++)
+		if (set_is_drained(s, i) || (!is_missing && !set_has_failed(s, engine)) || nr++)
 			continue;
 		if (!is_missing)
 			disk_look(s, engine, &info);
 		at = snprintf(text, len, "disk %.90s%s%s%s %s%s%.60s", info.name, info.name[0] ? " (" : "",
-			      s->member[i].uuid, info.name[0] ? ")" : "",
+			      set_unit(s, i)->uuid, info.name[0] ? ")" : "",
 			      is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "",
 			      info.reason);
 	}

@@ -44,7 +44,7 @@ failed(const struct set *s)
 {
 	uint64_t in = atomic_load(&s->in) | s->begun, bits = 0;
 
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (in >> i & 1 && set_has_failed(s, i))
 			bits |= (uint64_t)1 << i;
 	}
@@ -58,15 +58,15 @@ begin_table(struct set *s, uint64_t in)
 
 	s->table.version = s->table.version < first ? first : s->table.version + 1;
 	s->table.in = 0;
-	for (int i = 0; i < s->nr; i++)
-		s->table.in |= in >> i & 1 ? (uint64_t)1 << s->number[i] : 0;
+	for (int i = 0; i < set_engines(s); i++)
+		s->table.in |= in >> i & 1 ? (uint64_t)1 << set_number(s, i) : 0;
 	if (s->copies)
 		table_lose(&s->table, s->table.in);
 	s->begun = in;
 	s->unwritten = RULE_TABLE_ALL ? in : in & -in;
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (s->unwritten >> i & 1)
-			s->engine[i]->ops->member->put_table(s->engine[i], &s->table, &s->write[i].w);
+			set_engine_ops(s, i)->put_table(set_engine(s, i), &s->table, &s->write[i].w);
 	}
 }
 
@@ -258,12 +258,6 @@ set_hear_alarm(struct set *s, struct set_turn *t)
 }
 
 bool
-set_has_failed(const struct set *s, int engine)
-{
-	return s->has_table && s->engine[engine]->ops->member->has_failed(s->engine[engine]);
-}
-
-bool
 set_settle(struct set *s, struct set_turn *t)
 {
 	bool is_over;
@@ -279,8 +273,8 @@ set_settle(struct set *s, struct set_turn *t)
 int
 set_engine_of(const struct set *s, int number)
 {
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
-		if (set_all(s) >> i & 1 && s->number[i] == number)
+	for (int i = 0; i < set_engines(s); i++) {
+		if (set_all(s) >> i & 1 && set_number(s, i) == number)
 			return i;
 	}
 	return -1;
@@ -355,7 +349,7 @@ void
 set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 {
 	pthread_mutex_lock(&s->lock);
-	s->all_next = UINT64_MAX >> (STORE_SET_MAX - s->nr);
+	s->all_next = UINT64_MAX >> (STORE_SET_MAX - set_engines(s));
 	atomic_store(&s->all, s->all_next);
 	atomic_store(&s->in, s->all_next);
 	s->begun = s->all_next;

@@ -50,7 +50,7 @@ begin_job(struct mover *m)
 
 	if (r == 0 && m->job == JOB_DRAIN) {
 		set_get_table(s, t);
-		r = move_set_bits(m, t->draining | (uint64_t)1 << s->number[s->member[m->unit].engine],
+		r = move_set_bits(m, t->draining | (uint64_t)1 << set_number(s, set_unit(s, m->unit)->engine),
 				  t->filling);
 	}
 	if (r == 0 && m->job == JOB_ADD)
@@ -195,7 +195,7 @@ move_on(struct mover *m)
 			r = move_slots(m, from, to);
 			note_slots(m, r);
 			/* Who was the second before has it for nothing. */
-			if (r == 0 && !table_has(t->draining, s->number[from]))
+			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (pairs < 0 && pairs != -EAGAIN) {
 			r = pairs;
@@ -207,7 +207,7 @@ move_on(struct mover *m)
 			r = move_slots(m, from, to);
 			note_slots(m, r);
 			/* Room is made at once, but where all goes. */
-			if (r == 0 && !table_has(t->draining, s->number[from]))
+			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (!left && pairs == 0) {
 			r = finish(m, t);

@@ -31,7 +31,7 @@ move_has_leftovers(const struct set *s)
 	struct store_unit_info info;
 	bool has = false;
 
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		disk_look(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
@@ -168,15 +168,15 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 	struct to_go g;
 
 	count_to_go(s, t, &g);
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
-		uint64_t has, go = g.homes[s->number[i]] + g.pairs[s->number[i]], used;
+	for (int i = 0; i < set_engines(s); i++) {
+		uint64_t has, go = g.homes[set_number(s, i)] + g.pairs[set_number(s, i)], used;
 
 		if (!(set_all(s) >> i & 1))
 			continue;
-		has = (uint64_t)table_roles(t, s->number[i]);
+		has = (uint64_t)table_roles(t, set_number(s, i));
 		/* Where no key has two copies their slots have a first all the same. */
 		if (!s->copies || !atomic_load(&s->copies->is_used))
-			has = (uint64_t)table_count(t, s->number[i]);
+			has = (uint64_t)table_count(t, set_number(s, i));
 		used = disk_used_bytes(s, i);
 		all += used;
 		roles += has;
@@ -192,14 +192,14 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 	m->info.bytes_total = bytes;
 	m->info.began_ns = clock_ns();
 	m->info.draining = m->info.filling = 0;
-	for (int i = 0; i < atomic_load(&s->member_nr); i++) {
-		int engine = s->member[i].engine;
+	for (int i = 0; i < set_units(s); i++) {
+		int engine = set_unit(s, i)->engine;
 		uint64_t bit = (uint64_t)1 << i;
 
 		if (engine == SET_NOWHERE)
 			continue;
-		m->info.draining |= table_has(t->draining, s->number[engine]) ? bit : 0;
-		m->info.filling |= table_has(t->filling, s->number[engine]) ? bit : 0;
+		m->info.draining |= table_has(t->draining, set_number(s, engine)) ? bit : 0;
+		m->info.filling |= table_has(t->filling, set_number(s, engine)) ? bit : 0;
 	}
 	pthread_mutex_unlock(&m->lock);
 }
@@ -229,8 +229,8 @@ reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_
        uint64_t ret_come[STORE_DISKS_MAX])
 {
 	uint64_t size[STORE_DISKS_MAX], used = disk_used_bytes(s, engine), two = 0;
-	const struct store_member_ops *ops = s->engine[engine]->ops->member;
-	int number = s->number[engine], homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
+	const struct store_member_ops *ops = set_engine_ops(s, engine);
+	int number = set_number(s, engine), homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
 	uint8_t home[STORE_SLOT_NR];
 
 	memset(ret_come, 0, STORE_DISKS_MAX * sizeof *ret_come);
@@ -248,7 +248,7 @@ reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_
 			continue;
 		if (to == t->first[i] || to == t->second[i])
 			to = end->second[i];
-		ops->two_use(s->engine[engine], (unsigned)i, &use);
+		ops->two_use(set_engine(s, engine), (unsigned)i, &use);
 		two += use.bytes;
 		ret_come[to] += use.bytes;
 	}
@@ -269,16 +269,16 @@ move_check_room(struct set *s, int engine, char *said, size_t len)
 	set_get_table(s, &t[0]);
 	reckon(s, engine, &t[0], &t[1], come);
 	free(t);
-	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
+	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		struct store_unit_info info;
 
 		if (i == engine || !(set_all(s) >> i & 1))
 			continue;
 		disk_look(s, i, &info);
-		if (come[s->number[i]] > info.free_bytes - info.free_bytes / 20)
+		if (come[set_number(s, i)] > info.free_bytes - info.free_bytes / 20)
 			r = disk_say(said, len, -ENOSPC,
 				     "there is no room: %s would get %llu MiB and has %llu MiB left",
-				     info.name, (unsigned long long)(come[s->number[i]] >> 20),
+				     info.name, (unsigned long long)(come[set_number(s, i)] >> 20),
 				     (unsigned long long)(info.free_bytes >> 20));
 	}
 	return r;

@@ -68,7 +68,7 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 static bool
 is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
 {
-	uint8_t f = m->set->number[from], g = m->set->number[to];
+	uint8_t f = set_number(m->set, from), g = set_number(m->set, to);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i) && t->home[i] != f)
@@ -100,9 +100,9 @@ write_homes(struct mover *m, int from, int to)
 	}
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
-			table_move(next, i, s->number[to]);
+			table_move(next, i, set_number(s, to));
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
-			move_change_pair(next, m->kind, i, s->number[to]);
+			move_change_pair(next, m->kind, i, set_number(s, to));
 		was[i] = s->copies ? atomic_load(&s->copies->second[i]) : SET_NOWHERE;
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
@@ -299,15 +299,15 @@ move_clean(struct mover *m, int but)
 	m->error = 0;
 	if (r == 0)
 		set_get_table(s, t);
-	for (int i = 0; r == 0 && i < atomic_load(&s->nr); i++) {
+	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		if (i == but || !set_is_in(s, i) || set_has_failed(s, i))
 			continue;
 		memset(theirs, 0, sizeof *theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
 			/* One that the keeper is about to make the first of it is not yet. */
-			bool is_of_pair = slot >= 0 &&
-					  (t->first[slot] == s->number[i] || t->second[slot] == s->number[i]);
+			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
+							t->second[slot] == set_number(s, i));
 
 			if (atomic_load(&s->home[place]) != i && !is_of_pair)
 				slots_add(theirs, (unsigned)place);

@@ -95,7 +95,7 @@ has_two_left(const struct set *s, int number)
 
 	if (engine < 0)
 		return true;
-	store_unit_info(s->engine[engine], 0, &info);
+	store_unit_info(set_engine(s, engine), 0, &info);
 	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
 }
 

@@ -208,9 +208,9 @@ serving(const struct set *s)
 {
 	uint64_t bits = 0;
 
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (set_is_in(s, i) && !set_has_failed(s, i))
-			bits |= (uint64_t)1 << s->number[i];
+			bits |= (uint64_t)1 << set_number(s, i);
 	}
 	return bits;
 }

@@ -171,9 +171,9 @@ port_free(struct set_port *p)
 int
 port_attach_more(struct set_port *p)
 {
-	check(p->nr <= atomic_load(&p->set->nr));
-	while (p->nr < atomic_load(&p->set->nr)) {
-		int r = store_attach(p->set->engine[p->nr], p->ring, p->mb, p->timers, &p->engine[p->nr]);
+	check(p->nr <= set_engines(p->set));
+	while (p->nr < set_engines(p->set)) {
+		int r = store_attach(set_engine(p->set, p->nr), p->ring, p->mb, p->timers, &p->engine[p->nr]);
 
 		if (r < 0) {
 			p->engine[p->nr] = NULL;
@@ -207,7 +207,7 @@ port_join(struct set_port *p)
 
 	check(!list_linked(&p->link));
 	pthread_mutex_lock(&ps->lock);
-	knows_all = p->nr == atomic_load(&p->set->nr);
+	knows_all = p->nr == set_engines(p->set);
 	if (knows_all)
 		list_push_tail(&ps->list, &p->link);
 	pthread_mutex_unlock(&ps->lock);

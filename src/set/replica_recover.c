@@ -98,7 +98,7 @@ drop_seconds(struct set *s)
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int engine = atomic_load(&c->second[i]);
 		bool stays = engine != SET_NOWHERE && table_is_full(&c->table, i) &&
-			     c->table.second[i] == s->number[engine] && set_is_in(s, engine);
+			     c->table.second[i] == set_number(s, engine) && set_is_in(s, engine);
 
 		if (!stays)
 			atomic_store(&c->second[i], SET_NOWHERE);

@@ -56,11 +56,12 @@ set_stop(struct store *st)
 
 	set_move_end(s);
 	set_table_end(s);
-	for (int i = 0; i < s->nr; i++)
-		store_stop(s->engine[i]);
+	set_members_end(s);
+	set_members_stop(s->members);
 	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
 	set_ports_free(s->ports);
+	set_members_free(s->members);
 	set_copies_free(s);
 	free(s->missed);
 	free(s);
@@ -74,16 +75,18 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		atomic_store(&s->home[i], (uint8_t)(i % conf->disks.nr));
 	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
 		return -ENOMEM;
-	for (; s->nr < conf->disks.nr; s->nr++) {
-		struct store_conf c = set_engine_conf(conf, s->nr);
+	for (int i = 0; i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+		struct store *engine;
 		int r;
 
 		c.disks.quotas = s->quotas;
-		c.disks.counter = s->nr;
-		r = store_start(&c, &s->engine[s->nr], err, err_len);
+		c.disks.counter = i;
+		r = store_start(&c, &engine, err, err_len);
 		if (r < 0)
 			return r;
-		s->member[s->member_nr++].engine = (uint8_t)s->nr;
+		set_add_engine(s, engine, i);
+		set_add_unit(s, i, NULL);
 	}
 	set_table_begin(s, NULL, 0);
 	return 0;
@@ -98,14 +101,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 
 	if (r == 0) {
 		s->quotas = f->quotas;
-		s->nr = f->nr;
-		memcpy(s->engine, f->engine, sizeof s->engine);
-		memcpy(s->number, f->number, sizeof s->number);
-		s->member_nr = f->member_nr;
-		memcpy(s->member, f->member, sizeof s->member);
-		s->missing_nr = f->missing_nr;
-		atomic_store(&s->drained, f->drained);
-		memcpy(s->store_uuid, f->store_uuid, UUID_BYTES);
+		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
 			atomic_store(&s->home[i], f->engine_of[f->table.home[i]]);
 		if (s->copies)
@@ -133,7 +129,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->waiting);
 	set_failure_init(s);
-	if (set_ports_new(&s->ports) < 0 ||
+	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 ||
 	    (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0)) {
 		set_stop(&s->base);
 		return -ENOMEM;
@@ -344,8 +340,8 @@ set_can(const struct store *st)
 	const struct set *s = set_of(st);
 	unsigned can = ~0u;
 
-	for (int i = 0; i < s->nr; i++)
-		can &= store_can(s->engine[i]);
+	for (int i = 0; i < set_engines(s); i++)
+		can &= store_can(set_engine(s, i));
 	return can;
 }
 
@@ -356,8 +352,8 @@ set_snapshot(struct store *st)
 	struct set *s = set_of(st);
 	int r = 0;
 
-	for (int i = 0; i < s->nr; i++) {
-		int one = store_snapshot(s->engine[i]);
+	for (int i = 0; i < set_engines(s); i++) {
+		int one = store_snapshot(set_engine(s, i));
 
 		if (r == 0)
 			r = one;
@@ -378,7 +374,7 @@ set_reread(struct store_port *sp)
 static int
 set_unit_nr(const struct store *st)
 {
-	return set_of(st)->member_nr;
+	return set_units(set_of(st));
 }
 
 static void
@@ -406,14 +402,14 @@ static void
 set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
 	const struct set *s = set_of(st);
-	int engine = s->member[unit].engine;
+	int engine = set_unit(s, unit)->engine;
 
 	if (engine != SET_NOWHERE)
-		store_unit_info(s->engine[engine], 0, ret_info);
+		store_unit_info(set_engine(s, engine), 0, ret_info);
 	else
-		*ret_info = (struct store_unit_info){ .name = s->member[unit].path };
-	ret_info->uuid = s->member[unit].uuid;
-	if (atomic_load(&s->drained) >> unit & 1) {
+		*ret_info = (struct store_unit_info){ .name = set_unit(s, unit)->path };
+	ret_info->uuid = set_unit(s, unit)->uuid;
+	if (set_is_drained(s, unit)) {
 		ret_info->state = UNIT_DRAINED;
 		snprintf(ret_info->reason, sizeof ret_info->reason,
 			 "it may be pulled; take it off store.disks before the next start");

@@ -31,9 +31,9 @@ serving(const struct set *s)
 {
 	uint64_t bits = 0;
 
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (set_all(s) >> i & 1 && set_is_in(s, i) && !set_has_failed(s, i))
-			bits |= (uint64_t)1 << s->number[i];
+			bits |= (uint64_t)1 << set_number(s, i);
 	}
 	return bits;
 }
@@ -44,7 +44,7 @@ use_of(const struct set *s, int engine, int slot)
 	struct store_use use = { 0 };
 
 	if (engine != SET_NOWHERE && engine >= 0)
-		s->engine[engine]->ops->member->two_use(s->engine[engine], (unsigned)slot, &use);
+		set_engine_ops(s, engine)->two_use(set_engine(s, engine), (unsigned)slot, &use);
 	return use;
 }
 
@@ -81,11 +81,11 @@ number_of(const struct set *s, const struct disk_table *t, int unit)
 {
 	char text[UUID_TEXT];
 
-	if (s->member[unit].engine != SET_NOWHERE)
-		return s->number[s->member[unit].engine];
+	if (set_unit(s, unit)->engine != SET_NOWHERE)
+		return set_number(s, set_unit(s, unit)->engine);
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		uuid_write(text, t->uuid[i]);
-		if (table_has(t->members, i) && strcmp(text, s->member[unit].uuid) == 0)
+		if (table_has(t->members, i) && strcmp(text, set_unit(s, unit)->uuid) == 0)
 			return i;
 	}
 	return -1;
@@ -98,7 +98,7 @@ look_at_unit(struct look *l, int unit, uint64_t now)
 	int number = number_of(s, l->t, unit);
 	uint64_t since, after = s->conf.disks.heal_after_ns;
 
-	if (number < 0 || atomic_load(&s->drained) >> unit & 1)
+	if (number < 0 || set_is_drained(s, unit))
 		return;
 	if (table_has(l->needed, number))
 		l->info->needed |= (uint64_t)1 << unit;
@@ -169,8 +169,8 @@ set_background(const struct store *st)
 	struct set *s = set_of(st);
 	const char *work = set_work(s);
 
-	for (int i = 0; !work && i < atomic_load(&s->nr); i++)
-		work = store_background(s->engine[i]);
+	for (int i = 0; !work && i < set_engines(s); i++)
+		work = store_background(set_engine(s, i));
 	return work;
 }
 
@@ -194,7 +194,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	ret_info->is_used = true;
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		look_at_slot(&l, i);
-	for (int i = 0; i < atomic_load(&s->member_nr); i++)
+	for (int i = 0; i < set_units(s); i++)
 		look_at_unit(&l, i, now);
 	look_at_healing(&l, now);
 	ret_info->may_replace = __builtin_popcountll(l.serving) > 1 && !atomic_load(&s->is_read_only) &&

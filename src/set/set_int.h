@@ -2,7 +2,7 @@
 /*
  * Inside the set: what its files share.  See set.h.
  *
- * Lock order: mover.job_lock, mover.lock, set.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
+ * Lock order: mover.job_lock, mover.lock, set.lock, set_members.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
  * ones, and all but job_lock are held for moments.
  */
 #ifndef GANTRY_SET_INT_H
@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "set/members.h"
 #include "set/ports.h"
 #include "set/set.h"
 #include "set/start/start.h"
@@ -25,16 +26,9 @@
 
 struct set {
 	struct store base;
-	struct store_conf conf; /* what engines are made from, without disks */
-	/* Both grow while it serves, at their ends: what is in front of the end stays as it is. */
-	_Atomic int nr; /* engines that are there */
-	struct store *engine[STORE_SET_MAX];
-	_Atomic int member_nr; /* disks of the store, those that were drained since the start included */
-	struct set_member member[STORE_SET_MAX];
-	uint8_t store_uuid[UUID_BYTES];
-	_Atomic uint64_t drained;  /* bitmap of member[] */
-	int missing_nr;            /* members that were not there at the start, and are not until the next */
-	struct quota_book *quotas; /* each engine is a counter of it */
+	struct store_conf conf;      /* what engines are made from, without disks */
+	struct set_members *members; /* members.h */
+	struct quota_book *quotas;   /* each engine is a counter of it */
 	_Atomic uint8_t home
 		[SET_PLACES]; /* which engine has a place: of keys with two copies, which is their first */
 	struct set_copies *copies; /* replicas.h; NULL: engines have no table */
@@ -74,7 +68,6 @@ struct set {
 		struct set *set;
 		int engine;
 	} write[STORE_SET_MAX];
-	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the table */
 	/* Buckets that were made or removed while an engine was out of service, by name. */
 	struct set_missed {
 		uint64_t
@@ -114,15 +107,7 @@ set_slot(const struct store_key *k)
 static inline int
 set_home(const struct set *s, const struct store_key *k)
 {
-	return atomic_load_explicit(&s->member_nr, memory_order_acquire) == 1
-		       ? 0
-		       : atomic_load_explicit(&s->home[store_place(k)], memory_order_acquire);
-}
-
-static inline bool
-set_misses_some(const struct set *s)
-{
-	return s->missing_nr > 0;
+	return set_units(s) == 1 ? 0 : atomic_load_explicit(&s->home[store_place(k)], memory_order_acquire);
 }
 
 /* Tells whether there are keys with two copies of which neither can be asked. */
@@ -141,13 +126,6 @@ static inline bool
 set_is_in(const struct set *s, int engine)
 {
 	return atomic_load(&s->in) >> engine & 1;
-}
-
-/* Returns how many disks belong to the store, those that are missing included. */
-static inline int
-set_disks(const struct set *s)
-{
-	return atomic_load(&s->member_nr) - __builtin_popcountll(atomic_load(&s->drained));
 }
 
 static inline uint64_t
@@ -244,8 +222,6 @@ bool set_take_turn(struct set *s, struct set_turn *t);
 bool set_give_turn(struct set *s, struct set_turn *t);
 /* Says that on_alarm() runs: it may come again. */
 void set_hear_alarm(struct set *s, struct set_turn *t);
-/* Tells whether an engine has failed. */
-bool set_has_failed(const struct set *s, int engine);
 /* Sees to it that no engine that is in service has failed.  True: none has, or all is read-only.  False: a table without those
  * that have is being written (M15), and t->go() will run.  For who has the turn. */
 bool set_settle(struct set *s, struct set_turn *t);

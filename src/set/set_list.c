@@ -110,7 +110,7 @@ set_list(struct store_port *sp, struct store_list *ls)
 
 	if (!ls->bucket)
 		return set_list_buckets(sp, ls);
-	if (port_set(p)->member_nr == 1)
+	if (set_units(port_set(p)) == 1)
 		return port_engine(p, 0)->ops->list(port_engine(p, 0), ls);
 	return list_all(sp, ls, list_engine);
 }
@@ -120,7 +120,7 @@ set_list_uploads(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 
-	if (port_set(p)->member_nr == 1)
+	if (set_units(port_set(p)) == 1)
 		return port_engine(p, 0)->ops->list_uploads(port_engine(p, 0), ls);
 	return list_all(sp, ls, list_engine_uploads);
 }

@@ -137,7 +137,7 @@ first_by_table(const struct change_two *c)
 	pthread_mutex_lock(&s->lock);
 	/* One that has moved has gone with all of its slot. */
 	if (set_has_failed(s, c->first) &&
-	    (set_home(s, &c->key) != c->first || s->table.first[slot] != s->number[c->first]))
+	    (set_home(s, &c->key) != c->first || s->table.first[slot] != set_number(s, c->first)))
 		is = FIRST_LOST;
 	else
 		is = table_is_full(&s->table, (int)slot) ? FIRST_OF_TWO : FIRST_ALONE;

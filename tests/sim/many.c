@@ -245,7 +245,7 @@ many_disks_of(const struct set *set, uint64_t engines)
 {
 	unsigned bits = 0;
 
-	for (int i = 0; i < set->nr; i++)
+	for (int i = 0; i < set_engines(set); i++)
 		bits |= (unsigned)(engines >> i & 1) << moves_disk(set, i);
 	return bits;
 }
@@ -257,8 +257,9 @@ failed(void)
 	const struct set *set = set_of(sim_store);
 	unsigned bits = 0;
 
-	for (int i = 0; i < set->nr; i++)
-		bits |= (unsigned)disk_failed(&extent_store(set->engine[i])->vol->disk) << moves_disk(set, i);
+	for (int i = 0; i < set_engines(set); i++)
+		bits |= (unsigned)disk_failed(&extent_store(set_engine(set, i))->vol->disk)
+			<< moves_disk(set, i);
 	return bits;
 }
 
@@ -1106,9 +1107,9 @@ look_at_hung(void)
 {
 	struct set *set = set_of(sim_store);
 
-	for (int i = 0; i < set->nr; i++) {
+	for (int i = 0; i < set_engines(set); i++) {
 		if (simdisk_hung == 1u << moves_disk(set, i) && one_in(8))
-			disk_fail(&extent_store(set->engine[i])->vol->disk, "it takes too long");
+			disk_fail(&extent_store(set_engine(set, i))->vol->disk, "it takes too long");
 	}
 	if ((simdisk_hung & failed()) && one_in(16))
 		simdisk_hung = 0;
@@ -1756,12 +1757,12 @@ many_fail(int disk)
 {
 	const struct set *set = sim_store ? set_of(sim_store) : NULL;
 
-	for (int i = 0; set && i < set->nr; i++) {
+	for (int i = 0; set && i < set_engines(set); i++) {
 		if (moves_disk(set, i) != disk)
 			continue;
 		say("disk %d fails", disk);
 		faulty |= 1u << disk;
-		disk_fail(&extent_store(set->engine[i])->vol->disk, "it fails");
+		disk_fail(&extent_store(set_engine(set, i))->vol->disk, "it fails");
 	}
 }
 

@@ -173,7 +173,7 @@ number_in(const char *path)
 int
 moves_disk(const struct set *s, int engine)
 {
-	return number_in(extent_store(s->engine[engine])->path);
+	return number_in(extent_store(set_engine(s, engine))->path);
 }
 
 unsigned
@@ -318,10 +318,11 @@ moves_die(void)
 {
 	const struct set *s = set_of(sim_store);
 
-	for (int i = 0; i < s->member_nr; i++) {
-		if (s->drained >> i & 1) {
-			int engine = s->member[i].engine;
-			int d = engine == SET_NOWHERE ? number_in(s->member[i].path) : moves_disk(s, engine);
+	for (int i = 0; i < set_units(s); i++) {
+		if (set_is_drained(s, i)) {
+			int engine = set_unit(s, i)->engine;
+			int d = engine == SET_NOWHERE ? number_in(set_unit(s, i)->path)
+						      : moves_disk(s, engine);
 
 			counts.drained++;
 			/* One that was drained before the start may have been made anew since. */
@@ -385,7 +386,7 @@ is_engine(int disk)
 {
 	const struct set *s = set_of(sim_store);
 
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		if (moves_disk(s, i) == disk)
 			return true;
 	}
@@ -425,11 +426,11 @@ is_ending(void)
 static bool
 was_drained(const struct set *s, int disk)
 {
-	for (int i = 0; i < s->member_nr; i++) {
-		int engine = s->member[i].engine;
+	for (int i = 0; i < set_units(s); i++) {
+		int engine = set_unit(s, i)->engine;
 
-		if ((s->drained >> i & 1) &&
-		    (engine == SET_NOWHERE ? number_in(s->member[i].path) : moves_disk(s, engine)) == disk)
+		if ((set_is_drained(s, i)) &&
+		    (engine == SET_NOWHERE ? number_in(set_unit(s, i)->path) : moves_disk(s, engine)) == disk)
 			return true;
 	}
 	return false;
@@ -443,11 +444,11 @@ find_two(const struct set *s)
 		uint8_t key[1 + STORE_BUCKET_MAX];
 		int len = key_bucket(key, bucket_name(b), strlen(bucket_name(b)));
 
-		for (int i = 0; i < s->nr; i++) {
-			const struct rec *r =
-				set_all(s) >> i & 1
-					? tree_get(extent_store(s->engine[i])->vol->tree, key, (size_t)len)
-					: NULL;
+		for (int i = 0; i < set_engines(s); i++) {
+			const struct rec *r = set_all(s) >> i & 1
+						      ? tree_get(extent_store(set_engine(s, i))->vol->tree,
+								 key, (size_t)len)
+						      : NULL;
 
 			if (r && rec_copies(r) > 1)
 				return b;
@@ -600,8 +601,8 @@ moves_over(void)
 
 	if (runs() || co_runs(CO_MOVER, 0))
 		return false;
-	for (int i = 0; i < s->nr; i++) {
-		struct vol *vol = extent_store(s->engine[i])->vol;
+	for (int i = 0; i < set_engines(s); i++) {
+		struct vol *vol = extent_store(set_engine(s, i))->vol;
 
 		/* One that has failed rests for good. */
 		if (!(set_all(s) >> i & 1) || disk_failed(&vol->disk))
@@ -642,10 +643,10 @@ look_at_books(const struct set *s)
 {
 	struct quota_book *again;
 
-	check(quota_book_new(s->nr, &again) == 0);
-	for (int i = 0; i < s->nr; i++) {
+	check(quota_book_new(set_engines(s), &again) == 0);
+	for (int i = 0; i < set_engines(s); i++) {
 		if (set_all(s) >> i & 1)
-			check(model_recount(extent_store(s->engine[i])->vol, again) == 0);
+			check(model_recount(extent_store(set_engine(s, i))->vol, again) == 0);
 	}
 	for (int b = 0; b < BUCKETS; b++) {
 		struct store_quota_info is, twice;
@@ -676,7 +677,7 @@ moves_check(void)
 			 "%llx)",
 			 (unsigned long long)s->table.draining, (unsigned long long)s->table.filling,
 			 (unsigned long long)s->table.version);
-	for (int i = 0; i < s->nr; i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		struct store_port *p = port_engine(set_port(ports[0].p), i);
 		struct found f = { .w.key = on_name, .s = s, .engine = i };
 

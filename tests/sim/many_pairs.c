@@ -654,8 +654,8 @@ same_indexes(struct set_port *sp)
 {
 	const struct set *s = port_set(sp);
 
-	for (int i = 0; i < s->nr; i++) {
-		for (int j = 0; j < s->nr; j++) {
+	for (int i = 0; i < set_engines(s); i++) {
+		for (int j = 0; j < set_engines(s); j++) {
 			struct store_slots slots = { 0 };
 			struct found f = { .w.slots = &slots,
 					   .w.differs_from = port_engine(sp, j),
@@ -712,7 +712,7 @@ pairs_check_main(int nr)
 		if (table_is_full(&s->table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,
 				 table_is_full(&s->table, i) ? "" : "not ", second);
-		if (atomic_load(&s->copies->is_used) && s->member_nr > 1 && set_disks(s) > 1 &&
+		if (atomic_load(&s->copies->is_used) && set_units(s) > 1 && set_disks(s) > 1 &&
 		    first != SET_NOWHERE && second == SET_NOWHERE && !prof.eio_write &&
 		    !s->conf.disks.moves_wait)
 			sim_fail("slot %d has one copy, and nobody makes another", i);

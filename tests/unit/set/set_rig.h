@@ -32,7 +32,7 @@ static struct store *st;
 static inline struct store *
 engine(int i)
 {
-	return set_of(st)->engine[i];
+	return set_engine(set_of(st), i);
 }
 
 static inline uint64_t
@@ -98,7 +98,7 @@ loop_begin(struct loop *l)
 static inline void
 set_end(void)
 {
-	for (int i = 0; i < set_of(st)->nr; i++) {
+	for (int i = 0; i < set_engines(set_of(st)); i++) {
 		assert_int_equal(mem_store_inflight(engine(i)), 0);
 		assert_int_equal(mem_store_open_nr(engine(i)), 0);
 		assert_int_equal(mem_store_put_nr(engine(i)), 0);

@@ -152,7 +152,7 @@ expect_on_all(int want, const char *want_attrs)
 {
 	char attrs[32];
 
-	for (int i = 0; i < set_of(st)->nr; i++) {
+	for (int i = 0; i < set_engines(set_of(st)); i++) {
 		assert_int_equal(head(&l, port_of(&l, i), "b", NULL), want);
 		assert_int_equal(get_attrs(port_of(&l, i), attrs, NULL), want);
 		if (want == 0)
@@ -396,7 +396,7 @@ expect_copies(int want, uint64_t ctime_ns)
 	char name[32], attrs[32];
 	uint64_t ctime;
 
-	for (int i = 0; i < set_of(st)->nr; i++) {
+	for (int i = 0; i < set_engines(set_of(st)); i++) {
 		assert_int_equal(copies_of(&l, port_of(&l, i), "b"), want);
 		assert_int_equal(head(&l, port_of(&l, i), "b", &ctime), 0);
 		assert_true(ctime == ctime_ns);

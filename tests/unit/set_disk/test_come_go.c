@@ -660,10 +660,10 @@ hook(const struct fault_io *io)
 	if (!atomic_load(&fails_under) || io->kind != FAULT_WRITE || strncmp(io->name, "super", 5) != 0)
 		return 0;
 	s = set_of(st);
-	for (int i = 0; i < atomic_load(&s->nr); i++) {
+	for (int i = 0; i < set_engines(s); i++) {
 		struct store_unit_info info;
 
-		store_unit_info(s->engine[i], 0, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		if (strncmp(io->path, info.name, strlen(info.name)) == 0 && s->needs >> i & 1)
 			return -EIO;
 	}
@@ -809,7 +809,7 @@ hook_frozen(const struct fault_io *io)
 	if (!atomic_load(&fails_frozen) || io->kind != FAULT_WRITE || strncmp(io->name, "super", 5) == 0 ||
 	    strncmp(io->path, dir[0], strlen(dir[0])) == 0)
 		return 0;
-	sl = extent_store(set_of(st)->engine[0])->vol->slots;
+	sl = extent_store(set_engine(set_of(st), 0))->vol->slots;
 	if (sl->is_watched && atomic_load(&rounds) < 1) {
 		atomic_store(&is_held, true);
 		return FAULT_HOLD;
@@ -1141,7 +1141,7 @@ test_leave_cut(void **state)
 		if (unit >= 0) {
 			assert_true(state_of(unit) == UNIT_DRAINED);
 			assert_int_equal(ask(DISK_DRAIN, dir[leaver], 0), -EALREADY);
-			if (set_of(st)->member[unit].engine == SET_NOWHERE && !unaware++)
+			if (set_unit(set_of(st), unit)->engine == SET_NOWHERE && !unaware++)
 				come_again(unit);
 		}
 		must_list(20);
@@ -1181,7 +1181,7 @@ hook_cancelled(const struct fault_io *io)
 		return FAULT_HOLD;
 	}
 	/* What was on its way goes there first. */
-	if (extent_store(set_of(st)->engine[0])->vol->slots->is_watched)
+	if (extent_store(set_engine(set_of(st), 0))->vol->slots->is_watched)
 		return 0;
 	atomic_compare_exchange_strong(&first_of, &none, of);
 	return atomic_load(&first_of) == of ? -EIO : 0;
@@ -1232,7 +1232,7 @@ hook_behind(const struct fault_io *io)
 	if (atomic_load(&stage) == 1 && atomic_load(&is_cancelling))
 		atomic_store(&stage, 2);
 	/* What was on its way goes there first. */
-	if (atomic_load(&stage) == 2 && extent_store(set_of(st)->engine[0])->vol->slots->is_watched)
+	if (atomic_load(&stage) == 2 && extent_store(set_engine(set_of(st), 0))->vol->slots->is_watched)
 		return 0;
 	atomic_store(&is_held, true);
 	return FAULT_HOLD;
@@ -1242,7 +1242,7 @@ hook_behind(const struct fault_io *io)
 static __attribute__((no_sanitize_thread)) bool
 is_sending(void)
 {
-	const struct vol *vol = extent_store(set_of(st)->engine[1])->vol;
+	const struct vol *vol = extent_store(set_engine(set_of(st), 1))->vol;
 
 	return vol->block.records > 0 || atomic_load(&vol->pending) != NULL;
 }

@@ -5,6 +5,8 @@
  */
 #include "disks_rig.h"
 
+#include "set/members_int.h"
+
 static void
 test_slots_by_size(void **state)
 {
@@ -167,9 +169,9 @@ test_bucket_again(void **state)
 	leave_out(2, 3);
 	conf.disks.accept_missing_nr = DISKS;
 	must_start();
-	set_of(st)->missing_nr = 0;
+	set_of(st)->members->missing_nr = 0;
 	assert_int_equal(removed("b"), 0);
-	set_of(st)->missing_nr = 1;
+	set_of(st)->members->missing_nr = 1;
 	assert_int_equal(make("b"), 0);
 	stop();
 	all_again(3);
@@ -861,7 +863,7 @@ test_not_added(void **state)
 
 	begin(2);
 	must_start();
-	memcpy(birth.store_uuid, set_of(st)->store_uuid, UUID_BYTES);
+	memcpy(birth.store_uuid, set_store_uuid(set_of(st)), UUID_BYTES);
 	stop();
 	all_again(3);
 	disks[2].path = "/nonexistent";

@@ -102,7 +102,7 @@ fails(int nr, int disk)
 static bool
 is_stamped(int disk)
 {
-	const struct vol *vol = extent_store(set_of(st)->engine[disk])->vol;
+	const struct vol *vol = extent_store(set_engine(set_of(st), disk))->vol;
 
 	return !atomic_load(&vol->pending) && !atomic_load(&vol->is_led) &&
 	       vol->leader.stamped >= vol->leader.last_records_seq;
@@ -612,7 +612,7 @@ test_table_held(void **state)
 		if (how == 0)
 			bad(3, NULL, 0);
 		else
-			disk_fail(&extent_store(set_of(st)->engine[3])->vol->disk, "it takes too long");
+			disk_fail(&extent_store(set_engine(set_of(st), 3))->vol->disk, "it takes too long");
 		for (uint64_t until_ns = clock_ns() + PATIENCE_NS; done_result == 1 && clock_ns() < until_ns;)
 			assert_int_equal(put(&k), 0);
 		assert_int_equal(done_result, 0);
@@ -659,7 +659,8 @@ test_hangs(void **state)
 				assert_int_equal(put(&k), 0);
 			assert_true(held[bad_one]);
 			assert_int_equal(done_result, 1);
-			disk_fail(&extent_store(set_of(st)->engine[bad_one])->vol->disk, "it takes too long");
+			disk_fail(&extent_store(set_engine(set_of(st), bad_one))->vol->disk,
+				  "it takes too long");
 			for (uint64_t until_ns = clock_ns() + PATIENCE_NS;
 			     done_result == 1 && clock_ns() < until_ns;)
 				assert_int_equal(put(&k), 0);

@@ -308,7 +308,7 @@ copies_of(int i)
 	uint64_t of = 0;
 	int nr = 0;
 
-	for (int e = 0; e < atomic_load(&set_of(st)->nr); e++) {
+	for (int e = 0; e < set_engines(set_of(st)); e++) {
 		uint64_t v = version_on(e, i);
 
 		if (v && of && v != of)
@@ -1848,8 +1848,8 @@ leave_leads(void)
 	do {
 		loop_for(&l, NS_PER_MS);
 		leads = false;
-		for (int i = 0; i < set_of(st)->nr; i++)
-			leads |= atomic_load(&extent_store(set_of(st)->engine[i])->vol->is_led);
+		for (int i = 0; i < set_engines(set_of(st)); i++)
+			leads |= atomic_load(&extent_store(set_engine(set_of(st), i))->vol->is_led);
 	} while (leads && clock_ns() < until);
 	assert_false(leads);
 }

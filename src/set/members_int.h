@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the members of a set: for members.c, and for tests that make a disk missing. */
+#ifndef GANTRY_SET_MEMBERS_INT_H
+#define GANTRY_SET_MEMBERS_INT_H
+
+#include "set/members.h"
+#include "set/set.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct set_members {
+	pthread_mutex_t lock;  /* of what grows */
+	_Atomic int engine_nr; /* of engine[] and number[] */
+	struct store *engine[STORE_SET_MAX];
+	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the placement map */
+	_Atomic int unit_nr;           /* of unit[] */
+	struct set_member unit[STORE_SET_MAX];
+	_Atomic uint64_t drained; /* bitmap of unit[] */
+	int missing_nr;           /* units that were not there at the start */
+	uint8_t store_uuid[UUID_BYTES];
+	_Atomic bool can_fail; /* engines have member functions, and the set serves */
+};
+
+#endif
