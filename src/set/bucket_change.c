@@ -44,7 +44,7 @@ drive(struct change *c, int r)
 		c->r = r;
 		if (!set_settle(s, &c->turn))
 			return false;
-		if (atomic_load(&s->is_read_only))
+		if (set_is_read_only(s))
 			change_is_done(c, c->touched ? -ECANCELED : -EROFS);
 		started = c->is_over ? 0 : c->next(c, r);
 		if (c->is_over)

@@ -101,12 +101,7 @@ int change_open_next(struct change *c);
 
 /* ---- bucket_through.c ---- */
 
-/*
- * Returns the time of a bucket that is made now.  A start knows a bucket of another of its name by nothing else (M32), and of a clock that is
- * coarse, or is asked on two cores at once, two may get one time: so no two of a life have the same.  One that was set back stays back.
- */
-uint64_t change_birth_time(struct set *s);
-/* Does so on the one engine that there is. */
+/* Makes a change on the one engine that there is. */
 int through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op);
 int through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op);
 int through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,

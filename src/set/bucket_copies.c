@@ -42,7 +42,7 @@ copies_next(struct change *c, int r)
 static int
 copies_first(struct change *c)
 {
-	atomic_store(&port_set(c->port)->head, change_before(c, port_engines(c->port)));
+	set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));
 	c->at = -1;
 	return copies_next(c, 0);
 }

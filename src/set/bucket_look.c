@@ -16,7 +16,7 @@ head_port(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	return port_engine(p, atomic_load_explicit(&port_set(p)->head, memory_order_acquire));
+	return port_engine(p, set_head(port_set(p)));
 }
 
 int

@@ -65,7 +65,7 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 	const struct set *s = port_set(c->port);
 
 	/* What one that has failed was given last is not known (M31). */
-	if (RULE_GATE_ALL_PRESENT && atomic_load(&s->in) != set_all(s))
+	if (RULE_GATE_ALL_PRESENT && set_in(s) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
 		return give_up(c, r, false);
@@ -83,7 +83,7 @@ remove_first(struct change *c)
 {
 	c->at = port_engines(c->port);
 	if (RULE_HEAD_REMOVES_FIRST) {
-		atomic_store(&port_set(c->port)->head, change_before(c, port_engines(c->port)));
+		set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));
 		c->at = -1;
 	}
 	return remove_next(c, 0);
@@ -126,7 +126,7 @@ delete_over(struct change *c, int r)
 	int started = delete_next(c, r);
 
 	if (c->is_over && c->touched) {
-		atomic_fetch_add(&port_set(c->port)->buckets_removed, 1);
+		set_note_removed(port_set(c->port));
 		set_note_missed(port_set(c->port), c->name, c->len, c->closed >> change_next_of(c, -1) & 1,
 				0);
 		if (c->result == 0)

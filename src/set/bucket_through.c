@@ -7,23 +7,8 @@
  */
 #include "set/bucket_change.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdlib.h>
-
-uint64_t
-change_birth_time(struct set *s)
-{
-	uint64_t last = atomic_load(&s->last_made_ns), now;
-
-	do {
-		now = clock_wall_ns();
-		if (now <= last && last - now < NS_PER_S)
-			now = last + 1;
-	} while (!atomic_compare_exchange_weak(&s->last_made_ns, &last, now));
-	return now;
-}
 
 struct through {
 	struct set_port *port;
@@ -39,7 +24,7 @@ static void
 through_end(struct through *t, int r)
 {
 	t->op->result = r;
-	atomic_fetch_sub(&port_set(t->port)->through, 1);
+	set_end_through(port_set(t->port));
 	port_unpin(t->port);
 	free(t);
 }
@@ -66,7 +51,7 @@ through_new(struct set_port *p, struct store_op *op)
 	t->u.op.done = on_through;
 	op->port = port_base(p);
 	port_pin(p);
-	atomic_fetch_add(&port_set(p)->through, 1);
+	set_begin_through(port_set(p));
 	return t;
 }
 

@@ -174,7 +174,7 @@ begin(struct carry *c)
 
 	/* Its first has failed, and another one is about to be it. */
 	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
-	    !atomic_load(&port_set(p)->is_read_only) && c->kept_nr++ < KEPT_MAX) {
+	    !set_is_read_only(port_set(p)) && c->kept_nr++ < KEPT_MAX) {
 		c->wait.mb = port_mailbox(p);
 		c->wait.go = on_kept;
 		set_wait_kept(port_set(p), &c->wait);

@@ -92,11 +92,11 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	if (r == 0)
 		r = ops->recover(st, m->index_bytes, s->quotas, set_engines(s), &start_no, m->said,
 				 sizeof m->said);
-	if (r == 0 && start_no > s->start_no)
+	if (r == 0 && start_no > set_start_no(s))
 		r = disk_say(m->said, sizeof m->said, -EINVAL,
 			     "%s: the disk has seen later starts than this one", m->path);
 	if (r == 0)
-		r = ops->begin(st, s->start_no, false, m->said, sizeof m->said);
+		r = ops->begin(st, set_start_no(s), false, m->said, sizeof m->said);
 	if (r == 0)
 		r = ops->serve(st, m->said, sizeof m->said);
 	if (r < 0)
@@ -120,9 +120,9 @@ attach_all(struct mover *m, struct store *st, int number)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
 				strerror(-r));
 	/* Changes of buckets take turns from now on; those that did not end. */
-	while (atomic_load(&s->through) && clock_ns() < until)
+	while (set_through_nr(s) && clock_ns() < until)
 		move_turn(m);
-	if (atomic_load(&s->through))
+	if (set_through_nr(s))
 		return disk_say(m->said, sizeof m->said, -EAGAIN, "changes of buckets do not end; try again");
 	return 0;
 }
@@ -131,7 +131,7 @@ static int
 align(struct mover *m, int engine)
 {
 	struct set *s = m->set;
-	struct store *pair[2] = { set_engine(s, atomic_load(&s->head)), set_engine(s, engine) };
+	struct store *pair[2] = { set_engine(s, set_head(s)), set_engine(s, engine) };
 
 	return set_align_buckets(pair, 2, m->said, sizeof m->said);
 }

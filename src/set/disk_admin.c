@@ -27,24 +27,12 @@
 /* How long who asks for the next change waits for one that was cancelled. */
 #define ENDS_NS (5 * NS_PER_S)
 
-/* Says the table so, whether anybody moves or not? */
-static bool
-is_begun(struct set *s)
-{
-	bool is;
-
-	pthread_mutex_lock(&s->lock);
-	is = move_members_change(&s->table);
-	pthread_mutex_unlock(&s->lock);
-	return is;
-}
-
 /* Its table says that no disk comes or goes any more, or it was cancelled: it is about to end. */
 static bool
 is_ending(struct set *s)
 {
 	struct mover *m = s->mover;
-	bool changes = is_begun(s), is;
+	bool changes = set_members_change(s), is;
 
 	pthread_mutex_lock(&m->lock);
 	is = m->job != JOB_HEAL && (!changes || (m->cancel_is_answered && m->cancelled == 0));
@@ -94,7 +82,7 @@ drain(struct set *s, const char *which, char *said, size_t len)
 				"no disk has that path, UUID or number; GET /disks shows those there are");
 	if (set_is_drained(s, unit))
 		return disk_say(said, len, -EALREADY, "it is drained already, and may be pulled");
-	if (is_begun(s))
+	if (set_members_change(s))
 		return disk_say(said, len, -EBUSY,
 				"a disk is being drained or filled already; the next start goes on with it");
 	if (__builtin_popcountll(set_all(s)) == 1)
@@ -265,7 +253,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	bool heals;
 	int r;
 
-	if (!s->has_table || !s->conf.disks.engine->member->send)
+	if (!set_has_table(s) || !s->conf.disks.engine->member->send)
 		return 0;
 	/* A mailbox begins at a cache line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
@@ -283,11 +271,11 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
 	heals = s->copies && atomic_load(&s->copies->is_used) && set_engines(s) > 1;
-	if ((!move_members_change(&s->table) && !heals && !move_has_leftovers(s)) || s->conf.disks.moves_wait)
+	if ((!set_members_change(s) && !heals && !move_has_leftovers(s)) || s->conf.disks.moves_wait)
 		return 0;
-	if (move_members_change(&s->table))
+	if (set_members_change(s))
 		log_note("goes on with what it moved before the restart");
-	r = move_begin_thread(m, move_members_change(&s->table) || !heals ? JOB_MOVE : JOB_HEAL);
+	r = move_begin_thread(m, set_members_change(s) || !heals ? JOB_MOVE : JOB_HEAL);
 	return r < 0 ? disk_say(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
 }
 

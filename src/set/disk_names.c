@@ -121,7 +121,7 @@ disk_find(const struct set *s, const char *which)
 bool
 disks_all_serve(const struct set *s)
 {
-	return !set_misses_some(s) && atomic_load(&s->in) == set_all(s) && !atomic_load(&s->is_read_only);
+	return !set_misses_some(s) && set_in(s) == set_all(s) && !set_is_read_only(s);
 }
 
 bool

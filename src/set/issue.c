@@ -125,7 +125,7 @@ set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 
 	if (set_has_two(sp, k, &two))
 		return set_two_issue(p, &two, op, c);
-	if (!atomic_load_explicit(&port_set(p)->is_moving, memory_order_acquire)) {
+	if (!set_is_moving(port_set(p))) {
 		int error;
 		struct store_port *e = set_port_to_write(sp, k, &error);
 

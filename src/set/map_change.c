@@ -13,8 +13,10 @@
  * Each engine writes the table by itself, so nobody waits for a disk here but who has the turn, and he only for disks that
  * work.  A disk that fails while one of the changes has the turn is seen by it, at its next step.
  *
- * Threads: engines tell of failures and of written tables on any; s->lock is held for moments.
+ * Threads: engines tell of failures and of written tables on any; the lock of the map is held for moments.
  */
+#include "set/map_int.h"
+
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
 
@@ -23,6 +25,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static int
 count(uint64_t bitmap)
@@ -42,7 +45,8 @@ first_of(uint64_t bitmap)
 static uint64_t
 failed(const struct set *s)
 {
-	uint64_t in = atomic_load(&s->in) | s->begun, bits = 0;
+	const struct set_map *m = s->map;
+	uint64_t in = set_in(s) | m->begun, bits = 0;
 
 	for (int i = 0; i < set_engines(s); i++) {
 		if (in >> i & 1 && set_has_failed(s, i))
@@ -54,49 +58,55 @@ failed(const struct set *s)
 static void
 begin_table(struct set *s, uint64_t in)
 {
-	uint64_t first = s->start_no << TABLE_CHANGE_BITS | 1;
+	struct set_map *m = s->map;
+	uint64_t first = m->start_no << TABLE_CHANGE_BITS | 1;
 
-	s->table.version = s->table.version < first ? first : s->table.version + 1;
-	s->table.in = 0;
+	/* M9: with fewer than half nothing is written, and so no map. */
+	check(in && !set_is_read_only(s));
+	m->table.version = m->table.version < first ? first : m->table.version + 1;
+	m->table.in = 0;
 	for (int i = 0; i < set_engines(s); i++)
-		s->table.in |= in >> i & 1 ? (uint64_t)1 << set_number(s, i) : 0;
+		m->table.in |= in >> i & 1 ? (uint64_t)1 << set_number(s, i) : 0;
 	if (s->copies)
-		table_lose(&s->table, s->table.in);
-	s->begun = in;
-	s->unwritten = RULE_TABLE_ALL ? in : in & -in;
+		table_lose(&m->table, m->table.in);
+	m->begun = in;
+	m->unwritten = RULE_TABLE_ALL ? in : in & -in;
 	for (int i = 0; i < set_engines(s); i++) {
-		if (s->unwritten >> i & 1)
-			set_engine_ops(s, i)->put_table(set_engine(s, i), &s->table, &s->write[i].w);
+		if (m->unwritten >> i & 1)
+			set_engine_ops(s, i)->put_table(set_engine(s, i), &m->table, &m->write[i].w);
 	}
 }
 
 static void
 stop_writing(struct set *s, uint64_t left)
 {
-	atomic_store(&s->is_read_only, true);
-	if (count(s->table.members) > 1)
+	struct set_map *m = s->map;
+
+	set_publish_read_only(s);
+	if (count(m->table.members) > 1)
 		log_error("%d of %d disks are in service, fewer than half: the store is read-only until a "
 			  "restart",
-			  count(left), count(s->table.members));
+			  count(left), count(m->table.members));
 }
 
 /* A change that lost what it needs is none: the next table is what was before it. */
 static void
 fall_back(struct set *s, uint64_t bad)
 {
-	uint64_t version = s->table.version;
+	struct set_map *m = s->map;
+	uint64_t version = m->table.version;
 
-	if (!(s->needs & bad))
+	if (!(m->needs & bad))
 		return;
-	s->other = s->all_next;
-	s->other_nr = count(s->table.members);
-	s->table = s->before;
-	s->table.version = version;
-	s->all_next = atomic_load(&s->all);
+	m->other = m->all_next;
+	m->other_nr = count(m->table.members);
+	m->table = m->before;
+	m->table.version = version;
+	m->all_next = set_all(s);
 	/* One that was to go is still there. */
-	s->begun = atomic_load(&s->in);
-	s->needs = 0;
-	s->change = -EIO;
+	m->begun = set_in(s);
+	m->needs = 0;
+	m->change = -EIO;
 }
 
 /* Fewer than half (M9); where members change, of those before or of those after it: others may have either table, and be enough for
@@ -104,35 +114,40 @@ fall_back(struct set *s, uint64_t bad)
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
-	return (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members)) ||
-	       (RULE_MEMBERS_BOTH && 2 * count(left & s->other) < s->other_nr);
+	const struct set_map *m = s->map;
+
+	return (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(m->table.members)) ||
+	       (RULE_MEMBERS_BOTH && 2 * count(left & m->other) < m->other_nr);
 }
 
 /* True: it is over. */
 static bool
 settle(struct set *s)
 {
-	while (!atomic_load(&s->is_read_only)) {
-		uint64_t bad = failed(s), left = s->begun & ~bad;
-		bool is_whole = left == s->begun;
+	struct set_map *m = s->map;
 
-		if (s->unwritten & ~bad)
+	while (!set_is_read_only(s)) {
+		uint64_t bad = failed(s), left = m->begun & ~bad;
+		bool is_whole = left == m->begun;
+
+		if (m->unwritten & ~bad)
 			return false;
-		s->unwritten = 0;
+		m->unwritten = 0;
 		if (!is_whole) {
 			fall_back(s, bad);
-			left = s->begun & ~bad;
+			left = m->begun & ~bad;
 		}
 		if (!is_whole && (!left || is_too_few(s, left))) {
 			stop_writing(s, left);
 			return true;
 		}
-		if (is_whole || (!RULE_TABLE_REDO_SERVING && s->begun != atomic_load(&s->in))) {
-			s->begun = left;
-			atomic_store(&s->all, s->all_next);
-			atomic_store(&s->in, left);
-			s->needs = 0;
-			s->other_nr = 0;
+		if (is_whole || (!RULE_TABLE_REDO_SERVING && m->begun != set_in(s))) {
+			/* M6: it is on all disks that it names before anything is answered by it. */
+			check(!m->unwritten);
+			m->begun = left;
+			set_publish_in(s, m->all_next, left);
+			m->needs = 0;
+			m->other_nr = 0;
 			return true;
 		}
 		log_note("a disk failed: the table of disks is written without it to the other %d",
@@ -150,21 +165,22 @@ static struct set_turn nobody;
 static void
 pass_turn(struct set *s)
 {
+	struct set_map *m = s->map;
 	struct list *l;
 
-	if (!s->settling && failed(s) && !atomic_load(&s->is_read_only)) {
-		s->settling = &nobody;
+	if (!m->settling && failed(s) && !set_is_read_only(s)) {
+		m->settling = &nobody;
 		if (!settle(s))
 			return;
-		s->settling = NULL;
+		m->settling = NULL;
 		set_new_head(s);
 	}
-	l = list_pop(&s->waiting);
-	s->is_changing = l != NULL;
+	l = list_pop(&m->waiting);
+	m->is_changing = l != NULL;
 	if (l) {
 		struct set_turn *t = container_of(l, struct set_turn, link);
 
-		s->holder = t;
+		m->holder = t;
 		mailbox_post(t->mb, &t->msg, t->go);
 	}
 }
@@ -173,11 +189,12 @@ pass_turn(struct set *s)
 static void
 look(struct set *s)
 {
-	struct set_turn *t = s->settling;
+	struct set_map *m = s->map;
+	struct set_turn *t = m->settling;
 
 	if (!t || !settle(s))
 		return;
-	s->settling = NULL;
+	m->settling = NULL;
 	if (t != &nobody) {
 		mailbox_post(t->mb, &t->msg, t->go);
 		return;
@@ -189,12 +206,14 @@ look(struct set *s)
 void
 set_table_failed(struct set *s)
 {
-	pthread_mutex_lock(&s->lock);
-	if (s->has_table && !s->is_changing) {
-		s->is_changing = true;
+	struct set_map *m = s->map;
+
+	pthread_mutex_lock(&m->lock);
+	if (m->has_table && !m->is_changing) {
+		m->is_changing = true;
 		pass_turn(s);
-	} else if (s->has_table) {
-		struct set_turn *t = s->holder;
+	} else if (m->has_table) {
+		struct set_turn *t = m->holder;
 
 		look(s);
 		/* What it waits for may be long in coming: a disk that hangs has failed, too. */
@@ -203,7 +222,7 @@ set_table_failed(struct set *s)
 			mailbox_post(t->mb, &t->alarm, t->on_alarm);
 		}
 	}
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&m->lock);
 }
 
 static void
@@ -211,62 +230,72 @@ on_written(struct store_table_write *w, int result)
 {
 	struct set_table_write *wr = container_of(w, struct set_table_write, w);
 	struct set *s = wr->set;
+	struct set_map *m = s->map;
 
-	pthread_mutex_lock(&s->lock);
-	s->unwritten &= ~((uint64_t)1 << wr->engine);
-	if (s->has_table)
+	pthread_mutex_lock(&m->lock);
+	m->unwritten &= ~((uint64_t)1 << wr->engine);
+	if (m->has_table)
 		look(s);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&m->lock);
 }
 
 bool
 set_take_turn(struct set *s, struct set_turn *t)
 {
+	struct set_map *m = s->map;
 	bool has_it;
 
-	pthread_mutex_lock(&s->lock);
-	has_it = !RULE_ONE_CHANGE || !s->is_changing;
-	s->is_changing = true;
+	pthread_mutex_lock(&m->lock);
+	check(t->mb && t->go && m->holder != t);
+	has_it = !RULE_ONE_CHANGE || !m->is_changing;
+	m->is_changing = true;
 	if (has_it)
-		s->holder = t;
+		m->holder = t;
 	else
-		list_push_tail(&s->waiting, &t->link);
-	pthread_mutex_unlock(&s->lock);
+		list_push_tail(&m->waiting, &t->link);
+	pthread_mutex_unlock(&m->lock);
 	return has_it;
 }
 
 bool
 set_give_turn(struct set *s, struct set_turn *t)
 {
+	struct set_map *m = s->map;
 	bool is_alarmed;
 
-	pthread_mutex_lock(&s->lock);
-	if (s->holder == t)
-		s->holder = NULL;
+	pthread_mutex_lock(&m->lock);
+	check(m->is_changing && (!RULE_ONE_CHANGE || (m->holder == t && m->settling != t)));
+	if (m->holder == t)
+		m->holder = NULL;
 	pass_turn(s);
 	is_alarmed = t->is_alarmed;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&m->lock);
 	return is_alarmed;
 }
 
 void
 set_hear_alarm(struct set *s, struct set_turn *t)
 {
-	pthread_mutex_lock(&s->lock);
+	struct set_map *m = s->map;
+
+	pthread_mutex_lock(&m->lock);
+	check(t->is_alarmed);
 	t->is_alarmed = false;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&m->lock);
 }
 
 bool
 set_settle(struct set *s, struct set_turn *t)
 {
+	struct set_map *m = s->map;
 	bool is_over;
 
-	pthread_mutex_lock(&s->lock);
-	is_over = !RULE_AWAY_BEFORE_ANSWER || s->settling || !failed(s) || settle(s);
+	pthread_mutex_lock(&m->lock);
+	check(m->is_changing && (!RULE_ONE_CHANGE || m->holder == t));
+	is_over = !RULE_AWAY_BEFORE_ANSWER || m->settling || !failed(s) || settle(s);
 	if (!is_over)
-		s->settling = t;
-	pthread_mutex_unlock(&s->lock);
+		m->settling = t;
+	pthread_mutex_unlock(&m->lock);
 	return is_over;
 }
 
@@ -283,50 +312,57 @@ set_engine_of(const struct set *s, int number)
 void
 set_get_table(struct set *s, struct disk_table *ret_table)
 {
-	pthread_mutex_lock(&s->lock);
-	*ret_table = s->table;
-	pthread_mutex_unlock(&s->lock);
+	struct set_map *m = s->map;
+
+	pthread_mutex_lock(&m->lock);
+	*ret_table = m->table;
+	pthread_mutex_unlock(&m->lock);
 }
 
 bool
 set_change_table(struct set *s, struct set_turn *t, const struct disk_table *next, uint64_t all,
 		 uint64_t needs)
 {
+	struct set_map *m = s->map;
 	uint64_t in;
 	bool is_over;
 
-	pthread_mutex_lock(&s->lock);
-	check(!s->settling);
+	pthread_mutex_lock(&m->lock);
+	/* M11: of changes one is in progress at a time. */
+	check(!m->settling && m->is_changing && (!RULE_ONE_CHANGE || m->holder == t));
+	/* No engine is a member that is not there, and none is needed that is no member. */
+	check(all && !(needs & ~all) && !(all & ~(UINT64_MAX >> (STORE_SET_MAX - set_engines(s)))));
 	/* Who comes takes part, who goes does not (M35: all others are in service). */
-	in = (atomic_load(&s->in) | (all & ~atomic_load(&s->all))) & all;
-	s->change = needs & ~in ? -EIO : 0;
-	if (s->change) {
-		pthread_mutex_unlock(&s->lock);
+	in = (set_in(s) | (all & ~set_all(s))) & all;
+	m->change = needs & ~in ? -EIO : 0;
+	if (m->change) {
+		pthread_mutex_unlock(&m->lock);
 		return true;
 	}
-	s->before = s->table;
-	s->table = *next;
-	s->table.version = s->before.version;
-	s->needs = needs;
-	s->other = atomic_load(&s->all);
-	s->other_nr = count(s->before.members);
-	s->all_next = all;
+	m->before = m->table;
+	m->table = *next;
+	m->table.version = m->before.version;
+	m->needs = needs;
+	m->other = set_all(s);
+	m->other_nr = count(m->before.members);
+	m->all_next = all;
 	begin_table(s, in);
 	is_over = settle(s);
 	if (!is_over)
-		s->settling = t;
-	pthread_mutex_unlock(&s->lock);
+		m->settling = t;
+	pthread_mutex_unlock(&m->lock);
 	return is_over;
 }
 
 int
 set_change_result(struct set *s)
 {
+	struct set_map *m = s->map;
 	int r;
 
-	pthread_mutex_lock(&s->lock);
-	r = atomic_load(&s->is_read_only) ? -EROFS : s->change;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&m->lock);
+	r = set_is_read_only(s) ? -EROFS : m->change;
+	pthread_mutex_unlock(&m->lock);
 	return r;
 }
 
@@ -340,35 +376,105 @@ void
 set_new_head(struct set *s)
 {
 	if (RULE_FAILED_HAS_NO_BUCKETS)
-		atomic_store(&s->head, first_of(atomic_load(&s->in)));
+		set_publish_head(s, first_of(set_in(s)));
+}
+
+/* ---- look-ups ---- */
+
+bool
+set_has_table(const struct set *s)
+{
+	return s->map->has_table;
+}
+
+uint64_t
+set_start_no(const struct set *s)
+{
+	check(s->map->has_table);
+	return s->map->start_no;
+}
+
+bool
+set_look_up_slot(struct set *s, int slot, int *ret_first)
+{
+	struct set_map *m = s->map;
+	bool is_full;
+
+	check(slot >= 0 && slot < SET_SLOTS);
+	pthread_mutex_lock(&m->lock);
+	*ret_first = m->table.first[slot];
+	is_full = table_is_full(&m->table, slot);
+	pthread_mutex_unlock(&m->lock);
+	return is_full;
+}
+
+bool
+set_members_change(struct set *s)
+{
+	struct set_map *m = s->map;
+	bool do_change;
+
+	pthread_mutex_lock(&m->lock);
+	do_change = (m->table.draining | m->table.filling) != 0;
+	pthread_mutex_unlock(&m->lock);
+	return do_change;
 }
 
 /* ---- life ---- */
 
+int
+set_map_new(struct set_map **ret_map)
+{
+	struct set_map *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return -ENOMEM;
+	pthread_mutex_init(&m->lock, NULL);
+	list_init(&m->waiting);
+	*ret_map = m;
+	return 0;
+}
+
+void
+set_map_free(struct set_map *m)
+{
+	if (!m)
+		return;
+	check(!m->has_table && list_empty(&m->waiting));
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
 void
 set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 {
-	pthread_mutex_lock(&s->lock);
-	s->all_next = UINT64_MAX >> (STORE_SET_MAX - set_engines(s));
-	atomic_store(&s->all, s->all_next);
-	atomic_store(&s->in, s->all_next);
-	s->begun = s->all_next;
+	struct set_map *m = s->map;
+
+	check(!m->has_table && !m->is_changing && set_engines(s) > 0);
+	pthread_mutex_lock(&m->lock);
+	m->all_next = UINT64_MAX >> (STORE_SET_MAX - set_engines(s));
+	set_publish_in(s, m->all_next, m->all_next);
+	m->begun = m->all_next;
 	for (int i = 0; i < STORE_SET_MAX; i++)
-		s->write[i] = (struct set_table_write){ .w.done = on_written, .set = s, .engine = i };
-	s->has_table = t != NULL;
+		m->write[i] = (struct set_table_write){ .w.done = on_written, .set = s, .engine = i };
+	m->has_table = t != NULL;
 	if (t)
-		s->table = *t;
-	s->start_no = start_no;
+		m->table = *t;
+	m->start_no = start_no;
 	/* One may have failed by now. */
-	s->is_changing = true;
+	m->is_changing = true;
 	pass_turn(s);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&m->lock);
 }
 
 void
 set_table_end(struct set *s)
 {
-	pthread_mutex_lock(&s->lock);
-	s->has_table = false;
-	pthread_mutex_unlock(&s->lock);
+	struct set_map *m = s->map;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->has_table = false;
+	pthread_mutex_unlock(&m->lock);
 }

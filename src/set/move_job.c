@@ -261,7 +261,7 @@ job_main(struct mover *m)
 	answer(m, r);
 	if (r < 0)
 		return;
-	atomic_store(&s->is_moving, true);
+	set_note_moving(s, true);
 	/* Whatever is asked from now on is kept until it is done. */
 	if (move_visit(m) < 0)
 		log_warn("moving slots: a core did not answer");
@@ -276,7 +276,7 @@ job_main(struct mover *m)
 	}
 	if (m->user)
 		end_use(m);
-	atomic_store(&s->is_moving, false);
+	set_note_moving(s, false);
 }
 
 static void *

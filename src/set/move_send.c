@@ -265,10 +265,10 @@ mend_key(struct mover *m, int first, const struct move_key *rotten)
 		return r;
 	while (r == 0 && !m->has_hold)
 		move_turn(m);
-	second = set_second(s, &k);
+	second = set_secondary(s, &k);
 	r = -ENODATA;
-	if (!set_is_open(&m->hold) && set_home(s, &k) == first && second != SET_NOWHERE && second != first &&
-	    !set_has_failed(s, second)) {
+	if (!set_is_open(&m->hold) && set_primary(s, &k) == first && second != SET_NOWHERE &&
+	    second != first && !set_has_failed(s, second)) {
 		struct store_port *whole = move_port(m, second), *damaged = move_port(m, first);
 
 		set_key(ms, m, &k);

@@ -60,7 +60,7 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
 	for (int i = 0; i < STORE_SLOT_NR && m->set->copies; i++) {
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
-			atomic_store(&m->set->copies->second[i], was ? was[i] : (uint8_t)engine);
+			set_assign_secondary(m->set, i, was ? was[i] : (uint8_t)engine);
 	}
 }
 
@@ -103,7 +103,7 @@ write_homes(struct mover *m, int from, int to)
 			table_move(next, i, set_number(s, to));
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			move_change_pair(next, m->kind, i, set_number(s, to));
-		was[i] = s->copies ? atomic_load(&s->copies->second[i]) : SET_NOWHERE;
+		was[i] = s->copies ? set_secondary_at(s, i) : SET_NOWHERE;
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
@@ -130,14 +130,14 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
-			atomic_store_explicit(&s->home[i], (uint8_t)engine, memory_order_release);
+			set_assign_primary(s, (unsigned)i, engine);
 	}
-	atomic_fetch_add(&s->home_changes, 1);
+	set_note_relocation(s);
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
 	if (r >= 0)
 		r = tell(m, from, from->ops->member->leave, slots_op(m, o));
-	atomic_fetch_add(&s->home_changes, 1);
+	set_note_relocation(s);
 	if (r < 0)
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
 }
@@ -162,7 +162,7 @@ wait_unsettled(struct mover *m)
 			move_turn(m);
 		}
 		/* It is none any more, or missed something. */
-		if (atomic_load(&s->copies->second[i]) == SET_NOWHERE || s->copies->has_missed)
+		if (set_secondary_at(s, i) == SET_NOWHERE || s->copies->has_missed)
 			return -EAGAIN;
 	}
 	return 0;
@@ -178,7 +178,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
 	/* What ended with its bucket nobody told. */
-	if (r >= 0 && atomic_load(&s->buckets_removed) != removed)
+	if (r >= 0 && set_buckets_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
 		m->limit_ns = clock_ns() + FROZEN_SEND_NS;
@@ -220,7 +220,7 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 		bool lost = false;
 
 		if (r == -ESTALE) {
-			removed = atomic_load(&s->buckets_removed);
+			removed = set_buckets_removed(s);
 			r = m->kind == MOVE_SWAP ? 0 : move_walk_both(m, from, to);
 		} else if (move_changed_nr(m) > FEW || r == -EAGAIN) {
 			uint64_t until = clock_ns() + AGAIN_NS;
@@ -309,7 +309,7 @@ move_clean(struct mover *m, int but)
 			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
 							t->second[slot] == set_number(s, i));
 
-			if (atomic_load(&s->home[place]) != i && !is_of_pair)
+			if (set_primary_at(s, (unsigned)place) != i && !is_of_pair)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = move_walk(m, i, move_port(m, i), NULL, theirs);

@@ -47,8 +47,7 @@ move_explain(struct mover *m, int r)
 		break;
 	case EROFS:
 		move_trouble(m, "%s%s", is_out ? out : "a disk has failed",
-			     atomic_load(&m->set->is_read_only) ? "; the store is read-only until a restart"
-								: "");
+			     set_is_read_only(m->set) ? "; the store is read-only until a restart" : "");
 		break;
 	case EBUSY:
 		move_trouble(m, "%s: members change only when all others serve",

@@ -57,7 +57,7 @@ move_take_turn(struct mover *m)
 	m->has_gone = false;
 	wait_for_turn(m, set_take_turn(s, &m->turn));
 	wait_for_turn(m, set_settle(s, &m->turn));
-	if (!atomic_load(&s->is_read_only))
+	if (!set_is_read_only(s))
 		return 0;
 	move_give_turn(m);
 	return -EROFS;

@@ -81,7 +81,7 @@ use_pairs(struct set *s, const struct disk_table *t)
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
 
-		atomic_store(&s->copies->second[i], second < 0 ? SET_NOWHERE : (uint8_t)second);
+		set_assign_secondary(s, i, second < 0 ? SET_NOWHERE : (uint8_t)second);
 	}
 	atomic_store(&s->copies->is_used, true);
 }
@@ -123,7 +123,7 @@ pairing_go(struct pairing *g)
 	if (!set_settle(s, &g->turn))
 		return;
 	set_get_table(s, &g->next);
-	if (atomic_load(&s->is_read_only)) {
+	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
 		/* The other one is about to leave; or stays after all, as the table says in a moment. */

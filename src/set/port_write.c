@@ -9,13 +9,13 @@ struct store_port *
 set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
-	int home = set_home(port_set(p), k);
+	int home = set_primary(port_set(p), k);
 
 	*ret_error = -ENODEV;
 	if (home == SET_NOWHERE)
 		return RULE_MISSING_IS_503 ? NULL : port_engine(p, 0);
 	*ret_error = -EROFS;
-	if (atomic_load_explicit(&port_set(p)->is_read_only, memory_order_relaxed))
+	if (set_is_read_only(port_set(p)))
 		return NULL;
 	/* One that has failed says so itself, but it does not know all buckets. */
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;

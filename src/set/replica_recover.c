@@ -35,10 +35,10 @@ end_round(struct set *s)
 
 		mailbox_post(w->mb, &w->msg, w->go);
 	}
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&c->lock);
 	again = c->again || !list_empty(&c->waiting);
 	c->is_keeping = again;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&c->lock);
 	if (again)
 		begin_round(s);
 	else
@@ -96,12 +96,12 @@ drop_seconds(struct set *s)
 	struct set_copies *c = s->copies;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int engine = atomic_load(&c->second[i]);
+		int engine = set_secondary_at(s, i);
 		bool stays = engine != SET_NOWHERE && table_is_full(&c->table, i) &&
 			     c->table.second[i] == set_number(s, engine) && set_is_in(s, engine);
 
 		if (!stays)
-			atomic_store(&c->second[i], SET_NOWHERE);
+			set_assign_secondary(s, i, SET_NOWHERE);
 	}
 }
 
@@ -116,7 +116,7 @@ next_places(struct set *s)
 	c->from = c->to = -1;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		unsigned place = (unsigned)(STORE_SLOT_NR + i);
-		int from = atomic_load(&s->home[place]), to = set_engine_of(s, c->table.first[i]);
+		int from = set_primary_at(s, (unsigned)place), to = set_engine_of(s, c->table.first[i]);
 
 		if (from == to || to < 0 || !set_is_in(s, to))
 			continue;
@@ -189,7 +189,7 @@ on_taken(struct store_op *op)
 	struct set_copies *c = container_of(op, struct set_copies, op.op);
 	struct set *s = port_set(c->keeper);
 
-	atomic_fetch_add(&s->home_changes, 1);
+	set_note_relocation(s);
 	if (c->from == SET_NOWHERE)
 		leave_nowhere(c);
 	else
@@ -197,9 +197,9 @@ on_taken(struct store_op *op)
 	c->leaving = NULL;
 	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&c->places, (unsigned)i))
-			atomic_store_explicit(&s->home[i], (uint8_t)c->to, memory_order_release);
+			set_assign_primary(s, (unsigned)i, c->to);
 	}
-	atomic_fetch_add(&s->home_changes, 1);
+	set_note_relocation(s);
 	go_on(s);
 }
 
@@ -231,12 +231,12 @@ write_missed(struct set *s)
 	struct store_slots missed;
 	bool any, changes = false;
 
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&c->lock);
 	any = c->has_missed;
 	missed = c->missed;
 	memset(&c->missed, 0, sizeof c->missed);
 	c->has_missed = false;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&c->lock);
 	for (int i = 0; any && i < STORE_SLOT_NR; i++) {
 		if (!slots_has(&missed, (unsigned)(STORE_SLOT_NR + i)) || !table_is_full(&c->table, i))
 			continue;
@@ -257,7 +257,7 @@ go_on(struct set *s)
 
 	if (!set_settle(s, &c->turn))
 		return;
-	if (atomic_load(&s->is_read_only)) {
+	if (set_is_read_only(s)) {
 		give_turn(s);
 		return;
 	}
@@ -285,12 +285,12 @@ begin_round(struct set *s)
 
 	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn, .on_alarm = on_alarm };
 	c->has_ended = false;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&c->lock);
 	c->again = false;
 	list_init(&c->round);
 	for (struct list *l; (l = list_pop(&c->waiting)) != NULL;)
 		list_push_tail(&c->round, l);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&c->lock);
 	if (set_take_turn(s, &c->turn))
 		go_on(s);
 }
@@ -320,9 +320,9 @@ set_keep(struct set *s)
 {
 	if (!s->copies || !atomic_load(&s->copies->is_used))
 		return;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->copies->lock);
 	begin(s);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->copies->lock);
 }
 
 void
@@ -330,19 +330,19 @@ set_keep_on(struct set *s)
 {
 	if (!s->copies)
 		return;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->copies->lock);
 	if (s->copies->again && !s->copies->is_keeping)
 		begin(s);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->copies->lock);
 }
 
 void
 set_wait_kept(struct set *s, struct set_wait *w)
 {
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->copies->lock);
 	list_push_tail(&s->copies->waiting, &w->link);
 	begin(s);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->copies->lock);
 }
 
 void
@@ -351,8 +351,8 @@ set_miss(struct set *s, unsigned place)
 	struct set_copies *c = s->copies;
 
 	atomic_fetch_add(&c->missed_nr, 1);
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&c->lock);
 	slots_add(&c->missed, place);
 	c->has_missed = true;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&c->lock);
 }

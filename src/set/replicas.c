@@ -18,6 +18,7 @@ set_copies_new(struct set *s)
 		free(c);
 		return -ENOMEM;
 	}
+	pthread_mutex_init(&c->lock, NULL);
 	list_init(&c->waiting);
 	list_init(&c->round);
 	s->copies = c;
@@ -27,8 +28,10 @@ set_copies_new(struct set *s)
 void
 set_copies_free(struct set *s)
 {
-	if (s->copies)
+	if (s->copies) {
 		set_holds_free(s->copies->holds);
+		pthread_mutex_destroy(&s->copies->lock);
+	}
 	free(s->copies);
 	s->copies = NULL;
 }
@@ -42,8 +45,8 @@ set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine
 		uint8_t second = t->second[i] == TABLE_NO_DISK ? SET_NOWHERE : engine[t->second[i]];
 		bool is_full = table_is_full(t, i);
 
-		atomic_store(&s->home[STORE_SLOT_NR + i], engine[t->first[i]]);
-		atomic_store(&s->copies->second[i], is_full ? second : SET_NOWHERE);
+		set_assign_primary(s, (unsigned)(STORE_SLOT_NR + i), engine[t->first[i]]);
+		set_assign_secondary(s, i, is_full ? second : SET_NOWHERE);
 	}
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (table_has(t->members & ~t->in, i))
@@ -55,7 +58,7 @@ void
 set_copies_end(struct set *s)
 {
 	for (int i = 0; i < STORE_SLOT_NR; i++)
-		atomic_store(&s->copies->second[i], SET_NOWHERE);
+		set_assign_secondary(s, i, SET_NOWHERE);
 	atomic_store(&s->copies->is_used, false);
 }
 

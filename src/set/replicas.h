@@ -2,8 +2,7 @@
 /*
  * Keys with two copies in a set: for set_*.c alone.
  *
- * Which engine is the first of a place, and has its keys as its own, is set.home[]; which is the second, that has all that the first
- * has, is here.
+ * The primary and the secondary of a key are in placement.h; the state of changes that both get is here.
  */
 #ifndef GANTRY_SET_REPLICAS_H
 #define GANTRY_SET_REPLICAS_H
@@ -25,11 +24,10 @@ struct set_copies {
 	/* Counts how often slots were given seconds since the start, and says for which of these the keeper has seen to it that the firsts
 	 * answer: a bucket is made behind that. */
 	_Atomic unsigned paired, paired_kept;
-	/* Of each slot of two-copy keys, the engine that gets every change before it is answered; SET_NOWHERE: none does. */
-	_Atomic uint8_t second[SET_SLOTS];
 	_Atomic uint32_t unsettled[SET_SLOTS]; /* changes that the first has, and the second perhaps not */
 	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX]; /* of a disk of that number; 0: it is in service */
-	/* The keeper (replica_recover.c): it makes so what a new table says.  Under set.lock. */
+	/* The keeper (replica_recover.c): it makes so what a new table says.  Under the lock. */
+	pthread_mutex_t lock;
 	bool is_keeping, again;
 	struct list waiting, round; /* struct set_wait: for the next round; for this one */
 	struct store_slots missed;  /* places of which a second has not all */
@@ -106,7 +104,7 @@ void set_two_put_abort(struct store_port *sp, struct store_put *put);
 
 /* ---- replica_recover.c ---- */
 
-/* Has the keeper look at the table: soon, on the thread of some port.  Any thread, without set.lock. */
+/* Has the keeper look at the table: soon, on the thread of some port.  Any thread, without its lock. */
 void set_keep(struct set *s);
 /* Does so for what nobody was there to do: a port has come. */
 void set_keep_on(struct set *s);
@@ -125,12 +123,6 @@ set_has_pairs(const struct set *s)
 	const struct set_copies *c = s->copies;
 
 	return !c || (atomic_load(&c->is_used) && atomic_load(&c->paired) == atomic_load(&c->paired_kept));
-}
-
-static inline int
-set_second(const struct set *s, const struct store_key *k)
-{
-	return atomic_load_explicit(&s->copies->second[set_slot(k)], memory_order_acquire);
 }
 
 #endif

@@ -59,11 +59,12 @@ set_stop(struct store *st)
 	set_members_end(s);
 	set_members_stop(s->members);
 	quota_book_free(s->quotas);
-	pthread_mutex_destroy(&s->lock);
+	set_map_free(s->map);
+	set_placement_free(s->placement);
+	set_buckets_free(s->buckets);
 	set_ports_free(s->ports);
 	set_members_free(s->members);
 	set_copies_free(s);
-	free(s->missed);
 	free(s);
 }
 
@@ -71,8 +72,6 @@ set_stop(struct store *st)
 static int
 start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
-	for (int i = 0; i < SET_SLOTS; i++)
-		atomic_store(&s->home[i], (uint8_t)(i % conf->disks.nr));
 	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
 		return -ENOMEM;
 	for (int i = 0; i < conf->disks.nr; i++) {
@@ -88,6 +87,8 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		set_add_engine(s, engine, i);
 		set_add_unit(s, i, NULL);
 	}
+	for (int i = 0; i < SET_SLOTS; i++)
+		set_assign_primary(s, (unsigned)i, i % conf->disks.nr);
 	set_table_begin(s, NULL, 0);
 	return 0;
 }
@@ -103,7 +104,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		s->quotas = f->quotas;
 		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
-			atomic_store(&s->home[i], f->engine_of[f->table.home[i]]);
+			set_assign_primary(s, (unsigned)i, f->engine_of[f->table.home[i]]);
 		if (s->copies)
 			set_copies_begin(s, &f->table, f->engine_of, f->has_two);
 		set_table_begin(s, &f->table, f->start_no);
@@ -126,10 +127,9 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->conf = with_watch;
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
-	pthread_mutex_init(&s->lock, NULL);
-	list_init(&s->waiting);
 	set_failure_init(s);
-	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 ||
+	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 || set_map_new(&s->map) < 0 ||
+	    set_placement_new(&s->placement) < 0 || set_buckets_new(&s->buckets) < 0 ||
 	    (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0)) {
 		set_stop(&s->base);
 		return -ENOMEM;
@@ -167,7 +167,7 @@ static int
 set_lane(const struct store_port *sp, const struct store_key *k)
 {
 	const struct set_port *p = set_port_const(sp);
-	int home = port_engines(p) > 1 ? set_home(port_set(p), k) : SET_NOWHERE;
+	int home = port_engines(p) > 1 ? set_primary(port_set(p), k) : SET_NOWHERE;
 
 	return home == SET_NOWHERE ? -1 : home;
 }
@@ -180,7 +180,7 @@ static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
-	int home = set_home(port_set(p), k);
+	int home = set_primary(port_set(p), k);
 	bool is_there;
 
 	*ret_error = -ENODEV;

@@ -53,7 +53,8 @@ look_at_slot(struct look *l, int slot)
 {
 	int first = l->t->first[slot], second = l->t->second[slot];
 	bool has_first = serves(l, first), has_second = serves(l, second) && table_is_full(l->t, slot);
-	struct store_use there, use = use_of(l->s, atomic_load(&l->s->home[STORE_SLOT_NR + slot]), slot);
+	struct store_use there,
+		use = use_of(l->s, set_primary_at(l->s, (unsigned)(STORE_SLOT_NR + slot)), slot);
 
 	l->info->objects += use.objects;
 	l->info->bytes += use.bytes;
@@ -149,10 +150,10 @@ set_work(struct set *s)
 	const char *work = NULL;
 
 	if (s->copies) {
-		pthread_mutex_lock(&s->lock);
+		pthread_mutex_lock(&s->copies->lock);
 		if (s->copies->is_keeping || s->copies->again)
 			work = "resync";
-		pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&s->copies->lock);
 	}
 	if (!work && m) {
 		pthread_mutex_lock(&m->lock);
@@ -183,7 +184,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	uint64_t now = clock_ns();
 
 	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (!s->has_table || !s->copies || !atomic_load(&s->copies->is_used))
+	if (!set_has_table(s) || !s->copies || !atomic_load(&s->copies->is_used))
 		return;
 	t = malloc(sizeof *t);
 	if (!t)
@@ -197,8 +198,8 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	for (int i = 0; i < set_units(s); i++)
 		look_at_unit(&l, i, now);
 	look_at_healing(&l, now);
-	ret_info->may_replace = __builtin_popcountll(l.serving) > 1 && !atomic_load(&s->is_read_only) &&
-				!s->conf.disks.moves_wait;
+	ret_info->may_replace =
+		__builtin_popcountll(l.serving) > 1 && !set_is_read_only(s) && !s->conf.disks.moves_wait;
 	ret_info->missed = atomic_load(&s->copies->missed_nr);
 	ret_info->repaired = atomic_load(&s->copies->repaired_nr);
 	ret_info->read_second = atomic_load(&s->copies->read_second_nr);

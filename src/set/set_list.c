@@ -39,7 +39,7 @@ ask_home(const struct set *s, int engine, struct store_list *ls)
 
 	memset(slots, 0, sizeof *slots);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
-		if (atomic_load_explicit(&s->home[i], memory_order_acquire) == engine)
+		if (set_primary_at(s, (unsigned)i) == engine)
 			slots_add(slots, (unsigned)i);
 	}
 	ls->slots = slots;
@@ -57,7 +57,7 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 		ls->more = false;
 		return 1;
 	}
-	if (of->settle && atomic_load(&port_set(p)->in) != set_all(port_set(p)))
+	if (of->settle && set_in(port_set(p)) != set_all(port_set(p)))
 		ask_home(port_set(p), i, ls);
 	return has_nothing(of, i, ls) ? 1 : list(port_engine(p, i), ls);
 }
@@ -96,8 +96,8 @@ list_all(struct store_port *sp, struct store_list *ls,
 		return -ENODEV;
 	of.bucket = ls->bucket;
 	of.bucket_len = ls->bucket_len;
-	of.first = atomic_load(&s->head);
-	of.changes = &s->home_changes;
+	of.first = set_head(s);
+	of.changes = set_relocations(s);
 	of.settle = two && RULE_SETTLED_VISIBLE ? settle : NULL;
 	of.list = list;
 	return merge_list(&of, ls);

@@ -131,18 +131,14 @@ static enum first_is
 first_by_table(const struct change_two *c)
 {
 	struct set *s = port_set(c->port);
-	unsigned slot = set_slot(&c->key);
-	enum first_is is;
+	bool has_failed = set_has_failed(s, c->first), is_full;
+	int number;
 
-	pthread_mutex_lock(&s->lock);
+	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
 	/* One that has moved has gone with all of its slot. */
-	if (set_has_failed(s, c->first) &&
-	    (set_home(s, &c->key) != c->first || s->table.first[slot] != set_number(s, c->first)))
-		is = FIRST_LOST;
-	else
-		is = table_is_full(&s->table, (int)slot) ? FIRST_OF_TWO : FIRST_ALONE;
-	pthread_mutex_unlock(&s->lock);
-	return is;
+	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
+		return FIRST_LOST;
+	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
 }
 
 /* The table says by now that it has not all, or that it is another one; or nothing is written any more. */
@@ -152,12 +148,12 @@ second_kept(struct change_two *c)
 	struct set *s = port_set(c->port);
 	enum first_is is = first_by_table(c);
 
-	if (atomic_load(&s->is_read_only))
+	if (set_is_read_only(s))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
 		/* With what it had.  Another upload would have another id than one that the second may have. */
 		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
-	else if (set_second(s, &c->key) != SET_NOWHERE)
+	else if (set_secondary(s, &c->key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
 		second_over(c);
@@ -259,7 +255,7 @@ second(struct change_two *c)
 {
 	struct set_port *p = c->port;
 	struct set *s = port_set(p);
-	int engine = set_second(s, &c->key), r;
+	int engine = set_secondary(s, &c->key), r;
 	struct store_port *from, *to;
 
 	/* It may be none any more because it is about to be the first, without this, or has failed as well. */
@@ -284,7 +280,7 @@ second(struct change_two *c)
 	c->copy->of = c;
 	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
 	/* The slot may have moved since: what the first had, and this too, is where it is now. */
-	c->first = set_home(s, &c->key);
+	c->first = set_primary(s, &c->key);
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
 	c->copy->is_busy = c->was_copied = true;
@@ -319,7 +315,8 @@ static void
 first_kept(struct change_two *c)
 {
 	/* Where nothing could be done about it, it says so. */
-	if (set_home(port_set(c->port), &c->key) == c->first && set_has_failed(port_set(c->port), c->first))
+	if (set_primary(port_set(c->port), &c->key) == c->first &&
+	    set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
 	else
 		first(c);
@@ -381,7 +378,7 @@ first(struct change_two *c)
 	struct store_op *op = c->put ? &c->put->op : &c->u.op;
 	int error, r;
 	struct store_port *e = set_port_to_write(port_base(p), &c->key, &error);
-	int home = set_home(port_set(p), &c->key);
+	int home = set_primary(port_set(p), &c->key);
 
 	/* A PUT was begun on the one that is about to be the first (two_put.c). */
 	if (c->put && home != c->first && set_has_failed(port_set(p), home) && c->tries++ < FIRST_TRIES) {

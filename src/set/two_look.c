@@ -135,7 +135,7 @@ static int
 look(struct look_two *lk)
 {
 	struct set *s = port_set(lk->port);
-	int home = set_home(s, &lk->key), r;
+	int home = set_primary(s, &lk->key), r;
 
 	if (home == SET_NOWHERE)
 		return -ENODEV;

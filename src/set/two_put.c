@@ -38,13 +38,13 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 
 	for (int i = 0; r == -EROFS && i < INIT_TRIES; i++) {
 		struct store_port *e = set_port_to_write(port_base(p), k, &r);
-		int second = set_second(s, k);
+		int second = set_secondary(s, k);
 
-		pt->c.first = set_home(s, k);
+		pt->c.first = set_primary(s, k);
 		if (e)
 			r = set_engine_put_init(p, e, &pt->first, k, id, number, size_bytes);
 		if (r == -EROFS && set_has_failed(s, pt->c.first) && second != SET_NOWHERE &&
-		    !atomic_load(&s->is_read_only)) {
+		    !set_is_read_only(s)) {
 			pt->c.first = second;
 			r = set_engine_put_init(p, port_engine(p, second), &pt->first, k, id, number,
 						size_bytes);
@@ -65,7 +65,7 @@ static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
 {
-	int engine = set_second(port_set(p), k);
+	int engine = set_secondary(port_set(p), k);
 	bool is_none = engine == SET_NOWHERE || engine == pt->c.first;
 	struct copy *cp = is_none ? NULL : two_copy_new(p, k, engine);
 	struct store_port *e = cp ? port_engine(p, engine) : NULL;

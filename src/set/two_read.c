@@ -80,7 +80,7 @@ found(struct open_two *o, int r)
 	obj->crc64 = f->crc64;
 	obj->meta = f->meta;
 	obj->part_nr = f->part_nr;
-	obj->has_second = !o->is_second && set_second(port_set(o->port), &o->key) != SET_NOWHERE;
+	obj->has_second = !o->is_second && set_secondary(port_set(o->port), &o->key) != SET_NOWHERE;
 	return 1;
 }
 
@@ -137,7 +137,7 @@ static int
 opened(struct open_two *o, int r)
 {
 	struct set *s = port_set(o->port);
-	int engine = set_second(s, &o->key);
+	int engine = set_secondary(s, &o->key);
 
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
@@ -161,7 +161,7 @@ look(struct open_two *o)
 
 	if (o->hold.key && set_is_open(&o->hold))
 		return -EAGAIN;
-	o->home = o->is_second ? set_second(s, &o->key) : set_home(s, &o->key);
+	o->home = o->is_second ? set_secondary(s, &o->key) : set_primary(s, &o->key);
 	if (o->home == SET_NOWHERE)
 		return o->is_second ? -ENODATA : -ENODEV;
 	/* M39 */
@@ -310,7 +310,7 @@ static void
 mend(struct mend *m)
 {
 	struct set *s = port_set(m->port);
-	int home = set_home(s, &m->send.key), second = set_second(s, &m->send.key), r = -ESTALE;
+	int home = set_primary(s, &m->send.key), second = set_secondary(s, &m->send.key), r = -ESTALE;
 
 	m->send.op.done = on_mended;
 	m->send.is_repair = true;
@@ -390,12 +390,12 @@ static bool
 open_second(struct open_two *o)
 {
 	struct set_port *p = o->port;
-	int engine = set_second(port_set(p), &o->key);
+	int engine = set_secondary(port_set(p), &o->key);
 	struct store_port *e;
 
 	/* After a disk was lost it may be the first. */
 	if (engine == SET_NOWHERE || engine == o->home)
-		engine = set_home(port_set(p), &o->key);
+		engine = set_primary(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
 		return o->has_second;
 	o->asked_second = true;
@@ -502,8 +502,8 @@ is_about_to_change(const struct open_two *o)
 {
 	const struct set *s = port_set(o->port);
 
-	return !o->is_second && !o->has_second && set_home(s, &o->key) == o->home &&
-	       set_second(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
+	return !o->is_second && !o->has_second && set_primary(s, &o->key) == o->home &&
+	       set_secondary(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
 }
 
 /* True: it is over, and this is what came of it. */

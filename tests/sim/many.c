@@ -163,7 +163,7 @@ many_home(int b, int k)
 {
 	const struct set *s = sim_store ? set_of(sim_store) : NULL;
 	unsigned place = many_place(b, k);
-	int engine = s ? s->home[place] : SET_NOWHERE;
+	int engine = s ? set_primary_at(s, (unsigned)place) : SET_NOWHERE;
 
 	if ((prof.moves || many_has_two(b)) && engine != SET_NOWHERE)
 		return moves_disk(s, engine);
@@ -288,7 +288,7 @@ is_below_half(void)
 	unsigned all = many_disks_of(set, set_all(set)) | away;
 
 	/* A table that was begun has more members, or fewer. */
-	if ((prof.moves || prof.two) && atomic_load(&set->is_read_only) && failed())
+	if ((prof.moves || prof.two) && set_is_read_only(set) && failed())
 		return true;
 	return 2 * count(all & ~away & ~failed()) < count(all);
 }
@@ -1193,16 +1193,15 @@ many_dies(bool cut)
 	counts.cuts += cut;
 	counts.kills += !cut;
 	if (sim_store) {
-		last_in = many_disks_of(set_of(sim_store), atomic_load(&set_of(sim_store)->in));
-		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->begun);
+		last_in = many_disks_of(set_of(sim_store), set_in(set_of(sim_store)));
+		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->map->begun);
 	}
 	if (sim_store && prof.two)
 		pairs_die(many_hurt() != away);
 	/* The first of those in service, and whoever was it in this life. */
 	heads = before & (2 * (last_in & -last_in) - 1);
 	if (sim_store && prof.moves) {
-		heads = many_disks_of(set_of(sim_store),
-				      ((uint64_t)2 << atomic_load(&set_of(sim_store)->head)) - 1);
+		heads = many_disks_of(set_of(sim_store), ((uint64_t)2 << set_head(set_of(sim_store))) - 1);
 		moves_die();
 	}
 	if (cut) {
@@ -1354,7 +1353,7 @@ check_members(unsigned serving)
 	if (serving & moves_gone())
 		sim_fail("started with disks %x, which were drained or given up", serving & moves_gone());
 	counts.put_back += (strangers & moves_gone()) != 0;
-	members = moves_members(&set_of(sim_store)->table);
+	members = moves_members(&set_of(sim_store)->map->table);
 	away = members & ~serving;
 	strangers &= ~members;
 	return present & members;
@@ -1530,7 +1529,7 @@ void
 many_look_at_homes(void)
 {
 	const struct set *s = set_of(sim_store);
-	const struct disk_table *t = &s->table;
+	const struct disk_table *t = &s->map->table;
 
 	say("the table: version %llx, in %llx, draining %llx, filling %llx", (unsigned long long)t->version,
 	    (unsigned long long)t->in, (unsigned long long)t->draining, (unsigned long long)t->filling);
@@ -1541,8 +1540,9 @@ many_look_at_homes(void)
 
 		if ((members >> home[i] & 1 ? is != home[i] : !(members >> is & 1)) && !moves_may())
 			sim_fail("slot %d was at home on disk %d, is on %d", i, home[i], is);
-		if ((s->home[i] == SET_NOWHERE) != (away >> is & 1) ||
-		    (s->home[i] != SET_NOWHERE && moves_disk(s, s->home[i]) != is))
+		if ((set_primary_at(s, (unsigned)i) == SET_NOWHERE) != (away >> is & 1) ||
+		    (set_primary_at(s, (unsigned)i) != SET_NOWHERE &&
+		     moves_disk(s, set_primary_at(s, (unsigned)i)) != is))
 			sim_fail("slot %d is not where the table has it", i);
 		home[i] = (uint8_t)is;
 	}

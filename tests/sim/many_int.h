@@ -7,6 +7,7 @@
 
 #include "set/set.h"
 #include "set/set_int.h"
+#include "set/map_int.h"
 #include "set/two_waiting.h"
 
 #define CLIENTS 3

@@ -92,8 +92,8 @@ moves_note(void)
 	const struct set *s = set_of(sim_store);
 
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
-		if (s->home[i] != SET_NOWHERE)
-			may_have[i] |= 1u << moves_disk(s, s->home[i]);
+		if (set_primary_at(s, (unsigned)i) != SET_NOWHERE)
+			may_have[i] |= 1u << moves_disk(s, set_primary_at(s, (unsigned)i));
 	}
 }
 
@@ -331,7 +331,7 @@ moves_die(void)
 		}
 	}
 	/* Twice each time. */
-	counts.slots_moved += s->home_changes / 2;
+	counts.slots_moved += *set_relocations(s) / 2;
 }
 
 /* ---- what an operator does ---- */
@@ -420,7 +420,8 @@ is_ending(void)
 	const struct set *s = set_of(sim_store);
 	const struct set_mover *m = (const void *)s->mover;
 
-	return !(s->table.draining | s->table.filling) || (m->cancel_is_answered && m->cancelled == 0);
+	return !(s->map->table.draining | s->map->table.filling) ||
+	       (m->cancel_is_answered && m->cancelled == 0);
 }
 
 static bool
@@ -463,9 +464,9 @@ moves_drain(int d)
 	const struct set *s = set_of(sim_store);
 	unsigned serving = many_disks_of(s, set_all(s));
 	bool ran = is_busy(), ends = is_ending(), is_last = serving == 1u << d,
-	     has_bits = (s->table.draining | s->table.filling) != 0;
+	     has_bits = (s->map->table.draining | s->map->table.filling) != 0;
 	bool had_pairs = s->copies && atomic_load(&s->copies->is_used);
-	uint64_t removed = s->buckets_removed;
+	uint64_t removed = set_buckets_removed(s);
 	int had_two = find_two(s), r;
 
 	may_move = true;
@@ -477,14 +478,14 @@ moves_drain(int d)
 		sim_fail("disk %d is to be drained beside another change", d);
 	if (r == 0 && is_last)
 		sim_fail("the last disk is to be drained");
-	if (r == 0 && __builtin_popcount(serving) == 2 && (s->table.draining & ~s->table.filling) &&
+	if (r == 0 && __builtin_popcount(serving) == 2 && (s->map->table.draining & ~s->map->table.filling) &&
 	    find_two(s) >= 0)
 		sim_fail("disk %d is to be drained, one is left, and bucket %d has two copies", d,
 			 find_two(s));
 	if (r == -EPERM && __builtin_popcount(serving) == 2) {
 		/* It may have come and gone meanwhile, and so may the other disk. */
 		if (many_disks_of(s, set_all(s)) == serving && had_two < 0 && find_two(s) < 0 &&
-		    removed == s->buckets_removed && !is_hurt())
+		    removed == set_buckets_removed(s) && !is_hurt())
 			sim_fail("disk %d is not drained, and no bucket has two copies", d);
 		is_last = true;
 	}
@@ -505,7 +506,7 @@ add(int d)
 	int r;
 
 	/* One that is a member, or is one of another time, is left alone. */
-	if (is_engine(d) || (moves_members(&s->table) >> d & 1))
+	if (is_engine(d) || (moves_members(&s->map->table) >> d & 1))
 		return;
 	sim_absent &= ~(1u << d);
 	may_move = true;
@@ -541,7 +542,7 @@ pause_for(uint64_t ns)
 static void
 swing(void)
 {
-	unsigned out = ((1u << prof.disks) - 1) & ~moves_members(&set_of(sim_store)->table);
+	unsigned out = ((1u << prof.disks) - 1) & ~moves_members(&set_of(sim_store)->map->table);
 
 	if (is_busy() && one_in(2))
 		cancel();
@@ -630,11 +631,11 @@ on_name(struct store_walk *w, const struct store_key *k)
 {
 	const struct found *f = container_of(w, struct found, w);
 
-	if (set_home(f->s, k) != f->engine &&
-	    !(store_has_two(k) && atomic_load(&f->s->copies->second[set_slot(k)]) == f->engine))
+	if (set_primary(f->s, k) != f->engine &&
+	    !(store_has_two(k) && set_secondary_at(f->s, (int)(set_slot(k))) == f->engine))
 		sim_fail("disk %d has something of %.*s %.*s, which is at home on disk %d",
 			 moves_disk(f->s, f->engine), k->bucket_len, k->bucket, k->key_len, k->key,
-			 moves_disk(f->s, set_home(f->s, k)));
+			 moves_disk(f->s, set_primary(f->s, k)));
 	return true;
 }
 
@@ -672,11 +673,12 @@ moves_check(void)
 {
 	const struct set *s = set_of(sim_store);
 
-	if (s->table.draining | s->table.filling)
+	if (s->map->table.draining | s->map->table.filling)
 		sim_fail("slots were to move, and nobody moves them (draining %llx, filling %llx, version "
 			 "%llx)",
-			 (unsigned long long)s->table.draining, (unsigned long long)s->table.filling,
-			 (unsigned long long)s->table.version);
+			 (unsigned long long)s->map->table.draining,
+			 (unsigned long long)s->map->table.filling,
+			 (unsigned long long)s->map->table.version);
 	for (int i = 0; i < set_engines(s); i++) {
 		struct store_port *p = port_engine(set_port(ports[0].p), i);
 		struct found f = { .w.key = on_name, .s = s, .engine = i };

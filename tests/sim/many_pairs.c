@@ -96,7 +96,8 @@ pairs_rot(void)
 	bool all = !simdisk_late();
 
 	for (int i = 0; i < STORE_SLOT_NR; i++)
-		all &= s->home[STORE_SLOT_NR + i] != SET_NOWHERE && s->copies->second[i] != SET_NOWHERE;
+		all &= set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)) != SET_NOWHERE &&
+		       set_secondary_at(s, i) != SET_NOWHERE;
 	for (int i = 0; all && i < SEGS_MAX; i++) {
 		int name = d * SIM_FILES + FILE_SEG + i, file;
 
@@ -229,7 +230,7 @@ pairs_started(unsigned serving)
 	knows_before &= !(tried & ~serving);
 	knows_last &= !(tried & ~serving);
 	for (int i = 0; prof.two && i < STORE_SLOT_NR; i++) {
-		bool serves = s->home[STORE_SLOT_NR + i] != SET_NOWHERE;
+		bool serves = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)) != SET_NOWHERE;
 		const struct pair *p = &before[i], *l = &last[i];
 
 		if (knows_before && serves != (has(p->is_full ? good : serving, p->first) ||
@@ -245,7 +246,7 @@ pairs_started(unsigned serving)
 	}
 	begun_well = prof.two;
 	if (begun_well)
-		pairs_of(&s->table, begun);
+		pairs_of(&s->map->table, begun);
 }
 
 /* The process is about to die.  hurt: a disk has failed, or may have. */
@@ -257,11 +258,11 @@ pairs_die(bool hurt)
 	counts.missed += atomic_load(&s->copies->missed_nr);
 	counts.read_second += atomic_load(&s->copies->read_second_nr);
 	counts.repaired += atomic_load(&s->copies->repaired_nr);
-	knows_last = prof.two && !hurt && !s->settling && s->begun == atomic_load(&s->in) &&
-		     s->unwritten == 0 && !atomic_load(&s->is_read_only);
+	knows_last = prof.two && !hurt && !s->map->settling && s->map->begun == set_in(s) &&
+		     s->map->unwritten == 0 && !set_is_read_only(s);
 	if (!knows_last)
 		return;
-	pairs_of(&s->table, last);
+	pairs_of(&s->map->table, last);
 	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !atomic_load(&s->copies->missed_nr); i++) {
 		if (begun[i].is_full && !last[i].is_full)
 			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
@@ -271,14 +272,14 @@ pairs_die(bool hurt)
 bool
 pairs_is_away(int b, int k)
 {
-	return set_of(sim_store)->home[many_place(b, k)] == SET_NOWHERE;
+	return set_primary_at(set_of(sim_store), (unsigned)(many_place(b, k))) == SET_NOWHERE;
 }
 
 bool
 pairs_first_is_away(int b, int k)
 {
 	const struct set *s = set_of(sim_store);
-	int engine = set_engine_of(s, s->table.first[many_place(b, k) % STORE_SLOT_NR]);
+	int engine = set_engine_of(s, s->map->table.first[many_place(b, k) % STORE_SLOT_NR]);
 
 	return engine < 0 || !set_is_in(s, engine);
 }
@@ -286,7 +287,7 @@ pairs_first_is_away(int b, int k)
 bool
 pairs_one_is_away(int b, int k)
 {
-	return set_of(sim_store)->home[many_place(b, k) % STORE_SLOT_NR] == SET_NOWHERE;
+	return set_primary_at(set_of(sim_store), (unsigned)(many_place(b, k) % STORE_SLOT_NR)) == SET_NOWHERE;
 }
 
 bool
@@ -295,7 +296,7 @@ pairs_miss_some(void)
 	const struct set *s = set_of(sim_store);
 
 	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
-		if (s->home[i] == SET_NOWHERE)
+		if (set_primary_at(s, (unsigned)i) == SET_NOWHERE)
 			return true;
 	}
 	return false;
@@ -315,8 +316,8 @@ int
 pairs_second(int b, int k)
 {
 	const struct set *s = set_of(sim_store);
-	int engine = many_has_two(b) ? atomic_load(&s->copies->second[many_place(b, k) % STORE_SLOT_NR])
-				     : SET_NOWHERE;
+	int engine =
+		many_has_two(b) ? set_secondary_at(s, (int)(many_place(b, k) % STORE_SLOT_NR)) : SET_NOWHERE;
 
 	return engine == SET_NOWHERE ? -1 : moves_disk(s, engine);
 }
@@ -536,7 +537,8 @@ same_object(struct set_port *sp, int b, int k)
 {
 	const struct set *s = port_set(sp);
 	struct store_key sk = many_key(b, k);
-	int engine[2] = { s->home[many_place(b, k)], s->copies->second[many_place(b, k) % STORE_SLOT_NR] };
+	int engine[2] = { set_primary_at(s, (unsigned)(many_place(b, k))),
+			  set_secondary_at(s, (int)(many_place(b, k) % STORE_SLOT_NR)) };
 	int r[2];
 
 	if (engine[0] == SET_NOWHERE || engine[1] == SET_NOWHERE)
@@ -664,7 +666,8 @@ same_indexes(struct set_port *sp)
 					   .second = moves_disk(s, j) };
 
 			for (int k = 0; k < STORE_SLOT_NR; k++) {
-				int first = s->home[STORE_SLOT_NR + k], second = s->copies->second[k];
+				int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + k)),
+				    second = set_secondary_at(s, (int)(k));
 
 				if (second != SET_NOWHERE &&
 				    ((first == i && second == j) || (first == j && second == i)))
@@ -707,11 +710,11 @@ pairs_check_main(int nr)
 	const struct set *s = port_set(sp);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int first = s->home[STORE_SLOT_NR + i], second = s->copies->second[i];
+		int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)), second = set_secondary_at(s, i);
 
-		if (table_is_full(&s->table, i) != (second != SET_NOWHERE))
+		if (table_is_full(&s->map->table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,
-				 table_is_full(&s->table, i) ? "" : "not ", second);
+				 table_is_full(&s->map->table, i) ? "" : "not ", second);
 		if (atomic_load(&s->copies->is_used) && set_units(s) > 1 && set_disks(s) > 1 &&
 		    first != SET_NOWHERE && second == SET_NOWHERE && !prof.eio_write &&
 		    !s->conf.disks.moves_wait)

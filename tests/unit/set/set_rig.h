@@ -227,7 +227,7 @@ key_on(char name[32], const char *bucket, int i, int nr)
 
 		snprintf(name, 32, "key-%d", n);
 		k = key_of(bucket, name);
-		if (set_home(set_of(st), &k) == i && nr-- == 0)
+		if (set_primary(set_of(st), &k) == i && nr-- == 0)
 			return name;
 	}
 }

@@ -55,7 +55,7 @@ test_spread(void **state)
 
 			snprintf(name, sizeof name, "dir/%06d", i);
 			k = key_of("bucket", name);
-			nr[set_home(set_of(st), &k)]++;
+			nr[set_primary(set_of(st), &k)]++;
 		}
 		for (int i = 0; i < engines; i++)
 			assert_in_range(nr[i], 3000 / engines * 9 / 10, 3000 / engines * 11 / 10);

@@ -141,7 +141,7 @@ drain(int disk)
 static int
 home_of(const struct store_key *k)
 {
-	return set_home(set_of(st), k);
+	return set_primary(set_of(st), k);
 }
 
 /* A key that a disk has: another one with each call. */
@@ -714,21 +714,19 @@ test_refused(void **state)
 static void
 test_nowhere(void **state)
 {
-	_Atomic uint8_t *home;
 	uint64_t was[3];
 	char name[32];
 	struct store_key k = key_at(name, "b", 0);
-	uint8_t is;
+	int is;
 
 	note_room(was, 3);
 	begin_put(&slow[0], &k, 3 * MIB, true, NULL, 0);
 	drain(0);
 	/* What the set says is not what that disk says. */
-	home = &set_of(st)->home[store_place(&k)];
-	is = *home;
-	*home = is == 1 ? 2 : 1;
+	is = set_primary(set_of(st), &k);
+	set_assign_primary(set_of(st), store_place(&k), is == 1 ? 2 : 1);
 	assert_int_equal(commit_put(&slow[0]), -EXDEV);
-	*home = is;
+	set_assign_primary(set_of(st), store_place(&k), is);
 	assert_int_equal(look(&k), -ENOENT);
 	for (int i = 0; i < 3; i++)
 		wait_free(i, was[i]);

@@ -6,6 +6,8 @@
 #include "extent/engine.h"
 
 #include "disks_rig.h"
+
+#include "set/map_int.h"
 #include "tests/fake/fault_ring.h"
 
 #include <fcntl.h>
@@ -225,7 +227,7 @@ test_add(void **state)
 		must_have_all();
 	}
 	for (int i = 0; i < 3; i++)
-		assert_true(table_count(&set_of(st)->table, i) > STORE_SLOT_NR / 5);
+		assert_true(table_count(&set_of(st)->map->table, i) > STORE_SLOT_NR / 5);
 	assert_int_equal(make("c"), 0);
 	assert_int_equal(removed("c"), 0);
 	assert_int_equal(ask(DISK_DRAIN, "0", 0), 0);
@@ -381,7 +383,7 @@ test_no_room(void **state)
 	} while (info.free_bytes > info.size_bytes / 4);
 	assert_int_equal(ask(DISK_DRAIN, dir[1], 0), -ENOSPC);
 	assert_true(strstr(said, "no room") != NULL);
-	assert_true(state_of(1) == UNIT_OK && set_of(st)->table.draining == 0);
+	assert_true(state_of(1) == UNIT_OK && set_of(st)->map->table.draining == 0);
 	bufpool_put(&bufs, b);
 	bufpool_fini(&bufs);
 	stop();
@@ -552,7 +554,7 @@ put_heavy(int disk)
 
 		snprintf(name, sizeof name, "heavy-%d", i);
 		k = key_of("h", name);
-		if (set_home(set_of(st), &k) != disk)
+		if (set_primary(set_of(st), &k) != disk)
 			continue;
 		assert_int_equal(store_put_init(p, &op, &k, 200000), 0);
 		assert_int_equal(STORE_DO(user, &w.op, store_put_write(p, &op, &w, b, 200000, true)), 0);
@@ -591,7 +593,7 @@ test_forget(void **state)
 	conf.disks.moves_wait = true;
 	must_start();
 	for (int i = 0; i < STORE_SLOT_NR; i++)
-		home[i] = set_of(st)->home[i];
+		home[i] = set_primary_at(set_of(st), (unsigned)i);
 	stop();
 	all_again(3);
 	leave_out(0, 3);
@@ -640,7 +642,7 @@ test_forget_other(void **state)
 	conf.disks.forget_nr = 0;
 	must_start();
 	wait_for_end();
-	assert_int_equal(set_of(st)->table.draining, 0);
+	assert_int_equal(set_of(st)->map->table.draining, 0);
 	assert_true(state_of(0) == UNIT_OK);
 	assert_int_equal(make("c"), 0);
 	stop();
@@ -664,7 +666,7 @@ hook(const struct fault_io *io)
 		struct store_unit_info info;
 
 		store_unit_info(set_engine(s, i), 0, &info);
-		if (strncmp(io->path, info.name, strlen(info.name)) == 0 && s->needs >> i & 1)
+		if (strncmp(io->path, info.name, strlen(info.name)) == 0 && s->map->needs >> i & 1)
 			return -EIO;
 	}
 	return 0;
@@ -702,7 +704,7 @@ static int
 hook_old(const struct fault_io *io)
 {
 	return atomic_load(&fails_old) && io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 &&
-			       strncmp(io->path, dir[0], strlen(dir[0])) == 0 && set_of(st)->needs
+			       strncmp(io->path, dir[0], strlen(dir[0])) == 0 && set_of(st)->map->needs
 		       ? -EIO
 		       : 0;
 }
@@ -772,9 +774,9 @@ test_target_fails(void **state)
 		store_user_turn(user);
 	assert_true(is_stuck());
 	atomic_store(&fails_under, false);
-	while (atomic_load(&set_of(st)->in) == set_all(set_of(st)) && clock_ns() < until_ns)
+	while (set_in(set_of(st)) == set_all(set_of(st)) && clock_ns() < until_ns)
 		store_user_turn(user);
-	assert_int_equal(__builtin_popcountll(atomic_load(&set_of(st)->in)), 2);
+	assert_int_equal(__builtin_popcountll(set_in(set_of(st))), 2);
 	must_name_failed();
 	must_have_all();
 	for (int i = 0; i < KEYS; i++) {
@@ -842,7 +844,7 @@ test_target_fails_frozen(void **state)
 		for (int i = 0; i < KEYS && !is_stuck(); i++) {
 			struct store_key k = numbered(name, i);
 
-			if (set_home(set_of(st), &k) == 0)
+			if (set_primary(set_of(st), &k) == 0)
 				put(&k);
 		}
 		store_user_turn(user);
@@ -851,15 +853,15 @@ test_target_fails_frozen(void **state)
 	}
 	assert_true(is_stuck());
 	atomic_store(&fails_frozen, false);
-	while (atomic_load(&set_of(st)->in) == set_all(set_of(st)) && clock_ns() < until_ns)
+	while (set_in(set_of(st)) == set_all(set_of(st)) && clock_ns() < until_ns)
 		store_user_turn(user);
-	failed = set_all(set_of(st)) & ~atomic_load(&set_of(st)->in);
+	failed = set_all(set_of(st)) & ~set_in(set_of(st));
 	assert_int_equal(__builtin_popcountll(failed), 1);
 	must_have_all();
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);
 
-		assert_int_equal(put(&k), failed >> set_home(set_of(st), &k) & 1 ? -EROFS : 0);
+		assert_int_equal(put(&k), failed >> set_primary(set_of(st), &k) & 1 ? -EROFS : 0);
 	}
 	stop();
 	all_again(3);
@@ -889,7 +891,7 @@ first_moved(const uint8_t was[KEYS])
 
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);
-		int home = set_home(set_of(st), &k);
+		int home = set_primary(set_of(st), &k);
 
 		if (home != was[i])
 			return home;
@@ -916,7 +918,7 @@ fail_behind_switch(int kind, int disks_nr, const char *disk)
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);
 
-		was[i] = (uint8_t)set_home(set_of(st), &k);
+		was[i] = (uint8_t)set_primary(set_of(st), &k);
 	}
 	fault_ring_hook = hook_disk;
 	assert_int_equal(ask(kind, disk, kind == DISK_ADD ? 96 * MIB : 0), 0);
@@ -926,7 +928,7 @@ fail_behind_switch(int kind, int disks_nr, const char *disk)
 	atomic_store(&fails_disk, target);
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);
-		bool is_there = set_home(set_of(st), &k) == target;
+		bool is_there = set_primary(set_of(st), &k) == target;
 
 		int r = put(&k);
 
@@ -949,7 +951,7 @@ fail_behind_switch(int kind, int disks_nr, const char *disk)
 	for (int i = 0; i < KEYS; i++) {
 		struct store_key k = numbered(name, i);
 
-		at_target -= set_home(set_of(st), &k) == target;
+		at_target -= set_primary(set_of(st), &k) == target;
 	}
 	assert_int_equal(at_target, 0);
 	stop();
@@ -1002,13 +1004,13 @@ test_cancel(void **state)
 		assert_true(r == 0 || r == -ENOENT);
 	}
 	wait_for_end();
-	left = table_count(&set_of(st)->table, 0);
-	assert_true(left > 0 && set_of(st)->table.draining == 0);
+	left = table_count(&set_of(st)->map->table, 0);
+	assert_true(left > 0 && set_of(st)->map->table.draining == 0);
 	assert_true(state_of(0) == UNIT_OK);
 	must_have_all();
 	stop();
 	must_start();
-	assert_int_equal(table_count(&set_of(st)->table, 0), left);
+	assert_int_equal(table_count(&set_of(st)->map->table, 0), left);
 	must_have_all();
 	stop();
 	end();
@@ -1031,7 +1033,7 @@ test_cancel_cut(void **state)
 	atomic_store(&cuts_after_answer, true);
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), 0);
 	atomic_store(&cuts_after_answer, false);
-	left = table_count(&set_of(st)->table, 0);
+	left = table_count(&set_of(st)->map->table, 0);
 	stop();
 	atomic_store(&is_cut, false);
 	fault_ring_hook = NULL;
@@ -1039,8 +1041,8 @@ test_cancel_cut(void **state)
 	must_start();
 	wait_for_end();
 	assert_true(state_of(0) == UNIT_OK);
-	assert_int_equal(table_count(&set_of(st)->table, 0), left);
-	assert_true((set_of(st)->table.draining | set_of(st)->table.filling) == 0);
+	assert_int_equal(table_count(&set_of(st)->map->table, 0), left);
+	assert_true((set_of(st)->map->table.draining | set_of(st)->map->table.filling) == 0);
 	must_have_all();
 	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
 	stop();
@@ -1055,7 +1057,7 @@ static __attribute__((no_sanitize_thread)) int
 hook_leave(const struct fault_io *io)
 {
 	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 &&
-	    table_count(&set_of(st)->table, leaver) == 0 && atomic_fetch_sub(&supers, 1) <= 0)
+	    table_count(&set_of(st)->map->table, leaver) == 0 && atomic_fetch_sub(&supers, 1) <= 0)
 		atomic_store(&is_cut, true);
 	return hook_cut(io);
 }
@@ -1209,7 +1211,7 @@ test_cancel_fails(void **state)
 	atomic_store(&phase, 0);
 	assert_true(atomic_load(&first_of) != 0);
 	assert_false(move_info().is_running);
-	assert_int_equal(set_of(st)->table.draining, 0);
+	assert_int_equal(set_of(st)->map->table.draining, 0);
 	must_have_all();
 	stop();
 	all_again(3);

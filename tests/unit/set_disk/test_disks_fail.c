@@ -60,13 +60,13 @@ all_good(void)
 static bool
 is_in(uint64_t want)
 {
-	return atomic_load(&set_of(st)->in) == want;
+	return set_in(set_of(st)) == want;
 }
 
 static bool
 is_read_only(uint64_t unused)
 {
-	return atomic_load(&set_of(st)->is_read_only);
+	return set_is_read_only(set_of(st));
 }
 
 static void

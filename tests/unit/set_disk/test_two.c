@@ -6,6 +6,8 @@
 #include "extent/engine.h" /* ahead of the rig, whose names it does not know */
 
 #include "disks_rig.h"
+
+#include "set/map_int.h"
 #include "tests/unit/extent/crumbs.h"
 #include "tests/unit/extent/drop.h"
 #include "tests/fake/fault_ring.h"
@@ -624,7 +626,7 @@ test_half_done(void **state)
 
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
-		l.p = port_engine(set_port(set), atomic_load(&set_of(st)->home[store_place(&k)]));
+		l.p = port_engine(set_port(set), set_primary_at(set_of(st), (unsigned)(store_place(&k))));
 		if (i % 4)
 			assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
 		else
@@ -790,7 +792,7 @@ test_other_version(void **state)
 
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
-		if (size_of(i) < 5000 || atomic_load(&set_of(st)->home[store_place(&k)]) != 0)
+		if (size_of(i) < 5000 || set_primary_at(set_of(st), (unsigned)(store_place(&k))) != 0)
 			continue;
 		assert_int_equal(obj_open(&l, BUCKET, name, o), 0);
 		assert_int_equal(put_nr(i, 2), 0);
@@ -839,7 +841,7 @@ test_record_damaged(void **state)
 
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
-		is_first = atomic_load(&set_of(st)->home[store_place(&k)]) == 0;
+		is_first = set_primary_at(set_of(st), (unsigned)(store_place(&k))) == 0;
 		assert_int_equal(check_nr(i, 1), 0);
 		firsts += is_first;
 		assert_int_equal(atomic_load(&c->read_second_nr), firsts);
@@ -922,7 +924,7 @@ test_hangs(void **state)
 		snprintf(name, sizeof name, "key-%03d", i);
 		k = key_of(BUCKET, name);
 		/* Those of which it is the second. */
-		if (atomic_load(&set_of(st)->home[store_place(&k)]) == 1 ||
+		if (set_primary_at(set_of(st), (unsigned)(store_place(&k))) == 1 ||
 		    (size_of(i) > STORE_PIECE) != (n < KEYS))
 			continue;
 		assert_int_equal(put_nr(i, 2), 0);
@@ -1006,7 +1008,7 @@ test_uploads_settled(void **state)
 	do {
 		snprintf(name, sizeof name, "upload-%d", n++);
 		k = key_of(BUCKET, name);
-	} while (atomic_load(&set_of(st)->home[store_place(&k)]) != 0);
+	} while (set_primary_at(set_of(st), (unsigned)(store_place(&k))) != 0);
 	begin_upload(&k);
 	begin_part(&k, put, 1);
 	assert_int_equal(op_wait(&l, &put->op), 0);
@@ -1067,7 +1069,7 @@ test_open_settled(void **state)
 	do {
 		snprintf(name, sizeof name, "settled-%d", n++);
 		k = key_of(BUCKET, name);
-	} while (atomic_load(&set_of(st)->home[store_place(&k)]) != 0);
+	} while (set_primary_at(set_of(st), (unsigned)(store_place(&k))) != 0);
 	assert_int_equal(put_simple(&l, BUCKET, name, 7, 1), 0);
 	was = version_of(0, &k);
 	bad[1] = FAULT_HOLD;
@@ -1373,7 +1375,7 @@ test_no_room(void **state)
 	assert_non_null(strstr(said, "there is no room: "));
 	/* Nor can the two small ones have all of it, each. */
 	assert_int_equal(ask(DISK_DRAIN, "2", 0), -ENOSPC);
-	assert_int_equal(set_of(st)->table.draining, 0);
+	assert_int_equal(set_of(st)->map->table.draining, 0);
 	while (more_nr > 0) {
 		snprintf(name, sizeof name, "zz-fill-%03d", --more_nr);
 		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
@@ -1636,7 +1638,7 @@ fill_second(void)
 
 			snprintf(name, sizeof name, "key-%d", nr);
 			k = key_of("1b", name);
-			r = set_home(set_of(st), &k) == 1 ? obj_put(&l, &a) : 0;
+			r = set_primary(set_of(st), &k) == 1 ? obj_put(&l, &a) : 0;
 			assert_true(r == 0 || r == -ENOSPC);
 		}
 	}
@@ -1652,7 +1654,7 @@ key_with_one(char name[32], int disk, int i)
 
 		snprintf(name, 32, "key-%d", n);
 		k = key_of("1b", name);
-		if (set_home(set_of(st), &k) == disk && i-- == 0)
+		if (set_primary(set_of(st), &k) == disk && i-- == 0)
 			return;
 	}
 }
@@ -1874,7 +1876,7 @@ is_gone(const struct store_key *k)
 static bool
 has_new_first(const struct store_key *k)
 {
-	return set_home(set_of(st), k) == 1;
+	return set_primary(set_of(st), k) == 1;
 }
 
 static bool
@@ -2035,7 +2037,7 @@ begin_as_first_fails(bool is_part)
 	while (!is_held && clock_ns() < until)
 		loop_for(&l, NS_PER_MS);
 	assert_true(is_held && set_has_failed(set_of(st), 0));
-	assert_int_equal(set_home(set_of(st), &k), 0);
+	assert_int_equal(set_primary(set_of(st), &k), 0);
 	r = is_part ? store_put_init_part(l.p, put, &k, upload_id, 1, c.last_len)
 		    : store_put_init(l.p, put, &k, c.last_len);
 	assert_int_equal(r, 0);
@@ -2044,10 +2046,10 @@ begin_as_first_fails(bool is_part)
 	assert_int_equal(store_put_commit(l.p, put, &c), 0);
 	loop_for(&l, 20 * NS_PER_MS);
 	assert_non_null(put->op.port);
-	assert_int_equal(set_home(set_of(st), &k), 0);
+	assert_int_equal(set_primary(set_of(st), &k), 0);
 	bad[2] = 0;
 	assert_int_equal(op_wait(&l, &put->op), 0);
-	assert_int_equal(set_home(set_of(st), &k), 1);
+	assert_int_equal(set_primary(set_of(st), &k), 1);
 	bufpool_put(&l.bufs, b);
 	free(put);
 	if (is_part)
@@ -2089,7 +2091,7 @@ drain_with(void (*lose)(int disk))
 	lose(0);
 	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
 	wait_for_mover();
-	assert_int_equal(__builtin_popcountll(set_of(st)->table.members), 2);
+	assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 2);
 	assert_true(atomic_load(&set_of(st)->copies->repaired_nr) > 1);
 	assert_int_equal(complete(&k, 2), 0);
 	must_have_all(1);
@@ -2263,7 +2265,7 @@ test_to_one(void **state)
 		assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), -EPERM);
 		assert_non_null(strstr(said, "bucket " BUCKET " has two copies of each object"));
 		assert_non_null(strstr(said, "add another disk first"));
-		assert_true(set_of(st)->table.draining == 0 && is_full() && is_used());
+		assert_true(set_of(st)->map->table.draining == 0 && is_full() && is_used());
 		must_have_copies(2);
 		remove_all();
 		if (again)
@@ -2277,7 +2279,7 @@ test_to_one(void **state)
 		if (again)
 			restart();
 		wait_for_mover();
-		assert_int_equal(__builtin_popcountll(set_of(st)->table.members), 1);
+		assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 1);
 		must_have_one();
 		assert_int_equal(make_two(BUCKET), -EDOM);
 		if (again) {
@@ -2398,7 +2400,7 @@ test_to_one_cut(void **state)
 		up();
 		wait_for_mover();
 		must_have_one();
-		drains = __builtin_popcountll(set_of(st)->table.members) == 1;
+		drains = __builtin_popcountll(set_of(st)->map->table.members) == 1;
 		assert_int_equal(seconds_nr(), drains ? 0 : STORE_SLOT_NR);
 		/* The first that is written is enough. */
 		assert_int_equal(drains, after[n] > 0);
@@ -2429,7 +2431,7 @@ hold_up(void)
 
 		snprintf(name, sizeof name, "heavy-%d", i);
 		k = key_of("1b", name);
-		if (set_home(set_of(st), &k) != 1)
+		if (set_primary(set_of(st), &k) != 1)
 			continue;
 		assert_int_equal(obj_put(&l, &a), 0);
 		nr++;

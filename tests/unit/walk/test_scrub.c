@@ -612,7 +612,7 @@ setup_two(void **state)
 		snprintf(two_key[i], sizeof two_key[i], "key-%d", n);
 		k = key_of("2b", two_key[i]);
 		k.copies = 2;
-		if (set_home(set_of(st), &k) != 0)
+		if (set_primary(set_of(st), &k) != 0)
 			continue;
 		assert_int_equal(put_simple(&l, "2b", two_key[i], TWO_BYTES, 100 + (uint64_t)i), 0);
 		i++;

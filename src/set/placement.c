@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The copy of the placement map that requests consult; see placement.h. */
+#include "set/placement.h"
+
+#include "set/set_int.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct set_placement {
+	_Atomic uint8_t primary[SET_PLACES];  /* of partitions: engines */
+	_Atomic uint8_t secondary[SET_SLOTS]; /* of slots of keys with two copies */
+	_Atomic uint64_t relocations;         /* odd while partitions change their engine */
+	_Atomic bool is_moving;               /* partitions may change their engine */
+	_Atomic uint64_t all, in;             /* bitmaps of engines */
+	_Atomic int head;                     /* the metadata leader */
+	_Atomic bool is_read_only;
+};
+
+int
+set_placement_new(struct set_placement **ret_placement)
+{
+	struct set_placement *pl = calloc(1, sizeof *pl);
+
+	if (!pl)
+		return -ENOMEM;
+	for (int i = 0; i < SET_SLOTS; i++)
+		atomic_store(&pl->secondary[i], SET_NOWHERE);
+	*ret_placement = pl;
+	return 0;
+}
+
+void
+set_placement_free(struct set_placement *pl)
+{
+	free(pl);
+}
+
+/* ---- partitions ---- */
+
+static bool
+is_engine(const struct set *s, int engine)
+{
+	return engine == SET_NOWHERE || (engine >= 0 && engine < set_engines(s));
+}
+
+int
+set_primary_at(const struct set *s, unsigned place)
+{
+	check(place < SET_PLACES);
+	return atomic_load(&s->placement->primary[place]);
+}
+
+int
+set_primary(const struct set *s, const struct store_key *k)
+{
+	return set_units(s) == 1 ? 0 : set_primary_at(s, store_place(k));
+}
+
+void
+set_assign_primary(struct set *s, unsigned place, int engine)
+{
+	check(place < SET_PLACES && is_engine(s, engine));
+	atomic_store(&s->placement->primary[place], (uint8_t)engine);
+}
+
+int
+set_secondary_at(const struct set *s, int slot)
+{
+	check(slot >= 0 && slot < SET_SLOTS);
+	return atomic_load(&s->placement->secondary[slot]);
+}
+
+int
+set_secondary(const struct set *s, const struct store_key *k)
+{
+	return set_secondary_at(s, (int)set_slot(k));
+}
+
+void
+set_assign_secondary(struct set *s, int slot, int engine)
+{
+	check(slot >= 0 && slot < SET_SLOTS && is_engine(s, engine));
+	atomic_store(&s->placement->secondary[slot], (uint8_t)engine);
+}
+
+bool
+set_misses_places(const struct set *s)
+{
+	for (unsigned i = STORE_SLOT_NR; set_misses_some(s) && i < STORE_PLACE_NR; i++) {
+		if (set_primary_at(s, i) == SET_NOWHERE)
+			return true;
+	}
+	return false;
+}
+
+void
+set_note_relocation(struct set *s)
+{
+	atomic_fetch_add(&s->placement->relocations, 1);
+}
+
+_Atomic uint64_t *
+set_relocations(const struct set *s)
+{
+	return &s->placement->relocations;
+}
+
+void
+set_note_moving(struct set *s, bool moves)
+{
+	check(atomic_load(&s->placement->is_moving) != moves);
+	atomic_store(&s->placement->is_moving, moves);
+}
+
+bool
+set_is_moving(const struct set *s)
+{
+	return atomic_load(&s->placement->is_moving);
+}
+
+/* ---- engines in service ---- */
+
+uint64_t
+set_all(const struct set *s)
+{
+	return atomic_load(&s->placement->all);
+}
+
+uint64_t
+set_in(const struct set *s)
+{
+	return atomic_load(&s->placement->in);
+}
+
+bool
+set_is_in(const struct set *s, int engine)
+{
+	check(engine >= 0 && engine < STORE_SET_MAX);
+	return set_in(s) >> engine & 1;
+}
+
+bool
+set_is_read_only(const struct set *s)
+{
+	return atomic_load(&s->placement->is_read_only);
+}
+
+int
+set_head(const struct set *s)
+{
+	return atomic_load(&s->placement->head);
+}
+
+void
+set_publish_in(struct set *s, uint64_t all, uint64_t in)
+{
+	struct set_placement *pl = s->placement;
+
+	/* Engines that leave a map that members change are taken off both; otherwise those in service are members. */
+	check(in && !(in & ~all));
+	/* M9: a map with fewer than half never becomes effective. */
+	check(!set_is_read_only(s));
+	atomic_store(&pl->all, all);
+	atomic_store(&pl->in, in);
+}
+
+void
+set_publish_read_only(struct set *s)
+{
+	check(!set_is_read_only(s));
+	atomic_store(&s->placement->is_read_only, true);
+}
+
+void
+set_publish_head(struct set *s, int engine)
+{
+	check(engine >= 0 && engine < set_engines(s));
+	atomic_store(&s->placement->head, engine);
+}
