@@ -243,6 +243,40 @@ set_move_rate(struct store *st, uint64_t bytes)
 		atomic_store(&m->rate, bytes);
 }
 
+uint64_t
+set_heal_info(const struct set *s, struct store_move_info *ret_info)
+{
+	struct mover *m = s->mover;
+	uint64_t of_slots = 0;
+
+	*ret_info = (struct store_move_info){ .is_running = false };
+	if (!m)
+		return 0;
+	pthread_mutex_lock(&m->lock);
+	*ret_info = m->info;
+	if (m->job == JOB_HEAL)
+		of_slots = m->bytes_of_slots;
+	else
+		ret_info->bytes_done = 0;
+	pthread_mutex_unlock(&m->lock);
+	return of_slots;
+}
+
+const char *
+set_move_work(const struct set *s)
+{
+	struct mover *m = s->mover;
+	const char *work = NULL;
+
+	if (!m)
+		return NULL;
+	pthread_mutex_lock(&m->lock);
+	if (m->job != JOB_NONE || m->heal_wanted)
+		work = m->job == JOB_NONE || m->job == JOB_HEAL ? "resync" : "moves";
+	pthread_mutex_unlock(&m->lock);
+	return work;
+}
+
 /* ---- life ---- */
 
 int
@@ -270,7 +304,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	atomic_store(&m->is_over, true);
 	atomic_store(&m->rate, s->conf.disks.move_rate);
 	s->mover = m;
-	heals = s->copies && atomic_load(&s->copies->is_used) && set_engines(s) > 1;
+	heals = set_uses_pairs(s) && set_engines(s) > 1;
 	if ((!set_members_change(s) && !heals && !move_has_leftovers(s)) || s->conf.disks.moves_wait)
 		return 0;
 	if (set_members_change(s))

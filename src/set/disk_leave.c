@@ -16,7 +16,7 @@
 static bool
 leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 {
-	return !s->copies || !atomic_load(&s->copies->is_used) || !(draining & ~t->draining) ||
+	return !set_uses_pairs(s) || !(draining & ~t->draining) ||
 	       __builtin_popcountll(t->members & ~draining) > 1;
 }
 
@@ -70,7 +70,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 			r = move_change_table(m, next, set_all(m->set), 0);
 		}
 		if (r == 0 && drops)
-			set_copies_end(m->set);
+			set_end_pairs(m->set);
 		move_give_turn(m);
 	}
 	free(next);

@@ -21,7 +21,7 @@ on_failed(struct store_watch *w)
 
 	set_table_failed(s);
 	/* What waits for a copy may be of a bucket that is gone. */
-	if (s->copies) {
+	if (set_can_pair(s)) {
 		set_keep(s);
 		set_wake_ports(s, on_wake);
 	}

@@ -67,7 +67,7 @@ begin_table(struct set *s, uint64_t in)
 	m->table.in = 0;
 	for (int i = 0; i < set_engines(s); i++)
 		m->table.in |= in >> i & 1 ? (uint64_t)1 << set_number(s, i) : 0;
-	if (s->copies)
+	if (set_can_pair(s))
 		table_lose(&m->table, m->table.in);
 	m->begun = in;
 	m->unwritten = RULE_TABLE_ALL ? in : in & -in;

@@ -21,13 +21,13 @@ move_members_change(const struct disk_table *t)
 bool
 move_is_under_way(struct set *s, const struct disk_table *t)
 {
-	return move_members_change(t) || move_pairs_wait(s, t);
+	return move_members_change(t) || set_pairs_wait(s, t);
 }
 
 bool
 move_has_leftovers(const struct set *s)
 {
-	bool has_pairs = s->copies && atomic_load(&s->copies->is_used);
+	bool has_pairs = set_uses_pairs(s);
 	struct store_unit_info info;
 	bool has = false;
 
@@ -156,7 +156,7 @@ count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
 		g->homes[t->home[i]] += home[i] != t->home[i];
 		g->nr += from != to;
 	}
-	if (s->copies && atomic_load(&s->copies->is_used))
+	if (set_uses_pairs(s))
 		count_pairs(t, size, g);
 }
 
@@ -175,7 +175,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 			continue;
 		has = (uint64_t)table_roles(t, set_number(s, i));
 		/* Where no key has two copies their slots have a first all the same. */
-		if (!s->copies || !atomic_load(&s->copies->is_used))
+		if (!set_uses_pairs(s))
 			has = (uint64_t)table_count(t, set_number(s, i));
 		used = disk_used_bytes(s, i);
 		all += used;

@@ -260,7 +260,7 @@ mend_key(struct mover *m, int first, const struct move_key *rotten)
 
 	m->hold = (struct set_hold){ .mb = &m->mb, .go = on_hold };
 	m->has_hold = false;
-	r = set_hold(s->copies->holds, &k, &m->hold);
+	r = set_hold(set_key_locks(s), &k, &m->hold);
 	if (r < 0)
 		return r;
 	while (r == 0 && !m->has_hold)
@@ -275,7 +275,7 @@ mend_key(struct mover *m, int first, const struct move_key *rotten)
 		ms->s.is_repair = true;
 		r = STORE_DO(m->user, &ms->s.op, whole->ops->member->send(whole, damaged, &ms->s));
 	}
-	set_release(s->copies->holds, &m->hold);
+	set_release(set_key_locks(s), &m->hold);
 	return r < 0 ? r : (int)ms->s.changes;
 }
 
@@ -290,7 +290,7 @@ move_end_rotten(struct mover *m, int first, bool mends)
 		next = k->next;
 		if (r > 0) {
 			any = true;
-			atomic_fetch_add(&m->set->copies->repaired_nr, 1);
+			set_count(m->set, COUNT_REPAIRED);
 			log_note("something damaged in bucket %.*s was written anew from its other copy",
 				 k->bucket_len, k->name);
 		}

@@ -58,7 +58,7 @@ slots_op(struct mover *m, struct store_slots_op *o)
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
-	for (int i = 0; i < STORE_SLOT_NR && m->set->copies; i++) {
+	for (int i = 0; i < STORE_SLOT_NR && set_can_pair(m->set); i++) {
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			set_assign_secondary(m->set, i, was ? was[i] : (uint8_t)engine);
 	}
@@ -103,7 +103,7 @@ write_homes(struct mover *m, int from, int to)
 			table_move(next, i, set_number(s, to));
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			move_change_pair(next, m->kind, i, set_number(s, to));
-		was[i] = s->copies ? set_secondary_at(s, i) : SET_NOWHERE;
+		was[i] = set_can_pair(s) ? set_secondary_at(s, i) : SET_NOWHERE;
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
@@ -156,13 +156,13 @@ wait_unsettled(struct mover *m)
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			continue;
-		while (atomic_load(&s->copies->unsettled[i])) {
+		while (set_in_doubt(s, (unsigned)i)) {
 			if (clock_ns() > until)
 				return -EAGAIN;
 			move_turn(m);
 		}
 		/* It is none any more, or missed something. */
-		if (set_secondary_at(s, i) == SET_NOWHERE || s->copies->has_missed)
+		if (set_secondary_at(s, i) == SET_NOWHERE || set_has_miss(s))
 			return -EAGAIN;
 	}
 	return 0;

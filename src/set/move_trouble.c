@@ -90,8 +90,7 @@ replaces_at(const struct set *s)
 	uint64_t first = 0;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		uint64_t since = atomic_load(&s->copies->away_since_ns[i]),
-			 at = since + s->conf.disks.heal_after_ns;
+		uint64_t since = set_away_since(s, i), at = since + s->conf.disks.heal_after_ns;
 
 		if (since && at > clock_ns() && (!first || at < first))
 			first = at;

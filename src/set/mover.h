@@ -172,8 +172,6 @@ int move_clean(struct mover *m, int but);
  * one now.
  */
 int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to);
-/* Tells whether there are any, now or when their time comes. */
-bool move_pairs_wait(struct set *s, const struct disk_table *t);
 /* Makes a table one in which such a slot, by its number below STORE_SLOT_NR, has gone to a disk of that number. */
 void move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to);
 /* Makes a table the one that a drain ends with, of keys with two copies: step by step, as move_next_pairs() goes while all serve. */

@@ -18,7 +18,7 @@ struct pairing {
 	size_t len;
 	bool has_written, has_ended;
 	int result;
-	unsigned paired; /* set_copies.paired, as it was then */
+	unsigned paired; /* of set_begin_pairs() */
 	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
@@ -46,7 +46,7 @@ pairing_kept(struct msg *m)
 {
 	struct pairing *g = container_of(m, struct pairing, wait.msg);
 
-	atomic_store(&port_set(g->port)->copies->paired_kept, g->paired);
+	set_note_pairs_answer(port_set(g->port), g->paired);
 	pairing_end(g);
 }
 
@@ -73,17 +73,16 @@ pairing_alarm(struct msg *m)
 		pairing_over(g);
 }
 
-static void
+/* Gives slots their secondaries by an effective map. */
+static unsigned
 use_pairs(struct set *s, const struct disk_table *t)
 {
-	if (!atomic_load(&s->copies->is_used))
-		atomic_fetch_add(&s->copies->paired, 1);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
 
-		set_assign_secondary(s, i, second < 0 ? SET_NOWHERE : (uint8_t)second);
+		set_assign_secondary(s, i, second < 0 ? SET_NOWHERE : second);
 	}
-	atomic_store(&s->copies->is_used, true);
+	return set_begin_pairs(s);
 }
 
 /* Tells whether an engine has something with two copies: of an earlier bucket, when its disk was a second that missed the end of it. */
@@ -146,8 +145,7 @@ pairing_go(struct pairing *g)
 	}
 	if (!g->result) {
 		set_get_table(s, &g->next);
-		use_pairs(s, &g->next);
-		g->paired = atomic_load(&s->copies->paired);
+		g->paired = use_pairs(s, &g->next);
 	}
 	set_new_head(s);
 	g->has_ended = true;

@@ -77,7 +77,7 @@ plan_heal(struct plan *p)
 static bool
 is_away_long(const struct set *s, int number)
 {
-	uint64_t since = atomic_load(&s->copies->away_since_ns[number]);
+	uint64_t since = set_away_since(s, number);
 
 	return since && clock_ns() - since >= s->conf.disks.heal_after_ns;
 }
@@ -218,7 +218,7 @@ serving(const struct set *s)
 static bool
 is_used(const struct set *s)
 {
-	return s->copies && atomic_load(&s->copies->is_used);
+	return set_uses_pairs(s);
 }
 
 /* With a table of its own. */
@@ -303,7 +303,7 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 }
 
 bool
-move_pairs_wait(struct set *s, const struct disk_table *t)
+set_pairs_wait(const struct set *s, const struct disk_table *t)
 {
 	uint64_t serve = serving(s);
 	int disks = __builtin_popcountll(serve);

@@ -8,15 +8,31 @@
  * It runs on the thread of a port, one round at a time; who waits is told at the end of a round that began when he did already.
  */
 #include "set/replicas.h"
-#include "set/mover.h"
 
 #include "set/map/set_rules.h"
-#include "base/clock.h"
+#include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct set_recovery {
+	pthread_mutex_t lock; /* of the fields up to round */
+	bool is_keeping, again;
+	struct list waiting, round; /* struct set_wait: for the next round; for this one */
+	/* On the thread of its port, while a round runs. */
+	struct set_port *keeper;
+	struct set_turn turn;
+	bool has_ended; /* the round has, but for an alarm that will come */
+	struct msg msg;
+	struct disk_table table;
+	struct store_slots places;
+	struct store_slots_op op;
+	struct leaving *leaving;
+	int from, to; /* engines of places */
+};
 
 static void begin_round(struct set *s);
 static void go_on(struct set *s);
@@ -26,7 +42,7 @@ static void go_on(struct set *s);
 static void
 end_round(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 	struct set_port *p = c->keeper;
 	bool again;
 
@@ -46,28 +62,13 @@ end_round(struct set *s)
 }
 
 static void
-note_away(struct set *s)
-{
-	struct set_copies *c = s->copies;
-
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		bool is_away = table_has(c->table.members & ~c->table.in, i);
-
-		if (!is_away)
-			atomic_store(&c->away_since_ns[i], 0);
-		else if (!atomic_load(&c->away_since_ns[i]))
-			atomic_store(&c->away_since_ns[i], clock_ns());
-	}
-}
-
-static void
 give_turn(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 	bool heals;
 
-	note_away(s);
-	heals = move_pairs_wait(s, &c->table);
+	set_note_away(s, &c->table);
+	heals = set_pairs_wait(s, &c->table);
 	set_new_head(s);
 	c->has_ended = true;
 	/* Before the end of the round: one of the two is seen to work until both have ended. */
@@ -80,7 +81,7 @@ give_turn(struct set *s)
 static void
 on_alarm(struct msg *m)
 {
-	struct set_copies *c = container_of(m, struct set_copies, turn.alarm);
+	struct set_recovery *c = container_of(m, struct set_recovery, turn.alarm);
 
 	set_hear_alarm(port_set(c->keeper), &c->turn);
 	if (c->has_ended)
@@ -93,7 +94,7 @@ on_alarm(struct msg *m)
 static void
 drop_seconds(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int engine = set_secondary_at(s, i);
@@ -110,7 +111,7 @@ drop_seconds(struct set *s)
 static bool
 next_places(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 
 	memset(&c->places, 0, sizeof c->places);
 	c->from = c->to = -1;
@@ -155,7 +156,7 @@ on_left(struct store_op *op)
 static void
 leave(struct set *s, struct leaving *lv)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 	struct store_port *from = port_engine(c->keeper, c->from);
 	int r;
 
@@ -173,7 +174,7 @@ leave(struct set *s, struct leaving *lv)
 }
 
 static void
-leave_nowhere(struct set_copies *c)
+leave_nowhere(struct set_recovery *c)
 {
 	for (struct store_moved *m = c->op.moved, *next; m; m = next) {
 		next = m->next;
@@ -186,7 +187,7 @@ leave_nowhere(struct set_copies *c)
 static void
 on_taken(struct store_op *op)
 {
-	struct set_copies *c = container_of(op, struct set_copies, op.op);
+	struct set_recovery *c = container_of(op, struct set_recovery, op.op);
 	struct set *s = port_set(c->keeper);
 
 	set_note_relocation(s);
@@ -207,7 +208,7 @@ on_taken(struct store_op *op)
 static bool
 take_over(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 	struct store_port *to = port_engine(c->keeper, c->to);
 	int r;
 
@@ -227,16 +228,10 @@ take_over(struct set *s)
 static bool
 write_missed(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 	struct store_slots missed;
-	bool any, changes = false;
+	bool any = set_take_missed(s, &missed), changes = false;
 
-	pthread_mutex_lock(&c->lock);
-	any = c->has_missed;
-	missed = c->missed;
-	memset(&c->missed, 0, sizeof c->missed);
-	c->has_missed = false;
-	pthread_mutex_unlock(&c->lock);
 	for (int i = 0; any && i < STORE_SLOT_NR; i++) {
 		if (!slots_has(&missed, (unsigned)(STORE_SLOT_NR + i)) || !table_is_full(&c->table, i))
 			continue;
@@ -253,7 +248,7 @@ write_missed(struct set *s)
 static void
 go_on(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 
 	if (!set_settle(s, &c->turn))
 		return;
@@ -273,7 +268,7 @@ go_on(struct set *s)
 static void
 on_turn(struct msg *m)
 {
-	struct set_copies *c = container_of(m, struct set_copies, turn.msg);
+	struct set_recovery *c = container_of(m, struct set_recovery, turn.msg);
 
 	go_on(port_set(c->keeper));
 }
@@ -281,7 +276,7 @@ on_turn(struct msg *m)
 static void
 begin_round(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 
 	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn, .on_alarm = on_alarm };
 	c->has_ended = false;
@@ -291,6 +286,7 @@ begin_round(struct set *s)
 	for (struct list *l; (l = list_pop(&c->waiting)) != NULL;)
 		list_push_tail(&c->round, l);
 	pthread_mutex_unlock(&c->lock);
+	check(!c->leaving && c->is_keeping);
 	if (set_take_turn(s, &c->turn))
 		go_on(s);
 }
@@ -298,7 +294,7 @@ begin_round(struct set *s)
 static void
 on_begin(struct msg *m)
 {
-	struct set_copies *c = container_of(m, struct set_copies, msg);
+	struct set_recovery *c = container_of(m, struct set_recovery, msg);
 
 	port_take_sent(c->keeper);
 	begin_round(port_set(c->keeper));
@@ -308,7 +304,7 @@ on_begin(struct msg *m)
 static void
 begin(struct set *s)
 {
-	struct set_copies *c = s->copies;
+	struct set_recovery *c = s->recovery;
 
 	c->again = true;
 	if (!c->is_keeping)
@@ -318,41 +314,69 @@ begin(struct set *s)
 void
 set_keep(struct set *s)
 {
-	if (!s->copies || !atomic_load(&s->copies->is_used))
+	if (!set_uses_pairs(s))
 		return;
-	pthread_mutex_lock(&s->copies->lock);
+	pthread_mutex_lock(&s->recovery->lock);
 	begin(s);
-	pthread_mutex_unlock(&s->copies->lock);
+	pthread_mutex_unlock(&s->recovery->lock);
 }
 
 void
 set_keep_on(struct set *s)
 {
-	if (!s->copies)
+	if (!s->recovery)
 		return;
-	pthread_mutex_lock(&s->copies->lock);
-	if (s->copies->again && !s->copies->is_keeping)
+	pthread_mutex_lock(&s->recovery->lock);
+	if (s->recovery->again && !s->recovery->is_keeping)
 		begin(s);
-	pthread_mutex_unlock(&s->copies->lock);
+	pthread_mutex_unlock(&s->recovery->lock);
 }
 
 void
 set_wait_kept(struct set *s, struct set_wait *w)
 {
-	pthread_mutex_lock(&s->copies->lock);
-	list_push_tail(&s->copies->waiting, &w->link);
+	pthread_mutex_lock(&s->recovery->lock);
+	list_push_tail(&s->recovery->waiting, &w->link);
 	begin(s);
-	pthread_mutex_unlock(&s->copies->lock);
+	pthread_mutex_unlock(&s->recovery->lock);
+}
+
+bool
+set_recovers(struct set *s)
+{
+	struct set_recovery *c = s->recovery;
+	bool is;
+
+	if (!c)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	is = c->is_keeping || c->again;
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
+/* ---- life ---- */
+
+int
+set_recovery_new(struct set_recovery **ret_recovery)
+{
+	struct set_recovery *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	list_init(&c->waiting);
+	list_init(&c->round);
+	*ret_recovery = c;
+	return 0;
 }
 
 void
-set_miss(struct set *s, unsigned place)
+set_recovery_free(struct set_recovery *c)
 {
-	struct set_copies *c = s->copies;
-
-	atomic_fetch_add(&c->missed_nr, 1);
-	pthread_mutex_lock(&c->lock);
-	slots_add(&c->missed, place);
-	c->has_missed = true;
-	pthread_mutex_unlock(&c->lock);
+	if (!c)
+		return;
+	check(!c->is_keeping && list_empty(&c->waiting));
+	pthread_mutex_destroy(&c->lock);
+	free(c);
 }

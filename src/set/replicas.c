@@ -1,46 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has keys with two copies, see replicas.h. */
+/* The state of keys with two copies; see replicas.h. */
 #include "set/replicas.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+struct set_replicas {
+	struct set_holds *locks; /* of keys */
+	_Atomic bool is_used;    /* there may be buckets with two copies */
+	/* Number of times that slots were given secondaries, and the one of these for which the recovery task has seen to it that the primaries answer: a
+	 * bucket is made after that. */
+	_Atomic unsigned paired, paired_kept;
+	_Atomic uint32_t
+		in_doubt[SET_SLOTS]; /* changes that the primary has, and the secondary perhaps not */
+	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX]; /* of a disk of that number; 0: it is in service */
+	pthread_mutex_t lock;                            /* of the two that follow */
+	struct store_slots missed; /* partitions of which a secondary has missed an update */
+	bool has_missed;
+	_Atomic uint64_t count[COUNT_NR]; /* by enum set_counter, since the start */
+};
+
+/* ---- life ---- */
 
 int
-set_copies_new(struct set *s)
+set_replicas_new(struct set_replicas **ret_replicas)
 {
-	struct set_copies *c = calloc(1, sizeof *c);
+	struct set_replicas *r = calloc(1, sizeof *r);
 
-	if (!c)
+	if (!r)
 		return -ENOMEM;
-	if (set_holds_new(&c->holds) < 0) {
-		free(c);
+	if (set_holds_new(&r->locks) < 0) {
+		free(r);
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&c->lock, NULL);
-	list_init(&c->waiting);
-	list_init(&c->round);
-	s->copies = c;
+	pthread_mutex_init(&r->lock, NULL);
+	*ret_replicas = r;
 	return 0;
 }
 
 void
-set_copies_free(struct set *s)
+set_replicas_free(struct set_replicas *r)
 {
-	if (s->copies) {
-		set_holds_free(s->copies->holds);
-		pthread_mutex_destroy(&s->copies->lock);
-	}
-	free(s->copies);
-	s->copies = NULL;
+	if (!r)
+		return;
+	for (int i = 0; i < SET_SLOTS; i++)
+		check(!atomic_load(&r->in_doubt[i]));
+	set_holds_free(r->locks);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
 }
 
 void
-set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
-		 bool is_used)
+set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
+		   bool is_used)
 {
-	atomic_store(&s->copies->is_used, is_used);
+	check(set_can_pair(s) && !set_uses_pairs(s));
+	atomic_store(&s->replicas->is_used, is_used);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		uint8_t second = t->second[i] == TABLE_NO_DISK ? SET_NOWHERE : engine[t->second[i]];
 		bool is_full = table_is_full(t, i);
@@ -48,30 +67,67 @@ set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine
 		set_assign_primary(s, (unsigned)(STORE_SLOT_NR + i), engine[t->first[i]]);
 		set_assign_secondary(s, i, is_full ? second : SET_NOWHERE);
 	}
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (table_has(t->members & ~t->in, i))
-			atomic_store(&s->copies->away_since_ns[i], clock_ns());
-	}
+	set_note_away(s, t);
+}
+
+/* ---- buckets with two copies ---- */
+
+bool
+set_can_pair(const struct set *s)
+{
+	return s->replicas != NULL;
+}
+
+bool
+set_uses_pairs(const struct set *s)
+{
+	return s->replicas && atomic_load(&s->replicas->is_used);
+}
+
+bool
+set_has_pairs(const struct set *s)
+{
+	const struct set_replicas *r = s->replicas;
+
+	/* Of engines without a map no caller asks. */
+	return !r || (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
+}
+
+unsigned
+set_begin_pairs(struct set *s)
+{
+	struct set_replicas *r = s->replicas;
+
+	check(r);
+	if (!atomic_load(&r->is_used))
+		atomic_fetch_add(&r->paired, 1);
+	atomic_store(&r->is_used, true);
+	return atomic_load(&r->paired);
 }
 
 void
-set_copies_end(struct set *s)
+set_note_pairs_answer(struct set *s, unsigned paired)
 {
-	for (int i = 0; i < STORE_SLOT_NR; i++)
-		set_assign_secondary(s, i, SET_NOWHERE);
-	atomic_store(&s->copies->is_used, false);
+	check(set_can_pair(s) && paired <= atomic_load(&s->replicas->paired));
+	atomic_store(&s->replicas->paired_kept, paired);
 }
 
-/* ---- buckets ---- */
+void
+set_end_pairs(struct set *s)
+{
+	check(set_can_pair(s));
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		set_assign_secondary(s, i, SET_NOWHERE);
+	atomic_store(&s->replicas->is_used, false);
+}
 
 bool
 set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len)
 {
-	const struct set_copies *c = port_set(set_port(sp))->copies;
 	struct store_stat st = { .copies = 0 };
 
-	return c && atomic_load_explicit(&c->is_used, memory_order_acquire) &&
-	       set_bucket_head(sp, bucket, len, &st) > 0 && st.copies == 2;
+	return set_uses_pairs(port_set(set_port(sp))) && set_bucket_head(sp, bucket, len, &st) > 0 &&
+	       st.copies == 2;
 }
 
 bool
@@ -82,4 +138,114 @@ set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *
 	*ret_key = *k;
 	ret_key->copies = 2;
 	return true;
+}
+
+/* ---- keys, disks, counts ---- */
+
+struct set_holds *
+set_key_locks(const struct set *s)
+{
+	check(set_can_pair(s));
+	return s->replicas->locks;
+}
+
+void
+set_begin_doubt(struct set *s, unsigned slot)
+{
+	check(set_can_pair(s) && slot < SET_SLOTS);
+	atomic_fetch_add(&s->replicas->in_doubt[slot], 1);
+}
+
+void
+set_end_doubt(struct set *s, unsigned slot)
+{
+	uint32_t before;
+
+	check(set_can_pair(s) && slot < SET_SLOTS);
+	before = atomic_fetch_sub(&s->replicas->in_doubt[slot], 1);
+	check(before);
+}
+
+unsigned
+set_in_doubt(const struct set *s, unsigned slot)
+{
+	check(set_can_pair(s) && slot < SET_SLOTS);
+	return atomic_load(&s->replicas->in_doubt[slot]);
+}
+
+void
+set_note_away(struct set *s, const struct disk_table *t)
+{
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		_Atomic uint64_t *since = &s->replicas->away_since_ns[i];
+		bool is_away = table_has(t->members & ~t->in, i);
+
+		if (!is_away)
+			atomic_store(since, 0);
+		else if (!atomic_load(since))
+			atomic_store(since, clock_ns());
+	}
+}
+
+uint64_t
+set_away_since(const struct set *s, int number)
+{
+	check(set_can_pair(s) && number >= 0 && number < STORE_DISKS_MAX);
+	return atomic_load(&s->replicas->away_since_ns[number]);
+}
+
+void
+set_miss(struct set *s, unsigned place)
+{
+	struct set_replicas *r = s->replicas;
+
+	check(r && place >= STORE_SLOT_NR && place < STORE_PLACE_NR);
+	set_count(s, COUNT_MISSED);
+	pthread_mutex_lock(&r->lock);
+	slots_add(&r->missed, place);
+	r->has_missed = true;
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool
+set_take_missed(struct set *s, struct store_slots *ret_places)
+{
+	struct set_replicas *r = s->replicas;
+	bool any;
+
+	check(r);
+	pthread_mutex_lock(&r->lock);
+	any = r->has_missed;
+	*ret_places = r->missed;
+	memset(&r->missed, 0, sizeof r->missed);
+	r->has_missed = false;
+	pthread_mutex_unlock(&r->lock);
+	return any;
+}
+
+bool
+set_has_miss(const struct set *s)
+{
+	struct set_replicas *r = s->replicas;
+	bool has;
+
+	check(r);
+	pthread_mutex_lock(&r->lock);
+	has = r->has_missed;
+	pthread_mutex_unlock(&r->lock);
+	return has;
+}
+
+void
+set_count(struct set *s, enum set_counter what)
+{
+	check(set_can_pair(s) && what < COUNT_NR);
+	atomic_fetch_add(&s->replicas->count[what], 1);
+}
+
+uint64_t
+set_counted(const struct set *s, enum set_counter what)
+{
+	check(set_can_pair(s) && what < COUNT_NR);
+	return atomic_load(&s->replicas->count[what]);
 }

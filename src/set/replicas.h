@@ -1,66 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys with two copies in a set: for set_*.c alone.
+ * replicas - the state of keys with two copies in a set: key locks, changes in doubt, disks that are away, and what was repaired.
  *
- * The primary and the secondary of a key are in placement.h; the state of changes that both get is here.
+ * The primary and the secondary of a key are in placement.h, the recovery of copies after a failure is in recovery.h.  Key locks have locks of their own
+ * (key_lock.h); all else is atomic.  Any thread, but for what says otherwise.
  */
 #ifndef GANTRY_SET_REPLICAS_H
 #define GANTRY_SET_REPLICAS_H
 
 #include "set/key_lock.h"
+#include "set/recovery.h"
 #include "set/set_int.h"
 
-/* Who waits for what the table says to be so: go() comes through the mailbox.  Embedded by the caller. */
-struct set_wait {
-	struct mailbox *mb;
-	void (*go)(struct msg *m);
-	struct msg msg;
-	struct list link;
-};
+/* ---- life ---- */
 
-struct set_copies {
-	struct set_holds *holds;
-	_Atomic bool is_used; /* there may be buckets with two copies; if not, no slot has a second */
-	/* Counts how often slots were given seconds since the start, and says for which of these the keeper has seen to it that the firsts
-	 * answer: a bucket is made behind that. */
-	_Atomic unsigned paired, paired_kept;
-	_Atomic uint32_t unsettled[SET_SLOTS]; /* changes that the first has, and the second perhaps not */
-	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX]; /* of a disk of that number; 0: it is in service */
-	/* The keeper (replica_recover.c): it makes so what a new table says.  Under the lock. */
-	pthread_mutex_t lock;
-	bool is_keeping, again;
-	struct list waiting, round; /* struct set_wait: for the next round; for this one */
-	struct store_slots missed;  /* places of which a second has not all */
-	bool has_missed;
-	/* On the thread of its port, while it keeps. */
-	struct set_port *keeper;
-	struct set_turn turn;
-	bool has_ended; /* what is left of the round is an alarm that will come */
-	struct msg msg;
-	struct disk_table table;
-	struct store_slots places;
-	struct store_slots_op op;
-	struct leaving *leaving;
-	int from, to;
-	/* Counted since the start. */
-	_Atomic uint64_t missed_nr, repaired_nr, read_second_nr;
-};
+/* Makes the state of a set whose engines copy to each other.  0 or -ENOMEM. */
+int set_replicas_new(struct set_replicas **ret_replicas);
+/* Frees it; no key is locked.  NULL is fine. */
+void set_replicas_free(struct set_replicas *r);
+/* Takes over the primary and the secondary of each slot from the map of a start, and whether there may be buckets with two copies; engine[] by number.
+ * Before there is a port. */
+void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
+			bool is_used);
 
-/* ---- replicas.c ---- */
+/* ---- buckets with two copies ---- */
 
-/* Makes it, or (NULL engines have no table) leaves it out.  0 or -ENOMEM. */
-int set_copies_new(struct set *s);
-void set_copies_free(struct set *s);
-/* Says which engine is first and second of each slot, of the table, and whether there may be buckets with two copies; engine[] by
- * number. */
-void set_copies_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
-		      bool is_used);
-/* Says that there are none any more: the table that says so is effective.  With the turn. */
-void set_copies_end(struct set *s);
-/* Makes of a caller's key one that says how many copies it has; true: two. */
-bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key);
-/* Tells whether a bucket's keys have two copies. */
+/* Returns true if engines copy to each other, so that a bucket may have two copies. */
+bool set_can_pair(const struct set *s);
+/* Returns true if there may be buckets with two copies; if not, no slot has a secondary. */
+bool set_uses_pairs(const struct set *s);
+/* Returns true if slots have secondaries, and primaries that answer, so that a bucket with two copies may be made. */
+bool set_has_pairs(const struct set *s);
+/* Notes that slots have secondaries from now on, and returns how often that was so since the start.  With the map change lock. */
+unsigned set_begin_pairs(struct set *s);
+/* Notes that the primaries answer of the slots that were given secondaries that time (set_begin_pairs()). */
+void set_note_pairs_answer(struct set *s, unsigned paired);
+/* Notes that no slot has a secondary any more: the map that says so is effective.  With the map change lock. */
+void set_end_pairs(struct set *s);
+/* Returns true if a bucket's keys have two copies.  On the port's thread. */
 bool set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len);
+/* Makes of a caller's key one that has its number of copies; true: two. */
+bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key);
+
+/* ---- keys, disks, counts ---- */
+
+/* Returns the key locks of keys with two copies. */
+struct set_holds *set_key_locks(const struct set *s);
+/* Notes that a change of a key of that slot is on its primary, and perhaps not on its secondary; or that it is no longer so.  Counts these. */
+void set_begin_doubt(struct set *s, unsigned slot);
+void set_end_doubt(struct set *s, unsigned slot);
+unsigned set_in_doubt(const struct set *s, unsigned slot);
+/* Notes which disks of a map are away (their numbers), from now on or as before. */
+void set_note_away(struct set *s, const struct disk_table *t);
+/* Returns the time since when the disk of that number is away, ns; 0: it is in service. */
+uint64_t set_away_since(const struct set *s, int number);
+/* Notes that the secondary of a partition has missed an update: it is not in sync in the next map.  set_wait_kept() follows. */
+void set_miss(struct set *s, unsigned place);
+/* Takes the partitions that were noted since they were last taken.  False: none was. */
+bool set_take_missed(struct set *s, struct store_slots *ret_places);
+/* Returns true if such a note has not been taken yet. */
+bool set_has_miss(const struct set *s);
+/* Counted since the start: updates that a secondary missed, damaged copies that were repaired, and reads from a secondary. */
+enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR };
+void set_count(struct set *s, enum set_counter what);
+uint64_t set_counted(const struct set *s, enum set_counter what);
+
+/* ---- operations on keys with two copies: on the port's thread ---- */
 
 /* Makes pairs of disks, and then the first bucket with two copies, as set_bucket_create() does. */
 int set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op);
@@ -83,8 +88,7 @@ int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint
 		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
-/* Lets go of what only a copy on a disk that has failed is waited for. */
-/* Changes, and pieces of PUTs. */
+/* Ends the wait of changes, and of pieces of PUTs, for copies on disks that have failed. */
 void set_two_poke(struct set_port *p);
 void set_two_poke_writes(struct set_port *p);
 /* Does what follows an open, or an init: for store_set_ops. */
@@ -101,28 +105,5 @@ int set_two_put_write(struct store_port *sp, struct store_put *put, struct store
 bool set_two_write_cancel(struct store_port *sp, struct store_write *w);
 int set_two_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c);
 void set_two_put_abort(struct store_port *sp, struct store_put *put);
-
-/* ---- replica_recover.c ---- */
-
-/* Has the keeper look at the table: soon, on the thread of some port.  Any thread, without its lock. */
-void set_keep(struct set *s);
-/* Does so for what nobody was there to do: a port has come. */
-void set_keep_on(struct set *s);
-/* Says that seconds may be made full: a job of the mover's does it, at once or behind the one that runs.  Any thread; never blocks. */
-void set_heal(struct set *s);
-/* Waits until it has, from now on: w->go() will run. */
-void set_wait_kept(struct set *s, struct set_wait *w);
-/* Says that the second of a place has not all that the first has: it is not full in the next table.  set_wait_kept() follows. */
-void set_miss(struct set *s, unsigned place);
-
-/* Tells whether slots have seconds, and firsts that answer, so that a bucket with two copies may be made; of engines without a table nobody
- * asks. */
-static inline bool
-set_has_pairs(const struct set *s)
-{
-	const struct set_copies *c = s->copies;
-
-	return !c || (atomic_load(&c->is_used) && atomic_load(&c->paired) == atomic_load(&c->paired_kept));
-}
 
 #endif

@@ -64,7 +64,8 @@ set_stop(struct store *st)
 	set_buckets_free(s->buckets);
 	set_ports_free(s->ports);
 	set_members_free(s->members);
-	set_copies_free(s);
+	set_recovery_free(s->recovery);
+	set_replicas_free(s->replicas);
 	free(s);
 }
 
@@ -105,8 +106,8 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
 			set_assign_primary(s, (unsigned)i, f->engine_of[f->table.home[i]]);
-		if (s->copies)
-			set_copies_begin(s, &f->table, f->engine_of, f->has_two);
+		if (set_can_pair(s))
+			set_replicas_begin(s, &f->table, f->engine_of, f->has_two);
 		set_table_begin(s, &f->table, f->start_no);
 	}
 	free(f);
@@ -130,7 +131,8 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	set_failure_init(s);
 	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 || set_map_new(&s->map) < 0 ||
 	    set_placement_new(&s->placement) < 0 || set_buckets_new(&s->buckets) < 0 ||
-	    (conf->disks.engine->member && conf->disks.engine->member->send && set_copies_new(s) < 0)) {
+	    (conf->disks.engine->member && conf->disks.engine->member->send &&
+	     (set_replicas_new(&s->replicas) < 0 || set_recovery_new(&s->recovery) < 0))) {
 		set_stop(&s->base);
 		return -ENOMEM;
 	}

@@ -4,7 +4,6 @@
  * table, from what engines count; nothing waits for it.
  */
 #include "set/replicas.h"
-#include "set/mover.h"
 
 #include "base/clock.h"
 
@@ -106,7 +105,7 @@ look_at_unit(struct look *l, int unit, uint64_t now)
 	if (!table_has(l->named, number) || serves(l, number))
 		return;
 	l->info->away |= (uint64_t)1 << unit;
-	since = atomic_load(&s->copies->away_since_ns[number]);
+	since = set_away_since(s, number);
 	if (!since || now - since < after)
 		l->info->replaced_in_ns[unit] = since ? after - (now - since) : after;
 }
@@ -114,19 +113,10 @@ look_at_unit(struct look *l, int unit, uint64_t now)
 static void
 look_at_healing(struct look *l, uint64_t now)
 {
-	struct mover *m = l->s->mover;
 	struct store_copies_info *info = l->info;
-	struct store_move_info move = { .is_running = false };
-	uint64_t ran, left = l->heal_bytes, copied = 0;
+	struct store_move_info move;
+	uint64_t ran, left = l->heal_bytes, copied = set_heal_info(l->s, &move);
 
-	if (m) {
-		pthread_mutex_lock(&m->lock);
-		move = m->info;
-		copied = m->bytes_of_slots;
-		if (m->job != JOB_HEAL)
-			move.bytes_done = copied = 0;
-		pthread_mutex_unlock(&m->lock);
-	}
 	if (!l->heals)
 		return;
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
@@ -146,22 +136,7 @@ look_at_healing(struct look *l, uint64_t now)
 static const char *
 set_work(struct set *s)
 {
-	struct mover *m = s->mover;
-	const char *work = NULL;
-
-	if (s->copies) {
-		pthread_mutex_lock(&s->copies->lock);
-		if (s->copies->is_keeping || s->copies->again)
-			work = "resync";
-		pthread_mutex_unlock(&s->copies->lock);
-	}
-	if (!work && m) {
-		pthread_mutex_lock(&m->lock);
-		if (m->job != JOB_NONE || m->heal_wanted)
-			work = m->job == JOB_NONE || m->job == JOB_HEAL ? "resync" : "moves";
-		pthread_mutex_unlock(&m->lock);
-	}
-	return work;
+	return set_recovers(s) ? "resync" : set_move_work(s);
 }
 
 const char *
@@ -184,7 +159,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	uint64_t now = clock_ns();
 
 	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (!set_has_table(s) || !s->copies || !atomic_load(&s->copies->is_used))
+	if (!set_has_table(s) || !set_uses_pairs(s))
 		return;
 	t = malloc(sizeof *t);
 	if (!t)
@@ -200,8 +175,8 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	look_at_healing(&l, now);
 	ret_info->may_replace =
 		__builtin_popcountll(l.serving) > 1 && !set_is_read_only(s) && !s->conf.disks.moves_wait;
-	ret_info->missed = atomic_load(&s->copies->missed_nr);
-	ret_info->repaired = atomic_load(&s->copies->repaired_nr);
-	ret_info->read_second = atomic_load(&s->copies->read_second_nr);
+	ret_info->missed = set_counted(s, COUNT_MISSED);
+	ret_info->repaired = set_counted(s, COUNT_REPAIRED);
+	ret_info->read_second = set_counted(s, COUNT_READ_SECONDARY);
 	free(t);
 }

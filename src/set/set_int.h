@@ -2,7 +2,7 @@
 /*
  * Inside the set: what its files share.  See set.h.
  *
- * Lock order: mover.job_lock, mover.lock, set_map.lock, set_copies.lock, set_buckets.lock, set_members.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
+ * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_buckets.lock, set_members.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
  * ones, and all but job_lock are held for moments.
  */
 #ifndef GANTRY_SET_INT_H
@@ -16,6 +16,7 @@
 #include "set/members.h"
 #include "set/placement.h"
 #include "set/ports.h"
+#include "set/rebalance.h"
 #include "set/set.h"
 #include "set/start/start.h"
 #include "store/ops.h"
@@ -29,10 +30,12 @@
 
 struct set {
 	struct store base;
-	struct store_conf conf;          /* what engines are made from, without disks */
-	struct set_members *members;     /* members.h */
-	struct quota_book *quotas;       /* each engine is a counter of it */
-	struct set_copies *copies;       /* replicas.h; NULL: engines have no table */
+	struct store_conf conf;      /* what engines are made from, without disks */
+	struct set_members *members; /* members.h */
+	struct quota_book *quotas;   /* each engine is a counter of it */
+	/* NULL: engines do not copy to each other. */
+	struct set_replicas *replicas;   /* replicas.h */
+	struct set_recovery *recovery;   /* recovery.h */
 	struct store_watch watch;        /* of all engines */
 	struct set_ports *ports;         /* ports.h */
 	struct mover *mover;             /* move_slots.c; NULL: engines cannot give slots away */
@@ -100,16 +103,6 @@ void set_give_completed(struct store_complete *to, const struct store_complete *
 
 /* Brings a PUT to where its key is now: struct store_carrier of set_port. */
 bool set_carry(struct store_carrier *sc, struct store_put *put);
-
-/* ---- disk_admin.c ---- */
-
-/* Makes the mover, which goes on with what the table says. */
-int set_move_begin(struct set *s, char *err, size_t err_len);
-/* Ends what it does, before engines stop. */
-void set_move_end(struct set *s);
-int set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
-void set_move_info(const struct store *st, struct store_move_info *ret_info);
-void set_move_rate(struct store *st, uint64_t bytes);
 
 /* ---- set_list.c ---- */
 

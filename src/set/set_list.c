@@ -78,7 +78,7 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {
-	return set_wait_held(port_set(set_port(of->port))->copies->holds, of->bucket, of->bucket_len, w);
+	return set_wait_held(set_key_locks(port_set(set_port(of->port))), of->bucket, of->bucket_len, w);
 }
 
 static int

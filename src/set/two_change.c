@@ -39,11 +39,11 @@ end(struct change_two *c, int result, bool is_open)
 	if (result < 0 && c->was_copied)
 		result = -ECANCELED;
 	if (c->is_unsettled)
-		atomic_fetch_sub(&port_set(p)->copies->unsettled[set_slot(&c->key)], 1);
+		set_end_doubt(port_set(p), set_slot(&c->key));
 	if (c->hold.key && is_open)
-		set_leave_open(port_set(p)->copies->holds, &c->hold);
+		set_leave_open(set_key_locks(port_set(p)), &c->hold);
 	else if (c->hold.key)
-		set_release(port_set(p)->copies->holds, &c->hold);
+		set_release(set_key_locks(port_set(p)), &c->hold);
 	if (c->copy)
 		two_copy_drop(c->copy);
 	c->copy = NULL;
@@ -331,7 +331,7 @@ first_ended(struct change_two *c, int result)
 		c->tries = 0;
 		c->done = result;
 		if (!c->is_unsettled)
-			atomic_fetch_add(&s->copies->unsettled[set_slot(&c->key)], 1);
+			set_begin_doubt(s, set_slot(&c->key));
 		c->is_unsettled = true;
 		second(c);
 	} else if (c->first != SET_NOWHERE && set_has_failed(s, c->first) && c->tries++ < FIRST_TRIES) {
@@ -419,7 +419,7 @@ two_begin(struct change_two *c)
 	c->hold.mb = port_mailbox(p);
 	c->hold.go = on_hold;
 	list_init(&c->link);
-	r = RULE_ONE_PER_KEY ? set_hold(port_set(p)->copies->holds, &c->key, &c->hold) : 1;
+	r = RULE_ONE_PER_KEY ? set_hold(set_key_locks(port_set(p)), &c->key, &c->hold) : 1;
 	if (r < 0)
 		over(c, -EAGAIN);
 	else if (r > 0)

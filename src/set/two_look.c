@@ -35,7 +35,7 @@ static void
 look_free(struct look_two *lk)
 {
 	if (lk->hold.key)
-		set_release(port_set(lk->port)->copies->holds, &lk->hold);
+		set_release(set_key_locks(port_set(lk->port)), &lk->hold);
 	port_unpin(lk->port);
 	free(lk);
 }
@@ -127,7 +127,7 @@ hold(struct look_two *lk)
 
 	lk->hold.mb = port_mailbox(lk->port);
 	lk->hold.go = on_hold;
-	r = set_hold(port_set(lk->port)->copies->holds, &lk->key, &lk->hold);
+	r = set_hold(set_key_locks(port_set(lk->port)), &lk->key, &lk->hold);
 	return r < 0 ? -EAGAIN : r;
 }
 
@@ -155,7 +155,7 @@ look(struct look_two *lk)
 	}
 	r = look_at(lk, home);
 	if (r < 0 || lk->list || lk->hold.key || !RULE_SETTLED_VISIBLE ||
-	    !set_is_held(s->copies->holds, &lk->key))
+	    !set_is_held(set_key_locks(s), &lk->key))
 		return r;
 	r = hold(lk);
 	return r > 0 ? look(lk) : r;

@@ -92,7 +92,7 @@ looked(struct open_two *o, int r)
 	if (r == 0)
 		return;
 	if (o->hold.key)
-		set_release(port_set(o->port)->copies->holds, &o->hold);
+		set_release(set_key_locks(port_set(o->port)), &o->hold);
 	r = found(o, r);
 	obj->op.result = r < 0 ? r : 0;
 	obj->op.done(&obj->op);
@@ -144,7 +144,7 @@ opened(struct open_two *o, int r)
 		return r;
 	/* It has nothing more to give. */
 	o->asked_second = true;
-	atomic_fetch_add(&s->copies->read_second_nr, 1);
+	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
 		begin_mend(o, NULL);
 	return 1;
@@ -178,13 +178,13 @@ look(struct open_two *o)
 		set_wait_kept(s, &o->wait);
 		return 0;
 	}
-	if (o->hold.key || !RULE_SETTLED_VISIBLE || !set_is_held(s->copies->holds, &o->key))
+	if (o->hold.key || !RULE_SETTLED_VISIBLE || !set_is_held(set_key_locks(s), &o->key))
 		return opened(o, r);
 	if (r > 0)
 		store_close(e, &o->first);
 	o->hold.mb = port_mailbox(o->port);
 	o->hold.go = on_hold;
-	r = set_hold(s->copies->holds, &o->key, &o->hold);
+	r = set_hold(set_key_locks(s), &o->key, &o->hold);
 	if (r < 0)
 		return -EAGAIN;
 	return r > 0 ? look(o) : 0;
@@ -215,7 +215,7 @@ set_two_open(struct set_port *p, const struct store_key *k, const struct set_par
 	port_pin(p);
 	r = look(o);
 	if (o->hold.key && r != 0)
-		set_release(port_set(p)->copies->holds, &o->hold);
+		set_release(set_key_locks(port_set(p)), &o->hold);
 	if (r == 0)
 		return 0;
 	r = found(o, r);
@@ -277,7 +277,7 @@ mend_over(struct mend *m, int result)
 	if (result >= 0 && !m->send.changes) {
 		/* It could be read this time. */
 	} else if (result >= 0) {
-		atomic_fetch_add(&s->copies->repaired_nr, 1);
+		set_count(s, COUNT_REPAIRED);
 		log_note("%s that was damaged was written anew from its other copy: %.*s/%.*s",
 			 m->send.only_upload ? "a part of an upload" : "an object", m->send.key.bucket_len,
 			 m->send.key.bucket, m->send.key.key_len, m->send.key.key);
@@ -288,7 +288,7 @@ mend_over(struct mend *m, int result)
 	}
 	port_two(p)->repairs = false;
 	if (m->hold.key)
-		set_release(s->copies->holds, &m->hold);
+		set_release(set_key_locks(s), &m->hold);
 	/* What is open there keeps the port. */
 	if (m->read)
 		mailbox_post(port_mailbox(p), &m->read->wait.msg, on_read_mended);
@@ -339,7 +339,7 @@ start_mend(struct mend *m)
 
 	port_two(p)->repairs = true;
 	if (store_buf_make(&m->buf, BUF_LARGE_BYTES))
-		r = set_hold(port_set(p)->copies->holds, &m->send.key, &m->hold);
+		r = set_hold(set_key_locks(port_set(p)), &m->send.key, &m->hold);
 	if (r < 0)
 		mend_over(m, -EAGAIN);
 	else if (r > 0)
@@ -450,7 +450,7 @@ read_over(struct read_two *r)
 	rd->lead = r->rd.lead;
 	rd->op.result = r->result;
 	if (r->stage == READ_SECOND && r->result >= 0) {
-		atomic_fetch_add(&port_set(o->port)->copies->read_second_nr, 1);
+		set_count(port_set(o->port), COUNT_READ_SECONDARY);
 		mends = is_damage(o, r->first_error);
 	}
 	if (mends && begin_mend(o, o->of->mends_first ? r : NULL)) {

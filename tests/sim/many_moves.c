@@ -465,7 +465,7 @@ moves_drain(int d)
 	unsigned serving = many_disks_of(s, set_all(s));
 	bool ran = is_busy(), ends = is_ending(), is_last = serving == 1u << d,
 	     has_bits = (s->map->table.draining | s->map->table.filling) != 0;
-	bool had_pairs = s->copies && atomic_load(&s->copies->is_used);
+	bool had_pairs = set_uses_pairs(s);
 	uint64_t removed = set_buckets_removed(s);
 	int had_two = find_two(s), r;
 
@@ -489,7 +489,7 @@ moves_drain(int d)
 			sim_fail("disk %d is not drained, and no bucket has two copies", d);
 		is_last = true;
 	}
-	counts.to_one += r == 0 && had_pairs && !atomic_load(&s->copies->is_used);
+	counts.to_one += r == 0 && had_pairs && !set_uses_pairs(s);
 	/* One that was drained, and has come again since the start, is not told from what it was. */
 	is_last |= r == -EALREADY && was_drained(s, d);
 	if (r < 0 && !ran && !is_hurt() && !is_last && (serving >> d & 1) && r != -ENOSPC &&

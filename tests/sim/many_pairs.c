@@ -255,15 +255,15 @@ pairs_die(bool hurt)
 {
 	const struct set *s = set_of(sim_store);
 
-	counts.missed += atomic_load(&s->copies->missed_nr);
-	counts.read_second += atomic_load(&s->copies->read_second_nr);
-	counts.repaired += atomic_load(&s->copies->repaired_nr);
+	counts.missed += set_counted(s, COUNT_MISSED);
+	counts.read_second += set_counted(s, COUNT_READ_SECONDARY);
+	counts.repaired += set_counted(s, COUNT_REPAIRED);
 	knows_last = prof.two && !hurt && !s->map->settling && s->map->begun == set_in(s) &&
 		     s->map->unwritten == 0 && !set_is_read_only(s);
 	if (!knows_last)
 		return;
 	pairs_of(&s->map->table, last);
-	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !atomic_load(&s->copies->missed_nr); i++) {
+	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !set_counted(s, COUNT_MISSED); i++) {
 		if (begun[i].is_full && !last[i].is_full)
 			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
 	}
@@ -715,7 +715,7 @@ pairs_check_main(int nr)
 		if (table_is_full(&s->map->table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,
 				 table_is_full(&s->map->table, i) ? "" : "not ", second);
-		if (atomic_load(&s->copies->is_used) && set_units(s) > 1 && set_disks(s) > 1 &&
+		if (set_uses_pairs(s) && set_units(s) > 1 && set_disks(s) > 1 &&
 		    first != SET_NOWHERE && second == SET_NOWHERE && !prof.eio_write &&
 		    !s->conf.disks.moves_wait)
 			sim_fail("slot %d has one copy, and nobody makes another", i);

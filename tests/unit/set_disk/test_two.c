@@ -387,7 +387,7 @@ test_both(void **state)
 	restart();
 	assert_int_equal(list_all(), KEYS / 2);
 	assert_int_equal(check_nr(1, 2), 0);
-	assert_int_equal(atomic_load(&set_of(st)->copies->missed_nr), 0);
+	assert_int_equal(set_counted(set_of(st), COUNT_MISSED), 0);
 }
 
 /* ---- a disk is not there at a start ---- */
@@ -487,7 +487,7 @@ fail_one(int disk)
 	}
 	must_have_all(2);
 	/* A disk that has failed is not mended. */
-	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 0);
+	assert_int_equal(set_counted(set_of(st), COUNT_REPAIRED), 0);
 	assert_int_equal(list_all(), KEYS);
 	for (int i = 0; i < KEYS; i += 3) {
 		char name[32];
@@ -566,7 +566,7 @@ test_made_beside(void **state)
 	loop_start(&l, st);
 	op_arm(&first.op, l.p);
 	assert_int_equal(store_bucket_create(l.p, "2a", 2, 2, &first), 0);
-	while (!atomic_load(&set_of(st)->copies->is_used))
+	while (!set_uses_pairs(set_of(st)))
 		loop_turn(&l);
 	op_arm(&second.op, l.p);
 	assert_int_equal(store_bucket_create(l.p, BUCKET, 2, 2, &second), 0);
@@ -713,26 +713,26 @@ static void
 lose_bytes(void (*lose)(int disk))
 {
 	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct set_copies *c;
+	struct set *c;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
 	lose(0);
 	must_have_all(1);
-	c = set_of(st)->copies;
-	assert_true(atomic_load(&c->read_second_nr) > 0);
+	c = set_of(st);
+	assert_true(set_counted(c, COUNT_READ_SECONDARY) > 0);
 	/* One at a time is mended, as it is read. */
 	for (uint64_t seen = 0; clock_ns() < until;) {
 		uint64_t now;
 
 		must_have_all(1);
 		loop_for(&l, 20 * NS_PER_MS);
-		now = atomic_load(&c->read_second_nr);
+		now = set_counted(c, COUNT_READ_SECONDARY);
 		if (now == seen)
 			break;
 		seen = now;
 	}
-	assert_true(atomic_load(&c->repaired_nr) > 0);
+	assert_true(set_counted(c, COUNT_REPAIRED) > 0);
 	must_have_copies(2);
 	/* Of others it had the second copy: the scrub reads that. */
 	assert_true(scrub_seconds(1) > 0);
@@ -745,19 +745,19 @@ lose_bytes(void (*lose)(int disk))
 static void
 test_scrubbed(void **state)
 {
-	struct set_copies *c;
+	struct set *c;
 	uint64_t seen;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
 	spoil(0);
-	c = set_of(st)->copies;
+	c = set_of(st);
 	for (int i = 0; i < KEYS; i++)
 		assert_int_equal(scrub_copy(i, 1, false), 0);
-	seen = atomic_load(&c->read_second_nr);
-	assert_true(seen > 0 && atomic_load(&c->repaired_nr) > 0);
+	seen = set_counted(c, COUNT_READ_SECONDARY);
+	assert_true(seen > 0 && set_counted(c, COUNT_REPAIRED) > 0);
 	must_have_all(1);
-	assert_int_equal(atomic_load(&c->read_second_nr), seen);
+	assert_int_equal(set_counted(c, COUNT_READ_SECONDARY), seen);
 	assert_true(scrub_seconds(1) > 0);
 	assert_int_equal(scrub_seconds(1), 0);
 	spoil(1);
@@ -804,7 +804,7 @@ test_other_version(void **state)
 		nr++;
 	}
 	assert_true(nr > 5);
-	assert_int_equal(atomic_load(&set_of(st)->copies->read_second_nr), 0);
+	assert_int_equal(set_counted(set_of(st), COUNT_READ_SECONDARY), 0);
 	free(o);
 }
 
@@ -824,12 +824,12 @@ static void
 test_record_damaged(void **state)
 {
 	struct store_port *e;
-	struct set_copies *c;
+	struct set *c;
 	int firsts = 0;
 
 	assert_int_equal(make_two(BUCKET), 0);
 	put_all(1);
-	c = set_of(st)->copies;
+	c = set_of(st);
 	e = port_engine(set_port(l.p), 0);
 	blind_ops = *e->ops;
 	blind_ops.open = open_blind;
@@ -844,7 +844,7 @@ test_record_damaged(void **state)
 		is_first = set_primary_at(set_of(st), (unsigned)(store_place(&k))) == 0;
 		assert_int_equal(check_nr(i, 1), 0);
 		firsts += is_first;
-		assert_int_equal(atomic_load(&c->read_second_nr), firsts);
+		assert_int_equal(set_counted(c, COUNT_READ_SECONDARY), firsts);
 		assert_int_equal(scrub_copy(i, 1, true), is_first ? 0 : -EBADMSG);
 		/* It is mended behind who has opened it. */
 		loop_for(&l, NS_PER_MS);
@@ -1452,7 +1452,7 @@ key_is_full(const struct store_key *k)
 static uint64_t
 missed(void)
 {
-	return atomic_load(&set_of(st)->copies->missed_nr);
+	return set_counted(set_of(st), COUNT_MISSED);
 }
 
 /* The second takes no bytes for want of memory: the change is answered, and recorded by then; it does not lead, and gets all again. */
@@ -2092,7 +2092,7 @@ drain_with(void (*lose)(int disk))
 	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
 	wait_for_mover();
 	assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 2);
-	assert_true(atomic_load(&set_of(st)->copies->repaired_nr) > 1);
+	assert_true(set_counted(set_of(st), COUNT_REPAIRED) > 1);
 	assert_int_equal(complete(&k, 2), 0);
 	must_have_all(1);
 	must_have_copies(2);
@@ -2200,7 +2200,7 @@ test_repaired_parts(void **state)
 		assert_int_equal(check_on(0, name[i]), 0);
 		assert_int_equal(check_on(1, name[i]), 0);
 	}
-	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 0);
+	assert_int_equal(set_counted(set_of(st), COUNT_REPAIRED), 0);
 	must_have_all(1);
 	must_have_copies(2);
 }
@@ -2222,7 +2222,7 @@ seconds_nr(void)
 static bool
 is_used(void)
 {
-	return atomic_load(&set_of(st)->copies->is_used);
+	return set_uses_pairs(set_of(st));
 }
 
 static void

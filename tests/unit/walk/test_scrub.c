@@ -643,11 +643,11 @@ wait_repaired(uint64_t nr)
 {
 	uint64_t until = clock_ns() + 60 * NS_PER_S;
 
-	while (atomic_load(&set_of(st)->copies->repaired_nr) < nr) {
+	while (set_counted(set_of(st), COUNT_REPAIRED) < nr) {
 		assert_true(clock_ns() < until);
 		turn();
 	}
-	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), nr);
+	assert_int_equal(set_counted(set_of(st), COUNT_REPAIRED), nr);
 }
 
 /* Both copies are read; a damaged second one is counted, named and written anew. */
@@ -673,7 +673,7 @@ test_seconds(void **state)
 	assert_int_equal(info().damaged, 1);
 	for (int i = 0; i < TWO_KEYS; i++)
 		assert_int_equal(obj_check(&l, "2b", two_key[i], TWO_BYTES, 100 + (uint64_t)i), 0);
-	assert_int_equal(atomic_load(&set_of(st)->copies->repaired_nr), 2);
+	assert_int_equal(set_counted(set_of(st), COUNT_REPAIRED), 2);
 }
 
 /* The first thing that is read of the second disk cannot be, for good. */
@@ -744,7 +744,7 @@ test_parts_of_two(void **state)
 	assert_int_equal(r == 0 ? op_wait(&l, &c.op) : r < 0 ? r : c.op.result, 0);
 	walk_once();
 	assert_int_equal(info().damaged + info().unreadable, 1);
-	assert_int_equal(atomic_load(&set_of(st)->copies->read_second_nr), 1);
+	assert_int_equal(set_counted(set_of(st), COUNT_READ_SECONDARY), 1);
 }
 
 int
