@@ -291,14 +291,21 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 		return 0;
 	/* A mailbox begins at a cache line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
-	r = m ? mailbox_init(&m->mb) : -ENOMEM;
+	r = m ? move_changed_new(&m->changed) : -ENOMEM;
+	if (r == 0)
+		r = move_sender_new(m);
+	if (r == 0)
+		r = mailbox_init(&m->mb);
 	if (r < 0) {
+		if (m) {
+			move_changed_free(m->changed);
+			move_sender_free(m->sender);
+		}
 		free(m);
 		return disk_say(err, err_len, r, "nothing to move slots with: %s", strerror(-r));
 	}
 	pthread_mutex_init(&m->job_lock, NULL);
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_mutex_init(&m->keys_lock, NULL);
 	pthread_cond_init(&m->cond, NULL);
 	m->set = s;
 	atomic_store(&m->is_over, true);
@@ -326,7 +333,8 @@ set_move_end(struct set *s)
 	mailbox_fini(&m->mb);
 	pthread_mutex_destroy(&m->job_lock);
 	pthread_mutex_destroy(&m->lock);
-	pthread_mutex_destroy(&m->keys_lock);
+	move_changed_free(m->changed);
+	move_sender_free(m->sender);
 	pthread_cond_destroy(&m->cond);
 	free(m);
 }

@@ -67,18 +67,13 @@ static bool
 begin_use(struct mover *m)
 {
 	struct store *st = &m->set->base;
-	int r = bufpool_init_class(&m->bufs, BUF_LARGE, MOVE_SENDS * (BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES),
-				   0);
+	int r = move_begin_sends(m);
 
 	if (r == 0) {
-		for (int i = 0; i < MOVE_SENDS; i++)
-			m->send[i].s.buf = bufpool_get(&m->bufs, BUF_LARGE);
 		r = store_user_new(&st, 1, &m->user);
 		if (r < 0) {
 			m->user = NULL;
-			for (int i = 0; i < MOVE_SENDS; i++)
-				bufpool_put(&m->bufs, m->send[i].s.buf);
-			bufpool_fini(&m->bufs);
+			move_end_sends(m);
 		}
 	}
 	if (r < 0)
@@ -91,9 +86,7 @@ end_use(struct mover *m)
 {
 	store_user_free(m->user);
 	m->user = NULL;
-	for (int i = 0; i < MOVE_SENDS; i++)
-		bufpool_put(&m->bufs, m->send[i].s.buf);
-	bufpool_fini(&m->bufs);
+	move_end_sends(m);
 }
 
 /* All has gone where it should be: what is left is to say so. */
@@ -343,7 +336,7 @@ move_begin_thread(struct mover *m, enum mover_job job)
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
 	m->said[0] = 0;
-	m->damaged = 0;
+	move_forget_damaged(m);
 	memset(&m->stuck, 0, sizeof m->stuck);
 	set_job(m, job);
 	r = pthread_create(&m->thread, NULL, thread_main, m);

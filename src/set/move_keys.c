@@ -3,12 +3,61 @@
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 
+#include "base/check.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #ifndef KEYS_MAX
 #define KEYS_MAX 262144 /* changed keys that are remembered one by one */
 #endif
+
+struct move_changed {
+	pthread_mutex_t lock;
+	struct move_keys *keys; /* since they were last taken; NULL: none are noted */
+	bool no_memory;         /* some are not in it */
+};
+
+int
+move_changed_new(struct move_changed **ret_changed)
+{
+	struct move_changed *ch = calloc(1, sizeof *ch);
+
+	if (!ch)
+		return -ENOMEM;
+	pthread_mutex_init(&ch->lock, NULL);
+	*ret_changed = ch;
+	return 0;
+}
+
+void
+move_changed_free(struct move_changed *ch)
+{
+	if (!ch)
+		return;
+	check(!ch->keys);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+}
+
+bool
+move_begin_noting(struct mover *m)
+{
+	struct move_changed *ch = m->changed;
+
+	check(!ch->keys);
+	ch->keys = calloc(1, sizeof *ch->keys);
+	ch->no_memory = false;
+	return ch->keys != NULL;
+}
+
+void
+move_end_noting(struct mover *m)
+{
+	move_keys_free(m->changed->keys);
+	m->changed->keys = NULL;
+}
 
 static uint32_t
 hash(const struct store_key *k)
@@ -28,18 +77,20 @@ is_key(const struct move_key *have, const struct store_key *k)
 void
 move_note(struct mover *m, const struct store_key *k)
 {
+	struct move_changed *ch = m->changed;
 	struct move_key **list, *at;
 
-	pthread_mutex_lock(&m->keys_lock);
-	list = &m->changed->list[hash(k) % MOVE_KEY_LISTS];
+	pthread_mutex_lock(&ch->lock);
+	check(ch->keys);
+	list = &ch->keys->list[hash(k) % MOVE_KEY_LISTS];
 	for (at = *list; at && !is_key(at, k);)
 		at = at->next;
-	if (!at && m->changed->nr < KEYS_MAX)
+	if (!at && ch->keys->nr < KEYS_MAX)
 		at = malloc(sizeof *at + k->bucket_len + k->key_len);
 	else if (at)
 		list = NULL;
 	if (!at) {
-		m->no_memory = true;
+		ch->no_memory = true;
 	} else if (list) {
 		at->bucket_len = k->bucket_len;
 		at->key_len = k->key_len;
@@ -48,9 +99,9 @@ move_note(struct mover *m, const struct store_key *k)
 		memcpy(at->name + k->bucket_len, k->key, k->key_len);
 		at->next = *list;
 		*list = at;
-		m->changed->nr++;
+		ch->keys->nr++;
 	}
-	pthread_mutex_unlock(&m->keys_lock);
+	pthread_mutex_unlock(&ch->lock);
 }
 
 void
@@ -78,26 +129,30 @@ move_keys_free(struct move_keys *keys)
 struct move_keys *
 move_take_changed(struct mover *m, bool *ret_lost)
 {
+	struct move_changed *ch = m->changed;
 	struct move_keys *fresh = calloc(1, sizeof *fresh), *old;
 
 	if (!fresh)
 		return NULL;
-	pthread_mutex_lock(&m->keys_lock);
-	old = m->changed;
-	m->changed = fresh;
-	*ret_lost = m->no_memory;
-	m->no_memory = false;
-	pthread_mutex_unlock(&m->keys_lock);
+	pthread_mutex_lock(&ch->lock);
+	old = ch->keys;
+	check(old);
+	ch->keys = fresh;
+	*ret_lost = ch->no_memory;
+	ch->no_memory = false;
+	pthread_mutex_unlock(&ch->lock);
 	return old;
 }
 
 size_t
 move_changed_nr(struct mover *m)
 {
+	struct move_changed *ch = m->changed;
 	size_t nr;
 
-	pthread_mutex_lock(&m->keys_lock);
-	nr = m->no_memory ? SIZE_MAX : m->changed->nr;
-	pthread_mutex_unlock(&m->keys_lock);
+	pthread_mutex_lock(&ch->lock);
+	check(ch->keys);
+	nr = ch->no_memory ? SIZE_MAX : ch->keys->nr;
+	pthread_mutex_unlock(&ch->lock);
 	return nr;
 }

@@ -4,6 +4,8 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/buf.h"
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -18,45 +20,139 @@
 #define PACE_AHEAD_NS (100 * NS_PER_MS) /* so much that was not used may be caught up */
 #define PACE_ASK_NS (100 * NS_PER_MS)   /* who waits longer asks again */
 
+#define ROTTEN_MAX 4096 /* damaged keys that are remembered; those that follow are found again */
+
+/* Of the thread of the rebalancer. */
+struct move_sender {
+	struct bufpool bufs;
+	bool has_bufs;
+	struct move_send {
+		struct store_send s;
+		struct mover *m;
+		struct store_port *from, *to;
+		bool is_busy;
+		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+	} send[MOVE_SENDS];
+	int sending;
+	int error;         /* the first of the sends */
+	double may;        /* bytes that may be read now; less than 0: owed */
+	uint64_t paced_ns; /* time as of which */
+	uint64_t limit_ns; /* time until which sends may continue; 0: without end */
+	uint64_t damaged;  /* keys that could not be read */
+	/* Those of them with two copies, which may be repaired from the other one. */
+	struct move_key *rotten;
+	int rotten_nr;
+	struct set_hold hold;
+	bool has_hold; /* hold.go() has run */
+};
+
+int
+move_sender_new(struct mover *m)
+{
+	m->sender = calloc(1, sizeof *m->sender);
+	return m->sender ? 0 : -ENOMEM;
+}
+
+void
+move_sender_free(struct move_sender *sn)
+{
+	check(!sn || (!sn->sending && !sn->has_bufs && !sn->rotten));
+	free(sn);
+}
+
+int
+move_begin_sends(struct mover *m)
+{
+	struct move_sender *sn = m->sender;
+	int r;
+
+	check(!sn->has_bufs && !sn->sending);
+	r = bufpool_init_class(&sn->bufs, BUF_LARGE, MOVE_SENDS * (BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES), 0);
+	for (int i = 0; r == 0 && i < MOVE_SENDS; i++)
+		sn->send[i].s.buf = bufpool_get(&sn->bufs, BUF_LARGE);
+	sn->has_bufs = r == 0;
+	return r;
+}
+
+void
+move_end_sends(struct mover *m)
+{
+	struct move_sender *sn = m->sender;
+
+	check(sn->has_bufs && !sn->sending);
+	for (int i = 0; i < MOVE_SENDS; i++)
+		bufpool_put(&sn->bufs, sn->send[i].s.buf);
+	bufpool_fini(&sn->bufs);
+	sn->has_bufs = false;
+}
+
+void
+move_limit_sends(struct mover *m, uint64_t until_ns)
+{
+	m->sender->limit_ns = until_ns;
+}
+
+void
+move_forget_error(struct mover *m)
+{
+	m->sender->error = 0;
+}
+
+uint64_t
+move_damaged(const struct mover *m)
+{
+	return m->sender->damaged;
+}
+
+void
+move_forget_damaged(struct mover *m)
+{
+	m->sender->damaged = 0;
+}
+
 /* Of the engine's: how long to wait before so many bytes are read.  What was read beyond the rate is owed; the rate may change, and
  * the job end, while it is paid. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
 	struct mover *m = container_of(s, struct move_send, s)->m;
+	struct move_sender *sn = m->sender;
 	uint64_t now = clock_ns(), rate = atomic_load(&m->rate);
 	double most = (double)rate * PACE_AHEAD_NS / 1e9;
 
-	if (m->limit_ns)
-		return now < m->limit_ns ? 0 : STORE_SEND_STOP;
+	if (sn->limit_ns)
+		return now < sn->limit_ns ? 0 : STORE_SEND_STOP;
 	if (move_is_to_end(m))
 		return STORE_SEND_STOP;
 	if (!rate)
 		return 0;
-	m->may += (double)(now - m->paced_ns) / 1e9 * (double)rate;
-	m->may = m->may < most ? m->may : most;
-	m->paced_ns = now;
-	if (m->may < 0) {
-		double ns = -m->may / (double)rate * 1e9;
+	sn->may += (double)(now - sn->paced_ns) / 1e9 * (double)rate;
+	sn->may = sn->may < most ? sn->may : most;
+	sn->paced_ns = now;
+	if (sn->may < 0) {
+		double ns = -sn->may / (double)rate * 1e9;
 
 		return ns < PACE_ASK_NS ? (uint64_t)ns + 1 : PACE_ASK_NS;
 	}
-	m->may -= bytes;
+	sn->may -= bytes;
 	return 0;
 }
 
 static void
 take_error(struct mover *m, int error)
 {
+	struct move_sender *sn = m->sender;
+
 	/* What tells most: that a disk has failed, then what is damaged. */
-	if (!m->error || error == -EROFS || (error == -EBADMSG && m->error == -EAGAIN))
-		m->error = error;
+	if (!sn->error || error == -EROFS || (error == -EBADMSG && sn->error == -EAGAIN))
+		sn->error = error;
 }
 
 static void
 note_rotten(struct mover *m, const struct store_key *k)
 {
-	struct move_key *one = m->rotten_nr < MOVE_ROTTEN_MAX && store_has_two(k)
+	struct move_sender *sn = m->sender;
+	struct move_key *one = sn->rotten_nr < ROTTEN_MAX && store_has_two(k)
 				       ? malloc(sizeof *one + k->bucket_len + k->key_len)
 				       : NULL;
 
@@ -67,18 +163,19 @@ note_rotten(struct mover *m, const struct store_key *k)
 	one->copies = k->copies;
 	memcpy(one->name, k->bucket, k->bucket_len);
 	memcpy(one->name + k->bucket_len, k->key, k->key_len);
-	one->next = m->rotten;
-	m->rotten = one;
-	m->rotten_nr++;
+	one->next = sn->rotten;
+	sn->rotten = one;
+	sn->rotten_nr++;
 }
 
 static void
 send_over(struct move_send *ms, int result)
 {
 	struct mover *m = ms->m;
+	struct move_sender *sn = m->sender;
 
 	ms->is_busy = false;
-	m->sending--;
+	sn->sending--;
 	pthread_mutex_lock(&m->lock);
 	m->info.bytes_done += ms->s.bytes;
 	m->bytes_of_slots += ms->s.bytes;
@@ -87,7 +184,7 @@ send_over(struct move_send *ms, int result)
 	if (result >= 0)
 		return;
 	if (result == -EBADMSG)
-		m->damaged++;
+		sn->damaged++;
 	if ((result == -EBADMSG || result == -EIO) && ms->to)
 		note_rotten(m, &ms->s.key);
 	/* It is to be sent again, if the move goes on at all. */
@@ -120,12 +217,13 @@ set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 static void
 send_key(struct mover *m, struct store_port *from, struct store_port *to, const struct store_key *k)
 {
+	struct move_sender *sn = m->sender;
 	struct move_send *ms = NULL;
 	int r;
 
 	while (!ms) {
 		for (int i = 0; i < MOVE_SENDS && !ms; i++)
-			ms = m->send[i].is_busy ? NULL : &m->send[i];
+			ms = sn->send[i].is_busy ? NULL : &sn->send[i];
 		if (!ms)
 			move_turn(m);
 	}
@@ -133,7 +231,7 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 	ms->from = from;
 	ms->to = to;
 	ms->is_busy = true;
-	m->sending++;
+	sn->sending++;
 	r = to ? from->ops->member->send(from, to, &ms->s) : from->ops->member->remove(from, &ms->s);
 	if (r != 0)
 		send_over(ms, r < 0 ? r : ms->s.op.result);
@@ -142,12 +240,13 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 int
 move_sends_end(struct mover *m)
 {
+	struct move_sender *sn = m->sender;
 	int e;
 
-	while (m->sending)
+	while (sn->sending)
 		move_turn(m);
-	e = m->error;
-	m->error = 0;
+	e = sn->error;
+	sn->error = 0;
 	return e;
 }
 
@@ -181,6 +280,7 @@ int
 move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	  const struct store_slots *slots)
 {
+	struct move_sender *sn = m->sender;
 	struct store_port *p = move_port(m, of);
 	struct walk *wk = calloc(1, sizeof *wk);
 	int r = wk ? 0 : -EAGAIN;
@@ -201,7 +301,7 @@ move_walk(struct mover *m, int of, struct store_port *from, struct store_port *t
 		move_turn(m);
 		if (move_is_to_end(m))
 			r = -EINTR;
-	} while (r >= 0 && wk->w.more && !(m->error && m->error != -EBADMSG && m->error != -EAGAIN));
+	} while (r >= 0 && wk->w.more && !(sn->error && sn->error != -EBADMSG && sn->error != -EAGAIN));
 	free(wk);
 	return r < 0 ? r : 0;
 }
@@ -242,7 +342,7 @@ move_send_changed(struct mover *m, int from, int to, bool *ret_lost)
 static void
 on_hold(struct msg *msg)
 {
-	container_of(msg, struct mover, hold.msg)->has_hold = true;
+	container_of(msg, struct move_sender, hold.msg)->has_hold = true;
 }
 
 /*
@@ -252,22 +352,23 @@ on_hold(struct msg *msg)
 static int
 mend_key(struct mover *m, int first, const struct move_key *rotten)
 {
+	struct move_sender *sn = m->sender;
 	struct set *s = m->set;
 	struct store_key k = { rotten->name, rotten->name + rotten->bucket_len, rotten->bucket_len,
 			       rotten->key_len, rotten->copies };
-	struct move_send *ms = &m->send[0];
+	struct move_send *ms = &sn->send[0];
 	int second, r;
 
-	m->hold = (struct set_hold){ .mb = &m->mb, .go = on_hold };
-	m->has_hold = false;
-	r = set_hold(set_key_locks(s), &k, &m->hold);
+	sn->hold = (struct set_hold){ .mb = &m->mb, .go = on_hold };
+	sn->has_hold = false;
+	r = set_hold(set_key_locks(s), &k, &sn->hold);
 	if (r < 0)
 		return r;
-	while (r == 0 && !m->has_hold)
+	while (r == 0 && !sn->has_hold)
 		move_turn(m);
 	second = set_secondary(s, &k);
 	r = -ENODATA;
-	if (!set_is_open(&m->hold) && set_primary(s, &k) == first && second != SET_NOWHERE &&
+	if (!set_is_open(&sn->hold) && set_primary(s, &k) == first && second != SET_NOWHERE &&
 	    second != first && !set_has_failed(s, second)) {
 		struct store_port *whole = move_port(m, second), *damaged = move_port(m, first);
 
@@ -275,16 +376,17 @@ mend_key(struct mover *m, int first, const struct move_key *rotten)
 		ms->s.is_repair = true;
 		r = STORE_DO(m->user, &ms->s.op, whole->ops->member->send(whole, damaged, &ms->s));
 	}
-	set_release(set_key_locks(s), &m->hold);
+	set_release(set_key_locks(s), &sn->hold);
 	return r < 0 ? r : (int)ms->s.changes;
 }
 
 bool
 move_end_rotten(struct mover *m, int first, bool mends)
 {
+	struct move_sender *sn = m->sender;
 	bool any = false;
 
-	for (struct move_key *k = m->rotten, *next; k; k = next) {
+	for (struct move_key *k = sn->rotten, *next; k; k = next) {
 		int r = mends && !move_is_to_end(m) ? mend_key(m, first, k) : 0;
 
 		next = k->next;
@@ -296,7 +398,7 @@ move_end_rotten(struct mover *m, int first, bool mends)
 		}
 		free(k);
 	}
-	m->rotten = NULL;
-	m->rotten_nr = 0;
+	sn->rotten = NULL;
+	sn->rotten_nr = 0;
 	return any;
 }

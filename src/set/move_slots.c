@@ -181,9 +181,9 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	if (r >= 0 && set_buckets_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
-		m->limit_ns = clock_ns() + FROZEN_SEND_NS;
+		move_limit_sends(m, clock_ns() + FROZEN_SEND_NS);
 		r = move_send_changed(m, from, to, &lost);
-		m->limit_ns = 0;
+		move_limit_sends(m, 0);
 		if (r == -EINTR)
 			r = -EAGAIN;
 	}
@@ -256,12 +256,12 @@ move_slots(struct mover *m, int from, int to)
 {
 	struct store_slots_op *o = calloc(1, sizeof *o), *watch = calloc(1, sizeof *watch);
 	struct store_port *f = move_port(m, from);
+	bool notes;
 	int r = -EAGAIN;
 
-	m->changed = calloc(1, sizeof *m->changed);
-	m->no_memory = false;
-	m->error = 0;
-	if (o && watch && m->changed) {
+	move_forget_error(m);
+	notes = move_begin_noting(m);
+	if (o && watch && notes) {
 		slots_op(m, watch);
 		watch->changed = move_on_change;
 		watch->cookie = m;
@@ -279,8 +279,7 @@ move_slots(struct mover *m, int from, int to)
 	if (set_has_failed(m->set, from) || set_has_failed(m->set, to))
 		r = r < 0 ? -EROFS : r;
 	move_end_rotten(m, from, false);
-	move_keys_free(m->changed);
-	m->changed = NULL;
+	move_end_noting(m);
 	free(watch);
 	free(o);
 	return r;
@@ -296,7 +295,7 @@ move_clean(struct mover *m, int but)
 	struct disk_table *t = malloc(sizeof *t);
 	int r = theirs && t ? 0 : -EAGAIN, e;
 
-	m->error = 0;
+	move_forget_error(m);
 	if (r == 0)
 		set_get_table(s, t);
 	for (int i = 0; r == 0 && i < set_engines(s); i++) {

@@ -63,7 +63,7 @@ move_explain(struct mover *m, int r)
 			m,
 			"%llu times something could not be read; the log names it: delete it, or write it "
 			"anew",
-			(unsigned long long)m->damaged);
+			(unsigned long long)move_damaged(m));
 		break;
 	case EXDEV:
 		/* By the table, which is a moment ahead. */

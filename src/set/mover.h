@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mover of a set: a thread that takes slots from one engine to another and changes who the members are, one job at a time.
- * Private to move_*.c, disk_*.c and pair_plan.c.
+ * Private to move_*.c, disk_*.c and pair_plan.c; rebalance.h is what all others see.
+ *
+ * Keys that have changed are noted in a part of move_keys.c, keys in flight in one of move_send.c, each private to its file.
  */
 #ifndef GANTRY_SET_MOVER_H
 #define GANTRY_SET_MOVER_H
@@ -18,15 +20,13 @@
 #define MOVE_SLOTS 256 /* slots that are moved together */
 #endif
 
-/* A key that was changed while its slot is filled elsewhere. */
+/* A key, on a list. */
 struct move_key {
 	struct move_key *next;
 	uint16_t bucket_len, key_len;
 	uint8_t copies;
 	char name[]; /* bucket, then key */
 };
-
-#define MOVE_ROTTEN_MAX 4096 /* damaged keys that are remembered; those behind them are found again */
 
 /* Keys, each once. */
 #define MOVE_KEY_LISTS 4096
@@ -81,32 +81,11 @@ struct mover {
 	struct mailbox mb;
 	struct set_turn turn;
 	bool has_gone; /* t->go() has run */
-	struct bufpool bufs;
-	struct move_send {
-		struct store_send s;
-		struct mover *m;
-		struct store_port *from, *to;
-		bool is_busy;
-		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
-	} send[MOVE_SENDS];
-	int sending;
-	int error;         /* the first of the sends */
-	double may;        /* bytes that may be read now; less than 0: owed */
-	uint64_t paced_ns; /* as of then */
-	uint64_t limit_ns; /* until when sends may go on; 0: without end */
-	bool gives_up;     /* the job is cancelled, until it is over */
-	uint64_t damaged;  /* keys that could not be read */
-	/* Of them, those with two copies, which may be mended from the other one. */
-	struct move_key *rotten;
-	int rotten_nr;
-	struct set_hold hold;
-	bool has_hold; /* hold.go() has run */
+	bool gives_up; /* the job is cancelled, until it is done */
+	struct move_sender *sender;
 	enum move_kind kind;
 	struct store_slots slots, stuck;
-
-	pthread_mutex_t keys_lock;
-	struct move_keys *changed; /* since they were last taken */
-	bool no_memory;            /* some are not in it */
+	struct move_changed *changed; /* has a lock of its own; any thread */
 };
 
 /* ---- mover_turn.c ---- */
@@ -127,6 +106,13 @@ struct store_port *move_port(struct mover *m, int engine);
 
 /* ---- move_keys.c ---- */
 
+/* Makes and frees the memory of keys that change.  0 or -ENOMEM. */
+int move_changed_new(struct move_changed **ret_changed);
+void move_changed_free(struct move_changed *ch);
+/* Begins to note keys, none yet.  False: no memory. */
+bool move_begin_noting(struct mover *m);
+/* Ends it, and forgets the keys. */
+void move_end_noting(struct mover *m);
 /* Notes a key that was changed.  Any thread. */
 void move_note(struct mover *m, const struct store_key *k);
 /* Notes a change that an engine tells of: struct store_slots_op.changed, its cookie is the mover. */
@@ -140,6 +126,19 @@ size_t move_changed_nr(struct mover *m);
 
 /* ---- move_send.c ---- */
 
+/* Makes and frees the memory of keys in flight, of which there is none.  0 or -ENOMEM. */
+int move_sender_new(struct mover *m);
+void move_sender_free(struct move_sender *sn);
+/* Gets the buffers of keys in flight, and gives them back.  0 or -errno. */
+int move_begin_sends(struct mover *m);
+void move_end_sends(struct mover *m);
+/* Lets sends continue, unpaced, until that time of clock_ns(); 0: paced, and without end. */
+void move_limit_sends(struct mover *m, uint64_t until_ns);
+/* Forgets the error of sends before. */
+void move_forget_error(struct mover *m);
+/* Counts the keys of the job that could not be read; and begins to count again. */
+uint64_t move_damaged(const struct mover *m);
+void move_forget_damaged(struct mover *m);
 /* Waits for the keys in flight.  0, or the error that says most. */
 int move_sends_end(struct mover *m);
 /* Sends all that an engine has of these slots, or (no `to`) removes it. */

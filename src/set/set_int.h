@@ -2,8 +2,10 @@
 /*
  * Inside the set: what its files share.  See set.h.
  *
- * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_buckets.lock, set_members.lock, a key lock's shard, set_ports.lock.  A thread that has one of them takes only later
- * ones, and all but job_lock are held for moments.
+ * struct set names its parts; each is a struct of its own with its own lock, seen by its own files, and reached by the functions of its header.
+ *
+ * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_replicas.lock, set_buckets.lock, set_members.lock, a key lock's shard,
+ * move_changed.lock, set_ports.lock.  A thread that has one of them takes only later ones; all but job_lock are held for moments.
  */
 #ifndef GANTRY_SET_INT_H
 #define GANTRY_SET_INT_H
@@ -38,7 +40,7 @@ struct set {
 	struct set_recovery *recovery;   /* recovery.h */
 	struct store_watch watch;        /* of all engines */
 	struct set_ports *ports;         /* ports.h */
-	struct mover *mover;             /* move_slots.c; NULL: engines cannot give slots away */
+	struct mover *mover;             /* rebalance.h; NULL: engines cannot give slots away */
 	struct set_map *map;             /* map_change.h */
 	struct set_placement *placement; /* placement.h */
 	struct set_buckets *buckets;     /* buckets.h */
