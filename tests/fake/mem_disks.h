@@ -23,14 +23,15 @@ bool mem_disks_step(void);
 
 /* Takes a disk away from the next start on, or brings it back. */
 void mem_disk_absent(const char *path, bool absent);
-/* Fails after so many further changes (0: now): changes are -EROFS from then on, and the set is told.  Until the next start. */
+/* Fails after so many further changes (0: now): changes are -EROFS from then on, and the set is told.  Until the next start; of a disk
+ * that is not in use those of the next life count. */
 void mem_disk_fail(const char *path, unsigned changes);
 /* Lets reads of bytes fail with -EIO, or not. */
 void mem_disk_unreadable(const char *path, bool unreadable);
 /* Lets nothing that was started end, or goes on. */
 void mem_disk_hang(const char *path, bool hang);
-/* Sets the size. */
-void mem_disk_resize(const char *path, uint64_t size_bytes);
+/* Makes a disk, which is in use, so small that so many bytes are free. */
+void mem_disk_leave_free(const char *path, uint64_t bytes);
 /* Damages the bytes of an object: reads are -EBADMSG.  0 or -ENOENT. */
 int mem_disk_spoil(const char *path, const char *bucket, const char *key);
 /* Damages a part of the first upload of that key. */
@@ -50,11 +51,21 @@ void mem_image_free(struct mem_image *image);
 uint64_t mem_disks_changes(void);
 /* Keeps an image after so many further changes, which mem_disks_cut() gives: as if the power had gone then. */
 void mem_disks_cut_after(uint64_t changes);
+/* Tells whether that image was taken. */
+bool mem_disks_is_cut(void);
 /* Returns that image, which is the caller's; NULL: there were not so many changes.  None is kept any more. */
 struct mem_image *mem_disks_cut(void);
 
 /* ---- what a disk has ---- */
 
+/* Tells whether a disk has something of a store. */
+bool mem_disk_is_made(const char *path);
+/* Tells whether a disk is in use. */
+bool mem_disk_is_open(const char *path);
+/* Tells whether a disk, which is in use, has failed. */
+bool mem_disk_has_failed(const char *path);
+/* Returns the UUID of a disk. */
+const uint8_t *mem_disk_uuid(const char *path);
 /* Returns the placement map on a disk. */
 const struct disk_table *mem_disk_table(const char *path);
 /* Tells whether a disk has an object; *ret_version is its version.  Damaged bytes count. */

@@ -138,7 +138,7 @@ mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, c
 	j->len = cap;
 	if (id)
 		memcpy(j->id, id, sizeof j->id);
-	j->is_quick = id != NULL;
+	j->is_quick = true;
 	return mem_job_start(j);
 }
 

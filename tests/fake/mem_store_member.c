@@ -34,6 +34,7 @@ struct mem_disk {
 	struct content c; /* but for index, nr, uploads and number while it is open */
 	struct mem_store *st;
 	bool is_absent;
+	unsigned fails_after; /* in the next life */
 };
 
 struct mem_member {
@@ -47,6 +48,7 @@ struct mem_member {
 };
 
 struct mem_image {
+	bool is_all; /* of all disks that there were: others were not made yet */
 	int nr;
 	struct {
 		char path[64];
@@ -252,6 +254,7 @@ mem_disks_copy(const char *path)
 	struct mem_image *image = calloc(1, sizeof *image);
 
 	check(image);
+	image->is_all = !path;
 	for (int i = 0; i < DISKS_MAX; i++) {
 		const struct mem_disk *d = &disks[i];
 		struct content *to = &image->disk[image->nr].c;
@@ -273,11 +276,16 @@ mem_disks_copy(const char *path)
 void
 mem_disks_put_back(const struct mem_image *image)
 {
+	for (int i = 0; image->is_all && i < DISKS_MAX; i++) {
+		check(!disks[i].st);
+		free_records(&disks[i].c);
+		disks[i].c.is_made = false;
+	}
 	for (int i = 0; i < image->nr; i++) {
 		const struct content *from = &image->disk[i].c;
-		struct mem_disk *d = get_disk(image->disk[i].path);
+		struct mem_disk *d = find_disk(image->disk[i].path);
 
-		check(!d->st);
+		check(d && !d->st);
 		free_records(&d->c);
 		d->c = *from;
 		copy_records(&d->c, from->index, from->nr, from->uploads);
@@ -304,6 +312,12 @@ mem_disks_cut_after(uint64_t nr)
 	mem_image_free(cut);
 	cut = nr ? NULL : mem_disks_copy(NULL);
 	cut_after = nr ? changes + nr : 0;
+}
+
+bool
+mem_disks_is_cut(void)
+{
+	return cut != NULL;
 }
 
 struct mem_image *
@@ -335,8 +349,14 @@ mem_disk_absent(const char *path, bool absent)
 void
 mem_disk_fail(const char *path, unsigned after)
 {
-	struct mem_member *m = member_of(path);
+	struct mem_member *m;
 
+	if (!get_disk(path)->st) {
+		check(after);
+		get_disk(path)->fails_after = after;
+		return;
+	}
+	m = member_of(path);
 	m->fails_after = after;
 	if (after)
 		return;
@@ -357,13 +377,12 @@ mem_disk_hang(const char *path, bool hang)
 }
 
 void
-mem_disk_resize(const char *path, uint64_t size_bytes)
+mem_disk_leave_free(const char *path, uint64_t bytes)
 {
 	struct mem_disk *d = get_disk(path);
 
-	d->c.size_bytes = size_bytes;
-	if (d->st)
-		d->st->size_bytes = size_bytes;
+	check(d->st);
+	d->c.size_bytes = d->st->size_bytes = d->st->used_bytes + bytes;
 }
 
 static int
@@ -400,6 +419,32 @@ index_of(const struct mem_disk *d, size_t *ret_nr)
 {
 	*ret_nr = d->st ? d->st->nr : d->c.nr;
 	return d->st ? d->st->index : d->c.index;
+}
+
+bool
+mem_disk_is_made(const char *path)
+{
+	struct mem_disk *d = find_disk(path);
+
+	return d && d->c.is_made;
+}
+
+bool
+mem_disk_is_open(const char *path)
+{
+	return get_disk(path)->st != NULL;
+}
+
+bool
+mem_disk_has_failed(const char *path)
+{
+	return member_of(path)->has_failed;
+}
+
+const uint8_t *
+mem_disk_uuid(const char *path)
+{
+	return get_disk(path)->c.uuid;
 }
 
 const struct disk_table *
@@ -882,6 +927,8 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	check(st->member);
 	st->member->disk = d;
 	st->member->watch = conf->disks.watch;
+	st->member->fails_after = d->fails_after;
+	d->fails_after = 0;
 	st->tuning.seed = rnd();
 	st->size_bytes = d->c.size_bytes;
 	d->st = st;
@@ -1084,6 +1131,8 @@ mem_engine_format(const struct store_conf *conf, bool force, char *err, size_t e
 	d = new_disk(dc->path);
 	free_records(&d->c);
 	d->c = (struct content){ .is_made = true, .size_bytes = size_bytes };
+	/* As of the start that the map is of. */
+	d->c.start_no = birth ? birth->table.version >> TABLE_CHANGE_BITS : 1;
 	for (int i = 0; i < UUID_BYTES; i++)
 		d->c.uuid[i] = d->c.store_uuid[i] = (uint8_t)rnd();
 	if (birth) {

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys with two copies over disks in memory: what is answered is on two disks, whichever of them fails at whichever step of the change;
+ * what is damaged, hangs or has no room.  SEED= repeats a run.
+ */
+#include "mem_rig.h"
+
+static uint64_t seed;
+
+/* What is done to a key that has a value, and has another one, or none, afterwards. */
+enum change { PUT_SMALL, PUT_LARGE, DELETE, UPLOAD, PART, COMPLETE, ABORT, CHANGES };
+
+struct act {
+	enum change change;
+	const char *name;
+	struct store_user *user;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	int result;
+	bool is_over, is_gone; /* it is answered; its port, too, is no more */
+};
+
+#define OLD 12 /* its size */
+#define SMALL 21
+#define LARGE 34
+
+static int
+do_it(struct act *a)
+{
+	struct store_key k = key_of(TWO, a->name);
+
+	switch (a->change) {
+	case PUT_SMALL:
+		return put(a->user, TWO, a->name, SMALL);
+	case PUT_LARGE:
+		return put(a->user, TWO, a->name, LARGE);
+	case DELETE:
+		return del(a->user, TWO, a->name);
+	case UPLOAD:
+		return upload_begin(a->user, TWO, a->name, a->id);
+	case PART:
+		return put_part(a->user, k, a->id, 3, LARGE);
+	case COMPLETE:
+		return upload_end(a->user, TWO, a->name, a->id, LARGE);
+	default:
+		return upload_abort(a->user, TWO, a->name, a->id);
+	}
+}
+
+/* What the key has when the change is done. */
+static uint32_t
+after(enum change change)
+{
+	return change == PUT_SMALL                         ? SMALL
+	       : change == PUT_LARGE || change == COMPLETE ? LARGE
+	       : change == DELETE                          ? 0
+							   : OLD;
+}
+
+/* Puts what the change needs. */
+static void
+prepare(struct act *a)
+{
+	assert_int_equal(put(user, TWO, a->name, OLD), 0);
+	if (a->change < PART)
+		return;
+	assert_int_equal(upload_begin(user, TWO, a->name, a->id), 0);
+	if (a->change >= COMPLETE)
+		assert_int_equal(put_part(user, key_of(TWO, a->name), a->id, 3, LARGE), 0);
+}
+
+static void
+act_main(void *arg)
+{
+	struct act *a = arg;
+
+	check(store_user_new(&st, 1, &a->user) == 0);
+	a->result = do_it(a);
+	a->is_over = true;
+	store_user_free(a->user);
+	a->is_gone = true;
+}
+
+static void
+begin(int nr)
+{
+	rig_begin(seed, nr);
+	up();
+	make_buckets();
+}
+
+static void
+end(void)
+{
+	down();
+	rig_end();
+}
+
+/* After its answer each change is on both disks. */
+static void
+test_both(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		struct act a = { .change = c };
+		char name[32];
+
+		begin(2);
+		a.name = name_on(name, TWO, 0, 1, 0);
+		a.user = user;
+		prepare(&a);
+		assert_true(do_it(&a) >= 0);
+		assert_int_equal(get(user, TWO, name), after(c));
+		assert_int_equal(get_second(user, TWO, name), after(c));
+		assert_int_equal(mem_disk_records(paths[0]), mem_disk_records(paths[1]));
+		assert_true(mem_disks_same(paths[0], paths[1]));
+		end();
+	}
+}
+
+/* The value that the key may have after a change with that result. */
+static void
+judge(const struct act *a, int r, bool is_second)
+{
+	uint32_t new = after(a->change);
+	int has = is_second ? get_second(user, TWO, a->name) : get(user, TWO, a->name);
+
+	if (a->result >= 0)
+		assert_int_equal(has, new);
+	else if (a->result != -ECANCELED)
+		assert_int_equal(has, OLD);
+	else
+		assert_true(has == OLD || has == (int)new);
+	if (r >= 0)
+		assert_int_equal(has, r);
+}
+
+/* Fails one of the two disks after so many changes within a change of the key.  False: it had not failed by then. */
+static bool
+fail_at(enum change c, int disk, unsigned changes, bool restart_without)
+{
+	struct act a = { .change = c };
+	char name[32];
+	bool has_failed;
+	int has;
+
+	begin(3);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	a.user = user;
+	prepare(&a);
+	mem_disk_fail(paths[disk], changes);
+	a.result = do_it(&a);
+	has_failed = mem_disk_has_failed(paths[disk]);
+	/* Of what a disk that fails is the second of, nobody hears. */
+	if (disk == 1)
+		assert_true(a.result >= 0);
+	judge(&a, -1, false);
+	has = get(user, TWO, name);
+	down();
+	if (restart_without) {
+		take_away(disk);
+		up();
+		judge(&a, has, false);
+		down();
+		bring_back(disk);
+	}
+	up();
+	assert_true(wait_quiet());
+	judge(&a, has, false);
+	judge(&a, has, true);
+	if (c == UPLOAD && a.result >= 0)
+		assert_int_equal(upload_look(user, TWO, name, a.id), 0);
+	end();
+	return has_failed;
+}
+
+static void
+test_fails(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		for (int disk = 0; disk < 2; disk++) {
+			for (unsigned changes = 1; fail_at(c, disk, changes, true); changes++)
+				assert_true(changes < 20);
+			fail_at(c, disk, 1, false);
+		}
+	}
+}
+
+/* The power goes after each step of each change. */
+static void
+test_cuts(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		bool is_cut = true;
+
+		for (uint64_t changes = 1; is_cut; changes++) {
+			struct act a = { .change = c, .result = -ECANCELED };
+			struct mem_image *image;
+			char name[32];
+			int has;
+
+			begin(3);
+			a.name = name_on(name, TWO, 0, 1, 0);
+			a.user = user;
+			prepare(&a);
+			mem_disks_cut_after(changes);
+			assert_true(do_it(&a) >= 0);
+			image = mem_disks_cut();
+			is_cut = image != NULL;
+			down();
+			if (is_cut)
+				mem_disks_put_back(image);
+			mem_image_free(image);
+			up();
+			assert_true(wait_quiet());
+			has = get(user, TWO, name);
+			assert_true(has == OLD || has == (int)after(c));
+			judge(&a, has, true);
+			end();
+		}
+	}
+}
+
+/* One that hangs is waited for until it has failed. */
+static void
+test_hangs(void **state)
+{
+	for (int disk = 0; disk < 2; disk++) {
+		struct act a = { .change = PUT_LARGE };
+		char name[32];
+
+		begin(3);
+		a.name = name_on(name, TWO, 0, 1, 0);
+		prepare(&a);
+		mem_disk_hang(paths[disk], true);
+		turns_go(act_main, &a);
+		turn_for(NS_PER_S);
+		assert_false(a.is_over);
+		mem_disk_fail(paths[disk], 0);
+		/* The first is asked, and has it or not: nobody knows before it answers. */
+		if (disk == 1) {
+			while (!a.is_over)
+				turn_for(NS_PER_MS);
+			assert_int_equal(a.result, 0);
+		}
+		mem_disk_hang(paths[disk], false);
+		while (!a.is_gone)
+			turn_for(NS_PER_MS);
+		judge(&a, -1, false);
+		end();
+	}
+}
+
+static bool has_read;
+static int read_found;
+
+static void
+reader_main(void *arg)
+{
+	struct store_user *u;
+	struct listing l;
+
+	check(store_user_new(&st, 1, &u) == 0);
+	read_found = get(u, TWO, arg);
+	if (list_names(u, TWO, &l) != (read_found > 0))
+		read_found = -EINVAL;
+	store_user_free(u);
+	has_read = true;
+}
+
+/* What the first has and the second has not yet nobody sees. */
+static void
+test_settled(void **state)
+{
+	struct act a = { .change = PUT_SMALL }; /* pieces go to both before the first commits */
+	char name[32];
+
+	begin(2);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	mem_disk_hang(paths[1], true);
+	turns_go(act_main, &a);
+	while (!mem_disk_has(paths[0], TWO, name, NULL))
+		turn_for(NS_PER_MS);
+	has_read = false;
+	turns_go(reader_main, name);
+	turn_for(NS_PER_S);
+	assert_false(has_read);
+	assert_false(a.is_over);
+	mem_disk_hang(paths[1], false);
+	while (!has_read || !a.is_gone)
+		turn_for(NS_PER_MS);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(read_found, SMALL);
+	end();
+}
+
+/* What cannot be read at one is read from the other; what is damaged is made again from it. */
+static void
+test_damaged(void **state)
+{
+	for (int disk = 0; disk < 2; disk++) {
+		struct store_copies_info info;
+		char name[32];
+
+		begin(2);
+		name_on(name, TWO, 0, 1, 0);
+		assert_int_equal(put(user, TWO, name, LARGE), 0);
+		mem_disk_unreadable(paths[disk], true);
+		assert_int_equal(get(user, TWO, name), LARGE);
+		mem_disk_unreadable(paths[disk], false);
+		assert_int_equal(mem_disk_spoil(paths[disk], TWO, name), 0);
+		assert_int_equal(get(user, TWO, name), LARGE);
+		if (disk == 1)
+			assert_int_equal(get_second(user, TWO, name), -EBADMSG);
+		turn_for(NS_PER_S);
+		store_copies_info(st, &info);
+		assert_int_equal(info.repaired, 1);
+		assert_int_equal(get_second(user, TWO, name), LARGE);
+		assert_true(mem_disks_same(paths[0], paths[1]));
+		end();
+	}
+}
+
+/* Of another version than the first's nothing is read at the second. */
+static void
+test_damaged_both(void **state)
+{
+	char name[32];
+
+	begin(2);
+	name_on(name, TWO, 0, 1, 0);
+	assert_int_equal(put(user, TWO, name, LARGE), 0);
+	assert_int_equal(mem_disk_spoil(paths[0], TWO, name), 0);
+	assert_int_equal(mem_disk_spoil(paths[1], TWO, name), 0);
+	assert_int_equal(get(user, TWO, name), -EBADMSG);
+	assert_int_equal(put(user, TWO, name, SMALL), 0);
+	assert_int_equal(get_second(user, TWO, name), SMALL);
+	end();
+}
+
+/* A disk without room is not away: the PUT fails on both. */
+static void
+test_no_room(void **state)
+{
+	for (int disk = 0; disk < 2; disk++) {
+		char name[32];
+
+		begin(2);
+		name_on(name, TWO, 0, 1, 0);
+		assert_int_equal(put(user, TWO, name, OLD), 0);
+		mem_disk_leave_free(paths[disk], 1000);
+		assert_int_equal(put(user, TWO, name, LARGE), -ENOSPC);
+		assert_int_equal(get(user, TWO, name), OLD);
+		assert_int_equal(get_second(user, TWO, name), OLD);
+		assert_int_equal(put(user, TWO, name, SMALL - 1), 0);
+		end();
+	}
+}
+
+/* The second of what another disk has lost is made again elsewhere, when that has been away for long. */
+static void
+test_heals_elsewhere(void **state)
+{
+	rig_begin(seed, 3);
+	conf.disks.heal_after_ns = NS_PER_S;
+	up();
+	fill();
+	mem_disk_fail(paths[1], 0);
+	for (int i = 0; i < RIG_KEYS; i++) {
+		rig_value[1][i] += 50;
+		assert_int_equal(put_again(user, TWO, rig_name(i), rig_value[1][i]), 0);
+	}
+	assert_true(wait_quiet());
+	for (int i = 0; i < RIG_KEYS; i++)
+		assert_int_equal(get_second(user, TWO, rig_name(i)), rig_value[1][i]);
+	down();
+	up();
+	must_have_both();
+	end();
+}
+
+/* A disk that was away is given what it missed, and nothing else. */
+static void
+test_missed(void **state)
+{
+	for (int away = 0; away < 3; away++) {
+		rig_begin(seed, 3);
+		up();
+		fill();
+		down();
+		take_away(away);
+		up();
+		must_have(true);
+		for (int i = 0; i < RIG_KEYS; i += 2) {
+			rig_value[1][i] = i % 4 ? 0 : rig_value[1][i] + 50;
+			if (rig_value[1][i])
+				assert_int_equal(put(user, TWO, rig_name(i), rig_value[1][i]), 0);
+			else
+				assert_int_equal(del(user, TWO, rig_name(i)), 1);
+		}
+		must_have(true);
+		down();
+		bring_back(away);
+		up();
+		must_have_both();
+		must_be_clean(3);
+		end();
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both),
+		cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged_both),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_heals_elsewhere),
+		cmocka_unit_test(test_missed),
+	};
+
+	seed = turns_seed();
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random histories of a set over disks in memory: clients put, delete, upload, read and list keys with one copy and with two, while disks
+ * fail, hang, cannot be read, are drained and added; then all stops, or the power goes, a disk is away at the next start, and so on.
+ *
+ * What a read finds must be a value that its key may have had at some time during the read: of a write that had begun, and that no other
+ * one, which began after that had ended, had replaced, or had been read in place of, before the read began.  A write without an answer happens before the next start
+ * serves, or never.  At the end, when nothing moves any more, both copies are equal, and each disk can be away.
+ *
+ * SEED= is the first history, HISTORIES= how many.  The same seed gives the same history: the first one is gone through twice.
+ */
+#include "mem_rig.h"
+
+#define CLIENTS 4
+#define KEYS 2
+#define WRITES_MAX 600
+
+enum result { WRITE_RUNS, WRITE_DONE, WRITE_NOT_DONE, WRITE_UNKNOWN };
+
+/* Times are steps of the history. */
+struct write {
+	uint32_t value;
+	enum result result;
+	uint64_t began, ended;
+	uint64_t seen; /* when a read had found it; 0: none has */
+};
+
+struct key {
+	const char *bucket;
+	char name[8];
+	int nr;
+	struct write write[WRITES_MAX];
+};
+
+static struct key keys[2 * KEYS];
+static uint64_t seed, step, cut_at, trace;
+static uint32_t value_nr;
+static bool has_faults; /* in this life errors are to be expected */
+static bool is_moving;
+static int running, ops_nr, wrong_nr;
+static unsigned long long counts[8];
+enum { COUNT_READ, COUNT_WRITE, COUNT_ERROR, COUNT_CUT, COUNT_AWAY, COUNT_FAULT, COUNT_MOVE, COUNT_REFUSED };
+
+static void __attribute__((format(printf, 1, 2))) wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	printf("SEED=%llu HISTORIES=1: ", (unsigned long long)seed);
+	vprintf(fmt, ap);
+	putchar('\n');
+	va_end(ap);
+	wrong_nr++;
+}
+
+static uint64_t
+now(void)
+{
+	/* The first moment after the cut of which the clients know. */
+	if (mem_disks_is_cut() && !cut_at)
+		cut_at = ++step;
+	return ++step;
+}
+
+static void
+note(uint64_t what)
+{
+	trace = (trace ^ what) * 0x9e3779b97f4a7c15u;
+	trace ^= trace >> 29;
+}
+
+/* ---- what may be read ---- */
+
+static bool
+may_be(const struct key *k, uint32_t value, uint64_t began, uint64_t ended)
+{
+	for (int i = 0; i < k->nr; i++) {
+		const struct write *w = &k->write[i];
+		bool is_replaced = false;
+
+		if (w->value != value || w->result == WRITE_NOT_DONE || w->began > ended)
+			continue;
+		for (int j = 0; j < k->nr && w->ended; j++) {
+			const struct write *other = &k->write[j];
+
+			is_replaced |= other->result == WRITE_DONE && other->began > w->ended &&
+				       other->ended < began;
+			is_replaced |= other->seen && other->began > w->ended && other->seen < began;
+		}
+		if (!is_replaced)
+			return true;
+	}
+	return false;
+}
+
+static void
+print_key(const struct key *k)
+{
+	for (int i = 0; i < k->nr; i++)
+		printf("  %s/%s: value %u, steps %llu to %llu: %s\n", k->bucket, k->name, k->write[i].value,
+		       (unsigned long long)k->write[i].began, (unsigned long long)k->write[i].ended,
+		       (const char *[]){ "runs", "done", "not done", "not known" }[k->write[i].result]);
+}
+
+/* Of values but none, which are each written once. */
+static void
+note_seen(struct key *k, uint32_t value, uint64_t ended)
+{
+	for (int i = 0; value && i < k->nr; i++) {
+		if (k->write[i].value == value && !k->write[i].seen)
+			k->write[i].seen = ended;
+	}
+}
+
+static void
+judge_read(struct key *k, int r, uint64_t began)
+{
+	uint64_t ended = now();
+
+	note((uint64_t)(uint32_t)r);
+	counts[COUNT_READ]++;
+	counts[COUNT_ERROR] += r < 0;
+	if (r < 0) {
+		if (!has_faults)
+			wrong("%s/%s cannot be read: %d", k->bucket, k->name, r);
+		return;
+	}
+	if (may_be(k, (uint32_t)r, began, ended)) {
+		note_seen(k, (uint32_t)r, ended);
+		return;
+	}
+	wrong("%s/%s has value %d from step %llu to %llu", k->bucket, k->name, r, (unsigned long long)began,
+	      (unsigned long long)ended);
+	print_key(k);
+}
+
+/* ---- clients ---- */
+
+static struct write *
+begin_write(struct key *k, uint32_t value)
+{
+	struct write *w = &k->write[k->nr++];
+
+	check(k->nr <= WRITES_MAX);
+	*w = (struct write){ .value = value, .began = now() };
+	return w;
+}
+
+static void
+end_write(struct write *w, int r)
+{
+	note((uint64_t)(uint32_t)r);
+	counts[COUNT_WRITE]++;
+	counts[COUNT_ERROR] += r < 0;
+	w->result = r >= 0 ? WRITE_DONE : r == -ECANCELED ? WRITE_UNKNOWN : WRITE_NOT_DONE;
+	/* What is not known may still happen. */
+	w->ended = w->result == WRITE_UNKNOWN ? 0 : now();
+	if (r < 0 && !has_faults && !is_moving)
+		wrong("a write ends with %d", r);
+}
+
+static void
+do_list(struct store_user *u, const char *bucket)
+{
+	struct listing l;
+	uint64_t began = now();
+	int r = list_names(u, bucket, &l);
+
+	if (r < 0)
+		return;
+	for (int i = 0; i < 2 * KEYS; i++) {
+		bool is_listed = false, may;
+
+		if (strcmp(keys[i].bucket, bucket) != 0)
+			continue;
+		for (int j = 0; j < l.nr; j++)
+			is_listed |= strcmp(l.name[j], keys[i].name) == 0;
+		may = !is_listed && may_be(&keys[i], 0, began, now());
+		for (uint32_t v = 1; is_listed && v <= value_nr && !may; v++)
+			may = may_be(&keys[i], v, began, step);
+		if (may)
+			continue;
+		wrong("%s/%s is %slisted from step %llu on", bucket, keys[i].name, is_listed ? "" : "not ",
+		      (unsigned long long)began);
+		print_key(&keys[i]);
+	}
+}
+
+static void
+client(void *arg)
+{
+	struct store_user *u;
+
+	check(store_user_new(&st, 1, &u) == 0);
+	for (int i = 0; i < ops_nr; i++) {
+		struct key *k = &keys[turns_below(2 * KEYS)];
+		uint32_t what = turns_below(10);
+		struct write *w;
+
+		if (what < 4) {
+			uint64_t began = now();
+
+			judge_read(k, get(u, k->bucket, k->name), began);
+		} else if (what < 7) {
+			w = begin_write(k, ++value_nr);
+			end_write(w, put(u, k->bucket, k->name, w->value));
+		} else if (what == 7) {
+			w = begin_write(k, ++value_nr);
+			end_write(w, put_upload(u, k->bucket, k->name, w->value));
+		} else if (what == 8) {
+			w = begin_write(k, 0);
+			end_write(w, del(u, k->bucket, k->name));
+		} else {
+			do_list(u, k->bucket);
+		}
+		if (turns_below(4) == 0)
+			turns_sleep(turns_below(20) * NS_PER_MS);
+	}
+	store_user_free(u);
+	running--;
+}
+
+/* ---- what disks suffer ---- */
+
+static void
+trouble(void *arg)
+{
+	const char *path = disks[turns_below((uint32_t)conf.disks.nr)].path;
+
+	turns_sleep(turns_below(100) * NS_PER_MS);
+	if (!mem_disk_is_open(path)) {
+		running--;
+		return;
+	}
+	counts[COUNT_FAULT]++;
+	switch (turns_below(3)) {
+	case 0:
+		mem_disk_fail(path, turns_below(12));
+		break;
+	case 1:
+		mem_disk_hang(path, true);
+		turns_sleep(turns_below(100) * NS_PER_MS);
+		mem_disk_fail(path, 0);
+		turns_sleep(turns_below(300) * NS_PER_MS);
+		mem_disk_hang(path, false);
+		break;
+	default:
+		mem_disk_unreadable(path, true);
+		turns_sleep(turns_below(300) * NS_PER_MS);
+		mem_disk_unreadable(path, false);
+		break;
+	}
+	running--;
+}
+
+static void
+operator(void *arg)
+{
+	for (uint32_t i = 1 + turns_below(3); i; i--) {
+		uint32_t what = turns_below(4);
+
+		turns_sleep(turns_below(100) * NS_PER_MS);
+		counts[COUNT_MOVE]++;
+		if (what < 2)
+			note((uint64_t)(uint32_t)change_disks(
+				DISK_DRAIN, disks[turns_below((uint32_t)conf.disks.nr)].path));
+		else if (what == 2 && conf.disks.nr < DISKS)
+			note((uint64_t)(uint32_t)change_disks(DISK_ADD, paths[turns_below(DISKS)]));
+		else
+			note((uint64_t)(uint32_t)change_disks(DISK_CANCEL, NULL));
+	}
+	running--;
+}
+
+/* ---- starts ---- */
+
+/* Starts, perhaps with a disk away. */
+static void
+start_with_some(void)
+{
+	int away = turns_below(2) ? (int)turns_below((uint32_t)conf.disks.nr) : -1;
+
+	if (away >= 0) {
+		mem_disk_absent(disks[away].path, true);
+		memcpy(accepted[0], mem_disk_uuid(disks[away].path), UUID_BYTES);
+		conf.disks.accept_missing_nr = 1;
+		counts[COUNT_AWAY]++;
+		has_faults = true;
+		if (start() == 0)
+			return;
+		counts[COUNT_REFUSED]++;
+		mem_disk_absent(disks[away].path, false);
+		conf.disks.accept_missing_nr = 0;
+	}
+	if (start() < 0)
+		wrong("a start with all disks is refused: %s", err);
+}
+
+static void
+all_back(void)
+{
+	conf.disks.accept_missing_nr = 0;
+	for (int i = 0; i < DISKS; i++) {
+		if (mem_disk_is_made(paths[i]))
+			mem_disk_absent(paths[i], false);
+	}
+}
+
+/* ---- a life ---- */
+
+static void
+begin_life(void)
+{
+	has_faults = is_moving = false;
+	cut_at = 0;
+	configure();
+	start_with_some();
+	if (wrong_nr)
+		return;
+	if (turns_below(2)) {
+		has_faults = true;
+		running++;
+		turns_go(trouble, NULL);
+	}
+	if (turns_below(2)) {
+		is_moving = true;
+		running++;
+		turns_go(operator, NULL);
+	}
+	for (int i = 0; i < CLIENTS; i++) {
+		running++;
+		turns_go(client, NULL);
+	}
+	if (turns_below(2))
+		mem_disks_cut_after(1 + turns_below(150));
+}
+
+/* What had no answer when the power went, or when all stopped, has happened or not; what began after that has not. */
+static void
+end_writes(void)
+{
+	for (int i = 0; i < 2 * KEYS; i++) {
+		for (int j = 0; j < keys[i].nr; j++) {
+			struct write *w = &keys[i].write[j];
+
+			/* What was read then may be no more. */
+			w->seen = cut_at && w->seen > cut_at ? 0 : w->seen;
+			if (cut_at && w->began > cut_at)
+				w->result = WRITE_NOT_DONE;
+			else if (cut_at && w->ended > cut_at)
+				w->result = WRITE_UNKNOWN;
+			if (!w->ended || (cut_at && w->ended > cut_at))
+				w->ended = cut_at ? cut_at : now();
+		}
+	}
+}
+
+static void
+end_life(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct mem_image *image;
+
+	while (running && clock_ns() < until)
+		store_user_turn(user);
+	if (running) {
+		wrong("something does not end");
+		return;
+	}
+	now();
+	image = mem_disks_cut();
+	down();
+	if (image) {
+		counts[COUNT_CUT]++;
+		mem_disks_put_back(image);
+	}
+	mem_image_free(image);
+	end_writes();
+	all_back();
+}
+
+/* ---- the end of a history ---- */
+
+static void
+judge_all(int found[2 * KEYS])
+{
+	for (int i = 0; i < 2 * KEYS && !wrong_nr; i++) {
+		uint64_t began = now();
+		int r = get(user, keys[i].bucket, keys[i].name);
+
+		judge_read(&keys[i], r, began);
+		if (found[i] >= 0 && r >= 0 && r != found[i])
+			wrong("%s/%s was %d, and is %d", keys[i].bucket, keys[i].name, found[i], r);
+		found[i] = r >= 0 ? r : found[i];
+	}
+}
+
+/* With all disks there nothing is missing, and both copies are equal. */
+static void
+judge_whole(int found[2 * KEYS])
+{
+	has_faults = false;
+	configure();
+	if (start() < 0) {
+		wrong("the last start is refused: %s", err);
+		return;
+	}
+	if (!wait_quiet()) {
+		struct store_copies_info c;
+		struct store_move_info m;
+
+		store_copies_info(st, &c);
+		store_move_info(st, &m);
+		wrong("it does not come to rest: %s %s", c.trouble, m.trouble);
+	}
+	judge_all(found);
+	for (int i = KEYS; i < 2 * KEYS && !wrong_nr; i++) {
+		int r = conf.disks.nr > 1 ? get_second(user, keys[i].bucket, keys[i].name) : found[i];
+
+		if (r != found[i])
+			wrong("the second copy of %s/%s is %d, the first %d", keys[i].bucket, keys[i].name, r,
+			      found[i]);
+	}
+	down();
+}
+
+/* With any disk away what has two copies is there. */
+static void
+judge_without(int found[2 * KEYS])
+{
+	/* A disk may have been drained meanwhile. */
+	configure();
+	for (int away = 0; away < conf.disks.nr && conf.disks.nr > 1 && !wrong_nr; away++) {
+		struct mem_image *image = mem_disks_copy(NULL);
+
+		mem_disk_absent(disks[away].path, true);
+		memcpy(accepted[0], mem_disk_uuid(disks[away].path), UUID_BYTES);
+		conf.disks.accept_missing_nr = 1;
+		if (start() < 0 && conf.disks.nr == 2) {
+			/* Half of the disks are not enough. */
+		} else if (!st) {
+			wrong("a start without %s is refused: %s", disks[away].path, err);
+		} else {
+			for (int i = KEYS; i < 2 * KEYS; i++) {
+				int r = get(user, keys[i].bucket, keys[i].name);
+
+				if (r != found[i])
+					wrong("without %s %s/%s is %d, and was %d", disks[away].path,
+					      keys[i].bucket, keys[i].name, r, found[i]);
+			}
+			down();
+		}
+		all_back();
+		mem_disks_put_back(image);
+		mem_image_free(image);
+	}
+}
+
+static void
+history(uint64_t of)
+{
+	int found[2 * KEYS];
+
+	seed = of;
+	rig_begin(seed, 2 + (int)(seed % 3));
+	step = cut_at = trace = 0;
+	value_nr = 0;
+	running = 0;
+	for (int i = 0; i < 2 * KEYS; i++) {
+		keys[i] = (struct key){ .bucket = i < KEYS ? ONE : TWO };
+		snprintf(keys[i].name, sizeof keys[i].name, "k%d", i);
+		keys[i].write[keys[i].nr++] = (struct write){ .result = WRITE_DONE, .began = 1, .ended = 1 };
+		found[i] = -1;
+	}
+	step = 1;
+	ops_nr = 5 + (int)turns_below(20);
+	conf.disks.heal_after_ns = turns_below(2) ? NS_PER_S : 1000000 * NS_PER_S;
+	up();
+	make_buckets();
+	down();
+	for (uint32_t lives = 1 + turns_below(3); lives && !wrong_nr; lives--) {
+		begin_life();
+		if (!wrong_nr)
+			end_life();
+	}
+	if (!wrong_nr)
+		judge_whole(found);
+	if (!wrong_nr)
+		judge_without(found);
+	note(mem_disks_changes());
+	if (!wrong_nr)
+		rig_end();
+}
+
+int
+main(void)
+{
+	const char *nr = getenv("HISTORIES");
+	unsigned long long histories = nr ? strtoull(nr, NULL, 0) : 60;
+	uint64_t first = turns_seed(), was;
+
+	log_init(LOG_PLAIN, getenv("V") ? LOG_NOTE : LOG_ERROR);
+	for (uint64_t i = 0; i < histories && !wrong_nr; i++) {
+		history(first + i);
+		was = trace;
+		if (i == 0 && !wrong_nr)
+			history(first);
+		if (i == 0 && trace != was)
+			wrong("the same seed gives another history");
+	}
+	printf("%llu histories: %llu reads, %llu writes, %llu errors, %llu cuts, %llu starts without a disk, "
+	       "%llu of them refused, "
+	       "%llu faults, %llu changes of disks\n",
+	       histories, counts[COUNT_READ], counts[COUNT_WRITE], counts[COUNT_ERROR], counts[COUNT_CUT],
+	       counts[COUNT_AWAY], counts[COUNT_REFUSED], counts[COUNT_FAULT], counts[COUNT_MOVE]);
+	return wrong_nr != 0;
+}
