@@ -166,6 +166,6 @@ replay_check(const struct auth_env *env, const uint8_t signature[32], uint64_t u
 			      "The signature was used before, from another address.");
 	/* Not 403: a client that repeats itself honestly does so with a new date. */
 	return refuse(ret_why, FAULT_REPLAYED,
-		      once ? "The signature was used before: sign the request anew."
-			   : "The signature was used before, from another address: sign the request anew.");
+		      once ? "The signature was used before: sign the request again."
+			   : "The signature was used before, from another address: sign the request again.");
 }

@@ -109,7 +109,7 @@ open_folder(struct keyfile *f, bool change, FILE *err)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return say(err, f->path, -errno);
-	fprintf(err, "%s: somebody else changes it: waiting\n", f->path);
+	fprintf(err, "%s: another process changes it: waiting\n", f->path);
 	while (flock(f->dir_fd, LOCK_EX) < 0) {
 		if (errno != EINTR)
 			return say(err, f->path, -errno);

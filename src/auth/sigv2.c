@@ -334,7 +334,7 @@ write_text(struct writer *w, const struct dialect_in *in, const struct target *t
 	put_resource(w, in, t);
 	return w->len <= TEXT_MAX
 		       ? FAULT_NONE
-		       : refuse(ret_why, FAULT_BAD_REQUEST, "What is signed exceeds 16 KiB: " SIGV2_HELP);
+		       : refuse(ret_why, FAULT_BAD_REQUEST, "The signed text exceeds 16 KiB: " SIGV2_HELP);
 }
 
 /* ---- who signed ---- */

@@ -27,7 +27,7 @@ const struct log_event_desc log_events[LOG_EV_NR] = {
 	[LOG_EV_RAIL_DOWN] = { "rail_down", "763d7c72db94a5b51e80ec5d880de7d4", "An RDMA rail cannot be used" },
 	[LOG_EV_RAIL_UP] = { "rail_up", "b2d6c6c7d9f4e344e33dca3f78a8f236", "An RDMA rail can be used again" },
 	[LOG_EV_REOPENED] = { "device_reopened", "e630d655f22a410ead69bc1b1c6c6644",
-		"An RDMA device whose context had died was opened anew" },
+		"An RDMA device whose context had died was re-opened" },
 	[LOG_EV_CORE_STUCK] = { "core_stuck", "e87fcc33b990f61bbc574346047564f5", "A core's loop does not turn" },
 	[LOG_EV_CERTIFICATE] = { "certificate", "f61f6fe57a7e3320f2aad78ac01f3fe9",
 		"A certificate has expired, soon will, or cannot be read" },

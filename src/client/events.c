@@ -43,7 +43,7 @@ on_event(struct gantry *g, struct port *p, const struct ibv_async_event *ev)
 			port_reread(g, p);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		port_is(g, p, true, "has a device that died: open anew");
+		port_is(g, p, true, "has a device that died: open it again");
 		break;
 	default:
 		break;

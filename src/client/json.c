@@ -203,7 +203,7 @@ read_key(struct json *j)
 	if (r)
 		return r;
 	if (j->p == j->end || *j->p != ':')
-		return bad(j, "a ':' is missing behind a key");
+		return bad(j, "a ':' is missing after a key");
 	j->p++;
 	memcpy(j->key[j->depth], j->text, TEXT_MAX);
 	return skip(j);

@@ -244,7 +244,7 @@ judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const cha
 		return VERDICT_FAILED;
 	}
 	if (r->body_bytes) {
-		*ret_why = "the server's answer has a body beside its success";
+		*ret_why = "the server's answer has a body in addition to its success";
 		return VERDICT_FAILED;
 	}
 	return VERDICT_RDMA;

@@ -163,7 +163,7 @@ parse_meta(const struct dialect_in *in, struct target *t, const char **ret_why)
 			continue;
 		if (f->name_len == META_PREFIX_LEN)
 			return refuse(ret_why, FAULT_BAD_REQUEST,
-				      "A metadata header has no name behind x-amz-meta-.");
+				      "A metadata header has no name after x-amz-meta-.");
 		for (int k = 0; k < i && !seen; k++)
 			seen = same_name(f, &in->fields[k]);
 		if (seen)

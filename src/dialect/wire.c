@@ -123,7 +123,7 @@ dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
 		const char *header, *why;
 	} beside[] = {
 #define BESIDE(header)                                                                                       \
-	{ header, header " is not among SignedHeaders: beside an RDMA descriptor it has to be." },
+	{ header, header " is not among SignedHeaders: with an RDMA descriptor it has to be." },
 #include "dialect/wire.def"
 	};
 

@@ -335,7 +335,7 @@ add_state(struct vol *vol, struct store_unit_info *info)
 			 "there is only one snapshot: no room for another, or it was damaged");
 	else if ((bad = atomic_load(&vol->reread.bad)) != 0)
 		snprintf(info->reason, sizeof info->reason,
-			 "damaged on the disk, and not yet written anew:%s%s%s",
+			 "damaged on the disk, and not yet rewritten:%s%s%s",
 			 bad & REREAD_SUPER ? " a superblock" : "",
 			 bad & REREAD_SNAPSHOT ? " a snapshot" : "", bad & REREAD_LOG ? " the log" : "");
 	else if (!atomic_load(&d->layout.is_through) && (odd_nr = atomic_load(&d->layout.odd_nr)) != 0)

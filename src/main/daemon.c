@@ -126,7 +126,8 @@ warn_about(const struct conf *conf, const struct rdma *rdma, const struct auth_k
 		const struct conf_listen *l = &conf->listen[i];
 
 		if (l->anonymous && !conf_is_loopback(&l->sa))
-			log_warn("%s: anonymous: true: whoever reaches this address may read, write and "
+			log_warn("%s: anonymous: true: every client that reaches this address may read, "
+				 "write and "
 				 "delete everything",
 				 l->address);
 	}
@@ -401,7 +402,7 @@ end_fenced(const struct daemon *d)
 
 	store_answers(atomic_load(&d->store), why, sizeof why);
 	log_event(LOG_EV_STOPPED, LOG_ERROR,
-		  "another gateway has taken over (%s): this process ends, to be started anew", why);
+		  "another gateway has taken over (%s): this process ends, to be restarted", why);
 	nanosleep(&a_second, NULL);
 	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
 		unlink(d->conf->admin.socket);

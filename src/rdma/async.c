@@ -177,7 +177,7 @@ async_main(void *arg)
 		if (p[STOP].revents)
 			return NULL;
 		if (n > 0 && p[WAKE].revents && read(rd->async.wake_fd, &taken, sizeof taken) < 0)
-			log_debug("the async helper was woken by nobody");
+			log_debug("the async helper was woken without a reason");
 		for (int i = 0; n > 0 && i < dev_nr; i++) {
 			struct rdma_device *dev = rd->dev[i];
 

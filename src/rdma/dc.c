@@ -352,7 +352,7 @@ dc_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 
 	check(wr->sge_nr > 0);
 	check(wr->sge_nr <= RDMA_SGE_MAX);
-	/* A handle that a lease has kept since before the device was opened anew: it may be gone. */
+	/* A handle that a lease has kept since before the device was re-opened: it may be gone. */
 	if (atomic_load_explicit(&ah->context, memory_order_acquire) != dci->context)
 		return -ESTALE;
 	for (int i = 0; i < wr->sge_nr; i++) {

@@ -391,7 +391,7 @@ start_rail(struct rdma *rd, int nr)
 	if (!info.serves)
 		log_warn("rail %d: %s serves no token: %s", nr, info.device, rail->dev->cur->why);
 	if (rail->view.gid_nr == 0 && rail->is_ethernet)
-		log_warn("rail %d: port %s:%d has no RoCEv2 address: nobody can be reached from it", nr,
+		log_warn("rail %d: port %s:%d has no RoCEv2 address: no client can be reached from it", nr,
 			 info.device, info.port);
 	if (rail->is_ethernet && rd->conf.service_level > 7 && rd->conf.service_level != CONF_LEVEL_AUTO)
 		log_warn("rdma.service_level %d: Ethernet has 0 to 7; 7 is used on %s",

@@ -170,7 +170,7 @@ take_over(struct rdma_rail *rail, const struct rail_view *view, const struct ibv
 		atomic_fetch_add(&rail->path, 1);
 		log_note("rail %s:%d: MTU, P_Key, traffic class or source address has changed (MTU %d, P_Key "
 			 "%04x, class %d): "
-			 "initiators are connected anew",
+			 "initiators are connected again",
 			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey, class);
 	}
 	if (view->gids_cut && view->gids_cut != rail->view.gids_cut)
@@ -481,7 +481,7 @@ give_up_on(struct rdma_rail *rail, const char *why, bool even_fatal)
 	news = !rail->broken && (!fatal || even_fatal);
 	if (news && !fatal)
 		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR,
-			  "rail %s:%d: %s; it stays out of use until its device is opened anew",
+			  "rail %s:%d: %s; it stays out of use until its device is re-opened",
 			  rail->dev->name, rail->port, why);
 	if (news) {
 		rail->broken = true;

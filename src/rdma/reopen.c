@@ -150,7 +150,7 @@ open_new(struct rdma_device *dev)
 			log_limited(LOG_WARN, "%s cannot be closed", dev->name);
 	}
 	if (r < 0)
-		log_limited(LOG_INFO, "%s cannot be opened anew yet: %s: %s", dev->name, why, strerror(-r));
+		log_limited(LOG_INFO, "%s cannot be re-opened yet: %s: %s", dev->name, why, strerror(-r));
 	return r;
 }
 
@@ -190,7 +190,7 @@ give_up(struct rdma_device *dev)
 {
 	struct rdma *rd = dev->rd;
 
-	log_warn("%s: its context has died: everything on it is given up, and the device is opened anew as "
+	log_warn("%s: its context has died: its objects are abandoned, and the device is re-opened as "
 		 "soon "
 		 "as that works",
 		 dev->name);
@@ -217,7 +217,7 @@ begin_to_serve(struct rdma_device *dev)
 	dev->async_fd = c->ctx->async_fd;
 	device_renew(dev, c);
 	device_refresh(dev, 0);
-	log_event(LOG_EV_REOPENED, LOG_NOTE, "%s was opened anew, firmware %.*s", dev->name,
+	log_event(LOG_EV_REOPENED, LOG_NOTE, "%s was re-opened, firmware %.*s", dev->name,
 		  (int)sizeof c->attr.fw_ver, c->attr.fw_ver);
 	atomic_store(&dev->serving, c->nr);
 	device_set_fatal(dev, false);

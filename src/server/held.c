@@ -138,9 +138,9 @@ say_no_route(struct gantry_server *s, const struct token *tok, int r)
 	say(s, GANTRY_SERVER_LOG_ERROR, "%s cannot be reached: %s", name,
 	    r == -ENETUNREACH ? "the token has no LID, and no port is Ethernet"
 	    : r == -EINVAL    ? "the token has no address, and the ports are Ethernet"
-	    : r == -ETIMEDOUT ? "nobody answers for it within 5 s"
+	    : r == -ETIMEDOUT ? "no host answers for it within 5 s"
 	    : r == -EAGAIN    ? "too many addresses are in use"
-			      : "nobody answers for it, or there is no route");
+			      : "no host answers for it, or there is no route");
 	return -EIO;
 }
 

@@ -179,7 +179,8 @@ lane_repair(struct lane *l, int wc_status)
 	}
 	if (!drained && r == 0)
 		say(s, GANTRY_SERVER_LOG_ERROR,
-		    "channel %u: %d completions stay away: its queue pair is destroyed, and made anew when "
+		    "channel %u: %d completions stay away: its queue pair is destroyed, and created again "
+		    "when "
 		    "it is "
 		    "needed",
 		    c->nr, l->outstanding);

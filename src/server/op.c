@@ -380,7 +380,7 @@ hint(enum rdma_status status)
 {
 	switch (status) {
 	case WCS_RETRY_EXC:
-		return ": nobody answers: is the client's DC key another (dc_key), is it gone, or does a "
+		return ": no answer: is the client's DC key another (dc_key), is it gone, or does a "
 		       "switch or "
 		       "its port have a smaller MTU (path_mtu)?";
 	case WCS_REM_ACCESS:

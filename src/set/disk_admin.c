@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Disks that come and go while a set serves: one is drained, or one is added, and the slots go where the table says that they should be
- * (table_plan()).  What is under way stands in the table, so the next start goes on with it.
+ * (table_plan()).  What is under way stands in the table, so the next start continues it.
  *
  *	drain	bit in the table --> its slots go, some at a time --> a table without it --> it is told that it is no member
  *	add	made, opened, every port attaches to it --> buckets as on the others --> a table with it --> slots come
@@ -84,7 +84,7 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		return disk_say(said, len, -EALREADY, "it is drained already, and may be pulled");
 	if (set_members_change(s))
 		return disk_say(said, len, -EBUSY,
-				"a disk is being drained or filled already; the next start goes on with it");
+				"a disk is being drained or filled already; the next start continues it");
 	if (__builtin_popcountll(set_all(s)) == 1)
 		return disk_say(said, len, -EPERM, "it is the last disk of the store: add another one first");
 	r = move_check_room(s, set_unit(s, unit)->engine, said, len);
@@ -172,14 +172,13 @@ cancel(struct set *s, char *said, size_t len)
 	switch (-r) {
 	case 0:
 		return disk_say(said, len, 0,
-				"cancelled: what has moved stays where it is, what is left over is removed");
+				"cancelled: moved objects stay where they are, remains are removed");
 	case ENOENT:
 		return disk_say(said, len, r, "no disk is being drained or filled");
 	case EROFS:
-		return disk_say(
-			said, len, r,
-			"nothing moves until the restart, which goes on with it: a disk has failed, and "
-			"the store is read-only");
+		return disk_say(said, len, r,
+				"nothing moves until the restart, which continues it: a disk has failed, and "
+				"the store is read-only");
 	default:
 		return disk_say(said, len, r, "not yet, try again: %s", strerror(-r));
 	}
@@ -315,7 +314,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	if ((!set_members_change(s) && !heals && !move_has_leftovers(s)) || s->conf.disks.moves_wait)
 		return 0;
 	if (set_members_change(s))
-		log_note("goes on with what it moved before the restart");
+		log_note("continues the move from before the restart");
 	r = move_begin_thread(m, set_members_change(s) || !heals ? JOB_MOVE : JOB_HEAL);
 	return r < 0 ? disk_say(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
 }

@@ -393,7 +393,7 @@ move_end_rotten(struct mover *m, int first, bool mends)
 		if (r > 0) {
 			any = true;
 			set_count(m->set, COUNT_REPAIRED);
-			log_note("something damaged in bucket %.*s was written anew from its other copy",
+			log_note("something damaged in bucket %.*s was rewritten from its other copy",
 				 k->bucket_len, k->name);
 		}
 		free(k);

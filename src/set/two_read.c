@@ -278,12 +278,12 @@ mend_over(struct mend *m, int result)
 		/* It could be read this time. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
-		log_note("%s that was damaged was written anew from its other copy: %.*s/%.*s",
+		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
 			 m->send.only_upload ? "a part of an upload" : "an object", m->send.key.bucket_len,
 			 m->send.key.bucket, m->send.key.key_len, m->send.key.key);
 	} else if (result != -ESTALE) {
 		log_limited(LOG_WARN,
-			    "an object that is damaged could not be written anew from its other copy: %s",
+			    "an object that is damaged could not be rewritten from its other copy: %s",
 			    strerror(-result));
 	}
 	port_two(p)->repairs = false;

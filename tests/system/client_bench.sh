@@ -147,7 +147,7 @@ error_has "not a URL"
 says 2 "$URL_S3/bkt?x=y"
 error_has "bench: the URL has a query"
 says 1 http://127.0.0.1:1/bkt
-error_has "nobody answers at 127.0.0.1:1"
+error_has "no answer at 127.0.0.1:1"
 says 1 "$URL_ADMIN"
 error_has "this is gantryd's admin port"
 says 3 "$URL_S3/no-such-bucket"

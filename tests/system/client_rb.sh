@@ -44,7 +44,7 @@ error_has NoSuchBucket
 put /one/a
 says 1 rb "$URL_S3/one"
 error_has "BucketNotEmpty"
-error_has "--force removes what is in it first"
+error_has "--force removes its contents first"
 says 2 --force rb "$URL_S3/one"
 error_has "--yes"
 assert_eq "$(keys one)" 1
@@ -93,5 +93,5 @@ error_has "the URL names no bucket"
 says 2 --scality rb "$URL_SCAL/one"
 error_has "a scality listener has no buckets"
 says 1 --force --yes rb http://127.0.0.1:1/one
-error_has "nobody answers at 127.0.0.1:1"
+error_has "no answer at 127.0.0.1:1"
 assert_eq "$(curl_s3 /one-more/stays)" x

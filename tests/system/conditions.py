@@ -14,7 +14,7 @@ import proxy
 
 URL, PROXIED, DIR = sys.argv[1:]
 NO_DELETE = "The access key may not delete (no_delete)."
-NO_OVERWRITE = "The object is there, and the access key may not change what is there (no_overwrite)."
+NO_OVERWRITE = "The object exists, and the access key may not change existing objects (no_overwrite)."
 
 
 def client(key, secret, url=URL):

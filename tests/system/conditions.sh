@@ -30,7 +30,7 @@ head -c 2000000 /dev/urandom >"$T/body"
 by_rdma() { (eval "$(cat "$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
 by_rdma once rdma || fail "a new object by RDMA: $(cat "$T/err")"
 ! by_rdma once rdma || fail "overwritten by RDMA"
-grep -qF "The object is there, and the access key may not change what is there (no_overwrite)." "$T/err" || fail "$(cat "$T/err")"
+grep -qF "The object exists, and the access key may not change existing objects (no_overwrite)." "$T/err" || fail "$(cat "$T/err")"
 by_rdma keep rdma || fail "overwriting by RDMA with no_delete alone: $(cat "$T/err")"
 
 # ---- over HTTP, as boto3 does

@@ -144,7 +144,7 @@ round() {
 		touch "$T/lost"
 		wait_for 60 test -e "$T/answered.meanwhile"
 		assert_match "$(curl_admin /healthz)" 'rail mlx5_0:1 is lost' "$what: health"
-		wait_for 60 grep -q 'mlx5_0 cannot be opened anew yet' "$T/daemon.log"
+		wait_for 60 grep -q 'mlx5_0 cannot be re-opened yet' "$T/daemon.log"
 		;;
 	esac
 	wait_for 60 test -e "$T/answered.s3"
@@ -162,7 +162,7 @@ round() {
 	curl_s3 /bkt/old >"$T/back"
 	assert_same "$T/old" "$T/back" "$what: the object that was read"
 	wait_for 60 is_settled
-	logged $((LOGGED + n)) 'mlx5_0 was opened anew'
+	logged $((LOGGED + n)) 'mlx5_0 was re-opened'
 	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200 "$what: health afterwards"
 }
 
@@ -171,7 +171,7 @@ bytes pattern:5 100000 >"$T/small"
 for run in $RUNS; do
 	IFS=: read -r SOFTNIC_EXEC CORES NICS <<<"$run"
 	export SOFTNIC_EXEC
-	DCI=0 LOGGED=$(grep -c 'was opened anew' "$T/daemon.log" 2>/dev/null)
+	DCI=0 LOGGED=$(grep -c 'was re-opened' "$T/daemon.log" 2>/dev/null)
 	rm -rf "$T"/disk* "${SOFTNIC_DIR:?}"/*
 	start_daemon
 	curl_s3 /bkt/old -T "$T/old"

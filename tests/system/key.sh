@@ -145,7 +145,7 @@ says 1 new
 error_has "gantryd.yaml:$(wc -l <gantryd.yaml):1: nonsense: unknown key"
 cmp before "$K" || fail "a bad configuration has changed the file"
 gantry key new --file "$K" --admin "$T/admin.sock" >out 2>err && fail "a reload that fails: $(cat err)"
-error_has "gantryd goes on with the keys from before, 400"
+error_has "gantryd continues with the previous keys, 400"
 error_has "nonsense: unknown key"
 cp gantryd.good gantryd.yaml
 says 0 new --admin "http://$ADMIN"

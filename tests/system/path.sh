@@ -64,7 +64,7 @@ softnicctl gid 0 del fe80::200:5eff:fe00:100
 renewed
 all || fail "with another source address: $(cat "$T/all")"
 assert_eq "$(bad)" "$lost" "transfers that failed after that"
-logged 4 'initiators are connected anew'
+logged 4 'initiators are connected again'
 assert_alive
 stop_daemon
 

@@ -113,7 +113,7 @@ def stored(key):
 
 def is_refused(answer):
     status, text = answer
-    assert status == 503 and "<Code>SlowDown</Code>" in text and "sign the request anew" in text, answer
+    assert status == 503 and "<Code>SlowDown</Code>" in text and "sign the request again" in text, answer
     assert "retry-after:" in text.lower() and "x-amz-rdma-reply" not in text.lower(), answer
 
 

@@ -52,12 +52,12 @@ sed 's|address: "127.0.0.1:0", dialect: s3|address: "0.0.0.0:0", dialect: s3|' "
 mv "$T/gantryd.yaml" "$T/closed.yaml"
 mv "$T/open.yaml" "$T/gantryd.yaml"
 daemon_run
-wait_for 60 grep -q 'anonymous: true: whoever reaches this address may read, write and delete' "$T/daemon.log"
+wait_for 60 grep -q 'anonymous: true: every client that reaches this address may read, write and delete' "$T/daemon.log"
 stop_daemon
 : >"$T/daemon.log"
 mv "$T/closed.yaml" "$T/gantryd.yaml"
 daemon_run
-! grep -q 'whoever reaches this address' "$T/daemon.log" || fail "a listener on loopback is warned of"
+! grep -q 'every client that reaches this address' "$T/daemon.log" || fail "a listener on loopback is warned of"
 # Why a bucket's name is not one.
 curl -sS -X PUT "$URL_S3/No_Bucket" | grep -q '3 to 63 of a-z, 0-9' || fail "a bucket's name: it is not said what one is"
 stop_daemon

@@ -110,7 +110,7 @@ error_has "not a URL (http://HOST:PORT/BUCKET/KEY): bucket/key"
 for command in "put f URL/b/k" "head URL/b/k" "mb URL/b"; do
 	# shellcheck disable=SC2086
 	says 1 ${command/URL/http://127.0.0.1:1}
-	error_has "nobody answers at 127.0.0.1:1: does gantryd run there"
+	error_has "no answer at 127.0.0.1:1: does gantryd run there"
 	# shellcheck disable=SC2086
 	says 1 ${command/URL/http://no-such-host.invalid:9000}
 	error_has "the name no-such-host.invalid does not resolve"
@@ -119,10 +119,10 @@ echo f >list
 # Whoever of its threads comes to the end of the list first, it is told.
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	says 1 mput list http://127.0.0.1:1/b
-	error_has "nobody answers at 127.0.0.1:1"
+	error_has "no answer at 127.0.0.1:1"
 done
 says 1 --json head http://127.0.0.1:1/b/k
-out_has "nobody answers at 127.0.0.1:1"
+out_has "no answer at 127.0.0.1:1"
 for command in status "top --count 1"; do
 	# shellcheck disable=SC2086
 	says 1 --admin 127.0.0.1:1 $command

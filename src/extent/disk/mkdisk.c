@@ -253,7 +253,7 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 	if (e == 1 && !force && has_super(dir_fd))
 		e = disk_refuse(
 			err, err_len, -EALREADY,
-			"%s: has a store already; --force makes a new one, and loses what is in this one",
+			"%s: has a store already; --force makes a new one, and the data of this one is lost",
 			dc->path);
 	else if (e == 1 && !force)
 		e = disk_refuse(err, err_len, -EEXIST,
@@ -348,7 +348,7 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 	if (store && !force) {
 		e = disk_refuse(
 			err, err_len, -EALREADY,
-			"%s: has a store already; --force makes a new one, and loses what is in this one",
+			"%s: has a store already; --force makes a new one, and the data of this one is lost",
 			dc->path);
 		goto out;
 	}

@@ -180,7 +180,7 @@ disk_beat(struct disk *d, struct ring *r)
 	e = host_beat(&d->host, r, log_seq(d));
 	if (e == -EBUSY) {
 		host_text(&d->host, who, sizeof who);
-		disk_fail(d, "it was taken over by %s", who[0] ? who : "somebody who closed it again");
+		disk_fail(d, "it was taken over by %s", who[0] ? who : "a host that closed it again");
 	} else if (e < 0 && e != -EAGAIN) {
 		disk_fail(d, "writing the host block failed: %s", strerror(-e));
 	}

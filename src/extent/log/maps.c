@@ -31,7 +31,7 @@ note(struct replay *rp, const uint8_t *key, size_t len, int error)
 	struct lost_map *lost = malloc(sizeof *lost + len);
 
 	if (!lost)
-		return refuse(rp, -ENOMEM, "%s: no memory for what is damaged", rp->vol->disk.path);
+		return refuse(rp, -ENOMEM, "%s: no memory for the list of damage", rp->vol->disk.path);
 	lost->next = rp->lost;
 	lost->error = error;
 	lost->len = (uint16_t)len;
@@ -161,7 +161,7 @@ judge(struct replay *rp, const struct lost_map *lost)
 	rec_map(r, &map);
 	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
 	if (!is_object && !has_owner(rp->vol->tree, lost->key, r)) {
-		report(rp->rep, "%s %s: the map of something that nobody owns; it is dropped", where,
+		report(rp->rep, "%s %s: the map of a record without an owner; it is dropped", where,
 		       lost->error == -EBADMSG ? "is damaged" : "cannot be read");
 		return drop(rp, lost);
 	}

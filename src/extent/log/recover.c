@@ -481,7 +481,7 @@ begin(struct replay *rp)
 
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
-			log_note("%s: %llu records behind the last flush were cut", vol->disk.path,
+			log_note("%s: %llu records after the last flush were cut", vol->disk.path,
 				 (unsigned long long)rp->cut_records);
 		e = disk_claim(&vol->disk, rp->r, rp->cut.seq, rp->err, rp->err_len);
 		if (e == 0)

@@ -157,7 +157,7 @@ refuse_end(struct replay *rp, int error)
 	was_flushed = e > 0 || (d->host.there && d->host.seen.log_seq >= rp->pos.seq);
 	rp->unreadable_nr = 0;
 	if (rp->behind_blocks)
-		snprintf(behind, sizeof behind, ", and %llu blocks behind it with %llu records",
+		snprintf(behind, sizeof behind, ", and %llu blocks after it with %llu records",
 			 (unsigned long long)rp->behind_blocks, (unsigned long long)rp->behind_records);
 	disk_place(d, -1, rp->pos.pos, where);
 	if (!rep->repair)
@@ -381,7 +381,7 @@ replay_look_behind(struct replay *rp, bool list)
 		done += step;
 	}
 	if (rp->unreadable_nr)
-		report(rp->rep, "%s: %u places of the log behind its end cannot be read, the first at %llu",
+		report(rp->rep, "%s: %u places of the log after its end cannot be read, the first at %llu",
 		       rp->vol->disk.path, rp->unreadable_nr, (unsigned long long)rp->unreadable[0]);
 	return found;
 }

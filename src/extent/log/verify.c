@@ -206,7 +206,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			return refuse(
 				rp, e,
 				"%s cannot be read: %s; it is of '%s', which may have been acknowledged: "
-				"--fsck --repair drops it, and what came behind it",
+				"--fsck --repair drops it, and the records after it",
 				where, strerror(-e), name);
 		}
 		if (e < 0 && e != -EBADMSG)

@@ -111,7 +111,7 @@ ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *
 	if (who[0])
 		report(rep, "%s: %s has it open, or did not close it", vol->disk.path, who);
 	if (h->damaged)
-		report(rep, "%s: the host block is damaged; a start writes it anew", vol->disk.path);
+		report(rep, "%s: the host block is damaged; a start rewrites it", vol->disk.path);
 	return 0;
 }
 

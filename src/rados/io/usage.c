@@ -450,7 +450,7 @@ on_bound(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	}
 	b += t->nr;
 	if (key_len < 2 || key_len > sizeof b->name || bound_decode(val, val_len, &b->max) < 0) {
-		log_error("the quota of bucket %.*s is damaged: set it anew", (int)key_len - 1, key + 1);
+		log_error("the quota of bucket %.*s is damaged: set it again", (int)key_len - 1, key + 1);
 		return 0;
 	}
 	memcpy(b->name, key + 1, key_len - 1);

@@ -454,7 +454,8 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 	c->live[c->live_nr] = (struct live){ (uint32_t)strtoul(key + 1, NULL, 10), row.first };
 	if (key[0] == 'x')
 		tell(c,
-		     "gateway %u on %s is dead, and not cleaned up after yet: what it had under way is left "
+		     "gateway %u on %s is dead, and not cleaned up after yet: its operations in progress are "
+		     "left "
 		     "out",
 		     c->live[c->live_nr].instance, row.host);
 	c->live_nr++;

@@ -110,7 +110,7 @@ drop_leftovers(struct start *s)
 		store_user_free(user);
 	}
 	free(l);
-	return e < 0 ? start_refuse(s, e, "cannot remove what is left over of a move: %s", strerror(-e)) : 0;
+	return e < 0 ? start_refuse(s, e, "cannot remove the remains of a move: %s", strerror(-e)) : 0;
 }
 
 int

@@ -156,7 +156,7 @@ reload(const struct key_run *k, const char *path, char *says, size_t cap, int *r
 		snprintf(says, cap,
 			 "gantryd was not told, %s\n`systemctl reload gantryd` has it read the file", err);
 	} else {
-		snprintf(says, cap, "gantryd goes on with the keys from before, %s", err);
+		snprintf(says, cap, "gantryd continues with the previous keys, %s", err);
 		*ret_exit = EXIT_FAILED;
 	}
 	return false;

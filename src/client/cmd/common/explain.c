@@ -115,7 +115,7 @@ explain(struct outcome *o)
 		       host);
 	} else if (e == -ECONNREFUSED) {
 		reword(o,
-		       "nobody answers at %s: does gantryd run there and listen at this port, and no "
+		       "no answer at %s: does gantryd run there and listen at this port, and no "
 		       "firewall stand between?",
 		       authority);
 	} else if (e != -EPIPE && e != -EIO) {

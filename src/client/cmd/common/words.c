@@ -244,7 +244,7 @@ with_name(enum command_id id, const char *url, const char *file)
 	char *joined;
 
 	if (!strcmp(file, "-"))
-		words_bad(commands[id].name, "standard input has no name to put behind the '/' of", url);
+		words_bad(commands[id].name, "standard input has no name to append to the '/' of", url);
 	if (!*name)
 		words_bad(commands[id].name, "this is a directory", file);
 	joined = gantry_url_join(url, name);

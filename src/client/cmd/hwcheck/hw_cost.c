@@ -180,7 +180,7 @@ check_events(struct hw_run *r, struct hw_row *row, uint64_t kind)
 		if (kind == EVENT_SLEEP || kind == EVENT_RACE)
 			hw_fact(row, "lost", json_integer(lost));
 		if (lost)
-			hw_fail(row, "%d times a completion came and nobody was woken", lost);
+			hw_fail(row, "%d times a completion came and no thread was woken", lost);
 		if (e == 0)
 			hw_dci_free(&i);
 		hw_close_window(r, 0);

@@ -136,17 +136,17 @@ post_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, bool read, st
 	say_done(row, &done);
 	e = hw_wait(i, HW_PATIENCE_MS, &behind);
 	if (e < 0) {
-		hw_fail(row, "no completion of the request behind it: %s", strerror(-e));
+		hw_fail(row, "no completion of the next request: %s", strerror(-e));
 		return;
 	}
 	hw_fact(row, "behind", text_of(ibv_wc_status_str((enum ibv_wc_status)behind.status)));
 	hw_fact(row, "state", text_of(state_of(i->qp)));
 	if (done.wr_id != 1)
-		hw_fail(row, "the request behind it completed first");
+		hw_fail(row, "the next request completed first");
 	if (done.status == IBV_WC_SUCCESS && wrong != WRONG_MTU)
 		hw_fail(row, "it completed with success");
 	if (done.status != IBV_WC_SUCCESS && behind.status != IBV_WC_WR_FLUSH_ERR)
-		hw_fail(row, "the request behind it was not flushed: %s",
+		hw_fail(row, "the next request was not flushed: %s",
 			ibv_wc_status_str((enum ibv_wc_status)behind.status));
 }
 

@@ -35,7 +35,7 @@ target_url(const char *to, const char *from, bool from_is_url)
 	if (*p.prefix && to[n - 1] != '/') {
 		url = strdup(to);
 	} else if (!*last_part(from)) {
-		words_bad("cp", "what is copied has no name to put behind the '/'", from);
+		words_bad("cp", "the source has no name to append to the '/'", from);
 	} else if (from_is_url) { /* is encoded already */
 		if (asprintf(&url, "%s%s%s", to, to[n - 1] == '/' ? "" : "/", last_part(from)) < 0)
 			url = NULL;
@@ -117,7 +117,7 @@ cmd_cp(struct cmd *c, const char *from, const char *to)
 			  "standard input and output are what put and get take; a file of that name is ./-",
 			  "-");
 	if (!words_is_url(from) && !words_is_url(to))
-		words_bad("cp", "one of the two is a URL, of what is copied or of where it goes", from);
+		words_bad("cp", "one of the two is a URL, the source or the destination", from);
 	judge(c, from, true);
 	judge(c, to, false);
 	if (!words_is_url(from) && stat(from, &st) == 0 && S_ISDIR(st.st_mode)) {

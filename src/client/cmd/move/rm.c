@@ -84,8 +84,8 @@ remove_below(struct cmd *c, const char *url, const char *op)
 
 	if (!c->yes && !c->dry_run && !isatty(STDIN_FILENO))
 		words_bad(op,
-			  is_rb ? "--force asks before it removes; where nobody can answer it wants --yes"
-				: "-r asks before it removes; where nobody can answer it wants --yes",
+			  is_rb ? "--force asks before it removes; without a terminal it wants --yes"
+				: "-r asks before it removes; without a terminal it wants --yes",
 			  url);
 	place_init(&r.place, url);
 	place_as_directory(&r.place);
@@ -203,6 +203,6 @@ cmd_rb(struct cmd *c, const char *url)
 	outcome_init(&o, "rb", url, NULL);
 	rc = report_without_bytes(c, &o, gantry_remove_bucket(c->g, url, &res), &res);
 	if (o.error == -ENOTEMPTY && !c->force && !c->json)
-		fprintf(stderr, "gantry: rb: --force removes what is in it first\n");
+		fprintf(stderr, "gantry: rb: --force removes its contents first\n");
 	return rc;
 }

@@ -162,7 +162,7 @@ cmd_sync(struct cmd *c, const char *from, const char *to)
 	int rc, end;
 
 	if (!words_is_url(from) && !words_is_url(to))
-		words_bad("sync", "one of the two is a URL, of what is copied or of where it goes", from);
+		words_bad("sync", "one of the two is a URL, the source or the destination", from);
 	rc = move_begin(&s.m, c, "sync", from, to);
 	if (rc == EXIT_OK)
 		rc = list_there(&s);
