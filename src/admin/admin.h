@@ -8,13 +8,13 @@
  *   GET /         the status page (HTML)
  *   GET /events   the latest declines and errors (JSON)
  *   GET /status /rails /rails/ADDRESS /disks /quotas /requests /requests/ID /config    JSON
- *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
+ *   POST /control/...             over the Unix socket, or with the bearer token; main defines the calls
  *
- * Address and socket have connections of their own, and a request has 5 s to come in; who waits with half of
+ * Address and socket have connections of their own, and a request has 5 s to arrive; a connection with half of
  * one makes room for others.
  *
- * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
- * knows it asks through struct admin_env, filled in by main; it includes nothing of the cores.  Nothing here
+ * It has a thread of its own and waits for no core, so it answers when one is stuck, and reports that.  It
+ * gets its data through struct admin_env, filled in by main; it includes nothing of the cores.  No page
  * shows keys of objects, tokens, signatures or secrets.
  */
 #ifndef GANTRY_ADMIN_ADMIN_H
