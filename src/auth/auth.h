@@ -183,10 +183,10 @@ bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
 /* ---- aws-chunked bodies ---- */
 
 /*
- * Takes the frames off a body that is fed as it comes:
+ * Removes the frames of a body that is fed as it arrives:
  *
- *   while there are bytes: auth_stream_feed() takes what is framing (*ret_used) and says how many payload
- *   bytes lie behind it in `data`; hand those on, as many as there is room for, and say how many with
+ *   while there are bytes: auth_stream_feed() takes the framing (*ret_used) and returns the number of payload
+ *   bytes that follow it in `data`; pass those on, as many as there is room for, and pass their number to
  *   auth_stream_took(), which hashes them.
  *
  * A chunk's bytes are handed on before its signature can be known: nothing may be committed before

@@ -12,7 +12,7 @@
 
 #include "auth/keys.h"
 
-/* ---- what is made ---- */
+/* ---- new keys ---- */
 
 struct key_pair {
 	char access_key[20 + 1];
