@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of chan/ share.  Everything here belongs to the core that owns the chan, but for what says
+ * Declarations shared by the files of chan/.  Everything here belongs to the core that owns the chan, unless stated
  * otherwise.
  *
  *   chan.c    making and freeing, the core's turns, descriptors
- *   wake.c    how other threads are heard
- *   lease.c   who has a channel and who waits for one
+ *   wake.c    messages of other threads
+ *   lease.c   leases: granted and waiting ones
  *   op.c      posting, completion dispatch
- *   repair.c  what becomes of an endpoint whose lease failed; connecting
- *   renew.c   a rail whose device is opened anew
+ *   repair.c  repair of an endpoint after a failed lease; connecting
+ *   renew.c   a rail whose device is re-opened
  */
 #ifndef GANTRY_CHAN_INT_H
 #define GANTRY_CHAN_INT_H
@@ -43,13 +43,13 @@ struct lease;
  *
  * Where a device has room for fewer than all cores ask for, FREE goes to DESTROYING and BROKEN on cores that have more than their share.
  *
- * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does what is put then.
+ * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does an endpoint that is put then.
  *
  * CONNECTING: where the transport connects an endpoint to its target before it takes work
  * (rdma_ep_connects()); DC does not.
  *
- * When its device has died, FREE and FENCED go to DESTROYING too, and so does what was reset or created for
- * the old one.  While the rail has no completion queue, what was destroyed is BROKEN.  With
+ * When its device has died, FREE and FENCED go to DESTROYING too, and so does an endpoint reset or created for
+ * the old one.  While the rail has no completion queue, destroyed endpoints are BROKEN.  With
  * rdma.qp_reset_on_failure off, DRAINING and DESTROYING end in FENCED.
  */
 enum ep_state {
