@@ -222,7 +222,7 @@ struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first registration that begins at or after start. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* What the answers of a server have shown about the reachability of a port: choice.c. */
+/* The reachability of a port as shown by the answers of a server: choice.c. */
 #define REACH_MAX 128
 enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
 struct reach {

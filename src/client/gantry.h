@@ -256,7 +256,7 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
  * registrations that hold it from ptr on, it is of the smallest that can be written to.
  * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  The
  * text is good until gantry_token_put() or gantry_deregister(), not for the length of any callback; what it
- * names can be reached by whoever has seen it until gantry_deregister(), gantry_token_drop() with an error, or
+ * names can be reached by every reader of the token until gantry_deregister(), gantry_token_drop() with an error, or
  * gantry_close(): the targets of these tokens live as long as the context.  0; -ENOENT not registered; -ENODEV;
  * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed; -EOPNOTSUPP it is
  * staged (GANTRY_STAGED).
@@ -345,12 +345,12 @@ struct gantry_request {
  * decline (reply absent or 501) is repeated with the bytes in the body.  A transfer that failed is repeated
  * once with a new token, then over HTTP.
  *
- * Who can reach the memory when the call has returned: the server has vouched that it is done with it, or the
- * target of the token is destroyed.  But a token is a capability, and HTTP shows it to whoever is on the way.
- * As long as both the target and the registration live, somebody who captured it can have its server read
+ * Access to the memory after the call has returned: the server has confirmed that it has finished, or the
+ * target of the token is destroyed.  But a token is a capability, and HTTP shows it to every eavesdropper.
+ * As long as both the target and the registration live, an attacker who captured it can have its server read
  * or write the window again.  The target lives for target_life_ms (5 s) at most from its making, which was
  * before the call or in it; with GANTRY_TARGET_PER_CALL not beyond the call.  Memory that was not
- * registered before the call cannot be reached behind it in any case.  Over HTTPS nobody sees a token;
+ * registered before the call cannot be reached after it in any case.  Over HTTPS no eavesdropper sees a token;
  * a gantryd refuses a signed request that comes again from another address (auth.replay).
  *
  * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
@@ -425,8 +425,8 @@ int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result
 /* ---- lists (S3 only) ---- */
 
 /*
- * An object, a bucket, or an upload that was begun.  All texts are terminated and good during the callback only.
- * name: of any bytes; a server may say what is no name for a file ("../x").
+ * An object, a bucket, or an upload in progress. All texts are terminated and valid during the callback only.
+ * name: any bytes; a server may send a name that is not safe for a file ("../x").
  */
 struct gantry_entry {
 	const char *name; /* the whole key, or the bucket's name */
@@ -440,12 +440,12 @@ struct gantry_entry {
 	const char *upload_id; /* "" unless it is one */
 };
 
-/* What to list.  Zeroed memory is a good default: everything; set size to sizeof. */
+/* The selection of a list. Zeroed memory is a good default: everything; set size to sizeof. */
 struct gantry_list_options {
 	size_t size;
 	const char *prefix;      /* keys that begin with it, or NULL */
-	const char *delimiter;   /* keys that have it behind the prefix are one entry, or NULL */
-	const char *start_after; /* keys behind this one, or NULL */
+	const char *delimiter;   /* keys that contain it after the prefix are one entry, or NULL */
+	const char *start_after; /* keys after this one, or NULL */
 	unsigned page;           /* how many to ask for in one request; 0: 1000 */
 	unsigned timeout_ms;     /* of one request; 0: as the context says */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of devices, and the drivers that own it: the kind of memory behind a pointer, dma-bufs, copies on
+ * Memory of devices, and the drivers that own it: the kind of memory of a pointer, dma-bufs, copies on
  * streams. A driver is used only if the program has loaded it; each is a table of functions (gpu_cuda.c,
  * gpu_rocm.c), and code above this header does not distinguish them. Any thread; no function takes a lock of
  * the context.

@@ -7,7 +7,8 @@
 
 #include "client/cmd/common/cmd.h"
 
-/* Takes an option, OPT_ of words.h, with its argument in optarg; or ends the program: with the version, or with what is wrong. */
+/* Takes an option, OPT_ of words.h, with its argument in optarg; or ends the program: with the version, or
+ * with an error. */
 void option_take(struct cmd *c, int opt);
 
 #endif

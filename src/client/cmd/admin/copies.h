@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies - the part of a daemon's /status that is about buckets with two copies.  Main thread.
+ * copies - the part of a daemon's /status about buckets with two copies. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_COPIES_H
 #define GANTRY_CLIENT_CMD_COPIES_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns that; NULL: there are none. */
+/* Returns that part; NULL: there are no such buckets. */
 const json_t *copies_of(const json_t *status);
 /* Returns true if each of their objects has both copies, as far as is known. */
 bool copies_are_whole(const json_t *copies);

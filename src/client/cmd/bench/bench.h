@@ -35,12 +35,12 @@ enum bench_way { BENCH_RDMA, BENCH_HTTP, BENCH_WAY_NR };
 extern const char *const bench_op_name[BENCH_OP_NR];
 extern const char *const bench_way_name[BENCH_WAY_NR];
 
-/* Sizes that take turns by chance. */
+/* Sizes, chosen at random. */
 struct bench_sizes {
 	int nr;
 	uint64_t size[BENCH_SIZES_MAX];
 	unsigned weight[BENCH_SIZES_MAX];
-	char text[64]; /* as it was written */
+	char text[64]; /* the text of the option */
 };
 
 struct bench_mix {
@@ -59,8 +59,8 @@ struct bench_plan {
 	int way_nr;
 };
 
-/* Reads one option, as each of these does: parts between commas are rows, and "a:3+b:1" in one of them is a mix.  Returns false when it
- * is not what it should be; the plan is then of no use. */
+/* Parses an option, as each of these functions does: parts between commas are rows, and "a:3+b:1" in one of
+ * them is a mix. Returns false for an invalid text; the plan cannot be used then. */
 /* Reads a size above 0: 4096, 4k, 4K, 4KiB, 4kb, always powers of 1024. */
 bool bench_size(const char *text, uint64_t *ret);
 bool bench_plan_sizes(struct bench_plan *p, const char *text);   /* "4k,1MiB", "4k:70+1m:30" */
@@ -70,7 +70,7 @@ bool bench_plan_ways(struct bench_plan *p, const char *text);    /* "rdma", "htt
 
 int bench_plan_most_at_once(const struct bench_plan *p);
 uint64_t bench_plan_largest(const struct bench_plan *p);
-/* Returns how many objects a row has unless somebody says it: 1 GiB of them, at least one for each of at_once, at most
+/* Returns the default number of objects of a row: 1 GiB of them, at least one for each of at_once, at most
  * 1024 or as many as at_once. */
 uint64_t bench_usual_objects(const struct bench_sizes *s, int at_once);
 /* Picks one of nr by weight; `random` is any number. */
@@ -80,7 +80,7 @@ int bench_pick(const unsigned *weight, int nr, uint64_t random);
 
 #define BENCH_KINDS_MAX 16
 
-/* How often what happened; the last one takes all others. */
+/* Frequencies of events; the last entry counts all others. */
 struct bench_kinds {
 	struct {
 		char name[160];
@@ -90,11 +90,11 @@ struct bench_kinds {
 };
 
 struct bench_figures {
-	struct histogram latency; /* ns, of what went well */
+	struct histogram latency; /* ns, of successful requests */
 	_Atomic uint64_t nr, bytes;
 };
 
-/* A row, one way of it: what was measured, over all its rounds. */
+/* The measurements of a row with one way, over all its rounds. */
 struct bench_row {
 	const struct bench_sizes *sizes;
 	const struct bench_mix *mix;
@@ -105,50 +105,52 @@ struct bench_row {
 	_Atomic uint64_t rdma_bytes, http_bytes, errors, damaged;
 	struct bench_kinds error, not_rdma; /* bench.lock */
 	double seconds, client_cpu_s, server_cpu_s;
-	/* Of each round. */
+	/* One value per round. */
 	double rate[BENCH_ROUNDS_MAX], byte_rate[BENCH_ROUNDS_MAX];
 	int rounds;
 };
 
-/* All that was sent, what was not measured with it. */
+/* Sums of all requests, including unmeasured ones. */
 struct bench_total {
 	_Atomic uint64_t nr[BENCH_OP_NR];
-	_Atomic uint64_t put_bytes[BENCH_WAY_NR], get_bytes[BENCH_WAY_NR]; /* by the way that they went */
+	/* by way */
+	_Atomic uint64_t put_bytes[BENCH_WAY_NR], get_bytes[BENCH_WAY_NR];
 };
 
 struct bench_object {
 	uint32_t version; /* of its bytes */
-	uint8_t size;     /* which of its sizes */
-	bool is_there;    /* and is what we know it to be */
-	bool is_left;     /* may be on the server: to be removed */
+	uint8_t size;     /* index of its size */
+	bool is_there;    /* exists with the known content */
+	bool is_left;     /* may exist on the server: to be removed */
 };
 
 struct bench {
 	struct cmd *c;
 	struct bench_plan plan;
-	char *base; /* the URL of what is made: objects are base/KEY */
+	char *base; /* URL prefix of the objects, which are base/KEY */
 	bool own_bucket;
 	uint64_t seed;
 	struct buffer *buffer; /* of each thread */
 	int buffers;
 	struct bench_object *object;
 	uint64_t objects;
-	unsigned group; /* part of the keys: one for each mix of sizes */
+	unsigned group; /* part of the keys: one per mix of sizes */
 	bool has_server_cpu;
 	pthread_mutex_t lock;
 	struct bench_total total;
 };
 
 enum bench_job {
-	BENCH_PREPARE, /* puts what is not there */
+	BENCH_PREPARE, /* puts missing objects */
 	BENCH_MEASURE,
-	BENCH_REMOVE, /* deletes what may be left */
+	BENCH_REMOVE, /* deletes possible remains */
 };
 
-/* Does one job with all threads: a row of BENCH_MEASURE for the time or count that the command says, added to the row.
- * 0; -EINTR a signal came; -EIO it was given up, as too much failed: said on standard error. */
+/* Does one job with all threads: a row of BENCH_MEASURE for the time or count of the command line, added to
+ * the row. 0; -EINTR a signal came; -EIO it was aborted after too many failures, with a message on standard
+ * error. */
 int bench_work(struct bench *b, enum bench_job job, struct bench_row *row);
-/* Becomes true when a signal wants us to end. */
+/* Returns true after a signal to end. */
 bool bench_ended(void);
 void bench_catch_signals(void);
 

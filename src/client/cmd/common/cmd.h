@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the gantry command.  main.c has the options read (options.c) and calls one of the functions below; put.c and
- * get.c move files, report.c says how it went.  Everything here is a program's: it may print, and run out of
- * memory aloud.
+ * Parts of the gantry command. main.c has the options parsed (options.c) and calls one of the functions
+ * below; put.c and get.c move files, report.c prints the results. All of it is program code: it may print,
+ * and abort when out of memory.
  */
 #ifndef GANTRY_CLIENT_CMD_CMD_H
 #define GANTRY_CLIENT_CMD_CMD_H
@@ -19,8 +19,8 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_NOT_FOUND = 3,
-	EXIT_NOT_RDMA = 4,      /* done, but --require-rdma, and some bytes went over HTTP */
-	EXIT_INTERRUPTED = 130, /* by a signal, and tidied up */
+	EXIT_NOT_RDMA = 4,      /* done, but with --require-rdma, and some bytes used HTTP */
+	EXIT_INTERRUPTED = 130, /* ended by a signal, after cleaning up */
 };
 
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
@@ -40,12 +40,12 @@ struct cmd {
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
 	int traffic_class, service_level, path_mtu, pkey_index; /* as struct gantry_options has them */
-	const char *access_key, *secret, *region;               /* NULL: the environment may have them */
+	const char *access_key, *secret, *region;               /* NULL: from the environment, if set */
 	unsigned timeout_ms;
 	int jobs;          /* 0: the command's default */
-	const char *admin; /* NULL: admin_name() knows */
+	const char *admin; /* NULL: as admin_name() chooses */
 	double interval_s; /* top; 0: the default */
-	int count;         /* top, bench; 0: for ever, or as --time says */
+	int count;         /* top, bench; 0: no limit, or the limit of --time */
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
@@ -57,7 +57,7 @@ struct cmd {
 		bool is_include;
 	} filter[FILTERS_MAX];
 	int filter_nr;
-	bool total_is_known; /* of the bar: single files add nothing to it */
+	bool total_is_known; /* for the bar: single files do not add to the total */
 	struct {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
@@ -76,13 +76,13 @@ struct cmd {
 	uint64_t largest; /* 0: the default */
 };
 
-/* How it all went; guarded by lock when several threads add to it. */
+/* Sums of all results; guarded by lock when several threads add to it. */
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
 	uint64_t copied_bytes, kept_bytes; /* as in an outcome */
-	uint64_t same, deleted, skipped;   /* sync; what is no file */
-	char reason[160];                  /* of the first that did not go by RDMA */
+	uint64_t same, deleted, skipped;   /* sync; entries that are not files */
+	char reason[160];                  /* of the first transfer without RDMA */
 	double start_s;
 };
 
@@ -90,14 +90,14 @@ struct tally {
 struct outcome {
 	const char *op, *url, *file; /* file may be NULL */
 	int error;                   /* 0 or -errno */
-	bool is_local;               /* the error is ours: message says what */
+	bool is_local;               /* a local error: described in message */
 	struct gantry_result res;    /* bytes: summed over pieces */
 	uint64_t rdma_bytes, http_bytes;
-	uint64_t kept_bytes, copied_bytes; /* of an earlier run; by the server itself */
+	uint64_t kept_bytes, copied_bytes; /* from an earlier run; copied by the server */
 	double seconds;
 };
 
-/* A buffer that is registered as long as it lives. */
+/* A buffer that is registered during its lifetime. */
 struct buffer {
 	struct gantry *g;
 	char *mem;
@@ -114,7 +114,7 @@ int cmd_presign(struct cmd *c, const char *url);
 /* Lists buckets or objects, and sums them up. */
 int cmd_ls(struct cmd *c, const char *url);
 int cmd_du(struct cmd *c, const char *url);
-/* Copies files and objects in any direction; makes one tree like another. */
+/* Copies files and objects in any direction; makes one tree equal to another. */
 int cmd_cp(struct cmd *c, const char *from, const char *to);
 int cmd_sync(struct cmd *c, const char *from, const char *to);
 /* Measures a server; bench.h. */
@@ -131,11 +131,13 @@ int cmd_doctor(struct cmd *c, const char *client);
 int cmd_disk(struct cmd *c, const char *what, const char *disk);
 /* Does "set" or "show" with the quota of a bucket; NULL: shows all quotas. */
 int cmd_bucket(struct cmd *c, const char *what, const char *name);
-/* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is an address of ours. */
+/* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is a
+ * local address. */
 int cmd_hwcheck(struct cmd *c, const char *host);
-/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: the key to
+ * revoke. */
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
-/* Says in words what a decline's reason means. */
+/* Returns the meaning of a decline's reason in words. */
 const char *decline_meaning(const char *reason);
 /* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
  * below url. */
@@ -151,8 +153,8 @@ int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 
-/* Puts into o's message what a user should write instead, where an error is one of address, scheme or port;
- * asks that address again to tell.  Others stay as they are. */
+/* Adds a suggestion to o's message for an error of address, scheme or port; sends another request to that
+ * address to find it. Other messages stay unchanged. */
 void explain(struct outcome *o);
 
 /* ---- report.c ---- */
@@ -163,24 +165,24 @@ void outcome_init(struct outcome *o, const char *op, const char *url, const char
 /* Sums a result into o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Returns true if another run may succeed with what this one has done. */
+/* Returns true if another run may succeed, using the result of this one. */
 bool outcome_may_pass(const struct outcome *o);
 /* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
-/* Takes the result of a request that moves no bytes, and tells it; returns the program's exit status. */
+/* Reports the result of a request that moves no bytes; returns the program's exit status. */
 int report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res);
-/* Says what --dry-run leaves undone to prefix and name. */
+/* Prints an action that --dry-run omits for prefix and name. */
 void would(const struct cmd *c, const char *what, const char *prefix, const char *name);
 void report_head(const struct cmd *c, const struct outcome *o);
 void tally_init(struct tally *t);
 void tally_add(struct tally *t, const struct outcome *o);
 void tally_report(const struct cmd *c, const struct tally *t, const char *op);
 int tally_exit(const struct cmd *c, const struct tally *t);
-/* Returns a name as f may have it: its bytes, or on a terminal what does nothing but stand there, in room. */
+/* Returns a name for output to f: its bytes, or on a terminal a harmless form of it in room. */
 const char *name_shown(FILE *f, const char *name, char *room, size_t cap);
 /* Prints a size as "1.5 MiB". */
 const char *size_text(uint64_t bytes, char out[32]);
-/* Draws one bar for all that goes on: adds to what there is to move, and to what has been moved. */
+/* Updates the one bar of all transfers: adds to the bytes to move, and to the bytes moved. */
 void progress_more(const struct cmd *c, uint64_t bytes);
 void progress_add(const struct cmd *c, uint64_t bytes);
 void progress_end(const struct cmd *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * content - bytes of which each follows from a seed and its place, so that any of them can be compared without keeping one.
- * Pure; any thread.
+ * content - bytes computed from a seed and their offset, so that any of them can be compared without a stored
+ * copy. Pure; any thread.
  */
 #ifndef GANTRY_CLIENT_CMD_CONTENT_H
 #define GANTRY_CLIENT_CMD_CONTENT_H
@@ -11,9 +11,9 @@
 
 /* Scrambles a number, one to one. */
 uint64_t content_scramble(uint64_t x);
-/* Writes the bytes of an object that has that seed. */
+/* Writes the bytes of an object with that seed. */
 void content_fill(void *mem, size_t len, uint64_t seed);
-/* Returns how many bytes are as they must be, in front of the first that is not: len when all are. */
+/* Returns the number of correct bytes before the first wrong one: len if all are correct. */
 size_t content_compare(const void *mem, size_t len, uint64_t seed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of a command line: the commands and options there are (command.def, option.def), what is said about
- * them, and what a URL must name.  Main thread.
+ * The words of a command line: commands and options (command.def, option.def), their help, and the kinds of
+ * URLs. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_WORDS_H
 #define GANTRY_CLIENT_CMD_WORDS_H
@@ -9,47 +9,47 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* What the word URL of a command has to name. */
+/* The kind of object that the word URL of a command must name. */
 enum url_kind {
 	URL_NONE,
 	URL_OBJECT,     /* a bucket and a key */
-	URL_NEW_OBJECT, /* the same, or with a '/' at its end where the file's name goes */
-	URL_PREFIX,     /* a bucket, and perhaps the beginning of keys */
+	URL_NEW_OBJECT, /* as URL_OBJECT, or ending with '/', to which the file's name is appended */
+	URL_PREFIX,     /* a bucket, optionally with a prefix of keys */
 	URL_BUCKET,
-	URL_BENCH,  /* a server, and perhaps a bucket and the beginning of keys */
-	URL_SERVER, /* or anything on it */
+	URL_BENCH,  /* a server, optionally with a bucket and a prefix of keys */
+	URL_SERVER, /* a server, or anything on it */
 };
 
 /* The commands that use an option. */
 enum {
 	FOR_SERVER = 1 << 0, /* commands that send requests of S3 */
-	FOR_SUM = 1 << 1,    /* those that know checksums */
-	FOR_JOBS = 1 << 2,   /* those that do several things at once */
-	FOR_LIST = 1 << 3,   /* those that read a list */
+	FOR_SUM = 1 << 1,    /* commands that use checksums */
+	FOR_JOBS = 1 << 2,   /* commands that do several things at a time */
+	FOR_LIST = 1 << 3,   /* commands that read a list */
 	FOR_PORTS = 1 << 4,
-	FOR_DAEMON = 1 << 5, /* those that ask an admin listener, and need no library */
+	FOR_DAEMON = 1 << 5, /* commands that use an admin listener, and need no library */
 	FOR_TOP = 1 << 6,
 	FOR_ALL = 1 << 7,
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
-	FOR_KEY = 1 << 11,   /* those that change a file of the daemon, and need no library */
-	FOR_HW = 1 << 12,    /* those that ask the adapter itself, and need no library */
-	FOR_BYTES = 1 << 13, /* those that move bytes of objects */
-	FOR_TIMED = 1 << 14, /* those whose requests have a time limit of their own */
+	FOR_KEY = 1 << 11,   /* commands that change a file of the daemon, and need no library */
+	FOR_HW = 1 << 12,    /* commands that use the adapter directly, and need no library */
+	FOR_BYTES = 1 << 13, /* commands that move bytes of objects */
+	FOR_TIMED = 1 << 14, /* commands whose requests have a time limit of their own */
 	FOR_JSON = 1 << 15,
-	FOR_TREE = 1 << 16, /* those that may take all that is below */
+	FOR_TREE = 1 << 16, /* commands that may work on a whole tree */
 	FOR_LS = 1 << 17,
 	FOR_DU = 1 << 18,
 	FOR_SYNC = 1 << 19,
-	FOR_ASK = 1 << 20,  /* those that ask before they do it */
-	FOR_GLOB = 1 << 21, /* those that choose by name */
+	FOR_ASK = 1 << 20,  /* commands that ask for confirmation */
+	FOR_GLOB = 1 << 21, /* commands that choose by name */
 	FOR_DRY = 1 << 22,
 	FOR_RB = 1 << 23,
-	FOR_QUOTA = 1 << 24, /* those that set quotas */
-	FOR_MB = 1 << 25,    /* those that make buckets */
-	FOR_QUIET = 1 << 26, /* those that say more than what was asked for */
-	FOR_DISK = 1 << 28,  /* those that add disks */
+	FOR_QUOTA = 1 << 24, /* commands that set quotas */
+	FOR_MB = 1 << 25,    /* commands that make buckets */
+	FOR_QUIET = 1 << 26, /* commands with output beyond the requested one */
+	FOR_DISK = 1 << 28,  /* commands that add disks */
 };
 
 enum command_id {
@@ -59,7 +59,7 @@ enum command_id {
 	COMMAND_NR
 };
 
-/* What getopt_long() returns for an option, by its letter too. */
+/* The values that getopt_long() returns for options, including letters. */
 enum option_id {
 	OPT_BEGIN = 256,
 #define OPTION(id, ...) OPT_##id,
@@ -81,16 +81,16 @@ extern const struct command commands[COMMAND_NR];
 /* Steps like getopt_long() through argv.  Returns an option's id, -1 at the end, '?' when getopt has complained. */
 int words_option(int argc, char **argv);
 
-/* Returns the command of that name, or ends the program with what is wrong and the nearest name. */
+/* Returns the command of that name, or ends the program with an error message and the nearest name. */
 enum command_id words_command(const char *name);
-/* Ends the program, naming them, where options were given that the command does not use; by OPT_ - OPT_BEGIN. */
+/* Ends the program, naming them, if options were given that the command does not use; by OPT_ - OPT_BEGIN. */
 void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
-/* Ends the program, naming what is missing or too much, unless nr words are what the command takes. */
+/* Ends the program, naming the missing or surplus words, unless the command takes nr words. */
 void words_judge(enum command_id id, int nr, char **words);
-/* Returns which of a command's words is its URL. */
+/* Returns the index of the URL among a command's words. */
 int words_url_at(enum command_id id);
-/* Ends the program unless url is one and names what the command wants.  Returns the URL to use, which is
- * url or allocated; file is what a put stores. */
+/* Ends the program unless url is a URL of the kind that the command needs. Returns the URL to use, which is
+ * url or allocated; file is the source of a put. */
 const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
 
 /* Returns true if a word is a URL, not a path. */
@@ -98,7 +98,7 @@ bool words_is_url(const char *word);
 /* Prints the help, of one command unless id is COMMAND_NR; returns the program's exit status. */
 int words_help(enum command_id id);
 
-/* Ends the program: what is wrong with which word, and which help to read; cmd may be NULL. */
+/* Ends the program with an error about a word, and a reference to the help; cmd may be NULL. */
 _Noreturn void words_bad(const char *cmd, const char *what, const char *word);
 
 #endif

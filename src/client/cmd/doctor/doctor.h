@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of gantry doctor: each looks at one thing and says what it finds.  Main thread. */
+/* Parts of gantry doctor: each examines one subject and reports its findings. Main thread. */
 #ifndef GANTRY_CLIENT_CMD_DOCTOR_H
 #define GANTRY_CLIENT_CMD_DOCTOR_H
 
@@ -8,9 +8,9 @@
 
 enum finding {
 	FOUND_OK,
-	FOUND_NOTE, /* worth knowing */
-	FOUND_WARN, /* works, but slowly or not for long */
-	FOUND_STOP, /* keeps RDMA from being used, or the daemon from serving */
+	FOUND_NOTE, /* information */
+	FOUND_WARN, /* works, but slowly or only for a limited time */
+	FOUND_STOP, /* prevents RDMA, or prevents the daemon from serving */
 	FOUND_NR
 };
 
@@ -18,7 +18,7 @@ struct doctor {
 	const char *admin;
 	const char *client; /* an address or GID to reach; NULL: none */
 	bool json;
-	json_t *list; /* of what was found, for --json */
+	json_t *list; /* findings, for --json */
 	int nr[FOUND_NR];
 };
 
@@ -27,13 +27,13 @@ void doctor_say(struct doctor *d, enum finding f, const char *topic, const char 
 
 /* Examines (doctor_host.c) kernel, io_uring, locked memory, huge pages, clock. */
 void doctor_host(struct doctor *d);
-/* Examines (doctor_rdma.c) device files, devices, ports, GIDs, DC; the way to a client. */
+/* Examines (doctor_rdma.c) device files, devices, ports, GIDs, DC; the route to a client. */
 void doctor_rdma(struct doctor *d);
-/* Examines (doctor_daemon.c) what a running gantryd says of itself, its disks, and why it declined. */
+/* Examines (doctor_daemon.c) the state of a running gantryd, its disks, and its declines. */
 void doctor_daemon(struct doctor *d);
-/* Says (doctor_libs.c) which libcuobjclient.so.1 a program would get that is written to cuObject. */
+/* Reports (doctor_libs.c) the libcuobjclient.so.1 that a program written for cuObject would load. */
 void doctor_libs(struct doctor *d);
-/* Compares (doctor_qos.c) the traffic class of a running gantryd with what its RoCE ports do with it. */
+/* Compares (doctor_qos.c) the traffic class of a running gantryd with the settings of its RoCE ports. */
 void doctor_qos(struct doctor *d);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry hwcheck: what an adapter does, asked of itself.  hwcheck.c chooses ports and says what was found, hw_rows.c and hw_errors.c have
- * the checks, hw_far.c the side that is written to and read from, hw_wire.c its messages when it is on another host.  Main thread.
+ * gantry hwcheck: tests the behaviour of an adapter. hwcheck.c chooses ports and prints the findings,
+ * hw_rows.c and hw_errors.c have the checks, hw_far.c the target side, hw_wire.c its messages on another
+ * host. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_H
 #define GANTRY_CLIENT_CMD_HW_H
@@ -16,24 +17,24 @@
 #include <stdint.h>
 
 #define HW_SLOTS 4
-#define HW_GUARD 4096u          /* bytes in front of a window and behind it that nobody may touch */
-#define HW_SMALLEST (16u << 20) /* window that a far side allows: what the flushes need */
+#define HW_GUARD 4096u          /* guard bytes before and after a window, which must stay unchanged */
+#define HW_SMALLEST (16u << 20) /* smallest window allowed by a far side: required by the flushes */
 #define HW_WINDOW_MAX (HW_LARGEST + 2 * HW_GUARD)
 #define HW_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define HW_PORT_NR 18517
 
 /* ---- the far side ---- */
 
-/* What the side that checks wants of the other.  All but HELLO concern one slot: a target with its memory. */
+/* Requests of the checking side to the far side. All but HELLO concern one slot: a target with its memory. */
 enum hw_op {
-	HW_HELLO = 1, /* who is there? */
+	HW_HELLO = 1, /* asks for its identity */
 	HW_OPEN,      /* memory of len bytes, registered with mr_access, and a target with dct_access */
-	HW_FILL,      /* the bytes from at on, len of them, become those that content_fill() makes of seed */
-	HW_SAME,      /* value 1: they are */
+	HW_FILL,      /* fills the bytes from at on, len of them, by content_fill() with seed */
+	HW_SAME,      /* compares them: value 1 if equal */
 	HW_DEREGISTER,
-	HW_REGISTER, /* anew, with mr_access */
+	HW_REGISTER, /* registers again, with mr_access */
 	HW_END,      /* destroys the target, not the memory */
-	HW_CLOSE,    /* all of the slot */
+	HW_CLOSE,    /* frees the whole slot */
 	HW_OP_NR
 };
 
@@ -46,13 +47,13 @@ struct hw_ask {
 struct hw_answer {
 	int error; /* 0 or a negative errno of the far side */
 	uint64_t value;
-	struct hw_token token; /* of HELLO: GID and LID alone */
+	struct hw_token token; /* for HELLO: only GID and LID */
 	uint8_t mtu;
 	bool is_ib;
 	char firmware[48];
 };
 
-/* A far side in this process; largest: of a window, HW_SMALLEST at least. */
+/* A far side in this process; largest: limit of a window, at least HW_SMALLEST. */
 struct hw_side {
 	struct hw_port *port;
 	uint64_t largest;
@@ -63,24 +64,25 @@ struct hw_side {
 
 enum { HW_ASK_BYTES = 64, HW_ANSWER_BYTES = 128 };
 void hw_ask_encode(const struct hw_ask *q, uint8_t raw[HW_ASK_BYTES]);
-/* Decodes one.  False: not one of ours, or out of bounds. */
+/* Decodes a request. False: not a request, or out of bounds. */
 bool hw_ask_decode(const uint8_t raw[HW_ASK_BYTES], struct hw_ask *ret);
 void hw_answer_encode(const struct hw_answer *a, uint8_t raw[HW_ANSWER_BYTES]);
 bool hw_answer_decode(const uint8_t raw[HW_ANSWER_BYTES], struct hw_answer *ret);
 
-/* The far side, wherever it is. */
+/* The far side, in this process or on another host. */
 struct hw_far {
 	int fd; /* -1: side, in this process */
 	struct hw_side side;
-	char why[160]; /* the connection is lost */
+	char why[160]; /* reason why the connection is lost */
 };
 
-/* Asks.  The answer's error, or that of the connection, which then is no more. */
+/* Sends a request. Returns the error in the answer, or that of the connection, which is then closed. */
 int hw_far_ask(struct hw_far *f, const struct hw_ask *q, struct hw_answer *ret);
 /* Connects to HOST[:PORT].  0 or -errno with f->why. */
 int hw_far_connect(struct hw_far *f, const char *host);
 void hw_far_close(struct hw_far *f);
-/* Serves others at [ADDRESS][:PORT], loopback unless given, one at a time: count of them, 0: for ever.  Returns an exit code. */
+/* Serves other hosts at [ADDRESS][:PORT], loopback by default, one at a time: count of them, 0: without end.
+ * Returns an exit code. */
 int hw_listen(struct hw_port *p, const char *name, const char *where, uint64_t largest, int count,
 	      bool quiet);
 
@@ -91,9 +93,9 @@ enum hw_result { HW_PASS, HW_FAIL, HW_SKIP };
 struct hw_row {
 	const char *name;
 	enum hw_result result;
-	char why[200];    /* of a failure, and of what was left out */
-	json_t *facts;    /* that hold whenever it is run again */
-	json_t *measured; /* what does not: times, counts of chance */
+	char why[200];    /* of a failure, or of an omitted check */
+	json_t *facts;    /* values that are equal in every run */
+	json_t *measured; /* values that vary: times, random counts */
 };
 
 struct hw_run {
@@ -112,7 +114,7 @@ struct hw_check {
 };
 extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_checks[], hw_life_checks[],
 	hw_cost_checks[]; /* each ends in a name of NULL */
-/* Waits for so many milliseconds. */
+/* Waits for that number of milliseconds. */
 void hw_nap(unsigned ms);
 
 /* Makes a string.  The name json_string is also one of gantryd's. */
@@ -122,7 +124,7 @@ text_of(const char *text)
 	return json_pack("s", text);
 }
 
-/* Says what a check found.  A row has one result, with the first reason. */
+/* Sets the result of a check. A row has one result, with the first reason. */
 void hw_fail(struct hw_row *row, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hw_skip(struct hw_row *row, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hw_fact(struct hw_row *row, const char *name, json_t *value);
@@ -130,19 +132,20 @@ void hw_measured(struct hw_row *row, const char *name, double value);
 /* Notes the median and the largest of nr times in nanoseconds, which it sorts, as NAME_us and NAME_max_us. */
 void hw_times(struct hw_row *row, const char *name, uint64_t *ns, size_t nr);
 
-/* Opens a slot of the far side with these rights, of len bytes between guards; the row fails, or is left out, where that cannot be. */
+/* Opens a slot of the far side with these rights, of len bytes between guards; if that fails, the row fails
+ * or is omitted. */
 bool hw_open_window(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t len, unsigned dct_access,
 		    unsigned mr_access, struct hw_token *ret_tok);
 void hw_close_window(struct hw_run *r, uint8_t slot);
 bool hw_far_fill(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len,
 		 uint64_t seed);
-/* Compares: 1, 0, or negative when the row has failed. */
+/* Compares: 1, 0, or negative if the row has failed. */
 int hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len, uint64_t seed);
-/* Makes an initiator in RTS, aimed at the token. */
+/* Makes an initiator in RTS for the token's target. */
 bool hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 		  unsigned depth, unsigned timeout, unsigned retry);
 #define HW_PATIENCE_MS 30000 /* longer than any transfer takes */
-/* What each priority of the port's network interface has sent and received (hw_class.c). */
+/* Counters of each priority of the port's network interface (hw_class.c). */
 struct hw_classes {
 	char netdev[32];
 	uint64_t tx[8], rx[8];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects that an examination of an adapter is made with: a port, DC initiators, DC targets, registered memory.  Plain verbs and
- * mlx5dv; the software NIC's tests use them too.  int functions return 0 or -errno.  Any thread; an object is its caller's.
+ * The objects for testing an adapter: a port, DC initiators, DC targets, registered memory. Plain verbs and
+ * mlx5dv; the software NIC's tests use them too. int functions return 0 or -errno. Any thread; an object
+ * belongs to its caller.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_VERBS_H
 #define GANTRY_CLIENT_CMD_HW_VERBS_H
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an initiator has to know of a target. */
+/* The data that an initiator needs about a target. */
 struct hw_token {
 	uint32_t dctn, rkey;
 	uint64_t dc_key, addr, len;
@@ -29,7 +30,7 @@ struct hw_port {
 	uint8_t traffic_class;
 };
 
-/* Opens a device and a protection domain; the rest of p is the caller's to fill, hw_port_ask() helps. */
+/* Opens a device and a protection domain; the caller fills in the other members of p, with hw_port_ask(). */
 int hw_open(struct hw_port *p, struct ibv_device *dev);
 /* Fills link layer and MTU of port nr, and the row of its GID table. */
 int hw_port_ask(struct hw_port *p, uint8_t nr, uint8_t gid_index);
@@ -51,22 +52,22 @@ struct hw_dci_opt {
 	unsigned depth, sge, inl, cqe, timeout, retry;
 	uint64_t send_ops;
 	struct ibv_comp_channel *chan;
-	unsigned reads;   /* at once; 0: 16 */
+	unsigned reads;   /* in flight at a time; 0: 16 */
 	unsigned recv_wr; /* nothing that an initiator could use */
 };
-/* What is enough for a few WRITEs and READs. */
+/* Sufficient for a few WRITEs and READs. */
 extern const struct hw_dci_opt hw_dci_plain;
 /* Makes an initiator and brings it to RTS. */
 int hw_dci_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
-/* Makes it, and leaves it in RESET. */
+/* Makes an initiator in RESET. */
 int hw_dci_create(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
 /* Steps RESET, INIT, RTR, RTS.  reads 0: 16. */
 int hw_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
-/* Steps to RTR alone, and the one behind. */
+/* Moves the initiator to RTR only; hw_dci_rtr_to_rts() takes the next step. */
 int hw_dci_rtr(struct hw_dci *i);
 int hw_dci_rtr_to_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
 int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* ERR, RESET */
-/* Makes the address handle to a target, in place of an earlier one. */
+/* Makes the address handle of a target, in place of the previous one. */
 int hw_dci_to(struct hw_dci *i, const struct hw_token *t);
 int hw_dci_free(struct hw_dci *i);
 
@@ -79,7 +80,7 @@ struct hw_done {
 	int status;
 	uint32_t vendor_err;
 };
-/* Polls until one comes.  -ETIMEDOUT after so many milliseconds. */
+/* Polls for a completion. -ETIMEDOUT after that number of milliseconds. */
 int hw_wait(struct hw_dci *i, unsigned ms, struct hw_done *ret_done);
 
 struct hw_target {

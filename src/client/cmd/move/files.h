@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that appear under their names when they are whole, and which names of objects may become names of files.
- * Nothing outside of the directory that is given is ever written: each part of a name is opened by itself, and no
- * symbolic link is followed.  sink.c, names.c.
+ * Files that get their names when they are complete, and the keys that may become names of files. No file
+ * outside of the given directory is ever written: each part of a name is opened by itself, and no symbolic
+ * link is followed. sink.c, names.c.
  */
 #ifndef GANTRY_CLIENT_CMD_FILES_H
 #define GANTRY_CLIENT_CMD_FILES_H
@@ -16,19 +16,19 @@
 
 /* ---- names ---- */
 
-/* Begins the names of what is not whole yet.  No object gets such a name. */
+/* Prefix of the names of incomplete files. No object gets such a name. */
 #define UNFINISHED ".gantry-"
 
-/* Says why a key cannot be the name of a file below a directory; NULL: it can. */
+/* Returns the reason why a key cannot be the name of a file below a directory; NULL: it can. */
 const char *name_fault(const char *name, size_t len);
 /*
- * Opens the directory that the last part of name is in, below dir; makes the directories in between when `make`.
- * Returns a descriptor, *ret_leaf then points at the last part; or -errno, and why in *ret_why.
+ * Opens the parent directory of name below dir; makes intermediate directories with `make`. Returns a
+ * descriptor, and *ret_leaf points at the last part; or -errno, and the reason in *ret_why.
  */
 int name_parent(int dir, const char *name, bool make, const char **ret_leaf, const char **ret_why);
 
-/* The files that this run has written, by their numbers: where a file system takes two names for one, the second
- * would overwrite the first. */
+/* The files written by this run, by their numbers: if a file system treats two names as one, the second would
+ * overwrite the first. */
 struct written {
 	pthread_mutex_t lock;
 	struct inode {
@@ -46,45 +46,47 @@ struct sink {
 	int fd;
 	bool in_order; /* standard output, a pipe, a device: bytes must come in order */
 	_Atomic uint64_t written;
-	int dir;        /* where a regular file will be; -1: it is none */
-	char name[256]; /* of it, in dir */
-	char part[64];  /* its name until then, and that of what is known about it */
+	int dir;        /* directory of a regular file; -1: not a regular file */
+	char name[256]; /* of the file, in dir */
+	char part[64];  /* its temporary name, and that of its state */
 	char state[64];
-	bool is_named;     /* part has been made */
-	bool is_resumable; /* state too */
+	bool is_named;     /* the temporary file exists */
+	bool is_resumable; /* the state exists too */
 	int state_fd;
 	struct written *others; /* or NULL */
 	const char *why;        /* a sentence for the last error; "": errno says it */
 };
 
-/* What an interrupted run has left. */
+/* The remains of an interrupted run. */
 struct unfinished {
 	uint64_t size;
 	char etag[136];
-	uint64_t *crc; /* of each piece that is there; free() */
+	uint64_t *crc; /* of each stored piece; free() */
 	bool *has;     /* free() */
 };
 
-/* Finds out where `file` is: "-", a path, or a directory, in which the last part of url is taken.  Opens what is no
- * regular file, and takes nothing of what is.  0 or -errno. */
+/* Determines the destination `file`: "-", a path, or a directory, to which the last part of url is appended.
+ * Opens a destination that is not a regular file; a regular file is not touched yet. 0 or -errno. */
 int sink_open(struct sink *s, const char *file, const char *url);
-/* Does the same for a name below the directory `dir`, without following links. */
+/* Determines a name below the directory `dir` in the same way, without following links. */
 int sink_open_below(struct sink *s, int dir, const char *name, struct written *others);
 /*
- * Takes up what an earlier run has left of url, pieces of `piece` bytes: 1 with *ret_u, when there is something that
- * fits together, else 0, and it is gone.  -EBUSY: another run is at it.  Bytes are read into mem, piece bytes.
+ * Continues with the remains of an earlier run for url, in pieces of `piece` bytes: 1 with *ret_u if they are
+ * consistent, else 0, and they are removed. -EBUSY: another run uses them. Bytes are read into mem, piece
+ * bytes.
  */
 int sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unfinished *ret_u);
-/* Reads the state of such a run, pieces as they are noted: false when it is not of url, or makes no sense.  u is zeroes
- * before; what it has is freed by the caller either way. */
+/* Parses the state of such a run: false if it is for another url, or invalid. u is zeroed before; the caller
+ * frees its members in both cases. */
 bool unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u);
-/* Makes the file that is written to.  etag: of what it can be gone on with, "" when it cannot.  0 or -errno. */
+/* Makes the output file. etag: of the version with which it can be continued, "" if it cannot. 0 or
+ * -errno. */
 int sink_begin(struct sink *s, const char *url, const char *etag, uint64_t size);
-/* Writes a piece; its number is remembered with its CRC where the file is resumable.  0 or -errno. */
+/* Writes a piece; its number is stored with its CRC if the file is resumable. 0 or -errno. */
 int sink_write(struct sink *s, const char *mem, size_t len, uint64_t at);
 void sink_note(struct sink *s, uint64_t piece, uint64_t crc);
-/* Gives the file its name, when good and all of size bytes are there, safe on the disk; or leaves nothing behind, or
- * with keep what another run can take up.  0 or -errno. */
+/* Gives the file its name, if good and all of size bytes are durable; otherwise removes it, or with keep
+ * leaves the remains for another run. 0 or -errno. */
 int sink_close(struct sink *s, bool good, bool keep, uint64_t size);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "client/cmd/common/cmd.h"
 
-/* Puts one file; o is filled, nothing printed.  One of more than whole_max goes in parts, streams at once. */
+/* Puts one file; o is filled in, nothing is printed. A file larger than whole_max is sent in parts, streams
+ * at a time. */
 void put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
 	    const char *url, struct outcome *o);
 void put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url,
@@ -17,7 +18,7 @@ void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, con
 void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      const struct part *part, struct outcome *o);
 struct written;
-/* Gets an object into a name below a directory, which it does not leave; others: see files.h. */
+/* Gets an object into a name below a directory, and never outside of it; others: see files.h. */
 void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
 	       struct written *others, struct outcome *o);
 /* Reads FIRST-LAST, FIRST- or -LENGTH. */
