@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's interface of cuObject, on libgantry: memory is registered, and tokens that name it are made for a control
- * plane that the program brings.  gantry-cuobject(7) says what differs from NVIDIA's library.
+ * The client's interface of cuObject, on libgantry: memory is registered, and tokens for it are made for a
+ * control plane of the program. gantry-cuobject(7) lists the differences from NVIDIA's library.
  *
- * Every call may be made by any thread, constructor and destructor too.  What is registered belongs to the process: any
- * object may use it.  No exception leaves the library.
+ * Every call may be made by any thread, constructor and destructor too. Registrations belong to the process:
+ * any object may use them. No exception leaves the library.
  */
 #ifndef GANTRY_CUOBJCLIENT_H
 #define GANTRY_CUOBJCLIENT_H
@@ -24,7 +24,7 @@ typedef enum cuObjMemoryType_enum {
 	CUOBJ_MEMORY_INVALID = 4,
 } cuObjMemoryType_t;
 
-/* What a program may register at once. */
+/* The limit of one registration. */
 #define CUOBJ_MAX_MEMORY_REG_SIZE (4ULL * 1024 * 1024 * 1024 - 64 * 1024)
 
 /*
@@ -43,20 +43,20 @@ class cuObjClient
       public:
 	/* Copies ops.  isConnected() says whether it can be used. */
 	cuObjClient(CUObjOps_t &ops, cuObjProto_t proto = CUOBJ_PROTO_RDMA_DC_V1);
-	/* Leaves what is registered. */
+	/* Keeps the registrations. */
 	~cuObjClient();
 
 	/* Registers memory.  A start that is registered is counted. */
 	cuObjErr_t cuMemObjGetDescriptor(void *ptr, size_t size);
-	/* Takes one count back; the last one ends the registration and its tokens.  CU_OBJ_FAIL while an operation uses
-	 * it, and for what is not registered.  Null is CU_OBJ_SUCCESS. */
+	/* Takes one count back; the last one ends the registration and its tokens. CU_OBJ_FAIL while an
+	 * operation uses it, and for memory that is not registered. Null is CU_OBJ_SUCCESS. */
 	cuObjErr_t cuMemObjPutDescriptor(void *ptr);
 	/* Returns the most that a callback is asked for at once; -1 for memory that is not registered. */
 	ssize_t cuMemObjGetMaxRequestCallbackSize(void *ptr);
 	/* Makes a token for [ptr + buffer_offset, + size), which lies in one registration with ptr. */
 	cuObjErr_t cuMemObjGetRDMAToken(void *ptr, size_t size, size_t buffer_offset, cuObjOpType_t operation,
 					char **desc_str_out);
-	/* Frees a token's text.  What it names can be reached until the memory's registration ends. */
+	/* Frees a token's text. Its memory can be reached until the memory's registration ends. */
 	cuObjErr_t cuMemObjPutRDMAToken(char *desc_str);
 	/* The same; with an error that is not 0 it works no more when this returns. */
 	cuObjErr_t cuMemObjPutRDMAToken(char *desc_str, int error);

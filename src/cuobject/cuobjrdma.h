@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a callback is told of registered memory.  NVIDIA's cufile.h and cuda.h come with it where the compiler finds
- * them, as programs expect; neither is needed.
+ * The description of registered memory for callbacks. NVIDIA's cufile.h and cuda.h are included if the
+ * compiler finds them, as programs expect; neither is required.
  */
 #ifndef GANTRY_CUOBJRDMA_H
 #define GANTRY_CUOBJRDMA_H

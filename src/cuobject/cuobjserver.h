@@ -21,7 +21,7 @@
 
 struct rdma_cm_id;
 
-/* What the library knows of registered memory, or of a view of it. */
+/* The library's data about registered memory, or a view of it. */
 struct rdma_buffer;
 
 typedef enum cuObjChannelIdState_enum {
@@ -356,7 +356,7 @@ class cuObjServer : public RDMAConnection
 
 	/* Allocates a channel, the lowest that is free; INVALID_CHANNEL_ID: there is none. */
 	uint16_t allocateChannelId();
-	/* Frees a channel, by any thread.  What is no channel is ignored. */
+	/* Frees a channel, by any thread. A pointer that is not a channel is ignored. */
 	void freeChannelId(uint16_t channel_id);
 
 	/* Has lines written to a stream, until shutdownTelemetry() has returned; without one, to standard error. */

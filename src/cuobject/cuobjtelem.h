@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What setTelemFlags() takes. */
+/* The flags of setTelemFlags(). */
 #ifndef GANTRY_CUOBJTELEM_H
 #define GANTRY_CUOBJTELEM_H
 

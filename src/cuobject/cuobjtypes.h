@@ -12,7 +12,7 @@
 
 #include "protocol.h"
 
-/* What a call that moves no bytes returns. */
+/* The result of a call that moves no bytes. */
 typedef enum cuObjErr_enum {
 	CU_OBJ_SUCCESS = 0,
 	CU_OBJ_FAIL = 1,
