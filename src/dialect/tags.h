@@ -40,7 +40,7 @@ struct tags_builder {
 /* Appends the tag in key and value.  FAULT_NONE, FAULT_INVALID_TAG, FAULT_BUSY (no memory). */
 enum fault tags_add(struct tags_builder *b, const char **ret_why);
 
-/* Calls fn with decoded keys and values; 0, or -EINVAL on what is not canonical. */
+/* Calls fn with decoded keys and values; 0, or -EINVAL for text that is not canonical. */
 int tags_each(const char *tags, size_t len,
 	      void (*fn)(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len),
 	      void *cookie);
