@@ -4,10 +4,10 @@
  *
  *	directory			block device
  *	super	a superblock		0		a superblock
- *	super2	the other one		last 2 MiB	the other one (behind the first where data is there)
- *	host	who has it open		256 KiB		who has it open
+ *	super2	the other one		last 2 MiB	the other one (after the first if data is there)
+ *	host	the host block		256 KiB		the host block
  *	log	the ring		1 MiB		the ring
- *	seg-NNNN data			behind it	data; all of it is there from the start
+ *	seg-NNNN data			after it	data; all of it exists from the start
  *
  * Life: disk_init(); disk_open() locks everything, reads the superblocks, knows the space; disk_fini() in
  * any state.  Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper
@@ -192,7 +192,8 @@ int disk_upgrade(struct disk *d, struct ring *r);
  * -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
-/* Takes the lock of a file that is open; waits until then for whoever has it.  The reason of an error is in err. */
+/* Takes the lock of an open file; waits until then for its current holder. The reason of an error is in
+ * err. */
 int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);
 
 /* ---- owner.c: which disk a file belongs to, and which host has the disk ---- */

@@ -7,17 +7,17 @@
  *	device		4 KiB at FMT_HOST_OFF
  *
  * A block of its own with a CRC, never part of a superblock: it is written without a flush, every HOST_BEAT_NS,
- * and what becomes of it at a power cut is all one.  It says the host (name, machine-id), the boot, the instance
+ * and its loss at a power cut does no harm.  It has the host (name, machine-id), the boot, the instance
  * (random, one for each opening), a counter of beats, whether the instance closed the disk, and the newest log
  * block that it knows to be flushed: a log that ends before that one is an older copy.
  *
- * A start looks: not closed, and another host: it waits for two beats.  If one comes the start is refused, else
- * it goes on.  After a crash of the same host it goes on at once: the locks of the kernel say whether somebody is
- * there.  No clock is compared with another host's.  Who has the disk reads the block before each beat: if
- * somebody else has written to it, it stops writing anything.
+ * A start that finds the block not closed, and of another host, waits for two heartbeats.  If one comes the start is
+ * refused, otherwise it continues.  After a crash of the same host it continues immediately: the locks of the kernel
+ * exclude another process.  No clock is compared with another host's.  The holder of the disk reads the block before
+ * each heartbeat: if another host has written to it, the holder stops all writes.
  *
  * Blocking, on the thread that starts, and then the helper's; never a core.  A block that is absent, damaged or
- * unreadable hinders nobody.
+ * unreadable has no effect.
  */
 #ifndef GANTRY_EXTENT_DISK_HOST_H
 #define GANTRY_EXTENT_DISK_HOST_H
