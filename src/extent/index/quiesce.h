@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quiesce - when may memory that readers found without a lock be used again?
+ * quiesce - grace periods, after which memory that readers found without a lock may be reused.
  *
  * A *user* is one thread that reads the index: a port (core) or a helper.  It calls quiesce_point() once
  * per turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  An
- * *epoch* names an instant; it has passed when every user has been quiescent since.  What was unlinked (and
- * that published) before quiesce_now() may be used again once that epoch has passed.
+ * *epoch* names an instant; it has passed when every user has been quiescent since.  Memory that was unlinked (and
+ * that published) before quiesce_now() may be reused once that epoch has passed.
  *
  *	publish the new root;
  *	epoch = quiesce_now(q);

@@ -2,12 +2,12 @@
 /*
  * tree - the index of one disk: a copy-on-write B+tree in memory, keys in byte order, one record per key.
  *
- * Threads.  One *writer* at a time: the commit leader, whoever that is (leadership passes with release and
+ * Threads.  One *writer* at a time: the commit leader of the moment (leadership passes with release and
  * acquire). Readers, on any thread that takes part in the quiescence (quiesce.h), load the root and never
- * lock; what they found stays good until their next quiesce_point() or quiesce_sleep().
+ * lock; the records they found stay valid until their next quiesce_point() or quiesce_sleep().
  *
  * Keys are any bytes, 1 to TREE_KEY_MAX of them (type byte, bucket, 0, object key).  The tree keeps a copy of
- * the key, shortened by what the keys of one node have in common; records need not hold theirs.  A *record*
+ * the key, shortened by the common prefix of the keys of one node; records need not hold theirs.  A *record*
  * is opaque memory from tree_rec_alloc() of the same tree.
  *
  * A write:   tree_reserve()             no memory: -ENOSPC (507), before anything is written to disk
@@ -16,7 +16,7 @@
  *            tree_put(), tree_del()     cannot fail; what readers see does not change yet
  *            tree_publish()             one release store: now it does
  *            tree_reclaim()             now and then: frees what no reader can hold any more
- * There is no way back from tree_put() and tree_del(): they are for what has been flushed.
+ * tree_put() and tree_del() cannot be undone: they are for flushed changes.
  *
  * A replaced or deleted record is the caller's: when nothing else needs it (extents, pins), tree_rec_retire()
  * frees it after a grace period.  All functions of a writer may be called without readers too (recovery); one

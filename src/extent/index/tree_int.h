@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the tree: what a node looks like, and what the files tree*.c share.
+ * Inside the tree: the layout of a node, and the declarations shared by tree*.c.
  *
  *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
  *	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
@@ -9,11 +9,11 @@
  *
  * A slot is an entry's distance from the node's end, so the heap moves to a block of another size in one
  * piece.  An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
- * bytes) and the suffix: what its key has behind the node's prefix.  Entry 0 of an inner node stands for
+ * bytes) and the suffix: the part of its key after the node's prefix.  Entry 0 of an inner node stands for
  * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
  * the left and not greater than anything on the right.
  *
- * Blocks are as large as what is in them, in the arena's classes, rather than all 1 KiB and two thirds full:
+ * Blocks have the size of their contents, in the arena's classes, rather than all 1 KiB and two thirds full:
  * every change of a published node copies it anyway, so the copy may have any size.  NODE_BYTES is where
  * nodes split.  One that holds no more than NODE_ENTRIES_MIN entries never does: that is how keys too long
  * for 1 KiB have their place.
@@ -64,7 +64,7 @@ struct tree_path {
 	unsigned at[TREE_DEPTH_MAX];
 };
 
-/* What an insert may push out to the right. */
+/* The entry that an insert splits off to the right. */
 struct node_split {
 	struct tree_node *right; /* NULL: nothing */
 	uint16_t sep_len;
