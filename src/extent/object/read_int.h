@@ -27,7 +27,8 @@ struct obj_int {
 	struct vol *vol;
 	struct rec *rec; /* valid as long as the pin */
 	void *mem;       /* memory of a record that is in no index; NULL: it is in one */
-	/* Of parts: one of them, and where it begins, as reading goes forward. */
+	/* For objects made of parts: the part of the last read, and its offset, as reading proceeds
+	 * forward. */
 	uint32_t hint;
 	uint64_t hint_off;
 };
@@ -45,7 +46,7 @@ struct read_int {
 	uint64_t seg_off; /* in rec */
 	uint32_t seg_len;
 	uint64_t unit; /* of a packed one, as an extent */
-	bool has_tail; /* the CRC block comes behind the data, in the same read */
+	bool has_tail; /* the CRC block follows the data, in the same read */
 	bool data_done, crc_block_done;
 	int error;
 	struct crc_block *crc_block;
