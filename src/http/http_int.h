@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
+ * Shared by the files of http/: connections, listeners, canned answers.  Everything on the core's thread.
  *
  *   http.c             daemons and connections: made, run, drained, ended
- *   conn.c             what is done to one connection
- *   admit.c            who may have a connection; how long a head may take
+ *   conn.c             actions on one connection
+ *   admit.c            admission of connections; time limits of heads
  *   preface.c          headers of the PROXY protocol, in front of HTTP and TLS (proxy.c reads them)
  *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
