@@ -29,13 +29,13 @@ enum rail_state rdma_rail_state(const struct rdma_rail *rail);
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
 /*
- * Contexts.  A device that stays fatal is opened anew, and that is another context: 1, 2, ...  Completion
+ * Contexts.  A device that stays fatal is re-opened, which makes another context: 1, 2, ...  Completion
  * queues, endpoints and targets belong to the one they were made on.  The order, each step told to the
  * watches:
  *
  *   1. the device is fatal: another generation, the rail is LOST
- *   2. its context is given up: rdma_rail_context() is 0, nothing can be made on the rail.  Each core gives
- *      back its endpoints, then its completion queue; with the last of all cores the context is free
+ *   2. its context is abandoned: rdma_rail_context() is 0, nothing can be made on the rail.  Each core
+ *      releases its endpoints, then its completion queue; with the last of all cores the context is free
  *   3. the recovery helper destroys address handles, regions and domain and closes the context.  From here on
  *      the hardware does nothing for it, and rdma_ep_free() says so of its endpoints
  *   4. the helper opens the device by name, once a second until that works, and registers all regions

@@ -87,7 +87,7 @@ void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
- * Removes a region.  Work that is posted from here on is refused (-ESTALE), and what is outstanding in it
+ * Removes a region.  Work that is posted from here on is refused (-ESTALE), and outstanding work in it
  * fails.  May block.  Any thread.
  *
  *   0              no device touches the memory any more
