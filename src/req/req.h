@@ -3,7 +3,7 @@
  * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
  *
  * One struct reqs per core, everything on that core's thread.  req/ knows no HTTP library: http/ hands header
- * fields and body bytes in, and gets told through struct reply_ops when a reply or more body is there.  It
+ * fields and body bytes in, and is notified through struct reply_ops when a reply or more body is ready.  It
  * finds its services in struct req_env, filled in by core/.
  *
  * The life of a request as http/ sees it:
@@ -13,8 +13,8 @@
  *
  * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
  * and closes the connection if one was coming), or in the middle of a body (the rest is read and thrown
- * away while it flows).  ops->ready() is never called from inside a call of http/ into req/; whoever calls in
- * looks at req_is_ready() afterwards.
+ * away while it flows).  ops->ready() is never called from inside a call of http/ into req/; the caller
+ * checks req_is_ready() afterwards.
  */
 #ifndef GANTRY_REQ_REQ_H
 #define GANTRY_REQ_REQ_H
