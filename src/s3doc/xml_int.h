@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of XML bodies share.  Pure; any thread. */
+/* Declarations shared by the readers of XML bodies. Pure; any thread. */
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
 
