@@ -3,8 +3,8 @@
  * libgantry-server: the server's side of object transfers by RDMA, for a program that speaks to its clients
  * itself.
  *
- * A client sends a token, a line of text that names a window of its memory; how it comes, and what is asked
- * for, is the program's business.  This library moves bytes between that window and memory of the program:
+ * A client sends a token, a line of text that names a window of its memory; its transport, and the
+ * request, are the program's business.  This library moves bytes between that window and memory of the program:
  *
  *     struct gantry_server_params p;
  *     struct gantry_server *s;
@@ -32,7 +32,7 @@
  * nothing, as at the end of a child that exits.  It may open a server of its own.
  *
  * Errors: functions that can fail return a negative errno value, and each failure has one line in the log
- * (gantry_server_params.log) that names the cause and, where there is one, the cure.  Of transfers they are:
+ * (gantry_server_params.log) that names the cause and, where there is one, the cure.  Errors of transfers:
  *
  *   -ENODEV        no port of the server can be used: it is down, or its device has died and is not back yet;
  *                  or the server was opened before a fork, by another process

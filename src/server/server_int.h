@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of libgantry-server share.
+ * Declarations shared by the files of libgantry-server.
  *
  *   server.c   opening and closing, and the keeper
  *   params.c   from gantry_server_params to what rdma/ asks for
  *   log.c      one line a call of the program's function
  *   region.c   memory
- *   channel.c  channels: whose they are at the moment, making and freeing
- *   lane.c     what a channel has on one rail, and how it is repaired
+ *   channel.c  channels: ownership, making and freeing
+ *   lane.c     a channel's part on one rail, and its repair
  *   held.c     from a token to a lane and a target; the last eight are kept
  *   op.c       operations: starting, posting, completions
  *   wait.c     sleeping until there is one
@@ -74,11 +74,11 @@ struct wire {
 };
 
 /*
- * What a channel has on one rail.
+ * A channel's part on one rail.
  *
  *   OFF --a token leads here--> ON --fails, and cannot be reset; or its device has died--> ENDING --> OFF
  *
- * ENDING: the queue pair is being destroyed; what it had on the wire is over when that is sure.
+ * ENDING: the queue pair is being destroyed; its work requests end when that is certain.
  */
 enum lane_state { LANE_OFF, LANE_ON, LANE_ENDING };
 
