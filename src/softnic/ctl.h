@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of softnicctl share.  Commands take the words after
- * their name and return the exit status. */
+/* Declarations shared by the files of softnicctl. Commands take the words after their name and return the
+ * exit status. */
 #ifndef SOFTNIC_CTL_H
 #define SOFTNIC_CTL_H
 
 #include "softnic/fabric.h"
 
 int ctl_usage(void); /* 2 */
-/* Maps the fabric that there is.  0, or -errno after a line on stderr. */
+/* Maps the existing fabric. 0, or -errno after a line on stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
 /* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);

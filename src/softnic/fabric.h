@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fabric: one sparse file that every process on the software NIC maps.  It is the wire, the switch and
- * the part of each adapter that another adapter may see: processes, queue pairs, memory regions, port states.
+ * The fabric: one sparse file that every process on the software NIC maps. It is the wire, the switch and the
+ * part of each adapter that another adapter may see: processes, queue pairs, memory regions, port states.
  *
- * Owned by fabric.c; softnicctl maps it too.  Nothing in it is a pointer, nothing needs a lock between
- * processes: a slot is claimed with a compare-and-swap of its owner, published by storing its key, and
- * unpublished by clearing it. Who wants to use a slot publishes the key as a hazard word, then looks again;
- * who unpublishes one waits until no live process has it as a hazard.  A crash on either side therefore needs
- * no cleaning before others may go on.
+ * Owned by fabric.c; softnicctl maps it too. It contains no pointers and needs no lock between processes: a
+ * slot is claimed with a compare-and-swap of its owner, published by storing its key, and unpublished by
+ * clearing it. A user of a slot publishes the key as a hazard word, then checks the slot again; unpublishing
+ * waits until no live process has the key as a hazard. After a crash on either side the others can therefore
+ * continue without a clean-up.
  */
 #ifndef SOFTNIC_FABRIC_H
 #define SOFTNIC_FABRIC_H
@@ -38,7 +38,7 @@ enum {
 
 enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
 enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
-/* NONE: this row and all behind it were never used; GONE: another address was here. */
+/* NONE: this row and all later ones were never used; GONE: another address was here. */
 enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
@@ -56,30 +56,30 @@ enum fab_reset {
 	FAB_RESET_DESTROY_FAILS = 4,
 	FAB_RESET_DESTROY_LIES = 8,
 	FAB_RESET_FLAGS = 0xff,
-	FAB_RESET_ONE = 0x100, /* what is above the flags counts the resets */
+	FAB_RESET_ONE = 0x100, /* upper bits: reset counter */
 };
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
-/* What else a port tells. */
+/* Other events of a port. */
 enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
 	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
-	_Atomic uint32_t
-		changes; /* goes up with each flip of FAB_DOWN_PORT, so that a quick flap is two events */
-	_Atomic uint32_t losses;        /* goes up when the device is lost */
+	/* incremented with each change of FAB_DOWN_PORT, so that a quick flap is two events */
+	_Atomic uint32_t changes;
+	_Atomic uint32_t losses;        /* incremented when the device is lost */
 	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
-	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
+	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: it cannot be opened before */
 	_Atomic uint32_t lid;           /* 0: Ethernet, else InfiniBand */
 	_Atomic uint16_t pkey;          /* 0: the usual one */
 	_Atomic uint16_t no_gids;       /* a representor: its GID table has no rows */
 	_Atomic uint32_t news[FAB_NEWS_NR];
-	char name[16]; /* of the device, where it was given another; "": mlx5_N */
+	char name[16]; /* name of the device, if it was renamed; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
 };
 
-/* What a process did as initiator.  softnicctl stats prints it. */
+/* Counters of a process as initiator, printed by softnicctl stats. */
 struct fab_stats {
 	_Atomic uint64_t written_bytes;
 	_Atomic uint64_t read_bytes;
@@ -99,16 +99,16 @@ struct fab_stats {
 enum fab_job_state { FAB_JOB_FREE, FAB_JOB_ASKED, FAB_JOB_RUNNING, FAB_JOB_DONE };
 enum fab_job_result {
 	FAB_JOB_OK,
-	FAB_JOB_REFUSED, /* no such region any more, or not this part of it */
-	FAB_JOB_FAILED,  /* the driver could not copy; an unknown part of the bytes may have been */
+	FAB_JOB_REFUSED, /* the region, or this part of it, does not exist any longer */
+	FAB_JOB_FAILED,  /* the driver could not copy; some of the bytes may have been copied */
 	FAB_JOB_GONE,    /* the owner is exiting */
 };
 
 struct fab_job {
-	_Atomic uint64_t holder; /* serial of the initiator << 16 | its index + 1; 0: nobody claimed it */
+	_Atomic uint64_t holder; /* serial of the initiator << 16 | its index + 1; 0: not claimed */
 	_Atomic uint32_t state;  /* enum fab_job_state; a futex */
 	_Atomic uint32_t result; /* enum fab_job_result, of DONE */
-	/* What is asked for: */
+	/* The request: */
 	uint32_t key;
 	uint32_t op;  /* FAB_OP_READ or FAB_OP_WRITE */
 	uint32_t len; /* bytes, at most FAB_STAGE_BYTES */
@@ -132,12 +132,12 @@ struct fab_proc {
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
 	_Atomic uint32_t job_bell; /* futex of the thread that does the jobs */
 	uint32_t reserved;
-	_Atomic uint64_t stage; /* address in the process of the jobs' buffers, FAB_STAGE_BYTES each */
+	_Atomic uint64_t stage; /* address of the jobs' buffers in the process, FAB_STAGE_BYTES each */
 	struct fab_job job[FAB_JOBS];
 };
 
 struct fab_qp {
-	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 when nobody may reach it */
+	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 while it is unreachable */
 	_Atomic uint32_t owner; /* process index + 1; 0 is a free slot */
 	uint32_t gen;
 	uint32_t type; /* enum fab_qp_type */
@@ -149,24 +149,24 @@ struct fab_qp {
 	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
 	uint64_t dc_key;
 	_Atomic uint32_t mtu;   /* enum ibv_mtu of its path */
-	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: of what a target answers */
+	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: for the answers of a target */
 	uint64_t reserved;
 };
 
-/* How packets are marked: traffic class, service level, and the row of the source in the GID table. */
+/* Marks of packets: traffic class, service level, and the row of the source in the GID table. */
 #define FAB_MARKS(class, level, row) ((uint32_t)(class) | (uint32_t)(level) << 8 | (uint32_t)(row) << 16)
 
 enum fab_mr_flag { FAB_MR_DEVICE = 1 };
 
 struct fab_mr {
-	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
+	_Atomic uint32_t key; /* index << 8 | generation; 0 while it is unreachable */
 	_Atomic uint32_t owner;
 	uint32_t gen;
 	uint32_t pd;
 	uint32_t access;
 	uint32_t dev;
 	uint64_t iova;
-	uint64_t va; /* of device memory: not an address for process_vm_* */
+	uint64_t va; /* for device memory: not an address for process_vm_* */
 	uint64_t len;
 	uint32_t flags; /* enum fab_mr_flag */
 	uint32_t reserved0;
@@ -174,10 +174,9 @@ struct fab_mr {
 };
 
 /*
- * A fault rule: which operations it is for, which of those it hits, what it does to them.  Written by
- * softnicctl with the file locked while no number is in id, which is stored last and cleared first; numbers
- * are not used again.  A reader copies the rule and looks at id once more.  For a number 0 means any or none,
- * unless said.
+ * A fault rule: the operations it applies to, the share of them that it hits, and its effect. Written by
+ * softnicctl with the file locked while id is 0; id is stored last and cleared first; numbers are not reused.
+ * A reader copies the rule and checks id once more. For a number 0 means any or none, unless stated.
  */
 enum fab_op {
 	FAB_OP_ANY,
@@ -228,7 +227,7 @@ struct fab_match {
 	uint32_t dctn;
 	uint32_t reserved0;
 	uint64_t min_len;
-	/* Of the operations that are so far the rule's, counted over all processes: */
+	/* Among the operations that match the rule, counted over all processes: */
 	uint64_t skip;
 	uint64_t every;
 	uint64_t limit;
@@ -245,10 +244,10 @@ struct fab_rule {
 	uint64_t reserved[8];
 };
 
-/* How devices reach each other. */
+/* Reachability between devices. */
 enum fab_reach { FAB_REACH_ALL, FAB_REACH_SUBNET };
 
-/* A network that a device reaches beside its own subnets. */
+/* A network that a device reaches in addition to its own subnets. */
 struct fab_route {
 	_Atomic uint32_t dev; /* index + 1; 0: free */
 	uint32_t prefix;
@@ -256,7 +255,7 @@ struct fab_route {
 	uint64_t reserved;
 };
 
-/* Work to do beside the plain transfer: the one word that is looked at for each step of a work request. */
+/* Work in addition to the plain transfer: the one word that is checked for each step of a work request. */
 enum fab_active { FAB_ACTIVE_RULES = 1, FAB_ACTIVE_TRACE = 2 };
 
 struct fabric {
@@ -267,8 +266,8 @@ struct fabric {
 	_Atomic uint64_t serial;
 	_Atomic uint32_t event_seq; /* futex: the watcher of every process waits on it */
 	_Atomic uint32_t proc_high;
-	/* Slots are handed out round the table, so that a number is not used again soon; these count for
-	 * ever. */
+	/* Slots are assigned round the table, so that a number is not reused soon; these count without
+	 * end. */
 	_Atomic uint64_t qp_next;
 	_Atomic uint64_t mr_next;
 	uint64_t reserved1;
@@ -278,11 +277,11 @@ struct fabric {
 	_Atomic uint32_t trace_missed; /* work requests of processes that could not open the trace */
 	_Atomic uint32_t reach;        /* enum fab_reach */
 	uint32_t reserved2;
-	_Atomic uint64_t
-		absent_ns;         /* how long a neighbour that is not there is asked for; 0: no such check */
-	_Atomic uint64_t call_ns;  /* how long the firmware takes for a command */
-	_Atomic uint64_t ghost_ns; /* how long after the change to ERR bytes of a WRITE may land */
-	_Atomic uint64_t qps_max;  /* queue pairs of a device; 0: as many as there is room for */
+	_Atomic uint64_t absent_ns; /* time for which a missing neighbour is looked up; 0: no such check */
+	_Atomic uint64_t call_ns;   /* duration of a firmware command */
+	/* time after the change to ERR during which bytes of a WRITE may arrive */
+	_Atomic uint64_t ghost_ns;
+	_Atomic uint64_t qps_max; /* limit of queue pairs of a device; 0: none */
 	uint64_t reserved3;
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
@@ -306,33 +305,33 @@ _Static_assert(offsetof(struct fabric, active) == 64, "a cache line that hardly 
 _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 
 /*
- * Maps the fabric.  fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates what is
- * missing when asked and checks magic, version and size under flock.  0 or -errno, with one line on stderr
- * that says what is wrong. fab_path() gives the path of the file.  Any thread.
+ * Maps the fabric. fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates missing
+ * files if requested and checks magic, version and size under flock. 0 or -errno, with an error message on
+ * stderr. fab_path() returns the path of the file. Any thread.
  */
 int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
 void fab_path(char *buf, size_t len);
 
-/* Frees what belongs to processes that are gone.  Call with the file locked. */
+/* Frees the slots of dead processes. Call with the file locked. */
 void fab_reap(struct fabric *f);
 
-/* Tells whether any thread of the process may still be inside a copy; false once the process is dead for
+/* Returns true if a thread of the process may still be inside a copy; false once the process is dead for
  * good. */
 bool fab_proc_alive(const struct fab_proc *p);
 int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
 
-/* Returns the slot at and above which none was ever used; looking at one would give the sparse file a
- * page. */
+/* Returns the first slot that was never used; reading one would allocate a page of the sparse file. */
 uint32_t fab_qp_high(struct fabric *f);
 uint32_t fab_mr_high(struct fabric *f);
 
-/* Tells whether two GIDs are equal in their first bits. */
+/* Returns true if two GIDs are equal in their first bits. */
 bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
-/* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: what a subnet of that kind usually has where none
- * is given. */
+/* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: the usual prefix of such a
+ * subnet if none is given. */
 bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
 
-/* Makes the fabric as networks are, or as softnic is otherwise: see profile in softnicctl(8). */
+/* Sets the fabric to the behaviour of real networks, or to the default of softnic: see profile in
+ * softnicctl(8). */
 void fab_profile(struct fabric *f, bool realistic);
 
 /* Wakes every watcher after a change of a port or a poke. */

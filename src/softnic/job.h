@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs as the initiator of a transfer sees them: how a piece of it gets to or from device memory of another process
- * (struct fab_job says how).  Knows the fabric alone.  Any thread; no lock.
+ * Jobs from the initiator's side: moving a piece of a transfer to or from device memory of another process
+ * (see struct fab_job). Uses only the fabric. Any thread; no lock.
  */
 #ifndef SOFTNIC_JOB_H
 #define SOFTNIC_JOB_H
 
 #include "softnic/fabric.h"
 
-/* Claims a job of the process `owner` for process `own` of the fabric; what a dead process had claimed is free again.
- * NULL: all of them are claimed.  *ret_stage is the address of its buffer in the owner. */
+/* Claims a job of the process `owner` for process `own` of the fabric; jobs claimed by a dead process are
+ * free again. NULL: all of them are claimed. *ret_stage is the address of its buffer in the owner. */
 struct fab_job *job_claim(struct fabric *f, struct fab_proc *owner, uint32_t own, uint64_t *ret_stage);
-/* Frees it; nothing that was asked for may still run. */
+/* Frees the job; it may not be running. */
 void job_release(struct fab_job *job);
 
-/* Asks the owner to move len bytes between the buffer and the region `key`, from `offset` of it on. */
+/* Asks the owner to move len bytes between the buffer and the region `key`, from `offset` on. */
 void job_ask(struct fab_proc *owner, struct fab_job *job, uint32_t key, enum fab_op op, uint64_t offset,
 	     uint32_t len);
-/* Tells whether that is done, after a wait of at most wait_ns; then *ret_result holds. */
+/* Returns true if the job is done, after a wait of at most wait_ns; then *ret_result is set. */
 bool job_done(struct fab_job *job, uint64_t wait_ns, enum fab_job_result *ret_result);
-/* Takes back what was asked for.  False: the owner has begun, or it is done. */
+/* Cancels the job. False: the owner has begun, or it is done. */
 bool job_cancel(struct fab_job *job);
 
 #endif

@@ -30,7 +30,7 @@
 
 #define SN_EXPORT __attribute__((visibility("default")))
 
-/* Our own mistakes; stays on in release. */
+/* Checks for our own mistakes; stays on in release. */
 #define sn_check(x) ((x) ? (void)0 : sn_check_failed(#x, __FILE__, __LINE__))
 _Noreturn void sn_check_failed(const char *what, const char *file, int line);
 
@@ -45,7 +45,7 @@ enum {
 };
 #define SN_MAX_MSG 0x40000000u
 
-/* Vendor syndromes, as far as they are known from a real adapter (softnic's own ones are above 0xf0). */
+/* Vendor syndromes, as far as known from a real adapter (softnic's own ones are above 0xf0). */
 enum sn_vendor {
 	SN_VE_RETRY = 0x81,
 	SN_VE_REM_ACCESS = 0x88,
@@ -69,10 +69,10 @@ struct sn_conf {
 	int64_t assist_ns; /* < 0: no poll assist */
 	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
 	int dckey_status;  /* enum ibv_wc_status */
-	int dc_rd_atomic;  /* the most READs that an initiator may have at once */
-	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach is registered as well */
+	int dc_rd_atomic;  /* limit of READs of an initiator in flight */
+	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
 	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
-	bool cuda;         /* SOFTNIC_CUDA: memory that only the CUDA driver reaches is registered as well */
+	bool cuda;         /* SOFTNIC_CUDA: memory that only the CUDA driver reaches can be registered */
 	bool debug;
 	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
 	bool no_hazard; /* negative control of the stress test */
@@ -84,7 +84,7 @@ struct sn_self {
 	struct fabric *fab;
 	struct fab_proc *proc;
 	uint32_t index;
-	uint32_t forks; /* how many forks this process is away from the first */
+	uint32_t forks; /* number of forks between this process and the first one */
 	int fd;
 };
 extern struct sn_self sn_self;
@@ -104,8 +104,8 @@ struct fab_mr *sn_mr_claim(uint32_t *ret_key);
 void sn_qp_release(struct fab_qp *q, uint32_t qpn);
 void sn_mr_release(struct fab_mr *m, uint32_t key);
 
-/* Makes the thread an executor: one inside one step of one work request; while it is, its hazard words are
- * its own. */
+/* Makes the thread an executor, which is inside one step of one work request; until the end its hazard words
+ * belong to it. */
 int sn_exec_enter(void);
 void sn_exec_leave(int x);
 struct fab_qp *sn_exec_find_qp(int x,
@@ -114,7 +114,7 @@ struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey); /* the same */
 struct fab_mr *sn_find_own_mr(uint32_t lkey); /* of this process; protected by the executor's sequence */
 /* Waits until every executor that was inside a step has left it. */
 void sn_exec_quiesce(void);
-/* Tells whether the process behind this slot is there.  A verdict up to 1 ms old will do unless exact. */
+/* Returns true if the process of this slot is alive. The result may be up to 1 ms old unless exact. */
 bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
 
 /* ---- device and context ---- */
@@ -162,9 +162,9 @@ struct sn_ctx {
 	uint32_t forks;
 	struct sn_ctx *next; /* list of open contexts, for the watcher */
 	struct sn_async async;
-	uint32_t resets; /* how many its process had seen of this device when it was opened */
-	bool dead_told;  /* the watcher's */
-	/* objects that the application could not destroy, or believes it has: dead.c; under lock */
+	uint32_t resets; /* resets of this device that its process had seen when it was opened */
+	bool dead_told;  /* private to the watcher */
+	/* objects that the application could not destroy, or believes it has destroyed: dead.c; under lock */
 	struct sn_left *left;
 	_Atomic uint32_t pd_next;
 	/* The engine: engine.c.  All under lock, but runq_nr may be read without. */
@@ -186,8 +186,8 @@ sn_ctx(struct ibv_context *c)
 	return (struct sn_ctx *)((char *)c - offsetof(struct sn_ctx, v.context));
 }
 
-/* Tells a forked child's context from its parent's: it may tear down what it inherited (exit handlers do),
- * and the objects on the fabric stay the parent's. */
+/* Returns true for a forked child's copy of a context: it may free inherited objects (exit handlers do),
+ * while the objects on the fabric stay the parent's. */
 static inline bool
 sn_inherited(struct ibv_context *c)
 {
@@ -212,7 +212,7 @@ struct sn_pd {
 	struct sn_pd *of; /* a parent domain: what it is made of */
 };
 
-/* Where to: what an address handle or a queue pair's own vector says. */
+/* The destination in an address handle or in a queue pair's own vector. */
 struct sn_dest {
 	uint8_t dgid[16];
 	uint16_t dlid;
@@ -232,11 +232,11 @@ struct sn_ah {
 bool sn_has_row(const struct fab_port *port, uint32_t index);
 
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
-/* Tells whether what the kernel looks at in an address vector is right for the port. */
+/* Returns true if the members of an address vector that the kernel checks are valid for the port. */
 bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
-/* Does what the kernel does to find the neighbour: 0, or ENETUNREACH at once, or ETIMEDOUT after the time it takes. */
+/* Finds the neighbour like the kernel: 0, or ENETUNREACH immediately, or ETIMEDOUT after the usual time. */
 int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
-/* Tells whether packets from one port come to the other's. */
+/* Returns true if packets from one port reach the other. */
 bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
 		 const struct sn_dest *to);
 /* Returns the interface that has that address; 0: none. */
@@ -248,10 +248,10 @@ uint32_t sn_ifindex(const struct fab_port *port, const uint8_t gid[16]);
 uint32_t sn_resets(const struct sn_dev *dev); /* enum fab_reset */
 bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
-/* In the order in which they are destroyed at last. */
+/* In the order of their destruction at the end. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
-/* Returns what a destroy call is to answer at once, the object staying until its context is closed; -1:
- * destroy it. */
+/* Returns the immediate result of a destroy call whose object stays until its context is closed; -1: destroy
+ * it. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
 void sn_left_destroy(struct sn_ctx *ctx); /* at the end of the context */
 void sn_qp_destroy(struct ibv_qp *qp);
@@ -262,13 +262,15 @@ void sn_pd_ops(struct sn_ctx *ctx);
 void sn_chan_destroy(struct sn_chan *ch);
 void sn_mr_destroy(struct ibv_mr *mr);
 
-/* Tells whether every byte of it is mapped and readable or writable, and populates it on the way. */
+/* Returns true if every byte is mapped and readable or writable, and populates the pages. */
 bool sn_fault_in(const void *addr, size_t len, bool write);
 
-/* Pins a region that is about to be published, as far as SOFTNIC_PIN asks for it: 0 or errno.  Ends it.  pin.c */
+/* Pins a region that is about to be published, if SOFTNIC_PIN requires it: 0 or errno. The second function
+ * unpins it. pin.c */
 int sn_pin(const struct fab_mr *m, uint32_t key);
 void sn_unpin(const struct fab_mr *m, uint32_t key);
-/* Tells whether these bytes of a region lie where they lay when it was registered; a process that moved them is killed. */
+/* Returns true if these bytes of a region are at the same place as when it was registered; a process that
+ * moved them is killed. */
 bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
 
 struct sn_mr {
@@ -374,7 +376,7 @@ struct sn_srq {
 	_Atomic uint32_t users;
 };
 
-/* What a fault rule has decided for the work request at next, and how far that is: fault.c. */
+/* The decision of a fault rule for the work request at next, and its progress: fault.c. */
 struct sn_fault {
 	uint32_t rule; /* number; 0: no rule hit */
 	uint32_t chunk;
@@ -384,7 +386,7 @@ struct sn_fault {
 	uint64_t kill_wait_ns; /* waiting for its end until then; 0: not waiting */
 	uint64_t seed;
 	struct fab_act act;
-	/* How many operations of this queue pair each rule has been asked about. */
+	/* Number of operations of this queue pair that each rule has checked. */
 	struct {
 		uint32_t id;
 		uint32_t nr;
@@ -420,9 +422,9 @@ struct sn_qp {
 	uint32_t depth, mask;
 	uint32_t head, next;
 	_Atomic uint32_t freed;
-	uint64_t off; /* bytes of the work request at next that are done */
+	uint64_t off; /* finished bytes of the work request at next */
 	bool busy, parked;
-	bool haunted;        /* since the change to ERR one ghost is on its way */
+	bool haunted;        /* since the change to ERR a late WRITE is in flight */
 	bool marked;         /* the work request at next has been through sn_mark_begin() */
 	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
 	enum ibv_qp_state state;
@@ -440,7 +442,7 @@ struct sn_qp {
 	int32_t heap_at; /* -1: not in the heap */
 	uint32_t async_got;
 
-	/* Of who runs it (busy), or under lock while nobody does. */
+	/* Owned by the executor (busy), or under lock while there is none. */
 	struct sn_fault fault;
 	struct trace_rec *rec; /* of the work request at next */
 	struct sn_trace_map *rec_map;
@@ -462,8 +464,8 @@ int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int 
 		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
 void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
 void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
-/* Puts every queue pair of a context into error, as its device is lost or reset.  targets_alone: initiators
- * stay as they are. */
+/* Puts every queue pair of a context into error, because its device is lost or reset. targets_alone:
+ * initiators stay unchanged. */
 void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
 void sn_wr_ops(struct sn_qp *qp); /* fills the builders: wr.c */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
