@@ -209,8 +209,8 @@ int store_start(const struct store_conf *conf, struct store **ret_store, char *e
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
- * Checks a store that does not run (--fsck): reads everything and says through say(), a line a call, what is
- * wrong. repair: cuts a damaged log tail.  Blocking.
+ * Checks a store that does not run (--fsck): reads everything and reports the damage through say(), a line a
+ * call. repair: cuts a damaged log tail.  Blocking.
  *   0                 clean
  *   1                 repaired
  *   -ENOTRECOVERABLE  damage is left
@@ -684,18 +684,18 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
 /* ---- quotas ---- */
 
 /*
- * Bounds on what buckets hold: on one bucket, kept with it and gone with it; on the buckets whose names fit a pattern,
- * which the layer above knows and sets anew after each start.  Every bound that concerns a bucket is heeded, whoever
- * writes.  A change that would exceed one ends with -EDQUOT; it is judged when its turn comes in the order of all changes,
- * against what is there by then, so no two changes share what is left.  Only what grows is judged: replacing an object
- * counts the difference, removing always goes, lowering a bound below what is there removes nothing.
+ * Limits on the contents of buckets: on one bucket, stored and removed with it; on the buckets whose names match a
+ * pattern, which the layer above sets again after each start.  All limits of a bucket apply, to all writers.  A change
+ * that would exceed one ends with -EDQUOT; it is validated in the order of all changes, against the usage at that time,
+ * so no two changes share the remaining room.  Only growth is validated: replacing an object counts the difference, a
+ * removal always succeeds, and lowering a limit below the usage removes nothing.
  *
  *   objects   a new key
  *   bytes     of objects as they are read; of parts from their commit until the upload ends: completing counts none twice
  *   uploads   those in progress
  *
- * A PUT under way counts when it is committed; where its size is known, it may be refused before.  A back end of several
- * logs that do not see each other's last block may exceed a bound by so much.
+ * A PUT in progress counts when it is committed; where its size is known, it may be refused before.  A back end of several
+ * logs that do not see each other's last block may exceed a limit by that much.
  */
 
 /* Sets the limits of one bucket; all members STORE_UNBOUNDED: removes them. result: 0 durable, -ENXIO,
@@ -774,15 +774,15 @@ struct store_disk_change {
 };
 
 /*
- * Begins to take a disk out of service, or takes one into it, or ends either of it where it is; what takes long goes on behind the
- * scenes, and after a restart.  Blocking; any thread but a port's.  said is what was begun, or why not.
+ * Begins to take a disk out of service, or to add one, or cancels either at its current state; long work continues in the
+ * background, and after a restart.  Blocking; any thread but a port's.  said contains the action begun, or the reason of the failure.
  *   0
  *   -ENOENT      no such disk; nothing to cancel
  *   -EALREADY    it is drained; or (DISK_ADD) a store is on it
  *   -EEXIST      it is one of this store; or there is other data on it
  *   -EPERM       it is the last one, or one of two, and a bucket has two copies
- *   -EBUSY       one is under way
- *   -ENOSPC      the others have no room for what is on it
+ *   -EBUSY       one is in progress
+ *   -ENOSPC      the others have no room for its contents
  *   -EROFS       not all of the others serve
  *   -EOPNOTSUPP  this back end has no such disks
  */
