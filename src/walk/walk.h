@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the walks over the store have in common: when one begins, which bucket is next, how fast it goes, and
- * how it is paused and ended.  A walker (scrub.c, lifecycle.c) embeds a struct walk and says in struct
- * walk_ops what it does in a bucket.  Everything on the thread of the port.
+ * The common part of the walks over the store: the start of a walk, the next bucket, the pace, and
+ * pause and end.  A walker (scrub.c, lifecycle.c) embeds a struct walk and defines in struct
+ * walk_ops its work in a bucket.  Everything on the thread of the port.
  *
  *   rest -> begun -> bucket -> steps of the walker ... -> bucket -> ... -> ended -> rest
  *
- * A step begins one thing and ends by saying what is next: walk_go(), walk_go_at(), walk_go_paced(),
+ * A step begins one operation and ends with the choice of the next step: walk_go(), walk_go_at(), walk_go_paced(),
  * walk_await(), walk_next_bucket() or walk_end().  At most one operation of the store is in flight.  Work whose amount a
  * tenant's settings decide is done by the piece, WALK_HOLD_NS each, and counted by walk_held().
  *
- * Nothing of a walk is kept over a restart: the next one begins anew, after its first rest.
+ * Nothing of a walk is kept over a restart: the next one begins again, after its first rest.
  */
 #ifndef GANTRY_WALK_WALK_H
 #define GANTRY_WALK_WALK_H
