@@ -7,13 +7,14 @@
 
 #include <string.h>
 
-/* Gives slots out, so that at any time each disk has its share of those given. */
+/* Deals slots to disks, so that at any time each disk has its share of the slots dealt so far. */
 struct dealer {
 	uint64_t weight[STORE_DISKS_MAX], total;
 	int64_t credit[STORE_DISKS_MAX];
 };
 
-/* In steps of a MiB sizes of all disks add up without an overflow; what is smaller counts for one. */
+/* Converts a size to steps of a MiB, so that the sum over all disks does not overflow; a smaller size counts
+ * as one step. */
 static void
 weigh(struct dealer *d, int disk, uint64_t size_bytes)
 {
@@ -136,7 +137,7 @@ table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret
 		ret_want[deal(&d)]++;
 }
 
-/* The one of these that lacks most. */
+/* Returns the disk with the largest deficit among these. */
 static int
 poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX])
 {
@@ -208,7 +209,8 @@ table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STO
 	t->in &= ~disks;
 	t->draining &= ~disks;
 	t->filling &= ~disks;
-	/* What is left of a drain when nobody is left to take its slots, or to have the other copy of keys with two. */
+	/* The remains of a drain, if no disk is left to take its slots, or to hold the other copy of keys
+	 * with two. */
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		has_two |= t->second[i] != TABLE_NO_DISK;
 	if (__builtin_popcountll(t->members & ~t->draining) < (has_two ? 2 : 1))

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of docs/set.md ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
+ * rules - the rules of docs/set.md ("M") for many disks, one switch each, as extent/disk/rules.h has those of
+ * one disk.
  *
- * Private to src/set.  M4 is an assertion (start/begin_disks.c), and a part of M35 is.  With one copy M8 has nothing to protect (docs/set.md).
- * M20 and M31c are held by each engine: extent/disk/rules.h.
+ * Private to src/set. M4 and a part of M35 are assertions (start/begin_disks.c). With one copy M8 has nothing
+ * to protect (docs/set.md). Each engine holds M20 and M31c: extent/disk/rules.h.
  */
 #ifndef GANTRY_SET_RULES_H
 #define GANTRY_SET_RULES_H
 
-/* M1: the newest table of those present counts, whole. */
+/* M1: the newest map of the present disks is valid, as a whole. */
 #ifndef RULE_TABLE_NEWEST
 #define RULE_TABLE_NEWEST 1
 #endif
@@ -16,59 +17,62 @@
 #ifndef RULE_QUORUM
 #define RULE_QUORUM 1
 #endif
-/* M3: ... or half of them, if all that took part in the newest table are among them. */
+/* M3: ... or half of them, if they include all disks that took part in the newest map. */
 #ifndef RULE_HALF_ONLY_IF_ALL_IN
 #define RULE_HALF_ONLY_IF_ALL_IN 1
 #endif
-/* M5: a start number above all is on every disk before a table has it. */
+/* M5: a start number above all others is on every disk before a map carries it. */
 #ifndef RULE_START_NO
 #define RULE_START_NO 1
 #endif
-/* M6: a table is on all disks that it names before anything is answered by it. */
+/* M6: a map is on all disks that it names before any answer depends on it. */
 #ifndef RULE_TABLE_ALL
 #define RULE_TABLE_ALL 1
 #endif
-/* M7: a table that was begun and is not on all is followed by a newer one. */
+/* M7: a map whose write began and that is not on all disks is followed by a newer one. */
 #ifndef RULE_TABLE_REDO
 #define RULE_TABLE_REDO 1
 #endif
-/* M7, in service: another disk fails while a table is written: a newer one follows. */
+/* M7, in service: if another disk fails while a map is written, a newer map follows. */
 #ifndef RULE_TABLE_REDO_SERVING
 #define RULE_TABLE_REDO_SERVING 1
 #endif
-/* M8: from before a table says that a second has all it has what is answered. */
+/* M8: from before the write of a map that marks a secondary as in sync, every answered change is on that
+ * secondary. */
 #ifndef RULE_BOTH_TABLES
 #define RULE_BOTH_TABLES 1
 #endif
-/* M9: with fewer than half of the members in service nothing is written. */
+/* M9: with fewer than half of the members in service no change is made. */
 #ifndef RULE_BELOW_HALF_READ_ONLY
 #define RULE_BELOW_HALF_READ_ONLY 1
 #endif
-/* M35: while members change, nothing goes on without half of those before and half of those after it. */
+/* M35: while members change, the store serves only with half of the previous members and half of the new
+ * ones. */
 #ifndef RULE_MEMBERS_BOTH
 #define RULE_MEMBERS_BOTH 1
 #endif
-/* M11: of changes of buckets one is under way at a time. */
+/* M11: at most one change of buckets is in progress. */
 #ifndef RULE_ONE_CHANGE
 #define RULE_ONE_CHANGE 1
 #endif
-/* M12: what a missing disk has is looked for, and put, nowhere else. */
+/* M12: a key of a missing disk is read from, and written to, no other disk. */
 #ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
 #endif
-/* M13: what the table does not give to a disk is not there: slots of others; one that it does not list is refused. */
+/* M13: a record in a slot that the map does not assign to its disk does not exist; a disk that the map does
+ * not list is refused. */
 #ifndef RULE_TABLE_DECIDES
 #define RULE_TABLE_DECIDES 1
 #endif
-/* M14: a change of a key with two copies is answered when both disks have it. */
+/* M14: a change of a key with two copies is answered when both disks have flushed it. */
 #ifndef RULE_COPY_BEFORE_ANSWER
 #define RULE_COPY_BEFORE_ANSWER 1
 #endif
-/* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
+/* M15: a disk that fails leaves the map before a change of buckets that it missed is answered. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
 #endif
-/* M15: ... and before a change of a key that it has one copy of. */
+/* M15: ... and before the answer to a change of a key of which it has a copy. */
 #ifndef RULE_AWAY_BEFORE_COPY_ANSWER
 #define RULE_AWAY_BEFORE_COPY_ANSWER 1
 #endif
@@ -76,75 +80,77 @@
 #ifndef RULE_SETTLED_VISIBLE
 #define RULE_SETTLED_VISIBLE 1
 #endif
-/* M17: of a key one change is under way at a time. */
+/* M17: at most one change of a key is in progress. */
 #ifndef RULE_ONE_PER_KEY
 #define RULE_ONE_PER_KEY 1
 #endif
-/* M18: a second that has not all never becomes the first. */
+/* M18: a secondary that is not in sync never becomes primary. */
 #ifndef RULE_FULL_ONLY
 #define RULE_FULL_ONLY 1
 #endif
-/* M19: what the first disk cannot give is read from the second if that has the same version. */
+/* M19: data that the primary cannot return is read from the secondary if that has the same version. */
 #ifndef RULE_SAME_VERSION_READ
 #define RULE_SAME_VERSION_READ 1
 #endif
-/* M21: before anything is served, seconds that have all are made equal to their firsts. */
+/* M21: before serving, in-sync secondaries are made equal to their primaries. */
 #ifndef RULE_ALIGN_START
 #define RULE_ALIGN_START 1
 #endif
-/* M36: a second that has all still has it when both disks were away. */
+/* M36: a secondary that is in sync stays so if both disks were away. */
 #ifndef RULE_BOTH_AWAY_KEEP_FULL
 #define RULE_BOTH_AWAY_KEEP_FULL 1
 #endif
-/* M22: what is sent to a disk is all that it has of a key, or of slots, afterwards. */
+/* M22: after a push the target has exactly the records of the source for that key, or those slots. */
 #ifndef RULE_ALIGN_REMOVES
 #define RULE_ALIGN_REMOVES 1
 #endif
-/* M24: what changes in slots that are filled elsewhere is sent again. */
+/* M24: a key that changes in slots being filled elsewhere is pushed again. */
 #ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
 #endif
-/* M25: before slots change hands their writers wait. */
+/* M25: before slots move to another disk their writers wait. */
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
-/* M26: a disk gives slots away only when nobody looks for them there any more. */
+/* M26: a disk hands over slots only after no port looks for them there any longer. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
-/* M29: nothing is put into a bucket before all disks have it. */
+/* M29: no object is written to a bucket before all disks have the bucket. */
 #ifndef RULE_BUCKET_ON_ALL
 #define RULE_BUCKET_ON_ALL 1
 #endif
-/* M30: at a start the buckets of all disks are made those of the head. */
+/* M30: a start makes the buckets of all disks equal to those of the metadata leader. */
 #ifndef RULE_BUCKETS_FROM_HEAD
 #define RULE_BUCKETS_FROM_HEAD 1
 #endif
-/* M31a: a bucket is removed only when all members are there. */
+/* M31a: a bucket is removed only with all members present. */
 #ifndef RULE_GATE_ALL_PRESENT
 #define RULE_GATE_ALL_PRESENT 1
 #endif
-/* M31b: nothing is put into a bucket from when a disk says that it is empty until it is gone. */
+/* M31b: no object is written to a bucket from the moment a disk reports it as empty until it is removed. */
 #ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
 #endif
-/* M31d: a removal that was begun is completed on all that remain; else the gate stays closed. */
+/* M31d: a removal that began is completed on all remaining disks; otherwise the gate stays closed. */
 #ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
 #endif
-/* M38: the head removes a bucket first: what ends with it has ended nowhere where the next start still has the bucket. */
+/* M38: the metadata leader removes a bucket first: if the next start still has the bucket, its uploads
+ * exist. */
 #ifndef RULE_HEAD_REMOVES_FIRST
 #define RULE_HEAD_REMOVES_FIRST 1
 #endif
-/* M32: what is in a bucket of a name that was made anew since is not in the one that there is. */
+/* M32: the contents of a former bucket do not belong to a new bucket of the same name. */
 #ifndef RULE_OLDER_THAN_BUCKET
 #define RULE_OLDER_THAN_BUCKET 1
 #endif
-/* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about what is in one that has changed since. */
+/* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about the contents of a
+ * bucket that has changed since. */
 #ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
 #endif
-/* M41: a disk that has not heard of the start of a table that has it is an older copy, and as one that was away. */
+/* M41: a disk that does not know the start of a map that lists it is an older copy, and counts as away. */
 #ifndef RULE_BEHIND_IS_AWAY
 #define RULE_BEHIND_IS_AWAY 1
 #endif

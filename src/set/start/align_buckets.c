@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets of all engines made those of one (M30), before anybody is served: what a cut left half done of a change, and
- * what a disk missed that was away.
+ * The buckets of all engines are made equal to those of one (M30) before the set serves: a power cut may have
+ * left a change half done, and a disk that was away has missed changes.
  *
- * A bucket is told from an earlier or later one of its name by when it was made: the set gives all engines one time.  One that has
- * another number of copies than on the first is another one, too: nothing is put into a bucket while that is changed.
+ * A bucket differs from an earlier or later one of its name by its creation time: the set gives all engines
+ * the same time. One with another number of copies than on the first engine is another bucket, too: no object
+ * is written to a bucket while that number changes.
  */
 #include "set/map/set_rules.h"
 #include "set/start/start.h"
@@ -112,7 +113,8 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	return true;
 }
 
-/* With all that is in it: nothing of it was acknowledged, or it was removed when all knew that it was empty. */
+/* Removes a bucket with its contents: they were not acknowledged, or the bucket was removed when all disks
+ * knew that it was empty. */
 static int
 drop_bucket(struct align *a, const struct bucket *b)
 {
@@ -155,7 +157,7 @@ make_bucket(struct align *a, const struct bucket *b)
 		STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED                                            \
 	}
 
-/* The bound is that of the record: the book knows but one, whichever engine has it. */
+/* Sets the limit from the record: the usage table has one limit for all engines. */
 static int
 same_attrs(struct align *a, const struct bucket *b)
 {
@@ -192,7 +194,7 @@ compare(const struct bucket *x, const struct bucket *y)
 	return c ? c : x->len - y->len;
 }
 
-/* Of one name. */
+/* Two buckets of the same name. */
 static bool
 is_other(const struct bucket *x, const struct bucket *y)
 {

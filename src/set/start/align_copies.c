@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* M21: pages of what differs between a first and a second. */
+/* M21: pages of the keys that differ between a primary and a secondary. */
 struct aligner {
 	struct store_walk w;
 	struct store_slots slots, damaged;
@@ -39,7 +39,7 @@ on_different(struct store_walk *w, const struct store_key *k)
 	return ++a->nr < (int)(sizeof a->key / sizeof *a->key);
 }
 
-/* What cannot be read at the first stays as it is at the second, which has not all then. */
+/* Keys that cannot be read at the primary stay unchanged at the secondary, which is then not in sync. */
 static int
 align_page(struct start *s, struct aligner *a, struct store_user *user, struct store_port *walked)
 {
@@ -89,7 +89,7 @@ align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *
 	return e;
 }
 
-/* One that failed under it is missing from here on. */
+/* A disk that fails during this step is missing from here on. */
 static int
 pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
 {

@@ -36,7 +36,8 @@ align_buckets(struct start *s)
 	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
-/* Slots of a disk that is given up go to others and begin empty: what they have of them from a move that was cut short goes. */
+/* The slots of a forgotten disk go to others and begin empty: records that those have of them, from an
+ * interrupted move, are removed. */
 struct leftovers {
 	struct store_walk w;
 	struct store_slots slots;

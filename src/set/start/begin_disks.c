@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each disk of a start recovers, hears of the start, gets the placement map, and serves; see start_int.h. */
+/* Each disk of a start recovers, learns the start number, gets the placement map, and serves; see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -26,7 +27,7 @@ total_bytes(const struct start *s)
 	return bytes;
 }
 
-/* Counter 0 of the quotas is the head's. */
+/* Counter 0 of the quotas is the metadata leader's. */
 static int
 counter_of(const struct disk *d)
 {
@@ -36,7 +37,7 @@ counter_of(const struct disk *d)
 	return d->number == head ? 0 : start_count(before) + (d->number < head);
 }
 
-/* M13: what the table does not give it is not there. */
+/* M13: records in slots that the map does not assign to the disk do not exist. */
 static int
 set_slots(struct disk *d)
 {
@@ -138,7 +139,8 @@ start_write_table(struct start *s)
 	uint64_t no = RULE_START_NO ? s->start_no : (s->table.version >> TABLE_CHANGE_BITS) + 1;
 
 	start_sizes(s, size);
-	/* M35: members change when all that stay are there; M4: a majority is of them, whoever took part. */
+	/* M35: members change only with all remaining members present; M4: a majority is one of members,
+	 * whichever took part. */
 	check(!s->forgotten || s->present == (s->table.members & ~s->forgotten));
 	check((s->present & ~s->table.members) == 0);
 	if (s->forgotten)

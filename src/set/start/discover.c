@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks of a start are opened, all at the same time, and it is found out who they are; see start_int.h. */
+/* The disks of a start are opened, all in parallel, and identified; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -55,7 +55,7 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 		if (all ? d->is_out : !d->st)
 			continue;
 		step[i] = (struct step){ d, fn };
-		/* The first one on this thread: a store of one disk needs no other. */
+		/* The first disk runs on this thread: a store of one disk needs no other thread. */
 		if (!mine)
 			mine = d;
 		else
@@ -134,7 +134,8 @@ start_say_unmade(const struct disk *d, char *err, size_t err_len)
 	snprintf(err, err_len, "%s%s", d->err, is_seen ? "; gantryd --format makes one" : "");
 }
 
-/* What may be said of a disk that is not there, or no store any more.  Anything else is for an operator. */
+/* Returns true for the errors of a missing disk, or of a disk without a store. Any other error needs an
+ * operator. */
 static bool
 is_absence(int error)
 {
@@ -164,7 +165,7 @@ start_check_opened(struct start *s)
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
-		/* Left alone by an attempt before this one. */
+		/* Left alone by a previous attempt. */
 		if (d->is_drained)
 			continue;
 		first = first || !d->st ? first : d;

@@ -70,7 +70,7 @@ format_all(const struct store_conf *conf, bool force, struct store_birth *birth,
 	return 0;
 }
 
-/* What stands in the way on any of them is told before anything is written on one. */
+/* Obstacles on any of the disks are reported before the first write to one. */
 int
 set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a start may be made of the disks that are there, and by which placement map; see start_int.h. */
+/* Decides whether a start with the present disks is allowed, and with which placement map; see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -25,7 +26,7 @@ start_lose(const struct start *s, struct disk_table *t)
 	table_wait(t, s->present, s->behind);
 }
 
-/* Who will be the first of places with those that are there. */
+/* Determines the primaries of places among the present disks. */
 static void
 expect_table(struct start *s)
 {
@@ -40,10 +41,11 @@ expect_table(struct start *s)
 }
 
 /*
- * M41: the table of a start is written when all that take part have heard of the start (M5).  So one that the table says took part, and that
- * has not heard of it, is an older copy of itself that was put back; no cut leaves one so.  The others have all that was acknowledged of
- * buckets, and of keys with two copies: it is as one that was away.  As it hears of this start before it has a table of it, it is told to
- * remember that.  So is one of which a repair has dropped something.
+ * M41: the map of a start is written when all participating disks know the start (M5). A disk that took part
+ * according to the map, and that does not know the start, is therefore an older copy of itself that was put
+ * back; no power cut has this result. The others have all acknowledged changes of buckets, and of keys with
+ * two copies: it counts as away. It learns of this start before it has a map of it, and stores that mark with
+ * the start number. A disk from which a repair has dropped records is treated likewise.
  */
 static void
 find_behind(struct start *s)

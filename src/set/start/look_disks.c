@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks are looked at without a start, or checked; see start.h. */
+/* Disks are examined without a start, or checked; see start.h. */
 #include "set/start/start_int.h"
 
 #include "base/clock.h"
@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a look waits for a disk that was just let go: longer, and a daemon serves it. */
+/* Time for which a check waits for a disk that was just released: after that, a daemon uses it. */
 #define LOOK_WAIT_NS NS_PER_S
 
-/* Whether it can be told now who they are.  *ret_unmade: none of them has a store, which may still be made. */
+/* Returns true if the disks can be identified now. *ret_unmade: none of them has a store, which may still be
+ * formatted. */
 static bool
 can_judge(const struct start *s, bool *ret_unmade)
 {
@@ -20,11 +21,11 @@ can_judge(const struct start *s, bool *ret_unmade)
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
-		/* A daemon serves it; or whoever asks may only read the configuration. */
+		/* A daemon uses the disk; or this user may only read the configuration. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
 	}
-	/* Who may be missing is known of a store that was made. */
+	/* Members that may be missing are known only of an existing store. */
 	*ret_unmade = start_is_none_made(s);
 	return !*ret_unmade;
 }
@@ -87,7 +88,8 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	return e;
 }
 
-/* Finds the newest table, and says what a start would refuse: 0, or what it would end with.  *ret_has: there is a table. */
+/* Finds the newest map, and reports the error with which a start would end: 0 or that error. *ret_has: there
+ * is a map. */
 static int
 look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
 	    size_t err_len)
@@ -102,7 +104,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 	start_each(s, true, start_open_one);
 	for (int i = 0; i < s->nr; i++)
 		any |= s->disk[i].st != NULL;
-	/* What is wrong with each by itself is said when its turn comes. */
+	/* Errors of a single disk are reported later, at that disk. */
 	e = any ? start_judge(s) : 0;
 	*ret_has = e == 0 && any;
 	*ret_table = s->table;
@@ -130,13 +132,13 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 		say(cookie, err);
 	if (refused < 0)
 		return r;
-	/* All of them are looked at, whatever the first ones say. */
+	/* All of them are examined, whatever the result of the first ones. */
 	for (int i = 0; i < conf->disks.nr; i++) {
 		struct store_conf c = set_engine_conf(conf, i);
 		int one;
 
 		c.disks.table = has_table ? &table : NULL;
-		/* One after the other: each may take all of it. */
+		/* One after the other: each may use all of it. */
 		c.disks.index_bytes = conf->disks.index_bytes;
 		one = store_fsck(&c, repair, say, cookie);
 		if (one < 0 ? r >= 0 : r == 0)

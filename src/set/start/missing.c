@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of the placement map that are not there at a start: whether it may go on without them; see start_int.h. */
+/* Members of the placement map that are missing at a start, and the decision to start without them; see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -25,7 +26,7 @@ is_absent(const struct disk *d)
 	return !d->st && !d->is_drained;
 }
 
-/* Whether one that cannot be opened says to be that one. */
+/* Returns the disk that cannot be opened and has that UUID. */
 static const struct disk *
 absent_by_uuid(const struct start *s, int number)
 {
@@ -57,7 +58,7 @@ start_absent_of(const struct start *s, int number, int *ret_unknown)
 	return d;
 }
 
-/* Of more disks than this it is said how many they are: what is to be done comes behind them. */
+/* With more disks than this only their number is printed, so that the remedy stays visible. */
 #define NAMED_MAX 3
 #define WHY_BYTES 256
 
@@ -83,7 +84,7 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 		start_add(to, len, " (no path of store.disks is left for it)");
 }
 
-/* The reasons of those of which it is not known who they are, where that leaves more than one choice. */
+/* Adds the reasons of the unidentified disks, if there is more than one choice. */
 static void
 add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
 {
@@ -150,7 +151,7 @@ refuse_missing(struct start *s, uint64_t missing)
 		start_add(words, sizeof words, " ...");
 	}
 	add_unknown(s, missing, who, sizeof who);
-	/* Where that is not enough, it would only be refused for another reason. */
+	/* Without a majority the start would only be refused for another reason. */
 	if (is_enough(s) && !s->forgotten)
 		snprintf(accept, sizeof accept,
 			 ", or start without %s (store.accept_missing: [%s]; what only %s answers 503 until "
@@ -185,7 +186,7 @@ refuse_few(struct start *s, uint64_t missing)
 		start_count(s->present), start_count(s->table.members), all);
 }
 
-/* None of the store's own is left for it to be. */
+/* No disk of the store is left that it could be. */
 static int
 refuse_more(struct start *s, const struct disk *d)
 {
@@ -198,7 +199,7 @@ refuse_more(struct start *s, const struct disk *d)
 		       : start_refuse_disk(s, d);
 }
 
-/* Whether one that is not there is known to be a member. */
+/* Returns true if a disk that is not open is known to be a member. */
 static bool
 is_member(const struct start *s, const struct disk *d)
 {
@@ -217,7 +218,7 @@ start_check_missing(struct start *s)
 		if (is_absent(&s->disk[i]) && (!other || is_member(s, other)))
 			other = &s->disk[i];
 	}
-	/* More paths than members: one of them is something else. */
+	/* More paths than members: one of the disks is not a member. */
 	if (absent > start_count(missing | s->forgotten))
 		return refuse_more(s, other);
 	if (s->forgotten)

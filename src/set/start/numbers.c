@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest placement map of the disks of a start, and the numbers that they have in it; see start_int.h. */
+/* The newest placement map of the disks of a start, and the numbers of the disks in it; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Its table is the one that it was made with, before any of the store. */
+/* Its map is the one with which it was formatted, older than any of the store. */
 static bool
 is_half_added(const struct disk *d)
 {
@@ -61,9 +61,10 @@ start_leave_drained(struct start *s)
 }
 
 /*
- * A power cut came between the table without a drained disk and the writing of that table to the disk itself: its own newest table says
- * that it is draining and has no slot, the newest of all does not list it.  Slots come to a member by a table that it has, and whoever
- * went on by itself has given itself slots; so nothing is on it that anybody could miss, whatever became of it since.
+ * A power cut happened between the map without a drained disk and the write of that map to the disk itself:
+ * its own newest map lists it as draining without a slot, and the newest of all does not list it. A member
+ * receives slots only by a map that it has, and a disk that continued by itself has assigned itself slots; so
+ * it holds no data that could be missed, whatever happened to it since.
  */
 static bool
 leave_unaware(struct disk *d)
@@ -81,7 +82,7 @@ leave_unaware(struct disk *d)
 	return true;
 }
 
-/* Neither says which one is wrong. */
+/* Neither map shows which disk is wrong. */
 static int
 refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 {
@@ -117,7 +118,7 @@ start_find_table(struct start *s)
 	return 0;
 }
 
-/* Without M13: with the number that it had. */
+/* Without M13: with its previous number. */
 static int
 number_of_stranger(struct start *s, const struct disk *d)
 {

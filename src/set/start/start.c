@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of a set, in its order, and the giving up of disks; see start_int.h. */
+/* The start of a set, in its order, and the forgetting of disks; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "store/quota.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Another table may say another thing of one that was taken for drained. */
+/* Another map may give another answer for a disk that was taken for drained. */
 static void
 stop_drained(struct disk *d)
 {
@@ -22,8 +22,8 @@ stop_drained(struct disk *d)
 	d->is_out = d->is_drained = false;
 }
 
-/* Finds out whether there are buckets with two copies.  Where no slot has a second there may be some all the same: the other disks
- * were given up, or were away when the first was made. */
+/* Determines whether there are buckets with two copies. There may be some even if no slot has a secondary:
+ * the other disks were forgotten, or were away when the first such bucket was made. */
 static int
 find_two(struct start *s)
 {
@@ -50,8 +50,8 @@ start_stop_all(struct start *s)
 	}
 }
 
-/* Writes the table, when it is effective, on those that do not know yet that they are drained.  Where that cannot be done the next start
- * does the same.  They are shown as what they are until then. */
+/* Writes the effective map to drained disks that do not know it yet. After a failure the next start does the
+ * same. Until then they are shown by their own map. */
 static void
 tell_drained(struct start *s, struct set_found *found)
 {
@@ -64,7 +64,7 @@ tell_drained(struct start *s, struct set_found *found)
 
 		if (!d->drained)
 			continue;
-		/* It has not heard of this start, so no table of it may be there. */
+		/* The disk does not know this start, so it must not have a map of it. */
 		t.version = d->id.table->version;
 		if (s->ops->set_table(d->drained, &t, why, sizeof why) < 0)
 			log_warn("a drained disk cannot be told so: %s", why);
@@ -79,14 +79,14 @@ tell_drained(struct start *s, struct set_found *found)
 	}
 }
 
-/* AGAIN: a disk failed on the way. */
+/* AGAIN: a disk failed during the start. */
 static int
 attempt(struct start *s)
 {
 	int e;
 
 	start_each(s, true, start_open_one);
-	/* Not tried again in this start: that a flush failed is told once, and the next one would end well. */
+	/* Not tried again in this start: a failed flush is reported once, and the next one would succeed. */
 	for (int i = 0; i < s->nr; i++)
 		s->disk[i].is_out |= !s->disk[i].st;
 	e = start_judge(s);
@@ -114,7 +114,7 @@ attempt(struct start *s)
 	return e;
 }
 
-/* Until all goes well, or what is left is not enough. */
+/* Repeats until the start succeeds, or too few disks are left. */
 static int
 run(struct start *s)
 {
@@ -151,7 +151,7 @@ start_new(const struct store_conf *conf, struct start **ret_start, char *err, si
 	return 0;
 }
 
-/* The path at which a missing disk should be, if that can be known. */
+/* Returns the path at which a missing disk should be, if known. */
 static const char *
 missing_path(const struct start *s, int number)
 {
@@ -221,7 +221,7 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 
 /* ---- giving up a disk ---- */
 
-/* How many slots of keys with two copies nobody had all of but who was given up. */
+/* Counts the slots of keys with two copies of which only forgotten disks had all records. */
 static int
 lost_pairs(const struct start *s)
 {

@@ -6,7 +6,7 @@
  *	--> buckets as on the head --> a table of those present, on all --> serve
  *
  * Up to the start number nothing is written.  A disk that fails on the way counts as missing from there on, and all of
- * it begins anew without it.  Ordered by the table, not by the configuration.
+ * it begins again without it.  Ordered by the table, not by the configuration.
  */
 #ifndef GANTRY_SET_START_INT_H
 #define GANTRY_SET_START_INT_H
@@ -15,21 +15,21 @@
 
 #include <pthread.h>
 
-#define AGAIN 1 /* what is done begins again, with a disk less */
+#define AGAIN 1 /* the start must begin again, with a disk fewer */
 
 /* One of the configured disks. */
 struct disk {
 	struct start *of;
 	struct store_conf conf;
-	struct store *st; /* NULL: it is not there */
+	struct store *st; /* NULL: not present */
 	struct store_member id;
-	int number; /* in the table */
+	int number; /* number in the map */
 	uint64_t start_no;
-	bool is_out; /* it failed in an attempt before */
+	bool is_out; /* failed in a previous attempt */
 	bool is_behind;
 	bool is_drained;
-	struct store *drained; /* one that does not know yet that it is drained, until it does */
-	int error;             /* why it is not there */
+	struct store *drained; /* a drained disk that does not know it yet, until it does */
+	int error;             /* reason why it is not present */
 	char err[512];
 	pthread_t thread;
 	bool has_thread;
@@ -39,12 +39,12 @@ struct start {
 	const struct store_conf *conf;
 	const struct store_member_ops *ops;
 	struct quota_book *quotas;
-	struct disk_table table; /* the newest */
-	struct disk_table next;  /* what it will be with those present */
-	struct store_slots lost; /* places that begin empty, as a disk is given up */
+	struct disk_table table; /* the newest map */
+	struct disk_table next;  /* the next map, with the present disks */
+	struct store_slots lost; /* places that begin empty, because a disk is forgotten */
 	uint64_t present;        /* bitmap of numbers */
-	uint64_t behind;         /* those that are older copies of themselves */
-	uint64_t forgotten;      /* those that are given up */
+	uint64_t behind;         /* stale disks: older copies of themselves */
+	uint64_t forgotten;      /* disks to be forgotten */
 	uint64_t start_no;
 	bool has_two; /* there may be buckets with two copies */
 	char *err;
@@ -61,101 +61,107 @@ start_count(uint64_t bitmap)
 
 /* ---- discover.c ---- */
 
-/* Writes why the start is refused, and returns error. */
+/* Writes the reason for refusing the start, and returns error. */
 int start_refuse(struct start *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Returns the path of a disk. */
 const char *start_path(const struct disk *d);
-/* Runs fn() for each disk that is there (all: for each that did not fail yet), all at the same time. */
+/* Runs fn() for each present disk (all: for each that did not fail yet), all in parallel. */
 void start_each(struct start *s, bool all, int (*fn)(struct disk *d));
 /* Opens a disk.  For start_each(). */
 int start_open_one(struct disk *d);
-/* Tells whether the disk has said who it is. */
+/* Returns true if the disk has been identified. */
 bool start_is_known(const struct disk *d);
 /* Refuses the start with the error of a disk, and names the disk if the reason does not. */
 int start_refuse_disk(struct start *s, const struct disk *d);
-/* Tells whether it is known that there is no store on a disk. */
+/* Returns true if it is known that a disk has no store. */
 bool start_is_unmade(const struct disk *d);
-/* Tells whether no disk has anything of a store, as far as can be seen, and none is configured as one that may be missing. */
+/* Returns true if no disk has any part of a store, as far as can be seen, and none is configured as one that
+ * may be missing. */
 bool start_is_none_made(const struct start *s);
-/* Says what is wrong with one where none is made.  Where it could be looked at it can be made; where others are a store nobody should make one
- * of it, and lose them. */
+/* Writes the problem of a disk without a store. If it could be examined it can be formatted; if the others
+ * are a store it must not be made one, which would lose them. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
-/* Tells whether disks that are not there may be missing.  0 or -errno. */
+/* Checks that the disks which are not present may be missing. 0 or -errno. */
 int start_check_opened(struct start *s);
-/* Returns a disk of the store that most of the disks are of. */
+/* Returns a disk of the store to which most of the disks belong. */
 const struct disk *start_find_store(const struct start *s);
-/* Tells whether all disks are of one store.  0 or -errno. */
+/* Checks that all disks belong to one store. 0 or -errno. */
 int start_check_store(struct start *s);
 
 /* ---- numbers.c ---- */
 
-/* Leaves disks alone that were drained, and know that they are no members: a start before they are taken off the configuration goes well. */
+/* Leaves drained disks alone that know that they are not members: a start before their removal from the
+ * configuration succeeds. */
 int start_leave_drained(struct start *s);
-/* Finds the newest placement map, which counts whole (M1).  0 or -errno. */
+/* Finds the newest placement map, which is valid as a whole (M1). 0 or -errno. */
 int start_find_table(struct start *s);
-/* Finds the number of each disk, and which are there.  0 or -errno. */
+/* Finds the number of each disk, and the present numbers. 0 or -errno. */
 int start_find_numbers(struct start *s);
 
 /* ---- missing.c ---- */
 
-/* Returns the configured disk that a missing one is, as far as that can be known: it says so, or no other is left for it.  NULL: it is
- * not known; *ret_unknown are then those of which it may be one. */
+/* Returns the configured disk that a missing member is, if known: by its UUID, or because no other is left.
+ * NULL: unknown; *ret_unknown are then the candidates. */
 const struct disk *start_absent_of(const struct start *s, int number, int *ret_unknown);
-/* Adds to a text. */
+/* Appends to a text. */
 void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Adds where a missing disk was looked for, and why it is not there. */
+/* Appends the path of a missing disk, and the reason why it is not present. */
 void start_add_why(const struct start *s, int number, char *to, size_t len);
-/* Returns the number of a member as /disks has it: in the order of the table's, which may have gaps. */
+/* Returns the number of a member as in /disks: by the order of the map's numbers, which may have gaps. */
 int start_shown_number(const struct start *s, int number);
-/* Tells whether enough members are there (M2, M3), or are allowed to be missing.  0 or -errno. */
+/* Checks that enough members are present (M2, M3), or are allowed to be missing. 0 or -errno. */
 int start_check_missing(struct start *s);
-/* Finds those that are to be given up.  0 or -errno. */
+/* Finds the disks to be forgotten. 0 or -errno. */
 int start_find_forgotten(struct start *s);
 
 /* ---- judge_start.c ---- */
 
-/* Says how large the disks are, by number. */
+/* Collects the sizes of the disks, by number. */
 void start_sizes(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX]);
-/* Takes from a placement map what is not there, or is an older copy. */
+/* Removes missing and stale disks from a placement map. */
 void start_lose(const struct start *s, struct disk_table *t);
-/* Judges what was opened: 0, or why there is no start. */
+/* Decides about the opened disks: 0, or the reason for not starting. */
 int start_judge(struct start *s);
 
 /* ---- begin_disks.c ---- */
 
-/* Returns the number of the head, which has what counts of buckets: the lowest that took part in the newest table. */
+/* Returns the number of the metadata leader, whose buckets are authoritative: the lowest that took part in
+ * the newest map. */
 int start_find_head(const struct start *s);
 /* Recovers a disk.  For start_each(). */
 int start_recover_one(struct disk *d);
 /* Writes the placement map to a disk.  For start_each(). */
 int start_set_table_one(struct disk *d);
-/* Has a disk serve.  For start_each(). */
+/* Makes a disk serve. For start_each(). */
 int start_serve_one(struct disk *d);
-/* Takes disks that failed for missing from here on.  0; AGAIN: one did; or -errno, if it is the only one of the store. */
+/* Marks failed disks as missing from here on. 0; AGAIN: there is one; or -errno, if it is the only one of the
+ * store. */
 int start_drop_failed(struct start *s);
-/* Writes a start number above all that any disk knows to all of them, before a table has it (M5). */
+/* Writes a start number above all known ones to all disks, before a map carries it (M5). */
 int start_begin_all(struct start *s);
-/* Writes the placement map of this start to all disks (M6, M7).  The table of one disk needs no successor; of several, one that is missing may have a newer
- * one, which was begun in its last start and would count when it is back, and who is put back from an older copy is known by it (M41). */
+/* Writes the placement map of this start to all disks (M6, M7). A store of one disk keeps its map. With
+ * several disks, a missing one may have a newer map, begun in its last start, which would be valid when it
+ * returns; and the map identifies stale disks (M41). */
 int start_write_table(struct start *s);
 
 /* ---- align_disks.c ---- */
 
-/* Returns the disk that has that number, or NULL. */
+/* Returns the disk with that number, or NULL. */
 struct disk *start_disk_at(struct start *s, int number);
-/* Makes the buckets of all disks those of the head (M30), and removes foreign records.  0; AGAIN: a disk failed; -errno. */
+/* Makes the buckets of all disks equal to those of the metadata leader (M30), and removes foreign records. 0;
+ * AGAIN: a disk failed; -errno. */
 int start_align_all(struct start *s);
 
 /* ---- align_copies.c ---- */
 
-/* Makes second copies equal to first ones.  0, AGAIN or -errno. */
+/* Makes secondary copies equal to the primary ones. 0, AGAIN or -errno. */
 int start_align_copies(struct start *s);
 
 /* ---- start.c ---- */
 
 /* Stops all engines. */
 void start_stop_all(struct start *s);
-/* Makes a start of these disks.  0 or -ENOMEM. */
+/* Prepares a start of these disks. 0 or -ENOMEM. */
 int start_new(const struct store_conf *conf, struct start **ret_start, char *err, size_t err_len);
 
 #endif
