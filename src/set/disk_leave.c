@@ -21,9 +21,9 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 }
 
 /*
- * Takes the seconds off a table by which one disk is to be left, if there is nothing that has two copies: the next bucket that has
- * makes them anew.  With the turn, so none is being made.  What any disk knows counts: of a removal that came to no end one may have the bucket,
- * and be the only one at the next start.
+ * Takes the seconds off a table by which one disk is to be left, if no bucket has two copies: the next such
+ * bucket assigns them again.  With the map change lock, so no bucket is being made.  A bucket on any disk counts: after an incomplete removal one
+ * disk may have it, and be the only one at the next start.
  */
 static int
 drop_pairs(struct mover *m, struct disk_table *next)

@@ -40,7 +40,7 @@ void set_leave_open(struct set_holds *hs, struct set_hold *h);
 bool set_is_open(const struct set_hold *h);
 /* Tells whether anybody has the key, or it was left open. */
 bool set_is_held(struct set_holds *hs, const struct store_key *k);
-/* Waits for those that have keys of a bucket now to give them away, whoever has them then.  1: nobody has any; 0: w->go() will run; -EAGAIN: one
+/* Waits until all keys of a bucket that are locked now were released once.  1: none is locked; 0: w->go() will run; -EAGAIN: a key
  * was left open; -ENOMEM. */
 int set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge_wait *w);
 

@@ -183,7 +183,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (go)
 			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
-	/* Those come from whoever is the first. */
+	/* New secondary copies are sent by the primaries. */
 	if (g.come && roles)
 		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);

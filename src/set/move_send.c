@@ -346,8 +346,8 @@ on_hold(struct msg *msg)
 }
 
 /*
- * Has what a first cannot give of a key, its object and the parts of its uploads in progress, written anew from the second.  Nobody else
- * does that for these parts, which nobody reads.  Returns how many records got other bytes, or -errno.
+ * Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from the secondary.  Only this function
+ * repairs such parts, which have no readers.  Returns the number of repaired records, or -errno.
  */
 static int
 mend_key(struct mover *m, int first, const struct move_key *rotten)

@@ -50,8 +50,8 @@ pairing_kept(struct msg *m)
 	pairing_end(g);
 }
 
-/* The table may name another first where a disk is missing: it answers for those slots before there is a bucket.  Whoever makes another one
- * meanwhile comes here as well (set_has_pairs()), and waits too. */
+/* The map may name another primary for slots of a missing disk: it answers for those slots before the bucket exists.  A caller that makes another
+ * bucket in the meantime comes here as well (set_has_pairs()), and waits too. */
 static void
 pairing_over(struct pairing *g)
 {
@@ -174,7 +174,7 @@ set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies
 	memcpy(g->name, name, len);
 	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
 	port_pin(p);
-	/* Never at once, whoever has the turn. */
+	/* Never immediately, even if the lock is free. */
 	if (set_take_turn(port_set(p), &g->turn))
 		mailbox_post(port_mailbox(p), &g->turn.msg, pairing_turn);
 	return 0;

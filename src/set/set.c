@@ -176,8 +176,8 @@ set_lane(const struct store_port *sp, const struct store_key *k)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine that has a key, to read what is there; NULL: *ret_error is the answer.  Nothing is looked
- * for elsewhere (M12).  Of a bucket that was made, or made anew, since its disk failed there is nothing on it. */
+/* Returns the port of the engine that has a key, for a read; NULL: *ret_error is the answer.  No other engine is
+ * asked (M12).  A failed disk has no keys of a bucket that was made, or made again, since its failure. */
 static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {

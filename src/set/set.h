@@ -2,7 +2,7 @@
 /*
  * set - a store made of engines, each with one disk: a back end of its own over any other.
  *
- * Whoever opens a store names store_set_ops in struct store_conf, the engine beside it and one disk an
+ * To open a set, struct store_conf names store_set_ops, the ops of its engines, and one disk for each
  * engine. docs/set.md is the reference.
  *
  * Placement.  hash(bucket, object key) and nothing else says which engine has a key, so an object, its uploads

@@ -74,7 +74,7 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 	return list_engine_by(of, i, ls, store_list_uploads);
 }
 
-/* M16: whoever has keys of the bucket while a page is made may have put something in it that is not settled. */
+/* M16: a change that holds a key lock of the bucket while a page is made may be on the page, and is not settled. */
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {

@@ -7,8 +7,8 @@
  *	 +-+          v                             v
  *	          the keeper: another is first --> once more        the table says that the second has not all --> answered
  *
- * What the first has and the second has not nobody sees, as readers wait for the hold.  If the first is lost between the two, it has
- * not happened, and is begun anew where the key is then; but for a PUT, whose bytes are gone.
+ * No reader sees a change that only the primary has, because readers wait for the key lock.  If the primary is lost between the two, the
+ * change has not happened, and begins again at the new primary; except for a PUT, whose bytes are gone.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"

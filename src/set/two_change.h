@@ -10,7 +10,7 @@
 /* What the second is given.  In memory of its own: a disk that hangs may hold on to it when the change is answered. */
 struct copy {
 	struct change_two *of; /* who waits for it; NULL: nobody does */
-	bool is_kept;          /* whoever has it drops it */
+	bool is_kept;          /* its owner drops it */
 	struct set_port *port;
 	int engine;
 	bool is_busy;

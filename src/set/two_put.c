@@ -270,7 +270,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	return 1;
 }
 
-/* Whoever waits for this piece does so no more. */
+/* Ends the wait for this piece. */
 static void
 let_go(struct write_copy *wc)
 {

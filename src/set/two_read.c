@@ -414,7 +414,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Whether it is to be written anew: of a disk that has failed nothing is. */
+/* Returns true for damage to be repaired: on a failed disk nothing is. */
 static bool
 is_damage(const struct open_two *o, int error)
 {
@@ -444,7 +444,7 @@ read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
 	struct open_two *o = r->o;
-	/* Whoever asks for the second copy has seen the first whole. */
+	/* A reader of the secondary copy has seen the primary intact. */
 	bool mends = o->is_second && is_damage(o, r->result);
 
 	rd->lead = r->rd.lead;
