@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The texts that scripts/check-words and scripts/sample-words read: comments of headers and of the set, and the documents."""
+import collections
+import glob
+import os
+import re
+
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+# Folders whose comments are exempt until their code is replaced.
+EXEMPT = ("src/rados/", "src/extent/log/")
+Comment = collections.namedtuple("Comment", "path line text code")
+TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", "docs/*.md", "man/*.[0-9]")
+
+
+def sources():
+    """Returns the headers and tables of src, and every file of src/set."""
+    for folder, _, names in sorted(os.walk("src")):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if path.startswith(EXEMPT):
+                continue
+            if name.endswith((".h", ".def")) or path.startswith("src/set/") and name.endswith(".c"):
+                yield path
+
+
+def comments():
+    for path in sources():
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        for m in TOKEN.finditer(text):
+            if not m.group().startswith("/*") or "SPDX" in m.group() or m.group().startswith("/* ----"):
+                continue
+            words = re.sub(r"\s+", " ", re.sub(r"\n\s*\*(?= |$)", "\n", m.group()[2:-2], flags=re.M)).strip()
+            begin = text.rfind("\n", 0, m.start()) + 1
+            code = text[begin:m.start()].strip() or text[m.end():].lstrip().split("\n", 1)[0]
+            yield Comment(path, text.count("\n", 0, m.start()) + 1, words, code)
+
+
+def documents():
+    for pattern in DOCUMENTS:
+        yield from sorted(glob.glob(pattern))
+
+
+def paragraphs(path):
+    """Returns (line, text) of each paragraph, list item and cell of a table; no code, no markup of manual pages."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    out, at, fenced = [], 0, False
+    for i, line in enumerate(lines, 1):
+        if line.startswith("```") or line.startswith(".Bd -literal") or line == ".Ed":
+            fenced = not fenced
+            line = ""
+        if inline := re.match(r"\.(?:Cm|Fl|Ar|Xr|Pa|Nm|Em|Sy|Dq|Ql|Va|Ev|Fn|Vt|Fa|Er|Li) (.*)", line):
+            line = inline.group(1)
+        if fenced or line.startswith("    ") and not out or line.startswith((".", "#", "'", "<")):
+            line = ""
+        if line.startswith("|"):
+            for cell in line.strip("|").split("|"):
+                if cell.strip(" -"):
+                    yield i, cell.strip()
+            line = ""
+        if not line.strip() or re.match(r"\s*([-*]|\d+\.) ", line):
+            if out:
+                yield at, " ".join(out)
+            out = []
+        if line.strip():
+            at = at if out else i
+            out.append(line.strip())
+    if out:
+        yield at, " ".join(out)
