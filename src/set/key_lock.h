@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds of a set on keys with two copies (docs/set.md, M16 and M17): who changes one has it until both disks have the change, or it
- * stands in the table that one of them has not.  So all changes of a key have one order on both, and nobody sees one that the loss of a
- * disk could take back.
+ * Locks of a set on keys with two copies (docs/set.md, M16 and M17). A change holds the lock of its key until
+ * both disks have the change, or the map says that one of them is not in sync. All changes of a key therefore
+ * have one order on both disks, and no reader sees a change that the loss of a disk could undo.
  *
- * One at a time has a key; others wait in order.  A change that can be neither finished nor taken back leaves its key open: nobody gets it any more,
- * or sees what is there, until the next start has decided.  Any thread.  In memory alone.
+ * A key has at most one holder; others wait in order. A change that can be neither finished nor undone leaves
+ * its key in doubt (open): until the next start has decided, no change gets the lock and no reader sees the
+ * key. Any thread. In memory alone.
  */
 #ifndef GANTRY_SET_KEY_LOCK_H
 #define GANTRY_SET_KEY_LOCK_H
@@ -17,28 +18,29 @@
 struct set_holds;
 struct held_key;
 
-/* A place in the queue of a key.  Embedded by the caller. */
+/* An entry in the queue of a key's lock. Embedded by the caller. */
 struct set_hold {
 	struct mailbox *mb;
-	void (*go)(struct msg *m); /* comes when it has the key, if it had to wait */
+	void (*go)(struct msg *m); /* called when the lock was granted after a wait */
 	struct msg msg;
 	struct list link;
-	struct held_key *key; /* NULL: it has none */
+	struct held_key *key; /* NULL: not the holder */
 };
 
-/* Makes the holds of a set, none yet.  0 or -ENOMEM. */
+/* Makes the lock table of a set, without locks. 0 or -ENOMEM. */
 int set_holds_new(struct set_holds **ret_holds);
-/* Frees them, of which there are none any more.  NULL is fine. */
+/* Frees the table, in which no key is locked. NULL is allowed. */
 void set_holds_free(struct set_holds *hs);
-/* Takes a key.  1: it has it; 0: go() will run through its mailbox; -EAGAIN: it was left open; -ENOMEM. */
+/* Takes the lock of a key. 1: granted; 0: go() will run through its mailbox; -EAGAIN: the key was left open;
+ * -ENOMEM. */
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);
-/* Gives it to the next in the queue. */
+/* Releases the lock to the next in the queue. */
 void set_release(struct set_holds *hs, struct set_hold *h);
-/* Leaves the key open.  Those in the queue get it all the same, and learn that. */
+/* Leaves the key open. Waiting changes get the lock all the same, and learn that from set_is_open(). */
 void set_leave_open(struct set_holds *hs, struct set_hold *h);
-/* Tells who has a key whether it was left open before. */
+/* Returns true to the holder if the key was left open before. */
 bool set_is_open(const struct set_hold *h);
-/* Tells whether anybody has the key, or it was left open. */
+/* Returns true if the key is locked, or was left open. */
 bool set_is_held(struct set_holds *hs, const struct store_key *k);
 /* Waits until all keys of a bucket that are locked now were released once.  1: none is locked; 0: w->go() will run; -EAGAIN: a key
  * was left open; -ENOMEM. */

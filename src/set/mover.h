@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mover of a set: a thread that takes slots from one engine to another and changes who the members are, one job at a time.
- * Private to move_*.c, disk_*.c and pair_plan.c; rebalance.h is what all others see.
+ * The rebalancer of a set: a thread that moves slots from one engine to another and changes the members, one
+ * job at a time. Private to move_*.c, disk_*.c and pair_plan.c; rebalance.h is the interface for other files.
  *
- * Keys that have changed are noted in a part of move_keys.c, keys in flight in one of move_send.c, each private to its file.
+ * Changed keys are recorded in a part of move_keys.c, keys in flight in one of move_send.c, each private to
+ * its file.
  */
 #ifndef GANTRY_SET_MOVER_H
 #define GANTRY_SET_MOVER_H
@@ -16,7 +17,7 @@
 #include <pthread.h>
 
 #ifndef MOVE_SENDS
-#define MOVE_SENDS 16  /* keys on their way at once */
+#define MOVE_SENDS 16  /* keys in flight at a time */
 #define MOVE_SLOTS 256 /* slots that are moved together */
 #endif
 
@@ -37,46 +38,48 @@ struct move_keys {
 
 enum mover_job { JOB_NONE, JOB_MOVE, JOB_HEAL, JOB_DRAIN, JOB_ADD };
 
-/* What becomes of m->slots, from engine to engine. */
+/* The change to be made for m->slots, from engine to engine. */
 enum move_kind {
-	MOVE_HOME,   /* of keys with one copy: they go there */
-	MOVE_FIRST,  /* of keys with two, from the first: it becomes the first in its place */
-	MOVE_SECOND, /* from the first: it becomes the second, in place of another one or of none */
-	MOVE_SWAP    /* the second, which is full, becomes the first, and the first the second */
+	MOVE_HOME,  /* keys with one copy: they move to the target */
+	MOVE_FIRST, /* keys with two copies, from the primary: the target becomes primary in its place */
+	/* from the primary: the target becomes secondary, in place of another one or of none */
+	MOVE_SECOND,
+	MOVE_SWAP /* the in-sync secondary becomes primary, and the primary secondary */
 };
 
 struct mover {
 	struct set *set;
 	pthread_t thread;
-	bool has_thread; /* to be joined; its callers' under job_lock */
+	bool has_thread; /* the thread must be joined; owned by callers under job_lock */
 	pthread_mutex_t job_lock;
-	_Atomic bool is_over;  /* what the thread was begun for */
+	_Atomic bool is_over;  /* the thread has finished its job */
 	_Atomic bool stop;     /* the set ends */
-	_Atomic bool cancel;   /* of the job: it was asked for */
-	_Atomic uint64_t rate; /* bytes a second; 0: unpaced */
+	_Atomic bool cancel;   /* the job was asked to cancel */
+	_Atomic uint64_t rate; /* bytes a second; 0: no limit */
 
-	/* Under the lock: what callers ask and are told. */
+	/* Under the lock: the requests of callers, and their answers. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	enum mover_job job;
-	bool heal_wanted;    /* seconds may be made full: by the job that runs, or by one of their own */
-	_Atomic bool yields; /* the job is healing, and another one is asked for */
-	int unit;            /* JOB_DRAIN: of the set's members */
+	/* secondaries may need resynchronisation, by the current job or by one of their own */
+	bool heal_wanted;
+	_Atomic bool yields; /* the job is a resynchronisation, and another one is requested */
+	int unit;            /* JOB_DRAIN: number of the unit */
 	char path[256];      /* JOB_ADD */
 	uint64_t size_bytes;
-	uint64_t index_bytes; /* out: what its index may take */
+	uint64_t index_bytes; /* out: memory limit of its index */
 	bool force;
 	bool is_answered;
 	int answer;
-	bool cancel_is_answered; /* of the one that asked last; cancelled is what it is told */
+	bool cancel_is_answered; /* of the latest request, whose answer is in cancelled */
 	int cancelled;
 	char said[512];
 	struct store_move_info info;
-	uint64_t
-		waits_until_ns; /* it waits for a disk that is away; 0: it does not, or it is not known how long */
-	uint64_t bytes_of_slots; /* of info.bytes_done: those of the slots that are being moved */
+	/* it waits for a disk that is away; 0: it does not, or the time is unknown */
+	uint64_t waits_until_ns;
+	uint64_t bytes_of_slots; /* part of info.bytes_done: those of the slots being moved */
 
-	/* The thread's own. */
+	/* Private to the thread. */
 	struct store_user *user; /* NULL: none now */
 	struct mailbox mb;
 	struct set_turn turn;
@@ -92,16 +95,16 @@ struct mover {
 
 /* Turns the thread's loop once, a millisecond at most. */
 void move_turn(struct mover *m);
-/* Takes the turn of changes, with a table that is effective.  -EROFS: there is none, and no turn. */
+/* Takes the map change lock, with an effective map. -EROFS: no map is effective, and the lock is not held. */
 int move_take_turn(struct mover *m);
 void move_give_turn(struct mover *m);
-/* Has a table written, see set_change_table(): what came of it. */
+/* Writes a map, see set_change_table(), and returns the result. */
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Visits all ports: 0, or the error of one. */
 int move_visit(struct mover *m);
-/* Tells whether the job is to end now: the set ends, or the job is cancelled or yields. */
+/* Returns true if the job must end now: the set ends, or the job is cancelled or yields. */
 bool move_is_to_end(const struct mover *m);
-/* Returns the port of the mover at an engine. */
+/* Returns the rebalancer's port at an engine. */
 struct store_port *move_port(struct mover *m, int engine);
 
 /* ---- move_keys.c ---- */
@@ -111,17 +114,17 @@ int move_changed_new(struct move_changed **ret_changed);
 void move_changed_free(struct move_changed *ch);
 /* Begins to note keys, none yet.  False: no memory. */
 bool move_begin_noting(struct mover *m);
-/* Ends it, and forgets the keys. */
+/* Ends the notes, and drops the keys. */
 void move_end_noting(struct mover *m);
 /* Notes a key that was changed.  Any thread. */
 void move_note(struct mover *m, const struct store_key *k);
-/* Notes a change that an engine tells of: struct store_slots_op.changed, its cookie is the mover. */
+/* Notes a change reported by an engine: struct store_slots_op.changed, its cookie is the mover. */
 void move_on_change(void *cookie, const struct store_key *k);
 /* Frees keys; NULL is fine. */
 void move_keys_free(struct move_keys *keys);
 /* Takes those that have changed so far.  NULL: no memory. */
 struct move_keys *move_take_changed(struct mover *m, bool *ret_lost);
-/* Counts the keys that were changed since they were last taken; SIZE_MAX: some are not known. */
+/* Counts the keys changed since they were last taken; SIZE_MAX: some are unknown. */
 size_t move_changed_nr(struct mover *m);
 
 /* ---- move_send.c ---- */
@@ -144,50 +147,51 @@ int move_sends_end(struct mover *m);
 /* Sends all that an engine has of these slots, or (no `to`) removes it. */
 int move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	      const struct store_slots *slots);
-/* Sends everything of m->slots; at the target it removes what the source has not (M22). */
+/* Pushes all keys of m->slots; at the target it removes keys that the source does not have (M22). */
 int move_walk_both(struct mover *m, int from, int to);
-/* Sends the keys that have changed so far.  *ret_lost: some are not known. */
+/* Pushes the keys changed so far. *ret_lost: some are unknown. */
 int move_send_changed(struct mover *m, int from, int to, bool *ret_lost);
-/* Goes through what could not be read, with no key on its way, and forgets it.  mends: it is mended where that can be.  Tells whether
- * anything was. */
+/* Processes the unreadable keys, with no key in flight, and forgets them. mends: they are repaired if
+ * possible. Returns true if there were any. */
 bool move_end_rotten(struct mover *m, int first, bool mends);
 
 /* ---- move_slots.c ---- */
 
 /*
- * Takes m->slots from one engine to another: 0, they are there.  Else they are where they were, what has come is a leftover there, and:
- * -EINTR, the job is cancelled or the set ends; -EAGAIN, later perhaps; -EBADMSG, something of them cannot be read; -ENOSPC;
- * -EROFS, one of the disks has failed, or all is read-only.
+ * Moves m->slots from one engine to another: 0, they are there. Otherwise they are where they were, their
+ * records at the target are foreign, and: -EINTR, the job is cancelled or the set ends; -EAGAIN, possible
+ * later; -EBADMSG, a record is unreadable; -ENOSPC; -EROFS, one of the disks has failed, or the store is
+ * read-only.
  */
 int move_slots(struct mover *m, int from, int to);
-/* Removes what engines have of slots that are not theirs, but for engine `but` (-1: none). */
+/* Removes the engines' foreign records, except on engine `but` (-1: none). */
 int move_clean(struct mover *m, int but);
 
 /* ---- pair_plan.c ---- */
 
 /*
- * Finds the next slots of keys with two copies for m->slots, and what is to become of them.  1: there are some; 0: none; -EAGAIN: some
- * wait for a disk to come back, or for another one to take its place.  -EINTR: the table is another
- * one now.
+ * Finds the next slots of keys with two copies for m->slots, and their change. 1: there are some; 0: none;
+ * -EAGAIN: some wait for a disk to return, or for another one to take its place. -EINTR: the map has changed.
  */
 int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to);
-/* Makes a table one in which such a slot, by its number below STORE_SLOT_NR, has gone to a disk of that number. */
+/* Changes a map: such a slot, by its number below STORE_SLOT_NR, moves to a disk of that number. */
 void move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to);
-/* Makes a table the one that a drain ends with, of keys with two copies: step by step, as move_next_pairs() goes while all serve. */
+/* Changes a map to the final one of a drain, for keys with two copies: step by step, as move_next_pairs()
+ * does while all members serve. */
 void move_plan_drain(const struct set *s, struct disk_table *t);
 
 /* ---- move_plan.c ---- */
 
-/* Tells whether a disk is being drained or filled. */
+/* Returns true if a disk is being drained or filled. */
 bool move_members_change(const struct disk_table *t);
-/* Tells whether slots are yet to go, or second copies to be made. */
+/* Returns true if slots remain to be moved, or second copies to be made. */
 bool move_is_under_way(struct set *s, const struct disk_table *t);
 /* Tells whether an engine has foreign records: a move that ended while its disk was away has left them there. */
 bool move_has_leftovers(const struct set *s);
-/* Finds the next slots that go from one engine to one other.  False: there are none, or none that can go now: they are stuck, or one of
- * the disks is missing. */
+/* Finds the next slots to move from one engine to one other. False: there are none, or none that can move
+ * now: they are stuck, or one of the disks is missing. */
 bool move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left);
-/* Counts what is to go by the placement map t, for operators. */
+/* Counts the slots and bytes to move by the placement map t, for operators. */
 void move_begin_count(struct mover *m, const struct disk_table *t);
 /* Notes the progress by the placement map: a slot may go in several steps, and a disk that fails may have it go once more. */
 void move_note_progress(struct mover *m, const struct disk_table *t);
@@ -208,16 +212,16 @@ int move_add(struct mover *m);
 
 /* ---- move_trouble.c ---- */
 
-/* Says what is in the way; an empty text: nothing is. */
+/* Sets the reason of a standstill; an empty text: none. */
 void move_trouble(struct mover *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Says what an error r of a step means. */
+/* Sets the reason for an error r of a step. */
 void move_explain(struct mover *m, int r);
-/* Says which disk that is away is waited for. */
+/* Sets the name of the disk that is away and waited for. */
 void move_explain_wait(struct mover *m);
 
 /* ---- move_job.c ---- */
 
-/* Tells whether a job goes on that yields to nobody. */
+/* Returns true if a job is in progress that does not yield. */
 bool move_has_job(struct mover *m);
 /* Begins a job, in place of healing if that is in progress.  0, -EBUSY or -errno.  The caller has job_lock. */
 int move_begin_thread(struct mover *m, enum mover_job job);
