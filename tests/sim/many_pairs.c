@@ -715,9 +715,8 @@ pairs_check_main(int nr)
 		if (table_is_full(&s->map->table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,
 				 table_is_full(&s->map->table, i) ? "" : "not ", second);
-		if (set_uses_pairs(s) && set_units(s) > 1 && set_disks(s) > 1 &&
-		    first != SET_NOWHERE && second == SET_NOWHERE && !prof.eio_write &&
-		    !s->conf.disks.moves_wait)
+		if (set_uses_pairs(s) && set_units(s) > 1 && set_disks(s) > 1 && first != SET_NOWHERE &&
+		    second == SET_NOWHERE && !prof.eio_write && !s->conf.disks.moves_wait)
 			sim_fail("slot %d has one copy, and nobody makes another", i);
 	}
 	same_indexes(sp);
