@@ -264,7 +264,7 @@ set_give_turn(struct set *s, struct set_turn *t)
 	bool is_alarmed;
 
 	pthread_mutex_lock(&m->lock);
-	check(m->is_changing && (!RULE_ONE_CHANGE || (m->holder == t && m->settling != t)));
+	check(!RULE_ONE_CHANGE || (m->is_changing && m->holder == t && m->settling != t));
 	if (m->holder == t)
 		m->holder = NULL;
 	pass_turn(s);
@@ -291,7 +291,7 @@ set_settle(struct set *s, struct set_turn *t)
 	bool is_over;
 
 	pthread_mutex_lock(&m->lock);
-	check(m->is_changing && (!RULE_ONE_CHANGE || m->holder == t));
+	check(!RULE_ONE_CHANGE || (m->is_changing && m->holder == t));
 	is_over = !RULE_AWAY_BEFORE_ANSWER || m->settling || !failed(s) || settle(s);
 	if (!is_over)
 		m->settling = t;
@@ -329,7 +329,7 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 
 	pthread_mutex_lock(&m->lock);
 	/* M11: of changes one is in progress at a time. */
-	check(!m->settling && m->is_changing && (!RULE_ONE_CHANGE || m->holder == t));
+	check(!RULE_ONE_CHANGE || (!m->settling && m->is_changing && m->holder == t));
 	/* No engine is a member that is not there, and none is needed that is no member. */
 	check(all && !(needs & ~all) && !(all & ~(UINT64_MAX >> (STORE_SET_MAX - set_engines(s)))));
 	/* Who comes takes part, who goes does not (M35: all others are in service). */

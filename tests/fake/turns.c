@@ -67,7 +67,7 @@ uint64_t
 turns_seed(void)
 {
 	const char *s = getenv("SEED");
-	uint64_t seed = s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL);
+	uint64_t seed = s ? strtoull(s, NULL, 0) : 41;
 
 	printf("SEED=%llu\n", (unsigned long long)seed);
 	return seed;

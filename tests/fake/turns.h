@@ -29,7 +29,7 @@ void turns_go(void (*fn)(void *arg), void *arg);
 void turns_wait(void);
 /* Lets others go on until so much time has passed. */
 void turns_sleep(uint64_t ns);
-/* Returns the seed that the environment gives (SEED=), or another one each time, and prints it. */
+/* Returns the seed that the environment gives (SEED=), else a fixed one, so that each run of the suite does the same; prints it. */
 uint64_t turns_seed(void);
 
 /* Ends one of the operations in flight; false: there is none that can end now.  NULL: nothing is ever in flight. */
