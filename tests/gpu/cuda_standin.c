@@ -39,6 +39,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -194,6 +195,7 @@ struct work {
 };
 
 struct stream {
+	struct stream *older;
 	struct work *first, **last;
 	unsigned long long queued, done;
 	pthread_mutex_t runs;
@@ -1078,6 +1080,9 @@ CALL(cuMemsetD8Async, ptr_t ptr, unsigned char value, size_t len, void *stream)
 	return ret;
 }
 
+/* Streams are kept after their end, so that a later use of one is found; the list makes them no leak. */
+static struct stream *_Atomic newest_stream;
+
 CALL(cuStreamCreate, void **ret, unsigned flags)
 {
 	struct stream *s;
@@ -1087,6 +1092,7 @@ CALL(cuStreamCreate, void **ret, unsigned flags)
 		return in_context() != OK ? in_context() : (int)set(STREAM);
 	s = calloc(1, sizeof *s);
 	pthread_mutex_init(&s->runs, NULL);
+	s->older = atomic_exchange(&newest_stream, s);
 	counts[STREAMS].value++;
 	*ret = s;
 	return OK;
