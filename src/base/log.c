@@ -201,7 +201,7 @@ utf8_len(const unsigned char *p)
 	return n;
 }
 
-/* Makes a line of text: what a client sent must not be able to begin another line, nor make JSON that nobody can
+/* Makes a line of text: what a client sent must not be able to begin another line, nor make JSON that no parser can
  * read. */
 static void
 make_printable(char *text)

@@ -28,7 +28,7 @@ void log_init(enum log_format format, enum log_level level);
  * log_init() again. Called while no other thread logs. */
 typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
-/* Has a thread send the lines from here on, so that nobody waits for the reader of the log: lines wait in memory, 1 MiB of them
+/* Has a thread send the lines from here on, so that no caller waits for the reader of the log: lines wait in memory, 1 MiB of them
  * at most, and what does not fit is dropped, counted and reported by a line.  0, or -errno: there is no such thread and lines are
  * sent as before.  The thread has the caller's mask of signals. */
 int log_queue_start(void);

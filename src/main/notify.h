@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to the service manager (sd_notify(3)), in order, from a thread of their own: a manager that does not read
- * holds nobody up.  Any thread, after notify_start().
+ * delays no caller.  Any thread, after notify_start().
  */
 #ifndef GANTRY_MAIN_NOTIFY_H
 #define GANTRY_MAIN_NOTIFY_H

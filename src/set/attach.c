@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread gets a port of a set, and gives it back; and what each engine's port is told. */
+/* Opens and closes a thread's port of a set, and passes notifications to the ports of the engines. */
 #include "set/replicas.h"
 
 #include "base/check.h"

@@ -62,7 +62,7 @@ struct vol_stats {
 	_Atomic uint64_t snapshot_bytes, snapshot_ns; /* of the newest */
 };
 
-/* A bucket that is being made or removed on several disks: nobody changes anything in it meanwhile (docs/set.md). */
+/* A bucket that is being made or removed on several disks: its contents do not change meanwhile (docs/set.md). */
 #define GATES_MAX 8
 struct gate {
 	uint8_t name[STORE_BUCKET_MAX];
