@@ -2,6 +2,8 @@
 /* A change of buckets goes from engine to engine, one change at a time; see bucket_change.h. */
 #include "set/bucket_change.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +62,7 @@ drive(struct change *c, int r)
 int
 change_is_done(struct change *c, int result)
 {
+	check(!c->is_over);
 	c->is_over = true;
 	c->result = result;
 	return 0;
@@ -172,6 +175,7 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 	c->op = op;
 	c->next = next;
 	c->at = -1;
+	check(len > 0 && len <= sizeof c->name);
 	memcpy(c->name, name, len);
 	c->len = len;
 	c->sub = sub_new(c);
@@ -197,6 +201,7 @@ change_begin(struct change *c)
 struct store_port *
 change_engine_at(struct change *c)
 {
+	check(!c->sub->is_busy && c->at >= 0);
 	memset(&c->sub->u, 0, sizeof c->sub->u);
 	c->sub->u.op.done = on_sub;
 	return port_engine(c->port, c->at);

@@ -86,8 +86,12 @@ int
 set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 {
 	struct held_key **link, *hk;
-	struct shard *sh = lock(hs, k, &link);
-	int r = *link ? 0 : 1;
+	struct shard *sh;
+	int r;
+
+	check(h->mb && h->go && !h->key);
+	sh = lock(hs, k, &link);
+	r = *link ? 0 : 1;
 
 	if (*link && (*link)->is_open) {
 		pthread_mutex_unlock(&sh->lock);
@@ -176,6 +180,7 @@ set_leave_open(struct set_holds *hs, struct set_hold *h)
 bool
 set_is_open(const struct set_hold *h)
 {
+	check(h->key);
 	return h->key->is_open;
 }
 

@@ -6,6 +6,7 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -339,6 +340,7 @@ move_begin_thread(struct mover *m, enum mover_job job)
 	move_forget_damaged(m);
 	memset(&m->stuck, 0, sizeof m->stuck);
 	set_job(m, job);
+	check(job != JOB_NONE && !m->has_thread);
 	r = pthread_create(&m->thread, NULL, thread_main, m);
 	m->has_thread = r == 0;
 	if (r != 0)

@@ -17,6 +17,7 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -107,6 +108,9 @@ write_homes(struct mover *m, int from, int to)
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
+	/* M8: from before the map says that a secondary is in sync it gets every change. */
+	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
+		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
 	if (m->kind == MOVE_SECOND)
 		/* All is read-only: the next start may find that they have all. */
@@ -259,6 +263,7 @@ move_slots(struct mover *m, int from, int to)
 	bool notes;
 	int r = -EAGAIN;
 
+	check(from != to && set_is_moving(m->set));
 	move_forget_error(m);
 	notes = move_begin_noting(m);
 	if (o && watch && notes) {

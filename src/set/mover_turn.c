@@ -2,6 +2,7 @@
 /* The thread of the mover waits: for its turn of changes, the placement map, visits; see mover.h. */
 #include "set/mover.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ move_take_turn(struct mover *m)
 {
 	struct set *s = m->set;
 
+	check(!m->turn.is_alarmed);
 	m->turn = (struct set_turn){ .mb = &m->mb, .go = on_turn, .on_alarm = on_alarm };
 	m->has_gone = false;
 	wait_for_turn(m, set_take_turn(s, &m->turn));
@@ -93,5 +95,6 @@ move_visit(struct mover *m)
 struct store_port *
 move_port(struct mover *m, int engine)
 {
+	check(m->user);
 	return port_engine(set_port(store_user_port(m->user, 0)), engine);
 }

@@ -47,6 +47,7 @@ end(struct change_two *c, int result, bool is_open)
 	if (c->copy)
 		two_copy_drop(c->copy);
 	c->copy = NULL;
+	check(!c->is_over);
 	c->is_over = true;
 	c->result = result;
 	port_unpin(p);
@@ -94,6 +95,7 @@ two_copy_new(struct set_port *p, const struct store_key *k, int engine)
 
 	if (!cp)
 		return NULL;
+	check(engine != SET_NOWHERE);
 	cp->port = p;
 	cp->engine = engine;
 	cp->send.key = *k;
