@@ -7,6 +7,7 @@
  */
 #include "s3doc/cors.h"
 
+#include "base/check.h"
 #include "s3doc/pack.h"
 #include "s3doc/xml_int.h"
 
@@ -99,6 +100,7 @@ end_rule(struct building *b, const char **ret_why)
 {
 	bool ok = true;
 
+	check(b->rules > 0 && b->rules <= CORS_RULES_MAX);
 	if (!b->methods || !b->nr[L_ORIGIN])
 		return refuse(ret_why, FAULT_MALFORMED_XML,
 			      "A CORS rule lacks AllowedMethod or AllowedOrigin.");
@@ -266,6 +268,7 @@ append(char *out, size_t cap, struct span s)
 {
 	size_t n = strlen(out), comma = n ? 2 : 0;
 
+	check(n < cap);
 	if (s.len + comma >= cap - n)
 		return false;
 	if (comma)

@@ -2,6 +2,7 @@
 /* multipart/form-data as it comes, see form.h.  Called by req/ with the body of a POST. */
 #include "s3doc/form.h"
 
+#include "base/check.h"
 #include "dialect/rules.h"
 #include "s3doc/tags_xml.h"
 
@@ -90,6 +91,7 @@ scan(struct form *f, const char *data, size_t len, size_t *ret_used, struct span
 {
 	size_t at = 0;
 
+	check(len > 0 && f->matched < f->delim_len);
 	*ret_run = (struct span){ data, 0 };
 	if (f->matched) {
 		while (at < len && f->matched < f->delim_len && data[at] == f->delim[f->matched]) {
@@ -130,6 +132,7 @@ scan(struct form *f, const char *data, size_t len, size_t *ret_used, struct span
 static enum fault
 add_bytes(struct form *f, const char *p, size_t len, const char **ret_why)
 {
+	check(f->used <= sizeof f->bytes);
 	/* Room for the terminator. */
 	if (len >= sizeof f->bytes - f->used)
 		return refuse(ret_why, FAULT_POST_TOO_LARGE, "The fields of the form exceed 20 KiB.");
@@ -286,6 +289,7 @@ head_bytes(struct form *f, const char *data, size_t len, size_t *ret_used, const
 	const char *nl = memchr(data, '\n', len);
 	size_t n = nl ? (size_t)(nl - data) + 1 : len;
 
+	check(f->head_len <= sizeof f->head);
 	*ret_used = n;
 	if (n > sizeof f->head - f->head_len)
 		return broken(ret_why, "The headers of a part exceed 2048 bytes.");
@@ -326,6 +330,7 @@ end_part(struct form *f)
 	if (f->mode == M_FIELD) {
 		struct form_field *fd = &f->field[f->field_nr++];
 
+		check(f->field_nr <= FORM_FIELDS_MAX && fd->value <= f->used && f->used < sizeof f->bytes);
 		fd->value_len = (uint32_t)(f->used - fd->value);
 		f->used++; /* the NUL behind the value */
 	}
@@ -392,6 +397,7 @@ form_feed(struct form *f, const void *data, size_t len, size_t *ret_used, const 
 void
 form_accept(struct form *f)
 {
+	check(f->have_file);
 	f->accepted = true;
 }
 
@@ -493,6 +499,7 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 	size_t len;
 	enum fault r;
 
+	check(f->have_file);
 	*ret_why = "";
 	as_headers.fields = fields;
 	as_headers.field_nr = 0;

@@ -8,6 +8,7 @@
 #include "s3doc/form.h"
 
 #include "base/base64.h"
+#include "base/check.h"
 #include "dialect/rules.h"
 
 #include <jansson.h>
@@ -254,6 +255,7 @@ form_policy(const struct form *f, const struct target *t, uint64_t now_s, struct
 
 	*ret_why = "";
 	*ret = (struct form_limits){ 0, UINT64_MAX };
+	check(t->bucket_len > 0);
 	if (!policy)
 		return FAULT_NONE;
 	/* Forms are edited by hand: the text may have line ends in it. */

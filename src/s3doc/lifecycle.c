@@ -8,6 +8,7 @@
  */
 #include "s3doc/lifecycle_int.h"
 
+#include "base/check.h"
 #include "s3doc/tags_xml.h"
 #include "s3doc/xml_int.h"
 
@@ -45,6 +46,8 @@ lifecycle_next(struct unpacker *u, struct lifecycle_rule *r)
 void
 lifecycle_pack(struct text *x, const struct lifecycle_rule *r)
 {
+	/* A rule has one of the three, and a date is a midnight (lifecycle_xml.c). */
+	check(!(r->h.flags & R_DATE) || r->h.date_s % LIFECYCLE_DAY == 0);
 	pack_number(x, r->h.flags, 2);
 	pack_number(x, r->h.days, 4);
 	pack_number(x, r->h.abort_days, 4);

@@ -2,6 +2,7 @@
 /* Lifecycle rules as a client writes them, to the packed form.  See lifecycle.h; called by req/. */
 #include "s3doc/lifecycle_int.h"
 
+#include "base/check.h"
 #include "dialect/tags.h"
 #include "s3doc/xml_int.h"
 
@@ -140,6 +141,7 @@ static enum fault
 take_number(struct building *b, struct span text, unsigned flag, uint64_t least, uint64_t most, uint64_t *ret,
 	    const char **ret_why)
 {
+	check(flag && least <= most);
 	if (b->h.flags & flag)
 		return malformed(ret_why, "A lifecycle rule says a number twice.");
 	b->h.flags |= flag;
@@ -253,6 +255,7 @@ id_taken(const struct building *b)
 static void
 make_id(struct building *b)
 {
+	check(b->rules > 0 && b->rules <= LIFECYCLE_RULES_MAX);
 	if (b->made < b->rules)
 		b->made = b->rules - 1;
 	do
@@ -408,5 +411,6 @@ lifecycle_from_xml(const char *body, size_t len, struct text *packed, const char
 	text_free(&b.tags);
 	if (f == FAULT_NONE && b.rules == 0)
 		return malformed(ret_why, "There are no lifecycle rules.");
+	check(f != FAULT_NONE || packed->len - b.ids_from <= LIFECYCLE_PACKED_MAX);
 	return f;
 }

@@ -3,6 +3,7 @@
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H
 
+#include "base/check.h"
 #include "base/span.h"
 #include "dialect/text.h"
 
@@ -15,6 +16,7 @@ pack_number(struct text *x, uint64_t v, size_t bytes)
 {
 	unsigned char b[8];
 
+	check(bytes > 0 && bytes <= sizeof b && (bytes == sizeof b || v >> (8 * bytes) == 0));
 	for (size_t i = 0; i < bytes; i++)
 		b[i] = (unsigned char)(v >> (8 * i));
 	text_put(x, b, bytes);
@@ -38,6 +40,7 @@ unpack_number(struct unpacker *u, size_t bytes)
 {
 	uint64_t v = 0;
 
+	check(bytes > 0 && bytes <= sizeof v && u->p <= u->end);
 	if (u->bad || (size_t)(u->end - u->p) < bytes) {
 		u->bad = true;
 		return 0;

@@ -7,6 +7,7 @@
  * Of those that programs read back after they set them one byte is kept, which says what was set.
  */
 #include "s3doc/subres.h"
+#include "base/check.h"
 #include "s3doc/xml_int.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ state_end(void *cookie, int path, struct span text, const char **ret_why)
 	struct reading *r = cookie;
 	unsigned bit = 1u << path;
 
+	check(path >= 0 && path < 32);
 	if (!(r->doc->leaves & bit))
 		return FAULT_NONE;
 	if (r->seen & bit)
@@ -86,6 +88,7 @@ block_end(void *cookie, int path, struct span text, const char **ret_why)
 	struct block_reading *r = cookie;
 	unsigned bit = 1u << path;
 
+	check(bit & ALL_BLOCKS);
 	if (r->seen & bit)
 		return refuse(ret_why, FAULT_MALFORMED_XML, "An element came twice.");
 	r->seen |= bit;
@@ -240,6 +243,7 @@ versioning_end(void *cookie, int path, struct span text, const char **ret_why)
 {
 	unsigned *seen = cookie;
 
+	check(path == V_STATUS || path == V_MFA);
 	if (*seen & 1u << path)
 		return refuse(ret_why, FAULT_MALFORMED_XML, "An element came twice.");
 	*seen |= 1u << path;

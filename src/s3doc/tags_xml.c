@@ -2,6 +2,7 @@
 /* The XML of tags, see tags_xml.h. */
 #include "s3doc/tags_xml.h"
 
+#include "base/check.h"
 #include "s3doc/xml_int.h"
 
 #include <string.h>
@@ -28,6 +29,7 @@ take(struct span text, char *out, size_t cap, size_t *ret_len, bool *have, const
 enum fault
 tags_read_end(struct tags_reader *b, enum tag_element e, struct span text, const char **ret_why)
 {
+	check(b->tags.out && b->tags.max > 0);
 	switch (e) {
 	case TAG_KEY:
 		return take(text, b->tags.key, sizeof b->tags.key, &b->tags.key_len, &b->have_key, ret_why);
@@ -57,6 +59,7 @@ tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_
 	struct xml_doc doc = { .root = "Tagging", .paths = tag_paths, .end = on_tag_end, .cookie = &b };
 	enum fault f = xml_read(&doc, body, len, ret_why);
 
+	check(b.tags.nr <= max && out->len >= b.tags.from);
 	*ret_nr = b.tags.nr;
 	if (f == FAULT_NONE && max == TAGS_OBJECT_MAX && out->len - b.tags.from > DIALECT_TAGS_MAX)
 		return refuse(ret_why, FAULT_INVALID_TAG, "The tags are too large.");
@@ -97,6 +100,7 @@ on_tag_next(void *cookie, const char *key, size_t key_len, const char *value, si
 	if ((n->last.p && compare(key, key_len, n->last.p, n->last.len) <= 0) ||
 	    (n->found && compare(key, key_len, n->key, n->key_len) >= 0))
 		return;
+	check(key_len <= sizeof n->key && value_len <= sizeof n->value);
 	n->found = true;
 	memcpy(n->key, key, key_len);
 	n->key_len = key_len;

@@ -4,6 +4,7 @@
 #include "s3doc/xml_int.h"
 
 #include "base/base64.h"
+#include "base/check.h"
 
 #include <stdlib.h>
 
@@ -69,6 +70,7 @@ complete_add(struct completing *c, const char **ret_why)
 		return malformed(ret_why, "There are more than 10000 parts.");
 	if (out->part_nr && out->parts[out->part_nr - 1].number >= c->part.number)
 		return refuse(ret_why, FAULT_INVALID_PART_ORDER, "The parts are not in ascending order.");
+	check(out->part_nr <= c->cap);
 	if (out->part_nr == c->cap) {
 		int cap = c->cap ? c->cap * 2 : 64;
 		struct xml_part *bigger = reallocarray(out->parts, (size_t)cap, sizeof *bigger);
@@ -103,6 +105,7 @@ complete_end(void *cookie, int path, struct span text, const char **ret_why)
 	struct completing *c = cookie;
 	uint64_t v;
 
+	check(path >= 0 && path < C_SUMS + SUM_MD5);
 	switch (path) {
 	case C_PART:
 		return complete_add(c, ret_why);
@@ -141,6 +144,7 @@ xml_complete_parse(const char *body, size_t len, struct xml_complete *ret, const
 	f = xml_read(&doc, body, len, ret_why);
 	if (f == FAULT_NONE && ret->part_nr == 0)
 		f = malformed(ret_why, "There are no parts.");
+	check(f != FAULT_NONE || ret->part_nr <= DIALECT_PARTS_MAX);
 	if (f != FAULT_NONE)
 		xml_complete_free(ret);
 	return f;
@@ -190,6 +194,7 @@ delete_key(struct deleting *d, struct xml_delete_key *k, struct span text, const
 {
 	const char *why;
 
+	check(d->used < d->cap);
 	if (d->have_key)
 		return malformed(ret_why, "An Object has two keys.");
 	d->have_key = true;
@@ -222,6 +227,7 @@ delete_end(void *cookie, int path, struct span text, const char **ret_why)
 	struct deleting *d = cookie;
 	struct xml_delete_key *k = &d->out->keys[d->out->nr];
 
+	check(d->out->nr <= XML_DELETE_MAX);
 	switch (path) {
 	case D_OBJECT:
 		if (!d->have_key)

@@ -2,6 +2,8 @@
 /* Lists as XML: objects, versions, uploads, parts, buckets.  See xml.h; called by req/. */
 #include "s3doc/xml_int.h"
 
+#include "base/check.h"
+
 #define TOKEN_MARK "\1" /* as query.c reads it */
 
 /* A name: percent-encoded where the client asked for it, since XML cannot carry every byte. */
@@ -54,8 +56,7 @@ put_token(struct text *x, const char *element, const char *after, size_t len)
 {
 	char bytes[DIALECT_KEY_MAX + 1] = TOKEN_MARK;
 
-	if (len > DIALECT_KEY_MAX)
-		len = DIALECT_KEY_MAX;
+	check(len <= DIALECT_KEY_MAX);
 	memcpy(bytes + 1, after, len);
 	text_fmt(x, "<%s>", element);
 	text_base64url(x, bytes, len + 1);
@@ -100,6 +101,7 @@ xml_list_begin(struct text *x, const struct target *t)
 	const struct list_query *l = t->list;
 	bool uploads = t->op == OP_LIST_MULTIPART_UPLOADS;
 
+	check(l && t->bucket_len > 0);
 	text_fmt(x, XML_DECL "<%s xmlns=\"" XML_NS "\">", root_of(t->op));
 	text_element(x, uploads ? "Bucket" : "Name", t->bucket, t->bucket_len);
 	put_name(x, t, "Prefix", l->prefix, l->prefix_len);
@@ -116,6 +118,7 @@ put_upload(struct text *x, const struct target *t, const struct xml_entry *e)
 {
 	char id[DIALECT_UPLOAD_ID_LEN + 1];
 
+	check(e->upload_id);
 	dialect_upload_id_text(e->upload_id, id);
 	text_str(x, "<Upload>");
 	put_name(x, t, "Key", e->key, e->key_len);
@@ -157,6 +160,7 @@ put_object(struct text *x, const struct target *t, const struct xml_entry *e)
 void
 xml_list_entry(struct text *x, const struct target *t, const struct xml_entry *e)
 {
+	check(e->key_len > 0 && e->key_len <= DIALECT_KEY_MAX);
 	if (e->is_prefix) {
 		text_str(x, "<CommonPrefixes>");
 		put_name(x, t, "Prefix", e->key, e->key_len);
@@ -174,6 +178,7 @@ xml_list_end(struct text *x, const struct target *t, bool truncated, const struc
 {
 	char id[DIALECT_UPLOAD_ID_LEN + 1] = "";
 
+	check(count <= t->list->max && (count == 0) == !last);
 	put_bool(x, "IsTruncated", truncated);
 	if (t->op == OP_LIST_OBJECTS_V2)
 		text_element_u64(x, "KeyCount", count);
@@ -229,6 +234,7 @@ xml_parts_begin(struct text *x, const struct target *t, const char *storage_clas
 void
 xml_parts_entry(struct text *x, const struct xml_part_entry *e)
 {
+	check(e->number > 0 && e->number <= DIALECT_PARTS_MAX);
 	text_str(x, "<Part>");
 	text_element_u64(x, "PartNumber", e->number);
 	text_element_time(x, "LastModified", e->mtime_ns);
@@ -242,6 +248,7 @@ xml_parts_entry(struct text *x, const struct xml_part_entry *e)
 void
 xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last)
 {
+	check(last <= DIALECT_PARTS_MAX);
 	put_bool(x, "IsTruncated", truncated);
 	if (truncated)
 		text_element_u64(x, "NextPartNumberMarker", last);
@@ -261,6 +268,7 @@ xml_buckets_begin(struct text *x)
 void
 xml_buckets_entry(struct text *x, const char *name, size_t len, uint64_t ctime_ns)
 {
+	check(len > 0 && len <= 63);
 	text_str(x, "<Bucket>");
 	text_element(x, "Name", name, len);
 	text_element_time(x, "CreationDate", ctime_ns);

@@ -7,6 +7,7 @@
  */
 #include "s3doc/xml_int.h"
 
+#include "base/check.h"
 #include "base/markup.h"
 
 #include <libxml/parser.h>
@@ -35,6 +36,7 @@ struct reader {
 static void
 stop(struct reader *r, enum fault f, const char *why)
 {
+	check(f != FAULT_NONE && why);
 	if (r->fault == FAULT_NONE) {
 		r->fault = f;
 		r->why = why;
@@ -135,7 +137,11 @@ on_close(void *cookie, const xmlChar *local, const xmlChar *prefix, const xmlCha
 		return;
 	}
 	if (r->depth > 0) {
-		f = r->doc->end(r->doc->cookie, path_find(r), (struct span){ r->text, r->text_len }, &r->why);
+		int at = path_find(r);
+
+		/* on_open() found it, and a document whose elements all end in a fault needs no end. */
+		check(at >= 0 && r->doc->end && r->path_len[r->depth] < sizeof r->path);
+		f = r->doc->end(r->doc->cookie, at, (struct span){ r->text, r->text_len }, &r->why);
 		r->path[r->path_len[r->depth - 1]] = 0;
 	}
 	r->text_len = 0;
@@ -150,6 +156,7 @@ on_text(void *cookie, const xmlChar *p, int len)
 
 	if (r->fault || r->depth == 0)
 		return;
+	check(r->text_len <= sizeof r->text);
 	if (len < 0 || (size_t)len > sizeof r->text - r->text_len) {
 		stop(r, FAULT_MALFORMED_XML, "An element of the XML has more than 8192 bytes of text.");
 		return;
@@ -211,6 +218,7 @@ xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **r
 	struct reader *r;
 	enum fault f;
 
+	check(doc->root && doc->paths && (doc->begin || doc->end));
 	/* Only UTF-8 is read, so text is never longer than the bytes it came in: readers count on that. */
 	if (len >= 2 && (memcmp(body, "\xff\xfe", 2) == 0 || memcmp(body, "\xfe\xff", 2) == 0))
 		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML is not in UTF-8.");

@@ -2,6 +2,8 @@
 /* Results of single operations as XML, and the answers that never vary.  See xml.h; called by req/. */
 #include "s3doc/xml_int.h"
 
+#include "base/check.h"
+
 static const char *const sum_element[SUM_NR] = {
 	[SUM_CRC64NVME] = "ChecksumCRC64NVME", [SUM_CRC32] = "ChecksumCRC32",
 	[SUM_CRC32C] = "ChecksumCRC32C",       [SUM_SHA1] = "ChecksumSHA1",
@@ -13,6 +15,7 @@ xml_sums_put(struct text *x, const struct xml_sums *s)
 {
 	bool any = false;
 
+	check(s->composite_parts <= DIALECT_PARTS_MAX);
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		if (!s->sum[k].have)
 			continue;
@@ -42,6 +45,7 @@ xml_copy_result(struct text *x, enum op op, const char *etag, size_t etag_len, u
 {
 	const char *root = op == OP_UPLOAD_PART_COPY ? "CopyPartResult" : "CopyObjectResult";
 
+	check(op == OP_UPLOAD_PART_COPY || op == OP_COPY_OBJECT);
 	text_fmt(x, XML_DECL "<%s xmlns=\"" XML_NS "\">", root);
 	text_element_time(x, "LastModified", mtime_ns);
 	xml_etag_put(x, etag, etag_len);
@@ -106,6 +110,7 @@ xml_deleted(struct text *x, const char *key, size_t len)
 void
 xml_not_deleted(struct text *x, const char *key, size_t len, enum fault f, const char *message)
 {
+	check(f != FAULT_NONE);
 	text_str(x, "<Error>");
 	text_element(x, "Key", key, len);
 	text_element_str(x, "Code", fault_info(f)->code);
@@ -122,6 +127,7 @@ xml_deleted_end(struct text *x)
 static void
 put_object_parts(struct text *x, const struct target *t, const struct xml_attributes *a)
 {
+	check(t->list && a->part_nr <= a->parts_total && a->parts_total <= DIALECT_PARTS_MAX);
 	text_str(x, "<ObjectParts>");
 	text_element_u64(x, "PartsCount", a->parts_total);
 	text_element_u64(x, "PartNumberMarker", t->list->part_number_marker);
@@ -213,6 +219,7 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 		[OP_PUT_OBJECT_LEGAL_HOLD] = NO_LOCK,
 	};
 
+	check(op < OP_NR && !(rows[op].element && rows[op].fault));
 	*ret_why = "";
 	if (op == OP_GET_BUCKET_ACL) {
 		xml_acl(out);

@@ -2,6 +2,8 @@
 /* Channels: making and freeing, and whose one is at the moment. */
 #include "server/server_int.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,6 +32,7 @@ channel_enter(struct gantry_channel *c)
 void
 channel_leave(struct gantry_channel *c)
 {
+	check(atomic_load_explicit(&c->taken, memory_order_relaxed) != FREE);
 	atomic_store_explicit(&c->taken, FREE, memory_order_release);
 }
 
@@ -105,7 +108,9 @@ gantry_channel_free(struct gantry_channel *c)
 		if (again)
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
+	check(c->under_way == 0);
 	pthread_mutex_lock(&s->lock);
+	check(s->channel_nr > 0);
 	list_del(&c->link);
 	s->channel_nr--;
 	pthread_mutex_unlock(&s->lock);

@@ -3,6 +3,8 @@
  * lock. */
 #include "server/server_int.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -29,6 +31,7 @@ is_good(const struct held *h)
 static void
 drop(struct held *h)
 {
+	check(h->is_used && h->ops == 0);
 	rdma_target_put(h->lane->rail, &h->target);
 	h->is_used = false;
 }
@@ -55,6 +58,7 @@ make_room(struct gantry_channel *c)
 static void
 use(struct gantry_channel *c, struct held *h, const struct token *tok, struct op *op)
 {
+	check(h->is_used && h->lane && h->lane->c == c);
 	h->turn = ++c->turn;
 	h->ops++;
 	op->held = h;
@@ -66,6 +70,7 @@ use(struct gantry_channel *c, struct held *h, const struct token *tok, struct op
 void
 held_put(struct gantry_channel *c, struct op *op)
 {
+	check(!op->held || op->held->ops > 0);
 	if (op->held)
 		op->held->ops--;
 	else if (op->lane)
@@ -196,6 +201,7 @@ held_get(struct gantry_channel *c, const struct token *tok, struct op *op)
 	if (r < 0)
 		return say_no_route(s, tok, r);
 	h = make_room(c);
+	check(!h || (!h->is_used && h->ops == 0));
 	if (h) {
 		*h = (struct held){ .is_used = true,
 				    .have_gid = tok->have_gid,

@@ -6,6 +6,7 @@
  */
 #include "server/server_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ flush_waiting(struct lane *l)
 		struct op *op = container_of(i, struct op, link);
 
 		next = i->next;
+		check(op->lane == l && op->unposted > 0);
 		op->unposted = 0;
 		op_note(op, IBV_WC_WR_FLUSH_ERR);
 		list_del(&op->link);
@@ -50,13 +52,15 @@ end_wire(struct lane *l)
 
 		if (!op)
 			continue;
+		check(op->lane == l && op->on_wire > 0);
 		l->wire[i].op = NULL;
 		l->outstanding--;
 		op_note(op, l->end_wc_status);
 		if (--op->on_wire == 0)
 			op_end(op);
 	}
-	l->outstanding = l->reads = 0;
+	check(l->outstanding == 0);
+	l->reads = 0;
 }
 
 static void
@@ -70,6 +74,7 @@ free_cq(struct lane *l)
 static void
 begin_to_end(struct lane *l, int wc_status)
 {
+	check(l->state == LANE_ON && l->ep && l->cq);
 	flush_waiting(l);
 	held_drop(l->c, l);
 	l->state = LANE_ENDING;
@@ -81,8 +86,10 @@ begin_to_end(struct lane *l, int wc_status)
 static bool
 step(struct lane *l)
 {
-	int r = l->ep ? rdma_ep_free(l->ep, l->outstanding == 0) : 0;
+	int r;
 
+	check(l->state == LANE_ENDING && list_empty(&l->waiting));
+	r = l->ep ? rdma_ep_free(l->ep, l->outstanding == 0) : 0;
 	if (r == 0) {
 		l->ep = NULL;
 		end_wire(l);
@@ -125,6 +132,7 @@ lane_free(struct lane *l)
 {
 	if (!l)
 		return;
+	check(l->state == LANE_OFF && !l->ep && !l->cq && l->outstanding == 0);
 	free(l->wire);
 	free(l);
 }
@@ -222,6 +230,7 @@ switch_on(struct lane *l)
 	uint64_t nr;
 	int r;
 
+	check(l->state == LANE_OFF && !l->ep && !l->cq && l->outstanding == 0);
 	rdma_rail_get_info(l->rail, &info);
 	rdma_ep_limits(l->ops, l->rail, (int)s->p.cq_depth, &l->limits);
 	l->message_max = info.max_msg_bytes && info.max_msg_bytes < RDMA_WR_BYTES_MAX ? info.max_msg_bytes
@@ -234,6 +243,7 @@ switch_on(struct lane *l)
 			return -ENOMEM;
 		l->wire_mask = nr - 1;
 	}
+	check((uint64_t)l->limits.send_depth <= l->wire_mask + 1);
 	l->generation = rdma_rail_generation(l->rail);
 	r = rdma_cq_new(l->ops, l->rail, l->limits.send_depth, (int)(l->c->nr & 0xffff), &l->cq);
 	if (r < 0)
@@ -287,6 +297,7 @@ lane_get(struct gantry_channel *c, int rail, const struct rdma_ep_ops *ops, stru
 	struct gantry_server *s = c->s;
 	int r;
 
+	check(rail >= 0 && rail < RDMA_RAILS_MAX);
 	if (!c->lane[rail]) {
 		c->lane[rail] = lane_new(c, rdma_rail(s->rd, rail), ops);
 		if (!c->lane[rail])

@@ -5,6 +5,7 @@
  */
 #include "server/server_int.h"
 
+#include "base/check.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -84,6 +85,7 @@ void
 log_add(struct gantry_server *s)
 {
 	pthread_rwlock_wrlock(&lock);
+	check(!list_linked(&s->link));
 	if (list_empty(&servers))
 		log_set_sink(on_line);
 	list_push_tail(&servers, &s->link);
@@ -95,6 +97,7 @@ void
 log_del(struct gantry_server *s)
 {
 	pthread_rwlock_wrlock(&lock);
+	check(list_linked(&s->link));
 	list_del(&s->link);
 	follow_levels();
 	pthread_rwlock_unlock(&lock);

@@ -9,6 +9,7 @@
  */
 #include "server/server_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "token/token.h"
 
@@ -41,6 +42,7 @@ op_new(struct gantry_channel *c)
 		b->next = c->ops;
 		c->ops = b;
 	}
+	check(b->used >= 0 && b->used < (int)nr);
 	list_init(&b->op[b->used].link);
 	return &b->op[b->used++];
 }
@@ -59,8 +61,12 @@ ops_free(struct gantry_channel *c)
 static void
 uses_put(struct op *op)
 {
-	for (int i = 0; i < op->piece_nr; i++)
-		atomic_fetch_sub_explicit(&op->pieces[i].region->uses, 1, memory_order_release);
+	for (int i = 0; i < op->piece_nr; i++) {
+		uint64_t was =
+			atomic_fetch_sub_explicit(&op->pieces[i].region->uses, 1, memory_order_release);
+
+		check(was > 0);
+	}
 }
 
 /* Counts the operation in the regions of its pieces; false: one is being taken back. */
@@ -91,11 +97,13 @@ op_end(struct op *op)
 {
 	struct gantry_channel *c = op->c;
 
+	check(!op->is_over && op->on_wire == 0 && op->unposted == 0);
 	uses_put(op);
 	held_put(c, op);
 	op->is_over = true;
 	if (op->is_sync)
 		return;
+	check(c->under_way > 0);
 	c->under_way--;
 	list_push_tail(&c->over, &op->link);
 }
@@ -120,6 +128,7 @@ post_one(struct op *op)
 	size_t at = op->at;
 	uint32_t len = 0;
 
+	check(!w->op && op->unposted > 0 && piece < op->piece_nr && at < op->pieces[piece].len);
 	while (piece < op->piece_nr && wr.sge_nr < l->limits.max_sge && len < l->message_max) {
 		const struct gantry_piece *p = &op->pieces[piece];
 		size_t part = p->len - at;
@@ -136,6 +145,7 @@ post_one(struct op *op)
 			piece++;
 		}
 	}
+	check(len > 0 && len <= op->unposted);
 	r = rdma_ep_post(l->ep, &wr);
 	if (r < 0)
 		return r;
@@ -421,6 +431,7 @@ complete(struct lane *l, const struct rdma_completion *c)
 		    "channel %u: a completion of nothing that is outstanding", l->c->nr);
 		return false;
 	}
+	check(l->outstanding > 0 && op->on_wire > 0 && op->lane == l);
 	w->op = NULL;
 	l->outstanding--;
 	l->reads -= !op->is_write;
@@ -445,6 +456,7 @@ pass_on(struct lane *l)
 {
 	uint64_t was = l->oldest_nr;
 
+	check(was <= l->next_nr && l->next_nr - was <= l->wire_mask + 1);
 	while (l->oldest_nr != l->next_nr && !l->wire[l->oldest_nr & l->wire_mask].op)
 		l->oldest_nr++;
 	if (l->oldest_nr != was && l->outstanding)
@@ -540,6 +552,7 @@ gantry_channel_poll(struct gantry_channel *c, struct gantry_done *done, int max)
 	for (struct list *l; n < max && (l = list_pop(&c->over)); n++) {
 		struct op *op = container_of(l, struct op, link);
 
+		check(op->is_over && !op->is_sync && op->c == c);
 		done[n] = (struct gantry_done){
 			.handle = op->handle,
 			.bytes = op->wc_status == IBV_WC_SUCCESS ? op->bytes : 0,

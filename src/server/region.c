@@ -2,6 +2,7 @@
 /* Memory of the program: who registers it, and what keeps it. */
 #include "server/server_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -109,6 +110,7 @@ gantry_region_del(struct gantry_region *g)
 		atomic_store(&g->is_going, false);
 		return r;
 	}
+	check(atomic_load(&g->uses) == 0);
 	pthread_mutex_lock(&s->lock);
 	list_del(&g->link);
 	pthread_mutex_unlock(&s->lock);

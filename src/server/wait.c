@@ -6,6 +6,7 @@
  */
 #include "server/server_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ watch(struct gantry_channel *c, int fd)
 void
 wait_watch(struct lane *l)
 {
+	check(l->cq);
 	if (l->c->epoll_fd >= 0 && watch(l->c, rdma_cq_fd(l->cq)) < 0)
 		say(l->c->s, GANTRY_SERVER_LOG_ERROR, "channel %u cannot sleep: %s", l->c->nr,
 		    strerror(errno));
@@ -190,6 +192,7 @@ doze(struct gantry_channel *c, uint64_t until_ns)
 	uint64_t now = clock_ns();
 	struct epoll_event ev[4];
 
+	check(c->epoll_fd >= 0 && c->timer_fd >= 0 && c->kick_fd >= 0);
 	if (is_ending(c) && (!until_ns || until_ns > now + ENDING_NS))
 		until_ns = now + ENDING_NS;
 	set_timer(c, until_ns && until_ns <= now ? now + 1 : until_ns);
