@@ -60,6 +60,8 @@ struct mem_image *mem_disks_cut(void);
 
 /* Tells whether a disk has something of a store. */
 bool mem_disk_is_made(const char *path);
+/* Tells whether a disk was taken away. */
+bool mem_disk_is_absent(const char *path);
 /* Tells whether a disk is in use. */
 bool mem_disk_is_open(const char *path);
 /* Tells whether a disk, which is in use, has failed. */

@@ -430,6 +430,12 @@ mem_disk_is_made(const char *path)
 }
 
 bool
+mem_disk_is_absent(const char *path)
+{
+	return get_disk(path)->is_absent;
+}
+
+bool
 mem_disk_is_open(const char *path)
 {
 	return get_disk(path)->st != NULL;

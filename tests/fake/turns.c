@@ -24,6 +24,7 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 
 #define THREADS_MAX 64
 #define STACK_BYTES (1u << 20)
+#define STALL_MAX 200 /* turns */
 
 struct thread {
 	ucontext_t ctx;
@@ -32,6 +33,7 @@ struct thread {
 	void (*fn)(void *arg); /* of turns_go(); NULL: main */
 	void *arg;
 	bool is_live;
+	bool is_kept; /* its place: pthread_join() has not returned */
 	void *fiber;
 };
 
@@ -39,6 +41,8 @@ struct thread {
 static struct thread threads[THREADS_MAX];
 static int now;
 static uint64_t state, clock_now_ns;
+static uint32_t stall_odds, stall_left;
+static int stalled;
 bool (*turns_step)(void);
 
 struct ring {
@@ -79,11 +83,19 @@ void
 turns_begin(uint64_t seed)
 {
 	for (int i = 1; i < THREADS_MAX; i++)
-		threads[i].is_live = false;
+		threads[i].is_live = threads[i].is_kept = false;
 	now = 0;
 	threads[0].is_live = true;
 	state = seed * 0xd6e8feb86659fd93u + 1;
 	clock_now_ns = 1000 * NS_PER_S;
+	stall_odds = stall_left = 0;
+}
+
+void
+turns_stall(uint32_t odds)
+{
+	stall_odds = odds;
+	stall_left = 0;
 }
 
 static void
@@ -112,6 +124,15 @@ pick(void)
 			live[nr++] = i;
 	}
 	check(nr);
+	if (stall_odds && !stall_left && turns_below(stall_odds) == 0) {
+		stalled = live[turns_below(nr)];
+		stall_left = turns_below(STALL_MAX);
+	}
+	stall_left -= stall_left > 0;
+	for (uint32_t i = 0; stall_left && nr > 1 && i < nr; i++) {
+		if (live[i] == stalled)
+			live[i] = live[--nr];
+	}
 	return live[turns_below(nr)];
 }
 
@@ -155,7 +176,7 @@ new_thread(void)
 	struct thread *t;
 	int i = 1;
 
-	while (i < THREADS_MAX && threads[i].is_live)
+	while (i < THREADS_MAX && (threads[i].is_live || threads[i].is_kept))
 		i++;
 	check(i < THREADS_MAX);
 	t = &threads[i];
@@ -201,6 +222,7 @@ pthread_create(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*fn)(vo
 
 	threads[i].fn = NULL;
 	threads[i].main = fn;
+	threads[i].is_kept = true;
 	threads[i].arg = arg;
 	*ret_thread = (pthread_t)i;
 	return 0;
@@ -211,6 +233,7 @@ pthread_join(pthread_t thread, void **ret)
 {
 	while (threads[(int)thread].is_live)
 		turns_yield();
+	threads[(int)thread].is_kept = false;
 	return 0;
 }
 

@@ -21,6 +21,8 @@ void turns_begin(uint64_t seed);
 uint64_t turns_random(void);
 /* Returns one below nr. */
 uint32_t turns_below(uint32_t nr);
+/* Stops a thread for up to 200 turns of others, at one turn of that many, as a kernel may; 0, as after turns_begin(): none is stopped. */
+void turns_stall(uint32_t odds);
 /* Lets others go on. */
 void turns_yield(void);
 /* Starts a thread. */

@@ -83,17 +83,29 @@ rig_end(void)
 	mem_disks_begin(0);
 }
 
-/* Configures the members that the newest placement map names. */
-static inline void
-configure(void)
+/* The newest placement map of the disks that are there. */
+static inline const struct disk_table *
+newest_table(void)
 {
 	const struct disk_table *newest = NULL;
 
 	for (int i = 0; i < DISKS; i++) {
-		const struct disk_table *t = mem_disk_is_made(paths[i]) ? mem_disk_table(paths[i]) : NULL;
+		const struct disk_table *t = mem_disk_is_made(paths[i]) && !mem_disk_is_absent(paths[i])
+						     ? mem_disk_table(paths[i])
+						     : NULL;
 
 		newest = t && (!newest || t->version > newest->version) ? t : newest;
 	}
+	check(newest);
+	return newest;
+}
+
+/* Configures the members that it names. */
+static inline void
+configure(void)
+{
+	const struct disk_table *newest = newest_table();
+
 	conf.disks.nr = 0;
 	for (int i = 0; i < DISKS; i++) {
 		if (mem_disk_is_made(paths[i]) && table_find(newest, mem_disk_uuid(paths[i])) >= 0)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random histories of a set over disks in memory: clients put, delete, upload, read and list keys with one copy and with two, while disks
- * fail, hang, cannot be read, are drained and added; then all stops, or the power goes, a disk is away at the next start, and so on.
+ * fail, hang, cannot be read, are drained and added, and threads are stopped for a while; then all stops, or the power goes, a disk is away
+ * at the next start, and so on.  After each stop or cut any of the disks is away for once, and comes back older than the others.
  *
  * What a read finds must be a value that its key may have had at some time during the read: of a write that had begun, and that no other
  * one, which began after that had ended, had replaced, or had been read in place of, before the read began.  A write without an answer happens before the next start
- * serves, or never.  At the end, when nothing moves any more, both copies are equal, and each disk can be away.
+ * serves, or never.  With one disk that failed, of all with both copies, keys with two copies are read and written.  At the end, when nothing
+ * moves any more, both copies are equal, no disk has a record in addition, and each disk can be away.
  *
  * SEED= is the first history, HISTORIES= how many.  The same seed gives the same history: the first one is gone through twice.
  */
@@ -37,6 +39,8 @@ static uint64_t seed, step, cut_at, trace;
 static uint32_t value_nr;
 static bool has_faults; /* in this life errors are to be expected */
 static bool is_moving;
+static bool is_whole;       /* this life began with all disks, and both copies of all keys */
+static bool was_unreadable; /* in this life a disk was: it may have missed updates */
 static int running, ops_nr, wrong_nr;
 static unsigned long long counts[8];
 enum { COUNT_READ, COUNT_WRITE, COUNT_ERROR, COUNT_CUT, COUNT_AWAY, COUNT_FAULT, COUNT_MOVE, COUNT_REFUSED };
@@ -222,6 +226,30 @@ client(void *arg)
 
 /* ---- what disks suffer ---- */
 
+/* The power may go soon after a disk has failed, while it is not done yet what follows from that. */
+static void
+may_cut(void)
+{
+	if (!mem_disks_is_cut() && turns_below(2))
+		mem_disks_cut_after(1 + turns_below(12));
+}
+
+/* Another disk hangs, so what is done about a failure takes long. */
+static void
+fail_while_one_hangs(const char *path)
+{
+	const char *other = disks[turns_below((uint32_t)conf.disks.nr)].path;
+
+	if (!mem_disk_is_open(other))
+		return;
+	mem_disk_hang(other, true);
+	turns_sleep(turns_below(30) * NS_PER_MS);
+	mem_disk_fail(path, turns_below(4));
+	may_cut();
+	turns_sleep(turns_below(100) * NS_PER_MS);
+	mem_disk_hang(other, false);
+}
+
 static void
 trouble(void *arg)
 {
@@ -233,21 +261,32 @@ trouble(void *arg)
 		return;
 	}
 	counts[COUNT_FAULT]++;
-	switch (turns_below(3)) {
+	switch (turns_below(5)) {
 	case 0:
 		mem_disk_fail(path, turns_below(12));
+		may_cut();
 		break;
 	case 1:
 		mem_disk_hang(path, true);
 		turns_sleep(turns_below(100) * NS_PER_MS);
 		mem_disk_fail(path, 0);
+		may_cut();
 		turns_sleep(turns_below(300) * NS_PER_MS);
 		mem_disk_hang(path, false);
 		break;
-	default:
+	case 2:
+		mem_disk_hang(path, true);
+		turns_sleep(turns_below(100) * NS_PER_MS);
+		mem_disk_hang(path, false);
+		break;
+	case 3:
+		was_unreadable = true;
 		mem_disk_unreadable(path, true);
 		turns_sleep(turns_below(300) * NS_PER_MS);
 		mem_disk_unreadable(path, false);
+		break;
+	default:
+		fail_while_one_hangs(path);
 		break;
 	}
 	running--;
@@ -311,12 +350,18 @@ all_back(void)
 static void
 begin_life(void)
 {
-	has_faults = is_moving = false;
+	has_faults = is_moving = is_whole = was_unreadable = false;
 	cut_at = 0;
 	configure();
 	start_with_some();
 	if (wrong_nr)
 		return;
+	if (!has_faults && turns_below(2)) {
+		is_whole = wait_quiet();
+		if (!is_whole)
+			wrong("it does not come to rest after a start");
+	}
+	turns_stall(turns_below(2) ? 50 : 0);
 	if (turns_below(2)) {
 		has_faults = true;
 		running++;
@@ -355,6 +400,46 @@ end_writes(void)
 	}
 }
 
+/* The disks of this life that have failed. */
+static int
+failed_disks(void)
+{
+	int nr = 0;
+
+	for (int i = 0; i < DISKS; i++)
+		nr += mem_disk_is_made(paths[i]) && mem_disk_is_open(paths[i]) &&
+		      mem_disk_has_failed(paths[i]);
+	return nr;
+}
+
+/* Puts a value, once more if the disk fails just now, and reads it. */
+static void
+must_serve(struct key *k)
+{
+	int r = -ECANCELED;
+
+	for (int tries = 0; tries < 2 && r == -ECANCELED; tries++) {
+		struct write *w = begin_write(k, ++value_nr);
+
+		r = put_again(user, k->bucket, k->name, w->value);
+		end_write(w, r);
+	}
+	if (r < 0)
+		wrong("%s/%s cannot be written with one failed disk: %d", k->bucket, k->name, r);
+	else if ((r = get(user, k->bucket, k->name)) != (int)value_nr)
+		wrong("%s/%s was put with one failed disk, and is %d", k->bucket, k->name, r);
+}
+
+/* Of keys with two copies one disk may fail. */
+static void
+judge_service(void)
+{
+	if (!is_whole || was_unreadable || is_moving || failed_disks() > 1)
+		return;
+	for (int i = KEYS; i < 2 * KEYS && !wrong_nr; i++)
+		must_serve(&keys[i]);
+}
+
 static void
 end_life(void)
 {
@@ -363,10 +448,12 @@ end_life(void)
 
 	while (running && clock_ns() < until)
 		store_user_turn(user);
+	turns_stall(0);
 	if (running) {
 		wrong("something does not end");
 		return;
 	}
+	judge_service();
 	now();
 	image = mem_disks_cut();
 	down();
@@ -377,6 +464,76 @@ end_life(void)
 	mem_image_free(image);
 	end_writes();
 	all_back();
+}
+
+/* ---- starts that might have been ---- */
+
+/* Reads all keys twice, of which some cannot be read. */
+static void
+judge_some(void)
+{
+	for (int i = 0; i < 4 * KEYS && !wrong_nr; i++) {
+		struct key *k = &keys[i % (2 * KEYS)];
+		uint64_t began = now();
+
+		judge_read(k, get(user, k->bucket, k->name), began);
+	}
+}
+
+/* Puts keys with two copies, of which some cannot be written. */
+static void
+put_some(void)
+{
+	for (int i = KEYS; i < 2 * KEYS; i++) {
+		struct write *w = begin_write(&keys[i], ++value_nr);
+
+		end_write(w, put(user, keys[i].bucket, keys[i].name, w->value));
+	}
+}
+
+/* Each disk is away for once; then it is there, and older than the others, and then another one is away. */
+static void
+judge_starts(void)
+{
+	static struct key was[2 * KEYS];
+	struct mem_image *image = mem_disks_copy(NULL);
+	uint64_t step_was = step;
+	uint32_t value_was = value_nr;
+
+	memcpy(was, keys, sizeof was);
+	has_faults = true;
+	for (int away = 0; away < DISKS && !wrong_nr; away++) {
+		const char *path = paths[away];
+
+		if (!mem_disk_is_made(path))
+			continue;
+		cut_at = 0;
+		mem_disk_absent(path, true);
+		configure();
+		memcpy(accepted[0], mem_disk_uuid(path), UUID_BYTES);
+		conf.disks.accept_missing_nr = 1;
+		if (start() == 0) {
+			judge_some();
+			put_some();
+			judge_some();
+			down();
+			end_writes();
+		}
+		all_back();
+		configure();
+		if (start() == 0) {
+			judge_some();
+			down();
+			end_writes();
+		}
+		mem_disks_put_back(image);
+		memcpy(keys, was, sizeof was);
+		step = step_was;
+		value_nr = value_was;
+	}
+	all_back();
+	cut_at = 0;
+	mem_image_free(image);
 }
 
 /* ---- the end of a history ---- */
@@ -393,6 +550,19 @@ judge_all(int found[2 * KEYS])
 			wrong("%s/%s was %d, and is %d", keys[i].bucket, keys[i].name, found[i], r);
 		found[i] = r >= 0 ? r : found[i];
 	}
+}
+
+/* The members have so many records of a key. */
+static void
+judge_records(const struct key *k, int want)
+{
+	int nr = 0;
+
+	for (int i = 0; i < conf.disks.nr; i++)
+		nr += table_find(newest_table(), mem_disk_uuid(disks[i].path)) >= 0 &&
+		      mem_disk_has(disks[i].path, k->bucket, k->name, NULL);
+	if (nr != want)
+		wrong("%d disks have %s/%s", nr, k->bucket, k->name);
 }
 
 /* With all disks there nothing is missing, and both copies are equal. */
@@ -414,6 +584,8 @@ judge_whole(int found[2 * KEYS])
 		wrong("it does not come to rest: %s %s", c.trouble, m.trouble);
 	}
 	judge_all(found);
+	for (int i = 0; i < 2 * KEYS && !wrong_nr; i++)
+		judge_records(&keys[i], found[i] > 0 ? (i < KEYS ? 1 : 2) : 0);
 	for (int i = KEYS; i < 2 * KEYS && !wrong_nr; i++) {
 		int r = conf.disks.nr > 1 ? get_second(user, keys[i].bucket, keys[i].name) : found[i];
 
@@ -482,6 +654,8 @@ history(uint64_t of)
 		begin_life();
 		if (!wrong_nr)
 			end_life();
+		if (!wrong_nr && turns_below(2))
+			judge_starts();
 	}
 	if (!wrong_nr)
 		judge_whole(found);
