@@ -20,6 +20,7 @@ read_stream(void *cls, uint64_t pos, char *buf, size_t max)
 	struct hconn *c = cls;
 	ssize_t n;
 
+	c->l->calls++;
 	if (c->aborted)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = req_stream_read(c->rq, pos, buf, max);

@@ -139,6 +139,7 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 {
 	struct hconn *c = *req_cls;
 
+	c->l->calls++;
 	if (c->aborted || c->replied_early)
 		return MHD_NO;
 	if (c->gone)

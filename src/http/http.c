@@ -116,6 +116,9 @@ conn_closed(struct hconn *c)
 static void
 on_connection(void *cls, struct MHD_Connection *mc, void **context, enum MHD_ConnectionNotificationCode what)
 {
+	struct listener *l = cls;
+
+	l->calls++;
 	if (what == MHD_CONNECTION_NOTIFY_STARTED)
 		conn_opened(cls, mc, context);
 	else if (*context)
@@ -311,20 +314,32 @@ on_epoll(struct ring_op *op, int res, bool more)
 	ring_poll(l->h->ring, op, l->epfd, POLLIN, true);
 }
 
+/*
+ * A connection whose body is in chunks, and whose line is longer than the library's memory for it, counts as
+ * work of the daemon, though nothing can be done until limits.s3_progress ends it.  So work that leads to no
+ * call is looked at again after VAIN_NS, or with the next event, and not in the next turn.
+ */
+#define VAIN_RUNS 8
+#define VAIN_NS NS_PER_MS
+
 static void
 run_daemon(struct listener *l)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
+	unsigned calls = l->calls;
 
 	l->hot = false;
 	tls_current = l->cert;
 	mhd_run(l->d);
 	l->due_ns = UINT64_MAX;
 	if (MHD_get_timeout(l->d, &ms) != MHD_YES)
-		return;
-	if (ms == 0)
+		ms = UINT64_MAX;
+	l->vain = ms == 0 && l->calls == calls ? l->vain + 1 : 0;
+	if (ms == 0 && l->vain < VAIN_RUNS)
 		l->hot = true;
-	else
+	else if (ms == 0)
+		l->due_ns = clock_ns() + VAIN_NS;
+	else if (ms != UINT64_MAX)
 		l->due_ns = clock_ns() + ms * NS_PER_MS;
 }
 

@@ -178,7 +178,9 @@ struct listener {
 	int epfd;
 	struct ring_op poll;
 	bool polling;
-	bool hot;        /* the daemon has work */
+	bool hot;       /* the daemon has work */
+	unsigned calls; /* of the library, about connections of this listener */
+	unsigned vain; /* runs without a call in a row, after each of which the daemon claimed to have work */
 	uint64_t due_ns; /* time of its next own time-out */
 };
 

@@ -552,6 +552,30 @@ test_stalled_body(void **state)
 	serve_stop(s);
 }
 
+/* A line of a body in chunks for which the library has no room: the server does not spin on it, and the
+ * ends of other connections are noticed meanwhile. */
+static void
+test_long_chunk_line(void **state)
+{
+	static char ext[100000];
+	struct serve *s = serve_start(8, 60 * NS_PER_S);
+	int lines = client(s), other;
+
+	memset(ext, 'a', sizeof ext);
+	put_text(lines, "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;");
+	put_bytes(lines, ext, sizeof ext);
+	wait_for(fake_req_counts.begun == 1);
+	other = client(s);
+	put_text(other, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+	wait_for(fake_req_counts.begun == 2);
+	close(other);
+	wait_for(s->conns == 1 && fake_req_counts.live == 1);
+	/* It ends the program if the server spins. */
+	hook_clock_skip(20 * NS_PER_MS);
+	close(lines);
+	serve_stop(s);
+}
+
 /* A reply in the middle of a body that stops a moment later, or of which nothing was taken and nothing more
  * comes: it leaves, and the request and the connection with it, long before their idle time. */
 static void
@@ -782,6 +806,7 @@ main(void)
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_connection_limit),
 		cmocka_unit_test(test_stalled_body),
+		cmocka_unit_test(test_long_chunk_line),
 		cmocka_unit_test(test_gone_before_reply),
 		cmocka_unit_test(test_stalls_behind_reply),
 		cmocka_unit_test(test_drips_behind_reply),
