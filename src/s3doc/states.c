@@ -109,7 +109,8 @@ access_block_from_xml(const char *body, size_t len, struct text *packed, const c
 	};
 	enum fault f = xml_read(&doc, body, len, ret_why);
 
-	if (f == FAULT_NONE && (r.seen != ALL_BLOCKS || (r.on && r.on != ALL_BLOCKS)))
+	/* An element that is absent is false (API text). */
+	if (f == FAULT_NONE && (!r.seen || (r.on && r.on != ALL_BLOCKS)))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "Public access is not implemented: all four can only be true, or all false.");
 	return keep(f, r.on ? KEPT : KEPT_OFF, packed, ret_why);

@@ -686,7 +686,8 @@ test_off(void **state)
 		{ "policy", "{}", 501, "NotImplemented" },
 		{ "website", "<WebsiteConfiguration/>", 501, "NotImplemented" },
 	};
-	static const char *const blocks[] = { "true", "false" };
+	static const char *const blocks[] = { "BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy",
+					      "RestrictPublicBuckets" };
 	char target[64], body[512], out[1024];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -698,24 +699,22 @@ test_off(void **state)
 	}
 	assert_int_equal(text_request("GET", "/bkt?abac", "", out, sizeof out), 200);
 	assert_non_null(strstr(out, "<Status>Disabled</Status>"));
-	/* The public access block is as it was set last. */
-	for (int set = 0; set < 16; set++) {
-		bool same = set == 0 || set == 15;
-		const char *of[4];
+	/* The public access block is as it was set last.  Each element is absent (which is false), false or true. */
+	for (int set = 1; set < 81; set++) {
+		int ons = 0, n;
 
-		for (int i = 0; i < 4; i++)
-			of[i] = blocks[!(set & 1 << i)];
-		snprintf(body, sizeof body,
-			 "<PublicAccessBlockConfiguration><BlockPublicAcls>%s</"
-			 "BlockPublicAcls><IgnorePublicAcls>%s"
-			 "</IgnorePublicAcls><BlockPublicPolicy>%s</"
-			 "BlockPublicPolicy><RestrictPublicBuckets>%s"
-			 "</RestrictPublicBuckets></PublicAccessBlockConfiguration>",
-			 of[0], of[1], of[2], of[3]);
-		want(same ? 200 : 501, same ? NULL : "NotImplemented", "PUT", "/bkt?publicAccessBlock", NULL,
-		     body);
+		n = snprintf(body, sizeof body, "<PublicAccessBlockConfiguration>");
+		for (int i = 0, rest = set; i < 4; i++, rest /= 3) {
+			ons += rest % 3 == 2;
+			if (rest % 3)
+				n += snprintf(body + n, sizeof body - (size_t)n, "<%s>%s</%s>", blocks[i],
+					      rest % 3 == 2 ? "TRUE" : "false", blocks[i]);
+		}
+		snprintf(body + n, sizeof body - (size_t)n, "</PublicAccessBlockConfiguration>");
+		want(ons % 4 ? 501 : 200, ons % 4 ? "NotImplemented" : NULL, "PUT", "/bkt?publicAccessBlock",
+		     NULL, body);
 		assert_int_equal(text_request("GET", "/bkt?publicAccessBlock", "", out, sizeof out), 200);
-		assert_non_null(strstr(out, set == 15 ? "<IgnorePublicAcls>true</IgnorePublicAcls>"
+		assert_non_null(strstr(out, set == 80 ? "<IgnorePublicAcls>true</IgnorePublicAcls>"
 						      : "<IgnorePublicAcls>false</IgnorePublicAcls>"));
 	}
 	want(501, "NotImplemented", "PUT", "/bkt?publicAccessBlock", NULL,
