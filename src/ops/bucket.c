@@ -83,7 +83,7 @@ bucket_exists(struct req *rq)
 {
 	if (strcmp(conf_region(rq->rs->env.conf), "us-east-1") != 0)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
-	return rq->job ? create_tags(rq, false) : req_go(rq, req_reply_step);
+	return rq->job ? create_tags_check(rq) : req_go(rq, req_reply_step);
 }
 
 static enum verdict
@@ -118,7 +118,7 @@ bucket_done(struct req *rq)
 	if (r < 0)
 		return bucket_failed(rq, r);
 	/* With x-gantry-copies it may have been there. */
-	return rq->job ? create_tags(rq, !rq->target.copies) : req_go(rq, req_reply_step);
+	return rq->job && rq->target.copies ? create_tags_check(rq) : req_go(rq, req_reply_step);
 }
 
 /* Reads what the request says of the bucket to be. */
@@ -143,6 +143,7 @@ bucket_start(struct req *rq)
 {
 	struct store_port *p = rq->rs->env.store;
 	const struct target *t = &rq->target;
+	struct store_bucket_spec spec = { .copies = t->copies };
 	struct store_del *del;
 	const char *why = NULL;
 	enum fault f;
@@ -158,7 +159,8 @@ bucket_start(struct req *rq)
 		f = create_parse(rq, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
-		r = store_bucket_create(p, t->bucket, t->bucket_len, t->copies, del);
+		create_tags_spec(rq, &spec);
+		r = store_bucket_create_as(p, t->bucket, t->bucket_len, &spec, del);
 	} else {
 		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
 	}

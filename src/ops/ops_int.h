@@ -58,10 +58,11 @@ void write_location(struct req *rq, struct text *x);
 
 /* Makes the job of a CreateBucket with tags, which it takes over. 0, or -EAGAIN. */
 int create_tags_new(struct req *rq, struct text *tags);
-/* Gives the tags to the bucket and replies. is_new: the request made the bucket; otherwise it existed, and
- * gets the tags if it has none (the remainder of an interrupted request), while different tags are a
- * fault. */
-enum verdict create_tags(struct req *rq, bool is_new);
+/* Sets the attributes of the new bucket: those of the job, if there is one. */
+void create_tags_spec(const struct req *rq, struct store_bucket_spec *spec);
+/* Compares the tags of a bucket that existed, or may have existed, and replies: a bucket without tags gets them,
+ * and different tags are a fault. */
+enum verdict create_tags_check(struct req *rq);
 
 /* ---- hooks, for the table ---- */
 

@@ -85,7 +85,6 @@ struct subres_job {
 	struct text attrs; /* all of the bucket's: kept until the store has done */
 	int tries;
 	step_fn read; /* where another try begins */
-	bool is_new;  /* the request made the bucket */
 };
 
 static enum verdict subres_read(struct req *rq);
@@ -187,6 +186,7 @@ subres_delete(struct req *rq)
 int
 create_tags_new(struct req *rq, struct text *tags)
 {
+	const struct bucket_attrs none = { 0 };
 	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
 
 	if (!j)
@@ -195,7 +195,17 @@ create_tags_new(struct req *rq, struct text *tags)
 	j->kind = BUCKET_TAGGING;
 	j->value = *tags;
 	*tags = (struct text){ 0 };
-	return 0;
+	bucket_attrs_replace(&none, j->kind, j->value.p, (uint32_t)j->value.len, &j->attrs);
+	return text_ok(&j->attrs) ? 0 : -EAGAIN;
+}
+
+void
+create_tags_spec(const struct req *rq, struct store_bucket_spec *spec)
+{
+	const struct subres_job *j = rq->job;
+
+	spec->attrs = j ? j->attrs.p : NULL;
+	spec->attrs_len = j ? (uint32_t)j->attrs.len : 0;
 }
 
 /* Are those the tags that the bucket has, in whatever order? */
@@ -223,8 +233,7 @@ create_tags_known(struct req *rq)
 
 	if (rq->battrs.stat.op.result < 0 || !bucket_attrs_find(&rq->battrs, BUCKET_TAGGING, &there, &len))
 		return req_go(rq, subres_write);
-	/* Of a new bucket they are from a request behind this one. */
-	same = j->is_new || are_tags(&j->value, there, len);
+	same = are_tags(&j->value, there, len);
 	bucket_attrs_free(&rq->battrs);
 	return same ? req_go(rq, req_reply_step)
 		    : req_fail(rq, FAULT_BUCKET_EXISTS, "The bucket exists already, with other tags.");
@@ -237,11 +246,10 @@ create_tags_read(struct req *rq)
 }
 
 enum verdict
-create_tags(struct req *rq, bool is_new)
+create_tags_check(struct req *rq)
 {
 	struct subres_job *j = rq->job;
 
-	j->is_new = is_new;
 	j->read = create_tags_read;
 	return req_go(rq, create_tags_read);
 }

@@ -8,21 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The engine may hold on to the attributes when the caller has its answer, see on_alarm(). */
 static int
 set_at(struct change *c, uint64_t version)
 {
-	struct sub *sub = c->sub;
-
-	if (!sub->attrs && c->attrs_len) {
-		sub->attrs = malloc(c->attrs_len);
-		if (!sub->attrs)
-			return -EAGAIN;
-		memcpy(sub->attrs, c->attrs, c->attrs_len);
-	}
+	if (change_copy_attrs(c) < 0)
+		return -EAGAIN;
 	c->touched = true;
-	return store_bucket_set_attrs(change_engine_at(c), c->name, c->len, version, sub->attrs, c->attrs_len,
-				      &sub->u.set);
+	return store_bucket_set_attrs(change_engine_at(c), c->name, c->len, version, c->sub->attrs,
+				      c->attrs_len, &c->sub->u.set);
 }
 
 /*

@@ -208,6 +208,20 @@ change_engine_at(struct change *c)
 }
 
 int
+change_copy_attrs(struct change *c)
+{
+	struct sub *sub = c->sub;
+
+	if (!sub->attrs && c->attrs_len) {
+		sub->attrs = malloc(c->attrs_len);
+		if (!sub->attrs)
+			return -ENOMEM;
+		memcpy(sub->attrs, c->attrs, c->attrs_len);
+	}
+	return 0;
+}
+
+int
 change_remove_at(struct change *c)
 {
 	c->touched = true;

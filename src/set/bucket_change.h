@@ -92,6 +92,8 @@ struct change *change_new(struct set_port *p, struct store_op *op, const char *n
 int change_begin(struct change *c);
 /* Returns the port of the engine of this step, with the operation for it made ready. */
 struct store_port *change_engine_at(struct change *c);
+/* Makes a copy of the attributes for the engine of this step, which may read them after the caller has its answer.  0 or -ENOMEM. */
+int change_copy_attrs(struct change *c);
 /* Removes the bucket on the engine of this step. */
 int change_remove_at(struct change *c);
 /* Opens or closes the gate on the engine of this step. */
@@ -102,7 +104,8 @@ int change_open_next(struct change *c);
 /* ---- bucket_through.c ---- */
 
 /* Makes a change on the one engine that there is. */
-int through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op);
+int through_create(struct set_port *p, const char *name, size_t len, unsigned copies,
+		   const struct store_bucket_spec *spec, struct store_del *op);
 int through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op);
 int through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
 		  uint32_t attrs_len, struct store_bucket_set *op);

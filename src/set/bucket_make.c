@@ -12,12 +12,16 @@ static int
 make_at(struct change *c)
 {
 	struct store_port *e = change_engine_at(c);
+	struct store_bucket_spec spec;
 	bool is_gated = RULE_BUCKET_ON_ALL && change_before(c, c->at) >= 0;
 
 	c->touched = true;
 	if (!is_gated)
 		c->closed |= (uint64_t)1 << c->at; /* it was never closed */
-	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, c->copies, is_gated, &c->sub->u.del);
+	if (change_copy_attrs(c) < 0)
+		return -EAGAIN;
+	spec = (struct store_bucket_spec){ c->copies, c->sub->attrs, c->attrs_len };
+	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, &spec, is_gated, &c->sub->u.del);
 }
 
 /* What was made is removed again, up to the last engine. */
@@ -101,10 +105,12 @@ create_over(struct change *c, int r)
 }
 
 int
-set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
+set_bucket_create(struct store_port *sp, const char *name, size_t len, const struct store_bucket_spec *spec,
+		  struct store_del *op)
 {
 	struct set_port *p = set_port(sp);
 	unsigned by_default = port_set(p)->conf.default_copies ? port_set(p)->conf.default_copies : 1;
+	unsigned copies = spec->copies;
 	struct change *c;
 
 	if (copies > 1 || (!copies && by_default > 1)) {
@@ -112,15 +118,17 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned 
 			return -EDOM;
 	}
 	if ((copies ? copies : by_default) > 1 && !set_has_pairs(port_set(p)))
-		return set_pair_first(p, name, len, copies, op);
+		return set_pair_first(p, name, len, spec, op);
 	if (port_engines(p) == 1 && !copies)
-		return through_create(p, name, len, by_default, op);
+		return through_create(p, name, len, by_default, spec, op);
 	c = change_new(p, &op->op, name, len, create_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;
 	c->copies = copies ? copies : by_default;
 	c->is_wanted = copies != 0;
+	c->attrs = spec->attrs;
+	c->attrs_len = spec->attrs_len;
 	c->ctime_ns = change_birth_time(port_set(p));
 	return change_begin(c);
 }

@@ -65,13 +65,15 @@ through_started(struct through *t, int r)
 }
 
 int
-through_create(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+through_create(struct set_port *p, const char *name, size_t len, unsigned copies,
+	       const struct store_bucket_spec *spec, struct store_del *op)
 {
+	const struct store_bucket_spec made = { copies, spec->attrs, spec->attrs_len };
 	struct through *t = through_new(p, &op->op);
 	struct store_port *e = port_engine(p, 0);
 
-	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(port_set(p)),
-							  copies, false, &t->u.del))
+	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(port_set(p)), &made,
+							  false, &t->u.del))
 		 : -EAGAIN;
 }
 

@@ -14,7 +14,7 @@ struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
 	struct store_del *op; /* the caller's */
-	unsigned copies;
+	struct store_bucket_spec spec;
 	size_t len;
 	bool has_written, has_ended;
 	int result;
@@ -31,7 +31,7 @@ pairing_end(struct pairing *g)
 	int r = g->result;
 
 	if (r == 0)
-		r = set_bucket_create(port_base(g->port), g->name, g->len, g->copies, op);
+		r = set_bucket_create(port_base(g->port), g->name, g->len, &g->spec, op);
 	port_unpin(g->port);
 	free(g);
 	if (r == 0)
@@ -160,7 +160,8 @@ pairing_turn(struct msg *m)
 }
 
 int
-set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
+	       struct store_del *op)
 {
 	struct pairing *g = calloc(1, sizeof *g);
 
@@ -169,7 +170,7 @@ set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies
 	op->op.port = port_base(p);
 	g->port = p;
 	g->op = op;
-	g->copies = copies;
+	g->spec = *spec;
 	g->len = len;
 	memcpy(g->name, name, len);
 	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };

@@ -68,7 +68,8 @@ uint64_t set_counted(const struct set *s, enum set_counter what);
 /* ---- operations on keys with two copies: on the port's thread ---- */
 
 /* Makes pairs of disks, and then the first bucket with two copies, as set_bucket_create() does. */
-int set_pair_first(struct set_port *p, const char *name, size_t len, unsigned copies, struct store_del *op);
+int set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
+		   struct store_del *op);
 
 int set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op,
 		  const struct set_call *c);

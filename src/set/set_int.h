@@ -118,8 +118,8 @@ const char *set_background(const struct store *st);
 
 /* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c, bucket_look.c ---- */
 
-int set_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies,
-		      struct store_del *op);
+int set_bucket_create(struct store_port *p, const char *name, size_t len,
+		      const struct store_bucket_spec *spec, struct store_del *op);
 int set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op);
 int set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st);
 int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,

@@ -340,8 +340,9 @@ struct store_ops {
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	int (*bucket_create)(struct store_port *p, const char *name, size_t len, unsigned copies,
-			     struct store_del *op);
+	/* spec is copied at the call, but for the bytes of its attributes. */
+	int (*bucket_create)(struct store_port *p, const char *name, size_t len,
+			     const struct store_bucket_spec *spec, struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	/* NULL: store_bucket_head() is as fast. */
@@ -377,10 +378,10 @@ struct store_ops {
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */
-	/* Makes a bucket with that time and number of copies; is_gated: with a closed gate; until it opens
-	 * writers get -ENXIO. */
+	/* Makes a bucket with that time, number of copies and attributes; is_gated: with a closed gate; until
+	 * it opens writers get -ENXIO. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-			   unsigned copies, bool is_gated, struct store_del *op);
+			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
 	/*
 	 * Closes the gate of a bucket that exists (-ENXIO) and is empty (-ENOTEMPTY), including changes in
 	 * progress: until it opens writers wait, and get -EAGAIN after a while. -EAGAIN: too many gates are

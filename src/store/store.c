@@ -389,13 +389,22 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 /* ---- buckets ---- */
 
 int
-store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+store_bucket_create_as(struct store_port *p, const char *name, size_t len,
+		       const struct store_bucket_spec *spec, struct store_del *op)
 {
 	int r = bucket_check(name, len);
 
-	if (r == 0 && copies > STORE_COPIES_MAX)
+	if (r == 0 && (spec->copies > STORE_COPIES_MAX || spec->attrs_len > STORE_BUCKET_ATTRS_MAX))
 		r = -EINVAL;
-	return r < 0 ? r : p->ops->bucket_create(p, name, len, copies, op);
+	return r < 0 ? r : p->ops->bucket_create(p, name, len, spec, op);
+}
+
+int
+store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies, struct store_del *op)
+{
+	const struct store_bucket_spec spec = { .copies = copies };
+
+	return store_bucket_create_as(p, name, len, &spec, op);
 }
 
 int

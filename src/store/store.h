@@ -655,6 +655,17 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 #define STORE_COPIES_MAX 2u
 int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
 			struct store_del *op);
+
+/* A bucket to be made. */
+struct store_bucket_spec {
+	unsigned copies;
+	const void *attrs;  /* see store_bucket_set_attrs(); kept by the caller until the end */
+	uint32_t attrs_len; /* at most STORE_BUCKET_ATTRS_MAX; 0: none */
+};
+/* Does as store_bucket_create(), and gives a new bucket its attributes in the same change: after a crash it has
+ * them or does not exist. An existing bucket keeps its own. Also -EINVAL: too many bytes of attributes. */
+int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
+			   const struct store_bucket_spec *spec, struct store_del *op);
 /* Removes a bucket. 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent it: they end
  * with it. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);

@@ -20,8 +20,8 @@ free_v(struct mem_store *st, struct job *j)
 	pthread_mutex_unlock(&st->lock);
 }
 
-static void *
-copy_of(const void *bytes, size_t len)
+void *
+mem_copy_of(const void *bytes, size_t len)
 {
 	char *copy = malloc(len + 1);
 
@@ -39,13 +39,13 @@ mem_version_copy(const struct version *old)
 	*v = *old;
 	v->refs = 1;
 	v->is_counted = false;
-	v->data = copy_of(old->data, old->size_bytes);
-	v->attrs = copy_of(old->attrs, old->attrs_len);
+	v->data = mem_copy_of(old->data, old->size_bytes);
+	v->attrs = mem_copy_of(old->attrs, old->attrs_len);
 	v->own_parts = old->part_nr > 0;
 	if (old->part_nr)
-		v->parts = copy_of(old->parts, old->part_nr * sizeof *old->parts);
+		v->parts = mem_copy_of(old->parts, old->part_nr * sizeof *old->parts);
 	for (uint32_t i = 0; i < v->part_nr; i++)
-		v->parts[i].attrs = copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
+		v->parts[i].attrs = mem_copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
 	return v;
 }
 
@@ -62,7 +62,7 @@ attrs_work(struct mem_store *st, struct job *j)
 		return;
 	v = mem_version_copy(old);
 	free(v->attrs);
-	v->attrs = copy_of(j->attrs, j->len);
+	v->attrs = mem_copy_of(j->attrs, j->len);
 	v->attrs_len = j->len;
 	v->number = 0;
 	mem_index_set(st, v);
@@ -101,7 +101,7 @@ battrs_work(struct mem_store *st, struct job *j)
 	if (j->result < 0)
 		return;
 	free(b->attrs);
-	b->attrs = copy_of(j->attrs, j->len);
+	b->attrs = mem_copy_of(j->attrs, j->len);
 	b->attrs_len = j->len;
 	b->battrs_number = j->len ? ++st->number : 0;
 }

@@ -169,6 +169,8 @@ void mem_number(struct mem_store *st, struct version *v);
 /* Takes the reference of v. */
 void mem_index_set(struct mem_store *st, struct version *v);
 void mem_index_remove(struct mem_store *st, struct version *v);
+/* Returns a copy, to free(); never NULL. */
+void *mem_copy_of(const void *bytes, size_t len);
 bool mem_bucket_exists(const struct mem_store *st, const struct version *like);
 /* For writers: 0, -ENXIO, or what its gate says. */
 int mem_bucket_judge(const struct mem_store *st, const struct version *like);
@@ -329,10 +331,10 @@ int mem_list_parts(struct store_port *p, const struct store_key *k, const uint8_
 		   struct store_part_list *pl);
 int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int mem_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
-		      struct store_del *op);
-int mem_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
-		    bool is_gated, struct store_del *op);
+int mem_bucket_create(struct store_port *p, const char *name, size_t len,
+		      const struct store_bucket_spec *spec, struct store_del *op);
+int mem_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
+		    const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
 int mem_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
 			  struct store_del *op);
 int mem_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,

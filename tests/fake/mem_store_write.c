@@ -446,6 +446,7 @@ bucket_work(struct mem_store *st, struct job *j)
 			j->v->refs++;
 			j->v->gate = j->is_gated ? -ENXIO : 0;
 			mem_index_set(st, j->v);
+			j->v->battrs_number = j->v->attrs_len ? ++st->number : 0;
 			mem_quota_bucket(st, j->v, true);
 		}
 	} else {
@@ -519,7 +520,7 @@ copies_work(struct mem_store *st, struct job *j)
 }
 
 static int
-bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del *op, bool is_create)
+bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del *op, struct job **ret_j)
 {
 	struct job *j;
 
@@ -530,22 +531,25 @@ bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del 
 	j = mem_job_new(p, &op->op, MEM_DELETE, bucket_work);
 	j->finish = delete_finish;
 	j->v = mem_version_new(name, len, "", 0);
-	j->v->mtime_ns = clock_wall_ns();
-	j->v->copies = 1;
-	j->is_create = is_create;
-	return mem_job_start(j);
+	*ret_j = j;
+	return 0;
 }
 
 int
-mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
-		bool is_gated, struct store_del *op)
+mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns,
+		const struct store_bucket_spec *spec, bool is_gated, struct store_del *op)
 {
-	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_DELETE, bucket_work);
+	struct job *j;
+	int r = bucket_start(mem_port(sp), name, len, op, &j);
 
-	j->finish = delete_finish;
-	j->v = mem_version_new(name, len, "", 0);
+	if (r < 0)
+		return r;
 	j->v->mtime_ns = ctime_ns;
-	j->v->copies = copies;
+	j->v->copies = spec->copies;
+	if (spec->attrs_len) {
+		j->v->attrs = mem_copy_of(spec->attrs, spec->attrs_len);
+		j->v->attrs_len = spec->attrs_len;
+	}
 	j->is_create = true;
 	j->is_gated = is_gated;
 	return mem_job_start(j);
@@ -576,20 +580,21 @@ mem_bucket_set_copies(struct store_port *sp, const char *name, size_t len, unsig
 }
 
 int
-mem_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies, struct store_del *op)
+mem_bucket_create(struct store_port *sp, const char *name, size_t len, const struct store_bucket_spec *spec,
+		  struct store_del *op)
 {
-	struct mem_port *p = mem_port(sp);
+	const struct store_bucket_spec one = { 1, spec->attrs, spec->attrs_len };
 
-	if (copies > 1)
-		return -EDOM;
-	return bucket_start(p, name, len, op, true);
+	return spec->copies > 1 ? -EDOM : mem_bucket_make(sp, name, len, clock_wall_ns(), &one, false, op);
 }
 
 int
 mem_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
-	struct mem_port *p = mem_port(sp);
-	return bucket_start(p, name, len, op, false);
+	struct job *j;
+	int r = bucket_start(mem_port(sp), name, len, op, &j);
+
+	return r < 0 ? r : mem_job_start(j);
 }
 
 static void

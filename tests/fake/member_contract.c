@@ -119,10 +119,11 @@ stop(void)
 static int
 bucket(int i, const char *name, unsigned copies)
 {
+	const struct store_bucket_spec spec = { .copies = copies };
 	struct store_del op;
 
 	return STORE_DO(user, &op.op,
-			at(i)->ops->bucket_make(at(i), name, strlen(name), 1234567, copies, false, &op));
+			at(i)->ops->bucket_make(at(i), name, strlen(name), 1234567, &spec, false, &op));
 }
 
 static struct store_key

@@ -62,6 +62,39 @@ set_bucket(const char *name, uint64_t version, const void *attrs, uint32_t len)
 									attrs, len, &op)));
 }
 
+static int
+create_as(const char *name, const void *attrs, uint32_t len)
+{
+	const struct store_bucket_spec spec = { .attrs = attrs, .attrs_len = len };
+	struct store_del op;
+
+	return sc_wait_for(&op.op,
+			   START(&op.op, store_bucket_create_as(sc->port, name, strlen(name), &spec, &op)));
+}
+
+/* A bucket that is made with attributes has them; one that is there keeps its own, and the next of its name has none of
+ * theirs. */
+static void
+test_made_with(const char *name)
+{
+	static const uint32_t sizes[] = { STORE_BUCKET_ATTRS_MAX, 1, 12289, 0 };
+	static unsigned char got[STORE_BUCKET_ATTRS_MAX];
+	uint64_t version;
+
+	assert_int_equal(create_as(name, sc_pattern, STORE_BUCKET_ATTRS_MAX + 1), -EINVAL);
+	assert_int_equal(sc_bucket_head(name, NULL), -ENXIO);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(create_as(name, sc_pattern + i, sizes[i]), 0);
+		assert_int_equal(create_as(name, "other", 5), -EEXIST);
+		assert_int_equal(sc_bucket_get_attrs(name, got, sizeof got, &version), sizes[i]);
+		assert_memory_equal(got, sc_pattern + i, sizes[i]);
+		assert_int_equal(version > 0, sizes[i] > 0);
+		assert_int_equal(set_bucket(name, version, "x", 1), 0);
+		assert_int_equal(sc_bucket_get_attrs(name, got, sizeof got, NULL), 1);
+		assert_int_equal(sc_bucket_delete(name), 0);
+	}
+}
+
 void
 sc_test_bucket_attrs(void **state)
 {
@@ -70,6 +103,7 @@ sc_test_bucket_attrs(void **state)
 	const char *name = "contract-at";
 	uint64_t version = 0, was = 0;
 
+	test_made_with("contract-am");
 	assert_int_equal(set_bucket(name, 0, "x", 1), -ENXIO);
 	assert_int_equal(sc_bucket_get_attrs(name, NULL, 0, NULL), -ENXIO);
 	assert_int_equal(sc_bucket_create(name), 0);

@@ -463,7 +463,7 @@ number(struct vol *vol, struct commit *c)
 static void
 number_and_pack(struct vol *vol, struct commit *c)
 {
-	bool is_bucket = c->kind == COMMIT_BUCKET_COPIES;
+	bool is_bucket = c->kind == COMMIT_BUCKET_COPIES || c->kind == COMMIT_BUCKET_MAKE;
 
 	if (is_bucket)
 		number(vol, c);

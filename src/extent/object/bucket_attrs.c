@@ -31,6 +31,20 @@ on_done(struct commit *c)
 	op->done(op);
 }
 
+void
+battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i)
+{
+	uint32_t at = i * BATTRS_BYTES, left = at < attrs_len ? attrs_len - at : 0;
+
+	v->op = left ? REC_PUT : REC_DELETE;
+	if (!left)
+		return;
+	v->body = BODY_NONE;
+	v->mtime_ns = clock_wall_ns();
+	v->attrs = (const char *)attrs + at;
+	v->attrs_len = left < BATTRS_BYTES ? left : BATTRS_BYTES;
+}
+
 int
 extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
 			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
@@ -49,20 +63,12 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 	bi->set = op;
 	for (uint32_t i = 0; i < BATTRS_NR; i++) {
 		struct commit *c = &bi->c[i];
-		uint32_t at = i * BATTRS_BYTES, left = at < attrs_len ? attrs_len - at : 0;
-
 		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .state = CS_DATA_DONE };
 		c->also = i + 1 < BATTRS_NR ? &bi->c[i + 1] : NULL;
 		c->is_also = i > 0;
 		c->view.key = bi->key[i];
 		c->view.key_len = (uint16_t)key_battrs(bi->key[i], bi->bucket_key, (size_t)bucket_len, i);
-		c->view.op = left ? REC_PUT : REC_DELETE;
-		if (!left)
-			continue;
-		c->view.body = BODY_NONE;
-		c->view.mtime_ns = clock_wall_ns();
-		c->view.attrs = (const char *)attrs + at;
-		c->view.attrs_len = left < BATTRS_BYTES ? left : BATTRS_BYTES;
+		battrs_view(&c->view, attrs, attrs_len, i);
 	}
 	bi->c[0].finished = on_done;
 	bi->c[0].bucket_key = bi->bucket_key;

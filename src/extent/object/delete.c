@@ -94,49 +94,88 @@ extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t vers
 	return hand_over(p, di, len);
 }
 
-int
-extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns,
-		   unsigned copies, bool is_gated, struct store_del *op)
-{
-	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
-	int len = key_bucket(di->key, name, name_len);
-
-	if (len < 0)
-		return len;
-	di->c.view.op = REC_PUT;
-	di->c.view.body = BODY_NONE;
-	di->c.view.copies = (uint8_t)copies;
-	di->c.view.mtime_ns = ctime_ns;
-	di->c.is_gated = is_gated;
-	return hand_over(p, di, len);
-}
-
-int
-extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, unsigned copies,
-		     struct store_del *op)
-{
-	/* A store of one engine is one disk. */
-	return copies > 1 ? -EDOM : extent_bucket_make(sp, name, name_len, clock_wall_ns(), 1, false, op);
-}
-
-/* A bucket's record with another number of copies, and what hangs on its version. */
-struct copies_int {
-	struct store_del *del;
-	uint8_t key[1 + STORE_BUCKET_MAX];
-	uint8_t battrs[BATTRS_NR + 1][1 + STORE_BUCKET_MAX + 2];
-	struct commit c, also[BATTRS_NR + 1];
+/* The records that hang on the version of a bucket's: its attributes, and its bound. */
+struct bucket_also {
+	uint8_t key[BATTRS_NR + 1][1 + STORE_BUCKET_MAX + 2];
+	struct commit c[BATTRS_NR + 1];
 };
 
 static void
-on_copies(struct commit *c)
+on_bucket(struct commit *c)
 {
-	struct copies_int *ci = container_of(c, struct copies_int, c);
-	struct store_op *op = &ci->del->op;
+	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
 
+	if (c->also)
+		free(container_of(c->also, struct bucket_also, c[0]));
 	op->result = c->result;
-	free(ci);
 	op->done(op);
+}
+
+/* also_nr: how many of the records that hang on the bucket go with it.  0, or -errno. */
+static int
+bucket_begin(struct extent_port *p, const char *name, size_t name_len, enum commit_kind kind,
+	     uint32_t also_nr, struct store_del *op, struct commit **ret_c)
+{
+	struct del_int *di = begin(p, op, kind);
+	struct bucket_also *also = NULL;
+	int len = key_bucket(di->key, name, name_len);
+
+	if (len >= 0 && disk_failed(&p->vp.vol->disk))
+		len = -EROFS;
+	if (len >= 0 && also_nr && !(also = calloc(1, sizeof *also)))
+		len = -EAGAIN;
+	if (len < 0)
+		return len;
+	di->c.finished = on_bucket;
+	di->c.also = also ? also->c : NULL;
+	di->c.view = (struct rec_view){ .op = REC_PUT, .key = di->key, .key_len = (uint16_t)len };
+	for (uint32_t i = 0; i < also_nr; i++) {
+		struct commit *a = &also->c[i];
+
+		*a = (struct commit){ .kind = kind,
+				      .state = CS_DATA_DONE,
+				      .is_also = true,
+				      .also = i + 1 < also_nr ? a + 1 : NULL };
+		a->view.key = also->key[i];
+		a->view.key_len = (uint16_t)key_battrs(also->key[i], di->key, (size_t)len, i);
+	}
+	*ret_c = &di->c;
+	return 0;
+}
+
+int
+extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns,
+		   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op)
+{
+	struct extent_port *p = extent_port(sp);
+	uint32_t also_nr = (spec->attrs_len + BATTRS_BYTES - 1) / BATTRS_BYTES, i = 0;
+	struct commit *c;
+	int e = also_nr > BATTRS_NR ? -EINVAL
+				    : bucket_begin(p, name, name_len, COMMIT_BUCKET_MAKE, also_nr, op, &c);
+
+	if (e < 0)
+		return e;
+	c->view.body = BODY_NONE;
+	c->view.copies = (uint8_t)spec->copies;
+	c->view.mtime_ns = ctime_ns;
+	c->is_gated = is_gated;
+	for (struct commit *a = c->also; a; a = a->also) {
+		a->kind = COMMIT_BUCKET_ATTRS;
+		battrs_view(&a->view, spec->attrs, spec->attrs_len, i++);
+	}
+	commit_submit(&p->vp, c);
+	return 0;
+}
+
+int
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len,
+		     const struct store_bucket_spec *spec, struct store_del *op)
+{
+	const struct store_bucket_spec one = { 1, spec->attrs, spec->attrs_len };
+
+	/* A store of one engine is one disk. */
+	return spec->copies > 1 ? -EDOM
+				: extent_bucket_make(sp, name, name_len, clock_wall_ns(), &one, false, op);
 }
 
 int
@@ -144,34 +183,13 @@ extent_bucket_set_copies(struct store_port *sp, const char *name, size_t name_le
 			 struct store_del *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct copies_int *ci = calloc(1, sizeof *ci);
-	int len = ci ? key_bucket(ci->key, name, name_len) : -EAGAIN;
+	struct commit *c;
+	int e = bucket_begin(p, name, name_len, COMMIT_BUCKET_COPIES, BATTRS_NR + 1, op, &c);
 
-	if (len >= 0 && disk_failed(&p->vp.vol->disk))
-		len = -EROFS;
-	if (len < 0) {
-		free(ci);
-		return len;
-	}
-	op->op.port = &p->base;
-	ci->del = op;
-	ci->c = (struct commit){ .kind = COMMIT_BUCKET_COPIES,
-				 .state = CS_DATA_DONE,
-				 .finished = on_copies,
-				 .also = ci->also,
-				 .copies = (uint8_t)copies };
-	ci->c.view = (struct rec_view){ .op = REC_PUT, .key = ci->key, .key_len = (uint16_t)len };
-	for (uint32_t i = 0; i <= BATTRS_NR; i++) {
-		struct commit *a = &ci->also[i];
-
-		*a = (struct commit){ .kind = COMMIT_BUCKET_COPIES,
-				      .state = CS_DATA_DONE,
-				      .is_also = true,
-				      .also = i < BATTRS_NR ? a + 1 : NULL };
-		a->view.key = ci->battrs[i];
-		a->view.key_len = (uint16_t)key_battrs(ci->battrs[i], ci->key, (size_t)len, i);
-	}
-	commit_submit(&p->vp, &ci->c);
+	if (e < 0)
+		return e;
+	c->copies = (uint8_t)copies;
+	commit_submit(&p->vp, c);
 	return 0;
 }
 

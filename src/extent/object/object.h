@@ -43,14 +43,14 @@ int extent_list_parts(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, unsigned copies,
-		       bool is_gated, struct store_del *op);
+int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
+		       const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
 int extent_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 		       struct store_del *op);
 int extent_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
 			     struct store_del *op);
-int extent_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
-			 struct store_del *op);
+int extent_bucket_create(struct store_port *p, const char *name, size_t len,
+			 const struct store_bucket_spec *spec, struct store_del *op);
 int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
@@ -94,6 +94,8 @@ bool send_is_same(const struct rec *r, const struct rec *there);
 
 /* Makes the id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
+/* Makes the view of a bucket's i-th record of attributes: a removal if they have fewer. attrs are the caller's. */
+void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Finds the published record of a bucket; NULL: none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
 /* Completes a look-up immediately: sets the results, and returns 1. */

@@ -502,6 +502,8 @@ struct bucket_op {
 	char name[STORE_BUCKET_MAX];
 	uint8_t name_len;
 	struct bucket_row row;
+	const void *attrs; /* of the bucket that is made; the caller's */
+	uint32_t attrs_len;
 	void (*step)(struct gate *g);           /* one shard's, begun */
 	void (*all_over)(struct bucket_op *bo); /* all shards' */
 	uint32_t next, left;
@@ -727,14 +729,32 @@ on_shards_made(struct bucket_op *bo)
 		change_row(bo, decide_there, on_there);
 }
 
+/* The row of its attributes comes with the bucket's: nobody reads either before the bucket is there. */
+static int
+add_attrs(struct txn *t, const struct bucket_op *bo)
+{
+	char key[2 + STORE_BUCKET_MAX];
+	struct bytes value;
+
+	if (!bo->attrs_len)
+		return 0;
+	if (!bytes_new(&value, battrs_bytes(bo->attrs_len)))
+		return -ENOMEM;
+	battrs_encode(value.p, clock_wall_ns(), bo->attrs, bo->attrs_len);
+	name_key(key, 'a', bo->name, bo->name_len);
+	return txn_more(t, key, bo->name_len + 1u, value);
+}
+
 static enum txn_say
 decide_making(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
 	struct bucket_row row;
 
-	if (!t->key[0].old.p)
-		return set_row(t, &bo->row);
+	if (!t->key[0].old.p) {
+		t->result = add_attrs(t, bo);
+		return t->result < 0 ? TXN_OVER : set_row(t, &bo->row);
+	}
 	t->result = bucket_decode(t->key[0].old.p, t->key[0].old.len, &row);
 	if (t->result == 0)
 		t->result = row.state == BUCKET_THERE ? -EEXIST : -EAGAIN;
@@ -770,15 +790,15 @@ bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *o
 }
 
 int
-rstore_bucket_create(struct store_port *sp, const char *name, size_t len, unsigned copies,
-		     struct store_del *op)
+rstore_bucket_create(struct store_port *sp, const char *name, size_t len,
+		     const struct store_bucket_spec *spec, struct store_del *op)
 {
 	struct rport *p = rport(sp);
 	struct bucket_op *bo;
 	int e;
 
 	/* How often a pool keeps its objects is the cluster's affair. */
-	if (copies > 1)
+	if (spec->copies > 1)
 		return -EOPNOTSUPP;
 	bo = bucket_op_new(p, name, len, op, p->st->index_shards);
 	op->op.port = sp;
@@ -790,6 +810,8 @@ rstore_bucket_create(struct store_port *sp, const char *name, size_t len, unsign
 		return e;
 	}
 	gateway_id_over(p->st, bo->row.uid);
+	bo->attrs = spec->attrs;
+	bo->attrs_len = spec->attrs_len;
 	bo->row.state = BUCKET_MAKING;
 	bo->row.ctime_ns = clock_wall_ns();
 	bo->row.version = bo->row.ctime_ns;

@@ -527,8 +527,8 @@ void gateway_stop(struct rstore *st);
 
 /* ---- bucket.c: calls of store.h ---- */
 
-int rstore_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
-			 struct store_del *op);
+int rstore_bucket_create(struct store_port *p, const char *name, size_t len,
+			 const struct store_bucket_spec *spec, struct store_del *op);
 int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);

@@ -145,11 +145,12 @@ drop_bucket(struct align *a, const struct bucket *b)
 static int
 make_bucket(struct align *a, const struct bucket *b)
 {
+	const struct store_bucket_spec spec = { .copies = b->copies };
 	struct store_del op;
 
 	a->changes++;
 	return STORE_DO(a->user, &op.op,
-			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, b->copies, false, &op));
+			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, &spec, false, &op));
 }
 
 #define UNBOUNDED                                                                                            \

@@ -183,11 +183,12 @@ used(const char *bucket)
 static inline int
 bucket_make_two(int engine, const char *name)
 {
+	const struct store_bucket_spec two = { .copies = 2 };
 	struct store_del *op = calloc(1, sizeof *op);
 	int r;
 
 	op->op.done = on_put;
-	r = extent_ops.bucket_make(port[engine], name, strlen(name), clock_wall_ns(), 2, false, op);
+	r = extent_ops.bucket_make(port[engine], name, strlen(name), clock_wall_ns(), &two, false, op);
 	r = r < 0 ? r : op_wait(&l, &op->op);
 	free(op);
 	return r;

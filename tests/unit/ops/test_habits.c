@@ -3,6 +3,8 @@
  * objects, metadata that is no ASCII, lists in several lines, copies onto themselves, states that are off. */
 #include "tests/unit/ops/surface.h"
 
+#include <errno.h>
+
 #define FIELDS 6
 
 /* A request with some fields and a body (NULL: none), up to its reply. */
@@ -756,7 +758,7 @@ test_bucket_tags(void **state)
 		{ "one", "", 200, NULL, ONE_TAG("env", "dev") },
 		{ "one", CREATE("<Tags>" ONE_TAG("env", "live") "</Tags>"), 409, "BucketAlreadyOwnedByYou",
 		  ONE_TAG("env", "dev") },
-		/* The rest of one that was cut short. */
+		/* One that has none gets them. */
 		{ "none", CREATE("<Tags>" ONE_TAG("a", "") "</Tags>"), 200, NULL, ONE_TAG("a", "") },
 		{ "two", CREATE("<Tags>" ONE_TAG("b", "2") ONE_TAG("a", "1") "</Tags>"), 200, NULL,
 		  ONE_TAG("a", "1") ONE_TAG("b", "2") },
@@ -799,6 +801,14 @@ test_bucket_tags(void **state)
 	}
 	want(404, NULL, "HEAD", "/more", NULL, NULL);
 	tags_are("fifty", ONE_TAG("k49", "v"));
+	/* One change of the store has the bucket and its tags. */
+	mem_store_fail(rig.store, MEM_COMMIT, -EROFS, 0, 1);
+	want(200, NULL, "PUT", "/at-once", NULL, cases[2].body);
+	tags_are("at-once", ONE_TAG("env", "dev"));
+	mem_store_fail(rig.store, MEM_COMMIT, 0, 0, 0);
+	mem_store_fail(rig.store, MEM_DELETE, -EROFS, 0, 1);
+	want(503, NULL, "PUT", "/not-at-all", NULL, cases[2].body);
+	want(404, NULL, "HEAD", "/not-at-all", NULL, NULL);
 	/* Elsewhere than in us-east-1 a bucket is made once. */
 	char *region = rig.conf->auth.region;
 

@@ -281,6 +281,7 @@ test_unrecoverable(void **state)
 static void
 test_gates(void **state)
 {
+	const struct store_bucket_spec one = { .copies = 1 };
 	struct store_del op;
 	struct store_port *e;
 	char name[32];
@@ -299,7 +300,7 @@ test_gates(void **state)
 	assert_int_equal(delete (&k), 1);
 	/* made on one, with a closed gate, and removed from one */
 	e = engine(1);
-	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, 1, true, &op)), 0);
+	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, &one, true, &op)), 0);
 	k = key_on(table(2), name, "half", 1);
 	assert_int_equal(put(&k), -ENXIO);
 	assert_int_equal(STORE_DO(user, &op.op, store_bucket_delete(e, "b", 1, &op)), 0);
