@@ -302,6 +302,8 @@ struct target {
 	enum checksum_kind trailer;
 	struct checksum text_sum; /* of a text body: the value in the trailer (req/) */
 
+	uint8_t allow; /* FAULT_METHOD: those that the resource knows, 1 << METHOD_ each */
+
 	/* Multipart; partNumber also on GET and HEAD. */
 	uint16_t part_number; /* 1-10000; 0: none */
 	bool have_upload_id;
@@ -512,6 +514,10 @@ enum reply_field {
 extern const char *const field_name[2][FIELD_NR];
 /* Finds a field by its name in lower case; FIELD_NR: not found. */
 enum reply_field reply_field_find(const char *name, size_t len);
+
+/* Writes the value of Allow for a request that was refused by FAULT_METHOD: the methods that its resource knows. */
+#define DIALECT_ALLOW_BYTES 64
+void dialect_allow(const struct target *t, char out[DIALECT_ALLOW_BYTES]);
 
 /* An S3 XML error (or the Scality text); size and range for 416.  Returns the length; never more than cap.
  * resource is escaped. */

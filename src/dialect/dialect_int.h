@@ -68,6 +68,8 @@ enum fault fields_check_head(const struct dialect_in *in, struct target *t, cons
 
 /* Parses method and decoded target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* Returns the methods that a resource of that kind supports without a query, 1 << METHOD_ each. */
+uint8_t query_allow(enum op_level level);
 /* Finds t->op from method, level and query keys, and sets the other members of *t that the keys determine. */
 enum fault query_parse(const struct uri *uri, enum method m, enum op_level level, struct target *t,
 		       const char **ret_why);

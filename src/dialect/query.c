@@ -433,9 +433,22 @@ op_of(enum method m, enum op_level level, uint64_t have)
 	return OP_NONE;
 }
 
+uint8_t
+query_allow(enum op_level level)
+{
+	/* A preflight is asked of every bucket and every object. */
+	uint8_t allow = level != LEVEL_SERVICE ? 1 << METHOD_OPTIONS : 0;
+
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		if (op_info[op].level == level && shapes[op].needs == 0)
+			allow |= (uint8_t)(1 << op_info[op].method);
+	}
+	return allow;
+}
+
 /* What was named but cannot be had, in words that help. */
 static enum fault
-no_row(enum method m, enum op_level level, uint64_t have, const char **ret_why)
+no_row(enum method m, enum op_level level, uint64_t have, struct target *t, const char **ret_why)
 {
 	bool part = have & BIT(P_PART_NUMBER), upload = have & BIT(P_UPLOAD_ID);
 
@@ -444,6 +457,7 @@ no_row(enum method m, enum op_level level, uint64_t have, const char **ret_why)
 	if (have)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "The query of the request names a subresource that is not implemented.");
+	t->allow = query_allow(level);
 	return refuse(ret_why, FAULT_METHOD,
 		      level == LEVEL_SERVICE ? "The method is not allowed on the service itself."
 					     : "The method is not allowed on this resource.");
@@ -489,7 +503,7 @@ query_parse(const struct uri *uri, enum method m, enum op_level level, struct ta
 		return f;
 	t->op = op_of(m, level, have & DECIDES);
 	if (t->op == OP_NONE)
-		return no_row(m, level, have & DECIDES, ret_why);
+		return no_row(m, level, have & DECIDES, t, ret_why);
 	t->moved = have & BIT(P_MOVED) || (have & BIT(P_SUM) && !op_pulls(t->op));
 	have &= shapes[t->op].needs | shapes[t->op].may;
 	f = target_get(t, op_info[t->op].parts, ret_why);

@@ -12,20 +12,34 @@
 #include "dialect/dialect_int.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+static const char *const names[] = {
+	[METHOD_PUT] = "PUT",       [METHOD_GET] = "GET",   [METHOD_HEAD] = "HEAD",
+	[METHOD_DELETE] = "DELETE", [METHOD_POST] = "POST", [METHOD_OPTIONS] = "OPTIONS"
+};
 
 static enum method
 method_of(const char *name)
 {
-	static const char *const names[] = {
-		[METHOD_PUT] = "PUT",       [METHOD_GET] = "GET",   [METHOD_HEAD] = "HEAD",
-		[METHOD_DELETE] = "DELETE", [METHOD_POST] = "POST", [METHOD_OPTIONS] = "OPTIONS"
-	};
-
 	for (enum method m = METHOD_PUT; m <= METHOD_OPTIONS; m++) {
 		if (strcmp(name, names[m]) == 0)
 			return m;
 	}
 	return METHOD_OTHER;
+}
+
+void
+dialect_allow(const struct target *t, char out[DIALECT_ALLOW_BYTES])
+{
+	size_t len = 0;
+
+	out[0] = 0;
+	for (enum method m = METHOD_PUT; m <= METHOD_OPTIONS; m++) {
+		if (t->allow & 1 << m)
+			len += (size_t)snprintf(out + len, DIALECT_ALLOW_BYTES - len, "%s%s", len ? ", " : "",
+						names[m]);
+	}
 }
 
 static enum fault
@@ -76,7 +90,7 @@ bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
 /* Routes of other protocols on the same port, which connect queue pairs (protocol.md section 8).  Clients of
  * hipobj-rc-v2 fall back on one answer only, which has a marker.  No bucket can have such a name. */
 static enum fault
-control_route(struct span path, enum method m, const char **ret_why)
+control_route(struct span path, enum method m, struct target *t, const char **ret_why)
 {
 	static const struct {
 		const char *path, *why;
@@ -92,6 +106,7 @@ control_route(struct span path, enum method m, const char **ret_why)
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
 		if (!span_is(path, routes[i].path))
 			continue;
+		t->allow = 1 << METHOD_POST;
 		return m == METHOD_POST ? refuse(ret_why, routes[i].fault, routes[i].why)
 					: refuse(ret_why, FAULT_METHOD, "This route takes POST only.");
 	}
@@ -144,7 +159,7 @@ parse_s3(const struct dialect_in *in, enum method m, struct target *t, const cha
 	if (t->virtual_host) {
 		key = (struct span){ path.p + 1, path.len - 1 };
 	} else {
-		f = control_route(path, m, ret_why);
+		f = control_route(path, m, t, ret_why);
 		if (f != FAULT_NONE)
 			return f;
 		if (path.len == 1)
@@ -210,8 +225,13 @@ uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	enum method m = method_of(in->method);
 
-	if (m == METHOD_OTHER)
+	if (m == METHOD_OTHER) {
+		/* Before it is known what the path names. */
+		t->allow = in->listen->dialect == DIALECT_SCALITY
+				   ? 1 << METHOD_PUT | 1 << METHOD_GET | 1 << METHOD_HEAD | 1 << METHOD_DELETE
+				   : query_allow(LEVEL_BUCKET) | query_allow(LEVEL_OBJECT);
 		return refuse(ret_why, FAULT_METHOD, "The method is not known here.");
+	}
 	if (in->uri->fault != FAULT_NONE)
 		return refuse(ret_why, in->uri->fault, in->uri->why);
 	if (in->listen->dialect == DIALECT_SCALITY)

@@ -250,6 +250,12 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	if (o.status == 503)
 		reply_text(rq, reply_name(rq, FIELD_RETRY_AFTER),
 			   kind == OUT_ERROR && rq->fault == FAULT_NO_DISK ? "30" : "1");
+	if (kind == OUT_ERROR && rq->fault == FAULT_METHOD) {
+		char allow[DIALECT_ALLOW_BYTES];
+
+		dialect_allow(&rq->target, allow);
+		reply_text(rq, reply_name(rq, FIELD_ALLOW), allow);
+	}
 	/* The one answer on which a client of that protocol turns to plain HTTP (protocol.md section 8). */
 	if (kind == OUT_ERROR && rq->fault == FAULT_RC_OFF)
 		reply_text(rq, "x-amz-rdma-protocol-status", "unsupported");

@@ -27,6 +27,10 @@ cluster_says() {
 	tail -n 3 "$CLUSTER"/osd.*.log | cut -c1-200
 } >&2
 
+# The rights at the monitors that docs/rados.md gives a gateway of this machine.
+# shellcheck disable=SC2034
+MON_CAPS='allow r, allow command "osd blocklist" with blocklistop=add addr regex "^(v[12]:)?127[.]0[.]0[.]1:0/[1-9][0-9]*$"'
+
 # Starts another gateway on the same store, whose variables are those of the names from now on; $1: 1, 2, 3 ...  gateway N
 # makes number N the one that is meant, first_gateway that which was started first.
 another_gateway() {

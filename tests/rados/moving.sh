@@ -8,7 +8,7 @@ MORE=''
 [ -x /usr/bin/rclone ] || fail "no rclone: scripts/deps rados installs it"
 own_cluster AUTH=cephx
 mkdir "$T/credentials"
-ceph auth get-or-create client.gantry mon 'allow r, allow command "osd blocklist"' \
+ceph auth get-or-create client.gantry mon "$MON_CAPS" \
 	osd 'allow rw pool=gantry.meta, allow rw pool=gantry.data' >"$T/credentials/ceph.keyring" || fail "auth get-or-create"
 sed "s|^keyring = .*|keyring = $T/none|" "$CEPH_CONF" >"$T/client.conf"
 

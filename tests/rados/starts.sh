@@ -7,7 +7,7 @@ MORE='' NO_NIC=1 RDMA='{ devices: none }'
 . "$(dirname "$0")/lib.sh"
 own_cluster AUTH=cephx POOLS="gantry.meta gantry.data other.meta other.data"
 key() { # name, rights of OSDs: its file is $T/NAME.key
-	ceph auth get-or-create client.gantry mon 'allow r, allow command "osd blocklist"' osd "$2" >"$T/$1.key" || fail "auth get-or-create"
+	ceph auth get-or-create client.gantry mon "$MON_CAPS" osd "$2" >"$T/$1.key" || fail "auth get-or-create"
 	ceph auth del client.gantry
 }
 with_key() { sed "s|^keyring = .*|keyring = $T/$1.key|" "$CEPH_CONF" >"$T/client.conf"; }
@@ -27,7 +27,7 @@ refused 'cannot be reached as client.gantry: ' --format
 ceph auth get-or-create client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta' >"$T/few.key"
 with_key few
 refused 'pool gantry.data: Operation not permitted' --format
-ceph auth caps client.gantry mon 'allow r' osd 'allow rw' >/dev/null
+ceph auth caps client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta, allow rw pool=gantry.data' >/dev/null
 format_store
 daemon_run
 make_buckets
@@ -49,7 +49,9 @@ told() { curl_admin /healthz | jq -r '.reasons[]?' | grep -q '^pool gantry.data:
 wait_for 10 told
 curl_s3 /bkt/k | cmp - "$T/body" || fail "a GET after a PUT that was refused"
 stop_daemon
-ceph auth caps client.gantry mon 'allow r, allow command "osd blocklist"' osd 'allow rw' >/dev/null
+# The stores of what follows are in several pools.
+pools='allow rw pool=gantry.meta, allow rw pool=gantry.data, allow rw pool=other.meta, allow rw pool=other.data, allow rw pool=third.meta'
+ceph auth caps client.gantry mon "$MON_CAPS" osd "$pools" >/dev/null
 
 # ---- the data pool: none of this store's, and that of another one
 sed 's/^rados: { /rados: { data_pool: other.data, /' "$T/gantryd.yaml" >"$T/wrong.yaml"

@@ -819,6 +819,30 @@ test_bucket_tags(void **state)
 	tags_are("none2", NULL);
 }
 
+/* A method that a resource does not know is answered with those that it does. */
+static void
+test_allow(void **state)
+{
+	static const struct {
+		const char *method, *target, *allow;
+	} cases[] = {
+		{ "POST", "/", "GET" },
+		{ "OPTIONS", "/", "GET" },
+		{ "PATCH", "/", "PUT, GET, HEAD, DELETE, POST, OPTIONS" },
+		{ "POST", "/bkt/a", "PUT, GET, HEAD, DELETE, OPTIONS" },
+		{ "BREW", "/bkt/a", "PUT, GET, HEAD, DELETE, POST, OPTIONS" },
+		{ "GET", "/.hipobj-rc/ready", "POST" },
+		{ "HEAD", "/.s3rdma-rc/connect", "POST" },
+	};
+	struct xchg x;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(ask(&x, cases[i].method, cases[i].target, NULL, NULL), 405);
+		assert_header(&x, "allow", cases[i].allow);
+		x_end(&x);
+	}
+}
+
 int
 main(void)
 {
@@ -835,6 +859,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_complete_if_match, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_off, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_bucket_tags, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_allow, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
