@@ -289,6 +289,10 @@ extent_put_write(struct store_port *sp, struct store_put *put, struct store_writ
 	w->op.port = &p->base;
 	w->op.result = 0;
 	e = check_piece(pi, buf, len, last);
+	/* Nothing was known at the start: no more is taken than could be committed now. */
+	if (e == 0 && pi->expect_bytes == STORE_SIZE_UNKNOWN && !pi->sent)
+		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
+				put->size_bytes + len);
 	if (e < 0)
 		return e;
 	take_in(pi, wi, buf, len, last);

@@ -91,12 +91,62 @@ test_early(void **state)
 	assert_int_equal(quota_of("b").refused, 3);
 }
 
+/* Writes pieces of 1 MiB of a PUT that gives no length, up to the first that is refused.  Returns how many were taken. */
+static int
+pieces_taken(struct store_put *put, int error)
+{
+	static struct store_write w;
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+	int nr = 0, r = 0;
+
+	assert_non_null(b);
+	fill(b->mem, STORE_PIECE, 1, 0);
+	while (r == 0 && nr < 20) {
+		w.op.done = on_put;
+		r = store_put_write(l.p, put, &w, b, STORE_PIECE, false);
+		if (r == 0)
+			r = op_wait(&l, &w.op);
+		nr += r == 0;
+	}
+	assert_int_equal(r, error);
+	bufpool_put(&l.bufs, b);
+	store_put_abort(l.p, put);
+	return nr;
+}
+
+/* claim TM71: a PUT or a part without a length ends when it is larger than what is left. */
+static void
+test_no_length(void **state)
+{
+	static struct store_put put;
+	static struct store_upload u;
+	struct store_key k = key_of("b", "new"), old = key_of("b", "old");
+
+	assert_int_equal(put_simple(&l, "b", "old", MIB, 1), 0);
+	u.op.done = on_put;
+	assert_int_equal(store_upload_create(l.p, &k, "", 0, &u), 0);
+	assert_int_equal(op_wait(&l, &u.op), 0);
+	assert_int_equal(bound("b", 9, 5 * MIB, 9), 0);
+	assert_int_equal(store_put_init(l.p, &put, &k, STORE_SIZE_UNKNOWN), 0);
+	assert_int_equal(pieces_taken(&put, -EDQUOT), 4);
+	assert_int_equal(store_put_init(l.p, &put, &old, STORE_SIZE_UNKNOWN), 0);
+	assert_int_equal(pieces_taken(&put, -EDQUOT), 5);
+	assert_int_equal(store_put_init_part(l.p, &put, &k, u.id, 1, STORE_SIZE_UNKNOWN), 0);
+	assert_int_equal(pieces_taken(&put, -EDQUOT), 4);
+	assert_int_equal(quota_of("b").refused, 3);
+	assert_true(quota_of("b").used.bytes == MIB);
+	assert_int_equal(bound("b", STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED), 0);
+	assert_int_equal(store_put_init(l.p, &put, &k, STORE_SIZE_UNKNOWN), 0);
+	assert_int_equal(pieces_taken(&put, 0), 20);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_restart, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_early, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_no_length, setup, remove_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
