@@ -28,6 +28,7 @@
 /* They wait in line in the kernel behind whoever floods the port: one that finds the line full tries again
  * after a second. */
 #define BACKLOG 4096
+#define LOOK_MS 1000 /* between two looks at the reasons of health */
 
 struct admin {
 	struct admin_env env;
@@ -238,14 +239,17 @@ static int
 wait_ms(const struct admin *a)
 {
 	int tcp = door_wait_ms(&a->tcp), local = door_wait_ms(&a->local);
+	int ms = tcp < 0 || (local >= 0 && local < tcp) ? local : tcp;
 
-	return tcp < 0 || (local >= 0 && local < tcp) ? local : tcp;
+	/* The reasons of health are looked at as often. */
+	return ms < 0 || ms > LOOK_MS ? LOOK_MS : ms;
 }
 
 static void *
 admin_main(void *arg)
 {
 	struct admin *a = arg;
+	uint64_t looked_ns = 0;
 	struct pollfd fds[] = {
 		{ a->stop_fd, POLLIN, 0 },      { a->control.done_fd, POLLIN, 0 },
 		{ a->tcp.fd, POLLIN, 0 },       { a->local.fd, POLLIN, 0 }, /* -1 is passed over */
@@ -256,6 +260,11 @@ admin_main(void *arg)
 	own_memory();
 	for (;;) {
 		int n = poll(fds, sizeof fds / sizeof *fds, wait_ms(a));
+
+		if (clock_ns() - looked_ns >= LOOK_MS * NS_PER_MS) {
+			health_look(&a->env);
+			looked_ns = clock_ns();
+		}
 
 		if (n < 0 && errno != EINTR)
 			log_limited(LOG_ERROR, "poll: %s", strerror(errno));
@@ -282,6 +291,7 @@ release(struct admin *a)
 	if (a->stop_fd >= 0)
 		close(a->stop_fd);
 	free(a->socket);
+	health_free(a->env.reasons);
 	free(a);
 }
 
@@ -323,10 +333,15 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 	a->control.s3 = params->s3;
 	a->control.is_loopback = params->address && conf_is_loopback(params->sa);
 	a->env.closed = &a->closed;
+	a->env.reasons = health_new();
 	init_door(a, &a->tcp, true, TCP_MAX);
 	init_door(a, &a->local, false, UNIX_MAX);
 	a->stop_fd = a->control.done_fd = -1;
-	if (params->address)
+	if (!a->env.reasons) {
+		snprintf(err, err_len, "admin: out of memory");
+		r = -ENOMEM;
+	}
+	if (r == 0 && params->address)
 		r = listen_tcp(a, params, err, err_len);
 	if (r == 0 && params->socket)
 		r = listen_unix(a, params, err, err_len);
@@ -343,6 +358,24 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		control_set_token(&a->control, params->token);
 	*ret_admin = a;
 	return 0;
+}
+
+int
+admin_mute(struct admin *a, const char *code, uint64_t for_s)
+{
+	return health_mute(a->env.reasons, code, for_s);
+}
+
+int
+admin_keep_mutes(struct admin *a, const char *path)
+{
+	return health_keep(a->env.reasons, path);
+}
+
+void
+admin_show_health(struct admin *a, FILE *out)
+{
+	health_page(&a->env, "/healthz", out);
 }
 
 void

@@ -3,7 +3,8 @@
  * The admin thread: health, metrics and state over plain HTTP, on a TCP address and/or a Unix socket (mode
  * 0600).
  *
- *   GET /livez /readyz /healthz   200, or 503 with the reasons (JSON); aliases /health, /health/live,
+ *   GET /livez /readyz   200, or 503 with the reasons (JSON)
+ *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", which holds while /readyz is 503; aliases /health, /health/live,
  * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
  *   GET /         the status page (HTML)
  *   GET /events   the latest declines and errors (JSON)
@@ -80,8 +81,8 @@ struct admin_env {
 	const struct stats *stats; /* /metrics; NULL: collectors only */
 	int (*core_nr)(void *cookie);
 	void (*core)(void *cookie, int core, struct admin_core *ret_core);
-	/* Adds the reasons for not being ready to serve, or not healthy, with one admin_reason() each. admin/
-	 * itself adds stuck cores. */
+	/* Why it is not ready to serve, or not healthy: one admin_reason() each.  Stuck cores are added by
+	 * admin/ itself.  Both are also called by whoever calls admin_show_health(), one call at a time. */
 	void (*ready)(void *cookie, struct admin_reasons *r);
 	void (*health)(void *cookie, struct admin_reasons *r);
 	/* Metrics unknown to stats/: rails, disks, buffers. */
@@ -101,6 +102,7 @@ struct admin_env {
 	const struct admin_control *controls;
 	int control_nr;
 	const struct admin_closed *closed; /* set by admin/ itself: the connections that it closed */
+	struct admin_health *reasons;      /* the same: since when each reason holds, and which are muted */
 };
 
 /* The addresses to listen on. address NULL: no TCP; socket NULL: no Unix socket. */
@@ -126,8 +128,28 @@ void admin_set_token(struct admin *a, const char *token);
 /* Ends the thread, removes the socket.  NULL is allowed. */
 void admin_stop(struct admin *a);
 
-/* Adds a reason, printf-like. */
-void admin_reason(struct admin_reasons *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* ---- health ---- */
+
+enum admin_reason_id {
+#define REASON(id, ...) REASON_##id,
+#include "admin/reason.def"
+#undef REASON
+	REASON_NR
+};
+/* Adds a reason, printf-like.  object: which disk, rail or listener it is about; "": the code has one object. */
+void admin_reason(struct admin_reasons *r, enum admin_reason_id id, const char *object, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Mutes a reason by its code for so many seconds, 0: ends that.  A muted reason is shown and does not count, except that
+ * "unavailable" stays so.  Kept in the file that admin_keep_mutes() named.  0; -ENOENT: no such code; another -errno: it is muted
+ * until the end of the process alone, as the file cannot be written.  Any thread; blocks while the file is written. */
+int admin_mute(struct admin *a, const char *code, uint64_t for_s);
+/* Names the file of mutes, and reads it.  0 (also where it is not there), or -errno.  Before requests come. */
+int admin_keep_mutes(struct admin *a, const char *path);
+/* Writes the codes that there are, with a comma between. */
+void admin_show_codes(FILE *out);
+/* Writes what GET /healthz answers.  Any thread. */
+void admin_show_health(struct admin *a, FILE *out);
 
 /* ---- for the functions that write JSON ---- */
 

@@ -9,12 +9,34 @@
 #include <microhttpd.h>
 #include <pthread.h>
 
-#define REASONS_MAX 64
+#define REASONS_MAX 96
+#define REASON_OBJECT_BYTES 64
 
 struct admin_reasons {
-	int nr;                      /* may exceed the number kept */
-	char text[REASONS_MAX][512]; /* with the path of a disk */
+	int nr; /* may be more than are kept */
+	struct {
+		enum admin_reason_id id;
+		char object[REASON_OBJECT_BYTES];
+		char text[512];         /* with the path of a disk */
+		uint64_t since_wall_ns; /* when it was first seen */
+		uint64_t muted_until_s; /* seconds since 1970; 0: it is not */
+	} reason[REASONS_MAX];
 };
+
+/* ---- health.c ---- */
+
+/* Makes the state of env->reasons.  NULL: no memory. */
+struct admin_health *health_new(void);
+void health_free(struct admin_health *h);
+/* Looks at all reasons, so that each has the time when it began, and logs.  Admin thread, every second. */
+void health_look(const struct admin_env *env);
+/* Writes what /livez, /readyz or /healthz answers, whose HTTP status is the value. */
+int health_page(const struct admin_env *env, const char *path, FILE *out);
+/* Implements admin_mute() and admin_keep_mutes(). */
+int health_mute(struct admin_health *h, const char *code, uint64_t for_s);
+int health_keep(struct admin_health *h, const char *path);
+/* Emits gantry_health_reason. */
+void health_metrics(const struct admin_env *env, struct stats_out *out);
 
 struct page {
 	int status;

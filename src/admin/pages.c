@@ -5,115 +5,11 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TYPE_JSON "application/json"
 #define EVENTS_MAX 128
-
-void
-admin_reason(struct admin_reasons *r, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (r->nr < REASONS_MAX) {
-		va_start(ap, fmt);
-		vsnprintf(r->text[r->nr], sizeof r->text[0], fmt, ap);
-		va_end(ap);
-	}
-	r->nr++;
-}
-
-/* How long the UTF-8 sequence at p is; 0: it is none. */
-static int
-utf8_len(const unsigned char *p)
-{
-	int n = p[0] >= 0xc2 && p[0] < 0xe0   ? 2
-		: p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		: p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-					      : 0;
-
-	for (int i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	/* Overlong forms, surrogates, beyond U+10FFFF. */
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-		return 0;
-	return n;
-}
-
-void
-json_string(FILE *out, const char *text)
-{
-	const unsigned char *p = (const unsigned char *)text;
-
-	if (!text) {
-		fputs("null", out);
-		return;
-	}
-	putc('"', out);
-	while (*p) {
-		int n = *p < 0x80 ? 1 : utf8_len(p);
-
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p == 0x7f)
-			fprintf(out, "\\u%04x", *p);
-		else if (n == 0)
-			putc('?', out);
-		else
-			fwrite(p, 1, (size_t)n, out);
-		p += n ? n : 1;
-	}
-	putc('"', out);
-}
-
-/* ---- health ---- */
-
-static void
-stuck_cores(const struct admin_env *env, uint64_t limit_ns, struct admin_reasons *r)
-{
-	int nr = env->core_nr && env->core ? env->core_nr(env->cookie) : 0;
-
-	for (int i = 0; i < nr; i++) {
-		struct admin_core c = { 0 };
-
-		env->core(env->cookie, i, &c);
-		if (!c.asleep && c.turned_ago_ns >= limit_ns)
-			admin_reason(r, "core %d is stuck: its loop has not turned for %llu.%01llu s", i,
-				     (unsigned long long)(c.turned_ago_ns / NS_PER_S),
-				     (unsigned long long)(c.turned_ago_ns % NS_PER_S / (NS_PER_S / 10)));
-	}
-}
-
-static void
-write_health(const struct admin_env *env, const char *path, FILE *out, int *ret_status)
-{
-	struct admin_reasons *r = calloc(1, sizeof *r);
-	bool live = strcmp(path, "/livez") == 0;
-
-	if (!r) {
-		*ret_status = 503;
-		fputs("{\"status\":\"unavailable\",\"reasons\":[\"out of memory\"]}\n", out);
-		return;
-	}
-	stuck_cores(env, live ? ADMIN_DEAD_NS : ADMIN_STUCK_NS, r);
-	if (strcmp(path, "/readyz") == 0 && env->ready)
-		env->ready(env->cookie, r);
-	if (strcmp(path, "/healthz") == 0 && env->health)
-		env->health(env->cookie, r);
-	*ret_status = r->nr ? 503 : 200;
-	fprintf(out, "{\"status\":\"%s\"", r->nr ? "unavailable" : "ok");
-	for (int i = 0; i < r->nr && i < REASONS_MAX; i++) {
-		fputs(i ? "," : ",\"reasons\":[", out);
-		json_string(out, r->text[i]);
-	}
-	fprintf(out, "%s}\n", r->nr ? "]" : "");
-	free(r);
-}
 
 /* ---- routes ---- */
 
@@ -141,6 +37,8 @@ metrics_page(const struct admin_env *env, struct page *page)
 		stats_emit(out, M_ADMIN_CLOSED, (double)env->closed->late, "late_head", NULL);
 		stats_emit(out, M_ADMIN_CLOSED, (double)env->closed->room, "room", NULL);
 	}
+	if (env->reasons)
+		health_metrics(env, out);
 	if (env->metrics)
 		env->metrics(env->cookie, out);
 	r = stats_out_text(out, &page->body, &page->len);
@@ -280,7 +178,7 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 	} else if (is_events) {
 		write_events(env->stats, out);
 	} else if (is_health(path)) {
-		write_health(env, path, out, &ret_page->status);
+		ret_page->status = health_page(env, path, out);
 	} else {
 		conf_print_json(env->conf, out);
 	}

@@ -121,6 +121,7 @@ struct conf {
 		uint64_t heal_after_ns;
 		uint64_t scrub_interval_ns; /* time between two scans of all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
+		const char *state_dir;      /* as written; NULL: none */
 	} store;
 
 	struct conf_rados rados;

@@ -222,6 +222,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Disks of the store that may be missing at start: their objects answer 503 until they are back" },
 	{ "store.default_copies", KT_INT, 0, .min = 1, .max = 2, .offset = AT(store.default_copies), .def = "1",
 	  .help = "On how many disks each object of a new bucket is, unless x-gantry-copies of CreateBucket says otherwise" },
+	{ "store.state_dir", KT_STRING, KEY_NONE | KEY_TUNING, .offset = AT(store.state_dir), .def = "auto",
+	  .help = "Directory of what the daemon remembers outside of its disks, such as mutes of health; auto is $STATE_DIRECTORY, else /var/lib/gantry where that is there; the daemon makes none" },
 	{ "store.min_disks", KT_INT, KEY_AUTO | KEY_RELOAD, .min = 1, .max = CONF_DISKS_MAX, .offset = AT(store.min_disks), .def = "auto",
 	  .help = "Disks that must serve for /readyz to say so; auto is all but one, and at least one" },
 	{ "store.partial_listings", KT_BOOL, KEY_RELOAD, .offset = AT(store.partial_listings), .def = "false",

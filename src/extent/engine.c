@@ -438,6 +438,9 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "segments_to_rewrite", atomic_load(&d->layout.odd_nr), false);
 	store_unit_add(&info, "cut_records", atomic_load(&vol->stats.cut_records), false);
 	store_unit_add(&info, "crc_errors", atomic_load(&d->stats.crc_errors), false);
+	store_unit_add(&info, "oldest_wait_us", disk_writes_wait_ns(d) / NS_PER_US, true);
+	store_unit_add(&info, "space_refused", atomic_load(&d->stats.space_refused), true);
+	store_unit_add(&info, "index_refused", atomic_load(&d->stats.index_refused), true);
 	store_unit_add(&info, "pins", pin_nr(vol->pins), false);
 	*ret_info = info;
 }

@@ -31,6 +31,8 @@ refuse(FILE *out, int status, const char *text)
 	return status;
 }
 
+#define MUTE_MAX_S (365 * 86400ul)
+
 /* Answers for a store that lacks STORE_CAN_can, and returns true: none has to be there yet. */
 static bool
 lacks(struct daemon *d, unsigned can, const char *what, FILE *out)
@@ -491,7 +493,59 @@ bucket(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
+/* ---- health ---- */
+
+/* Names the codes that there are. */
+static int
+refuse_code(FILE *out)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (f) {
+		fputs("no reason has that code; there are ", f);
+		admin_show_codes(f);
+		fclose(f);
+	}
+	refuse(out, 400, text ? text : "no reason has that code");
+	free(text);
+	return 400;
+}
+
+static void
+show_health(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+
+	admin_show_health(d->admin, out);
+}
+
+static int
+health(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *action = admin_arg(args, "action"), *code = admin_arg(args, "code"),
+		   *seconds = admin_arg(args, "seconds");
+	struct daemon *d = cookie;
+	bool is_mute = action && strcmp(action, "mute") == 0;
+	unsigned long s = seconds && is_mute ? strtoul(seconds, NULL, 10) : 0;
+	int r;
+
+	if (!action || (!is_mute && strcmp(action, "unmute") != 0) || !code)
+		return refuse(out, 400, "expected \"action\" mute or unmute, and the \"code\" of a reason");
+	if (is_mute && (s < 1 || s > MUTE_MAX_S))
+		return refuse(out, 400, "expected \"seconds\", from 1 to a year");
+	r = admin_mute(d->admin, code, s);
+	if (r == -ENOENT)
+		return refuse_code(out);
+	log_event(LOG_EV_CONTROL, r < 0 ? LOG_WARN : LOG_NOTE, "health: %s was %sd%s%s", code, action,
+		  r < 0 ? "; a restart ends that: " : "", r < 0 ? strerror(-r) : "");
+	admin_show_health(d->admin, out);
+	return 200;
+}
+
 static const struct admin_control controls[] = {
+	{ "/control/health", "action code seconds", CONTROL_SLOW, health, show_health },
 	{ "/control/drain", "", CONTROL_AT_ONCE, drain, show_drain },
 	{ "/control/resume", "", CONTROL_AT_ONCE, resume, NULL },
 	{ "/control/reload", "", CONTROL_SLOW, reload, show_reload },

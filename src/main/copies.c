@@ -135,11 +135,11 @@ copies_health(const struct store *st, struct admin_reasons *r)
 		store_copies_info(st, &i);
 	if (i.exposed_objects || i.exposed_bytes) {
 		say_exposed(st, &i, &(struct text){ text, sizeof text });
-		admin_reason(r, "%s", text);
+		admin_reason(r, REASON_ONE_COPY, "", "%s", text);
 	}
 	if (i.needed) {
 		say_needed(st, &i, &(struct text){ text, sizeof text });
-		admin_reason(r, "%s", text);
+		admin_reason(r, REASON_DISK_NEEDED, "", "%s", text);
 	}
 }
 

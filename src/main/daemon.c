@@ -30,6 +30,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,9 +45,6 @@
 #define START_EXTEND_NS (60 * NS_PER_S)
 #define LOG_END_NS (2 * NS_PER_S)      /* for lines that wait when the process ends */
 #define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
-
-const char *const phase_name[PHASE_NR] = { "starting", "recovering", "waiting for the cluster", "serving",
-					   "draining" };
 
 int
 daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
@@ -203,6 +201,19 @@ read_token(const struct conf *conf, char token[ADMIN_TOKEN_MAX + 2])
 	return r;
 }
 
+/* Has mutes of health survive a restart, where there is a place for them. */
+static void
+keep_mutes(struct daemon *d)
+{
+	char path[PATH_MAX];
+	int r = daemon_state_path(d->conf, d->source, "mutes", path, sizeof path);
+
+	if (r == 0)
+		r = admin_keep_mutes(d->admin, path);
+	if (r < 0 && r != -ENOENT)
+		log_warn("mutes of health end with this process: %s", strerror(-r));
+}
+
 static int
 start_admin(struct daemon *d)
 {
@@ -226,6 +237,7 @@ start_admin(struct daemon *d)
 	pages_env(d, &env);
 	r = admin_start(&params, &env, &d->admin, err, sizeof err);
 	if (r == 0) {
+		keep_mutes(d);
 		atomic_store(&d->admin_listens, true);
 		return 0;
 	}

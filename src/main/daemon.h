@@ -32,6 +32,20 @@ enum daemon_phase {
 };
 extern const char *const phase_name[PHASE_NR];
 
+#define HEALTH_UNITS_MAX 64
+
+/* Fullness of one thing, with the memory that keeps a reason from coming and going. */
+struct health_fill {
+	bool is_full;
+	uint64_t refused;    /* writes that found no room, since the start, as of the last look */
+	uint64_t refused_ns; /* clock_ns() of the look that saw the last of them; 0: none was seen */
+};
+/* What health.c remembers of a disk or pool, which is named by UUID or name. */
+struct health_unit {
+	char object[64];
+	struct health_fill space, index;
+};
+
 /* The main thread writes each pointer once, before the phase that uses it; all are freed after the admin
  * thread has ended. */
 struct daemon {
@@ -60,6 +74,9 @@ struct daemon {
 	_Atomic uint64_t reload_failures, reloaded_ns;
 	_Atomic int restart_pending; /* number of changed keys that need a restart */
 	_Atomic bool drained;        /* an operator has requested the drain */
+	_Atomic bool reload_failed;  /* the last one */
+
+	struct health_unit unit_health[HEALTH_UNITS_MAX]; /* of health.c */
 };
 
 /* Serves until a signal ends it; returns an exit code of options.h. source: origin of conf, for reloads.
@@ -81,6 +98,18 @@ int daemon_reload(struct daemon *d, FILE *out);
 void daemon_reload_begin(struct daemon *d);
 /* Waits for all reloads that have begun. */
 void daemon_reload_wait(struct daemon *d);
+
+/* ---- state.c ---- */
+
+/* Makes the path of a file of that name in store.state_dir, one for each configuration file, by its real path.  0; -ENOENT: there is
+ * no such directory; -ENAMETOOLONG. */
+int daemon_state_path(const struct conf *conf, const struct conf_source *source, const char *name, char *out,
+		      size_t cap);
+
+/* ---- health.c: as admin_env has them ---- */
+struct admin_reasons;
+void health_ready(void *cookie, struct admin_reasons *r);
+void health_reasons(void *cookie, struct admin_reasons *r);
 
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);

@@ -57,115 +57,6 @@ core(void *cookie, int i, struct admin_core *ret_core)
 	ret_core->turned_ago_ns = info.turned_ago_ns;
 }
 
-/* ---- reasons ---- */
-
-static bool
-any_rail_serves(const struct daemon *d)
-{
-	for (int i = 0; i < rail_nr(d); i++) {
-		struct rdma_rail_info info;
-
-		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		if (info.state == RAIL_UP && info.serves)
-			return true;
-	}
-	return false;
-}
-
-/* Says it where too few disks serve.  Pools of a cluster are its own affair. */
-static void
-disks_ready(struct daemon *d, struct admin_reasons *r)
-{
-	int serving = 0, gone = 0, nr = unit_nr(d), least;
-	const struct conf *c = daemon_conf(d);
-
-	least = c->store.min_disks;
-	daemon_conf_put(c);
-	if (!nr || strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
-		return;
-	for (int i = 0; i < nr; i++) {
-		struct store_unit_info info;
-
-		store_unit_info(atomic_load(&d->store), i, &info);
-		serving += store_unit_serves(info.state);
-		gone += info.state == UNIT_DRAINED;
-	}
-	nr -= gone;
-	least = least ? least : nr > 1 ? nr - 1 : 1;
-	/* One was drained: the others are all there are. */
-	least = least < nr ? least : nr;
-	if (2 * serving < nr)
-		admin_reason(r, "%d of %d disks serve, fewer than half: all is read-only until a restart",
-			     serving, nr);
-	else if (serving < least)
-		admin_reason(r, "%d of %d disks serve, and store.min_disks wants %d", serving, nr, least);
-}
-
-static void
-ready(void *cookie, struct admin_reasons *r)
-{
-	int phase = atomic_load(&daemon_of(cookie)->phase);
-	char why[256];
-
-	if (phase != PHASE_SERVING)
-		admin_reason(r, "%s", phase_name[phase]);
-	else if (atomic_load(&daemon_of(cookie)->drained))
-		admin_reason(r, "draining on request (POST /control/resume ends it)");
-	else if (daemon_of(cookie)->conf->rdma.require && !any_rail_serves(cookie))
-		admin_reason(r, "rdma.require is set, and no RDMA rail is up");
-	else if (!store_answers(atomic_load(&daemon_of(cookie)->store), why, sizeof why))
-		admin_reason(r, "the store does not answer: %s", why);
-	else
-		disks_ready(cookie, r);
-}
-
-static bool
-all_unusable(const struct rdma_rail_stats *st)
-{
-	int eps = atomic_load(&st->eps);
-
-	return eps > 0 && atomic_load(&st->eps_unusable) == eps;
-}
-
-static void
-health(void *cookie, struct admin_reasons *r)
-{
-	struct daemon *d = cookie;
-	char missing[256], unit[400];
-
-	for (int i = 0; i < unit_nr(d); i++) {
-		struct store_unit_info info;
-
-		store_unit_info(atomic_load(&d->store), i, &info);
-		/* Of a disk that is missing the path may not be known. */
-		if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
-			snprintf(unit, sizeof unit, "pool %s", info.name);
-		else
-			snprintf(unit, sizeof unit, "disk %d (%s%s%s)", i, info.uuid,
-				 info.uuid[0] && info.name[0] ? ", " : "", info.name);
-		if (info.state == UNIT_FAILED && unit[0] == 'd')
-			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
-		else if (info.state == UNIT_MISSING)
-			admin_reason(r, "%s is missing: what only it has answers 503", unit);
-		else if (info.reason[0] && info.state != UNIT_DRAINED)
-			admin_reason(r, "%s: %s", unit, info.reason);
-	}
-	copies_health(atomic_load(&d->store), r);
-	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
-		admin_reason(r, "%s", missing);
-	for (int i = 0; i < rail_nr(d); i++) {
-		struct rdma_rail_info info;
-
-		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		if (info.state != RAIL_UP && !info.spare)
-			admin_reason(r, "rail %s:%d is %s", info.device, info.port,
-				     info.state == RAIL_DOWN ? "down" : "lost");
-		else if (info.state == RAIL_UP && all_unusable(rdma_rail_stats(rdma_rail(d->rdma, i))))
-			admin_reason(r, "rail %s:%d: none of its channels can be used", info.device,
-				     info.port);
-	}
-}
-
 /* ---- metrics ---- */
 
 static void
@@ -211,6 +102,7 @@ static const struct {
 	{ "log_bytes", M_STORE_LOG_SIZE },
 	{ "log_used_bytes", M_STORE_LOG_USED },
 	{ "index_bytes", M_STORE_INDEX },
+	{ "index_max_bytes", M_STORE_INDEX_MAX },
 	{ "objects", M_STORE_OBJECTS },
 	{ "commits", M_STORE_COMMITS },
 	{ "records", M_STORE_RECORDS },
@@ -837,8 +729,8 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .stats = d->stats,
 				       .core_nr = core_nr,
 				       .core = core,
-				       .ready = ready,
-				       .health = health,
+				       .ready = health_ready,
+				       .health = health_reasons,
 				       .metrics = metrics,
 				       .status = status,
 				       .rails = rails,

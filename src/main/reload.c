@@ -28,23 +28,6 @@
 
 /* ---- what is in use ---- */
 
-const struct conf *
-daemon_conf(struct daemon *d)
-{
-	const struct conf *c;
-
-	pthread_mutex_lock(&d->conf_lock);
-	c = conf_get(d->conf_now);
-	pthread_mutex_unlock(&d->conf_lock);
-	return c;
-}
-
-void
-daemon_conf_put(const struct conf *c)
-{
-	conf_free((struct conf *)(uintptr_t)c);
-}
-
 static void
 use_conf(struct daemon *d, const struct conf *c)
 {
@@ -277,6 +260,7 @@ run(struct reload *r, FILE *out)
 	fflush(r->said);
 	if (rc == 0)
 		rc = apply(r, &cores);
+	atomic_store(&d->reload_failed, rc < 0);
 	if (rc < 0) {
 		atomic_fetch_add(&d->reload_failures, 1);
 		if (!text || !*text) {

@@ -875,7 +875,7 @@ struct store_unit_number {
 	uint64_t value;
 	bool is_hidden; /* pages do not print it */
 };
-#define STORE_UNIT_NUMBERS_MAX 32
+#define STORE_UNIT_NUMBERS_MAX 48
 
 struct store_unit_info {
 	const char *name; /* path of a disk; "": unknown */

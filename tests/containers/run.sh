@@ -54,7 +54,7 @@ grep -q 'PACKAGES=nonsense: it is tree or debs' "$T/log" || die "PACKAGES=nonsen
 ok "PACKAGES is tree or debs"
 about() { podman "${store[@]}" image inspect --format "$1" localhost/gantry; }
 eq "$(about '{{.Config.User}} {{.Config.StopSignal}} {{.Config.Entrypoint}}')" "10001:10001 SIGTERM [/usr/sbin/gantryd]" "the image"
-eq "$(about '{{.HealthCheck.Test}}')" "[CMD gantry --quiet status]" "its health check"
+eq "$(about '{{.HealthCheck.Test}}')" "[CMD gantry --quiet health]" "its health check"
 eq "$(about '{{index .Labels "org.opencontainers.image.title"}}')" gantryd "its label"
 ok "the image says user, signal, entry point, health check and what it is"
 

@@ -101,7 +101,7 @@ verify() {
 	verified=$((verified + ${#want[@]}))
 }
 
-healthy() { [ "$(status_of_admin /healthz)" = 200 ]; }
+healthy() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
 status_of_admin() { curl -sS --max-time 5 -o /dev/null -w '%{http_code}' "$URL_ADMIN$1"; }
 
 heal() {
@@ -138,7 +138,7 @@ is_read_only() {
 	assert_eq "$(status_of_scal PUT /more --data-binary @"$T/mid")" 503 "$form, $1: a PUT on the scality listener"
 	verify "$1, while the disk is read-only"
 	assert_eq "$(head_status /bkt)" 200 "$form, $1: HEAD of the bucket"
-	assert_eq "$(status_of_admin /healthz)" 503 "$form, $1: health"
+	assert_eq "$(curl_admin /healthz | jq -r .status)" unavailable "$form, $1: health"
 	assert_match "$(curl_admin /healthz)" 'disk 0 \(.*, .*\) failed, read-only until a restart' "$form, $1: health's reason"
 	assert_eq "$(metric gantry_store_up)" 0 "$form, $1: the metric"
 	# For good: that the fault is gone changes nothing before a restart.

@@ -14,7 +14,7 @@ done >>"$T/ceph.log"
 ceph osd pool set gantry.meta crush_rule only0
 ceph osd pool set gantry.data crush_rule only1
 start_daemon
-reasons() { curl_admin /healthz | jq -r '.reasons[]?'; }
+reasons() { curl_admin /healthz | jq -r '.reasons[].text'; }
 ready_is() { [ "$(curl -sS -o "$T/readyz" -w '%{http_code}' "$URL_ADMIN/readyz")" = "$1" ]; }
 late() { [ "$(number_of operations_late)" -gt 0 ]; }
 used_buffers() { metric gantry_buffers '"used"'; }

@@ -192,7 +192,7 @@ for w in $(seq 12); do
 done
 sleep 2
 stop_second 0
-told() { curl -s -m 2 --unix-socket "$T/admin2.sock" http://x/healthz | jq -r '.reasons[]?' | grep "^pool gantry.meta: fenced by instance $instance on host $(hostname)$"; }
+told() { curl -s -m 2 --unix-socket "$T/admin2.sock" http://x/healthz | jq -r '.reasons[].text' | grep "^pool gantry.meta: fenced by instance $instance on host $(hostname)$"; }
 kill -CONT "$second"
 until=$((SECONDS + 60))
 until told >>"$T/told"; do

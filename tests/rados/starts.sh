@@ -45,7 +45,7 @@ unset CEPH_ARGS
 wait_for 60 grep -q 'CEPH_ARGS of the environment is ignored' "$T/daemon.log"
 curl_s3 /bkt/k | cmp - "$T/body" || fail "a GET with the rights to read"
 assert_status PUT /bkt/k 503 -T "$T/body"
-told() { curl_admin /healthz | jq -r '.reasons[]?' | grep -q '^pool gantry.data: the key of this gateway has not the rights for it$'; }
+told() { curl_admin /healthz | jq -r '.reasons[].text' | grep -q '^pool gantry.data: the key of this gateway has not the rights for it$'; }
 wait_for 10 told
 curl_s3 /bkt/k | cmp - "$T/body" || fail "a GET after a PUT that was refused"
 stop_daemon

@@ -9,7 +9,7 @@ MORE='log: { access: false }'
 KEYS=40
 G=$BUILD/gantryd
 status() { curl_admin /status | jq -r ".store.copies | $1"; }
-health() { curl_admin /healthz | jq -r '.reasons // [] | .[]'; }
+health() { curl_admin /healthz | jq -r '.reasons[].text'; }
 admin() { gantry --admin "$T/admin.sock" "$@"; }
 configure() { # what store: says besides
 	{
@@ -26,7 +26,7 @@ statuses() { curl -sS -o /dev/null -w '%{http_code}\n' "$URL_S3/two/k[1-$KEYS]" 
 exposed() { metric gantry_copies_exposed_objects; }
 none_exposed() { [ "$(exposed)" = 0 ] && [ "$(metric gantry_copies_exposed_bytes)" = 0 ]; }
 is_healing() { [ "$(metric gantry_copies_healing)" = 1 ]; }
-is_well() { [ "$(curl_admin /healthz -o /dev/null -w '%{http_code}')" = 200 ]; }
+is_well() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
 assert_has() { grep -qE -- "$2" <<<"$1" || fail "$3: no $2 in: $1"; }
 assert_lacks() { ! grep -qE -- "$2" <<<"$1" || fail "$3: $2 in: $1"; }
 

@@ -163,7 +163,7 @@ round() {
 	assert_same "$T/old" "$T/back" "$what: the object that was read"
 	wait_for 60 is_settled
 	logged $((LOGGED + n)) 'mlx5_0 was re-opened'
-	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200 "$what: health afterwards"
+	assert_eq "$(curl_admin /healthz | jq -r .status)" ok "$what: health afterwards"
 }
 
 bytes pattern:11 5M >"$T/old"

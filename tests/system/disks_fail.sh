@@ -13,7 +13,7 @@ disks() { curl_admin /disks | jq -r "$1"; }
 statuses() { # METHOD PATH [curl words]: how often each status
 	curl -sS -Z --parallel-max 8 -X "$1" -o /dev/null -w '%{http_code}\n' "${@:3}" "$URL_S3$2" 2>>"$T/curl" | sort | uniq -c | awk '{ printf "%s%s:%s", n++ ? " " : "", $2, $1 }'
 }
-reasons() { curl -sS "$URL_ADMIN$1" | jq -r '.reasons // [] | join("; ")'; }
+reasons() { curl -sS "$URL_ADMIN$1" | jq -r '[.reasons[].text] | join("; ")'; }
 ready() { curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/readyz"; }
 unavailable() { # METHOD PATH [curl words]
 	curl -sS -X "$1" -D "$T/head" -o "$T/body" "${@:3}" "$URL_S3$2"
@@ -75,7 +75,7 @@ assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'se
 gantry --admin "$T/admin.sock" status >"$T/said" || true
 grep -q "$T/disk1 failed, " "$T/said" || fail "gantry status: $(cat "$T/said")"
 gantry --admin "$T/admin.sock" doctor >"$T/said" 2>&1 || true
-grep -q "STOP.*$T/disk1 failed: " "$T/said" || fail "gantry doctor: $(cat "$T/said")"
+grep -q "^warning .*$T/disk1 failed: " "$T/said" || fail "gantry doctor: $(cat "$T/said")"
 unavailable PUT "/bkt/${KEY[1]}" -d new
 unavailable_token "${KEY[1]}" PUT
 unavailable DELETE "/bkt/${KEY[1]}"

@@ -19,7 +19,7 @@ looks_full() {
 	snapshot "$1"
 	full full "$1"
 	snapshot "$1"
-	assert_match "$(curl_admin /healthz)" '"status":"ok"|there is only one snapshot' "$1: health"
+	assert_match "$(curl_admin /healthz)" '"code":"(disk_full|index_full)"|"status":"ok"|there is only one snapshot' "$1: health"
 }
 healthy() { [[ $(curl_admin /healthz) == *'"status":"ok"'* ]]; }
 

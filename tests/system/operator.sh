@@ -102,7 +102,7 @@ gantry --admin "$ADMIN" status >"$T/out" && fail "a rail that is down is healthy
 grep -q "rail mlx5_0:1 is down" "$T/out" || fail "status: $(cat "$T/out")"
 grep -q "declined, no-rail: 1 (every RDMA port is down or lost)" "$T/out" || fail "status: $(cat "$T/out")"
 nic "$BUILD/gantry" --admin "$ADMIN" doctor >"$T/out" && fail "doctor is content with a port that is down"
-grep -q "^STOP     daemon       /healthz: rail mlx5_0:1 is down" "$T/out" || fail "doctor: $(cat "$T/out")"
+grep -q "^warning  daemon       /healthz: rail_down: rail mlx5_0:1 is down" "$T/out" || fail "doctor: $(cat "$T/out")"
 grep -q "^STOP     devices      no port can be used" "$T/out" || fail "doctor: $(cat "$T/out")"
 grep -q "^warning  declines     1 requests since the start, no-rail" "$T/out" || fail "doctor: $(cat "$T/out")"
 assert_eq "$(gantry --admin "$ADMIN" --json doctor | grep -c '"finding": "STOP"')" "$(gantry --admin "$ADMIN" doctor | grep -c '^STOP')"

@@ -125,7 +125,7 @@ port=${ADMIN##*:}
 wait_for 60 grep -q "^gantryd: ready s3=$S3 scality=$SCAL admin=$ADMIN admin_socket=$T/admin.sock\$" "$T/daemon.log"
 wait_for 60 grep -q " notice gantryd: ready s3=$S3 " "$T/daemon.log"
 for p in /livez /readyz /healthz /health /health/live /health/ready /minio/health/live /minio/health/ready /minio/health/cluster; do
-	assert_eq "$(curl_admin "$p")" '{"status":"ok"}' "$p"
+	assert_eq "$(curl_admin "$p")" '{"status":"ok","reasons":[]}' "$p"
 done
 for p in /status /rails /disks /requests /config; do
 	curl_admin "$p" | /usr/bin/python3 -c 'import json, sys; json.load(sys.stdin)' || fail "$p is no JSON"
@@ -138,7 +138,7 @@ if command -v promtool >/dev/null; then curl_admin /metrics | promtool check met
 assert_eq "$(curl_admin /nosuch -o /dev/null -w '%{http_code}')" 404
 assert_eq "$(curl_admin /status -o /dev/null -w '%{http_code}' -X POST)" 405
 assert_eq "$(stat -c %a "$T/admin.sock")" 600 "mode of the admin socket"
-assert_eq "$(curl -sS --unix-socket "$T/admin.sock" http://x/livez)" '{"status":"ok"}'
+assert_eq "$(curl -sS --unix-socket "$T/admin.sock" http://x/livez)" '{"status":"ok","reasons":[]}'
 
 # A second one finds the port, and then the store, in use.
 try 69 nic "$G" -c "$T/gantryd.yaml" -o "admin.address=$ADMIN" -o admin.socket=none
@@ -158,7 +158,7 @@ daemon_run
 nic "$G" -c "$T/gantryd.yaml" -o admin.address=none -o "admin.socket=$T/second.sock" >"$T/out" 2>&1 &
 second=$!
 wait_for 60 test -S "$T/second.sock"
-assert_eq "$(curl -sS --unix-socket "$T/second.sock" http://x/readyz)" '{"status":"unavailable","reasons":["recovering"]}'
+assert_eq "$(curl -sS --unix-socket "$T/second.sock" http://x/readyz | jq -c '[.status, .reasons[0].code, .reasons[0].text]')" '["unavailable","not_serving","recovering"]'
 kill -TERM "$(_gantryd_of "$second")"
 wait "$second"
 assert_eq "$?" 0 "exit after a signal while starting"

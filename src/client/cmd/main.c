@@ -121,6 +121,12 @@ run_status(struct cmd *c, char **w)
 }
 
 static int
+run_health(struct cmd *c, char **w)
+{
+	return cmd_health(c, w[0], w[1]);
+}
+
+static int
 run_top(struct cmd *c, char **w)
 {
 	return cmd_top(c);

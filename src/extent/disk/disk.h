@@ -26,6 +26,7 @@
 #include "extent/disk/format.h"
 #include "extent/disk/host.h"
 #include "extent/disk/rules.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,6 +37,8 @@ struct ring;
 
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
+	_Atomic uint64_t space_refused,
+		index_refused; /* operations that found no room on the disk, or in the index */
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
@@ -101,10 +104,13 @@ struct disk {
 	/* for a directory: approximate number of our requests in the device's queue */
 	_Atomic uint32_t queued;
 	_Atomic uint64_t progress_ns; /* for a directory: time of the disk's last completion */
-	_Atomic uint64_t freed_nr;    /* incremented whenever space was freed or added */
-	_Atomic bool segs_coming;     /* the helper will make more */
-	_Atomic bool seg_hungry;      /* a port waits for a segment */
-	_Atomic int flush_elsewhere;  /* flushes of the helper whose end is not known to all threads yet */
+	_Atomic uint32_t writes_out;  /* writes and flushes that have begun and not ended */
+	_Atomic uint64_t
+		writes_ns; /* clock_ns() of the end of the latest one, or of the begin of the first one */
+	_Atomic uint64_t freed_nr;   /* incremented whenever space was freed or added */
+	_Atomic bool segs_coming;    /* the helper will make more */
+	_Atomic bool seg_hungry;     /* a port waits for a segment */
+	_Atomic int flush_elsewhere; /* flushes of the helper whose end is not known to all threads yet */
 };
 
 /* ---- mkdisk.c ---- */
@@ -156,6 +162,31 @@ static inline bool
 disk_failed(const struct disk *d)
 {
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
+}
+
+/* Counts a write or flush that begins.  Any thread. */
+static inline void
+disk_write_begins(struct disk *d)
+{
+	if (atomic_fetch_add_explicit(&d->writes_out, 1, memory_order_relaxed) == 0)
+		atomic_store_explicit(&d->writes_ns, clock_ns(), memory_order_relaxed);
+}
+
+static inline void
+disk_write_ends(struct disk *d)
+{
+	atomic_store_explicit(&d->writes_ns, clock_ns(), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
+}
+
+/* Returns for how long no write or flush has ended while some were out; 0: none is. */
+static inline uint64_t
+disk_writes_wait_ns(const struct disk *d)
+{
+	uint64_t since_ns = atomic_load_explicit(&d->writes_ns, memory_order_relaxed), now = clock_ns();
+
+	return atomic_load_explicit(&d->writes_out, memory_order_relaxed) && now > since_ns ? now - since_ns
+											    : 0;
 }
 
 /* ---- super.c: the two superblocks ---- */

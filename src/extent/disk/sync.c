@@ -48,6 +48,8 @@ wait_for(struct ring *r, const bool *done, bool is_write)
 	uint64_t timeout_ns = is_write && watched ? watched->timeout_ns : 0;
 	uint64_t late_ns = timeout_ns ? clock_ns() + timeout_ns : 0;
 
+	if (is_write && watched)
+		disk_write_begins(watched);
 	while (!*done) {
 		int n = ring_turn(r, late_ns ? timeout_ns : UINT64_MAX);
 
@@ -58,6 +60,8 @@ wait_for(struct ring *r, const bool *done, bool is_write)
 			  (double)timeout_ns / NS_PER_S);
 		late_ns = 0;
 	}
+	if (is_write && watched)
+		disk_write_ends(watched);
 }
 
 int

@@ -39,5 +39,14 @@ watch_begin(struct disk_watch *w, struct disk *d)
 	}
 	w->out[w->now]++;
 	w->nr++;
+	disk_write_begins(d);
 	return w->now;
+}
+
+void
+watch_end(struct disk_watch *w, struct disk *d, uint8_t quarter)
+{
+	w->out[quarter]--;
+	w->nr--;
+	disk_write_ends(d);
 }

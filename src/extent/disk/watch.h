@@ -35,12 +35,8 @@ struct disk_watch {
 /* Begins to watch an operation on d. Returns the argument for watch_end(). */
 uint8_t watch_begin(struct disk_watch *w, struct disk *d);
 
-static inline void
-watch_end(struct disk_watch *w, uint8_t quarter)
-{
-	w->out[quarter]--;
-	w->nr--;
-}
+/* Ends it. */
+void watch_end(struct disk_watch *w, struct disk *d, uint8_t quarter);
 
 /* Stops the timer. No operation is in flight. */
 static inline void

@@ -85,7 +85,7 @@ on_op(struct ring_op *op, int res, bool more)
 
 	if (x->is_write) {
 		disk_touched(x->d, o->seg);
-		watch_end(&x->p->watch, o->watched);
+		watch_end(&x->p->watch, x->d, o->watched);
 	}
 	if (!x->d->is_device)
 		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);

@@ -119,7 +119,7 @@ on_flush(struct ring_op *op, int res, bool more)
 	struct vol *vol = f->vol;
 
 	f->p->io.inflight--;
-	watch_end(&f->p->io.watch, f->watched);
+	watch_end(&f->p->io.watch, &vol->disk, f->watched);
 	xio_note_progress(&vol->disk);
 	if (res < 0) {
 		vol->flush.error = vol->flush.error ? vol->flush.error : res;
@@ -188,7 +188,7 @@ on_block(struct ring_op *op, int res, bool more)
 	struct vol_port *p = vol->leader.port;
 
 	p->io.inflight--;
-	watch_end(&p->io.watch, vol->block.watched);
+	watch_end(&p->io.watch, &vol->disk, vol->block.watched);
 	xio_note_progress(&vol->disk);
 	if (sync_error(res, vol->block.head.len_bytes) == -EAGAIN && !vol->block.tried) {
 		vol->block.tried = true;

@@ -516,6 +516,8 @@ no_room(struct vol *vol, struct commit *c)
 	}
 	if (coming || atomic_load(&vol->dead_nr))
 		v = stall(vol, c);
+	if (v == V_NOW)
+		atomic_fetch_add(&vol->disk.stats.space_refused, 1);
 	c->result = -ENOSPC;
 	return v;
 }
@@ -575,6 +577,7 @@ judge_one(struct vol *vol, struct commit *c)
 		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
 		if (is_delete)
 			return stall(vol, c);
+		atomic_fetch_add(&vol->disk.stats.index_refused, 1);
 		return s.depends ? V_AFTER : V_NOW;
 	}
 	/* Only what is in it: a block that counts as full and is empty is never written, and the queue waits for it. */

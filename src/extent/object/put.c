@@ -44,11 +44,12 @@ early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 	/* In this order: what has come back since is counted as free. */
 	coming = atomic_load(&vol->dead_nr) != 0;
 	alloc_stats(vol->disk.alloc, &as);
-	return size_bytes / vol->disk.geo.unit_bytes >
-				       geo_units(&vol->disk.geo) - as.units + as.free + as.leased &&
-			       !coming
-		       ? -ENOSPC
-		       : 0;
+	if (size_bytes / vol->disk.geo.unit_bytes <=
+		    geo_units(&vol->disk.geo) - as.units + as.free + as.leased ||
+	    coming)
+		return 0;
+	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
+	return -ENOSPC;
 }
 
 /* Of a second copy, however small, as the first one is committed by the time that this one's commit finds no room.  0 or -ENOSPC. */
@@ -62,9 +63,10 @@ copy_check_room(struct vol *vol, uint64_t size_bytes)
 	if (size_bytes == STORE_SIZE_UNKNOWN)
 		need = 1;
 	alloc_stats(vol->disk.alloc, &as);
-	return need + as.held_back > geo_units(&vol->disk.geo) - as.units + as.free + as.leased && !coming
-		       ? -ENOSPC
-		       : 0;
+	if (need + as.held_back <= geo_units(&vol->disk.geo) - as.units + as.free + as.leased || coming)
+		return 0;
+	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
+	return -ENOSPC;
 }
 
 /* pi: the key is known, and for a part its upload's. */

@@ -34,7 +34,10 @@ look(struct vol *vol, struct space_wait *sw)
 	if (disk_failed(&vol->disk))
 		return -EROFS;
 	/* What is claimed comes back, however long the disk takes for it: that is no full disk. */
-	return alloc_is_claimed(vol->disk.alloc) ? -EAGAIN : -ENOSPC;
+	if (alloc_is_claimed(vol->disk.alloc))
+		return -EAGAIN;
+	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
+	return -ENOSPC;
 }
 
 static void

@@ -46,7 +46,7 @@ static void
 fake_ready(void *cookie, struct admin_reasons *r)
 {
 	if (fake.not_ready)
-		admin_reason(r, "draining %d", 5);
+		admin_reason(r, REASON_DRAINING, "", "draining %d", 5);
 }
 
 static void
@@ -54,9 +54,9 @@ fake_health(void *cookie, struct admin_reasons *r)
 {
 	if (!fake.not_healthy)
 		return;
-	admin_reason(r, "disk 0: \"gone\"");
+	admin_reason(r, REASON_DISK_FAILED, "0", "disk 0: \"gone\"");
 	for (int i = 0; i < 200; i++)
-		admin_reason(r, "and more");
+		admin_reason(r, REASON_RAIL_DOWN, "", "and more");
 }
 
 static void
@@ -231,20 +231,85 @@ test_health(void **state)
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		assert_int_equal(ask(all[i]), 200);
-		assert_has("{\"status\":\"ok\"}\n");
+		assert_has("{\"status\":\"ok\",\"reasons\":[]}\n");
 		assert_has("Content-Type: application/json");
 	}
 	fake.not_ready = true;
 	assert_int_equal(ask("GET /readyz"), 503);
-	assert_has("{\"status\":\"unavailable\",\"reasons\":[\"draining 5\"]}\n");
+	assert_has("{\"status\":\"unavailable\",\"reasons\":[{\"code\":\"draining\",\"text\":\"draining "
+		   "5\",\"object\":null,");
+	assert_has("\"link\":\"docs/health.md#draining\",\"muted\":null}]}\n");
 	assert_int_equal(ask("GET /minio/health/cluster"), 503);
-	assert_int_equal(ask("GET /healthz"), 200);
+	/* Unavailable exactly while not ready, also when muted. */
+	assert_int_equal(ask("GET /healthz"), 503);
+	assert_int_equal(admin_mute(admin, "draining", 3600), -ENODEV);
+	assert_int_equal(ask("GET /healthz"), 503);
+	assert_has("{\"status\":\"unavailable\",\"reasons\":[{\"code\":\"draining\"");
+	assert_has("\"muted\":\"2");
+	assert_int_equal(ask("GET /readyz"), 503);
+	assert_int_equal(ask("GET /metrics"), 200);
+	assert_has("gantry_health_reason{code=\"draining\"} 1\n");
+	admin_mute(admin, "draining", 0);
 	assert_int_equal(ask("GET /livez"), 200);
 	fake.not_ready = false;
 	fake.not_healthy = true;
-	assert_int_equal(ask("GET /health"), 503);
-	assert_has("\"disk 0: \\\"gone\\\"\",\"and more\"");
+	assert_int_equal(ask("GET /health"), 200);
+	assert_has("{\"status\":\"degraded\",\"reasons\":[{\"code\":\"disk_failed\",\"text\":\"disk 0: "
+		   "\\\"gone\\\"\",\"object\":\"0\",\"since\":\"2");
+	assert_has("\"text\":\"and more\"");
 	assert_int_equal(ask("GET /readyz"), 200);
+	assert_int_equal(ask("GET /metrics"), 200);
+	assert_has("gantry_health_reason{code=\"disk_failed\"} 1\n");
+	assert_has("gantry_health_reason{code=\"draining\"} 0\n");
+}
+
+/* Mutes are kept in a file, end by their time, and unknown codes are refused. */
+static void
+test_mutes(void **state)
+{
+	char path[128], line[128];
+	struct admin *again;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/mutes", dir);
+	assert_int_equal(admin_keep_mutes(admin, path), 0);
+	fake.not_healthy = true;
+	assert_int_equal(admin_mute(admin, "nonsense", 60), -ENOENT);
+	assert_int_equal(admin_mute(admin, "disk_failed", 3600), 0);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_has("\"status\":\"degraded\"");
+	assert_int_equal(admin_mute(admin, "rail_down", 3600), 0);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_has("{\"status\":\"ok\",\"reasons\":[{\"code\":\"disk_failed\"");
+	assert_has("\"muted\":\"2");
+	assert_int_equal(ask("GET /metrics"), 200);
+	assert_has("gantry_health_reason{code=\"disk_failed\"} 0\n");
+	/* Another process of the same file. */
+	again = admin;
+	if (start(&admin, "127.0.0.1:0", NULL, line) < 0)
+		fail_msg("%s", line);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_has("\"status\":\"degraded\"");
+	assert_int_equal(admin_keep_mutes(admin, path), 0);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_has("\"status\":\"ok\"");
+	admin_stop(admin);
+	admin = again;
+	assert_int_equal(admin_mute(admin, "rail_down", 0), 0);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	assert_memory_equal(line, "disk_failed ", 12);
+	assert_null(fgets(line, sizeof line, f));
+	fclose(f);
+	/* One whose time is over. */
+	f = fopen(path, "w");
+	fputs("disk_failed 1000\nanother_version 99999999999\nrail_down 1000\n", f);
+	fclose(f);
+	assert_int_equal(admin_mute(admin, "disk_failed", 0), 0);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_has("\"status\":\"degraded\"");
+	unlink(path);
 }
 
 /* A core that is awake and does not turn; one that sleeps may do so for ever. */
@@ -645,10 +710,10 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_health),         T(test_stuck_core),   T(test_pages),       T(test_page),
-		T(test_refusals),       T(test_names),        T(test_unix_socket), T(test_port_taken),
-		T(test_silent_clients), T(test_many_clients), T(test_crowd),       T(test_lanes),
-		T(test_zero),
+		T(test_health),     T(test_mutes),          T(test_stuck_core),   T(test_pages),
+		T(test_page),       T(test_refusals),       T(test_names),        T(test_unix_socket),
+		T(test_port_taken), T(test_silent_clients), T(test_many_clients), T(test_crowd),
+		T(test_lanes),      T(test_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,18 +35,15 @@ unit(const struct store *st, int i, struct store_unit_info *ret_info)
 
 static const struct store_ops ops = { .copies_info = give, .unit_info = unit };
 static struct store st = { &ops };
-static char (*text)[sizeof((struct admin_reasons){ 0 }.text[0])];
+static struct admin_reasons found;
 
-/* How many reasons health has, which are in text then. */
+/* Returns how many reasons health has, and leaves them in found. */
 static int
 reasons(const struct store *of)
 {
-	static struct admin_reasons r;
-
-	r.nr = 0;
-	copies_health(of, &r);
-	text = r.text;
-	return r.nr;
+	found.nr = 0;
+	copies_health(of, &found);
+	return found.nr;
 }
 
 static void
@@ -74,25 +71,27 @@ test_away(void **state_)
 {
 	given = (struct store_copies_info){ .is_used = true, .exposed_objects = 3, .exposed_bytes = 30 };
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(text[0], "3 objects (30 bytes) have one copy");
+	assert_string_equal(found.reason[0].text, "3 objects (30 bytes) have one copy");
 	given.away = 2;
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(text[0], "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away");
+	assert_string_equal(found.reason[0].text,
+			    "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away");
 	given.may_replace = true;
 	given.replaced_in_ns[1] = 1700 * NS_PER_S;
 	reasons(&st);
-	assert_string_equal(text[0], "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away, and "
-				     "another takes its place in 29 min");
+	assert_string_equal(found.reason[0].text,
+			    "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away, and "
+			    "another takes its place in 29 min");
 	given.away = 3;
 	given.replaced_in_ns[0] = 90 * NS_PER_S;
 	reasons(&st);
-	assert_string_equal(text[0],
+	assert_string_equal(found.reason[0].text,
 			    "3 objects (30 bytes) have one copy: disk 0 (uuid-0) and 1 more are away, "
 			    "and another takes its place in 90 s");
 	/* Parts of uploads alone are bytes of no object. */
 	given = (struct store_copies_info){ .is_used = true, .exposed_bytes = 30 };
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(text[0], "0 objects (30 bytes) have one copy");
+	assert_string_equal(found.reason[0].text, "0 objects (30 bytes) have one copy");
 }
 
 static void
@@ -105,19 +104,21 @@ test_healing(void **state_)
 					    .heal_bytes_done = 10,
 					    .heal_bytes_total = 40 };
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(text[0],
+	assert_string_equal(found.reason[0].text,
 			    "3 objects (30 bytes) have one copy and are being copied, 10 of about 40 bytes");
 	given.is_healing = false;
 	snprintf(given.trouble, sizeof given.trouble, "no room");
 	reasons(&st);
-	assert_string_equal(text[0], "3 objects (30 bytes) have one copy; copying stands still: no room");
+	assert_string_equal(found.reason[0].text,
+			    "3 objects (30 bytes) have one copy; copying stands still: no room");
 	given.trouble[0] = 0;
 	given.is_healing = true;
 	given.heal_left_ns = 30 * NS_PER_S;
 	given.away = 4;
 	reasons(&st);
-	assert_string_equal(text[0], "3 objects (30 bytes) have one copy: disk 2 (uuid-2) is away; some are "
-				     "being copied, 10 of about 40 bytes, some 30 s left");
+	assert_string_equal(found.reason[0].text,
+			    "3 objects (30 bytes) have one copy: disk 2 (uuid-2) is away; some are "
+			    "being copied, 10 of about 40 bytes, some 30 s left");
 }
 
 static void
@@ -126,14 +127,14 @@ test_needed(void **state_)
 	given = (struct store_copies_info){ .is_used = true, .unreachable_slots = 7, .needed = 1 };
 	state = UNIT_MISSING;
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(text[0],
+	assert_string_equal(found.reason[0].text,
 			    "disk 0 (uuid-0) is needed: of keys with two copies no other disk has all "
 			    "in 7 of 4096 slots, which answer 503");
 	state = UNIT_FAILED;
 	given.needed = 3;
 	given.exposed_objects = 1;
 	assert_int_equal(reasons(&st), 2);
-	assert_string_equal(text[1],
+	assert_string_equal(found.reason[1].text,
 			    "disk 0 (uuid-0) and 1 more are needed: of keys with two copies no other disk "
 			    "has all in 7 of 4096 slots, which are read-only");
 }
@@ -149,8 +150,8 @@ test_long(void **state_)
 	given.is_used = given.is_healing = given.may_replace = true;
 	state = UNIT_MISSING;
 	assert_int_equal(reasons(&st), 2);
-	assert_true(strlen(text[0]) < sizeof text[0]);
-	assert_true(strlen(text[1]) < sizeof text[0] - 20);
+	assert_true(strlen(found.reason[0].text) < sizeof found.reason[0].text);
+	assert_true(strlen(found.reason[1].text) < sizeof found.reason[0].text - 20);
 }
 
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry status: what an operator asks first, on one screen, from the daemon's admin listener. */
 #include "client/cmd/admin/copies.h"
+#include "client/cmd/admin/reasons.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 
@@ -22,15 +23,6 @@ duration_text(double s, char out[32])
 	else
 		snprintf(out, 32, "%ld days", t / 86400);
 	return out;
-}
-
-static void
-print_reasons(FILE *out, const json_t *health)
-{
-	const json_t *reasons = json_object_get(health, "reasons");
-
-	for (size_t i = 0; i < json_array_size(reasons); i++)
-		fprintf(out, "  ! %s\n", json_text_at(json_array_get(reasons, i), "", "?"));
 }
 
 static void
@@ -182,7 +174,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	printf("%-10s gantryd %s, %s for %s, %s\n", "daemon", json_text_at(status, "version", "?"),
 	       json_text_at(status, "phase", "?"), duration_text(json_at(status, "uptime_seconds"), up),
 	       strcmp(healthy, "ok") == 0 ? "healthy" : healthy);
-	print_reasons(stdout, health);
+	reasons_print(stdout, health);
 	print_listeners(status);
 	printf("%-10s %zu, %d connections, %d requests running\n", "cores",
 	       json_array_size(json_object_get(status, "cores")), (int)json_at(status, "connections"),
@@ -208,6 +200,7 @@ cmd_status(struct cmd *c)
 	struct answer a;
 	char err[512];
 	int line, rc = EXIT_FAILED, http = 0;
+	bool is_ok;
 
 	for (int i = 0; i < 4; i++)
 		if (admin_json(name, pages[i], &page[i], i == 1 ? &http : NULL, err, sizeof err) < 0)
@@ -220,14 +213,15 @@ cmd_status(struct cmd *c)
 	}
 	*err = 0;
 	rc = EXIT_OK;
+	is_ok = strcmp(json_text_at(page[1], "status", "?"), "ok") == 0;
 	if (c->json)
 		rc = print_json(page[0], page[1], page[2], page[3]);
-	else if (c->quiet && http != 200)
-		print_reasons(stderr, page[1]);
+	else if (c->quiet && !is_ok)
+		reasons_print(stderr, page[1]);
 	else if (!c->quiet)
 		print_all(page[0], page[1], page[2], page[3], &s);
 	/* For scripts: a daemon that is not well is no success. */
-	if (rc == EXIT_OK && http != 200)
+	if (rc == EXIT_OK && !is_ok)
 		rc = EXIT_FAILED;
 out:
 	if (*err)

@@ -64,6 +64,7 @@ struct cmd {
 	} key;                                             /* key */
 	const char *disk_size;                             /* disk add */
 	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
+	const char *mute_for;                              /* health mute */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;
@@ -126,6 +127,8 @@ int cmd_ports(struct cmd *c);
 /* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
+/* Shows health (NULL), or does "mute" or "unmute" with a reason's code. */
+int cmd_health(struct cmd *c, const char *what, const char *code);
 int cmd_doctor(struct cmd *c, const char *client);
 /* Does "status", "drain", "add" or "cancel" with a disk; NULL: none was named. */
 int cmd_disk(struct cmd *c, const char *what, const char *disk);

@@ -49,6 +49,7 @@ enum {
 	FOR_QUOTA = 1 << 24, /* commands that set quotas */
 	FOR_MB = 1 << 25,    /* commands that make buckets */
 	FOR_QUIET = 1 << 26, /* commands with output beyond the requested one */
+	FOR_MUTE = 1 << 27,  /* commands that mute a reason of health */
 	FOR_DISK = 1 << 28,  /* commands that add disks */
 };
 

@@ -30,7 +30,7 @@ look_at_disks(struct doctor *d)
 
 		if (strcmp(state, "serving") != 0 && strcmp(state, "moving") != 0 &&
 		    strcmp(state, "drained") != 0)
-			doctor_say(d, FOUND_STOP, "disks", "%s %s: %s", path, state,
+			doctor_say(d, FOUND_WARN, "disks", "%s %s: %s", path, state,
 				   json_text_at(k, "reason", "see the journal"));
 		else if (json_at(k, "crc_errors") > 0 || json_at(k, "errors") > 0)
 			doctor_say(d, FOUND_WARN, "disks",
@@ -98,11 +98,17 @@ look_at_health(struct doctor *d, const char *path)
 		return;
 	}
 	reasons = json_object_get(page, "reasons");
-	if (http == 200 && json_array_size(reasons) == 0)
-		doctor_say(d, FOUND_OK, "daemon", "%s: ok", path);
-	for (size_t i = 0; i < json_array_size(reasons); i++)
-		doctor_say(d, FOUND_STOP, "daemon", "%s: %s", path,
-			   json_text_at(json_array_get(reasons, i), "", "?"));
+	if (http == 200)
+		doctor_say(d, FOUND_OK, "daemon", "%s: %s", path, json_text_at(page, "status", "?"));
+	/* A daemon that is degraded serves. */
+	for (size_t i = 0; i < json_array_size(reasons); i++) {
+		const json_t *r = json_array_get(reasons, i);
+		const char *muted = json_text_at(r, "muted", NULL);
+
+		doctor_say(d, http == 200 ? FOUND_WARN : FOUND_STOP, "daemon", "%s: %s: %s%s%s", path,
+			   json_text_at(r, "code", "?"), json_text_at(r, "text", "?"),
+			   muted ? "; muted until " : "", muted ? muted : "");
+	}
 	json_decref(page);
 }
 

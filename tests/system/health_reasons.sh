@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Reasons of health with their codes: a full disk from its first 507 on, a failed reload until a good one, a certificate that ends soon; mutes,
+# which are shown, do not count, survive a restart, and end; what gantry health, status and doctor say of a server that is degraded.
+DISK_SIZE=64MiB COPIES=1
+. "$(dirname "$0")/lib.sh"
+/usr/bin/openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$T/key.pem" -out "$T/cert.pem" -days 5 -subj /CN=localhost 2>/dev/null ||
+	fail "no certificate"
+chmod 600 "$T/key.pem"
+LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/cert.pem\", tls_key: \"$T/key.pem\" }"
+mkdir "$T/state"
+export GANTRY_STORE_STATE_DIR=$T/state
+A=$T/admin.sock
+write_config
+format_store
+daemon_run
+make_buckets
+health() { curl_admin /healthz | jq -r "$1"; }
+codes() { health '[.reasons[].code] | sort | unique | join(" ")'; }
+is() { [ "$(codes)" = "$1" ]; }
+mute() { gantry --admin "$A" health mute "$@"; }
+
+wait_for 60 is certificate_ends
+assert_eq "$(health '[.status, .reasons[0].link, .reasons[0].muted] | map(tostring) | join(" ")')" "degraded docs/health.md#certificate_ends null"
+assert_match "$(health '.reasons[0].text')" 'expires in [45] days'
+assert_eq "$(curl_admin /healthz -o /dev/null -w '%{http_code}')" 200 "degraded"
+assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready"
+assert_eq "$(metric gantry_health_reason 'code="certificate_ends"')" 1
+gantry --admin "$A" health >"$T/out" || fail "gantry health: $(cat "$T/out")"
+grep -q '^degraded$' "$T/out" && grep -q '^  ! certificate_ends: ' "$T/out" || fail "$(cat "$T/out")"
+gantry --admin "$A" status >"$T/out" && fail "gantry status ends well"
+gantry --admin "$A" doctor >"$T/out"
+grep -q '^warning  daemon  *.healthz: certificate_ends: ' "$T/out" || fail "$(cat "$T/out")"
+
+# ---- a mute ----
+mute nonsense --for 8h 2>"$T/err" && fail "a code that there is not"
+grep -q 'no reason has that code; there are not_serving, ' "$T/err" || fail "$(cat "$T/err")"
+mute certificate_ends 2>/dev/null && fail "a mute without an end"
+mute certificate_ends --for 8h >"$T/out" || fail "mute: $(cat "$T/out")"
+grep -q '^ok$' "$T/out" && grep -q '^  - certificate_ends: .*, muted until 2' "$T/out" || fail "$(cat "$T/out")"
+gantry --admin "$A" --quiet status || fail "a muted reason counts"
+assert_eq "$(metric gantry_health_reason 'code="certificate_ends"')" 0
+restart_daemon
+wait_for 60 is certificate_ends
+assert_eq "$(health .status)" ok "a mute after a restart"
+gantry --admin "$A" health unmute certificate_ends >/dev/null || fail "unmute"
+assert_eq "$(health .status)" degraded "unmuted"
+mute certificate_ends --for 1s >/dev/null
+is_degraded() { [ "$(health .status)" = degraded ]; }
+wait_for 60 is_degraded
+mute certificate_ends --for 8h >/dev/null
+# It does not hide that nothing is served.
+curl -sS --unix-socket "$A" -X POST http://x/control/drain >/dev/null
+mute draining --for 8h >/dev/null
+assert_eq "$(health .status)" unavailable "a drain that is muted"
+curl -sS --unix-socket "$A" -X POST http://x/control/resume >/dev/null
+wait_for 60 is certificate_ends
+
+# ---- a failed reload, until a good one ----
+cp "$T/gantryd.yaml" "$T/good"
+echo "nonsense: 1" >>"$T/gantryd.yaml"
+curl -sS --unix-socket "$A" -X POST http://x/control/reload >/dev/null
+wait_for 60 is "certificate_ends reload_failed"
+cp "$T/good" "$T/gantryd.yaml"
+curl -sS --unix-socket "$A" -X POST http://x/control/reload >/dev/null
+wait_for 60 is certificate_ends
+
+# ---- a disk that is full, from the first 507 on ----
+bytes pattern:1 1M >"$T/body"
+for ((i = 0; ; i++)); do
+	status=$(status_of PUT "/bkt/k$i" -T "$T/body")
+	[ "$status" != 507 ] || break
+	[ $i -lt 100 ] && [ "$status" = 200 ] || fail "PUT $i: $status"
+done
+wait_for 60 is "certificate_ends disk_full"
+assert_match "$(health '.reasons[] | select(.code == "disk_full").text')" 'disk 0 .* is full: [0-9.]+ % of what objects may take'
+wait_for 60 grep -q 'warning admin: disk_full: disk 0' "$T/daemon.log"
+for ((; i >= 0; i--)); do status_of DELETE "/bkt/k$i" >/dev/null; done
+wait_for 60 is certificate_ends
+[ "$(metric gantry_store_index_max_bytes)" -gt "$(metric gantry_store_index_bytes)" ] || fail "no bound of the index"
+stop_daemon
