@@ -124,6 +124,26 @@ static const struct row {
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
+/* A preflight's query and fields are of the request to come, whatever their names and values. */
+static void
+preflight_rows(void **state)
+{
+	static const char *const texts[] = { "", "1", "public-read", "nonsense,", "aws:kms" };
+
+	for (size_t i = 0; i < ROWS; i++) {
+		for (size_t v = 0; v < sizeof texts / sizeof *texts; v++) {
+			char name[64], target[256];
+
+			snprintf(name, sizeof name, "%s%s", rows[i].name, rows[i].match == BEGINS ? "x" : "");
+			must_be_preflight(rq_with(s3("OPTIONS", "/bkt/a/k"), name, texts[v], NULL), name);
+			must_be_preflight(rq_with(s3("OPTIONS", "/bkt/a/k"), name, texts[v], name, "2", NULL),
+					  name);
+			snprintf(target, sizeof target, "/bkt/a/k?%s=%s&%s=2", name, texts[v], name);
+			must_be_preflight(s3("OPTIONS", target), name);
+		}
+	}
+}
+
 static const struct query_shape shapes[OP_NR] = {
 #define OP(id, name, start, method, level, body, writes, right, ok, parts, needs_, may_)                     \
 	[OP_##id] = { needs_, may_ },
@@ -394,6 +414,62 @@ parameters_that_say_nothing(void **state)
 	}
 }
 
+/* Range is of GetObject and HeadObject: for every other operation it says nothing, whatever its value. */
+static void
+ranges(void **state)
+{
+	static const char *const texts[] = {
+		"bytes=0-1", "bytes=-1", "bytes=5-", "bytes=2-1", "nonsense", ""
+	};
+	static struct came without, with;
+
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		bool reads = op == OP_GET_OBJECT || op == OP_HEAD_OBJECT;
+
+		if (op == OP_OPTIONS)
+			continue;
+		came_of(asking(op, ""), false, &without);
+		for (size_t v = 0; v < sizeof texts / sizeof *texts; v++) {
+			came_of(rq_with(asking(op, ""), "Range", texts[v], NULL), false, &with);
+			if (reads && v < 3)
+				assert_int_not_equal(with.t.range.kind, RANGE_NONE);
+			else if (memcmp(&with, &without, sizeof with) != 0)
+				fail_msg("%s with Range: %s: %s", op_name[op], texts[v], with.why);
+		}
+	}
+}
+
+/* The lines of a stored header that is a list are one list, in their order; any other comes once. */
+static void
+lines_of_stored_headers(void **state)
+{
+	static const char *const lists[] = { "content-encoding", "content-language", "cache-control" };
+	unsigned stored = 0, joined = 0;
+
+	for (enum reply_field h = 0; h < FIELD_NR; h++) {
+		const char *name = field_name[DIALECT_S3][h], *lower = field_name[DIALECT_SCALITY][h], *v;
+		struct rq *r = rq_with(s3("PUT", "/bkt/obj"), "content-length", "5", name, "a", NULL);
+		bool list = false;
+		size_t len;
+
+		if (h == FIELD_CONTENT_LENGTH || rq_parse(r) != FAULT_NONE ||
+		    !dialect_attr(r->t.attrs, r->t.attrs_len, lower, &len))
+			continue;
+		stored++;
+		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+			list |= strcmp(lower, lists[i]) == 0;
+		r = rq_with(s3("PUT", "/bkt/obj"), "content-length", "5", name, "b", lower, "", name, "a, c",
+			    NULL);
+		assert_fault(rq_parse(r), list ? FAULT_NONE : FAULT_BAD_REQUEST);
+		if (!list)
+			continue;
+		v = dialect_attr(r->t.attrs, r->t.attrs_len, lower, &len);
+		assert_true(v && len == 7 && memcmp(v, "b, a, c", 7) == 0);
+		joined++;
+	}
+	assert_true(stored == 6 && joined == sizeof lists / sizeof *lists);
+}
+
 /* Refusals that name what helps. */
 static void
 refusals_that_help(void **state)
@@ -450,13 +526,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals_that_help),
-		cmocka_unit_test(preflight_queries),
-		cmocka_unit_test(preflight_headers),
-		cmocka_unit_test(rows_in_the_query),
-		cmocka_unit_test(rows_that_stay),
-		cmocka_unit_test(parameters_that_say_nothing),
-		cmocka_unit_test(both),
+		cmocka_unit_test(refusals_that_help),          cmocka_unit_test(preflight_queries),
+		cmocka_unit_test(preflight_headers),           cmocka_unit_test(preflight_rows),
+		cmocka_unit_test(rows_in_the_query),           cmocka_unit_test(rows_that_stay),
+		cmocka_unit_test(parameters_that_say_nothing), cmocka_unit_test(ranges),
+		cmocka_unit_test(lines_of_stored_headers),     cmocka_unit_test(both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

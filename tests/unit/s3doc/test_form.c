@@ -448,12 +448,74 @@ policies(void **state)
 	assert_true(l.min_bytes == 0 && l.max_bytes == UINT64_MAX);
 }
 
+/* ---- every field that the tables of the code name ---- */
+
+enum { WHOLE, BEGINS };
+
+static const struct {
+	const char *name;
+	int match;
+} fields[] = {
+#define TAKEN(name, match, query) { "x-amz-" name, match },
+#define REFUSED(name, match, query, allow, also, fault, why) { "x-amz-" name, match },
+#include "dialect/header.def"
+#define REPLY_FIELD(id, s3, scality) { s3, WHOLE },
+#include "dialect/reply_field.def"
+	/* Fields of forms alone. */
+	{ "acl", WHOLE },
+	{ "tagging", WHOLE },
+	{ "redirect", WHOLE },
+	{ "success_action_redirect", WHOLE },
+	{ "success_action_status", WHOLE },
+};
+
+/* The form that has a field of that name and value, and a condition for it. */
+static enum fault
+field_judged(const char *name, const char *value, const char *condition)
+{
+	struct form_limits l;
+	struct text policy = { 0 }, x = { 0 };
+	enum fault f;
+
+	text_fmt(&policy, OF_BKT "[\"starts-with\", \"$key\", \"\"], %s]}", condition);
+	text_str(&x, "--xYz\r\nContent-Disposition: form-data; name=\"policy\"\r\n\r\n");
+	text_base64(&x, policy.p, policy.len);
+	text_fmt(&x, "\r\n" KEY FIELD("%s", "%s") FILE_HEAD "data" END, name, value);
+	assert_fault(feed(x.p, x.len, 100), FAULT_NONE);
+	f = form_policy(&form, &post()->t, NOW, &l, &why);
+	text_free(&policy);
+	text_free(&x);
+	return f;
+}
+
+/* ${filename} is the name of the file in each of them, and of no other than Content-Type a value with commas is
+ * a list. */
+static void
+every_field(void **state)
+{
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		char name[64], condition[128];
+		bool type = strcmp(fields[i].name, "Content-Type") == 0;
+
+		snprintf(name, sizeof name, "%s%s", fields[i].name, fields[i].match == BEGINS ? "x" : "");
+		snprintf(condition, sizeof condition, "{\"%s\": \"<a.txt>\"}", name);
+		if (field_judged(name, "<${filename}>", condition) != FAULT_NONE)
+			fail_msg("%s: %s", condition, why);
+		snprintf(condition, sizeof condition, "[\"eq\", \"$%s\", \"<${filename}>\"]", name);
+		if (field_judged(name, "<${filename}>", condition) != FAULT_ACCESS_DENIED)
+			fail_msg("%s", condition);
+		snprintf(condition, sizeof condition, "[\"starts-with\", \"$%s\", \"a/\"]", name);
+		if (field_judged(name, "a/x,b/y", condition) != (type ? FAULT_ACCESS_DENIED : FAULT_NONE))
+			fail_msg("%s", condition);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_forms), cmocka_unit_test(broken_forms), cmocka_unit_test(targets),
-		cmocka_unit_test(filenames),   cmocka_unit_test(policies),
+		cmocka_unit_test(filenames),   cmocka_unit_test(policies),     cmocka_unit_test(every_field),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
