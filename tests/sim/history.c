@@ -910,35 +910,27 @@ exact(void)
 	live(true);
 }
 
-/* ---- exhaustive: the step from an earlier format version, cut anywhere ---- */
+/* ---- exhaustive: the step from an older format version, cut anywhere ---- */
 
-/* The superblocks become what an earlier version wrote, both in the first places. */
+/* Gives both superblocks the number of an older version. */
 static void
 make_old(void)
 {
 	static uint8_t buf[FMT_SUPER_BYTES];
-	static struct super sb[2];
-	bool good[2];
+	struct super sb;
 	uint64_t off;
 
+	fmt_oldest = OLD_VERSION;
 	for (uint32_t i = 0; i < 2; i++) {
 		int file = super_place(&formatted, i, &off);
 
 		for (uint32_t at = 0; at < FMT_SUPER_BYTES / PAGE; at++)
 			memcpy(buf + at * PAGE, simdisk_page(file, (uint32_t)(off / PAGE) + at), PAGE);
-		good[i] = super_decode(buf, sizeof buf, &sb[i]) == 0;
-		memset(buf, 0, sizeof buf);
+		/* One that was cut while it was written stays as it is. */
+		if (super_decode(buf, sizeof buf, &sb) != 0)
+			continue;
+		super_renumber(buf, OLD_VERSION);
 		simdisk_put(file, off, buf, FMT_SUPER_BYTES);
-	}
-	if (!prof.is_device)
-		simdisk_unlink(FILE_SUPER2);
-	simdisk_sync_dir();
-	for (uint32_t i = 0; i < 2; i++) {
-		if (good[i])
-			old_super_encode(buf, &sb[i], 2, 0, 1);
-		else
-			memset(buf, 0xee, sizeof buf); /* it was cut in the middle of it */
-		simdisk_put(simdisk_open(FILE_SUPER), i * FMT_SUPER_OLD_OFF, buf, FMT_SUPER_BYTES);
 	}
 }
 

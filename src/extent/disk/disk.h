@@ -216,8 +216,7 @@ void disk_table_work(struct disk *d, struct ring *r);
 int disk_check_super(struct disk *d, struct ring *r, int copy);
 /* Writes one superblock again. A failure of that write does not make the disk fail. */
 int disk_mend_super(struct disk *d, struct ring *r, int copy);
-/* Brings both superblocks to this format version and to their locations: each intermediate state can be
- * upgraded again. */
+/* Writes both superblocks in this format version: each intermediate state can be upgraded again. */
 int disk_upgrade(struct disk *d, struct ring *r);
 /* Searches for a second superblock at the end of a device of that size whose first one is lost. 0, -ENOENT or
  * -errno. */

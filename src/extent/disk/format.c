@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+uint32_t fmt_oldest = FMT_VERSION;
+
 /* ---- geometry ---- */
 
 #define MIB ((uint64_t)1 << 20)
@@ -58,13 +60,19 @@ geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo)
 	return 0;
 }
 
+/* Returns true if the second superblock of a device lies after its data. */
+static bool
+has_tail(const struct geometry *g)
+{
+	uint64_t data_end = HEAD_BYTES + g->log_bytes + g->seg_nr * g->seg_bytes;
+
+	return g->size_bytes / FMT_ALIGN * FMT_ALIGN >= data_end + TAIL_BYTES;
+}
+
 uint64_t
 geo_second_off(const struct geometry *g)
 {
-	uint64_t data_end = HEAD_BYTES + g->log_bytes + g->seg_nr * g->seg_bytes;
-	uint64_t end = g->size_bytes / FMT_ALIGN * FMT_ALIGN;
-
-	return end >= data_end + TAIL_BYTES ? end - TAIL_BYTES : FMT_SUPER_OLD_OFF;
+	return g->size_bytes / FMT_ALIGN * FMT_ALIGN - TAIL_BYTES;
 }
 
 static bool
@@ -298,7 +306,10 @@ super_ok(const struct super *sb)
 {
 	if (sb->kind != SUPER_DIRECTORY && sb->kind != SUPER_DEVICE)
 		return false;
-	if (!geo_ok(&sb->geo) || sb->start_no == 0 || sb->start_no > FMT_START_NO_MAX)
+	/* The second superblock of a device lies after its data. */
+	if (!geo_ok(&sb->geo) || (sb->kind == SUPER_DEVICE && !has_tail(&sb->geo)))
+		return false;
+	if (sb->start_no == 0 || sb->start_no > FMT_START_NO_MAX)
 		return false;
 	if (!table_ok(&sb->table) || sb->table.version >> FMT_CHANGE_BITS > sb->start_no)
 		return false;
@@ -306,35 +317,8 @@ super_ok(const struct super *sb)
 	       snap_ref_ok(&sb->snap[1], &sb->geo);
 }
 
-/* Format versions 1 and 2, which knew disks and slots in another way, and one disk alone.  False: they say
- * something else. */
-static bool
-take_old(struct cur *c, struct super *sb)
-{
-	uint32_t disk, disk_nr;
-	const uint8_t *slot;
-
-	sb->epoch = take_u64(c);
-	take_bytes(c, sb->nonce, 16);
-	take_snap_ref(c, &sb->snap[0]);
-	take_snap_ref(c, &sb->snap[1]);
-	take_u64(c);
-	disk = take_u32(c);
-	disk_nr = take_u32(c);
-	take(c, FMT_DISKS_MAX * 16 + FMT_DISKS_MAX);
-	slot = take(c, FMT_SLOT_NR);
-	for (int i = 0; slot && i < FMT_SLOT_NR; i++) {
-		if (slot[i] != 0)
-			return false;
-	}
-	/* Starts were counted by their epochs. */
-	sb->start_no = sb->epoch + 1;
-	super_table_of_one(sb);
-	return disk == 0 && disk_nr == 1;
-}
-
 static void
-take_new(struct cur *c, struct super *sb)
+take_fields(struct cur *c, struct super *sb)
 {
 	sb->start_no = take_u64(c);
 	take_table(c, &sb->table);
@@ -378,15 +362,12 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
 	take_bytes(&c, sb.disk_uuid, 16);
-	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION_COPIES) {
+	if (sb.version < fmt_oldest || sb.version > FMT_VERSION_COPIES) {
 		*ret_super = sb;
 		return -EPROTONOSUPPORT;
 	}
 	take_geometry(&c, &sb.geo);
-	if (sb.version >= FMT_VERSION)
-		take_new(&c, &sb);
-	else if (!take_old(&c, &sb))
-		return -EBADMSG;
+	take_fields(&c, &sb);
 	if (c.bad || !super_ok(&sb) || (sb.version >= FMT_VERSION && sb.version != version_for(&sb.table)))
 		return -EBADMSG;
 	*ret_super = sb;

@@ -19,10 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 3u /* version written; 2: uploads, parts, attributes of buckets, shared extents */
+#define FMT_VERSION 3u /* version written */
 /* version of superblocks while a table names second disks; otherwise the same format */
 #define FMT_VERSION_COPIES 4u
-#define FMT_VERSION_MIN 1u         /* oldest version read: its fields have the same meaning */
 #define FMT_START_NO_MAX 0xffffffu /* numbers of starts: a version has 24 bits for them */
 #define FMT_COUNTER_BITS 40        /* a record's version: start number, then a counter of that many bits */
 #define FMT_CHANGE_BITS TABLE_CHANGE_BITS
@@ -39,8 +38,7 @@
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
 #define FMT_DISKS_MAX STORE_DISKS_MAX
 #define FMT_SLOT_NR STORE_SLOT_NR
-#define FMT_SUPER_BYTES (64u << 10)       /* one copy; format versions 1 and 2: the copies are adjacent */
-#define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES /* offset of the second copy in those versions */
+#define FMT_SUPER_BYTES (64u << 10)               /* one copy */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* before the log on a device */
 #define FMT_DEVICE_TAIL_BYTES                                                                                \
 	((uint64_t)2 << 20) /* at the end of a device: beginning of the second superblock */
@@ -102,11 +100,17 @@ bool ext_ok(uint64_t ext, const struct geometry *g);
 /* Chooses the geometry for a disk of that size and an index of at most that many bytes in memory (0:
  * unknown). 0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
-/* Returns the offset of a device's second superblock: at its formatted end, or directly after the first one,
- * if segments of an earlier format version reach into the end. */
+/* Returns the offset of a device's second superblock: FMT_DEVICE_TAIL_BYTES before its formatted end. */
 uint64_t geo_second_off(const struct geometry *g);
 
 /* ---- superblock ---- */
+
+/*
+ * Oldest format version that is read. A superblock of a version from here to below FMT_VERSION has the bytes of
+ * FMT_VERSION, a start refuses it, and disk_upgrade() writes it as FMT_VERSION. No such version exists yet, hence the
+ * value is FMT_VERSION. Tests of the upgrade lower it, before a disk is opened.
+ */
+extern uint32_t fmt_oldest;
 
 /* The expected position of a log block, with everything that identifies it. */
 struct log_pos {

@@ -305,9 +305,7 @@ look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, boo
 	*ret_empty = true;
 	for (size_t i = 0; e == 0 && i < FMT_DEVICE_HEAD_BYTES; i++)
 		*ret_empty &= buf[i] == 0;
-	*ret_store = e == 0 && !*ret_empty &&
-		     (super_decode(buf, FMT_SUPER_BYTES, &sb) == 0 ||
-		      super_decode(buf + FMT_SUPER_OLD_OFF, FMT_SUPER_BYTES, &sb) == 0);
+	*ret_store = e == 0 && !*ret_empty && super_decode(buf, FMT_SUPER_BYTES, &sb) == 0;
 	sync_free(buf);
 	*ret_second = e == 0 && super_scan(r, fd, size_bytes, &sb) == 0 ? geo_second_off(&sb.geo) : 0;
 	*ret_store |= *ret_second != 0;

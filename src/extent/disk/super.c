@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two superblocks: where they are, which of them counts, and the step from earlier format versions, which had
- * both in the first 128 KiB: there one slip of dd took both.
+ * The two superblocks: their places, which of them counts, and the upgrade from an earlier format version.
  *
  *	             first          second
  *	directory    file super     file super2
- *	device       0              2 MiB before the formatted end, or at 64 KiB where data is there
- *	1 and 2      0              64 KiB, of the device or of super
+ *	device       0              2 MiB before the formatted end
  */
 #include "extent/disk/disk.h"
 
@@ -34,7 +32,8 @@ struct search {
 	uint8_t *buf;
 	struct super one;                   /* the last that was read */
 	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
-	uint32_t other_version;             /* of the format; 0: none of another one */
+	uint32_t other_version;             /* a format version that is not read; valid with has_other */
+	bool has_other;
 	bool mixed;
 	uint8_t uuid[2][UUID_BYTES]; /* the two disks that they are of, if they are mixed */
 	int error;                   /* the last of those that could not be read */
@@ -69,6 +68,7 @@ look(struct search *s, int fd, uint64_t off)
 	s->damaged += e == -EBADMSG;
 	if (e == -EPROTONOSUPPORT) {
 		s->other_version = s->one.version;
+		s->has_other = true;
 		memcpy(s->d->uuid, s->one.disk_uuid, UUID_BYTES);
 	}
 	if (e < 0)
@@ -114,8 +114,7 @@ look_at_end(struct search *s, uint64_t size_bytes)
 	if (!s->good && super_scan(s->r, d->log_fd, size_bytes, &s->one) < 0)
 		return;
 	d->super_off[1] = geo_second_off(s->good ? &d->sb.geo : &s->one.geo);
-	if (d->super_off[1] != FMT_SUPER_OLD_OFF)
-		look(s, d->log_fd, d->super_off[1]);
+	look(s, d->log_fd, d->super_off[1]);
 }
 
 /* What was found, as a reason not to go on; 0: one counts. */
@@ -137,12 +136,12 @@ judge(const struct search *s, char *err, size_t err_len)
 			"here, or clear the one that does not (%s, %s)",
 			d->path, text[0], text[1]);
 	uuid_write(text[0], d->uuid);
-	if (s->other_version)
+	if (s->has_other)
 		return disk_refuse(
 			err, err_len, -EPROTONOSUPPORT,
 			"%s: disk %s was made by another version of Gantry (its format is %u, and this one "
 			"reads %u to %u); start that one",
-			d->path, text[0], s->other_version, FMT_VERSION_MIN, FMT_VERSION_COPIES);
+			d->path, text[0], s->other_version, fmt_oldest, FMT_VERSION_COPIES);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
@@ -164,9 +163,8 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 		return -ENOMEM;
 	}
 	/* One by one: a bad sector is in one of them. */
-	d->super_off[1] = d->is_device ? FMT_SUPER_OLD_OFF : 0;
+	d->super_off[1] = 0;
 	look(s, d->super_fd[0], 0);
-	look(s, d->super_fd[0], FMT_SUPER_OLD_OFF);
 	if (d->is_device && !size)
 		e = file_size(d->log_fd, &size);
 	if (d->is_device && e == 0)
@@ -175,7 +173,7 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 		look(s, d->super_fd[1], 0);
 	if (s->good && !s->mixed)
 		memcpy(d->uuid, d->sb.disk_uuid, UUID_BYTES);
-	d->has_super = s->good || s->damaged || s->other_version;
+	d->has_super = s->good || s->damaged || s->has_other;
 	if (e == 0)
 		e = judge(s, err, err_len);
 	d->lost_super = s->good < 2;
@@ -342,28 +340,12 @@ disk_mend_super(struct disk *d, struct ring *r, int copy)
 	return e;
 }
 
-/* ---- the step from earlier format versions ---- */
-
-/* Clears the place where the second one was, if it is another's now. */
-static int
-clear_old_place(struct disk *d, struct ring *r)
-{
-	uint64_t size;
-	int e = file_size(d->super_fd[0], &size);
-
-	if (e < 0 || size < FMT_SUPER_OLD_OFF + FMT_SUPER_BYTES ||
-	    (d->is_device && d->super_off[1] == FMT_SUPER_OLD_OFF))
-		return e;
-	e = sync_zero(r, d->super_fd[0], FMT_SUPER_OLD_OFF, FMT_SUPER_BYTES);
-	return e == 0 ? disk_flush_file(d, r, d->super_fd[0]) : e;
-}
+/* ---- the upgrade from an earlier format version ---- */
 
 int
 disk_upgrade(struct disk *d, struct ring *r)
 {
 	int e = disk_write_super(d, r);
 
-	if (e == 0)
-		e = disk_write_super(d, r);
-	return e == 0 ? clear_old_place(d, r) : e;
+	return e == 0 ? disk_write_super(d, r) : e;
 }

@@ -410,7 +410,7 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
 		return -EBADMSG;
 	h.crc64 = block_crc(buf, h.len_bytes, nonce);
-	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	if (h.crc64 != crc || version < fmt_oldest || version > FMT_VERSION || zero ||
 	    h.flushed_upto > h.seq || (h.kind != BLOCK_RECORDS && h.kind != BLOCK_EPOCH))
 		return -EBADMSG;
 	*ret_head = h;
@@ -480,7 +480,7 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 	zero = take_u32(&c);
 	crc = take_u64(&c);
 	h.crc64 = snap_crc(buf, len);
-	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	if (h.crc64 != crc || version < fmt_oldest || version > FMT_VERSION || zero ||
 	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
 		return -EBADMSG;
 	if (h.older_nr > (h.used_bytes - SNAP_HEAD_BYTES) / SNAP_OLDER_BYTES || (h.older_nr && !h.older_id))

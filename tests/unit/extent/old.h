@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixture's store, closed, as an earlier format version would have made it. */
+/* The fixture's store, closed, with the number of an older format version. */
 #ifndef GANTRY_TESTS_STORE_OLD_H
 #define GANTRY_TESTS_STORE_OLD_H
 
@@ -12,24 +12,23 @@ path_of(char path[256], const char *name)
 	snprintf(path, 256, "%s/%s", dir, name);
 }
 
-/* The store becomes what that version would have made: both superblocks in one file, and no other. */
+/* Gives both superblocks another format version; this program reads OLD_VERSION from then on. */
 static inline void
 make_old(uint32_t version)
 {
-	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	static uint8_t buf[FMT_SUPER_BYTES];
 	char path[256];
-	struct super sb;
 	int fd;
 
-	read_super(&sb);
-	for (int i = 0; i < 2; i++, sb.gen--)
-		old_super_encode(buf + sb.gen % 2 * FMT_SUPER_BYTES, &sb, version, 0, 1);
-	path_of(path, "super2");
-	assert_int_equal(unlink(path), 0);
-	path_of(path, "super");
-	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	assert_int_equal(pwrite(fd, buf, sizeof buf, 0), sizeof buf);
-	close(fd);
+	fmt_oldest = OLD_VERSION;
+	for (int i = 0; i < 2; i++) {
+		path_of(path, super_file[i]);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_int_equal(pread(fd, buf, sizeof buf, 0), sizeof buf);
+		super_renumber(buf, version);
+		assert_int_equal(pwrite(fd, buf, sizeof buf, 0), sizeof buf);
+		close(fd);
+	}
 }
 
 #endif

@@ -435,7 +435,7 @@ test_upgrade(void **state)
 
 	fault_ring_hook = step_hook;
 	looks = take_at = supers_written = 0;
-	make_old(2);
+	make_old(OLD_VERSION);
 	/* Nor has an old store the file. */
 	block_path(path);
 	assert_int_equal(unlink(path), 0);
@@ -444,7 +444,7 @@ test_upgrade(void **state)
 	assert_int_equal(block_read(&after), 0);
 	assert_true(after.closed && memcmp(after.instance, in_step.instance, 16) == 0);
 
-	make_old(2);
+	make_old(OLD_VERSION);
 	make_theirs();
 	assert_int_equal(unlink(path), 0);
 	block_write(&after);

@@ -516,30 +516,55 @@ test_super_nonsense(void **state)
 	assert_true(back.version == FMT_VERSION);
 }
 
-/* What earlier versions wrote is read as the table of one disk. */
+/* A number below the oldest that is read, or above the newest, is another version; without an older one every lower
+ * number is. */
 static void
 test_super_old(void **state)
 {
 	static struct super sb, back;
 
-	for (uint32_t version = 1; version <= 2; version++) {
-		sb = sample_super();
-		old_super_encode(buf, &sb, version, 0, 1);
-		sample("super", version == 1 ? "old1" : "one", buf, 2048);
-		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
-		assert_int_equal(back.version, version);
-		assert_memory_equal(&back.snap, &sb.snap, sizeof sb.snap);
-		assert_true(back.gen == 4 && back.epoch == 2 && back.start_no == 3);
-		assert_true(back.table.version == ((uint64_t)3 << FMT_CHANGE_BITS | 1));
-		assert_true(back.table.members == 1 && back.table.in == 1 && back.table.draining == 0);
-		assert_memory_equal(back.table.uuid[0], sb.disk_uuid, 16);
-		assert_true(back.table.home[4095] == 0 && back.table.second[4095] == TABLE_NO_DISK);
+	sb = sample_super();
+	super_encode(buf, &sb);
+	sample("super", "one", buf, 2048);
+	for (uint32_t version = 0; version < FMT_VERSION_COPIES + 2; version++) {
+		bool is_current = version == FMT_VERSION;
+
+		super_renumber(buf, version);
+		/* 4 says of this map, which has no second disks, something that is not so. */
+		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), is_current ? 0
+									    : version == FMT_VERSION_COPIES
+										    ? -EBADMSG
+										    : -EPROTONOSUPPORT);
+		assert_true(version == FMT_VERSION_COPIES || back.version == version);
 	}
-	/* They never had more than one disk. */
-	old_super_encode(buf, &sb, 2, 1, 2);
-	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
-	old_super_encode(buf, &sb, FMT_VERSION_COPIES + 1, 0, 1);
+	fmt_oldest = OLD_VERSION;
+	super_renumber(buf, OLD_VERSION);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+	assert_int_equal(back.version, OLD_VERSION);
+	assert_true(back.gen == sb.gen && back.start_no == sb.start_no);
+	assert_memory_equal(&back.table, &sb.table, sizeof sb.table);
+	super_renumber(buf, OLD_VERSION - 1);
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EPROTONOSUPPORT);
+	fmt_oldest = FMT_VERSION;
+}
+
+/* The second superblock of a device never lies in its data. */
+static void
+test_super_tail(void **state)
+{
+	static struct super sb, back;
+	uint64_t data_end;
+
+	sb = sample_super();
+	sb.kind = SUPER_DEVICE;
+	data_end = FMT_DEVICE_HEAD_BYTES + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes;
+	sb.geo.size_bytes = data_end + FMT_DEVICE_TAIL_BYTES;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+	assert_true(geo_second_off(&back.geo) == data_end);
+	sb.geo.size_bytes -= 1;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
 }
 
 static void
@@ -797,7 +822,8 @@ main(void)
 		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
 		cmocka_unit_test(test_upload_records), cmocka_unit_test(test_super_nonsense),
-		cmocka_unit_test(test_super_old),      cmocka_unit_test(test_keys_of_two),
+		cmocka_unit_test(test_super_old),      cmocka_unit_test(test_super_tail),
+		cmocka_unit_test(test_keys_of_two),
 	};
 
 	if (geo_choose(1024 * MIB, 0, &geo) < 0)
