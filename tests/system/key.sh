@@ -97,7 +97,7 @@ assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 403
 grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
 assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
 
-# ---- bad input: a sentence, exit 2 or 1, and the file as it was
+# ---- bad input: a sentence, exit 2 or 1, and the file as it was; claim TM75: a block with bits set after its length
 cp "$K" before
 for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "new X=one word too many: X" "list X=one word too many: X" \
 	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from 10.0.0.5,10.1.2.3/8=--from wants addresses" "new --from host=--from wants addresses" \

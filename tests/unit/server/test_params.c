@@ -176,6 +176,7 @@ whom_tokens_may_name(void **state)
 	p.allow = "10.0.0.0/33";
 	assert_int_equal(take(), -EINVAL);
 	assert_non_null(strstr(err, "10.0.0.0/33"));
+	/* Claim TM75. */
 	p.allow = "10.1.2.3/8";
 	assert_int_equal(take(), -EINVAL);
 	assert_non_null(strstr(err, "write 10.0.0.0/8"));
