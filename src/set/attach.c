@@ -25,7 +25,7 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 		return 0;
 	}
 	while (!port_detach_all(p))
-		mailbox_run(mb, 0); /* another port rang it already */
+		mailbox_run(mb, 0); /* another thread has already rung this port's bell */
 	port_free(p);
 	return r;
 }
@@ -35,7 +35,7 @@ set_detach(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	/* What the set itself does begins new operations on engines. */
+	/* Calls of the set itself begin new operations on engines. */
 	if (port_is_pinned(p) || !port_leave(p) || !port_detach_all(p))
 		return false;
 	port_free(p);

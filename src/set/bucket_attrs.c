@@ -19,9 +19,9 @@ set_at(struct change *c, uint64_t version)
 }
 
 /*
- * What comes of a step of a change that the first engine judges; the others take what it took.  True: it is over.  If the
- * first one leaves before it has said anything the next one judges; a version that was read from the one is none of the
- * other's.
+ * Handles the result of one step of a change. The first engine validates, and the others accept the change
+ * that it accepted. If the first engine leaves before its answer, the next one validates; a version read
+ * from the former is not valid for the latter. Returns true if the change is over.
  */
 static bool
 judge_step(struct change *c, int r)
@@ -69,7 +69,8 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 
 /* ---- quotas ---- */
 
-/* What counter 0 is given counts: that is an engine's which may have left.  One change is under way at a time (M11). */
+/* Counter 0 belongs to one engine, which may have left; only the holder of the map change lock gets here
+ * (M11). */
 static void
 bound(struct change *c)
 {
@@ -83,7 +84,7 @@ bound(struct change *c)
 	quota_unlock(book);
 }
 
-/* The book is one for all; the others have the bound for when the first is missing. */
+/* There is one quota book for all engines; the others store the limit for a start without the first. */
 static int
 set_quota_next(struct change *c, int r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of buckets goes from engine to engine, one change at a time; see bucket_change.h. */
+/* A change of a bucket visits the engines in turn, one change at a time; see bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include "base/check.h"
@@ -34,7 +34,7 @@ change_is_lost(const struct change *c)
 
 /* ---- taking turns ---- */
 
-/* Goes on until an engine, or the table, has to be waited for (false), or all is done. */
+/* Advances the change until it waits for an engine or the map (false), or is complete. */
 static bool
 drive(struct change *c, int r)
 {
@@ -131,7 +131,7 @@ on_sub(struct store_op *op)
 	sub_free(sub);
 }
 
-/* A disk failed.  If it is the one that is waited for, that may be long in coming. */
+/* A disk failed. If the change waits for that disk, its answer may take long. */
 static void
 on_alarm(struct msg *m)
 {

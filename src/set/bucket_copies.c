@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket gets another number of copies; see bucket_change.h. */
+/* Changes the number of copies of a bucket; see bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include <errno.h>
@@ -13,10 +13,8 @@ copies_at(struct change *c)
 	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
 }
 
-/*
- * Up to the end the last engine answers about buckets.  An engine that cannot have it has what it had, so all the others get that back; where
- * that cannot be either, the gate stays closed.
- */
+/* Until its last step the metadata leader answers for the bucket. If an engine cannot make the change, all
+ * others get the previous number back; if that fails too, the gate stays closed. */
 static int
 copies_next(struct change *c, int r)
 {
@@ -65,7 +63,7 @@ change_copies(struct change *c, int r)
 	}
 	if (c->is_over && c->touched)
 		set_note_missed(port_set(c->port), c->name, c->len, true, 0);
-	/* A set of one removes buckets without turns. */
+	/* A set of one engine removes buckets without the map change lock. */
 	if (c->is_over && c->result == -ENXIO)
 		c->result = -EAGAIN;
 	return started;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the head says of buckets: attributes, lists; see set_int.h. */
+/* Reads about buckets that the metadata leader answers: attributes, lists; see set_int.h. */
 #include "set/set_int.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ set_bucket_head(struct store_port *sp, const char *name, size_t len, struct stor
 	return head->ops->bucket_head(head, name, len, st);
 }
 
-/* A look at the attributes, whose version is the engine's. */
+/* A read of the attributes, whose version is that of the engine. */
 struct attrs_look {
 	struct store_stat st;
 	struct store_stat *of; /* the caller's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket is removed; see bucket_change.h. */
+/* Removes a bucket; see bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include "set/map/set_rules.h"
@@ -8,14 +8,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the engine that removes behind that one: the head is the first (M38); the number behind the last, or -1: none does. */
+/* Returns the engine that removes the bucket after engine `at`: the metadata leader is the first (M38); the
+ * number after the last one, or -1, means none. */
 static int
 remover_behind(const struct change *c, int at)
 {
 	return RULE_HEAD_REMOVES_FIRST ? change_next_of(c, at) : change_before(c, at);
 }
 
-/* Every engine has said that it has nothing. */
+/* Every engine has confirmed that the bucket is empty there. */
 static int
 remove_next(struct change *c, int r)
 {
@@ -31,7 +32,7 @@ remove_next(struct change *c, int r)
 		if (r == -EAGAIN && c->tries++ < TRIES)
 			return change_remove_at(c);
 		if (r < 0 && r != -ENXIO && r != -ECANCELED && is_first && !c->failed) {
-			/* Nobody has removed it. */
+			/* No engine has removed the bucket. */
 			c->failed = r;
 			c->at = -1;
 			return change_open_next(c);
@@ -48,7 +49,7 @@ remove_next(struct change *c, int r)
 	return change_open_next(c);
 }
 
-/* Opens the gates before that of this step again, and this one's if it was closed. */
+/* Opens the gates that earlier steps closed, and the gate of this step if it was closed. */
 static int
 give_up(struct change *c, int why, bool is_closed)
 {
@@ -64,7 +65,7 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 {
 	const struct set *s = port_set(c->port);
 
-	/* What one that has failed was given last is not known (M31). */
+	/* The last operations of a failed engine are unknown (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_in(s) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
@@ -102,7 +103,7 @@ delete_next(struct change *c, int r)
 	}
 }
 
-/* An engine that has left on the way does not count what was in it any more. */
+/* An engine that has left in the meantime no longer counts its objects. */
 static void
 forget_use(struct change *c)
 {
@@ -141,7 +142,7 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	/* What the missing one holds is not known (M31). */
+	/* The contents of a missing engine are unknown (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
 	if (port_engines(p) == 1)

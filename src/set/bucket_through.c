@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of buckets of a set of one.
+ * Changes of buckets in a set of one engine.
  *
- * One engine takes them as they come, without turns.  They are counted, so that another one can be made a member when none is
- * under way any more: from then on they take turns.
+ * The engine takes them as they arrive, without the map change lock. They are counted, so that a second engine becomes a member only when none is
+ * in flight; from then on changes take the lock.
  */
 #include "set/bucket_change.h"
 
@@ -55,7 +55,7 @@ through_new(struct set_port *p, struct store_op *op)
 	return t;
 }
 
-/* What the engine's start returned. */
+/* Returns the result of the engine's start function. */
 static int
 through_started(struct through *t, int r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a set about changes of buckets; see buckets.h. */
+/* The set's record of bucket changes in memory; see buckets.h. */
 #include "set/buckets.h"
 
 #include "set/map/set_rules.h"
@@ -55,7 +55,7 @@ set_buckets_free(struct set_buckets *b)
 
 /* ---- changes that engines missed ---- */
 
-/* Under the lock: the place of a bucket, or where it would be. */
+/* Returns the entry of a bucket, or the position where it belongs. The lock is held. */
 static struct missed *
 place(const struct set_buckets *b, const char *name, size_t len, bool *ret_is_found)
 {
@@ -112,7 +112,7 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint
 	pthread_mutex_lock(&b->lock);
 	m = place(b, name, len, &is_found);
 	if (!is_found && b->nr == b->cap) {
-		/* Only where changes take no turns. */
+		/* Only changes without the map change lock are counted. */
 		pthread_mutex_unlock(&b->lock);
 		return;
 	}

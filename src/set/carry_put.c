@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PUT whose key went to another engine between its beginning and its commit (-EXDEV): what the old one has of it is read there, and
- * put where the key is now, with the same arguments.  So no client hears of it, whatever its bytes came by.  On the put's thread.
+ * A PUT whose key moved to another engine between its beginning and its commit (-EXDEV): its bytes are read from the former engine and
+ * written to the current one, with the same arguments (a replay). The client does not notice. On the thread of the PUT.
  *
- *	carry --> where is it now? --> init --> read, write, read, write ... --> commit --> the caller's done()
+ *	carry --> current engine? --> init --> read, write, read, write ... --> commit --> the caller's done()
  *	             |      ^                                                      |
- *	             +------+ two copies, and their first has failed:              | it has gone once more: the same again,
- *	               the keeper says who is first                                | with what was written here
+ *	             +------+ two copies, and the primary has failed:              | the key has moved again: the same again,
+ *	               the recovery task names the new primary                     | with the bytes written here
  *
- * The new engine judges it as any PUT: preconditions, quotas and room are what they are there, and its errors are the caller's.  Where the
- * old one cannot give the bytes nothing was done, and it is -EXDEV after all.
+ * The current engine validates the PUT like any other: preconditions, quotas and free space are its own, and its errors are the caller's. If the
+ * former engine cannot deliver the bytes, nothing was changed, and the result is -EXDEV.
  */
 #include "set/replicas.h"
 
@@ -21,32 +21,32 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CARRY_BYTES (4 * STORE_GRANULE) /* in one go */
-#define MOVES_MAX 8                     /* under one PUT */
-#define KEPT_MAX 8                      /* so often the keeper is waited for */
+#define CARRY_BYTES (4 * STORE_GRANULE) /* bytes read in one operation */
+#define MOVES_MAX 8                     /* moves of one PUT */
+#define KEPT_MAX 8                      /* waits for the recovery task */
 
 struct carry {
 	struct set_port *port;
-	struct store_put *of; /* has the bytes */
+	struct store_put *of; /* the put with the bytes */
 	struct store_port *from;
-	struct store_obj obj; /* they are this */
+	struct store_obj obj; /* its bytes as an object */
 	struct store_put_args args;
 	struct store_carrier again; /* of put */
 	int moves, kept_nr;
 	struct set_wait wait;
-	struct store_put put; /* where the key is now */
+	struct store_put put; /* the put at the current engine */
 	struct store_read rd;
 	struct store_write w;
 	uint64_t off;
 	uint32_t len;
-	struct buf *buf; /* of the first one, where it has moved more than once */
+	struct buf *buf; /* the caller's buffer, or `mine` after a second move */
 	struct buf mine;
 };
 
 static void begin(struct carry *c);
 static void read_piece(struct carry *c);
 
-/* Ends it, and the caller's PUT with it. */
+/* Ends the replay and the caller's PUT. */
 static void
 end(struct carry *c, int result)
 {
@@ -65,7 +65,7 @@ end(struct carry *c, int result)
 	of->op.done(&of->op);
 }
 
-/* The bytes of the old one are gone, so nothing was done. */
+/* The bytes of the former put are lost, hence nothing was changed. */
 static void
 lost(struct carry *c)
 {
@@ -78,7 +78,7 @@ on_committed(struct store_op *op)
 	end(container_of(container_of(op, struct store_put, op), struct carry, put), op->result);
 }
 
-/* With the last piece in the buffer, or (len 0) without one. */
+/* Commits, with the last piece in the buffer, or (len 0) without a piece. */
 static void
 commit(struct carry *c)
 {
@@ -95,7 +95,7 @@ commit(struct carry *c)
 	c->put.op.done = on_committed;
 	r = store_put_commit(c->put.op.port, &c->put, sc);
 	if (r == -EILSEQ)
-		lost(c); /* granules are right, and all of them together are not what was written */
+		lost(c); /* each granule matches its CRC, and their combination does not match the CRC of the put */
 	else if (r != 0)
 		end(c, r < 0 ? r : c->put.op.result);
 }
@@ -172,7 +172,7 @@ begin(struct carry *c)
 	int r;
 	struct store_port *e = set_port_to_write(port_base(p), &a->key, &r);
 
-	/* Its first has failed, and another one is about to be it. */
+	/* The primary has failed, and the recovery task has not yet named another one. */
 	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
 	    !set_is_read_only(port_set(p)) && c->kept_nr++ < KEPT_MAX) {
 		c->wait.mb = port_mailbox(p);
@@ -210,7 +210,7 @@ has_buf(struct carry *c)
 
 static bool carry_again(struct store_carrier *sc, struct store_put *put);
 
-/* before: what has carried it here; NULL: nothing has. */
+/* before: the replay that wrote the put so far; NULL: none. */
 static bool
 carry(struct set_port *p, struct store_put *put, struct carry *before)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk is made, opened, and becomes a member; see mover.h. */
+/* Formats and opens a disk and makes it a member; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 
@@ -15,7 +15,8 @@
 
 #define THROUGH_NS (10 * NS_PER_S)
 
-/* A number that nobody has, nor had since the start: what a disk makes in one start is told from what others make by it. */
+/* Returns a number that no disk has had since the start, so that the records of one start name one disk
+ * each. */
 static int
 free_number(struct set *s)
 {
@@ -32,7 +33,7 @@ free_number(struct set *s)
 	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
 }
 
-/* A table of itself alone, older than all that the others have. */
+/* Makes a map with this disk alone, older than the maps of all others. */
 static void
 table_before(struct disk_table *t, int number, const uint8_t uuid[UUID_BYTES])
 {
@@ -86,7 +87,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 		total += info.size_bytes;
 	}
 	m->said[0] = 0;
-	/* Engines have been given all of the budget: it comes on top until the next start. */
+	/* The engines share the whole budget: the memory of the new disk is in addition to it until the
+	 * next start. */
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->set_slots(st, &none);
 	if (r == 0)
@@ -106,7 +108,9 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	return r;
 }
 
-/* Every port attaches to it.  From here on it stays until the set ends, as a member or as none. */
+/*
+ * Attaches every port to the engine. From here on the engine stays until the set ends, as a member or not.
+ */
 static int
 attach_all(struct mover *m, struct store *st, int number)
 {
@@ -119,7 +123,9 @@ attach_all(struct mover *m, struct store *st, int number)
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
 				strerror(-r));
-	/* Changes of buckets take turns from now on; those that did not end. */
+	/*
+	 * Changes of buckets take the map change lock from now on; this waits for those that began before.
+	 */
 	while (set_through_nr(s) && clock_ns() < until)
 		move_turn(m);
 	if (set_through_nr(s))
@@ -136,7 +142,7 @@ align(struct mover *m, int engine)
 	return set_align_buckets(pair, 2, m->said, sizeof m->said);
 }
 
-/* With the turn, so no bucket changes. */
+/* The caller holds the map change lock, hence no bucket changes. */
 static int
 enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 {
@@ -184,7 +190,8 @@ move_add(struct mover *m)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
 		r = attach_all(m, st, number);
-	/* Most of them without the turn, which is then held for moments; a bucket that goes meanwhile is no reason to end. */
+	/* Most buckets are aligned without the map change lock, which is then held briefly. A bucket that
+	 * is removed in the meantime is not an error. */
 	if (r == 0 && align(m, engine) < 0)
 		m->said[0] = 0;
 	if (r == 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Disks that come and go while a set serves: one is drained, or one is added, and the slots go where the table says that they should be
- * (table_plan()).  What is under way stands in the table, so the next start continues it.
+ * Members of a set in service: a disk is drained, or added, and slots move as the map plans (table_plan()). The map records the job, hence the next
+ * start continues it.
  *
- *	drain	bit in the table --> its slots go, some at a time --> a table without it --> it is told that it is no member
- *	add	made, opened, every port attaches to it --> buckets as on the others --> a table with it --> slots come
- *	cancel	the keys that are on their way end --> a table that says so: answered --> what is left over is removed --> bits
- *		cleared; what has moved stays where it is
+ *	drain	bit in the map --> its slots move, some at a time --> a map without the disk --> the disk learns that it is no member
+ *	add	formatted, opened, attached by every port --> buckets as on the others --> a map with the disk --> slots arrive
+ *	cancel	keys in transit finish --> a map that records it: answered --> foreign records are removed --> bits
+ *		cleared; slots that have moved stay where they are
  *
- * A thread of its own does it, and ends with it.
+ * The job has a thread of its own, which ends with it.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -24,10 +24,11 @@
 #include <string.h>
 #include <time.h>
 
-/* How long who asks for the next change waits for one that was cancelled. */
+/* Time that a new request waits for a cancelled job to end. */
 #define ENDS_NS (5 * NS_PER_S)
 
-/* Its table says that no disk comes or goes any more, or it was cancelled: it is about to end. */
+/* Returns true if the map names no disk that joins or leaves any more, or the job was cancelled: it is
+ * about to end. */
 static bool
 is_ending(struct set *s)
 {
@@ -40,7 +41,7 @@ is_ending(struct set *s)
 	return is;
 }
 
-/* Tells whether a job goes on; one that is about to end is waited for. */
+/* Returns true if a job is in progress; waits for one that is about to end. */
 static bool
 is_busy(struct set *s)
 {
@@ -98,7 +99,8 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		     : disk_say(said, len, 0, "disk %s is being drained", set_unit(s, unit)->uuid);
 }
 
-/* A disk that this daemon has already, or that is missing.  A drained one may come again, but its engine has the path until the restart. */
+/* Refuses a disk that this daemon already has, or that is missing. A drained disk may be added again after
+ * a restart, because its engine keeps the path until then. */
 static int
 refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
 {
@@ -197,7 +199,7 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
 				  : cancel(s, said, len);
 	pthread_mutex_unlock(&s->mover->job_lock);
-	/* What was told meanwhile nobody could begin. */
+	/* Requests during the job could not start a resynchronisation. */
 	move_heal_if_wanted(s->mover);
 	return r;
 }
@@ -218,7 +220,7 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	now = clock_ns();
 	ret_info->waits_ns = until > now ? until - now : 0;
 	ran = now - ret_info->began_ns;
-	/* What is written meanwhile is sent, too. */
+	/* Keys written during the job are sent as well. */
 	if (ret_info->slots_done == ret_info->slots_total)
 		ret_info->bytes_total = ret_info->bytes_done;
 	else if (ret_info->bytes_done > ret_info->bytes_total && ret_info->slots_done)
@@ -288,7 +290,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 
 	if (!set_has_table(s) || !s->conf.disks.engine->member->send)
 		return 0;
-	/* A mailbox begins at a cache line. */
+	/* A mailbox is aligned to a cache line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
 	r = m ? move_changed_new(&m->changed) : -ENOMEM;
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that is drained leaves the placement map; see mover.h. */
+/* Removes a drained disk from the placement map; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 #include "set/replicas.h"
@@ -21,9 +21,10 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 }
 
 /*
- * Takes the seconds off a table by which one disk is to be left, if no bucket has two copies: the next such
- * bucket assigns them again.  With the map change lock, so no bucket is being made.  A bucket on any disk counts: after an incomplete removal one
- * disk may have it, and be the only one at the next start.
+ * Removes the secondaries from a map that will name one disk, if no bucket has two copies; the next such
+ * bucket assigns them again. The caller holds the map change lock, hence no bucket is being made. A bucket
+ * on any disk counts: after an incomplete removal one disk may have it, and may be the only one at the next
+ * start.
  */
 static int
 drop_pairs(struct mover *m, struct disk_table *next)
@@ -60,7 +61,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
-		/* Both bits of a disk: it does not leave after all. */
+		/* Both bits of the disk are set: it does not leave. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
 			r = drop_pairs(m, next);
@@ -90,11 +91,11 @@ on_last(struct store_table_write *w, int result)
 	atomic_store(&container_of(w, struct last_write, w)->is_over, true);
 }
 
-/* Its superblock gets the table in which it is none: from then on no start takes it for one of the store. */
+/* Writes a map without this disk to its superblock: no later start takes it for a member. */
 static void
 tell_it(struct mover *m, int engine, const struct disk_table *t)
 {
-	/* Of a disk that hangs it is needed for as long as the set is there. */
+	/* A disk that hangs needs the memory until the set ends. */
 	static struct last_write last[STORE_SET_MAX];
 	struct store *st = set_engine(m->set, engine);
 	uint64_t until = clock_ns() + 10 * NS_PER_S;
@@ -118,7 +119,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		set_get_table(s, next);
-		/* The first bucket with two copies was made meanwhile, or a disk has failed and come to be another's first. */
+		/* The first bucket with two copies was made in the meantime, or a disk has failed and this
+		 * one became a primary. */
 		if (table_roles(next, set_number(s, engine))) {
 			move_give_turn(m);
 			r = -EINTR;
@@ -126,7 +128,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		table_remove(next, set_number(s, engine));
-		/* With all that stay, or it stays too: those that were left out and it could be enough for a start (M35). */
+		/* All that stay must accept the map, or the disk stays too: the ones left out and this disk
+		 * could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
 				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks of a set as operators name them, and what is known of them; see disk_names.h. */
+/* Names of disks as operators use them, and data about disks; see disk_names.h. */
 #include "set/disk_names.h"
 
 #include "base/path.h"
@@ -83,7 +83,7 @@ disk_has_left(const struct set *s, int unit)
 	return set_unit(s, unit)->engine == SET_NOWHERE && set_is_drained(s, unit);
 }
 
-/* The same disk in other letters: a UUID in capitals, a path with a slash behind it. */
+/* Compares names of a disk regardless of notation: a UUID in capitals, a path with a trailing slash. */
 static bool
 is_written_so(const struct set *s, int unit, const char *which)
 {
@@ -109,7 +109,7 @@ disk_find(const struct set *s, const char *which)
 	}
 	if (left >= 0)
 		return left;
-	/* As /disks shows it: of what is merely like a number nobody knows what is meant. */
+	/* Accepts a number only as /disks shows it: the meaning of a similar one would be uncertain. */
 	for (int i = 0; i < nr; i++) {
 		snprintf(number, sizeof number, "%d", i);
 		if (strcmp(number, which) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk of a set has failed: the placement map is written without it (map_change.c), the keeper makes so what that says of keys with two
- * copies (replica_recover.c), and every port lets go of operations that wait for a copy on that disk.
+ * A disk of a set has failed: the placement map is written without it (map_change.c), the recovery task applies that map to keys with two
+ * copies (replica_recover.c), and every port gives up its operations that wait for a copy on that disk.
  */
 #include "set/replicas.h"
 
@@ -20,7 +20,7 @@ on_failed(struct store_watch *w)
 	struct set *s = container_of(w, struct set, watch);
 
 	set_table_failed(s);
-	/* What waits for a copy may be of a bucket that is gone. */
+	/* Operations that wait for a copy may belong to a bucket that was removed. */
 	if (set_can_pair(s)) {
 		set_keep(s);
 		set_wake_ports(s, on_wake);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes one key in one step.  While slots move it may come to an engine that gives the key away just then, and says so
- * (-EXDEV) when it has waited: it is issued again where the key is now.  So what is asked is kept here meanwhile.
+ * Changes of one key in one step. While slots move, a change may reach an engine that is giving the key away, and that engine returns -EXDEV
+ * after a wait. The change is then issued again at the key's current engine, so its arguments are kept here until it ends.
  */
 #include "set/replicas.h"
 
@@ -20,7 +20,7 @@ struct issue {
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint16_t bucket_len, key_len;
 	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
-	/* What the engine is given. */
+	/* Arguments for the engine. */
 	union {
 		struct store_op op;
 		struct store_del del;
@@ -58,7 +58,9 @@ issue_new(struct set_port *p, const struct store_key *k, struct store_op *op, co
 
 static void on_done(struct store_op *op);
 
-/* What a start returns; what it came to is in the engine's operation then. */
+/*
+ * Returns the result of the engine's start function; a result that is ready is in the engine's operation.
+ */
 static int
 go(struct issue *i)
 {
@@ -77,7 +79,7 @@ go(struct issue *i)
 	}
 }
 
-/* Gives the caller what has come. */
+/* Passes the result to the caller. */
 static void
 end(struct issue *i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds on keys, see key_lock.h. */
+/* Key locks, see key_lock.h. */
 #include "set/key_lock.h"
 
 #include "set/map/disk_table.h"
@@ -11,18 +11,18 @@
 #include <string.h>
 
 #define SHARDS 64
-#define CHAINS 64 /* of a shard */
+#define CHAINS 64 /* hash chains of a shard */
 
 struct held_key {
 	struct held_key *next;
-	struct list queue; /* struct set_hold; the first has it */
+	struct list queue; /* struct set_hold; the first one has the lock */
 	struct watcher *watchers;
-	bool is_open; /* what is there is neither so nor not so */
+	bool is_open; /* the key is in doubt */
 	uint16_t bucket_len, key_len;
-	char name[]; /* bucket, then key */
+	char name[]; /* bucket, followed by key */
 };
 
-/* Waits for who has the key now. */
+/* A list that waits until the current holder releases the key. */
 struct watcher {
 	struct watcher *next;
 	struct merge_wait *w;
@@ -65,7 +65,9 @@ set_holds_free(struct set_holds *hs)
 	free(hs);
 }
 
-/* The shard of a key, and in it the link to its entry, or to where it would be; with the shard's lock. */
+/*
+ * Returns the locked shard of a key, and the link to the key's entry, or to the position where it belongs.
+ */
 static struct shard *
 lock(struct set_holds *hs, const struct store_key *k, struct held_key ***ret_link)
 {
@@ -226,7 +228,7 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 {
 	int r = 0;
 
-	/* One for this call, so that none of them is the last before all are known. */
+	/* One reference for this call, so that no watcher ends the wait before all are counted. */
 	atomic_store(&w->left, 1);
 	atomic_store(&w->error, 0);
 	for (int i = 0; r == 0 && i < SHARDS; i++)
@@ -235,6 +237,6 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 		atomic_store(&w->error, r);
 	if (atomic_fetch_sub(&w->left, 1) == 1)
 		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
-	/* Those that are watched come all the same. */
+	/* The watchers that were added still arrive. */
 	return 0;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a set in service: what becomes of it when a disk fails, and whose turn it is to change something (M11).
+ * The placement map of a set in service: its change after a failure of a disk, and the holder of the map change lock (M11).
  *
- *	a disk fails --> its turn comes --> a table without it, on all others --> effective: bucket changes go on
- *	                       ^                        | another fails
+ *	a disk fails --> the lock is free --> a map without it, on all others --> effective: bucket changes continue
+ *	                       ^                        | another disk fails
  *	                       |                        v
- *	                       +------ a newer one without both, or fewer than half are left: all is read-only (M9)
+ *	                       +------ a newer map without both, or fewer than half are left: the set is read-only (M9)
  *
- * A change of the table that somebody wants (set_change_table(): slots that have moved, members) is written in the same way; if a
- * disk that it needs fails meanwhile, what follows is a newer table of what was before (M7).
+ * A requested change of the map (set_change_table(): moved slots, members) is written in the same way. If a disk that the change needs fails in the
+ * meantime, the result is a newer map with the previous contents (M7).
  *
- * Each engine writes the table by itself, so nobody waits for a disk here but who has the turn, and he only for disks that
- * work.  A disk that fails while one of the changes has the turn is seen by it, at its next step.
+ * Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for disks that work. A change that holds the
+ * lock notices the failure of a disk in its next step.
  *
- * Threads: engines tell of failures and of written tables on any; the lock of the map is held for moments.
+ * Threads: engines report failures and written maps on any thread; the lock of the map is held briefly.
  */
 #include "set/map_int.h"
 
@@ -41,7 +41,7 @@ first_of(uint64_t bitmap)
 
 /* ---- the table; under the lock ---- */
 
-/* Of those in service, or in the table that was begun. */
+/* Returns the failed engines among those in service or in the map being written. */
 static uint64_t
 failed(const struct set *s)
 {
@@ -61,7 +61,7 @@ begin_table(struct set *s, uint64_t in)
 	struct set_map *m = s->map;
 	uint64_t first = m->start_no << TABLE_CHANGE_BITS | 1;
 
-	/* M9: with fewer than half nothing is written, and so no map. */
+	/* M9: with fewer than half, nothing is written, and there is no map to make. */
 	check(in && !set_is_read_only(s));
 	m->table.version = m->table.version < first ? first : m->table.version + 1;
 	m->table.in = 0;
@@ -89,7 +89,7 @@ stop_writing(struct set *s, uint64_t left)
 			  count(left), count(m->table.members));
 }
 
-/* A change that lost what it needs is none: the next table is what was before it. */
+/* A change that lost a disk it needs is cancelled: the next map has the contents before it. */
 static void
 fall_back(struct set *s, uint64_t bad)
 {
@@ -103,14 +103,14 @@ fall_back(struct set *s, uint64_t bad)
 	m->table = m->before;
 	m->table.version = version;
 	m->all_next = set_all(s);
-	/* One that was to go is still there. */
+	/* The engine that was to leave is still a member. */
 	m->begun = set_in(s);
 	m->needs = 0;
 	m->change = -EIO;
 }
 
-/* Fewer than half (M9); where members change, of those before or of those after it: others may have either table, and be enough for
- * a start by it (M35). */
+/* Fewer than half are left (M9). Where members change, the members before and after the change both count:
+ * disks with either map may be enough for a start (M35). */
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
@@ -120,7 +120,7 @@ is_too_few(const struct set *s, uint64_t left)
 	       (RULE_MEMBERS_BOTH && 2 * count(left & m->other) < m->other_nr);
 }
 
-/* True: it is over. */
+/* Returns true if the map is effective or the set is read-only. */
 static bool
 settle(struct set *s)
 {
@@ -142,7 +142,7 @@ settle(struct set *s)
 			return true;
 		}
 		if (is_whole || (!RULE_TABLE_REDO_SERVING && m->begun != set_in(s))) {
-			/* M6: it is on all disks that it names before anything is answered by it. */
+			/* M6: the map is on all its disks before it determines any answer. */
 			check(!m->unwritten);
 			m->begun = left;
 			set_publish_in(s, m->all_next, left);
@@ -159,7 +159,8 @@ settle(struct set *s)
 
 /* ---- turns ---- */
 
-/* A change of the table that belongs to nobody: it has the turn until it is over. */
+/* The holder for a change of the map without a waiting thread: the lock is held until the change is
+ * complete. */
 static struct set_turn nobody;
 
 static void
@@ -185,7 +186,7 @@ pass_turn(struct set *s)
 	}
 }
 
-/* Something happened that who waits for the table may have waited for. */
+/* Wakes threads that wait for the map: one of its conditions may be true now. */
 static void
 look(struct set *s)
 {
@@ -216,7 +217,9 @@ set_table_failed(struct set *s)
 		struct set_turn *t = m->holder;
 
 		look(s);
-		/* What it waits for may be long in coming: a disk that hangs has failed, too. */
+		/*
+		 * The answer that the change waits for may take long: a disk that hangs has failed as well.
+		 */
 		if (t && !t->is_alarmed) {
 			t->is_alarmed = true;
 			mailbox_post(t->mb, &t->alarm, t->on_alarm);
@@ -328,11 +331,11 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 	bool is_over;
 
 	pthread_mutex_lock(&m->lock);
-	/* M11: of changes one is in progress at a time. */
+	/* M11: one change at a time. */
 	check(!RULE_ONE_CHANGE || (!m->settling && m->is_changing && m->holder == t));
-	/* No engine is a member that is not there, and none is needed that is no member. */
+	/* Only attached engines are members, and only members are needed. */
 	check(all && !(needs & ~all) && !(all & ~(UINT64_MAX >> (STORE_SET_MAX - set_engines(s)))));
-	/* Who comes takes part, who goes does not (M35: all others are in service). */
+	/* An engine that joins takes part, one that leaves does not (M35: all others are in service). */
 	in = (set_in(s) | (all & ~set_all(s))) & all;
 	m->change = needs & ~in ? -EIO : 0;
 	if (m->change) {
@@ -461,7 +464,7 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 	if (t)
 		m->table = *t;
 	m->start_no = start_no;
-	/* One may have failed by now. */
+	/* A disk may have failed by now. */
 	m->is_changing = true;
 	pass_turn(s);
 	pthread_mutex_unlock(&m->lock);

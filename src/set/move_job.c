@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of the mover and its jobs, one at a time: it goes on with what the placement map says, step by step, and ends with it; see mover.h.
+ * The thread of the rebalancer and its jobs, one at a time: it executes the plan of the placement map step by step, and ends with it; see
+ * rebalance.h.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -19,7 +20,8 @@
 #define PAUSE_NS (2 * NS_PER_S)
 #endif
 
-/* The first answer is the caller's: healing that goes on behind a call that failed has none to give. */
+/* Only the first result goes to the caller: a resynchronisation that continues after a failed call has none
+ * to give. */
 static void
 answer(struct mover *m, int r)
 {
@@ -90,24 +92,24 @@ end_use(struct mover *m)
 	move_end_sends(m);
 }
 
-/* All has gone where it should be: what is left is to say so. */
+/* All slots are in place: the map is to record the end of the job. */
 static int
 finish(struct mover *m, const struct disk_table *t)
 {
 	struct set *s = m->set;
 	int leaves = t->draining ? set_engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
 
-	/* One that is missing may lack slots, or have leftovers. */
+	/* A missing disk may lack slots, or have foreign records. */
 	if (!disks_all_serve(s))
 		return -EBUSY;
-	/* What a disk has that leaves goes with it. */
+	/* The foreign records of a disk that leaves are lost with it. */
 	r = move_clean(m, leaves);
 	if (r == 0 && leaves >= 0)
 		return move_leave(m, leaves);
 	return r == 0 ? move_set_bits(m, t->draining, 0) : r;
 }
 
-/* With lock: who asked for it is told. */
+/* Answers the request for the cancellation. The lock is held. */
 static void
 tell_cancel(struct mover *m, int r)
 {
@@ -124,14 +126,16 @@ answer_cancel(struct mover *m, int r)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* The table says so before who asked for it is told, and what is left over is removed behind that: a start on the way goes on here. */
+/* Writes the map that cancels the job before the request is answered, and removes foreign records after
+ * that: a start in between continues here. */
 static int
 give_up(struct mover *m, const struct disk_table *t)
 {
 	uint64_t both = t->draining | t->filling;
 	int r = table_gives_up(t) ? 0 : move_set_bits(m, both, both);
 
-	/* Until it is done: a disk that fails meanwhile makes no drain of it again.  Who is told to try again has cancelled nothing. */
+	/* Stays set until the cancellation is complete, so that a failing disk does not start the drain
+	 * again. A request that has to be repeated has cancelled nothing. */
 	m->gives_up |= r == 0;
 	if (atomic_exchange(&m->cancel, false))
 		answer_cancel(m, r);
@@ -144,7 +148,7 @@ give_up(struct mover *m, const struct disk_table *t)
 	return r;
 }
 
-/* Notes what went, or which slots are left for later. */
+/* Counts the slots that have moved, or those postponed. */
 static void
 note_slots(struct mover *m, int r)
 {
@@ -167,7 +171,7 @@ is_any_stuck(const struct mover *m)
 	return any != 0;
 }
 
-/* One step; false: the job is over. */
+/* Executes one step; false: the job is over. */
 static bool
 move_on(struct mover *m)
 {
@@ -188,7 +192,7 @@ move_on(struct mover *m)
 		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* Who was the second before has it for nothing. */
+			/* The former secondary keeps its copies for no purpose. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (pairs < 0 && pairs != -EAGAIN) {
@@ -200,7 +204,7 @@ move_on(struct mover *m)
 		} else if (move_next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* Room is made at once, but where all goes. */
+			/* Space is freed at once, except where everything moves. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (!left && pairs == 0) {
@@ -220,7 +224,7 @@ move_on(struct mover *m)
 	return goes_on;
 }
 
-/* No disk comes or goes any more: what is left is healing, which others may interrupt. */
+/* No disk joins or leaves any more: the rest is resynchronisation, which other jobs may interrupt. */
 static void
 note_job(struct mover *m)
 {
@@ -232,7 +236,7 @@ note_job(struct mover *m)
 	if (!move_members_change(t)) {
 		pthread_mutex_lock(&m->lock);
 		m->job = JOB_HEAL;
-		/* Who asked behind the last look is told as who asks from now on. */
+		/* A request after the last look gets the answer of a request after the job. */
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, -ENOENT);
 		pthread_mutex_unlock(&m->lock);
@@ -247,7 +251,7 @@ job_main(struct mover *m)
 	int r = begin_job(m);
 
 	if (r == 0) {
-		/* What was to be healed until now this job heals. */
+		/* This job includes every resynchronisation that was requested before. */
 		pthread_mutex_lock(&m->lock);
 		m->heal_wanted = false;
 		pthread_mutex_unlock(&m->lock);
@@ -256,7 +260,7 @@ job_main(struct mover *m)
 	if (r < 0)
 		return;
 	set_note_moving(s, true);
-	/* Whatever is asked from now on is kept until it is done. */
+	/* Requests from now on are kept until the job is complete. */
 	if (move_visit(m) < 0)
 		log_warn("moving slots: a core did not answer");
 	while (!atomic_load(&m->stop) && !atomic_load(&m->yields)) {
@@ -285,7 +289,7 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
-		/* Healing that yields is not over: who it yields to may do nothing. */
+		/* A resynchronisation that yields is not over: the other job may do nothing. */
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;
@@ -363,7 +367,7 @@ move_wait_for_answer(struct mover *m)
 
 /* ---- healing ---- */
 
-/* Nobody heals, and somebody should. */
+/* Returns true if a secondary is not in sync and no resynchronisation runs. */
 static bool
 lacks_healing(struct mover *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that were changed while their slots are filled elsewhere; see mover.h. */
+/* Keys changed while their slots are sent to another engine; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 
 #ifndef KEYS_MAX
-#define KEYS_MAX 262144 /* changed keys that are remembered one by one */
+#define KEYS_MAX 262144 /* changed keys that are kept one by one */
 #endif
 
 struct move_changed {
 	pthread_mutex_t lock;
-	struct move_keys *keys; /* since they were last taken; NULL: none are noted */
-	bool no_memory;         /* some are not in it */
+	struct move_keys *keys; /* keys changed since they were last taken; NULL: none */
+	bool no_memory;         /* some keys are missing from it */
 };
 
 int
@@ -109,7 +109,7 @@ move_on_change(void *cookie, const struct store_key *k)
 {
 	struct mover *m = cookie;
 
-	/* What is swapped has it by itself. */
+	/* In a swap both engines receive every change anyway. */
 	if (RULE_MOVE_WATCH && m->kind != MOVE_SWAP)
 		move_note(m, k);
 }

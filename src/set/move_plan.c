@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of moves of disks that come and go: which slots go next, how much is to go, and whether there is room for it; see mover.h.
+ * The plan for joining and leaving disks: the next slots to move, the amount left, and whether there is
+ * space for it; see rebalance.h.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -35,17 +36,15 @@ move_has_leftovers(const struct set *s)
 		disk_look(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
-		/* Else they are second copies. */
+		/* Without secondaries in the map such records are foreign records. */
 		has |= !has_pairs &&
 		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
 	}
 	return has;
 }
 
-/*
- * Of a slot that has no keys with two copies: its first goes along with its home, and by itself where that has gone before, as when
- * another disk was given up.
- */
+/* Plans a slot that has no keys with two copies: its primary moves along with its home, or alone if the
+ * home has moved before, for example when another disk was given up. */
 static void
 next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
 {
@@ -101,13 +100,13 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 
 /* ---- how much ---- */
 
-/* What is yet to go: places of slots, of keys with one copy and of either copy of those with two.  Where first and second of a slot swap
- * nothing has gone. */
+/* The partitions yet to move: slots of keys with one copy, and each of the two copies of slots with two. A
+ * swap of primary and secondary moves nothing. */
 struct to_go {
 	uint64_t homes[STORE_DISKS_MAX]; /* from each disk */
-	uint64_t pairs[STORE_DISKS_MAX]; /* from each that leaves */
-	uint64_t come;                   /* of keys with two copies, to those that fill */
-	uint64_t nr;                     /* of all these */
+	uint64_t pairs[STORE_DISKS_MAX]; /* from each disk that leaves */
+	uint64_t come;                   /* of keys with two copies, to disks that are being filled */
+	uint64_t nr;                     /* sum of all of these */
 };
 
 static uint64_t
@@ -174,7 +173,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (!(set_all(s) >> i & 1))
 			continue;
 		has = (uint64_t)table_roles(t, set_number(s, i));
-		/* Where no key has two copies their slots have a first all the same. */
+		/* Where no key has two copies, their slots still have a primary. */
 		if (!set_uses_pairs(s))
 			has = (uint64_t)table_count(t, set_number(s, i));
 		used = disk_used_bytes(s, i);
@@ -221,8 +220,9 @@ move_note_progress(struct mover *m, const struct disk_table *t)
 /* ---- room ---- */
 
 /*
- * Reckons what would come to each number when an engine is drained.  Keys with one copy lie evenly in slots; those with two are known slot by
- * slot, and go where the other copy is not.
+ * Estimates the bytes that each disk receives when an engine is drained. Keys with one copy are spread
+ * evenly over the slots; keys with two copies are known slot by slot, and go to a disk without the other
+ * copy.
  */
 static void
 reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,

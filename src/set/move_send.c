@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys are sent from one engine to another, paced; see mover.h. */
+/* Sends keys from one engine to another at a limited rate; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 #include "set/replicas.h"
@@ -15,14 +15,14 @@
 #include <string.h>
 
 #ifndef WALK_KEYS
-#define WALK_KEYS 256 /* of a page */
+#define WALK_KEYS 256 /* keys of one page of a scan */
 #endif
-#define PACE_AHEAD_NS (100 * NS_PER_MS) /* so much that was not used may be caught up */
-#define PACE_ASK_NS (100 * NS_PER_MS)   /* who waits longer asks again */
+#define PACE_AHEAD_NS (100 * NS_PER_MS) /* unused time of which the bytes may be sent later */
+#define PACE_ASK_NS (100 * NS_PER_MS)   /* a longer wait is interrupted to ask again */
 
-#define ROTTEN_MAX 4096 /* damaged keys that are remembered; those that follow are found again */
+#define ROTTEN_MAX 4096 /* damaged keys kept for repair; later ones are found again */
 
-/* Of the thread of the rebalancer. */
+/* State of the rebalancer's thread. */
 struct move_sender {
 	struct bufpool bufs;
 	bool has_bufs;
@@ -34,12 +34,12 @@ struct move_sender {
 		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 	} send[MOVE_SENDS];
 	int sending;
-	int error;         /* the first of the sends */
-	double may;        /* bytes that may be read now; less than 0: owed */
-	uint64_t paced_ns; /* time as of which */
+	int error;         /* first error of the sends */
+	double may;        /* bytes that may be read now; negative: owed */
+	uint64_t paced_ns; /* time for which `may` was computed */
 	uint64_t limit_ns; /* time until which sends may continue; 0: without end */
 	uint64_t damaged;  /* keys that could not be read */
-	/* Those of them with two copies, which may be repaired from the other one. */
+	/* damaged keys with two copies, which may be repaired from the other copy */
 	struct move_key *rotten;
 	int rotten_nr;
 	struct set_hold hold;
@@ -110,8 +110,8 @@ move_forget_damaged(struct mover *m)
 	m->sender->damaged = 0;
 }
 
-/* Of the engine's: how long to wait before so many bytes are read.  What was read beyond the rate is owed; the rate may change, and
- * the job end, while it is paid. */
+/* Called by the engine: returns the time to wait before that many bytes are read. Bytes read beyond the
+ * rate are owed; the rate may change, and the job may end, during the wait. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
@@ -143,7 +143,7 @@ take_error(struct mover *m, int error)
 {
 	struct move_sender *sn = m->sender;
 
-	/* What tells most: that a disk has failed, then what is damaged. */
+	/* Keeps the most important error: a failed disk, then damage. */
 	if (!sn->error || error == -EROFS || (error == -EBADMSG && sn->error == -EAGAIN))
 		sn->error = error;
 }
@@ -187,7 +187,7 @@ send_over(struct move_send *ms, int result)
 		sn->damaged++;
 	if ((result == -EBADMSG || result == -EIO) && ms->to)
 		note_rotten(m, &ms->s.key);
-	/* It is to be sent again, if the move goes on at all. */
+	/* The key is sent again if the move continues. */
 	if (ms->to)
 		move_note(m, &ms->s.key);
 	take_error(m, result);
@@ -213,7 +213,7 @@ set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 	ms->m = m;
 }
 
-/* Has a key sent, or (no `to`) removed, as soon as one of those before has ended. */
+/* Starts to send a key, or (no `to`) to remove it, as soon as an earlier send has ended. */
 static void
 send_key(struct mover *m, struct store_port *from, struct store_port *to, const struct store_key *k)
 {
@@ -252,7 +252,7 @@ move_sends_end(struct mover *m)
 
 /* ---- walking ---- */
 
-/* A page of what an engine has. */
+/* One page of the keys of an engine. */
 struct walk {
 	struct store_walk w;
 	int nr;
@@ -316,7 +316,7 @@ move_walk_both(struct mover *m, int from, int to)
 		r = move_walk(m, to, f, t, &m->slots);
 	more = move_sends_end(m);
 	e = e ? e : more;
-	/* What has to be tried again is among what has changed. */
+	/* Keys to be tried again are among the changed keys. */
 	return r < 0 ? r : e == -EAGAIN ? 0 : e;
 }
 
@@ -345,10 +345,8 @@ on_hold(struct msg *msg)
 	container_of(msg, struct move_sender, hold.msg)->has_hold = true;
 }
 
-/*
- * Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from the secondary.  Only this function
- * repairs such parts, which have no readers.  Returns the number of repaired records, or -errno.
- */
+/* Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from the secondary.  Only this function
+ * repairs such parts, which have no readers.  Returns the number of repaired records, or -errno. */
 static int
 mend_key(struct mover *m, int first, const struct move_key *rotten)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots that move from one engine to another while both serve (docs/set.md, "Moves"):
+ * Slots move from one engine to another while both serve (docs/set.md, "Moves"):
  *
- *	filling	  the source tells of what changes; all keys are sent; those that changed are sent again, until few are left
+ *	filling	  the source reports changes; all keys are sent; changed keys are sent again, until few are left
  *	frozen	  writers wait; the rest is sent
- *	switching a table that names the target is written
- *	switched  the target takes the slots, keys are looked for there, every port is visited; then the source leaves them,
- *		  and who waited goes to the target
- *	removing  what the source has of them is no more than leftovers
+ *	switching a map that names the target is written
+ *	switched  the target accepts the slots, keys are looked up there, every port has passed a barrier; then the source gives
+ *		  the slots up, and waiting writers go to the target
+ *	removing  the records at the source are foreign records
  *
- * Up to the table what the target has is nothing but leftovers; if anything goes wrong before, the source goes on as if nothing had been.
- * A disk that fails while the table is written: without the target it falls back to the table before; any other is left out, and the
- * table stays, as both have the same by then.
+ * Until the map is written, the records at the target are foreign records; after an error before that, the source continues as before.
+ * A disk may fail while the map is written: without the target, the map falls back to the previous one; any other disk is left out, and the
+ * new map stays, because source and target have the same keys by then.
  */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
@@ -29,7 +29,7 @@
 #ifndef FEW
 #define FEW 64 /* keys that may be sent while writers wait */
 #endif
-#define FROZEN_SEND_NS (500 * NS_PER_MS) /* the others of a second are for the table */
+#define FROZEN_SEND_NS (500 * NS_PER_MS) /* the rest of a second is for the map */
 #define ROUNDS 50
 #define AGAIN_NS (20 * NS_PER_MS)
 
@@ -55,7 +55,8 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
-/* M8: from before a table says that a second has all it gets what is answered; NULL: none of m->slots goes there. */
+/* M8: a secondary receives every acknowledged change from before the map says that it is in sync; NULL: no
+ * slot of m->slots has one there. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
@@ -65,7 +66,8 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 	}
 }
 
-/* Are the slots still whose they were when this was planned?  A disk may have failed, or the first bucket with two copies been made. */
+/* Returns true if the slots are assigned as they were when this was planned. A disk may have failed, or the
+ * first bucket with two copies may have been made. */
 static bool
 is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
 {
@@ -113,13 +115,14 @@ write_homes(struct mover *m, int from, int to)
 		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
 	if (m->kind == MOVE_SECOND)
-		/* All is read-only: the next start may find that they have all. */
+		/* The set is read-only: the next start may find that the secondary is in sync. */
 		set_seconds(m, r == 0 || r == -EROFS ? NULL : was, to);
 	free(next);
 	return r;
 }
 
-/* was_first: the second now, if it is one.  The table is effective: who looks for one of these keys goes there from now on. */
+/* was_first: the engine that is the secondary from now on, if it is one. The map is effective: look-ups of
+ * these keys go to the new engine from now on. */
 static void
 go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
 	struct store_slots_op *o)
@@ -129,7 +132,7 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
-	/* Before who looks for them comes here: at the source all wait. */
+	/* Done before any look-up gets here: at the source all wait. */
 	if (was_first >= 0)
 		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
@@ -146,10 +149,8 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
 }
 
-/*
- * Behind a freeze: those who have changed something at the first, and wait for the second, have it there.  The visit is behind
- * what their ports were told.
- */
+/* Waits after a freeze until changes that the primary has and that wait for the secondary are complete. The
+ * barrier follows the messages to their ports. */
 static int
 wait_unsettled(struct mover *m)
 {
@@ -165,14 +166,14 @@ wait_unsettled(struct mover *m)
 				return -EAGAIN;
 			move_turn(m);
 		}
-		/* It is none any more, or missed something. */
+		/* The engine is no longer the secondary, or has missed an update. */
 		if (set_secondary_at(s, i) == SET_NOWHERE || set_has_miss(s))
 			return -EAGAIN;
 	}
 	return 0;
 }
 
-/* With the turn, and every writer waiting. */
+/* The caller holds the map change lock, and every writer waits. */
 static int
 switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_slots_op *o)
 {
@@ -181,7 +182,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	bool lost = false, is_open = false;
 	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
-	/* What ended with its bucket nobody told. */
+	/* Uploads that ended with their bucket were not reported. */
 	if (r >= 0 && set_buckets_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
@@ -197,11 +198,12 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		r = wait_unsettled(m);
 	if (r >= 0) {
 		r = write_homes(m, from, to);
-		/* All is read-only, and the next start finds the one or the other: nothing may be written here any more. */
+		/* The set is read-only, and the next start finds one map or the other: nothing may be
+		 * written here any more. */
 		is_open = r == -EROFS;
 	}
 	if (m->kind == MOVE_SECOND) {
-		/* The first is what it was. */
+		/* The primary continues as before. */
 		if (RULE_MOVE_FREEZE)
 			tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	} else if (r == 0 || is_open)
@@ -246,7 +248,7 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 			if (r == 0)
 				return 0;
 		}
-		/* All of it once more. */
+		/* All keys are sent again. */
 		if ((r == -EBADMSG || r == -EIO) && move_end_rotten(m, from, true))
 			r = -ESTALE;
 		if (r < 0 && r != -EAGAIN && r != -ESTALE)
@@ -309,7 +311,7 @@ move_clean(struct mover *m, int but)
 		memset(theirs, 0, sizeof *theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
-			/* One that the keeper is about to make the first of it is not yet. */
+			/* The recovery task is about to make this engine the primary; it is not yet. */
 			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
 							t->second[slot] == set_number(s, i));
 
@@ -317,7 +319,7 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = move_walk(m, i, move_port(m, i), NULL, theirs);
-		/* There was no room in the log, say: all of it once more. */
+		/* The log had no space, for example: all keys are sent again. */
 		e = move_sends_end(m);
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;

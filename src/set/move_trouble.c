@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reason why a job of the mover does not get on, as operators see it; see mover.h. */
+/* The reason for which a job of the rebalancer makes no progress, for operators; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 #include "set/replicas.h"
@@ -66,7 +66,7 @@ move_explain(struct mover *m, int r)
 			(unsigned long long)move_damaged(m));
 		break;
 	case EXDEV:
-		/* By the table, which is a moment ahead. */
+		/* Judged by the newest map, which is a moment ahead of the effective one. */
 		move_trouble(
 			m,
 			"%s: its keys are going over to the disks that have their second copies; it is tried "
@@ -83,7 +83,7 @@ move_explain(struct mover *m, int r)
 	}
 }
 
-/* Until when disks that are away are waited for: the first of them; 0: for none any more. */
+/* Returns the end of the shortest wait for disks that are away; 0: no wait is left. */
 static uint64_t
 replaces_at(const struct set *s)
 {

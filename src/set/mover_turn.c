@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of the mover waits: for its turn of changes, the placement map, visits; see mover.h. */
+/*
+ * Waits of the rebalancer's thread: for the map change lock, the placement map, barriers; see rebalance.h.
+ */
 #include "set/mover.h"
 
 #include "base/check.h"
@@ -32,7 +34,7 @@ on_turn(struct msg *msg)
 	container_of(msg, struct mover, turn.msg)->has_gone = true;
 }
 
-/* The mover sees for itself that a disk has failed. */
+/* The rebalancer notices the failure of a disk by itself. */
 static void
 on_alarm(struct msg *msg)
 {

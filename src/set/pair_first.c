@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bucket with two copies: all slots get a second, full, as nothing has two copies yet, or any more.
+ * The first bucket with two copies: all slots get a secondary that is in sync, because no key has two
+ * copies yet, or any more.
  */
 #include "set/disk_names.h"
 #include "set/replicas.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The seconds of all slots: full, as nothing has two copies yet, or any more.  On the port's thread, then the bucket is made. */
+/* The assignment of secondaries to all slots, on the port's thread, before the bucket is made. */
 struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
@@ -18,7 +19,7 @@ struct pairing {
 	size_t len;
 	bool has_written, has_ended;
 	int result;
-	unsigned paired; /* of set_begin_pairs() */
+	unsigned paired; /* result of set_begin_pairs() */
 	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
@@ -85,7 +86,8 @@ use_pairs(struct set *s, const struct disk_table *t)
 	return set_begin_pairs(s);
 }
 
-/* Tells whether an engine has something with two copies: of an earlier bucket, when its disk was a second that missed the end of it. */
+/* Returns true if an engine has records with two copies: those of an earlier bucket, on a disk that was a
+ * secondary and missed the end of that bucket. */
 static bool
 has_two_left(const struct set *s, int number)
 {
@@ -98,7 +100,7 @@ has_two_left(const struct set *s, int number)
 	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
 }
 
-/* Such a disk has not all: it is made equal to the first before it can be one. */
+/* Such a disk does not have every record: it is aligned with its primary before it can be in sync. */
 static void
 keep_from_full(const struct set *s, struct disk_table *t)
 {
@@ -112,7 +114,7 @@ keep_from_full(const struct set *s, struct disk_table *t)
 	}
 }
 
-/* With the turn. */
+/* The caller holds the map change lock. */
 static void
 pairing_go(struct pairing *g)
 {
@@ -125,7 +127,7 @@ pairing_go(struct pairing *g)
 	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* The other one is about to leave; or stays after all, as the table says in a moment. */
+		/* The other disk is about to leave, or the map is about to record that it stays. */
 		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {
 		bool is_new = true;
@@ -134,7 +136,7 @@ pairing_go(struct pairing *g)
 		for (int i = 0; i < STORE_SLOT_NR; i++)
 			is_new &= g->next.second[i] == TABLE_NO_DISK;
 		disk_sizes(s, size);
-		/* One that is away has missed nothing either, but it takes part in no table. */
+		/* A disk that is away has missed nothing either, but it takes part in no map. */
 		for (int i = 0; i < STORE_DISKS_MAX; i++)
 			size[i] = table_has(g->next.in, i) ? size[i] : 0;
 		if (is_new && table_pair(&g->next, size, true)) {
@@ -175,7 +177,7 @@ set_pair_first(struct set_port *p, const char *name, size_t len, const struct st
 	memcpy(g->name, name, len);
 	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
 	port_pin(p);
-	/* Never immediately, even if the lock is free. */
+	/* The call never completes immediately, even if the lock is free. */
 	if (set_take_turn(port_set(p), &g->turn))
 		mailbox_post(port_mailbox(p), &g->turn.msg, pairing_turn);
 	return 0;

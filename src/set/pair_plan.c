@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of the pairs of disks that have keys with two copies, for the mover:
+ * The plan for replica pairs, for the rebalancer:
  *
- *	heal	the second is there, and has not all          --> all of the slot is sent from the first, then the table says that it is full
- *	pair	there is no second, or it is away for too long --> another disk is the second, which is healed then
- *	drain	the disk is first, and the second is full     --> they swap; it is second --> another one is made second
- *	fill	the disk has fewer slots than its share       --> it is made second of others, and swaps with some firsts
+ *	heal	the secondary is present, and not in sync         --> the whole slot is sent from the primary, then the map says that it is in sync
+ *	pair	there is no secondary, or it is away for too long --> another disk becomes the secondary, which is then resynchronised
+ *	drain	the disk is a primary with a secondary in sync    --> they swap; a secondary --> another disk becomes the secondary
+ *	fill	the disk has fewer slots than its share           --> it becomes the secondary of others, and swaps with some primaries
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -20,13 +20,13 @@
 struct plan {
 	const struct set *s;
 	const struct disk_table *t;
-	const struct store_slots *stuck; /* NULL: none are */
-	uint64_t serving;                /* bitmap of numbers: those in service */
-	struct store_slots slots;        /* what goes together */
+	const struct store_slots *stuck; /* slots that cannot move now; NULL: none */
+	uint64_t serving;                /* bitmap of the numbers in service */
+	struct store_slots slots;        /* slots that move together */
 	enum move_kind kind;
-	int from, to; /* numbers of those that are in slots; -1: none are */
+	int from, to; /* disk numbers of the slots in `slots`; -1: none yet */
 	int nr;
-	bool waits; /* something cannot be done now */
+	bool waits; /* a part of the plan has to wait */
 };
 
 static bool
@@ -35,7 +35,7 @@ serves(const struct plan *p, int number)
 	return number != TABLE_NO_DISK && table_has(p->serving, number);
 }
 
-/* Adds a slot to those that go together.  False: it goes another time. */
+/* Adds a slot to the group. False: it does not fit into this group. */
 static bool
 add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
@@ -64,7 +64,7 @@ plan_heal(struct plan *p)
 	int stay = __builtin_popcountll(t->members & ~t->draining);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* Where only one disk stays there is nobody to wait for. */
+		/* If only one disk stays, there is no disk to wait for. */
 		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
 		if (serves(p, t->first[i]) && serves(p, t->second[i]))
@@ -82,7 +82,9 @@ is_away_long(const struct set *s, int number)
 	return since && clock_ns() - since >= s->conf.disks.heal_after_ns;
 }
 
-/* Finds seconds for those that have none, or one that does not come back.  True: the table is another one then. */
+/*
+ * Assigns secondaries to slots without one, or whose secondary does not return. True: the map has changed.
+ */
 static bool
 pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 {
@@ -95,7 +97,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		size[i] = table_has(serving, i) ? size[i] : 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* Of a first that is away too nothing can be sent. */
+		/* If the primary is away as well, nothing can be sent. */
 		if (was[i] != TABLE_NO_DISK && !table_has(serving, was[i]) &&
 		    table_has(serving, t->first[i]) && is_away_long(s, was[i]))
 			t->second[i] = TABLE_NO_DISK;
@@ -109,7 +111,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	return changes;
 }
 
-/* The disk that has least for its share, of those in service that stay. */
+/* Returns the disk in service, of those that stay, that has least of its share. */
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {
@@ -146,12 +148,13 @@ plan_drain(struct plan *p, const int *want, int *has)
 			continue;
 		}
 		add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to);
-		/* One that goes another time counts too, else all that follow would go where it goes. */
+		/* Slots of another group count too, otherwise all following slots would get the same
+		 * target. */
 		has[to]++;
 	}
 }
 
-/* A new disk becomes second first, and then first of some of those. */
+/* A new disk becomes a secondary first, and then the primary of some of those slots. */
 static void
 plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
 {
@@ -221,7 +224,7 @@ is_used(const struct set *s)
 	return set_uses_pairs(s);
 }
 
-/* With a table of its own. */
+/* Writes a map of its own. */
 static int
 write_pairs(struct mover *m, uint64_t serve)
 {
@@ -288,7 +291,7 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 {
 	struct plan p;
 
-	/* Healing comes first. */
+	/* Resynchronisation comes first. */
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
 	do {
@@ -312,7 +315,7 @@ set_pairs_wait(const struct set *s, const struct disk_table *t)
 		bool first = table_has(serve, t->first[i]);
 		bool second = t->second[i] != TABLE_NO_DISK && table_has(serve, t->second[i]);
 
-		/* A second that is away: another one takes its place, if there is one. */
+		/* The secondary is away: another disk takes its place, if there is one. */
 		if (!table_is_full(t, i) && first && (second || disks > 1))
 			return true;
 	}

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 struct set_placement {
-	_Atomic uint8_t primary[SET_PLACES];  /* of partitions: engines */
-	_Atomic uint8_t secondary[SET_SLOTS]; /* of slots of keys with two copies */
-	_Atomic uint64_t relocations;         /* odd while partitions change their engine */
-	_Atomic bool is_moving;               /* partitions may change their engine */
-	_Atomic uint64_t all, in;             /* bitmaps of engines */
-	_Atomic int head;                     /* the metadata leader */
+	_Atomic uint8_t primary[SET_PLACES];  /* engine of each partition */
+	_Atomic uint8_t secondary[SET_SLOTS]; /* engine of the secondary of each slot with two copies */
+	_Atomic uint64_t relocations; /* counter of relocations; odd while partitions change their engine */
+	_Atomic bool is_moving;       /* partitions may change their engine */
+	_Atomic uint64_t all, in;     /* bitmaps of engines */
+	_Atomic int head;             /* the metadata leader */
 	_Atomic bool is_read_only;
 };
 
@@ -158,7 +158,8 @@ set_publish_in(struct set *s, uint64_t all, uint64_t in)
 {
 	struct set_placement *pl = s->placement;
 
-	/* Engines that leave a map that members change are taken off both; otherwise those in service are members. */
+	/* Engines that leave a map that members change are removed from both; otherwise the engines in
+	 * service are members. */
 	check(in && !(in & ~all));
 	/* M9: a map with fewer than half never becomes effective. */
 	check(!set_is_read_only(s));

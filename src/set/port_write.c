@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine port to which a change of a key goes. */
+/* Selects the engine port for a change of a key. */
 #include "set/map/set_rules.h"
 #include "set/set_int.h"
 
@@ -17,7 +17,7 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 	*ret_error = -EROFS;
 	if (set_is_read_only(port_set(p)))
 		return NULL;
-	/* One that has failed says so itself, but it does not know all buckets. */
+	/* A failed engine refuses by itself, but it does not know all buckets. */
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 

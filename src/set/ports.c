@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 struct set_ports {
-	pthread_mutex_t lock; /* of the list, and of the flags of its ports */
+	pthread_mutex_t lock; /* lock of the list and of the flags of its ports */
 	struct list list;
-	/* Of the barrier that was begun last. */
+	/* State of the newest barrier. */
 	_Atomic int left;  /* ports that have not passed it */
-	_Atomic int error; /* of one that could not attach; 0 */
+	_Atomic int error; /* error of a port that could not attach; 0: none */
 };
 
 struct set_port {
@@ -25,12 +25,12 @@ struct set_port {
 	struct timers *timers;
 	struct list link; /* of set_ports.list */
 	struct msg barrier, wake;
-	bool has_barrier, has_wake; /* that message is on its way; under the lock */
-	bool has_sent;              /* a message of set_send_to_one() is; under the lock */
+	bool has_barrier, has_wake; /* that message is in flight; under the lock */
+	bool has_sent;              /* a message of set_send_to_one() is in flight; under the lock */
 	struct two_waiting two;
-	struct store_carrier carrier;             /* of PUTs: carry_put.c */
-	unsigned inflight;                        /* operations of the set's own */
-	int nr;                                   /* engines that it knows */
+	struct store_carrier carrier;             /* replays of PUTs: carry_put.c */
+	unsigned inflight;                        /* operations of the set itself */
+	int nr;                                   /* number of engines that it knows */
 	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper of a set: it makes so what a table says of keys with two copies that it did not say before.
+ * The recovery task of a set: it applies a new placement map to keys with two copies.
  *
- *	a disk fails, or a second has missed something --> the turn of changes --> the table without that is effective
- *	--> seconds that are none any more get nothing --> who is first now takes its places, who was leaves them --> those who wait go on
+ *	a disk fails, or a secondary has missed an update --> the map change lock --> a map that records it is effective
+ *	--> former secondaries receive nothing more --> new primaries accept their partitions, former ones give them up --> waiting operations continue
  *
- * It runs on the thread of a port, one round at a time; who waits is told at the end of a round that began when he did already.
+ * It runs on the thread of a port, one round at a time. A waiting operation continues at the end of a round that began after it started to wait.
  */
 #include "set/replicas.h"
 
@@ -19,19 +19,19 @@
 #include <string.h>
 
 struct set_recovery {
-	pthread_mutex_t lock; /* of the fields up to round */
+	pthread_mutex_t lock; /* lock of the fields up to round */
 	bool is_keeping, again;
 	struct list waiting, round; /* struct set_wait: for the next round; for this one */
-	/* On the thread of its port, while a round runs. */
+	/* State of the running round, on the thread of its port. */
 	struct set_port *keeper;
 	struct set_turn turn;
-	bool has_ended; /* the round has, but for an alarm that will come */
+	bool has_ended; /* the round has ended, except for an alarm that will arrive */
 	struct msg msg;
 	struct disk_table table;
 	struct store_slots places;
 	struct store_slots_op op;
 	struct leaving *leaving;
-	int from, to; /* engines of places */
+	int from, to; /* engines of the partitions */
 };
 
 static void begin_round(struct set *s);
@@ -71,7 +71,7 @@ give_turn(struct set *s)
 	heals = set_pairs_wait(s, &c->table);
 	set_new_head(s);
 	c->has_ended = true;
-	/* Before the end of the round: one of the two is seen to work until both have ended. */
+	/* Done before the end of the round: one of the two is seen to be active until both have ended. */
 	if (heals)
 		set_heal(s);
 	if (!set_give_turn(s, &c->turn))
@@ -90,7 +90,7 @@ on_alarm(struct msg *m)
 
 /* ---- what the table says, and is not so yet ---- */
 
-/* Seconds that have not all any more: nobody waits for them. */
+/* Removes secondaries that are no longer in sync: no operation waits for them. */
 static void
 drop_seconds(struct set *s)
 {
@@ -106,8 +106,11 @@ drop_seconds(struct set *s)
 	}
 }
 
-/* The next places that another engine is the first of now, in the place of one, or of one that is missing and had nothing in them when the
- * first bucket with two copies was made.  False: there are none. */
+/*
+ * Finds the next partitions that another engine is the primary of now, in place of one engine, or of a
+ * missing disk that had no keys in them when the first bucket with two copies was made. False: there are
+ * none.
+ */
 static bool
 next_places(struct set *s)
 {
@@ -131,7 +134,8 @@ next_places(struct set *s)
 	return c->from >= 0;
 }
 
-/* The books go over when the leader of the disk that failed gets to it, which may be long in coming: nobody waits for that. */
+/* The counters move when the leader of the failed disk gets to it, which may take long: no operation waits
+ * for that. */
 struct leaving {
 	struct set_port *port;
 	struct store_slots places;
@@ -204,7 +208,7 @@ on_taken(struct store_op *op)
 	go_on(s);
 }
 
-/* False: there is no memory, and another round does it. */
+/* False: there is no memory, and another round repeats it. */
 static bool
 take_over(struct set *s)
 {
@@ -224,7 +228,8 @@ take_over(struct set *s)
 
 /* ---- a round ---- */
 
-/* The table in which seconds that have missed something are not full.  True: it is written, and goes on. */
+/* Writes the map in which secondaries with a missed update are not in sync. True: it is written, and the
+ * round continues. */
 static bool
 write_missed(struct set *s)
 {
@@ -244,7 +249,7 @@ write_missed(struct set *s)
 	return !set_change_table(s, &c->turn, &c->table, set_all(s), 0);
 }
 
-/* With the turn. */
+/* The caller holds the map change lock. */
 static void
 go_on(struct set *s)
 {
@@ -300,7 +305,8 @@ on_begin(struct msg *m)
 	begin_round(port_set(c->keeper));
 }
 
-/* Finds a thread, with set.lock.  Without a port nobody waits, and the next that comes begins. */
+/* Selects a thread. set.lock is held. Without a port no operation waits, and the next port begins the
+ * round. */
 static void
 begin(struct set *s)
 {

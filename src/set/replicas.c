@@ -10,15 +10,16 @@
 #include <string.h>
 
 struct set_replicas {
-	struct set_holds *locks; /* of keys */
+	struct set_holds *locks; /* key locks */
 	_Atomic bool is_used;    /* there may be buckets with two copies */
 	/* Number of times that slots were given secondaries, and the one of these for which the recovery task has seen to it that the primaries answer: a
 	 * bucket is made after that. */
 	_Atomic unsigned paired, paired_kept;
 	_Atomic uint32_t
 		in_doubt[SET_SLOTS]; /* changes that the primary has, and the secondary perhaps not */
-	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX]; /* of a disk of that number; 0: it is in service */
-	pthread_mutex_t lock;                            /* of the two that follow */
+	_Atomic uint64_t away_since_ns
+		[STORE_DISKS_MAX]; /* time at which the disk of that number went away; 0: it is in service */
+	pthread_mutex_t lock;      /* lock of the two fields that follow */
 	struct store_slots missed; /* partitions of which a secondary has missed an update */
 	bool has_missed;
 	_Atomic uint64_t count[COUNT_NR]; /* by enum set_counter, since the start */
@@ -89,7 +90,7 @@ set_has_pairs(const struct set *s)
 {
 	const struct set_replicas *r = s->replicas;
 
-	/* Of engines without a map no caller asks. */
+	/* Without a map there are no callers that ask. */
 	return !r || (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call
- * on. See set.h.
+ * The life of the set, its placement, and single keys, for which one engine is responsible after the first
+ * call. See set.h.
  */
 #include "set/replicas.h"
 
@@ -31,7 +31,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 	return r;
 }
 
-/* Says a line for each disk, up to the first that fails. */
+/* Reports a line for each disk, up to the first that fails. */
 static int
 set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 {
@@ -69,7 +69,7 @@ set_stop(struct store *st)
 	free(s);
 }
 
-/* Engines without a table: a new one in the memory of the set. */
+/* Starts engines without a map: the set keeps a new one in memory. */
 static int
 start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
@@ -94,7 +94,7 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return 0;
 }
 
-/* Engines with a table. */
+/* Starts engines with a map. */
 static int
 start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
@@ -164,7 +164,7 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
-/* The engine that has the key, where there are several. */
+/* Returns the lane of the key's engine, if there are several. */
 static int
 set_lane(const struct store_port *sp, const struct store_key *k)
 {
@@ -335,7 +335,7 @@ set_quotas(const struct store *st)
 	return set_of(st)->quotas;
 }
 
-/* What all engines can. */
+/* Returns the capabilities that all engines have. */
 static unsigned
 set_can(const struct store *st)
 {
@@ -347,7 +347,7 @@ set_can(const struct store *st)
 	return can;
 }
 
-/* All of them are asked, whatever the first ones say; the first error counts. */
+/* Asks all engines, regardless of the results of the first ones; the first error counts. */
 static int
 set_snapshot(struct store *st)
 {
@@ -372,7 +372,7 @@ set_reread(struct store_port *sp)
 		store_reread(port_engine(p, i));
 }
 
-/* Each engine has one. */
+/* Each engine has one unit. */
 static int
 set_unit_nr(const struct store *st)
 {
@@ -425,7 +425,9 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 
 /* ---- the table ---- */
 
-/* What was opened or begun goes on on the engine's own port (store.c), but for keys with two copies. */
+/*
+ * Objects and puts that were opened use the engine's own port (store.c), except for keys with two copies.
+ */
 const struct store_ops store_set_ops = {
 	.name = "set",
 	.check_conf = set_check_conf,

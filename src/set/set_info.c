@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators want to know of keys with two copies: how many have one copy only, whose disk is away, how far healing is.  By the newest
- * table, from what engines count; nothing waits for it.
+ * Data about keys with two copies for operators: keys with one copy, disks that are away, the progress of resynchronisation. Taken from the
+ * newest map and the engines' counters; no thread waits for it.
  */
 #include "set/replicas.h"
 
@@ -14,8 +14,9 @@ struct look {
 	const struct set *s;
 	const struct disk_table *t;
 	struct store_copies_info *info;
-	uint64_t serving, named, needed; /* bitmaps of numbers; named: that a slot without two copies has */
-	uint64_t heal_bytes;             /* that are yet to be copied, about */
+	uint64_t serving, named,
+		needed;      /* bitmaps of numbers; named: numbers that a slot without two copies has */
+	uint64_t heal_bytes; /* estimate of the bytes yet to be copied */
 	bool heals;
 };
 
@@ -75,7 +76,7 @@ look_at_slot(struct look *l, int slot)
 	l->heal_bytes += use.bytes > there.bytes ? use.bytes - there.bytes : 0;
 }
 
-/* The number in the table of a unit's disk; -1: it has none. */
+/* Returns the map's number of a unit's disk; -1: it has none. */
 static int
 number_of(const struct set *s, const struct disk_table *t, int unit)
 {
@@ -122,7 +123,7 @@ look_at_healing(struct look *l, uint64_t now)
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
 	info->is_healing = move.is_running && !move.trouble[0];
 	info->heal_bytes_done = move.bytes_done;
-	/* Slots lack all that they have until they lack nothing. */
+	/* Slots lack all their keys until they lack none. */
 	left -= copied < left ? copied : left;
 	info->heal_bytes_total = move.bytes_done + left;
 	ran = now - move.began_ns;
@@ -132,7 +133,8 @@ look_at_healing(struct look *l, uint64_t now)
 		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
 }
 
-/* The recovery of copies comes first, since it makes work for the mover, whose moves make work for the engines. */
+/* The recovery task comes first, since it makes work for the rebalancer, whose moves make work for the
+ * engines. */
 static const char *
 set_work(struct set *s)
 {

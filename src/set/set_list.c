@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of objects and uploads of a set: those of its engines, merged. */
+/* Lists of objects and uploads of a set: the lists of its engines, merged. */
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
 #include "store/merge.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* True: what the engine has of that bucket is not of the one that there is, which is an empty list. */
+/* True: the records of this engine belong to an earlier bucket of that name, hence its list is empty. */
 static bool
 has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {
@@ -20,18 +20,15 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 	return true;
 }
 
-/* The sources are the engines, first the one that is asked about buckets.  One of no member has
- * nothing. */
+/* The sources are the engines, the metadata leader first. An engine that is not a member has no keys. */
 static int
 engine_of(const struct merge_of *of, int i)
 {
 	return (i + of->first) % of->nr;
 }
 
-/*
- * A disk that hangs may not have let go of what another one is the first of by now.  Its records of that are older: each engine is asked
- * for what it is the first of.
- */
+/* A disk that hangs may not have given up partitions of which another disk is the primary by now. Its
+ * records are older: each engine is asked for the partitions that it is assigned. */
 static void
 ask_home(const struct set *s, int engine, struct store_list *ls)
 {
@@ -74,7 +71,8 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 	return list_engine_by(of, i, ls, store_list_uploads);
 }
 
-/* M16: a change that holds a key lock of the bucket while a page is made may be on the page, and is not settled. */
+/* M16: a change that holds a key lock of the bucket while a page is made may be on the page, and is not
+ * settled. */
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {
@@ -90,7 +88,7 @@ list_all(struct store_port *sp, struct store_list *ls,
 	struct merge_of of = port_merge(p);
 	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 
-	/* A list without what a missing disk has would be taken for a list of what there is. */
+	/* A list without the keys of a missing disk would be taken for a complete one. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;

@@ -2,12 +2,12 @@
 /*
  * Changes of keys with two copies:
  *
- *	hold --> the first judges, and has it --> the second has it --> answered
- *	 ^ |          | fails                       | fails, or misses it
+ *	lock --> the primary validates and commits --> the secondary commits --> answered
+ *	 ^ |          | fails                       | fails, or misses the update
  *	 +-+          v                             v
- *	          the keeper: another is first --> once more        the table says that the second has not all --> answered
+ *	          recovery: another primary --> again         the map says that the secondary is not in sync --> answered
  *
- * No reader sees a change that only the primary has, because readers wait for the key lock.  If the primary is lost between the two, the
+ * No reader sees a change that only the primary has, because readers wait for the key lock. If the primary is lost between the two commits, the
  * change has not happened, and begins again at the new primary; except for a PUT, whose bytes are gone.
  */
 #include "set/two_change.h"
@@ -30,7 +30,7 @@ static void second(struct change_two *c);
 
 /* ---- the end ---- */
 
-/* is_open: the first has it, and the next start may find it, or not. */
+/* is_open: the primary has the change, and the next start may or may not find it. */
 static void
 end(struct change_two *c, int result, bool is_open)
 {
@@ -126,7 +126,7 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
-/* What the table says of the first of that change, which may not be so yet. */
+/* The role of that primary in the newest map, which may not be effective yet. */
 enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 
 static enum first_is
@@ -137,13 +137,14 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* One that has moved has gone with all of its slot. */
+	/* A slot that has moved took this change with it. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
 }
 
-/* The table says by now that it has not all, or that it is another one; or nothing is written any more. */
+/* The map says by now that the secondary is not in sync, or that it is another disk; or the set is read-
+ * only. */
 static void
 second_kept(struct change_two *c)
 {
@@ -153,18 +154,20 @@ second_kept(struct change_two *c)
 	if (set_is_read_only(s))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
-		/* With what it had.  Another upload would have another id than one that the second may have. */
+		/* The arguments are unchanged. Another upload would have an id that differs from the one
+		 * that the secondary may have. */
 		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
 	else if (set_secondary(s, &c->key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
 		second_over(c);
 	else
-		/* Both have failed: it is full by the table, and may be the first after the next start (M36). */
+		/* Both have failed: the secondary is in sync by the map, and may be the primary after the
+		 * next start (M36). */
 		end(c, -ECANCELED, true);
 }
 
-/* engine: the second that was to have it. */
+/* engine: the secondary for this change. */
 static void
 second_ended(struct change_two *c, int engine, int result)
 {
@@ -177,7 +180,7 @@ second_ended(struct change_two *c, int engine, int result)
 		second_over(c);
 		return;
 	}
-	/* -EPERM: it becomes the first just now. */
+	/* -EPERM: it is becoming the primary. */
 	if (result == -EPERM || has_failed || set_has_failed(s, c->first)) {
 		wait_kept(c, second_kept);
 	} else if (c->tries++ < SECOND_TRIES) {
@@ -215,7 +218,7 @@ on_put(struct store_op *op)
 	copy_ended(cp, op->result);
 }
 
-/* A buffer for what the copy has not yet, which is not often. */
+/* Returns true if there is a buffer for the bytes that the secondary lacks, which is rare. */
 static bool
 has_buf(struct copy *cp)
 {
@@ -260,7 +263,8 @@ second(struct change_two *c)
 	int engine = set_secondary(s, &c->key), r;
 	struct store_port *from, *to;
 
-	/* It may be none any more because it is about to be the first, without this, or has failed as well. */
+	/* The engine may no longer be the secondary because it is becoming the primary without this change,
+	 * or has failed as well. */
 	if (engine == SET_NOWHERE && RULE_BOTH_TABLES && first_by_table(c) != FIRST_ALONE) {
 		wait_kept(c, second_kept);
 		return;
@@ -281,7 +285,8 @@ second(struct change_two *c)
 	}
 	c->copy->of = c;
 	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
-	/* The slot may have moved since: what the first had, and this too, is where it is now. */
+	/* The slot may have moved since: the records of the primary, including this one, are at the current
+	 * engine. */
 	c->first = set_primary(s, &c->key);
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
@@ -306,7 +311,7 @@ set_two_poke(struct set_port *p)
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
-		/* The keeper may have made it no second by now. */
+		/* The recovery task may have removed it as the secondary by now. */
 		second_ended(c, engine, -EROFS);
 	}
 }
@@ -316,7 +321,7 @@ set_two_poke(struct set_port *p)
 static void
 first_kept(struct change_two *c)
 {
-	/* Where nothing could be done about it, it says so. */
+	/* If no recovery is possible, the result says so. */
 	if (set_primary(port_set(c->port), &c->key) == c->first &&
 	    set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
@@ -343,7 +348,7 @@ first_ended(struct change_two *c, int result)
 		else
 			wait_kept(c, first_kept);
 	} else if (result == -EXDEV && c->tries++ < FIRST_TRIES) {
-		/* Its slot is about to be another's. */
+		/* The slot is moving to another engine. */
 		if (c->put)
 			over(c, result);
 		else
@@ -365,7 +370,7 @@ on_first_put(struct store_op *op)
 	struct put_two *pt = container_of(container_of(op, struct store_put, op), struct put_two, first);
 	struct change_two *c = &pt->c;
 
-	/* It may have been carried to another one. */
+	/* The PUT may have been replayed at another engine. */
 	for (int i = 0; i < port_engines(c->port); i++) {
 		if (port_engine(c->port, i) == op->port)
 			c->first = i;
@@ -382,16 +387,18 @@ first(struct change_two *c)
 	struct store_port *e = set_port_to_write(port_base(p), &c->key, &error);
 	int home = set_primary(port_set(p), &c->key);
 
-	/* A PUT was begun on the one that is about to be the first (two_put.c). */
+	/* The PUT was begun on the engine that is becoming the primary (two_put.c). */
 	if (c->put && home != c->first && set_has_failed(port_set(p), home) && c->tries++ < FIRST_TRIES) {
 		wait_kept(c, first);
 		return;
 	}
-	/* What another one has of it counts for nothing. */
+	/* The record at another engine no longer counts. */
 	c->is_open &= home == c->first;
 	c->first = home;
 	if (!e) {
-		/* What is not in service any more another one may have by now, or soon. */
+		/*
+		 * The partition of an engine out of service may be assigned to another one by now, or soon.
+		 */
 		first_ended(c, error);
 		return;
 	}
@@ -442,11 +449,11 @@ two_set_key(struct change_two *c, const struct store_key *k)
 
 struct issue_two {
 	struct change_two c;
-	struct store_op mine; /* c.op: from here on to the caller's */
+	struct store_op mine; /* c.op up to the caller's operation */
 	struct store_op *of;
 };
 
-/* Gives the caller what has come. */
+/* Passes the result to the caller. */
 static void
 give(struct issue_two *i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at uploads of keys with two copies: what is seen is the first's, and settled (M16).  An upload is looked at once, and once more
- * with the key when somebody had that; its parts are listed with the key, as a list of many goes over several turns.
+ * Reads about uploads of keys with two copies: the result is the primary's, and settled (M16). An upload is read without the key lock first, and again
+ * with it if the lock was taken; parts are listed with the lock, because a long list takes several steps.
  */
 #include "set/replicas.h"
 
@@ -22,7 +22,7 @@ struct look_two {
 	struct set_wait wait;
 	int tries;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	/* One of the two. */
+	/* One of the two is used. */
 	struct store_stat *st;
 	struct store_part_list *list; /* the caller's */
 	void *attrs;
@@ -90,7 +90,7 @@ on_list(struct store_op *op)
 		  op->result);
 }
 
-/* 1: it is done, 0: it goes on, -errno. */
+/* Returns 1: complete, 0: in progress, -errno. */
 static int
 list(struct look_two *lk, struct store_port *e)
 {
@@ -101,7 +101,7 @@ list(struct look_two *lk, struct store_port *e)
 	return e->ops->list_parts(e, &lk->key, lk->id, &lk->mine);
 }
 
-/* The same. */
+/* Returns the same. */
 static int
 look_at(struct look_two *lk, int home)
 {
@@ -119,7 +119,7 @@ look_at(struct look_two *lk, int home)
 	return r;
 }
 
-/* 1: it has the key, 0: it waits for it, -errno. */
+/* Returns 1: the lock is held, 0: waiting for it, -errno. */
 static int
 hold(struct look_two *lk)
 {
@@ -141,7 +141,7 @@ look(struct look_two *lk)
 		return -ENODEV;
 	if (lk->hold.key && set_is_open(&lk->hold))
 		return -EAGAIN;
-	/* Of what a disk that has failed says nothing counts that another one may know better. */
+	/* An answer of a failed disk does not count if another disk may know better. */
 	if (!set_is_in(s, home) && lk->tries++ < FAILED_TRIES) {
 		lk->wait.mb = port_mailbox(lk->port);
 		lk->wait.go = on_kept;

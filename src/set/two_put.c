@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PUTs of keys with two copies: pieces go to both engines from the same buffer, so that no byte is read again.  If the second one has
- * trouble with them the copy is sent when the first has it all.  But a disk without room is not away: then the PUT fails on both.
+ * PUTs of keys with two copies: pieces go to both engines from the same buffer, so no byte is read again. If the secondary fails during the PUT,
+ * the copy is sent after the primary has all bytes. A disk without space is not away: the PUT then fails on both.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"
@@ -25,10 +25,8 @@ put_two(const struct store_put *put)
 
 #define INIT_TRIES 3
 
-/*
- * Begins it on the first; where that has failed and the table does not say so yet, on the second, which is about to be the first: the
- * commit waits for that.
- */
+/* Begins the PUT on the primary; if that has failed and the map does not say so yet, on the secondary,
+ * which is becoming the primary: the commit waits for that. */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
@@ -53,14 +51,14 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 	return r;
 }
 
-/* A disk that serves has no room for it. */
+/* Returns true if a disk in service has no space for it. */
 static bool
 has_no_room(const struct copy *cp, int error)
 {
 	return error == -ENOSPC && !set_has_failed(port_set(cp->port), cp->engine);
 }
 
-/* Without it the copy is made later, but where there is no room: -ENOSPC. */
+/* Without the secondary the copy is made later, except if there is no space: -ENOSPC. */
 static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
@@ -119,21 +117,21 @@ set_two_put_init(struct set_port *p, struct store_put *put, const struct store_k
 
 struct write_copy;
 
-/* A piece on its way to both. */
+/* A piece in flight to both engines. */
 struct write_two {
 	struct put_two *pt;
 	struct store_write *of;  /* the caller's */
-	struct write_copy *copy; /* NULL: the second is not waited for */
+	struct write_copy *copy; /* NULL: the piece does not wait for the secondary */
 	bool is_writing, is_starting;
 	int result;
-	struct store_write w; /* the first's */
+	struct store_write w; /* the write at the primary */
 };
 
-/* What the second has of it. */
+/* The part of a piece at the secondary. */
 struct write_copy {
-	struct write_two *of; /* NULL: nobody waits for it */
+	struct write_two *of; /* NULL: no piece waits for it */
 	struct copy *cp;
-	struct list link; /* of the port's */
+	struct list link; /* link in the list of the port */
 	struct store_write w;
 };
 
@@ -152,7 +150,7 @@ piece_result(const struct write_two *wt)
 	return wt->result < 0 ? wt->result : wt->pt->error ? wt->pt->error : wt->result;
 }
 
-/* Ends the piece if nobody writes it any more. */
+/* Ends the piece after both writes have ended. */
 static void
 piece_over(struct write_two *wt)
 {
@@ -270,7 +268,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	return 1;
 }
 
-/* Ends the wait for this piece. */
+/* Ends the wait for the secondary's write of this piece. */
 static void
 let_go(struct write_copy *wc)
 {
@@ -360,7 +358,7 @@ set_two_put_commit(struct store_port *sp, struct store_put *put, const struct st
 	}
 	if (!two_begin(&pt->c))
 		return 0;
-	/* It was not handed over. */
+	/* The commit was not handed over. */
 	check(pt->c.result < 0);
 	return pt->c.result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of keys with two copies.  What is opened is the first's, and settled: who finds the key held waits, and looks again.  Bytes that
- * the first cannot give are read from the second, if that has the same version (M19), and are mended at the first then.
+ * Reads of keys with two copies. An open returns the record of the primary, settled: an open that finds the key locked waits, and looks again. Bytes
+ * that the primary cannot deliver are read from the secondary if it has the same version (M19), and are then repaired at the primary.
  */
 #include "set/replicas.h"
 #include "set/two_waiting.h"
@@ -27,11 +27,11 @@ struct open_two {
 	struct set_wait wait;
 	int home, tries;
 	unsigned reads;
-	bool is_second;                    /* that copy is asked for, and no other */
-	uint32_t number;                   /* of a part of an upload in progress; 0: the object is meant */
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* of that */
+	bool is_second;                    /* only the secondary copy is read */
+	uint32_t number;                   /* number of a part of an upload in progress; 0: the object */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of that upload */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* it is open; it was looked for */
+	bool has_second, asked_second; /* it is open; it was searched for */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -44,7 +44,7 @@ open_two(const struct store_obj *obj)
 	return o;
 }
 
-/* Whether the other copy may help. */
+/* Returns true if the other copy may help. */
 static bool
 is_lost(int error)
 {
@@ -64,7 +64,7 @@ open_free(struct open_two *o)
 	free(o);
 }
 
-/* Returns what a start returns; what was found is the caller's. */
+/* Returns the result of the caller's start function; the record found is in the caller's object. */
 static int
 found(struct open_two *o, int r)
 {
@@ -114,7 +114,7 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
-/* At once: > 0, it is open; or -errno. */
+/* Opens immediately: > 0: open; or -errno. */
 static int
 open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
 {
@@ -132,7 +132,8 @@ open_at(struct open_two *o, int engine)
 	return open_in(o, port_engine(o->port, engine), &o->first);
 }
 
-/* What the first says, and nobody changes.  If its record is damaged the second one's is opened in its place, and the first is mended. */
+/* Opens the primary's record while no change is in progress. If that record is damaged, the secondary's
+ * record is opened instead, and the primary is repaired. */
 static int
 opened(struct open_two *o, int r)
 {
@@ -142,7 +143,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* It has nothing more to give. */
+	/* The secondary has no other record to offer. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
@@ -150,7 +151,7 @@ opened(struct open_two *o, int r)
 	return 1;
 }
 
-/* 1: it is open; -errno; 0: it waits. */
+/* Returns 1: open; -errno; 0: waiting. */
 static int
 look(struct open_two *o)
 {
@@ -169,7 +170,7 @@ look(struct open_two *o)
 		return is_there ? -ENOENT : -ENXIO;
 	e = port_engine(o->port, o->home);
 	r = open_at(o, o->home);
-	/* Of what a disk that has failed says nothing counts that another one may know better. */
+	/* An answer of a failed disk does not count if another disk may know better. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
 			store_close(e, &o->first);
@@ -236,16 +237,16 @@ set_two_close(struct store_port *sp, struct store_obj *obj)
 
 /* ---- mending ---- */
 
-/* What the first could not give, and the second could. */
+/* A repair of bytes that the primary could not deliver, and the secondary could. */
 struct mend {
 	struct set_port *port;
-	bool of_second; /* it is that copy that is damaged */
+	bool of_second; /* the secondary copy is damaged */
 	struct list link;
-	struct read_two *read; /* which waits for it; NULL: none does */
+	struct read_two *read; /* the read that waits for it; NULL: none */
 	struct set_hold hold;
 	struct store_send send;
 	struct buf buf;
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* of the upload, if a part of one is damaged */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload whose part is damaged */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -258,8 +259,8 @@ struct read_two {
 	struct buf *buf;
 	uint64_t off;
 	uint32_t len;
-	/* Who it came from last; the first has failed, and the keeper is about to make another one the first; or what was damaged is
-	 * mended. */
+	/* The source of the last attempt; READ_WAITS: the primary has failed, and the recovery task is
+	 * about to name another one; READ_MENDS: a repair is in progress. */
 	enum { READ_FIRST, READ_WAITS, READ_SECOND, READ_MENDS } stage;
 	int first_error;
 	int result;
@@ -275,7 +276,7 @@ mend_over(struct mend *m, int result)
 	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
-		/* It could be read this time. */
+		/* This attempt could read it. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
 		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
@@ -289,7 +290,7 @@ mend_over(struct mend *m, int result)
 	port_two(p)->repairs = false;
 	if (m->hold.key)
 		set_release(set_key_locks(s), &m->hold);
-	/* What is open there keeps the port. */
+	/* The open objects keep the port. */
 	if (m->read)
 		mailbox_post(port_mailbox(p), &m->read->wait.msg, on_read_mended);
 	port_unpin(p);
@@ -346,8 +347,8 @@ start_mend(struct mend *m)
 		mend(m);
 }
 
-/* One at a time: what a reader finds meanwhile is left out, and seen again when it is read again.  A read that waits takes its turn:
- * it ends when on_read_mended() comes.  False: it does not wait. */
+/* Begins a repair, one at a time: damage that a reader finds in the meantime is skipped, and found again by
+ * the next read. A waiting read continues when on_read_mended() runs. False: it does not wait. */
 static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
@@ -385,7 +386,7 @@ read_two(const struct store_read *rd)
 	return r;
 }
 
-/* The same version at the second; false: there is none. */
+/* Opens the same version at the secondary; false: there is none. */
 static bool
 open_second(struct open_two *o)
 {
@@ -393,7 +394,7 @@ open_second(struct open_two *o)
 	int engine = set_secondary(port_set(p), &o->key);
 	struct store_port *e;
 
-	/* After a disk was lost it may be the first. */
+	/* After the loss of a disk it may be the primary. */
 	if (engine == SET_NOWHERE || engine == o->home)
 		engine = set_primary(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
@@ -414,7 +415,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Returns true for damage to be repaired: on a failed disk nothing is. */
+/* Returns true for damage that can be repaired: nothing is repaired on a failed disk. */
 static bool
 is_damage(const struct open_two *o, int error)
 {
@@ -438,7 +439,7 @@ on_read_mended(struct msg *m)
 	of->op.done(&of->op);
 }
 
-/* False: it is over when something was mended. */
+/* False: the read is over after a repair. */
 static bool
 read_over(struct read_two *r)
 {
@@ -496,7 +497,7 @@ read_second(struct read_two *r)
 	return e->ops->read(e, &r->o->second, &r->rd, r->buf, r->off, r->len);
 }
 
-/* The first has failed, and nobody is the second any more, or the first instead. */
+/* The primary has failed, and another engine has not yet taken its place, or that of the secondary. */
 static bool
 is_about_to_change(const struct open_two *o)
 {
@@ -506,7 +507,7 @@ is_about_to_change(const struct open_two *o)
 	       set_secondary(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
 }
 
-/* True: it is over, and this is what came of it. */
+/* True: the read is over with this result. */
 static bool
 read_came(struct read_two *r, int result)
 {
