@@ -80,29 +80,14 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 
 /* ---- the disk ---- */
 
-struct last_write {
-	struct store_table_write w;
-	_Atomic bool is_over;
-};
-
-static void
-on_last(struct store_table_write *w, int result)
-{
-	atomic_store(&container_of(w, struct last_write, w)->is_over, true);
-}
-
-/* Writes a map without this disk to its superblock: no later start takes it for a member. */
+/* Writes a map without this disk to its superblock, but waits no longer than that for a disk that hangs. */
 static void
 tell_it(struct mover *m, int engine, const struct disk_table *t)
 {
-	/* A disk that hangs needs the memory until the set ends. */
-	static struct last_write last[STORE_SET_MAX];
-	struct store *st = set_engine(m->set, engine);
 	uint64_t until = clock_ns() + 10 * NS_PER_S;
 
-	last[engine] = (struct last_write){ .w.done = on_last };
-	st->ops->member->put_table(st, t, &last[engine].w);
-	while (!atomic_load(&last[engine].is_over) && clock_ns() < until)
+	set_tell_left(m->set, engine, t);
+	while (!set_left_is_told(m->set, engine) && clock_ns() < until)
 		move_turn(m);
 }
 

@@ -369,6 +369,28 @@ set_change_result(struct set *s)
 	return r;
 }
 
+static void
+on_last(struct store_table_write *w, int result)
+{
+	atomic_store(&container_of(w, struct set_last_write, w)->is_over, true);
+}
+
+void
+set_tell_left(struct set *s, int engine, const struct disk_table *t)
+{
+	struct set_last_write *l = &s->map->last[engine];
+
+	check(!l->w.done && !(set_all(s) >> engine & 1));
+	l->w.done = on_last;
+	set_engine_ops(s, engine)->put_table(set_engine(s, engine), t, &l->w);
+}
+
+bool
+set_left_is_told(const struct set *s, int engine)
+{
+	return atomic_load(&s->map->last[engine].is_over);
+}
+
 bool
 set_counts(const struct set *s, int engine)
 {

@@ -63,6 +63,10 @@ bool set_change_table(struct set *s, struct set_turn *t, const struct disk_table
 /* Returns the result of that change: 0, it is effective; -EIO, the map before it is; -EROFS, all is read-only, and the next start may find the one or the
  * other. */
 int set_change_result(struct set *s);
+/* Writes to a disk that is no member any more the map that says so, once for an engine: from then on no start takes the disk for one of the store. */
+void set_tell_left(struct set *s, int engine, const struct disk_table *t);
+/* Returns true if that write has ended.  Any thread. */
+bool set_left_is_told(const struct set *s, int engine);
 /* Returns true if changes of buckets are made on an engine. */
 bool set_counts(const struct set *s, int engine);
 /* Makes the first engine in service the metadata leader. */

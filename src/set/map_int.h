@@ -35,6 +35,11 @@ struct set_map {
 		struct set *set;
 		int engine;
 	} write[STORE_SET_MAX];
+	/* The map in which an engine's disk is no member any more, on its way to that disk. */
+	struct set_last_write {
+		struct store_table_write w;
+		_Atomic bool is_over;
+	} last[STORE_SET_MAX];
 };
 
 #endif
