@@ -28,6 +28,8 @@ void mem_disk_absent(const char *path, bool absent);
 void mem_disk_fail(const char *path, unsigned changes);
 /* Lets reads of bytes fail with -EIO, or not. */
 void mem_disk_unreadable(const char *path, bool unreadable);
+/* Lets a disk take no records of other disks (-ENOMEM), or again. */
+void mem_disk_refuse(const char *path, bool refuse);
 /* Lets nothing that was started end, or goes on. */
 void mem_disk_hang(const char *path, bool hang);
 /* Makes a disk, which is in use, so small that so many bytes are free. */

@@ -40,7 +40,7 @@ struct mem_disk {
 struct mem_member {
 	struct mem_disk *disk;
 	struct store_watch *watch;
-	bool has_slots, is_watched, has_failed, is_unreadable, is_told;
+	bool has_slots, is_watched, has_failed, is_unreadable, refuses, is_told;
 	unsigned fails_after; /* so many further changes; 0: it does not */
 	struct store_slots own, frozen, watched;
 	void (*changed)(void *cookie, const struct store_key *k);
@@ -371,6 +371,12 @@ mem_disk_unreadable(const char *path, bool unreadable)
 }
 
 void
+mem_disk_refuse(const char *path, bool refuse)
+{
+	member_of(path)->refuses = refuse;
+}
+
+void
 mem_disk_hang(const char *path, bool hang)
 {
 	mem_store_hold(&get_disk(path)->st->base, hang);
@@ -628,6 +634,8 @@ mem_member_judge(struct mem_store *st, struct job *j)
 		e = -EROFS;
 	else if (j->kind == MEM_READ && m->is_unreadable)
 		e = -EIO;
+	else if (j->is_sent && m->refuses)
+		e = -ENOMEM;
 	else if (j->of && m->has_slots)
 		e = judge_key(st, j);
 	j->result = e > 0 ? 0 : e;

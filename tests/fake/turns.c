@@ -42,7 +42,7 @@ static struct thread threads[THREADS_MAX];
 static int now;
 static uint64_t state, clock_now_ns;
 static uint32_t stall_odds, stall_left;
-static int stalled;
+static uint64_t stalled; /* bitmap of threads */
 bool (*turns_step)(void);
 
 struct ring {
@@ -98,6 +98,13 @@ turns_stall(uint32_t odds)
 	stall_left = 0;
 }
 
+void
+turns_stall_others(uint32_t turns)
+{
+	stalled = turns_random() & ~((uint64_t)1 << now);
+	stall_left = turns;
+}
+
 static void
 switch_to(int next)
 {
@@ -125,12 +132,12 @@ pick(void)
 	}
 	check(nr);
 	if (stall_odds && !stall_left && turns_below(stall_odds) == 0) {
-		stalled = live[turns_below(nr)];
+		stalled = (uint64_t)1 << live[turns_below(nr)];
 		stall_left = turns_below(STALL_MAX);
 	}
 	stall_left -= stall_left > 0;
-	for (uint32_t i = 0; stall_left && nr > 1 && i < nr; i++) {
-		if (live[i] == stalled)
+	for (uint32_t i = nr; stall_left && i-- > 0;) {
+		if (stalled >> live[i] & 1 && nr > 1)
 			live[i] = live[--nr];
 	}
 	return live[turns_below(nr)];

@@ -23,6 +23,8 @@ uint64_t turns_random(void);
 uint32_t turns_below(uint32_t nr);
 /* Stops a thread for up to 200 turns of others, at one turn of that many, as a kernel may; 0, as after turns_begin(): none is stopped. */
 void turns_stall(uint32_t odds);
+/* Stops about half of the threads, but not this one, for so many turns of the others. */
+void turns_stall_others(uint32_t turns);
 /* Lets others go on. */
 void turns_yield(void);
 /* Starts a thread. */

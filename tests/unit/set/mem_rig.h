@@ -100,6 +100,19 @@ newest_table(void)
 	return newest;
 }
 
+/* The disk of a number in the newest placement map; NULL: there is none. */
+static inline const char *
+path_of(int number)
+{
+	const struct disk_table *t = newest_table();
+
+	for (int i = 0; i < DISKS; i++) {
+		if (mem_disk_is_made(paths[i]) && table_find(t, mem_disk_uuid(paths[i])) == number)
+			return paths[i];
+	}
+	return NULL;
+}
+
 /* Configures the members that it names. */
 static inline void
 configure(void)

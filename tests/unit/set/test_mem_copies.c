@@ -219,6 +219,113 @@ test_cuts(void **state)
 	}
 }
 
+/* Of a change that the secondary does not take nobody is given what that has, also when the power goes with the answer and the primary is
+ * away then; when both are there, or it takes records again, it gets all. */
+static void
+missed_update(enum change c, bool is_cut)
+{
+	struct act a = { .change = c };
+	struct mem_image *image;
+	struct store_copies_info info;
+	char name[32];
+
+	begin(3);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	a.user = user;
+	prepare(&a);
+	mem_disk_refuse(paths[1], true);
+	a.result = do_it(&a);
+	assert_true(a.result >= 0);
+	image = mem_disks_copy(NULL);
+	judge(&a, -1, false);
+	turn_for(NS_PER_S);
+	store_copies_info(st, &info);
+	assert_int_equal(info.missed, 1);
+	if (!is_cut) {
+		mem_disk_refuse(paths[1], false);
+		assert_true(wait_quiet());
+	} else {
+		down();
+		mem_disks_put_back(image);
+		take_away(0);
+		up();
+		assert_int_equal(get(user, TWO, name), -ENODEV);
+		down();
+		bring_back(0);
+		up();
+		assert_true(wait_quiet());
+	}
+	judge(&a, -1, false);
+	judge(&a, -1, true);
+	mem_image_free(image);
+	end();
+}
+
+static void
+test_missed_update(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		missed_update(c, false);
+		missed_update(c, true);
+	}
+}
+
+/* A change that a failed secondary has missed is answered when the map without that disk is on all others, and one of them hangs. */
+static void
+test_map_first(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		struct act a = { .change = c };
+		char name[32];
+
+		begin(3);
+		a.name = name_on(name, TWO, 0, 1, 0);
+		a.user = user;
+		prepare(&a);
+		mem_disk_hang(paths[2], true);
+		mem_disk_fail(paths[1], 1);
+		turns_go(act_main, &a);
+		turn_for(NS_PER_S);
+		assert_true(mem_disk_has_failed(paths[1]));
+		assert_false(a.is_over);
+		mem_disk_hang(paths[2], false);
+		while (!a.is_gone)
+			turn_for(NS_PER_MS);
+		assert_true(a.result >= 0);
+		judge(&a, -1, false);
+		end();
+	}
+}
+
+/* Of two disks one serves alone when the other one has failed, and starts alone. */
+static void
+test_one_of_two(void **state)
+{
+	for (int failed = 0; failed < 2; failed++) {
+		begin(2);
+		assert_int_equal(put(user, TWO, "key", OLD), 0);
+		mem_disk_fail(paths[failed], 0);
+		assert_int_equal(put_again(user, TWO, "key", SMALL), 0);
+		assert_int_equal(make_bucket(user, "late", 2), 0);
+		assert_int_equal(put(user, "late", "key", LARGE), 0);
+		down();
+		take_away(!failed);
+		assert_true(start() < 0);
+		bring_back(!failed);
+		take_away(failed);
+		up();
+		assert_int_equal(get(user, TWO, "key"), SMALL);
+		assert_int_equal(get(user, "late", "key"), LARGE);
+		down();
+		bring_back(failed);
+		up();
+		assert_true(wait_quiet());
+		assert_int_equal(get_second(user, TWO, "key"), SMALL);
+		assert_int_equal(get_second(user, "late", "key"), LARGE);
+		end();
+	}
+}
+
 /* One that hangs is waited for; what is begun ends when it has failed and answers again. */
 static void
 test_hangs(void **state)
@@ -283,6 +390,50 @@ test_settled(void **state)
 		turn_for(NS_PER_MS);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(read_found, SMALL);
+	end();
+}
+
+static struct act *looks_for;
+
+static void
+looker_main(void *arg)
+{
+	struct store_user *u;
+
+	check(store_user_new(&st, 1, &u) == 0);
+	read_found = upload_look(u, TWO, looks_for->name, looks_for->id);
+	store_user_free(u);
+	has_read = true;
+}
+
+/* An upload that only the secondary has still is neither there nor gone. */
+static void
+test_upload_settled(void **state)
+{
+	struct act a = { .change = ABORT };
+	unsigned records;
+	char name[32];
+
+	begin(2);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	a.user = user;
+	prepare(&a);
+	records = mem_disk_records(paths[0]);
+	mem_disk_hang(paths[1], true);
+	turns_go(act_main, &a);
+	while (mem_disk_records(paths[0]) == records)
+		turn_for(NS_PER_MS);
+	has_read = false;
+	looks_for = &a;
+	turns_go(looker_main, NULL);
+	turn_for(NS_PER_S);
+	assert_false(has_read);
+	assert_false(a.is_over);
+	mem_disk_hang(paths[1], false);
+	while (!has_read || !a.is_gone)
+		turn_for(NS_PER_MS);
+	assert_true(a.result >= 0);
+	assert_int_equal(read_found, -ENOENT);
 	end();
 }
 
@@ -404,15 +555,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both),
-		cmocka_unit_test(test_fails),
-		cmocka_unit_test(test_cuts),
-		cmocka_unit_test(test_hangs),
-		cmocka_unit_test(test_settled),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_damaged_both),
-		cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_heals_elsewhere),
+		cmocka_unit_test(test_both),           cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_cuts),           cmocka_unit_test(test_missed_update),
+		cmocka_unit_test(test_map_first),      cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_hangs),          cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_upload_settled),
+
+		cmocka_unit_test(test_damaged),        cmocka_unit_test(test_damaged_both),
+		cmocka_unit_test(test_no_room),        cmocka_unit_test(test_heals_elsewhere),
 		cmocka_unit_test(test_missed),
 	};
 

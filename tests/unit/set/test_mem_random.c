@@ -230,24 +230,61 @@ client(void *arg)
 static void
 may_cut(void)
 {
-	if (!mem_disks_is_cut() && turns_below(2))
-		mem_disks_cut_after(1 + turns_below(12));
+	if (mem_disks_is_cut() || turns_below(2))
+		return;
+	turns_sleep(turns_below(5) * NS_PER_MS);
+	mem_disks_cut_after(turns_below(6));
 }
 
-/* Another disk hangs, so what is done about a failure takes long. */
-static void
-fail_while_one_hangs(const char *path)
+/* Waits until the primary of a key has a version that the secondary has not, which hangs.  False: it does not come to that. */
+static bool
+wait_unsettled(const struct key *k, const char *first, const char *second)
 {
-	const char *other = disks[turns_below((uint32_t)conf.disks.nr)].path;
+	uint64_t until = clock_ns() + 300 * NS_PER_MS;
 
-	if (!mem_disk_is_open(other))
+	for (; clock_ns() < until; turns_yield()) {
+		uint64_t one = 0, two = 0;
+		bool has_one, has_two;
+
+		if (mem_disk_is_absent(first) || mem_disk_is_absent(second))
+			return false;
+		has_one = mem_disk_has(first, k->bucket, k->name, &one);
+		has_two = mem_disk_has(second, k->bucket, k->name, &two);
+		if (has_one != has_two || one != two)
+			return true;
+	}
+	return false;
+}
+
+/* One of the two disks of a key fails between the change of the one and of the other, while any disk hangs, and threads are stopped. */
+static void
+fail_in_between(void)
+{
+	const struct key *k = &keys[KEYS + turns_below(KEYS)];
+	struct store_key of = key_of(k->bucket, k->name);
+	const struct disk_table *t = newest_table();
+	const char *first = path_of(t->first[set_slot(&of)]), *second = path_of(t->second[set_slot(&of)]),
+		   *hangs;
+
+	if (!first || !second || !mem_disk_is_open(first) || !mem_disk_is_open(second))
 		return;
-	mem_disk_hang(other, true);
-	turns_sleep(turns_below(30) * NS_PER_MS);
-	mem_disk_fail(path, turns_below(4));
-	may_cut();
-	turns_sleep(turns_below(100) * NS_PER_MS);
-	mem_disk_hang(other, false);
+	mem_disk_hang(second, turns_below(2));
+	if (wait_unsettled(k, first, second)) {
+		hangs = disks[turns_below((uint32_t)conf.disks.nr)].path;
+		if (turns_below(2))
+			turns_sleep(turns_below(20) * NS_PER_MS);
+		mem_disk_hang(second, false);
+		if (mem_disk_is_open(hangs))
+			mem_disk_hang(hangs, turns_below(2));
+		if (turns_below(2))
+			turns_stall_others(turns_below(300));
+		mem_disk_fail(turns_below(3) ? first : second, 0);
+		may_cut();
+		turns_sleep(turns_below(100) * NS_PER_MS);
+		if (mem_disk_is_open(hangs))
+			mem_disk_hang(hangs, false);
+	}
+	mem_disk_hang(second, false);
 }
 
 static void
@@ -261,7 +298,7 @@ trouble(void *arg)
 		return;
 	}
 	counts[COUNT_FAULT]++;
-	switch (turns_below(5)) {
+	switch (turns_below(8)) {
 	case 0:
 		mem_disk_fail(path, turns_below(12));
 		may_cut();
@@ -286,7 +323,7 @@ trouble(void *arg)
 		mem_disk_unreadable(path, false);
 		break;
 	default:
-		fail_while_one_hangs(path);
+		fail_in_between();
 		break;
 	}
 	running--;
@@ -299,6 +336,8 @@ operator(void *arg)
 		uint32_t what = turns_below(4);
 
 		turns_sleep(turns_below(100) * NS_PER_MS);
+		/* Slow ones are caught between any two steps. */
+		store_set_move_rate(st, turns_below(2) ? 30000 : 0);
 		counts[COUNT_MOVE]++;
 		if (what < 2)
 			note((uint64_t)(uint32_t)change_disks(
@@ -453,6 +492,7 @@ end_life(void)
 		wrong("something does not end");
 		return;
 	}
+	store_set_move_rate(st, 0);
 	judge_service();
 	now();
 	image = mem_disks_cut();
@@ -654,7 +694,7 @@ history(uint64_t of)
 		begin_life();
 		if (!wrong_nr)
 			end_life();
-		if (!wrong_nr && turns_below(2))
+		if (!wrong_nr && turns_below(4))
 			judge_starts();
 	}
 	if (!wrong_nr)
@@ -670,7 +710,7 @@ int
 main(void)
 {
 	const char *nr = getenv("HISTORIES");
-	unsigned long long histories = nr ? strtoull(nr, NULL, 0) : 60;
+	unsigned long long histories = nr ? strtoull(nr, NULL, 0) : 80;
 	uint64_t first = turns_seed(), was;
 
 	log_init(LOG_PLAIN, getenv("V") ? LOG_NOTE : LOG_ERROR);
