@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The back end of the configured store: disks, or RADOS.
+ *
  * The store on RADOS is a module: librados brings libraries and threads that a daemon on disks must not carry.
- * It is loaded where it is configured, from beside this program, or from where packages put it.
+ * It is loaded if it is configured, from the directory of this program, or from the directory of the packages.
  */
 #include "main/daemon.h"
 
+#include "extent/extent.h"
+#include "set/set.h"
 #include "store/ops.h"
 
 #include <dlfcn.h>
@@ -65,7 +69,8 @@ load(const struct store_ops **ret_ops, char *err, size_t err_len)
 	return 0;
 }
 
-int
+/* Loads the module and fills in its configuration; as daemon_store_conf(). */
+static int
 rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err, size_t err_len)
 {
 	const struct conf_rados *r = &conf->rados;
@@ -87,5 +92,33 @@ rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err
 						    .dead_after_ns = r->dead_after_ns,
 						    .unwritten_max_bytes =
 							    UNWRITTEN_POOLS * conf->memory.buffers_bytes } };
+	return 0;
+}
+
+int
+daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
+		  char *err, size_t err_len)
+{
+	if (conf->store.backend == BACKEND_RADOS)
+		return rados_store_conf(conf, ret_conf, err, err_len);
+	for (int i = 0; i < conf->store.disk_nr; i++) {
+		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
+						     .size_bytes = conf->store.disks[i].size_bytes };
+	}
+	*ret_conf = (struct store_conf){ .ops = &store_set_ops,
+					 .default_copies = (unsigned)conf->store.default_copies,
+					 .disks = { .disk = disks,
+						    .nr = conf->store.disk_nr,
+						    .index_bytes = conf->memory.index_bytes,
+						    .pack_rate = conf->store.pack_rate,
+						    .lock_wait_ns = conf->store.lock_wait_ns,
+						    .move_rate = conf->store.move_rate,
+						    .heal_after_ns = conf->store.heal_after_ns,
+						    .timeout_ns = conf->store.disk_timeout_ns,
+						    .engine = &extent_ops,
+						    .engines_max = STORE_SET_MAX,
+						    .accept_missing = conf->store.accept_missing,
+						    .accept_missing_nr = conf->store.accept_missing_nr },
+					 .ports_max = daemon_store_ports(conf) };
 	return 0;
 }

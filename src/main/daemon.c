@@ -22,8 +22,6 @@
 #include "chan/chan.h"
 #include "core/core.h"
 #include "dialect/dialect.h"
-#include "extent/extent.h"
-#include "set/set.h"
 #include "ops/ops.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
@@ -45,34 +43,6 @@
 #define START_EXTEND_NS (60 * NS_PER_S)
 #define LOG_END_NS (2 * NS_PER_S)      /* for lines that wait when the process ends */
 #define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
-
-int
-daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
-		  char *err, size_t err_len)
-{
-	if (conf->store.backend == BACKEND_RADOS)
-		return rados_store_conf(conf, ret_conf, err, err_len);
-	for (int i = 0; i < conf->store.disk_nr; i++) {
-		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
-						     .size_bytes = conf->store.disks[i].size_bytes };
-	}
-	*ret_conf = (struct store_conf){ .ops = &store_set_ops,
-					 .default_copies = (unsigned)conf->store.default_copies,
-					 .disks = { .disk = disks,
-						    .nr = conf->store.disk_nr,
-						    .index_bytes = conf->memory.index_bytes,
-						    .pack_rate = conf->store.pack_rate,
-						    .lock_wait_ns = conf->store.lock_wait_ns,
-						    .move_rate = conf->store.move_rate,
-						    .heal_after_ns = conf->store.heal_after_ns,
-						    .timeout_ns = conf->store.disk_timeout_ns,
-						    .engine = &extent_ops,
-						    .engines_max = STORE_SET_MAX,
-						    .accept_missing = conf->store.accept_missing,
-						    .accept_missing_nr = conf->store.accept_missing_nr },
-					 .ports_max = daemon_store_ports(conf) };
-	return 0;
-}
 
 /* Connections and registered memory want all that root allows us. */
 static void

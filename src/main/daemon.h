@@ -155,10 +155,6 @@ daemon_store_ports(const struct conf *conf)
 	return conf->core_nr + 3;
 }
 
-/* Loads the module of the store on RADOS (backend.c), once, and fills in its configuration. As
- * daemon_store_conf(). */
-int rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err, size_t err_len);
-
 /* Makes missing buckets of scality listeners (buckets.c). 0, or -errno, which was logged. */
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
