@@ -49,5 +49,5 @@ SOFTNIC_TEST_LIB := $(patsubst %.c,$(O)/%.o,$(filter-out tests/softnic/t_%.c,$(S
 	$(O)/src/client/cmd/hwcheck/hw_verbs.o $(O)/base.a
 $(SOFTNIC_TESTS): $(O)/softnic-tests/%: $(O)/tests/softnic/%.o $(SOFTNIC_TEST_LIB) | softnic
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) -libverbs -lmlx5 -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o %.a,$^) -libverbs -lmlx5 -lpthread
 ALLOBJ += $(SOFTNIC_TEST_SRC:%.c=$(O)/%.o)

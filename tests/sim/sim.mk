@@ -33,5 +33,5 @@ $(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk
 
 $(O)/sim/sim: $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a $(call pkglibs,base) -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a $(call pkglibs,base) -lpthread
 ALLOBJ += $(SIM_OBJ) $(SIM_STORE_OBJ)

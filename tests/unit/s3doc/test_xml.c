@@ -258,7 +258,7 @@ delete_bodies(void **state)
 static void
 small_bodies(void **state)
 {
-	static const char *const create =
+	static const char create[] =
 		"<CreateBucketConfiguration" NS "><LocationConstraint>%s</LocationConstraint>"
 		"</CreateBucketConfiguration>";
 	static const char acl[] =
