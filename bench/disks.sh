@@ -141,7 +141,7 @@ run_disks() {
 		*)
 			# One at a time is no load: without a time of its own such a disk would be as fast as the processes that it is made of
 			# come awake, and two of them are not awake as often as one.
-			slow_disks $((nr + 1)) $([[ $f = *_q1 ]] && echo 1 || echo 0)
+			slow_disks $((nr + 1)) "$([[ $f = *_q1 ]] && echo 1 || echo 0)"
 			run "$BUILD/bench/disks" "${BENCH_DISK_SECS:-1}" "${f#disks"$nr"_}" "${_slow[@]:0:nr + 1}"
 			;;
 		esac

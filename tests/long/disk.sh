@@ -54,7 +54,7 @@ _disk_part() {
 	part=(--direct-io=on)
 	[ "$DISK_PARTS" != 1 ] || return 0
 	size=$(($(stat -c %s "$_disk_fuse/disk") / DISK_PARTS / 1048576 * 1048576))
-	part+=(--offset $((size * $1)) --sizelimit $size)
+	part+=(--offset $((size * $1)) --sizelimit "$size")
 }
 _disk_loop() {
 	local part
