@@ -116,8 +116,9 @@ rq_read(struct rq *r)
 	r->text[r->target_len] = 0;
 	dialect_read_target(&r->in, r->text, r->target_len, &r->uri);
 	assert_int_equal(r->text[r->target_len], 0);
-	for (size_t i = behind; i < sizeof r->text; i++)
-		assert_int_equal(r->text[i], 0x5a);
+	assert_int_equal(r->text[behind], 0x5a);
+	/* The other bytes equal their neighbours: this takes a hundredth of the time of a look at each. */
+	assert_memory_equal(r->text + behind + 1, r->text + behind, sizeof r->text - behind - 1);
 }
 
 static inline enum fault
