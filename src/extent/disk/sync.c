@@ -165,7 +165,8 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 {
 	struct sync_op s[ZERO_DEPTH];
 	size_t size[ZERO_DEPTH];
-	char *zero = sync_alloc(ZERO_BYTES);
+	uint64_t most = len < ZERO_BYTES ? len : ZERO_BYTES;
+	char *zero = sync_alloc(most ? most : FMT_ALIGN);
 	int result = 0;
 
 	if (!zero)
