@@ -5,7 +5,8 @@ export SOFTNIC_RETRY_US=100000
 . "$(dirname "$0")/lib.sh"
 
 rail_is() { [ "$(metric gantry_rail_up)" = "$1" ]; }
-
+# For the background: a function that becomes the program, so that its pid is the program's.
+nic_run() { _on_nic; exec "${ON_NIC[@]}" "$@"; }
 
 # A request of each kind with a token that is wrong in one way: 500 + reply 500, nothing stored, nothing touched.
 # $2: the object to read. Where a part of the window is good, it must be of one piece: a second piece's bytes
@@ -67,16 +68,21 @@ for mode in thread inline; do
 		kill
 	END
 	serves_rdma
-	raw <<-END
+	# Left: the connection is reset, and the client's memory stays until the request has ended.
+	nic_run "$BUILD/tools/rawclient" -s "$S3" <<-END &
 		window w 1M pattern:3
 		start a PUT /bkt/left x-amz-rdma-token:@w content-length:0
 		hangup a reset
-		sleep 300ms
+		stop
 	END
+	left=$!
+	wait_for 60 grep -q '^State:.T' "/proc/$left/status"
+	wait_for 60 no_requests
+	kill -CONT $left
+	wait $left || fail "the client that hung up: exit $?"
 	serves_rdma
 
 	# Stopped: its memory is still there, so the transfer goes on without it; it learns of it when it goes on too.
-	nic_run() { _on_nic; exec "${ON_NIC[@]}" "$@"; }
 	nic_run "$BUILD/tools/rawclient" -s "$S3" <<-END &
 		window w 5M pattern:4
 		start a PUT /bkt/stopped$mode x-amz-rdma-token:@w content-length:0
