@@ -273,6 +273,11 @@ second(struct change_two *c)
 		second_over(c);
 		return;
 	}
+	/* The map does not say so yet, and the port has given up its waits for that disk: no later one would end while it hangs. */
+	if (set_has_failed(s, engine)) {
+		second_ended(c, engine, -EROFS);
+		return;
+	}
 	if (c->copy && c->copy->engine != engine) {
 		two_copy_drop(c->copy);
 		c->copy = NULL;

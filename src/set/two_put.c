@@ -257,6 +257,9 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	}
 	put->size_bytes = pt->first.size_bytes;
 	put->crc64 = pt->first.crc64;
+	/* The port has given up its waits for a disk that has failed. */
+	if (pt->c.copy && set_has_failed(port_set(pt->c.port), pt->c.copy->engine))
+		pt->c.copy->write_error = -EIO;
 	if (pt->c.copy && pt->c.copy->has_put && !pt->c.copy->write_error)
 		write_copy(wt, buf, len, last);
 	wt->is_starting = false;

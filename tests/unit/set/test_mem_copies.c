@@ -234,11 +234,14 @@ missed_update(enum change c, bool is_cut)
 	a.user = user;
 	prepare(&a);
 	mem_disk_refuse(paths[1], true);
-	a.result = do_it(&a);
-	assert_true(a.result >= 0);
+	turns_go(act_main, &a);
+	for (uint64_t until = clock_ns() + 100 * NS_PER_S; !a.is_over && clock_ns() < until;)
+		turn_for(NS_PER_MS / 10);
+	assert_true(a.is_over && a.result >= 0);
 	image = mem_disks_copy(NULL);
 	judge(&a, -1, false);
 	turn_for(NS_PER_S);
+	assert_true(a.is_gone);
 	store_copies_info(st, &info);
 	assert_int_equal(info.missed, 1);
 	if (!is_cut) {
@@ -326,27 +329,64 @@ test_one_of_two(void **state)
 	}
 }
 
-/* One that hangs is waited for; what is begun ends when it has failed and answers again. */
+/* A primary that hangs is waited for; what is begun ends when it has failed and answers again. */
 static void
-test_hangs(void **state)
+test_first_hangs(void **state)
 {
-	for (int disk = 0; disk < 2; disk++) {
-		struct act a = { .change = PUT_LARGE };
-		char name[32];
+	struct act a = { .change = PUT_LARGE };
+	char name[32];
 
-		begin(3);
-		a.name = name_on(name, TWO, 0, 1, 0);
-		prepare(&a);
-		mem_disk_hang(paths[disk], true);
-		turns_go(act_main, &a);
-		turn_for(NS_PER_S);
-		assert_false(a.is_over);
-		mem_disk_fail(paths[disk], 0);
-		mem_disk_hang(paths[disk], false);
-		while (!a.is_gone)
-			turn_for(NS_PER_MS);
-		judge(&a, -1, false);
-		end();
+	begin(3);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	prepare(&a);
+	mem_disk_hang(paths[0], true);
+	turns_go(act_main, &a);
+	turn_for(NS_PER_S);
+	assert_false(a.is_over);
+	mem_disk_fail(paths[0], 0);
+	mem_disk_hang(paths[0], false);
+	while (!a.is_gone)
+		turn_for(NS_PER_MS);
+	judge(&a, -1, false);
+	end();
+}
+
+/* A secondary that hangs is waited for until it has failed, and no longer, in whatever order threads hear of that. */
+static void
+second_hangs(enum change c, uint64_t of)
+{
+	struct act a = { .change = c };
+	uint64_t until;
+	char name[32];
+
+	rig_begin(of, 3);
+	up();
+	make_buckets();
+	a.name = name_on(name, TWO, 0, 1, 0);
+	a.user = user;
+	prepare(&a);
+	mem_disk_hang(paths[1], true);
+	turns_go(act_main, &a);
+	turn_for(NS_PER_S);
+	assert_false(a.is_over);
+	mem_disk_fail(paths[1], 0);
+	for (until = clock_ns() + 100 * NS_PER_S; !a.is_over && clock_ns() < until;)
+		turn_for(NS_PER_MS);
+	assert_true(a.is_over);
+	assert_true(a.result >= 0);
+	judge(&a, -1, false);
+	mem_disk_hang(paths[1], false);
+	while (!a.is_gone)
+		turn_for(NS_PER_MS);
+	end();
+}
+
+static void
+test_second_hangs(void **state)
+{
+	for (enum change c = 0; c < CHANGES; c++) {
+		for (uint64_t i = 0; i < 20; i++)
+			second_hangs(c, seed + i);
 	}
 }
 
@@ -555,14 +595,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both),           cmocka_unit_test(test_fails),
-		cmocka_unit_test(test_cuts),           cmocka_unit_test(test_missed_update),
-		cmocka_unit_test(test_map_first),      cmocka_unit_test(test_one_of_two),
-		cmocka_unit_test(test_hangs),          cmocka_unit_test(test_settled),
-		cmocka_unit_test(test_upload_settled),
+		cmocka_unit_test(test_both),        cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_cuts),        cmocka_unit_test(test_missed_update),
+		cmocka_unit_test(test_map_first),   cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_first_hangs), cmocka_unit_test(test_second_hangs),
+		cmocka_unit_test(test_settled),     cmocka_unit_test(test_upload_settled),
 
-		cmocka_unit_test(test_damaged),        cmocka_unit_test(test_damaged_both),
-		cmocka_unit_test(test_no_room),        cmocka_unit_test(test_heals_elsewhere),
+		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_damaged_both),
+		cmocka_unit_test(test_no_room),     cmocka_unit_test(test_heals_elsewhere),
 		cmocka_unit_test(test_missed),
 	};
 
