@@ -138,7 +138,16 @@ room(struct health_unit *u, const struct store_unit_info *info, const char *unit
 		 index = store_unit_number(info, "index_bytes"),
 		 index_max = store_unit_number(info, "index_max_bytes");
 
-	if (may && is_full(&u->space, used, may, DISK_FULL_PERCENT, store_unit_number(info, "space_refused")))
+	int lacks = (int)store_unit_number(info, "no_room");
+
+	if (lacks)
+		admin_reason(
+			r, REASON_DISK_FULL, object,
+			"%s: the file system or device below it has no room for what it counts as free: %s; "
+			"writes that need it answer 507",
+			unit, strerror(lacks));
+	else if (may &&
+		 is_full(&u->space, used, may, DISK_FULL_PERCENT, store_unit_number(info, "space_refused")))
 		admin_reason(r, REASON_DISK_FULL, object,
 			     "%s is full: %.1f %% of what objects may take on it is taken, and what its keys "
 			     "need goes nowhere "

@@ -18,6 +18,10 @@
 #include <sys/random.h>
 #include <time.h>
 
+#ifndef NO_ROOM_HOLDS_NS
+#define NO_ROOM_HOLDS_NS (10 * NS_PER_S) /* writes that end well after that prove that there is room again */
+#endif
+#define SHORT_NS (600 * NS_PER_S)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
 #define ZERO_STEP ((uint64_t)64 << 20)
@@ -125,6 +129,46 @@ disk_fail(struct disk *d, const char *fmt, ...)
 	pthread_mutex_unlock(&d->reason_lock);
 	if (is_news && d->watch)
 		d->watch->failed(d->watch);
+}
+
+int
+disk_wrote(struct disk *d, enum disk_room of, int result)
+{
+	uint64_t since_ns;
+
+	if (sync_is_no_room(result)) {
+		atomic_store(&d->no_room_ns, clock_ns());
+		if (atomic_exchange(&d->no_room[of], result) == 0)
+			log_warn("%s: no room for what the disk counts as free: %s; writes that need it "
+				 "answer 507",
+				 d->path, strerror(-result));
+		return -ENOSPC;
+	}
+	if (result < 0 || !atomic_load_explicit(&d->no_room[of], memory_order_relaxed))
+		return result;
+	/* Some writes need room and others do not: one that ends well is no proof at once. */
+	since_ns = atomic_load(&d->no_room_ns);
+	if (clock_ns() > since_ns + NO_ROOM_HOLDS_NS && atomic_exchange(&d->no_room[of], 0))
+		log_note("%s: writes find room again", d->path);
+	return result;
+}
+
+bool
+disk_is_short(const struct disk *d)
+{
+	uint64_t since_ns = atomic_load_explicit(&d->no_room_ns, memory_order_relaxed);
+
+	return since_ns && clock_ns() < since_ns + SHORT_NS;
+}
+
+int
+disk_lacks(const struct disk *d)
+{
+	int seg = atomic_load(&d->seg_error), e = sync_is_no_room(seg) ? seg : 0;
+
+	for (int i = 0; e == 0 && i < DISK_ROOM_NR; i++)
+		e = atomic_load(&d->no_room[i]);
+	return e;
 }
 
 void

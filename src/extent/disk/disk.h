@@ -17,7 +17,7 @@
  * the allocator hears of a segment, and sb, which is the helper's then.  The rest says it.
  *
  * Errors: -errno.  A failed write or flush is final: disk_fail() says why, disk_failed() is true from then
- * on, until a restart.
+ * on, until a restart.  A write that finds no room below the disk is no failure, see disk_wrote().
  */
 #ifndef GANTRY_EXTENT_DISK_DISK_H
 #define GANTRY_EXTENT_DISK_DISK_H
@@ -50,6 +50,9 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 	atomic_fetch_add_explicit(&st->latency[io].buckets[latency_bucket(ns)], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
 }
+
+/* The purposes of writes that may find no room. */
+enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
 /* Progress of disk_layout_work(); owned by the helper, except odd_nr. */
 struct layout {
@@ -107,8 +110,13 @@ struct disk {
 	_Atomic uint32_t writes_out;  /* writes and flushes that have begun and not ended */
 	_Atomic uint64_t
 		writes_ns; /* clock_ns() of the end of the latest one, or of the begin of the first one */
-	_Atomic uint64_t freed_nr;   /* incremented whenever space was freed or added */
-	_Atomic bool segs_coming;    /* the helper will make more */
+	_Atomic uint64_t freed_nr; /* incremented whenever space was freed or added */
+	_Atomic bool segs_coming;  /* the helper will make more */
+	/* Of the latest write, by what it is of, that found no room below the disk: its -errno, 0: such writes
+	 * find room again; clock_ns() of the latest of all, 0: there was none. */
+	_Atomic int no_room[DISK_ROOM_NR];
+	_Atomic uint64_t no_room_ns;
+	_Atomic int seg_error;       /* -errno of the latest segment that could not be made; 0: it could */
 	_Atomic bool seg_hungry;     /* a port waits for a segment */
 	_Atomic int flush_elsewhere; /* flushes of the helper whose end is not known to all threads yet */
 };
@@ -150,6 +158,13 @@ void disk_seg_name(char name[32], uint32_t seg);
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why.  Any thread. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Judges the result of a write: of data, or of log, superblock and host block. Returns -ENOSPC if it found no
+ * room, which is noted and logged, and is no failure of the disk; or result. Any thread. */
+int disk_wrote(struct disk *d, enum disk_room of, int result);
+/* Returns true if a write has found no room in the last minutes. Any thread. */
+bool disk_is_short(const struct disk *d);
+/* Returns the -errno of what the disk counts as free and cannot get; 0: none is known. */
+int disk_lacks(const struct disk *d);
 /* Formats the reason of an error and returns r. */
 int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Writes the reason why a file, or with name "" the path itself, cannot be opened, and the remedy; returns

@@ -186,7 +186,7 @@ host_beat(struct host *h, struct ring *r, uint64_t log_seq)
 	if (!h->ours || now < h->due_ns)
 		return 0;
 	e = put_over_ours(h, r, log_seq, false);
-	h->due_ns = clock_ns() + (e == -EAGAIN ? HOST_BEAT_NS / 5 : HOST_BEAT_NS);
+	h->due_ns = clock_ns() + (e == -EAGAIN || sync_is_no_room(e) ? HOST_BEAT_NS / 5 : HOST_BEAT_NS);
 	return e;
 }
 

@@ -199,7 +199,7 @@ fill(struct disk *d, struct ring *r, uint32_t seg, uint64_t off, uint64_t *ret_u
 	alloc_unclaim(d->alloc);
 	atomic_fetch_add(&d->freed_nr, 1);
 	/* As whatever else the disk does not take; but for want of room there, or of memory, it goes on. */
-	if (e < 0 && e != -ENOSPC && e != -EDQUOT && e != -EAGAIN && e != -ENOMEM)
+	if (e < 0 && !sync_is_no_room(e) && e != -EAGAIN && e != -ENOMEM)
 		disk_fail(d, "writing into holes of segment %u failed: %s", seg, strerror(-e));
 	return e;
 }

@@ -48,10 +48,12 @@ disk_grow(struct disk *d, struct ring *r)
 		e = disk_make_segment(d, r, i);
 		if (e < 0) {
 			/* The file system is full, or failing: nothing that is served is lost by it. */
-			log_warn("%s: cannot make segment %u: %s", d->path, i, strerror(-e));
+			if (atomic_exchange(&d->seg_error, e) != e)
+				log_warn("%s: cannot make segment %u: %s", d->path, i, strerror(-e));
 			atomic_store(&d->segs_coming, false);
 			return e;
 		}
+		atomic_store(&d->seg_error, 0);
 		atomic_store(&d->segs_coming, disk_segments_left(d));
 		return 1;
 	}

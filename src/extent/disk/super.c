@@ -245,6 +245,10 @@ disk_write_super(struct disk *d, struct ring *r)
 		d->super_fd[at] = e = disk_make_file(d, super_names[at], FMT_SUPER_BYTES, r);
 	if (e >= 0)
 		e = sync_write(r, d->super_fd[at], buf, FMT_SUPER_BYTES, d->super_off[at]);
+	e = disk_wrote(d, DISK_ROOM_OWN, e < 0 ? e : 0);
+	/* Nothing was written: the same copy, which is the older one still, is for the next try. */
+	if (e == -ENOSPC)
+		d->sb.gen--;
 	if (e == 0 && RULE_SUPER_FLUSHED)
 		e = disk_flush_file(d, r, d->super_fd[at]);
 	sync_free(buf);
@@ -287,6 +291,13 @@ disk_table_work(struct disk *d, struct ring *r)
 	if (!w)
 		return;
 	e = disk_write_table(d, r);
+	if (e == -ENOSPC && !disk_failed(d)) {
+		pthread_mutex_lock(&d->asked.lock);
+		if (!d->asked.w)
+			d->asked.w = w;
+		pthread_mutex_unlock(&d->asked.lock);
+		return;
+	}
 	if (e < 0)
 		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
 	w->done(w, e);

@@ -84,6 +84,12 @@ sync_is_unreadable(int error)
 	return error == -EIO || error == -ENODATA || error == -EREMOTEIO || error == -EILSEQ;
 }
 
+bool
+sync_is_no_room(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
 static int
 finish(struct ring *r, struct sync_op *s, size_t len, bool is_write)
 {

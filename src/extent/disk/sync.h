@@ -21,6 +21,8 @@
 int sync_error(int res, size_t len);
 /* Returns true if a read failed because of its data, a bad sector, and not for lack of a resource. */
 bool sync_is_unreadable(int error);
+/* Returns true if an error means that there was no room: no space, a quota, a limit on the size of files. */
+bool sync_is_no_room(int error);
 struct disk;
 /* Makes this thread's writes and flushes fail a disk when one exceeds its timeout; NULL: stops that. */
 void sync_watch(struct disk *d);

@@ -63,15 +63,16 @@ enqueue(struct disk *d, uint32_t len)
 static void
 note_error(struct xio *x, int error)
 {
+	if (x->is_write)
+		error = disk_wrote(x->d, DISK_ROOM_DATA, error);
 	if (error == 0)
 		return;
-	/* A device that says "no space" (thin provisioning) has failed a write: our -ENOSPC is the
-	 * allocator's. */
-	if (error == -ENOSPC)
+	/* Of a read it says nothing of room. */
+	if (!x->is_write && sync_is_no_room(error))
 		error = -EIO;
-	if (x->error == 0 || x->error == -EAGAIN)
+	if (x->error == 0 || x->error == -EAGAIN || x->error == -ENOSPC)
 		x->error = error;
-	if (error != -EAGAIN || x->tried)
+	if (error != -ENOSPC && (error != -EAGAIN || x->tried))
 		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
 }
 
@@ -263,8 +264,9 @@ sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t
 		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
 		if (is_write)
 			disk_touched(d, (uint32_t)(ext_unit(ext[i]) / geo_seg_units(&d->geo)));
+		e = is_write ? disk_wrote(d, DISK_ROOM_DATA, e) : sync_is_no_room(e) ? -EIO : e;
 		if (e < 0)
-			return e == -ENOSPC ? -EIO : e;
+			return e;
 		mem += n;
 		len -= n;
 		off = 0;
@@ -294,7 +296,7 @@ sio_read_end(struct sync_reading *s)
 {
 	int e = sync_read_end(s);
 
-	return e == -ENOSPC ? -EIO : e;
+	return sync_is_no_room(e) ? -EIO : e;
 }
 
 int

@@ -5,7 +5,7 @@
  *
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
  * with a short result, is tried once more; -EAGAIN: the second try failed too, which says nothing about the
- * disk. The device's own -ENOSPC becomes -EIO, because -ENOSPC means the allocator here.
+ * disk. -ENOSPC of a write: no room below the disk, whatever its errno there; the disk has noted it (disk_wrote()) and lives on.
  *
  * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and
  * xio_note_progress() on any.

@@ -31,6 +31,7 @@ struct block {
 	bool tried;        /* it was written once, and the kernel had no memory for it */
 	_Atomic int left;  /* block write and data writes not yet over */
 	_Atomic int error; /* the first that failed */
+	int log_error;     /* -ENOSPC: the write of the block found no room; owned by the leader */
 };
 
 /* Makes the block an empty one. */

@@ -44,6 +44,42 @@ answer_list(struct commit *c, int result, bool keep)
 	}
 }
 
+/* Answers a block that failed.  Nobody knows of what was in it, but for want of room: where the log had none (-ENOSPC),
+ * there is no block, and a record whose data had none is no record. */
+static void
+answer_batch(struct commit *c, int log_error)
+{
+	while (c) {
+		struct commit *next = c->next;
+		bool is_none = log_error == -ENOSPC || atomic_load(&c->data_error) == -ENOSPC;
+
+		commit_answer(c, is_none ? -ENOSPC : -ECANCELED);
+		c = next;
+	}
+}
+
+/* Refuses what waits, as the log found no room a moment ago; commands, which have no record, wait on. */
+static void
+refuse_for_room(struct vol *vol)
+{
+	struct commit *c = vol->leader.queue;
+
+	vol->leader.queue = NULL;
+	vol->leader.queue_end = &vol->leader.queue;
+	while (c) {
+		struct commit *next = c->next;
+
+		c->next = NULL;
+		if (c->kind == COMMIT_SLOTS) {
+			*vol->leader.queue_end = c;
+			vol->leader.queue_end = &c->next;
+		} else {
+			commit_answer(c, -ENOSPC);
+		}
+		c = next;
+	}
+}
+
 /* Nothing is written any more, but who has which keys may change all the same. */
 static void
 answer_failed(struct vol *vol, struct commit *c)
@@ -64,6 +100,7 @@ static void
 fail_block(struct vol *vol)
 {
 	struct commit *batch = vol->block.batch, *after = vol->block.after;
+	int error = vol->block.log_error;
 
 	for (struct commit *c = batch; c; c = c->next) {
 		rec_drop(vol->tree, c->rec);
@@ -77,7 +114,7 @@ fail_block(struct vol *vol)
 	 * stays as it is until a restart.  What only waited for it has changed nothing.
 	 */
 	block_reset(vol);
-	answer_list(batch, -ECANCELED, false);
+	answer_batch(batch, error);
 	answer_list(after, disk_failed(&vol->disk) ? -EROFS : -EAGAIN, false);
 }
 
@@ -195,7 +232,12 @@ on_block(struct ring_op *op, int res, bool more)
 		submit_block(vol, p);
 		return;
 	}
-	if (res < 0 || (uint32_t)res != vol->block.head.len_bytes) {
+	res = disk_wrote(&vol->disk, DISK_ROOM_OWN, res);
+	if (res == -ENOSPC) {
+		vol->block.log_error = res;
+		vol->leader.room_ns = clock_ns() + ROOM_RETRY_NS;
+		block_failed(vol, res);
+	} else if (res < 0 || (uint32_t)res != vol->block.head.len_bytes) {
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 		disk_fail(&vol->disk, "writing the log at %llu failed: %s",
 			  (unsigned long long)vol->block.head.pos, strerror(res < 0 ? -res : EIO));
@@ -208,6 +250,7 @@ static void
 write_block(struct vol *vol, struct vol_port *p)
 {
 	block_make_head(vol);
+	vol->block.log_error = 0;
 	vol->leader.port = p;
 	vol->block.tried = false;
 	submit_block(vol, p);
@@ -295,6 +338,11 @@ lead_step(struct vol *vol, struct vol_port *p)
 		answer_failed(vol, q);
 		return false;
 	}
+	if (clock_ns() < vol->leader.room_ns) {
+		refuse_for_room(vol);
+		return false;
+	}
+	vol->leader.room_ns = 0;
 	judge_queue(vol);
 	gc_pack(vol);
 	pack_commit(vol);
@@ -333,7 +381,9 @@ arm_timer(struct vol *vol, struct vol_port *p)
 
 	if (disk_failed(&vol->disk))
 		return;
-	if (stamp_needed(vol) || vol->leader.have_stalled)
+	if (vol->leader.room_ns)
+		at_ns = vol->leader.room_ns;
+	else if (stamp_needed(vol) || vol->leader.have_stalled)
 		at_ns = clock_ns() + STAMP_NS;
 	else if (vol->leader.dying || vol->leader.gc)
 		at_ns = clock_ns() + RECLAIM_NS;

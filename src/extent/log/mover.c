@@ -249,7 +249,7 @@ write_unit(struct vol *vol, struct ring *r, uint32_t u)
 			: -ENODATA;
 	if (e == 0 && pack_make(vol, mv->unit[u], mv->good[u]) == 0)
 		return true;
-	if (e < 0 && e != -ENODATA && e != -EAGAIN)
+	if (e < 0 && e != -ENODATA && e != -EAGAIN && e != -ENOSPC)
 		disk_fail(&vol->disk, "writing data failed: %s", strerror(-e));
 	else
 		disk_extents_free(&vol->disk, &ext, 1);

@@ -140,6 +140,7 @@ struct chain {
 	uint8_t *buf;
 	uint32_t len, used, records, older; /* of the block being filled */
 	uint64_t left;                      /* bytes of records and extents to come */
+	bool lacks_room;                    /* a write found no room below the disk */
 	bool disk_erred;                    /* not for want of space or memory */
 	/* at the last rest */
 	uint64_t rested_ns, commits;
@@ -149,8 +150,9 @@ struct chain {
 static int
 of_disk(struct chain *c, int e)
 {
-	/* -EAGAIN: the disk has said nothing. */
-	c->disk_erred |= e < 0 && e != -EAGAIN;
+	/* -EAGAIN: the disk has said nothing; -ENOSPC: it has written nothing, for want of room below it. */
+	c->disk_erred |= e < 0 && e != -EAGAIN && e != -ENOSPC;
+	c->lacks_room |= e == -ENOSPC;
 	return e;
 }
 
@@ -389,12 +391,18 @@ make_current(struct chain *c)
 {
 	struct vol *vol = c->vol;
 	struct snap_space oldest = vol->snap.space[1];
+	struct snap_ref older = vol->disk.sb.snap[1];
 	uint32_t load;
 	int e;
 
 	vol->disk.sb.snap[1] = vol->disk.sb.snap[0];
 	vol->disk.sb.snap[0] = c->ref;
 	e = disk_write_super(&vol->disk, c->r);
+	if (e == -ENOSPC) {
+		vol->disk.sb.snap[0] = vol->disk.sb.snap[1];
+		vol->disk.sb.snap[1] = older;
+		return of_disk(c, e);
+	}
 	if (e < 0)
 		return e;
 	vol->snap.space[1] = vol->snap.space[0];
@@ -432,7 +440,7 @@ static int
 give_up_older(struct vol *vol, struct ring *r)
 {
 	struct snapshot *snap = &vol->snap;
-	struct snap_ref *older = &vol->disk.sb.snap[1];
+	struct snap_ref *older = &vol->disk.sb.snap[1], was = *older;
 	int e;
 
 	if (!older->id || (!snap->at_start && atomic_load(&vol->log_used) <= vol->disk.geo.log_bytes / 2))
@@ -441,6 +449,10 @@ give_up_older(struct vol *vol, struct ring *r)
 		 (unsigned long long)older->id);
 	*older = (struct snap_ref){ 0 };
 	e = disk_write_super(&vol->disk, r);
+	if (e == -ENOSPC) {
+		*older = was;
+		return e;
+	}
 	if (e < 0) {
 		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
 		return e;
@@ -468,7 +480,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 		e = of_disk(&c, disk_flush_sync(&vol->disk, r));
 	if (e == 0)
 		e = verify_chain(&c);
-	if (e == 0 && (e = make_current(&c)) < 0)
+	if (e == 0 && (e = make_current(&c)) < 0 && !c.lacks_room)
 		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
 	sync_free(c.buf);
 	if (e == 0) {
@@ -483,7 +495,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 	} else {
 		if (!disk_failed(&vol->disk))
 			free_space(vol, &c.space);
-		if (e == -ENOSPC)
+		if (e == -ENOSPC && !c.lacks_room)
 			again = give_up_older(vol, r) == 0;
 		if (!again && e != -ECANCELED && !disk_failed(&vol->disk))
 			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,

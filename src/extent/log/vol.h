@@ -43,6 +43,7 @@
 
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
 #define STAMP_NS (5 * NS_PER_MS)    /* an idle log is stamped after this */
+#define ROOM_RETRY_NS NS_PER_S      /* after a block that found no room below the disk */
 #define RECLAIM_NS (20 * NS_PER_MS) /* how often an idle port looks whether space may go back */
 /* A PUT waits this long for the log to be trimmed, or for space, and a delete twice; any change behind a gate or a freeze. */
 #define STALL_NS NS_PER_S
@@ -77,6 +78,7 @@ struct leader {
 	bool have_stalled;         /* some of the queue wait for room: in the log, or (deletes) for memory */
 	bool log_is_full;          /* in the log */
 	bool have_unflushed;       /* some wait for a flush of their data */
+	uint64_t room_ns;          /* the log found no room: clock_ns() of the next try; 0: it did */
 	struct log_pos next;       /* where the next block goes; epoch and nonce of the running epoch */
 	uint64_t last_records_seq; /* newest block that had records */
 	uint64_t flushed_seq;      /* newest block flushed */

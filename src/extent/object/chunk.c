@@ -314,7 +314,8 @@ void
 writer_hand_over(struct chunk_writer *w, struct commit *c)
 {
 	w->commit = c;
-	if (c->view.flags & REC_FLUSHED && w->io_left)
+	/* Where writes find no room, a record that comes after its data spares the others of its block. */
+	if ((c->view.flags & REC_FLUSHED || disk_is_short(&w->vol->disk)) && w->io_left)
 		w->hand_over_when_written = true;
 	else
 		submit(w);

@@ -31,7 +31,7 @@ on_segment(struct xio *x)
 
 	/* Not now; or the disk is done for, and this PUT is known not to be there: as what comes after it. */
 	if (x->error && !wi->error)
-		wi->error = x->error == -EAGAIN ? -EAGAIN : -EROFS;
+		wi->error = x->error == -EAGAIN || x->error == -ENOSPC ? x->error : -EROFS;
 	writer_io_done(w, x->error);
 	if (wi->at < wi->seg_nr)
 		write_more(wi);

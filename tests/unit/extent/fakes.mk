@@ -6,6 +6,7 @@ LINK-extent/test_hang := fault_ring
 LINK-extent/test_host := fault_ring
 LINK-extent/test_layout := fault_ring
 LINK-extent/test_moves_fail := fault_ring
+LINK-extent/test_no_room := fault_ring
 LINK-extent/test_power := fault_ring
 LINK-extent/test_reread := fault_ring
 LINK-extent/test_sectors := fault_ring

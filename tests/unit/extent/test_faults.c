@@ -161,7 +161,7 @@ test_log_write_fails(void **state)
 {
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
 	loop_for(&l, 30 * NS_PER_MS);
-	bad(FAULT_WRITE, "log", 0, -ENOSPC);
+	bad(FAULT_WRITE, "log", 0, -EIO);
 	assert_int_equal(put_simple(&l, "b", "x", 100, 1), -ECANCELED);
 	is_read_only();
 }
@@ -373,7 +373,6 @@ test_snapshot_fails(void **state)
 		int result;
 	} t[] = { { FAULT_WRITE, -EIO },
 		  { FAULT_WRITE, -EREMOTEIO },
-		  { FAULT_WRITE, -ENOSPC },
 		  { FAULT_WRITE, FAULT_LIE },
 		  { FAULT_READ, -ENODATA } };
 	struct put_args a = {
