@@ -169,13 +169,17 @@ test_older_copy(void **state)
 		image = mem_disks_copy(paths[disk]);
 		up();
 		change_some();
+		assert_int_equal(make_bucket(user, "late", 2), 0);
+		assert_int_equal(put(user, "late", "key", 7), 0);
 		down();
 		mem_disks_put_back(image);
 		mem_image_free(image);
 		up();
 		must_have(true);
+		assert_int_equal(get(user, "late", "key"), 7);
 		assert_true(wait_quiet());
 		must_have(true);
+		assert_int_equal(get_second(user, "late", "key"), 7);
 		assert_true(mem_disks_same(paths[0], paths[1]) && mem_disks_same(paths[1], paths[2]));
 		end();
 	}
@@ -197,18 +201,22 @@ test_older_alone(void **state)
 	mem_disks_put_back(image);
 	mem_image_free(image);
 	take_away(1);
-	up();
-	for (int i = 0; i < RIG_KEYS; i++) {
-		int r = get(user, TWO, rig_name(i));
+	for (int starts = 0; starts < 2; starts++) {
+		up();
+		for (int i = 0; i < RIG_KEYS; i++) {
+			int r = get(user, TWO, rig_name(i));
 
-		assert_true(r == -ENODEV || r == (int)rig_value[1][i]);
-		waiting += r == -ENODEV;
+			assert_true(r == -ENODEV || r == (int)rig_value[1][i]);
+			if (r == -ENODEV)
+				assert_int_equal(put(user, TWO, rig_name(i), 9), -ENODEV);
+			waiting += r == -ENODEV;
+		}
+		down();
 	}
 	assert_true(waiting > 0);
-	down();
 	bring_back(1);
 	up();
-	must_have(true);
+	must_have_both();
 	end();
 }
 

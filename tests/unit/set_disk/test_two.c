@@ -390,33 +390,7 @@ test_both(void **state)
 	assert_int_equal(set_counted(set_of(st), COUNT_MISSED), 0);
 }
 
-/* ---- a disk is not there at a start ---- */
-
-static void
-test_start_without(void **state)
-{
-	assert_int_equal(make_two(BUCKET), 0);
-	put_all(1);
-	for (int away = 0; away < 3; away++) {
-		accept(away);
-		down();
-		leave_out(away, 3);
-		conf.disks.accept_missing_nr = 3;
-		conf.disks.heal_after_ns = 1000 * NS_PER_S;
-		up();
-		must_have_all(1 + (uint64_t)away);
-		put_all(2 + (uint64_t)away);
-		assert_int_equal(list_all(), KEYS);
-		must_have_all(2 + (uint64_t)away);
-		down();
-		all_again(3);
-		conf.disks.accept_missing_nr = 3;
-		up();
-		must_have_all(2 + (uint64_t)away);
-		wait_full();
-		must_have_copies(2);
-	}
-}
+/* ---- a copy of a disk ---- */
 
 /* Copies a disk beside itself, or puts that copy in its place. */
 static void
@@ -429,41 +403,6 @@ copy_disk(int disk, bool back)
 	else
 		snprintf(cmd, sizeof cmd, "cp -a --sparse=never %s %s.copy", dir[disk], dir[disk]);
 	assert_int_equal(system(cmd), 0);
-}
-
-/* An older copy of all of a disk is put back: what was acknowledged since is on the other one, and that counts; so with buckets. */
-static void
-test_older_copy(void **state)
-{
-	struct put_args a = { .bucket = "later", .key = "key", .size = 5000, .seed = 9 };
-
-	assert_int_equal(make_two(BUCKET), 0);
-	put_all(1);
-	for (int older = 0; older < 2; older++) {
-		uint64_t seed = 2 + (uint64_t)older;
-		char name[8] = "later0";
-
-		name[5] = (char)('0' + older);
-		a.bucket = name;
-		down();
-		copy_disk(older, false);
-		up();
-		put_all(seed);
-		assert_int_equal(obj_delete(&l, BUCKET, "key-003", NULL), 1);
-		assert_int_equal(make_two(name), 0);
-		assert_int_equal(obj_put(&l, &a), 0);
-		down();
-		copy_disk(older, true);
-		up();
-		assert_int_equal(list_all(), KEYS - 1);
-		for (int i = 0; i < KEYS; i++)
-			assert_int_equal(check_nr(i, seed), i == 3 ? -ENOENT : 0);
-		assert_int_equal(obj_check(&l, name, "key", 5000, 9), 0);
-		wait_full();
-		for (int i = 0; i < KEYS; i++)
-			assert_int_equal(copies_of(i), i == 3 ? 0 : 2);
-		assert_int_equal(put_nr(3, seed), 0);
-	}
 }
 
 /* ---- a disk fails ---- */
@@ -1455,54 +1394,6 @@ missed(void)
 	return set_counted(set_of(st), COUNT_MISSED);
 }
 
-/* The second takes no bytes for want of memory: the change is answered, and recorded by then; it does not lead, and gets all again. */
-static void
-test_missed(void **state)
-{
-	char name[32];
-	struct store_key k;
-	uint64_t first;
-
-	assert_int_equal(make_two(BUCKET), 0);
-	for (int i = 0; i < 3; i++)
-		accept(i);
-	k = key_of_pair(name, 0, 1, 0);
-	assert_int_equal(put_key(name, 70000, 1), 0);
-	assert_true(key_is_full(&k));
-	assert_int_equal(missed(), 0);
-	no_room_on = 1;
-	assert_int_equal(put_key(name, 70000, 2), 0);
-	assert_false(key_is_full(&k));
-	assert_int_equal(missed(), 1);
-	assert_true(set_is_in(set_of(st), 1));
-	/* As if all had gone down with the answer. */
-	copy_disk(1, false);
-	copy_disk(2, false);
-	first = version_of(0, &k);
-	assert_true(version_of(1, &k) < first);
-	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
-	loop_for(&l, 20 * NS_PER_MS);
-	assert_false(key_is_full(&k));
-	down();
-	copy_disk(1, true);
-	copy_disk(2, true);
-	/* The only one that has it is away: nobody is given what the other has. */
-	all_again(3);
-	leave_out(0, 3);
-	conf.disks.accept_missing_nr = 3;
-	conf.disks.heal_after_ns = 1000 * NS_PER_S;
-	up();
-	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), -ENODEV);
-	down();
-	no_room_on = -1;
-	all_again(3);
-	up();
-	assert_int_equal(obj_check(&l, BUCKET, name, 70000, 2), 0);
-	wait_full();
-	assert_int_equal(version_of(0, &k), first);
-	assert_int_equal(version_of(1, &k), first);
-}
-
 /* ---- an older copy of a disk ---- */
 
 static void
@@ -1533,48 +1424,6 @@ test_older_cut_start(void **state)
 		for (int i = 0; i < KEYS; i++)
 			assert_int_equal(check_nr(i, seed + 1), 0);
 		wait_full();
-	}
-}
-
-/* A key whose other disk is away waits for that: nobody is given what the older copy has, and the other one's is not lost. */
-static void
-test_older_alone(void **state)
-{
-	char name[2][32];
-
-	assert_int_equal(make_two(BUCKET), 0);
-	for (int i = 0; i < 3; i++)
-		accept(i);
-	for (int i = 0; i < 2; i++) {
-		key_of_pair(name[i], 1 + i, 2 - i, 0);
-		assert_int_equal(put_key(name[i], 70000, 1), 0);
-	}
-	down();
-	copy_disk(1, false);
-	up();
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(put_key(name[i], 70000, 2), 0);
-	down();
-	copy_disk(1, true);
-	leave_out(2, 3);
-	conf.disks.accept_missing_nr = 3;
-	for (int n = 0; n < 2; n++) {
-		up();
-		for (int i = 0; i < 2; i++) {
-			assert_int_equal(obj_check(&l, BUCKET, name[i], 70000, 1), -ENODEV);
-			assert_int_equal(put_key(name[i], 70000, 3), -ENODEV);
-		}
-		down();
-	}
-	all_again(3);
-	up();
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(obj_check(&l, BUCKET, name[i], 70000, 2), 0);
-	wait_full();
-	for (int i = 0; i < 2; i++) {
-		struct store_key k = key_of(BUCKET, name[i]);
-
-		assert_int_equal(version_of(1, &k), version_of(2, &k));
 	}
 }
 
@@ -2634,12 +2483,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_both, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_start_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_without, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_made_beside, setup_three, teardown),
-		cmocka_unit_test_setup_teardown(test_older_copy, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_older_cut_start, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_older_alone, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_unheard_start, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
@@ -2668,7 +2514,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_target_fails_switching, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup_uneven, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_missed, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_missed_heals, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_second_full, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_heal_in_service, setup_three, teardown),
