@@ -199,6 +199,17 @@ tls_cert_free(struct tls_cert *c)
 }
 
 long long
+tls_cert_begins_s(struct tls_cert *c)
+{
+	long long at;
+
+	pthread_mutex_lock(&c->lock);
+	at = gnutls_x509_crt_get_activation_time(c->pair.chain[0]);
+	pthread_mutex_unlock(&c->lock);
+	return at;
+}
+
+long long
 tls_cert_ends_s(struct tls_cert *c)
 {
 	long long at;

@@ -27,6 +27,8 @@ int tls_cert_reload(struct tls_cert *c, const char *cert_path, const char *key_p
 /* Frees the certificate. No handshake may be in progress. NULL is allowed. */
 void tls_cert_free(struct tls_cert *c);
 
+/* Returns when the certificate begins to be valid, in seconds since 1970. */
+long long tls_cert_begins_s(struct tls_cert *c);
 /* Returns when the certificate expires, in seconds since 1970. */
 long long tls_cert_ends_s(struct tls_cert *c);
 

@@ -13,9 +13,15 @@
 static void
 say_end(const struct conf_listen *l, struct tls_cert *cert)
 {
-	long long left = tls_cert_ends_s(cert) - (long long)time(NULL);
+	long long now = (long long)time(NULL), left = tls_cert_ends_s(cert) - now;
+	long long until = tls_cert_begins_s(cert) - now;
 
-	if (left < 0)
+	if (until > 0)
+		log_event(LOG_EV_CERTIFICATE, LOG_WARN,
+			  "listener %s: the certificate %s is not valid yet, for another %lld min: is the "
+			  "clock right?",
+			  l->address, l->tls_certificate, (until + 59) / 60);
+	else if (left < 0)
 		log_event(LOG_EV_CERTIFICATE, LOG_WARN, "listener %s: the certificate %s has expired",
 			  l->address, l->tls_certificate);
 	else if (left < SOON_S)

@@ -228,11 +228,19 @@ certificates(struct daemon *d, struct admin_reasons *r)
 {
 	for (int i = 0; i < d->conf->listen_nr; i++) {
 		const struct conf_listen *l = &d->conf->listen[i];
-		long long left =
-			d->certs[i] ? tls_cert_ends_s(d->certs[i]) - (long long)(clock_wall_ns() / NS_PER_S)
-				    : CERTIFICATE_SOON_S;
+		long long now = (long long)(clock_wall_ns() / NS_PER_S), until, left;
 
-		if (left < 0)
+		if (!d->certs[i])
+			continue;
+		until = tls_cert_begins_s(d->certs[i]) - now;
+		left = tls_cert_ends_s(d->certs[i]) - now;
+		if (until > 0)
+			admin_reason(r, REASON_CERTIFICATE_ENDS, l->address,
+				     "listener %s: its certificate is not valid yet, for another %lld min: "
+				     "is the clock "
+				     "right?",
+				     l->address, (until + 59) / 60);
+		else if (left < 0)
 			admin_reason(r, REASON_CERTIFICATE_ENDS, l->address,
 				     "listener %s: its certificate has expired", l->address);
 		else if (left < CERTIFICATE_SOON_S)

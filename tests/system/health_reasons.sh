@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Reasons of health with their codes: a full disk from its first 507 on, a failed reload until a good one, a certificate that ends soon; mutes,
+# Reasons of health with their codes: a full disk from its first 507 on, a failed reload until a good one, a certificate that ends soon or begins later; mutes,
 # which are shown, do not count, survive a restart, and end; what gantry health, status and doctor say of a server that is degraded.
 DISK_SIZE=64MiB COPIES=1
 . "$(dirname "$0")/lib.sh"
@@ -55,6 +55,34 @@ mute draining --for 8h >/dev/null
 assert_eq "$(health .status)" unavailable "a drain that is muted"
 curl -sS --unix-socket "$A" -X POST http://x/control/resume >/dev/null
 wait_for 60 is certificate_ends
+
+# ---- a certificate that is not valid yet ----
+cp "$T/cert.pem" "$T/cert.good"
+mkdir "$T/ca"
+: >"$T/ca/index"
+cat >"$T/ca/conf" <<-END
+	[ca]
+	default_ca = d
+	[d]
+	database = $T/ca/index
+	new_certs_dir = $T/ca
+	rand_serial = yes
+	default_md = sha256
+	policy = p
+	[p]
+	commonName = supplied
+END
+/usr/bin/openssl req -new -key "$T/key.pem" -subj /CN=localhost -out "$T/csr" 2>/dev/null &&
+	/usr/bin/openssl ca -batch -selfsign -config "$T/ca/conf" -keyfile "$T/key.pem" -in "$T/csr" -startdate 20680101000000Z -enddate 20690101000000Z -notext -out "$T/cert.pem" 2>"$T/err" ||
+	fail "no later certificate: $(cat "$T/err")"
+curl -sS --unix-socket "$A" -X POST http://x/control/reload >/dev/null
+is_later() { [[ "$(health '.reasons[] | select(.code == "certificate_ends").text')" = *" is not valid yet, for another "*" min: is the clock right?" ]]; }
+wait_for 60 is_later
+wait_for 60 grep -q 'warning .*cert.pem is not valid yet, for another' "$T/daemon.log"
+cp "$T/cert.good" "$T/cert.pem"
+curl -sS --unix-socket "$A" -X POST http://x/control/reload >/dev/null
+is_near() { [[ "$(health '.reasons[] | select(.code == "certificate_ends").text')" = *" expires in "* ]]; }
+wait_for 60 is_near
 
 # ---- a failed reload, until a good one ----
 cp "$T/gantryd.yaml" "$T/good"
