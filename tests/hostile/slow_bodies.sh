@@ -11,7 +11,7 @@ begin() {
 	[ -z "$DAEMON_PID" ] || stop_daemon
 	rm -rf "$T"/disk*
 	write_config
-	sed -i "s/buffers: 64MiB/buffers: 64MiB, http_buffers: $1/; /^limits:/d" "$T/gantryd.yaml"
+	sed -i "s/http_buffers: [^ ]*/http_buffers: $1/; /^limits:/d" "$T/gantryd.yaml"
 	format_store
 	daemon_run
 	make_buckets

@@ -230,7 +230,7 @@ stop_daemon
 for pieces in 1 16; do
 	MORE="limits: { pieces_per_request: $pieces, s3_progress: 60s, s3_total: 60s, scality_total: 60s }"
 	write_config
-	sed -i 's/buffers: 64MiB/buffers: 10MiB, http_buffers: 2MiB/' "$T/gantryd.yaml"
+	sed -i 's/ buffers: 64MiB/ buffers: 10MiB/; s/http_buffers: [^ ]*/http_buffers: 2MiB/' "$T/gantryd.yaml"
 	rm -rf "$T"/disk*
 	format_store
 	daemon_run

@@ -7,7 +7,7 @@ CORES=1 MORE='limits: { s3_progress: 300s, idle: 300s, requests: 64 }'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 write_config
-sed -i 's/buffers: 64MiB/buffers: 64MiB, http_buffers: 2MiB/' "$T/gantryd.yaml"
+sed -i 's/http_buffers: [^ ]*/http_buffers: 2MiB/' "$T/gantryd.yaml"
 format_store
 daemon_run
 make_buckets
