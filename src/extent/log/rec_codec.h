@@ -157,7 +157,7 @@ struct rec_view {
 	uint64_t version, size_bytes, mtime_ns, crc64;
 	uint64_t data_version; /* REC_SHARED: what its readers pin */
 	uint64_t expires_ns;   /* REC_EXPIRES: from then on it is not there; 0: never */
-	uint8_t copies; /* of a bucket: on how many disks each of its keys is; 0: one */
+	uint8_t copies;        /* of a bucket: on how many disks each of its keys is; 0: one */
 	struct store_etag etag;
 	struct map_ref map;
 	const void *entries; /* NULL when mapped */
