@@ -341,8 +341,8 @@ may_now(const struct sim_op *op)
 	if (op->kind == OP_COMPLETE && model.bucket[op->bucket] && model.up[op->slot] == op->create &&
 	    !is_list(op))
 		may |= bit(-EBADR);
-	/* Whoever may not grow is told so early, whatever they wish. */
-	if (op->kind == OP_PUT && model.bucket[op->bucket] && is_over(op))
+	/* A growth beyond the quota is refused early, before the preconditions and the upload are looked at. */
+	if ((op->kind == OP_PUT || op->kind == OP_PART) && model.bucket[op->bucket] && is_over(op))
 		may |= bit(-EDQUOT);
 	if (may & bit(0) && is_over_meanwhile(op))
 		may |= bit(-EDQUOT);
