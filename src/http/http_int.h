@@ -155,10 +155,10 @@ struct hconn {
 	bool body_ended;
 	/* bytes of the body in the library's buffer that were not taken when it was suspended */
 	size_t offered;
-	uint64_t body_ns; /* time of the last body bytes */
-	uint64_t owed_since_ns,
-		/* on http->owed: its start, and the time of the next check whether the body flows */
-		look_ns;
+	uint64_t body_ns;       /* time of the last body bytes */
+	uint64_t owed_since_ns; /* time at which the connection entered http->owed */
+	uint64_t owed_taken;    /* `taken` at that time */
+	uint64_t look_ns;  /* time of the next check whether the body still arrives, while on http->owed */
 	struct head *head; /* NULL: idle */
 	/* index of the kept reply that it used last: mostly the next reply has the same form */
 	unsigned kept;

@@ -4,7 +4,8 @@
  * (0.9.75 and all that came since), so one that is known in between waits for the rest of the body.  It does
  * here while the body flows: the connection may then go on.  When nothing of the body has come for a while, or
  * the rest takes longer than limits.s3_progress, or the answer is not to wait (others do), it is written to
- * the socket and the connection ended.
+ * the socket and the connection ended.  So it is after DISCARD_BYTES of a body in chunks, which may have no end, and
+ * whose connection is closed in any case.
  *
  * The request is over with that, and what it holds goes back at once.  The library closes the connection by
  * its own time-out, at most a second after the last of the body; the socket then lingers as behind every
@@ -15,12 +16,15 @@
 #include "base/clock.h"
 
 #define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
+#define DISCARD_BYTES (64ull << 20)
 
-/* Does the body of c flow, so that its answer can wait for the end of it? */
+/* Returns true if the body arrives, so that the answer can wait for the end of it. */
 static bool
 flows(const struct hconn *c, uint64_t now)
 {
-	return c->body_ns + STALLED_NS > now && !req_reply(c->rq)->at_once;
+	bool is_too_long = c->must_close && c->taken - c->owed_taken > DISCARD_BYTES;
+
+	return c->body_ns + STALLED_NS > now && !req_reply(c->rq)->at_once && !is_too_long;
 }
 
 void
@@ -32,6 +36,7 @@ early_reply_watch(struct hconn *c)
 		return;
 	now = clock_ns();
 	c->owed_since_ns = c->look_ns = now;
+	c->owed_taken = c->taken;
 	if (!flows(c, now)) {
 		list_push_head(&c->l->h->owed, &c->owed);
 		return;

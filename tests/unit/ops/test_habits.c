@@ -703,18 +703,18 @@ test_off(void **state)
 	assert_non_null(strstr(out, "<Status>Disabled</Status>"));
 	/* The public access block is as it was set last.  Each element is absent (which is false), false or true. */
 	for (int set = 1; set < 81; set++) {
-		int ons = 0, n;
+		int values_on = 0, n;
 
 		n = snprintf(body, sizeof body, "<PublicAccessBlockConfiguration>");
 		for (int i = 0, rest = set; i < 4; i++, rest /= 3) {
-			ons += rest % 3 == 2;
+			values_on += rest % 3 == 2;
 			if (rest % 3)
 				n += snprintf(body + n, sizeof body - (size_t)n, "<%s>%s</%s>", blocks[i],
 					      rest % 3 == 2 ? "TRUE" : "false", blocks[i]);
 		}
 		snprintf(body + n, sizeof body - (size_t)n, "</PublicAccessBlockConfiguration>");
-		want(ons % 4 ? 501 : 200, ons % 4 ? "NotImplemented" : NULL, "PUT", "/bkt?publicAccessBlock",
-		     NULL, body);
+		want(values_on % 4 ? 501 : 200, values_on % 4 ? "NotImplemented" : NULL, "PUT",
+		     "/bkt?publicAccessBlock", NULL, body);
 		assert_int_equal(text_request("GET", "/bkt?publicAccessBlock", "", out, sizeof out), 200);
 		assert_non_null(strstr(out, set == 80 ? "<IgnorePublicAcls>true</IgnorePublicAcls>"
 						      : "<IgnorePublicAcls>false</IgnorePublicAcls>"));
