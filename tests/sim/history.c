@@ -238,6 +238,21 @@ rot_log(const struct vol *vol)
 	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
 }
 
+/* The last page of the log that went bad and that a start need not read: the log comes around to it later. */
+static struct {
+	int file;
+	uint32_t page;
+	uint64_t starts; /* number of starts before it went bad */
+} old_log;
+
+static void
+note_old_log(int file, uint32_t page)
+{
+	old_log.file = file;
+	old_log.page = page;
+	old_log.starts = counts.starts;
+}
+
 /* The last block that was flushed, of which nothing else tells. */
 static void
 rot_end(const struct vol *vol)
@@ -254,15 +269,11 @@ rot_end(const struct vol *vol)
 			continue;
 		rotten = ROT_LOG;
 		simdisk_unreadable(file, at);
+		/* A snapshot may make it old. */
+		note_old_log(file, at);
 		return;
 	}
 }
-
-static struct {
-	int file;
-	uint32_t page;
-	uint64_t starts; /* before it went */
-} old_log;
 
 /* What was written before the snapshots began: nothing is believed there. */
 static void
@@ -279,9 +290,7 @@ rot_old_log(const struct vol *vol)
 	rotten = ROT_SECOND;
 	file = log_page(vol, &page);
 	simdisk_damage(file, page);
-	old_log.file = file;
-	old_log.page = page;
-	old_log.starts = counts.starts;
+	note_old_log(file, page);
 }
 
 /* The log has come around to the page that went bad, and a block may have been there. */
