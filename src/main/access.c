@@ -34,8 +34,10 @@ daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys)
 	if (!conf->auth.credentials_file)
 		return 0;
 	err = open_memstream(&text, &len);
-	if (!err)
+	if (!err) {
+		log_error("%s: %s", conf->auth.credentials_file, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	r = auth_keys_load(conf->auth.credentials_file, ret_keys, err);
 	if (r == -ENOENT) {
 		/* Its first key can come while we run. */

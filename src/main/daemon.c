@@ -165,7 +165,11 @@ read_token(const struct conf *conf, char token[ADMIN_TOKEN_MAX + 2])
 	FILE *err = open_memstream(&why, &len);
 	int r = err ? daemon_read_token(conf, token, err) : -ENOMEM;
 
-	if (err && fclose(err) == 0 && r < 0)
+	if (err && fclose(err) != 0)
+		r = -ENOMEM;
+	if (r == -ENOMEM)
+		log_event(LOG_EV_START_FAILED, LOG_ERROR, "admin: %s", strerror(-r));
+	else if (r < 0)
 		log_event(LOG_EV_START_FAILED, LOG_ERROR, "%.*s", (int)strcspn(why, "\n"), why);
 	free(why);
 	return r;
@@ -201,8 +205,9 @@ start_admin(struct daemon *d)
 		log_warn("neither admin.address nor admin.socket is set: no health, no metrics");
 		return 0;
 	}
-	if (read_token(conf, token) < 0)
-		return EXIT_CONFIG;
+	r = read_token(conf, token);
+	if (r < 0)
+		return r == -ENOMEM ? EXIT_RUNTIME : EXIT_CONFIG;
 	params.token = token;
 	pages_env(d, &env);
 	r = admin_start(&params, &env, &d->admin, err, sizeof err);
@@ -282,8 +287,11 @@ start(struct daemon *d)
 	int r;
 
 	take_sockets(d);
-	if (daemon_load_certs(d->conf, d->certs) < 0 || daemon_load_keys(d->conf, &d->keys) < 0)
-		return EXIT_CONFIG;
+	r = daemon_load_certs(d->conf, d->certs);
+	if (r >= 0)
+		r = daemon_load_keys(d->conf, &d->keys);
+	if (r < 0)
+		return r == -ENOMEM ? EXIT_RUNTIME : EXIT_CONFIG;
 	atomic_store(&d->key_nr, auth_keys_nr(d->keys));
 	if (daemon_make_replay(d->conf, &d->replay) < 0) {
 		log_error("auth.replay: out of memory");
