@@ -149,7 +149,7 @@ later() { # DISK
 cp -a "$T/disk1/super" "$T/disk1/super2" "$T/save"
 later "$T/disk1"
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
-refused "$T/disk1: disk $U1 was made by another version of Gantry (its format is 5, and this one reads 1 to 4); start that one"
+refused "$T/disk1: disk $U1 was made by another version of Gantry (its format is 5, and this one reads 3 to 4); start that one"
 configure "$T"/disk{0,1,2}
 refused "$T/disk1: disk $U1 was made by another version of Gantry"
 cp -a "$T/save/." "$T/disk1/"
