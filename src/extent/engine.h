@@ -2,10 +2,11 @@
 /*
  * engine - the extent engine put together: one volume, and the ports that work on it.
  *
- * For the files of this folder (engine.c: life, and the numbers for operators; port.c; fsck.c) and for tests.
- * It knows one disk; a store of several is made of several engines (set/set.c).
+ * For the files of this folder (engine.c: start, stop and the numbers for operators; port.c; fsck.c) and
+ * for tests. An engine has one disk; a store of several disks has several engines (set/set.c).
  *
- * Threads: ports_lock protects the table of ports; the rest is set before there is a port.
+ * Threads: ports_lock protects the table of ports; the other fields are set before the first port is
+ * attached.
  */
 #ifndef GANTRY_EXTENT_ENGINE_H
 #define GANTRY_EXTENT_ENGINE_H
@@ -19,12 +20,15 @@ struct extent_store {
 	struct store base;
 	struct vol *vol;
 	char path[256];
-	struct recover_report rep;  /* report of the start's recovery */
-	bool has_begun;             /* the start has claimed the disk: a stop releases it */
-	struct quota_book *quotas;  /* its own; NULL: it is a counter in another engine's table */
+	struct recover_report rep; /* report of the start's recovery */
+	/* true if the start has claimed the disk; a stop then releases the disk */
+	bool has_begun;
+	/* quota book of the engine; NULL: the set has the book, which vol->quotas refers to */
+	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach, kick */
 	int ports_max;
-	/* The last port was detached, and could not write the stamp: the next port does it. */
+	/* True if the last port was detached before it could write the stamp, which the next port then
+	 * writes. */
 	_Atomic bool is_left;
 	struct extent_port **port;
 };
@@ -37,7 +41,7 @@ extent_store(const struct store *st)
 
 /* Makes a ring for blocking I/O. */
 int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
-/* Opens, recovers and begins, but starts no thread; for fsck too. */
+/* Opens and recovers the disk and begins the start, without any thread; also for fsck. */
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);
@@ -45,8 +49,8 @@ void extent_free(struct extent_store *st);
 /* ---- member.c ---- */
 
 extern const struct store_member_ops extent_member_ops;
-/* Opens and locks; writes nothing. *ret_who: its UUID, and whether it was formatted, as far as known, even
- * for a disk that cannot be opened. The reason of an error is in err. */
+/* Opens and locks a disk; writes nothing. *ret_who: UUID of the disk, and whether the disk was formatted,
+ * as far as known, even if the disk cannot be opened. The reason of an error is in err. */
 int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
 		     size_t err_len);
@@ -55,10 +59,10 @@ int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 
-/* Rings one attached port so that it checks the lists (with not_this: another that remains). Any thread.
- * False: there is no other. */
+/* Wakes one attached port, other than not_this, so that this port checks the lists. Any thread. False: no
+ * other port is attached. */
 bool port_kick(struct extent_store *st, const struct vol_port *not_this);
-/* Rings all attached ports. */
+/* Wakes all attached ports. */
 void port_kick_all(struct extent_store *st);
 
 int extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,

@@ -10,15 +10,14 @@
 
 #include "softnic/fabric.h"
 
-#define SN_ENOTSUPP                                                                                          \
-	524 /* what NVIDIA's driver answers: the kernel's own number, which errno.h does not have */
+#define SN_ENOTSUPP 524 /* error of NVIDIA's driver: a number of the kernel that errno.h does not define */
 
 /* A window into device memory. */
 struct cuda_window {
 	uint64_t addr;
 	uint64_t len;
-	uint64_t identity; /* of its allocations, as numbered by the driver */
-	int ordinal;       /* of the device */
+	uint64_t identity; /* identity of the window's allocations, as numbered by the driver */
+	int ordinal;       /* ordinal of the device */
 };
 
 /* Finds device memory by its address: 0, or SN_ENOTSUPP when it is none, or the program has no CUDA. */
@@ -30,7 +29,7 @@ int cuda_find_dmabuf(uint64_t buf_len, uint64_t offset, uint64_t len, uint64_t i
 /* Begins to serve a window under a new key; `proc` is this process, ops has the bit 1 << op of each allowed
  * enum fab_op. 0, ENOMEM, or SN_ENOTSUPP if its device cannot be used. */
 int cuda_serve(struct fab_proc *proc, uint32_t key, const struct cuda_window *w, unsigned ops);
-/* Ends that: after the return no job moves a byte of it. */
+/* Withdraws the window of a key: after the return no job moves a byte of the window. */
 void cuda_withdraw(uint32_t key);
 /* Forgets all windows, in a forked child: they belong to the parent. */
 void cuda_forget(void);

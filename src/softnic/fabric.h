@@ -26,30 +26,31 @@ enum {
 	FAB_GIDS = 1024,
 	FAB_QPS = 1 << 16,
 	FAB_MRS = 1 << 16,
-	FAB_HZ = 64, /* executors of one process that may be inside a transfer at a time */
+	FAB_HZ = 64, /* executors of one process that may be in a transfer at the same time */
 	FAB_RULES = 16,
 	FAB_ROUTES = 64,
 	FAB_VECTORS = 8, /* completion vectors of a device */
 	FAB_JOBS = 16,   /* transfers to and from the device memory of one process at a time */
 	FAB_STAGE_BYTES = 1 << 20,
-	FAB_QP_FIRST = 64, /* the small queue pair numbers are special on a real adapter */
+	FAB_QP_FIRST = 64, /* first number of a queue pair: a real adapter reserves the small numbers */
 	FAB_MR_FIRST = 1,
 };
 
 enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
 enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
-/* NONE: this row and all later ones were never used; GONE: another address was here. */
+/* Type of a row of the GID table. NONE: this row and all later rows were never used; GONE: the row had an
+ * address that was removed. */
 enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
 	uint8_t raw[16];
 	uint32_t type;   /* enum fab_gid_type */
-	uint32_t prefix; /* bits of its subnet, of 128 */
+	uint32_t prefix; /* length of the subnet's prefix, in bits of 128 */
 	uint32_t reserved[2];
 };
 
-/* How the contexts that a process had open behave after `softnicctl device reset`, see softnicctl(8). */
+/* Behaviour of the contexts that a process had open, after `softnicctl device reset`, see softnicctl(8). */
 enum fab_reset {
 	FAB_RESET_FLUSH = 1,
 	FAB_RESET_RUNS = 2,
@@ -61,19 +62,19 @@ enum fab_reset {
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
-/* Other events of a port. */
+/* Events of a port other than up, down and lost. */
 enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
-	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
+	_Atomic uint32_t down; /* enum fab_down; not 0: the port carries no packets */
 	/* incremented with each change of FAB_DOWN_PORT, so that a quick flap is two events */
 	_Atomic uint32_t changes;
 	_Atomic uint32_t losses;        /* incremented when the device is lost */
 	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
-	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: it cannot be opened before */
+	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: before this time the device cannot be opened */
 	_Atomic uint32_t lid;           /* 0: Ethernet, else InfiniBand */
-	_Atomic uint16_t pkey;          /* 0: the usual one */
-	_Atomic uint16_t no_gids;       /* a representor: its GID table has no rows */
+	_Atomic uint16_t pkey;          /* partition key; 0: the default one */
+	_Atomic uint16_t no_gids;       /* true for a representor: its GID table has no rows */
 	_Atomic uint32_t news[FAB_NEWS_NR];
 	char name[16]; /* name of the device, if it was renamed; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
@@ -90,9 +91,9 @@ struct fab_stats {
 };
 
 /*
- * A piece of a transfer to or from device memory (a GPU's), which only a thread of the process that owns it can
- * move: an initiator claims a job, moves the bytes between its own memory and the job's buffer in the owner's by
- * process_vm_*, and asks for the rest (job.h).
+ * A piece of a transfer to or from device memory (a GPU's), which only a thread of the owner process can
+ * move: an initiator claims a job, moves the bytes between its own memory and the job's buffer in the owner
+ * by process_vm_*, and asks the owner for the rest (job.h).
  *
  *     FREE -> ASKED (initiator) -> RUNNING -> DONE (owner) -> FREE (initiator)
  */
@@ -105,7 +106,8 @@ enum fab_job_result {
 };
 
 struct fab_job {
-	_Atomic uint64_t holder; /* serial of the initiator << 16 | its index + 1; 0: not claimed */
+	/* serial of the initiator << 16 | index of the initiator + 1; 0: not claimed */
+	_Atomic uint64_t holder;
 	_Atomic uint32_t state;  /* enum fab_job_state; a futex */
 	_Atomic uint32_t result; /* enum fab_job_result, of DONE */
 	/* The request: */
@@ -121,13 +123,14 @@ struct fab_proc {
 	_Atomic uint32_t state; /* enum fab_proc_state */
 	uint32_t pid;
 	_Atomic uint32_t
-		tid; /* a thread that lives as long as the process has memory; process_vm_* goes to it */
+		tid; /* thread that lives as long as the process has memory, the target of process_vm_* */
 	_Atomic uint32_t hz_high;
-	uint64_t start_ticks; /* of the process; with pid it is an identity */
+	uint64_t start_ticks; /* start time of the process; with pid it identifies the process */
 	uint64_t serial;      /* unique in this fabric, so that caches notice a reused slot */
 	char comm[16];
-	_Atomic uint32_t resets[FAB_DEVS]; /* enum fab_reset: contexts opened before it changed are dead */
-	_Atomic uint32_t cqs[FAB_VECTORS]; /* completion queues that were made on each vector */
+	/* enum fab_reset: contexts opened before its last change no longer work */
+	_Atomic uint32_t resets[FAB_DEVS];
+	_Atomic uint32_t cqs[FAB_VECTORS]; /* number of completion queues created on each vector */
 	struct fab_stats stats;
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
 	_Atomic uint32_t job_bell; /* futex of the thread that does the jobs */
@@ -137,7 +140,7 @@ struct fab_proc {
 };
 
 struct fab_qp {
-	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 while it is unreachable */
+	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 while the queue pair is unreachable */
 	_Atomic uint32_t owner; /* process index + 1; 0 is a free slot */
 	uint32_t gen;
 	uint32_t type; /* enum fab_qp_type */
@@ -146,10 +149,12 @@ struct fab_qp {
 	_Atomic uint32_t state; /* enum ibv_qp_state */
 	_Atomic uint32_t access;
 	_Atomic uint32_t dest_qpn;
-	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
+	/* set by softnicctl qp N fatal; the owner raises the event and clears the field */
+	_Atomic uint32_t poke;
 	uint64_t dc_key;
-	_Atomic uint32_t mtu;   /* enum ibv_mtu of its path */
-	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: for the answers of a target */
+	_Atomic uint32_t mtu; /* enum ibv_mtu of the path */
+	/* FAB_MARKS() of the queue pair's address vector, for the answers of a target */
+	_Atomic uint32_t marks;
 	uint64_t reserved;
 };
 
@@ -159,7 +164,7 @@ struct fab_qp {
 enum fab_mr_flag { FAB_MR_DEVICE = 1 };
 
 struct fab_mr {
-	_Atomic uint32_t key; /* index << 8 | generation; 0 while it is unreachable */
+	_Atomic uint32_t key; /* index << 8 | generation; 0 while the region is unreachable */
 	_Atomic uint32_t owner;
 	uint32_t gen;
 	uint32_t pd;
@@ -174,9 +179,10 @@ struct fab_mr {
 };
 
 /*
- * A fault rule: the operations it applies to, the share of them that it hits, and its effect. Written by
- * softnicctl with the file locked while id is 0; id is stored last and cleared first; numbers are not reused.
- * A reader copies the rule and checks id once more. For a number 0 means any or none, unless stated.
+ * A fault rule: the operations to which the rule applies, the share of these operations that the rule hits,
+ * and its effect. Written by softnicctl with the file locked while id is 0; id is stored last and cleared
+ * first; numbers are not reused. A reader copies the rule and checks id once more. A number 0 means any or
+ * none, unless stated otherwise.
  */
 enum fab_op {
 	FAB_OP_ANY,
@@ -266,8 +272,8 @@ struct fabric {
 	_Atomic uint64_t serial;
 	_Atomic uint32_t event_seq; /* futex: the watcher of every process waits on it */
 	_Atomic uint32_t proc_high;
-	/* Slots are assigned round the table, so that a number is not reused soon; these count without
-	 * end. */
+	/* Counters of assigned slots, never reset: slots are assigned round the table, so that a number is
+	 * not reused soon. */
 	_Atomic uint64_t qp_next;
 	_Atomic uint64_t mr_next;
 	uint64_t reserved1;
@@ -277,8 +283,9 @@ struct fabric {
 	_Atomic uint32_t trace_missed; /* work requests of processes that could not open the trace */
 	_Atomic uint32_t reach;        /* enum fab_reach */
 	uint32_t reserved2;
-	_Atomic uint64_t absent_ns; /* time for which a missing neighbour is looked up; 0: no such check */
-	_Atomic uint64_t call_ns;   /* duration of a firmware command */
+	/* time of the look-up of a missing neighbour; 0: neighbours are not checked */
+	_Atomic uint64_t absent_ns;
+	_Atomic uint64_t call_ns; /* duration of a firmware command */
 	/* time after the change to ERR during which bytes of a WRITE may arrive */
 	_Atomic uint64_t ghost_ns;
 	_Atomic uint64_t qps_max; /* limit of queue pairs of a device; 0: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the software mlx5 device and the calls between its files.  Private to src/softnic: the world
- * sees only <infiniband/verbs.h> and <infiniband/mlx5dv.h>.
+ * Objects of the software mlx5 device and the calls between its files. Private to src/softnic: programs see
+ * only <infiniband/verbs.h> and <infiniband/mlx5dv.h>.
  *
  * Locks, outermost first; never take one to the left while holding one to the right:
  *
@@ -9,8 +9,8 @@
  *                      qp->lock -> ctx->lock (leaf), async.lock (leaf)
  *
  * qp->post_lock is held by the application's thread from wr_start to wr_complete; cq->poll_lock from
- * start_poll to end_poll, and is never wanted by anybody else.  No lock is held across a copy: qp->busy says
- * that one is running.
+ * start_poll to end_poll, and no other thread takes it. No lock is held across a copy: qp->busy is true
+ * while a copy is running.
  */
 #ifndef SOFTNIC_SOFTNIC_H
 #define SOFTNIC_SOFTNIC_H
@@ -30,7 +30,7 @@
 
 #define SN_EXPORT __attribute__((visibility("default")))
 
-/* Checks for our own mistakes; stays on in release. */
+/* Checks for errors of softnic itself; also active in release builds. */
 #define sn_check(x) ((x) ? (void)0 : sn_check_failed(#x, __FILE__, __LINE__))
 _Noreturn void sn_check_failed(const char *what, const char *file, int line);
 
@@ -41,7 +41,7 @@ enum {
 	SN_MAX_CQE = 4194303,
 	SN_MAX_RD_ATOM = 16,
 	SN_STEP_BYTES =
-		1 << 20, /* most bytes of one process_vm_* call, and between two looks at a queue's state */
+		1 << 20, /* most bytes of one process_vm_* call, and between two checks of a queue's state */
 };
 #define SN_MAX_MSG 0x40000000u
 
@@ -67,12 +67,13 @@ struct sn_conf {
 	unsigned devices_nr;
 	bool run_inline;   /* SOFTNIC_EXEC=inline */
 	int64_t assist_ns; /* < 0: no poll assist */
-	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
-	int dckey_status;  /* enum ibv_wc_status */
-	int dc_rd_atomic;  /* limit of READs of an initiator in flight */
-	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
-	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
-	bool cuda;         /* SOFTNIC_CUDA: memory that only the CUDA driver reaches can be registered */
+	/* time of all retries; < 0: computed from the queue pair's timeout and retry_cnt */
+	int64_t retry_ns;
+	int dckey_status; /* enum ibv_wc_status */
+	int dc_rd_atomic; /* limit of READs of an initiator in flight */
+	bool peer_mem;    /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
+	bool no_dmabuf;   /* SOFTNIC_DMABUF=0 */
+	bool cuda;        /* SOFTNIC_CUDA: memory that only the CUDA driver reaches can be registered */
 	bool debug;
 	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
 	bool no_hazard; /* negative control of the stress test */
@@ -100,7 +101,7 @@ uint32_t sn_pow2(uint32_t n); /* smallest power of two that is not below n */
 /* Slots.  Claim returns NULL when the table is full. */
 struct fab_qp *sn_qp_claim(uint32_t *ret_qpn);
 struct fab_mr *sn_mr_claim(uint32_t *ret_key);
-/* Clears the key, waits until no live process can still be using it, frees the slot. */
+/* Clears the key, waits until no live process can still be using the key, and frees the slot. */
 void sn_qp_release(struct fab_qp *q, uint32_t qpn);
 void sn_mr_release(struct fab_mr *m, uint32_t key);
 
@@ -108,10 +109,13 @@ void sn_mr_release(struct fab_mr *m, uint32_t key);
  * belong to it. */
 int sn_exec_enter(void);
 void sn_exec_leave(int x);
-struct fab_qp *sn_exec_find_qp(int x,
-			       uint32_t qpn); /* NULL: no such queue pair.  Else protected until leave */
-struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey); /* the same */
-struct fab_mr *sn_find_own_mr(uint32_t lkey); /* of this process; protected by the executor's sequence */
+/* Finds a queue pair by its number, protected until sn_exec_leave(); NULL: no such queue pair. */
+struct fab_qp *sn_exec_find_qp(int x, uint32_t qpn);
+/* Finds a region by its rkey, protected until sn_exec_leave(); NULL: no such region. */
+struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey);
+/* Finds a region of this process by its lkey, protected by the executor's sequence; NULL: no such
+ * region. */
+struct fab_mr *sn_find_own_mr(uint32_t lkey);
 /* Waits until every executor that was inside a step has left it. */
 void sn_exec_quiesce(void);
 /* Returns true if the process of this slot is alive. The result may be up to 1 ms old unless exact. */
@@ -125,14 +129,15 @@ struct sn_dev {
 	__be64 guid;
 };
 
-/* A descriptor that is readable exactly while a queue is not empty.  Both channels are built on it. */
+/* A descriptor that is readable exactly while a queue is not empty. The completion and the event channel
+ * use one. */
 struct sn_flag {
 	int fd;
 	bool set;
 };
 int sn_flag_init(struct sn_flag *fl);
 void sn_flag_fini(struct sn_flag *fl);
-void sn_flag_set(struct sn_flag *fl, bool on); /* under the lock of the queue it speaks for */
+void sn_flag_set(struct sn_flag *fl, bool on); /* under the lock of its queue */
 int sn_flag_wait(const struct sn_flag *fl,
 		 int fd); /* 0, or -1 with errno, EAGAIN on a non-blocking descriptor */
 
@@ -147,8 +152,8 @@ struct sn_async {
 	pthread_mutex_t lock;
 	struct sn_flag flag;
 	struct sn_event *first, **last;
-	uint32_t port_changes; /* fab_port.changes we have told the application about */
-	uint32_t losses;       /* the same of fab_port.losses */
+	uint32_t port_changes; /* value of fab_port.changes already reported to the application */
+	uint32_t losses;       /* value of fab_port.losses already reported to the application */
 	uint32_t news[FAB_NEWS_NR];
 };
 
@@ -158,16 +163,18 @@ struct sn_left;
 struct sn_ctx {
 	struct verbs_context v; /* ends in the ibv_context that programs hold */
 	struct sn_dev *dev;
-	/* sn_self.forks at open: another value, and this is a child's copy of the parent's context */
+	/* value of sn_self.forks at open; if they differ, this is a child's copy of the parent's context */
 	uint32_t forks;
 	struct sn_ctx *next; /* list of open contexts, for the watcher */
 	struct sn_async async;
-	uint32_t resets; /* resets of this device that its process had seen when it was opened */
+	uint32_t resets; /* value of sn_resets() for this device when the context was opened */
 	bool dead_told;  /* private to the watcher */
-	/* objects that the application could not destroy, or believes it has destroyed: dead.c; under lock */
+	/* objects that the application could not destroy, or of which it believes that they are destroyed
+	 * (dead.c); under lock */
 	struct sn_left *left;
 	_Atomic uint32_t pd_next;
-	/* The engine: engine.c.  All under lock, but runq_nr may be read without. */
+	/* The engine: engine.c. All fields are under lock, except that runq_nr may be read without the
+	 * lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;  /* the engine thread waits here */
 	pthread_cond_t unpin; /* destroy_qp waits here */
@@ -209,7 +216,7 @@ sn_port(const struct sn_ctx *ctx)
 struct sn_pd {
 	struct ibv_pd pd;
 	_Atomic uint32_t uses;
-	struct sn_pd *of; /* a parent domain: what it is made of */
+	struct sn_pd *of; /* the domain from which a parent domain was made; NULL: not a parent domain */
 };
 
 /* The destination in an address handle or in a queue pair's own vector. */
@@ -226,7 +233,7 @@ struct sn_ah {
 	struct sn_dest to;
 };
 
-/* ---- reach.c: who can be reached from where ---- */
+/* ---- reach.c: reachability between ports ---- */
 
 /* Tells whether the row of the GID table is an address of the port. */
 bool sn_has_row(const struct fab_port *port, uint32_t index);
@@ -239,23 +246,24 @@ int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
 /* Returns true if packets from one port reach the other. */
 bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
 		 const struct sn_dest *to);
-/* Returns the interface that has that address; 0: none. */
+/* Returns the interface that has the address gid; 0: none. */
 uint32_t sn_ifindex(const struct fab_port *port, const uint8_t gid[16]);
 
 /*
- * Counts a device's resets.  A context whose device was reset since it was opened is dead for good (dead.c).
+ * Returns the reset counter and flags of a device. A context opened before the last reset does not work
+ * again (dead.c).
  */
 uint32_t sn_resets(const struct sn_dev *dev); /* enum fab_reset */
 bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
-/* In the order of their destruction at the end. */
+/* Kinds of objects, in the order of their destruction when the context is closed. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
-/* Returns the immediate result of a destroy call whose object stays until its context is closed; -1: destroy
- * it. */
+/* Returns the immediate result of a destroy call whose object stays until its context is closed; -1: the
+ * caller destroys the object. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
-void sn_left_destroy(struct sn_ctx *ctx); /* at the end of the context */
+void sn_left_destroy(struct sn_ctx *ctx); /* destroys the remaining objects when the context is closed */
 void sn_qp_destroy(struct ibv_qp *qp);
-int sn_srq_destroy(struct ibv_srq *srq); /* 0 or EBUSY, as the next two */
+int sn_srq_destroy(struct ibv_srq *srq); /* 0 or EBUSY, also for sn_cq_destroy() and sn_pd_destroy() */
 int sn_cq_destroy(struct ibv_cq *cq);
 int sn_pd_destroy(struct ibv_pd *pd);
 void sn_pd_ops(struct sn_ctx *ctx);
@@ -269,14 +277,15 @@ bool sn_fault_in(const void *addr, size_t len, bool write);
  * unpins it. pin.c */
 int sn_pin(const struct fab_mr *m, uint32_t key);
 void sn_unpin(const struct fab_mr *m, uint32_t key);
-/* Returns true if these bytes of a region are at the same place as when it was registered; a process that
- * moved them is killed. */
+/* Returns true if [addr, addr + len) of a region is at the same place in memory as when the region was
+ * registered; kills a process that moved these bytes. */
 bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
 
 struct sn_mr {
 	struct ibv_mr mr;
 	struct fab_mr *slot;
-	void *map; /* of a dma-buf, or of memory of another driver; NULL: the program's own */
+	/* mapping of a dma-buf or of another driver's memory; NULL: the memory is the program's own */
+	void *map;
 	size_t map_len;
 };
 
@@ -289,7 +298,7 @@ struct sn_cqe {
 	uint64_t wr_id;
 	uint64_t ts_ns;
 	struct sn_qp *qp;
-	uint32_t sq_upto; /* send queue slots up to here return when this is polled */
+	uint32_t sq_upto; /* send queue slots up to this one become free when this completion is polled */
 	uint32_t qpn;
 	uint32_t vendor;
 	uint32_t byte_len;
@@ -302,7 +311,7 @@ struct sn_chan {
 	struct ibv_comp_channel chan; /* chan.fd is flag.fd */
 	pthread_mutex_t lock;
 	struct sn_flag flag;
-	struct sn_cq *first, **last; /* queues with an event to fetch */
+	struct sn_cq *first, **last; /* completion queues with an event to fetch */
 };
 
 struct sn_cq {
@@ -310,21 +319,22 @@ struct sn_cq {
 	struct sn_ctx *ctx;
 	pthread_mutex_t poll_lock;
 	bool single_threaded;
-	struct sn_cqe cur; /* between start_poll and end_poll */
+	struct sn_cqe cur; /* current completion between start_poll and end_poll */
 	pthread_mutex_t lock;
 	struct sn_cqe *ring;
 	uint32_t mask;
-	_Atomic uint32_t head, tail; /* producers move head */
+	_Atomic uint32_t head, tail; /* producers increment head */
 	int armed;                   /* 0, 1 any, 2 errors and solicited only */
 	bool overrun;
-	_Atomic uint32_t users; /* queue pairs and receive queues on it */
+	_Atomic uint32_t users; /* number of queue pairs and receive queues on this completion queue */
 	/* under the channel's lock */
 	struct sn_cq *ev_next;
 	uint32_t ev_waiting, ev_got;
 	uint32_t async_got; /* under the context's async lock */
 };
 
-bool sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e); /* false: overrun, the entry is lost */
+/* Adds a completion to the queue. False: the queue is full and the entry is lost. */
+bool sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e);
 void sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp);
 void sn_chan_notify(struct sn_chan *ch, struct sn_cq *cq);
 void sn_chan_forget(struct sn_chan *ch, struct sn_cq *cq);
@@ -337,10 +347,11 @@ int sn_async_init(struct sn_ctx *ctx);
 void sn_async_fini(struct sn_ctx *ctx);
 void sn_async_raise(struct sn_ctx *ctx, enum ibv_event_type type, void *element);
 void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
-void sn_async_forget(struct sn_ctx *ctx, const void *element); /* events not yet fetched */
+/* Removes the events of element that were not fetched yet. */
+void sn_async_forget(struct sn_ctx *ctx, const void *element);
 
-/* Starts the watcher: one thread per process.  It delivers port events and is the thread that process_vm_*
- * addresses. */
+/* Starts the watcher: one thread per process. The watcher delivers port events and is the thread that
+ * process_vm_* addresses. */
 int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
@@ -353,7 +364,7 @@ struct sn_wqe {
 	uint64_t dc_key;
 	uint64_t total; /* bytes */
 	uint32_t rkey;
-	uint32_t dctn; /* target queue pair; of an RC one filled in when it is run */
+	uint32_t dctn; /* target queue pair; for RC set when the work request is executed */
 	struct sn_dest to;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	bool signaled;
@@ -382,8 +393,8 @@ struct sn_fault {
 	uint32_t chunk;
 	uint8_t phase;
 	bool killed;
-	uint32_t target;       /* process slot of the killed one */
-	uint64_t kill_wait_ns; /* waiting for its end until then; 0: not waiting */
+	uint32_t target;       /* process slot of the killed target */
+	uint64_t kill_wait_ns; /* time until which the end of the target is awaited; 0: not awaited */
 	uint64_t seed;
 	struct fab_act act;
 	/* Number of operations of this queue pair that each rule has checked. */
@@ -402,7 +413,7 @@ struct sn_qp {
 	struct sn_ctx *ctx;
 	enum fab_qp_type type;
 	struct fab_qp *slot;
-	uint32_t qpn; /* slot's number, also while ex.qp_base.qp_num of a DCT is still 0 */
+	uint32_t qpn; /* number of the slot, also while ex.qp_base.qp_num of a DCT is still 0 */
 	bool has_ex;
 	bool sig_all;
 	struct ibv_qp_cap cap;
@@ -413,9 +424,10 @@ struct sn_qp {
 	uint32_t build_nr;
 	int build_err;
 
-	/* The send queue: slots [freed, head) are taken, [next, head) wait or run. */
+	/* The send queue: slots [freed, head) are in use, and those in [next, head) wait or are
+	 * executed. */
 	pthread_mutex_t lock;
-	pthread_cond_t quiet; /* busy went false */
+	pthread_cond_t quiet; /* signalled when busy becomes false */
 	struct sn_wqe *sq;
 	struct ibv_sge *sge;
 	uint8_t *inl;
@@ -424,9 +436,9 @@ struct sn_qp {
 	_Atomic uint32_t freed;
 	uint64_t off; /* finished bytes of the work request at next */
 	bool busy, parked;
-	bool haunted;        /* since the change to ERR a late WRITE is in flight */
-	bool marked;         /* the work request at next has been through sn_mark_begin() */
-	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
+	bool haunted;        /* a WRITE from before the change to ERR is in flight */
+	bool marked;         /* sn_mark_begin() was called for the work request at next */
+	uint64_t give_up_ns; /* time at which the work request at next fails; 0: no packet was dropped yet */
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
 	struct sn_rq rq;
@@ -442,7 +454,7 @@ struct sn_qp {
 	int32_t heap_at; /* -1: not in the heap */
 	uint32_t async_got;
 
-	/* Owned by the executor (busy), or under lock while there is none. */
+	/* Fields of the executor while busy is true; otherwise under lock. */
 	struct sn_fault fault;
 	struct trace_rec *rec; /* of the work request at next */
 	struct sn_trace_map *rec_map;
@@ -487,25 +499,27 @@ struct sn_outcome {
 	uint8_t vendor;
 	uint32_t moved;   /* bytes, of MORE and DONE */
 	uint32_t landed;  /* bytes that arrived, whatever the outcome */
-	uint64_t now_ns;  /* when the copy ended; 0 when there was none */
-	uint64_t wait_ns; /* of MORE: not before this time; 0: at once */
+	uint64_t now_ns;  /* end of the copy; 0: no bytes were copied */
+	uint64_t wait_ns; /* earliest time of the next step after MORE; 0: immediately */
 };
 
 /* Executes one step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and
  * no lock held. */
 enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
-/* The same for the bytes [at, at + len) of it; byte flip_at arrives inverted.  DONE when they are there. */
+/* Executes a step for the bytes [at, at + len) of the work request; byte flip_at arrives inverted. DONE:
+ * these bytes have arrived. */
 #define SN_NO_FLIP UINT64_MAX
 enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len,
 			   uint64_t flip_at, struct sn_outcome *ret_out);
 
-/* Lets bytes of a WRITE that is being flushed land later, as packets do that the network still has; under qp->lock. */
+/* Makes bytes of a WRITE that is being flushed arrive later, like packets still in the network; under
+ * qp->lock. */
 void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
- * Tells whether the fabric has fault rules or a trace (fault.c, trace.c).  A work request is marked when its
- * first step begins while the fabric has rules or a trace; from then on its steps come here until it is
- * finished or reset.
+ * Tells whether the fabric has fault rules or a trace (fault.c, trace.c). A work request is marked when its
+ * first step begins while the fabric has rules or a trace; its further steps use sn_marked_step() until the
+ * work request is finished or reset.
  */
 static inline uint32_t
 sn_active(void)
@@ -514,14 +528,15 @@ sn_active(void)
 }
 void sn_mark_begin(struct sn_qp *qp, const struct sn_wqe *w, bool ask_rules);
 enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
-/* Ends a marked work request, under qp->lock, when not busy or by the runner.  Returns the number of
- * completions to give. */
+/* Ends a marked work request, under qp->lock, when busy is false or by the executor. Returns the number of
+ * completions to deliver. */
 unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
-void sn_mark_drop(struct sn_qp *qp);       /* reset or destroyed */
-void sn_fault_release(struct sn_ctx *ctx); /* by the watcher: rules have gone */
-/* Refuses a call, by a rule or since the device is lost.  0 or errno. */
+void sn_mark_drop(struct sn_qp *qp);       /* the queue pair was reset or destroyed */
+void sn_fault_release(struct sn_ctx *ctx); /* called by the watcher when rules were removed */
+/* Returns the errno of a call that a rule refuses, or that fails because the device is lost; otherwise
+ * 0. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
-/* Does the same, but a lost device is the caller's business. */
+/* Returns the errno of a call that a rule refuses, otherwise 0; the caller checks for a lost device. */
 int sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len);
 bool sn_lost(const struct sn_ctx *ctx);
 
@@ -534,11 +549,12 @@ void sn_trace_forget(void); /* in a forked child */
 
 int sn_engine_start(struct sn_ctx *ctx); /* once; 0 or -errno */
 void sn_engine_stop(struct sn_ctx *ctx);
-void sn_engine_kick(struct sn_qp *qp);   /* under qp->lock: there may be work */
+void sn_engine_kick(struct sn_qp *qp);   /* under qp->lock: the queue may have work */
 void sn_engine_unpark(struct sn_qp *qp); /* under qp->lock */
-void sn_engine_forget(struct sn_qp *qp); /* no lock: the engine holds no pointer to it after this */
-void sn_engine_unpin(struct sn_qp *qp);  /* no lock; pins go up under ctx->lock */
+/* Removes the queue pair from the engine, which has no pointer to it after the return. Without a lock. */
+void sn_engine_forget(struct sn_qp *qp);
+void sn_engine_unpin(struct sn_qp *qp); /* no lock; pins is incremented under ctx->lock */
 bool sn_engine_assist(struct sn_ctx *ctx);
-void sn_qp_run(struct sn_qp *qp, unsigned steps); /* under qp->lock, which it drops during copies */
+void sn_qp_run(struct sn_qp *qp, unsigned steps); /* under qp->lock, which is released during copies */
 
 #endif

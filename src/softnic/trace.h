@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace file: one record for every work request that was executed or flushed while the trace was on. Made
- * by softnicctl, mapped by every process on the fabric.  A record is claimed before the first byte is copied
- * and filled in as the work request goes on, with plain stores: it costs no system call, and that of a
- * process killed in the middle is there.  When the file is full, further work requests are counted and not
- * recorded.
+ * The trace file: one record for every work request that was executed or flushed while the trace was on.
+ * softnicctl creates the file, and every process on the fabric maps it. A record is claimed before the
+ * first byte is copied and filled in during the work request, with plain stores: a record costs no system
+ * call, and the record of a process that is killed during the work request remains. When the file is full,
+ * further work requests are counted and not recorded.
  */
 #ifndef SOFTNIC_TRACE_H
 #define SOFTNIC_TRACE_H
@@ -19,23 +19,24 @@ enum trace_state { TRACE_EMPTY, TRACE_OPEN, TRACE_DONE };
 
 struct trace_rec {
 	_Atomic uint32_t state; /* enum trace_state */
-	uint32_t pid;           /* of the initiator */
+	uint32_t pid;           /* process of the initiator */
 	uint32_t qpn, dctn, rkey;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t dev;
-	uint8_t status; /* enum ibv_wc_status, or TRACE_STATUS_RESET; of DONE */
+	uint8_t status; /* enum ibv_wc_status, or TRACE_STATUS_RESET; set in DONE */
 	uint8_t vendor;
-	uint32_t rule; /* the fault rule that hit it; 0: none */
+	uint32_t rule; /* fault rule that hit the work request; 0: none */
 	uint32_t reserved0;
 	uint64_t wr_id;
 	uint64_t raddr;
 	uint64_t len_bytes;
-	_Atomic uint64_t landed_bytes; /* of OPEN: at least */
-	/* CLOCK_MONOTONIC. */
-	_Atomic uint64_t start_ns; /* before the first byte could be copied; 0: not yet */
-	_Atomic uint64_t end_ns;   /* after the last byte that was; of OPEN: of the last step */
-	_Atomic uint64_t done_ns;  /* when the completion was made */
-	/* How its packets are marked and where they come from; far_: what answers a READ, zeroes for nobody. */
+	_Atomic uint64_t landed_bytes; /* bytes that arrived; in OPEN a lower bound */
+	/* Times are CLOCK_MONOTONIC. */
+	_Atomic uint64_t start_ns; /* time before the first byte could be copied; 0: not started */
+	_Atomic uint64_t end_ns;   /* time after the last byte was copied; in OPEN the end of the last step */
+	_Atomic uint64_t done_ns;  /* time of the completion */
+	/* Marks and source of the packets; far_: of the packets that answer a READ, zeros without an
+	 * answer. */
 	uint8_t class, level, far_class, far_level;
 	uint32_t flow_label;
 	uint8_t sgid[16], far_sgid[16];
@@ -47,7 +48,7 @@ struct trace_file {
 	uint32_t reserved0;
 	uint64_t max; /* records */
 	_Atomic uint64_t next;
-	_Atomic uint64_t lost; /* work requests for which there was no room */
+	_Atomic uint64_t lost; /* work requests that were not recorded because the file was full */
 	uint64_t reserved[11];
 	struct trace_rec rec[];
 };

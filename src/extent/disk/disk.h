@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk - one disk: its files or its device, its superblock, its free space, and whether it still works.
+ * disk - one disk: its files or its device, its superblock, its free space, and its state.
  *
  *	directory			block device
  *	super	a superblock		0		a superblock
@@ -9,15 +9,16 @@
  *	log	the ring		1 MiB		the ring
  *	seg-NNNN data			after it	data; all of it exists from the start
  *
- * Life: disk_init(); disk_open() locks everything, reads the superblocks, knows the space; disk_fini() in
- * any state.  Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper
- * thread, never for a core; xio.h has what cores do.
+ * Life: disk_init(); disk_open() locks everything and reads the superblocks; disk_fini() in any state.
+ * Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper thread, never
+ * for a core; xio.h has what cores do.
  *
- * Threads: what disk_open() sets stays as it is while the disk serves, but for seg_fd[], which grows before
- * the allocator hears of a segment, and sb, which is the helper's then.  The rest says it.
+ * Threads: fields set by disk_open() do not change while the disk serves, except seg_fd[], to which a segment
+ * is added before the allocator knows the segment, and sb, which then belongs to the helper. The other fields
+ * name their threads.
  *
- * Errors: -errno.  A failed write or flush is final: disk_fail() says why, disk_failed() is true from then
- * on, until a restart.  A write that finds no room below the disk is no failure, see disk_wrote().
+ * Errors: -errno. A failed write or flush is final: disk_fail() logs the reason, and disk_failed() is true
+ * until a restart. A write that finds no room below the disk is no failure, see disk_wrote().
  */
 #ifndef GANTRY_EXTENT_DISK_DISK_H
 #define GANTRY_EXTENT_DISK_DISK_H
@@ -38,7 +39,7 @@ struct ring;
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	_Atomic uint64_t space_refused,
-		index_refused; /* operations that found no room on the disk, or in the index */
+		index_refused; /* operations refused for lack of space on the disk, or in the index */
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
@@ -58,13 +59,14 @@ enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 struct layout {
 	_Atomic uint32_t odd_nr;    /* number of odd segments */
 	uint32_t told_nr;           /* number of odd segments in the last log line */
-	uint32_t seg;               /* examined, up to off */
+	uint32_t seg;               /* segment being examined, up to off */
 	uint64_t off, round_ns;     /* round_ns: start of this round */
-	uint32_t mend_seg;          /* being repaired, up to mend_off */
+	uint32_t mend_seg;          /* segment being repaired, up to mend_off */
 	uint64_t mend_off, mend_ns; /* mend_ns: earliest time of the next repair */
 	int mend_error;
 	bool told_error, passed;
-	_Atomic bool is_through; /* a pass has repaired all it could, and was examined again */
+	/* true if a round has repaired all that can be repaired, and the segments were examined again */
+	_Atomic bool is_through;
 };
 
 struct disk {
@@ -75,74 +77,77 @@ struct disk {
 	struct layout layout;
 	uint32_t inline_max; /* a directory's I/O uses by_worker (ring.h) when that many bytes are queued */
 	int dir_fd, log_fd;
-	int super_fd[2]; /* -1: lost */
+	int super_fd[2]; /* -1: lost superblock */
 	int *seg_fd;     /* geo.seg_nr entries, -1: no such segment */
-	/* For a directory: written since its own last flush (if any); and in need of its own flush, because
-	 * the file system has no private blocks for all of it. */
+	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
+	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
-	uint64_t super_off[2], log_off,
-		seg_off;          /* byte offsets in their file; seg_off: of segment 0 on a device */
+	/* byte offsets of superblocks and log in their files; seg_off: of segment 0 on a device */
+	uint64_t super_off[2], log_off, seg_off;
 	struct super sb;          /* owned by the start, then by the helper */
 	bool super_is_flushed;    /* the superblocks as read are known to be on the disk */
 	struct host host;         /* owned by the start, then by the helper */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	uint8_t uuid[UUID_BYTES]; /* UUID as far as known, even if the disk could not be opened; or zeros */
 	bool has_super;           /* a superblock exists, valid or not; set like uuid */
-	bool lost_super;          /* one of the two was unreadable or damaged, and may have been the newer */
+	/* one superblock was unreadable or damaged, and may have been the newer one */
+	bool lost_super;
 	bool is_old; /* a superblock of an earlier format version exists: disk_upgrade() is needed */
 	struct alloc *alloc;
 
 	uint64_t timeout_ns;  /* a write or flush that takes longer makes the disk fail; 0: no limit */
-	unsigned workers_max; /* number of a thread's workers that may be busy for this disk; 0: all */
+	unsigned workers_max; /* number of workers of a thread that may be busy for this disk; 0: all */
 	_Atomic int state;    /* enum store_unit_state */
 	pthread_mutex_t reason_lock;
 	char reason[128];
-	struct store_watch *watch; /* called when the disk fails; NULL: none */
+	struct store_watch *watch; /* functions called when the disk fails; NULL: none */
 	struct {
 		pthread_mutex_t lock;
 		struct store_table_write *w; /* NULL: no request */
 		struct disk_table table;
 	} asked; /* a table to be written by the helper thread */
 	struct disk_stats stats;
-	/* for a directory: approximate number of our requests in the device's queue */
+	/* for a directory: approximate number of the daemon's requests in the device's queue */
 	_Atomic uint32_t queued;
 	_Atomic uint64_t progress_ns; /* for a directory: time of the disk's last completion */
 	_Atomic uint32_t writes_out;  /* writes and flushes that have begun and not ended */
-	_Atomic uint64_t
-		writes_ns; /* clock_ns() of the end of the latest one, or of the begin of the first one */
+	/* clock_ns() of the end of the latest write, or of the begin of the first one in flight */
+	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* incremented whenever space was freed or added */
-	_Atomic bool segs_coming;  /* the helper will make more */
+	_Atomic bool segs_coming;  /* true while the helper has segments to make */
 	/* Of the latest write, by what it is of, that found no room below the disk: its -errno, 0: such writes
 	 * find room again; clock_ns() of the latest of all, 0: there was none. */
 	_Atomic int no_room[DISK_ROOM_NR];
 	_Atomic uint64_t no_room_ns;
-	_Atomic int seg_error;       /* -errno of the latest segment that could not be made; 0: it could */
-	_Atomic bool seg_hungry;     /* a port waits for a segment */
-	_Atomic int flush_elsewhere; /* flushes of the helper whose end is not known to all threads yet */
+	_Atomic int seg_error;   /* -errno of the latest segment that could not be made; 0: it could */
+	_Atomic bool seg_hungry; /* a port waits for a segment */
+	/* number of flushes of the helper whose end is not known to all threads yet */
+	_Atomic int flush_elsewhere;
 };
 
 /* ---- mkdisk.c ---- */
 
-/* Formats an empty disk for an index of at most that many bytes (force: existing data is lost). birth: its
- * identity in a store of several disks; NULL: a store of its own. The reason of an error is in err. */
+/* Formats an empty disk for an index of at most index_bytes (force: existing data is lost). birth: identity
+ * of the disk in a store of several disks; NULL: a store of one disk. The reason of an error is in err. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
-/* Opens, checks and locks everything; reads the superblocks into d->sb.  The reason of an error is in err. */
+/* Opens, checks and locks all files or the device; reads the superblocks into d->sb. The reason of an error
+ * is in err. */
 int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns,
 	      char *err, size_t err_len);
-/* Closes all descriptors and frees the rest. */
+/* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
-/* Opens a block device, which has one open description; waits until then for its current holder. */
+/* Opens a block device, which has one open description; waits until until_ns for its current holder. */
 int disk_open_device(const char *path, uint64_t until_ns);
 /* Flushes all writes, or one file; a failure makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
-/* Makes a file of that many zeros in the directory, locked: written completely under another name, then
- * renamed, so that it is complete under its name. Returns its descriptor. */
+/* Makes a file of `bytes` zeros in the directory, locked: the file is written completely under another name
+ * and then renamed, so that under its own name it is complete. Returns the descriptor. */
 int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Makes segment seg ready and gives it to the allocator. */
 int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
@@ -194,7 +199,7 @@ disk_write_ends(struct disk *d)
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns for how long no write or flush has ended while some were out; 0: none is. */
+/* Returns for how long no write or flush has ended while some were in flight; 0: none is in flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
@@ -209,43 +214,43 @@ disk_writes_wait_ns(const struct disk *d)
 /* File names of the superblocks in a directory. */
 extern const char *const super_names[2];
 
-/* Reads both superblocks, at any location, and puts the newer one into d->sb; conf_bytes: the configured size
+/* Reads both superblocks, in any location, and puts the newer one into d->sb; conf_bytes: the configured size
  * of a device, or 0. The reason of an error is in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
-/* Reads the disk UUID from the first superblock; fd may be < 0. False: it cannot be read. */
+/* Reads the disk UUID from the first superblock; fd may be < 0. False: the superblock cannot be read. */
 bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
-/* Reads the UUID into d->uuid, if possible, for a disk that another process has. */
+/* Reads the UUID into d->uuid, if possible, for a disk that another process has open. */
 void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes the older superblock, with the next generation number, and flushes it. -EROFS: the disk has
  * failed. */
 int disk_write_super(struct disk *d, struct ring *r);
-/* Writes the table into both superblocks, its only copies: a start that has lost the newer one then has it,
- * too. */
+/* Writes the table into both superblocks, its only copies, so that a start that has lost the newer superblock
+ * also has the table. */
 int disk_write_table(struct disk *d, struct ring *r);
-/* Asks the helper thread to write a table, which the caller rings. Any thread. */
+/* Asks the helper thread, whose bell the caller rings, to write a table. Any thread. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
-/* Writes the requested table, if there is one; a failure makes the disk fail. Helper thread, between any two
- * writes of a superblock. */
+/* Writes the requested table, if any; a failure makes the disk fail. Helper thread, between any two writes of
+ * a superblock. */
 void disk_table_work(struct disk *d, struct ring *r);
-/* Reads one superblock (0, 1) again: 0; -EBADMSG: it differs from the bytes written; -EIO etc. */
+/* Reads one superblock (0, 1) again: 0; -EBADMSG: the superblock differs from the bytes written; -EIO etc. */
 int disk_check_super(struct disk *d, struct ring *r, int copy);
-/* Writes one superblock again. A failure of that write does not make the disk fail. */
+/* Writes one superblock again. A failure of this write does not make the disk fail. */
 int disk_mend_super(struct disk *d, struct ring *r, int copy);
 /* Writes both superblocks in this format version: each intermediate state can be upgraded again. */
 int disk_upgrade(struct disk *d, struct ring *r);
-/* Searches for a second superblock at the end of a device of that size whose first one is lost. 0, -ENOENT or
- * -errno. */
+/* Searches for the second superblock at the end of a device of size_bytes whose first superblock is lost. 0,
+ * -ENOENT or -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
-/* Takes the lock of an open file; waits until then for its current holder. The reason of an error is in
+/* Takes the lock of an open file; waits until until_ns for the current holder. The reason of an error is in
  * err. */
 int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);
 
-/* ---- owner.c: which disk a file belongs to, and which host has the disk ---- */
+/* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 
 /* Checks the mark of an open file. 0, also without a mark, or -EINVAL with the reason in err. */
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
-/* Marks a newly made file. Where marks are not supported it stays without. */
+/* Marks a newly made file; without effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
@@ -253,13 +258,13 @@ int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err,
  * number of the first log block that does not exist, UINT64_MAX: unknown. 0, -EBUSY: another host was faster,
  * -errno; the reason is in err. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
-/* Writes a heartbeat if it is due; makes the disk fail if that fails, or if another host has taken the disk.
- * Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread calls it
- * repeatedly. */
+/* Writes a heartbeat if one is due; makes the disk fail if the write fails, or if another host has claimed
+ * the disk. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread
+ * calls this function repeatedly. */
 uint64_t disk_beat(struct disk *d, struct ring *r);
 /* Marks the disk as closed in the host block. */
 void disk_release(struct disk *d, struct ring *r);
-/* ---- layout.c: how the file system has the segments ---- */
+/* ---- layout.c: the blocks of the segments in the file system ---- */
 
 /* Returns true if a segment needs its own flush after a write to it. */
 static inline bool
@@ -275,7 +280,7 @@ disk_flushes_any(const struct disk *d)
 	return d->flush_all || atomic_load(&d->layout.odd_nr);
 }
 
-/* Notes the end of a write to a segment: a flush that began before does not cover it. */
+/* Notes the end of a write to a segment: a flush that began before this call does not cover the write. */
 static inline void
 disk_touched(struct disk *d, uint32_t seg)
 {
@@ -283,19 +288,19 @@ disk_touched(struct disk *d, uint32_t seg)
 		atomic_store(&d->seg_dirty[seg], true);
 }
 
-/* Flushes and examines all segments. At start, before the first write. */
+/* Flushes and examines all segments. At the start, before the first write. */
 int disk_layout_begin(struct disk *d, struct ring *r);
 /* Notes the units in use. At the end of the start, before the first write. 0 or -ENOMEM. */
 int disk_layout_in_use(struct disk *d);
-/* Examines some segments, and repairs a part of an odd one. Returns when it should be called again
- * (helper.h). Helper thread. */
+/* Examines some segments, and repairs a part of an odd one. Returns the time until the next call (helper.h).
+ * Helper thread. */
 uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
-/* ---- segment.c: segments made ready ahead of need ---- */
+/* ---- segment.c: segments made before they are needed ---- */
 
 /* Returns true if segments are still to be made. */
 bool disk_segments_left(const struct disk *d);
-/* Makes one more segment if it is needed. 1: made, 0: not needed, or -errno. Helper thread. */
+/* Makes one more segment if needed. 1: made, 0: not needed, or -errno. Helper thread. */
 int disk_grow(struct disk *d, struct ring *r);
 
 #endif

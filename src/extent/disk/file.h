@@ -17,11 +17,11 @@ int file_open_dir(const char *path, bool create);
 /* Returns true if a directory is the root of a system: this one's, or a directory that contains etc and
  * usr. */
 bool file_is_root(int dir_fd);
-/* Opens a file of the directory. create: it must not exist. */
+/* Opens a file of the directory. create: the file must not exist. */
 int file_open(int dir_fd, const char *name, bool create);
-/* Opens a block device with O_EXCL, which fails if it is mounted or claimed. */
+/* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. */
 int file_open_device(const char *path);
-/* Opens a device that another process may have, for reading only. */
+/* Opens a device that another process may have open, for reading only. */
 int file_peek_device(const char *path);
 /* Closes fd; -1 is allowed. */
 void file_close(int fd);
@@ -40,14 +40,14 @@ bool file_is_device(const char *path);
  * itself. */
 struct file_odd {
 	uint64_t off, len;
-	bool is_shared; /* otherwise it reads as zeros */
+	bool is_shared; /* the range is shared with another file; false: the range reads as zeros */
 };
-/* Finds the first such range in [*off, upto), examining a limited part at a time. 1: ret_odd; 0: none up to
- * *off, which it sets (more remains to be examined, unless that is upto); -EOPNOTSUPP: the file system does
- * not report it. */
+/* Finds the first range without private blocks in [*off, upto), examining a limited part at a time. 1:
+ * *ret_odd is set; 0: no such range before the new *off (unless *off is upto, more remains to be examined);
+ * -EOPNOTSUPP: the file system does not report such ranges. */
 int file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd);
-/* Gives shared bytes private blocks; their contents do not change, also at a power cut. -EOPNOTSUPP: not
- * supported here. */
+/* Gives shared bytes private blocks; the contents of the bytes do not change, also at a power cut.
+ * -EOPNOTSUPP: not supported here. */
 int file_unshare(int fd, uint64_t off, uint64_t len);
 /* Returns the free bytes of the directory's file system. */
 int file_room(int dir_fd, uint64_t *ret_bytes);
@@ -64,26 +64,26 @@ unsigned file_queue_depth(int fd);
 
 /*
  * Determines whether one fdatasync on one file covers the whole disk. 1: yes (ext4, XFS, with barriers); 0:
- * no, every written file must be flushed (why has the reason, for a warning); -EINVAL: refused (why has the
- * reason).
+ * no, every written file must be flushed (the reason for a warning is in why); -EINVAL: the file system is
+ * refused (the reason is in why).
  */
 int file_check_fs(int fd, char *why, size_t why_len);
 
-/* ---- whose file it is: the extended attribute user.gantry.disk ---- */
+/* ---- the disk to which a file belongs: the extended attribute user.gantry.disk ---- */
 
 #define FILE_MARK_MAX 96
 
-/* Reads the mark of a file.  1: it is in text; 0: it has none; -EOPNOTSUPP: the file system has no such
- * attributes; -errno. */
+/* Reads the mark of a file. 1: the mark is in text; 0: the file has no mark; -EOPNOTSUPP: the file system
+ * has no such attributes; -errno. */
 int file_mark_get(int fd, char text[FILE_MARK_MAX]);
 /* Sets the mark. 0 or -errno. */
 int file_mark_set(int fd, const char *text);
 
-/* ---- whose machine it is ---- */
+/* ---- identity of the machine ---- */
 
 struct host_id;
 
-/* Returns the identity of this machine, as far as it is available. */
+/* Returns the identity of this machine, as far as available. */
 void file_host_id(struct host_id *ret_id);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * helper - a disk's helper thread: a ring of its own, a bell, and a work function that runs when it is rung.
+ * helper - a disk's helper thread: a ring of its own, a bell, and a work function that runs when the bell
+ * is rung.
  *
- * The work function returns the time until its next call without a ring: 0 is immediately, UINT64_MAX never.
- * It checks `stop` during long work. The simulation has its own helper.c.
+ * The work function returns the time until its next call without a ring: 0 is immediately, UINT64_MAX
+ * never. The work function checks `stop` during long work. The simulation has its own helper.c.
  *
  * Threads: helper_ring() on any; the others on the thread that starts and stops the engine.
  */
@@ -22,7 +23,7 @@ struct ring;
 typedef uint64_t (*helper_work_fn)(struct helper *h, struct ring *r);
 
 struct helper {
-	struct disk *disk; /* fails if the thread cannot work */
+	struct disk *disk; /* disk of the thread, which is made to fail if the thread cannot work */
 	helper_work_fn work;
 	pthread_t thread;
 	bool runs;

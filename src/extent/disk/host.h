@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host - the host block: which host has the disk open, so that a second one that reaches the same disk (a
- * shared device, a volume that was attached twice) does not open it, too.
+ * host - the host block: which host has the disk open, so that a second host that reaches the same disk (a
+ * shared device, a volume that was attached twice) does not open the disk, too.
  *
  *	directory	the file host
  *	device		4 KiB at FMT_HOST_OFF
  *
- * A block of its own with a CRC, never part of a superblock: it is written without a flush, every HOST_BEAT_NS,
- * and its loss at a power cut does no harm.  It has the host (name, machine-id), the boot, the instance
- * (random, one for each opening), a counter of beats, whether the instance closed the disk, and the newest log
- * block that it knows to be flushed: a log that ends before that one is an older copy.
+ * The host block is separate, with a CRC, and never part of a superblock: it is written without a flush,
+ * every HOST_BEAT_NS, and its loss at a power cut does no harm. The block contains the host (name,
+ * machine-id), the boot, the instance (random, one for each opening), a counter of beats, whether the
+ * instance closed the disk, and the newest log block that it knows to be flushed: a log that ends before
+ * that one is an older copy.
  *
- * A start that finds the block not closed, and of another host, waits for two heartbeats.  If one comes the start is
- * refused, otherwise it continues.  After a crash of the same host it continues immediately: the locks of the kernel
- * exclude another process.  No clock is compared with another host's.  The holder of the disk reads the block before
- * each heartbeat: if another host has written to it, the holder stops all writes.
+ * A start that finds a block of another host that is not closed waits for two heartbeats. If a heartbeat is
+ * written, the start is refused, otherwise the start continues. After a crash of the same host the start
+ * continues immediately: the locks of the kernel exclude another process. No clock is compared with another
+ * host's. The holder of the disk reads the block before each heartbeat: if another host has written to it,
+ * the holder stops all writes.
  *
  * Blocking, on the thread that starts, and then the helper's; never a core.  A block that is absent, damaged or
  * unreadable has no effect.
@@ -57,31 +59,34 @@ bool host_is_same(const struct host_id *a, const struct host_id *b);
 struct host {
 	int fd; /* -1: the file does not exist yet */
 	uint64_t off;
-	bool there;                    /* `seen` is the block on the disk; false: no readable block */
-	bool damaged;                  /* a block exists and is invalid */
-	bool ours;                     /* this instance has written it */
-	struct host_block seen;        /* the last block read */
-	struct host_block mine, tried; /* the last successful write, and the last one begun */
-	uint64_t due_ns;               /* time of the next heartbeat */
+	bool there;             /* true if `seen` is the block on the disk; false: no readable block */
+	bool damaged;           /* true if a block exists and is invalid */
+	bool ours;              /* true if this instance has written the block */
+	struct host_block seen; /* the last block read */
+	/* contents of the last successful write, and of the last write begun */
+	struct host_block mine, tried;
+	uint64_t due_ns; /* time of the next heartbeat */
 };
 
 /* Initializes h, whose block was not read yet. */
 void host_init(struct host *h);
-/* Reads the block into h->there and h->seen. 0, or the read error, except for a bad sector. */
+/* Reads the block into h->there and h->seen. 0, also for a bad sector; or another read error. */
 int host_look(struct host *h, struct ring *r);
-/* Waits until it is certain that no other host has the disk. 0, or -EBUSY with the reason in err; path: of
- * the disk. */
+/* Waits until it is certain that no other host has the disk. 0, or -EBUSY with the reason in err; path: the
+ * path of the disk. */
 int host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len);
-/* Claims the block for this instance, if it is unchanged since host_wait(). 0, -EBUSY, -errno; the reason is
- * in err. */
+/* Claims the block for this instance, if the block is unchanged since host_wait(). 0, -EBUSY, -errno; the
+ * reason is in err. */
 int host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
 	       char *err, size_t err_len);
-/* Writes a heartbeat if one is due and the block is ours. 0; -EAGAIN: the error says nothing about the disk,
- * the next call tries again; -EBUSY: another host has written to it, and h->seen has its identity; -errno. */
+/* Writes a heartbeat if one is due and this instance has the block. 0; -EAGAIN: the error says nothing
+ * about the disk, the next call tries again; -EBUSY: another host has written to it, and h->seen has its
+ * identity; -errno. */
 int host_beat(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes that the disk is closed, not flushed. 0, also for a block that is not ours; or as host_beat(). */
+/* Writes that the disk is closed, not flushed. 0, also if another instance has the block; or an error as
+ * from host_beat(). */
 int host_close(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes a sentence about the holder of the disk to buf: "" if there is none. */
+/* Writes a sentence about the holder of the disk to buf: "" without a holder. */
 void host_text(const struct host *h, char *buf, size_t len);
 
 #endif

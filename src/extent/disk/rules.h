@@ -17,8 +17,8 @@
 #ifndef RULE_SUPER_OLDER_COPY
 #define RULE_SUPER_OLDER_COPY 1
 #endif
-/* §3: chunks are freed only after the removal of their manifest is stamped, every thread was quiescent and no
- * reader pins it. */
+/* §3: chunks are freed only after the removal of their manifest is stamped, every thread was quiescent and
+ * no reader pins the manifest. */
 #ifndef RULE_CHUNKS_AFTER_MANIFEST
 #define RULE_CHUNKS_AFTER_MANIFEST 1
 #endif
@@ -41,7 +41,8 @@
 #ifndef RULE_LARGE_FLUSHED_FIRST
 #define RULE_LARGE_FLUSHED_FIRST 1
 #endif
-/* §4: the list of a completion that is too long for its record does so too. */
+/* §4: the list of a completion that is too long for its record enters the log only after a flush that began
+ * after the last write of the list. */
 #ifndef RULE_PARTS_MAP_FLUSHED_FIRST
 #define RULE_PARTS_MAP_FLUSHED_FIRST 1
 #endif
@@ -49,7 +50,8 @@
 #ifndef RULE_LOG_NONCE
 #define RULE_LOG_NONCE 1
 #endif
-/* §4: an epoch block is keyed with the nonce of the epoch it ends (off: of the one it begins). */
+/* §4: an epoch block is keyed with the nonce of the epoch that the block ends (off: of the epoch that it
+ * begins). */
 #ifndef RULE_EPOCH_KEYED_OLD
 #define RULE_EPOCH_KEYED_OLD 1
 #endif
@@ -61,7 +63,7 @@
 #ifndef RULE_REUSE_QUIESCENT
 #define RULE_REUSE_QUIESCENT 1
 #endif
-/* §4 reuse: after that, no reader pins it. */
+/* §4 reuse: after the grace period, no reader pins the extents. */
 #ifndef RULE_REUSE_UNPINNED
 #define RULE_REUSE_UNPINNED 1
 #endif
@@ -69,8 +71,8 @@
 #ifndef RULE_PIN_BYTES
 #define RULE_PIN_BYTES 1
 #endif
-/* §4 reuse: extents of an aborted PUT only after the last completion of its writes; those of a failed write
- * never. */
+/* §4 reuse: extents of an aborted PUT are reused only after the last completion of its writes; extents of a
+ * failed write never. */
 #ifndef RULE_REUSE_WRITES_OVER
 #define RULE_REUSE_WRITES_OVER 1
 #endif
@@ -82,46 +84,47 @@
 #ifndef RULE_TAIL_PREFIX
 #define RULE_TAIL_PREFIX 1
 #endif
-/* §5: a valid block after the end whose flushed_upto is beyond it, or an epoch that is not reached, is
- * damage. */
+/* §5: a valid block after the end of the log whose flushed_upto is beyond the end, or an epoch that is not
+ * reached, is damage. */
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
-/* §5: if the expected block cannot be read, the log ends there only if it is known that no trusted block was
- * there. */
+/* §5: if the expected block cannot be read, the log ends at this block only if it is known that no trusted
+ * block was in its place. */
 #ifndef RULE_END_IS_KNOWN
 #define RULE_END_IS_KNOWN 1
 #endif
-/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush: all of these steps, ... */
+/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush; this switch is for all of
+ * these steps. */
 #ifndef RULE_EPOCH_BEFORE_SERVING
 #define RULE_EPOCH_BEFORE_SERVING 1
 #endif
-/* ... and each of them: the data read is flushed before the epoch block depends on it, */
+/* §5, step: the data read is flushed before the epoch block depends on the data. */
 #ifndef RULE_BEFORE_FLUSH
 #define RULE_BEFORE_FLUSH 1
 #endif
-/* the epoch block is written over the cut, */
+/* §5, step: the epoch block is written over the cut. */
 #ifndef RULE_BEFORE_BLOCK
 #define RULE_BEFORE_BLOCK 1
 #endif
-/* and flushed before the superblock contains its epoch; */
+/* §5, step: the epoch block is flushed before the superblock contains its epoch. */
 #ifndef RULE_BEFORE_BLOCK_FLUSHED
 #define RULE_BEFORE_BLOCK_FLUSHED 1
 #endif
-/* the superblock is written, */
+/* §5, step: the superblock is written. */
 #ifndef RULE_BEFORE_SUPER
 #define RULE_BEFORE_SUPER 1
 #endif
-/* and is flushed, here and after each snapshot; */
+/* §5, step: the superblock is flushed, also after each snapshot. */
 #ifndef RULE_SUPER_FLUSHED
 #define RULE_SUPER_FLUSHED 1
 #endif
-/* the newer superblock, which a previous process may have written, is flushed before the older one is
- * written. */
+/* §5, step: the newer superblock, which a previous process may have written, is flushed before the older
+ * one is written. */
 #ifndef RULE_SUPER_NEWER_FLUSHED
 #define RULE_SUPER_NEWER_FLUSHED 1
 #endif
-/* §5: the log is trimmed only to where the previous snapshot's log begins. */
+/* §5: the log is trimmed only up to the begin of the previous snapshot's log. */
 #ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
 #endif
@@ -141,7 +144,7 @@
 #ifndef RULE_PACK_NEVER_REWRITES
 #define RULE_PACK_NEVER_REWRITES 1
 #endif
-/* §3: a unit shared by several records is freed with the last of them. */
+/* §3: a unit shared by several records is freed with the last of these records. */
 #ifndef RULE_PACK_LAST_FREES
 #define RULE_PACK_LAST_FREES 1
 #endif
@@ -150,8 +153,8 @@
 #ifndef RULE_TOUCHED_FILES_FLUSHED
 #define RULE_TOUCHED_FILES_FLUSHED 1
 #endif
-/* §2: a start flushes every segment before it examines it: the writes of a dead process look complete, and
- * may be lost at a power cut. */
+/* §2: a start flushes every segment before it examines the segment: the writes of a process that has ended
+ * look complete, and may be lost at a power cut. */
 #ifndef RULE_FLUSHED_BEFORE_LOOKED_AT
 #define RULE_FLUSHED_BEFORE_LOOKED_AT 1
 #endif
@@ -159,13 +162,13 @@
 #ifndef RULE_REWRITTEN_FLUSHED
 #define RULE_REWRITTEN_FLUSHED 1
 #endif
-/* §2: zeros are written into the holes of units without a writer: free ones, and those in use since the
+/* §2: zeros are written into the holes of units without a writer: free units, and units in use since the
  * start. */
 #ifndef RULE_MEND_UNWRITTEN
 #define RULE_MEND_UNWRITTEN 1
 #endif
-/* §2: such a unit that is freed in the meantime becomes free at the end of the repair, and no longer counts
- * as in use since the start. */
+/* §2: a unit that is freed during its repair becomes free at the end of the repair, and no longer counts as
+ * in use since the start. */
 #ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
 #endif
@@ -194,7 +197,7 @@
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
-/* §6, M40: both superblocks have the table before it acts. */
+/* §6, M40: both superblocks have the table before the table takes effect. */
 #ifndef RULE_TABLE_IN_BOTH
 #define RULE_TABLE_IN_BOTH 1
 #endif

@@ -16,21 +16,23 @@
 
 #define SYNC_TRIES 2
 
-/* Returns the result of a read or write of len bytes that ended with res: 0, -errno, or -EAGAIN if the error
- * says nothing about the disk: no memory, a signal, a short transfer. */
+/* Returns the result of a read or write of len bytes that ended with res: 0, -errno, or -EAGAIN if the disk
+ * is not the cause of the error: no memory, a signal, a short transfer. */
 int sync_error(int res, size_t len);
 /* Returns true if a read failed because of its data, a bad sector, and not for lack of a resource. */
 bool sync_is_unreadable(int error);
 /* Returns true if an error means that there was no room: no space, a quota, a limit on the size of files. */
 bool sync_is_no_room(int error);
 struct disk;
-/* Makes this thread's writes and flushes fail a disk when one exceeds its timeout; NULL: stops that. */
+/* Makes a disk fail when a write or flush of this thread exceeds the disk's timeout; NULL: ends this
+ * watch. */
 void sync_watch(struct disk *d);
 /* Reads or writes; buf, len and off are multiples of FMT_ALIGN. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);
-/* A read in the background: it begins immediately and ends with sync_read_end(), which must be called before
- * buf is freed (it is allowed without a read, or after its end: 0). Zeroed memory is an ended read. */
+/* A read in the background, which begins immediately and ends with sync_read_end(). The caller calls
+ * sync_read_end() before it frees buf; without a read, or after its end, sync_read_end() returns 0. Zeroed
+ * memory is an ended read. */
 struct sync_reading {
 	struct ring_op op;
 	struct ring *r; /* NULL: no read */

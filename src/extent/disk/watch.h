@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch - a limit on the duration of a thread's writes and flushes: one that exceeds the disk's timeout makes
- * the disk fail.
+ * watch - a limit on the duration of a thread's writes and flushes: an operation that exceeds the disk's
+ * timeout makes the disk fail.
  *
  * Time is counted in quarters of the timeout. An operation is counted in the quarter in which it begins, and
  * one that is still counted five quarters later is late: the cost is an increment and a decrement, and a
@@ -32,10 +32,10 @@ struct disk_watch {
 	uint8_t now;
 };
 
-/* Begins to watch an operation on d. Returns the argument for watch_end(). */
+/* Begins the watch of an operation on d. Returns the argument for watch_end(). */
 uint8_t watch_begin(struct disk_watch *w, struct disk *d);
 
-/* Ends it. */
+/* Ends the watch of an operation that began in `quarter`. */
 void watch_end(struct disk_watch *w, struct disk *d, uint8_t quarter);
 
 /* Stops the timer. No operation is in flight. */

@@ -4,8 +4,9 @@
  * start, helper and fsck.
  *
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
- * with a short result, is tried once more; -EAGAIN: the second try failed too, which says nothing about the
- * disk. -ENOSPC of a write: no room below the disk, whatever its errno there; the disk has noted it (disk_wrote()) and lives on.
+ * with a short result, is tried once more; -EAGAIN: the second try failed too, for a cause other than the
+ * disk. -ENOSPC of a write: no room below the disk, whatever its errno there; the disk has noted it
+ * (disk_wrote()) and lives on.
  *
  * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and
  * xio_note_progress() on any.
@@ -31,7 +32,7 @@ struct disk_port {
 };
 
 struct xio;
-/* One operation of it: adjacent bytes in one extent. */
+/* One operation of a struct xio: adjacent bytes in one extent. */
 struct xio_op {
 	struct ring_op op;
 	struct xio *x; /* NULL: free */
@@ -47,7 +48,7 @@ struct xio {
 	const uint64_t *ext;
 	uint64_t began_ns;
 	uint32_t ext_nr, ext_at; /* ext_at: extent of the next operation */
-	uint32_t ext_off;        /* bytes into that extent; < 256 GiB needs 64 bits only there */
+	uint32_t ext_off;        /* bytes into the extent ext_at */
 	uint32_t left;           /* bytes not submitted yet */
 	uint64_t off;            /* offset of the whole range, for a retry */
 	uint32_t len;
@@ -67,7 +68,7 @@ struct xio {
 void xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write, const uint64_t *ext,
 	       uint32_t ext_nr, uint64_t off, void *mem, uint32_t len, int region,
 	       void (*done)(struct xio *x));
-/* Returns true if a write at this moment needs a worker (ring.h). */
+/* Returns true if a write now needs a worker (ring.h). */
 bool xio_by_worker(const struct disk *d);
 /* Notes a completion of the disk. */
 void xio_note_progress(struct disk *d);

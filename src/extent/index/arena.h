@@ -24,20 +24,20 @@ struct arena {
 	size_t map_bytes;
 	uint32_t slab_bound;    /* number of slabs within the limit */
 	uint32_t slab_max;      /* number of slabs that may be used; a start may use more (arena_extend()) */
-	uint32_t slab_touched;  /* slabs ever used; those after them are untouched */
+	uint32_t slab_touched;  /* number of slabs ever used; later slabs are untouched */
 	uint32_t slab_live;     /* slabs with a block; more than slab_max when overdrawn */
-	uint32_t slab_reserved; /* free ones kept for publishing: arena_alloc() does not take them */
+	uint32_t slab_reserved; /* free slabs reserved for publishing, which arena_alloc() does not use */
 	struct arena_slab *empty;
 	struct arena_slab *partial[ARENA_CLASS_MAX];
-	uint64_t bytes_used; /* blocks in use, in class sizes */
+	uint64_t bytes_used; /* bytes of the blocks in use, in class sizes */
 };
 
-/* Maps the range. bytes: the limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
+/* Maps the arena's range of addresses. bytes: the limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
-/* Allows the use of an eighth and a little more beyond the limit; or, at the end of the start, only the
- * limit, or the slabs in use and `spare` more. */
+/* Allows the use of an eighth and a little more beyond the limit, during a start. */
 void arena_extend(struct arena *a);
+/* Ends the extension: allows only the limit, or the slabs in use and `spare` more. */
 void arena_end_extension(struct arena *a, uint32_t spare);
 
 /* Returns a block, 16-byte aligned, not cleared; NULL when the limit is reached. bytes <= ARENA_ALLOC_MAX. */

@@ -4,8 +4,9 @@
  *
  * A reader looks up a record and pins its version within one turn of its loop (without a quiesce_point() in
  * between). A writer that made a version unreachable waits for one grace period after the publication (then
- * no reader can be between look-up and pin) and calls pin_wait_free(): "not pinned" means that it may free
- * now; otherwise the last pin_drop() passes the waiter on. A holder of a pin may pin the version again.
+ * no reader can be between look-up and pin) and calls pin_wait_free(): "not pinned" means that the writer
+ * may free the version now; otherwise the last pin_drop() passes the waiter on. A holder of a pin may pin
+ * the version again.
  *
  * Nodes are embedded in the callers' structs, so a pin allocates nothing and cannot fail. Any thread; striped
  * locks, each held for a short scan of one chain.
@@ -18,7 +19,7 @@
 
 struct pin_table;
 
-/* In the reader's operation. Zeroed memory is a valid unused pin. */
+/* A pin, embedded in the reader's operation. Zeroed memory is a valid unused pin. */
 struct pin {
 	struct pin *next, **link; /* link: the pointer to this pin; NULL when not pinned */
 	uint64_t id;
@@ -31,7 +32,7 @@ struct pin_wait {
 	void (*fn)(struct pin_wait *w);
 };
 
-/* Makes a table. expected: number of simultaneous pins for which it is fast (more are allowed). 0 or
+/* Makes a table. expected: number of simultaneous pins for which the table is fast (more are allowed). 0 or
  * -ENOMEM. */
 int pin_table_new(unsigned expected, struct pin_table **ret_t);
 /* Frees t, in which nothing is pinned.  NULL is allowed. */
@@ -39,11 +40,11 @@ void pin_table_free(struct pin_table *t);
 
 /* Pins a version.  id: unique among all versions that share this table. */
 void pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
-/* Drops a pin; an unused one is allowed. If it was the last one of its id and there are waiters, w->fn(w)
- * runs on this thread, without a lock; several waiters of one id run one after the other. */
+/* Drops a pin; an unused pin is allowed. After the last pin of an id w->fn(w) runs for each waiter of the
+ * id, one after the other, on this thread, without a lock. */
 void pin_drop(struct pin_table *t, struct pin *pin);
 
-/* Waits until id is not pinned.  true: it is not, fn will not run.  false: fn(w) runs once, on the
+/* Waits until id is not pinned. true: id is not pinned, and fn does not run. false: fn(w) runs once, on the
  * thread of the last pin_drop(). */
 bool pin_wait_free(struct pin_table *t, struct pin_wait *w, uint64_t id, void (*fn)(struct pin_wait *w));
 

@@ -2,10 +2,10 @@
 /*
  * quiesce - grace periods, after which memory that readers found without a lock may be reused.
  *
- * A *user* is one thread that reads the index: a port (core) or a helper.  It calls quiesce_point() once
- * per turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  An
- * *epoch* names an instant; it has passed when every user has been quiescent since.  Memory that was unlinked (and
- * that published) before quiesce_now() may be reused once that epoch has passed.
+ * A *user* is one thread that reads the index: a port (core) or a helper. A user calls quiesce_point() once
+ * per turn of its loop, to declare that it uses no pointer found before. A user that sleeps counts as
+ * quiescent. An *epoch* names an instant; an epoch has passed when every user has been quiescent since.
+ * Memory whose removal was published before quiesce_now() may be reused when the epoch has passed.
  *
  *	publish the new root;
  *	epoch = quiesce_now(q);
@@ -33,16 +33,17 @@ int quiesce_new(int users_max, struct quiesce **ret_q);
 /* Frees q, which has no users. NULL is allowed. */
 void quiesce_free(struct quiesce *q);
 
-/* Adds a user, awake from now on. NULL when there are users_max already. */
+/* Adds a user, which is awake. NULL: users_max users exist already. */
 struct quiesce_user *quiesce_join(struct quiesce *q);
-/* Removes a user, which no epoch waits for any longer. */
+/* Removes a user: no epoch waits for this user any longer. */
 void quiesce_leave(struct quiesce_user *u);
 
-/* Declares that no pointer found before this call is used after it. Cheap: a load, and a store when an epoch
- * was named since the last one. */
+/* Declares that no pointer found before this call is used after it. The cost is a load, and a store if an
+ * epoch was named since the last call. */
 void quiesce_point(struct quiesce_user *u);
-/* Makes the user quiescent until quiesce_wake(); in between the thread must not access the index. */
+/* Makes the user quiescent until quiesce_wake(); until then the thread must not access the index. */
 void quiesce_sleep(struct quiesce_user *u);
+/* Ends the sleep of a user: from now on the thread may access the index. */
 void quiesce_wake(struct quiesce_user *u);
 
 /* Names the present instant. Epochs increase; a user that names one is waited for like the others. */

@@ -13,10 +13,10 @@
  * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
  * the left and not greater than anything on the right.
  *
- * Blocks have the size of their contents, in the arena's classes, rather than all 1 KiB and two thirds full:
- * every change of a published node copies it anyway, so the copy may have any size.  NODE_BYTES is where
- * nodes split.  One that holds no more than NODE_ENTRIES_MIN entries never does: that is how keys too long
- * for 1 KiB have their place.
+ * Blocks have the size of their contents, in the arena's classes, and not all 1 KiB and two thirds full:
+ * every change of a published node copies the node, so the copy may have any size. A node of more than
+ * NODE_BYTES is split, unless it has at most NODE_ENTRIES_MIN entries, so that keys too long for 1 KiB are
+ * possible.
  */
 #ifndef GANTRY_EXTENT_INDEX_TREE_INT_H
 #define GANTRY_EXTENT_INDEX_TREE_INT_H
@@ -32,25 +32,25 @@
 /* a smaller node is merged with a neighbour if both together stay below NODE_MERGED */
 #define NODE_UNDERFULL 256u
 #define NODE_MERGED 896u
-#define NODE_VIEWS_MAX 1024 /* entries of two nodes at once; a node of 4.6 KiB has at most 655 */
+#define NODE_VIEWS_MAX 1024 /* most entries of two nodes together; a node of 4.6 KiB has at most 655 */
 
 struct tree_node {
-	uint64_t birth; /* tree_gen() when it was made */
+	uint64_t birth; /* tree_gen() when the node was made */
 	uint16_t cap;   /* bytes of the block */
 	uint16_t nr;
-	uint16_t heap; /* bytes at the end, dead ones and prefix included */
+	uint16_t heap; /* bytes of the heap, including removed entries and the prefix */
 	uint16_t prefix_len;
 	uint16_t dead; /* bytes of removed entries in the heap */
 	uint8_t level; /* 0: leaf */
 	uint8_t unused;
-	/* mark of struct tree_pin: the cursor of that pin has passed the node; the only member that changes
-	 * in a published node, and readers do not use it */
+	/* mark of the struct tree_pin whose cursor has passed the node; the only field that changes in a
+	 * published node, and readers do not use this field */
 	_Atomic uint32_t walked;
 	uint16_t slot[];
 };
 #define NODE_HEADER offsetof(struct tree_node, slot)
 
-/* One entry of a node about to be built: its key is base prefix + head + tail. */
+/* One entry of a node to be built: the key of the entry is base prefix + head + tail. */
 struct node_view {
 	const char *head, *tail;
 	uint16_t head_len, tail_len;
@@ -66,14 +66,15 @@ struct tree_path {
 
 /* The entry that an insert splits off to the right. */
 struct node_split {
-	struct tree_node *right; /* NULL: nothing */
+	struct tree_node *right; /* NULL: no split */
 	uint16_t sep_len;
 	char sep[TREE_KEY_MAX];
 };
 
 enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* word: the birth; for LIMBO_EPOCH the epoch of the following batch, 0 while it is not published. */
+/* word: birth of the node or record; for LIMBO_EPOCH the epoch of the following batch, 0 while the batch is
+ * not published. */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -92,26 +93,26 @@ struct limbo {
 
 struct tree_pin {
 	bool used;
-	uint32_t mark;     /* never used before */
-	uint64_t gen;      /* the state that it sees */
-	struct limbo held; /* entries freed since that no newer pin sees */
+	uint32_t mark;     /* mark of this pin, never used before */
+	uint64_t gen;      /* number of the pinned state */
+	struct limbo held; /* entries freed since the pin was made that no newer pin sees */
 	uint32_t look_nr;  /* number of held entries to be checked again */
 };
 
 struct tree {
 	_Alignas(64) _Atomic(struct tree_node *) root; /* published */
-	/* The rest belongs to the writer. */
+	/* The other fields belong to the writer. */
 	_Alignas(64) struct arena arena;
 	struct quiesce *quiesce;
 	struct tree_node *work; /* root of the state being built */
 	uint64_t gen;
 	bool dirty; /* work differs from root */
 	unsigned reserved_ops;
-	uint64_t owed; /* records returned to the caller and not retired yet */
+	uint64_t owed; /* number of records returned to the caller and not retired yet */
 	struct limbo limbo;
 	struct limbo_entry *open; /* LIMBO_EPOCH of the batch not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
-	uint32_t pins; /* pins made so far */
+	uint32_t pins; /* number of pins made so far */
 	/* location of the last insert, to detect sequential loads */
 	const struct tree_node *last_node;
 	unsigned last_pos;
@@ -137,12 +138,13 @@ struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos,
 			      size_t key_len, uint32_t ref, struct node_split *split);
 /* Removes an entry. NULL: the node is empty. */
 struct tree_node *node_remove(struct tree *t, struct tree_node *n, unsigned pos);
-/* Merges both nodes into one, or returns NULL if that would be too large. sep: their separator in the
+/* Merges both nodes into one, or returns NULL if one node would be too large. sep: their separator in the
  * parent. */
 struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, const char *sep,
 			     size_t sep_len);
-/* Makes a leaf of one record; a root above two nodes. */
+/* Makes a leaf of one record. */
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
+/* Makes a root of two nodes, left and split->right. */
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
 /* Makes a node of these views, with the first base_len bytes of base before each key, of the smallest
  * sufficient size. */
@@ -224,19 +226,19 @@ node_prefetch(const struct tree_node *n)
 		__builtin_prefetch((const char *)n + at);
 }
 
-/* Returns the bytes that its contents need. */
+/* Returns the bytes that the contents of a node need. */
 static inline unsigned
 node_live(const struct tree_node *n)
 {
 	return (unsigned)NODE_HEADER + 2u * n->nr + n->heap - n->dead;
 }
 
-/* ---- tree_limbo.c: what waits to be freed ---- */
+/* ---- tree_limbo.c: nodes and records that wait to be freed ---- */
 
 /* Retires n, which is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* Names the epoch of the entries added to limbo so far, which are in no published state. */
+/* Names the epoch of the entries added to limbo so far, none of which is in a published state. */
 void limbo_seal(struct tree *t);
 
 /* ---- tree.c ---- */
