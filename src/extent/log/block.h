@@ -2,7 +2,8 @@
 /*
  * block - the log block that the leader fills, and then the one in flight.
  *
- * All of it is the leader's, but for `left` and `error`, which the ends of data writes touch on any thread.
+ * All fields belong to the leader, except `left` and `error`, which the end of a data write changes on any
+ * thread.
  */
 #ifndef GANTRY_EXTENT_LOG_BLOCK_H
 #define GANTRY_EXTENT_LOG_BLOCK_H
@@ -19,34 +20,34 @@ struct vol;
 #define OVERLAY_SLOTS 1024u
 
 struct block {
-	char *mem; /* geo.block_bytes */
+	char *mem; /* memory of the block, of geo.block_bytes */
 	uint32_t used, records;
 	uint64_t data_bytes;                   /* data that recovery may have to read */
-	struct commit *batch, **batch_end;     /* its records, in order */
-	struct commit *after, **after_end;     /* answers that wait for it */
+	struct commit *batch, **batch_end;     /* the block's records, in order */
+	struct commit *after, **after_end;     /* commits whose answers wait for the flush of the block */
 	struct commit *overlay[OVERLAY_SLOTS]; /* newest record of each key */
 	struct block_head head;
 	struct ring_op op;
 	uint8_t watched;   /* watch_begin() */
-	bool tried;        /* it was written once, and the kernel had no memory for it */
-	_Atomic int left;  /* block write and data writes not yet over */
-	_Atomic int error; /* the first that failed */
+	bool tried;        /* the first write failed because the kernel had no memory */
+	_Atomic int left;  /* number of block and data writes in flight */
+	_Atomic int error; /* error of the first write that failed */
 	int log_error;     /* -ENOSPC: the write of the block found no room; owned by the leader */
 };
 
-/* Makes the block an empty one. */
+/* Empties the block. */
 void block_reset(struct vol *vol);
 /* Tells whether there is room in the block and in the log for a record of that many bytes (0: for a stamp).
- * last_stand: it may use the last of the log. */
+ * last_stand: the record may use the reserved end of the log. */
 enum room { ROOM_YES, ROOM_NEXT_BLOCK, ROOM_LOG_FULL };
 enum room block_room(const struct vol *vol, size_t rec_bytes, bool last_stand);
 /* Encodes c->view into the block and links c. */
 void block_pack(struct vol *vol, struct commit *c);
 /* Returns the newest record of the block with this key, or NULL. */
 struct commit *block_find(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash);
-/* Makes the head of the block for the place where it is to be written, and seals it. */
+/* Makes the head of the block for its position in the log, and seals the block. */
 void block_make_head(struct vol *vol);
-/* Moves pos behind the block: never across the end of the ring. */
+/* Moves pos to the position after the block; a block never crosses the end of the ring. */
 void block_advance(struct log_pos *pos, const struct geometry *geo, const struct block_head *h);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * dead - records that were replaced or deleted, until their space and their memory may be used again.
  *
- * All functions are the leader's (or the start's); the pool grows by a block when it is empty.
+ * Threads: the leader, or the start. The pool grows by a block when it is empty.
  */
 #ifndef GANTRY_EXTENT_LOG_DEAD_H
 #define GANTRY_EXTENT_LOG_DEAD_H
@@ -19,28 +19,28 @@ struct dead {
 	struct pin_wait wait;
 	struct vol *vol;
 	struct rec *rec;
-	uint64_t seq;    /* of the block that killed it */
-	uint64_t pin_id; /* what its readers pin */
-	bool is_shared;  /* what replaced it has its extents */
-	uint64_t epoch;  /* quiesce.h: when this has passed, no reader is between looking up and pinning */
+	uint64_t seq;    /* sequence number of the block whose record replaced or deleted this record */
+	uint64_t pin_id; /* id that readers of the record pin */
+	bool is_shared;  /* the record that replaced this one has the same extents */
+	uint64_t epoch;  /* epoch (quiesce.h) after which no reader is between look-up and pin */
 	struct gc_job gc;
 };
 
-/* Takes one from the pool.  NULL: no memory. */
+/* Takes a struct dead from the pool. NULL: no memory. */
 struct dead *dead_get(struct vol *vol);
 void dead_put(struct vol *vol, struct dead *dead);
 /* Frees the pool. */
 void dead_fini(struct vol *vol);
 
-/* Counts a record that came into the index and one that left it (NULL: none). */
+/* Counts a record added to the index and a record removed from it (NULL: none). */
 void rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec *born,
 	       const struct rec *died);
-/* Gives a dead record's memory back once no reader and no snapshot can see it. */
+/* Frees the memory of a dead record when no reader and no snapshot can see the record any longer. */
 void rec_retire(struct vol *vol, struct rec *r);
-/* Tells the allocator what the snapshots of the index take. */
+/* Reserves space in the allocator for the snapshots of the index. */
 void rec_hold_back(struct vol *vol);
-/* Tells whether the index may grow by a commit of that many bytes, its records' and those' that go with it, so
- * that there will be room for its snapshots. */
+/* Returns true if the index may grow by the commit c, whose records have `bytes` in all, so that the space
+ * for the snapshots of the index is sufficient. */
 bool rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gc - removes records that nobody owns any more, a record of the log for each.
+ * gc - removes records that no longer have an owner, with a log record for each removal.
  *
- * Jobs come from ports (gc_orphans()), from what the leader publishes, and from a start; the leader packs
- * their removals behind whatever else is in its block.  Without memory for a job what is left waits for the
- * next start.
+ * Jobs are added by ports (gc_orphans()), by the leader when it publishes a block, and by a start; the
+ * leader packs the removals after the other records of its block. Without memory for a job the records
+ * remain until the next start.
  *
- * Threads: gc_orphans(), gc_upload_job(), gc_bucket_job() on any; the rest is the leader's.
+ * Threads: gc_orphans(), gc_upload_job(), gc_bucket_job() on any; the other functions belong to the leader.
  */
 #ifndef GANTRY_EXTENT_LOG_GC_H
 #define GANTRY_EXTENT_LOG_GC_H
@@ -17,10 +17,10 @@ struct dead;
 struct vol;
 
 enum gc_kind {
-	GC_DEAD,   /* what a dead manifest names: chunks, or parts */
-	GC_RANGE,  /* chunks or parts (type): one id, indexes from at up to nr */
+	GC_DEAD,   /* chunks or parts of a dead manifest */
+	GC_RANGE,  /* chunks or parts (type) of one id, with the indexes from `at` to nr - 1 */
 	GC_PARTS,  /* the parts of an upload that are not in skip */
-	GC_BUCKET, /* what is left of a bucket that was removed: uploads and attributes older than `before` */
+	GC_BUCKET, /* remaining records of a removed bucket: uploads and attributes older than `before` */
 };
 
 /* Records to be removed, one after the other. */
@@ -28,21 +28,22 @@ struct gc_job {
 	struct gc_job *next;
 	enum gc_kind kind;
 	uint8_t type;
-	struct dead *dead; /* of the manifest; NULL: an operation's, freed with free() */
+	struct dead *dead; /* dead record of the manifest; NULL: a job of an operation, freed with free() */
 	uint8_t id[CHUNK_ID_BYTES];
 	uint32_t at, nr;
-	const uint8_t *skip;      /* a bit per part number; NULL: none; behind the job, in its memory */
-	struct gc_bucket *bucket; /* so is this */
+	/* a bit per part number to be skipped, in the memory after the job; NULL: none */
+	const uint8_t *skip;
+	struct gc_bucket *bucket; /* in the memory after the job; NULL: none */
 };
 
 struct gc_bucket {
-	uint64_t before; /* versions */
+	uint64_t before; /* version below which records are removed */
 	uint16_t at_len, name_len;
 	uint8_t name[STORE_BUCKET_MAX];
-	uint8_t at[KEY_BYTES_MAX]; /* keys from here on */
+	uint8_t at[KEY_BYTES_MAX]; /* key at which the removal continues */
 };
 
-/* The removal of one record, the leader's own commit. */
+/* The removal of one record, a commit of the leader. */
 struct gc_commit {
 	struct gc_commit *next;
 	struct vol *vol;
@@ -51,16 +52,16 @@ struct gc_commit {
 };
 #define GC_COMMITS 64
 
-/* Packs removals while there is room in the block. */
+/* Packs removals while the block has room. */
 void gc_pack(struct vol *vol);
-/* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no
- * owner and never will. */
+/* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no owner
+ * and will not get one. */
 void gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
-/* Makes a job to be begun when the end of an upload is published, or NULL: no memory.  parts: those that
- * stay. */
+/* Makes a job that begins when the end of an upload is published. NULL: no memory. parts: the parts that
+ * are kept. */
 struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
 			     uint32_t nr);
-/* Makes one for the end of a bucket; its name, without type byte. */
+/* Makes a job that begins when the removal of a bucket is published; name: without type byte. */
 struct gc_job *gc_bucket_job(const uint8_t *name, size_t len);
 /* Begins a job. */
 void gc_add(struct vol *vol, struct gc_job *job);

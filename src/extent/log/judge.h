@@ -8,7 +8,8 @@
 
 struct vol;
 
-/* Goes through the leader's queue; what can goes into the block or is answered. */
+/* Judges the commits of the leader's queue: each is added to the block, answered, or remains in the
+ * queue. */
 void judge_queue(struct vol *vol);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key - the keys of the index: a type byte, then what the type says.
+ * key - the keys of the index: a type byte, followed by fields that depend on the type.
  *
- * Pure functions, any thread.  Names are bytes, not terminated; no bucket and no object key has a NUL in it.
+ * Pure functions, any thread. Names are bytes, not terminated; bucket names and object keys contain no NUL.
  */
 #ifndef GANTRY_EXTENT_LOG_KEY_H
 #define GANTRY_EXTENT_LOG_KEY_H
@@ -16,42 +16,45 @@
 #define KEY_BUCKET 'b'  /* name */
 #define KEY_OBJECT 'o'  /* bucket, 0x00, key */
 #define KEY_CHUNK 'c'   /* id (16), index (4, big endian) */
-#define KEY_PART 'p'    /* of an upload: its id, the part's number; as a chunk's */
+#define KEY_PART 'p'    /* part of an upload: id of the upload (16), number of the part (4, big endian) */
 #define KEY_UPLOAD 'u'  /* bucket, 0x00, key, 0x00, id */
-#define KEY_BATTRS 'a'  /* attributes of a bucket: its name, 0x00, '0' and up */
-#define KEY_OBJECT2 'O' /* as 'o' and 'u', of a bucket whose keys have two copies each */
+#define KEY_BATTRS 'a'  /* attributes of a bucket: bucket name, 0x00, '0' and up */
+#define KEY_OBJECT2 'O' /* like KEY_OBJECT, in a bucket with two copies of each key */
+/* like KEY_UPLOAD, in a bucket with two copies of each key */
 #define KEY_UPLOAD2 'U'
 #define CHUNK_ID_BYTES 16
 #define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
 #define BATTRS_NR 3u
-#define BATTRS_QUOTA 3u          /* the index of the record with the bucket's own bounds */
-#define BATTRS_BYTES (12u << 10) /* of one of these records */
+#define BATTRS_QUOTA 3u          /* index of the record with the bucket's quota */
+#define BATTRS_BYTES (12u << 10) /* size of one of these records */
 #define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
 
-/* Tells of a key's type whether it is an object's, or an upload's, however many copies there are. */
+/* Returns true if a key's type is one of an object, with any number of copies. */
 static inline bool
 key_is_object(uint8_t type)
 {
 	return type == KEY_OBJECT || type == KEY_OBJECT2;
 }
+/* Returns true if a key's type is one of an upload, with any number of copies. */
 static inline bool
 key_is_upload(uint8_t type)
 {
 	return type == KEY_UPLOAD || type == KEY_UPLOAD2;
 }
-/* Tells of an object's or upload's type whether there are two copies. */
+/* Returns true if the type of an object or upload is one with two copies. */
 static inline bool
 key_has_two(uint8_t type)
 {
 	return type == KEY_OBJECT2 || type == KEY_UPLOAD2;
 }
-/* Returns the type of objects, or of uploads, with so many copies. */
+/* Returns the type of objects with two copies, or with one. */
 static inline uint8_t
 key_object_type(bool has_two)
 {
 	return has_two ? KEY_OBJECT2 : KEY_OBJECT;
 }
+/* Returns the type of uploads with two copies, or with one. */
 static inline uint8_t
 key_upload_type(bool has_two)
 {
@@ -65,15 +68,15 @@ int key_object(uint8_t *buf, const struct store_key *k);
 int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
 int key_part(uint8_t *buf, const uint8_t *id, uint32_t number);
 int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
-/* Writes the key of the index-th record of a bucket's attributes: 0 to BATTRS_NR - 1, or BATTRS_QUOTA. */
+/* Writes the key of a record of a bucket's attributes; index: 0 to BATTRS_NR - 1, or BATTRS_QUOTA. */
 int key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index);
-/* Returns the index in a chunk's key, the number in a part's. */
+/* Returns the index in the key of a chunk, or the number in the key of a part. */
 uint32_t key_index(const uint8_t *chunk_key);
-/* Tells whether this is a well-formed key of any type. */
+/* Returns true if the bytes are a well-formed key of any type. */
 bool key_ok(const uint8_t *key, size_t len);
 /* Writes type and name for messages, unprintable bytes as '?'.  Always terminated. */
 void key_text(char *text, size_t cap, const uint8_t *key, size_t len);
-/* Returns a hash for tables in memory; no disk has it. */
+/* Returns a hash for tables in memory, which is never written to a disk. */
 uint32_t key_hash(const uint8_t *key, size_t len);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack - small objects that share a unit: how much of each unit is in use, and how they come there.
+ * pack - small objects that share a unit: the used steps of each unit, and the mover, which packs objects.
  *
- * A PUT takes a unit of its own.  The mover, a paced act of the helper, collects small objects that have been there for
- * a while, reads and checks them, writes them side by side into fresh units, and hands the leader a batch of moves; the
- * leader judges each (the record must still be the same), and commits those that stand as it commits anything else.
- * What a record says of an object, but for the place of its bytes, stays as it was, its version too.
+ * A PUT allocates a unit for each object. The mover, a paced task of the helper, collects small objects
+ * that have not changed for a while, reads and checks their bytes, writes these side by side into new
+ * units, and passes the leader a batch of moves; the leader judges each move (the record must be
+ * unchanged), and commits the valid moves like other commits. A move changes only the place of the bytes in
+ * the record of an object; all other fields, including the version, do not change.
  *
  *	IDLE --> MAKING (helper: units taken, bytes read and written) --> READY --> leader: flush, judge, commit
  *	  ^                                                                            |
  *	  +--------------------- helper: paced ------------- DONE <--------------------+
  *
- * A unit of which little is left is as good as loose objects: its records are moved again.
+ * The records of a unit with few used steps are moved again, like loose objects.
  *
- * Threads: struct packs is atomic, and its tables grow on the helper before a record names a unit there; pack_commit(),
- * pack_gone() and pack_count() are the leader's (or the start's), mover_work() the helper's, mover_fini() for when
- * neither runs.
+ * Threads: struct packs is atomic, and the helper extends its tables before a record names a unit of a new
+ * segment; pack_commit(), pack_gone() and pack_count() run on the leader or the start, mover_work() on the
+ * helper, mover_fini() when neither runs.
  */
 #ifndef GANTRY_EXTENT_LOG_PACK_H
 #define GANTRY_EXTENT_LOG_PACK_H
@@ -29,96 +30,108 @@ struct ring;
 struct tree_cursor;
 struct vol;
 
-#define MOVES_MAX 128    /* of one batch */
-#define MOVE_UNITS_MAX 8 /* so many units at most */
-#define MOVE_SLICE 1024  /* records that are looked at in one go */
+#define MOVES_MAX 128    /* most moves of one batch */
+#define MOVE_UNITS_MAX 8 /* most units of one batch */
+#define MOVE_SLICE 1024  /* records examined in one call */
 #define MOVE_SETTLED_NS (NS_PER_S / 2)
-#define MOVE_REST_NS (NS_PER_S / 2) /* between walks; doubled while they find nothing */
+/* pause between two walks; doubled while a walk finds no object to move */
+#define MOVE_REST_NS (NS_PER_S / 2)
 #define MOVE_REST_MAX_NS (32 * NS_PER_S)
 #define MOVE_SLICE_REST_NS (2 * NS_PER_MS)
-#define MOVE_FEW 256u /* a walk is worth it when one object in so many would be moved */
-/* Of a unit: what is written is filled so far at least, and it is moved again when less than that is in use.  The
- * second is less than the first, so that this comes to an end. */
+#define MOVE_FEW 256u /* a walk begins if at least one object in this number would be moved */
+/* Limits for the steps of a unit: a unit is written if at least PACK_FILL_MIN are filled, and its objects
+ * are moved again if less than PACK_SPARSE are in use. PACK_SPARSE is less than PACK_FILL_MIN, so that the
+ * moves end. */
 #define PACK_FILL_MIN(steps) ((steps) / 8 * 5)
 #define PACK_SPARSE(steps) ((steps) / 2)
 
 struct packs {
-	_Atomic uint16_t **steps; /* of a segment: in use, per unit; NULL: nothing shares a unit there */
-	_Atomic uint64_t unit_nr; /* that hold something */
-	_Atomic uint64_t sparse_nr, sparse_steps; /* of these, units with little in use; and how much */
-	_Atomic uint64_t packed_nr;               /* records */
-	_Atomic uint64_t loose_nr, loose_steps;   /* small objects that have a unit of their own */
-	_Atomic uint64_t moved_nr, moved_bytes;   /* since the start */
+	/* per segment: number of used steps of each unit; NULL: the segment has no shared units */
+	_Atomic uint16_t **steps;
+	_Atomic uint64_t unit_nr; /* number of shared units in use */
+	/* number of shared units below PACK_SPARSE, and their used steps */
+	_Atomic uint64_t sparse_nr, sparse_steps;
+	_Atomic uint64_t packed_nr; /* number of packed records */
+	/* number and steps of small objects that have a unit each */
+	_Atomic uint64_t loose_nr, loose_steps;
+	_Atomic uint64_t moved_nr, moved_bytes; /* objects and bytes moved since the start */
 };
 
-/* One object on its way. */
+/* The move of one object. */
 struct move {
 	struct commit c;
 	struct vol *vol;
-	uint64_t version, from, to; /* from: an extent or a place */
+	uint64_t version, from, to; /* to: a place; from: an extent or a place */
 	uint64_t crc64;
 	uint32_t size_bytes;
 	uint32_t step;
 	uint8_t from_body, unit;
-	bool is_off; /* will not be moved */
+	bool is_off; /* the object will not be moved */
 	uint8_t key[KEY_BYTES_MAX];
 };
 
 enum move_state { MOVE_IDLE, MOVE_MAKING, MOVE_READY, MOVE_DONE };
 
 struct mover {
-	uint64_t rate; /* bytes of objects a second; 0: off */
+	uint64_t rate; /* bytes of objects moved per second; 0: the mover is off */
 	_Atomic int state;
-	/* the batch: the helper's, and the leader's while READY */
-	struct move *move; /* MOVES_MAX of them; NULL: not made yet */
+	/* the batch: owned by the helper, in state READY by the leader */
+	struct move *move; /* MOVES_MAX moves; NULL: not allocated yet */
 	uint32_t move_nr;
-	uint32_t at, left;     /* the leader's: judged up to there; not over */
-	uint64_t flush_ticket; /* of what was written */
-	/* the helper's */
+	/* owned by the leader: index of the next move to be judged; number of moves whose commits have not
+	 * ended */
+	uint32_t at, left;
+	uint64_t flush_ticket; /* flush that covers the written units */
+	/* owned by the helper */
 	struct quiesce_user *user;
 	struct alloc_run run;
 	struct tree_cursor *cursor;
-	uint8_t *buf, *page; /* MOVE_UNITS_MAX units; one object with what is around it */
+	uint8_t *buf, *page; /* buf: MOVE_UNITS_MAX units; page: the pages of one object */
 	uint32_t unit_nr;
-	uint32_t fill[MOVE_UNITS_MAX], good[MOVE_UNITS_MAX]; /* steps */
+	/* steps assigned to objects, and steps of the objects that were read without an error */
+	uint32_t fill[MOVE_UNITS_MAX], good[MOVE_UNITS_MAX];
 	uint64_t unit[MOVE_UNITS_MAX];
 	bool walks, found_some;
 	uint16_t at_len;
-	uint8_t at_key[KEY_BYTES_MAX]; /* the next one to be looked at */
-	uint64_t mark_ns, settled,
-		mark; /* versions: what was there when it was marked last, and before that */
+	uint8_t at_key[KEY_BYTES_MAX]; /* key at which the walk continues */
+	/* mark_ns: time of the last mark; mark, settled: newest version at the last mark and at the mark
+	 * before it */
+	uint64_t mark_ns, settled, mark;
 	uint64_t began_ns, batch_bytes, next_ns, rest_ns;
-	uint64_t ended_ns,
-		walk_settled; /* when the last walk ended; up to which version the one in progress moves objects */
-	/* Up to this version the last walk found nothing to move.  Any thread reads it. */
+	/* time at which the last walk ended; newest version that the current walk moves */
+	uint64_t ended_ns, walk_settled;
+	/* Newest version up to which the last walk found no object to move. Any thread reads this field. */
 	_Atomic uint64_t clean;
-	_Atomic bool is_awaited; /* a caller waits for the end of the work: the next rest is short */
+	_Atomic bool is_awaited; /* a caller waits for the end of the moves, so the next pause is short */
 };
 
-/* Makes what needs the geometry.  0 or -ENOMEM. */
+/* Makes the tables whose size depends on the geometry. 0 or -ENOMEM. */
 int pack_init(struct vol *vol);
 void pack_fini(struct vol *vol);
-/* Forgets what was counted of records: the index is empty again. */
+/* Resets the counters of records, when the index is empty again. */
 void pack_forget(struct vol *vol);
-/* Counts a record that came into the index and one that left it (NULL: none). */
+/* Counts a record added to the index and a record removed from it (NULL: none). */
 void pack_count(struct vol *vol, const uint8_t *key, const struct rec *born, const struct rec *died);
-/* Returns how many steps of a unit are in use. */
+/* Returns the number of steps of a unit in use. */
 uint32_t pack_steps(const struct vol *vol, uint64_t unit);
-/* Counts what a record has of a unit, at start.  0, -ENOMEM, -EEXIST: there is not so much of it. */
+/* Counts the steps of a record at `place` as used, at the start. 0, -ENOMEM, -EEXIST: more steps are used
+ * than the unit has. */
 int pack_start(struct vol *vol, uint64_t place, uint64_t size_bytes);
-/* Takes it back, when nobody can want it any more; the last one frees the unit. */
+/* Counts the steps of a record at `place` as unused, when no reader can need them any longer; the last
+ * record frees the unit. */
 void pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes);
-/* Makes a unit ready to be shared: so many steps of it will be in use.  0 or -ENOMEM.  Helper thread. */
+/* Prepares a shared unit with `steps` used steps. 0 or -ENOMEM. Helper thread. */
 int pack_make(struct vol *vol, uint64_t unit, uint32_t steps);
-/* Packs what the mover has ready while there is room in the block. */
+/* Packs the moves of a READY batch while the block has room. */
 void pack_commit(struct vol *vol);
 
 /* ---- mover.c ---- */
 
-/* Does a piece of it.  Returns when it wants to be called again (helper.h).  Helper thread. */
+/* Does a part of the mover's work. Returns the time until the next call (helper.h). Helper thread. */
 uint64_t mover_work(struct vol *vol, struct ring *r);
 void mover_fini(struct vol *vol);
-/* Returns true if a batch is in progress, or a walk might find objects to move; then the next walk begins soon.  Any thread. */
+/* Returns true if a batch is in progress, or a walk might find objects to move; the next walk then begins
+ * soon. Any thread. */
 bool mover_has_work(struct vol *vol);
 
 #endif

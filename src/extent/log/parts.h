@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts - the list that completes an upload, against the parts that are there; and whose a part or a chunk is. */
+/* parts - checks the list that completes an upload against the existing parts, and finds the owner of a
+ * part or chunk. */
 #ifndef GANTRY_EXTENT_LOG_PARTS_H
 #define GANTRY_EXTENT_LOG_PARTS_H
 
@@ -9,15 +10,16 @@ struct rec;
 struct tree;
 
 /*
- * Looks up the parts of the list in the published index.  fill: what they are goes to refs; else it must be
- * what stands there.  0, or -EBADR with the index of the first that is not.  Any reader.
+ * Looks up the parts of the list in the published index. fill: the parts are written to refs; otherwise
+ * they must be equal to refs. 0, or -EBADR with the index of the first part that is absent or different in
+ * *ret_bad. Any reader.
  */
 int parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,
 		struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
 
-/* Tells whether the object that an upload became names the part of that key.  The index's writer. */
+/* Returns true if the object completed from an upload names the part of that key. The index's writer. */
 bool object_names_part(const struct tree *t, const uint8_t *upload_key, size_t len, const uint8_t *key);
-/* Tells whether somebody names the chunk or part of that key, r.  The index's writer. */
+/* Returns true if a record names r, the chunk or part of that key. The index's writer. */
 bool has_owner(const struct tree *t, const uint8_t *key, const struct rec *r);
 
 #endif

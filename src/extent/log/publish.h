@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* publish - after the flush: the index, what died, and when its space may be used again.  The leader's. */
+/* publish - the leader's work after a flush: the index, the dead records, and the reuse of their space. */
 #ifndef GANTRY_EXTENT_LOG_PUBLISH_H
 #define GANTRY_EXTENT_LOG_PUBLISH_H
 
 struct vol;
 
-/* Publishes the block, which is flushed: index, dead records, counters. */
+/* Publishes the flushed block: updates index, dead records and counters. */
 void publish_block(struct vol *vol);
-/* Gives back what may be. */
+/* Frees the space of dead records that may be reused. */
 void publish_reclaim(struct vol *vol);
 
 #endif

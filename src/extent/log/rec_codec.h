@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_codec - what lies in the log and in snapshots: records, and the blocks that hold them.
+ * rec_codec - the contents of the log and of snapshots: records, and the blocks with the records.
  *
- * Encoding, and decoding with every bound checked.  Pure functions, any thread.  Decoders take hostile
- * bytes: they return -EBADMSG, never read outside their buffer, and what they accept obeys every limit
- * named here and in disk/format.h.
+ * Encoding, and decoding with every bound checked. Pure functions, any thread. Decoders accept hostile bytes:
+ * they return -EBADMSG, never read outside their buffer, and their results obey every limit named here and in
+ * disk/format.h.
  */
 #ifndef GANTRY_EXTENT_LOG_REC_CODEC_H
 #define GANTRY_EXTENT_LOG_REC_CODEC_H
@@ -14,17 +14,19 @@
 
 /* ---- bytes on disk ---- */
 
-/* Granules of a record's bytes; its CRC block's length (0 for one granule); all it takes on disk. */
+/* Returns the number of granules of size_bytes. */
 static inline uint32_t
 granules(uint64_t size_bytes)
 {
 	return (uint32_t)((size_bytes + STORE_GRANULE - 1) / STORE_GRANULE);
 }
+/* Returns the length of the CRC block of an object of size_bytes; 0 for one granule. */
 static inline uint32_t
 crc_block_bytes(uint64_t size_bytes)
 {
 	return size_bytes > STORE_GRANULE ? granules(size_bytes) * 8 : 0;
 }
+/* Returns the bytes on the disk of an object of size_bytes, with its CRC block. */
 static inline uint64_t
 stored_bytes(uint64_t size_bytes)
 {
@@ -32,8 +34,9 @@ stored_bytes(uint64_t size_bytes)
 }
 
 /*
- * Small objects lie side by side in a unit, in steps of 64 bytes.  A place says where: the unit in the upper 40 bits, as
- * of an extent, and the step in the lower 24.  Of one granule at most, so that they have no CRC block.
+ * Packed objects are side by side in a unit, at steps of 64 bytes. A place has the unit in the upper 40 bits,
+ * like an extent, and the step in the lower 24. A packed object has at most one granule, so it has no CRC
+ * block.
  */
 #define PLACE_STEP 64u
 static inline uint64_t
@@ -51,18 +54,18 @@ place_steps(uint64_t size_bytes)
 {
 	return (uint32_t)((size_bytes + PLACE_STEP - 1) / PLACE_STEP);
 }
-/* Returns the largest object of which a unit holds two. */
+/* Returns the size of the largest object of which two fit into a unit. */
 static inline uint32_t
 place_bytes_max(const struct geometry *g)
 {
 	return g->unit_bytes / 2 < STORE_GRANULE ? g->unit_bytes / 2 : STORE_GRANULE;
 }
 
-/* What is read for the bytes at a place: whole pages. */
+/* The whole pages that are read for the bytes at a place. */
 struct place_pages {
-	uint64_t ext;      /* the unit */
-	uint32_t off, len; /* in it */
-	uint32_t skew;     /* so far behind that the bytes begin */
+	uint64_t ext;      /* the unit, as an extent */
+	uint32_t off, len; /* offset and length in the unit, in bytes */
+	uint32_t skew;     /* offset of the object's first byte after `off` */
 };
 static inline struct place_pages
 place_pages(uint64_t place, uint64_t size_bytes)
@@ -75,8 +78,8 @@ place_pages(uint64_t place, uint64_t size_bytes)
 				     .skew = at - off };
 }
 
-/* One chunk of a manifest, as it lies in a record.  Of an object made of parts: the upload's id, the part's
- * number. */
+/* One chunk of a manifest, as stored in a record. In an object made of parts: id is the upload's id, index
+ * the part's number. */
 struct chunk_ref {
 	uint8_t id[CHUNK_ID_BYTES];
 	uint32_t index;
@@ -86,16 +89,17 @@ struct chunk_ref {
 };
 _Static_assert(sizeof(struct chunk_ref) == 40, "on-disk layout");
 
-/* Where a list lies that a record cannot hold.  The extents are those of whoever holds the record. */
+/* The location of a list that is too long for a record. The array of extents belongs to the owner of the
+ * record. */
 struct map_ref {
 	const uint64_t *ext;
 	uint32_t nr;
 	uint32_t len_bytes;
 	uint64_t crc64;
 };
-#define FMT_MAP_EXT_MAX 64u /* the longest list there is, of 10,000 parts, takes 25 units */
+#define FMT_MAP_EXT_MAX 64u /* the longest list, of 10,000 parts, needs 25 units */
 
-/* Bytes of a map that lie in one unit: all of it, but in the simulation, whose lists are short. */
+/* Most bytes of a map in one unit: the whole unit, except in the simulation, whose lists are short. */
 #ifndef MAP_UNIT_MAX
 #define MAP_UNIT_MAX UINT32_MAX
 #endif
@@ -109,7 +113,7 @@ map_units(const struct geometry *g, uint32_t len)
 {
 	return (len + map_unit_bytes(g) - 1) / map_unit_bytes(g);
 }
-/* Returns the bytes that a map of that length takes on the disk, from its first unit on. */
+/* Returns the bytes that a map of len bytes occupies on the disk, from its first unit on. */
 static inline uint64_t
 map_image_bytes(const struct geometry *g, uint32_t len)
 {
@@ -117,68 +121,70 @@ map_image_bytes(const struct geometry *g, uint32_t len)
 
 	return (uint64_t)whole * g->unit_bytes + align_up(len - whole * map_unit_bytes(g), FMT_ALIGN);
 }
-/* Writes len bytes of entries to image, of map_image_bytes(), as they will lie on the disk. */
+/* Writes len bytes of entries to image, of map_image_bytes(), in their layout on the disk. */
 void map_lay_out(void *image, const void *entries, uint32_t len, const struct geometry *g);
-/* Takes them out of there; entries may be image. */
+/* Reads len bytes of entries from image, in the layout of the disk; entries may be image. */
 void map_take_in(void *entries, const void *image, uint32_t len, const struct geometry *g);
 
 /* ---- record ---- */
 
 enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
-/* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty).
- * PACKED (format 3): an object at a place (one entry); what it was put as has been moved there. */
+/* Kinds of a record's body. PARTS: a list of parts, each a separate record whose body is a manifest (or
+ * inline and empty). PACKED (format 3): an object at a place (one entry), to which the mover has moved the
+ * bytes. */
 enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_PACKED, BODY_NR };
 #define REC_FLUSHED 1u  /* the data was flushed before the record entered the log */
-#define REC_MAPPED 2u   /* the entries lie in the map extent */
+#define REC_MAPPED 2u   /* the entries are in the map extent */
 #define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
-#define REC_MAP_LIST 8u /* the map lies in several extents (format 3) */
-#define REC_EXPIRES 16u /* expires_ns says when (format 3) */
-/* On disk alone, with copies above 1: so earlier versions, which know no such keys, take no bucket for one of theirs. */
+#define REC_MAP_LIST 8u /* the map has several extents (format 3) */
+#define REC_EXPIRES 16u /* the record has expires_ns (format 3) */
+/* Set only on disk, if copies is above 1, so that earlier versions, which do not know such keys, refuse the
+ * bucket. */
 #define REC_COPIES 32u
 #define REC_COPIES_MAX 2
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
-/* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
+/* Size of the largest record: a manifest with all optional fields (a chunk has an owner, but no
  * attributes). */
-#define REC_MAP_BYTES 24u /* and the extents, where they are a list */
+#define REC_MAP_BYTES 24u /* without the extents of REC_MAP_LIST */
 #define REC_MAP_MAX (REC_MAP_BYTES + FMT_MAP_EXT_MAX * sizeof(uint64_t))
 #define REC_ENTRIES_MAX (FMT_ENTRY_MAX * sizeof(struct chunk_ref))
 #define REC_BYTES_MAX                                                                                        \
 	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX +                                                  \
 	 (REC_ENTRIES_MAX > REC_MAP_MAX ? REC_ENTRIES_MAX : REC_MAP_MAX) + REC_SUMS_MAX + 8)
 
-/* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents, a place (uint64_t)
- * or struct chunk_ref. */
+/* A decoded record, with pointers into memory of its owner. Entries are 8-byte aligned: extents, a place
+ * (uint64_t) or struct chunk_ref. */
 struct rec_view {
 	uint8_t op, body;
 	uint16_t flags;
 	uint16_t key_len, owner_len, sums_len, inline_len;
 	uint32_t attrs_len, entry_nr;
 	uint64_t version, size_bytes, mtime_ns, crc64;
-	uint64_t data_version; /* REC_SHARED: what its readers pin */
-	uint64_t expires_ns;   /* REC_EXPIRES: from then on it is not there; 0: never */
-	uint8_t copies;        /* of a bucket: on how many disks each of its keys is; 0: one */
+	uint64_t data_version; /* REC_SHARED: the id that readers of the record pin */
+	uint64_t expires_ns;   /* REC_EXPIRES: time from which the record counts as absent; 0: never */
+	uint8_t copies;        /* of a bucket: number of disks that have each of its keys; 0: one */
 	struct store_etag etag;
 	struct map_ref map;
 	const void *entries; /* NULL when mapped */
 	const uint8_t *key;  /* with type byte */
 	const uint8_t
-		*owner; /* of a chunk: the key of the object or part it belongs to; of a part: the upload's */
-	const uint8_t *sums; /* checksums beside the CRC64; opaque here */
+		*owner;      /* of a chunk: the key of its object or part; of a part: the key of its upload */
+	const uint8_t *sums; /* checksums in addition to the CRC64; opaque here */
 	const void *inline_data;
 	const void *attrs;
 };
 
-/* Returns the bytes that a record takes, a multiple of 8. */
+/* Returns the encoded size of a record in bytes, a multiple of 8. */
 size_t rec_encoded_bytes(const struct rec_view *v);
-/* Encodes a record and returns the bytes written.  The caller made room of rec_encoded_bytes(). */
+/* Encodes a record and returns the bytes written. buf has rec_encoded_bytes() bytes. */
 size_t rec_encode(void *buf, const struct rec_view *v);
-/* Decodes a record; buf is 8-byte aligned.  Returns the bytes taken, or -EBADMSG.  geo: extents must lie
- * on the disk and cover the bytes. */
+/* Decodes a record; buf is 8-byte aligned. Returns the number of bytes read, or -EBADMSG. geo: the extents
+ * must be on the disk and cover the record's bytes. */
 int rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view);
-/* Checks the entries of a map that was read, as rec_decode() checks a record's own. */
+/* Checks the entries read from a map, as rec_decode() checks the entries in a record. */
 int rec_check_entries(const struct rec_view *v, const void *entries, const struct geometry *geo);
-/* Returns the bytes of a map's place in a record with such flags. */
+/* Returns the size of the map's reference in a record with these flags. */
 static inline size_t
 rec_map_bytes(uint16_t flags, uint32_t ext_nr)
 {
@@ -204,24 +210,23 @@ struct block_head {
 	uint32_t record_nr;
 	uint64_t epoch, seq, lap, pos, prev_crc;
 	uint64_t flushed_upto; /* blocks up to this sequence were flushed before this one was written */
-	uint64_t new_epoch;    /* BLOCK_EPOCH: what begins behind it */
+	uint64_t new_epoch;    /* BLOCK_EPOCH: the epoch that begins after this block */
 	uint8_t new_nonce[16];
-	uint64_t crc64; /* of the block; filled in by the encoder and the decoder */
+	uint64_t crc64; /* CRC of the block; set by the encoder and the decoder */
 };
 
-/* Writes the header in front of the records that lie at buf + BLOCK_HEAD_BYTES, zeroes the padding, and seals
- * it. */
+/* Seals a block: writes the header before the records at buf + BLOCK_HEAD_BYTES, and zeroes the padding. */
 void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
 /*
- * Opens the block at buf, of at most len bytes.  0, or -ENOENT: nothing here that says to be a block;
- * -EBADMSG: header impossible or CRC wrong under this nonce.  Does not judge epoch, sequence and position.
+ * Opens the block at buf, of at most len bytes. 0, or -ENOENT: the bytes do not begin like a block; -EBADMSG:
+ * header invalid or CRC wrong under this nonce. The caller checks epoch, sequence and position.
  */
 int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head);
-/* Returns the length that the header claims, before the whole block was read; 0: not a block. */
+/* Returns the length in the header, before the whole block was read; 0: not a block. */
 uint32_t block_peek(const void *buf);
-/* Reads what the header claims to be, unchecked.  False: it does not say to be a block. */
+/* Reads the header without a check. False: the bytes do not begin like a block. */
 bool block_claims(const void *buf, struct block_head *ret_head);
-/* Returns the epoch that the header claims; of what block_peek() took for a block. */
+/* Returns the epoch in the header of a block that block_peek() accepted. */
 uint64_t block_epoch(const void *buf);
 
 /* ---- snapshot block ---- */
@@ -230,25 +235,27 @@ uint64_t block_epoch(const void *buf);
 
 struct snap_head {
 	uint8_t disk_uuid[16];
-	uint64_t id; /* of the snapshot */
+	uint64_t id; /* id of the snapshot */
 	uint32_t index;
 	uint32_t used_bytes, record_nr;
-	uint64_t next_ext;   /* where the next block lies; ~0: this is the last */
-	uint32_t next_bytes; /* room there, not yet what is used of it */
-	uint64_t older_id;   /* the snapshot before this one; 0: not said (format versions 1 and 2) */
-	uint32_t older_nr;   /* so many extents of its chain stand at the end of what is used, 8 bytes each */
+	uint64_t next_ext;   /* extent of the next block; SNAP_LAST: this block is the last */
+	uint32_t next_bytes; /* size of the next block's extent, not its used bytes */
+	uint64_t older_id;   /* id of the previous snapshot; 0: unknown (format versions 1 and 2) */
+	/* number of extents of the previous snapshot's chain, 8 bytes each, at the end of the used bytes */
+	uint32_t older_nr;
 	uint64_t crc64;
 };
 #define SNAP_LAST UINT64_MAX
 #define SNAP_OLDER_BYTES 8u
-/* A snapshot can be written to a disk of which only single units are left. */
+/* A snapshot can be written to a disk whose free space is only single units. */
 _Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
 
-/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES, and the extents of the older
- * snapshot behind them, up to used_bytes. */
+/* Seals a block of len bytes on disk; the records begin at buf + SNAP_HEAD_BYTES, followed by the extents of
+ * the previous snapshot, up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);
+/* Reads and checks the header of a block of len bytes. 0, -ENOENT or -EBADMSG. */
 int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
-/* Returns the i-th of the extents of the older snapshot that the block names. */
+/* Returns extent i of the previous snapshot's extents in the block. */
 uint64_t snap_older(const void *buf, const struct snap_head *h, uint32_t i);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rec_mem - a record in memory: what the index has for each key.
+ * rec_mem - a record in memory: the value of each key in the index.
  *
- * A packed block of the index's memory, immutable while anybody can see it (but for the entries of a mapped
- * one, which come during recovery).  Readers follow the rules of index/tree.h; who makes and drops records
- * is the index's writer.  Errors: NULL or -ENOMEM, no memory.
+ * A record is a packed block of the index's memory, immutable while a reader can see it, except that
+ * recovery loads the entries of a mapped record. Readers follow the rules of index/tree.h; only the index's
+ * writer makes and drops records. Errors: NULL or -ENOMEM, no memory.
  */
 #ifndef GANTRY_EXTENT_LOG_REC_MEM_H
 #define GANTRY_EXTENT_LOG_REC_MEM_H
@@ -19,32 +19,34 @@ struct rec {
 	uint32_t etag_parts;
 	uint32_t entry_nr;
 	uint16_t attrs_len, owner_len;
-	uint16_t inline_len : 12, copies : 4; /* copies: of a bucket */
+	uint16_t inline_len : 12, copies : 4; /* copies: number of copies of a bucket's keys */
 	uint8_t sums_len;
 	uint8_t body : 3, flags : 5;
-	/* then: struct map_ref if mapped; data_version if shared; expires_ns if it expires; the entries, or a
-	 * pointer to them when there are more than FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes;
-	 * 8-byte aligned, the map's extents if they are a list */
+	/* optional fields: struct map_ref if mapped; data_version if shared; expires_ns if REC_EXPIRES; the
+	 * entries, or a pointer to the entries if their number exceeds FMT_ENTRY_MAX; inline bytes, owner,
+	 * checksums, attributes; the map's extents, 8-byte aligned, if REC_MAP_LIST */
 	_Alignas(8) uint8_t tail[];
 };
 _Static_assert(sizeof(struct rec) == 64, "every object has one");
 
-/* Makes the memory form of v (entries: v->entries or what the map held; may come later for a mapped one). */
+/* Makes the memory form of v. entries: v->entries or the contents of the map; for a mapped record they may
+ * be loaded later. */
 struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
 /*
- * Makes one of the bytes of v alone, for reading, in no index: to be freed with free().  Entries are v's own where there are more than
- * FMT_ENTRY_MAX.
+ * Makes a record of v for reading, outside of any index: to be freed with free(). More than FMT_ENTRY_MAX
+ * entries are not copied and remain in v's memory.
  */
 struct rec *rec_new_apart(const struct rec_view *v);
-/* Frees r, which no reader ever saw.  NULL is fine. */
+/* Frees r, which no reader has seen. NULL is allowed. */
 void rec_drop(struct tree *t, struct rec *r);
-/* Frees what lies outside of the tree's memory; the record itself is the tree's to free. */
+/* Frees the memory of a record outside of the tree's memory; the tree frees the record itself. */
 void rec_drop_outside(struct rec *r);
 /* Returns the entries, or NULL (mapped and not loaded). */
 const void *rec_entries(const struct rec *r);
-/* Gives a mapped record its entries: copies them.  0 or -ENOMEM. */
+/* Copies the entries of a mapped record into memory of the record. 0 or -ENOMEM. */
 int rec_load_entries(struct rec *r, const void *entries);
-/* Says where the entries lie on disk, if not in the record; the extents are r's. */
+/* Finds the location of a record's entries on the disk; the extents belong to r. False: the entries are in
+ * the record. */
 bool rec_map(const struct rec *r, struct map_ref *ret_map);
 /* Makes a view of r, for the log and the snapshot. */
 void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);
@@ -53,13 +55,13 @@ rec_has_more(const struct rec *r)
 {
 	return r->entry_nr > FMT_ENTRY_MAX;
 }
-/* Returns on how many disks each key of a bucket is. */
+/* Returns the number of disks that have each key of a bucket. */
 static inline unsigned
 rec_copies(const struct rec *r)
 {
 	return r->copies ? r->copies : 1;
 }
-/* Tells whether an object has a unit of its own, of which it would take half at most. */
+/* Returns true if an object has a whole unit and would need at most half of it. */
 static inline bool
 rec_is_loose(const struct rec *r, const struct geometry *g)
 {
@@ -68,8 +70,8 @@ rec_is_loose(const struct rec *r, const struct geometry *g)
 }
 /* Returns the version that first had these bytes. */
 uint64_t rec_data_version(const struct rec *r);
-/* Returns what a reader pins: that; or where they have been moved to, so that nobody who reads them there keeps
- * the place where they were. */
+/* Returns the id that a reader pins: rec_data_version(), or for a packed record its place, so that a reader
+ * at the new place does not keep the old place. */
 uint64_t rec_pin_id(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);

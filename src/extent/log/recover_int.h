@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of starting: snapload.c (snapshots), replay.c (the log), maps.c (lists that lie in maps), verify.c (data against records),
- * records.c (the index), report.c (what is said), recover.c (the order of it all). */
+/* Declarations shared by the files of the recovery: snapload.c (snapshots), replay.c (the log), maps.c
+ * (lists in maps), verify.c (comparison of data with records), records.c (the index), report.c (messages),
+ * recover.c (the sequence of the steps). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
 #define GANTRY_EXTENT_LOG_RECOVER_INT_H
 
 #include "extent/log/recover.h"
 #include "extent/log/vol.h"
 
-#define UNREADABLE_MAX 256 /* bad sectors that a start mends */
+#define UNREADABLE_MAX 256 /* most bad sectors that a start repairs */
 #define WINDOW_BYTES ((size_t)4 << 20)
 
-/* A block that is valid, but not believed yet: a copy. */
+/* A copy of a block that is valid, but not trusted yet. */
 struct tail_block {
 	struct tail_block *next;
 	struct block_head head;
-	struct log_pos at; /* where it was expected: what comes instead if it is cut */
+	/* expected position of the block; the next block of the log has this position if the block is
+	 * cut */
+	struct log_pos at;
 	_Alignas(8) uint8_t bytes[];
 };
 
@@ -24,29 +27,31 @@ struct replay {
 	struct recover_report *rep;
 	char *err;
 	size_t err_len;
-	struct log_pos pos; /* where the next block is expected */
+	struct log_pos pos; /* expected position of the next block */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
-	uint64_t start_no;      /* of this start; before it begins, the least that it may be */
-	uint64_t applied;       /* records */
-	struct tree_load *load; /* while a snapshot is read: its records go through this */
+	/* number of this start; before recover_begin() the smallest possible number */
+	uint64_t start_no;
+	uint64_t applied;       /* number of applied records */
+	struct tree_load *load; /* loader for the records of a snapshot; NULL: no snapshot is being read */
 	/* part of the log in memory */
 	uint8_t *window;
 	uint64_t window_at;
 	size_t window_len;
-	uint64_t
-		careful_until; /* up to here a bad sector is somewhere: no more is read at once than is wanted */
-	uint64_t unreadable[UNREADABLE_MAX]; /* log offsets behind the end */
+	/* end of a range with a bad sector, in which only the requested bytes are read */
+	uint64_t careful_until;
+	uint64_t unreadable[UNREADABLE_MAX]; /* log offsets after the end of the log that cannot be read */
 	uint32_t unreadable_nr;
-	uint64_t behind_blocks, behind_records; /* that a later block says were flushed */
-	/* the cut: position, and what survives of the block there */
+	/* blocks and records after the end that were flushed according to a later block */
+	uint64_t behind_blocks, behind_records;
+	/* the cut: its position, and the records that remain of the block at that position */
 	struct log_pos cut;
 	uint8_t *survivors;
 	uint32_t survivors_len, survivors_nr;
 	uint64_t cut_records;
-	struct lost_map *lost; /* records that maps.c judges */
-	char cut_key[168];     /* the record that failed, if it was one */
-	char damage[384];      /* what is wrong, when something is */
+	struct lost_map *lost; /* records with a lost map, judged by maps.c */
+	char cut_key[168];     /* key of the record that failed; "": no record failed */
+	char damage[384];      /* description of the damage; "": none */
 };
 
 /* ---- report.c ---- */
@@ -54,42 +59,45 @@ struct replay {
 /* Sets err and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Sets err to how much memory the index needs, of which record_nr records are known to come (0: it is not known
- * how many), and returns -EINVAL; another error than -ENOSPC is named and returned as it is. */
+/* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
+ * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */
 int refuse_memory(struct replay *rp, int error, uint64_t record_nr);
 
 /* ---- records.c ---- */
 
-/* Puts one record into the index, or removes it.  0, -ENOSPC (index memory), -ENOMEM. */
+/* Applies one record to the index: a put or a removal. 0, -ENOSPC (index memory), -ENOMEM. */
 int apply_record(struct replay *rp, const struct rec_view *v);
 
 /* ---- snapload.c ---- */
 
-/* Loads the newest good snapshot into the index, its and the other one's space into snap.space. */
+/* Loads the newest valid snapshot into the index, and the space of both snapshots into snap.space. */
 int snapshots_load(struct replay *rp);
 
 /* ---- replay.c ---- */
 
-/* Applies the log up to its end; what is not believed yet becomes the tail. */
+/* Applies the log up to its end; blocks that are not trusted yet become the tail. */
 int replay_log(struct replay *rp);
-/* Counts the records of the log from rp->pos on, and those that are not believed yet. */
+/* Counts the records of the log from rp->pos on, including records that are not trusted yet. */
 uint64_t replay_count(struct replay *rp);
-/* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also
- * lists its records if wanted. */
+/* Searches for a block after the end of the log that must not exist. 1: found, described in rp->damage.
+ * list: also lists the records of such blocks. */
 int replay_look_behind(struct replay *rp, bool list);
 
 /* ---- maps.c ---- */
 
-/* Gives a record of the index its entries, if they lie in a map.  1: that is lost, and noted for maps_judge(). */
+/* Loads the entries of a record of the index from its map, if any. 1: the map is lost, and noted for
+ * maps_judge(). */
 int maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
-/* Looks, in a repair that cut the log, whether a snapshot has space of a record whose removal was cut.  1: so it is,
- * which is noted as well. */
+/* Checks, in a repair that cut the log, whether a snapshot uses space of a record whose removal was cut. 1:
+ * the space is in use, and the record is noted for maps_judge(). */
 int maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
-/* Judges what is lost when all others are loaded: what nobody owns is dropped, and so is, by a repair, what somebody
- * does; else that is the reason in err.  What was dropped is removed by the epoch block. */
+/* Judges the noted records after all other maps are loaded: a record without an owner is dropped; a record
+ * with an owner is dropped by a repair, otherwise it is the reason in err. The epoch block contains the
+ * removals of the dropped records. */
 int maps_judge(struct replay *rp);
 void maps_forget(struct replay *rp);
-/* Writes where the first byte of these extents lies that cannot be read; of their beginning, if all can. */
+/* Writes the location of the first byte of these extents that cannot be read, or of their first byte if all
+ * can be read. */
 void maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_bytes,
 		char ret_text[DISK_PLACE_BYTES]);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reread - superblocks, snapshots and log, read again while the volume serves.
+ * reread - reads superblocks, snapshots and log again while the volume serves.
  *
- * What they say is in memory as well, so damage costs nothing while it is known: a superblock is written once
- * more, and two snapshots leave the damaged ones, or the damaged part of the log, behind.
+ * Memory has the same contents, so damage that is found causes no loss: a damaged superblock is written
+ * again, and two new snapshots replace damaged snapshots or a damaged part of the log.
  *
- * Threads: reread_ask() on any, the rest of struct reread that is not atomic is the helper's.
+ * Threads: reread_ask() on any; the fields of struct reread that are not atomic belong to the helper.
  */
 #ifndef GANTRY_EXTENT_LOG_REREAD_H
 #define GANTRY_EXTENT_LOG_REREAD_H
@@ -19,7 +19,7 @@
 struct ring;
 struct vol;
 
-/* Bits of what is damaged and not healed yet. */
+/* Bits of the structures that are damaged and not repaired yet. */
 #define REREAD_SUPER 1u
 #define REREAD_SNAPSHOT 2u
 #define REREAD_LOG 4u
@@ -28,24 +28,27 @@ struct reread {
 	_Atomic bool asked, runs;
 	_Atomic unsigned bad;
 	_Atomic uint64_t found,
-		ended;         /* damaged places, and readings that came to their end, since the start */
-	int step;              /* 0: idle, and then in order of enum step */
-	uint64_t gen;          /* of the superblock when the step began */
-	uint64_t heal_id;      /* two snapshots behind this one heal; 0: nothing to heal */
-	uint64_t bad_snapshot; /* the latest that was found damaged */
-	uint64_t heal_seen,
-		heal_ns;            /* asked for behind that one; not again before, unless there is another */
-	uint64_t ext, index, crc64; /* of the chain's next block */
+		ended; /* number of damaged places, and of completed readings, since the start */
+	int step;      /* 0: idle; otherwise a value of enum step */
+	uint64_t gen;  /* generation of the superblock at the begin of the step */
+	/* id of the newest snapshot at the time of the damage: two later snapshots repair the damage; 0: no
+	 * damage */
+	uint64_t heal_id;
+	uint64_t bad_snapshot; /* id of the latest snapshot found damaged */
+	/* id of the newest snapshot when a new one was requested last; earliest time of the next request,
+	 * unless a new snapshot exists */
+	uint64_t heal_seen, heal_ns;
+	uint64_t ext, index, crc64; /* extent, index and CRC of the next block in the snapshot's chain */
 	uint32_t len;
-	struct log_pos pos; /* of the log's next block */
-	uint64_t log_end;   /* linear */
+	struct log_pos pos; /* position of the next log block to be read */
+	uint64_t log_end;   /* end of the log to be read, a linear position */
 	uint8_t *buf;
 };
 
-/* Asks for a reading; one that is under way is enough. */
+/* Asks for a reading; a reading in progress is enough. */
 void reread_ask(struct vol *vol);
-/* Reads a piece, or looks after what was found.  Returns when it wants to be called again (helper.h); 0: after a
- * rest.  Helper thread. */
+/* Reads a part, or continues a repair. Returns the time until the next call (helper.h); 0: after a pause.
+ * Helper thread. */
 uint64_t reread_work(struct vol *vol, struct ring *r);
 void reread_fini(struct vol *vol);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slots - which keys are this volume's, where it is one of several: by places (set/map/disk_table.h), of which the set says who has
- * them.  What is here of others is left over, or a second copy, or on its way here; it is counted apart, by place and bucket.
+ * slots - the keys that belong to this volume, if a store has several volumes: by places
+ * (set/map/disk_table.h), which the set assigns to volumes. Records of other places are leftovers, second
+ * copies, or copies being received; they are counted separately, by place and bucket.
  *
- * A volume that has all keys has no struct slots.  Threads: `own` and the sums any, the rest is the leader's (or the
- * start's).
+ * A volume that has all keys has no struct slots. Threads: `own` and the sums on any; the other fields
+ * belong to the leader (or the start).
  */
 #ifndef GANTRY_EXTENT_LOG_SLOTS_H
 #define GANTRY_EXTENT_LOG_SLOTS_H
@@ -19,30 +20,31 @@ struct vol;
 
 struct slots {
 	_Atomic uint64_t own[STORE_SLOT_WORDS];
-	_Atomic bool has_all[2]; /* own is all of keys with one copy, two: no name need be hashed */
-	/* Of keys of other places, with one copy, two. */
+	/* own has all places of keys with one copy (0), with two (1), so that names need not be hashed */
+	_Atomic bool has_all[2];
+	/* Records of other places, by number of copies: one (0), two (1). */
 	_Atomic uint64_t left_objects[2], left_bytes[2], left_uploads[2];
-	/* Of keys with two copies, by slot: all that is here, whether the volume's own or not. */
+	/* All records of keys with two copies on this volume, by slot, in own and in other places. */
 	_Atomic uint64_t two_objects[STORE_SLOT_NR], two_bytes[STORE_SLOT_NR];
 	struct store_slots frozen, watched;
-	bool is_frozen, is_watched; /* some are */
+	bool is_frozen, is_watched; /* some places are frozen or watched */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* What is left over, by place and bucket. */
+	/* Sums of the records of other places, by place and bucket. */
 	struct store_moved **left;
-	size_t left_size, left_nr; /* of the table; in it */
-	struct store_moved *spare; /* for what is in the block */
+	size_t left_size, left_nr; /* size of the table; number of entries in it */
+	struct store_moved *spare; /* entries for the records of the block */
 	uint32_t spare_nr;
 };
 
-/* A name is what an object and its uploads have in common: bucket, 0x00, key, and how many copies there are. */
+/* A name identifies an object and its uploads: bucket, 0x00, key, and the number of copies. */
 struct slot_name {
-	const uint8_t *at; /* NULL: of nothing that has a place */
+	const uint8_t *at; /* NULL: the record has no place */
 	size_t len;
 	bool has_two;
 };
 
-/* Returns the name under which a record is, of an object or an upload. */
+/* Returns the name of an object's or upload's record; at is NULL for other records. */
 static inline struct slot_name
 slot_name(const uint8_t *key, size_t len)
 {
@@ -66,7 +68,7 @@ slots_own(const struct slots *sl, unsigned place)
 	       (atomic_load_explicit(&sl->own[place / 64], memory_order_relaxed) >> place % 64 & 1);
 }
 
-/* Tells whether a record's name is the volume's own.  sl NULL: all are. */
+/* Returns true if a record's name belongs to the volume. sl NULL: all names do. */
 static inline bool
 slots_own_key(const struct slots *sl, const uint8_t *key, size_t len)
 {
@@ -79,12 +81,12 @@ slots_own_key(const struct slots *sl, const uint8_t *key, size_t len)
 	       slots_own(sl, name_place(&n));
 }
 
-/* Makes it, with those places for its own.  0 or -ENOMEM. */
+/* Makes a struct slots with `own` as the places of the volume. 0 or -ENOMEM. */
 int slots_new(const struct store_slots *own, struct slots **ret_sl);
-/* Frees it; NULL is fine. */
+/* Frees sl; NULL is allowed. */
 void slots_free(struct slots *sl);
 
-/* Says at once that places are not the volume's own, whose disk has failed.  Any thread. */
+/* Removes places from the volume's own immediately, because its disk has failed. Any thread. */
 void slots_disown(struct slots *sl, const struct store_slots *places);
 
 /* ---- the leader's ---- */
@@ -98,19 +100,21 @@ struct slots_cmd {
 	struct commit c;
 };
 
-/* Says of a commit that it must not be: -EXDEV, -EPERM, or (it waits) -EAGAIN; and makes its view complete, if it was sent. */
+/* Judges a commit by its place: 0, or refused with -EXDEV or -EPERM, or (the commit waits) -EAGAIN;
+ * completes the view of a record from another disk. */
 int slots_judge(struct vol *vol, struct commit *c);
-/* Does a command.  1: it is over when the block is; 0: it is over; -EAGAIN: with an empty block. */
+/* Executes a command. 1: the command ends with the block; 0: the command has ended; -EAGAIN: the command
+ * needs an empty block. */
 int slots_command(struct vol *vol, struct commit *c);
-/* Makes sure that what is in the block, and one record more, can be counted.  0 or -ENOMEM. */
+/* Reserves memory to count the records of the block and one more record. 0 or -ENOMEM. */
 int slots_reserve(struct vol *vol);
-/* Returns the version for a record that was sent, and sees to it that later ones are greater. */
+/* Returns the version for a record from another disk, and makes all later versions greater. */
 uint64_t slots_version(struct vol *vol, const struct commit_sent *sent);
-/* Tells who watches what is in the block, which readers see. */
+/* Reports the changes of the published block to the watcher. */
 void slots_published(struct vol *vol);
-/* Counts what is of keys with two copies, by slot; of others nothing. */
+/* Counts a change of a key with two copies, by slot; ignores other keys. */
 void slots_count_two(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
-/* Counts what is left over: for each record that has been reserved for, or at a start (-ENOMEM). */
+/* Counts a change of a record of another place, after slots_reserve(), or at a start. 0 or -ENOMEM. */
 int slots_count(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
 
 #endif

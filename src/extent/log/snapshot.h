@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot - the index, pinned at a block boundary, written into space of its own, so that the log before
- * it can go.
+ * snapshot - the index, pinned at a block boundary and written to separate space, so that the log before
+ * the boundary can be trimmed.
  *
- * The leader decides and pins, the helper thread writes (snapshot.c draws it); `state` hands the rest of
- * struct snapshot between the two.
+ * The leader decides and pins, the helper thread writes (snapshot.c has a diagram); `state` determines
+ * whether the leader or the helper owns the other fields of struct snapshot.
  *
- * Errors of snapshot_write(): -ENOSPC, -ENOMEM, -ECANCELED (the engine stops): another try later.  Anything
- * else has failed the disk.
+ * Errors of snapshot_write(): -ENOSPC, -ENOMEM, -ECANCELED (the engine stops): the snapshot is tried again
+ * later. Any other error has made the disk fail.
  */
 #ifndef GANTRY_EXTENT_LOG_SNAPSHOT_H
 #define GANTRY_EXTENT_LOG_SNAPSHOT_H
@@ -34,29 +34,34 @@ struct snapshot {
 	int pin;
 	const struct tree_node *root;
 	uint64_t gen;
-	uint64_t bytes;      /* of the records that it will hold */
-	bool at_start;       /* nobody is served meanwhile */
-	struct snap_ref ref; /* of the one being made: leader fills in begin and version, helper the rest */
-	_Atomic uint64_t trim_at;  /* linear log position up to which the log is free again */
+	uint64_t bytes; /* encoded size of the records in the snapshot */
+	bool at_start;  /* a snapshot at the start, when no requests are served */
+	/* reference of the snapshot being made: the leader sets begin and version, the helper the other
+	 * fields */
+	struct snap_ref ref;
+	_Atomic uint64_t trim_at;  /* linear log position up to which the log may be overwritten */
 	_Atomic uint64_t begin;    /* linear position of the current snapshot */
-	_Atomic uint64_t retry_ns; /* after a failed one: not before */
-	_Atomic bool
-		asked; /* one is due, however little came since: an operator asked, or there is but one */
-	_Atomic bool one_left; /* the older one was given up, and there is no other yet */
-	_Atomic uint32_t load; /* bytes of snapshots for ten of the log, where that is too many; else 0 */
-	struct snap_space space[2]; /* helper: of the superblock's snap[] */
+	_Atomic uint64_t retry_ns; /* earliest time of the next snapshot after a failed one */
+	/* a snapshot is due regardless of the log's growth: requested by an operator, or only one snapshot
+	 * exists */
+	_Atomic bool asked;
+	_Atomic bool one_left; /* the older snapshot was dropped, and only one exists */
+	_Atomic uint32_t load; /* bytes of snapshots per ten bytes of the log, if too many; otherwise 0 */
+	/* space of the snapshots in the superblock's snap[]; owned by the helper */
+	struct snap_space space[2];
 };
 
-/* Begins a snapshot if one is due: pins and hands over to the helper.  Leader, right after publishing. */
+/* Begins a snapshot if one is due: pins the index and wakes the helper. Leader, directly after
+ * publishing. */
 void snapshot_check(struct vol *vol);
-/* Unpins what the helper has walked.  Leader. */
+/* Unpins the index after the helper has read it. Leader. */
 void snapshot_done(struct vol *vol);
-/* Walks, writes, verifies, writes the superblock, trims the log.  Helper. */
+/* Writes and verifies the snapshot, writes the superblock, and trims the log. Helper. */
 int snapshot_write(struct vol *vol, struct ring *r);
-/* Makes one at once.  At start. */
+/* Makes a snapshot immediately. At the start. */
 int snapshot_now(struct vol *vol, struct ring *r);
-/* Forgets the older one, whose space and log go back: the superblock is to be written without it before either
- * is used. */
+/* Drops the older snapshot and releases its space and log: the caller writes the superblock without the
+ * older snapshot before the space or log is reused. */
 void snapshot_drop_older(struct vol *vol);
 /* Adds an extent to s.  0 or -ENOMEM. */
 int snap_space_add(struct snap_space *s, const struct extent *x);

@@ -13,7 +13,7 @@
 #include "extent/object/space.h"
 
 struct map_out {
-	struct map_ref ref; /* nr 0: no map */
+	struct map_ref ref; /* location of the map; nr 0: no map */
 	struct space_wait wait;
 	struct xio io;
 	struct extent_port *port;
@@ -21,7 +21,7 @@ struct map_out {
 	uint64_t *ext;
 	uint32_t len_bytes, ext_nr, units, units_wanted;
 	uint64_t crc64;
-	bool is_on_disk; /* its write was begun */
+	bool is_on_disk; /* the write of the map was begun */
 	void (*done)(struct map_out *m, int error);
 };
 

@@ -80,13 +80,14 @@ int extent_take(struct store_port *p, struct store_slots_op *o);
 int extent_leave(struct store_port *p, struct store_slots_op *o);
 void extent_disown(struct store_port *p, const struct store_slots *slots);
 
-/* ---- for port.c ---- */
+/* ---- functions for port.c ---- */
 
-/* Makes and frees the cache of CRC blocks.  0 or -ENOMEM. */
+/* Makes the cache of CRC blocks. 0 or -ENOMEM. */
 int crc_blocks_init(struct extent_port *p);
+/* Frees the cache of CRC blocks. */
 void crc_blocks_fini(struct extent_port *p);
 
-/* ---- among the files of this folder ---- */
+/* ---- functions for the other files of this folder ---- */
 
 /* Returns true if two engines' records of a key are equal except for the location of their bytes. there NULL:
  * false. send.c */
@@ -94,7 +95,8 @@ bool send_is_same(const struct rec *r, const struct rec *there);
 
 /* Makes the id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Makes the view of a bucket's i-th record of attributes: a removal if they have fewer. attrs are the caller's. */
+/* Makes the view of a bucket's i-th record of attributes: a removal if attrs need fewer records. attrs
+ * belong to the caller. */
 void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Finds the published record of a bucket; NULL: none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);

@@ -2,7 +2,7 @@
 /*
  * port - one thread's access to the engine: to the disk and the log, and the pools of its operations.
  *
- * Belongs to its thread, except for `kicked`. port.c of the engine makes and frees it.
+ * A port belongs to its thread, except for `kicked`. port.c of the engine makes and frees it.
  */
 #ifndef GANTRY_EXTENT_OBJECT_PORT_H
 #define GANTRY_EXTENT_OBJECT_PORT_H
@@ -12,7 +12,7 @@
 #include "extent/log/vol.h"
 #include "store/ops.h"
 
-/* PUTs with data in flight, per port (address space; memory when used) */
+/* most PUTs with data in flight per port (address space; memory when used) */
 #define CHUNK_WRITERS_PER_PORT 512
 #define CRC_BLOCKS_PER_PORT 256u
 
@@ -36,7 +36,7 @@ struct extent_port {
 	struct chunk_writer *writers_free;
 	struct crc_block *crc_blocks;
 	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
-	struct list crc_block_lru;     /* unused ones, the oldest first */
+	struct list crc_block_lru;     /* unused CRC blocks, the oldest first */
 	struct list crc_block_waiters; /* reads that found no free CRC block */
 };
 

@@ -9,7 +9,7 @@
 #include "extent/object/chunk.h"
 #include "extent/object/object.h"
 
-/* The list of chunks is in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
+/* Most chunks of a PUT, whose list is in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
 /* The part of a piece that belongs to one chunk. */
@@ -34,9 +34,9 @@ struct write_int {
 
 /* An object or a part copied from another disk, with its keys; the caller keeps all of it until the end. */
 struct put_sent {
-	const uint8_t *key, *upload_key, *bucket_key; /* upload_key: of a part; else NULL */
+	const uint8_t *key, *upload_key, *bucket_key; /* upload_key: key of a part's upload; otherwise NULL */
 	uint16_t key_len, upload_key_len, bucket_key_len;
-	const struct rec *rec; /* as on the source, pinned */
+	const struct rec *rec; /* record on the source, pinned */
 	struct commit_sent sent;
 };
 
@@ -51,23 +51,25 @@ struct put_int {
 	struct store_put *put;
 	struct extent_port *port;
 	struct vol *vol;
-	struct chunk_writer *cw;     /* takes the next bytes */
-	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */
-	struct chunk_writer *chunks; /* being committed to the log */
+	struct chunk_writer *cw; /* takes the next bytes */
+	/* writer whose memory has the chunk_refs of an object of more than a chunk */
+	struct chunk_writer *list;
+	struct chunk_writer *chunks; /* chunks being committed to the log */
 	uint32_t chunk_nr, chunks_inflight;
 	uint32_t writes; /* pieces in flight */
 	int error;       /* the first error: only an abort is possible */
 	uint64_t expect_bytes;
-	uint64_t *progress_ns; /* of the commit, for its carrier */
+	/* time of the last progress of the commit, for the carrier (set/carry_put.c) */
+	uint64_t *progress_ns;
 	bool is_ended, is_committing, handed_over;
-	bool is_carried; /* its commit ended with -EXDEV, and the written data is kept for its carrier */
+	bool is_carried; /* the commit ended with -EXDEV, and the written data is kept for the carrier */
 	bool is_part;    /* a part of an upload: always a manifest */
 	const struct put_sent *sent; /* NULL: from a client */
 	struct put_copy copy;
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
 	uint16_t key_len, bucket_key_len, upload_key_len;
-	/* from here on not cleared by init */
+	/* put_init does not clear the fields from here on */
 	struct write_int last;
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
@@ -105,9 +107,9 @@ put_sent_of(const struct rec *r)
 }
 /* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);
-/* Continues after the last piece, which came with the commit, was submitted: hands over if allowed. */
+/* Continues after the last piece, which came with the commit, was issued: submits the commit if allowed. */
 void put_last_issued(struct put_int *pi);
-/* Continues after it is written: hands over if that is not done yet. */
+/* Continues after the last piece is written: submits the commit, if not submitted yet. */
 void put_last_written(struct put_int *pi);
 
 /* ---- copy.c ---- */
@@ -129,7 +131,7 @@ void put_write_give_up(struct write_int *wi, int error);
 void large_begin(struct put_int *pi);
 /* Ends pi->cw as a chunk, because it is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);
-/* Hands over the last chunk and then the manifest, when all bytes are submitted. */
+/* Submits the last chunk and then the manifest, when all writes are issued. */
 int large_hand_over(struct put_int *pi);
 /* Releases all resources when the operation has ended, or was aborted. result < 0 other than -ECANCELED: the
  * chunks have no owner. */

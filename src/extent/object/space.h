@@ -23,20 +23,21 @@ struct extent_port;
 struct space_wait {
 	struct list link;
 	uint64_t since_ns;
-	/* Takes the space and goes on with it.  False: there is not enough (a part of it may be taken). */
+	/* Takes the space and continues the operation. False: not enough space is free (a part may have
+	 * been taken). */
 	bool (*take)(struct space_wait *sw);
-	/* Ends the waiting: 0 (it was taken), -ENOSPC, -EAGAIN (it takes too long to come back), -EROFS (the disk has
-	 * failed). */
+	/* Ends the wait: 0 (the space was taken), -ENOSPC, -EAGAIN (space is being freed, but not soon
+	 * enough), -EROFS (the disk has failed). */
 	void (*over)(struct space_wait *sw, int error);
 };
 
-/* Takes the space for sw.  0: it was there; 1: sw waits, and over() will run; -ENOSPC, -EAGAIN or -EROFS: there is none,
- * and over() will not run. */
+/* Takes the space for sw. 0: taken; 1: sw waits, and over() follows; -ENOSPC, -EAGAIN or -EROFS: no space,
+ * and over() does not run. */
 int space_get(struct extent_port *p, struct space_wait *sw, bool (*take)(struct space_wait *sw),
 	      void (*over)(struct space_wait *sw, int error));
-/* Lets sw, whose functions are set, wait from now on; over() will run. */
+/* Begins the wait of sw, whose functions are set; over() follows. */
 void space_wait_on(struct extent_port *p, struct space_wait *sw);
-/* Tries those that wait again. */
+/* Tries the waiting operations again. */
 void space_retry(struct extent_port *p);
 
 #endif
