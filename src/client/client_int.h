@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of libgantry and the calls between its files.  Private; the world sees gantry.h.
+ * Parts of libgantry and the calls between its files. Private; programs see gantry.h.
  *
  *     context.c    gantry_open, gantry_close
  *     call.c       what all calls to a server share
@@ -34,9 +34,9 @@
  *     url.c        encoding
  *     xml.c        answers in XML, read by libxml2
  *
- * Locks, of which none is held across verbs, network or callbacks, in the order in which they are taken:
- * g->map_lock, read and written, guards which registrations there are and what tokens say of ports; r->lock the slots
- * of one registration; g->lock idle targets, free slots and free curl handles.
+ * Locks, in the order in which they are taken; none is held across verbs, network or callbacks:
+ * g->map_lock, a read-write lock, protects the map of registrations and the addresses of ports in tokens;
+ * r->lock the slots of one registration; g->lock idle targets, free slots and free curl handles.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H
@@ -74,7 +74,7 @@ struct config {
 	int device_nr;
 	uint64_t dc_key;
 	bool has_dc_key;
-	int traffic_class; /* -1: the port's */
+	int traffic_class; /* -1: the port's traffic class */
 	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
 	bool no_dmabuf; /* memory of a device is registered by a peer-memory driver only */
 	bool is_multipath;
@@ -85,8 +85,8 @@ struct config {
 
 /* Parses a JSON text.  0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
-/* Reads the options, then the file named by them or by the environment. 0 or -errno with a sentence in
- * err. */
+/* Reads the options, then the configuration file named by the options or by the environment. 0 or -errno
+ * with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
 
 /* ---- JSON: json.c ---- */
@@ -128,23 +128,22 @@ struct port {
 	/* Targets of tokens from gantry_token_get() and callbacks, filled from the first on; they live as
 	 * long as the port, or until gantry_token_drop(); g->map_lock */
 	struct target *shared[SHARED_MAX];
-	struct target *free;    /* idle ones, for puts and gets; g->lock */
+	struct target *free;    /* idle targets for puts and gets; g->lock */
 	struct target *retired; /* shared targets with a former address of the port; g->map_lock */
 };
 
-/* A DC target. Each put or get has one for itself, so that destroying it ends every access of that call and
- * of no other. */
+/* A DC target. Each put or get has a separate target, whose destruction ends the accesses of this call
+ * only. */
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
-	unsigned changes;     /* value of port.changes when it was made */
-	_Atomic unsigned out; /* tokens that name it and have not been returned */
-	uint64_t made_ns;     /* clock_ns() */
+	unsigned changes;     /* value of port.changes when the target was made */
+	_Atomic unsigned out; /* number of tokens with this target that have not been returned */
+	uint64_t made_ns;     /* time of the creation, of clock_ns() */
 	struct target *next;
 };
 
-/* Opens what c names, or every usable port.  0 (none found, auto: *ret_nr 0 and the reason in why), or
- * -ENODEV. */
+/* Opens the ports named in c, or every usable port. 0 (without a port: *ret_nr 0 and why), or -ENODEV. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
 /* The address of a port as tokens contain it. */
@@ -152,10 +151,10 @@ struct address {
 	uint8_t gid[16], gid_index;
 	uint16_t lid;
 };
-/* Reads the port's address again. False: it has none now. */
+/* Reads the port's address again. False: the port has no address now. */
 bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
-/* Destroys a target. 0, or -errno: then clients may still reach it. */
+/* Destroys a target. 0, or -errno: clients may still reach the target. */
 int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
@@ -185,11 +184,13 @@ struct region {
 	unsigned flags;
 	bool is_device;    /* the CPU must not access it */
 	bool is_temporary; /* made for one call */
-	/* replaced by another, because the memory was allocated again; freed after its last user */
+	/* the region was replaced, because the memory was allocated again; the last user frees the
+	 * region */
 	bool is_stale;
-	bool is_staged;               /* registered on no port: its bytes are moved through the stage */
-	struct gpu_ids *ids;          /* ids of the registered allocations, or NULL */
-	_Atomic unsigned users;       /* calls that depend on it; raised from 0 under g->map_lock */
+	bool is_staged;      /* registered on no port: its bytes are moved through the stage */
+	struct gpu_ids *ids; /* ids of the registered allocations, or NULL */
+	/* number of calls that use the region; raised from 0 under g->map_lock */
+	_Atomic unsigned users;
 	unsigned count;               /* number of registrations; g->map_lock */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL if registering failed */
 	pthread_mutex_t lock;
@@ -198,12 +199,12 @@ struct region {
 	unsigned recent_at;
 };
 
-/* ---- which registration: map.c ---- */
+/* ---- the map of registrations: map.c ---- */
 
 struct held {
 	uintptr_t start, end;
 	struct region *region;
-	uint32_t above; /* index of the nearest earlier entry that ends after it */
+	uint32_t above; /* index of the nearest earlier entry that ends after this entry */
 };
 
 struct map {
@@ -273,14 +274,14 @@ struct gantry {
 	void *log_cookie;
 	_Atomic int log_most;
 	/* shared.c */
-	unsigned forks; /* forks_now() when it was opened */
+	unsigned forks; /* value of forks_now() when the context was opened */
 	struct handle *free_handles;
 	/* targets.c */
 	uint64_t target_life_ns; /* 0: a target ends with its call */
 	pthread_t reaper;
 	pid_t reaper_pid;
 	pthread_cond_t reap;
-	bool reaper_runs, reaper_waits, closes; /* waits: for the first target */
+	bool reaper_runs, reaper_waits, closes; /* reaper_waits: the reaper waits for the first target */
 	struct target *undead;                  /* targets that the driver could not destroy */
 	uint64_t undead_again_ns;
 };
@@ -296,8 +297,8 @@ struct window {
 
 /* Returns the registration that contains [ptr, ptr + size), with one more user; NULL: none. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
-/* Does the same, and registers the memory again if a driver reports another allocation. 0, *ret_region NULL
- * if it is not registered; -EFAULT: the memory was freed. */
+/* Finds the registration as region_get() does, and registers the memory again if a driver reports another
+ * allocation. 0, *ret_region NULL if the memory is not registered; -EFAULT: the memory was freed. */
 int region_take(struct gantry *g, const void *ptr, size_t size, struct region **ret_region);
 void region_put(struct region *r);
 void regions_close(struct gantry *g);
@@ -312,14 +313,14 @@ int mint(const struct gantry *g, const struct region *r, const struct port *p, u
 	 size_t size, char text[TOKEN_DC_LEN + 1]);
 /* Takes a slot for r; g->map_lock is held. NULL: no memory. */
 struct token_slot *slot_take(struct gantry *g, struct region *r);
-/* Returns a slot. False: it was not in use. g->map_lock is held. */
+/* Returns a slot. False: the slot was not in use. g->map_lock is held. */
 bool slot_give(struct gantry *g, struct token_slot *s);
 /* Returns a slot whose text stays readable for REGION_TEXTS later ones; r has a user. */
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot of a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
-/* Removes all slots from a registration that ends; those in use are remembered for a while. g->map_lock is
- * held for writing, if others can have tokens of it. */
+/* Removes all slots from a registration that ends; slots in use are kept for a while. g->map_lock is held
+ * for writing, if other threads can have tokens of the registration. */
 void slots_release(struct gantry *g, struct region *r);
 /* Frees all slots. */
 void slots_close(struct gantry *g);
@@ -334,12 +335,12 @@ void events_stop(struct gantry *g);
 
 /* Counts the forks that led to this process. */
 unsigned forks_now(void);
-/* Returns true if the context was opened by this process, and not by one that forked it. */
+/* Returns true if this process opened the context, and false if a parent process did. */
 bool is_mine(const struct gantry *g);
-/* Returns a context of gantry_open_shared(). True: it must be closed, or was never shared. */
+/* Returns a context of gantry_open_shared(). True: the caller closes it (unused, or never shared). */
 bool shared_give(struct gantry *g);
 
-/* ---- what a program is told: log.c ---- */
+/* ---- log lines for the program: log.c ---- */
 
 /* Returns true if a log function accepts lines of that level. */
 bool is_told(const struct gantry *g, enum gantry_log_level level);
@@ -354,44 +355,43 @@ void client_log(struct gantry *g, enum gantry_log_level level, const char *forma
 struct memory {
 	char *ptr;
 	size_t size;
-	struct region *region; /* its registration, with this call as a user; NULL: none */
+	struct region *region; /* registration of the memory, with this call as a user; NULL: none */
 	bool is_device;        /* the CPU must not access it */
 };
 
-/* Makes a token for one call to server (server_of()): chooses a port, registers m with only that port if it
- * is not registered, takes a target. 0, or -errno and the reason. */
+/* Makes a token for one call to server (server_of()): chooses a port, registers m with only that port if m
+ * is not registered, and takes a target. 0, or -errno and the reason. */
 int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
 		char *why, size_t why_len);
-/* Ends the token of a call. clean: the server's answer guarantees that it has finished. Otherwise the target
- * is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY if both failed. */
+/* Ends the token of a call. clean: the server's answer guarantees that the server has finished. Otherwise
+ * the target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY if both failed. */
 int window_close(struct window *w, bool clean);
 
 /* Makes a token for a callback; as gantry_token_get(), but *ret_slot is returned with slot_give_late(). */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       struct region **ret_region, struct token_slot **ret_slot);
-/* Ends that token. */
+/* Ends the token of a callback. */
 void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
 
-/* ---- which port: choice.c ---- */
+/* ---- the choice of a port: choice.c ---- */
 
 /* Returns a number for the server of a URL, its scheme, host and port. */
 uint64_t server_of(const char *url);
 /* Returns the next port in turn that is up and on which r is registered (NULL: any). NULL: none. g->map_lock
  * is held. */
 struct port *port_choose(struct gantry *g, const struct region *r);
-/* Returns such a port for a request to a server, preferring ports that the server has not reported as
- * unreachable within a minute. May wait for the results of other threads' requests; the caller reports its
- * own by port_settle() or port_avoid(). */
+/* Returns the next port for a request to a server, preferably one that the server has not reported as
+ * unreachable within a minute. May wait for the results of other threads' requests; the caller reports the
+ * result of its request by port_settle() or port_avoid(). */
 struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
-/* Notes that this server reaches the port, or that the request did not show it. */
+/* Notes that this server reaches the port (reached), or that the request did not show whether it does. */
 void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
 /* Notes that this server cannot reach the port, for a minute. Returns true if r has another port to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
 
-/* Reads the address of a port again, after an operation with it failed. True: it has changed, and new tokens
- * use the new one. */
+/* Reads the address of a port again, after an operation with it failed. True: the address has changed. */
 bool port_reread(struct gantry *g, struct port *p);
 
 /* Initializes the data of the functions below. 0 or -errno. */
@@ -402,8 +402,8 @@ int target_end(struct gantry *g, struct target *t);
 void targets_close(struct gantry *g);
 /* Takes an idle target below the age limit, or makes one. NULL: errno. */
 struct target *target_take(struct gantry *g, struct port *p);
-/* Returns a target without users: destroyed when it reaches the age limit. 0, or -errno: it is too old, and
- * clients may still reach it. */
+/* Returns a target without users: destroyed when it reaches the age limit. 0, or -errno: the target is too
+ * old, could not be destroyed, and clients may still reach it. */
 int target_give(struct gantry *g, struct port *p, struct target *t);
 
 /* ---- HTTP: http.c, reply.c ---- */
@@ -422,7 +422,7 @@ struct reply {
 	uint64_t body_bytes;                                   /* bytes of the body received */
 	bool body_overflow;                                    /* more bytes arrived than the buffer holds */
 	unsigned retry_after_s;
-	unsigned copies; /* x-gantry-copies; 0: it did not come */
+	unsigned copies; /* value of x-gantry-copies; 0: absent */
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
 		last_modified[40];
 	char error[1024]; /* the beginning of an error body */
@@ -515,7 +515,7 @@ bool url_names_key(const char *url);
 /* Returns true if a text (or NULL) can be the value of a header: it has no control character, so it is one
  * line. */
 bool fits_header(const char *text);
-/* Encodes every byte that is not unreserved, as a value in a signed query has it; malloc'ed.  NULL: no memory. */
+/* Encodes every byte that is not unreserved, for values of a signed query; malloc'ed. NULL: no memory. */
 char *url_encode_all(const char *text);
 /* Appends name=value pairs to a URL; in a value every byte that is not unreserved is encoded, and NULL omits
  * the pair. malloc'ed. NULL: no memory. */

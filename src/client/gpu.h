@@ -19,8 +19,8 @@
 struct gpu_range {
 	uintptr_t start;
 	size_t size;
-	uint64_t id; /* never used again in this process; 0: the driver gives none */
-	/* the driver's context of the allocation; NULL: the one shared by the users of the device */
+	uint64_t id; /* id of the allocation, never used again in this process; 0: the driver has no ids */
+	/* the driver's context of the allocation; NULL: the context shared by the users of the device */
 	void *ctx;
 	int ordinal;  /* number of the device */
 	bool is_pool; /* allocated from a memory pool */
@@ -41,7 +41,7 @@ struct gpu_place {
 struct gpu_driver {
 	const char *name; /* "CUDA" */
 	const char *peer; /* name of the driver that registers its memory without a dma-buf */
-	/* Finds the driver's functions in this process.  False: it is not loaded, or too old. */
+	/* Finds the driver's functions in this process. False: the driver is not loaded, or too old. */
 	bool (*find)(void);
 	bool (*can_stage)(void);
 	/* UNKNOWN: the driver does not know the pointer. */
@@ -67,7 +67,7 @@ struct gpu_driver {
 	int (*event_wait)(void *event);
 	/* Makes the writes of a NIC visible to work that is queued later; NULL: not needed. */
 	int (*flush)(void);
-	/* NULL: it has no name. */
+	/* Returns the name of an error; NULL: no name. */
 	const char *(*error_name)(int error);
 };
 
@@ -88,7 +88,7 @@ int gpu_flush(const void *ptr, char *why, size_t why_len);
  * driver is loaded; -EINVAL: no such kind of wait; -EIO; with the reason. */
 int gpu_wait(const void *ptr, enum gantry_wait wait, void *wait_for, char *why, size_t why_len);
 
-/* ---- the same memory as before? ---- */
+/* ---- detection of memory that was allocated again ---- */
 
 /* The driver's ids of the allocations under a range, at one time. */
 struct gpu_ids {
@@ -98,21 +98,21 @@ struct gpu_ids {
 		uint64_t id;
 	} id[];
 };
-/* Returns the ids for a later comparison; free() it. NULL: the driver has no ids of this memory, or no memory
- * is left. */
+/* Returns the ids of the allocations for a later comparison, to be freed with free(). NULL: the driver has
+ * no ids of this memory, or no memory is left. */
 struct gpu_ids *gpu_ids_of(const void *ptr, size_t size);
 enum gpu_same { GPU_SAME, GPU_ANOTHER, GPU_GONE };
-/* Compares the part under [ptr, ptr + size).  ids may be NULL: the same. */
+/* Compares the ids of the allocations of [ptr, ptr + size) with the current ids. ids NULL: GPU_SAME. */
 enum gpu_same gpu_ids_hold(const struct gpu_ids *ids, const void *ptr, size_t size);
 
 /* ---- streams of the library: copies between a device and the stage ---- */
 
 struct gpu_stream {
-	struct gpu_stream *next; /* idle ones of a context */
+	struct gpu_stream *next; /* link of the idle streams of a context */
 	const struct gpu_driver *driver;
 	int ordinal;
 	void *home; /* context of the memory for which it was made */
-	void *ctx;  /* NULL: the shared context, which it holds */
+	void *ctx;  /* driver's context of the stream; NULL: the shared context, which the stream holds */
 	void *stream;
 	bool is_open, is_used, has_failed;
 };
@@ -126,13 +126,13 @@ int gpu_copy_start(struct gpu_stream *s, void *dst, const void *src, size_t size
 		   char *why, size_t why_len);
 /* Waits for all work queued on the stream. 0, or -EIO and the reason. */
 int gpu_copy_wait(struct gpu_stream *s, char *why, size_t why_len);
-/* Pins host memory for the driver of s, in the shared context of the device, which it holds.  False: not pinned; copies work
- * without, more slowly. */
+/* Pins host memory for the driver of s, in the shared context of the device, which it holds. False: not
+ * pinned; copies then work more slowly. */
 bool gpu_pin(const struct gpu_stream *s, void *ptr, size_t size);
-/* Unpins that memory. */
+/* Unpins host memory pinned by gpu_pin(). */
 void gpu_unpin(const struct gpu_driver *d, int ordinal, void *ptr);
 
-/* ---- what the CPU reaches ---- */
+/* ---- memory that the CPU can read ---- */
 
 /*
  * Returns true if the CPU can read all of this memory, tested with a byte at its beginning, at its end and
@@ -143,12 +143,12 @@ bool cpu_reaches(const void *ptr, size_t size);
 /* Returns true if the CPU can read every page, according to the process's list of mappings, which takes
  * longer. */
 bool cpu_reaches_all(const void *ptr, size_t size);
-/* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
+/* Returns true if all of [from, to) is readable according to `maps`, an open /proc/PID/maps. */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
 /*
- * Determines the use of memory in a call: 0, it is the host's; 1, it is a device's, and the CPU must not
- * access it, even where it could; -EFAULT, it is not mapped: the CPU cannot read it, and no loaded driver
- * knows its first or its last byte. thorough: checks every page.
+ * Determines the kind of memory for a call: 0, host memory; 1, device memory, which the CPU must not
+ * access, even if it could; -EFAULT, memory that is not mapped: the CPU cannot read it, and no loaded
+ * driver knows its first or its last byte. thorough: checks every page.
  */
 int memory_kind(const void *ptr, size_t size, bool thorough);
 /* Writes a sentence that the memory belongs neither to the host nor to a device. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's interface of cuObject, on libgantry: memory is registered, and tokens for it are made for a
- * control plane of the program. gantry-cuobject(7) lists the differences from NVIDIA's library.
+ * The client's interface of cuObject, on libgantry: registers memory, and makes tokens of this memory for
+ * the control plane of the program. gantry-cuobject(7) lists the differences from NVIDIA's library.
  *
  * Every call may be made by any thread, constructor and destructor too. Registrations belong to the process:
  * any object may use them. No exception leaves the library.
@@ -24,12 +24,12 @@ typedef enum cuObjMemoryType_enum {
 	CUOBJ_MEMORY_INVALID = 4,
 } cuObjMemoryType_t;
 
-/* The limit of one registration. */
+/* Largest size of one registration, in bytes. */
 #define CUOBJ_MAX_MEMORY_REG_SIZE (4ULL * 1024 * 1024 * 1024 - 64 * 1024)
 
 /*
- * The program's control plane: each tells a server about rdma_info->desc_str, and returns how many bytes moved, or a
- * negative number.  One that is never needed may be null.
+ * The callbacks of the program's control plane: each sends rdma_info->desc_str to a server, and returns the
+ * number of bytes moved, or a negative number. A callback that is never needed may be null.
  */
 typedef struct CUObjIOOps {
 	ssize_t (*get)(const void *handle, char *ptr, size_t size, loff_t offset,
@@ -41,42 +41,47 @@ typedef struct CUObjIOOps {
 class cuObjClient
 {
       public:
-	/* Copies ops.  isConnected() says whether it can be used. */
+	/* Copies ops. isConnected() returns whether the client can be used. */
 	cuObjClient(CUObjOps_t &ops, cuObjProto_t proto = CUOBJ_PROTO_RDMA_DC_V1);
-	/* Keeps the registrations. */
+	/* Destroys the client; the registrations of the process remain. */
 	~cuObjClient();
 
-	/* Registers memory.  A start that is registered is counted. */
+	/* Registers memory. A registration that begins at ptr already is counted once more. */
 	cuObjErr_t cuMemObjGetDescriptor(void *ptr, size_t size);
-	/* Takes one count back; the last one ends the registration and its tokens. CU_OBJ_FAIL while an
-	 * operation uses it, and for memory that is not registered. Null is CU_OBJ_SUCCESS. */
+	/* Removes one count of a registration; the last removal ends the registration and its tokens.
+	 * CU_OBJ_FAIL while an operation uses the memory, and for memory that is not registered;
+	 * CU_OBJ_SUCCESS for null. */
 	cuObjErr_t cuMemObjPutDescriptor(void *ptr);
-	/* Returns the most that a callback is asked for at once; -1 for memory that is not registered. */
+	/* Returns the largest size, in bytes, that is passed to a callback; -1 for memory that is not
+	 * registered. */
 	ssize_t cuMemObjGetMaxRequestCallbackSize(void *ptr);
-	/* Makes a token for [ptr + buffer_offset, + size), which lies in one registration with ptr. */
+	/* Makes a token for [ptr + buffer_offset, + size), which must be in one registration with ptr. */
 	cuObjErr_t cuMemObjGetRDMAToken(void *ptr, size_t size, size_t buffer_offset, cuObjOpType_t operation,
 					char **desc_str_out);
-	/* Frees a token's text. Its memory can be reached until the memory's registration ends. */
+	/* Frees a token's text. The token's memory can be reached until the registration ends. */
 	cuObjErr_t cuMemObjPutRDMAToken(char *desc_str);
-	/* The same; with an error that is not 0 it works no more when this returns. */
+	/* Frees a token's text; if error is not 0, the token is invalid after the return. */
 	cuObjErr_t cuMemObjPutRDMAToken(char *desc_str, int error);
 
-	/* Move [ptr + buf_offset, + size) from or to byte `offset` of an object by the program's callbacks.  The bytes that
-	 * moved, or a negative number: the callback's, or -errno. */
+	/* Moves byte `offset` and following bytes of an object to [ptr + buf_offset, + size) by the
+	 * program's callbacks. Returns the number of bytes moved, or a negative number: the callback's, or
+	 * -errno. */
 	ssize_t cuObjGet(void *ctx, void *ptr, size_t size, loff_t offset = 0, loff_t buf_offset = 0);
+	/* Moves [ptr + buf_offset, + size) to byte `offset` of an object. Returns as cuObjGet(). */
 	ssize_t cuObjPut(void *ctx, void *ptr, size_t size, loff_t offset = 0, loff_t buf_offset = 0);
 
-	/* Is there a port that is up, and is the protocol one of ours? */
+	/* Returns true if a port is up and the library has the protocol. */
 	bool isConnected(void);
 
-	/* Returns the ctx of the operation that a callback's handle is of. */
+	/* Returns the ctx of the operation of a callback's handle. */
 	static void *getCtx(const void *handle);
 	static cuObjMemoryType_t getMemoryType(const void *ptr);
 
-	/* Has lines written to a stream, until shutdownTelemetry() has returned; without one, to standard error. */
+	/* Writes log lines to a stream until shutdownTelemetry() returns; os null: to standard error. */
 	static void setupTelemetry(bool use_OTEL, std::ostream *os);
 	static void shutdownTelemetry();
-	/* CUOBJ_LOG_PATH_...: which lines; CUOBJ_LOG_PATH_ERROR where nobody says.  Of CUOBJ_LOG_OP_...: which operations. */
+	/* Selects the lines (flags: CUOBJ_LOG_PATH_..., default CUOBJ_LOG_PATH_ERROR) and the operations
+	 * (ops: CUOBJ_LOG_OP_...) that are logged. */
 	static void setTelemFlags(unsigned flags);
 	static void setTelemFlags(unsigned flags, unsigned ops);
 
@@ -85,7 +90,8 @@ class cuObjClient
 	cuObjClient &operator=(const cuObjClient &);
 
 	void *state;
-	void *reserved[8]; /* never touched: an object of another size will do */
+	/* not used, so that a later version may use them without a change of the object's size */
+	void *reserved[8];
 };
 
 #endif

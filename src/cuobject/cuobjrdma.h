@@ -21,7 +21,7 @@
 #ifndef GANTRY_HAS_CUFILE_H
 typedef struct cufileRDMAInfo {
 	int version;
-	int desc_len;         /* of the text, with its NUL */
+	int desc_len;         /* length of desc_str, with its NUL */
 	const char *desc_str; /* the token */
 } cufileRDMAInfo_t;
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's interface of cuObject, on libgantry-server: a program that has its own control plane moves bytes between its
- * memory and the window that a client's token names.  gantry-cuobject(7) says what differs from NVIDIA's library.
+ * The server's interface of cuObject, on libgantry-server: a program with its own control plane moves bytes
+ * between its memory and the window named by a client's token. gantry-cuobject(7) lists the differences
+ * from NVIDIA's library.
  *
- * Registrations, views and channels may be made and given back by any thread at any time; a channel is one thread's at a
- * time, and a second one that uses it meanwhile gets -EIO.  No exception leaves the library.
+ * Any thread may make and return registrations, views and channels at any time; one thread at a time uses a
+ * channel, and a second thread that uses the same channel gets -EIO. No exception leaves the library.
  */
 #ifndef GANTRY_CUOBJSERVER_H
 #define GANTRY_CUOBJSERVER_H
@@ -28,15 +29,15 @@ typedef enum cuObjChannelIdState_enum {
 	CHANNEL_ID_FREE = 0,
 	CHANNEL_ID_ALLOCATED = 1,
 	CHANNEL_ID_IN_USE = 2,
-	INVALID_CHANNEL_ID = UINT16_MAX, /* what allocateChannelId() returns when there is none */
+	INVALID_CHANNEL_ID = UINT16_MAX, /* result of allocateChannelId() if no channel is free */
 } cuObjChannelIdState_t;
 
-/* How a synchronous call looks for its end. */
+/* Modes of a synchronous call that polls for its completion. */
 typedef enum cuObjDelayMode {
-	CUOBJ_DELAY_NONE = 0,     /* without pause */
-	CUOBJ_DELAY_BATCH = 1,    /* pauses when it found nothing */
-	CUOBJ_DELAY_ENTRY = 2,    /* pauses once for each completion */
-	CUOBJ_DELAY_ADAPTIVE = 3, /* sleeps when nothing comes for a while */
+	CUOBJ_DELAY_NONE = 0,     /* no pause between polls */
+	CUOBJ_DELAY_BATCH = 1,    /* a pause after a poll without a completion */
+	CUOBJ_DELAY_ENTRY = 2,    /* one pause for each completion */
+	CUOBJ_DELAY_ADAPTIVE = 3, /* sleeps after some time without a completion */
 	CUOBJ_DELAY_INVALID = 4,
 } cuObjDelayMode_t;
 
@@ -57,25 +58,26 @@ typedef struct cuObjAsyncEvent_s {
 } cuObjAsyncEvent_t;
 
 struct cuObjRDMATunableParam {
-	int num_dcis;                /* channels */
-	unsigned cq_depth;           /* work requests of a channel on the wire */
-	unsigned long dc_key;        /* the clients' must be the same */
+	int num_dcis;                /* number of channels */
+	unsigned cq_depth;           /* most work requests of a channel on the wire */
+	unsigned long dc_key;        /* DC key, which must equal that of the clients */
 	int ibv_poll_max_comp_event; /* not used */
 	int service_level;
-	uint8_t timeout; /* 4.096 us * 2^timeout are one try */
+	uint8_t timeout; /* time of one try: 4.096 us * 2^timeout */
 	unsigned hop_limit;
 	int pkey_index;
 	int max_wr;              /* not used */
-	int max_sge;             /* pieces of one operation */
+	int max_sge;             /* most pieces of one operation */
 	uint32_t delay_interval; /* ns */
 	cuObjDelayMode_t delay_mode;
-	bool qp_reset_on_failure; /* else a channel whose operation failed is of no use any more */
-	uint8_t retry_cnt;        /* 0 to 7 */
-	unsigned traffic_class;   /* below 256; else it is logged, and the default counts */
-	int max_rd_atomic;        /* 0: automatic */
+	/* true: a channel is reset after a failed operation; false: the channel stays unusable */
+	bool qp_reset_on_failure;
+	uint8_t retry_cnt;      /* 0 to 7 */
+	unsigned traffic_class; /* 0 to 255; another value is logged, and the default is used */
+	int max_rd_atomic;      /* 0: automatic */
 };
 
-/* Is filled with the defaults. */
+/* Parameters of a session, initialized with the defaults. */
 class cuObjRDMATunable
 {
       public:
@@ -264,13 +266,14 @@ class cuObjRDMATunable
 	struct cuObjRDMATunableParam p;
 };
 
-/* The session below a server; programs make a cuObjServer. */
+/* The session of a server, the base class of cuObjServer, which programs use. */
 class RDMAConnection
 {
       public:
 	cuObjRDMATunable params;
 
-	/* Notes the address, an IPv4 or IPv6 one without brackets; 0.0.0.0 and :: are every port of the machine. */
+	/* Stores the address: IPv4 or IPv6, without brackets; 0.0.0.0 and :: are every port of the
+	 * machine. */
 	RDMAConnection(const char *ip, unsigned short port);
 	RDMAConnection(const RDMAConnection &) = delete;
 	RDMAConnection &operator=(const RDMAConnection &) = delete;
@@ -278,16 +281,19 @@ class RDMAConnection
 	RDMAConnection &operator=(RDMAConnection &&) = delete;
 	~RDMAConnection();
 
-	/* Opens the session with params.  0, also when it is open; -1: the address is none, or none of ours. */
+	/* Opens the session with params. 0, also if the session is open; -1: the address is invalid, or not
+	 * one of this machine. */
 	int startRDMASession();
 	void initRDMAConfigParams(cuObjRDMATunable config_params);
-	/* Gives back channels and registrations; what the program still holds of them is dead, and may be given back. */
+	/* Releases channels and registrations; the program's remaining handles are invalid, and may still
+	 * be returned. */
 	void closeRDMASession();
-	/* Does nothing: there are no connections. */
+	/* Does nothing, because a session has no connections. */
 	void handleDisconnectEvent(struct rdma_cm_id *id);
-	/* Returns the text of an id's source address, which the thread's next call overwrites; null: the server's. */
+	/* Returns the text of an id's source address (null: the server's), which the thread's next call
+	 * overwrites. */
 	char *getChannelIP(struct rdma_cm_id *id);
-	/* Returns an id's source port; null: the server's. */
+	/* Returns the source port of an id (null: of the server). */
 	int getChannelPort(struct rdma_cm_id *id);
 	void getConfigTunableParam(struct cuObjRDMATunableParam *param);
 
@@ -301,31 +307,34 @@ class RDMAConnection
 class cuObjServer : public RDMAConnection
 {
       public:
-	/* Starts the session; isConnected() says whether that went. */
+	/* Opens the session; isConnected() returns whether the session is open. */
 	cuObjServer(const char *ip, unsigned short port, unsigned proto);
 	cuObjServer(const char *ip, unsigned short port, unsigned proto, cuObjRDMATunable params);
-	/* Has no address, and so never a session. */
+	/* Makes a server without an address, which never has a session. */
 	cuObjServer() = default;
 	~cuObjServer();
 
-	/* Allocates whole pages, to be freed by free(); null: size is 0, or there is no memory. */
+	/* Allocates whole pages, to be freed by free(); null: size is 0, or no memory. */
 	void *allocHostBuffer(size_t size);
-	/* Register memory; null: it cannot be, and telemetry says why.  At most 10 entries. */
+	/* Registers memory; null: the registration failed, for a reason that telemetry logs. */
 	struct rdma_buffer *registerBuffer(void *ptr, size_t size);
+	/* Registers a list of at most 10 entries as one buffer; null: the registration failed. */
 	struct rdma_buffer *registerBuffer(std::vector<cuObjScatterGatherEntry_t> sglist);
-	/* Makes a view of parts of a buffer of one entry, which stays registered meanwhile; null: a part is not in it. */
+	/* Makes a view of parts of a buffer of one entry, which must stay registered until the view is
+	 * returned; null: a part is outside of the buffer. */
 	struct rdma_buffer *getRDMABufferFromSgList(struct rdma_buffer *rdma_buffer,
 						    std::vector<cuObjScatterGatherEntryWithOffset_t> sglist);
 	void putRDMABufferFromSgList(struct rdma_buffer *rdma_buffer);
-	/* Takes a registration back.  Null is fine. */
+	/* Removes a registration. Null is allowed. */
 	void deRegisterBuffer(struct rdma_buffer *rdma_buff);
 
 	/*
-	 * Move size bytes, at most 1 GiB, between the client's memory at remote_buf_start, which lies in the window of
-	 * the token rdma_descr, and the buffer from local_offset on (0 for a buffer of several entries): to the client
-	 * for its GET, from it for its PUT.  The channel was allocated.  Without async_handle the bytes that moved; with
-	 * it 0, and poll() says what became of it; or -ENODEV, -EIO, -ENOMEM, -EAFNOSUPPORT.  *status is written only
-	 * when a completion came.  poll_delay: ns instead of params' interval.
+	 * Moves size bytes, at most 1 GiB, between the client's memory at remote_buf_start, which must be
+	 * in the window of the token rdma_descr, and the buffer from local_offset on (0 for a buffer of
+	 * several entries): handleGetObject() to the client, handlePutObject() from the client. The channel
+	 * must be allocated. Returns the number of bytes moved; with async_handle 0, and poll() returns the
+	 * result; or -ENODEV, -EIO, -ENOMEM, -EAFNOSUPPORT. *status is written only after a completion.
+	 * poll_delay: interval of polls in ns, in place of params.
 	 */
 	ssize_t handleGetObject(const std::string &key, struct rdma_buffer *local_rdma_buff,
 				uint64_t remote_buf_start, size_t size, const std::string &rdma_descr,
@@ -345,24 +354,26 @@ class cuObjServer : public RDMAConnection
 				ibv_wc_status *status = nullptr, void *async_handle = nullptr);
 
 	/*
-	 * Takes operations with a handle that are over, at most 16.  Their number; -EIO: one of them failed, and the
-	 * entries that were filled are those whose async_handle is not null (the others are as they were); -ENODEV;
-	 * -EINVAL: events is null, max_events below 0, or the channel is not allocated.
+	 * Takes completed operations with a handle, at most 16. Returns their number; -EIO: an operation
+	 * failed, and the filled entries are the entries whose async_handle is not null (the other entries
+	 * are unchanged); -ENODEV; -EINVAL: events is null, max_events below 0, or the channel is not
+	 * allocated.
 	 */
 	int poll(cuObjAsyncEvent_t *events, int max_events, uint16_t channel = 0);
 
-	/* Is the session open, and a port of it up? */
+	/* Returns true if the session is open and a port of the session is up. */
 	bool isConnected();
 
-	/* Allocates a channel, the lowest that is free; INVALID_CHANNEL_ID: there is none. */
+	/* Allocates the lowest free channel; INVALID_CHANNEL_ID: no channel is free. */
 	uint16_t allocateChannelId();
-	/* Frees a channel, by any thread. A pointer that is not a channel is ignored. */
+	/* Frees a channel. Any thread. An id that is not allocated is ignored. */
 	void freeChannelId(uint16_t channel_id);
 
-	/* Has lines written to a stream, until shutdownTelemetry() has returned; without one, to standard error. */
+	/* Writes log lines to a stream until shutdownTelemetry() returns; os null: to standard error. */
 	static void setupTelemetry(bool use_OTEL, std::ostream *os);
 	static void shutdownTelemetry();
-	/* CUOBJ_LOG_PATH_...: which lines; CUOBJ_LOG_PATH_ERROR where nobody says.  Of CUOBJ_LOG_OP_...: which operations. */
+	/* Selects the lines (flags: CUOBJ_LOG_PATH_..., default CUOBJ_LOG_PATH_ERROR) and the operations
+	 * (ops: CUOBJ_LOG_OP_...) that are logged. */
 	static void setTelemFlags(unsigned flags);
 	static void setTelemFlags(unsigned flags, unsigned ops);
 };

@@ -3,12 +3,12 @@
 #ifndef GANTRY_CUOBJTELEM_H
 #define GANTRY_CUOBJTELEM_H
 
-/* Which lines are written. */
+/* Bits of `flags`: the lines that are written. */
 #define CUOBJ_LOG_PATH_INFO 1u  /* sessions, ports, registrations */
 #define CUOBJ_LOG_PATH_DEBUG 2u /* each operation */
 #define CUOBJ_LOG_PATH_ERROR 4u /* failures with their causes */
 
-/* Which operations are, of those that CUOBJ_LOG_PATH_DEBUG writes. */
+/* Bits of `ops`: the operations that CUOBJ_LOG_PATH_DEBUG writes. */
 #define CUOBJ_LOG_OP_GET 1u
 #define CUOBJ_LOG_OP_PUT 2u
 
