@@ -115,11 +115,11 @@ struct disk {
 	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* incremented whenever space was freed or added */
 	_Atomic bool segs_coming;  /* true while the helper has segments to make */
-	/* Of the latest write, by what it is of, that found no room below the disk: its -errno, 0: such writes
-	 * find room again; clock_ns() of the latest of all, 0: there was none. */
+	/* no_room: by kind of write, -errno of the latest write that found no room below the disk; 0: writes
+	 * of the kind find room. no_room_ns: clock_ns() of the latest such write of all kinds; 0: none. */
 	_Atomic int no_room[DISK_ROOM_NR];
 	_Atomic uint64_t no_room_ns;
-	_Atomic int seg_error;   /* -errno of the latest segment that could not be made; 0: it could */
+	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: success */
 	_Atomic bool seg_hungry; /* a port waits for a segment */
 	/* number of flushes of the helper whose end is not known to all threads yet */
 	_Atomic int flush_elsewhere;
