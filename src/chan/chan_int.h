@@ -75,23 +75,26 @@ struct chan_ep {
 	struct chan_lease *lease; /* until its last operation has ended */
 	struct list posted;       /* chan_op.link, in posting order */
 	int outstanding, reads;
-	/* of the next work request; never restarts, so a stale completion matches no request */
+	/* sequence number of the next work request; never restarts, so a stale completion matches no
+	 * request */
 	uint32_t seq;
-	unsigned generation; /* of the rail, when this queue pair was made */
-	bool connected;      /* to some target, or a connection was tried: reset before the next lease */
-	bool lost;           /* a completion is missing */
-	bool stuck;          /* the rail was notified that destroying hangs */
-	bool awaits_rail;    /* BROKEN: the creation failed because the rail was not up */
-	bool idle;           /* private to the job: no work was outstanding when it was posted */
-	/* DESTROYING: destroyed, but the hardware may still work for it: its operations end when its context
-	 * was closed */
+	unsigned generation; /* generation of the rail when this queue pair was made */
+	/* the endpoint is connected to a target, or a connection was tried: it is reset before the next
+	 * lease */
+	bool connected;
+	bool lost;        /* a completion is missing */
+	bool stuck;       /* the rail was notified that destroying hangs */
+	bool awaits_rail; /* BROKEN: the creation failed because the rail was not up */
+	bool idle;        /* private to the job: no work was outstanding when it was posted */
+	/* DESTROYING: the endpoint is destroyed, but the hardware may still work for it: its operations end
+	 * when its context is closed */
 	bool gone;
 	/* CONNECTING: target of the lease, which may be cancelled in the meantime */
 	struct rdma_target target;
 	/* DRAINING: watches the drain; CONNECTING, DESTROYING: limits the wait; BROKEN: the next attempt */
 	struct timer timer;
 	struct list free;
-	/* The job in the recovery helper; its result and rdma belong to the helper until it returns. */
+	/* The job in the recovery helper; job_result and rdma belong to the helper until the job returns. */
 	enum job_kind kind;
 	int job_result;
 	struct rdma_job job;
@@ -99,14 +102,14 @@ struct chan_ep {
 };
 
 /*
- * A rail's completion queue and the endpoints on it, when the rail's context is given up and another comes
- * (rdma/ep.h, "contexts"):
+ * A rail's completion queue and its endpoints, when the rail's context is abandoned and replaced (rdma/ep.h,
+ * "contexts"):
  *
  *     ON --given up--> ENDING --all is given back--> FREEING --> NONE --another context--> MAKING --> ON
  *                                                               ^      fails, again in 1 s    |
  *                                                               `-----------------------------'
  *
- * ENDING: until no endpoint is left on the queue, and nobody waits on its descriptor.
+ * ENDING: until the queue has no endpoints, and no wait on its descriptor is pending.
  */
 enum cq_state { CQ_NONE, CQ_MAKING, CQ_ON, CQ_ENDING, CQ_FREEING };
 
@@ -116,11 +119,11 @@ struct chan_rail {
 	struct rdma_rail *rail;
 	int nr; /* number of the rail */
 	const struct rdma_ep_ops *ops;
-	struct rdma_cq *cq; /* ON, ENDING; owned by the job while that runs */
+	struct rdma_cq *cq; /* the queue in state ON or ENDING; owned by the job while cq_job runs */
 	enum cq_state cq_state;
 	unsigned context; /* number of the queue's context */
 	bool watched, unwatching;
-	int cq_depth;           /* as configured; 0: as deep as needed */
+	int cq_depth;           /* configured depth; 0: the necessary depth */
 	struct timer cq_timer;  /* NONE: the next attempt */
 	struct rdma_job cq_job; /* FREEING, MAKING */
 	struct msg cq_back;
@@ -128,20 +131,20 @@ struct chan_rail {
 	unsigned cq_tried; /* the context for which a queue was last requested */
 	struct rdma_ep_limits limits;
 	struct chan_ep *ep;
-	int ep_nr, lease_max; /* spares beyond lease_max replace those under repair */
+	int ep_nr, lease_max; /* endpoints beyond lease_max replace endpoints under repair */
 	int leased;
-	int unusable; /* BROKEN or FENCED */
-	int made;     /* endpoints that are neither of these, nor being created or destroyed */
+	int unusable; /* number of BROKEN or FENCED endpoints */
+	int made;     /* number of endpoints not BROKEN, FENCED, CREATING or DESTROYING */
 	struct list free;
 	struct fair waiting; /* leases with a target and without a channel */
 	int outstanding;
-	bool armed, must_poll; /* must_poll: even with no work outstanding */
+	bool armed, must_poll; /* must_poll: polls are needed even without outstanding work */
 	bool logged;           /* the log has a line that channels cannot be created */
 	unsigned generation;
 };
 
-/* A wait for a target. Separate from the lease: a cancelled lease is gone immediately, while the helper's
- * answer comes later. */
+/* A wait for a target. Separate from the lease: a cancelled lease ends immediately, while the helper answers
+ * later. */
 struct chan_wait {
 	struct rdma_target_wait target;
 	struct chan *ch;
@@ -157,7 +160,8 @@ struct chan_wakeup {
 	void (*run)(struct msg *m);
 	_Atomic bool posted;
 	struct chan *ch; /* NULL: the chan was freed */
-	bool left;       /* the chan was abandoned: stays posted for good, so that it is never posted again */
+	/* the chan was abandoned: posted stays true, so that the message is never posted again */
+	bool left;
 };
 
 struct chan {
@@ -173,18 +177,18 @@ struct chan {
 	int rail_nr;
 	int rails_seen; /* number of rails of rdma/ seen so far */
 	int core, core_nr, numa_node;
-	int channels, cq_depth; /* as configured */
-	unsigned turn;          /* next one among equal rails */
+	int channels, cq_depth; /* configured values */
+	unsigned turn;          /* number of the next rail among equal ones */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
 
 	int free_patience_ms; /* time for which chan_free() waits for the helper, in ms */
 
-	int leased, waiting; /* waiting: for a target, a channel, or its connection */
-	struct list ready;   /* leases whose done() is due */
-	/* operations whose done() is due and that have no completion: they were never posted, or ended in
-	 * another way */
+	/* number of leases granted; waiting: for a target, a channel, or its connection */
+	int leased, waiting;
+	struct list ready; /* leases whose done() is due */
+	/* operations whose done() is due without a completion: never posted, or ended in another way */
 	struct list ended;
 	int outstanding; /* outstanding work requests */
 	struct chan_wait *waits;
@@ -193,11 +197,12 @@ struct chan {
 	struct delay delay;
 	uint64_t next_poll_ns;
 
-	/* Messages from other threads: results, and changes of rails. The wake-up makes the core read it. */
+	/* Messages from other threads: results, and changes of rails. The wake-up makes the core read the
+	 * inbox. */
 	struct mailbox inbox;
 	struct chan_wakeup *wakeup;
 	_Atomic bool rails_changed;
-	/* helpers that will still access this chan; decremented by their last action */
+	/* number of helpers that will still access this chan; decremented by the last action of each */
 	_Atomic int answers_due;
 	struct rdma_watch watch;
 };
@@ -216,21 +221,21 @@ enum lease_state {
 struct lease {
 	enum lease_state state;
 	struct chan_rail *cr;
-	struct chan_ep *ep; /* NULL once its work has ended */
+	struct chan_ep *ep; /* NULL: the work of the lease has ended */
 	struct rdma_target target;
 	struct chan_wait *wait;
-	struct timer timer;      /* TARGET: limit of the wait */
+	struct timer timer;      /* TARGET: time limit of the wait */
 	const struct token *tok; /* the requested token, until the lease is granted */
 	const struct sockaddr *local;
 	unsigned tried;       /* bit i: rail i does not reach the target */
-	enum chan_reason why; /* reason of the first rail that did not */
+	enum chan_reason why; /* reason of the first rail that does not reach the target */
 	struct list queue;    /* operations not posted yet, because the depth or the READs are used up */
 	uint64_t addr, size;
 	uint32_t rkey;
 };
 _Static_assert(sizeof(struct lease) <= sizeof(((struct chan_lease *)0)->priv), "a lease fits");
 
-/* Returns true if there is a queue to poll. */
+/* Returns true if the rail has a completion queue to poll. */
 static inline bool
 has_cq(const struct chan_rail *cr)
 {
@@ -273,7 +278,7 @@ void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
 int op_run_ended(struct chan *ch);
 /* Moves the waiting operations of a failed lease to chan.ended. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);
-/* Polls the rail's completion queue until it is empty; returns how many completions it dispatched. */
+/* Polls the rail's completion queue until it is empty; returns the number of completions dispatched. */
 int rail_poll(struct chan_rail *cr);
 
 /* ---- repair.c ---- */
@@ -281,8 +286,8 @@ int rail_poll(struct chan_rail *cr);
 void ep_set_state(struct chan_ep *ep, enum ep_state state);
 /* Begins to connect the endpoint to its lease's target; lease_connected() follows. */
 void ep_connect(struct chan_ep *ep);
-/* Begins to repair a channel in error whose lease can no longer use it: drained, reset, back in the pool; or
- * destroyed and created again. */
+/* Begins to repair a channel in error whose lease can no longer use it: the endpoint is drained, reset and
+ * returned to the pool; or destroyed and created again. */
 void ep_fail(struct chan_ep *ep);
 /* Is called when the last completion of an endpoint in error has arrived. */
 void ep_drained(struct chan_ep *ep);
@@ -290,8 +295,8 @@ void ep_drained(struct chan_ep *ep);
 void ep_to_pool(struct chan_ep *ep);
 /* Is called when creation failed with r: marks the endpoint BROKEN, to be tried again every second. */
 void ep_create_failed(struct chan_ep *ep, int r);
-/* Creates immediately the endpoints that could not be created while the rail was not up, instead of after
- * their second: a decline now would be unnecessary (protocol.md 4.7). */
+/* Creates immediately the endpoints that could not be created while the rail was not up, without the wait of
+ * a second, so that leases are not declined unnecessarily (protocol.md 4.7). */
 void eps_retry(struct chan_rail *cr);
 /* Destroys endpoints beyond the core's share of a device that has no room for all. */
 void eps_follow_share(struct chan_rail *cr);
@@ -299,7 +304,7 @@ void eps_follow_share(struct chan_rail *cr);
 void ep_follow_path(struct chan_ep *ep);
 /* Replaces an endpoint whose queue pair the device has lost. */
 void ep_replace(struct chan_ep *ep);
-/* Destroys the endpoint, or tries again. */
+/* Begins to destroy the endpoint, again after a failure. */
 void ep_step_destroy(struct chan_ep *ep);
 /* Creates the endpoints that waited for a completion queue. */
 void ep_create_again(struct chan_ep *ep);
@@ -308,11 +313,11 @@ void ep_create_again(struct chan_ep *ep);
 
 /* Follows a change of the rail's context: abandoned, closed, or replaced. */
 void rail_follow_context(struct chan_rail *cr);
-/* Continues the removal of a context: an endpoint may have been returned. */
+/* Continues the removal of a context, after the return of an endpoint. */
 void rail_end_step(struct chan_rail *cr);
-/* Returns true if a channel is wanted and none can be used soon. */
+/* Returns true if a lease waits for a channel of the rail and none can be used soon. */
 bool rail_unusable(struct chan_rail *cr);
-/* Returns the depth at which the completion queue never overruns. */
+/* Returns a depth with which the completion queue never overruns. */
 int rail_cq_depth(const struct chan_rail *cr);
 
 #endif

@@ -11,10 +11,10 @@
 struct delay {
 	enum conf_delay_mode mode;
 	uint64_t interval_ns;
-	unsigned idle_rounds; /* adaptive: rounds without a completion since the last one */
+	unsigned idle_rounds; /* adaptive: number of polls since the last completion */
 };
 
-/* Returns the pause before the next poll after a round with that number of completions, in ns; 0: poll
+/* Returns the pause before the next poll after a poll with that number of completions, in ns; 0: poll
  * immediately. */
 uint64_t delay_next_ns(struct delay *d, int completions);
 

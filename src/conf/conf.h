@@ -32,14 +32,15 @@
 enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };
 
 struct conf_listen {
-	char *address; /* as written: "127.0.0.1:9000", "[::1]:9000", "*:9000"; port 0 picks a free one */
+	/* the configured text: "127.0.0.1:9000", "[::1]:9000", "*:9000"; port 0: a free port */
+	char *address;
 	struct sockaddr_storage sa;
 	socklen_t sa_len;
 	enum conf_dialect dialect;
 	char *tls_certificate, *tls_key; /* files in PEM; both or none */
-	bool anonymous;                  /* s3: serve unsigned requests */
-	char *bucket;                    /* scality: the namespace of its keys; default ".scality" */
-	bool v1_prefix;                  /* scality: keys live under /v1/ (protocol.md item 93) */
+	bool anonymous;                  /* s3: unsigned requests are accepted */
+	char *bucket;                    /* scality: the bucket of the listener's keys; default ".scality" */
+	bool v1_prefix;                  /* scality: paths of keys begin with /v1/ (protocol.md item 93) */
 	bool decode;                     /* scality: percent-decode keys once; default true (item 94) */
 	bool delete_404;                 /* scality: DELETE of an absent key is 404, not 204 (item 92) */
 	struct conf_nets proxy; /* proxies, whose connections begin with a header of the PROXY protocol */
@@ -47,12 +48,13 @@ struct conf_listen {
 
 struct conf_disk {
 	char *path;
-	uint64_t size_bytes; /* for --format */
+	uint64_t size_bytes; /* size of the disk for --format */
 };
 
-/* Signatures that may be used only once, or only from one address: none; those of requests with a descriptor,
- * from one address or once; all, from one address. */
+/* Accepted signatures of version 2: none; only those of presigned URLs. */
 enum conf_sigv2 { SIGV2_OFF, SIGV2_PRESIGNED };
+/* Restriction of repeated signatures: none; for requests with a descriptor, only from one address, or only
+ * once; for all requests, only from one address. */
 enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
 
 enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
@@ -91,7 +93,8 @@ struct conf {
 
 	int cores[CONF_CORES_MAX]; /* CPU numbers */
 	int core_nr;
-	bool pin; /* false: there are more threads than CPUs (tests), and the scheduler places them */
+	/* threads are pinned to CPUs; false: the scheduler places them (tests with more threads than CPUs) */
+	bool pin;
 
 	struct {
 		uint64_t buffers_bytes;      /* payload buffers, over all cores */
@@ -113,15 +116,15 @@ struct conf {
 		int min_disks;         /* disks that must serve for the node to be ready; 0: all but one */
 		bool partial_listings; /* lists omit the keys of a missing disk instead of failing */
 		uint64_t lock_wait_ns;
-		uint64_t disk_timeout_ns; /* 0: none */
+		uint64_t disk_timeout_ns; /* limit of the time of a write or flush; 0: none */
 		uint64_t pack_rate;       /* bytes a second of small objects that are packed; 0: no packing */
 		/* bytes a second moved between disks when one is drained or added; 0: no limit */
 		uint64_t move_rate;
 		/* time after which the secondary copies of a disk that is away are rebuilt on another disk */
 		uint64_t heal_after_ns;
 		uint64_t scrub_interval_ns; /* time between two scans of all objects; 0: on request only */
-		uint64_t scrub_rate;        /* bytes a second */
-		const char *state_dir;      /* as written; NULL: none */
+		uint64_t scrub_rate;        /* bytes a second that a scan reads */
+		const char *state_dir;      /* the configured path; NULL: none */
 	} store;
 
 	struct conf_rados rados;
@@ -130,7 +133,8 @@ struct conf {
 		char *region;
 		char *credentials_file; /* NULL: none; read by auth/ */
 		uint64_t clock_skew_ns;
-		bool require_signed_headers; /* also x-rdma-info and x-cuobj-*; x-amz-* always */
+		/* x-rdma-info and x-cuobj-* must be signed, too; x-amz-* always must */
+		bool require_signed_headers;
 		enum conf_replay replay;
 		enum conf_sigv2 sigv2; /* accepted kinds of signatures of version 2 */
 	} auth;
@@ -143,17 +147,18 @@ struct conf {
 		int queue;             /* waiting requests per FIFO */
 		uint64_t object_bytes; /* largest object */
 		uint64_t part_bytes;
-		uint64_t idle_ns; /* keep-alive */
+		uint64_t idle_ns; /* time limit of an idle connection */
 		/* from the first byte of a request's head, or of a TLS handshake, to its end */
 		uint64_t head_ns;
-		uint64_t s3_progress_ns; /* 8 s without progress */
+		uint64_t s3_progress_ns; /* time limit without progress; default 8 s */
 		enum conf_fair fair_by;  /* identity of a client in fair queues */
 		/* minimum bytes per second of an HTTP body while other requests wait; 0: none */
 		uint64_t body_rate;
-		uint64_t body_grace_ns;    /* time over which body_rate is averaged */
-		uint64_t s3_total_ns;      /* 8 s + length / rate */
+		uint64_t body_grace_ns; /* time over which body_rate is averaged */
+		/* fixed part of a request's time limit, to which length / s3_rate is added; default 8 s */
+		uint64_t s3_total_ns;
 		uint64_t s3_rate;          /* bytes per second */
-		uint64_t scality_total_ns; /* 1.5 s */
+		uint64_t scality_total_ns; /* time limit of a request; default 1.5 s */
 		uint64_t drain_ns;         /* after SIGTERM: time limit of running requests */
 		uint64_t xml_bytes;        /* largest XML body */
 		uint64_t upload_expire_ns; /* age at which an upload is removed; 0: never */
@@ -168,8 +173,8 @@ struct conf {
 	struct {
 		enum log_level level;
 		enum log_format format;
-		bool access;                        /* one line a request */
-		bool object_keys;                   /* ... with the object's key */
+		bool access;                        /* the log has a line for each request */
+		bool object_keys;                   /* the lines of the access log contain the object's key */
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
@@ -207,13 +212,13 @@ void conf_free(struct conf *c);
 /* Takes another reference, to be released with conf_free(). Any thread. */
 const struct conf *conf_get(const struct conf *c);
 
-/* A key whose value differs: from and to as they would be written (secrets masked; empty for a list that has
- * grown or shrunk). applied: the new value is used; otherwise it needs a restart, and fresh got the running
- * value. */
+/* Receives a key whose value differs: from and to are the values as in a file (secrets masked; empty for a
+ * list with another length). applied: the new value is used; otherwise the change needs a restart, and fresh
+ * got the running value. */
 typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
 			       bool applied);
-/* Gives fresh, just loaded for a reload, the running values of keys that need a restart. 0 or -ENOMEM (fresh
- * cannot be used then). */
+/* Gives fresh, just loaded for a reload, the running values of keys that need a restart. 0, or -ENOMEM: fresh
+ * is unusable. */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
 /* Prints every value with its origin, as YAML with comments; secrets are masked. */
@@ -225,12 +230,12 @@ void conf_print_json(const struct conf *c, FILE *out);
  * line; class is basic, tuning or test. */
 void conf_print_table(FILE *out);
 
-/* Counts the typing mistakes between two names; once it reaches limit it may stop counting and return any
- * number of at least limit. */
+/* Counts the typing mistakes between two names; at `limit` or more mistakes it may return any number not
+ * below limit. */
 int conf_edit_distance(const char *a, const char *b, int limit);
 
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address. 0; -EINVAL; -ERANGE: bits are set after the prefix, as in
- * "10.1.2.3/8"; *ret_net then has them cleared. */
+ * "10.1.2.3/8", and *ret_net has the network with these bits cleared. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
 /* Describes the error in a text that conf_net_parse() refuses, as a sentence without full stop; returns
  * out. */
@@ -242,7 +247,7 @@ const char *conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX]);
 
 /* Parses a limit of a quota: a number, or for bytes a size ("10TiB"), up to 4 EiB. 0 or -EINVAL. */
 int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
-/* Prints a network as it would be written. */
+/* Prints a network as in a configuration file. */
 void conf_net_format(const struct conf_net *net, char *out, size_t cap);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
  * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
@@ -252,8 +257,8 @@ int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t
 /* Returns true if only this machine can reach the address. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
 /* Returns true if a Host field can only mean this server: an address, localhost, or a name in s3.domain, with
- * or without a port. Any other name may be one that a stranger's name server points at this machine, so that
- * a browser takes the stranger's web page and this server for one origin (DNS rebinding). s3 may be NULL. */
+ * or without a port. Any other name may be a stranger's name with the address of this machine, so that a
+ * browser treats the stranger's web page and this server as one origin (DNS rebinding). s3 may be NULL. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

@@ -32,18 +32,18 @@ enum key_type {
 	KT_MAPS,    /* a list of maps with a table of its own */
 };
 
-#define KEY_RELOAD 1u /* a reload changes it; everything else needs a restart */
-#define KEY_SECRET 2u /* shown masked unless it has its default */
-#define KEY_AUTO 4u   /* "auto" may be written; stored as 0 */
-#define KEY_NONE 8u   /* "none" may be written; stored as NULL */
+#define KEY_RELOAD 1u /* a reload applies a change of the key; other keys need a restart */
+#define KEY_SECRET 2u /* a value other than the default is printed masked */
+#define KEY_AUTO 4u   /* the value "auto" is allowed; stored as 0 */
+#define KEY_NONE 8u   /* the value "none" is allowed; stored as NULL */
 #define KEY_REQUIRED 16u
-#define KEY_S3 32u /* only for dialect s3 */
+#define KEY_S3 32u /* the key exists only for dialect s3 */
 #define KEY_SCALITY 64u
 /* with KEY_RELOAD and KEY_NONE: a reload may change the value, but not from or to none */
 #define KEY_KIND 128u
 /* The class of a key. Keys without either bit are basic: the keys that an operator sets to get a server. */
 #define KEY_TUNING 256u /* limits, rates and parameters of the wire, whose defaults fit most machines */
-#define KEY_TEST 512u   /* for tests; no server needs it */
+#define KEY_TEST 512u   /* keys for tests, which no server needs */
 
 struct key_list;
 
@@ -53,7 +53,7 @@ struct conf_key {
 	unsigned flags;
 	uint64_t min, max;        /* limits of KT_INT, KT_U64, KT_SIZE, KT_TIME */
 	size_t offset;            /* into struct conf, or into the list's element */
-	const char *def;          /* default, as it would be written; NULL: none */
+	const char *def;          /* default value, as in a file; NULL: none */
 	const char *const *words; /* KT_WORD, KT_SPECIAL: NULL-terminated */
 	const struct key_list *list;
 	const char *help;
@@ -89,7 +89,7 @@ bool key_is_section(const char *name);
 void key_expected(const struct conf_key *k, char *out, size_t cap);
 /* Returns the known name nearest to `name`, in buf, or NULL if none is near. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
-/* Reports a key that is not in the table, with the nearest one that is. */
+/* Reports a key that is not in the table, with the nearest key of the table. */
 void load_unknown(struct loader *ld, const struct node *key, const char *path);
 
 /* ---- a source as a tree (yaml.c) ---- */
@@ -100,7 +100,7 @@ struct node {
 	enum node_kind kind;
 	int line, column; /* from 1; 0: not from a file */
 	char *text;       /* NODE_SCALAR */
-	bool plain;       /* not quoted: may mean null */
+	bool plain;       /* the text is not quoted, and may mean null */
 	struct node **item;
 	int item_nr; /* NODE_MAP: keys and values in turn */
 };
@@ -112,7 +112,7 @@ void node_free(struct node *n);
 /* Returns true if a node is an empty value: nothing, ~ or null, not quoted. */
 bool node_is_null(const struct node *n);
 
-/* ---- the loader (load.c), and what it says (diag.c) ---- */
+/* ---- the loader (load.c), and its messages (diag.c) ---- */
 
 #define ERRORS_SHOWN 100 /* errors printed in full; further ones are only counted */
 
@@ -134,11 +134,11 @@ struct loader {
 	int origin_nr, origin_cap;
 	bool no_memory;
 	bool starts;
-	/* `cores` as written: a number, or one of the next two; verify() looks up the CPUs */
+	/* configured value of `cores`: a number, CORES_AUTO or CORES_LIST; verify() looks up the CPUs */
 	int cores_count;
 };
 #define CORES_AUTO (-1)
-#define CORES_LIST (-2) /* conf->cores holds it */
+#define CORES_LIST (-2) /* the list is in conf->cores */
 
 /* Reports an error at a node of the current source. */
 void load_fail(struct loader *ld, const struct node *n, const char *path, const char *fmt, ...)
@@ -157,12 +157,13 @@ struct node *yaml_read(struct loader *ld, const char *text, size_t len, bool *re
 
 /* ---- one key's value (value.c, lists.c) ---- */
 
-/* Parses n into base + k->offset. Errors are reported with `path`, and leave the old value. 0 or -EINVAL. */
+/* Parses n into base + k->offset. Errors are reported with `path`, and the old value remains. 0 or
+ * -EINVAL. */
 int value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
 /* Frees what value_set() allocated for k in base. */
 void value_free(const struct conf_key *k, void *base);
-/* Prints the value as it would be written in a file, on one line; nothing for KT_MAPS. */
+/* Prints the value as in a file, on one line; nothing for KT_MAPS. */
 void value_print(const struct conf_key *k, const void *base, FILE *out);
 /* Prints a string, quoted where YAML needs it. */
 void string_print(const char *s, FILE *out);
@@ -182,21 +183,22 @@ void lists_print(const struct conf_key *k, const void *base, FILE *out);
 
 /* Parses "1.5GiB" or a number of bytes.  0, -EINVAL, or -ERANGE beyond 64 bits. */
 int size_parse(const char *text, uint64_t *ret_bytes);
-/* Parses "5ms"; "0" needs no unit.  As size_parse(). */
+/* Parses "5ms"; "0" needs no unit. 0, -EINVAL, or -ERANGE beyond 64 bits. */
 int time_parse(const char *text, uint64_t *ret_ns);
-/* Prints a size or a time with the largest unit in which it is a whole number. */
+/* Prints a size with the largest unit in which it is a whole number. */
 void size_format(uint64_t bytes, char *out, size_t cap);
+/* Prints a time with the largest unit in which it is a whole number. */
 void time_format(uint64_t ns, char *out, size_t cap);
-/* Parses a decimal or 0x number with nothing around it.  0, -EINVAL, -ERANGE. */
+/* Parses a decimal or 0x number without other characters. 0, -EINVAL, -ERANGE. */
 int u64_parse(const char *text, uint64_t *ret_value);
 
 /* ---- the control group's memory (cgroup.c) ---- */
 
-/* Returns the least memory limit, in bytes, of the control groups that this process is in, version 1 or 2, and of those above
- * them; UINT64_MAX: there is none. root: a directory in the place of /, for tests. */
+/* Returns the least memory limit, in bytes, of the control groups of this process, version 1 or 2, and of
+ * their parents; UINT64_MAX: no limit. root: a directory in place of /, for tests. */
 uint64_t cgroup_memory_bytes(const char *root);
 
-/* ---- what no single key shows (verify.c) ---- */
+/* ---- checks of several keys together (verify.c) ---- */
 
 /* Resolves cores and automatic sizes, then checks keys against each other and against the machine. */
 void verify(struct loader *ld, bool partial);

@@ -15,7 +15,7 @@
 #define CONF_NETS_MAX 64
 #define CONF_DECLINE_RULES_MAX 32
 
-/* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
+/* An address block; an IPv4 block is v4-mapped, with a prefix from 96 on. */
 struct conf_net {
 	struct in6_addr addr;
 	uint8_t prefix;
@@ -60,9 +60,9 @@ struct conf_rdma {
 	int device_nr;
 	bool require; /* without a rail that is up the daemon is not ready */
 	uint64_t dc_key;
-	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
-	int cq_depth; /* 0: the sum of send depths */
-	/* scatter entries of a work request; 0: one. Not a configuration key; libgantry-server sets it */
+	int channels; /* number of DCIs per rail, over all cores; at least 8 per core */
+	int cq_depth; /* entries of a completion queue; 0: the sum of send depths */
+	/* scatter entries of a work request; 0: one. Not a configuration key; set by libgantry-server */
 	int max_sge;
 	/* CONF_CLASS_AUTO: the setting of the port */
 	int service_level, traffic_class, hop_limit, pkey_index;
@@ -72,16 +72,16 @@ struct conf_rdma {
 	bool thread_domains;
 	int timeout, retry_cnt, rnr_retry,
 		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
-	int path_mtu;          /* bytes; 0: min(active, 4096) */
+	int path_mtu;          /* path MTU in bytes; 0: min(active, 4096) */
 	enum conf_delay_mode delay_mode;
 	uint64_t delay_interval_ns;
 	bool qp_reset_on_failure;
 	int poll_batch;
 	uint64_t linger_ns;
 	int ah_cache;                         /* address handles kept per rail */
-	struct conf_net allow[CONF_NETS_MAX]; /* empty: the subnets of our own rails */
+	struct conf_net allow[CONF_NETS_MAX]; /* allowed clients; empty: the subnets of the rails */
 	int allow_nr;
-	/* also addresses to which the kernel has a route through the interface of a rail */
+	/* addresses to which the kernel has a route through the interface of a rail are allowed, too */
 	bool allow_routed;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
@@ -89,11 +89,11 @@ struct conf_rdma {
 	int decline_2xx_nr;
 	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
 	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
-	uint64_t inflight_bytes; /* per request on the wire */
+	uint64_t inflight_bytes; /* limit of the bytes of one request on the wire */
 };
 
-/* Returns true if address a is in net; both v4-mapped for IPv4. Inline, so that a caller needs no library for
- * it. */
+/* Returns true if address a is in net; both v4-mapped for IPv4. The function is inline, so that a caller
+ * needs no library. */
 static inline bool
 conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 {

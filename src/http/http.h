@@ -7,8 +7,8 @@
  * accepts are refused in two places: by mhd_head_check.c where the library hides the error, by dialect/ where
  * the header fields show it.
  *
- * An idle connection takes at most 4 KiB of our memory, in addition to HTTP_POOL_BYTES of the library and the
- * socket; a head (some 11 KiB) exists only while a request runs.
+ * An idle connection uses at most 4 KiB of the daemon's memory, in addition to HTTP_POOL_BYTES of the library
+ * and the socket; a head (some 11 KiB) exists only while a request runs.
  */
 #ifndef GANTRY_HTTP_HTTP_H
 #define GANTRY_HTTP_HTTP_H
@@ -21,13 +21,13 @@ struct peers;
 struct ring;
 struct tls_cert;
 
-/* Fills the `ops` of struct req_env. */
+/* The functions for `ops` of struct req_env. */
 extern const struct reply_ops http_reply_ops;
 
 /*
- * Starts a daemon for each listener of conf.  certs: one per listener, NULL for plain HTTP (certs may be NULL:
- * none has one); the caller keeps them, conf, peers (all cores have the same), ring and stats until
- * http_free().
+ * Starts a daemon for each listener of conf. certs: a certificate per listener, NULL for plain HTTP (certs
+ * NULL: all listeners are plain); the caller keeps certs, conf, peers (shared by all cores), ring and stats
+ * until http_free().
  *   0
  *   -ENOMEM   no memory
  *   -EMFILE   no descriptor for a daemon's epoll (-ENFILE: in the whole system)
@@ -38,17 +38,17 @@ int http_new(const struct conf *conf, struct tls_cert *const *certs, struct peer
 int http_connections_max(const struct conf *conf);
 /* Sets the requests' machine, before the first http_add(). */
 void http_set_reqs(struct http *h, struct reqs *rs);
-/* Replaces the configuration for requests that begin from now on. It must have the same listeners as the
- * first; the caller keeps it as long as it is the newest. */
+/* Replaces the configuration for requests that begin from now on. The new configuration must have the same
+ * listeners as the first; the caller keeps it until the next one is set. */
 void http_set_conf(struct http *h, const struct conf *conf);
 /* Closes every connection (remaining ones with a reset) and waits, turning the ring, until no operation of
- * http/ is in it. A request that still belonged to a connection gets its req_end() here; it may still be
- * draining afterwards, so reqs outlives http. */
+ * http/ is in the ring. Calls req_end() for each request of a connection; such a request may still drain
+ * after the return, so reqs is freed after http. */
 void http_free(struct http *h);
 
 /*
- * Takes over an accepted socket of listener number `listener`.  When limits.connections are open, another that
- * has no request makes room.  On failure the socket is closed.
+ * Takes over an accepted socket of listener number `listener`. If limits.connections are open, a connection
+ * without a request is ended. On failure the socket is closed.
  *   0
  *   -EBUSY    all of limits.connections have requests
  *   -EUSERS   limits.connections_per_address is reached
@@ -56,19 +56,20 @@ void http_free(struct http *h);
  */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
 /* Ends the connection that has waited longest for the rest of a head, when a resource other than connections
- * is used up. False: there is none. */
+ * is used up. False: no such connection. */
 bool http_make_room(struct http *h);
 /* Returns the number of connections that are open or being opened. */
 int http_connections(const struct http *h);
 
-/* Runs the daemons. Returns true if they have more work. Called in every turn with an event. */
+/* Runs the daemons. Returns true if they have more work. The core calls this function in every turn with an
+ * event. */
 bool http_run(struct http *h);
 /* Returns the time that the loop may wait, in ns, before a time-out of libmicrohttpd or of http/ is due. */
 uint64_t http_timeout_ns(const struct http *h);
-/* Closes idle connections and each of the others after the answer to its request. */
+/* Closes idle connections, and each busy connection after the answer to its request. */
 void http_drain(struct http *h);
-/* Resets every connection, when a drain takes too long. Their requests get req_end() from the next
- * http_run(). */
+/* Resets every connection, when a drain takes too long. The next http_run() calls req_end() for the
+ * requests. */
 void http_abort(struct http *h);
 
 #endif

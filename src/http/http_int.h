@@ -6,13 +6,13 @@
  *   conn.c             actions on one connection
  *   admit.c            admission of connections; time limits of heads
  *   preface.c          headers of the PROXY protocol, in front of HTTP and TLS (proxy.c reads them)
- *   peers.c            how many connections an address has
+ *   peers.c            number of connections of an address
  *   call.c             the library's calls about a request
  *   answer.c           replies handed to the library
  *   past_library.c     answers written to the socket
  *   mhd_head_check.c   refuses heads that libmicrohttpd lets through
- *   mhd_early_reply.c  answers before the end of a body that does not come
- *   mhd_own_answer.c   answers in place of those that libmicrohttpd would make by itself
+ *   mhd_early_reply.c  answers before the end of a body that has stopped
+ *   mhd_own_answer.c   answers in place of libmicrohttpd's own answers
  *   mhd_linger.c       keeps sockets open until an early answer has arrived
  *   tls.c              certificates
  */
@@ -28,19 +28,20 @@
 
 #include <microhttpd.h>
 
-#define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* longer is 400 */
-#define HTTP_HEADER_MAX (16u << 10)        /* bytes of target and fields together; more is 431 */
-#define HTTP_FIELD_BYTES 64        /* bookkeeping of the library for a field, in addition to its text */
-#define HTTP_NOTED_MAX (20u << 10) /* bytes of text and bookkeeping together; more is also 431 */
+#define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* limit of a target in bytes; a longer target is 400 */
+#define HTTP_HEADER_MAX (16u << 10)        /* limit of target and fields together, in bytes; above it 431 */
+#define HTTP_FIELD_BYTES 64                /* memory of the library for a field, in addition to the text */
+/* limit of text and memory of the library together, in bytes; above it also 431 */
+#define HTTP_NOTED_MAX (20u << 10)
 /*
  * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply. The library
- * clears one and a half times as much for each request, and with many connections none of that is cached: 32
- * KiB cost every small request 4 % more.
+ * clears one and a half times as much for each request, and with many connections this memory is not in the
+ * CPU's cache: 32 KiB cost every small request 4 % more.
  */
 #define HTTP_POOL_BYTES (24u << 10)
 #define HTTP_STREAM_BYTES (64u << 10)
-/* Connections beyond limits.connections, for those that are being ended: the largest number that may arrive
- * in one turn of the loop. */
+/* Connections beyond limits.connections, for connections that are being ended: the largest number of new
+ * connections in one turn of the loop. */
 #define HTTP_SPARE 4096
 #define VICTIMS_MAX 64
 
@@ -50,15 +51,15 @@ enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_
 enum conn_where {
 	CONN_FREE,    /* in http->conns */
 	CONN_PREFACE, /* on http->prefacing: waits for the header of the PROXY protocol */
-	CONN_COMING,  /* given to libmicrohttpd, which has not called back yet */
+	CONN_COMING,  /* passed to libmicrohttpd, which has not called back yet */
 	CONN_OPEN,    /* on http->open */
 	CONN_CLOSED,  /* closed by libmicrohttpd; waits for its poll to return */
-	CONN_LINGERS, /* closed likewise, and reads remaining input (mhd_linger.c); on http->lingering */
+	CONN_LINGERS, /* closed by libmicrohttpd; reads remaining input (mhd_linger.c); on http->lingering */
 };
 
 /* The stage of a connection's request, as seen from the library's calls. */
 enum conn_stage {
-	STAGE_IDLE,   /* none, or the library has not passed its head on yet */
+	STAGE_IDLE,   /* no request, or the library has not passed the head of the request yet */
 	STAGE_HEAD,   /* the first call: no part of a body was read */
 	STAGE_BODY,   /* body bytes arrive, or the last call is next */
 	STAGE_ANSWER, /* a response is queued */
@@ -67,26 +68,26 @@ enum conn_stage {
 /*
  * A former reply without a body. The library copies each header into three allocations; the next reply mostly
  * has the same names and values of equal length, which are then written over the old ones. A core keeps a few
- * such replies for all of its connections: one for each connection would be memory that is never cached when
- * it is used again.
+ * such replies for all of its connections: one for each connection would not be in the CPU's cache at its
+ * next use.
  */
 #define KEPT_NR 8
 #define KEPT_HEADERS_MAX 16
 struct kept {
 	struct MHD_Response *resp; /* NULL: none */
 	int nr;
-	bool other; /* while comparing: it does not match */
+	bool other; /* during a comparison: the reply does not match */
 	int at;
 	struct {
-		const char *name; /* the library's copies */
+		const char *name; /* the library's copy of the name */
 		char *value;
 		size_t len;
 	} header[KEPT_HEADERS_MAX];
 };
 
 /*
- * The head of a request. A connection has one from the request line to the end of the request and none while
- * it is idle; a core has a pool with one per possible connection.
+ * The head of a request. A connection has a head from the request line to the end of the request, and no head
+ * while idle; a core has a pool with a head per possible connection.
  */
 #define HEAD_TARGET_SHORT 1024
 struct head {
@@ -95,7 +96,8 @@ struct head {
 	size_t target_len; /* > HTTP_TARGET_MAX: truncated */
 	const char *uri;   /* the library's pointer; only for comparison */
 	char expect[16];   /* the value of Expect, which is hidden from the library (mhd_head_check.c) */
-	/* short_target, or memory of http->long_targets for a longer target; req/ decodes it in place */
+	/* short_target, or memory of http->long_targets for a longer target; req/ decodes the target in
+	 * place */
 	char *target;
 	char short_target[HEAD_TARGET_SHORT];
 	struct field fields[DIALECT_FIELDS_MAX];
@@ -104,7 +106,7 @@ struct head {
 /* The received part of the PROXY protocol's header. */
 struct preface {
 	size_t have, need; /* need is PROXY_FIRST until that many bytes have arrived */
-	bool stranger;     /* not a configured proxy; a PROXY header is refused */
+	bool stranger;     /* the peer is not a configured proxy, and a PROXY header is refused */
 	uint8_t bytes[PROXY_HEADER_MAX];
 };
 
@@ -119,25 +121,26 @@ struct hconn {
 	int fd;
 	struct sockaddr_storage local, peer;
 
-	/* Watches for the close of the client's side; later for remaining input. */
+	/* Poll for the close of the client's side; later for remaining input. */
 	struct ring_op poll;
 	bool polling;
 	bool gone;    /* the client has closed its side */
-	bool aborted; /* end the connection in any state */
-	/* closed with unread input: read on for a while, so that the client receives the answer */
+	bool aborted; /* the connection must be ended in any state */
+	/* the connection closes with unread input, which is read for a while, so that the client receives the
+	 * answer */
 	bool linger;
 	int linger_fd;
 	uint64_t linger_until_ns;
 	uint64_t lingered_bytes;
 
-	/* who may have it (admit.c) */
+	/* admission (admit.c) */
 	struct peer *peer_count; /* NULL: the client is not known yet */
 	struct preface *preface; /* NULL: no PROXY header is expected */
 	struct list unfinished;  /* on http->unfinished: no complete head has arrived, or one has begun */
-	/* order of the connection's beginning, then of its last request's end: larger is later */
+	/* number of the connection's beginning, then of its last request's end, in order of time */
 	uint64_t stamp;
-	uint64_t taken;   /* bytes of the requests so far; over TLS: of records */
-	uint64_t bytes;   /* over TLS: bytes received by the end of the last request, or of the handshake */
+	uint64_t taken;   /* bytes of requests received so far; over TLS bytes of records */
+	uint64_t bytes;   /* over TLS: value of `taken` at the end of the last request, or of the handshake */
 	uint64_t head_ns; /* start of the current head or handshake; 0: none has begun, as far as known */
 	bool shaken;      /* the handshake is complete */
 	bool leaving;     /* the connection is being ended */
@@ -146,24 +149,25 @@ struct hconn {
 	enum conn_stage stage;
 	struct req *rq;
 	bool suspended;
-	bool park;     /* suspend the connection after the library's return (call.c) */
+	bool park;     /* the connection must be suspended after the library's return (call.c) */
 	bool has_body; /* the fields announce a body */
-	/* answered past the library (mhd_early_reply.c): to be closed without another answer */
+	/* the answer was written to the socket (mhd_early_reply.c), and the connection closes without another
+	 * answer */
 	bool replied_early;
-	bool close_after; /* close the connection normally after this request's answer */
+	bool close_after; /* the connection closes normally after this request's answer */
 	bool must_close;  /* the end of the body is ambiguous: no byte after it can be trusted */
 	bool body_ended;
-	/* bytes of the body in the library's buffer that were not taken when it was suspended */
+	/* bytes of the body in the library's buffer that were not taken before the suspension */
 	size_t offered;
 	uint64_t body_ns;       /* time of the last body bytes */
 	uint64_t owed_since_ns; /* time at which the connection entered http->owed */
 	uint64_t owed_taken;    /* `taken` at that time */
 	uint64_t look_ns;  /* time of the next check whether the body still arrives, while on http->owed */
 	struct head *head; /* NULL: idle */
-	/* index of the kept reply that it used last: mostly the next reply has the same form */
+	/* index of the kept reply of the last answer: mostly the next reply has the same form */
 	unsigned kept;
 };
-/* Our memory of an idle kept-alive connection, in addition to the library's pool (HTTP_POOL_BYTES) and the
+/* The daemon's memory of an idle connection, in addition to the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
 /* Together with struct req (req/machine.h) a request in flight uses at most 24 KiB. */
@@ -179,9 +183,9 @@ struct listener {
 	struct ring_op poll;
 	bool polling;
 	bool hot;       /* the daemon has work */
-	unsigned calls; /* of the library, about connections of this listener */
+	unsigned calls; /* number of the library's calls about connections of this listener */
 	unsigned vain; /* runs without a call in a row, after each of which the daemon claimed to have work */
-	uint64_t due_ns; /* time of its next own time-out */
+	uint64_t due_ns; /* time of the daemon's next time-out */
 };
 
 struct http {
@@ -196,7 +200,7 @@ struct http {
 	struct list unfinished; /* the connection that has waited longest for its head first */
 	struct peers *peers;
 	int open_nr;      /* connections in the states prefacing, coming and open */
-	int leaving_nr;   /* those of them that are being ended */
+	int leaving_nr;   /* number of connections of open_nr that are being ended */
 	uint64_t stamps;  /* the last stamp given out */
 	uint64_t look_ns; /* time of the next check of connections */
 	bool stirred;     /* input arrived since this round began, or a check must be repeated */
@@ -209,7 +213,8 @@ struct http {
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* time-out of the library's daemons, from the first configuration */
 	bool draining, stopping;
-	/* this libmicrohttpd joins folded lines to the name, and stops at a NUL (mhd_head_check.c) */
+	/* true if this version of libmicrohttpd joins folded lines to the name, and stops at a NUL
+	 * (mhd_head_check.c) */
 	bool folds_wrong;
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
 	struct kept kept[KEPT_NR];
@@ -244,9 +249,9 @@ void conn_uncount(struct hconn *c);
 void conn_drop(struct hconn *c);
 
 /* ---- http.c ---- */
-/* Counts the connection for its address. 0, or as peers_add(). */
+/* Counts the connection for its address. 0, or an error of peers_add(). */
 int conn_count_peer(struct hconn *c);
-/* Hands the connection to the library.  0 or -errno; then it is gone. */
+/* Hands the connection to the library. 0, or -errno: the connection was freed. */
 int conn_start(struct hconn *c);
 
 /* ---- preface.c ---- */
@@ -255,21 +260,21 @@ int conn_start(struct hconn *c);
 void preface_begin(struct hconn *c);
 /* Continues reading, when input is available. */
 void preface_read(struct hconn *c);
-/* Ends the connections whose header takes too long. Returns when the next check is due. */
+/* Ends the connections whose header takes too long. Returns the time of the next check. */
 uint64_t preface_run(struct http *h, uint64_t now_ns);
 
 /* ---- admit.c ---- */
 /* Checks some connections for a late head, if a check is due. */
 void admit_run(struct http *h, uint64_t now);
-/* Returns when the next check is due; UINT64_MAX: at the next input. */
+/* Returns the time of the next check; UINT64_MAX: at the next input. */
 uint64_t admit_due_ns(const struct http *h);
 /* Begins the time-outs of a connection that the library has. */
 void admit_opened(struct hconn *c);
 /* Restarts the time-outs after a request. */
 void admit_request_over(struct hconn *c);
-/* Makes room for one more connection, by ending another if necessary. False: impossible. */
+/* Makes room for one more connection, if necessary by the end of another one. False: impossible. */
 bool admit_room(struct http *h);
-/* Ends the connection that has waited longest for the rest of its head. False: there is none. */
+/* Ends the connection that has waited longest for the rest of its head. False: no such connection. */
 bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
@@ -296,7 +301,7 @@ int answer_init(struct http *h);
 /* Frees the canned and the kept answers. */
 void answer_fini(struct http *h);
 
-/* ---- past_library.c: answers written to the socket, each the last of its connection ---- */
+/* ---- past_library.c: answers written to the socket; each answer is the last of its connection ---- */
 struct past_answer {
 	char s[8192 + 2048]; /* the largest text of an error, and headers */
 	size_t len;
@@ -311,22 +316,22 @@ void past_line(void *cookie, const char *name, const char *value);
 void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t len);
 /* Writes the answer to the socket. False: it was not written completely. */
 bool past_send(struct hconn *c, const struct past_answer *a);
-/* Closes our side of the connection: later output of the library is discarded. */
+/* Closes the daemon's side of the connection: later output of the library is discarded. */
 void past_close(struct hconn *c);
-/* Answers input that did not become a request with f; why NULL: the fault's own sentence. False: it was not
- * written completely. */
+/* Answers input that did not become a request with f; why NULL: the sentence of the fault. False: the answer
+ * was not written completely. */
 bool past_refuse(struct hconn *c, enum fault f, const char *why);
 
 /* ---- mhd_own_answer.c ---- */
-/* Queues one of our answers, as MHD_queue_response() does for other programs. */
+/* Queues an answer of the daemon, as MHD_queue_response() does for other programs. */
 enum MHD_Result mhd_queue(struct MHD_Connection *mc, unsigned status, struct MHD_Response *resp);
 /* Runs a daemon; answers that the library would make itself are replaced here. */
 void mhd_run(struct MHD_Daemon *d);
 
 /* ---- mhd_early_reply.c ---- */
-/* Puts c on http->owed: its reply is ready, and the library waits for the rest of the body. */
+/* Puts c on http->owed, because the reply is ready and the library waits for the rest of the body. */
 void early_reply_watch(struct hconn *c);
-/* Removes c from http->owed; a connection that is not on it is allowed. */
+/* Removes c from http->owed; a connection outside of the list is allowed. */
 void early_reply_forget(struct hconn *c);
 /* Answers the connections on http->owed whose body has stopped. Called outside of the library's calls.
  * Returns true if the library must run again. */
@@ -337,9 +342,10 @@ bool early_reply_run(struct http *h);
 void linger_begin(struct hconn *c);
 /* Reads from a lingering socket that can be read or was closed. */
 void linger_poll(struct hconn *c);
-/* Ends the connection that has lingered longest, if there is one. */
+/* Ends the connection that has lingered longest, if any. */
 void linger_end_oldest(struct http *h);
-/* Ends the connections that lingered long enough (all: every one).  Returns when the next one is due. */
+/* Ends the connections that have lingered long enough (all: every lingering connection). Returns the time of
+ * the next end. */
 uint64_t linger_run(struct http *h, uint64_t now_ns, bool all);
 
 #endif

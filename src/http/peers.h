@@ -3,7 +3,8 @@
  * Counts the open connections of each client address, over all cores. IPv6 addresses count by their /64, the
  * usual assignment to one client.
  *
- * Used at the beginning and end of a connection, never for a request. Any thread; a lock inside.
+ * The functions are called at the beginning and end of a connection, never for a request. Any thread; the
+ * table has a lock.
  */
 #ifndef GANTRY_HTTP_PEERS_H
 #define GANTRY_HTTP_PEERS_H
@@ -18,10 +19,10 @@ int peers_new(int max, struct peers **ret_peers);
 /* Frees the table; no connection may be counted. NULL is allowed. */
 void peers_free(struct peers *p);
 
-/* Counts one more connection of an address. 0; -EUSERS: it has cap of them (0: no limit); -ENOSPC: the table
- * has max. */
+/* Counts one more connection of an address. 0; -EUSERS: the address has `cap` connections (0: no limit);
+ * -ENOSPC: the table has its maximum. */
 int peers_add(struct peers *p, const struct sockaddr *sa, int cap, struct peer **ret_peer);
-/* Counts one connection less. */
+/* Counts one connection less of an address. */
 void peers_remove(struct peers *p, struct peer *peer);
 /* Returns the number of connections of that peer's address. */
 int peers_count(const struct peer *peer);

@@ -12,17 +12,18 @@
 #include <sys/socket.h>
 
 #define PROXY_SIGNATURE 12 /* length of a prefix with which no HTTP request and no TLS record begins */
-#define PROXY_FIRST 16     /* bytes of every header; they contain its length */
-#define PROXY_HEADER_MAX (PROXY_FIRST + 36) /* bytes that are parsed: the part after the addresses is not */
+#define PROXY_FIRST 16     /* bytes of every header, which contain the header's length */
+/* most bytes that are parsed: the part after the addresses is ignored */
+#define PROXY_HEADER_MAX (PROXY_FIRST + 36)
 
 /* Returns true if the bytes are the signature of a header of version 2. */
 bool proxy_is_header(const uint8_t signature[PROXY_SIGNATURE]);
 
 /*
- * Parses the first PROXY_FIRST bytes of a connection.  Returns how long the whole header is, these included;
- * or
+ * Parses the first PROXY_FIRST bytes of a connection. Returns the length of the whole header, including these
+ * bytes; or
  *   -EPROTONOSUPPORT   a header of version 1, which is text
- *   -EBADMSG           no header, or one that version 2 does not have
+ *   -EBADMSG           no header, or one that is invalid in version 2
  */
 int proxy_length(const uint8_t first[PROXY_FIRST]);
 

@@ -20,7 +20,7 @@ struct tls_cert;
 int tls_cert_load(const char *cert_path, const char *key_path, struct tls_cert **ret_cert, char *err,
 		  size_t err_len);
 
-/* Reads both files again (other paths are allowed). On an error nothing changes. */
+/* Reads both files again (other paths are allowed). After an error the certificate is unchanged. */
 int tls_cert_reload(struct tls_cert *c, const char *cert_path, const char *key_path, char *err,
 		    size_t err_len);
 
@@ -29,7 +29,7 @@ void tls_cert_free(struct tls_cert *c);
 
 /* Returns when the certificate begins to be valid, in seconds since 1970. */
 long long tls_cert_begins_s(struct tls_cert *c);
-/* Returns when the certificate expires, in seconds since 1970. */
+/* Returns the time at which the certificate expires, in seconds since 1970. */
 long long tls_cert_ends_s(struct tls_cert *c);
 
 #endif

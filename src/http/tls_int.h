@@ -9,8 +9,8 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-/* The certificate for the current handshakes: the callback gets no pointer of ours, so http.c sets this
- * around MHD_run(). */
+/* The certificate for the current handshakes: the callback gets no pointer of the daemon, so http.c sets this
+ * variable around MHD_run(). */
 extern _Thread_local struct tls_cert *tls_current;
 
 /* Returns the certificate of tls_current (gnutls_certificate_retrieve_function3). */
@@ -18,7 +18,7 @@ int tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *inf
 		 gnutls_pcert_st **ret_chain, unsigned *ret_chain_nr, gnutls_ocsp_data_st **ret_ocsp,
 		 unsigned *ret_ocsp_nr, gnutls_privkey_t *ret_key, unsigned *ret_flags);
 
-/* At least TLS 1.2, and only key exchanges with forward secrecy. */
+/* GnuTLS priorities: at least TLS 1.2, and only key exchanges with forward secrecy. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:%SERVER_PRECEDENCE"
 
 #endif

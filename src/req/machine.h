@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the request machine: struct req, its steps, and the ways in which a step names the next one.
+ * The inside of the request machine: struct req, its steps, and the functions by which a step selects the
+ * next step.
  *
  * A step is a function. It never blocks, and ends with the choice of the next step: req_go(), req_await(),
  * req_fail(). Only req_run() calls steps. Completions only store their result and put the request on the
@@ -29,20 +30,20 @@
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
 #define REQ_LINE_BYTES 320 /* length of a request's line in the dump */
-/* Limit of malloc'd text of a core's requests: XML bodies and lists. */
+/* Limit of allocated text of a core's requests: XML bodies and lists. */
 #define REQ_TEXT_TOTAL (256u << 20)
-#define REQ_PAGE_BYTES (1u << 20) /* a page of a list ends at this size */
+#define REQ_PAGE_BYTES (1u << 20) /* limit of a page of a list */
 
 /* The progress of a request: it determines the effect of a deadline or a lost client (protocol.md 4.7). */
 enum req_phase {
 	PHASE_FRONT,  /* no operation was started */
 	PHASE_QUEUED, /* waits for a ticket or a lease */
 	PHASE_MOVING, /* bytes move */
-	PHASE_COMMIT, /* handed to the store: cannot be cancelled */
+	PHASE_COMMIT, /* the store has the commit: cannot be cancelled */
 	PHASE_REPLY,  /* the answer is complete */
 };
 
-/* Pools of parts that not every request has, made at start for limits.requests (part.c). */
+/* Pools of optional parts of requests, made at start for limits.requests (part.c). */
 enum req_pool {
 	POOL_CHANGE,    /* struct req_change */
 	POOL_ATTRS,     /* DIALECT_ATTRS_MAX */
@@ -50,7 +51,7 @@ enum req_pool {
 	POOL_LIST,      /* struct list_query */
 	POOL_ERROR,     /* the body of an error */
 	POOL_JOB,       /* memory of an operation in addition to struct req */
-	POOL_LARGE_JOB, /* the same, for large ones */
+	POOL_LARGE_JOB, /* memory of a large operation in addition to struct req */
 	POOL_NR
 };
 #define REQ_JOB_BYTES (4u << 10)
@@ -61,7 +62,7 @@ enum req_pool {
  * xfer/, so that clients rarely share an entry. */
 #define SLOT_CLIENTS 4096
 struct slots {
-	int held[SLOT_CLIENTS];         /* requests, without revoked ones */
+	int held[SLOT_CLIENTS];         /* number of requests, except revoked ones */
 	struct list reqs[SLOT_CLIENTS]; /* the oldest first */
 };
 
@@ -72,16 +73,17 @@ struct reqs {
 	struct list free, live, ready;
 	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
-	/* requests without a descriptor, and their limit: the rest is for those with one (pace.c) */
+	/* number of requests without a descriptor, and its limit: the others are reserved for requests with a
+	 * descriptor (pace.c) */
 	int plain_nr, plain_max;
 	int lane_nr[XFER_LANES]; /* requests by store_lane() */
-	int plain_revoked;       /* those of plain_nr that are being ended */
+	int plain_revoked;       /* number of requests of plain_nr that are being ended */
 	struct slots slots;
 	struct timer pace;  /* checks slow clients while other requests wait */
 	uint64_t looked_ns; /* time of the last check */
 	bool draining;
-	struct req_conf *use; /* NULL: env.conf is used, which is not counted */
-	step_fn drain;        /* defined in drain.c, for files below it */
+	struct req_conf *use; /* configuration of new requests; NULL: env.conf, which is not counted */
+	step_fn drain;        /* step defined in drain.c, for files that drain.c depends on */
 	uint64_t next_id, id_salt;
 	uint64_t client_key[2]; /* of xfer_client_of() */
 	uint64_t rng[2];        /* random numbers for ETags of tokened PUTs */
@@ -100,9 +102,9 @@ struct req_change {
 };
 
 struct req {
-	/* Kept from request to request. */
+	/* Fields kept from request to request. */
 	struct list link;     /* free or live */
-	struct digest digest; /* its contexts are reused */
+	struct digest digest; /* digests, whose contexts are reused */
 
 	/* ---- from here on zeroed for each request, up to `in` ---- */
 	uint32_t magic;
@@ -115,26 +117,28 @@ struct req {
 	/* the machine */
 	step_fn step;
 	const char *step_name;
-	const char *wait;     /* name of the wait, NULL while it runs */
-	struct req_conf *use; /* the configuration that it uses */
+	const char *wait;     /* name of the wait; NULL while a step runs */
+	struct req_conf *use; /* the configuration of the request */
 	enum req_phase phase;
-	enum fault fault; /* first fault wins */
-	const char *why;  /* sentence for the error body, instead of the fault's own */
+	enum fault fault; /* first fault of the request */
+	const char *why;  /* sentence for the error body, in place of the fault's sentence */
 	int errno_seen;   /* for the log */
 	bool replied;     /* the reply is ready for http/ */
-	bool ended;       /* http/ has done with it */
-	bool sent, gone;  /* gone: the client has left */
+	bool ended;       /* http/ has ended the request */
+	bool sent, gone;  /* gone: the client has closed its side */
 	bool is_tokened;
 	bool must_route;  /* the token's address is allowed only with a route of the kernel */
 	bool not_allowed; /* the token names an address outside rdma.allow: the request will be declined */
-	bool detached;    /* replied while the store still commits, or the disk still uses its pieces */
-	bool disk_has;    /* a hold for such pieces, until the transfer has ended */
+	/* the reply was sent while the store still commits, or the disk still uses pieces of the request */
+	bool detached;
+	/* the request has a hold for pieces that the disk uses, until the transfer has ended */
+	bool disk_has;
 	int holds;        /* store operations of the request in flight */
 	bool awaiting;    /* the step must not run before the operation started by req_await() has ended */
 	bool revoked;     /* ended in favour of waiting requests (pace.c) */
-	struct list slot; /* in the list of its client, if it has no descriptor */
+	struct list slot; /* link in the list of the client, for a request without a descriptor */
 	uint8_t lane;     /* store_lane() + 1 of its key, while counted; 0: none */
-	struct pace_mark mark; /* for a body or an answer that xfer does not move */
+	struct pace_mark mark; /* mark of a body or an answer that xfer does not move */
 
 	/* time spent in each phase (trace.c) */
 	uint64_t phase_ns[STATS_PHASE_NR];
@@ -142,7 +146,7 @@ struct req {
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
 	int trace_left;            /* number of trace lines left; 0: not traced */
-	struct trace_steps *steps; /* its latest steps, while it is traced; NULL: none kept */
+	struct trace_steps *steps; /* latest steps of a traced request; NULL: none */
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
 	uint64_t answer_by_ns; /* time at which the client expects the answer; UINT64_MAX: unknown */
@@ -150,11 +154,11 @@ struct req {
 
 	/* the body */
 	bool wants_body, body_ended;
-	/* Takes the bytes of the body as they arrive: body_take(), or frames_feed(), which passes them to
-	 * it. */
+	/* Takes the bytes of the body as they arrive: body_take(), or frames_feed(), which passes the decoded
+	 * bytes to body_take(). */
 	take_fn feed;
 	void (*feed_end)(struct req *rq); /* NULL: no action is needed */
-	take_fn take;                     /* destination of body_take(); NULL: the bytes wait at the client */
+	take_fn take;                     /* destination of body_take(); NULL: the bytes are not taken yet */
 
 	/* the operation */
 	const struct op_hooks *hooks; /* NULL: none, or the operation has not begun */
@@ -163,9 +167,9 @@ struct req {
 	const char *bucket_next_name;
 	step_fn leased, not_leased; /* req_lease() */
 	bool lease_held, lease_waiting;
-	bool retried; /* a PUT's READs: this is the second attempt */
+	bool retried; /* the READs of a PUT are in their second attempt */
 
-	/* Text, malloc'd when needed and freed with the request (body.c). */
+	/* Text, allocated when needed and freed with the request (body.c). */
 	char *body; /* the received body, terminated */
 	size_t body_len, body_cap;
 	struct text out; /* an answer of any length */
@@ -173,7 +177,8 @@ struct req {
 	struct cors_answer *cors; /* for a request with an Origin */
 	struct span claimed; /* the access key named by a form; points into memory freed with the request */
 
-	void *part[POOL_NR]; /* from the pools; NULL: none (part.c). Three of them: */
+	/* parts from the pools; NULL: none (part.c). The next three fields point to some of them: */
+	void *part[POOL_NR];
 	struct req_change *change;
 	char *error; /* body of an error */
 	void *job;   /* memory of the operation */
@@ -184,7 +189,7 @@ struct req {
 	bool partial;
 	/* the outcome */
 	bool declined;
-	bool declined_2xx; /* its client falls back to HTTP only after a 2xx */
+	bool declined_2xx; /* the client falls back to HTTP only after a 2xx */
 	enum chan_reason reason;
 	int status_instead; /* status of success; 0: that of the outcome */
 	struct store_etag etag;
@@ -194,19 +199,19 @@ struct req {
 	struct reply reply;
 	int header_nr;
 	size_t header_used;
-	bool send_attrs;  /* the object's stored headers are sent too */
+	bool send_attrs;  /* the object's stored headers are sent, too */
 	bool bad_framing; /* the following bytes of this connection cannot be trusted */
 
-	/* ---- from here on each has a beginning of its own ---- */
+	/* ---- fields from here on are initialized separately ---- */
 	struct dialect_in in; /* strings belong to http/; not valid after req_end() */
 	struct uri uri;       /* in.uri; valid as long as in */
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
-	struct store_stat stat;     /* of the target's bucket or upload */
-	struct bucket_attrs battrs; /* of the bucket; p is NULL before they were read */
+	struct store_stat stat;     /* look-up of the target's bucket or upload */
+	struct bucket_attrs battrs; /* attributes of the bucket; p is NULL before they are read */
 	struct chan_lease lease;
-	struct target target;      /* dialect_parse() */
+	struct target target;      /* result of dialect_parse() */
 	struct auth_stream frames; /* auth_stream_init(), if feed is frames_feed() */
 	struct xfer xfer;
 	struct {
@@ -215,7 +220,7 @@ struct req {
 	char header_text[REQ_HEADER_BYTES];
 };
 
-/* In addition a request has the parts that its operation needs, and its buffers. */
+/* A request in flight also has the parts that its operation needs, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
 _Static_assert(sizeof(struct req) + REQ_OUTSIDE_BYTES <= 24u << 10, "... or with what http/ has of it");
 
@@ -259,11 +264,12 @@ enum verdict req_open_to_read_to(struct req *rq, const struct store_key *k, uint
 /* Continues with next if the target's bucket exists; fails the request otherwise. */
 enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
-/* Continues also if the bucket existed a moment ago: for an operation whose commit checks it again. */
+/* Continues also if the bucket existed a moment ago: for an operation whose commit checks the bucket
+ * again. */
 enum verdict req_expect_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_expect_bucket(rq, next) req_expect_bucket_to((rq), (next), #next)
-/* Looks up the target's upload; next finds the result in rq->stat.op.result, and its attributes in the
- * target's. */
+/* Looks up the target's upload; next finds the result in rq->stat.op.result, and the upload's attributes in
+ * the target's attributes. */
 enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
 #define req_stat_upload(rq, next) req_stat_upload_to((rq), (next), #next)
 /* Reads the attributes of the target's bucket; next finds the result in rq->battrs.stat.op.result. */
@@ -273,7 +279,7 @@ enum verdict req_read_battrs_to(struct req *rq, step_fn next, const char *name);
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 /* Puts the request on the core's ready list: its step runs in the next turn. */
 void req_wake(struct req *rq);
-/* Ends the current operations, as far as possible, with that fault. */
+/* Ends the current operations of the request, as far as possible, with the fault f. */
 void req_cancel(struct req *rq, enum fault f, const char *why);
 /* Returns the fault for an -errno of a store operation or an allocation (fault.c). */
 enum fault fault_of(int err);
@@ -315,7 +321,7 @@ enum verdict req_reply_xml(struct req *rq);
 /* ---- trace.c ---- */
 /* Counts the request among the users of the configuration of now. */
 void req_use_conf(struct req *rq);
-/* Ends that count, and frees the steps kept by a trace. */
+/* Removes the request from the users of its configuration, and frees the steps kept by a trace. */
 void req_drop_conf(struct req *rq);
 /* Begins to account for the request's time, and to trace it if requested. */
 void req_clock_begin(struct req *rq);
@@ -332,8 +338,8 @@ void trace_line(struct req *rq, const char *what);
 
 /* Authenticates the request and checks its right: FAULT_NONE or the fault to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
-/* Authenticates a request that was not understood: FAULT_NONE, and it may get the error, or the fault to
- * answer instead. */
+/* Authenticates a request with an error: FAULT_NONE if the client may get the error, or the fault to answer
+ * instead. */
 enum fault front_who(struct req *rq, const char **ret_why);
 /* Fills in the data that auth/ needs from the request. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
@@ -348,12 +354,12 @@ enum fault browser_check(const struct req *rq, const char **ret_why);
 /* Checks the request and finds its operation: the first step of each (front.c). */
 enum verdict front(struct req *rq);
 
-/* ---- may they (authorise.c) ---- */
-/* Returns true if the requester has that right to a key of the target's bucket. */
+/* ---- rights (authorise.c) ---- */
+/* Returns true if the requester has the right to a key of the target's bucket. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
 /* Returns the fault to answer if may_key() is false. */
 enum fault why_not_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
-/* Returns true if the requester may know of that bucket. */
+/* Returns true if the requester may know that the bucket exists. */
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
 /* ---- attributes (sums.c) ---- */
@@ -365,19 +371,19 @@ bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 bool cors_concerns(const struct req *rq);
 /* Finds the rule for the request's Origin, if it has one, once the bucket's attributes are read. */
 void cors_look(struct req *rq);
-/* Finds the CORS rule for that origin, method and (may be NULL) list of headers among the bucket's attributes
- * that were read, and stores its answer in rq->cors. Returns true if there is one. */
+/* Finds the CORS rule for an origin, a method and a list of headers (may be NULL) in the bucket's attributes,
+ * and stores its answer in rq->cors. Returns true if a rule matches. */
 bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	       const struct field *headers);
 /* Passes the header fields of rq->cors to header(). */
 void cors_headers(struct req *rq, header_fn header, void *cookie);
 
 /* ---- checksums (sums.c) ---- */
-/* Returns the digest for that checksum; not for CRC64-NVME, which the store computes. */
+/* Returns the digest for a checksum other than CRC64-NVME, which the store computes. */
 enum digest_kind digest_of_sum(enum checksum_kind k);
 /* Writes a CRC64 in wire order. */
 void sum_of_u64(uint64_t v, uint8_t out[8]);
-/* Reads what sum_of_u64() writes. */
+/* Reads a CRC64 in wire order, as written by sum_of_u64(). */
 uint64_t sum_to_u64(const uint8_t b[8]);
 /* Writes the Base64 of a CRC64 in wire order, and NUL. */
 void sum_text64(uint64_t v, char out[16]);
@@ -385,7 +391,7 @@ void sum_text64(uint64_t v, char out[16]);
 size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
 /* Finds an algorithm by its name, "CRC32C" and so on: 0 or -ENOENT. */
 int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
-/* Collects the checksums among stored attributes; crc64 (may be NULL) is used when there is no other. */
+/* Collects the checksums among stored attributes; crc64 (may be NULL) is used if no other is stored. */
 void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
 /* Returns the algorithm that S3 would report for an object with these attributes; NULL: none. */
 const char *algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type);
@@ -399,17 +405,18 @@ uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_
 /* ---- parts (part.c) ---- */
 /* Makes the pools for nr requests.  0 or -ENOMEM. */
 int parts_init(struct reqs *rs, int nr);
-/* Frees the pools; no request may have a part. Pools that were never made are allowed. */
+/* Frees the pools, which may be missing; no request may have a part. */
 void parts_fini(struct reqs *rs);
-/* Gives the request the part for its change of the store, freed with the request. NULL: none is left. */
+/* Allocates the put of the request, freed with the request. NULL: the pool is empty. */
 struct store_put *req_put_part(struct req *rq);
+/* Allocates the del of the request, freed with the request. NULL: the pool is empty. */
 struct store_del *req_del_part(struct req *rq);
-/* Gives the request memory for the body of an error: REQ_ERROR_BYTES. NULL: none is left. */
+/* Allocates memory for the body of an error, REQ_ERROR_BYTES. NULL: the pool is empty. */
 char *req_error_part(struct req *rq);
 /* Serves as get() of a struct target_source whose cookie is the request. */
 void *req_target_part(void *rq, enum target_part part);
-/* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points
- * to. NULL: none is left. */
+/* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees memory to which
+ * the job points. NULL: the pool is empty. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
 /* Reserves bytes of the core's text memory, released with the request. 0 or -EAGAIN. */
 int req_hold_text(struct req *rq, size_t bytes);
@@ -422,16 +429,15 @@ void pace_init(struct reqs *rs);
 /* Determines the client of the request (limits.fair_by), and counts a request without descriptor for it; a
  * second call has no effect. false: the limit is reached. */
 bool pace_slot_get(struct req *rq);
-/* Counts a request, and its bytes, for the disk of its key. False: half of all requests are for that disk,
+/* Counts a request, and its bytes, for the disk of its key. False: half of all requests are for this disk,
  * which may hang. */
 bool pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
-/* Ends both counts; a request without them is allowed. */
+/* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */
 void pace_slot_put(struct req *rq);
 /* Checks the holders of buffers, while a request waits for one. */
 void pace_wait(struct reqs *rs);
-/* Asks for a buffer for HTTP bodies and continues with next; rq->xfer.have_ticket is true if it was
- * granted. */
+/* Asks for a buffer for HTTP bodies and continues with next; rq->xfer.have_ticket: the buffer was granted. */
 enum verdict req_http_ticket_to(struct req *rq, step_fn next, const char *name);
 #define req_http_ticket(rq, next) req_http_ticket_to((rq), (next), #next)
 
@@ -452,14 +458,14 @@ req_lease(struct req *rq, step_fn granted, step_fn declined)
 	rq->not_leased = declined;
 	return req_go(rq, lease_start);
 }
-/* Releases the lease, or leaves the queue for it; a request without one is allowed. */
+/* Releases the lease, or leaves the queue for a lease; a request without a lease is allowed. */
 void lease_release(struct req *rq);
 
 /* ---- declines (decline.c) ---- */
 /* Notes that the request's descriptor is not used, for rq->reason, and chooses the form of the decline. */
 void req_declined(struct req *rq);
-/* Notes it for a failed request of another transport's control protocol, which connects queue pairs: such a
- * protocol is declined as a whole. */
+/* Notes a decline for a failed request of another transport's control protocol, which connects queue pairs:
+ * such a protocol is declined as a whole. */
 void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */
@@ -482,7 +488,7 @@ void reply_etag(struct req *rq);
 void reply_build(struct req *rq, enum outcome_kind kind);
 /* Writes the text of an ETag, without quotes, and NUL; returns its length. */
 size_t etag_text(const struct store_etag *e, char out[48]);
-/* Parses what etag_text() writes: 0 or -EINVAL. */
+/* Parses the text of an ETag, as written by etag_text(): 0 or -EINVAL. */
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
 
 #endif

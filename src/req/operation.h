@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interface of an operation to the request machine: steps, hooks, and an entry for each in the table of
- * req_env. The machine knows an operation's number and its row of op.def, and reaches its code through the
+ * req_env. The machine knows an operation's number and its row of op.def, and calls its code through the
  * entry only.
  */
 #ifndef GANTRY_REQ_OPERATION_H
@@ -16,14 +16,14 @@ struct req;
 enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
 typedef enum verdict (*step_fn)(struct req *rq);
 
-/* Takes bytes of a request's body and returns how many, as req_body(). */
+/* Takes bytes of a request's body and returns their number, as req_body(). */
 typedef size_t (*take_fn)(struct req *rq, const void *data, size_t len);
 /* Takes a header field of a reply; name in lower case, value terminated. */
 typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 
-/* The hooks of an operation for bodies and replies, in addition to its steps. Any may be NULL. */
+/* The hooks of an operation for bodies and replies, in addition to its steps. Each hook may be NULL. */
 struct op_hooks {
-	/* Takes a body that is not text. NULL: the operation does not use it. */
+	/* Takes a body that is not text. NULL: the operation has no such body. */
 	take_fn take;
 	/* The checksum headers refer to the resulting object, not to the text body. */
 	bool sums_of_object;
@@ -37,7 +37,7 @@ struct op_hooks {
 
 /* The entry of an operation in req_env's table, by enum op. */
 struct op_entry {
-	step_fn start; /* its first step; NULL: not served, 501 */
+	step_fn start; /* first step of the operation; NULL: not served, 501 */
 	const struct op_hooks *hooks;
 };
 

@@ -2,9 +2,9 @@
 /*
  * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
  *
- * One struct reqs per core, everything on that core's thread.  req/ knows no HTTP library: http/ hands header
- * fields and body bytes in, and is notified through struct reply_ops when a reply or more body is ready.  It
- * finds its services in struct req_env, filled in by core/.
+ * One struct reqs per core, everything on that core's thread. req/ knows no HTTP library: http/ hands header
+ * fields and body bytes in, and is notified through struct reply_ops when a reply or more body is ready. Its
+ * services are in struct req_env, filled in by core/.
  *
  * The life of a request as http/ sees it:
  *
@@ -12,8 +12,8 @@
  *               -> req_reply() -> [req_stream_read() ...] -> req_end()
  *
  * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
- * and closes the connection if one was coming), or in the middle of a body (the rest is read and thrown
- * away while it flows).  ops->ready() is never called from inside a call of http/ into req/; the caller
+ * and closes the connection if the request has a body), or in the middle of a body (the rest is read and
+ * discarded while it arrives). ops->ready() is never called from inside a call of http/ into req/; the caller
  * checks req_is_ready() afterwards.
  */
 #ifndef GANTRY_REQ_REQ_H
@@ -45,7 +45,7 @@ struct stats_core;
 struct store_port;
 struct timers;
 
-/* Filled in by http/. conn is http's own pointer, as passed to req_begin(). */
+/* Functions of http/. conn is the pointer of http/ that was passed to req_begin(). */
 struct reply_ops {
 	/* A reply is ready, or a stream has bytes again, or the body can be taken again: resume the
 	 * connection. */
@@ -68,9 +68,9 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
-	const struct op_entry *operations; /* by enum op: op_table of ops/ops.h */
+	const struct op_entry *operations; /* entries by enum op: op_table of ops/ops.h */
 	/* Credentials; NULL: none. A reload replaces them on the core's own thread; running requests keep a
-	 * reference to the old ones. */
+	 * reference to the old credentials. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
 	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
@@ -79,8 +79,8 @@ struct req_env {
 	int core;
 };
 
-/* A configuration as used by the requests of one core. Requests point into it until they end, so it lives as
- * long as the last of them: unused() is called then, on the core's thread. */
+/* A configuration as used by the requests of one core. Requests have pointers into the configuration until
+ * they end; after the last of its requests unused() is called, on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
@@ -90,7 +90,7 @@ struct req_conf {
 
 /* Makes a core's requests, limits.requests of them.  0 or -ENOMEM. */
 int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
-/* Frees them; none may be live.  NULL is allowed. */
+/* Frees a core's requests, none of which may be live. NULL is allowed. */
 void reqs_free(struct reqs *rs);
 
 /* Runs every request that is ready; called once per turn of the loop. Returns the number of steps run. */
@@ -98,13 +98,13 @@ int reqs_run(struct reqs *rs);
 /* Uses a configuration for requests that begin from now on, and its limits also for running ones. Before the
  * first call env->conf is used, without a count. */
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
-/* Logs every step of the live request with that id from now on; false: there is none. */
+/* Logs every step of the live request with this id from now on; false: no such request. */
 bool reqs_trace(struct reqs *rs, const char *id);
 /* Returns the number of transfers that wait for a buffer. */
 int reqs_queued(const struct reqs *rs);
-/* Returns the number of requests that have not ended, drained ones included. */
+/* Returns the number of requests that have not ended, including draining ones. */
 int reqs_live(const struct reqs *rs);
-/* Refuses new requests with 503 and Retry-After from now on, or ends that. */
+/* Begins (on) or ends the refusal of new requests with 503 and Retry-After. */
 void reqs_drain(struct reqs *rs, bool on);
 /* Passes one line for each live request to line(): id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
@@ -114,11 +114,11 @@ bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie,
 	       void *cookie);
 
 struct req_in {
-	struct dialect_in in; /* without uri; http/ keeps fields and strings until req_end() */
-	/* As on the request line, and a NUL: decoded in place, and kept as long. */
+	struct dialect_in in; /* the head without uri; http/ keeps fields and strings until req_end() */
+	/* The target of the request line and a NUL: decoded in place, and kept by http/ until req_end(). */
 	char *target;
 	size_t target_len;
-	const struct sockaddr *local, *peer; /* kept as long */
+	const struct sockaddr *local, *peer; /* addresses, kept by http/ until req_end() */
 	void *conn;
 };
 
@@ -131,7 +131,8 @@ void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char o
 struct req *req_begin(struct reqs *rs, const struct req_in *in);
 /* Returns true if a body must be read (req_body) before the reply. */
 bool req_wants_body(const struct req *rq);
-/* Takes up to len bytes and returns their number; fewer: suspend the connection until ops->ready(). */
+/* Takes up to len bytes and returns their number; fewer: the caller suspends the connection until
+ * ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
 /* Notes that the body is complete. */
 void req_body_end(struct req *rq);
@@ -154,21 +155,21 @@ struct reply {
 	enum reply_body body;
 	const char *text; /* REPLY_TEXT; the request's memory */
 	uint64_t len_bytes;
-	bool close;   /* close the connection after this reply */
-	bool at_once; /* and do not wait for the rest of a body first, even if it flows */
+	bool close;   /* the connection must be closed after this reply */
+	bool at_once; /* the connection must be closed without the rest of a body, even if it still arrives */
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
 /* Passes each header of the reply to header(): names in the spelling of the listener's dialect, values
- * terminated. http/ makes Content-Length itself. */
+ * terminated. http/ adds Content-Length. */
 void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		       void *cookie);
-/* Reads up to max bytes of a REPLY_STREAM at pos (ascending).  0: nothing yet, suspend until ops->ready();
- * -errno: reset the connection. */
+/* Reads up to max bytes of a REPLY_STREAM at pos (ascending). 0: no bytes yet, the caller suspends the
+ * connection until ops->ready(); -errno: the caller resets the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* Ends the request for http/ (sent, or the connection died). It is freed when no operation of it is in
- * flight. */
+/* Ends the request for http/ (sent, or the connection has failed). The request is freed when none of its
+ * operations is in flight. */
 void req_end(struct req *rq, bool sent);
 
 #endif

@@ -4,7 +4,7 @@
  * store_port. For back ends and store.c; callers include only store.h.
  *
  * Each function implements the store_*() of store.h with the same name. store.c has checked names, lengths
- * and numbers before: a back end checks only the conditions that it alone can know.
+ * and numbers before: a back end checks only the conditions that store.c cannot check.
  */
 #ifndef GANTRY_STORE_OPS_H
 #define GANTRY_STORE_OPS_H
@@ -24,7 +24,9 @@ struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
 	uint64_t start_no; /* the latest start known to its superblock */
-	bool is_behind;    /* marked as stale by begin() or by a repair, and without a newer table since */
+	/* true if begin() or a repair marked the disk as stale, and the disk has not received a newer table
+	 * since */
+	bool is_behind;
 	const struct disk_table *table; /* the table in its superblock */
 	bool is_made;                   /* the disk contains parts of a store */
 };
@@ -39,27 +41,28 @@ struct store_table_write {
 /* ---- keys that move from one engine to another (docs/set.md, "Moves") ---- */
 
 /*
- * A scan of keys. Slots are always given as *partitions* (places in set/map/disk_table.h): those of keys with
- * one copy differ from those of keys with two.
+ * A scan of keys. Slots are always given as *partitions* (places in set/map/disk_table.h): keys with one copy
+ * and keys with two copies have different partitions.
  *
  * Returns the keys of some partitions for which the engine has a record (object, upload, part): keys with one
- * copy in order, then those with two, a few per call. Embedded by the caller, zeroed except for the members
+ * copy in order, then keys with two, a few per call. Embedded by the caller, zeroed except for the members
  * marked "in".
  */
 struct store_walk {
 	/* in */
 	const struct store_slots *slots; /* NULL: all */
 	/*
-	 * Only keys whose records differ between this engine and that one, which is on the same thread:
-	 * another object, or none; another upload or part, or none. A scan of the other engine, compared with
-	 * this one, finds its additional keys. NULL: all keys. Only the indexes are read, without allocation.
+	 * Port of another engine, on the same thread: only keys whose records in that engine differ or are
+	 * missing (object, upload, part) are returned. A scan of the other engine, compared with this one,
+	 * finds the additional keys of the other engine. NULL: all keys. Only the indexes are read, without
+	 * allocation.
 	 */
 	struct store_port *differs_from;
 	/* Called during the call; k is valid until it returns. False: this was the last key for now. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
 	/* out */
 	bool more; /* another call continues after the last key */
-	/* The engine's position: the name after which it continues, and its kind of keys. */
+	/* The engine's position: the name after which the scan continues, and the kind of keys. */
 	bool at_two;
 	uint16_t at_len;
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
@@ -72,13 +75,14 @@ struct store_send {
 	struct store_key key;
 	struct buf *buf; /* of STORE_PIECE bytes, from the pool of the thread's core */
 	/*
-	 * Returns how many nanoseconds to wait before that many bytes of data are read; then it is called
-	 * again. NULL: no pacing. STORE_SEND_STOP: abort with -EINTR.
+	 * Returns the time in ns to wait before `bytes` of data are read, after which pace() is called again.
+	 * NULL: no pacing. STORE_SEND_STOP: abort with -EINTR.
 	 */
 	uint64_t (*pace)(struct store_send *s, uint32_t bytes);
 	/*
-	 * Hints about the change: only the upload of that id (it was created or aborted, or got parts), or
-	 * everything except uploads. NULL, false: the whole key. A completed upload changes the whole key.
+	 * Hints about the change: only_upload: only the upload of this id has changed (created, aborted, or
+	 * with new parts); only_object: all records except uploads have changed. NULL, false: the whole key.
+	 * A completed upload changes the whole key.
 	 */
 	const uint8_t *only_upload;
 	bool only_object;
@@ -105,11 +109,11 @@ struct store_slots_op {
 	struct store_op op; /* result: 0 or -errno */
 	/* in, kept until the end */
 	const struct store_slots *slots;
-	/* watch(): called on the leader's thread, which may be any: a record of that key was published here.
-	 * It must not block. */
+	/* watch(): called on the leader's thread, which may be any, when a record of the key was published in
+	 * the engine. Must not block. */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* Result of take(), argument of leave(), which frees it. */
+	/* Result of take() and argument of leave(), which frees the list. */
 	struct store_moved *moved;
 	int counter; /* counter in the usage table */
 	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
@@ -121,7 +125,7 @@ struct store_slots_op {
  */
 struct store_carrier {
 	/*
-	 * Called on the put's thread, in place of done(). True: the carrier owns the put: it aborts it, and
+	 * Called on the put's thread, in place of done(). True: the carrier owns the put, aborts the put, and
 	 * calls done() with the result. Until the abort the engine keeps the written data, and the arguments
 	 * of the commit, for open_put(). False: the put ends with -EXDEV.
 	 */
@@ -143,8 +147,8 @@ struct store_member_ops {
 	 * is_made are also set for a disk that cannot be opened. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
-	/* Reads the contents, and counts them under that number. Writes nothing. *ret_start_no: the lowest
-	 * allowed number of this start. */
+	/* Reads the contents, and counts the usage under the number `counter`. Writes nothing. *ret_start_no:
+	 * the lowest allowed number of this start. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
 	/* Claims the disk for the start of that number, which is flushed on return; is_behind is stored with
@@ -154,8 +158,8 @@ struct store_member_ops {
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
 	/*
-	 * Writes a table, which the call copies, after serve(). One at a time, and none after a done() that
-	 * did not come: for a failed disk it may never run. Never blocks; done() does not run before the
+	 * Writes a table, which the call copies, after serve(). One write at a time; for a failed disk done()
+	 * may never run, and then no further write is allowed. Never blocks; done() does not run before the
 	 * return.
 	 */
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
@@ -164,10 +168,10 @@ struct store_member_ops {
 
 	/*
 	 * Sets the partitions assigned to the engine by the table; between open() and recover(). Without this
-	 * call all are assigned. Its records in other partitions are *foreign*: they are not listed, not
-	 * counted, and do not prevent the removal of a bucket. They can be read by their key (the set uses
-	 * the table), and are kept until they are removed. Changes of keys in other partitions end with
-	 * -EXDEV: the caller repeats them at the current engine. 0 or -ENOMEM.
+	 * call all partitions are assigned. Records in other partitions are *foreign*: they are not listed,
+	 * not counted, and do not prevent the removal of a bucket. Foreign records can be read by their key
+	 * (the set uses the table), and remain until they are removed. Changes of keys in other partitions
+	 * end with -EXDEV: the caller repeats them at the current engine. 0 or -ENOMEM.
 	 */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
 	/* Returns keys for which the engine has a record, assigned or foreign; the result is their number, >=
@@ -178,24 +182,24 @@ struct store_member_ops {
 	 * their ids, versions, times and attributes. Both ports belong to this thread. The key must not be
 	 * assigned to `to` (-EPERM); writers of it at `from` do not wait: keys changed in the meantime, as
 	 * reported by watch(), must be sent again, the last time after a freeze(). One at a time for a key.
-	 * done() runs when all records are flushed there; equal ones are not copied. After an error the next
-	 * send() continues with the records copied so far. -EXDEV: the key is not assigned to `from`;
+	 * done() runs when all records are flushed at `to`; equal records are not copied. After an error the
+	 * next send() continues with the records copied so far. -EXDEV: the key is not assigned to `from`;
 	 * -ENOSPC; -EAGAIN (a change is in progress, or no memory: try again); -EBADMSG: bytes or records of
 	 * the source are damaged; -EIO, -ENODEV: the source cannot be read; -EROFS: the target has failed;
 	 * -EINTR: pace() requested it.
 	 *
-	 * This is also how a change of a key with two copies reaches the secondary, once it is published at
-	 * the primary, while the set holds the key: a deletion, attributes, an upload that is created,
-	 * completed or aborted; and a PUT whose copy_commit() failed. Records missing at the source are
-	 * removed, parts of uploads too. Its cost in addition to the bytes: a look-up for each part of the
-	 * completed object, and for each upload of the key, unless a hint excludes them.
+	 * send() also copies a change of a key with two copies to the secondary, after the change is
+	 * published at the primary, while the set holds the key: a deletion, attributes, an upload that is
+	 * created, completed or aborted; and a PUT whose copy_commit() failed. Records missing at the source
+	 * are removed, parts of uploads too. The cost in addition to the bytes: a look-up for each part of
+	 * the completed object, and for each upload of the key, unless a hint excludes them.
 	 *
 	 * is_repair: from secondary to primary, or from primary to secondary: one of them has the key
 	 * assigned (else -EXDEV). Unreadable data of the target is written again from the source, if both
 	 * have one version and one version of the data, and nothing else is changed: the object, or its
 	 * parts; then parts of uploads, if both have the upload and the part is of one version. -ESTALE: the
-	 * object differs, or changed in the meantime, as validated by the leader. Readers with the object
-	 * open at the target keep the old bytes. changes: records with new bytes; 0: no damage.
+	 * object differs, or was changed during the repair, as validated by the leader. Readers with the
+	 * object open at the target keep the old bytes. changes: records with new bytes; 0: no damage.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
 	/*
@@ -203,45 +207,47 @@ struct store_member_ops {
 	 * the key is not assigned (-EPERM). The pieces given to the primary are also given to this engine's
 	 * put_write(), at the same time if necessary: neither changes them, and both write the same padding.
 	 * Quotas are not applied. Otherwise as put_init(), except that room is estimated for small objects as
-	 * well; -ENOENT: the upload does not exist here yet. Until the commit is started put_abort() ends it.
+	 * well; -ENOENT: the upload does not exist in this engine yet. Until the commit is started
+	 * put_abort() ends the copy.
 	 */
 	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
 			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 	/*
-	 * Commits it as put_commit() does, after the primary's commit with that `version`: with its version,
-	 * time, ETag, attributes and checksums, as `from` has them now. Only the last piece and inline data
-	 * of sc are used. put->op.done() runs when the record is flushed and published. -EAGAIN: `from` has
-	 * another version, or size; -EILSEQ: other bytes; after these, and after any other failure,
-	 * put_abort() and send() make the copy. -EPERM: the key was assigned to the engine in the meantime.
+	 * Commits the secondary copy as put_commit() does, after the primary's commit with `version`: with
+	 * the current version, time, ETag, attributes and checksums of the record at `from`. Only the last
+	 * piece and inline data of sc are used. put->op.done() runs when the record is flushed and published.
+	 * -EAGAIN: `from` has another version, or size; -EILSEQ: other bytes; after these, and after any
+	 * other failure, put_abort() and send() make the copy. -EPERM: the key was assigned to the engine in
+	 * the meantime.
 	 */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
 	/*
-	 * Opens the data of a PUT that its carrier owns as an object of one PUT, visible to this caller only:
-	 * for read() and close(), before the abort. 0; -EAGAIN, no memory.
+	 * Opens the data of a PUT that its carrier owns as an object of one PUT, visible to this caller only,
+	 * for read() and close() before the abort. 0; -EAGAIN: no memory.
 	 */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);
 	/* Removes all records of a key that is not assigned to the engine (-EPERM). One at a time for a key,
 	 * and not during send(). */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Reports each key of these slots with a record that is published from now on; earlier ones are
-	 * visible to a scan after done(). slots NULL: ends the reports; after done() changed() does not run
-	 * any longer. */
+	/* Reports each key of these slots with a record that is published from now on; records published
+	 * earlier are visible to a scan after done(). slots NULL: ends the reports; after done() changed()
+	 * does not run any longer. */
 	int (*watch)(struct store_port *p, struct store_slots_op *o);
 	/*
 	 * Pauses changes of keys of these slots, for a second at most, after which they end with -EAGAIN. On
-	 * completion all earlier changes are flushed, published and reported to watch(). After an error they
-	 * may be paused all the same.
+	 * completion all earlier changes are flushed, published and reported to watch(). After an error the
+	 * changes may be paused nevertheless.
 	 */
 	int (*freeze)(struct store_port *p, struct store_slots_op *o);
-	/* Resumes those changes here. */
+	/* Resumes changes of keys of these slots. */
 	int (*thaw)(struct store_port *p, struct store_slots_op *o);
 	/*
 	 * The switch, after a freeze and the last send: take() assigns these slots to the target; then the
-	 * set directs all requests there; then leave() makes their records foreign at the source, and paused
-	 * changes end with -EXDEV. In leave() (which needs the result of take()) the usage moves in the usage
-	 * table in one step. Both also run on a failed disk.
+	 * set directs all requests to the target; then leave() makes the records of the slots foreign at the
+	 * source, and paused changes end with -EXDEV. In leave() (which needs the result of take()) the usage
+	 * moves in the usage table in one step. Both also run on a failed disk.
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
@@ -249,8 +255,8 @@ struct store_member_ops {
 	 * no longer assigned. The leader, which may hang on the disk, performs the rest at leave(). */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
-	 * Returns how many objects, and bytes of objects and of parts of uploads, the engine has under keys
-	 * with two copies of a slot, assigned or not. Any thread, after recover().
+	 * Returns the number of objects, and the bytes of objects and of parts of uploads, of all keys with
+	 * two copies in a slot, assigned or foreign. Any thread, after recover().
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
@@ -262,10 +268,10 @@ struct store_ops {
 	/* Implements store_check(); NULL: every configuration is accepted. */
 	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
-	/* NULL: there is one format. */
+	/* NULL: the back end has one format. */
 	int (*upgrade)(const struct store_conf *conf, char *said, size_t said_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
-	/* NULL: it is never of several disks. */
+	/* NULL: the back end never has several disks. */
 	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
 	/* NULL: no check is possible before a start */
 	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
@@ -276,15 +282,15 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* NULL: the back end need not know. */
+	/* NULL: the back end does not need these calls. */
 	void (*quiesce)(struct store_port *p);
 	void (*sleep)(struct store_port *p);
 	void (*wake)(struct store_port *p);
 
 	const struct store_limits *(*limits)(const struct store_port *p);
-	/* NULL: there are none. */
+	/* NULL: the back end has no lanes. */
 	int (*lane)(const struct store_port *p, const struct store_key *k);
-	/* NULL: every shard is this process's. */
+	/* NULL: every shard belongs to this process. */
 	bool (*share)(struct store_port *p, uint32_t shard);
 
 	/* ---- objects ---- */
@@ -292,13 +298,13 @@ struct store_ops {
 	/* NULL: as open(). */
 	int (*open_to_read)(struct store_port *p, const struct store_key *k, uint64_t want,
 			    struct store_obj *obj);
-	/* NULL: no key has two copies that can be told apart. */
+	/* NULL: the back end does not distinguish two copies of a key. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* NULL: it opens no part.  An engine is not asked for seconds. */
+	/* NULL: the back end opens no parts. is_second is false for an engine. */
 	int (*open_part)(struct store_port *p, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
 			 struct store_obj *obj);
-	void (*close)(struct store_port *p, struct store_obj *obj); /* of an opened object */
+	void (*close)(struct store_port *p, struct store_obj *obj); /* obj is opened */
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);
 	int (*read)(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
@@ -314,7 +320,7 @@ struct store_ops {
 	/* NULL: a write cannot be cancelled. */
 	bool (*write_cancel)(struct store_port *p, struct store_write *w);
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
-	/* of a started put */
+	/* put is started */
 	void (*put_abort)(struct store_port *p, struct store_put *put);
 	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		      struct store_del *del);
@@ -335,7 +341,7 @@ struct store_ops {
 			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 	int (*list_parts)(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
-	/* Of an opened object. */
+	/* obj is opened. */
 	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
@@ -357,17 +363,17 @@ struct store_ops {
 	int (*list)(struct store_port *p, struct store_list *ls);
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
-	/* ---- what operators see ---- */
-	/* Its usage table (store/quota.h), used by store.c. */
+	/* ---- functions for operators ---- */
+	/* Returns the usage table (store/quota.h), which store.c uses. */
 	struct quota_book *(*quotas)(const struct store *st);
 	unsigned (*can)(const struct store *st);
 	int (*snapshot)(struct store *st);    /* NULL: the back end has no snapshots */
-	void (*reread)(struct store_port *p); /* NULL: it has no data except objects */
-	/* NULL: no other process can take over. */
+	void (*reread)(struct store_port *p); /* NULL: the back end has no data except objects */
+	/* NULL: no other process can replace this one. */
 	bool (*is_fenced)(const struct store *st);
-	/* NULL: it always answers, or reports problems by its units. */
+	/* NULL: the back end always answers, or its units report problems. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
-	/* NULL: its disks are fixed; all three functions or none. */
+	/* NULL: the disks are fixed; all three functions or none. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
@@ -377,27 +383,27 @@ struct store_ops {
 	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
-	/* ---- of an engine, for a set; NULL: it is none ---- */
-	/* Makes a bucket with that time, number of copies and attributes; is_gated: with a closed gate; until
-	 * it opens writers get -ENXIO. */
+	/* ---- functions of an engine, for a set; NULL: the back end is not an engine ---- */
+	/* Makes a bucket with this time, number of copies and attributes; is_gated: with a closed gate: until
+	 * the gate opens, writers get -ENXIO. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
 			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
 	/*
 	 * Closes the gate of a bucket that exists (-ENXIO) and is empty (-ENOTEMPTY), including changes in
-	 * progress: until it opens writers wait, and get -EAGAIN after a while. -EAGAIN: too many gates are
-	 * closed. Or opens it, whether the bucket exists or not. Repeated calls have no effect. The state is
-	 * in memory only.
+	 * progress: until the gate opens, writers wait, and get -EAGAIN after a while. -EAGAIN: too many
+	 * gates are closed. GATE_OPEN: opens the gate, also without a bucket. Repeated calls have no effect.
+	 * The state is in memory only.
 	 */
 	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
 	/*
 	 * Gives a bucket that exists (-ENXIO) and has neither objects nor uploads in progress (-ENOTEMPTY)
-	 * that number of copies. It gets a new record with a newer version; its time, attributes and quota
-	 * stay. 0 without a change if it has that number already.
+	 * this number of copies. The bucket gets a new record with a newer version; time, attributes and
+	 * quota do not change. 0 without a change if the bucket has this number already.
 	 */
 	int (*bucket_set_copies)(struct store_port *p, const char *name, size_t len, unsigned copies,
 				 struct store_del *op);
-	const struct store_member_ops *member; /* NULL: it has no table of disks */
+	const struct store_member_ops *member; /* NULL: the back end has no table of disks */
 };
 
 /* A back end in a separate module, loaded by the daemon if configured: the symbol gantry_store_module. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /*
- * Gives a zeroed buffer memory of its own, cap_bytes, not registered: the buffers of a core belong to
+ * Allocates cap_bytes of memory, not registered, for a zeroed buffer, because the buffers of a core belong to
  * requests. The caller frees mem. False: no memory. A buffer with memory is left unchanged.
  */
 static inline bool

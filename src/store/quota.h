@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota - what the buckets of a store hold, and bounds on that: one for a bucket, one for all the buckets of a pattern.
+ * quota - the usage of the buckets of a store, and limits of the usage: for one bucket, or for each bucket of
+ * a pattern.
  *
- * For back ends; callers know the store_..._quota...() of store.h.  A *book* has a row for each bucket.  Whatever has
- * a log of its own is a *counter* (an engine is one, a back end without engines has one): it counts what it has of a
- * bucket, and sums over the counters are held against the bounds.
+ * For back ends; callers know the store_..._quota...() of store.h. A *book* has a row for each bucket. Each
+ * part of a store with its own log is a *counter* (an engine is a counter, a back end without engines has
+ * one): it counts its usage of a bucket, and the sums over the counters are compared with the limits.
  *
  *	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
  *	...the changes are made durable, or not...
  *	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
- * So a bound is never exceeded, neither by changes that are judged together nor by counters that judge at the same time;
- * where what a counter judged to be removed is not removed after all, it may be, by that much.
+ * So a limit is never exceeded, neither by changes that are judged together nor by counters that judge at the
+ * same time; only if a removal that a counter has judged is not made, a limit may be exceeded by the size of
+ * the removal.
  *
- * Threads: any, with the lock; a counter is one thread at a time.  No function waits for anything but the lock.  A row
- * takes about 200 bytes beside the bucket's name, 80 more for each further counter, 8 for each pattern that it fits.
+ * Threads: any, with the lock; one thread at a time uses a counter. The functions wait only for the lock. A
+ * row takes about 200 bytes beside the bucket's name, 80 more for each further counter, 8 for each pattern
+ * that it fits.
  */
 #ifndef GANTRY_STORE_QUOTA_H
 #define GANTRY_STORE_QUOTA_H
@@ -28,32 +31,31 @@ struct quota_row;
 struct quota_rule;
 
 struct quota_book {
-	_Atomic bool is_active; /* there is a bound at all */
-	pthread_mutex_t lock;   /* of the rest */
+	_Atomic bool is_active; /* a limit exists */
+	pthread_mutex_t lock;   /* lock of the other fields */
 	int counter_nr, rule_nr;
 	struct quota_rule *rules;
 	struct quota_row **slots;
-	size_t slot_nr, row_nr, bound_nr; /* bound_nr: rows with a bound of their own */
+	size_t slot_nr, row_nr, bound_nr; /* bound_nr: number of rows with a limit */
 	struct quota_counter {
-		struct quota_row *last; /* that was found: most changes follow one of the same bucket */
-		struct quota_row
-			*pending; /* rows with changes that are not published, or with none of a bucket */
+		struct quota_row *last; /* row found last: most changes follow a change of the same bucket */
+		struct quota_row *pending; /* rows with unpublished changes, or without a bucket */
 	} counter[STORE_DISKS_MAX];
 };
 
-/* What a change adds to a bucket; negative: takes away. */
+/* The change of a bucket's usage; negative: less. */
 struct quota_change {
 	int64_t objects, bytes, uploads;
 };
 
 /* Makes a book without rows.  0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
-/* Makes room for more counters; any thread, while others count.  0 or -ENOMEM, and then nothing has changed. */
+/* Makes room for more counters; any thread, while other threads count. 0, or -ENOMEM without a change. */
 int quota_book_grow(struct quota_book *book, int counter_nr);
 /* Frees a book; NULL is allowed. */
 void quota_book_free(struct quota_book *book);
 
-/* Returns true if there is any bound: without the lock, one load. */
+/* Returns true if a limit exists; without the lock, by one load. */
 static inline bool
 quota_is_active(const struct quota_book *book)
 {
@@ -73,50 +75,52 @@ quota_unlock(struct quota_book *book)
 
 /* ---- under the lock ---- */
 
-/* Finds the row of a bucket.  NULL: no counter has it. */
+/* Finds the row of a bucket. NULL: no counter has the bucket. */
 struct quota_row *quota_find(struct quota_book *book, int counter, const void *name, size_t len);
-/* Makes sure that a bucket which is about to be made has a row.  It goes with quota_unpend() unless the bucket is born
- * by then.  0 or -ENOMEM. */
+/* Makes a row for a bucket that will be made. quota_unpend() removes the row unless quota_born() was called
+ * before. 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
-/* Makes sure that a bucket which is there, as that version, has a row.  NULL: no memory. */
+/* Makes a row for an existing bucket of this version, if necessary. NULL: no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
-/* Notes that the bucket is there, as that version; it has a row. */
+/* Notes that the bucket of the row exists, with this version. */
 void quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version);
-/* Notes that the bucket is gone from this counter, with all that was in it; with the first counter its bound goes. */
+/* Notes that the bucket was removed from this counter, with all its usage; the first counter also removes the
+ * limit. */
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
-/* Returns the version that was born; 0: the bucket is not there. */
+/* Returns the version passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
-/* Returns true if any bound concerns a bucket of that name that has a row, or would have one. */
+/* Returns true if a limit applies to a bucket of this name, with or without a row. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
-/* Bounds the bucket; all members STORE_UNBOUNDED: not at all. */
+/* Sets the limits of the bucket; all members STORE_UNBOUNDED: removes them. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
-/* Says to a counter whether a bucket may grow so: 0 or -EDQUOT, which is counted.  What does not grow is never refused.
- * pending: what is not published counts, too. */
+/* Judges a change of a bucket by a counter: 0 or -EDQUOT, which is counted. A change without growth is never
+ * refused. pending: unpublished changes count, too. */
 int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 		bool pending);
-/* Adds what will be published, or dropped. */
+/* Adds a change that will be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
-/* Takes back all that quota_pend() added. */
+/* Removes all changes added by quota_pend(). */
 void quota_unpend(struct quota_book *book, int counter);
-/* Adds what a change is to bring, for a counter whose changes end one by one; or (negative) takes it back.  What is held
- * of a bucket that goes is taken back with it. */
+/* Adds a planned change, for a counter whose changes end one by one; or (negative) removes it. The removal of
+ * a bucket removes its planned changes. */
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
-/* Adds what was published. */
+/* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 
-/* ---- with a lock of their own ---- */
+/* ---- functions that take the lock ---- */
 
-/* Judges before anything is moved, by what is published: -EDQUOT; or 0, which the commit may not confirm, also where the
- * lock is not free. */
+/* Judges a change before its bytes are moved, by the published usage: -EDQUOT; or 0, also if the lock is not
+ * free; the commit judges again. */
 int quota_judge_early(struct quota_book *book, const void *name, size_t len, const struct quota_change *c);
-/* Copies what a bucket holds, and its bound.  0 or -ENXIO. */
+/* Copies the usage and the limits of a bucket. 0 or -ENXIO. */
 int quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info);
-/* Sets what a look at a bucket says of quotas. */
+/* Sets the fields of st that describe a bucket's quota. */
 void quota_fill_stat(struct quota_book *book, const void *name, size_t len, struct store_stat *st);
-/* Does what store_set_quotas() promises, and store_list_quotas(). */
+/* Implements store_set_quotas(). */
 int quota_set_rules(struct quota_book *book, const struct store_pattern_quota *quota, int nr);
+/* Implements store_list_quotas(). */
 int quota_list(struct quota_book *book, struct store_quota_info **ret_list);
 
 #endif

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: objects, atomic and durable.  One header; above it there is no disk number, place on a disk,
- * descriptor or index iterator, only handles.  docs/engine.md section 1 is the reference.
+ * The store: atomic and durable objects. Callers of this header use only handles, and no disk numbers, places
+ * on a disk, descriptors or index iterators. docs/engine.md section 1 is the reference.
  *
- * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
- * the thread's ring and mailbox.  Every call names a port and is made on its thread; done() always runs on
- * that thread, even when the work was finished by another core (it comes in through the mailbox).
+ * Threads. A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
+ * the thread's ring and mailbox. Every call names a port and is made on its thread; done() always runs on
+ * this thread, even if another core finished the work (through the mailbox).
  *
- * Starting.  A start returns < 0: not started (done() will not run); 0: started, done() will run later, never
- * before the start returned; > 0: finished already, the result is in op->result and done() will not run.
+ * Starting. A start returns < 0: not started, done() does not run; 0: started, done() runs later, never
+ * before the start returns; > 0: finished, op->result has the result, and done() does not run.
  *
  * Results are -errno:
  *   -ENOENT        no such object
  *   -ENXIO         no such bucket
  *   -EEXIST        exists (PRE_ABSENT, bucket create)
  *   -ESTALE        PRE_MATCH failed
- *   -EPERM         exists, and the writer asked that it be kept
+ *   -EPERM         exists, and the writer asked to keep the existing object
  *   -ENOTEMPTY     bucket not empty
- *   -EILSEQ        content is not what expect_crc64 says
+ *   -EILSEQ        the content differs from expect_crc64
  *   -ENOSPC        no room for data or index (507)
- *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
- *   -EDOM          more copies are wanted than there are disks (400)
- *   -EAGAIN        not now, later perhaps (503)
- *   -EXDEV         the key has moved to another disk under a commit, and what was written could not be brought there: nothing
- *                  was done (503)
- *   -EROFS         it failed, and is read-only from now on (503)
- *   -ENODEV        the disk that has it is missing (503)
- *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
- *   -EOPNOTSUPP    this back end cannot do that (501)
+ *   -EDQUOT        a limit of the bucket would be exceeded (403)
+ *   -EDOM          more copies are requested than the store has disks (400)
+ *   -EAGAIN        not possible now, perhaps later (503)
+ *   -EXDEV         the key has moved to another disk during a commit, and the written data could not be
+ *                  copied: no change was made (503)
+ *   -EROFS         the disk has failed, and is read-only (503)
+ *   -ENODEV        the disk of the key is missing (503)
+ *   -ESHUTDOWN     another process has taken over: this process makes no more changes (503)
+ *   -EOPNOTSUPP    not supported by this back end (501)
  *   -EBADMSG       stored bytes do not match their CRC
- *   -EIO           the disk said no
+ *   -EIO           an error of the disk
  *   -ECANCELED     outcome unknown: the write may or may not survive (503)
- *   -ENAMETOOLONG, -EINVAL  as they say
+ *   -ENAMETOOLONG, -EINVAL  an invalid argument
  */
 #ifndef GANTRY_STORE_STORE_H
 #define GANTRY_STORE_STORE_H

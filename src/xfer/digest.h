@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums over the bytes of one PUT, in order: MD5, CRC32, CRC32C, SHA-1, SHA-256 (the store computes
- * CRC64-NVME itself). Contexts are reused from request to request; the hashes are OpenSSL's, the CRCs
- * ISA-L's. One thread at a time.
+ * CRC64-NVME). Contexts are reused from request to request; the hashes are OpenSSL's, the CRCs ISA-L's. One
+ * thread at a time.
  */
 #ifndef GANTRY_XFER_DIGEST_H
 #define GANTRY_XFER_DIGEST_H
@@ -14,16 +14,16 @@ enum digest_kind { DIGEST_MD5, DIGEST_SHA1, DIGEST_SHA256, DIGEST_CRC32, DIGEST_
 #define DIGEST_BIT(k) (1u << (k))
 
 struct digest {
-	unsigned mask; /* DIGEST_BIT()s of this run */
+	unsigned mask; /* DIGEST_BIT()s of the checksums being computed */
 	void *md[3];   /* EVP_MD_CTX, made at first use */
 	uint32_t crc32, crc32c;
 };
 
-/* Starts a run.  0 or -ENOMEM. */
+/* Starts the computation of the checksums in mask. 0 or -ENOMEM. */
 int digest_begin(struct digest *d, unsigned mask);
 void digest_update(struct digest *d, const void *data, size_t len);
-/* Writes the value in wire order (CRCs most significant byte first); returns its length. Once per kind and
- * run. */
+/* Writes the value in wire order (CRCs most significant byte first); returns its length. Called once per kind
+ * after each digest_begin(). */
 size_t digest_value(struct digest *d, enum digest_kind k, uint8_t out[32]);
 void digest_fini(struct digest *d);
 

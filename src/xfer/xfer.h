@@ -10,12 +10,14 @@
  *                                                                          xfer_feed_end()
  *   copy:          disk read -> CRC -> disk write -> buffer free           xfer_copy()
  *
- * A piece is one pool buffer, or for a large read a run of them; several are in flight per transfer, bounded, so
- * memory per request is bounded whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
- * happened: they may run inside any call of this header, and must not call back into it.
+ * A piece is one pool buffer, or for a large read a run of adjacent buffers; the number of pieces in flight
+ * per transfer is limited, so memory per request is limited for any object size. All data belongs to the
+ * core's thread. done() and wake() only note an event: they may run inside any call of this header, and must
+ * not call functions of this header.
  *
- * Scarcity has one order, so that nothing can deadlock: ticket -> channel lease -> pieces.  A ticket
- * guarantees one buffer; more come from the surplus without waiting.  See pool.c for the invariant.
+ * Resources are acquired in one order, so that no deadlock is possible: ticket -> channel lease -> pieces. A
+ * ticket guarantees one buffer; further buffers are taken from the surplus without a wait. pool.c has the
+ * invariant.
  */
 #ifndef GANTRY_XFER_XFER_H
 #define GANTRY_XFER_XFER_H
@@ -42,55 +44,56 @@
 struct xfer_client {
 	int held;   /* buffers of main_cls, plus one for each ticket without a buffer */
 	int waits;  /* transfers of the client on either list */
-	int queued; /* those without a ticket */
+	int queued; /* transfers of the client without a ticket */
 };
 
-/* Memory of slow clients: the latest among those whose numbers fall together. */
+/* A slow client: the latest of the clients with the same entry. */
 #define XFER_SLOW_NR 1024
 struct xfer_slow {
 	uint32_t id; /* xfer_client_of() */
 	uint32_t until_look;
 };
 
-/* A lane is one of several disks. Requests that hang on one of them hold at most half of the buffers. */
+/* A lane is one of several disks. Requests that hang on one disk hold at most half of the buffers. */
 #define XFER_LANES 64
 struct xfer_lane {
-	/* tickets without a buffer, all buffers, and transfers that wait for a ticket and are not held
-	 * back */
+	/* number of tickets without a buffer, of all buffers, and of transfers that wait for a ticket and are
+	 * not held back */
 	int held;
 	int shut;         /* number of transfers held back */
-	struct list back; /* xfers that are held back, in order */
+	struct list back; /* transfers that are held back, in order */
 };
 
 struct xfer_pool {
 	struct bufpool *bp;
 	enum buf_class main_cls; /* the class that a ticket guarantees */
 	int tickets, tickets_out;
-	int bare; /* tickets that hold no buffer of main_cls: that number of buffers is reserved for them */
+	int bare; /* number of tickets without a buffer of main_cls, for which as many buffers are reserved */
 	int queue_max, queued;
-	struct fair waiting; /* xfers without a ticket: clients take turns, those of one client in order */
-	struct list hungry;  /* xfers that can use another buffer, round robin */
-	int waits;           /* xfers on either list */
-	int pieces_max;      /* limit per transfer */
-	struct list holders; /* xfers with a ticket, the oldest first */
-	uint64_t looked_ns;  /* time of the last xfer_pool_revoke() */
-	uint32_t looks;      /* number of these calls */
+	/* transfers without a ticket: clients take turns, transfers of one client in order */
+	struct fair waiting;
+	struct list hungry;                      /* transfers that can use another buffer, round robin */
+	int waits;                               /* number of transfers on either list */
+	int pieces_max;                          /* limit per transfer */
+	struct list holders;                     /* transfers with a ticket, the oldest first */
+	uint64_t looked_ns;                      /* time of the last xfer_pool_revoke() */
+	uint32_t looks;                          /* number of calls of xfer_pool_revoke() */
 	struct xfer_client client[XFER_CLIENTS]; /* by xfer.client */
 	struct xfer_lane lane[XFER_LANES + 1];   /* by xfer.lane; 0: transfers between two lanes */
-	int shut;                                /* number of xfers held back */
-	struct store_spares spares;              /* buffers that are idle at the moment, lent to the store */
+	int shut;                                /* number of transfers held back */
+	struct store_spares spares;              /* lender of idle buffers to the store */
 	struct xfer_slow slow[XFER_SLOW_NR];     /* by client_id % XFER_SLOW_NR */
 };
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
-/* Returns a number for the client at an address, without the port; for IPv6 for the /64, of which a client
- * may use any address. Without the key a client cannot choose or predict collisions. */
+/* Returns a number for the client at an address, without the port; for IPv6 the number is that of the /64, in
+ * which a client may use any address. Without the key a client cannot choose or predict collisions. */
 uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
 /* Returns a number for a client that has a name. */
 uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
 
-/* ---- who is too slow (pace.c) ---- */
+/* ---- clients that are too slow (pace.c) ---- */
 
 struct xfer;
 struct xfer_pool;
@@ -111,11 +114,11 @@ struct pace_mark {
 #define PACE_ANEW UINT64_MAX
 
 /* Returns the part of the time since the last check that does not count, because the check is late;
- * PACE_ANEW: the last check is too old to count. */
+ * PACE_ANEW: the last check is too old, and the measurement restarts. */
 uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
-/* Checks a client with that number of bytes in all; owes: the transfer waits for the client. */
+/* Checks a client that has moved `bytes` in all; owes: the transfer waits for the client. */
 void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
-/* Returns the bytes a second since the mark; PACE_UNKNOWN if there is none. */
+/* Returns the bytes a second since the mark; PACE_UNKNOWN: no mark. */
 uint64_t pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns);
 /* Returns true if the client was measured for the whole grace and is too slow. */
 bool pace_is_slow(const struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns);
@@ -132,24 +135,26 @@ void pace_count_add(struct pace_count *pc, uint64_t rate);
 bool pace_count_take(struct pace_count *pc, uint64_t rate, int *nr);
 
 enum xfer_revoke {
-	XFER_TOO_SLOW, /* slower than the pace while another request waits */
-	/* the slowest of the client that has most, while a client with less than its share waits */
+	XFER_TOO_SLOW, /* the transfer is slower than the pace while another request waits */
+	/* the transfer is the slowest of the client with most buffers, while a client with less than its
+	 * share waits */
 	XFER_OVER_SHARE
 };
 
 /* Returns true if that client lost a ticket for being slow within the last ten seconds of waiting. */
 bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
 struct xfer_pace_ops {
-	/* Returns the number of bytes of a SERVE that were taken and have not reached the client. */
+	/* Returns the number of bytes of a SERVE that were taken from the transfer and have not reached the
+	 * client. */
 	uint64_t (*unsent)(struct xfer *x);
 	/* Returns true if a transfer that waits for a ticket has little to put into a buffer: most of its
 	 * body has not arrived. */
 	bool (*is_late)(struct xfer *x);
-	/* Requests the ticket back: only notes it, as done() does. */
+	/* Requests the ticket back: only notes the request, as done() does. */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
 /* Checks the holders of tickets, and requests tickets back. Called every XFER_LOOK_NS while a transfer waits
- * for a ticket. Returns their number. */
+ * for a ticket. Returns the number of requested tickets. */
 int xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struct xfer_pace_ops *ops,
 		     uint64_t now_ns);
 #define XFER_LOOK_NS (100ull * 1000 * 1000)
@@ -170,10 +175,11 @@ struct piece {
 	struct xfer *x;
 	enum piece_state state;
 	struct buf *buf;
-	uint64_t at;   /* transfer offset of its first byte */
-	uint32_t skew; /* offset of that byte in the buffer */
+	uint64_t at;   /* transfer offset of the piece's first byte */
+	uint32_t skew; /* offset of the first byte in the buffer */
 	uint32_t len;  /* bytes of the transfer in this piece */
-	/* COPY: bytes taken from the previous piece; or all its bytes go into the next one */
+	/* COPY: carry: bytes taken from the previous piece; carries_on: all bytes of the piece go to the next
+	 * one */
 	uint32_t carry;
 	bool carries_on;
 	union {
@@ -190,25 +196,26 @@ struct xfer {
 	struct xfer_pool *pool;
 	struct store_port *store;
 	struct chan *chan;
-	/* The transfer ended: no piece of it is in flight; result has the outcome. Also: a ticket was
-	 * granted. */
+	/* Called when the transfer has ended, without pieces in flight: `result` has the outcome. Also called
+	 * when a ticket was granted. */
 	void (*done)(struct xfer *x);
-	/* SERVE: bytes are ready to be taken. ACCEPT: a buffer is ready to be fed. PUSH, PULL: the transfer
-	 * failed, and only disk operations are still in flight. */
+	/* Called in SERVE when bytes are ready to be taken; in ACCEPT when a buffer is ready to be fed; in
+	 * PUSH and PULL when the transfer has failed and only disk operations are in flight. */
 	void (*wake)(struct xfer *x);
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	bool revoked; /* xfer_pool_revoke() requested the ticket; until it is returned */
-	/* the lane that holds this waiting transfer back because it has half already; NULL: not held back */
+	bool revoked; /* xfer_pool_revoke() has requested the ticket, which is not returned yet */
+	/* lane that holds this waiting transfer back, because the lane has half of the buffers; NULL: not
+	 * held back */
 	struct xfer_lane *back;
-	uint8_t lane[2];    /* source and destination of its bytes, each + 1; 0: none */
-	bool was_slow;      /* its client was slow when the wait began */
-	bool is_late;       /* its body was late at the last check */
+	uint8_t lane[2];    /* lanes of source and destination of the bytes, each + 1; 0: none */
+	bool was_slow;      /* the client was slow when the wait began */
+	bool is_late;       /* the body was late at the last check */
 	uint8_t client;     /* client_id % XFER_CLIENTS */
 	uint32_t client_id; /* xfer_client_of() */
-	struct list link;   /* private to the pool: waiting or hungry */
-	struct list holder; /* private to the pool: with a ticket */
+	struct list link;   /* private to the pool: link of waiting or hungry transfers */
+	struct list holder; /* private to the pool: link of transfers with a ticket */
 	struct pace_mark mark;
 	uint64_t reached; /* bytes received from the client, or delivered to it, at the last check */
 
@@ -223,44 +230,47 @@ struct xfer {
 	uint64_t in_order;    /* PULL: bytes digested and written in order; SERVE: bytes taken */
 	uint64_t moved;       /* bytes that reached the destination */
 	uint64_t progress_ns; /* time of the last progress */
-	/* total time with work requests outstanding; start of the current such time (0: none is
+	/* total time with work requests outstanding; start of the current such time (0: no work request is
 	 * outstanding) */
 	uint64_t wire_ns, wire_since_ns;
 	uint64_t first_ns; /* time at which the first bytes of a GET reached the client; 0: not yet */
-	uint64_t wire_bytes, wire_max; /* posted and not completed; 0 max: no limit */
-	int active;                    /* pieces that are not idle */
-	int inflight;                  /* pieces held by the store or the NIC */
-	int bufs;                      /* buffers held; a run counts as its buffers */
-	int main_bufs;                 /* those of main_cls */
-	int result;                    /* first error wins */
-	bool ended;                    /* done() was called or is not needed */
-	bool fed_all;                  /* ACCEPT: the body has ended */
-	bool wire_started;             /* a work request was posted, or bytes were sent */
+	/* bytes posted and not completed, and their limit; wire_max 0: no limit */
+	uint64_t wire_bytes, wire_max;
+	int active;        /* pieces that are not idle */
+	int inflight;      /* pieces held by the store or the NIC */
+	int bufs;          /* buffers held; a run counts as its buffers */
+	int main_bufs;     /* buffers of main_cls held */
+	int result;        /* first error of the transfer */
+	bool ended;        /* done() was called or is not needed */
+	bool fed_all;      /* ACCEPT: the body has ended */
+	bool wire_started; /* a work request was posted, or bytes were sent */
 
 	struct piece *filling;    /* ACCEPT: the piece that is being filled */
 	struct piece *last;       /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
-	uint32_t carry;           /* COPY: bytes of a granule that a later piece has to complete, */
-	unsigned char *carry_buf; /* and these bytes, once they are read */
+	uint32_t carry;           /* COPY: number of bytes of a granule that a later piece completes */
+	unsigned char *carry_buf; /* memory of these bytes, after they are read */
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
-/* Initializes memory of a former request as a transfer that was not begun: for that client, with fn as both
- * done and wake. Does not touch the pieces. */
+/* Initializes memory of a former request as a transfer of `client` that was not begun, with fn as done and as
+ * wake. Does not change the pieces. */
 void xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x));
-/* Sets the lanes of its source and destination (store_lane(); -1: none), before xfer_init(). */
+/* Sets the lanes of the transfer's source and destination (store_lane(); -1: none), before xfer_init(). */
 void xfer_set_lanes(struct xfer *x, int a, int b);
 /* Assigns the transfer to another client, before xfer_init(). */
 void xfer_set_client(struct xfer *x, uint32_t client);
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);
-/* Returns pieces and ticket. No piece may be in flight. A transfer that was never started is allowed. */
+/* Returns pieces and ticket of the transfer to the pool. No piece may be in flight. A transfer that was never
+ * started is allowed. */
 void xfer_fini(struct xfer *x);
 
 /* Asks for a ticket. > 0: granted; 0: done() follows; -EAGAIN: the queue is full. */
 int xfer_ticket(struct xfer *x);
 
-/* Starts a transfer that has a ticket (PUSH, PULL: and a granted lease); done() always follows. */
+/* Starts a PUSH with a ticket and a granted lease; done() always follows. */
 void xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease,
 	       uint64_t wire_max);
+/* Starts a PULL with a ticket and a granted lease; done() always follows. */
 void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease,
 	       struct digest *dg, uint64_t wire_max);
 /* Starts SERVE: done() follows only after xfer_cancel(); otherwise the transfer ends when all bytes were
@@ -270,9 +280,10 @@ void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t le
  * ended. */
 ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
-/* Returns true if the transfer waits for the client: for bytes of its body, or for it to take some. */
+/* Returns true if the transfer waits for the client: for bytes of the body, or until the client takes
+ * bytes. */
 bool xfer_client_owes(const struct xfer *x);
-/* Returns true if the transfer waits for the store, and no work request of it is outstanding. */
+/* Returns true if the transfer waits for the store, without an outstanding work request. */
 bool xfer_waits_for_store(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
 /* Takes bytes and returns their number; fewer than len: wake() follows (or the transfer failed: see
@@ -287,19 +298,19 @@ void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len
 	       struct digest *dg);
 
 /* Stops as soon as possible: the first error stays; work requests are flushed; done() follows when no piece
- * is in flight. > 0: none was, and done() does not follow. */
+ * is in flight. > 0: no piece was in flight, and done() does not follow. */
 int xfer_cancel(struct xfer *x, int err);
 
 /* Returns the total time, up to now, with work requests of the transfer outstanding. */
 uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
-/* Returns the kept last piece after a successful PULL, ACCEPT or COPY, for the commit. NULL: there was
- * none. */
+/* Returns the kept last piece after a successful PULL, ACCEPT or COPY, for the commit. NULL: no last
+ * piece. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
 /* Counters per thread, for tests: they prove that no payload byte is copied and that memory is bounded. */
 struct xfer_counts {
-	uint64_t copied_bytes; /* copied by the CPU: HTTP bodies only */
+	uint64_t copied_bytes; /* bytes copied by the CPU: HTTP bodies only */
 	uint64_t pushed_bytes, pulled_bytes;
 	int bufs_peak; /* the largest number of buffers of one transfer; a run counts as its buffers */
 };

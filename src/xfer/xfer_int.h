@@ -5,9 +5,9 @@
 
 #include "xfer/xfer.h"
 
-/* Takes a buffer for another piece of x, of at least `len` bytes if one of that class is free. NULL: none is
- * available; x is on the hungry list, and pool_feed() calls xfer_more() when a buffer is returned, or x has
- * to return one first. */
+/* Takes a buffer for another piece of x, of at least `len` bytes if the class has a free buffer. NULL: no
+ * buffer is available; x is on the hungry list, and pool_feed() calls xfer_more() when a buffer is returned,
+ * or x must return a buffer first. */
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
@@ -32,16 +32,17 @@ read_room(const struct piece *p)
 	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
 }
 
-/* Takes an idle piece with a buffer for len bytes; NULL: none is available now. */
+/* Takes an idle piece with a buffer for len bytes; NULL: no piece or buffer is available now. */
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);
-/* Ends the operation that filled p (a read of the store, or a pull), with that result. true: p is READY;
- * false: the transfer has failed, now or before, and p was returned. */
+/* Ends the operation that filled p (a read of the store, or a pull), with `result`. True: p is READY; false:
+ * the transfer has failed, now or before, and p was returned. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
-/* Ends a read that filled p in the same way; the store has set the offset of its bytes in the buffer. */
+/* Ends a read of the store that filled p, as piece_arrived(); the store has set the offset of the bytes in
+ * the buffer. */
 bool piece_read_arrived(struct piece *p, int result, uint64_t now_ns);
-/* Returns, for PULL and COPY, the READY piece that begins with the next byte in order; NULL: it has not
- * arrived. */
+/* Returns, for PULL and COPY, the READY piece that begins with the next byte in order; NULL: the piece has
+ * not arrived. */
 struct piece *piece_in_turn(struct xfer *x);
 
 /* Continues x as far as possible, in any mode. */
@@ -58,7 +59,7 @@ void xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *));
 void piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *));
 /* Hands p to the store; when the write ends, the piece is freed. */
 void piece_write(struct piece *p);
-/* Writes a piece after its turn (x->in_order is past it), or keeps it, as the last, for the commit. */
+/* Writes a piece after its turn (x->in_order is after its bytes), or keeps the last piece for the commit. */
 void piece_write_or_keep(struct piece *p);
 
 /* Notes that a work request is being posted. */
