@@ -81,12 +81,12 @@ struct store_port;
 
 struct store_disk_conf {
 	const char *path;    /* a directory, or a block device */
-	uint64_t size_bytes; /* for --format; 0: a whole block device */
+	uint64_t size_bytes; /* size of the disk for --format; 0: the whole block device */
 };
 
 /* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
 struct store_birth {
-	bool is_look;        /* only check whether it can be formatted, and its size */
+	bool is_look;        /* only checks whether the disk can be formatted, and finds its size */
 	uint64_t size_bytes; /* the resulting size */
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
@@ -113,17 +113,17 @@ struct store_disks_conf {
 	uint64_t timeout_ns; /* a disk of several fails if a write or flush takes longer; 0: never */
 	const struct store_ops *engine; /* for the set: the back end of each of its disks */
 	int engines_max;                /* for the set */
-	struct quota_book *quotas;      /* for an engine: usage table of its set; NULL: its own */
-	int counter;                    /* the engine's counter in it */
+	struct quota_book *quotas;      /* for an engine: usage table of the set; NULL: the engine's own */
+	int counter;                    /* the engine's counter in quotas */
 	int beside;                /* for an engine: number of other engines served by the same threads */
 	struct store_birth *birth; /* for an engine, for --format in a set; NULL: a store of its own */
 	/* for an engine, for --fsck: the newest table of the set; NULL: unknown */
 	const struct disk_table *table;
 	struct store_watch *watch; /* for an engine in a set; NULL: no callback */
-	/* for the set: disks that may be missing, and those to forget for good */
+	/* for the set: UUIDs of disks that may be missing; of disks that store_forget() removes */
 	const uint8_t (*accept_missing)[UUID_BYTES];
 	int accept_missing_nr;
-	const uint8_t (*forget)[UUID_BYTES]; /* for store_forget() */
+	const uint8_t (*forget)[UUID_BYTES]; /* UUIDs for store_forget() */
 	int forget_nr;
 };
 
@@ -131,12 +131,13 @@ struct store_disks_conf {
 struct store_rados_conf {
 	const char *conf;                  /* path of ceph.conf */
 	const char *user;                  /* client.<user> */
-	const char *meta_pool, *data_pool; /* index; bytes of objects */
-	const char *ns;                    /* RADOS namespace of both; "" for none */
-	uint32_t index_shards;             /* of new buckets */
-	uint32_t object_bytes;             /* of a data object; --format */
-	int clients;                       /* of librados in this process; 0: one for every 4 ports */
-	uint64_t dead_after_ns;            /* time of silence after which a gateway counts as dead */
+	const char *meta_pool, *data_pool; /* pools of the index and of the bytes of objects */
+	const char *ns;                    /* RADOS namespace in both pools; "": none */
+	uint32_t index_shards;             /* number of index shards of a new bucket */
+	uint32_t object_bytes;             /* size of a data object, for --format */
+	/* number of librados clients in this process; 0: one for every 4 ports */
+	int clients;
+	uint64_t dead_after_ns; /* time of silence after which a gateway counts as dead */
 	/* limit of bytes of PUTs that the cluster has not answered; further PUTs are refused; 0: none */
 	uint64_t unwritten_max_bytes;
 };
@@ -162,8 +163,8 @@ struct store_limits {
 	uint32_t granule_bytes;
 	/* maximum size of an object committed as inline_data: at most STORE_INLINE_MAX */
 	uint32_t inline_bytes;
-	/* reads and writes can be cancelled, and after a commit's start only the attributes are needed: a
-	 * request that ends gets its buffers back, even if the store still waits */
+	/* true: reads and writes can be cancelled, and after a commit's start only the attributes are needed,
+	 * so that a request that ends gets its buffers back, even if the store still waits */
 	bool lets_go;
 };
 
@@ -180,17 +181,18 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
 
 /*
  * Upgrades a stopped store to the format that this version writes (--upgrade), which a start does not do.
- * Blocking; it can be repeated after an interruption. 0: the store has that format, and said contains the
- * actions; or -errno, and said contains the reason.
+ * Blocking; it can be repeated after an interruption. 0: the store has the format of this version, and said
+ * contains the actions; or -errno, and said contains the reason.
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Checks whether a start would accept the disks, as far as possible without recovery: their identities, and
- * whether enough are present. Writes nothing. 0: it would, or this cannot be determined now (the store is in
- * use, or this user may not open it), or the store is not formatted yet, as err says; or -errno, as
- * store_start(), with the reason in err. With disks to forget (disks.forget) it checks store_forget(): 0: it
- * would succeed, and err describes each of them, a line each; disks in use are described too.
+ * whether enough are present. Writes nothing. 0: the start would accept the disks, or the answer is unknown
+ * (the store is in use, or this user may not open it), or the store is not formatted yet, as described in
+ * err; or -errno, as store_start(), with the reason in err. With disks to forget (disks.forget) the check is
+ * for store_forget(): 0: store_forget() would succeed, and err describes each of these disks in a line, also
+ * disks in use.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
@@ -202,9 +204,9 @@ int store_look(const struct store_conf *conf, char *err, size_t err_len);
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
 /*
- * Removes missing disks from a stopped store, for good (--forget): data that only they held is lost, and they
- * are refused if they return. All others are present. Blocking. said contains the actions, or the reason of
- * the failure. 0 or -errno.
+ * Removes missing disks from a stopped store, for good (--forget): data that only these disks had is lost,
+ * and they are refused if they return. All other disks must be present. Blocking. said contains the actions,
+ * or the reason of the failure. 0 or -errno.
  */
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
@@ -214,8 +216,8 @@ int store_forget(const struct store_conf *conf, char *said, size_t said_len);
  *   0                 clean
  *   1                 repaired
  *   -ENOTRECOVERABLE  damage is left
- *   -EOPNOTSUPP       this back end has no check, which say() is told too
- *   other -errno      it could not be read
+ *   -EOPNOTSUPP       this back end has no check, which is also passed to say()
+ *   other -errno      the store could not be read
  */
 int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	       void *cookie);
@@ -225,15 +227,16 @@ int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *coo
 void store_stop(struct store *st);
 
 /*
- * Makes a port, on the thread that will use it.  ring, mb and timers are that thread's and are kept by the
- * caller until the port was detached; a back end may ignore ring and timers.
+ * Makes a port, on the thread that will use it. ring, mb and timers belong to this thread and are kept by the
+ * caller until the port is detached; a back end may ignore ring and timers.
  *   0
  *   -ENOMEM   no memory
  *   -EUSERS   ports_max are attached
  */
 int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		 struct store_port **ret_port);
-/* Detaches a port. True: it is freed; false: operations of it are in flight, turn the loop and call again. */
+/* Detaches a port. True: the port is freed; false: operations of the port are in flight, and the caller turns
+ * the loop and calls again. */
 bool store_detach(struct store_port *p);
 
 /* Declares, once per turn of the loop, that this thread holds no pointer into the store any longer. */
@@ -245,13 +248,13 @@ void store_wake(struct store_port *p);
 
 /*
  * A lender of additional buffers, for a back end that reads ahead of the request (store_open_to_read()). Both
- * functions are called on the port's thread: take() within the open, give() never within a call of store.h,
- * but from the mailbox.
+ * functions are called on the port's thread: take() within the open, give() from the mailbox and never within
+ * a call of store.h.
  */
 struct store_spares {
 	/* Returns an idle buffer of that class (BUF_RUN: a run); NULL: none. */
 	struct buf *(*take)(struct store_spares *s, enum buf_class cls);
-	/* Takes back a buffer of take(), or another one of its class that a read was given in exchange
+	/* Takes back a buffer of take(), or another buffer of the class, which a read has used in exchange
 	 * (store_read.instead). */
 	void (*give)(struct store_spares *s, struct buf *b);
 };
@@ -273,7 +276,7 @@ bool store_share(struct store_port *p, uint32_t shard);
 struct store_key;
 /*
  * Returns the number, below 64, of the disk that handles a key, so that requests hanging on one disk can be
- * kept from using all resources of the caller; -1: there is only one, or it is unknown.
+ * kept from using all resources of the caller; -1: the store has one disk, or the disk is unknown.
  */
 int store_lane(const struct store_port *p, const struct store_key *k);
 
@@ -299,7 +302,7 @@ store_place(const struct store_key *k)
 	return table_place(table_slot(k->bucket, k->bucket_len, k->key, k->key_len), store_has_two(k));
 }
 
-/* An ETag: parts 0 is a plain MD5, STORE_ETAG_RDMA has the "-r" tail, else "-<parts>". */
+/* An ETag: with parts 0 a plain MD5, with STORE_ETAG_RDMA the tail "-r", otherwise the tail "-<parts>". */
 #define STORE_ETAG_RDMA UINT32_MAX
 struct store_etag {
 	uint8_t sum[16];
@@ -316,8 +319,8 @@ struct store_meta {
 	uint32_t attrs_len;
 };
 
-/* A precondition, validated when the change is made: all changes of a key have one order, and each sees the
- * previous one. The bucket must always exist. */
+/* A precondition, validated when the change is made: all changes of a key have one order, and each change
+ * sees the previous one. The bucket must always exist. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
@@ -346,7 +349,7 @@ struct store_use {
 
 /* The state of a bucket's or a pattern's quota: see store_list_quotas(). */
 struct store_quota_info {
-	char name[STORE_BUCKET_MAX + 2]; /* of a bucket; of a pattern with its '*' */
+	char name[STORE_BUCKET_MAX + 2]; /* name of a bucket, or a pattern with its '*' */
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
@@ -358,9 +361,9 @@ struct store_stat {
 	struct store_op op; /* result: 0 or -errno */
 	/* after success */
 	uint64_t ctime_ns;  /* time of creation, wall clock */
-	uint64_t version;   /* of a bucket's attributes; 0: none */
-	uint32_t attrs_len; /* of the attributes, including the part that was not copied */
-	unsigned copies;    /* store_bucket_head(): copies of each of its keys */
+	uint64_t version;   /* version of a bucket's attributes; 0: none */
+	uint32_t attrs_len; /* length of all attributes, including the part that was not copied */
+	unsigned copies;    /* store_bucket_head(): number of copies of each key of the bucket */
 	bool has_quota;     /* for a bucket: usage and own limits are known */
 	struct store_use used,
 		max; /* max: also set by store_bucket_get_attrs() of an engine, from its own record */
@@ -380,26 +383,27 @@ struct store_obj {
 	/* Set by the caller after the open: a read that finds damage ends after the repair, if that is
 	 * possible. */
 	bool mends_first;
-	uint32_t part_nr;                               /* parts of its upload; 0: written by one PUT */
+	/* number of parts of the object's upload; 0: written by one PUT */
+	uint32_t part_nr;
 	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* private to the store */
 };
 
 /* Looks up and pins an object. Usually completes immediately. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /* Opens the secondary copy of a key with two, which no other reader uses while the primary is intact: damage
- * is repaired after the read, one object at a time. -ENODATA: there is no secondary copy, or it is being
- * made. */
+ * is repaired after the read, one object at a time. -ENODATA: there is no secondary copy, or the secondary
+ * copy is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /*
- * Opens a part of an upload in progress, to be read like an object: ETag, time and attributes are the part's.
- * is_second: its secondary copy, as store_open_second(). -ENOENT: no such upload, or part; -ENXIO;
- * -EOPNOTSUPP: this back end opens no parts.
+ * Opens a part of an upload in progress, to be read like an object: ETag, time and attributes are those of
+ * the part. is_second: the secondary copy of the part, as store_open_second(). -ENOENT: no such upload, or
+ * part; -ENXIO; -EOPNOTSUPP: this back end opens no parts.
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
 /* Opens as store_open(), for a caller that reads the first `want` bytes immediately, or as many as exist (0:
- * the whole of an object of one granule, none of others): a back end for which both steps are round trips may
- * combine them. A caller that does not read only wastes that work. */
+ * the whole of an object of one granule, none of others): a back end for which open and read are separate
+ * round trips may combine them. For a caller that does not read, the work is wasted. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
 /* Closes an object; no read of it may be in flight. NULL, and an object that never opened, are allowed. */
 void store_close(struct store_port *p, struct store_obj *obj);
@@ -409,9 +413,9 @@ struct store_read {
 	/* after success: offset in buf->mem of the first byte; less than a page, and 0 except for small
 	 * objects */
 	uint32_t lead;
-	/* After success, for an object opened to be read with lent buffers. NULL: the bytes are in the given
-	 * buffer; otherwise they are in this one, of the same class and pool, which the reader owns from now
-	 * on, and the given one belongs to the store. */
+	/* After success, for an object opened to be read with lent buffers. NULL: the bytes are in the buffer
+	 * of the call; otherwise the bytes are in `instead`, of the same class and pool, which the reader
+	 * owns from now on, and the buffer of the call belongs to the store. */
 	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
@@ -419,33 +423,33 @@ struct store_read {
 /*
  * Divides a range into reads. For `want` bytes from off on (off + want <= size_bytes, want > 0) and a buffer
  * of cap bytes (a multiple of STORE_GRANULE) it returns the length of the first read, which begins *ret_skew
- * (< STORE_GRANULE) bytes before off; it returns length - skew > 0 bytes from off on, perhaps more than
- * wanted. Checksums cover granules, and those of an object made of parts are counted from the beginning of
- * each part, so its reads begin and end at odd offsets.
+ * (< STORE_GRANULE) bytes before off; the read has length - skew > 0 bytes from off on, perhaps more than
+ * wanted. Checksums cover granules, and the granules of an object made of parts begin at each part, so that
+ * its reads begin and end at odd offsets.
  */
 uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			 uint32_t *ret_skew);
 
 /*
- * Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range comes
- * from store_read_plan(). (For an object with part_nr 0 any range is valid whose off is a multiple of
+ * Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range is a
+ * result of store_read_plan(). (For an object with part_nr 0 any range is valid whose off is a multiple of
  * STORE_GRANULE, and len too, unless the range ends with the object.) len <= buf->cap_bytes; the slack after
  * the buffer is used too. Reads of one object may overlap. -EINVAL: no such range.
  */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
 /*
- * Cancels a read that was started and has not completed, if the back end can. True: it has ended, done() will
- * not run, and the buffer is not written any longer. False: no change: the store owns the buffer until
- * done().
+ * Cancels a read that was started and has not completed, if the back end can. True: the read has ended,
+ * done() does not run, and the buffer is not written any longer. False: no change, and the store owns the
+ * buffer until done().
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
 /* Sets the owner of all operations that begin from now on and of their consequences; NULL: an owner that
  * never gives up. */
 void store_asker(struct store_port *p, const void *asker);
-/* Aborts, with -EAGAIN, all look-ups of this asker that have taken longer than that, as far as the back end
- * can: done() runs soon, as usual. For requests that cannot wait any longer. */
+/* Aborts, with -EAGAIN, all look-ups of this asker that have taken longer than older_ns, as far as the back
+ * end can: done() runs soon, as usual. For requests that cannot wait any longer. */
 void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
@@ -454,9 +458,9 @@ void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
  * commit (one flush for data and log then).
  */
 struct store_put {
-	struct store_op op;            /* the commit's: 0 = durable and visible */
+	struct store_op op;            /* operation of the commit; result 0: durable and visible */
 	struct store_carrier *carrier; /* private to the store (store/ops.h) */
-	/* so far, over all pieces given to store_put_write() */
+	/* size and CRC of all pieces passed to store_put_write() so far */
 	uint64_t size_bytes;
 	uint64_t crc64;
 	/* after success */
@@ -467,12 +471,12 @@ struct store_put {
 };
 
 /*
- * Begins a PUT.  size_bytes: what will come, or STORE_SIZE_UNKNOWN.
+ * Begins a PUT. size_bytes: size of the object, or STORE_SIZE_UNKNOWN.
  *   0
- *   -ENOSPC        no room for that much
+ *   -ENOSPC        no room for size_bytes
  *   -EROFS         the disk failed
- *   -EAGAIN        not now
- *   -ENXIO         no such bucket: an early answer, the commit judges again
+ *   -EAGAIN        not possible now
+ *   -ENXIO         no such bucket: an early answer, which the commit checks again
  *   -ENAMETOOLONG  bucket or key
  */
 int store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
@@ -492,25 +496,26 @@ int store_put_write(struct store_port *p, struct store_put *put, struct store_wr
 struct store_commit {
 	struct store_meta meta;
 	struct store_pre pre;
-	/* The last piece, if it was not given to store_put_write(): NULL for none. inline_data for objects <=
-	 * STORE_INLINE_MAX bytes that were never written (copied at the call). */
+	/* The last piece, if not passed to store_put_write(); NULL: none. inline_data: an object of at most
+	 * STORE_INLINE_MAX bytes without a write (copied at the call). */
 	struct buf *last;
 	uint32_t last_len;
 	const void *inline_data;
 	uint32_t inline_len;
-	/* Refuse with -EILSEQ, before the hand-over, if the content's CRC64-NVME differs. */
+	/* true: the commit is refused with -EILSEQ before the hand-over if the CRC64-NVME of the content
+	 * differs from expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Valid until the end: receives the time of the last progress, if the store must move the bytes
-	 * again; NULL: not needed. */
+	/* Receives the time of the last progress, if the store must move the bytes again; valid until the
+	 * end; NULL: not needed. */
 	uint64_t *progress_ns;
 };
 
-/* Hands the put over; after a return of 0 it cannot be cancelled. A negative return: it was not handed over,
- * and must be aborted. *c is copied, but not the memory it points to; attrs, last, inline_data as described
- * there. */
+/* Hands the put over; after a return of 0 it cannot be cancelled. After a negative return the put is not
+ * handed over, and the caller aborts it. *c is copied, without the memory to which it points; see attrs, last
+ * and inline_data. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Abandons a write that has not completed. True: done() will not run, the caller owns the buffer, and the put
+/* Abandons a write that has not completed. True: done() does not run, the caller owns the buffer, and the put
  * can only be aborted. False: no change. */
 bool store_write_cancel(struct store_port *p, struct store_write *w);
 /* Aborts the put and frees its space. Only cancelled writes may be in flight. NULL, a put that was never
@@ -518,19 +523,19 @@ bool store_write_cancel(struct store_port *p, struct store_write *w);
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
-	struct store_op op; /* result: 1 deleted, 0 was not there, or -errno */
+	struct store_op op; /* result: 1 deleted, 0 did not exist, or -errno */
 	_Alignas(8) unsigned char priv[STORE_PRIV_DEL];
 };
 int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		 struct store_del *del);
 
 /*
- * Replaces an object's attributes; its bytes, ETag and mtime stay as they are, its version grows.  version is
- * the one that must be there (0: any).  The caller keeps attrs until the end.  Objects opened before keep what
- * they had.
+ * Replaces an object's attributes; bytes, ETag and mtime do not change, the version increases. version: the
+ * required version (0: any). The caller keeps attrs until the end. Objects opened before keep their
+ * attributes.
  *   0         durable
  *   -ENOENT   no such object (-ENXIO: nor bucket)
- *   -ESTALE   another version is there
+ *   -ESTALE   the object has another version
  *   -ENOSPC   no room for the attributes
  */
 int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
@@ -540,8 +545,8 @@ int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t ve
 
 /*
  * An upload is created for a key, gets parts, and ends by completion (an object made of the parts, whose
- * bytes stay in place), by abort, or with its bucket. Its id is never reused. Parts outside the completed
- * object are freed when the upload ends; so is a replaced part. Uploads and parts take index memory
+ * bytes stay in place), by abort, or with its bucket. Its id is never reused. The end of the upload frees the
+ * parts outside of the completed object; a replaced part is freed, too. Uploads and parts take index memory
  * (-ENOSPC).
  */
 
@@ -552,7 +557,7 @@ struct store_upload {
 };
 
 /* Begins an upload. attrs (at most STORE_ATTRS_MAX bytes; the caller keeps them until the end) are returned
- * by store_upload_stat(): the data that the object will need. */
+ * by store_upload_stat(), and contain the data that the object will need. */
 int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			uint32_t attrs_len, struct store_upload *u);
 /* Ends an upload without an object. After the answer no part of it can be committed. */
@@ -567,10 +572,11 @@ int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      struct store_stat *st);
 
 /*
- * Begins the PUT of a part, in place of store_put_init(); then it continues like any PUT, with attributes up
- * to STORE_PART_ATTRS_MAX and no precondition. Any length, including zero. A part of the same number is
- * replaced: of several attempts the last commit is valid. Also -ENOENT: no such upload (here early; result of
- * the commit if the upload ended in the meantime), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
+ * Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with attributes
+ * up to STORE_PART_ATTRS_MAX and without a precondition. A part may have any length, including zero. A part
+ * of the same number is replaced: of several attempts the last commit is valid. Also -ENOENT: no such upload
+ * (here early; result of the commit if the upload ended in the meantime), -EINVAL: the number is not 1 to
+ * STORE_PART_NR_MAX.
  */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
@@ -579,7 +585,7 @@ int store_put_init_part(struct store_port *p, struct store_put *put, const struc
 struct store_part {
 	uint32_t number;
 	uint64_t size_bytes, crc64, mtime_ns, version;
-	uint64_t off_bytes; /* of an object: offset at which the part begins */
+	uint64_t off_bytes; /* in an object: offset of the part's first byte */
 	struct store_etag etag;
 	const void *attrs; /* valid during the callback; store_obj_part(): until store_close() */
 	uint32_t attrs_len;
@@ -593,40 +599,40 @@ struct store_part_ref {
 };
 
 /*
- * result: 0 durable and visible; -ENOENT no such upload (or what PRE_MATCH says: store_upload_stat() tells
- * which), -ENXIO; what PRE_... say; and about the list:
+ * A completion. result: 0 durable and visible; -ENOENT no such upload (or an error of PRE_MATCH:
+ * store_upload_stat() shows the cause), -ENXIO; the errors of preconditions; and errors of the list:
  *   -EINVAL    empty, not in ascending order, or a number out of range: parts[bad]   (InvalidPartOrder)
  *   -EBADR     parts[bad] was never committed, or has another ETag or version        (InvalidPart)
  *   -EMSGSIZE  parts[bad] is not the last one and smaller than part_min_bytes        (EntityTooSmall)
  *   -ERANGE    the sizes do not add up to expect_size_bytes
  *   -EILSEQ    the content's CRC is not expect_crc64                                 (BadDigest)
- * The upload goes on after any of these.  Repeated after success, while the object it made is there, with the
- * same list: 0 again, nothing is changed, and was_done is set.
+ * The upload continues after each of these errors. A completion repeated with the same list after success,
+ * while its object exists, is 0 again without a change, and was_done is set.
  */
 struct store_complete {
 	struct store_op op;
 	/* in; the caller keeps the memory behind pointers until the end */
 	const struct store_part_ref *parts;
 	uint32_t part_nr;
-	struct store_meta meta; /* of the object */
+	struct store_meta meta; /* metadata of the object */
 	struct store_pre pre;
 	uint64_t part_min_bytes; /* 0: none */
 	bool have_expect_crc64, have_expect_size;
 	uint64_t expect_crc64, expect_size_bytes;
 	/* after success */
 	uint64_t version, size_bytes, crc64, mtime_ns;
-	struct store_etag etag; /* was_done: of the existing object */
+	struct store_etag etag; /* ETag of the object, also with was_done */
 	bool was_done;
 	uint32_t bad; /* index in parts, for the errors above */
 };
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 
-/* The parts of an upload, by number, after `after` (0: from the first). */
+/* A list of the parts of an upload, by number, after the number `after` (0: from the first). */
 struct store_part_list {
 	struct store_op op; /* result: number of parts listed, or -ENOENT no such upload, -ENXIO */
 	uint32_t after, max;
-	/* On the port's thread; false ends the page. */
+	/* Receives a part, on the port's thread; false ends the page. */
 	bool (*part)(struct store_part_list *pl, const struct store_part *part);
 	bool more;
 	_Alignas(8) unsigned char priv[STORE_PRIV_PARTS];
@@ -642,15 +648,15 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 /* ---- buckets ---- */
 
 /*
- * Makes a bucket whose keys are each on so many disks: 1 or STORE_COPIES_MAX; 0: as the store's default_copies says, and as
- * it is where the bucket is there.  A bucket that is there with another number of copies is changed if it has neither objects nor
- * uploads in progress; it keeps its time, attributes and quota.
- *   0            it is made, or changed
- *   -EEXIST      it is there, and has as many copies as are wanted
- *   -ENOTEMPTY   it is there with another number of copies, and is not empty
- *   -EDOM        there are not so many disks
- *   -EOPNOTSUPP  this back end knows no such thing as copies
- *   -EROFS, -ENODEV   (of a change) not all disks are in service
+ * Makes a bucket with a number of copies of each key: 1 or STORE_COPIES_MAX; 0: the store's default_copies,
+ * or for an existing bucket its current number. An existing bucket with another number of copies is changed
+ * if it has neither objects nor uploads in progress; time, attributes and quota do not change.
+ *   0            made or changed
+ *   -EEXIST      the bucket exists with this number of copies
+ *   -ENOTEMPTY   the bucket exists with another number of copies, and is not empty
+ *   -EDOM        the store has too few disks
+ *   -EOPNOTSUPP  this back end does not support copies
+ *   -EROFS, -ENODEV   (for a change) not all disks are in service
  */
 #define STORE_COPIES_MAX 2u
 int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
@@ -662,12 +668,13 @@ struct store_bucket_spec {
 	const void *attrs;  /* see store_bucket_set_attrs(); kept by the caller until the end */
 	uint32_t attrs_len; /* at most STORE_BUCKET_ATTRS_MAX; 0: none */
 };
-/* Does as store_bucket_create(), and gives a new bucket its attributes in the same change: after a crash it has
- * them or does not exist. An existing bucket keeps its own. Also -EINVAL: too many bytes of attributes. */
+/* Makes a bucket as store_bucket_create(), with attributes in the same change: after a crash the bucket has
+ * its attributes or does not exist. An existing bucket keeps its own. Also -EINVAL: too many bytes of
+ * attributes. */
 int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 			   const struct store_bucket_spec *spec, struct store_del *op);
-/* Removes a bucket. 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent it: they end
- * with it. */
+/* Removes a bucket. 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent the removal,
+ * and end with the bucket. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Looks up a bucket. result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
@@ -695,18 +702,20 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
 /* ---- quotas ---- */
 
 /*
- * Limits on the contents of buckets: on one bucket, stored and removed with it; on the buckets whose names match a
- * pattern, which the layer above sets again after each start.  All limits of a bucket apply, to all writers.  A change
- * that would exceed one ends with -EDQUOT; it is validated in the order of all changes, against the usage at that time,
- * so no two changes share the remaining room.  Only growth is validated: replacing an object counts the difference, a
- * removal always succeeds, and lowering a limit below the usage removes nothing.
+ * Limits on the contents of buckets: on one bucket, stored and removed with the bucket; on the buckets whose
+ * names match a pattern, which the layer above sets again after each start. All limits of a bucket apply, to
+ * all writers. A change that would exceed a limit ends with -EDQUOT; changes are validated in their order,
+ * against the usage at that time, so no two changes share the remaining room. Only growth is validated: a
+ * replaced object counts with the difference, a removal always succeeds, and a limit below the usage removes
+ * nothing.
  *
  *   objects   a new key
- *   bytes     of objects as they are read; of parts from their commit until the upload ends: completing counts none twice
- *   uploads   those in progress
+ *   bytes     bytes of objects as read; of parts from their commit until the end of the upload; a completion
+ *             does not count bytes twice
+ *   uploads   uploads in progress
  *
- * A PUT in progress counts when it is committed; where its size is known, it may be refused before.  A back end of several
- * logs that do not see each other's last block may exceed a limit by that much.
+ * A PUT counts when it is committed; if its size is known, it may be refused before. A back end of several
+ * logs that do not see each other's last block may exceed a limit by these blocks.
  */
 
 /* Sets the limits of one bucket; all members STORE_UNBOUNDED: removes them. result: 0 durable, -ENXIO,
@@ -714,15 +723,17 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
 int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			   struct store_bucket_set *op);
 
-/* Limits for the buckets whose names begin so, or (without any_suffix) for the bucket of that name. */
+/* Limits for the buckets whose names begin with `bucket`, or (without any_suffix) for the bucket of this
+ * name. */
 struct store_pattern_quota {
 	char bucket[STORE_BUCKET_MAX];
 	uint8_t bucket_len;
 	bool any_suffix;
 	struct store_use max;
 };
-/* Replaces the limits of all patterns; of two for one pattern the smaller member applies. They apply to all
- * validations after the return. Any thread. 0, -ENOMEM (then nothing has changed), -EOPNOTSUPP. */
+/* Replaces the limits of all patterns; of two entries for one pattern the smaller member applies. The new
+ * limits apply to all validations after the return. Any thread. 0, -ENOMEM (without a change),
+ * -EOPNOTSUPP. */
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
 /* Returns a bucket's usage and its own limits, if any. Any thread. 0, -ENXIO, -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
@@ -737,10 +748,10 @@ struct store_entry {
 	size_t name_len;
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
-	uint8_t copies; /* of a bucket */
+	uint8_t copies; /* number of copies of a bucket's keys */
 	bool is_prefix; /* name is a common prefix, including the delimiter; no other member is set */
-	const uint8_t *upload_id; /* store_list_uploads() */
-	const void *attrs;        /* of the object or upload; valid during the callback */
+	const uint8_t *upload_id; /* id of the upload, in store_list_uploads() */
+	const void *attrs;        /* attributes of the object or upload; valid during the callback */
 	uint32_t attrs_len;
 };
 
@@ -752,7 +763,7 @@ struct store_entry {
  * operation's end.
  */
 struct store_list {
-	struct store_op op; /* result: number of entries; `more` is set if others follow */
+	struct store_op op; /* result: number of entries; `more` is set if further entries follow */
 	const char *bucket; /* NULL: the buckets themselves (never with a delimiter) */
 	const char *prefix, *after, *delimiter; /* delimiter_len 0: none */
 	uint16_t bucket_len, prefix_len, after_len, delimiter_len;
@@ -761,10 +772,10 @@ struct store_list {
 	uint32_t max;
 	/* the keys of a missing disk may be omitted; otherwise a missing disk is -ENODEV */
 	bool may_be_partial;
-	/* For an engine in a set, kept until the end: only names of these slots; NULL: those of its assigned
-	 * slots. */
+	/* For an engine in a set, kept until the end: only names of these slots are listed; NULL: names of
+	 * the engine's assigned slots. */
 	const struct store_slots *slots;
-	/* On the port's thread; false ends the page. */
+	/* Receives an entry, on the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
 	bool is_partial; /* keys were omitted */
@@ -775,27 +786,28 @@ int store_list(struct store_port *p, struct store_list *ls);
  * at which the upload began. */
 int store_list_uploads(struct store_port *p, struct store_list *ls);
 
-/* ---- disks that come and go while it serves ---- */
+/* ---- disks that are added and removed while the store serves ---- */
 
 struct store_disk_change {
 	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
-	const char *disk;    /* DISK_DRAIN: its path, UUID or number; DISK_ADD: its path */
-	uint64_t size_bytes; /* DISK_ADD, as for --format */
+	const char *disk;    /* the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
+	uint64_t size_bytes; /* DISK_ADD: size as for --format */
 	bool force;          /* DISK_ADD: existing data on it is lost */
 };
 
 /*
- * Begins to take a disk out of service, or to add one, or cancels either at its current state; long work continues in the
- * background, and after a restart.  Blocking; any thread but a port's.  said contains the action begun, or the reason of the failure.
+ * Begins to remove a disk from service, or to add a disk, or cancels such a change at its current state; long
+ * work continues in the background, and after a restart. Blocking; any thread except a port's. said contains
+ * the action begun, or the reason of the failure.
  *   0
- *   -ENOENT      no such disk; nothing to cancel
- *   -EALREADY    it is drained; or (DISK_ADD) a store is on it
- *   -EEXIST      it is one of this store; or there is other data on it
- *   -EPERM       it is the last one, or one of two, and a bucket has two copies
- *   -EBUSY       one is in progress
- *   -ENOSPC      the others have no room for its contents
- *   -EROFS       not all of the others serve
- *   -EOPNOTSUPP  this back end has no such disks
+ *   -ENOENT      no such disk; no change to cancel
+ *   -EALREADY    the disk is drained; or (DISK_ADD) has a store
+ *   -EEXIST      the disk belongs to this store; or has other data
+ *   -EPERM       the disk is the last one, or one of two while a bucket has two copies
+ *   -EBUSY       a change is in progress
+ *   -ENOSPC      the other disks have no room for the contents of the disk
+ *   -EROFS       not all other disks serve
+ *   -EOPNOTSUPP  this back end does not support the change
  */
 int store_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 
@@ -810,45 +822,45 @@ struct store_move_info {
 	uint64_t left_ns;                 /* estimated; 0: not known */
 	uint64_t rate;
 	char trouble[STORE_TROUBLE_BYTES]; /* reason for a standstill; "": none */
-	/* maximum remaining wait for a disk that is away and may return; 0: it does not wait */
+	/* longest remaining wait for a disk that is away and may return; 0: the move does not wait */
 	uint64_t waits_ns;
 };
-/* Returns the progress of a move. Any thread. */
+/* Returns the progress of the current move. Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);
 /* Sets the limit of moved bytes a second, from now on; 0: none. Any thread. */
 void store_set_move_rate(struct store *st, uint64_t bytes);
 
 /* The state of keys with two copies, for operators. A slot is one of the 4096 hash values of keys. */
 struct store_copies_info {
-	bool is_used; /* there may be buckets with two copies; otherwise all members are 0 */
-	/* Objects, and bytes of them and of parts of uploads, each counted once. */
+	bool is_used; /* true if buckets with two copies may exist; otherwise all members are 0 */
+	/* Number of objects; bytes of objects and of parts of uploads; each counted once. */
 	uint64_t objects, bytes;
-	/* those of them that only one disk in service has completely */
+	/* objects and bytes that only one disk in service has completely */
 	uint64_t exposed_objects, exposed_bytes;
 	/* Number of slots that no disk in service may answer for: their keys are -ENODEV, or (on a failed
 	 * disk) read-only. */
 	uint64_t unreachable_slots;
-	uint64_t needed; /* bitmap of units: disks that have those slots */
-	/* Since the start: changes that a disk has missed, damaged copies that were rewritten from the other
-	 * one, reads of the other copy. */
+	uint64_t needed; /* bitmap of units: disks that have the unreachable slots */
+	/* Numbers since the start: changes that a disk has missed; damaged copies rewritten from the other
+	 * copy; reads of the other copy. */
 	uint64_t missed, repaired, read_second;
-	/* Keys are being copied to have two copies again. */
+	/* True while keys are being copied to have two copies again. */
 	bool is_healing;
-	uint64_t heal_bytes_done, heal_bytes_total; /* since this began; the second is an estimate */
+	uint64_t heal_bytes_done, heal_bytes_total; /* bytes copied since the begin; estimate of all bytes */
 	uint64_t heal_rate;                         /* bytes a second; 0: unknown yet */
 	uint64_t heal_left_ns;                      /* 0: not known */
 	/* Reason for a standstill although both disks are present; "": none. */
 	char trouble[STORE_TROUBLE_BYTES];
 	/* Disks with copies that are missing or have failed. */
 	uint64_t away;    /* bitmap of units */
-	bool may_replace; /* others can take over their slots */
+	bool may_replace; /* true if other disks can take over the slots of these disks */
 	/* for each unit that is away: time until it is replaced; 0: now */
 	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
 /* Returns the state of keys with two copies. Any thread. */
 void store_copies_info(const struct store *st, struct store_copies_info *ret_info);
 
-/* ---- what operators see ---- */
+/* ---- state for operators ---- */
 
 /* A unit is the smallest part of the store that operators see and that can fail separately: a disk, or a
  * pool. */
@@ -856,8 +868,8 @@ enum store_unit_state {
 	UNIT_OK,
 	UNIT_FAILED,
 	UNIT_MISSING,
-	UNIT_MOVING,  /* it serves, and is being drained or filled */
-	UNIT_DRAINED, /* it may be removed */
+	UNIT_MOVING,  /* the unit serves, and is being drained or filled */
+	UNIT_DRAINED, /* the unit may be removed */
 	UNIT_STATE_NR
 };
 
@@ -897,32 +909,34 @@ struct store_unit_info {
 /* Capabilities of a back end beyond serving. */
 enum {
 	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() */
-	STORE_CAN_SCRUB = 2,    /* its objects can be read one by one to verify them */
+	STORE_CAN_SCRUB = 2,    /* the objects can be read one by one for verification */
 	STORE_CAN_FSCK = 4,     /* store_fsck() */
-	STORE_CAN_DRAIN = 8,    /* it continues when its callers refuse new requests for a while */
+	STORE_CAN_DRAIN = 8,    /* the store continues when its callers refuse new requests for a while */
 };
 /* Returns STORE_CAN_... bits.  Any thread. */
 unsigned store_can(const struct store *st);
 
 /* Starts a snapshot of every working unit, even shortly after the newest: the next start reads less log. Any
- * thread; while a port is attached. It runs in the background: when the unit's number "snapshot_runs" is 0
- * again, "snapshots" has grown, or it failed (which is logged). 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or
- * another -errno: not every unit was asked. */
+ * thread; while a port is attached. The snapshot runs in the background: when the unit's number
+ * "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged). 0, or
+ * -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
 /*
- * Returns the background work that is in progress, or that the store will begin without a further request, as a constant; NULL: there
- * is none.  The scrub's reads do not count.  Work that waits for its time begins soon after a call.  Any thread.
+ * Returns the background work that is in progress, or that the store will begin without a further request, as
+ * a constant; NULL: none. Reads of the scrub do not count. Scheduled work begins soon after a call. Any
+ * thread.
  *   "moves"    of slots between disks: a disk is added or drained
- *   "resync"   of copies: after a failed disk, or one that came back
+ *   "resync"   of copies: after a disk has failed or returned
  *   "packing"  of small objects into shared units
  *   "log"      a snapshot of the index, after which the log is shorter
- *   "removal"  of records and files that have no owner any more: deleted or replaced objects, ended uploads, removed buckets
+ *   "removal"  of records and files without an owner: deleted or replaced objects, ended uploads, removed
+ *              buckets
  */
 const char *store_background(const struct store *st);
 
-/* Makes every unit read its metadata once, verify it, and repair damage. It runs in the background:
- * "metadata_damaged" counts the findings, and while damage is not repaired the unit has a reason. On the
+/* Makes every unit read its metadata once, verify it, and repair damage. The work runs in the background:
+ * "metadata_damaged" counts the damage found, and the unit has a reason until all damage is repaired. On the
  * port's thread. */
 void store_reread(struct store_port *p);
 
@@ -936,7 +950,7 @@ const char *store_name(const struct store *st);
 int store_unit_nr(const struct store *st);
 /* Returns the state of a unit for operators. Any thread. */
 void store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
-/* Returns the number of that name, 0 if the unit has none. */
+/* Returns the unit's number of this name; 0: the unit has no such number. */
 uint64_t store_unit_number(const struct store_unit_info *info, const char *name);
 
 #endif
