@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations shared by the files of chan/.  Everything here belongs to the core that owns the chan, unless stated
- * otherwise.
+ * Declarations shared by the files of chan/. Everything here belongs to the core that owns the chan, unless
+ * stated otherwise.
  *
  *   chan.c    making and freeing, the core's turns, descriptors
  *   wake.c    messages of other threads
@@ -41,15 +41,17 @@ struct lease;
  *   '--------------------- CREATING -----------------> BROKEN
  *                              ^------ 1 s, or the rail is up --'
  *
- * Where a device has room for fewer than all cores ask for, FREE goes to DESTROYING and BROKEN on cores that have more than their share.
+ * Where a device has room for fewer than all cores ask for, FREE goes to DESTROYING and BROKEN on cores that
+ * have more than their share.
  *
- * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does an endpoint that is put then.
+ * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does an endpoint
+ * that is put then.
  *
  * CONNECTING: where the transport connects an endpoint to its target before it takes work
  * (rdma_ep_connects()); DC does not.
  *
- * When its device has died, FREE and FENCED go to DESTROYING too, and so does an endpoint reset or created for
- * the old one.  While the rail has no completion queue, destroyed endpoints are BROKEN.  With
+ * When its device has died, FREE and FENCED go to DESTROYING too, and so does an endpoint reset or created
+ * for the old one. While the rail has no completion queue, destroyed endpoints are BROKEN. With
  * rdma.qp_reset_on_failure off, DRAINING and DESTROYING end in FENCED.
  */
 enum ep_state {

@@ -205,7 +205,7 @@ struct conf_source {
 	int override_nr;
 };
 
-/* Loads a configuration.  0, or -EINVAL with every error found written to err (a line each).  *ret_conf is
+/* Loads a configuration. 0, or -EINVAL with every error found written to err (a line each). *ret_conf is
  * freed with conf_free(). */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
@@ -226,8 +226,8 @@ void conf_print(const struct conf *c, FILE *out);
 /* Prints every value with its origin as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin":
  * "default"}, ...}. */
 void conf_print_json(const struct conf *c, FILE *out);
-/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp\tclass" a
- * line; class is basic, tuning or test. */
+/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp\tclass"
+ * a line; class is basic, tuning or test. */
 void conf_print_table(FILE *out);
 
 /* Counts the typing mistakes between two names; at `limit` or more mistakes it may return any number not
@@ -250,8 +250,8 @@ int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
 /* Prints a network as in a configuration file. */
 void conf_net_format(const struct conf_net *net, char *out, size_t cap);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
- * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
- * resolver.  0 or -EINVAL. */
+ * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6). Numbers and "localhost" only, no
+ * resolver. 0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 /* Returns true if only this machine can reach the address. */

@@ -69,8 +69,8 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 
 /* ---- quotas ---- */
 
-/* Counter 0 belongs to one engine, which may have left; only the holder of the map change lock gets here
- * (M11). */
+/* Counter 0 belongs to one engine, which may have left; only the holder of the map change lock calls this
+ * function (M11). */
 static void
 bound(struct change *c)
 {
@@ -84,7 +84,8 @@ bound(struct change *c)
 	quota_unlock(book);
 }
 
-/* There is one quota book for all engines; the others store the limit for a start without the first. */
+/* There is one quota book for all engines; the other engines store the limit for a start without the first
+ * engine. */
 static int
 set_quota_next(struct change *c, int r)
 {

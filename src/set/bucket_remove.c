@@ -8,15 +8,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the engine that removes the bucket after engine `at`: the metadata leader is the first (M38); the
- * number after the last one, or -1, means none. */
+/* Returns the engine that removes the bucket after engine `at`: the metadata leader removes it first (M38).
+ * The number of engines, or -1: none. */
 static int
 remover_behind(const struct change *c, int at)
 {
 	return RULE_HEAD_REMOVES_FIRST ? change_next_of(c, at) : change_before(c, at);
 }
 
-/* Every engine has confirmed that the bucket is empty there. */
+/* Removes the bucket on the next engine, after every engine has confirmed that its bucket is empty. */
 static int
 remove_next(struct change *c, int r)
 {
@@ -103,7 +103,8 @@ delete_next(struct change *c, int r)
 	}
 }
 
-/* An engine that has left in the meantime no longer counts its objects. */
+/* Removes the usage of the bucket on engines that left during the removal, which no longer count their
+ * objects. */
 static void
 forget_use(struct change *c)
 {

@@ -2,8 +2,8 @@
 /*
  * Changes of buckets in a set of one engine.
  *
- * The engine takes them as they arrive, without the map change lock. They are counted, so that a second engine becomes a member only when none is
- * in flight; from then on changes take the lock.
+ * The engine accepts changes in any order, without the map change lock. The set counts these changes, so that
+ * a second engine becomes a member only when none is in flight; from then on changes take the lock.
  */
 #include "set/bucket_change.h"
 

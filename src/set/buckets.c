@@ -13,19 +13,20 @@
 
 /* A bucket that was made or removed while an engine was out of service. */
 struct missed {
-	uint64_t engines; /* out of service then: their records of it are those of when they failed */
+	/* bitmap of the engines that were out of service, and have old records of the bucket */
+	uint64_t engines;
 	uint8_t len;
 	bool is_there;
 	char name[STORE_BUCKET_MAX];
 };
 
 struct set_buckets {
-	pthread_mutex_t lock;  /* of missed[] */
-	struct missed *missed; /* by name */
+	pthread_mutex_t lock;  /* lock of missed[] */
+	struct missed *missed; /* entries in the order of names */
 	size_t nr, cap;
-	_Atomic uint64_t removed;      /* removals, those that were begun included */
-	_Atomic uint64_t last_made_ns; /* time that was given to a bucket last */
-	_Atomic int through;           /* changes in flight that take no turns */
+	_Atomic uint64_t removed;      /* number of removals, including those only begun */
+	_Atomic uint64_t last_made_ns; /* creation time of the latest bucket */
+	_Atomic int through;           /* number of changes in flight without the map change lock */
 };
 
 /* ---- life ---- */

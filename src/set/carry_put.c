@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PUT whose key moved to another engine between its beginning and its commit (-EXDEV): its bytes are read from the former engine and
- * written to the current one, with the same arguments (a replay). The client does not notice. On the thread of the PUT.
+ * A PUT whose key moved to another engine between its beginning and its commit (-EXDEV): its bytes are read
+ * from the former engine and written to the current one, with the same arguments (a replay). The replay is
+ * invisible to the client, and runs on the thread of the PUT.
  *
  *	carry --> current engine? --> init --> read, write, read, write ... --> commit --> the caller's done()
  *	             |      ^                                                      |
  *	             +------+ two copies, and the primary has failed:              | the key has moved again: the same again,
  *	               the recovery task names the new primary                     | with the bytes written here
  *
- * The current engine validates the PUT like any other: preconditions, quotas and free space are its own, and its errors are the caller's. If the
- * former engine cannot deliver the bytes, nothing was changed, and the result is -EXDEV.
+ * The current engine validates the PUT like any other: preconditions, quotas and free space are its own, and
+ * its errors are the caller's. If the former engine cannot deliver the bytes, nothing was changed, and the
+ * result is -EXDEV.
  */
 #include "set/replicas.h"
 
@@ -22,16 +24,16 @@
 #include <stdlib.h>
 
 #define CARRY_BYTES (4 * STORE_GRANULE) /* bytes read in one operation */
-#define MOVES_MAX 8                     /* moves of one PUT */
-#define KEPT_MAX 8                      /* waits for the recovery task */
+#define MOVES_MAX 8                     /* most replays of one PUT */
+#define KEPT_MAX 8                      /* most waits for the recovery task */
 
 struct carry {
 	struct set_port *port;
 	struct store_put *of; /* the put with the bytes */
 	struct store_port *from;
-	struct store_obj obj; /* its bytes as an object */
+	struct store_obj obj; /* the bytes of the put, as an object */
 	struct store_put_args args;
-	struct store_carrier again; /* of put */
+	struct store_carrier again; /* carrier of put */
 	int moves, kept_nr;
 	struct set_wait wait;
 	struct store_put put; /* the put at the current engine */
@@ -95,7 +97,8 @@ commit(struct carry *c)
 	c->put.op.done = on_committed;
 	r = store_put_commit(c->put.op.port, &c->put, sc);
 	if (r == -EILSEQ)
-		lost(c); /* each granule matches its CRC, and their combination does not match the CRC of the put */
+		/* each granule matches its CRC, and their combination does not match the CRC of the put */
+		lost(c);
 	else if (r != 0)
 		end(c, r < 0 ? r : c->put.op.result);
 }

@@ -87,8 +87,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 		total += info.size_bytes;
 	}
 	m->said[0] = 0;
-	/* The engines share the whole budget: the memory of the new disk is in addition to it until the
-	 * next start. */
+	/* The engines share the whole budget: the memory of the new disk is additional until the next
+	 * start. */
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->set_slots(st, &none);
 	if (r == 0)
@@ -124,7 +124,8 @@ attach_all(struct mover *m, struct store *st, int number)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
 				strerror(-r));
 	/*
-	 * Changes of buckets take the map change lock from now on; this waits for those that began before.
+	 * Changes of buckets take the map change lock from now on; the loop waits for changes that began
+	 * before.
 	 */
 	while (set_through_nr(s) && clock_ns() < until)
 		move_turn(m);
@@ -190,8 +191,8 @@ move_add(struct mover *m)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
 		r = attach_all(m, st, number);
-	/* Most buckets are aligned without the map change lock, which is then held briefly. A bucket that
-	 * is removed in the meantime is not an error. */
+	/* Most buckets are aligned before the map change lock is taken, so that the lock is held briefly. A
+	 * bucket removed during this step is not an error. */
 	if (r == 0 && align(m, engine) < 0)
 		m->said[0] = 0;
 	if (r == 0)

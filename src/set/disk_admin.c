@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a set in service: a disk is drained, or added, and slots move as the map plans (table_plan()). The map records the job, hence the next
- * start continues it.
+ * Members of a set in service: a disk is drained, or added, and slots move as the map plans (table_plan()).
+ * The map records the job, hence the next start continues it.
  *
  *	drain	bit in the map --> its slots move, some at a time --> a map without the disk --> the disk learns that it is no member
  *	add	formatted, opened, attached by every port --> buckets as on the others --> a map with the disk --> slots arrive
@@ -27,8 +27,8 @@
 /* Time that a new request waits for a cancelled job to end. */
 #define ENDS_NS (5 * NS_PER_S)
 
-/* Returns true if the map names no disk that joins or leaves any more, or the job was cancelled: it is
- * about to end. */
+/* Returns true if the map names no disk that joins or leaves any more, or the job was cancelled, so that it
+ * will end soon. */
 static bool
 is_ending(struct set *s)
 {
@@ -41,7 +41,7 @@ is_ending(struct set *s)
 	return is;
 }
 
-/* Returns true if a job is in progress; waits for one that is about to end. */
+/* Returns true if a job is in progress; waits for the end of a job that will end soon. */
 static bool
 is_busy(struct set *s)
 {
@@ -99,8 +99,8 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		     : disk_say(said, len, 0, "disk %s is being drained", set_unit(s, unit)->uuid);
 }
 
-/* Refuses a disk that this daemon already has, or that is missing. A drained disk may be added again after
- * a restart, because its engine keeps the path until then. */
+/* Refuses a disk that this daemon already has, or that is missing. A drained disk may be added again after a
+ * restart, because its engine keeps the path until then. */
 static int
 refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
 {
@@ -220,7 +220,7 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	now = clock_ns();
 	ret_info->waits_ns = until > now ? until - now : 0;
 	ran = now - ret_info->began_ns;
-	/* Keys written during the job are sent as well. */
+	/* Keys written during the job are sent, too, so the total is at least the bytes sent. */
 	if (ret_info->slots_done == ret_info->slots_total)
 		ret_info->bytes_total = ret_info->bytes_done;
 	else if (ret_info->bytes_done > ret_info->bytes_total && ret_info->slots_done)

@@ -61,7 +61,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
-		/* Both bits of the disk are set: it does not leave. */
+		/* A disk with both bits set does not leave. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
 			r = drop_pairs(m, next);
@@ -80,7 +80,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 
 /* ---- the disk ---- */
 
-/* Writes a map without this disk to its superblock, but waits no longer than that for a disk that hangs. */
+/* Writes a map without this disk to its superblock, with a limited wait for a disk that hangs. */
 static void
 tell_it(struct mover *m, int engine, const struct disk_table *t)
 {
@@ -104,8 +104,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		set_get_table(s, next);
-		/* The first bucket with two copies was made in the meantime, or a disk has failed and this
-		 * one became a primary. */
+		/* The first bucket with two copies was made during the drain, or a disk has failed and this
+		 * disk became a primary. */
 		if (table_roles(next, set_number(s, engine))) {
 			move_give_turn(m);
 			r = -EINTR;
@@ -113,8 +113,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		table_remove(next, set_number(s, engine));
-		/* All that stay must accept the map, or the disk stays too: the ones left out and this disk
-		 * could be enough for a start (M35). */
+		/* All that stay must accept the map, or the disk stays, too: engines without the map and this
+		 * disk could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
 				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {

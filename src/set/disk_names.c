@@ -109,7 +109,7 @@ disk_find(const struct set *s, const char *which)
 	}
 	if (left >= 0)
 		return left;
-	/* Accepts a number only as /disks shows it: the meaning of a similar one would be uncertain. */
+	/* Accepts a number only in the form of /disks, because another form could have another meaning. */
 	for (int i = 0; i < nr; i++) {
 		snprintf(number, sizeof number, "%d", i);
 		if (strcmp(number, which) == 0)

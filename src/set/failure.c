@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk of a set has failed: the placement map is written without it (map_change.c), the recovery task applies that map to keys with two
- * copies (replica_recover.c), and every port gives up its operations that wait for a copy on that disk.
+ * A disk of a set has failed: the placement map is written without it (map_change.c), the recovery task
+ * applies that map to keys with two copies (replica_recover.c), and every port gives up its operations that
+ * wait for a copy on that disk.
  */
 #include "set/replicas.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of one key in one step. While slots move, a change may reach an engine that is giving the key away, and that engine returns -EXDEV
- * after a wait. The change is then issued again at the key's current engine, so its arguments are kept here until it ends.
+ * Changes of one key in one step. While slots move, a change may reach an engine that is giving the key away,
+ * and that engine returns -EXDEV after a wait. The change is then issued again at the key's current engine,
+ * so its arguments are kept here until it ends.
  */
 #include "set/replicas.h"
 

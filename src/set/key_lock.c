@@ -228,7 +228,8 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 {
 	int r = 0;
 
-	/* One reference for this call, so that no watcher ends the wait before all are counted. */
+	/* One reference belongs to this call, so that no watcher ends the wait before all watchers are
+	 * counted. */
 	atomic_store(&w->left, 1);
 	atomic_store(&w->error, 0);
 	for (int i = 0; r == 0 && i < SHARDS; i++)
@@ -237,6 +238,6 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 		atomic_store(&w->error, r);
 	if (atomic_fetch_sub(&w->left, 1) == 1)
 		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
-	/* The watchers that were added still arrive. */
+	/* The watchers that were added still run. */
 	return 0;
 }

@@ -4,9 +4,9 @@
  * both disks have the change, or the map says that one of them is not in sync. All changes of a key therefore
  * have one order on both disks, and no reader sees a change that the loss of a disk could undo.
  *
- * A key has at most one holder; others wait in order. A change that can be neither finished nor undone leaves
- * its key in doubt (open): until the next start has decided, no change gets the lock and no reader sees the
- * key. Any thread. In memory alone.
+ * A key has at most one holder; other changes wait in order. A change that can be neither finished nor undone
+ * leaves its key in doubt (open): until the next start has decided, no change gets the lock and no reader
+ * sees the key. The locks are only in memory. Any thread.
  */
 #ifndef GANTRY_SET_KEY_LOCK_H
 #define GANTRY_SET_KEY_LOCK_H
@@ -31,19 +31,19 @@ struct set_hold {
 int set_holds_new(struct set_holds **ret_holds);
 /* Frees the table, in which no key is locked. NULL is allowed. */
 void set_holds_free(struct set_holds *hs);
-/* Takes the lock of a key. 1: granted; 0: go() will run through its mailbox; -EAGAIN: the key was left open;
+/* Takes the lock of a key. 1: granted; 0: go() follows through the mailbox; -EAGAIN: the key was left open;
  * -ENOMEM. */
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);
 /* Releases the lock to the next in the queue. */
 void set_release(struct set_holds *hs, struct set_hold *h);
-/* Leaves the key open. Waiting changes get the lock all the same, and learn that from set_is_open(). */
+/* Leaves the key open. Waiting changes get the lock nevertheless, and set_is_open() is true for them. */
 void set_leave_open(struct set_holds *hs, struct set_hold *h);
 /* Returns true to the holder if the key was left open before. */
 bool set_is_open(const struct set_hold *h);
 /* Returns true if the key is locked, or was left open. */
 bool set_is_held(struct set_holds *hs, const struct store_key *k);
-/* Waits until all keys of a bucket that are locked now were released once.  1: none is locked; 0: w->go() will run; -EAGAIN: a key
- * was left open; -ENOMEM. */
+/* Waits until all keys of a bucket that are locked now were released once. 1: no key is locked; 0: w->go()
+ * follows; -EAGAIN: a key was left open; -ENOMEM. */
 int set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge_wait *w);
 
 #endif

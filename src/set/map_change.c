@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The placement map of a set in service: its change after a failure of a disk, and the holder of the map change lock (M11).
+ * The placement map of a set in service: its change after a failure of a disk, and the holder of the map
+ * change lock (M11).
  *
  *	a disk fails --> the lock is free --> a map without it, on all others --> effective: bucket changes continue
  *	                       ^                        | another disk fails
  *	                       |                        v
  *	                       +------ a newer map without both, or fewer than half are left: the set is read-only (M9)
  *
- * A requested change of the map (set_change_table(): moved slots, members) is written in the same way. If a disk that the change needs fails in the
- * meantime, the result is a newer map with the previous contents (M7).
+ * A requested change of the map (set_change_table(): moved slots, members) is written in the same way. If a
+ * disk that the change needs fails in the meantime, the result is a newer map with the previous contents
+ * (M7).
  *
- * Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for disks that work. A change that holds the
- * lock notices the failure of a disk in its next step.
+ * Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for disks
+ * that work. A change that holds the lock notices the failure of a disk in its next step.
  *
  * Threads: engines report failures and written maps on any thread; the lock of the map is held briefly.
  */
@@ -61,7 +63,7 @@ begin_table(struct set *s, uint64_t in)
 	struct set_map *m = s->map;
 	uint64_t first = m->start_no << TABLE_CHANGE_BITS | 1;
 
-	/* M9: with fewer than half, nothing is written, and there is no map to make. */
+	/* M9: with fewer than half of the members no map is written. */
 	check(in && !set_is_read_only(s));
 	m->table.version = m->table.version < first ? first : m->table.version + 1;
 	m->table.in = 0;
@@ -103,14 +105,14 @@ fall_back(struct set *s, uint64_t bad)
 	m->table = m->before;
 	m->table.version = version;
 	m->all_next = set_all(s);
-	/* The engine that was to leave is still a member. */
+	/* The engine that would have left is still a member. */
 	m->begun = set_in(s);
 	m->needs = 0;
 	m->change = -EIO;
 }
 
-/* Fewer than half are left (M9). Where members change, the members before and after the change both count:
- * disks with either map may be enough for a start (M35). */
+/* Returns true if fewer than half of the members are left (M9). Where members change, the members before and
+ * after the change both count: disks with either map may be enough for a start (M35). */
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
@@ -186,7 +188,7 @@ pass_turn(struct set *s)
 	}
 }
 
-/* Wakes threads that wait for the map: one of its conditions may be true now. */
+/* Wakes threads that wait for the map, because a condition of theirs may be true now. */
 static void
 look(struct set *s)
 {
@@ -218,7 +220,7 @@ set_table_failed(struct set *s)
 
 		look(s);
 		/*
-		 * The answer that the change waits for may take long: a disk that hangs has failed as well.
+		 * The change may wait long for its answer, because a disk that hangs has failed as well.
 		 */
 		if (t && !t->is_alarmed) {
 			t->is_alarmed = true;
@@ -335,7 +337,8 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 	check(!RULE_ONE_CHANGE || (!m->settling && m->is_changing && m->holder == t));
 	/* Only attached engines are members, and only members are needed. */
 	check(all && !(needs & ~all) && !(all & ~(UINT64_MAX >> (STORE_SET_MAX - set_engines(s)))));
-	/* An engine that joins takes part, one that leaves does not (M35: all others are in service). */
+	/* An engine that joins takes part, an engine that leaves does not (M35: all other engines are in
+	 * service). */
 	in = (set_in(s) | (all & ~set_all(s))) & all;
 	m->change = needs & ~in ? -EIO : 0;
 	if (m->change) {
@@ -486,7 +489,7 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 	if (t)
 		m->table = *t;
 	m->start_no = start_no;
-	/* A disk may have failed by now. */
+	/* A disk may have failed already. */
 	m->is_changing = true;
 	pass_turn(s);
 	pthread_mutex_unlock(&m->lock);

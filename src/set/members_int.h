@@ -10,14 +10,14 @@
 #include <stdatomic.h>
 
 struct set_members {
-	pthread_mutex_t lock;  /* of what grows */
-	_Atomic int engine_nr; /* of engine[] and number[] */
+	pthread_mutex_t lock;  /* lock of the tables that grow */
+	_Atomic int engine_nr; /* number of entries in engine[] and number[] */
 	struct store *engine[STORE_SET_MAX];
-	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the placement map */
-	_Atomic int unit_nr;           /* of unit[] */
+	uint8_t number[STORE_SET_MAX]; /* numbers of the engines' disks in the placement map */
+	_Atomic int unit_nr;           /* number of entries in unit[] */
 	struct set_member unit[STORE_SET_MAX];
-	_Atomic uint64_t drained; /* bitmap of unit[] */
-	int missing_nr;           /* units that were not there at the start */
+	_Atomic uint64_t drained; /* bitmap of drained units */
+	int missing_nr;           /* number of units missing at the start */
 	uint8_t store_uuid[UUID_BYTES];
 	_Atomic bool can_fail; /* engines have member functions, and the set serves */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of the rebalancer and its jobs, one at a time: it executes the plan of the placement map step by step, and ends with it; see
- * rebalance.h.
+ * The thread of the rebalancer and its jobs, one at a time: it executes the plan of the placement map step by
+ * step, and ends with it; see rebalance.h.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -20,8 +20,8 @@
 #define PAUSE_NS (2 * NS_PER_S)
 #endif
 
-/* Only the first result goes to the caller: a resynchronisation that continues after a failed call has none
- * to give. */
+/* Only the first result goes to the caller: a resynchronisation that continues after a failed call has no
+ * caller. */
 static void
 answer(struct mover *m, int r)
 {
@@ -92,7 +92,7 @@ end_use(struct mover *m)
 	move_end_sends(m);
 }
 
-/* All slots are in place: the map is to record the end of the job. */
+/* Records the end of the job in the map, when all slots are in place. */
 static int
 finish(struct mover *m, const struct disk_table *t)
 {
@@ -126,8 +126,8 @@ answer_cancel(struct mover *m, int r)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Writes the map that cancels the job before the request is answered, and removes foreign records after
- * that: a start in between continues here. */
+/* Writes the map that cancels the job before the request is answered, and removes foreign records after that:
+ * a start between these two steps continues here. */
 static int
 give_up(struct mover *m, const struct disk_table *t)
 {
@@ -135,7 +135,7 @@ give_up(struct mover *m, const struct disk_table *t)
 	int r = table_gives_up(t) ? 0 : move_set_bits(m, both, both);
 
 	/* Stays set until the cancellation is complete, so that a failing disk does not start the drain
-	 * again. A request that has to be repeated has cancelled nothing. */
+	 * again. A request that must be repeated has no effect. */
 	m->gives_up |= r == 0;
 	if (atomic_exchange(&m->cancel, false))
 		answer_cancel(m, r);
@@ -148,7 +148,7 @@ give_up(struct mover *m, const struct disk_table *t)
 	return r;
 }
 
-/* Counts the slots that have moved, or those postponed. */
+/* Counts the slots of a step as moved or as postponed. */
 static void
 note_slots(struct mover *m, int r)
 {
@@ -171,7 +171,7 @@ is_any_stuck(const struct mover *m)
 	return any != 0;
 }
 
-/* Executes one step; false: the job is over. */
+/* Executes one step of the job; false: the job has ended. */
 static bool
 move_on(struct mover *m)
 {
@@ -192,7 +192,7 @@ move_on(struct mover *m)
 		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* The former secondary keeps its copies for no purpose. */
+			/* The copies at the former secondary have no further use. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (pairs < 0 && pairs != -EAGAIN) {
@@ -204,7 +204,7 @@ move_on(struct mover *m)
 		} else if (move_next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* Space is freed at once, except where everything moves. */
+			/* Space is freed immediately, except on a disk that is drained. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (!left && pairs == 0) {
@@ -224,7 +224,8 @@ move_on(struct mover *m)
 	return goes_on;
 }
 
-/* No disk joins or leaves any more: the rest is resynchronisation, which other jobs may interrupt. */
+/* Notes that no disk joins or leaves any longer, so that the job is only a resynchronisation, which other
+ * jobs may interrupt. */
 static void
 note_job(struct mover *m)
 {
@@ -236,7 +237,7 @@ note_job(struct mover *m)
 	if (!move_members_change(t)) {
 		pthread_mutex_lock(&m->lock);
 		m->job = JOB_HEAL;
-		/* A request after the last look gets the answer of a request after the job. */
+		/* A request after the last check gets the answer of a request after the job. */
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, -ENOENT);
 		pthread_mutex_unlock(&m->lock);
@@ -289,7 +290,7 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
-		/* A resynchronisation that yields is not over: the other job may do nothing. */
+		/* A resynchronisation that yields has not ended, because the other job may make no change. */
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;

@@ -16,7 +16,7 @@
 struct move_changed {
 	pthread_mutex_t lock;
 	struct move_keys *keys; /* keys changed since they were last taken; NULL: none */
-	bool no_memory;         /* some keys are missing from it */
+	bool no_memory;         /* some changed keys are missing from keys */
 };
 
 int

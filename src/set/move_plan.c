@@ -103,10 +103,10 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 /* The partitions yet to move: slots of keys with one copy, and each of the two copies of slots with two. A
  * swap of primary and secondary moves nothing. */
 struct to_go {
-	uint64_t homes[STORE_DISKS_MAX]; /* from each disk */
-	uint64_t pairs[STORE_DISKS_MAX]; /* from each disk that leaves */
-	uint64_t come;                   /* of keys with two copies, to disks that are being filled */
-	uint64_t nr;                     /* sum of all of these */
+	uint64_t homes[STORE_DISKS_MAX]; /* slots with one copy to move, by source disk */
+	uint64_t pairs[STORE_DISKS_MAX]; /* copies of slots with two, by disk that leaves */
+	uint64_t come;                   /* copies of slots with two, to disks that are being filled */
+	uint64_t nr;                     /* sum of all these numbers */
 };
 
 static uint64_t

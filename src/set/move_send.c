@@ -17,8 +17,8 @@
 #ifndef WALK_KEYS
 #define WALK_KEYS 256 /* keys of one page of a scan */
 #endif
-#define PACE_AHEAD_NS (100 * NS_PER_MS) /* unused time of which the bytes may be sent later */
-#define PACE_ASK_NS (100 * NS_PER_MS)   /* a longer wait is interrupted to ask again */
+#define PACE_AHEAD_NS (100 * NS_PER_MS) /* longest unused time whose bytes may be sent later */
+#define PACE_ASK_NS (100 * NS_PER_MS)   /* longest wait before the rate is read again */
 
 #define ROTTEN_MAX 4096 /* damaged keys kept for repair; later ones are found again */
 
@@ -35,7 +35,7 @@ struct move_sender {
 	} send[MOVE_SENDS];
 	int sending;
 	int error;         /* first error of the sends */
-	double may;        /* bytes that may be read now; negative: owed */
+	double may;        /* bytes that may be read now; negative: bytes read beyond the rate */
 	uint64_t paced_ns; /* time for which `may` was computed */
 	uint64_t limit_ns; /* time until which sends may continue; 0: without end */
 	uint64_t damaged;  /* keys that could not be read */
@@ -110,8 +110,8 @@ move_forget_damaged(struct mover *m)
 	m->sender->damaged = 0;
 }
 
-/* Called by the engine: returns the time to wait before that many bytes are read. Bytes read beyond the
- * rate are owed; the rate may change, and the job may end, during the wait. */
+/* Called by the engine: returns the time to wait before that many bytes are read. Bytes read beyond the rate
+ * delay later reads; the rate may change, and the job may end, during the wait. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
@@ -345,8 +345,9 @@ on_hold(struct msg *msg)
 	container_of(msg, struct move_sender, hold.msg)->has_hold = true;
 }
 
-/* Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from the secondary.  Only this function
- * repairs such parts, which have no readers.  Returns the number of repaired records, or -errno. */
+/* Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from
+ * the secondary. Only this function repairs parts of uploads, which have no readers. Returns the number of
+ * repaired records, or -errno. */
 static int
 mend_key(struct mover *m, int first, const struct move_key *rotten)
 {

@@ -9,9 +9,10 @@
  *		  the slots up, and waiting writers go to the target
  *	removing  the records at the source are foreign records
  *
- * Until the map is written, the records at the target are foreign records; after an error before that, the source continues as before.
- * A disk may fail while the map is written: without the target, the map falls back to the previous one; any other disk is left out, and the
- * new map stays, because source and target have the same keys by then.
+ * Until the map is written, the records at the target are foreign records; after an error before that, the
+ * source continues as before. A disk may fail while the map is written: without the target, the map falls
+ * back to the previous one; any other disk is left out, and the new map stays, because source and target have
+ * the same keys by then.
  */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
@@ -29,7 +30,8 @@
 #ifndef FEW
 #define FEW 64 /* keys that may be sent while writers wait */
 #endif
-#define FROZEN_SEND_NS (500 * NS_PER_MS) /* the rest of a second is for the map */
+/* limit of sends while writers wait; the remaining part of a second is for the map */
+#define FROZEN_SEND_NS (500 * NS_PER_MS)
 #define ROUNDS 50
 #define AGAIN_NS (20 * NS_PER_MS)
 
@@ -55,8 +57,8 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
-/* M8: a secondary receives every acknowledged change from before the map says that it is in sync; NULL: no
- * slot of m->slots has one there. */
+/* M8: a secondary receives every acknowledged change from before the map says that it is in sync; was NULL:
+ * no slot of m->slots has its secondary on this engine. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
@@ -66,8 +68,8 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 	}
 }
 
-/* Returns true if the slots are assigned as they were when this was planned. A disk may have failed, or the
- * first bucket with two copies may have been made. */
+/* Returns true if the slots are assigned as in the plan. A disk may have failed, or the first bucket with two
+ * copies may have been made. */
 static bool
 is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
 {
@@ -110,7 +112,7 @@ write_homes(struct mover *m, int from, int to)
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
-	/* M8: from before the map says that a secondary is in sync it gets every change. */
+	/* M8: a secondary gets every change from before the write of the map with the secondary in sync. */
 	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
 		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
@@ -121,8 +123,8 @@ write_homes(struct mover *m, int from, int to)
 	return r;
 }
 
-/* was_first: the engine that is the secondary from now on, if it is one. The map is effective: look-ups of
- * these keys go to the new engine from now on. */
+/* Directs look-ups of the slots to the new engine. was_first: the engine that is the secondary from now on,
+ * if any. The map is effective: look-ups of these keys go to the new engine from now on. */
 static void
 go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
 	struct store_slots_op *o)
@@ -132,7 +134,7 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
-	/* Done before any look-up gets here: at the source all wait. */
+	/* This step comes before any look-up at this engine, because all changes wait at the source. */
 	if (was_first >= 0)
 		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
@@ -150,7 +152,7 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 }
 
 /* Waits after a freeze until changes that the primary has and that wait for the secondary are complete. The
- * barrier follows the messages to their ports. */
+ * barrier comes after the messages to the ports of these changes. */
 static int
 wait_unsettled(struct mover *m)
 {
@@ -198,8 +200,8 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		r = wait_unsettled(m);
 	if (r >= 0) {
 		r = write_homes(m, from, to);
-		/* The set is read-only, and the next start finds one map or the other: nothing may be
-		 * written here any more. */
+		/* The set is read-only, and the next start finds one map or the other, so no further write is
+		 * allowed. */
 		is_open = r == -EROFS;
 	}
 	if (m->kind == MOVE_SECOND) {
@@ -311,7 +313,7 @@ move_clean(struct mover *m, int but)
 		memset(theirs, 0, sizeof *theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
-			/* The recovery task is about to make this engine the primary; it is not yet. */
+			/* The recovery task will make this engine the primary soon. */
 			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
 							t->second[slot] == set_number(s, i));
 
@@ -319,7 +321,7 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = move_walk(m, i, move_port(m, i), NULL, theirs);
-		/* The log had no space, for example: all keys are sent again. */
+		/* After an error, for example no space in the log, all keys are sent again. */
 		e = move_sends_end(m);
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;

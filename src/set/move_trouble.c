@@ -66,7 +66,7 @@ move_explain(struct mover *m, int r)
 			(unsigned long long)move_damaged(m));
 		break;
 	case EXDEV:
-		/* Judged by the newest map, which is a moment ahead of the effective one. */
+		/* The newest map is used, which is effective a moment later. */
 		move_trouble(
 			m,
 			"%s: its keys are going over to the disks that have their second copies; it is tried "
@@ -83,7 +83,7 @@ move_explain(struct mover *m, int r)
 	}
 }
 
-/* Returns the end of the shortest wait for disks that are away; 0: no wait is left. */
+/* Returns the end of the shortest wait for disks that are away; 0: no disk is waited for. */
 static uint64_t
 replaces_at(const struct set *s)
 {

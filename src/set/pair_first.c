@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bucket with two copies: all slots get a secondary that is in sync, because no key has two
- * copies yet, or any more.
+ * The first bucket with two copies: all slots get a secondary that is in sync, because no key has two copies.
  */
 #include "set/disk_names.h"
 #include "set/replicas.h"
@@ -51,8 +50,9 @@ pairing_kept(struct msg *m)
 	pairing_end(g);
 }
 
-/* The map may name another primary for slots of a missing disk: it answers for those slots before the bucket exists.  A caller that makes another
- * bucket in the meantime comes here as well (set_has_pairs()), and waits too. */
+/* The map may name another primary for slots of a missing disk: the new primary answers for those slots
+ * before the bucket exists. A caller that makes another bucket at the same time calls this function, too
+ * (set_has_pairs()), and waits. */
 static void
 pairing_over(struct pairing *g)
 {
@@ -100,7 +100,8 @@ has_two_left(const struct set *s, int number)
 	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
 }
 
-/* Such a disk does not have every record: it is aligned with its primary before it can be in sync. */
+/* Marks disks with old records of two copies, which may lack records, as not in sync, so that they are
+ * aligned with their primaries first. */
 static void
 keep_from_full(const struct set *s, struct disk_table *t)
 {
@@ -127,7 +128,7 @@ pairing_go(struct pairing *g)
 	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* The other disk is about to leave, or the map is about to record that it stays. */
+		/* The other disk will leave soon, or a map will record that it stays. */
 		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {
 		bool is_new = true;
@@ -136,7 +137,7 @@ pairing_go(struct pairing *g)
 		for (int i = 0; i < STORE_SLOT_NR; i++)
 			is_new &= g->next.second[i] == TABLE_NO_DISK;
 		disk_sizes(s, size);
-		/* A disk that is away has missed nothing either, but it takes part in no map. */
+		/* A disk that is away has also missed no change, but takes part in no map. */
 		for (int i = 0; i < STORE_DISKS_MAX; i++)
 			size[i] = table_has(g->next.in, i) ? size[i] : 0;
 		if (is_new && table_pair(&g->next, size, true)) {

@@ -26,7 +26,7 @@ struct plan {
 	enum move_kind kind;
 	int from, to; /* disk numbers of the slots in `slots`; -1: none yet */
 	int nr;
-	bool waits; /* a part of the plan has to wait */
+	bool waits; /* true: a part of the plan must wait */
 };
 
 static bool
@@ -35,7 +35,7 @@ serves(const struct plan *p, int number)
 	return number != TABLE_NO_DISK && table_has(p->serving, number);
 }
 
-/* Adds a slot to the group. False: it does not fit into this group. */
+/* Adds a slot to the group. False: the slot does not fit into this group. */
 static bool
 add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
@@ -64,7 +64,7 @@ plan_heal(struct plan *p)
 	int stay = __builtin_popcountll(t->members & ~t->draining);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* If only one disk stays, there is no disk to wait for. */
+		/* If only one disk stays, no other disk can be waited for. */
 		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
 		if (serves(p, t->first[i]) && serves(p, t->second[i]))
@@ -111,7 +111,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	return changes;
 }
 
-/* Returns the disk in service, of those that stay, that has least of its share. */
+/* Returns the disk with the smallest part of its share, of the disks in service that stay. */
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {
@@ -154,7 +154,8 @@ plan_drain(struct plan *p, const int *want, int *has)
 	}
 }
 
-/* A new disk becomes a secondary first, and then the primary of some of those slots. */
+/* Plans the fill of a new disk, which first becomes a secondary, and then the primary of some of these
+ * slots. */
 static void
 plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
 {
@@ -224,7 +225,7 @@ is_used(const struct set *s)
 	return set_uses_pairs(s);
 }
 
-/* Writes a map of its own. */
+/* Writes a map with the pairs of slots without a secondary. */
 static int
 write_pairs(struct mover *m, uint64_t serve)
 {
@@ -315,7 +316,7 @@ set_pairs_wait(const struct set *s, const struct disk_table *t)
 		bool first = table_has(serve, t->first[i]);
 		bool second = t->second[i] != TABLE_NO_DISK && table_has(serve, t->second[i]);
 
-		/* The secondary is away: another disk takes its place, if there is one. */
+		/* The secondary is away: another disk takes its place, if available. */
 		if (!table_is_full(t, i) && first && (second || disks > 1))
 			return true;
 	}

@@ -17,7 +17,7 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 	*ret_error = -EROFS;
 	if (set_is_read_only(port_set(p)))
 		return NULL;
-	/* A failed engine refuses by itself, but it does not know all buckets. */
+	/* A failed engine refuses writes itself, but does not know all buckets. */
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 

@@ -13,7 +13,7 @@ struct set_ports {
 	pthread_mutex_t lock; /* lock of the list and of the flags of its ports */
 	struct list list;
 	/* State of the newest barrier. */
-	_Atomic int left;  /* ports that have not passed it */
+	_Atomic int left;  /* number of ports that have not passed the barrier */
 	_Atomic int error; /* error of a port that could not attach; 0: none */
 };
 
@@ -23,14 +23,15 @@ struct set_port {
 	struct mailbox *mb;
 	struct ring *ring;
 	struct timers *timers;
-	struct list link; /* of set_ports.list */
+	struct list link; /* link of set_ports.list */
 	struct msg barrier, wake;
-	bool has_barrier, has_wake; /* that message is in flight; under the lock */
-	bool has_sent;              /* a message of set_send_to_one() is in flight; under the lock */
+	/* the message of the barrier, of the wake-up, is in flight; under the lock */
+	bool has_barrier, has_wake;
+	bool has_sent; /* a message of set_send_to_one() is in flight; under the lock */
 	struct two_waiting two;
 	struct store_carrier carrier;             /* replays of PUTs: carry_put.c */
-	unsigned inflight;                        /* operations of the set itself */
-	int nr;                                   /* number of engines that it knows */
+	unsigned inflight;                        /* number of operations of the set itself */
+	int nr;                                   /* number of engines that the port knows */
 	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
 };
 

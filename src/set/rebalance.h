@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rebalance - the rebalancer of a set, for all others: it moves slots, adds and drains disks, and makes secondaries in sync again.
+ * rebalance - the interface of a set's rebalancer, which moves slots, adds and drains disks, and
+ * resynchronises secondaries.
  *
- * A thread does it, one job at a time; its locks come before all others of the set (set_int.h).  Any thread, but for what says otherwise.
+ * The rebalancer is a thread with one job at a time; its locks are before all others of the set (set_int.h).
+ * Any thread, unless stated otherwise.
  */
 #ifndef GANTRY_SET_REBALANCE_H
 #define GANTRY_SET_REBALANCE_H
@@ -13,17 +15,19 @@
 struct set;
 struct mover;
 
-/* Makes the rebalancer, which resumes what the placement map says.  Before there is a port.  0, or -errno with the reason in err. */
+/* Makes the rebalancer, which resumes the job recorded in the placement map. Before the first port. 0, or
+ * -errno with the reason in err. */
 int set_move_begin(struct set *s, char *err, size_t err_len);
-/* Ends its job and frees it, before engines stop. */
+/* Ends the job of the rebalancer and frees it, before engines stop. */
 void set_move_end(struct set *s);
-/* Has seconds made in sync: by the job in progress, or by one of its own.  Never blocks. */
+/* Asks for the resynchronisation of secondaries, by the job in progress or by a separate one. Never
+ * blocks. */
 void set_heal(struct set *s);
-/* Returns true if slots of keys with two copies wait for a secondary in sync, now or when their time comes. */
+/* Returns true if slots of keys with two copies wait for a secondary in sync, now or after heal_after_ns. */
 bool set_pairs_wait(const struct set *s, const struct disk_table *t);
-/* Reports the progress of making secondaries in sync: bytes_done of it, and (the result) those of them that belong to the slots in progress. */
+/* Reports the progress of the resynchronisation; returns the part of bytes_done in the slots in progress. */
 uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);
-/* Returns the name of the work in progress, or wanted; NULL: none. */
+/* Returns the name of the work in progress or requested; NULL: none. */
 const char *set_move_work(const struct set *s);
 
 /* ---- calls of store.h ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recovery - the recovery task of a set: after a failure it makes effective what the new placement map says of keys with two copies.
+ * recovery - the recovery task of a set: applies a new placement map to keys with two copies after a failure.
  *
- * One round at a time runs on the thread of a port.  Its lock is its own; with it only a message is posted to a port (ports.h).  Any thread.
+ * One round at a time runs on the thread of a port. The task has a separate lock, under which only a message
+ * is posted to a port (ports.h). Any thread.
  */
 #ifndef GANTRY_SET_RECOVERY_H
 #define GANTRY_SET_RECOVERY_H
@@ -13,7 +14,8 @@
 struct set;
 struct set_recovery;
 
-/* A caller that waits until what the newest map says is so: go() comes through the mailbox.  Embedded by the caller. */
+/* A caller that waits until the newest map is applied: go() runs through the mailbox. Embedded by the
+ * caller. */
 struct set_wait {
 	struct mailbox *mb;
 	void (*go)(struct msg *m);
@@ -21,17 +23,17 @@ struct set_wait {
 	struct list link;
 };
 
-/* Makes the recovery task, which does nothing yet.  0 or -ENOMEM. */
+/* Makes the recovery task, which is idle. 0 or -ENOMEM. */
 int set_recovery_new(struct set_recovery **ret_recovery);
-/* Frees it, while it does nothing.  NULL is fine. */
+/* Frees the recovery task, which is idle. NULL is allowed. */
 void set_recovery_free(struct set_recovery *rc);
-/* Has the task look at the map: soon, on the thread of some port. */
+/* Starts a round of the task, soon, on the thread of a port. */
 void set_keep(struct set *s);
-/* Does so for what no port was there for: one has come. */
+/* Starts a pending round after the first port was attached. */
 void set_keep_on(struct set *s);
-/* Waits until a round that begins from now on has ended: w->go() will run. */
+/* Waits for the end of a round that begins after this call: w->go() follows. */
 void set_wait_kept(struct set *s, struct set_wait *w);
-/* Returns true if a round runs, or is wanted. */
+/* Returns true if a round runs or is requested. */
 bool set_recovers(struct set *s);
 
 #endif

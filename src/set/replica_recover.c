@@ -5,7 +5,8 @@
  *	a disk fails, or a secondary has missed an update --> the map change lock --> a map that records it is effective
  *	--> former secondaries receive nothing more --> new primaries accept their partitions, former ones give them up --> waiting operations continue
  *
- * It runs on the thread of a port, one round at a time. A waiting operation continues at the end of a round that began after it started to wait.
+ * The task runs on the thread of a port, one round at a time. A waiting operation continues at the end of a
+ * round that began after it started to wait.
  */
 #include "set/replicas.h"
 
@@ -21,7 +22,8 @@
 struct set_recovery {
 	pthread_mutex_t lock; /* lock of the fields up to round */
 	bool is_keeping, again;
-	struct list waiting, round; /* struct set_wait: for the next round; for this one */
+	/* struct set_wait: callers that wait for the next round, for the current round */
+	struct list waiting, round;
 	/* State of the running round, on the thread of its port. */
 	struct set_port *keeper;
 	struct set_turn turn;
@@ -71,7 +73,8 @@ give_turn(struct set *s)
 	heals = set_pairs_wait(s, &c->table);
 	set_new_head(s);
 	c->has_ended = true;
-	/* Done before the end of the round: one of the two is seen to be active until both have ended. */
+	/* This call comes before the end of the round, so that an observer sees one of the two as active
+	 * until both have ended. */
 	if (heals)
 		set_heal(s);
 	if (!set_give_turn(s, &c->turn))
@@ -88,7 +91,7 @@ on_alarm(struct msg *m)
 		end_round(port_set(c->keeper));
 }
 
-/* ---- what the table says, and is not so yet ---- */
+/* ---- application of the newest map ---- */
 
 /* Removes secondaries that are no longer in sync: no operation waits for them. */
 static void
@@ -107,9 +110,8 @@ drop_seconds(struct set *s)
 }
 
 /*
- * Finds the next partitions that another engine is the primary of now, in place of one engine, or of a
- * missing disk that had no keys in them when the first bucket with two copies was made. False: there are
- * none.
+ * Finds the next partitions with a new primary, in place of one engine, or of a missing disk that had no keys
+ * in these partitions when the first bucket with two copies was made. False: none.
  */
 static bool
 next_places(struct set *s)
@@ -134,8 +136,8 @@ next_places(struct set *s)
 	return c->from >= 0;
 }
 
-/* The counters move when the leader of the failed disk gets to it, which may take long: no operation waits
- * for that. */
+/* The move of the counters by the leader of a failed disk, which may take long; no operation waits for its
+ * end. */
 struct leaving {
 	struct set_port *port;
 	struct store_slots places;
@@ -208,7 +210,8 @@ on_taken(struct store_op *op)
 	go_on(s);
 }
 
-/* False: there is no memory, and another round repeats it. */
+/* Makes the new engines the primaries of their partitions. False: no memory, and another round repeats the
+ * step. */
 static bool
 take_over(struct set *s)
 {
@@ -228,8 +231,8 @@ take_over(struct set *s)
 
 /* ---- a round ---- */
 
-/* Writes the map in which secondaries with a missed update are not in sync. True: it is written, and the
- * round continues. */
+/* Writes the map in which secondaries with a missed update are not in sync. True: the write is in progress,
+ * and the round continues after it; false: the round can continue now. */
 static bool
 write_missed(struct set *s)
 {

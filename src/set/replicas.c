@@ -11,14 +11,15 @@
 
 struct set_replicas {
 	struct set_holds *locks; /* key locks */
-	_Atomic bool is_used;    /* there may be buckets with two copies */
-	/* Number of times that slots were given secondaries, and the one of these for which the recovery task has seen to it that the primaries answer: a
-	 * bucket is made after that. */
+	_Atomic bool is_used;    /* buckets with two copies may exist */
+	/* Number of calls of set_begin_pairs(), and the newest of these calls after which the recovery task
+	 * has ensured that the primaries answer; a bucket with two copies is made only when both are
+	 * equal. */
 	_Atomic unsigned paired, paired_kept;
-	_Atomic uint32_t
-		in_doubt[SET_SLOTS]; /* changes that the primary has, and the secondary perhaps not */
+	/* number of changes that the primary has, and the secondary perhaps not */
+	_Atomic uint32_t in_doubt[SET_SLOTS];
 	_Atomic uint64_t away_since_ns
-		[STORE_DISKS_MAX]; /* time at which the disk of that number went away; 0: it is in service */
+		[STORE_DISKS_MAX]; /* time since when the disk of the number is away; 0: in service */
 	pthread_mutex_t lock;      /* lock of the two fields that follow */
 	struct store_slots missed; /* partitions of which a secondary has missed an update */
 	bool has_missed;
@@ -90,7 +91,7 @@ set_has_pairs(const struct set *s)
 {
 	const struct set_replicas *r = s->replicas;
 
-	/* Without a map there are no callers that ask. */
+	/* Without a map no caller needs the answer. */
 	return !r || (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
 }
 

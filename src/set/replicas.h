@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replicas - the state of keys with two copies in a set: key locks, changes in doubt, disks that are away, and what was repaired.
+ * replicas - the state of keys with two copies in a set: key locks, changes in doubt, disks that are away,
+ * and counters.
  *
- * The primary and the secondary of a key are in placement.h, the recovery of copies after a failure is in recovery.h.  Key locks have locks of their own
- * (key_lock.h); all else is atomic.  Any thread, but for what says otherwise.
+ * The primary and the secondary of a key are in placement.h, the recovery of copies after a failure is in
+ * recovery.h. Key locks have separate locks (key_lock.h); all other data is atomic. Any thread, unless stated
+ * otherwise.
  */
 #ifndef GANTRY_SET_REPLICAS_H
 #define GANTRY_SET_REPLICAS_H
@@ -16,10 +18,10 @@
 
 /* Makes the state of a set whose engines copy to each other.  0 or -ENOMEM. */
 int set_replicas_new(struct set_replicas **ret_replicas);
-/* Frees it; no key is locked.  NULL is fine. */
+/* Frees the state; no key is locked. NULL is allowed. */
 void set_replicas_free(struct set_replicas *r);
-/* Takes over the primary and the secondary of each slot from the map of a start, and whether there may be buckets with two copies; engine[] by number.
- * Before there is a port. */
+/* Takes over the primary and the secondary of each slot from the map of a start, and is_used: whether buckets
+ * with two copies may exist. engine[] is by number. Before the first port. */
 void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 			bool is_used);
 
@@ -27,40 +29,48 @@ void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t
 
 /* Returns true if engines copy to each other, so that a bucket may have two copies. */
 bool set_can_pair(const struct set *s);
-/* Returns true if there may be buckets with two copies; if not, no slot has a secondary. */
+/* Returns true if buckets with two copies may exist; otherwise no slot has a secondary. */
 bool set_uses_pairs(const struct set *s);
-/* Returns true if slots have secondaries, and primaries that answer, so that a bucket with two copies may be made. */
+/* Returns true if slots have secondaries, and their primaries answer, so that a bucket with two copies may be
+ * made. */
 bool set_has_pairs(const struct set *s);
-/* Notes that slots have secondaries from now on, and returns how often that was so since the start.  With the map change lock. */
+/* Notes that slots have secondaries from now on, and returns the number of calls since the start. With the
+ * map change lock. */
 unsigned set_begin_pairs(struct set *s);
-/* Notes that the primaries answer of the slots that were given secondaries that time (set_begin_pairs()). */
+/* Notes that the primaries answer of the slots with secondaries by the call of set_begin_pairs() with the
+ * result `paired`. */
 void set_note_pairs_answer(struct set *s, unsigned paired);
-/* Notes that no slot has a secondary any more: the map that says so is effective.  With the map change lock. */
+/* Notes that no slot has a secondary any longer, after a map without secondaries is effective. With the map
+ * change lock. */
 void set_end_pairs(struct set *s);
 /* Returns true if a bucket's keys have two copies.  On the port's thread. */
 bool set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len);
-/* Makes of a caller's key one that has its number of copies; true: two. */
+/* Copies a caller's key with its number of copies; returns true for two. */
 bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key);
 
 /* ---- keys, disks, counts ---- */
 
 /* Returns the key locks of keys with two copies. */
 struct set_holds *set_key_locks(const struct set *s);
-/* Notes that a change of a key of that slot is on its primary, and perhaps not on its secondary; or that it is no longer so.  Counts these. */
+/* Notes that a change of a key of the slot is on the primary, and perhaps not on the secondary. */
 void set_begin_doubt(struct set *s, unsigned slot);
+/* Notes the end of such a change, begun with set_begin_doubt(). */
 void set_end_doubt(struct set *s, unsigned slot);
+/* Returns the number of such changes of the slot in progress. */
 unsigned set_in_doubt(const struct set *s, unsigned slot);
-/* Notes which disks of a map are away (their numbers), from now on or as before. */
+/* Notes the disks of a map that are away, and the time for those that were not away before. */
 void set_note_away(struct set *s, const struct disk_table *t);
-/* Returns the time since when the disk of that number is away, ns; 0: it is in service. */
+/* Returns the time in ns since when the disk with `number` is away; 0: the disk is in service. */
 uint64_t set_away_since(const struct set *s, int number);
-/* Notes that the secondary of a partition has missed an update: it is not in sync in the next map.  set_wait_kept() follows. */
+/* Notes that the secondary of a partition has missed an update, and is not in sync in the next map.
+ * set_wait_kept() follows. */
 void set_miss(struct set *s, unsigned place);
-/* Takes the partitions that were noted since they were last taken.  False: none was. */
+/* Takes the partitions noted by set_miss() since the last call. False: none. */
 bool set_take_missed(struct set *s, struct store_slots *ret_places);
-/* Returns true if such a note has not been taken yet. */
+/* Returns true if set_take_missed() has partitions to take. */
 bool set_has_miss(const struct set *s);
-/* Counted since the start: updates that a secondary missed, damaged copies that were repaired, and reads from a secondary. */
+/* Counters since the start: updates that a secondary missed, damaged copies that were repaired, and reads
+ * from a secondary. */
 enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR };
 void set_count(struct set *s, enum set_counter what);
 uint64_t set_counted(const struct set *s, enum set_counter what);
@@ -78,21 +88,22 @@ struct set_part {
 	const uint8_t *id;
 	uint32_t number;
 };
-/* Opens an object, or (part) a part of an upload of that key; is_second: that copy, and no other. */
+/* Opens an object, or (part) a part of an upload of the key; is_second: only the secondary copy. */
 int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
 		 struct store_obj *obj);
-/* Looks at an upload. */
+/* Looks up an upload. */
 int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
 			uint32_t cap, struct store_stat *st);
-/* Lists the parts of one. */
+/* Lists the parts of an upload. */
 int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint8_t *id,
 		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
-/* Ends the wait of changes, and of pieces of PUTs, for copies on disks that have failed. */
+/* Ends the wait of changes for copies on failed disks. */
 void set_two_poke(struct set_port *p);
+/* Ends the wait of pieces of PUTs for copies on failed disks. */
 void set_two_poke_writes(struct set_port *p);
-/* Does what follows an open, or an init: for store_set_ops. */
+/* Closes an opened object; this and the next functions are for store_set_ops. */
 void set_two_close(struct store_port *sp, struct store_obj *obj);
 uint32_t set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			   uint32_t *ret_skew);

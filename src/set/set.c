@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the set, its placement, and single keys, for which one engine is responsible after the first
+ * The life of the set, its placement, and single keys, whose operations stay at one engine after the first
  * call. See set.h.
  */
 #include "set/replicas.h"
@@ -147,7 +147,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	return r;
 }
 
-/* ---- ports, but for ports.c ---- */
+/* ---- ports, in addition to ports.c ---- */
 
 /* All engines are of one kind. */
 static const struct store_limits *
@@ -164,7 +164,7 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
-/* Returns the lane of the key's engine, if there are several. */
+/* Returns the lane of the key's engine, if the set has several engines. */
 static int
 set_lane(const struct store_port *sp, const struct store_key *k)
 {
@@ -176,8 +176,8 @@ set_lane(const struct store_port *sp, const struct store_key *k)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine that has a key, for a read; NULL: *ret_error is the answer.  No other engine is
- * asked (M12).  A failed disk has no keys of a bucket that was made, or made again, since its failure. */
+/* Returns the port of the engine that has a key, for a read; NULL: *ret_error is the answer. No other engine
+ * is asked (M12). A failed disk has no keys of a bucket that was made, or made again, since its failure. */
 static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
@@ -327,7 +327,7 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 	return e ? e->ops->list_parts(e, k, id, pl) : error;
 }
 
-/* ---- what operators see ---- */
+/* ---- state for operators ---- */
 
 static struct quota_book *
 set_quotas(const struct store *st)

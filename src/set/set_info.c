@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data about keys with two copies for operators: keys with one copy, disks that are away, the progress of resynchronisation. Taken from the
- * newest map and the engines' counters; no thread waits for it.
+ * Data about keys with two copies for operators: keys with one copy, disks that are away, the progress of
+ * resynchronisation. Taken from the newest map and the engines' counters; no thread waits for it.
  */
 #include "set/replicas.h"
 
@@ -15,7 +15,7 @@ struct look {
 	const struct disk_table *t;
 	struct store_copies_info *info;
 	uint64_t serving, named,
-		needed;      /* bitmaps of numbers; named: numbers that a slot without two copies has */
+		needed;      /* bitmaps of numbers; named: numbers of the disks of slots without two copies */
 	uint64_t heal_bytes; /* estimate of the bytes yet to be copied */
 	bool heals;
 };
@@ -123,7 +123,7 @@ look_at_healing(struct look *l, uint64_t now)
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
 	info->is_healing = move.is_running && !move.trouble[0];
 	info->heal_bytes_done = move.bytes_done;
-	/* Slots lack all their keys until they lack none. */
+	/* A slot counts with all its bytes until all are copied. */
 	left -= copied < left ? copied : left;
 	info->heal_bytes_total = move.bytes_done + left;
 	ran = now - move.began_ns;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the set: what its files share.  See set.h.
+ * Declarations shared by the files of the set. See set.h.
  *
- * struct set names its parts; each is a struct of its own with its own lock, seen by its own files, and reached by the functions of its header.
+ * struct set refers to its parts; each part is a separate struct with a separate lock, private to its files,
+ * and used through the functions of its header.
  *
- * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_replicas.lock, set_buckets.lock, set_members.lock, a key lock's shard,
- * move_changed.lock, set_ports.lock.  A thread that has one of them takes only later ones; all but job_lock are held for moments.
+ * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_replicas.lock,
+ * set_buckets.lock, set_members.lock, a key lock's shard, move_changed.lock, set_ports.lock. A thread with
+ * one of these locks takes only later ones; all except job_lock are held briefly.
  */
 #ifndef GANTRY_SET_INT_H
 #define GANTRY_SET_INT_H
@@ -32,15 +34,15 @@
 
 struct set {
 	struct store base;
-	struct store_conf conf;      /* what engines are made from, without disks */
+	struct store_conf conf;      /* configuration of the engines, without disks */
 	struct set_members *members; /* members.h */
-	struct quota_book *quotas;   /* each engine is a counter of it */
-	/* NULL: engines do not copy to each other. */
+	struct quota_book *quotas;   /* quota book, in which each engine is a counter */
+	/* NULL: engines cannot copy to each other. */
 	struct set_replicas *replicas;   /* replicas.h */
 	struct set_recovery *recovery;   /* recovery.h */
-	struct store_watch watch;        /* of all engines */
+	struct store_watch watch;        /* watch of all engines */
 	struct set_ports *ports;         /* ports.h */
-	struct mover *mover;             /* rebalance.h; NULL: engines cannot give slots away */
+	struct mover *mover;             /* rebalance.h; NULL: engines cannot move slots */
 	struct set_map *map;             /* map_change.h */
 	struct set_placement *placement; /* placement.h */
 	struct set_buckets *buckets;     /* buckets.h */
@@ -63,20 +65,21 @@ void set_wake(struct store_port *sp);
 
 /* ---- port_write.c ---- */
 
-/* Begins a PUT, or (id) a part, on that engine, which is carried elsewhere if its key goes there. */
+/* Begins a PUT, or (id) a part, on an engine; the PUT is replayed at another engine if its key moves. */
 int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
 			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
-/* Returns the port of the engine that has a key, to put something there; nothing is put elsewhere.  NULL: *ret_error is the answer. */
+/* Returns the port of the engine of a key for a write, the only engine that may be written. NULL: *ret_error
+ * is the answer. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
 /* ---- failure.c ---- */
 
-/* Makes the watch, before there is an engine. */
+/* Makes the watch, before the first engine. */
 void set_failure_init(struct set *s);
 
 /* ---- start_call.c, issue.c ---- */
 
-/* A change of one key in one step; pointers as those of the call of store.h. */
+/* A change of one key in one step; pointers as in the call of store.h. */
 struct set_call {
 	enum {
 		CALL_DELETE,
@@ -85,25 +88,25 @@ struct set_call {
 		CALL_ABORT,
 		CALL_COMPLETE,
 		CALL_PUT
-	} kind;                      /* PUT: two_change.c alone */
+	} kind;                      /* PUT: only in two_change.c */
 	const struct store_pre *pre; /* NULL: none */
 	uint64_t version;
 	const void *attrs;
 	uint32_t attrs_len;
 	const uint8_t *id; /* NULL: none */
 };
-/* Starts it, on the engine that has the key.  op is the first member of what the call has. */
+/* Starts a change, on the engine of the key. op: first member of the call's operation. */
 int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	      const struct set_call *c);
-/* Starts it on one engine. */
+/* Starts a change on one engine. */
 int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
 		   const struct set_call *c);
-/* Gives a caller what came of a completion. */
+/* Copies the result of a completion to the caller's operation. */
 void set_give_completed(struct store_complete *to, const struct store_complete *from);
 
 /* ---- carry_put.c ---- */
 
-/* Brings a PUT to where its key is now: struct store_carrier of set_port. */
+/* Replays a PUT at the current engine of its key; serves as carry() of struct store_carrier. */
 bool set_carry(struct store_carrier *sc, struct store_put *put);
 
 /* ---- set_list.c ---- */
@@ -127,8 +130,8 @@ int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, ui
 int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 			 struct store_bucket_set *op);
 /*
- * Versions of attributes are an engine's own: what was read from one must not by chance be what another one has when it judges
- * in its place.  So callers get them with the engine's number.
+ * Returns the version of attributes that callers get, with the engine's number: versions differ between
+ * engines, and a version read from one engine must not match that of another engine by chance.
  */
 uint64_t set_attrs_version(uint64_t version, int engine);
 int set_list_buckets(struct store_port *sp, struct store_list *ls);

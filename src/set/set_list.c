@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* True: the records of this engine belong to an earlier bucket of that name, hence its list is empty. */
+/* Returns true if the records of this engine belong to an earlier bucket of the name, so that its list counts
+ * as empty. */
 static bool
 has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {
@@ -27,8 +28,8 @@ engine_of(const struct merge_of *of, int i)
 	return (i + of->first) % of->nr;
 }
 
-/* A disk that hangs may not have given up partitions of which another disk is the primary by now. Its
- * records are older: each engine is asked for the partitions that it is assigned. */
+/* Asks an engine for its assigned partitions only, because a disk that hangs may still show partitions whose
+ * primary is another disk now, with older records. */
 static void
 ask_home(const struct set *s, int engine, struct store_list *ls)
 {
@@ -88,7 +89,7 @@ list_all(struct store_port *sp, struct store_list *ls,
 	struct merge_of of = port_merge(p);
 	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 
-	/* A list without the keys of a missing disk would be taken for a complete one. */
+	/* A list without the keys of a missing disk must be marked as partial. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;

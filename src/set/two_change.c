@@ -7,8 +7,9 @@
  *	 +-+          v                             v
  *	          recovery: another primary --> again         the map says that the secondary is not in sync --> answered
  *
- * No reader sees a change that only the primary has, because readers wait for the key lock. If the primary is lost between the two commits, the
- * change has not happened, and begins again at the new primary; except for a PUT, whose bytes are gone.
+ * No reader sees a change that only the primary has, because readers wait for the key lock. If the primary is
+ * lost between the two commits, the change has not happened, and begins again at the new primary; except for
+ * a PUT, whose bytes are no longer available.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"
@@ -30,7 +31,7 @@ static void second(struct change_two *c);
 
 /* ---- the end ---- */
 
-/* is_open: the primary has the change, and the next start may or may not find it. */
+/* Ends the change. is_open: the primary has the change, and the next start may or may not find it. */
 static void
 end(struct change_two *c, int result, bool is_open)
 {
@@ -78,7 +79,7 @@ wait_kept(struct change_two *c, void (*kept)(struct change_two *c))
 	set_wait_kept(port_set(c->port), &c->wait);
 }
 
-/* ---- the second ---- */
+/* ---- the secondary ---- */
 
 static void
 copy_free(struct copy *cp)
@@ -126,7 +127,7 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
-/* The role of that primary in the newest map, which may not be effective yet. */
+/* The role of the change's primary in the newest map, which may not be effective yet. */
 enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 
 static enum first_is
@@ -137,14 +138,14 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* A slot that has moved took this change with it. */
+	/* If the slot has moved, the change has moved with it. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
 }
 
-/* The map says by now that the secondary is not in sync, or that it is another disk; or the set is read-
- * only. */
+/* Continues after a wait for the recovery task: in the map the secondary is not in sync or is another disk,
+ * or the set is read-only. */
 static void
 second_kept(struct change_two *c)
 {
@@ -154,8 +155,8 @@ second_kept(struct change_two *c)
 	if (set_is_read_only(s))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
-		/* The arguments are unchanged. Another upload would have an id that differs from the one
-		 * that the secondary may have. */
+		/* The arguments are unchanged. Another upload would have an id that differs from the one that
+		 * the secondary may have. */
 		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
 	else if (set_secondary(s, &c->key) != SET_NOWHERE)
 		second(c);
@@ -167,7 +168,7 @@ second_kept(struct change_two *c)
 		end(c, -ECANCELED, true);
 }
 
-/* engine: the secondary for this change. */
+/* Handles the result of the secondary. engine: the secondary for this change. */
 static void
 second_ended(struct change_two *c, int engine, int result)
 {
@@ -180,7 +181,7 @@ second_ended(struct change_two *c, int engine, int result)
 		second_over(c);
 		return;
 	}
-	/* -EPERM: it is becoming the primary. */
+	/* -EPERM: the secondary is becoming the primary. */
 	if (result == -EPERM || has_failed || set_has_failed(s, c->first)) {
 		wait_kept(c, second_kept);
 	} else if (c->tries++ < SECOND_TRIES) {
@@ -273,7 +274,8 @@ second(struct change_two *c)
 		second_over(c);
 		return;
 	}
-	/* The map does not say so yet, and the port has given up its waits for that disk: no later one would end while it hangs. */
+	/* The map still has the failed disk, and the port has ended its waits for this disk: a new wait would
+	 * not end while the disk hangs. */
 	if (set_has_failed(s, engine)) {
 		second_ended(c, engine, -EROFS);
 		return;
@@ -316,17 +318,17 @@ set_two_poke(struct set_port *p)
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
-		/* The recovery task may have removed it as the secondary by now. */
+		/* The recovery task may have removed the secondary from the map. */
 		second_ended(c, engine, -EROFS);
 	}
 }
 
-/* ---- the first ---- */
+/* ---- the primary ---- */
 
 static void
 first_kept(struct change_two *c)
 {
-	/* If no recovery is possible, the result says so. */
+	/* If no recovery is possible, the change ends with the result. */
 	if (set_primary(port_set(c->port), &c->key) == c->first &&
 	    set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
@@ -402,7 +404,7 @@ first(struct change_two *c)
 	c->first = home;
 	if (!e) {
 		/*
-		 * The partition of an engine out of service may be assigned to another one by now, or soon.
+		 * The partition of an engine out of service may be assigned to another engine now or soon.
 		 */
 		first_ended(c, error);
 		return;
@@ -414,7 +416,7 @@ first(struct change_two *c)
 		first_ended(c, r < 0 ? r : op->result);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole change ---- */
 
 static void
 on_hold(struct msg *m)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads about uploads of keys with two copies: the result is the primary's, and settled (M16). An upload is read without the key lock first, and again
- * with it if the lock was taken; parts are listed with the lock, because a long list takes several steps.
+ * Reads about uploads of keys with two copies: the result is the primary's, and settled (M16). An upload is
+ * read without the key lock first, and again with it if the lock was taken; parts are listed with the lock,
+ * because a long list takes several steps.
  */
 #include "set/replicas.h"
 
@@ -16,13 +17,13 @@
 
 struct look_two {
 	struct set_port *port;
-	struct store_op *op; /* the caller's */
+	struct store_op *op; /* the caller's operation */
 	struct store_key key;
 	struct set_hold hold;
 	struct set_wait wait;
 	int tries;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	/* One of the two is used. */
+	/* Only one of the next two fields is used. */
 	struct store_stat *st;
 	struct store_part_list *list; /* the caller's */
 	void *attrs;
@@ -90,7 +91,7 @@ on_list(struct store_op *op)
 		  op->result);
 }
 
-/* Returns 1: complete, 0: in progress, -errno. */
+/* Lists parts. Returns 1: complete, 0: in progress, -errno. */
 static int
 list(struct look_two *lk, struct store_port *e)
 {
@@ -101,7 +102,7 @@ list(struct look_two *lk, struct store_port *e)
 	return e->ops->list_parts(e, &lk->key, lk->id, &lk->mine);
 }
 
-/* Returns the same. */
+/* Starts the read. Returns 1: complete, 0: in progress, -errno. */
 static int
 look_at(struct look_two *lk, int home)
 {
@@ -119,7 +120,7 @@ look_at(struct look_two *lk, int home)
 	return r;
 }
 
-/* Returns 1: the lock is held, 0: waiting for it, -errno. */
+/* Takes the key lock. Returns 1: the lock is held, 0: waiting for the lock, -errno. */
 static int
 hold(struct look_two *lk)
 {
@@ -141,7 +142,7 @@ look(struct look_two *lk)
 		return -ENODEV;
 	if (lk->hold.key && set_is_open(&lk->hold))
 		return -EAGAIN;
-	/* An answer of a failed disk does not count if another disk may know better. */
+	/* An answer of a failed disk does not count if another disk may have a newer record. */
 	if (!set_is_in(s, home) && lk->tries++ < FAILED_TRIES) {
 		lk->wait.mb = port_mailbox(lk->port);
 		lk->wait.go = on_kept;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PUTs of keys with two copies: pieces go to both engines from the same buffer, so no byte is read again. If the secondary fails during the PUT,
- * the copy is sent after the primary has all bytes. A disk without space is not away: the PUT then fails on both.
+ * PUTs of keys with two copies: pieces go to both engines from the same buffer, so no byte is read again. If
+ * the secondary fails during the PUT, the copy is sent after the primary has all bytes. A disk without space
+ * is not away: the PUT then fails on both.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"
@@ -25,8 +26,8 @@ put_two(const struct store_put *put)
 
 #define INIT_TRIES 3
 
-/* Begins the PUT on the primary; if that has failed and the map does not say so yet, on the secondary,
- * which is becoming the primary: the commit waits for that. */
+/* Begins the PUT on the primary; if that has failed and the map does not say so yet, on the secondary, which
+ * is becoming the primary; the commit waits for the change of the primary. */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
@@ -51,14 +52,14 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 	return r;
 }
 
-/* Returns true if a disk in service has no space for it. */
+/* Returns true if a disk in service has no space for the copy. */
 static bool
 has_no_room(const struct copy *cp, int error)
 {
 	return error == -ENOSPC && !set_has_failed(port_set(cp->port), cp->engine);
 }
 
-/* Without the secondary the copy is made later, except if there is no space: -ENOSPC. */
+/* Begins the copy on the secondary. If this fails, the copy is made later, except for -ENOSPC. */
 static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
@@ -129,7 +130,7 @@ struct write_two {
 
 /* The part of a piece at the secondary. */
 struct write_copy {
-	struct write_two *of; /* NULL: no piece waits for it */
+	struct write_two *of; /* piece that waits for the write; NULL: none */
 	struct copy *cp;
 	struct list link; /* link in the list of the port */
 	struct store_write w;
@@ -257,7 +258,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	}
 	put->size_bytes = pt->first.size_bytes;
 	put->crc64 = pt->first.crc64;
-	/* The port has given up its waits for a disk that has failed. */
+	/* The port has ended its waits for a failed disk. */
 	if (pt->c.copy && set_has_failed(port_set(pt->c.port), pt->c.copy->engine))
 		pt->c.copy->write_error = -EIO;
 	if (pt->c.copy && pt->c.copy->has_put && !pt->c.copy->write_error)

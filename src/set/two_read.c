@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of keys with two copies. An open returns the record of the primary, settled: an open that finds the key locked waits, and looks again. Bytes
- * that the primary cannot deliver are read from the secondary if it has the same version (M19), and are then repaired at the primary.
+ * Reads of keys with two copies. An open returns the record of the primary, settled: an open of a locked key
+ * waits and looks up the key again. Bytes that the primary cannot deliver are read from the secondary if it
+ * has the same version (M19), and are then repaired at the primary.
  */
 #include "set/replicas.h"
 #include "set/two_waiting.h"
@@ -29,9 +30,9 @@ struct open_two {
 	unsigned reads;
 	bool is_second;                    /* only the secondary copy is read */
 	uint32_t number;                   /* number of a part of an upload in progress; 0: the object */
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of that upload */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the part's upload */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* it is open; it was searched for */
+	bool has_second, asked_second; /* the secondary's record is open; it was searched for */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -143,7 +144,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* The secondary has no other record to offer. */
+	/* The secondary has no other record. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
@@ -170,7 +171,7 @@ look(struct open_two *o)
 		return is_there ? -ENOENT : -ENXIO;
 	e = port_engine(o->port, o->home);
 	r = open_at(o, o->home);
-	/* An answer of a failed disk does not count if another disk may know better. */
+	/* An answer of a failed disk does not count if another disk may have a newer record. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
 			store_close(e, &o->first);
@@ -242,7 +243,7 @@ struct mend {
 	struct set_port *port;
 	bool of_second; /* the secondary copy is damaged */
 	struct list link;
-	struct read_two *read; /* the read that waits for it; NULL: none */
+	struct read_two *read; /* read that waits for the repair; NULL: none */
 	struct set_hold hold;
 	struct store_send send;
 	struct buf buf;
@@ -259,8 +260,8 @@ struct read_two {
 	struct buf *buf;
 	uint64_t off;
 	uint32_t len;
-	/* The source of the last attempt; READ_WAITS: the primary has failed, and the recovery task is
-	 * about to name another one; READ_MENDS: a repair is in progress. */
+	/* The source of the last attempt; READ_WAITS: the primary has failed, and the recovery task will name
+	 * another primary; READ_MENDS: a repair is in progress. */
 	enum { READ_FIRST, READ_WAITS, READ_SECOND, READ_MENDS } stage;
 	int first_error;
 	int result;
@@ -276,7 +277,7 @@ mend_over(struct mend *m, int result)
 	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
-		/* This attempt could read it. */
+		/* This attempt could read the bytes. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
 		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
@@ -348,7 +349,7 @@ start_mend(struct mend *m)
 }
 
 /* Begins a repair, one at a time: damage that a reader finds in the meantime is skipped, and found again by
- * the next read. A waiting read continues when on_read_mended() runs. False: it does not wait. */
+ * the next read. A waiting read continues when on_read_mended() runs. False: no wait. */
 static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
@@ -386,7 +387,7 @@ read_two(const struct store_read *rd)
 	return r;
 }
 
-/* Opens the same version at the secondary; false: there is none. */
+/* Opens the same version at the secondary; false: the secondary does not have this version. */
 static bool
 open_second(struct open_two *o)
 {
@@ -394,7 +395,7 @@ open_second(struct open_two *o)
 	int engine = set_secondary(port_set(p), &o->key);
 	struct store_port *e;
 
-	/* After the loss of a disk it may be the primary. */
+	/* After the loss of a disk the secondary may be the primary. */
 	if (engine == SET_NOWHERE || engine == o->home)
 		engine = set_primary(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
@@ -415,7 +416,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Returns true for damage that can be repaired: nothing is repaired on a failed disk. */
+/* Returns true for damage that can be repaired; damage on a failed disk is not repaired. */
 static bool
 is_damage(const struct open_two *o, int error)
 {
@@ -439,13 +440,13 @@ on_read_mended(struct msg *m)
 	of->op.done(&of->op);
 }
 
-/* False: the read is over after a repair. */
+/* Ends a read. False: the read ends after a repair. */
 static bool
 read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
 	struct open_two *o = r->o;
-	/* A reader of the secondary copy has seen the primary intact. */
+	/* A reader of the secondary copy has read the primary without damage. */
 	bool mends = o->is_second && is_damage(o, r->result);
 
 	rd->lead = r->rd.lead;
@@ -497,7 +498,7 @@ read_second(struct read_two *r)
 	return e->ops->read(e, &r->o->second, &r->rd, r->buf, r->off, r->len);
 }
 
-/* The primary has failed, and another engine has not yet taken its place, or that of the secondary. */
+/* Returns true if the primary has failed, and another engine has not yet replaced it or the secondary. */
 static bool
 is_about_to_change(const struct open_two *o)
 {
@@ -507,7 +508,7 @@ is_about_to_change(const struct open_two *o)
 	       set_secondary(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
 }
 
-/* True: the read is over with this result. */
+/* Handles the result of a read. True: the read ends with this result. */
 static bool
 read_came(struct read_two *r, int result)
 {
@@ -572,7 +573,7 @@ set_two_read_cancel(struct store_port *sp, struct store_read *rd)
 	return true;
 }
 
-/* ---- the rest of what is open ---- */
+/* ---- other operations on open objects ---- */
 
 uint32_t
 set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)

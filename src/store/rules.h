@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of quotas (docs/engine.md §4), one switch each, as set/map/set_rules.h has those of a set.
+ * rules - the rules of quotas (docs/engine.md §4), one switch each, as set/map/set_rules.h has those of a
+ * set.
  *
  * Private to src/store.
  */

@@ -215,7 +215,7 @@ int store_forget(const struct store_conf *conf, char *said, size_t said_len);
  * call. repair: cuts a damaged log tail.  Blocking.
  *   0                 clean
  *   1                 repaired
- *   -ENOTRECOVERABLE  damage is left
+ *   -ENOTRECOVERABLE  damage remains
  *   -EOPNOTSUPP       this back end has no check, which is also passed to say()
  *   other -errno      the store could not be read
  */

@@ -9,8 +9,8 @@
  * The host block is separate, with a CRC, and never part of a superblock: it is written without a flush,
  * every HOST_BEAT_NS, and its loss at a power cut does no harm. The block contains the host (name,
  * machine-id), the boot, the instance (random, one for each opening), a counter of beats, whether the
- * instance closed the disk, and the newest log block that it knows to be flushed: a log that ends before
- * that one is an older copy.
+ * instance closed the disk, and the newest log block that it knows to be flushed: a log that ends before that
+ * one is an older copy.
  *
  * A start that finds a block of another host that is not closed waits for two heartbeats. If a heartbeat is
  * written, the start is refused, otherwise the start continues. After a crash of the same host the start
@@ -18,8 +18,8 @@
  * host's. The holder of the disk reads the block before each heartbeat: if another host has written to it,
  * the holder stops all writes.
  *
- * Blocking, on the thread that starts, and then the helper's; never a core.  A block that is absent, damaged or
- * unreadable has no effect.
+ * Blocking, on the thread that starts, and then the helper's; never a core. A block that is absent, damaged
+ * or unreadable has no effect.
  */
 #ifndef GANTRY_EXTENT_DISK_HOST_H
 #define GANTRY_EXTENT_DISK_HOST_H
@@ -79,12 +79,12 @@ int host_wait(struct host *h, struct ring *r, const char *path, char *err, size_
  * reason is in err. */
 int host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
 	       char *err, size_t err_len);
-/* Writes a heartbeat if one is due and this instance has the block. 0; -EAGAIN: the error says nothing
- * about the disk, the next call tries again; -EBUSY: another host has written to it, and h->seen has its
- * identity; -errno. */
+/* Writes a heartbeat if one is due and this instance has the block. 0; -EAGAIN: the error says nothing about
+ * the disk, the next call tries again; -EBUSY: another host has written to it, and h->seen has its identity;
+ * -errno. */
 int host_beat(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes that the disk is closed, not flushed. 0, also if another instance has the block; or an error as
- * from host_beat(). */
+/* Writes that the disk is closed, not flushed. 0, also if another instance has the block; or an error as from
+ * host_beat(). */
 int host_close(struct host *h, struct ring *r, uint64_t log_seq);
 /* Writes a sentence about the holder of the disk to buf: "" without a holder. */
 void host_text(const struct host *h, char *buf, size_t len);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules that a crash model showed to be needed (marked R in docs/disk-format.md, §2 and §3, and in docs/engine.md; M in docs/set.md, §6), one switch each.
+ * rules - the rules that a crash model showed to be needed (marked R in docs/disk-format.md, §2 and §3, and
+ * in docs/engine.md; M in docs/set.md, §6), one switch each.
  *
- * Private to src/extent.  Compile-time constants, always 1 in the daemon; only the objects that the
- * simulation builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds
- * the loss.
+ * Private to src/extent. Compile-time constants, always 1 in the daemon; only the objects that the simulation
+ * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
  */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
@@ -17,8 +17,8 @@
 #ifndef RULE_SUPER_OLDER_COPY
 #define RULE_SUPER_OLDER_COPY 1
 #endif
-/* §3: chunks are freed only after the removal of their manifest is stamped, every thread was quiescent and
- * no reader pins the manifest. */
+/* §3: chunks are freed only after the removal of their manifest is stamped, every thread was quiescent and no
+ * reader pins the manifest. */
 #ifndef RULE_CHUNKS_AFTER_MANIFEST
 #define RULE_CHUNKS_AFTER_MANIFEST 1
 #endif
@@ -119,8 +119,8 @@
 #ifndef RULE_SUPER_FLUSHED
 #define RULE_SUPER_FLUSHED 1
 #endif
-/* §5, step: the newer superblock, which a previous process may have written, is flushed before the older
- * one is written. */
+/* §5, step: the newer superblock, which a previous process may have written, is flushed before the older one
+ * is written. */
 #ifndef RULE_SUPER_NEWER_FLUSHED
 #define RULE_SUPER_NEWER_FLUSHED 1
 #endif

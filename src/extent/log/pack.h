@@ -2,11 +2,11 @@
 /*
  * pack - small objects that share a unit: the used steps of each unit, and the mover, which packs objects.
  *
- * A PUT allocates a unit for each object. The mover, a paced task of the helper, collects small objects
- * that have not changed for a while, reads and checks their bytes, writes these side by side into new
- * units, and passes the leader a batch of moves; the leader judges each move (the record must be
- * unchanged), and commits the valid moves like other commits. A move changes only the place of the bytes in
- * the record of an object; all other fields, including the version, do not change.
+ * A PUT allocates a unit for each object. The mover, a paced task of the helper, collects small objects that
+ * have not changed for a while, reads and checks their bytes, writes these side by side into new units, and
+ * passes the leader a batch of moves; the leader judges each move (the record must be unchanged), and commits
+ * the valid moves like other commits. A move changes only the place of the bytes in the record of an object;
+ * all other fields, including the version, do not change.
  *
  *	IDLE --> MAKING (helper: units taken, bytes read and written) --> READY --> leader: flush, judge, commit
  *	  ^                                                                            |
@@ -39,9 +39,9 @@ struct vol;
 #define MOVE_REST_MAX_NS (32 * NS_PER_S)
 #define MOVE_SLICE_REST_NS (2 * NS_PER_MS)
 #define MOVE_FEW 256u /* a walk begins if at least one object in this number would be moved */
-/* Limits for the steps of a unit: a unit is written if at least PACK_FILL_MIN are filled, and its objects
- * are moved again if less than PACK_SPARSE are in use. PACK_SPARSE is less than PACK_FILL_MIN, so that the
- * moves end. */
+/* Limits for the steps of a unit: a unit is written if at least PACK_FILL_MIN are filled, and its objects are
+ * moved again if less than PACK_SPARSE are in use. PACK_SPARSE is less than PACK_FILL_MIN, so that the moves
+ * end. */
 #define PACK_FILL_MIN(steps) ((steps) / 8 * 5)
 #define PACK_SPARSE(steps) ((steps) / 2)
 
@@ -117,8 +117,8 @@ uint32_t pack_steps(const struct vol *vol, uint64_t unit);
 /* Counts the steps of a record at `place` as used, at the start. 0, -ENOMEM, -EEXIST: more steps are used
  * than the unit has. */
 int pack_start(struct vol *vol, uint64_t place, uint64_t size_bytes);
-/* Counts the steps of a record at `place` as unused, when no reader can need them any longer; the last
- * record frees the unit. */
+/* Counts the steps of a record at `place` as unused, when no reader can need them any longer; the last record
+ * frees the unit. */
 void pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes);
 /* Prepares a shared unit with `steps` used steps. 0 or -ENOMEM. Helper thread. */
 int pack_make(struct vol *vol, uint64_t unit, uint32_t steps);

@@ -3,9 +3,9 @@
  * The buckets of all engines are made equal to those of one (M30) before the set serves: a power cut may have
  * left a change half done, and a disk that was away has missed changes.
  *
- * A bucket differs from an earlier or later one of its name by its creation time: the set gives all engines
- * the same time. One with another number of copies than on the first engine is another bucket, too: no object
- * is written to a bucket while that number changes.
+ * A bucket differs from an earlier or later one of its name by its creation time: the set uses the same time
+ * on all engines. A bucket with another number of copies than on the first engine is another bucket, too: no
+ * object is written to a bucket while that number changes.
  */
 #include "set/map/set_rules.h"
 #include "set/start/start.h"
@@ -28,7 +28,7 @@ struct bucket {
 };
 
 struct buckets {
-	struct bucket *bucket; /* in the order of names */
+	struct bucket *bucket; /* buckets in the order of names */
 	size_t nr, cap;
 	bool no_memory;
 };
@@ -195,7 +195,7 @@ compare(const struct bucket *x, const struct bucket *y)
 	return c ? c : x->len - y->len;
 }
 
-/* Two buckets of the same name. */
+/* Returns true if x and y, buckets of one name, are not the same bucket. */
 static bool
 is_other(const struct bucket *x, const struct bucket *y)
 {

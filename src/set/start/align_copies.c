@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second copies that are in sync are made equal to the first copies, before a set serves (M21); see start_int.h. */
+/* Second copies that are in sync are made equal to the first copies, before a set serves (M21); see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -89,7 +90,7 @@ align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *
 	return e;
 }
 
-/* A disk that fails during this step is missing from here on. */
+/* A disk that fails during this step counts as missing afterwards. */
 static int
 pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
 {

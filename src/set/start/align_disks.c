@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks of a start are made to have the same buckets, and no foreign records where a disk was given up; see start_int.h. */
+/* Disks of a start are made to have the same buckets, and no foreign records where a disk was given up; see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -36,7 +37,7 @@ align_buckets(struct start *s)
 	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
-/* The slots of a forgotten disk go to others and begin empty: records that those have of them, from an
+/* The slots of a forgotten disk go to others and begin empty: records of these slots on other disks, from an
  * interrupted move, are removed. */
 struct leftovers {
 	struct store_walk w;

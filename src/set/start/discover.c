@@ -78,7 +78,7 @@ start_open_one(struct disk *d)
 	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
 }
 
-/* ---- who they are ---- */
+/* ---- identities of the disks ---- */
 
 bool
 start_is_known(const struct disk *d)
@@ -165,7 +165,7 @@ start_check_opened(struct start *s)
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
-		/* Left alone by a previous attempt. */
+		/* A previous attempt has excluded this disk. */
 		if (d->is_drained)
 			continue;
 		first = first || !d->st ? first : d;

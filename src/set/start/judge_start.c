@@ -42,10 +42,11 @@ expect_table(struct start *s)
 
 /*
  * M41: the map of a start is written when all participating disks know the start (M5). A disk that took part
- * according to the map, and that does not know the start, is therefore an older copy of itself that was put
- * back; no power cut has this result. The others have all acknowledged changes of buckets, and of keys with
- * two copies: it counts as away. It learns of this start before it has a map of it, and stores that mark with
- * the start number. A disk from which a repair has dropped records is treated likewise.
+ * according to the map, and that does not know the start, is therefore an older copy of the disk that was put
+ * back; no power cut has this result. The other disks have all acknowledged changes of buckets, and of keys
+ * with two copies, so the old disk counts as away. It learns of this start before it gets a map of the start,
+ * and stores the mark with the start number. A disk from which a repair has dropped records is treated in the
+ * same way.
  */
 static void
 find_behind(struct start *s)

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time for which a check waits for a disk that was just released: after that, a daemon uses it. */
+/* Longest wait of a check for a disk that was just released; a disk locked for longer is in use by a
+ * daemon. */
 #define LOOK_WAIT_NS NS_PER_S
 
-/* Returns true if the disks can be identified now. *ret_unmade: none of them has a store, which may still be
+/* Returns true if the disks can be identified now. *ret_unmade: no disk has a store, so that one may still be
  * formatted. */
 static bool
 can_judge(const struct start *s, bool *ret_unmade)
@@ -88,8 +89,8 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	return e;
 }
 
-/* Finds the newest map, and reports the error with which a start would end: 0 or that error. *ret_has: there
- * is a map. */
+/* Finds the newest map, and reports the error with which a start would end: 0 or the error. *ret_has: a map
+ * was found. */
 static int
 look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
 	    size_t err_len)
@@ -132,13 +133,13 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 		say(cookie, err);
 	if (refused < 0)
 		return r;
-	/* All of them are examined, whatever the result of the first ones. */
+	/* All disks are examined, with any result of the first ones. */
 	for (int i = 0; i < conf->disks.nr; i++) {
 		struct store_conf c = set_engine_conf(conf, i);
 		int one;
 
 		c.disks.table = has_table ? &table : NULL;
-		/* One after the other: each may use all of it. */
+		/* The disks are examined one after the other, so each may use the whole memory limit. */
 		c.disks.index_bytes = conf->disks.index_bytes;
 		one = store_fsck(&c, repair, say, cookie);
 		if (one < 0 ? r >= 0 : r == 0)

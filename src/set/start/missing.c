@@ -26,7 +26,7 @@ is_absent(const struct disk *d)
 	return !d->st && !d->is_drained;
 }
 
-/* Returns the disk that cannot be opened and has that UUID. */
+/* Returns the disk with the UUID of `number` that cannot be opened. */
 static const struct disk *
 absent_by_uuid(const struct start *s, int number)
 {
@@ -58,7 +58,8 @@ start_absent_of(const struct start *s, int number, int *ret_unknown)
 	return d;
 }
 
-/* With more disks than this only their number is printed, so that the remedy stays visible. */
+/* Most disks that are named in a message; of more disks only the number is printed, so that the remedy stays
+ * visible. */
 #define NAMED_MAX 3
 #define WHY_BYTES 256
 
@@ -186,7 +187,7 @@ refuse_few(struct start *s, uint64_t missing)
 		start_count(s->present), start_count(s->table.members), all);
 }
 
-/* No disk of the store is left that it could be. */
+/* Refuses a disk that cannot be any missing member of the store. */
 static int
 refuse_more(struct start *s, const struct disk *d)
 {

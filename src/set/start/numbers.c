@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Its map is the one with which it was formatted, older than any of the store. */
+/* Returns true if the disk's map is the map of its format, older than any map of the store. */
 static bool
 is_half_added(const struct disk *d)
 {
@@ -82,7 +82,7 @@ leave_unaware(struct disk *d)
 	return true;
 }
 
-/* Neither map shows which disk is wrong. */
+/* Refuses two maps of one version, which do not show the wrong disk. */
 static int
 refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 {
@@ -118,7 +118,7 @@ start_find_table(struct start *s)
 	return 0;
 }
 
-/* Without M13: with its previous number. */
+/* Returns the number of a disk outside of the map; without M13 its previous number. */
 static int
 number_of_stranger(struct start *s, const struct disk *d)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Another map may give another answer for a disk that was taken for drained. */
+/* Stops a disk that counted as drained, because another map may give another result. */
 static void
 stop_drained(struct disk *d)
 {
@@ -22,8 +22,8 @@ stop_drained(struct disk *d)
 	d->is_out = d->is_drained = false;
 }
 
-/* Determines whether there are buckets with two copies. There may be some even if no slot has a secondary:
- * the other disks were forgotten, or were away when the first such bucket was made. */
+/* Determines whether there are buckets with two copies. Such buckets may exist even if no slot has a
+ * secondary: the other disks were forgotten, or were away when the first such bucket was made. */
 static int
 find_two(struct start *s)
 {
@@ -51,7 +51,7 @@ start_stop_all(struct start *s)
 }
 
 /* Writes the effective map to drained disks that do not know it yet. After a failure the next start does the
- * same. Until then they are shown by their own map. */
+ * same. Until then operators see these disks according to their own map. */
 static void
 tell_drained(struct start *s, struct set_found *found)
 {
@@ -64,7 +64,7 @@ tell_drained(struct start *s, struct set_found *found)
 
 		if (!d->drained)
 			continue;
-		/* The disk does not know this start, so it must not have a map of it. */
+		/* The disk does not know this start, so it must not get a map of this start. */
 		t.version = d->id.table->version;
 		if (s->ops->set_table(d->drained, &t, why, sizeof why) < 0)
 			log_warn("a drained disk cannot be told so: %s", why);
@@ -79,14 +79,15 @@ tell_drained(struct start *s, struct set_found *found)
 	}
 }
 
-/* AGAIN: a disk failed during the start. */
+/* Makes one attempt of the start. AGAIN: a disk failed during the attempt. */
 static int
 attempt(struct start *s)
 {
 	int e;
 
 	start_each(s, true, start_open_one);
-	/* Not tried again in this start: a failed flush is reported once, and the next one would succeed. */
+	/* A failed disk is not tried again in this start, because a failed flush is reported once, and the
+	 * next flush would succeed. */
 	for (int i = 0; i < s->nr; i++)
 		s->disk[i].is_out |= !s->disk[i].st;
 	e = start_judge(s);
@@ -219,7 +220,7 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 	return e;
 }
 
-/* ---- giving up a disk ---- */
+/* ---- removal of missing disks (--forget) ---- */
 
 /* Counts the slots of keys with two copies of which only forgotten disks had all records. */
 static int

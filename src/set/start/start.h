@@ -23,7 +23,8 @@ struct set_member {
 	char path[256]; /* path of a missing disk, if known */
 };
 
-/* The result of a start.  The caller owns engines and quotas, and stops the former before it frees the latter. */
+/* The result of a start. The caller owns engines and quotas, and stops the former before it frees the
+ * latter. */
 struct set_found {
 	struct quota_book *quotas; /* usage table, in which each engine has a counter */
 	struct disk_table table;   /* the effective map */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start of a set whose engines have a table of disks: one path for every start, whatever was before (docs/set.md).
+ * The start of a set whose engines have a table of disks: one path for every start, whatever was before
+ * (docs/set.md).
  *
  *	open all, who are they? --> the newest table --> enough of its members? --> recover --> start number on all
  *	--> buckets as on the head --> a table of those present, on all --> serve
  *
- * Up to the start number nothing is written.  A disk that fails on the way counts as missing from there on, and all of
- * it begins again without it.  Ordered by the table, not by the configuration.
+ * Up to the start number nothing is written. A disk that fails on the way counts as missing from there on,
+ * and all of it begins again without it. Ordered by the table, not by the configuration.
  */
 #ifndef GANTRY_SET_START_INT_H
 #define GANTRY_SET_START_INT_H
