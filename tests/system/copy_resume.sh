@@ -25,10 +25,15 @@ bytes pattern:5 90000007 >big
 # A shell has its background ignore SIGINT.
 G=(env --default-signal=INT "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
 # Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  It stands still while
-# the command looks, so nothing can be over before it is seen.
+# the command looks, and its transfers take a quarter of a second each, so nothing can be over before it is seen.
 hold_when() {
-	local until=$((SECONDS + 60)) when=$1
+	local until=$((SECONDS + 60)) when=$1 op
 	shift
+	for op in read write; do softnicctl rule add op=$op delay=250ms >/dev/null || fail softnicctl; done
+	_hold_when "$@"
+	softnicctl rule clear >/dev/null
+}
+_hold_when() {
 	{
 		"${G[@]}" -q "$@" >say 2>&1 &
 		PID=$!
