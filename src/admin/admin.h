@@ -81,8 +81,8 @@ struct admin_env {
 	const struct stats *stats; /* /metrics; NULL: collectors only */
 	int (*core_nr)(void *cookie);
 	void (*core)(void *cookie, int core, struct admin_core *ret_core);
-	/* Why it is not ready to serve, or not healthy: one admin_reason() each.  Stuck cores are added by
-	 * admin/ itself.  Both are also called by whoever calls admin_show_health(), one call at a time. */
+	/* Add one admin_reason() for each reason why the daemon is not ready, or not healthy. admin/ adds stuck
+	 * cores itself. admin_show_health() calls both on its caller's thread, one call at a time. */
 	void (*ready)(void *cookie, struct admin_reasons *r);
 	void (*health)(void *cookie, struct admin_reasons *r);
 	/* Metrics unknown to stats/: rails, disks, buffers. */

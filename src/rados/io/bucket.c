@@ -729,7 +729,7 @@ on_shards_made(struct bucket_op *bo)
 		change_row(bo, decide_there, on_there);
 }
 
-/* The row of its attributes comes with the bucket's: nobody reads either before the bucket is there. */
+/* Adds the row of the attributes to the change of the bucket's row: no reader sees either before the bucket exists. */
 static int
 add_attrs(struct txn *t, const struct bucket_op *bo)
 {
