@@ -8,6 +8,7 @@
  */
 #include "rados/io/rados_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
 
@@ -33,6 +34,7 @@ cache_place(struct rstore *st, const char *name, size_t len)
 static void
 rbucket_free(struct rbucket *rb)
 {
+	check(!rb->is_cached);
 	for (uint32_t i = 0; i < rb->row.shards; i++)
 		shard_fini(&rb->shard[i]);
 	free(rb);
@@ -41,7 +43,10 @@ rbucket_free(struct rbucket *rb)
 void
 rbucket_release(struct rbucket *rb)
 {
-	if (atomic_fetch_sub(&rb->refs, 1) == 1)
+	uint32_t was = atomic_fetch_sub(&rb->refs, 1);
+
+	check(was > 0);
+	if (was == 1)
 		rbucket_free(rb);
 }
 
@@ -66,6 +71,7 @@ take_out(struct rbucket *rb)
 
 	if (!rb->is_cached)
 		return false;
+	check(*link == rb && rb->store->cache_nr > 0);
 	*link = rb->next;
 	rb->is_cached = false;
 	rb->store->cache_nr--;
@@ -132,6 +138,7 @@ rbucket_new(struct rstore *st, const char *name, size_t len, const struct bucket
 	struct rbucket *rb = calloc(1, sizeof *rb + row->shards * sizeof rb->shard[0]);
 	char text[64];
 
+	check(len > 0 && len <= STORE_BUCKET_MAX && row->shards > 0 && row->shards <= BUCKET_SHARDS_MAX);
 	if (!rb)
 		return NULL;
 	rb->store = st;
@@ -218,6 +225,7 @@ struct bucket_look {
 static void
 name_key(char key[2 + STORE_BUCKET_MAX], char kind, const char *name, size_t len)
 {
+	check(len <= STORE_BUCKET_MAX);
 	key[0] = kind;
 	memcpy(key + 1, name, len);
 	key[1 + len] = 0;
@@ -581,6 +589,7 @@ doom(struct txn *t, const struct bucket_row *row)
 		t->result = -ENOMEM;
 		return TXN_OVER;
 	}
+	check(rid_same(row->uid, container_of(t, struct bucket_op, txn)->row.uid));
 	doomed.state = BUCKET_ENDING;
 	doomed.version = t->epoch;
 	bucket_encode((uint8_t *)value.p, &doomed);
@@ -608,6 +617,7 @@ doom(struct txn *t, const struct bucket_row *row)
 static void
 each_shard(struct bucket_op *bo, void (*step)(struct gate *g), void (*all_over)(struct bucket_op *bo))
 {
+	check(bo->row.shards > 0 && bo->left == 0);
 	bo->step = step;
 	bo->all_over = all_over;
 	bo->next = 0;
@@ -627,6 +637,7 @@ gate_over(struct gate *g, int result)
 {
 	struct bucket_op *bo = g->bo;
 
+	check(g->n < bo->next && bo->next <= bo->row.shards && bo->left > 0);
 	if (result < 0 && bo->result == 0)
 		bo->result = result;
 	if (bo->next < bo->row.shards) {

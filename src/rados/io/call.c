@@ -5,6 +5,7 @@
  */
 #include "rados/io/rados_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ on_msg(struct msg *m)
 	if (c->result == -ENOENT &&
 	    atomic_load_explicit(&p->st->stats[c->pool].is_gone, memory_order_relaxed))
 		c->result = -ENODEV;
+	check(p->inflight > 0);
 	p->inflight--;
 	/* What follows is for the same one. */
 	p->base.asker = c->asker;
@@ -80,6 +82,7 @@ static int
 begin(struct rport *p, struct call *c, enum pool pool, const char *name, enum disk_io io, uint64_t bytes,
       void (*back)(struct call *c))
 {
+	check(pool < POOL_NR && back && strlen(name) < sizeof c->name);
 	c->port = p;
 	c->asker = p->base.asker;
 	c->back = back;
@@ -282,6 +285,7 @@ on_removed(struct call *c)
 	struct removal *r = container_of(c, struct removal, call);
 	struct rport *p = c->port;
 
+	check(r->left > 0);
 	if (--r->left) {
 		remove_next(p, r);
 		return;
@@ -303,6 +307,7 @@ data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id)
 			gateway_id_over(p->st, id);
 		return;
 	}
+	check(each > 0);
 	*r = (struct removal){ .id = id,
 			       .left = (uint32_t)((size_bytes + each - 1) / each),
 			       .end_id = end_id };
@@ -328,6 +333,7 @@ page_read(struct rport *p, struct page *pg, const char *object, const char *afte
 {
 	rados_read_op_t op = rados_create_read_op();
 
+	check(!pg->is_open && max > 0 && max <= OMAP_PAGE);
 	pg->back = back;
 	pg->iter = NULL;
 	pg->rv = 0;

@@ -2,6 +2,7 @@
 /* See codec.h. */
 #include "rados/io/codec.h"
 
+#include "base/check.h"
 #include "base/crc64.h"
 #include "base/cursor.h"
 
@@ -100,6 +101,7 @@ unhex(const char *in, uint8_t *id)
 size_t
 key_object(char out[OMAP_KEY_MAX], const char *key, size_t len)
 {
+	check(len <= STORE_KEY_MAX);
 	out[0] = KEY_OBJECT;
 	if (len)
 		memcpy(out + 1, key, len);
@@ -112,6 +114,7 @@ key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len)
 {
 	size_t n = 1;
 
+	check(len <= STORE_KEY_MAX);
 	out[0] = KEY_UPLOAD;
 	n += escape(out + n, key, len);
 	out[n] = 0;
@@ -158,6 +161,7 @@ key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number)
 {
 	size_t n = 1;
 
+	check(number <= STORE_PART_NR_MAX);
 	out[0] = KEY_PART;
 	n += hex(out + n, id);
 	if (number)
@@ -234,13 +238,6 @@ put_head(struct cur *c, enum value_kind kind)
 	put_u16(c, 0);
 }
 
-/* The CRC behind all that was put since start. */
-static void
-put_end(struct cur *c, const void *start)
-{
-	put_u64(c, crc64_nvme(0, start, (size_t)(c->p - (const uint8_t *)start)));
-}
-
 /* A cursor over what is between head and CRC. */
 static int
 open_value(const void *buf, size_t len, enum value_kind kind, struct cur *ret_cur)
@@ -261,6 +258,14 @@ static bool
 all_taken(const struct cur *c)
 {
 	return !c->bad && c->p == c->end;
+}
+
+/* Puts the CRC of all bytes since start, which ends a value. */
+static void
+put_end(struct cur *c, const void *start)
+{
+	put_u64(c, crc64_nvme(0, start, (size_t)(c->p - (const uint8_t *)start)));
+	check(all_taken(c));
 }
 
 static void
@@ -338,6 +343,7 @@ record_encode(void *out, const struct record *r)
 {
 	struct cur c = cursor(out, record_bytes(r));
 
+	check(r->kind >= REC_INLINE && r->kind <= REC_MAP && r->attrs_len <= STORE_ATTRS_MAX);
 	put_head(&c, VALUE_RECORD);
 	put_u32(&c, r->kind);
 	put_u64(&c, r->version);
@@ -434,6 +440,7 @@ part_encode(void *out, const struct part *p)
 	put_etag(&c, &p->etag);
 	put_bytes(&c, p->attrs, p->attrs_len);
 	put_body(&c, p->kind, p->size_bytes, p->inline_data, p->data, p->crcs, p->crc_nr);
+	check(all_taken(&c));
 	return n;
 }
 
@@ -493,6 +500,7 @@ upload_encode(void *out, const struct upload *u)
 {
 	struct cur c = cursor(out, upload_bytes(u));
 
+	check(u->attrs_len <= STORE_ATTRS_MAX);
 	put_head(&c, VALUE_UPLOAD);
 	put_bytes(&c, u->id, sizeof u->id);
 	put_u64(&c, u->ctime_ns);
@@ -533,6 +541,8 @@ bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b)
 {
 	struct cur c = cursor(out, BUCKET_ROW_BYTES);
 
+	check(b->state >= BUCKET_MAKING && b->state <= BUCKET_ENDING && b->shards > 0 &&
+	      b->shards <= BUCKET_SHARDS_MAX);
 	memset(out, 0, BUCKET_ROW_BYTES);
 	put_head(&c, VALUE_BUCKET);
 	put_u32(&c, b->state);
@@ -579,6 +589,7 @@ battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len
 {
 	struct cur c = cursor(out, battrs_bytes(attrs_len));
 
+	check(attrs_len <= STORE_BUCKET_ATTRS_MAX);
 	put_head(&c, VALUE_BATTRS);
 	put_u64(&c, version);
 	put_u32(&c, attrs_len);
@@ -685,6 +696,7 @@ garbage_encode(void *out, const struct garbage_data *data, uint32_t nr, const st
 {
 	struct cur c = cursor(out, garbage_bytes(nr));
 
+	check(nr <= STORE_PART_NR_MAX && (nr > 0 || map));
 	put_head(&c, VALUE_GARBAGE);
 	put_u32(&c, map != NULL);
 	put_rid(&c, map ? *map : (struct rid){ 0 });
@@ -723,6 +735,7 @@ garbage_data(const struct garbage *g, uint32_t i)
 	struct cur c = cursor(g->data + (size_t)i * GARBAGE_DATA_BYTES, GARBAGE_DATA_BYTES);
 	struct garbage_data d = { .id = take_rid(&c) };
 
+	check(i < g->data_nr);
 	d.size_bytes = take_u64(&c);
 	return d;
 }
@@ -735,6 +748,7 @@ gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g)
 	struct cur c = cursor(out, GATEWAY_ROW_BYTES);
 
 	_Static_assert(4 + 5 * 8 + 3 * GATEWAY_TEXT + 8 <= GATEWAY_ROW_BYTES, "a row has room for its texts");
+	check(g->first <= g->last);
 	memset(out, 0, GATEWAY_ROW_BYTES);
 	put_head(&c, VALUE_GATEWAY);
 	put_u64(&c, g->beats);
@@ -848,6 +862,7 @@ trailer_crc(const uint8_t *trailer, uint32_t data_bytes, struct rid id, uint32_t
 	char name[DATA_NAME];
 	uint64_t crc;
 
+	check(data_bytes > 0 && data_bytes <= DATA_OBJECT_MAX);
 	data_name(name, id, n);
 	crc = crc64_nvme(0, name, strlen(name));
 	crc = crc64_nvme(crc, &data_bytes, sizeof data_bytes);

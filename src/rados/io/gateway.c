@@ -39,6 +39,7 @@ gateway_id(struct rstore *st, struct rid *ret_id)
 	if (atomic_load_explicit(&gw->is_fenced, memory_order_relaxed))
 		return -ESHUTDOWN;
 	pthread_mutex_lock(&gw->id_lock);
+	check(gw->first <= gw->next && gw->next <= gw->last);
 	if (gw->next == gw->last || gw->next - gw->first >= ID_WINDOW)
 		e = -EAGAIN;
 	else
@@ -392,6 +393,7 @@ beat(struct rstore *st)
 		return e;
 	memcpy(gw->row, bytes, sizeof bytes);
 	pthread_mutex_lock(&gw->id_lock);
+	check(row.last >= gw->last);
 	gw->last = row.last;
 	pthread_mutex_unlock(&gw->id_lock);
 	atomic_fetch_add(&gw->beats, 1);

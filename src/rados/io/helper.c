@@ -2,6 +2,7 @@
 /* Threads that do something again and again: what may wait for the cluster, and holds up nobody but itself. */
 #include "rados/io/rados_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ helper_start(struct helper *h, struct rstore *st, uint64_t every_ns, void (*turn
 	pthread_condattr_t attr;
 	int e;
 
+	check(turn && every_ns > 0);
 	*h = (struct helper){ .st = st, .every_ns = every_ns, .turn = turn };
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_condattr_init(&attr);

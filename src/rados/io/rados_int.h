@@ -10,6 +10,7 @@
 #ifndef GANTRY_RADOS_IO_RADOS_INT_H
 #define GANTRY_RADOS_IO_RADOS_INT_H
 
+#include "base/check.h"
 #include "base/latency.h"
 #include "base/list.h"
 #include "rados/io/codec.h"
@@ -248,6 +249,7 @@ rport(struct store_port *p)
 static inline void
 rop_end(struct rport *p, struct store_op *op, int result)
 {
+	check(p->inflight > 0 && op->done);
 	op->result = result;
 	p->inflight--;
 	op->done(op);

@@ -14,6 +14,7 @@
  */
 #include "rados/io/rados_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
 
@@ -63,6 +64,7 @@ put_in(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k
 	uint32_t at = slot_of(rb, k);
 	struct remembered *old = NULL;
 
+	check(!m || is_of(m, rb, k));
 	pthread_mutex_lock(&r->lock[at % RECALL_LOCKS]);
 	if (m || is_of(r->slot[at], rb, k)) {
 		old = r->slot[at];
@@ -124,6 +126,7 @@ recall(struct txn *t)
 	struct rbucket *rb = t->rb;
 	int found = 1;
 
+	check(t->shard && rb && t->key_nr > 0);
 	/* Only at a generation at which this gateway was seen to be alive (rule 5). */
 	t->generation = atomic_load(&t->shard->known);
 	if (!t->generation || clock_ns() < atomic_load(&rb->recall_after_ns))

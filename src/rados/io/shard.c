@@ -71,6 +71,8 @@ txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k)
 	char *op = calloc(1, bytes + k->bucket_len + k->key_len);
 	struct txn *t = (struct txn *)(op + txn_off);
 
+	check(txn_off + sizeof *t <= bytes && k->bucket_len <= STORE_BUCKET_MAX &&
+	      k->key_len <= STORE_KEY_MAX);
 	if (!op)
 		return NULL;
 	t->bucket = memcpy(op + bytes, k->bucket, k->bucket_len);
@@ -116,7 +118,7 @@ txn_add_key(struct txn *t, const char *key, size_t len)
 {
 	struct txn_key *k = &t->key[t->key_nr];
 
-	check(t->key_nr < TXN_KEYS);
+	check(t->key_nr < TXN_KEYS && len > 0 && len < OMAP_KEY_MAX);
 	k->key = malloc(len + 1);
 	if (!k->key)
 		return -ENOMEM;
@@ -147,6 +149,7 @@ more_free(struct txn *t)
 void
 txn_set(struct txn *t, int key, struct bytes value)
 {
+	check(key >= 0 && key < t->key_nr && value.p && value.len > 0);
 	bytes_free(&t->key[key].set);
 	t->key[key].set = value;
 	t->key[key].fate = FATE_SET;
@@ -155,6 +158,7 @@ txn_set(struct txn *t, int key, struct bytes value)
 void
 txn_remove(struct txn *t, int key)
 {
+	check(key >= 0 && key < t->key_nr);
 	bytes_free(&t->key[key].set);
 	t->key[key].fate = FATE_REMOVE;
 }
@@ -281,6 +285,7 @@ over(struct txn *t)
 	struct rport *p = t->port;
 	const void *was = p->base.asker;
 
+	check(p->inflight > 0);
 	usage_release(t);
 	if (t->is_pinned)
 		gateway_unpin(p->st, t->epoch);
@@ -318,6 +323,7 @@ static void find_bucket(struct txn *t);
 static void
 restart(struct txn *t)
 {
+	check(t->object);
 	if (t->guess == GUESS_MADE)
 		t->guess = GUESS_OVER;
 	if (t->rb) {
@@ -395,6 +401,7 @@ find_bucket(struct txn *t)
 void
 txn_start(struct rport *p, struct txn *t)
 {
+	check(t->decide && t->over && t->key_nr > 0 && !t->rb && !t->is_pinned);
 	t->port = p;
 	t->asker = p->base.asker;
 	t->rb = NULL;
@@ -496,6 +503,7 @@ txn_go_on(struct txn *t, enum txn_say say)
 static void
 decide(struct txn *t)
 {
+	check(t->is_pinned);
 	for (int i = 0; i < t->key_nr; i++) {
 		bytes_free(&t->key[i].set);
 		t->key[i].fate = FATE_COMPARE;
@@ -604,6 +612,7 @@ look(struct txn *t)
 		keys[i] = t->key[i].key;
 		lens[i] = t->key[i].len;
 	}
+	check(t->shard && t->key_nr > 0 && t->is_pinned);
 	t->iter_rv = t->xattrs_rv = 0;
 	/* Where a bucket is being removed nothing that is in it goes: to read a generation costs more than to read a value. */
 	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
@@ -715,6 +724,7 @@ take_riders(struct rshard *s, struct txn **ret_riders)
 	}
 	for (s->tail = &s->head; *s->tail;)
 		s->tail = &(*s->tail)->next;
+	check(nr <= RIDERS_MAX && (nr > 0) == (riders != NULL));
 	*ret_riders = riders;
 	return nr;
 }
@@ -735,7 +745,7 @@ add_compares(rados_write_op_t op, const struct txn *t)
 
 /* Keys that one operation sets, or removes: it does all of them at once. */
 struct keys {
-	size_t nr, *key_len, *val_len;
+	size_t nr, max, *key_len, *val_len;
 	const char **key, **val;
 };
 
@@ -743,6 +753,7 @@ static void
 keys_new(struct keys *k, size_t max)
 {
 	k->nr = 0;
+	k->max = max;
 	k->key = malloc(max * sizeof *k->key);
 	k->val = malloc(max * sizeof *k->val);
 	k->key_len = malloc(max * sizeof *k->key_len);
@@ -762,6 +773,7 @@ keys_free(struct keys *k)
 static void
 keys_add(struct keys *k, const char *key, size_t key_len, const struct bytes *val)
 {
+	check(k->nr < k->max);
 	k->key[k->nr] = key;
 	k->key_len[k->nr] = key_len;
 	k->val[k->nr] = val->p;
@@ -930,7 +942,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 	struct batch *b = calloc(1, sizeof *b);
 	const void *asker = p->base.asker;
 
-	check(b);
+	check(b && riders && nr > 0 && s->is_busy);
 	/* It is for all of them: nobody gives it up alone. */
 	p->base.asker = NULL;
 	b->call.port = p;
@@ -955,8 +967,10 @@ enqueue(struct txn *t)
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
+	check(t->is_pinned);
 	t->next = NULL;
 	pthread_mutex_lock(&s->lock);
+	check(!*s->tail);
 	*s->tail = t;
 	s->tail = &t->next;
 	if (!s->is_busy) {
@@ -1075,6 +1089,7 @@ settle(struct batch *b, int result)
 	} else if (result != -ECANCELED) {
 		s->is_own_unsure = true;
 	}
+	check(s->is_busy);
 	nr = take_riders(s, &riders);
 	s->is_busy = nr > 0;
 	if (!nr)

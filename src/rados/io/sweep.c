@@ -8,6 +8,7 @@
  */
 #include "rados/io/gateway_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
 #define LOG_MODULE "store"
@@ -213,6 +214,7 @@ remove_some(struct sweeping *s, struct garbage_data d)
 	for (uint64_t n = 0; n < nr && s->error == 0; n++) {
 		rados_completion_t *comp = &s->comp[s->comp_nr];
 
+		check(s->comp_nr < REMOVE_AT_ONCE);
 		data_name(name, d.id, (uint32_t)n);
 		s->error = rados_aio_create_completion2(NULL, NULL, comp);
 		if (s->error == 0) {
@@ -282,6 +284,7 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	e = remove_garbage(s, val, val_len);
 	if (e < 0)
 		return e;
+	check(s->row_nr < ROWS_AT_ONCE);
 	s->row[s->row_nr] = strdup(key);
 	if (!s->row[s->row_nr])
 		return -ENOMEM;

@@ -12,6 +12,7 @@
  */
 #include "rados/io/gateway_int.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -94,6 +95,7 @@ usage_judge(struct txn *t)
 	row = row_of(t->rb);
 	if (row)
 		e = quota_judge(book, 0, row, &t->delta, true);
+	check(e <= 0);
 	if (row && e == 0) {
 		quota_hold(book, 0, row, &t->delta);
 		t->is_held = true;

@@ -78,6 +78,7 @@ on_spares(struct msg *m)
 {
 	struct rport *p = container_of(m, struct rport, spares_msg);
 
+	check(p->inflight > 0 && p->spares_back);
 	p->inflight--;
 	while (p->spares_back) {
 		struct buf *b = p->spares_back;
@@ -111,6 +112,7 @@ end(struct ahead *a, struct buf *b)
 		p->ahead_free = a;
 		return;
 	}
+	check(b && p->ahead_large_nr > 0);
 	spare_back(p, b);
 	p->ahead_large_nr--;
 	free(a);
@@ -135,6 +137,7 @@ on_ahead(struct call *c)
 {
 	struct ahead *a = container_of(c, struct ahead, dr.call);
 
+	check(!a->is_back);
 	a->is_back = true;
 	if (a->is_dropped)
 		end(a, a->buf);
@@ -218,6 +221,7 @@ ahead_is_back(const struct ahead *a)
 void
 ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie)
 {
+	check(!a->is_back && !a->back);
 	a->back = back;
 	a->cookie = cookie;
 }
@@ -227,6 +231,7 @@ ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **r
 {
 	bool ok = data_read_check(&a->dr, crcs) == 0;
 
+	check(a->is_back && !a->is_dropped);
 	if (ok && a->buf)
 		*ret_instead = a->buf;
 	else if (ok)

@@ -57,6 +57,7 @@ seek_behind(struct lister *l, const char *name, size_t len)
 {
 	size_t n = key_of(l->after, l->kind, name, len);
 
+	check(n < sizeof l->after);
 	memset(l->after + n, 0xff, sizeof l->after - 1 - n);
 	l->after[sizeof l->after - 1] = 0;
 }
@@ -200,6 +201,7 @@ next_page(struct lister *l)
 {
 	uint32_t left = l->ls->max - l->given;
 
+	check(l->given <= l->ls->max);
 	/* One more says whether there are others. */
 	page_read(l->port, &l->page, l->object, l->after, l->prefix, left < OMAP_PAGE ? left + 1 : OMAP_PAGE,
 		  on_page);
@@ -268,6 +270,7 @@ list_shard(const struct merge_of *of, int i, struct store_list *ls)
 {
 	struct list_op *lo = of->cookie;
 
+	check(lo->rb && i >= 0 && (uint32_t)i < lo->rb->row.shards);
 	if (ls->max > lo->chunk)
 		ls->max = lo->chunk;
 	return start(lo->port, lo->rb->shard[i].name, lo->kind, ls);

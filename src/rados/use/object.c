@@ -109,6 +109,7 @@ take_parts(struct robj *o, const void *parts, size_t len)
 	uint64_t off = 0;
 	int e;
 
+	check(!o->parts && o->rec.part_nr > 0);
 	o->parts = calloc(o->rec.part_nr, sizeof *o->parts);
 	o->part_off = calloc(o->rec.part_nr, sizeof *o->part_off);
 	if (!o->parts || !o->part_off)
@@ -375,6 +376,7 @@ data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uin
 	uint32_t each = st->gw.format.object_bytes;
 	uint64_t rest;
 
+	check(len > 0 && from < size_bytes && from % STORE_GRANULE == 0);
 	dr->id = id;
 	dr->n = (uint32_t)(from / each);
 	dr->off = (uint32_t)(from % each);
@@ -401,6 +403,7 @@ data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer
 	rados_read_op_t op = rados_create_read_op();
 	char name[DATA_NAME];
 
+	check(dr->off + dr->len <= dr->data_bytes && (dr->along == 0 || dr->off + dr->len == dr->data_bytes));
 	dr->to = to;
 	dr->trailer = dr->along ? (uint8_t *)to + dr->len : trailer;
 	data_name(name, dr->id, dr->n);
@@ -486,6 +489,7 @@ on_read(struct call *c)
 		say_damaged(&rc->dr);
 	if (e < 0 && r->result >= 0)
 		r->result = result_of(e);
+	check(r->left > 0 && (!rd || r->o->reads > 0));
 	if (--r->left)
 		return;
 	result = r->result < 0 ? r->result : (int)r->len;
@@ -502,6 +506,7 @@ send_reads(struct rread *r)
 	struct rport *p = r->o->port;
 	uint32_t trailer = trailer_bytes(p->st->gw.format.object_bytes), nr = r->left, at = 0;
 
+	check(nr > 0 && nr <= READ_CALLS);
 	for (uint32_t i = 0; i < nr; i++) {
 		struct data_read *dr = &r->call[i].dr;
 		uint32_t len = dr->len;
@@ -521,6 +526,7 @@ on_ahead_back(void *cookie)
 	struct ahead *a = r->ahead;
 	int len = (int)r->len;
 
+	check(rd && a && r->o->reads > 0);
 	r->ahead = NULL;
 	if (!ahead_take(a, r->buf, r->x.crcs, &rd->instead)) {
 		send_reads(r);
@@ -591,6 +597,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	for (uint32_t at = 0; at < len; nr++) {
 		struct data_read *dr = &r->call[nr].dr;
 
+		check(nr < READ_CALLS);
 		r->call[nr].r = r;
 		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
 		at += dr->len;
@@ -659,6 +666,7 @@ decide_delete(struct txn *t, struct change_op *co, const struct record *old)
 	t->result = txn_garbage(t, old);
 	if (t->result < 0)
 		return TXN_OVER;
+	check(t->more_nr <= 1);
 	txn_remove(t, 0);
 	t->delta.objects = -1;
 	t->delta.bytes = -(int64_t)old->size_bytes;

@@ -83,7 +83,9 @@ count_unwritten(struct rstore *st, uint64_t bytes)
 static void
 count_written(struct rstore *st, uint64_t bytes)
 {
-	atomic_fetch_sub_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
+	uint64_t was = atomic_fetch_sub_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
+
+	check(was >= bytes);
 }
 
 /* Of one PUT, beside its data. */
@@ -96,6 +98,7 @@ own_bytes(const struct rput *rp)
 static void
 rput_free(struct rput *rp)
 {
+	check(rp->writes == 0);
 	count_written(rp->port->st, own_bytes(rp));
 	txn_fini(&rp->txn);
 	free(rp->trailer);
@@ -192,6 +195,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	uint8_t saved[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
 	char name[DATA_NAME];
 
+	check(len <= each - rp->at && rw->nr < sizeof rw->call / sizeof *rw->call);
 	take_crcs(rp, bytes, len);
 	rp->at += len;
 	if (rp->at == each || last) {
@@ -264,6 +268,7 @@ static enum txn_say decide(struct txn *t);
 static void
 drop(struct rput *rp)
 {
+	check(rp->is_aborted && rp->writes == 0);
 	data_remove(rp->port, rp->id, rp->data_bytes, true);
 	rput_free(rp);
 }
@@ -276,6 +281,7 @@ on_written(struct call *c)
 	struct store_write *w = rw->w;
 	int result;
 
+	check(rw->left > 0 && rp->writes > 0);
 	if (c->result < 0)
 		rw->result = result_of(c->result);
 	if (--rw->left)
@@ -363,6 +369,7 @@ put_record(struct rput *rp, const struct record *old)
 	struct txn *t = &rp->txn;
 	struct record new;
 
+	check(rp->committing && rp->writes == 0);
 	fill_record(rp, &new);
 	t->delta.objects = !rp->is_part && !old;
 	t->delta.bytes = (int64_t)(new.size_bytes - (old ? old->size_bytes : 0));
@@ -450,6 +457,7 @@ end_data(struct rput *rp)
 	char tail[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
 	struct rwrite *rw;
 
+	check(!rp->ended && rp->granules > 0);
 	rp->ended = true;
 	if (!rp->at || rp->put->size_bytes <= STORE_PIECE)
 		return 0;

@@ -51,6 +51,7 @@ start(struct rport *p, struct upload_op *uo, const struct store_key *k, enum txn
 {
 	char key[OMAP_KEY_MAX];
 
+	check(!uo->u != !uo->stat);
 	if (txn_add_key(&uo->txn, key, key_upload(key, k->key, k->key_len, uo->id)) < 0) {
 		free(uo);
 		return -ENOMEM;
@@ -360,6 +361,7 @@ put_object(struct close_op *co, const struct record *old)
 			      .parts = (const uint8_t *)co->list.p,
 			      .parts_len = (uint32_t)co->list.len };
 
+	check(co->list.p && (co->has_map || co->list.len <= REC_PARTS_BYTES_MAX));
 	if (co->has_map)
 		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);
 	c->version = new.version;
@@ -395,6 +397,7 @@ decide_last(struct txn *t)
 		t->result = drop_parts(co);
 	if (t->result < 0)
 		return TXN_OVER;
+	check(!co->c || co->parts);
 	txn_remove(t, 0);
 	fault_point(co->c ? "complete.decided" : "abort.decided");
 	t->delta.uploads = -1;
@@ -460,6 +463,7 @@ remove_map(struct close_op *co, int result)
 	rados_write_op_t op = rados_create_write_op();
 	char name[40];
 
+	check(co->has_map && co->is_map_left);
 	co->is_map_left = false;
 	co->said = result;
 	map_name(co, name);
@@ -474,6 +478,7 @@ write_map(struct close_op *co)
 	uint64_t crc = crc64_nvme(0, co->list.p, co->list.len);
 	char name[40];
 
+	check(co->has_map && !co->is_map_left && co->list.len > REC_PARTS_BYTES_MAX);
 	map_name(co, name);
 	rados_write_op_write_full(op, co->list.p, co->list.len);
 	rados_write_op_setxattr(op, XATTR_CRC, (const char *)&crc, sizeof crc);
@@ -531,6 +536,7 @@ judge_parts(struct close_op *co)
 	struct store_complete *c = co->c;
 	size_t at = 0;
 
+	check(!co->parts && co->size_bytes == 0 && co->list.len == 0);
 	co->parts = calloc(c->part_nr, sizeof *co->parts);
 	if (!co->parts)
 		return -ENOMEM;
@@ -559,6 +565,7 @@ judge_parts(struct close_op *co)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->part_nr; i++)
 		at += part_encode(co->list.p + at, &co->parts[i]);
+	check(at == co->list.len);
 	co->has_map = co->list.len > REC_PARTS_BYTES_MAX;
 	return 0;
 }
@@ -646,6 +653,7 @@ judge_done(struct close_op *co, const struct record *r, const void *parts, size_
 	struct store_complete *c = co->c;
 	int e;
 
+	check(c && r->part_nr == c->part_nr && !co->parts);
 	co->parts = calloc(r->part_nr, sizeof *co->parts);
 	e = co->parts ? parts_decode(parts, len, r->part_nr, co->parts) : -ENOMEM;
 	for (uint32_t i = 0; e == 0 && i < r->part_nr; i++) {
@@ -844,6 +852,7 @@ next_parts(struct parts_op *po)
 {
 	uint32_t left = po->pl->max - po->given;
 
+	check(po->given <= po->pl->max);
 	/* One more says whether there are others. */
 	page_read(po->port, &po->page, po->txn.shard->name, po->after, po->prefix,
 		  left < OMAP_PAGE ? left + 1 : OMAP_PAGE, on_parts_page);
