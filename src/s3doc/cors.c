@@ -278,36 +278,82 @@ append(char *out, size_t cap, struct span s)
 	return true;
 }
 
-/* Every header of the list is allowed, and goes back in lower case. */
-static bool
-allow_headers(const struct rule *r, const char *headers, size_t len, char *out, size_t cap)
+static char
+lower(char c)
 {
-	struct span list = { headers, len };
+	return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
 
+/* The names of Access-Control-Request-Headers, in lower case. */
+struct names {
+	int nr;
+	struct span name[CORS_NAMES_MAX]; /* in the text of the answer */
+};
+
+/* Writes the names of the list to out as well, as they go back.  false: they are too many, or one cannot be a name. */
+static bool
+read_names(struct span list, char *out, size_t cap, struct names *ret)
+{
+	ret->nr = 0;
+	out[0] = 0;
 	while (list.len) {
 		struct span one = span_trim(span_cut(&list, ','));
+		struct span *name = &ret->name[ret->nr];
 
 		if (one.len == 0)
 			continue;
-		if (has_control(one.p, one.len) || !list_matches(r, L_HEADER, one) || !append(out, cap, one))
+		if (ret->nr == CORS_NAMES_MAX || has_control(one.p, one.len) || !append(out, cap, one))
 			return false;
+		*name = (struct span){ out + strlen(out) - one.len, one.len };
+		ret->nr++;
 	}
 	for (char *c = out; *c; c++)
-		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+		*c = lower(*c);
 	return true;
 }
 
+/* Tells whether the rule allows every name.  Each pattern is read once, because a bucket may have thousands. */
 static bool
-rule_answers(const struct rule *r, struct span origin, unsigned method, const char *headers,
-	     size_t headers_len, struct cors_answer *a)
+allows_names(const struct rule *r, const struct names *n)
+{
+	struct unpacker u = r->list[L_HEADER];
+	bool allowed[CORS_NAMES_MAX] = { false };
+	int left = n->nr;
+
+	for (unsigned i = 0; i < r->nr[L_HEADER] && left > 0; i++) {
+		struct span pattern = unpack_span(&u);
+		const char *star = memchr(pattern.p, '*', pattern.len);
+		size_t head = star ? (size_t)(star - pattern.p) : pattern.len;
+		size_t tail = star ? pattern.len - head - 1 : 0;
+		char text[VALUE_MAX];
+
+		if (pattern.len > sizeof text)
+			continue;
+		for (size_t k = 0; k < pattern.len; k++)
+			text[k] = lower(pattern.p[k]);
+		for (int k = 0; k < n->nr; k++) {
+			struct span name = n->name[k];
+
+			if (allowed[k] || (star ? name.len < head + tail : name.len != head) ||
+			    memcmp(name.p, text, head) != 0 ||
+			    memcmp(name.p + name.len - tail, text + pattern.len - tail, tail) != 0)
+				continue;
+			allowed[k] = true;
+			left--;
+		}
+	}
+	return left == 0;
+}
+
+static bool
+rule_answers(const struct rule *r, struct span origin, unsigned method, const struct names *names,
+	     struct cors_answer *a)
 {
 	static const struct span star = { "*", 1 };
 	struct unpacker u = r->list[L_ORIGIN];
 	bool any = false;
 
-	memset(a, 0, sizeof *a);
-	if (!(r->methods & method) || !list_matches(r, L_ORIGIN, origin) ||
-	    !allow_headers(r, headers, headers_len, a->headers, sizeof a->headers))
+	if (!(r->methods & method) || !list_matches(r, L_ORIGIN, origin) || !allows_names(r, names))
 		return false;
 	for (unsigned i = 0; i < r->nr[L_ORIGIN]; i++)
 		any = span_is(unpack_span(&u), "*") || any;
@@ -331,7 +377,8 @@ cors_match(const void *packed, size_t packed_len, const char *origin, size_t ori
 	   size_t method_len, const char *headers, size_t headers_len, struct cors_answer *ret)
 {
 	struct unpacker u = rules_of(packed, packed_len);
-	struct span o = { origin, origin_len };
+	struct span o = { origin, origin_len }, list = { headers ? headers : "", headers ? headers_len : 0 };
+	struct names names;
 	unsigned bit = 0;
 	struct rule r;
 
@@ -340,12 +387,15 @@ cors_match(const void *packed, size_t packed_len, const char *origin, size_t ori
 		if (span_is((struct span){ method, method_len }, method_names[i]))
 			bit = 1u << i;
 	}
-	if (!bit || origin_len == 0 || has_control(origin, origin_len))
+	if (!bit || origin_len == 0 || has_control(origin, origin_len) ||
+	    !read_names(list, ret->headers, sizeof ret->headers, &names)) {
+		ret->headers[0] = 0;
 		return false;
+	}
 	while (next_rule(&u, &r)) {
-		if (rule_answers(&r, o, bit, headers ? headers : "", headers ? headers_len : 0, ret))
+		if (rule_answers(&r, o, bit, &names, ret))
 			return true;
 	}
-	memset(ret, 0, sizeof *ret);
+	ret->headers[0] = 0;
 	return false;
 }

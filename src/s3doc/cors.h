@@ -11,6 +11,7 @@
 
 #define CORS_RULES_MAX 100
 #define CORS_PACKED_MAX (16u << 10)
+#define CORS_NAMES_MAX 128 /* names in Access-Control-Request-Headers: as many as a request has fields */
 
 /* Appends the packed form of the rules in a body to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST,
  * FAULT_BUSY (no memory). */
@@ -23,15 +24,16 @@ struct cors_answer {
 	char origin[512];   /* access-control-allow-origin: "*" or the origin */
 	bool credentials;   /* access-control-allow-credentials: true; not with "*" */
 	char methods[64];   /* access-control-allow-methods */
-	char headers[1024]; /* access-control-allow-headers: of a preflight */
+	char headers[4096]; /* access-control-allow-headers: of a preflight */
 	char expose[1024];  /* access-control-expose-headers */
 	uint32_t max_age_s; /* access-control-max-age */
 };
 
 /*
  * Finds the first rule that allows method and origin, and for a preflight every header in `headers` (the
- * value of Access-Control-Request-Headers; NULL or empty: none). false: no rule does. Every answer has "vary:
- * Origin, Access-Control-Request-Headers, Access-Control-Request-Method".
+ * value of Access-Control-Request-Headers; NULL or empty: none). false: no rule does, or there are more than
+ * CORS_NAMES_MAX names or 4 KiB of them. Every answer has "vary: Origin, Access-Control-Request-Headers,
+ * Access-Control-Request-Method".
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,
 		const char *method, size_t method_len, const char *headers, size_t headers_len,

@@ -84,6 +84,56 @@ cors_rules(void **state)
 	text_free(&again);
 }
 
+/* A preflight comes without credentials, so its names are as many as a request has fields, and no more. */
+static void
+cors_names(void **state)
+{
+	struct text p = { 0 }, names = { 0 }, rules = { 0 };
+	struct cors_answer a;
+
+	assert_fault(cors("<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>"
+			  "<AllowedHeader>X-Amz-Meta-*</AllowedHeader><AllowedHeader>*-b</AllowedHeader>"
+			  "<AllowedHeader>Range</AllowedHeader></CORSRule>",
+			  &p),
+		     FAULT_NONE);
+	/* All the names that a request could have, in rules that a later name may fail. */
+	for (int i = 0; i < CORS_NAMES_MAX; i++)
+		text_fmt(&names, "%sX-AMZ-meta-name-%d", i ? "," : "", i);
+	assert_true(match(&p, "http://a", "PUT", text_of(&names), &a));
+	assert_memory_equal(a.headers, "x-amz-meta-name-0, x-amz-meta-name-1, ", 38);
+	assert_non_null(strstr(a.headers, ", x-amz-meta-name-127"));
+	text_str(&names, ", ,");
+	assert_true(match(&p, "http://a", "PUT", text_of(&names), &a));
+	text_str(&names, "range");
+	assert_false(match(&p, "http://a", "PUT", text_of(&names), &a));
+	assert_string_equal(a.headers, "");
+	/* Each name needs a pattern of its own, whatever the order. */
+	assert_true(match(&p, "http://a", "PUT", "a-B,RANGE , x-amz-meta-,-b", &a));
+	assert_string_equal(a.headers, "a-b, range, x-amz-meta-, -b");
+	assert_false(match(&p, "http://a", "PUT", "a-b, range, ranges", &a));
+	assert_false(match(&p, "http://a", "PUT", "b", &a));
+	assert_false(match(&p, "http://a", "PUT", "x-amz-meta", &a));
+	assert_false(match(&p, "http://a", "PUT", "range\x01", &a));
+	/* Nor more of them than an answer holds. */
+	text_reset(&names);
+	for (int i = 0; i < CORS_NAMES_MAX; i++)
+		text_fmt(&names, "%sx-amz-meta-%032d", i ? "," : "", i);
+	assert_false(match(&p, "http://a", "PUT", text_of(&names), &a));
+	/* The second rule is asked for the same names. */
+	text_str(&rules, "<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>"
+			 "<AllowedHeader>a</AllowedHeader></CORSRule><CORSRule><AllowedOrigin>http://b"
+			 "</AllowedOrigin><AllowedMethod>PUT</AllowedMethod><AllowedHeader>A*</AllowedHeader>"
+			 "<AllowedHeader>*</AllowedHeader></CORSRule>");
+	assert_fault(cors(text_of(&rules), &p), FAULT_NONE);
+	assert_true(match(&p, "http://b", "PUT", "A,a,b", &a));
+	assert_string_equal(a.headers, "a, a, b");
+	assert_string_equal(a.origin, "http://b");
+	assert_false(match(&p, "http://c", "PUT", "A,a,b", &a));
+	text_free(&p);
+	text_free(&names);
+	text_free(&rules);
+}
+
 static void
 cors_refused(void **state)
 {
@@ -352,9 +402,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lifecycle_ids),     cmocka_unit_test(cors_rules),
-		cmocka_unit_test(cors_refused),      cmocka_unit_test(lifecycle_ages),
-		cmocka_unit_test(lifecycle_filters), cmocka_unit_test(lifecycle_texts),
+		cmocka_unit_test(lifecycle_ids),   cmocka_unit_test(cors_rules),
+		cmocka_unit_test(cors_refused),    cmocka_unit_test(cors_names),
+		cmocka_unit_test(lifecycle_ages),  cmocka_unit_test(lifecycle_filters),
+		cmocka_unit_test(lifecycle_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
