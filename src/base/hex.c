@@ -46,15 +46,18 @@ hex_bytes(const char *text, void *ret_bytes, size_t len)
 	return 0;
 }
 
+/* Every answer has 48 digits at least.  The two of a byte are made together, the first in the lower byte of a word. */
 void
 hex_write(char *text, const void *bytes, size_t len)
 {
-	static const char digits[] = "0123456789abcdef";
 	const unsigned char *p = bytes;
 
 	for (size_t i = 0; i < len; i++) {
-		text[2 * i] = digits[p[i] >> 4];
-		text[2 * i + 1] = digits[p[i] & 15];
+		unsigned v = (p[i] >> 4 | (unsigned)p[i] << 8) & 0x0f0f;
+
+		v += 0x3030 + ((v + 0x0606) >> 4 & 0x0101) * ('a' - '0' - 10);
+		text[2 * i] = (char)v;
+		text[2 * i + 1] = (char)(v >> 8);
 	}
 }
 

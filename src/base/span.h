@@ -37,13 +37,21 @@ span_begins(struct span s, const char *text)
 	return s.len >= n && memcmp(s.p, text, n) == 0;
 }
 
+/* Tells whether two bytes may be one letter in either case: most texts differ in the first byte, so no call is needed. */
+static inline bool
+span_may_be_letter(char a, char b)
+{
+	return ((a ^ b) & ~0x20) == 0;
+}
+
 /* Compares two spans, ignoring case. */
 static inline bool
 span_is_nocase(struct span s, const char *text)
 {
 	size_t n = strlen(text);
 
-	return s.len == n && strncasecmp(s.p, text, n) == 0;
+	return s.len == n &&
+	       (n == 0 || (span_may_be_letter(s.p[0], text[0]) && strncasecmp(s.p, text, n) == 0));
 }
 
 static inline bool
@@ -51,7 +59,8 @@ span_begins_nocase(struct span s, const char *text)
 {
 	size_t n = strlen(text);
 
-	return s.len >= n && strncasecmp(s.p, text, n) == 0;
+	return s.len >= n &&
+	       (n == 0 || (span_may_be_letter(s.p[0], text[0]) && strncasecmp(s.p, text, n) == 0));
 }
 
 /* Returns true for a blank or a tab, which may surround the value of a header field. */

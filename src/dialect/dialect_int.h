@@ -32,6 +32,7 @@ enum wire_reply {
 
 struct wire_row {
 	const char *header;
+	size_t header_len;
 	/* prefix of the names of headers that belong to the descriptor; NULL: only `header` does */
 	const char *family;
 	enum conf_dialect dialect;
@@ -79,6 +80,13 @@ bool query_key_known(struct span key);
 bool query_key_is_header(struct span key);
 
 /* ---- headers.c ---- */
+/* Tells whether a name begins with x-amz-, in any letter case: most names are asked about several times. */
+static inline bool
+dialect_is_amz(struct span name)
+{
+	return name.len >= 6 && (name.p[0] | 0x20) == 'x' && name.p[1] == '-' && (name.p[2] | 0x20) == 'a' &&
+	       (name.p[3] | 0x20) == 'm' && (name.p[4] | 0x20) == 'z' && name.p[5] == '-';
+}
 /* The meaning of a header's name in a query: the column QUERY of header.def. */
 enum header_query { HEADER_STAYS, HEADER_MOVES, HEADER_SUMS, HEADER_PASSES };
 /* Returns the meaning of a query key with a header's name, in any letter case; STAYS also if it is not in the

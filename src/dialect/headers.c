@@ -58,7 +58,7 @@ row_of(struct span name)
 {
 	unsigned letter;
 
-	if (name.len <= PREFIX_LEN || (name.p[0] | 0x20) != 'x' || !span_begins_nocase(name, PREFIX))
+	if (name.len == PREFIX_LEN || !dialect_is_amz(name))
 		return NULL;
 	name.p += PREFIX_LEN;
 	name.len -= PREFIX_LEN;
@@ -132,7 +132,7 @@ unknown_find(const struct dialect_in *in, struct target *t)
 	for (int i = 0; i < in->field_nr && !t->unknown_header.len; i++) {
 		struct span name = { in->fields[i].name, in->fields[i].name_len };
 
-		if ((name.p[0] | 0x20) == 'x' && span_begins_nocase(name, PREFIX) && !header_is_known(name))
+		if (dialect_is_amz(name) && !header_is_known(name))
 			t->unknown_header = name;
 	}
 }

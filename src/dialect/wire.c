@@ -61,6 +61,7 @@ const struct wire_row wire_rows[WIRE_NR] = {
 #define WIRE(id, header_, dialect_, parse_, shape_, served_, decline_, reply_, sign_, clips, family_,        \
 	     companions)                                                                                     \
 	[WIRE_##id] = { .header = header_,                                                                   \
+			.header_len = sizeof header_ - 1,                                                    \
 			.family = family_,                                                                   \
 			.dialect = DIALECT_##dialect_,                                                       \
 			.parse = parse_,                                                                     \
@@ -92,7 +93,7 @@ row_of(struct span name)
 	for (enum wire_form w = 0; w < WIRE_NR; w++) {
 		const struct wire_row *row = &wire_rows[w];
 
-		if (row->header && (span_is_nocase(name, row->header) ||
+		if (row->header && ((name.len == row->header_len && span_is_nocase(name, row->header)) ||
 				    (row->family && span_begins_nocase(name, row->family))))
 			return row;
 	}
@@ -108,12 +109,12 @@ dialect_is_wire_header(struct span name)
 bool
 dialect_must_sign(struct span name, bool relax)
 {
-	const struct wire_row *row = row_of(name);
+	const struct wire_row *row;
 
-	if (row && (row->sign == SIGN_ALWAYS || !relax))
+	if (dialect_is_amz(name) || span_begins_nocase(name, "x-gantry-") || span_is_nocase(name, "host"))
 		return true;
-	return span_begins_nocase(name, "x-amz-") || span_begins_nocase(name, "x-gantry-") ||
-	       span_is_nocase(name, "host");
+	row = row_of(name);
+	return row && (row->sign == SIGN_ALWAYS || !relax);
 }
 
 const char *
@@ -199,7 +200,7 @@ wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 	t->wire = WIRE_NONE;
 	for (enum wire_form w = WIRE_NONE + 1; w < WIRE_NR; w++) {
 		const struct wire_row *row = &wire_rows[w];
-		const struct field *f = dialect_field(in, row->header, &nr);
+		const struct field *f = dialect_field_n(in, row->header, row->header_len, &nr);
 
 		/* One header's rows stand together: the first that it fits has it. */
 		if (!f || f == last || !is_descriptor(in, row))

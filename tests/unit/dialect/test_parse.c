@@ -41,6 +41,32 @@ copies(void **state)
 	assert_int_equal(r->t.copies, 0);
 }
 
+/* Values are read by eights: a control character is found at each place, and nothing else is one. */
+static void
+texts(void **state)
+{
+	char text[40];
+
+	for (size_t len = 1; len < 20; len++) {
+		for (size_t at = 0; at < len; at++) {
+			for (int c = 0; c < 256; c++) {
+				bool good = (c >= 0x20 || c == '\t') && c != 0x7f;
+
+				memset(text, c % 2 ? 0xff : '\t', sizeof text);
+				memset(text + 3, '~', len);
+				text[3 + at] = (char)c;
+				if (dialect_is_text(text + 3, len) != good)
+					fail_msg("%zu bytes, 0x%02x at %zu", len, (unsigned)c, at);
+				/* Bytes before and after are none of its business. */
+				memset(text, 0x01, 3);
+				memset(text + 3 + len, 0x7f, sizeof text - 3 - len);
+				assert_int_equal(dialect_is_text(text + 3, len), good);
+			}
+		}
+	}
+	assert_true(dialect_is_text("", 0));
+}
+
 static void
 framing(void **state)
 {
@@ -642,6 +668,7 @@ main(void)
 		cmocka_unit_test(foreign_descriptors),
 		cmocka_unit_test(trio),
 		cmocka_unit_test(meta_token),
+		cmocka_unit_test(texts),
 		cmocka_unit_test(ignored_tokens),
 		cmocka_unit_test(hip_form_is_known_early),
 		cmocka_unit_test(agent),
