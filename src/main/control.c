@@ -432,7 +432,8 @@ control_quota(const struct store_quota_info *q, unsigned copies, FILE *out)
 	json_use(out, "max_", &q->max);
 	if (copies)
 		fprintf(out, ",\"copies\":%u", copies);
-	fprintf(out, ",\"refused\":%llu}", (unsigned long long)q->refused);
+	fprintf(out, ",\"in_progress\":%llu,\"refused\":%llu}", (unsigned long long)q->in_progress_bytes,
+		(unsigned long long)q->refused);
 }
 
 /* A bound that was given; "none" takes it away. */

@@ -16,12 +16,16 @@ struct quota_rule {
 	bool any_suffix;
 	struct store_use max;
 	struct quota_change used, pend; /* of all counters */
+	struct quota_change held;       /* reserved by PUTs in progress */
+	int64_t whole_bytes;            /* all bytes of these PUTs */
+	int64_t buckets, doc_bytes;     /* rows that fit, and the bytes of their documents */
 	uint64_t refused;
 };
 
 struct quota_part {
 	uint64_t version; /* of the bucket; 0: not there */
-	struct quota_change used, pend;
+	struct quota_change used, pend, held;
+	int64_t whole_bytes, doc_bytes;
 	struct quota_row *next_pending;
 	bool is_pending; /* in the counter's list */
 };
@@ -34,6 +38,8 @@ struct quota_row {
 	bool has_bound;
 	struct store_use max;
 	uint64_t refused;
+	int plan_nr;        /* plans that have not ended; the row stays until then */
+	int64_t plan_bytes; /* growth of the documents by these plans */
 	int rule_nr;
 	int *rule; /* those that it fits */
 	char name[STORE_BUCKET_MAX + 1];
@@ -234,6 +240,8 @@ row_for(struct quota_book *book, int counter, const void *name, size_t len)
 		grow(book);
 	*link_of(book, row->name, len) = row;
 	book->row_nr++;
+	for (int i = 0; i < row->rule_nr; i++)
+		book->rules[row->rule[i]].buckets++;
 	return row;
 }
 
@@ -322,6 +330,8 @@ drop_row(struct quota_book *book, struct quota_row *row)
 {
 	struct quota_row **link = link_of(book, row->name, row->len);
 
+	if (row->plan_nr)
+		return;
 	for (int i = 0; i < book->counter_nr; i++) {
 		if (row->part[i].version || row->part[i].is_pending)
 			return;
@@ -331,6 +341,8 @@ drop_row(struct quota_book *book, struct quota_row *row)
 			book->counter[i].last = NULL;
 	}
 	quota_bound(book, row, &unbounded);
+	for (int i = 0; i < row->rule_nr; i++)
+		book->rules[row->rule[i]].buckets--;
 	*link = row->next;
 	book->row_nr--;
 	row_free(row);
@@ -340,6 +352,21 @@ void
 quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version)
 {
 	row->part[counter].version = version;
+}
+
+/* Adds to what PUTs in progress have reserved. */
+static void
+reserve(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
+	int64_t whole_bytes)
+{
+	add(&row->part[counter].held, c);
+	row->part[counter].whole_bytes += whole_bytes;
+	for (int i = 0; i < row->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[row->rule[i]];
+
+		add(&r->held, c);
+		r->whole_bytes += whole_bytes;
+	}
 }
 
 void
@@ -352,6 +379,9 @@ quota_gone(struct quota_book *book, int counter, struct quota_row *row)
 	/* What is pending is taken back by quota_unpend(). */
 	if (!part->is_pending)
 		quota_hold(book, counter, row, &held);
+	less = negative(&part->held);
+	reserve(book, counter, row, &less, -part->whole_bytes);
+	quota_count_docs(book, counter, row, -part->doc_bytes);
 	part->version = 0;
 	/* The first counter is the last to lose a bucket. */
 	if (counter == 0)
@@ -423,6 +453,19 @@ sum_of(const struct quota_book *book, int counter, const struct quota_row *row, 
 	return sum;
 }
 
+/* Returns what the buckets of a pattern hold: they themselves are objects, their documents bytes. */
+static struct quota_change
+sum_of_rule(const struct quota_rule *r, bool pending)
+{
+	struct quota_change sum = r->used;
+
+	sum.objects += r->buckets;
+	sum.bytes += r->doc_bytes;
+	if (pending)
+		add(&sum, &r->pend);
+	return sum;
+}
+
 int
 quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 	    bool pending)
@@ -439,10 +482,8 @@ quota_judge(struct quota_book *book, int counter, struct quota_row *row, const s
 	}
 	for (int i = 0; i < row->rule_nr; i++) {
 		struct quota_rule *r = &book->rules[row->rule[i]];
-		struct quota_change there = r->used;
+		struct quota_change there = sum_of_rule(r, pending);
 
-		if (pending)
-			add(&there, &r->pend);
 		if (!may_grow(&there, c, &r->max)) {
 			r->refused++;
 			e = -EDQUOT;
@@ -497,18 +538,235 @@ quota_unpend(struct quota_book *book, int counter)
 	}
 }
 
+/* ---- buckets and their documents ---- */
+
 int
-quota_judge_early(struct quota_book *book, const void *name, size_t len, const struct quota_change *c)
+quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes)
 {
-	struct quota_row *row;
+	const struct quota_change c = { .objects = 1, .bytes = (int64_t)doc_bytes };
+	int e = 0;
+
+	if (!quota_is_active(book) || *link_of(book, name, len))
+		return 0;
+	for (int i = 0; i < book->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[i];
+		struct quota_change there = sum_of_rule(r, true);
+
+		if (!fits(r, name, len) || may_grow(&there, &c, &r->max))
+			continue;
+		r->refused++;
+		e = -EDQUOT;
+	}
+	return e;
+}
+
+/* The bytes of the documents of a bucket: counters have the same, except while a change of them is on its way. */
+static int64_t
+docs_of(const struct quota_book *book, const struct quota_row *row)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < book->counter_nr; i++)
+		most = row->part[i].doc_bytes > most ? row->part[i].doc_bytes : most;
+	return most;
+}
+
+int
+quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
+		 int64_t *ret_more)
+{
+	int64_t now = docs_of(book, row);
+	const struct quota_change c = { .bytes = doc_bytes > now ? doc_bytes - now : 0 };
+	int e = 0;
+
+	*ret_more = c.bytes;
+	for (int i = 0; i < row->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[row->rule[i]];
+		struct quota_change there = sum_of_rule(r, true);
+
+		if (may_grow(&there, &c, &r->max))
+			continue;
+		r->refused++;
+		e = -EDQUOT;
+	}
+	return e;
+}
+
+void
+quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more)
+{
+	int64_t was = docs_of(book, row);
+
+	row->part[counter].doc_bytes += more;
+	more = docs_of(book, row) - was;
+	for (int i = 0; i < row->rule_nr; i++)
+		book->rules[row->rule[i]].doc_bytes += more;
+}
+
+int64_t
+quota_docs(const struct quota_row *row, int counter)
+{
+	return row->part[counter].doc_bytes;
+}
+
+/* Adds a plan to a row, or (negative) ends it. */
+static void
+plan(struct quota_book *book, struct quota_row *row, int nr, int64_t bytes)
+{
+	row->plan_nr += nr;
+	row->plan_bytes += bytes;
+	for (int i = 0; i < row->rule_nr; i++)
+		book->rules[row->rule[i]].doc_bytes += bytes;
+}
+
+int
+quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
+		  struct quota_plan *ret_plan)
+{
+	struct quota_row *row = quota_find(book, counter, name, len);
 	int e;
 
-	if (!quota_is_active(book) || pthread_mutex_trylock(&book->lock) != 0)
+	*ret_plan = (struct quota_plan){ .is_made = false };
+	if (row && row->part[counter].version)
 		return 0;
+	if (row)
+		return quota_plan_docs(book, counter, name, len, doc_bytes, ret_plan);
+	e = quota_judge_bucket(book, name, len, (uint64_t)doc_bytes);
+	if (e < 0)
+		return e;
+	row = row_for(book, counter, name, len);
+	if (!row)
+		return -ENOMEM;
+	*ret_plan = (struct quota_plan){ true, doc_bytes };
+	plan(book, row, 1, doc_bytes);
+	return 0;
+}
+
+int
+quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
+		struct quota_plan *ret_plan)
+{
+	struct quota_row *row = quota_find(book, counter, name, len);
+	int64_t more;
+	int e;
+
+	*ret_plan = (struct quota_plan){ .is_made = false };
+	if (!row)
+		return 0;
+	e = quota_judge_docs(book, counter, row, doc_bytes, &more);
+	if (e < 0)
+		return e;
+	*ret_plan = (struct quota_plan){ true, more };
+	plan(book, row, 1, more);
+	return 0;
+}
+
+void
+quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p)
+{
+	struct quota_row *row = p->is_made ? quota_find(book, counter, name, len) : NULL;
+
+	if (row) {
+		plan(book, row, -1, -p->doc_bytes);
+		drop_row(book, row);
+	}
+	p->is_made = false;
+}
+
+/* ---- PUTs in progress ---- */
+
+/*
+ * Judges the growth of a reservation by one bound; and all bytes in progress, whole_bytes of this PUT and `others` of other ones, which may be as
+ * many as the bound: so overwriting goes while as much is there, and the disks hold twice the bound at most.  A PUT of more bytes than the bound
+ * and than all that it may replace grows for certain.
+ */
+static bool
+may_reserve(struct quota_change there, const struct quota_change *held, int64_t others,
+	    const struct quota_change *more, int64_t whole_bytes, const struct store_use *max)
+{
+	if ((others > 0 || whole_bytes > there.bytes) && is_beyond(others, whole_bytes, max->bytes))
+		return false;
+	add(&there, held);
+	return may_grow(&there, more, max);
+}
+
+static int
+judge_reserve(struct quota_book *book, struct quota_row *row, const struct quota_change *more,
+	      int64_t whole_bytes, int64_t own_bytes)
+{
+	int e = 0;
+
+	if (row->has_bound) {
+		struct quota_change held = { 0 };
+		int64_t whole = -own_bytes;
+
+		for (int i = 0; i < book->counter_nr; i++) {
+			add(&held, &row->part[i].held);
+			whole += row->part[i].whole_bytes;
+		}
+		if (!may_reserve(sum_of(book, ANY, row, true), &held, whole, more, whole_bytes, &row->max)) {
+			row->refused++;
+			e = -EDQUOT;
+		}
+	}
+	for (int i = 0; i < row->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[row->rule[i]];
+
+		if (!may_reserve(sum_of_rule(r, true), &r->held, r->whole_bytes - own_bytes, more,
+				 whole_bytes, &r->max)) {
+			r->refused++;
+			e = -EDQUOT;
+		}
+	}
+	return e;
+}
+
+int
+quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
+	      const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold)
+{
+	struct quota_change more = *c;
+	struct quota_row *row;
+	int e = 0;
+
+	if (!quota_is_active(book))
+		return 0;
+	quota_lock(book);
 	row = *link_of(book, name, len);
-	e = row ? quota_judge(book, ANY, row, c, false) : 0;
+	if (row && hold->version != row->part[counter].version)
+		*hold = (struct quota_hold){ 0 };
+	if (row && row->part[counter].version && (row->has_bound || row->rule_nr)) {
+		struct quota_change less = negative(&hold->more);
+
+		add(&more, &less);
+		e = judge_reserve(book, row, &more, (int64_t)whole_bytes, hold->whole_bytes);
+		if (e == 0) {
+			reserve(book, counter, row, &more, (int64_t)whole_bytes - hold->whole_bytes);
+			*hold = (struct quota_hold){ row->part[counter].version, *c, (int64_t)whole_bytes };
+		}
+	}
 	quota_unlock(book);
 	return e;
+}
+
+void
+quota_release(struct quota_book *book, int counter, struct quota_row *row, struct quota_hold *hold)
+{
+	struct quota_change less = negative(&hold->more);
+
+	if (hold->version && row && row->part[counter].version == hold->version)
+		reserve(book, counter, row, &less, -hold->whole_bytes);
+	hold->version = 0;
+}
+
+void
+quota_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_hold *hold)
+{
+	if (!hold->version)
+		return;
+	quota_lock(book);
+	quota_release(book, counter, *link_of(book, name, len), hold);
+	quota_unlock(book);
 }
 
 /* ---- what operators see ---- */
@@ -521,12 +779,13 @@ shown(int64_t n)
 
 static struct store_quota_info
 info_of(const char *name, size_t len, bool any_suffix, const struct quota_change *used,
-	const struct store_use *max, uint64_t refused)
+	const struct store_use *max, int64_t in_progress, uint64_t refused)
 {
 	struct store_quota_info info = {
 		.used = { shown(used->objects), shown(used->bytes), shown(used->uploads) },
 		.max = *max,
 		.has_bound = is_bound(max),
+		.in_progress_bytes = shown(in_progress),
 		.refused = refused,
 	};
 
@@ -539,8 +798,11 @@ static struct store_quota_info
 row_info(const struct quota_book *book, const struct quota_row *row)
 {
 	struct quota_change used = sum_of(book, ANY, row, false);
+	int64_t in_progress = 0;
 
-	return info_of(row->name, row->len, false, &used, &row->max, row->refused);
+	for (int i = 0; i < book->counter_nr; i++)
+		in_progress += row->part[i].whole_bytes;
+	return info_of(row->name, row->len, false, &used, &row->max, in_progress, row->refused);
 }
 
 int
@@ -590,7 +852,10 @@ quota_list(struct quota_book *book, struct store_quota_info **ret_list)
 	for (int i = 0; list && i < book->rule_nr; i++) {
 		const struct quota_rule *r = &book->rules[i];
 
-		list[nr] = info_of(r->name, r->len, r->any_suffix, &r->used, &r->max, r->refused);
+		const struct quota_change there = sum_of_rule(r, false);
+
+		list[nr] =
+			info_of(r->name, r->len, r->any_suffix, &there, &r->max, r->whole_bytes, r->refused);
 		list[nr++].is_pattern = true;
 	}
 	for (size_t i = 0; list && book->bound_nr && i < book->slot_nr; i++) {
@@ -659,7 +924,11 @@ fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 				for (int k = 0; k < book->counter_nr; k++) {
 					add(&rules[row->rule[i]].used, &row->part[k].used);
 					add(&rules[row->rule[i]].pend, &row->part[k].pend);
+					add(&rules[row->rule[i]].held, &row->part[k].held);
+					rules[row->rule[i]].whole_bytes += row->part[k].whole_bytes;
 				}
+				rules[row->rule[i]].buckets++;
+				rules[row->rule[i]].doc_bytes += docs_of(book, row) + row->plan_bytes;
 			}
 		}
 	}

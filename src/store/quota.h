@@ -48,6 +48,30 @@ struct quota_change {
 	int64_t objects, bytes, uploads;
 };
 
+/* The reservation of a PUT in progress; the PUT owns it and zeroes it before its first use; changed under the lock. */
+struct quota_hold {
+	uint64_t version;         /* of the bucket; 0: no reservation */
+	struct quota_change more; /* growth by the commit of the PUT, as far as known */
+	int64_t whole_bytes;      /* all bytes of the PUT, with those that replace others */
+};
+
+/* A bucket that will be made, or documents that a bucket will have, for a counter whose changes end one by one.
+ * The caller owns it; changed under the lock. */
+struct quota_plan {
+	bool is_made;
+	int64_t doc_bytes; /* growth of the documents */
+};
+
+/* The least count of a part, in bytes: the allocation unit of a disk, which a smaller part also takes. */
+#define QUOTA_PART_BYTES (16u << 10)
+
+/* Returns the bytes that a part of that size counts as. */
+static inline uint64_t
+quota_part_bytes(uint64_t size_bytes)
+{
+	return size_bytes > QUOTA_PART_BYTES ? size_bytes : QUOTA_PART_BYTES;
+}
+
 /* Makes a book without rows.  0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
 /* Makes room for more counters; any thread, while other threads count. 0, or -ENOMEM without a change. */
@@ -80,6 +104,9 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
 /* Makes a row for a bucket that will be made. quota_unpend() removes the row unless quota_born() was called
  * before. 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
+/* Judges a bucket that will be made with documents of that many bytes, by the patterns that its name matches:
+ * it counts as an object of each. A bucket that has a row is never refused. 0 or -EDQUOT, which is counted. */
+int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
 /* Makes a row for an existing bucket of this version, if necessary. NULL: no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
@@ -92,6 +119,25 @@ void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, with or without a row. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
+/* Judges documents of a bucket, which will have that many bytes at this counter, by its patterns. 0, with the
+ * bytes by which they grow in *ret_more; or -EDQUOT, which is counted. Each counter has all documents, and
+ * they count once. */
+int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
+		     int64_t *ret_more);
+/* Adds to the bytes of a bucket's documents at this counter, or (negative) removes some. */
+void quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
+/* Returns the bytes of a bucket's documents at this counter. */
+int64_t quota_docs(const struct quota_row *row, int counter);
+/* Judges a bucket that will be made, with that many bytes of documents, and counts it until quota_plan_end().
+ * A bucket that exists is not refused, and has no plan. 0, -EDQUOT, which is counted, or -ENOMEM. */
+int quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
+		      struct quota_plan *ret_plan);
+/* Judges documents that a bucket will have, in bytes, and counts their growth until quota_plan_end(). 0, or
+ * -EDQUOT, which is counted. */
+int quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
+		    struct quota_plan *ret_plan);
+/* Ends a plan, after the change was counted or has failed; does nothing without a plan. */
+void quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p);
 /* Sets the limits of the bucket; all members STORE_UNBOUNDED: removes them. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
@@ -109,11 +155,21 @@ void quota_hold(struct quota_book *book, int counter, struct quota_row *row, con
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 
+/* Ends a reservation, at the moment at which its bytes begin to count as a change. */
+void quota_release(struct quota_book *book, int counter, struct quota_row *row, struct quota_hold *hold);
+
 /* ---- functions that take the lock ---- */
 
-/* Judges a change before its bytes are moved, by the published usage: -EDQUOT; or 0, also if the lock is not
- * free; the commit judges again. */
-int quota_judge_early(struct quota_book *book, const void *name, size_t len, const struct quota_change *c);
+/*
+ * Reserves for a PUT before its bytes are taken, or changes its reservation: c is the growth by the PUT,
+ * whole_bytes all of its bytes. 0, also if no limit applies to the bucket; or -EDQUOT without a change. Refused
+ * are growth that does not fit in addition to the usage and all reservations, and a PUT whose bytes, with all
+ * of the other PUTs in progress, exceed the limit.
+ */
+int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
+		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
+/* Ends the reservation of a PUT that has ended; does nothing without a reservation. */
+void quota_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_hold *hold);
 /* Copies the usage and the limits of a bucket. 0 or -ENXIO. */
 int quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info);
 /* Sets the fields of st that describe a bucket's quota. */

@@ -353,7 +353,8 @@ struct store_quota_info {
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
-	uint64_t refused; /* refused changes since the start; counted while there is a limit */
+	uint64_t in_progress_bytes; /* reserved by PUTs that are not committed yet */
+	uint64_t refused;           /* refused changes since the start; counted while there is a limit */
 };
 
 /* The result of a look-up of a bucket, of its attributes or of an upload. */
@@ -709,13 +710,16 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  * replaced object counts with the difference, a removal always succeeds, and a limit below the usage removes
  * nothing.
  *
- *   objects   a new key
- *   bytes     bytes of objects as read; of parts from their commit until the end of the upload; a completion
- *             does not count bytes twice
+ *   objects   a new key; for a pattern also each of its buckets
+ *   bytes     bytes of objects as read; of parts from their commit until the end of the upload, 16 KiB each at
+ *             least: a completion does not count bytes twice; for a pattern also the attributes of its buckets
  *   uploads   uploads in progress
  *
- * A PUT counts when it is committed; if its size is known, it may be refused before. A back end of several
- * logs that do not see each other's last block may exceed a limit by these blocks.
+ * A PUT reserves its bytes when it begins; without a size it reserves the bytes that have come. The growth by
+ * all reservations fits within the limit, and the sum of all their bytes does not exceed the limit, except for
+ * one PUT alone that replaces more. A back end that does not know the replaced object before the commit
+ * validates the growth there. A back end of several logs that do not see each other's last block may exceed a
+ * limit by these blocks.
  */
 
 /* Sets the limits of one bucket; all members STORE_UNBOUNDED: removes them. result: 0 durable, -ENXIO,

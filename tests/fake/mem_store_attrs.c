@@ -98,6 +98,8 @@ battrs_work(struct mem_store *st, struct job *j)
 	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
 	j->result = !b ? -ENXIO : j->off != STORE_VERSION_ANY && j->off != b->battrs_number ? -ESTALE : 0;
+	if (j->result == 0)
+		j->result = mem_quota_docs(st, b, j->len);
 	if (j->result < 0)
 		return;
 	free(b->attrs);

@@ -90,6 +90,9 @@ struct put_state {
 	uint32_t len[PIECES_MAX];
 	uint32_t nr, writes;
 	uint64_t expect_bytes;
+	struct quota_hold hold;
+	char hold_bucket[STORE_BUCKET_MAX]; /* the bucket's name, also when v is another's */
+	size_t hold_len;
 	bool ended, committing;
 	bool has_two;    /* the key is one with two copies */
 	bool is_copy;    /* a second copy: neither quotas nor preconditions judge it */
@@ -190,9 +193,22 @@ int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, 
 int mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c);
 /* A bucket was made, or is to be removed. */
 void mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there);
-/* The early answer: old is what will be replaced, or NULL. */
-int mem_quota_early(struct mem_store *st, const struct version *like, const struct version *old,
-		    uint64_t size_bytes, bool is_part);
+/* Judges a bucket that is to be made, with its documents: 0 or -EDQUOT. */
+int mem_quota_judge_bucket(struct mem_store *st, const struct version *v);
+/* Judges and counts the documents that a bucket is to have: 0 or -EDQUOT. */
+int mem_quota_docs(struct mem_store *st, const struct version *b, uint32_t doc_bytes);
+/* Reserves for a PUT in progress, of which that many bytes are known: 0 or -EDQUOT.  A second copy needs no reservation. */
+int mem_quota_reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes);
+/* Judges and counts a PUT that ends, and ends its reservation: 0 or -EDQUOT. */
+int mem_quota_put(struct mem_store *st, struct put_state *ps);
+/* Returns the object or part that a PUT would replace; NULL: none. */
+struct version *mem_put_old(struct mem_store *st, const struct put_state *ps, const struct version *like);
+/* Returns the bytes that an object or a part of that size counts. */
+static inline uint64_t
+mem_quota_bytes(const struct put_state *ps, uint64_t size_bytes)
+{
+	return ps->part_number ? quota_part_bytes(size_bytes) : size_bytes;
+}
 /* The bytes of an upload's parts. */
 uint64_t mem_upload_bytes(const struct mem_upload *u);
 /* The part that is there, or NULL; the upload is. */

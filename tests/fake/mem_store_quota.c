@@ -30,6 +30,33 @@ mem_quota_change(struct mem_store *st, const struct version *like, const struct 
 	return e;
 }
 
+int
+mem_quota_judge_bucket(struct mem_store *st, const struct version *v)
+{
+	int e;
+
+	quota_lock(st->quotas);
+	e = quota_judge_bucket(st->quotas, v->bucket, v->bucket_len, v->attrs_len);
+	quota_unlock(st->quotas);
+	return e;
+}
+
+int
+mem_quota_docs(struct mem_store *st, const struct version *b, uint32_t doc_bytes)
+{
+	struct quota_row *row;
+	int64_t more;
+	int e;
+
+	quota_lock(st->quotas);
+	row = quota_find(st->quotas, st->counter, b->bucket, b->bucket_len);
+	e = quota_judge_docs(st->quotas, st->counter, row, doc_bytes, &more);
+	if (e == 0)
+		quota_count_docs(st->quotas, st->counter, row, doc_bytes - quota_docs(row, st->counter));
+	quota_unlock(st->quotas);
+	return e;
+}
+
 void
 mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 {
@@ -41,6 +68,7 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 	row = quota_find(st->quotas, st->counter, v->bucket, v->bucket_len);
 	if (is_there) {
 		quota_born(st->quotas, st->counter, row, v->number);
+		quota_count_docs(st->quotas, st->counter, row, v->attrs_len);
 		quota_unpend(st->quotas, st->counter);
 	} else {
 		quota_gone(st->quotas, st->counter, row);
@@ -49,14 +77,33 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 }
 
 int
-mem_quota_early(struct mem_store *st, const struct version *like, const struct version *old,
-		uint64_t size_bytes, bool is_part)
+mem_quota_reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes)
 {
-	struct quota_change c = { .objects = !old && !is_part };
+	const struct version *v = ps->v, *old = mem_put_old(st, ps, v);
+	uint64_t bytes = 0, old_bytes = old ? mem_quota_bytes(ps, old->size_bytes) : 0;
+	struct quota_change c = { .objects = !old && !ps->part_number };
 
+	if (ps->is_copy)
+		return 0;
 	if (size_bytes != STORE_SIZE_UNKNOWN)
-		c.bytes = (int64_t)(size_bytes - (old ? old->size_bytes : 0));
-	return quota_judge_early(st->quotas, like->bucket, like->bucket_len, &c);
+		bytes = mem_quota_bytes(ps, size_bytes);
+	c.bytes = bytes > old_bytes ? (int64_t)(bytes - old_bytes) : 0;
+	return quota_reserve(st->quotas, st->counter, v->bucket, v->bucket_len, &c, bytes, &ps->hold);
+}
+
+int
+mem_quota_put(struct mem_store *st, struct put_state *ps)
+{
+	const struct version *v = ps->v, *old = mem_put_old(st, ps, v);
+	const struct quota_change c = { .objects = !old && !ps->part_number,
+					.bytes =
+						(int64_t)(mem_quota_bytes(ps, v->size_bytes) -
+							  (old ? mem_quota_bytes(ps, old->size_bytes) : 0)) };
+	int e = mem_quota_change(st, v, &c);
+
+	if (e == 0)
+		quota_end(st->quotas, st->counter, v->bucket, v->bucket_len, &ps->hold);
+	return e;
 }
 
 static void

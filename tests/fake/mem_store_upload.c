@@ -98,7 +98,7 @@ mem_upload_bytes(const struct mem_upload *u)
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
-		bytes += u->part[i] ? u->part[i]->size_bytes : 0;
+		bytes += u->part[i] ? quota_part_bytes(u->part[i]->size_bytes) : 0;
 	return bytes;
 }
 

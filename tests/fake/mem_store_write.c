@@ -30,6 +30,7 @@ put_end(struct mem_port *p, struct store_put *put)
 	for (uint32_t i = 0; i < ps->nr; i++)
 		free(ps->piece[i]);
 	free(ps->attrs);
+	quota_end(p->st->quotas, p->st->counter, ps->hold_bucket, ps->hold_len, &ps->hold);
 	pthread_mutex_lock(&p->st->lock);
 	p->st->put_nr--;
 	mem_version_put(p->st, ps->v);
@@ -64,29 +65,26 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	if (!r && upload_id)
 		r = mem_upload_exists(st, v, upload_id);
-	/* Quotas do not judge a copy. */
-	if (r || is_copy)
-		;
-	else if (upload_id)
-		r = mem_quota_early(st, v, mem_upload_part(st, v, upload_id, part_number), size_bytes, true);
-	else
-		r = mem_quota_early(st, v, mem_lookup(st, k->bucket, k->bucket_len, k->key, k->key_len),
-				    size_bytes, false);
-	st->put_nr += r == 0;
-	if (r < 0)
-		mem_version_put(st, v);
-	pthread_mutex_unlock(&st->lock);
-	if (r < 0)
-		return r;
 	ps = calloc(1, sizeof *ps);
 	check(ps);
 	ps->v = v;
 	ps->expect_bytes = size_bytes;
+	memcpy(ps->hold_bucket, k->bucket, ps->hold_len = k->bucket_len);
 	ps->has_two = store_has_two(k);
 	ps->is_copy = is_copy;
 	ps->part_number = part_number;
 	if (upload_id)
 		memcpy(ps->id, upload_id, sizeof ps->id);
+	if (!r)
+		r = mem_quota_reserve(st, ps, size_bytes);
+	st->put_nr += r == 0;
+	if (r < 0)
+		mem_version_put(st, v);
+	pthread_mutex_unlock(&st->lock);
+	if (r < 0) {
+		free(ps);
+		return r;
+	}
 	memcpy(put->priv, &ps, sizeof ps);
 	put->is_started = true;
 	return 0;
@@ -143,6 +141,21 @@ write_finish(struct mem_store *st, struct job *j)
 	ps->writes--;
 }
 
+/* Without a length the reservation grows piece by piece. */
+static int
+reserve_more(struct mem_store *st, const struct store_put *put, struct put_state *ps, uint32_t len)
+{
+	int r = 0;
+
+	if (ps->expect_bytes != STORE_SIZE_UNKNOWN)
+		return 0;
+	pthread_mutex_lock(&st->lock);
+	if (!ps->part_number || mem_upload_exists(st, ps->v, ps->id) == 0)
+		r = mem_quota_reserve(st, ps, put->size_bytes + len);
+	pthread_mutex_unlock(&st->lock);
+	return r;
+}
+
 int
 mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
 	      uint32_t len, bool last)
@@ -154,6 +167,9 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 
 	check(put->is_started);
 	check(len <= p->st->limits.piece_bytes);
+	r = reserve_more(p->st, put, ps, len);
+	if (r < 0)
+		return r;
 	r = add_piece(put, ps, buf, len, last);
 	if (r < 0)
 		return r;
@@ -208,17 +224,11 @@ mem_judge(const struct mem_store *st, const struct version *v, const struct stor
 	return e == 0 && pre->keep && old ? -EPERM : e;
 }
 
-static int
-count_put(struct mem_store *st, const struct put_state *ps, const struct version *v)
+struct version *
+mem_put_old(struct mem_store *st, const struct put_state *ps, const struct version *like)
 {
-	const struct version *old = ps->part_number
-					    ? mem_upload_part(st, v, ps->id, ps->part_number)
-					    : mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
-
-	return mem_quota_change(
-		st, v,
-		&(struct quota_change){ .objects = !old && !ps->part_number,
-					.bytes = (int64_t)(v->size_bytes - (old ? old->size_bytes : 0)) });
+	return ps->part_number ? mem_upload_part(st, like, ps->id, ps->part_number)
+			       : mem_lookup(st, like->bucket, like->bucket_len, like->key, like->key_len);
 }
 
 /* Makes the version of the pieces, and gives it its attributes. */
@@ -259,7 +269,7 @@ commit_work(struct mem_store *st, struct job *j)
 	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
 		j->result = -ENOSPC;
 	if (!j->result && !ps->is_copy)
-		j->result = count_put(st, ps, v);
+		j->result = mem_quota_put(st, ps);
 	if (j->result < 0)
 		return;
 	mem_put_together(ps, j->attrs);
@@ -281,6 +291,7 @@ commit_finish(struct mem_store *st, struct job *j)
 		struct put_state *ps = mem_put_state(put);
 
 		ps->committing = false;
+		quota_end(st->quotas, st->counter, ps->hold_bucket, ps->hold_len, &ps->hold);
 		if (j->buf)
 			memcpy(j->to, j->buf->mem, j->len);
 		ps->is_carried = true;
@@ -441,8 +452,8 @@ bucket_work(struct mem_store *st, struct job *j)
 	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
 	if (j->is_create) {
-		j->result = old ? -EEXIST : 0;
-		if (!old) {
+		j->result = old ? -EEXIST : mem_quota_judge_bucket(st, j->v);
+		if (j->result == 0) {
 			j->v->refs++;
 			j->v->gate = j->is_gated ? -ENXIO : 0;
 			mem_index_set(st, j->v);

@@ -89,6 +89,8 @@ void sc_test_quota_counts(void **state);
 void sc_test_quota_bucket(void **state);
 void sc_test_quota_patterns(void **state);
 void sc_test_quota_races(void **state);
+void sc_test_quota_buckets(void **state);
+void sc_test_quota_reserved(void **state);
 void sc_test_delimiter(void **state);
 void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);

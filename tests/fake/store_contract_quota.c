@@ -2,6 +2,8 @@
 /* The contract suite: bounds on what buckets hold.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 
+#include "store/quota.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 
 #define NO STORE_UNBOUNDED
+#define PART QUOTA_PART_BYTES
 
 static int
 bound(const char *name, uint64_t objects, uint64_t bytes, uint64_t uploads)
@@ -113,10 +116,14 @@ sc_test_quota_counts(void **state)
 	assert_int_equal(part("q3", u.id, 2, 300), 0);
 	assert_int_equal(part("q3", u.id, 3, 7000), 0);
 	assert_int_equal(part("q2", v.id, 9, 10), 0);
-	expect_use(2, 70100 + 12300 + 10, 2);
+	/* the least of a part is an allocation unit */
+	expect_use(2, 70100 + 4 * PART, 2);
+	assert_int_equal(part("q3", u.id, 2, PART + 1), 0);
+	expect_use(2, 70100 + 4 * PART + 1, 2);
+	assert_int_equal(part("q3", u.id, 2, 300), 0);
 	/* what the completion does not name is given back; nothing counts twice */
 	assert_int_equal(complete("q3", u.id, 1, 2), 0);
-	expect_use(3, 70100 + 5300 + 10, 1);
+	expect_use(3, 70100 + 5300 + PART, 1);
 	assert_int_equal(complete("q2", v.id, 9, 1), 0);
 	expect_use(3, 100 + 10 + 5300, 0);
 	assert_int_equal(create("q4", &u), 0);
@@ -203,22 +210,22 @@ void
 sc_test_quota_patterns(void **state)
 {
 	static const struct store_pattern_quota both[] = {
-		{ "con", 3, true, { 3, NO, NO } },
-		{ "con", 3, true, { 2, 5000, NO } },
+		{ "con", 3, true, { 4, NO, NO } },
+		{ "con", 3, true, { 3, 5000, NO } },
 		{ "contract", 8, false, { NO, 4000, NO } },
 		{ "other", 5, true, { 0, 0, 0 } },
 	};
 	struct store_quota_info *list;
 
 	assert_int_equal(sc_put("q1", 0, 3000), 0);
-	/* what is there counts, and that of buckets made later */
+	/* what is there counts, that of buckets made later, and each bucket as an object */
 	patterns("contr*", NO, 5000, NO);
 	assert_int_equal(sc_put("q2", 0, 2001), -EDQUOT);
 	assert_int_equal(sc_put("q2", 0, 2000), 0);
 	assert_int_equal(sc_bucket_create("contract-b"), 0);
 	assert_int_equal(store_list_quotas(sc->store, &list), 1);
 	assert_string_equal(list[0].name, "contr*");
-	assert_true(list[0].is_pattern && list[0].used.bytes == 5000 && list[0].used.objects == 2);
+	assert_true(list[0].is_pattern && list[0].used.bytes == 5000 && list[0].used.objects == 4);
 	free(list);
 	assert_int_equal(sc_del("q2"), 1);
 	assert_int_equal(sc_bucket_delete("contract-b"), 0);
@@ -229,7 +236,7 @@ sc_test_quota_patterns(void **state)
 	assert_int_equal(sc_put("q3", 0, 1), -EDQUOT);
 	assert_int_equal(store_list_quotas(sc->store, &list), 3);
 	assert_string_equal(list[0].name, "con*");
-	assert_true(list[0].max.objects == 2 && list[0].max.bytes == 5000 && list[0].used.objects == 2);
+	assert_true(list[0].max.objects == 3 && list[0].max.bytes == 5000 && list[0].used.objects == 3);
 	assert_string_equal(list[1].name, "contract");
 	assert_true(list[1].used.bytes == 3010);
 	assert_string_equal(list[2].name, "other*");
@@ -253,7 +260,7 @@ sc_test_quota_races(void **state)
 		unsigned room = round % PUTS_AT_ONCE, done = 0;
 		int r[PUTS_AT_ONCE];
 
-		patterns("contract", round % 2 ? room : NO, round % 2 ? NO : room * 1000 + 999, NO);
+		patterns("contract", round % 2 ? room + 1 : NO, round % 2 ? NO : room * 1000 + 999, NO);
 		memset(pt, 0, sizeof pt);
 		for (int i = 0; i < PUTS_AT_ONCE; i++) {
 			snprintf(key, sizeof key, "race%d", i);
@@ -270,6 +277,104 @@ sc_test_quota_races(void **state)
 			snprintf(key, sizeof key, "race%d", i);
 			assert_int_equal(sc_del(key), r[i] == 0);
 		}
+	}
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}
+
+static int
+set_docs(const char *name, uint32_t bytes)
+{
+	static struct store_bucket_set op;
+	static char docs[STORE_BUCKET_ATTRS_MAX];
+
+	memset(docs, 'd', sizeof docs);
+	return sc_wait_for(&op.op,
+			   START(&op.op, store_bucket_set_attrs(sc->port, name, strlen(name),
+								STORE_VERSION_ANY, docs, bytes, &op)));
+}
+
+/* claim TM71: buckets count as objects of a pattern, their documents as bytes. */
+void
+sc_test_quota_buckets(void **state)
+{
+	static const struct store_bucket_spec big = { .copies = 1, .attrs = "0123456789", .attrs_len = 10 };
+	struct store_quota_info *list;
+	static struct store_del d;
+
+	patterns("quota-*", 3, 30000, NO);
+	assert_int_equal(sc_bucket_create("quota-a"), 0);
+	assert_int_equal(sc_bucket_create("quota-b"), 0);
+	assert_int_equal(sc_bucket_create("quota-b"), -EEXIST);
+	assert_int_equal(sc_bucket_create("quota-c"), 0);
+	assert_int_equal(sc_bucket_create("quota-d"), -EDQUOT);
+	assert_int_equal(sc_bucket_create("quota-d"), -EDQUOT);
+	assert_int_equal(sc_bucket_create("contract-d"), 0);
+	assert_int_equal(sc_bucket_delete("contract-d"), 0);
+	assert_int_equal(sc_bucket_delete("quota-c"), 0);
+	assert_int_equal(set_docs("quota-a", 20001), 0);
+	assert_int_equal(set_docs("quota-b", 10000), -EDQUOT);
+	assert_int_equal(set_docs("quota-b", 9995), 0);
+	assert_int_equal(
+		sc_wait_for(&d.op, START(&d.op, store_bucket_create_as(sc->port, "quota-d", 7, &big, &d))),
+		-EDQUOT);
+	assert_int_equal(set_docs("quota-a", 20000), 0);
+	assert_int_equal(set_docs("quota-a", 19995), 0);
+	assert_int_equal(
+		sc_wait_for(&d.op, START(&d.op, store_bucket_create_as(sc->port, "quota-d", 7, &big, &d))),
+		0);
+	assert_int_equal(store_list_quotas(sc->store, &list), 1);
+	assert_true(list[0].used.objects == 3 && list[0].used.bytes == 30000 && list[0].refused == 4);
+	free(list);
+	assert_int_equal(set_docs("quota-a", 0), 0);
+	assert_int_equal(sc_bucket_delete("quota-b"), 0);
+	assert_int_equal(sc_bucket_delete("quota-d"), 0);
+	assert_int_equal(store_list_quotas(sc->store, &list), 1);
+	assert_true(list[0].used.objects == 1 && list[0].used.bytes == 0);
+	free(list);
+	assert_int_equal(sc_bucket_delete("quota-a"), 0);
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}
+
+/* claim TM71: the bytes of PUTs in progress count when they are taken, and once; an abort gives them back. */
+void
+sc_test_quota_reserved(void **state)
+{
+	struct store_key k1 = sc_key_of("r1"), k2 = sc_key_of("r2"), k3 = sc_key_of("r3");
+	static struct store_put a, b, c;
+	static struct store_upload u;
+	struct store_quota_info info;
+
+	patterns("contract", NO, 3000000, NO);
+	for (int round = 0; round < 2; round++) {
+		/* new keys: as much as the bound has left */
+		assert_int_equal(store_put_init(sc->port, &a, &k1, 2000000), 0);
+		assert_int_equal(store_put_init(sc->port, &b, &k2, 1000001), -EDQUOT);
+		assert_int_equal(sc_put("r3", 0, 1000001), -EDQUOT);
+		assert_int_equal(sc_put("r3", 0, 1000000), 0);
+		assert_int_equal(store_put_init(sc->port, &b, &k2, 0), 0);
+		assert_int_equal(store_put_init(sc->port, &c, &k3, 1000001), -EDQUOT);
+		assert_int_equal(store_bucket_quota(sc->store, BUCKET, strlen(BUCKET), &info), 0);
+		assert_true(info.used.bytes == 1000000 && info.in_progress_bytes == 2000000);
+		store_put_abort(sc->port, &a);
+		store_put_abort(sc->port, &b);
+		/* those that replace others: so much again, and one alone always */
+		assert_int_equal(sc_put("r1", 0, 2000000), 0);
+		assert_int_equal(store_put_init(sc->port, &a, &k1, 2000000), 0);
+		assert_int_equal(store_put_init(sc->port, &b, &k1, 2000000), -EDQUOT);
+		assert_int_equal(store_put_init(sc->port, &b, &k3, 1000000), 0);
+		store_put_abort(sc->port, &a);
+		store_put_abort(sc->port, &b);
+		assert_int_equal(sc_del("r1"), 1);
+		/* parts as well */
+		assert_int_equal(create("r2", &u), 0);
+		assert_int_equal(store_put_init_part(sc->port, &a, &k2, u.id, 1, 2000000 - PART), 0);
+		assert_int_equal(store_put_init_part(sc->port, &b, &k2, u.id, 2, 1), 0);
+		assert_int_equal(store_put_init_part(sc->port, &c, &k2, u.id, 3, 1000001), -EDQUOT);
+		store_put_abort(sc->port, &b);
+		store_put_abort(sc->port, &a);
+		assert_int_equal(end_upload("r2", u.id), 0);
+		assert_int_equal(sc_del("r3"), 1);
+		expect_use(0, 0, 0);
 	}
 	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
 }

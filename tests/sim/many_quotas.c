@@ -48,7 +48,7 @@ quotas_size_of(uint32_t id)
 void
 quotas_most(const struct cell *c, uint64_t since, uint64_t *ret_nr, uint64_t *ret_bytes)
 {
-	uint32_t most = 0;
+	uint32_t most = 0, reserved = 0, nr = 0;
 	bool may_be = c->since > since;
 
 	for (int i = 0; i < c->nr + 2; i++) {
@@ -57,13 +57,16 @@ quotas_most(const struct cell *c, uint64_t since, uint64_t *ret_nr, uint64_t *re
 		if (id == UNKNOWN_ID || id == 0)
 			continue;
 		may_be = true;
+		/* A PUT in progress has reserved for its bytes, in addition to those that are there. */
+		nr += i >= c->nr;
+		reserved += i >= c->nr ? quotas_size_of(id) : 0;
 		most = quotas_size_of(id) > most ? quotas_size_of(id) : most;
 	}
 	/* What was there meanwhile nobody knows any more. */
 	if (c->since > since)
 		most = BIG * PARTS;
-	*ret_nr = may_be;
-	*ret_bytes = most;
+	*ret_nr = may_be + nr;
+	*ret_bytes = most + reserved;
 }
 
 bool

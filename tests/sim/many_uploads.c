@@ -7,6 +7,8 @@
  */
 #include "tests/sim/many_int.h"
 
+#include "store/quota.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -457,7 +459,7 @@ uploads_most(int b, uint64_t since, struct store_use *use)
 		use->uploads++;
 		for (int k = 0; k < PARTS; k++) {
 			quotas_most(&u->part[k], since, &nr, &bytes);
-			use->bytes += bytes;
+			use->bytes += bytes + nr * QUOTA_PART_BYTES;
 		}
 	}
 }
@@ -473,7 +475,9 @@ uploads_least(int b, struct store_use *use)
 			continue;
 		use->uploads++;
 		for (int k = 0; k < PARTS; k++)
-			use->bytes += quotas_is_sure(&u->part[k]) ? quotas_size_of(u->part[k].may[0]) : 0;
+			use->bytes += quotas_is_sure(&u->part[k]) && u->part[k].may[0]
+					      ? quota_part_bytes(quotas_size_of(u->part[k].may[0]))
+					      : 0;
 	}
 }
 

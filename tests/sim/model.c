@@ -10,6 +10,7 @@
 #include "tests/sim/sim.h"
 
 #include "base/check.h"
+#include "store/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -144,12 +145,18 @@ use_of(int b)
 			continue;
 		use.uploads++;
 		for (int i = 0; i < PARTS_MAX; i++)
-			use.bytes += model.part[s][i] ? ops[model.part[s][i]].size : 0;
+			use.bytes += model.part[s][i] ? quota_part_bytes(ops[model.part[s][i]].size) : 0;
 	}
 	return use;
 }
 
-/* Would it exceed the bound on all buckets, besides what is on its way? */
+static uint32_t
+docs_of(int b)
+{
+	return model.battr[b] ? ops[model.battr[b]].attrs_len : 0;
+}
+
+/* Would it exceed the bound on all buckets, besides what is on its way?  A bucket is an object, its attributes are bytes. */
 static bool
 is_over_with(const struct sim_op *op, struct store_use use)
 {
@@ -160,17 +167,23 @@ is_over_with(const struct sim_op *op, struct store_use use)
 	for (int b = 0; b < BUCKETS; b++) {
 		struct store_use one = use_of(b);
 
-		use.objects += one.objects;
-		use.bytes += one.bytes;
+		use.objects += one.objects + model.bucket[b];
+		use.bytes += one.bytes + docs_of(b);
 		use.uploads += one.uploads;
 	}
 	switch (op->kind) {
+	case OP_MAKE:
+		return use.objects + 1 > prof.quota.objects;
+	case OP_BATTRS:
+		return op->attrs_len > docs_of(op->bucket) &&
+		       use.bytes + op->attrs_len - docs_of(op->bucket) > prof.quota.bytes;
 	case OP_CREATE:
 		return use.uploads + 1 > prof.quota.uploads;
 	case OP_PART:
 		old = model.part[op->slot][op->number - 1];
-		return (!old || size > ops[old].size) &&
-		       use.bytes + size > prof.quota.bytes + (old ? ops[old].size : 0);
+		size = (uint32_t)quota_part_bytes(size);
+		return (!old || size > quota_part_bytes(ops[old].size)) &&
+		       use.bytes + size > prof.quota.bytes + (old ? quota_part_bytes(ops[old].size) : 0);
 	case OP_PUT:
 		old = model.id[op->bucket][op->key];
 		if ((!old || size > ops[old].size) && size > 0 &&
@@ -202,9 +215,24 @@ is_over_meanwhile(const struct sim_op *op)
 		if (!c->id)
 			continue;
 		adds.uploads += c->kind == CH_UPLOAD;
-		adds.objects += c->kind == CH_KEY;
-		adds.bytes += c->kind == CH_KEY || c->kind == CH_PART ? ops[c->id].size : 0;
+		adds.objects += c->kind == CH_KEY || c->kind == CH_BUCKET;
+		adds.bytes += c->kind == CH_KEY      ? ops[c->id].size
+			      : c->kind == CH_PART   ? quota_part_bytes(ops[c->id].size)
+			      : c->kind == CH_BATTRS ? ops[c->id].attrs_len
+						     : 0;
 	}
+	/* PUTs in progress have reserved; and all of their bytes are no more than the bound. */
+	for (int i = 0; i < active_nr; i++) {
+		const struct sim_op *o = &ops[active[i]];
+
+		if (o == op || (o->kind != OP_PUT && o->kind != OP_PART))
+			continue;
+		adds.objects += o->kind == OP_PUT;
+		adds.bytes += quota_part_bytes(o->size);
+	}
+	if ((op->kind == OP_PUT || op->kind == OP_PART) && prof.quota.objects && adds.bytes &&
+	    adds.bytes + quota_part_bytes(op->size) > prof.quota.bytes)
+		return true;
 	return is_over_with(op, adds);
 }
 
@@ -256,7 +284,9 @@ right_upload(const struct sim_op *op)
 		return model.up[op->slot] != op->create ? -ENOENT : is_over(op) ? -EDQUOT : 0;
 	case OP_BATTRS:
 		id = model.battr[op->bucket];
-		return op->want == STORE_VERSION_ANY || op->want == (id ? ops[id].version : 0) ? 0 : -ESTALE;
+		if (op->want != STORE_VERSION_ANY && op->want != (id ? ops[id].version : 0))
+			return -ESTALE;
+		return is_over(op) ? -EDQUOT : 0;
 	case OP_ATTRS:
 		id = model.id[op->bucket][op->key];
 		if (!id)
@@ -285,7 +315,7 @@ right_now(const struct sim_op *op)
 
 	switch (op->kind) {
 	case OP_MAKE:
-		return there ? -EEXIST : 0;
+		return there ? -EEXIST : is_over(op) ? -EDQUOT : 0;
 	case OP_REMOVE:
 		return !there ? -ENXIO : has_objects(op->bucket) ? -ENOTEMPTY : 0;
 	default:
@@ -342,7 +372,8 @@ may_now(const struct sim_op *op)
 	    !is_list(op))
 		may |= bit(-EBADR);
 	/* A growth beyond the quota is refused early, before the preconditions and the upload are looked at. */
-	if ((op->kind == OP_PUT || op->kind == OP_PART) && model.bucket[op->bucket] && is_over(op))
+	if ((op->kind == OP_PUT || op->kind == OP_PART) && model.bucket[op->bucket] &&
+	    (is_over(op) || is_over_meanwhile(op)))
 		may |= bit(-EDQUOT);
 	if (may & bit(0) && is_over_meanwhile(op))
 		may |= bit(-EDQUOT);
@@ -362,7 +393,9 @@ model_op_begin(int op)
 	check(active_nr < CLIENTS_MAX);
 	active[active_nr++] = op;
 	ops[op].active = true;
-	ops[op].may = may_now(&ops[op]);
+	/* It reserves from now on, which the others may meet. */
+	ops[op].may = 0;
+	look_again();
 }
 
 void

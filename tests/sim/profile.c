@@ -146,7 +146,7 @@ profile_choose(uint64_t seed)
 		prof.pack_rate = (uint64_t)1 << ((h >> 52 & 3) == 1 ? 22 : 30);
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
 	if ((h >> 44 & 3) == 0)
-		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
+		prof.quota = (struct store_use){ BUCKETS + 1 + (h >> 47 & 3), 20000 + (h >> 49 & 0xff) * 400,
 						 1 + (h >> 57 & 1) };
 	switch ((h >> 40 & 0xff) % 15) {
 	case 0: /* many small records: the log wraps */
@@ -642,7 +642,7 @@ profile_for_rule(enum sim_rule rule)
 		prof.size_inline = 6;
 		break;
 	case SIM_QUOTA_PENDING:
-		prof.quota = (struct store_use){ 3, 20000, 1 };
+		prof.quota = (struct store_use){ BUCKETS + 3, 20000, 1 };
 		prof.clients = CLIENTS_MAX;
 		prof.size_large = prof.size_huge = 0;
 		prof.w_upload = prof.w_del = 8;

@@ -94,6 +94,7 @@ struct commit {
 	uint16_t bucket_key_len;
 	const uint8_t *upload_key; /* PART, COMPLETE: key of the upload, which must exist */
 	uint16_t upload_key_len;
+	struct quota_hold *hold; /* PUT, PART: the reservation, which ends when c is packed; NULL: none */
 	struct rec_view view;
 	struct store_pre pre;
 	uint64_t want_version; /* required version: ATTRS (0: any), BUCKET_ATTRS (of view.key) */

@@ -293,7 +293,9 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 		return judge_repair(vol, c);
 	switch (c->kind) {
 	case COMMIT_BUCKET_MAKE:
-		c->result = s->exists ? -EEXIST : c->is_gated ? gate_close(vol, c, -ENXIO) : 0;
+		c->result = s->exists ? -EEXIST : usage_judge_bucket(vol, c);
+		if (c->result == 0 && c->is_gated)
+			c->result = gate_close(vol, c, -ENXIO);
 		break;
 	case COMMIT_GATE_CLOSE:
 		if (RULE_GATE_PENDING && bucket_is_pending(vol, c))

@@ -67,9 +67,33 @@ parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
 	for (bool there = tree_seek(&c, key, sizeof key, false); there; there = tree_next(&c)) {
 		if (c.key_len != sizeof key || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
 			break;
-		bytes += ((const struct rec *)c.rec)->size_bytes;
+		bytes += quota_part_bytes(((const struct rec *)c.rec)->size_bytes);
 	}
 	return bytes;
+}
+
+static int64_t
+part_bytes_of(bool exists, uint64_t size_bytes)
+{
+	return exists ? (int64_t)quota_part_bytes(size_bytes) : 0;
+}
+
+/* Returns the bytes of documents that a bucket has after a change, which has a record for each or removes it. */
+static int64_t
+docs_after(const struct commit *c)
+{
+	int64_t bytes = 0;
+
+	for (; c; c = c->also)
+		bytes += c->kind == COMMIT_BUCKET_ATTRS && c->view.op == REC_PUT ? c->view.attrs_len : 0;
+	return bytes;
+}
+
+/* Returns true for a change of all documents of a bucket. */
+static bool
+is_docs(const struct commit *c)
+{
+	return c->kind == COMMIT_BUCKET_ATTRS && !is_bound_key(c->view.key, c->view.key_len);
 }
 
 /* ---- judging ---- */
@@ -102,8 +126,8 @@ usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
 		change = (struct quota_change){ .objects = -(int64_t)exists };
 		break;
 	case COMMIT_PART:
-		change.objects = 0;
-		break;
+		return (struct quota_change){ .bytes = (int64_t)quota_part_bytes(c->view.size_bytes) -
+						       part_bytes_of(exists, old_bytes) };
 	case COMMIT_COMPLETE:
 		/* Its parts are counted, and so are those that it does not name: they give back when it is published. */
 		change.bytes = 0;
@@ -121,13 +145,17 @@ usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
 }
 
 int
-usage_judge(struct vol *vol, const struct commit *c, const struct quota_change *change)
+usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change)
 {
 	struct quota_row *row = vol->leader.judges_quotas && c->bucket_key
 					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
 					: NULL;
 
-	return row ? quota_judge(vol->quotas, vol->counter, row, change, RULE_QUOTA_PENDING) : 0;
+	if (!row)
+		return 0;
+	if (is_docs(c))
+		return quota_judge_docs(vol->quotas, vol->counter, row, docs_after(c), &change->bytes);
+	return quota_judge(vol->quotas, vol->counter, row, change, RULE_QUOTA_PENDING);
 }
 
 void
@@ -137,19 +165,34 @@ usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *c
 					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
 					: NULL;
 
+	if (row && c->hold)
+		quota_release(vol->quotas, vol->counter, row, c->hold);
 	if (row && (change->objects || change->bytes || change->uploads))
 		quota_pend(vol->quotas, vol->counter, row, change);
 	vol->leader.has_usage |= row != NULL;
 }
 
 int
+usage_judge_bucket(struct vol *vol, const struct commit *c)
+{
+	return vol->leader.judges_quotas
+		       ? quota_judge_bucket(vol->quotas, c->view.key + 1, c->view.key_len - 1u,
+					    (uint64_t)docs_after(c->also))
+		       : 0;
+}
+
+int
 usage_make(struct vol *vol, const struct commit *c)
 {
+	const struct quota_change docs = { .bytes = docs_after(c->also) };
 	int e;
 
 	if (!vol->leader.judges_quotas)
 		quota_lock(vol->quotas);
 	e = quota_make(vol->quotas, vol->counter, c->view.key + 1, c->view.key_len - 1u);
+	if (e == 0 && docs.bytes)
+		quota_pend(vol->quotas, vol->counter, row_of(vol, vol->quotas, c->view.key, c->view.key_len),
+			   &docs);
 	if (!vol->leader.judges_quotas)
 		quota_unlock(vol->quotas);
 	vol->leader.has_usage |= e == 0;
@@ -214,6 +257,28 @@ is_nobodys(const struct vol *vol, const struct commit *c)
 	       slots_own_key(vol->slots, c->view.key, c->view.key_len);
 }
 
+static void
+battrs_published(struct vol *vol, const struct commit *c, struct quota_row *row, const struct rec *old)
+{
+	bool is_put = c->view.op == REC_PUT;
+	uint64_t born = quota_version(row, vol->counter);
+
+	if (!is_bound_key(c->view.key, c->view.key_len)) {
+		int64_t more = is_put ? c->rec->attrs_len : 0;
+
+		/* Those of an earlier bucket of the name were not counted. */
+		if (old && born && old->version > born)
+			more -= old->attrs_len;
+		if (!c->is_gc)
+			quota_count_docs(vol->quotas, vol->counter, row, more);
+	} else if (vol->counter == 0) {
+		/* The bound that the first counter has is in force. */
+		struct store_use max = usage_bound_of(is_put ? c->rec : NULL);
+
+		quota_bound(vol->quotas, row, &max);
+	}
+}
+
 void
 usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 {
@@ -236,12 +301,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		return;
 	case KEY_BATTRS:
 		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
-		/* What the first counter has counts. */
-		if (row && is_bound_key(c->view.key, c->view.key_len) && vol->counter == 0) {
-			struct store_use max = usage_bound_of(is_put ? c->rec : NULL);
-
-			quota_bound(vol->quotas, row, &max);
-		}
+		if (row)
+			battrs_published(vol, c, row, old);
 		return;
 	case KEY_UPLOAD:
 	case KEY_UPLOAD2:
@@ -255,8 +316,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		change.bytes -= old ? (int64_t)old->size_bytes : 0;
 		break;
 	default:
-		change.bytes = is_put ? (int64_t)c->rec->size_bytes : 0;
-		change.bytes -= old ? (int64_t)old->size_bytes : 0;
+		change.bytes = part_bytes_of(is_put, is_put ? c->rec->size_bytes : 0);
+		change.bytes -= part_bytes_of(old != NULL, old ? old->size_bytes : 0);
 		count(vol, c, c->upload_key, c->upload_key_len, &change);
 		return;
 	}
@@ -318,6 +379,19 @@ start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 	return 0;
 }
 
+static void
+start_battrs(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
+{
+	struct quota_row *row;
+
+	quota_lock(book);
+	row = row_of(vol, book, key, len);
+	if (row && quota_version(row, vol->counter) && r->version > quota_version(row, vol->counter) &&
+	    !is_bound_key(key, len))
+		quota_count_docs(book, vol->counter, row, r->attrs_len);
+	quota_unlock(book);
+}
+
 int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
@@ -326,6 +400,8 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	struct quota_row *row = NULL;
 	int e = 0;
 
+	if (key[0] == KEY_BATTRS)
+		start_battrs(vol, book, key, len, r);
 	if (key[0] != KEY_BUCKET && !key_is_object(key[0]) && !is_upload)
 		return 0;
 	if (key[0] != KEY_BUCKET) {
@@ -356,17 +432,28 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 /* ---- before anything is moved ---- */
 
 int
-usage_early(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
-	    size_t key_len, uint64_t size_bytes)
+usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
+	      size_t key_len, uint64_t size_bytes, struct quota_hold *hold)
 {
+	bool is_object = key_is_object(key[0]);
 	struct quota_change change = { 0 };
+	uint64_t bytes = 0, old_bytes;
 	const struct rec *r;
 
 	if (!quota_is_active(vol->quotas))
 		return 0;
 	r = tree_get(vol->tree, key, key_len);
-	change.objects = key_is_object(key[0]) && !r;
+	old_bytes = !r ? 0 : is_object ? r->size_bytes : quota_part_bytes(r->size_bytes);
 	if (size_bytes != STORE_SIZE_UNKNOWN)
-		change.bytes = (int64_t)(size_bytes - (r ? r->size_bytes : 0));
-	return quota_judge_early(vol->quotas, bucket_key + 1, bucket_key_len - 1, &change);
+		bytes = is_object ? size_bytes : quota_part_bytes(size_bytes);
+	change.objects = is_object && !r;
+	change.bytes = bytes > old_bytes ? (int64_t)(bytes - old_bytes) : 0;
+	return quota_reserve(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, &change, bytes,
+			     hold);
+}
+
+void
+usage_reserve_end(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, struct quota_hold *hold)
+{
+	quota_end(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, hold);
 }

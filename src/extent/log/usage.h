@@ -3,7 +3,7 @@
  * usage - the usage of a volume's buckets, in the book of quotas (store/quota.h): the leader counts changes
  * when it publishes a block and judges commits in the order of the log; a start counts all records again.
  *
- * All functions run on the leader, except usage_early().
+ * All functions run on the leader, except usage_reserve() and usage_reserve_end().
  */
 #ifndef GANTRY_EXTENT_LOG_USAGE_H
 #define GANTRY_EXTENT_LOG_USAGE_H
@@ -21,8 +21,10 @@ void usage_judge_begin(struct vol *vol);
 void usage_judge_end(struct vol *vol);
 /* Returns the change of usage by c; exists: c replaces a record, of old_bytes. */
 struct quota_change usage_change(const struct commit *c, bool exists, uint64_t old_bytes);
-/* Judges a change of usage by c: 0 or -EDQUOT. */
-int usage_judge(struct vol *vol, const struct commit *c, const struct quota_change *change);
+/* Judges a change of usage by c: 0 or -EDQUOT. For documents of a bucket it sets *change. */
+int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change);
+/* Judges a bucket that will be made, with its documents: 0 or -EDQUOT. */
+int usage_judge_bucket(struct vol *vol, const struct commit *c);
 /* Notes that c is in the block; usage_make() makes the row of a new bucket before. */
 void usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *change);
 /* Reserves the memory for a bucket that will be made. 0 or -ENOMEM. */
@@ -42,10 +44,14 @@ int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, si
 
 /* ---- on a port's thread ---- */
 
-/* Judges an object, or a part (key: of its upload), before its bytes are moved: 0 or -EDQUOT. size_bytes
- * may be STORE_SIZE_UNKNOWN. */
-int usage_early(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
-		size_t key_len, uint64_t size_bytes);
+/* Reserves for an object, or a part (key: of its upload), before its bytes are taken, or changes the
+ * reservation: 0 or -EDQUOT. size_bytes: all bytes of the PUT, with the taken ones; STORE_SIZE_UNKNOWN: none
+ * yet. */
+int usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
+		  size_t key_len, uint64_t size_bytes, struct quota_hold *hold);
+/* Ends the reservation of a PUT that has ended. A commit ends its reservation when the leader packs it. */
+void usage_reserve_end(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len,
+		       struct quota_hold *hold);
 
 /* ---- a bucket's quota, in the attributes of a record ---- */
 

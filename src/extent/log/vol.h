@@ -11,7 +11,7 @@
  *	snapshot.c upkeep.c reread.c mover.c                       the helper thread; begin and end: the leader
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
  *	vol.c                                                      life
- *	usage.c                                                    the leader, the start; usage_early(): a port's thread
+ *	usage.c                                                    the leader, the start; usage_reserve(): a port's thread
  *	key.c rec_codec.c rec_mem.c parts.c                        any
  *
  * The volume calls three functions of the upper layer: a commit's finished(), and vol->kick and vol->space,

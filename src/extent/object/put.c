@@ -81,15 +81,17 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	pi->vol = p->vp.vol;
 	e = early_check(p, pi->vol, size_bytes);
 	if (e == 0 && !pi->sent)
-		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
-				size_bytes);
+		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
+				  size_bytes, &pi->hold);
 	if (e == 0 && pi->sent && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX))
 		e = copy_check_room(pi->vol, size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
 	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;
-	if (e < 0)
+	if (e < 0) {
+		usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
 		return e;
+	}
 	pi->put = put;
 	pi->port = p;
 	pi->expect_bytes = size_bytes;
@@ -291,10 +293,10 @@ extent_put_write(struct store_port *sp, struct store_put *put, struct store_writ
 	w->op.port = &p->base;
 	w->op.result = 0;
 	e = check_piece(pi, buf, len, last);
-	/* Nothing was known at the start: no more is taken than could be committed now. */
+	/* Without a length the reservation grows piece by piece. */
 	if (e == 0 && pi->expect_bytes == STORE_SIZE_UNKNOWN && !pi->sent)
-		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
-				put->size_bytes + len);
+		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
+				  put->size_bytes + len, &pi->hold);
 	if (e < 0)
 		return e;
 	take_in(pi, wi, buf, len, last);
@@ -314,6 +316,8 @@ put_done(struct put_int *pi, int result)
 {
 	struct store_put *put = pi->put;
 
+	/* Before the answer, and before another engine reserves for the same bytes. */
+	usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
 	if (result == -EXDEV && put->carrier) {
 		pi->is_committing = false;
 		pi->is_carried = true;
@@ -361,6 +365,8 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 			  .attrs_len = sc->meta.attrs_len },
 	};
 	pi->progress_ns = sc->progress_ns;
+	if (!pi->sent)
+		c->hold = &pi->hold;
 	if (pi->is_part) {
 		c->upload_key = c->view.owner = pi->upload_key;
 		c->upload_key_len = c->view.owner_len = pi->upload_key_len;
@@ -529,6 +535,7 @@ extent_put_abort(struct store_port *sp, struct store_put *put)
 		return;
 	pi = put_int(put);
 	check(pi->writes == 0 && !pi->is_committing);
+	usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
 	put->is_started = false;
 	if (pi->cw)
 		writer_put(pi->cw, true);

@@ -59,6 +59,7 @@ struct put_int {
 	uint32_t writes; /* pieces in flight */
 	int error;       /* the first error: only an abort is possible */
 	uint64_t expect_bytes;
+	struct quota_hold hold; /* the reservation of this PUT's bytes in the quotas */
 	/* time of the last progress of the commit, for the carrier (set/carry_put.c) */
 	uint64_t *progress_ns;
 	bool is_ended, is_committing, handed_over;

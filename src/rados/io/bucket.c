@@ -344,6 +344,7 @@ struct battrs_op {
 	uint64_t version;
 	const void *attrs;
 	uint32_t attrs_len;
+	struct quota_plan plan;
 };
 
 static enum txn_say
@@ -365,6 +366,10 @@ decide_attrs(struct txn *t)
 		t->result = -ESTALE;
 		return TXN_OVER;
 	}
+	t->result =
+		usage_plan_docs(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len, &bo->plan);
+	if (t->result < 0)
+		return TXN_OVER;
 	if (bo->attrs_len == 0) {
 		if (!t->key[1].old.p)
 			return TXN_OVER;
@@ -388,6 +393,9 @@ on_attrs_over(struct txn *t)
 	struct store_op *op = &bo->op->op;
 	int result = t->result;
 
+	if (result == 0)
+		usage_set_docs(p->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len);
+	usage_plan_end(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
 	txn_fini(t);
 	free(bo);
 	rop_end(p, op, result);
@@ -512,6 +520,7 @@ struct bucket_op {
 	struct bucket_row row;
 	const void *attrs; /* of the bucket that is made; the caller's */
 	uint32_t attrs_len;
+	struct quota_plan plan;                 /* of the bucket that is made */
 	void (*step)(struct gate *g);           /* one shard's, begun */
 	void (*all_over)(struct bucket_op *bo); /* all shards' */
 	uint32_t next, left;
@@ -527,6 +536,7 @@ bucket_op_end(struct bucket_op *bo, int result)
 	struct rport *p = bo->port;
 	struct store_op *op = &bo->op->op;
 
+	usage_plan_end(p->st, bo->name, bo->name_len, &bo->plan);
 	txn_fini(&bo->txn);
 	free(bo);
 	rop_end(p, op, result);
@@ -705,6 +715,8 @@ on_there(struct txn *t)
 	rb = t->result == 0 ? rbucket_put_in(bo->port->st, bo->name, bo->name_len, &bo->row) : NULL;
 	if (rb)
 		rbucket_release(rb);
+	if (rb && bo->attrs_len)
+		usage_set_docs(bo->port->st, bo->name, bo->name_len, bo->attrs_len);
 	fault_point("bucket.made");
 	bucket_op_end(bo, t->result);
 }
@@ -811,12 +823,15 @@ rstore_bucket_create(struct store_port *sp, const char *name, size_t len,
 	/* How often a pool keeps its objects is the cluster's affair. */
 	if (spec->copies > 1)
 		return -EOPNOTSUPP;
-	bo = bucket_op_new(p, name, len, op, p->st->index_shards);
 	op->op.port = sp;
+	bo = bucket_op_new(p, name, len, op, p->st->index_shards);
 	if (!bo)
 		return -ENOMEM;
-	e = gateway_id(p->st, &bo->row.uid);
+	e = usage_plan_bucket(p->st, name, len, spec->attrs_len, &bo->plan);
+	if (e == 0)
+		e = gateway_id(p->st, &bo->row.uid);
 	if (e < 0) {
+		usage_plan_end(p->st, name, len, &bo->plan);
 		free(bo);
 		return e;
 	}

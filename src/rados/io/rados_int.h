@@ -475,6 +475,23 @@ void usage_enter(struct rbucket *rb);
 void usage_leave(struct rbucket *rb);
 /* Judges what a change adds when its turn has come, and holds it in the book: 0 or -EDQUOT. */
 int usage_judge(struct txn *t);
+/* Judges a bucket that will be made, with its documents, and counts it until usage_plan_end(): 0, -EDQUOT or
+ * -ENOMEM. */
+int usage_plan_bucket(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
+		      struct quota_plan *ret_plan);
+/* Judges the documents that a bucket will have, and counts them until usage_plan_end(), instead of an earlier
+ * plan of the caller: 0 or -EDQUOT. */
+int usage_plan_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
+		    struct quota_plan *plan);
+/* Ends a plan, after the change was counted or has failed. */
+void usage_plan_end(struct rstore *st, const char *name, size_t len, struct quota_plan *plan);
+/* Counts the documents that a bucket has. */
+void usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes);
+/* Reserves for all bytes of a PUT in progress, or changes its reservation: 0 or -EDQUOT. */
+int usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_bytes,
+		  struct quota_hold *hold);
+/* Ends the reservation of a PUT that has ended. */
+void usage_reserve_end(struct rstore *st, const char *name, size_t len, struct quota_hold *hold);
 /* Takes back what is held. */
 void usage_release(struct txn *t);
 /* Counts what an operation has brought to a shard whose row of this gateway it has set, under the shard's lock, and takes

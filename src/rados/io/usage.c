@@ -23,6 +23,7 @@
 
 #define READ_NS (5 * NS_PER_S)   /* and as much again for the reading: 10 s */
 #define ANSWER_NS (2 * NS_PER_S) /* of a shard that is up */
+#define DOCS_TURNS 120u          /* readings of the buckets to one of their documents: 10 minutes */
 #define READS_AT_ONCE 64
 #define IDLE_READS 1024u        /* a turn, of shards of buckets without bounds */
 #define IDLE_SHARDS (64u << 10) /* of such buckets, that are kept in the cache for it: some 20 MB */
@@ -78,6 +79,67 @@ usage_bound(struct rstore *st, const char *name, size_t len, const struct store_
 		quota_bound(st->book, row, max);
 	quota_unlock(st->book);
 	rbucket_release(rb);
+}
+
+int
+usage_plan_bucket(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
+		  struct quota_plan *ret_plan)
+{
+	int e;
+
+	quota_lock(st->book);
+	e = quota_plan_bucket(st->book, 0, name, len, doc_bytes, ret_plan);
+	quota_unlock(st->book);
+	return e;
+}
+
+int
+usage_plan_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes, struct quota_plan *plan)
+{
+	int e;
+
+	quota_lock(st->book);
+	quota_plan_end(st->book, 0, name, len, plan);
+	e = quota_plan_docs(st->book, 0, name, len, doc_bytes, plan);
+	quota_unlock(st->book);
+	return e;
+}
+
+void
+usage_plan_end(struct rstore *st, const char *name, size_t len, struct quota_plan *plan)
+{
+	quota_lock(st->book);
+	quota_plan_end(st->book, 0, name, len, plan);
+	quota_unlock(st->book);
+}
+
+void
+usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes)
+{
+	struct quota_row *row;
+
+	quota_lock(st->book);
+	row = quota_find(st->book, 0, name, len);
+	if (row)
+		quota_count_docs(st->book, 0, row, doc_bytes - quota_docs(row, 0));
+	quota_unlock(st->book);
+}
+
+/* ---- PUTs in progress ---- */
+
+int
+usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_bytes, struct quota_hold *hold)
+{
+	/* The replaced object is unknown before the commit, so growth is judged there. */
+	static const struct quota_change none;
+
+	return quota_reserve(st->book, 0, name, len, &none, whole_bytes, hold);
+}
+
+void
+usage_reserve_end(struct rstore *st, const char *name, size_t len, struct quota_hold *hold)
+{
+	quota_end(st->book, 0, name, len, hold);
 }
 
 /* ---- a change ---- */
@@ -507,6 +569,20 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return 0;
 }
 
+/* Counts the documents of a bucket, which another gateway may have set. */
+static int
+on_docs(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct table *t = cookie;
+	uint64_t version;
+	const void *attrs;
+	uint32_t attrs_len;
+
+	if (key_len >= 2 && battrs_decode(val, val_len, &version, &attrs, &attrs_len) == 0)
+		usage_set_docs(t->st, key + 1, key_len - 1, attrs_len);
+	return 0;
+}
+
 static void
 drop_unseen(struct rstore *st, uint64_t turn)
 {
@@ -542,6 +618,9 @@ turn(struct rstore *st)
 
 	if (e == 0)
 		e = each_row(&t, "b", on_bucket);
+	/* Seldom, as these rows are long. */
+	if (e == 0 && t.turn % DOCS_TURNS == 1)
+		e = each_row(&t, "a", on_docs);
 	if (e == 0)
 		drop_unseen(st, t.turn);
 	else

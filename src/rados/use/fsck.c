@@ -222,7 +222,7 @@ count_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	if ((key[0] != KEY_OBJECT && key[0] != KEY_PART) || record_decode(val, val_len, &r) < 0)
 		return 0;
 	c->there.objects += key[0] == KEY_OBJECT;
-	c->there.bytes += (int64_t)r.size_bytes;
+	c->there.bytes += (int64_t)(key[0] == KEY_PART ? quota_part_bytes(r.size_bytes) : r.size_bytes);
 	return 0;
 }
 

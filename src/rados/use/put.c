@@ -23,6 +23,7 @@ struct rput {
 	struct rport *port;
 	struct rid id;
 	uint64_t expect_bytes;
+	struct quota_hold hold;
 	bool is_part;
 	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
 	uint32_t number;
@@ -54,6 +55,13 @@ struct rwrite {
 		struct rwrite *rw;
 	} call[2];
 };
+
+/* Returns the bytes that an object or a part of that size counts. */
+static uint64_t
+counted(const struct rput *rp, uint64_t size_bytes)
+{
+	return rp->is_part ? quota_part_bytes(size_bytes) : size_bytes;
+}
 
 static struct rput *
 rput(const struct store_put *put)
@@ -100,6 +108,7 @@ rput_free(struct rput *rp)
 {
 	check(rp->writes == 0);
 	count_written(rp->port->st, own_bytes(rp));
+	usage_reserve_end(rp->port->st, rp->txn.bucket, rp->txn.bucket_len, &rp->hold);
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);
@@ -139,6 +148,10 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 		rp->txn.guess = GUESS_FIRST;
 		e = txn_add_object(&rp->txn);
 	}
+	if (e == 0)
+		e = size_bytes == STORE_SIZE_UNKNOWN ? 0
+						     : usage_reserve(p->st, k->bucket, k->bucket_len,
+								     counted(rp, size_bytes), &rp->hold);
 	if (e == 0)
 		e = rp->trailer ? gateway_id(p->st, &rp->id) : -ENOMEM;
 	if (e < 0) {
@@ -244,6 +257,14 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 	/* Who has begun goes on: it holds buffers. */
 	if (!rp->put->size_bytes && is_too_much(rp->port->st))
 		return -EAGAIN;
+	/* Without a length the reservation grows piece by piece. */
+	if (rp->expect_bytes == STORE_SIZE_UNKNOWN) {
+		int e = usage_reserve(rp->port->st, rp->txn.bucket, rp->txn.bucket_len,
+				      counted(rp, rp->put->size_bytes + len), &rp->hold);
+
+		if (e < 0)
+			return e;
+	}
 	rw = calloc(1, sizeof *rw);
 	if (!rw)
 		return -ENOMEM;
@@ -372,7 +393,7 @@ put_record(struct rput *rp, const struct record *old)
 	check(rp->committing && rp->writes == 0);
 	fill_record(rp, &new);
 	t->delta.objects = !rp->is_part && !old;
-	t->delta.bytes = (int64_t)(new.size_bytes - (old ? old->size_bytes : 0));
+	t->delta.bytes = (int64_t)(counted(rp, new.size_bytes) - (old ? counted(rp, old->size_bytes) : 0));
 	new.version = record_next_version(old);
 	rp->put->version = new.version;
 	fault_point("put.decided");

@@ -402,7 +402,7 @@ decide_last(struct txn *t)
 	fault_point(co->c ? "complete.decided" : "abort.decided");
 	t->delta.uploads = -1;
 	for (uint32_t i = 0; i < co->found_nr; i++)
-		t->delta.bytes -= (int64_t)co->found[i].rec.size_bytes;
+		t->delta.bytes -= (int64_t)quota_part_bytes(co->found[i].rec.size_bytes);
 	if (!co->c)
 		return TXN_COMMIT;
 	t->delta.objects = !old;

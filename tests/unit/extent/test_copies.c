@@ -164,7 +164,7 @@ test_counts(void **state)
 	}
 	assert_int_equal(used("2b").objects, in);
 	assert_int_equal(used("2b").uploads, in);
-	assert_int_equal(used("2b").bytes, 1200 * in);
+	assert_int_equal(used("2b").bytes, (200 + QUOTA_PART_BYTES) * in);
 	assert_int_equal(used("b").objects, KEYS);
 	assert_int_equal(bucket_remove(at(A), "2b"), -ENOTEMPTY);
 	for (int i = 0; i < KEYS; i++)
@@ -234,7 +234,7 @@ check_both(uint8_t id[2][STORE_UPLOAD_ID_BYTES])
 		assert_memory_equal(attrs, "attrs", 5);
 		assert_int_equal(used(b).objects, 4);
 		assert_int_equal(used(b).uploads, 1);
-		assert_int_equal(used(b).bytes, 10 + 100000 + 70 * MIB + 6000 + 5000);
+		assert_int_equal(used(b).bytes, 10 + 100000 + 70 * MIB + 6000 + QUOTA_PART_BYTES);
 	}
 	assert_int_equal(unit_number(A, "objects"), 8);
 	assert_int_equal(walk_names(A, NULL, &n), 10);
@@ -785,7 +785,7 @@ test_part_goes(void **state)
 	assert_int_equal(part_put(B, "2b", "k", id, 9, 2000, 2), 0);
 	stop_pair();
 	start_copies();
-	assert_int_equal(unit_number(B, "copy_bytes"), 2 * 1000 + 1000 + 100000 + 2000);
+	assert_int_equal(unit_number(B, "copy_bytes"), 4 * QUOTA_PART_BYTES + 100000);
 	assert_int_equal(differing(A, B), 1);
 	assert_int_equal(differing(B, A), 1);
 	assert_int_equal(send_key(A, B, "2b", "k"), 0);
@@ -793,10 +793,10 @@ test_part_goes(void **state)
 	assert_int_equal(count_parts(B, "k", id), 3);
 	assert_int_equal(part_numbers[0], 2);
 	assert_int_equal(differing(A, B) + differing(B, A), 0);
-	assert_int_equal(unit_number(B, "copy_bytes"), 3000);
+	assert_int_equal(unit_number(B, "copy_bytes"), 3 * QUOTA_PART_BYTES);
 	stop_pair();
 	start_copies();
-	assert_int_equal(unit_number(B, "copy_bytes"), 3000);
+	assert_int_equal(unit_number(B, "copy_bytes"), 3 * QUOTA_PART_BYTES);
 	assert_int_equal(count_parts(B, "k", id), 3);
 	stop_pair();
 	remove_pair();

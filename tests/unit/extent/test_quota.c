@@ -140,6 +140,46 @@ test_no_length(void **state)
 	assert_int_equal(pieces_taken(&put, 0), 20);
 }
 
+/* claim TM71: growth is reserved at the beginning of a PUT, objects and bytes; replacing takes as much again at most. */
+static void
+test_reserved(void **state)
+{
+	static struct store_put a, c;
+	static struct store_del d;
+	struct store_key k = key_of("b", "new"), other = key_of("b", "other"), old = key_of("b", "old");
+
+	assert_int_equal(put_simple(&l, "b", "old", MIB, 1), 0);
+	assert_int_equal(bound("b", 2, 4 * MIB, 9), 0);
+	assert_int_equal(store_put_init(l.p, &a, &k, MIB), 0);
+	/* the object, then the bytes: another of the same key as well, since either may be the first */
+	assert_int_equal(store_put_init(l.p, &c, &other, 0), -EDQUOT);
+	assert_int_equal(store_put_init(l.p, &c, &old, 3 * MIB + 1), -EDQUOT);
+	assert_int_equal(store_put_init(l.p, &c, &old, 3 * MIB), 0);
+	assert_true(quota_of("b").in_progress_bytes == 4 * MIB && quota_of("b").used.bytes == MIB);
+	store_put_abort(l.p, &a);
+	store_put_abort(l.p, &c);
+	assert_true(quota_of("b").in_progress_bytes == 0);
+	/* a quota that was full may be overwritten whole, once at a time */
+	assert_int_equal(put_simple(&l, "b", "old", 4 * MIB, 1), 0);
+	assert_int_equal(store_put_init(l.p, &a, &old, 4 * MIB), 0);
+	assert_int_equal(store_put_init(l.p, &c, &old, 1), -EDQUOT);
+	store_put_abort(l.p, &a);
+	/* a bucket that goes takes what was reserved in it along */
+	assert_int_equal(put_simple(&l, "b", "old", 0, 1), 0);
+	assert_int_equal(store_put_init(l.p, &a, &k, 4 * MIB), 0);
+	d.op.done = on_put;
+	assert_int_equal(store_delete(l.p, &old, NULL, &d), 0);
+	assert_int_equal(op_wait(&l, &d.op), 1);
+	assert_int_equal(bucket_remove(&l, "b"), 0);
+	assert_int_equal(bucket_make(&l, "b"), 0);
+	assert_int_equal(bound("b", 2, 4 * MIB, 9), 0);
+	assert_int_equal(store_put_init(l.p, &c, &k, 4 * MIB), 0);
+	store_put_abort(l.p, &a);
+	assert_true(quota_of("b").in_progress_bytes == 4 * MIB);
+	store_put_abort(l.p, &c);
+	assert_true(quota_of("b").in_progress_bytes == 0);
+}
+
 int
 main(void)
 {
@@ -147,6 +187,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_restart, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_early, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_no_length, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_reserved, setup, remove_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

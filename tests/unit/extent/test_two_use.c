@@ -6,6 +6,7 @@
 #include "extent/log/vol.h"
 
 #define KEYS 60
+#define PART QUOTA_PART_BYTES
 
 static const char *
 name_of(int i)
@@ -27,7 +28,7 @@ bytes_of_parts(const struct tree *t, const uint8_t *upload_key, size_t len)
 	tree_cursor_init(&c, t, tree_root(t));
 	for (bool there = tree_seek(&c, key, sizeof key, false);
 	     there && memcmp(c.key, key, 1 + CHUNK_ID_BYTES) == 0; there = tree_next(&c))
-		bytes += ((const struct rec *)c.rec)->size_bytes;
+		bytes += quota_part_bytes(((const struct rec *)c.rec)->size_bytes);
 	return bytes;
 }
 
@@ -141,18 +142,18 @@ test_uploads(void **state)
 	must_have(A, KEYS, had);
 	for (uint32_t i = 1; i <= 3; i++)
 		assert_int_equal(part_put(A, "2b", "whole", id, i, 1000 * i, 4), 0);
-	must_have(A, KEYS, had + 6000);
+	must_have(A, KEYS, had + 3 * PART);
 	assert_int_equal(part_put(A, "2b", "whole", id, 4, 50, 4), 0);
 	assert_int_equal(part_put(A, "2b", "whole", id, 4, 70, 4), 0);
-	must_have(A, KEYS, had + 6070);
+	must_have(A, KEYS, had + 4 * PART);
 	assert_int_equal(upload_make(A, "2b", "whole", NULL, 0, other), 0);
 	assert_int_equal(part_put(A, "2b", "whole", other, 1, 500, 4), 0);
 	stop_pair();
 	start_pair(&all, &no_slots);
-	must_have(A, KEYS, had + 6570);
+	must_have(A, KEYS, had + 5 * PART);
 	/* The fourth part is not named, and goes. */
 	assert_int_equal(upload_complete(A, "2b", "whole", id, 3, 4, &c), 0);
-	must_have(A, KEYS + 1, had + 6500);
+	must_have(A, KEYS + 1, had + 6000 + PART);
 	assert_int_equal(upload_abort(A, "2b", "whole", other), 0);
 	must_have(A, KEYS + 1, had + 6000);
 	/* One that ends with its bucket. */
@@ -161,7 +162,7 @@ test_uploads(void **state)
 	for (int i = 0; i < KEYS; i++)
 		assert_int_equal(obj_delete(at(A), "2b", name_of(i), NULL), 1);
 	assert_int_equal(obj_delete(at(A), "2b", "whole", NULL), 1);
-	must_have(A, 0, 5000);
+	must_have(A, 0, PART);
 	assert_int_equal(bucket_remove(at(A), "2b"), 0);
 	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
 		struct store_use is;
@@ -187,11 +188,11 @@ test_moves(void **state)
 	assert_int_equal(upload_make(A, "2b", "up", NULL, 0, id), 0);
 	assert_int_equal(part_put(A, "2b", "up", id, 1, 5000, 5), 0);
 	assert_true(send_all(A, B, &all) > 0);
-	must_have(A, KEYS, KEYS * 100 + 5000);
-	must_have(B, KEYS, KEYS * 100 + 5000);
+	must_have(A, KEYS, KEYS * 100 + PART);
+	must_have(B, KEYS, KEYS * 100 + PART);
 	switch_slots(A, B, &half);
-	must_have(A, KEYS, KEYS * 100 + 5000);
-	must_have(B, KEYS, KEYS * 100 + 5000);
+	must_have(A, KEYS, KEYS * 100 + PART);
+	must_have(B, KEYS, KEYS * 100 + PART);
 	/* What is changed at its first is sent to the second, removals too. */
 	for (int i = 0; i < KEYS; i += 2) {
 		int at_engine = slots_has(&half, slot_of_key("2b", name_of(i))) ? B : A;
@@ -202,8 +203,8 @@ test_moves(void **state)
 			assert_int_equal(put_simple(at(at_engine), "2b", name_of(i), 300, 7), 0);
 		assert_int_equal(send_key(at_engine, !at_engine, "2b", name_of(i)), 0);
 	}
-	must_have(A, 45, 30 * 100 + 15 * 300 + 5000);
-	must_have(B, 45, 30 * 100 + 15 * 300 + 5000);
+	must_have(A, 45, 30 * 100 + 15 * 300 + PART);
+	must_have(B, 45, 30 * 100 + 15 * 300 + PART);
 	/* What is left over goes, and the rest stays. */
 	assert_int_equal(remove_all(A, &half), 0);
 	in = 0;

@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""taken.py HOST:PORT ADMIN_SOCKET: a tenant that takes what it can get, and another one; see taken.sh."""
+import http.client
+import json
+import socket
+import sys
+import time
+
+HOST, PORT = sys.argv[1].split(":")
+ADMIN = sys.argv[2]
+OBJECTS, BYTES, UPLOADS = 40, 4 << 20, 3
+LIMIT_S = 100
+CORS = ("<CORSConfiguration>" + "".join(
+    "<CORSRule><AllowedOrigin>http://%s.example</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>" % (chr(97 + i % 26) * 200)
+    for i in range(40)) + "</CORSConfiguration>").encode()
+
+
+def ask(method, path, body=b"", headers=None):
+    c = http.client.HTTPConnection(HOST, int(PORT), timeout=LIMIT_S)
+    c.request(method, path, body, headers or {})
+    r = c.getresponse()
+    text = r.read()
+    c.close()
+    return r.status, text
+
+
+def quota():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(ADMIN)
+    s.sendall(b"GET /quotas HTTP/1.0\r\n\r\n")
+    got = b""
+    while True:
+        more = s.recv(65536)
+        if not more:
+            break
+        got += more
+    s.close()
+    return next(q for q in json.loads(got.split(b"\r\n\r\n", 1)[1]) if q["buckets"] == "team-a-*")
+
+
+victims = 0
+
+
+def victim(what):
+    """The other tenant works, and the bounds hold."""
+    global victims
+    victims += 1
+    for method, path, body in (("PUT", "/victim/v%d" % victims, b"v" * 1000000), ("PUT", "/other-%d" % victims, b""),
+                               ("POST", "/victim/u%d?uploads" % victims, b"")):
+        status, text = ask(method, path, body)
+        assert status == 200, "%s: %s %s: %d %s" % (what, method, path, status, text)
+    q = quota()
+    assert q["objects"] <= OBJECTS and q["bytes"] <= BYTES and q["uploads"] <= UPLOADS and q["in_progress"] <= BYTES, (what, q)
+    return q
+
+
+def until(what, states):
+    """Statuses up to the first refusal, which is 403 QuotaExceeded."""
+    nr = 0
+    for status, text in states:
+        if status != 200:
+            assert status == 403 and b"QuotaExceeded" in text, "%s: %d %s" % (what, status, text)
+            return nr
+        nr += 1
+    assert False, "%s: nothing was refused" % what
+
+
+class Put:
+    """A PUT that is sent in pieces and never ended; refused() reads an answer that has come."""
+
+    def __init__(self, path, head):
+        self.s = socket.create_connection((HOST, int(PORT)), timeout=LIMIT_S)
+        self.s.sendall(("PUT %s HTTP/1.1\r\nhost: %s:%s\r\n%s\r\n\r\n" % (path, HOST, PORT, head)).encode())
+        self.answer = b""
+
+    def send(self, data):
+        """False: the server takes no more of it."""
+        self.s.settimeout(0.2)
+        end = time.monotonic() + LIMIT_S
+        view = memoryview(data)
+        while view and time.monotonic() < end:
+            if self.refused(0):
+                return False
+            try:
+                view = view[self.s.send(view):]
+            except TimeoutError:
+                pass
+            except OSError:
+                self.refused(LIMIT_S)
+                return False
+        assert not view, "neither taken nor refused"
+        return True
+
+    def refused(self, wait):
+        self.s.settimeout(wait or 0.001)
+        try:
+            while b"</Error>" not in self.answer:
+                more = self.s.recv(65536)
+                if not more:
+                    break
+                self.answer += more
+        except (TimeoutError, BlockingIOError):
+            pass
+        except OSError:
+            return True
+        return b"</Error>" in self.answer
+
+    def is_quota(self):
+        return b" 403 " in self.answer and b"QuotaExceeded" in self.answer
+
+
+victim("before")
+
+# ---- buckets, and what they are configured with
+nr = until("buckets", (ask("PUT", "/team-a-%d" % i) for i in range(2 * OBJECTS)))
+assert nr == OBJECTS, nr
+for i in range(nr):
+    assert ask("PUT", "/team-a-%d?cors" % i, CORS)[0] == 200
+q = victim("buckets with documents")
+assert q["objects"] == OBJECTS and q["bytes"] > nr * 1000, q
+for i in range(nr - 1, -1, -1):
+    assert ask("DELETE", "/team-a-%d" % i)[0] == 204
+assert ask("PUT", "/team-a-0")[0] == 200
+
+# ---- bodies without end, several at once
+chunk = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
+puts = [Put("/team-a-0/endless%d" % i, "transfer-encoding: chunked") for i in range(8)]
+ended = [False] * len(puts)
+# The sockets hold some of it, and the server discards what comes between the refusal and its answer.
+end = time.monotonic() + LIMIT_S
+while not all(ended) and time.monotonic() < end:
+    for i, p in enumerate(puts):
+        ended[i] = ended[i] or not p.send(chunk)
+    q = quota()
+    assert q["in_progress"] <= BYTES and q["bytes"] == 0, q
+victim("bodies without end")
+for i, p in enumerate(puts):
+    assert ended[i], "%d is not refused" % i
+    p.s.close()
+assert any(p.is_quota() for p in puts)
+
+# ---- PUTs that do not end: one fits
+puts = [Put("/team-a-0/drip%d" % i, "content-length: 4000000") for i in range(60)]
+open_nr = len(puts)
+end = time.monotonic() + LIMIT_S
+while open_nr > 1 and time.monotonic() < end:
+    open_nr = sum(not p.refused(0) for p in puts)
+assert open_nr <= 1, open_nr
+assert all(p.is_quota() for p in puts if p.answer)
+q = victim("PUTs that do not end")
+if open_nr:
+    assert q["in_progress"] == 4000000, q
+for p in puts:
+    p.s.close()
+end = time.monotonic() + LIMIT_S
+while quota()["in_progress"] and time.monotonic() < end:
+    time.sleep(0.1)
+assert quota()["in_progress"] == 0
+
+# ---- small parts
+status, text = ask("POST", "/team-a-0/small?uploads")
+assert status == 200
+upload = text.split(b"<UploadId>")[1].split(b"<")[0].decode()
+nr = until("small parts", (ask("PUT", "/team-a-0/small?partNumber=%d&uploadId=%s" % (i + 1, upload), b"p" * 300) for i in range(400)))
+assert nr == BYTES // (16 << 10), nr
+victim("small parts")
+assert ask("DELETE", "/team-a-0/small?uploadId=" + upload)[0] == 204
+assert until("uploads", (ask("POST", "/team-a-0/u?uploads") for i in range(10))) == UPLOADS
+
+# ---- an honest client within its bounds
+assert ask("PUT", "/team-a-0/whole", b"w" * 4000000)[0] == 200
+for _ in range(3):
+    assert ask("PUT", "/team-a-0/whole", b"x" * 4000000)[0] == 200
+victim("after")
