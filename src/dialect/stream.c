@@ -4,7 +4,8 @@
  * by parse.c for bodies that are objects or XML.
  *
  * Such a body is announced by "Content-Encoding: aws-chunked", by a STREAMING- x-amz-content-sha256, or by
- * both; to store the frames as the object would be the worst of outcomes, so either is enough.
+ * both; to store the frames as the object would be the worst of outcomes, so either is enough, unless the hash
+ * of a plain body says that there are none: the bytes are compared with it.
  */
 #include "dialect/dialect_int.h"
 
@@ -57,7 +58,7 @@ stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why
 	const struct field *f = dialect_payload_hash(in, NULL), *length;
 	struct span sha = f ? field_text(f) : (struct span){ "", 0 };
 	bool streaming = sha.len >= 10 && memcmp(sha.p, "STREAMING-", 10) == 0;
-	bool coding = coding_says_so(in), trailer;
+	bool coding = coding_says_so(in), plain, trailer;
 	enum fault r;
 
 	if (streaming && !span_is(sha, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD") &&
@@ -72,10 +73,13 @@ stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why
 			      "A body in aws-chunked frames and an RDMA descriptor came together.");
 	if (trailer && !streaming && !coding)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-trailer came without a body that has one.");
-	if (coding && !streaming && sha.len && !span_is(sha, "UNSIGNED-PAYLOAD"))
+	/* The hash of a plain body is of the bytes as they come, whatever a program has said of their encoding. */
+	plain = sha.len && !streaming && !span_is(sha, "UNSIGNED-PAYLOAD");
+	if (coding && plain && (trailer || dialect_field(in, "x-amz-decoded-content-length", NULL)))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
-			      "Content-Encoding: aws-chunked, and x-amz-content-sha256 is of a plain body.");
-	t->aws_chunked = streaming || coding;
+			      "The body is announced in aws-chunked frames, and x-amz-content-sha256 is of a "
+			      "plain body.");
+	t->aws_chunked = streaming || (coding && !plain);
 	if (!t->aws_chunked)
 		return FAULT_NONE;
 	r = field_one(in, "x-amz-decoded-content-length", "x-amz-decoded-content-length came more than once.",

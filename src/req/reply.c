@@ -141,10 +141,14 @@ error_body(struct req *rq, enum fault f)
 	struct error_detail d;
 	char id[17], range[64], *text;
 
-	if (strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED || !(text = req_error_part(rq))) {
-		rq->reply.body = REPLY_EMPTY;
+	rq->reply.body = REPLY_EMPTY;
+	if (f == FAULT_NOT_MODIFIED)
 		return;
-	}
+	/* HEAD has the type, as on S3, and no body. */
+	reply_text(rq, reply_name(rq, FIELD_CONTENT_TYPE),
+		   rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+	if (strcmp(rq->in.method, "HEAD") == 0 || !(text = req_error_part(rq)))
+		return;
 	memset(&d, 0, sizeof d);
 	req_id_text(rq, id);
 	d.message = rq->why;
@@ -170,8 +174,6 @@ error_body(struct req *rq, enum fault f)
 	rq->reply.len_bytes = f == FAULT_SIGNATURE && !rq->identity.entry
 				      ? signature_body(rq, f, &d, text)
 				      : dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
-	reply_text(rq, reply_name(rq, FIELD_CONTENT_TYPE),
-		   rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
 /* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct
@@ -236,13 +238,8 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		rq->hooks->headers(rq, &o, kind);
 	if (kind == OUT_DONE && rq->reply.body == REPLY_TEXT)
 		reply_text(rq, reply_name(rq, FIELD_CONTENT_TYPE), "application/xml");
-	if (o.body_error) {
-		enum fault f = declined ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
-
-		error_body(rq, f);
-	} else if (kind == OUT_FAILED || kind == OUT_ERROR) {
-		rq->reply.body = REPLY_EMPTY;
-	}
+	if (o.body_error || kind == OUT_FAILED || kind == OUT_ERROR)
+		error_body(rq, declined ? FAULT_RDMA_NOT_SUPPORTED : rq->fault);
 	/* Of HEAD, too, which has no body. */
 	if ((kind == OUT_ERROR || kind == OUT_FAILED) && rq->fault == FAULT_RANGE)
 		reply_header(rq, reply_name(rq, FIELD_CONTENT_RANGE), "bytes */%llu",
