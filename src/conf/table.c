@@ -223,7 +223,7 @@ const struct conf_key conf_keys[] = {
 	{ "store.default_copies", KT_INT, 0, .min = 1, .max = 2, .offset = AT(store.default_copies), .def = "1",
 	  .help = "Number of disks with a copy of each object of a new bucket, unless x-gantry-copies of CreateBucket gives another number" },
 	{ "store.state_dir", KT_STRING, KEY_NONE | KEY_TUNING, .offset = AT(store.state_dir), .def = "auto",
-	  .help = "Directory of the daemon's state that is not on the disks, such as mutes of health reports. auto is $STATE_DIRECTORY, or /var/lib/gantry if that variable is not set and the directory exists. The daemon creates no directory" },
+	  .help = "Directory of the daemon's state that is not on the disks, such as the UUIDs and paths of its disks and mutes of health reports. auto is $STATE_DIRECTORY, or /var/lib/gantry if that variable is not set and the directory exists. The daemon creates no directory" },
 	{ "store.min_disks", KT_INT, KEY_AUTO | KEY_RELOAD, .min = 1, .max = CONF_DISKS_MAX, .offset = AT(store.min_disks), .def = "auto",
 	  .help = "Number of disks in service that /readyz needs to report ready. auto is all disks but one, and at least one" },
 	{ "store.partial_listings", KT_BOOL, KEY_RELOAD, .offset = AT(store.partial_listings), .def = "false",

@@ -232,7 +232,7 @@ start_store(struct daemon *d)
 
 	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);
 	notify_send("%s", on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
-	r = daemon_store_conf(d->conf, disks, &sc, err, sizeof err);
+	r = remember_store_conf(d->conf, d->source, disks, &sc, &d->remember, err, sizeof err);
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
 	/* A cluster comes back without anybody's help: gateways that were started before it wait. */
@@ -242,12 +242,21 @@ start_store(struct daemon *d)
 	}
 	if (r == 0) {
 		atomic_store(&d->store, store);
+		if (remember_store(d->remember, store, err, sizeof err) < 0)
+			log_error("%s; until then no store is remembered after the next missing mount", err);
+		else if (!on_cluster && !remember_file(d->remember)[0])
+			log_note("this store cannot be remembered outside of its disks: there is no "
+				 "store.state_dir");
 		r = daemon_set_quotas(store, d->keys);
 		if (r < 0)
 			log_event(LOG_EV_START_FAILED, LOG_ERROR, "quotas of access keys: %s", strerror(-r));
 		return r < 0 ? EXIT_RUNTIME : 0;
 	}
 	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
+	if (r == -EXDEV) {
+		remember_way_out(d->remember, err, sizeof err);
+		log_error("store: %s", err);
+	}
 	return exit_of_store(r);
 }
 
@@ -323,6 +332,7 @@ release(struct daemon *d)
 {
 	daemon_reload_wait(d);
 	admin_stop(d->admin);
+	remember_free(d->remember);
 	store_stop(atomic_load(&d->store));
 	/* The buffers go last: a device that is being opened anew just now registers them. */
 	rdma_close(d->rdma);
@@ -425,6 +435,7 @@ serve(struct daemon *d, const sigset_t *signals)
 		if (sig == SIGUSR2)
 			dump(d);
 		feed_watchdog(d, fed);
+		remember_look(d);
 	}
 }
 

@@ -18,6 +18,7 @@ struct auth_keys;
 struct auth_replay;
 struct cores;
 struct rdma;
+struct remember;
 struct stats;
 struct store;
 struct tls_cert;
@@ -77,6 +78,7 @@ struct daemon {
 	_Atomic bool reload_failed;  /* the last one */
 
 	struct health_unit unit_health[HEALTH_UNITS_MAX]; /* of health.c */
+	struct remember *remember;                        /* of remember.c; from start_store() on */
 };
 
 /* Serves until a signal ends it; returns an exit code of options.h. source: origin of conf, for reloads.
@@ -106,8 +108,58 @@ void daemon_reload_wait(struct daemon *d);
 int daemon_state_path(const struct conf *conf, const struct conf_source *source, const char *name, char *out,
 		      size_t cap);
 
-/* ---- health.c: as admin_env has them ---- */
 struct admin_reasons;
+/* ---- remember.c: the record of the store outside of its disks (store/record.h) ---- */
+
+struct store_conf;
+struct store_disk_conf;
+struct store_record;
+/* Reads the record of this configuration file into *ret_m, for remember_free().  0, also where there is no record, or no place for
+ * one; or -errno with a sentence in err: the record is damaged or unreadable; *ret_m is usable then, and knows no store; NULL only
+ * for -ENOMEM. */
+int remember_open(const struct conf *conf, const struct conf_source *source, struct remember **ret_m,
+		  char *err, size_t err_len);
+/* Does as daemon_store_conf(), and adds what is remembered; *ret_m is for remember_free(), and NULL after an error.  A record that
+ * cannot be read is logged with the way out, and counts as none. */
+int remember_store_conf(const struct conf *conf, const struct conf_source *source,
+			struct store_disk_conf *disks, struct store_conf *ret_conf, struct remember **ret_m,
+			char *err, size_t err_len);
+/* Writes the way out for disks of another store than the remembered one (-EXDEV of a start). */
+void remember_way_out(const struct remember *m, char *out, size_t cap);
+/* Waits for a write in progress.  NULL is allowed. */
+void remember_free(struct remember *m);
+/* Returns what is known of the store; NULL: nothing. */
+const struct store_record *remember_known(const struct remember *m);
+/* Returns true if the record is as it was last to be written. */
+bool remember_keeps(struct remember *m);
+/* Returns the file of the record; "": there is no place for one. */
+const char *remember_file(const struct remember *m);
+/* Writes the disks of a store that serves; or of a new one, whose record is given.  0, also without a place; or -errno with a sentence
+ * in err.  Blocks. */
+int remember_store(struct remember *m, const struct store *st, char *err, size_t err_len);
+int remember_made(struct remember *m, const struct store_record *made, char *err, size_t err_len);
+/* Removes disks that were given up.  As remember_store(). */
+int remember_less(struct remember *m, const uint8_t (*uuid)[UUID_BYTES], int nr, char *err, size_t err_len);
+/* Writes a note on each disk of the record that the configuration does not name, and on a disk that shares a file system with the
+ * record, a line each. */
+void remember_notes(const struct remember *m, const struct conf *conf, FILE *out);
+/* Has the record follow a change of the members of the running store, on a thread of its own.  The main thread, once a second. */
+void remember_look(struct daemon *d);
+/* Takes the disks that a configuration names, which was read for a reload. */
+void remember_named(struct remember *m, const struct conf *conf);
+/* Writes the line of store.disks for a disk. */
+void remember_line(const char *path, uint64_t size_bytes, char *out, size_t cap);
+/* Adds the reasons of health: members without a line in the file, a record that cannot be written. */
+void remember_health(struct daemon *d, struct admin_reasons *r);
+/* Writes the state of the record as a JSON object. */
+void remember_show(const struct remember *m, const struct conf *conf, FILE *out);
+
+/* ---- format.c ---- */
+struct options;
+/* Makes a store (--format); returns an exit code. */
+int format_store(const struct options *o, const struct conf *conf, const struct conf_source *source);
+
+/* ---- health.c: as admin_env has them ---- */
 void health_ready(void *cookie, struct admin_reasons *r);
 void health_reasons(void *cookie, struct admin_reasons *r);
 
@@ -124,7 +176,8 @@ int disks_cancel(void *cookie, const struct admin_args *args, FILE *out);
 /* Writes the state of the current move. */
 void disks_show_move(void *cookie, FILE *out);
 /* Adds a disk to a stopped store (--add); returns an exit code. */
-int disks_add_stopped(const struct conf *conf, const char *path, bool force);
+int disks_add_stopped(const struct conf *conf, const struct conf_source *source, const char *path,
+		      bool force);
 
 /* ---- copies.c: of keys with two copies ---- */
 
@@ -141,8 +194,6 @@ struct store_quota_info;
 void control_quota(const struct store_quota_info *q, unsigned copies, FILE *out);
 
 /* The configuration for opening, formatting and checking the store; disks has room for CONF_DISKS_MAX. */
-struct store_conf;
-struct store_disk_conf;
 /* Fills it in. 0, or -errno with the reason in err: the module of the back end is missing, or was built for
  * another daemon. */
 int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,

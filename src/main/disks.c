@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 static int
@@ -71,11 +72,34 @@ disks_show_move(void *cookie, FILE *out)
 	write_move(atomic_load(&d->store), out);
 }
 
+/* Writes the line of store.disks that is to be added or removed, and whether the change is remembered without it. */
+static void
+say_line(struct daemon *d, const struct store_disk_change *c, FILE *out)
+{
+	const struct store *st = atomic_load(&d->store);
+	struct store_unit_info info;
+	char line[1200];
+
+	for (int i = 0; c->disk && i < store_unit_nr(st); i++) {
+		store_unit_info(st, i, &info);
+		snprintf(line, sizeof line, "%d", i);
+		if (info.state == UNIT_DRAINED || !info.name[0] ||
+		    (!path_same(info.name, c->disk) && strcasecmp(info.uuid, c->disk) != 0 &&
+		     strcmp(line, c->disk) != 0))
+			continue;
+		remember_line(info.name, info.size_bytes, line, sizeof line);
+		fputs(",\"line\":", out);
+		json_string(out, line);
+		fprintf(out, ",\"added\":%s", c->kind == DISK_ADD ? "true" : "false");
+	}
+	fprintf(out, ",\"remembered\":%s", remember_keeps(d->remember) ? "true" : "false");
+}
+
 static int
 change(struct daemon *d, const struct store_disk_change *c, FILE *out)
 {
 	struct store *st = atomic_load(&d->store);
-	char said[512] = "";
+	char said[512] = "", why[512];
 	int r;
 
 	if (!st || atomic_load(&d->phase) != PHASE_SERVING) {
@@ -86,6 +110,9 @@ change(struct daemon *d, const struct store_disk_change *c, FILE *out)
 	fprintf(out, r < 0 ? "{\"error\":" : "{\"said\":");
 	json_string(out, said[0] ? said : strerror(-r));
 	if (r == 0) {
+		if (remember_store(d->remember, st, why, sizeof why) < 0)
+			log_error("%s", why);
+		say_line(d, c, out);
 		fputs(",\"move\":", out);
 		write_move(st, out);
 		log_event(LOG_EV_CONTROL, LOG_NOTE, "disks: %s", said);
@@ -145,20 +172,22 @@ disks_cancel(void *cookie, const struct admin_args *args, FILE *out)
 /* ---- while nothing runs ---- */
 
 int
-disks_add_stopped(const struct conf *conf, const char *path, bool force)
+disks_add_stopped(const struct conf *conf, const struct conf_source *source, const char *path, bool force)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_disk_change c = { .kind = DISK_ADD, .disk = path, .force = force };
 	struct store_conf sc;
+	struct remember *m;
 	struct store *st;
 	struct stat file;
 	bool is_device;
 	char said[1024] = "";
-	int nr = 0, sc_nr, r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	int nr = 0, sc_nr, r = remember_store_conf(conf, source, disks, &sc, &m, said, sizeof said);
 	char why[1024];
 
 	if (r == 0 && conf->store.backend != BACKEND_DISKS) {
 		fprintf(stderr, "gantryd: --add is for stores on disks\n");
+		remember_free(m);
 		return EXIT_CONFIG;
 	}
 	sc_nr = r == 0 ? sc.disks.nr : 0;
@@ -190,8 +219,11 @@ disks_add_stopped(const struct conf *conf, const char *path, bool force)
 		if (r < 0 && !said[0])
 			snprintf(said, sizeof said,
 				 "%s: a directory needs a size: write both into store.disks", path);
+		if (r == 0 && remember_store(m, st, why, sizeof why) < 0)
+			fprintf(stderr, "gantryd: %s\n", why);
 		store_stop(st);
 	}
+	remember_free(m);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r == -EEXIST || r == -EALREADY ? -EINVAL : r) : EXIT_OK;
 }

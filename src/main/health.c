@@ -277,6 +277,7 @@ health_reasons(void *cookie, struct admin_reasons *r)
 	for (int i = 0; i < unit_nr(d) && i < HEALTH_UNITS_MAX; i++)
 		unit_health(d, i, strcmp(store_name(st), "rados") == 0, r);
 	copies_health(st, r);
+	remember_health(d, r);
 	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
 		admin_reason(r, REASON_DEVICE_MISSING, "", "%s", missing);
 	for (int i = 0; i < rail_nr(d); i++)

@@ -15,30 +15,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Says whether a start would take the disks; returns an exit code. */
 static int
-check_config(const struct options *o, const struct conf *conf)
+check_store(const struct conf_source *src, const struct conf *conf)
 {
-	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
 	struct store_disk_conf disks[CONF_DISKS_MAX];
-	struct auth_keys *keys = NULL;
 	struct store_conf sc;
-	char err[STORE_WHY_BYTES];
+	struct remember *m;
+	char err[STORE_WHY_BYTES], way_out[512];
+	bool is_known;
 	int r;
 
-	if (daemon_store_conf(conf, disks, &sc, err, sizeof err) < 0 ||
+	if (remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err) < 0 ||
 	    store_check(&sc, err, sizeof err) < 0) {
 		fprintf(stderr, "%s: %s\n", conf->store.backend == BACKEND_RADOS ? "rados" : "store.disks",
 			err);
+		remember_free(m);
 		return EXIT_CONFIG;
 	}
+	is_known = remember_known(m) != NULL;
 	r = store_look(&sc, err, sizeof err);
-	if (r < 0) {
+	if (r < 0 || (err[0] && is_known))
 		fprintf(stderr, "store: %s\n", err);
-		return exit_of_store(r);
-	}
-	if (err[0])
+	else if (err[0])
 		fprintf(stderr, "store: %s (no error before the first --format; a start would end so)\n",
 			err);
+	remember_way_out(m, way_out, sizeof way_out);
+	if (r == -EXDEV)
+		fprintf(stderr, "store: %s\n", way_out);
+	remember_notes(m, conf, stderr);
+	remember_free(m);
+	return r < 0 ? exit_of_store(r) : err[0] && is_known ? EXIT_MISSING : EXIT_OK;
+}
+
+static int
+check_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
+{
+	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
+	struct auth_keys *keys = NULL;
+	int r = check_store(src, conf);
+
+	if (r != EXIT_OK)
+		return r;
 	r = daemon_load_certs(conf, certs);
 	daemon_free_certs(certs);
 	if (r == 0)
@@ -63,51 +81,18 @@ list_devices(const struct conf *conf)
 }
 
 static int
-format(const struct conf *conf, bool force, bool if_absent)
+upgrade(const struct conf_source *src, const struct conf *conf)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char err[STORE_WHY_BYTES] = "";
-	int r;
-
-	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
-	if (r == 0)
-		r = store_format(&sc, force, err, sizeof err);
-	if (r == 0 && conf->store.backend == BACKEND_RADOS)
-		printf("gantryd: made a store in the pools %s and %s\n", conf->rados.meta_pool,
-		       conf->rados.data_pool);
-	else if (r == 0)
-		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
-	if (r == -EALREADY && if_absent) {
-		printf("gantryd: there is a store already, nothing was done\n");
-		r = 0;
-	}
-	if (r == 0) {
-		fflush(stdout);
-		if (daemon_first_key(conf) == 0)
-			return EXIT_OK;
-		fprintf(stderr, "gantryd: there is a store, but no first access key: `gantry key new`, as "
-				"root, makes one\n");
-		return EXIT_RUNTIME;
-	}
-	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
-	/* Pools of a cluster are somebody else's then: other ones are to be named. */
-	if (conf->store.backend == BACKEND_RADOS && (r == -EALREADY || r == -EEXIST))
-		return EXIT_CONFIG;
-	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
-}
-
-static int
-upgrade(const struct conf *conf)
-{
-	struct store_disk_conf disks[CONF_DISKS_MAX];
-	struct store_conf sc;
+	struct remember *m;
 	char said[CONF_DISKS_MAX * 256] = "";
 	int r;
 
-	r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	r = remember_store_conf(conf, src, disks, &sc, &m, said, sizeof said);
 	if (r == 0)
 		r = store_upgrade(&sc, said, sizeof said);
+	remember_free(m);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
@@ -128,12 +113,13 @@ is_sure(int nr, const char *what)
 }
 
 static int
-forget(const struct options *o, const struct conf *conf)
+forget(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
-	char said[CONF_DISKS_MAX * 512] = "";
-	int r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	struct remember *m;
+	char said[CONF_DISKS_MAX * 512] = "", why[512];
+	int r = remember_store_conf(conf, src, disks, &sc, &m, said, sizeof said);
 
 	if (r == 0 && sc.ops == &store_set_ops) {
 		sc.disks.forget = o->forget;
@@ -142,11 +128,15 @@ forget(const struct options *o, const struct conf *conf)
 		r = o->force ? 0 : store_look(&sc, said, sizeof said);
 		if (r == 0 && !o->force && !is_sure(o->forget_nr, said)) {
 			fprintf(stderr, "gantryd: nothing was done\n");
+			remember_free(m);
 			return EXIT_RUNTIME;
 		}
 	}
 	if (r == 0)
 		r = store_forget(&sc, said, sizeof said);
+	if (r == 0 && remember_less(m, o->forget, o->forget_nr, why, sizeof why) < 0)
+		fprintf(stderr, "gantryd: %s\n", why);
+	remember_free(m);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
@@ -158,19 +148,21 @@ say(void *cookie, const char *line)
 }
 
 static int
-fsck(const struct conf *conf, bool repair)
+fsck(const struct conf_source *src, const struct conf *conf, bool repair)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
+	struct remember *m;
 	char err[STORE_WHY_BYTES];
 	int r;
 
-	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
+	r = remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err);
 	if (r < 0) {
 		fprintf(stderr, "gantryd: %s\n", err);
 		return EXIT_CONFIG;
 	}
 	r = store_fsck(&sc, repair, say, NULL);
+	remember_free(m);
 	if (r == 0)
 		printf("gantryd: the store is clean\n");
 	else if (r > 0)
@@ -189,7 +181,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 {
 	switch (o->action) {
 	case ACTION_CHECK_CONFIG:
-		return check_config(o, conf);
+		return check_config(o, src, conf);
 	case ACTION_PRINT_CONFIG:
 		conf_print(conf, stdout);
 		return EXIT_OK;
@@ -197,19 +189,19 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		return list_devices(conf);
 	case ACTION_FORMAT:
 		log_init(conf->log.format, conf->log.level);
-		return format(conf, o->force, o->if_absent);
+		return format_store(o, conf, src);
 	case ACTION_FSCK:
 		log_init(conf->log.format, conf->log.level);
-		return fsck(conf, o->repair);
+		return fsck(src, conf, o->repair);
 	case ACTION_UPGRADE:
 		log_init(conf->log.format, conf->log.level);
-		return upgrade(conf);
+		return upgrade(src, conf);
 	case ACTION_FORGET:
 		log_init(conf->log.format, conf->log.level);
-		return forget(o, conf);
+		return forget(o, src, conf);
 	case ACTION_ADD:
 		log_init(conf->log.format, conf->log.level);
-		return disks_add_stopped(conf, o->add, o->force);
+		return disks_add_stopped(conf, src, o->add, o->force);
 	default:
 		rdma_prepare();
 		return daemon_run(conf, src, o->ready_file);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_FORCE = 256, OPT_IF_ABSENT, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
+enum { OPT_FORCE = 256, OPT_IF_ABSENT, OPT_REPLACE_STORE, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -19,6 +19,7 @@ static const struct option long_options[] = {
 	{ "format", no_argument, NULL, OPT_ACTION + ACTION_FORMAT },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "if-absent", no_argument, NULL, OPT_IF_ABSENT },
+	{ "replace-store", required_argument, NULL, OPT_REPLACE_STORE },
 	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
 	{ "upgrade", no_argument, NULL, OPT_ACTION + ACTION_UPGRADE },
 	{ "forget", required_argument, NULL, OPT_ACTION + ACTION_FORGET },
@@ -92,6 +93,12 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 	case OPT_IF_ABSENT:
 		o->if_absent = true;
 		return 0;
+	case OPT_REPLACE_STORE:
+		o->replaces = true;
+		if (uuid_parse(optarg, o->replace_store) == 0)
+			return 0;
+		fprintf(err, "gantryd: --replace-store wants the UUID of a store, not \"%s\"\n", optarg);
+		return -EINVAL;
 	case OPT_REPAIR:
 		o->repair = true;
 		return 0;
@@ -141,6 +148,10 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: --if-absent goes with --format\n");
 		return -EINVAL;
 	}
+	if (o.replaces && (o.action != ACTION_FORMAT || o.if_absent)) {
+		fprintf(err, "gantryd: --replace-store goes with --format, without --if-absent\n");
+		return -EINVAL;
+	}
 	if (o.if_absent && o.force) {
 		fprintf(err, "gantryd: --force and --if-absent do not go together\n");
 		return -EINVAL;
@@ -175,6 +186,9 @@ options_help(FILE *out)
 	      "for\n"
 	      "  --format [--force]    make a new store on the disks (--force: even over existing data)\n"
 	      "  --format --if-absent  make one where there is none; where there is one, do nothing\n"
+	      "  --format --replace-store UUID\n"
+	      "                        make one although this daemon has served that store, which is given "
+	      "up\n"
 	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
 	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "

@@ -48,7 +48,9 @@ struct options {
 	bool force, if_absent, repair;
 	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* UUIDs of disks to forget */
 	int forget_nr;
-	const char *add; /* path of a disk to add */
+	const char *add;                   /* path of a disk to add */
+	bool replaces;                     /* --replace-store: */
+	uint8_t replace_store[UUID_BYTES]; /* the remembered store that may be given up */
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

@@ -697,6 +697,8 @@ status(void *cookie, FILE *out)
 		store ? store_name(store) : "", nr, failed, missing, objects, size, available);
 	if (store)
 		copies_show(store, out);
+	fputs(",\"record\":", out);
+	remember_show(d->remember, d->conf, out);
 	fputs("},\n", out);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);

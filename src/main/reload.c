@@ -170,6 +170,7 @@ prepare(struct reload *r, FILE *err)
 
 	if (conf_load(d->source, &r->fresh, err) < 0)
 		return -EINVAL;
+	remember_named(d->remember, r->fresh);
 	running = daemon_conf(d);
 	rc = conf_merge(r->fresh, running, on_change, r);
 	daemon_conf_put(running);

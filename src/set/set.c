@@ -21,7 +21,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	int r = set_check_conf(conf, err, err_len);
 
-	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
+	if (r == 0 && (conf->disks.nr > 1 || conf->disks.made) && conf->disks.engine->member)
 		return set_format_disks(conf, force, err, err_len);
 	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
 		struct store_conf c = set_engine_conf(conf, i);
@@ -411,6 +411,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 	else
 		*ret_info = (struct store_unit_info){ .name = set_unit(s, unit)->path };
 	ret_info->uuid = set_unit(s, unit)->uuid;
+	ret_info->store_uuid = set_store_uuid(s);
 	if (set_is_drained(s, unit)) {
 		ret_info->state = UNIT_DRAINED;
 		snprintf(ret_info->reason, sizeof ret_info->reason,

@@ -47,6 +47,7 @@
 
 struct quota_book;
 struct ring;
+struct store_record;
 struct timers;
 struct store;
 struct store_ops; /* store/ops.h: a back end */
@@ -125,6 +126,10 @@ struct store_disks_conf {
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* UUIDs for store_forget() */
 	int forget_nr;
+	/* for the set: the store that the disks must be of, and the last paths of its members, which are used
+	 * for members that disk[] does not name; NULL: unknown (store/record.h) */
+	const struct store_record *record;
+	struct store_record *made; /* for the set: what store_format() has made, by UUIDs; NULL: not wanted */
 };
 
 /* The configuration of the store on RADOS (rados/rados.h). */
@@ -894,8 +899,9 @@ struct store_unit_number {
 #define STORE_UNIT_NUMBERS_MAX 48
 
 struct store_unit_info {
-	const char *name; /* path of a disk; "": unknown */
-	const char *uuid; /* of a disk; NULL or "": none */
+	const char *name;          /* path of a disk; "": unknown */
+	const char *uuid;          /* of a disk; NULL or "": none */
+	const uint8_t *store_uuid; /* of the disk's store, constant; NULL: none */
 	enum store_unit_state state;
 	char reason[256]; /* reason of the state; UNIT_OK: a problem, or "" */
 	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */

@@ -81,7 +81,7 @@ U=$(disks '.[2].uuid')
 stop_daemon
 # It is missing: the same goes for its path.
 mv "$T/disk3" "$T/away"
-offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet); bring it back"
+offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet; is it mounted?); bring it back"
 
 # ---- given up, said twice ----
 cp "$T/was.yaml" "$T/gantryd.yaml"

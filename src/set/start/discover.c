@@ -72,10 +72,36 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 	}
 }
 
+/* Checks that an opened disk is the recorded one, and turns every failure into an absence.  0 or -errno. */
+static int
+check_unnamed(struct disk *d, int error)
+{
+	const struct store_record *record = d->of->conf->disks.record;
+	char why[sizeof d->err];
+
+	if (error == 0 && (memcmp(d->id.uuid, d->unnamed->uuid, UUID_BYTES) != 0 ||
+			   memcmp(d->id.store_uuid, record->store_uuid, UUID_BYTES) != 0)) {
+		store_stop(d->st);
+		d->st = NULL;
+		snprintf(d->err, sizeof d->err, "%.400s: another disk is there", d->unnamed->path);
+		error = -ENODEV;
+	}
+	if (error == 0)
+		return 0;
+	snprintf(why, sizeof why, "%s", d->err);
+	snprintf(d->err, sizeof d->err, "store.disks does not name it; it was at %.*s", 400, why);
+	/* Its UUID says which member it is; the other identities are of whatever is at its place. */
+	memset(&d->id, 0, sizeof d->id);
+	memcpy(d->id.uuid, d->unnamed->uuid, UUID_BYTES);
+	return -ENODEV;
+}
+
 int
 start_open_one(struct disk *d)
 {
-	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
+	int e = d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
+
+	return d->unnamed ? check_unnamed(d, e) : e;
 }
 
 /* ---- identities of the disks ---- */
@@ -129,9 +155,25 @@ start_is_none_made(const struct start *s)
 void
 start_say_unmade(const struct disk *d, char *err, size_t err_len)
 {
-	bool is_seen = d->error == -ENOENT || d->error == -ENOTRECOVERABLE;
+	const struct store_record *record = d->of->conf->disks.record;
+	char text[UUID_TEXT];
 
-	snprintf(err, err_len, "%s%s", d->err, is_seen ? "; gantryd --format makes one" : "");
+	if (record) {
+		uuid_write(text, record->store_uuid);
+		snprintf(err, err_len,
+			 "%s; this daemon has served store %s, and none of its disks is there: is the file "
+			 "system mounted, the device there?",
+			 d->err, text);
+	} else {
+		snprintf(err, err_len, "%s%s", d->err,
+			 start_is_bare(d) ? "; is it mounted? gantryd --format makes a new store" : "");
+	}
+}
+
+bool
+start_is_bare(const struct disk *d)
+{
+	return !d->st && !d->id.is_made && (d->error == -ENOENT || d->error == -ENOTRECOVERABLE);
 }
 
 /* Returns true for the errors of a missing disk, or of a disk without a store. Any other error needs an
@@ -200,10 +242,33 @@ start_find_store(const struct start *s)
 	return best;
 }
 
+/* Checks that the disks are of the recorded store.  0 or -errno. */
+static int
+check_record(struct start *s)
+{
+	const struct store_record *record = s->conf->disks.record;
+	const struct disk *of = start_find_store(s);
+	char ours[UUID_TEXT], theirs[UUID_TEXT];
+
+	if (!record || memcmp(of->id.store_uuid, record->store_uuid, UUID_BYTES) == 0)
+		return 0;
+	uuid_write(ours, record->store_uuid);
+	uuid_write(theirs, of->id.store_uuid);
+	return start_refuse(
+		s, -EXDEV,
+		"%s is of store %s, and this daemon has served store %s: is the right file system "
+		"mounted, the right configuration used?",
+		start_path(of), theirs, ours);
+}
+
 int
 start_check_store(struct start *s)
 {
 	const struct disk *of = start_find_store(s);
+	int e = check_record(s);
+
+	if (e < 0)
+		return e;
 
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];

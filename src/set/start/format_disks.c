@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store of several disks is made; see start.h. */
 #include "set/start/start.h"
+#include "store/record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +40,11 @@ set_engine_conf(const struct store_conf *conf, int i)
 	c.ops = conf->disks.engine;
 	c.disks.disk = &conf->disks.disk[i];
 	c.disks.nr = 1;
-	c.disks.beside = conf->disks.nr - 1;
+	/* Members that only the record names are served as well. */
+	c.disks.beside =
+		(conf->disks.record && conf->disks.record->nr > conf->disks.nr ? conf->disks.record->nr
+									       : conf->disks.nr) -
+		1;
 	c.disks.index_bytes = conf->disks.index_bytes / (uint64_t)conf->disks.nr;
 	return c;
 }
@@ -88,5 +93,12 @@ set_format_disks(const struct store_conf *conf, bool force, char *err, size_t er
 		return -EIO;
 	}
 	table_make(&birth.table, (const uint8_t(*)[UUID_BYTES])uuid, size, conf->disks.nr, 1);
-	return format_all(conf, force, &birth, size, err, err_len);
+	e = format_all(conf, force, &birth, size, err, err_len);
+	if (e == 0 && conf->disks.made) {
+		*conf->disks.made = (struct store_record){ .nr = 0 };
+		memcpy(conf->disks.made->store_uuid, birth.store_uuid, UUID_BYTES);
+		for (int i = 0; i < conf->disks.nr; i++)
+			record_add(conf->disks.made, uuid[i], size[i], conf->disks.disk[i].path);
+	}
+	return e;
 }

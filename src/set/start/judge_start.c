@@ -86,8 +86,10 @@ start_judge(struct start *s)
 		e = start_leave_drained(s);
 	if (e == 0)
 		e = start_find_table(s);
-	if (e == 0)
+	if (e == 0) {
+		start_leave_unnamed(s);
 		e = start_find_numbers(s);
+	}
 	if (e == 0)
 		e = start_find_forgotten(s);
 	if (e == 0)

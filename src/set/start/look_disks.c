@@ -79,6 +79,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 		if (!forgets && s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
 			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
 	start_each(s, true, start_open_one);
+	start_open_unnamed(s);
 	e = can_judge(s, &unmade) || forgets ? start_judge(s) : 0;
 	if (e == 0 && forgets)
 		say_forgotten(s);
@@ -103,6 +104,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 	if (e < 0)
 		return e;
 	start_each(s, true, start_open_one);
+	start_open_unnamed(s);
 	for (int i = 0; i < s->nr; i++)
 		any |= s->disk[i].st != NULL;
 	/* Errors of a single disk are reported later, at that disk. */

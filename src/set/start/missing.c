@@ -80,7 +80,8 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 	const struct disk *d = start_absent_of(s, number, &unknown);
 
 	if (d)
-		start_add(to, len, " (%.*s)", WHY_BYTES, d->err);
+		start_add(to, len, " (%.*s%s)", WHY_BYTES, d->err,
+			  start_is_bare(d) ? "; is it mounted?" : "");
 	else if (!unknown)
 		start_add(to, len, " (no path of store.disks is left for it)");
 }
@@ -99,8 +100,8 @@ add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
 		if (!is_absent(&s->disk[i]) || start_is_known(&s->disk[i]))
 			continue;
 		if (named++ < NAMED_MAX)
-			start_add(to, len, "%s%.*s", named > 1 ? "; " : " (not there: ", WHY_BYTES,
-				  s->disk[i].err);
+			start_add(to, len, "%s%.*s%s", named > 1 ? "; " : " (not there: ", WHY_BYTES,
+				  s->disk[i].err, start_is_bare(&s->disk[i]) ? "; is it mounted?" : "");
 		else
 			more++;
 	}
@@ -215,8 +216,10 @@ start_check_missing(struct start *s)
 	int absent = 0;
 
 	for (int i = 0; i < s->nr; i++) {
-		absent += is_absent(&s->disk[i]);
-		if (is_absent(&s->disk[i]) && (!other || is_member(s, other)))
+		if (s->disk[i].unnamed || !is_absent(&s->disk[i]))
+			continue;
+		absent++;
+		if (!other || is_member(s, other))
 			other = &s->disk[i];
 	}
 	/* More paths than members: one of the disks is not a member. */

@@ -51,8 +51,9 @@ start_leave_drained(struct start *s)
 		if (!left)
 			return refuse_stranger(s, d);
 		uuid_write(text, d->id.uuid);
-		log_warn("%s: disk %s was drained, and is not used; take it off store.disks", start_path(d),
-			 text);
+		if (!d->unnamed)
+			log_warn("%s: disk %s was drained, and is not used; take it off store.disks",
+				 start_path(d), text);
 		store_stop(d->st);
 		d->st = NULL;
 		d->is_out = d->is_drained = true;

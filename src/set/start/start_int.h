@@ -13,6 +13,7 @@
 #define GANTRY_SET_START_INT_H
 
 #include "set/start/start.h"
+#include "store/record.h"
 
 #include <pthread.h>
 
@@ -30,7 +31,10 @@ struct disk {
 	bool is_behind;
 	bool is_drained;
 	struct store *drained; /* a drained disk that does not know it yet, until it does */
-	int error;             /* reason why it is not present */
+	/* a member that the configuration does not name, from the record; NULL: a configured disk */
+	const struct store_record_disk *unnamed;
+	struct store_disk_conf unnamed_conf;
+	int error; /* reason why it is not present */
 	char err[512];
 	pthread_t thread;
 	bool has_thread;
@@ -79,6 +83,8 @@ bool start_is_unmade(const struct disk *d);
 /* Returns true if no disk has any part of a store, as far as can be seen, and none is configured as one that
  * may be missing. */
 bool start_is_none_made(const struct start *s);
+/* Returns true if the place of a disk could be examined, and has no store. */
+bool start_is_bare(const struct disk *d);
 /* Writes the problem of a disk without a store. If it could be examined it can be formatted; if the others
  * are a store it must not be made one, which would lose them. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
@@ -88,6 +94,14 @@ int start_check_opened(struct start *s);
 const struct disk *start_find_store(const struct start *s);
 /* Checks that all disks belong to one store. 0 or -errno. */
 int start_check_store(struct start *s);
+
+/* ---- unnamed.c: members that the configuration does not name ---- */
+
+/* Opens those members of the record that no configured disk is; they become disks of the start, present or not.  After the others
+ * are open. */
+void start_open_unnamed(struct start *s);
+/* Leaves those alone that are no member of the newest map any more. */
+void start_leave_unnamed(struct start *s);
 
 /* ---- numbers.c ---- */
 

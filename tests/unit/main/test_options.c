@@ -91,6 +91,8 @@ test_refused(void **state)
 		{ "--version --help", "do not go together" },
 		{ "--force", "--force goes with --format" },
 		{ "--if-absent", "--if-absent goes with --format" },
+		{ "--replace-store 00112233-4455-6677-8899-aabbccddeeff", "--replace-store goes with --format" },
+		{ "--format --replace-store x", "--replace-store wants the UUID of a store" },
 		{ "--format --force --if-absent", "--force and --if-absent do not go together" },
 		{ "--upgrade --fsck", "--upgrade and --fsck do not go together" },
 		{ "--upgrade --repair", "--repair goes with --fsck" },

@@ -848,7 +848,7 @@ test_identity(void **state)
 	must_refuse(-EINVAL, "is missing (/nonexistent: ");
 	disks[1].path = dir[3];
 	remove_files(dir[3]);
-	must_refuse(-EINVAL, ": not a Gantry store (there is no super))");
+	must_refuse(-EINVAL, ": not a Gantry store (there is no super); is it mounted?)");
 	assert_null(strstr(err, "--format"));
 	end();
 }

@@ -67,6 +67,30 @@ status(const struct cmd *c, const char *admin)
 	return EXIT_OK;
 }
 
+/* Prints what to write into the configuration file after a change.  A daemon without a record of its store depends on it at the next
+ * start. */
+static void
+print_line(const json_t *o)
+{
+	bool is_added = json_is_true(json_object_get(o, "added"));
+	const char *line = json_text_at(o, "line", NULL);
+
+	if (line && is_added)
+		printf("add this line to store.disks in the configuration file, then reload (systemctl "
+		       "reload "
+		       "gantryd):\n    %s\n",
+		       line);
+	else if (line)
+		printf("when it is drained, remove this line from store.disks in the configuration file:\n   "
+		       " "
+		       "%s\n",
+		       line);
+	if (line && is_added && !json_is_true(json_object_get(o, "remembered")))
+		printf("this daemon cannot remember the disk (store.state_dir): without the line the next "
+		       "start "
+		       "does not find it\n");
+}
+
 static void
 print_said(const struct cmd *c, const json_t *o)
 {
@@ -75,6 +99,7 @@ print_said(const struct cmd *c, const json_t *o)
 		putchar('\n');
 	} else if (!c->quiet) {
 		printf("%s\n", json_text_at(o, "said", "done"));
+		print_line(o);
 	}
 }
 

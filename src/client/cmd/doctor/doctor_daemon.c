@@ -112,6 +112,31 @@ look_at_health(struct doctor *d, const char *path)
 	json_decref(page);
 }
 
+/* Looks at where the daemon keeps the record of its store. */
+static void
+look_at_record(struct doctor *d, const json_t *status)
+{
+	const json_t *record = json_object_get(json_object_get(status, "store"), "record");
+	const char *file = json_text_at(record, "file", NULL),
+		   *disk = json_text_at(record, "shares_with", NULL);
+
+	if (!record || strcmp(json_text_at(status, "store.backend", ""), "rados") == 0)
+		return;
+	if (!file)
+		doctor_say(d, FOUND_WARN, "record",
+			   "it cannot remember its store outside of its disks, as there is no "
+			   "store.state_dir: a "
+			   "mount that is missing will look like a new machine");
+	else if (disk)
+		doctor_say(d, FOUND_WARN, "record",
+			   "%s is on one file system with the record of the store, %s: disks belong on "
+			   "mounts of "
+			   "their own",
+			   disk, file);
+	else
+		doctor_say(d, FOUND_OK, "record", "%s", file);
+}
+
 static void
 look_at_keys(struct doctor *d, const json_t *status)
 {
@@ -170,6 +195,7 @@ doctor_daemon(struct doctor *d)
 			"it has found no RDMA device that it can use; it looks again every 10 s: see gantryd "
 			"--list-devices");
 	look_at_keys(d, status);
+	look_at_record(d, status);
 	look_at_health(d, "/readyz");
 	look_at_health(d, "/healthz");
 	if (d->client)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of a store outside of its disks: its UUID, and the UUID, size and last path of each member.  A daemon keeps it so that
+ * an empty mount point is not taken for a new machine, and a member that the configuration does not name is found.
+ *
+ * A text file of one line each, in this order (docs/operations.md, "The record of the store"):
+ *
+ *	gantry-store 1
+ *	store UUID
+ *	disk UUID BYTES PATH        (BYTES 0: unknown; PATH to the end of the line, "-": unknown)
+ *	end
+ *
+ * Lines that begin with # are comments.  Any thread; the functions that open files block.
+ */
+#ifndef GANTRY_STORE_RECORD_H
+#define GANTRY_STORE_RECORD_H
+
+#include "base/uuid.h"
+#include "set/map/disk_table.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define RECORD_PATH_BYTES 1024
+/* Largest file that is read. */
+#define RECORD_FILE_BYTES (128u << 10)
+
+struct store_record_disk {
+	uint8_t uuid[UUID_BYTES];
+	uint64_t size_bytes;          /* 0: unknown */
+	char path[RECORD_PATH_BYTES]; /* absolute; "": unknown */
+};
+
+struct store_record {
+	uint8_t store_uuid[UUID_BYTES];
+	int nr;
+	struct store_record_disk disk[STORE_DISKS_MAX];
+};
+
+/* Parses the text of a record.  0, or -EBADMSG: the text is damaged, with the line and the reason in err. */
+int record_parse(const char *text, size_t len, struct store_record *ret_record, char *err, size_t err_len);
+/* Reads a record.  0; -ENOENT: there is none; -EBADMSG: damaged; another -errno: it cannot be read; with a sentence in err that names
+ * the file. */
+int record_read(const char *file, struct store_record *ret_record, char *err, size_t err_len);
+/* Writes the text of a record. about: a comment in it, of which the first line is taken. */
+void record_print(const struct store_record *record, const char *about, FILE *out);
+/* Replaces the record atomically and durably: a new file is flushed, gets the name, and the directory is flushed.  about: as
+ * for record_print().  0, or -errno with a sentence in err; the former record is there then. */
+int record_write(const char *file, const struct store_record *record, const char *about, char *err,
+		 size_t err_len);
+/* Returns the disk with that UUID; NULL: there is none. */
+const struct store_record_disk *record_find(const struct store_record *record,
+					    const uint8_t uuid[UUID_BYTES]);
+/* Adds a disk.  0, or -ENOSPC. A path that does not fit, is not absolute or has control characters is left out. */
+int record_add(struct store_record *record, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
+	       const char *path);
+
+#endif
