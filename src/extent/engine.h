@@ -74,7 +74,7 @@ void extent_wake(struct store_port *sp);
 
 /* ---- fsck.c ---- */
 
-int extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-		void *cookie);
+int extent_fsck(const struct store_conf *conf, enum fsck_mode mode,
+		void (*say)(void *cookie, const char *line), void *cookie);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct fsck {
@@ -19,7 +20,10 @@ struct fsck {
 	uint64_t copied; /* objects and uploads that are second copies here */
 	uint64_t strays; /* those that another disk should have */
 	char stray[200]; /* the first of them */
-	int error;       /* the disk's */
+	enum fsck_mode mode;
+	uint64_t lost;               /* objects that have bytes in files that are not there */
+	uint8_t last[KEY_BYTES_MAX]; /* key of the last one */
+	size_t last_len;
 };
 
 static int
@@ -60,22 +64,46 @@ check_place(struct fsck *f, const uint8_t *key, size_t len)
 		key_text(f->stray, sizeof f->stray, key, 1 + n.len);
 }
 
+/* Returns true if a record has bytes that are not there; reports it, and an object once for all of its parts. */
+static bool
+is_lost(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, const struct rec_view *v)
+{
+	bool is_object = key_is_object(key[0]);
+	const uint8_t *of = is_object || !r->owner_len ? key : rec_owner(r);
+	size_t of_len = is_object || !r->owner_len ? len : r->owner_len;
+	char name[1 + KEY_BYTES_MAX * 2];
+
+	if (!disk_lost(&f->vol->disk, v))
+		return false;
+	if (of_len == f->last_len && memcmp(of, f->last, of_len) == 0)
+		return true;
+	memcpy(f->last, of, of_len);
+	f->last_len = of_len;
+	f->lost++;
+	key_text(name, sizeof name, of, of_len);
+	report(f->rep, "%s: lost: %s'%s' (version %llu, %llu bytes)", f->vol->disk.path,
+	       is_object ? "object " : "a part of ", name, (unsigned long long)r->version,
+	       (unsigned long long)r->size_bytes);
+	return true;
+}
+
 static int
 check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct fsck *f = cookie;
+	bool is_list = r->body == BODY_MANIFEST || r->body == BODY_PARTS;
 	struct rec_view v;
 	char name[200];
 	int e;
 
 	rec_view_of(r, key, len, &v);
-	e = r->body == BODY_MANIFEST || r->body == BODY_PARTS
-		    ? check_manifest(f, r)
-		    : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	if (key_is_object(key[0]))
 		f->objects++;
+	if (is_lost(f, key, len, r, &v) || f->mode == FSCK_PREVIEW)
+		return 0;
+	e = is_list ? check_manifest(f, r) : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	check_place(f, key, len);
-	f->bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
+	f->bytes += is_list ? 0 : r->size_bytes;
 	if (e == 0)
 		return 0;
 	f->bad++;
@@ -89,61 +117,102 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	return e == -ENOMEM ? e : 0;
 }
 
-int
-extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	    void *cookie)
+/* Reports the sums. */
+static void
+say_sums(struct fsck *f)
 {
-	struct recover_report rep = { .say = say, .cookie = cookie, .check_only = !repair, .repair = repair };
+	const struct disk *d = &f->vol->disk;
+
+	if (atomic_load(&d->layout.odd_nr))
+		report(f->rep,
+		       "%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may leave "
+		       "them: the daemon will rewrite them",
+		       d->path, atomic_load(&d->layout.odd_nr), d->geo.seg_nr);
+	if (f->lost)
+		report(f->rep,
+		       "%s: %llu of %llu objects, and parts of uploads, are lost or not whole with %u files",
+		       d->path, (unsigned long long)f->lost, (unsigned long long)f->objects,
+		       f->rep->lost_files);
+	if (f->mode == FSCK_PREVIEW)
+		return;
+	report(f->rep,
+	       "%s: %llu objects, %llu bytes read, %llu damaged; %llu unacknowledged records in the log's "
+	       "tail",
+	       d->path, (unsigned long long)f->objects, (unsigned long long)f->bytes,
+	       (unsigned long long)f->bad, (unsigned long long)f->rep->cut_records);
+	if (f->copied)
+		report(f->rep,
+		       "%s: %llu records are second copies, of keys whose first copy another disk has",
+		       d->path, (unsigned long long)f->copied);
+	if (f->strays)
+		report(f->rep,
+		       "%s: %llu records are of keys that the table of disks gives to another disk, '%s' the "
+		       "first: leftovers, which nobody needs",
+		       d->path, (unsigned long long)f->strays, f->stray);
+}
+
+/* Opens the disk and goes through all of it.  1: something is dropped, or would be. */
+static int
+run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, struct ring *r,
+    uint64_t *ret_bad)
+{
+	const struct disk_table *table = conf->disks.table;
 	struct extent_store *st = NULL;
 	char err[512] = "";
-	uint64_t bad = 0;
+	struct fsck *f;
+	int e = extent_open_with(conf, r, rep, &st, err, sizeof err);
+
+	*ret_bad = 0;
+	if (e < 0) {
+		report(rep, "%s", err);
+		return e;
+	}
+	f = calloc(1, sizeof *f);
+	if (f) {
+		*f = (struct fsck){ .vol = st->vol, .r = r, .rep = rep, .table = table, .mode = mode };
+		if (table)
+			f->number = table_find(table, st->vol->disk.sb.disk_uuid);
+		e = each_record(f->vol, 0, check_record, f);
+		say_sums(f);
+		*ret_bad = f->bad;
+		rep->was_damaged |= f->lost != 0;
+	} else {
+		e = -ENOMEM;
+	}
+	/* Last: until then a start refuses, and this can be done again. */
+	if (e == 0 && mode == FSCK_REPAIR && (e = disk_mend_segments(&st->vol->disk, r, err, sizeof err)) < 0)
+		report(rep, "%s", err);
+	disk_release(&st->vol->disk, r);
+	free(f);
+	extent_free(st);
+	return e < 0 ? e : rep->was_damaged;
+}
+
+int
+extent_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
+	    void *cookie)
+{
+	struct recover_report rep = {
+		.say = say, .cookie = cookie, .check_only = mode != FSCK_REPAIR, .repair = mode != FSCK_LOOK
+	};
 	struct ring *r;
+	uint64_t bad;
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0) {
 		report(&rep, "cannot make a ring: %s", strerror(-e));
 		return e;
 	}
-	e = extent_open_with(conf, r, &rep, &st, err, sizeof err);
-	if (e < 0)
-		report(&rep, "%s", err);
-	if (e == 0) {
-		const struct disk_table *table = conf->disks.table;
-		struct fsck f = { .vol = st->vol, .r = r, .rep = &rep, .table = table };
+	e = run(conf, &rep, mode, r, &bad);
+	/* A start would be refused: what would a repair drop, and how is the rest? */
+	if (mode == FSCK_LOOK && (e == -ENOTRECOVERABLE || e == -EIO)) {
+		struct recover_report would = {
+			.say = say, .cookie = cookie, .check_only = true, .repair = true
+		};
 
-		if (table)
-			f.number = table_find(table, st->vol->disk.sb.disk_uuid);
-
-		if (atomic_load(&f.vol->disk.layout.odd_nr))
-			report(&rep,
-			       "%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may "
-			       "leave "
-			       "them: the daemon will rewrite them",
-			       f.vol->disk.path, atomic_load(&f.vol->disk.layout.odd_nr),
-			       f.vol->disk.geo.seg_nr);
-		e = each_record(f.vol, 0, check_record, &f);
-		report(&rep,
-		       "%s: %llu objects, %llu bytes read, %llu damaged; %llu unacknowledged records in the "
-		       "log's tail",
-		       f.vol->disk.path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
-		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
-		if (f.copied)
-			report(&rep,
-			       "%s: %llu records are second copies, of keys whose first copy another disk "
-			       "has",
-			       f.vol->disk.path, (unsigned long long)f.copied);
-		if (f.strays)
-			report(&rep,
-			       "%s: %llu records are of keys that the table of disks gives to another disk, "
-			       "'%s' the "
-			       "first: leftovers, which nobody needs",
-			       f.vol->disk.path, (unsigned long long)f.strays, f.stray);
-		bad = f.bad;
-		disk_release(&st->vol->disk, r);
+		report(&rep, "%s: a repair would do this:", conf->disks.disk[0].path);
+		run(conf, &would, mode, r, &bad);
 	}
-	extent_free(st);
 	ring_free(r);
-	if (e < 0)
-		return e;
-	return bad ? -ENOTRECOVERABLE : rep.was_damaged ? 1 : 0;
+	return e < 0 ? e : bad ? -ENOTRECOVERABLE : e;
 }

@@ -161,7 +161,7 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair)
 		fprintf(stderr, "gantryd: %s\n", err);
 		return EXIT_CONFIG;
 	}
-	r = store_fsck(&sc, repair, say, NULL);
+	r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
 	remember_free(m);
 	if (r == 0)
 		printf("gantryd: the store is clean\n");

@@ -189,7 +189,7 @@ options_help(FILE *out)
 	      "  --format --replace-store UUID\n"
 	      "                        make one although this daemon has served that store, which is given "
 	      "up\n"
-	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
+	      "  --fsck [--repair]     check the store (--repair: cut damage, make lost files again)\n"
 	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
 	      "asking)\n"

@@ -389,12 +389,19 @@ rstore_stop(struct store *base)
 }
 
 static int
-rstore_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	    void *cookie)
 {
 	struct rstore *st = calloc(1, sizeof *st);
 	char err[256] = "no memory";
-	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+	int e;
+
+	/* A repair removes what nothing names: no object is lost by it. */
+	if (mode == FSCK_PREVIEW) {
+		free(st);
+		return 0;
+	}
+	e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
 
 	if (e == 0) {
 		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
@@ -405,7 +412,7 @@ rstore_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 		say(cookie, err);
 	else
 		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
-			       st->gw.format.object_bytes, repair, say, cookie);
+			       st->gw.format.object_bytes, mode == FSCK_REPAIR, say, cookie);
 	if (st)
 		disconnect(&st->client[0]);
 	free(st);

@@ -276,8 +276,8 @@ struct store_ops {
 	/* NULL: no check is possible before a start */
 	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
 	/* NULL: no check is implemented */
-	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-		    void *cookie);
+	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,
+		    void (*say)(void *cookie, const char *line), void *cookie);
 	void (*stop)(struct store *st); /* never NULL */
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);

@@ -82,13 +82,13 @@ store_start(const struct store_conf *conf, struct store **ret_store, char *err, 
 }
 
 int
-store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+store_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	   void *cookie)
 {
 	char line[96];
 
 	if (conf->ops->fsck)
-		return conf->ops->fsck(conf, repair, say, cookie);
+		return conf->ops->fsck(conf, mode, say, cookie);
 	snprintf(line, sizeof line, "a store on %s has no fsck", conf->ops->name);
 	if (say)
 		say(cookie, line);

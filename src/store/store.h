@@ -215,17 +215,22 @@ int store_start(const struct store_conf *conf, struct store **ret_store, char *e
  */
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
+enum fsck_mode {
+	FSCK_LOOK,   /* reads everything, and changes nothing */
+	FSCK_REPAIR, /* cuts damage, makes lost files again, and reads everything */
+	FSCK_PREVIEW, /* reports what FSCK_REPAIR would drop, and changes nothing; reads no objects that are whole */
+};
+
 /*
- * Checks a store that does not run (--fsck): reads everything and reports the damage through say(), a line a
- * call. repair: cuts a damaged log tail.  Blocking.
- *   0                 clean
- *   1                 repaired
+ * Checks a store that does not run (--fsck), and reports the damage through say(), a line a call. Blocking.
+ *   0                 clean; FSCK_PREVIEW: a repair would drop nothing
+ *   1                 repaired; FSCK_PREVIEW: a repair would drop what was reported
  *   -ENOTRECOVERABLE  damage remains
  *   -EOPNOTSUPP       this back end has no check, which is also passed to say()
  *   other -errno      the store could not be read
  */
-int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	       void *cookie);
+int store_fsck(const struct store_conf *conf, enum fsck_mode mode,
+	       void (*say)(void *cookie, const char *line), void *cookie);
 
 /* Stops a store after every port was detached: the next start needs no recovery for acknowledged changes.
  * NULL is allowed. Blocking. */

@@ -24,7 +24,6 @@
 #define SHORT_NS (600 * NS_PER_S)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
-#define ZERO_STEP ((uint64_t)64 << 20)
 
 int
 disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
@@ -236,8 +235,8 @@ disk_flush_file(struct disk *d, struct ring *r, int fd)
 	return flush_done(d, sync_flush(r, fd));
 }
 
-static int
-fsync_file(struct disk *d, int fd)
+int
+disk_fsync_file(struct disk *d, int fd)
 {
 	atomic_fetch_add(&d->flush_elsewhere, 1);
 	return flush_done(d, file_fsync(fd));
@@ -254,106 +253,6 @@ disk_flush_sync(struct disk *d, struct ring *r)
 	}
 	atomic_fetch_add(&d->stats.flushes, 1);
 	return e;
-}
-
-/* ---- segments ---- */
-
-int
-disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
-{
-	char tmp[48];
-	int dir_fd = d->dir_fd, fd, e;
-
-	snprintf(tmp, sizeof tmp, "%s.new", name);
-	file_unlink(dir_fd, tmp);
-	fd = file_open(dir_fd, tmp, true);
-	if (fd < 0)
-		return fd;
-	e = RULE_LOCK_EVERY_FILE ? file_lock(fd) : 0;
-	/* A GiB takes longer than the host block may wait for its next beat. */
-	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
-		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
-		e = sync_zero(r, fd, at, n);
-		disk_beat(d, r);
-	}
-	disk_mark(d->sb.disk_uuid, fd, name);
-	if (e == 0)
-		e = fsync_file(d, fd);
-	if (e == 0)
-		e = file_rename(dir_fd, tmp, name);
-	if (e == 0)
-		e = fsync_file(d, dir_fd);
-	if (e < 0) {
-		file_unlink(dir_fd, tmp);
-		file_close(fd);
-		return e;
-	}
-	return fd;
-}
-
-int
-disk_make_segment(struct disk *d, struct ring *r, uint32_t seg)
-{
-	uint64_t per_seg = geo_seg_units(&d->geo);
-	char name[32];
-	int fd, e;
-
-	check(!d->is_device && d->seg_fd[seg] < 0);
-	disk_seg_name(name, seg);
-	fd = disk_make_file(d, name, d->geo.seg_bytes, r);
-	if (fd < 0)
-		return fd;
-	d->seg_fd[seg] = fd;
-	e = alloc_add(d->alloc, seg * per_seg, per_seg);
-	if (e == 0)
-		atomic_fetch_add(&d->freed_nr, 1);
-	return e;
-}
-
-struct seg_scan {
-	struct disk *d;
-	uint64_t until_ns;
-	char *err;
-	size_t err_len;
-};
-
-static int
-scan_segment(void *cookie, const char *name)
-{
-	struct seg_scan *s = cookie;
-	struct disk *d = s->d;
-	unsigned seg;
-	uint64_t size;
-	char want[32];
-	int fd, e;
-
-	if (sscanf(name, "seg-%u", &seg) != 1 || seg >= d->geo.seg_nr)
-		return 0;
-	disk_seg_name(want, seg);
-	if (strcmp(want, name) != 0)
-		return 0; /* one that was being made */
-	fd = file_open(d->dir_fd, name, false);
-	if (fd < 0)
-		return disk_refuse_open(d->path, name, fd, s->err, s->err_len);
-	d->seg_fd[seg] = fd;
-	if (RULE_LOCK_EVERY_FILE) {
-		e = disk_lock(d->path, name, fd, s->until_ns, s->err, s->err_len);
-		if (e < 0)
-			return e;
-	}
-	e = disk_check_mark(d, fd, name, s->err, s->err_len);
-	if (e < 0)
-		return e;
-	e = file_size(fd, &size);
-	if (e == 0 && size != d->geo.seg_bytes)
-		return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
-				   "%s: %s is damaged: it has %llu bytes instead of %llu; put it back from a "
-				   "copy",
-				   d->path, name, (unsigned long long)size,
-				   (unsigned long long)d->geo.seg_bytes);
-	return e < 0 ? disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path,
-				   name, strerror(-e))
-		     : 0;
 }
 
 /* ---- opening ---- */
@@ -450,9 +349,109 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 		return second == -ENOENT ? -ENOTRECOVERABLE : second;
 	d->has_super = true;
 	e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
-	return e == -ENOENT ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
-					  "%s: the log is not there; put it back from a copy", d->path)
-			    : e;
+	return e == -ENOENT && d->is_lenient ? 0
+	       : e == -ENOENT                ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
+							   "%s: the log is not there; put it back from a copy", d->path)
+					     : e;
+}
+
+/* Returns an open file, or the device: the log, or with is_lenient a superblock. */
+static int
+any_file(const struct disk *d)
+{
+	return d->log_fd >= 0 ? d->log_fd : d->super_fd[0] >= 0 ? d->super_fd[0] : d->super_fd[1];
+}
+
+/* Looks whether the log is this disk's, and whole. */
+static int
+check_log(struct disk *d, char *err, size_t err_len)
+{
+	uint64_t want = d->is_device ? d->geo.size_bytes : d->geo.log_bytes;
+	int e = d->log_fd < 0 ? 0 : file_size(d->log_fd, &d->log_have);
+
+	if (e < 0)
+		return e;
+	d->log_fault = d->log_fd < 0 ? FILE_ABSENT : d->log_have < want ? FILE_ODD : FILE_WHOLE;
+	if (d->log_fd >= 0 && !d->is_device) {
+		e = disk_check_mark(d, d->log_fd, "log", err, err_len);
+		if (e < 0 && !d->is_lenient)
+			return e;
+		if (e < 0)
+			d->log_fault = FILE_FOREIGN;
+	}
+	if (d->log_fault == FILE_ODD && (d->is_device || !d->is_lenient))
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
+				   d->path, d->is_device ? "the device" : "log",
+				   (unsigned long long)d->log_have, (unsigned long long)want,
+				   d->is_device ? "make it as large again" : "put it back from a copy");
+	d->log_have = d->log_fault == FILE_ABSENT || d->log_fault == FILE_FOREIGN ? 0
+		      : d->log_have < want ? d->log_have / FMT_ALIGN * FMT_ALIGN
+					   : want;
+	return 0;
+}
+
+struct seg_scan {
+	struct disk *d;
+	uint64_t until_ns;
+	char *err;
+	size_t err_len;
+};
+
+/* Judges an open segment: its owner and its size. */
+static int
+judge_segment(struct seg_scan *s, unsigned seg, const char *name)
+{
+	struct disk *d = s->d;
+	uint64_t size;
+	int e = disk_check_mark(d, d->seg_fd[seg], name, s->err, s->err_len);
+
+	if (e < 0 && !d->is_lenient)
+		return e;
+	if (e < 0) {
+		d->seg_fault[seg] = FILE_FOREIGN;
+		file_close(d->seg_fd[seg]);
+		d->seg_fd[seg] = -1;
+		return 0;
+	}
+	e = file_size(d->seg_fd[seg], &size);
+	if (e < 0)
+		return disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path,
+				   name, strerror(-e));
+	d->seg_have[seg] = size < d->geo.seg_bytes ? size / FMT_ALIGN * FMT_ALIGN : d->geo.seg_bytes;
+	d->seg_fault[seg] = size == d->geo.seg_bytes ? FILE_WHOLE : FILE_ODD;
+	if (d->seg_fault[seg] == FILE_WHOLE || d->is_lenient)
+		return 0;
+	return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
+			   "%s: %s is damaged: it has %llu bytes instead of %llu; put it back from a "
+			   "copy",
+			   d->path, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
+}
+
+static int
+scan_segment(void *cookie, const char *name)
+{
+	struct seg_scan *s = cookie;
+	struct disk *d = s->d;
+	unsigned seg;
+	char want[32];
+	int fd, e;
+
+	if (sscanf(name, "seg-%u", &seg) != 1 || seg >= d->geo.seg_nr)
+		return 0;
+	disk_seg_name(want, seg);
+	if (strcmp(want, name) != 0)
+		return 0; /* one that was being made, or that a repair renamed */
+	fd = file_open(d->dir_fd, name, false);
+	if (fd < 0)
+		return disk_refuse_open(d->path, name, fd, s->err, s->err_len);
+	d->seg_fd[seg] = fd;
+	if (RULE_LOCK_EVERY_FILE) {
+		e = disk_lock(d->path, name, fd, s->until_ns, s->err, s->err_len);
+		if (e < 0)
+			return e;
+	}
+	return judge_segment(s, seg, name);
 }
 
 static int
@@ -463,10 +462,15 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
 	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
 	d->seg_odd = calloc(d->geo.seg_nr, sizeof *d->seg_odd);
-	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd)
+	d->seg_have = calloc(d->geo.seg_nr, sizeof *d->seg_have);
+	d->seg_fault = calloc(d->geo.seg_nr, sizeof *d->seg_fault);
+	d->seg_lost = calloc(d->geo.seg_nr, sizeof *d->seg_lost);
+	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd || !d->seg_have || !d->seg_fault || !d->seg_lost)
 		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
-	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
+	for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
 		d->seg_fd[i] = d->is_device ? d->log_fd : -1;
+		d->seg_fault[i] = d->is_device ? FILE_WHOLE : FILE_ABSENT;
+	}
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
 }
 
@@ -503,7 +507,7 @@ int
 disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns, char *err,
 	  size_t err_len)
 {
-	uint64_t until_ns = clock_ns() + lock_wait_ns, size;
+	uint64_t until_ns = clock_ns() + lock_wait_ns;
 	int e;
 
 	snprintf(d->path, sizeof d->path, "%s", dc->path);
@@ -521,8 +525,8 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	e = open_head(d, until_ns, err, err_len);
 	if (e == -EBUSY)
 		disk_peek_uuid(d, r);
-	if (e < 0 || (e = check_alignment(d->log_fd, d->path, err, err_len)) < 0 ||
-	    (e = check_fs(d, d->log_fd, err, err_len)) < 0)
+	if (e < 0 || (e = check_alignment(any_file(d), d->path, err, err_len)) < 0 ||
+	    (e = check_fs(d, any_file(d), err, err_len)) < 0)
 		return e;
 	/* The geometry is needed to know the segments; only the superblock is read before all of them are
 	 * locked. */
@@ -530,7 +534,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		return e;
 	d->geo = d->sb.geo;
 	places(d);
-	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
+	d->inline_max = d->is_device ? 0 : inline_max(any_file(d));
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
 		return disk_refuse(
 			err, err_len, -ENOTRECOVERABLE,
@@ -543,18 +547,9 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 			"change; set it to %llu, or leave it out",
 			d->path, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
 			(unsigned long long)d->geo.size_bytes);
-	if (!d->is_device && (e = disk_check_mark(d, d->log_fd, "log", err, err_len)) < 0)
-		return e;
-	if ((e = open_segments(d, until_ns, err, err_len)) < 0 ||
+	if ((e = check_log(d, err, err_len)) < 0 || (e = open_segments(d, until_ns, err, err_len)) < 0 ||
 	    (e = disk_open_host(d, r, until_ns, err, err_len)) < 0)
 		return e;
-	e = file_size(d->log_fd, &size);
-	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
-				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
-				   d->path, d->is_device ? "the device" : "log", (unsigned long long)size,
-				   (unsigned long long)(d->is_device ? d->geo.size_bytes : d->geo.log_bytes),
-				   d->is_device ? "make it as large again" : "put it back from a copy");
 	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
 		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
 				   d->path, strerror(-e));
@@ -569,6 +564,9 @@ disk_fini(struct disk *d)
 	free(d->seg_fd);
 	free((void *)d->seg_dirty);
 	free((void *)d->seg_odd);
+	free(d->seg_have);
+	free(d->seg_fault);
+	free(d->seg_lost);
 	for (int i = 0; i < 2 && !d->is_device; i++)
 		file_close(d->super_fd[i]);
 	if (!d->is_device)

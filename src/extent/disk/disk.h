@@ -52,6 +52,14 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
 }
 
+/* Faults of a file that belongs to a disk. */
+enum file_fault {
+	FILE_WHOLE,
+	FILE_ABSENT,  /* not there; of a segment also: not made yet */
+	FILE_ODD,     /* of another size than it was made with */
+	FILE_FOREIGN, /* marked as another disk's, or as another file of this one */
+};
+
 /* The purposes of writes that may find no room. */
 enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
@@ -79,6 +87,13 @@ struct disk {
 	int dir_fd, log_fd;
 	int super_fd[2]; /* -1: lost superblock */
 	int *seg_fd;     /* geo.seg_nr entries, -1: no such segment */
+	/* For a directory, of each segment, and of the log: the bytes that the file has. A start refuses a disk
+	 * whose records need more than that; only fsck opens one (is_lenient). */
+	uint64_t *seg_have, log_have;
+	uint8_t *seg_fault, log_fault; /* enum file_fault */
+	bool *seg_lost;                /* records have bytes where the segment's file has none */
+	bool is_lenient; /* files that are absent, short or another disk's do not end the opening */
+	bool is_mending; /* disk_open() makes a log that is not whole, with is_lenient */
 	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
 	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
@@ -146,11 +161,8 @@ int disk_open_device(const char *path, uint64_t until_ns);
 /* Flushes all writes, or one file; a failure makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
-/* Makes a file of `bytes` zeros in the directory, locked: the file is written completely under another name
- * and then renamed, so that under its own name it is complete. Returns the descriptor. */
-int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
-/* Makes segment seg ready and gives it to the allocator. */
-int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
+/* Flushes a file or a directory by fsync(); a failure makes the disk fail. */
+int disk_fsync_file(struct disk *d, int fd);
 /* Returns the descriptor of the file that contains a unit, and the offset in it. */
 int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
 /* Writes the location of a byte for operators: the file or the device, and the offset in it. seg: of the
@@ -184,6 +196,25 @@ disk_failed(const struct disk *d)
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
 
+/* Returns true if the file of a unit's segment is whole. */
+static inline bool
+disk_is_whole(const struct disk *d, uint64_t unit)
+{
+	uint64_t seg = unit / geo_seg_units(&d->geo);
+
+	return d->is_device || seg >= d->geo.seg_nr || d->seg_fault[seg] == FILE_WHOLE;
+}
+
+/* Returns true if the files have all units of an extent. */
+static inline bool
+disk_has(const struct disk *d, uint64_t unit, uint64_t units)
+{
+	uint64_t per_seg = geo_seg_units(&d->geo), seg = unit / per_seg;
+
+	return d->is_device || seg >= d->geo.seg_nr ||
+	       (unit % per_seg + units) * d->geo.unit_bytes <= d->seg_have[seg];
+}
+
 /* Counts a write or flush that begins.  Any thread. */
 static inline void
 disk_write_begins(struct disk *d)
@@ -208,6 +239,16 @@ disk_writes_wait_ns(const struct disk *d)
 	return atomic_load_explicit(&d->writes_out, memory_order_relaxed) && now > since_ns ? now - since_ns
 											    : 0;
 }
+
+/* ---- segment.c ---- */
+
+/* Writes what is wrong with the file of a segment, or of the log (seg: -1), as the end of a sentence. */
+void disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len);
+/* Makes the log whole, if it is not: zeros where its file has nothing. After disk_open(), before the recovery. */
+int disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len);
+/* Makes the segments whole that are not: zeros where the file has nothing. A file of another disk gets another
+ * name. */
+int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len);
 
 /* ---- super.c: the two superblocks ---- */
 
@@ -252,6 +293,9 @@ int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, cha
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
 /* Marks a newly made file; without effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
+/* Makes a file of `bytes` zeros in the directory, locked: the file is written completely under another name
+ * and then renamed, so that under its own name it is complete. Returns the descriptor. */
+int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
 /* Claims the disk for this instance before any other write, and marks the files without a mark. log_end:

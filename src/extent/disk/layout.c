@@ -82,7 +82,7 @@ disk_layout_in_use(struct disk *d)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && atomic_load(&d->layout.odd_nr) && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0 && atomic_load(&d->seg_odd[i]))
+		if (d->seg_fd[i] >= 0 && d->seg_fault[i] == FILE_WHOLE && atomic_load(&d->seg_odd[i]))
 			e = alloc_note_old(d->alloc, i);
 	}
 	return e;

@@ -9,6 +9,7 @@
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/clock.h"
 #include "base/hex.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #define UUID_TEXT 37
+#define ZERO_STEP ((uint64_t)64 << 20)
 
 /* ---- marks ---- */
 
@@ -65,6 +67,39 @@ disk_mark(const uint8_t *disk_uuid, int fd, const char *name)
 
 	mark_of(disk_uuid, name, text);
 	file_mark_set(fd, text);
+}
+
+int
+disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
+{
+	char tmp[48];
+	int dir_fd = d->dir_fd, fd, e;
+
+	snprintf(tmp, sizeof tmp, "%s.new", name);
+	file_unlink(dir_fd, tmp);
+	fd = file_open(dir_fd, tmp, true);
+	if (fd < 0)
+		return fd;
+	e = RULE_LOCK_EVERY_FILE ? file_lock(fd) : 0;
+	/* A GiB takes longer than the host block may wait for its next beat. */
+	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
+		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
+		e = sync_zero(r, fd, at, n);
+		disk_beat(d, r);
+	}
+	disk_mark(d->sb.disk_uuid, fd, name);
+	if (e == 0)
+		e = disk_fsync_file(d, fd);
+	if (e == 0)
+		e = file_rename(dir_fd, tmp, name);
+	if (e == 0)
+		e = disk_fsync_file(d, dir_fd);
+	if (e < 0) {
+		file_unlink(dir_fd, tmp);
+		file_close(fd);
+		return e;
+	}
+	return fd;
 }
 
 /* Files of earlier versions, and copies without attributes. */

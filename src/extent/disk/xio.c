@@ -261,6 +261,9 @@ sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t
 		}
 		n = bytes - off < len ? bytes - off : len;
 		fd = disk_addr(d, ext_unit(ext[i]), &at);
+		/* Where a file has nothing it is as with a bad sector. */
+		if (!disk_has(d, ext_unit(ext[i]), (off + n + d->geo.unit_bytes - 1) / d->geo.unit_bytes))
+			return -EIO;
 		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
 		if (is_write)
 			disk_touched(d, (uint32_t)(ext_unit(ext[i]) / geo_seg_units(&d->geo)));
@@ -288,7 +291,10 @@ sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t 
 	int fd = disk_addr(d, ext_unit(ext), &off);
 
 	check(len <= (uint64_t)ext_nr(ext) * d->geo.unit_bytes);
-	sync_read_begin(s, r, fd, buf, len, off);
+	if (disk_has(d, ext_unit(ext), ext_nr(ext)))
+		sync_read_begin(s, r, fd, buf, len, off);
+	else
+		*s = (struct sync_reading){ .r = r, .done = true, .res = -EIO, .len = len };
 }
 
 int

@@ -149,11 +149,11 @@ judge(struct replay *rp, const struct lost_map *lost)
 	char name[160], where[DISK_PLACE_BYTES];
 	struct map_ref map;
 
-	key_text(name, sizeof name, is_object ? lost->key : rec_owner(r),
-		 is_object ? lost->len : r->owner_len);
+	name_text(rp->rep, name, sizeof name, is_object ? lost->key : rec_owner(r),
+		  is_object ? lost->len : r->owner_len);
 	if (lost->error == -EEXIST) {
 		report(rp->rep,
-		       "%s: drops %s'%s' (version %llu), whose removal was cut: a snapshot has its space",
+		       "%s: drops %s%s (version %llu), whose removal was cut: a snapshot has its space",
 		       rp->vol->disk.path, is_object ? "" : "a part of ", name,
 		       (unsigned long long)r->version);
 		return drop(rp, lost);
@@ -167,11 +167,11 @@ judge(struct replay *rp, const struct lost_map *lost)
 	}
 	if (!rp->rep->repair)
 		return refuse(rp, lost->error == -EBADMSG ? -ENOTRECOVERABLE : lost->error,
-			      "%s %s: the map of '%s'; --fsck --repair drops %s", where,
+			      "%s %s: the map of %s; --fsck --repair drops %s", where,
 			      lost->error == -EBADMSG ? "is damaged" : "cannot be read", name,
 			      is_object ? "the object" : "this part of it");
 	rp->rep->was_damaged = true;
-	report(rp->rep, "%s %s: drops %s'%s' (version %llu), of which this is the map", where,
+	report(rp->rep, "%s %s: drops %s%s (version %llu), of which this is the map", where,
 	       lost->error == -EBADMSG ? "is damaged" : "cannot be read", is_object ? "" : "a part of ", name,
 	       (unsigned long long)r->version);
 	return drop(rp, lost);

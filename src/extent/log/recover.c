@@ -29,13 +29,21 @@ mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 {
 	char name[160] = "a snapshot";
 	struct extent x = { ext_unit(ext), ext_nr(ext) };
-	int e = key ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
+	int e;
 
+	if (!disk_has(&rp->vol->disk, x.unit, x.units)) {
+		lost_note(rp, ext);
+		return 0;
+	}
+	/* The rest of a segment that a repair makes again is not given out before that. */
+	if (!disk_is_whole(&rp->vol->disk, x.unit))
+		return 0;
+	e = key ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
 	if (e == 0)
 		return 0;
 	if (key)
-		key_text(name, sizeof name, key, len);
-	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of '%s' %s", rp->vol->disk.path,
+		name_text(rp->rep, name, sizeof name, key, len);
+	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of %s %s", rp->vol->disk.path,
 		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
@@ -48,15 +56,15 @@ mark_place(struct replay *rp, uint64_t place, const uint8_t *key, size_t len, co
 	int e = pack_steps(vol, ext_unit(place)) ? 0 : mark(rp, ext_make(ext_unit(place), 1), key, len);
 	char name[160];
 
-	if (e == 0)
+	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
 		e = pack_start(vol, place, r->size_bytes);
 	if (e == -ENOMEM)
 		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.path);
 	if (e != -EEXIST)
 		return e;
-	key_text(name, sizeof name, key, len);
+	name_text(rp->rep, name, sizeof name, key, len);
 	return refuse(rp, -ENOTRECOVERABLE,
-		      "%s: what shares unit %llu with '%s' takes more than there is of it", vol->disk.path,
+		      "%s: what shares unit %llu with %s takes more than there is of it", vol->disk.path,
 		      (unsigned long long)ext_unit(place), name);
 }
 
@@ -65,14 +73,24 @@ static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	int e = maps_load(cookie, key, len, r);
+	struct replay *rp = cookie;
 	const uint64_t *ext;
 	struct map_ref map;
+	struct rec_view v;
 
 	if (e == 0)
 		e = maps_check_space(cookie, key, len, r);
 	ext = rec_entries(r);
-	if (e == 1)
-		return 0; /* what becomes of it is judged when all are there */
+	rec_view_of(r, key, len, &v);
+	rp->lost_nr += disk_lost(&rp->vol->disk, &v);
+	if (e == 1) {
+		/* What becomes of it is judged when all are there. */
+		for (uint32_t i = 0; rec_map(r, &map) && i < map.nr; i++) {
+			if (!disk_has(&rp->vol->disk, ext_unit(map.ext[i]), ext_nr(map.ext[i])))
+				lost_note(rp, map.ext[i]);
+		}
+		return 0;
+	}
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
 	if (e == 0 && r->body == BODY_PACKED)
@@ -81,11 +99,8 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		for (uint32_t i = 0; e == 0 && i < map.nr; i++)
 			e = mark(cookie, map.ext[i], key, len);
 	}
-	if (e == 0 && key[0] != KEY_BUCKET) {
-		struct replay *rp = cookie;
-
+	if (e == 0 && key[0] != KEY_BUCKET)
 		e = usage_start(rp->vol, rp->vol->quotas, key, len, r);
-	}
 	return e;
 }
 
@@ -106,7 +121,7 @@ find_space(struct replay *rp)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < vol->disk.geo.seg_nr; i++) {
-		if (vol->disk.seg_fd[i] >= 0)
+		if (vol->disk.seg_fd[i] >= 0 && disk_is_whole(&vol->disk, i * per_seg))
 			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
@@ -116,7 +131,10 @@ find_space(struct replay *rp)
 	if (e == 0)
 		e = each_record(vol, 0, mark_record, rp);
 	if (e == 0)
+		e = lost_judge(rp);
+	if (e == 0)
 		e = maps_judge(rp);
+	lost_drop_older(rp);
 	for (int s = 0; s < 2; s++) {
 		for (uint32_t i = 0; e == 0 && i < vol->snap.space[s].nr; i++)
 			e = mark(rp,

@@ -23,6 +23,7 @@ struct recover_report {
 	bool check_only; /* the recovery writes nothing */
 	bool repair;     /* damage is cut */
 	bool was_damaged;
+	unsigned lost_files; /* number of segments with bytes of records that are not there */
 };
 
 /*
@@ -51,6 +52,12 @@ void report(struct recover_report *rep, const char *fmt, ...) __attribute__((for
 int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
 /* Reads and checks a map; the caller frees *ret_entries with sync_free(). */
 int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
+
+/* ---- lost.c ---- */
+
+/* Returns true if a record's bytes, or its map, are where the disk's files have nothing. Entries in a map that
+ * is not loaded are not judged. */
+bool disk_lost(const struct disk *d, const struct rec_view *v);
 
 /* ---- records.c: iteration over the index ---- */
 

@@ -49,6 +49,7 @@ struct replay {
 	uint8_t *survivors;
 	uint32_t survivors_len, survivors_nr;
 	uint64_t cut_records;
+	uint64_t lost_nr;      /* records with bytes that no file has */
 	struct lost_map *lost; /* records with a lost map, judged by maps.c */
 	char cut_key[168];     /* key of the record that failed; "": no record failed */
 	char damage[384];      /* description of the damage; "": none */
@@ -62,6 +63,21 @@ int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format
 /* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
  * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */
 int refuse_memory(struct replay *rp, int error, uint64_t record_nr);
+
+/* Writes the name of a record's key for a message: bucket and key for fsck's caller; for the log, which has no
+ * keys, the bucket. */
+void name_text(const struct recover_report *rep, char *text, size_t cap, const uint8_t *key, size_t len);
+
+/* ---- lost.c: records whose bytes are in files that are not whole ---- */
+
+/* Returns true if a record of the log has bytes where the disk's files have none. */
+bool lost_view(const struct replay *rp, const struct rec_view *v);
+/* Notes the segment of an extent that the disk's files do not have. */
+void lost_note(struct replay *rp, uint64_t ext);
+/* Judges the noted segments: a start is refused, with the files in err; fsck goes on. */
+int lost_judge(struct replay *rp);
+/* Gives up the older snapshot where a part of it, or of the log after it, is in a file that is not there. */
+void lost_drop_older(struct replay *rp);
 
 /* ---- records.c ---- */
 

@@ -24,8 +24,15 @@
 static int
 read_window(struct replay *rp)
 {
-	return sync_read(rp->r, rp->vol->disk.log_fd, rp->window, rp->window_len,
-			 rp->vol->disk.log_off + rp->window_at);
+	const struct disk *d = &rp->vol->disk;
+	uint64_t have = d->is_device ? d->geo.log_bytes : d->log_have;
+	size_t n = rp->window_at >= have                   ? 0
+		   : rp->window_at + rp->window_len > have ? (size_t)(have - rp->window_at)
+							   : rp->window_len;
+
+	/* What a repair makes, where the file has nothing. */
+	memset(rp->window + n, 0, rp->window_len - n);
+	return n ? sync_read(rp->r, d->log_fd, rp->window, n, d->log_off + rp->window_at) : 0;
 }
 
 /* Brings len bytes of the log at pos into memory. */
@@ -300,8 +307,8 @@ list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes
 
 		if (n < 0)
 			return;
-		key_text(name, sizeof name, v.key, v.key_len);
-		report(rp->rep, "%s: drops the %s of '%s' (version %llu)", rp->vol->disk.path,
+		name_text(rp->rep, name, sizeof name, v.key, v.key_len);
+		report(rp->rep, "%s: drops the %s of %s (version %llu)", rp->vol->disk.path,
 		       v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
 		rp->cut_records++;
 		at += (uint32_t)n;

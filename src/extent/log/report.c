@@ -25,6 +25,23 @@ report(struct recover_report *rep, const char *fmt, ...)
 		log_note("%s", line);
 }
 
+void
+name_text(const struct recover_report *rep, char *text, size_t cap, const uint8_t *key, size_t len)
+{
+	bool has_bucket = len && key[0] != KEY_CHUNK && key[0] != KEY_PART;
+	size_t n = has_bucket ? strnlen((const char *)key + 1, len - 1) : 0;
+
+	if (rep->say || key[0] == KEY_BUCKET) {
+		snprintf(text, cap, "'");
+		key_text(text + 1, cap - 2, key, len);
+		snprintf(text + strlen(text), 2, "'");
+	} else if (has_bucket) {
+		snprintf(text, cap, "an object of bucket '%.*s'", (int)n, (const char *)key + 1);
+	} else {
+		snprintf(text, cap, "a part of an object");
+	}
+}
+
 int
 refuse(struct replay *rp, int r, const char *fmt, ...)
 {

@@ -139,6 +139,9 @@ verify_record(struct replay *rp, const struct rec_view *v)
 {
 	if (!RULE_TAIL_VERIFIED || v->op != REC_PUT || v->flags & REC_FLUSHED)
 		return 0;
+	/* Its bytes are lost with their file, and not for want of a flush. */
+	if (lost_view(rp, v))
+		return 0;
 	return verify_data(&rp->vol->disk, rp->r, v, v->entries);
 }
 
@@ -193,7 +196,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		if (n < 0)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
 				      rp->vol->disk.path, (unsigned long long)b->head.pos, i);
-		key_text(name, sizeof name, v.key, v.key_len);
+		name_text(rp->rep, name, sizeof name, v.key, v.key_len);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
 			rp->rep->was_damaged = true;
@@ -203,23 +206,22 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			char where[DISK_PLACE_BYTES];
 
 			data_place(rp, &v, where);
-			return refuse(
-				rp, e,
-				"%s cannot be read: %s; it is of '%s', which may have been acknowledged: "
-				"--fsck --repair drops it, and the records after it",
-				where, strerror(-e), name);
+			return refuse(rp, e,
+				      "%s cannot be read: %s; it is of %s, which may have been acknowledged: "
+				      "--fsck --repair drops it, and the records after it",
+				      where, strerror(-e), name);
 		}
 		if (e < 0 && e != -EBADMSG)
-			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s",
+			return refuse(rp, e, "%s: log offset %llu: the data of %s cannot be read: %s",
 				      rp->vol->disk.path, (unsigned long long)b->head.pos, name,
 				      strerror(-e));
 		if (e < 0) {
 			if (!cut)
-				snprintf(rp->cut_key, sizeof rp->cut_key, "'%s'", name);
+				snprintf(rp->cut_key, sizeof rp->cut_key, "%s", name);
 			cut = true;
 			rp->cut_records++;
 			report(rp->rep,
-			       "%s: log offset %llu: '%s' (version %llu) was not whole and not acknowledged: "
+			       "%s: log offset %llu: %s (version %llu) was not whole and not acknowledged: "
 			       "dropped",
 			       rp->vol->disk.path, (unsigned long long)b->head.pos, name,
 			       (unsigned long long)v.version);

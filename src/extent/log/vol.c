@@ -119,12 +119,16 @@ int
 vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
 	 struct recover_report *rep, char *err, size_t err_len)
 {
-	int e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
+	int e;
 
+	vol->disk.is_lenient = rep->repair;
+	e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
 	if (e == 0 && vol->disk.is_old && !rep->check_only)
 		e = refuse_old(&vol->disk, err, err_len);
 	if (e == 0)
 		e = ask_for_host(vol, r, rep, err, err_len);
+	if (e == 0 && rep->repair && !rep->check_only)
+		e = disk_mend_log(&vol->disk, r, err, err_len);
 	return e;
 }
 

@@ -121,7 +121,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 }
 
 int
-set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	 void *cookie)
 {
 	struct disk_table table;
@@ -143,7 +143,7 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 		c.disks.table = has_table ? &table : NULL;
 		/* The disks are examined one after the other, so each may use the whole memory limit. */
 		c.disks.index_bytes = conf->disks.index_bytes;
-		one = store_fsck(&c, repair, say, cookie);
+		one = store_fsck(&c, mode, say, cookie);
 		if (one < 0 ? r >= 0 : r == 0)
 			r = one;
 	}

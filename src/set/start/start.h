@@ -50,7 +50,7 @@ struct store_conf set_engine_conf(const struct store_conf *conf, int i);
 int set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char *err, size_t err_len);
 int set_forget(const struct store_conf *conf, char *said, size_t said_len);
 int set_look(const struct store_conf *conf, char *err, size_t err_len);
-int set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+int set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	     void *cookie);
 int set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len);
 

@@ -79,7 +79,7 @@ test_damaged(void **state)
 	swap_extents(path, off);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
-	assert_non_null(strstr(err, "the map of 'b/mapped'"));
+	assert_non_null(strstr(err, "the map of an object of bucket 'b'"));
 	assert_non_null(strstr(err, "is damaged"));
 	assert_int_equal(store_fsck(&conf, false, say, NULL), -ENOTRECOVERABLE);
 	assert_non_null(strstr(said, "b/mapped"));

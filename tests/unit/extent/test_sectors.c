@@ -308,7 +308,7 @@ test_map(void **state)
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, "/seg-"));
-		assert_non_null(strstr(err, "the map of 'b/mapped'; --fsck --repair drops the object"));
+		assert_non_null(strstr(err, "the map of an object of bucket 'b'; --fsck --repair drops the object"));
 	}
 	assert_int_equal(store_fsck(&conf, false, say, NULL), -EIO);
 	assert_non_null(strstr(said, "the map of 'b/mapped'"));
@@ -442,7 +442,7 @@ test_tail(void **state)
 		assert_non_null(strstr(err, dir));
 		assert_non_null(strstr(err, "/seg-"));
 		assert_non_null(strstr(err, "cannot be read"));
-		assert_non_null(strstr(err, "it is of 'b/once'"));
+		assert_non_null(strstr(err, "it is of an object of bucket 'b'"));
 		assert_non_null(strstr(err, "--fsck --repair drops it"));
 	}
 	bad_name[0] = 0;

@@ -684,7 +684,7 @@ odd_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 }
 
 static int
-odd_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+odd_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	 void *cookie)
 {
 	static const int answers[2][3] = { { 0, 1, 0 }, { 1, -ENOTRECOVERABLE, -EIO } };

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of a disk that are not there, or not whole, at a start: what was in them is lost, and nothing else.  A
+ * start refuses, and names the files.  A repair keeps the records, and makes the files again with zeros: the
+ * objects fail as damaged ones do, until they are written again, deleted, or restored from their other copy.
+ */
+#include "extent/log/recover_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool
+any_lost(const struct disk *d, const uint64_t *ext, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!disk_has(d, ext_unit(ext[i]), ext_nr(ext[i])))
+			return true;
+	}
+	return false;
+}
+
+bool
+disk_lost(const struct disk *d, const struct rec_view *v)
+{
+	uint64_t unit;
+
+	if (d->is_device)
+		return false;
+	if (v->flags & REC_MAPPED && any_lost(d, v->map.ext, v->map.nr))
+		return true;
+	if (!v->entries)
+		return false;
+	if (v->body == BODY_PACKED) {
+		unit = ext_make(ext_unit(((const uint64_t *)v->entries)[0]), 1);
+		return any_lost(d, &unit, 1);
+	}
+	return v->body == BODY_EXTENTS && any_lost(d, v->entries, v->entry_nr);
+}
+
+bool
+lost_view(const struct replay *rp, const struct rec_view *v)
+{
+	return disk_lost(&rp->vol->disk, v);
+}
+
+void
+lost_note(struct replay *rp, uint64_t ext)
+{
+	struct disk *d = &rp->vol->disk;
+
+	d->seg_lost[ext_unit(ext) / geo_seg_units(&d->geo)] = true;
+}
+
+int
+lost_judge(struct replay *rp)
+{
+	struct disk *d = &rp->vol->disk;
+	char files[300] = "", one[400];
+	int nr = 0;
+
+	if (!d->is_device && d->log_fault != FILE_WHOLE) {
+		/* Only a repair comes here. */
+		rp->rep->was_damaged = true;
+		disk_fault_text(d, -1, one, sizeof one);
+		report(rp->rep,
+		       "%s: all that was written after the newest snapshot, whose names are not known, is "
+		       "lost",
+		       one);
+	}
+	for (uint32_t i = 0; !d->is_device && i < d->geo.seg_nr; i++) {
+		if (!d->seg_lost[i])
+			continue;
+		disk_fault_text(d, i, one, sizeof one);
+		if (rp->rep->repair)
+			report(rp->rep, "%s: what was in it is lost", one);
+		if (nr++ == 0)
+			snprintf(files, sizeof files, "%.290s", one);
+	}
+	if (!nr)
+		return 0;
+	rp->rep->lost_files += (unsigned)nr;
+	if (rp->rep->repair)
+		return 0;
+	if (nr > 1)
+		snprintf(one, sizeof one, "; %d more of its files are not whole", nr - 1);
+	return refuse(
+		rp, -ENOTRECOVERABLE,
+		"%s%s; %llu records of objects have bytes there; put the file back from a copy, or gantryd "
+		"--fsck --repair makes it again without them",
+		files, nr > 1 ? one : "", (unsigned long long)rp->lost_nr);
+}
+
+void
+lost_drop_older(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+
+	bool is_lost = vol->disk.log_fault != FILE_WHOLE;
+
+	for (uint32_t i = 0; i < vol->snap.space[1].nr; i++)
+		is_lost |= !disk_has(&vol->disk, vol->snap.space[1].ext[i].unit,
+				     vol->snap.space[1].ext[i].units);
+	if (!is_lost || !vol->disk.sb.snap[1].id)
+		return;
+	report(rp->rep,
+	       "%s: the older snapshot %llu, or the log after it, is in a file that is not there: it is "
+	       "given up",
+	       vol->disk.path, (unsigned long long)vol->disk.sb.snap[1].id);
+	vol->snap.space[1].nr = 0;
+	vol->disk.sb.snap[1] = (struct snap_ref){ 0 };
+	atomic_store(&vol->snap.trim_at, atomic_load(&vol->snap.begin));
+}

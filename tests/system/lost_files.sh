@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# One file of a disk is removed: the start names it, and no key; --fsck lists the objects that are lost, --fsck --repair makes the file again, and the
+# next start serves the rest, with room for new objects. In a bucket with two copies nothing is lost: the other copy is read, and restores the lost one.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' DISKS=2 DISK_SIZE=256MiB BUCKETS='plain'
+MORE='log: { access: false }'
+KEYS=30
+G=$BUILD/gantryd
+code() { curl -sS -o /dev/null -w '%{http_code}' "$URL_S3/$1"; }
+put() { curl -sS --fail -X PUT --data-binary @"$T/body" -o /dev/null "$URL_S3/$1" || fail "PUT $1"; }
+
+start_daemon
+bytes pattern:1 300000 >"$T/body"
+gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2"
+for i in $(seq "$KEYS"); do
+	put "two/secret-$i"
+	put "plain/secret-$i"
+done
+stop_daemon
+
+rm "$T/disk0/seg-0000"
+rc=0
+"$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
+[ "$rc" != 0 ] || fail "the daemon served without a file"
+grep -q "$T/disk0/seg-0000 is not there" "$T/said" || fail "the file is not named: $(cat "$T/said")"
+! grep -q secret "$T/said" || fail "a key is in the log: $(cat "$T/said")"
+
+rc=0
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/look" 2>&1 || rc=$?
+assert_eq "$rc" 74 "exit status of --fsck"
+[ ! -e "$T/disk0/seg-0000" ] || fail "--fsck changed the disk"
+"$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
+grep -o "lost: object '[^']*'" "$T/look" | sort >"$T/a"
+grep -o "lost: object '[^']*'" "$T/repaired" | sort >"$T/b"
+assert_same "$T/a" "$T/b"
+
+daemon_run
+lost=0
+for i in $(seq "$KEYS"); do
+	curl_s3 "/two/secret-$i" >"$T/back"
+	assert_same "$T/body" "$T/back"
+	want=200
+	! grep -q "plain/secret-$i'" "$T/a" || want=500 lost=$((lost + 1))
+	[ "$want" = 500 ] || curl_s3 "/plain/secret-$i" | cmp - "$T/body" || fail "plain/secret-$i"
+	[ "$want" = 200 ] || [ "$(code "plain/secret-$i")" != 200 ] || fail "plain/secret-$i is lost, and was served"
+done
+[ "$lost" -gt 0 ] && [ "$lost" -lt "$KEYS" ] || fail "$lost of $KEYS objects with one copy are lost"
+# Written again or deleted, they are objects as all others.
+for i in $(seq "$KEYS"); do
+	[ $((i % 2)) = 0 ] && put "plain/secret-$i" || curl -sS --fail -X DELETE "$URL_S3/plain/secret-$i"
+done
+curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/scrub -o "$T/said" || fail "scrub: $(cat "$T/said")"
+walks() { [ "$(metric gantry_scrub_walks_total)" = 1 ]; }
+wait_for 60 walks
+put plain/new
+assert_alive
+stop_daemon
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck in the end: $(cat "$T/said")"
