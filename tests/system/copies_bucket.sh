@@ -15,7 +15,6 @@ chmod 0600 "$T/keys.yaml"
 mb() { "$BUILD/gantry" mb "$URL_S3/$1" "${@:2}"; }
 # The copies of a bucket, as HEAD says.
 copies() { header_of x-gantry-copies "/$1" --head; }
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Code>\([^<]*\)<.*/\1/p'; }
 message_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Message>\([^<]*\)<.*/\1/p'; }
 signed() { "$BUILD/tools/s3sign" -s "$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")" -k AKADMIN -p admin/secret+0 -m empty "$@"; }
 start_daemon

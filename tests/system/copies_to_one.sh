@@ -9,7 +9,6 @@ MORE='log: { access: false }'
 export GANTRY_ADMIN=$T/admin.sock
 states() { curl_admin /disks | jq -r 'map(.state) | join(" ")'; }
 ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ]; }
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Code>\([^<]*\)<.*/\1/p'; }
 again() {
 	kill_daemon
 	daemon_run

@@ -41,7 +41,7 @@ _hold_when() {
 			kill -STOP $PID
 			! eval "$when" || return 0
 			kill -CONT $PID
-			sleep 0.01
+			pause 0.01
 		done
 	} 2>/dev/null
 }

@@ -180,7 +180,7 @@ for run in $RUNS; do
 	all_works 0
 	wait_for 60 is_settled
 	# The least of some looks: a connection of ours to /metrics is closed there a moment after it is here.
-	fds=$(for _ in 1 2 3 4 5 6 7 8 9 10; do descriptors; sleep 0.02; done | sort -n | head -n 1)
+	fds=$(for _ in 1 2 3 4 5 6 7 8 9 10; do descriptors; pause 0.02; done | sort -n | head -n 1)
 	DCI=$(awk '/^gantry_dci[{]/ { s += $NF } END { print s }' "$T/metrics")
 	for ((n = 1; n <= ROUNDS; n++)); do
 		round $n

@@ -37,7 +37,8 @@ fi
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-build/release}
 case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
-TEST=$(basename "$0" .sh)
+TEST=${0##*/}
+TEST=${TEST%.sh}
 T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX")
 export BUILD SOFTNIC_DIR=$T/nic
 mkdir -p "$SOFTNIC_DIR"
@@ -51,6 +52,8 @@ case $0 in */system/* | */security/*) : "${HTTP_BUFFERS:=16MiB}" ;; *) : "${HTTP
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
 # The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
 exec {_err}>&2
+# A pipe without data, for pause().
+exec {_empty}<> <(:)
 _failed='' _stores=0 _daemon_job='' DAEMON_RC=0
 
 # ---- the end of a test ---------------------------------------------------------------------------------------------
@@ -92,6 +95,9 @@ _at_exit() {
 trap _at_exit EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# pause SECONDS: sleeps.  On some machines a new process costs ten milliseconds of CPU time, and a loop that starts sleep(1) occupies a core.
+pause() { read -rt "$1" -u "$_empty" || :; }
 
 # ---- the daemon -----------------------------------------------------------------------------------------------------
 
@@ -153,7 +159,7 @@ _gantryd_of() {
 
 # Starts gantryd on $T/gantryd.yaml and waits until it is ready.  Words are options for gantryd.
 daemon_run() {
-	local i pid line
+	local i pid line=''
 	rm -f "$T/ready"
 	# Not through nic(): a function in the background is a shell of its own, and we want the daemon's pid.
 	_on_nic
@@ -162,22 +168,26 @@ daemon_run() {
 	pid=$!
 	_daemon_job=$pid DAEMON_PID=$pid
 	for ((i = 0; i < 3000; i++)); do
-		grep -q '^ready ' "$T/ready" 2>/dev/null && break
+		{ read -r line <"$T/ready"; } 2>/dev/null && [[ $line = 'ready '* ]] && break
+		line=''
 		kill -0 "$pid" 2>/dev/null || { DAEMON_PID=''; fail "gantryd ended before it was ready"; }
-		sleep 0.02
+		pause 0.02
 	done
-	line=$(cat "$T/ready" 2>/dev/null) || fail "gantryd was not ready within 60 s"
+	[ -n "$line" ] || fail "gantryd was not ready within 60 s"
 	DAEMON_PID=$(_gantryd_of "$pid") || DAEMON_PID=$pid
-	S3=$(_address "$line" s3) SCAL=$(_address "$line" scality) ADMIN=$(_address "$line" admin)
+	_address S3 "$line" s3
+	_address SCAL "$line" scality
+	_address ADMIN "$line" admin
 	URL_S3=http://$S3 URL_SCAL=http://$SCAL URL_ADMIN=http://$ADMIN
 	[ -n "$S3" ] || fail "no s3 listener in: $line"
 }
 
-# The first address of that name in a ready line.
+# _address VARIABLE LINE NAME: stores the first address of that name in a ready line; '' where there is none.
 _address() {
 	local w
-	for w in $1; do
-		case $w in "$2="*) echo "${w#*=}"; return ;; esac
+	printf -v "$1" ''
+	for w in $2; do
+		case $w in "$3="*) printf -v "$1" %s "${w#*=}"; return ;; esac
 	done
 }
 
@@ -198,8 +208,8 @@ make_buckets() {
 # Is there such a process, and is it more than a zombie?
 _runs() {
 	local st
-	st=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 1
-	case $st in '' | Z* | X*) return 1 ;; esac
+	{ read -r st <"/proc/$1/stat"; } 2>/dev/null || return 1
+	case ${st##*) } in '' | Z* | X*) return 1 ;; esac
 }
 
 # What each thread of the daemon does: its stack where there is a debugger, else what it waits for in the kernel.
@@ -219,7 +229,7 @@ _end_daemon() {
 		kill -"$1" "$DAEMON_PID"
 		for ((i = 0; i < 3000; i++)); do
 			_runs "$DAEMON_PID" || break
-			sleep 0.02
+			pause 0.02
 		done
 		! _runs "$DAEMON_PID" || { _where_it_is >>"$T/daemon.log"; fail "gantryd did not end within 60 s of SIG$1"; }
 		wait "$_daemon_job"
@@ -273,7 +283,7 @@ status_of() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@
 status_of_scal() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_SCAL$2"; }
 head_status() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --head "$URL_S3$1"; }
 # A header of an answer: header_of NAME PATH [curl words]
-header_of() { curl -sS --max-time 60 -o /dev/null -D - "${@:3}" "$URL_S3$2" | tr -d '\r' | sed -n "s/^$1: *//Ip"; }
+header_of() { curl -sS --max-time 60 -o /dev/null -w "%header{$1}" "${@:3}" "$URL_S3$2"; }
 # A sample of /metrics, summed over its label sets: metric gantry_requests_total 'op="PutObject"'
 metric() {
 	curl_admin /metrics | awk -v n="$1" -v l="${2:-}" '
@@ -281,6 +291,15 @@ metric() {
 		{ name = $1; sub(/[{].*/, "", name); if (name == n && (l == "" || index($0, l))) s += $NF }
 		END { printf "%.15g\n", s }'
 }
+
+# The text of the last element of that name on standard input, without quotation marks; nothing where there is none: xml KeyCount <FILE
+xml() {
+	local s
+	s=$(</dev/stdin)
+	[[ ! ${s//$'\n'/} =~ .*"<$1>"([^<]*)"</$1>" ]] || echo "${BASH_REMATCH[1]//&quot;/}"
+}
+# The error code of an answer: code_of PATH [curl words]
+code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
 md5() { md5sum "${@:--}" | cut -d' ' -f1; }
 
@@ -296,20 +315,26 @@ assert_status() { assert_eq "$(status_of "$1" "$2" "${@:4}")" "$3" "$1 $2"; }
 # idle for more than 80 % of the time fails although it ended: no work was in the way, so an event was missed, and a timer made up for it.
 # A test that waits for a timer of that length names a longer WAIT_USUAL, for itself or for one call.
 case $0 in */system/* | */security/*) : "${WAIT_USUAL:=10}" ;; *) : "${WAIT_USUAL:=60}" ;; esac
-# Idle and all time of the processors so far, in ticks.  Time that waits for a disk is not idle.
-_cpu_ticks() { awk '$1 == "cpu" { print $5, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9; exit }' "${PROC_STAT:-/proc/stat}"; }
+# _cpu_ticks IDLE ALL: stores in these variables the idle time and all time of the processors so far, in ticks.  Time that waits for a disk is
+# not idle.
+_cpu_ticks() {
+	local t
+	read -ra t <"${PROC_STAT:-/proc/stat}"
+	printf -v "$1" %d "${t[4]}"
+	printf -v "$2" %d $((t[1] + t[2] + t[3] + t[4] + t[5] + t[6] + t[7] + t[8]))
+}
 wait_for() {
-	local until=$((SECONDS + $1)) began=$SECONDS idle all idle2 all2 pause=0.05
-	read -r idle all < <(_cpu_ticks)
+	local until=$((SECONDS + $1)) began=$SECONDS idle all idle2 all2 secs=0.05
+	_cpu_ticks idle all
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $until ] || fail "in time: $*"
 		# A long wait does not itself keep the processors busy.
-		[ $((SECONDS - began)) -lt 3 ] || pause=0.3
-		sleep $pause
+		[ $((SECONDS - began)) -lt 3 ] || secs=0.3
+		pause $secs
 	done
 	[ $((SECONDS - began)) -gt "$WAIT_USUAL" ] || return 0
-	read -r idle2 all2 < <(_cpu_ticks)
+	_cpu_ticks idle2 all2
 	[ $(((idle2 - idle) * 100)) -le $(((all2 - all) * 80)) ] ||
 		fail "it took $((SECONDS - began)) s with idle processors, and more than $WAIT_USUAL s is not usual: a lost wake-up? $*"
 }

@@ -10,7 +10,7 @@ watch_livez() {
 	: >"$T/livez"
 	while [ -e "$T/livez" ]; do
 		curl -s -o /dev/null -m 20 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
-		sleep 0.05
+		pause 0.05
 	done &
 	watcher=$!
 }

@@ -84,7 +84,7 @@ cat >"$T/wrap2" <<END
 #!/bin/bash
 mount -t tmpfs none /run && mkdir -p /run/systemd/journal || exit 1
 /usr/bin/python3 "$T/journald" "$T/listens" >/dev/null 2>&1 &
-until [ -e "$T/listens" ]; do sleep 0.02; done
+until [ -e "$T/listens" ]; do pause 0.02; done
 exec "\$@"
 END
 chmod +x "$T/wrap2"

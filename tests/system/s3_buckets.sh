@@ -6,8 +6,6 @@
 BUCKETS="bkt"
 MORE=$'s3: { domain: [s3.test] }\nlifecycle: { interval: 500ms, day: 2s }'
 start_daemon
-xml() { tr -d '\n' | sed -n "s/.*<$1>\([^<]*\)<\/$1>.*/\1/p" | sed 's/&quot;//g'; }
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
 # ---- item 85: CreateBucket, HeadBucket, GetBucketLocation ----
 assert_status PUT /made 200

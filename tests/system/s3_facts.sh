@@ -5,8 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 BUCKETS="bkt"
 start_daemon
-xml() { tr -d '\n' | sed -n "s/.*<$1>\([^<]*\)<\/$1>.*/\1/p" | sed 's/&quot;//g'; }
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
 # ---- minio-go: a trailer whose line ends in LF, and an empty line behind it ----
 printf '6\r\nhello\n\r\n0\r\nx-amz-checksum-crc32:NjowIA==\n\r\n\r\n' >"$T/chunks"

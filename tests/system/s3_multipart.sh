@@ -6,7 +6,6 @@
 start_daemon
 
 # What an XML answer says: xml NAME <answer (the first one)
-xml() { tr -d '\n' | sed -n "s/.*<$1>\([^<]*\)<\/$1>.*/\1/p" | sed 's/&quot;//g'; }
 # Begins an upload of $1, other words go to curl; prints its id.
 create() { curl_s3 "$1?uploads" -X POST "${@:2}" | xml UploadId; }
 # Puts file $4 as part $3 of upload $2 of $1, other words go to curl; prints its ETag.

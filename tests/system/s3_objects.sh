@@ -5,10 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 BUCKETS="bkt other"
 start_daemon
-xml() { tr -d '\n' | sed -n "s/.*<$1>\([^<]*\)<\/$1>.*/\1/p" | sed 's/&quot;//g'; }
 # Every element of that name, a line each.
-all() { tr -d '\n' | grep -o "<$1>[^<]*" | sed 's/^<[^>]*>//'; }
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
+all() { awk -v RS='<' -v n="$1>" 'index($0, n) == 1 { gsub("\n", ""); print substr($0, length(n) + 1) }'; }
 
 # ---- lists ----
 for k in a a/b a/b/c a-1 b z/1 z/2 'spaced key' 'amp&<>' "caf$(printf '\303\251')"; do

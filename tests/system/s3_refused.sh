@@ -4,7 +4,6 @@
 # protocol that is not served.  By curl on the real daemon.
 . "$(dirname "$0")/lib.sh"
 start_daemon
-code_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Code>\([^<]*\)<.*/\1/p'; }
 
 # Whatever the query asks for, the object stays as it is.
 echo kept | curl_s3 /bkt/k -T -

@@ -67,7 +67,7 @@ settled() {
 	for ((i = 0; i < 600; i++)); do
 		is_settled && return
 		_runs "$DAEMON_PID" || fail "$what: gantryd has died"
-		sleep 0.05
+		pause 0.05
 	done
 	grep -E '^(gantry_(dci|buffers|requests_in|connections)|process_open_fds)[ {]' "$NOW" >&2
 	cat "$T/requests" >&2
