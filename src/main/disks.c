@@ -30,6 +30,7 @@ status_of(int error)
 		return 409;
 	case EINVAL:
 	case ENOTDIR:
+	case ENODEV:
 	case EACCES:
 		return 400;
 	case ENOSPC:

@@ -3,6 +3,7 @@
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/place.h"
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
@@ -508,11 +509,14 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	  size_t err_len)
 {
 	uint64_t until_ns = clock_ns() + lock_wait_ns;
+	char why[256];
 	int e;
 
 	snprintf(d->path, sizeof d->path, "%s", dc->path);
 	d->is_device = file_is_device(dc->path);
 	places(d);
+	if (place_is_memory(dc->path, why, sizeof why))
+		log_warn("%s: %s", dc->path, why);
 	if (!d->is_device) {
 		d->dir_fd = file_open_dir(dc->path, false);
 		/* A device that is not there yet can come; a directory has to be made. */

@@ -4,8 +4,11 @@
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/place.h"
 #include "extent/disk/sync.h"
 #include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
 #include "ring/ring.h"
 
 #include <errno.h>
@@ -236,6 +239,9 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 	uint64_t room = 0;
 	int dir_fd, e;
 
+	if (place_is_dev(dc->path))
+		return disk_refuse(err, err_len, -ENODEV,
+				   "%s: there is no such device, and nothing is made below /dev", dc->path);
 	if (dc->size_bytes == 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
 	if (geo_choose(dc->size_bytes, index_bytes, &geo) < 0)
@@ -289,11 +295,40 @@ out:
 	return e < 0 ? e : 0;
 }
 
-/* Anything but zeros in the first MiB is data, and a store has a superblock there, or at the end: *ret_second is where
- * that lies, or 0. */
+static bool
+is_zero(const uint8_t *buf, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (buf[i])
+			return false;
+	}
+	return true;
+}
+
+/* Looks at the last MiB, also where the device does not end at a multiple of our alignment.  buf: for the first MiB. */
 static int
-look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, bool *ret_store,
-	       uint64_t *ret_second)
+look_at_end(int fd, struct ring *r, uint8_t *buf, uint64_t device_bytes, bool *ret_empty)
+{
+	uint64_t rest = device_bytes % FMT_ALIGN, end = device_bytes - rest;
+	int e;
+
+	if (end < 2 * FMT_DEVICE_HEAD_BYTES)
+		return 0;
+	e = sync_read(r, fd, buf, FMT_DEVICE_HEAD_BYTES, end - FMT_DEVICE_HEAD_BYTES);
+	*ret_empty &= e < 0 || is_zero(buf, FMT_DEVICE_HEAD_BYTES);
+	if (e == 0 && rest) {
+		e = sync_read(r, fd, buf, rest, end);
+		*ret_empty &= e < 0 || is_zero(buf, rest);
+	}
+	return e;
+}
+
+/* Anything but zeros in the first MiB or the last one is data (a partition table has a copy at the end, a member of an array its
+ * superblock), and a store has a superblock in the first, or at the end: *ret_second is where that lies, or 0.  device_bytes: of the
+ * device; size_bytes: what of it is a store. */
+static int
+look_at_device(int fd, struct ring *r, uint64_t device_bytes, uint64_t size_bytes, bool *ret_empty,
+	       bool *ret_store, uint64_t *ret_second)
 {
 	uint8_t *buf = sync_alloc(FMT_DEVICE_HEAD_BYTES);
 	struct super sb;
@@ -302,10 +337,10 @@ look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, boo
 	if (!buf)
 		return -ENOMEM;
 	e = sync_read(r, fd, buf, FMT_DEVICE_HEAD_BYTES, 0);
-	*ret_empty = true;
-	for (size_t i = 0; e == 0 && i < FMT_DEVICE_HEAD_BYTES; i++)
-		*ret_empty &= buf[i] == 0;
+	*ret_empty = e < 0 || is_zero(buf, FMT_DEVICE_HEAD_BYTES);
 	*ret_store = e == 0 && !*ret_empty && super_decode(buf, FMT_SUPER_BYTES, &sb) == 0;
+	if (e == 0 && *ret_empty)
+		e = look_at_end(fd, r, buf, device_bytes, ret_empty);
 	sync_free(buf);
 	*ret_second = e == 0 && super_scan(r, fd, size_bytes, &sb) == 0 ? geo_second_off(&sb.geo) : 0;
 	*ret_store |= *ret_second != 0;
@@ -338,7 +373,8 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 	}
 	e = file_size(fd, &size);
 	if (e == 0)
-		e = look_at_device(fd, r, dc->size_bytes ? dc->size_bytes : size, &empty, &store, &second);
+		e = look_at_device(fd, r, size, dc->size_bytes ? dc->size_bytes : size, &empty, &store,
+				   &second);
 	if (e < 0) {
 		disk_refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
 		goto out;
@@ -392,10 +428,13 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 	    char *err, size_t err_len)
 {
 	struct ring *r;
+	char why[256];
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
 		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
+	if (!is_look(birth) && place_is_memory(dc->path, why, sizeof why))
+		log_warn("%s: %s", dc->path, why);
 	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
 				     : format_directory(dc, index_bytes, birth, force, r, err, err_len);
 	ring_free(r);
