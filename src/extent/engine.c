@@ -2,6 +2,7 @@
 /* The engine's life: format, open, close; what operators see; and its table of functions. */
 #include "extent/engine.h"
 
+#include "extent/disk/file.h"
 #include "extent/object/object.h"
 #include "base/check.h"
 
@@ -330,7 +331,11 @@ add_state(struct vol *vol, struct store_unit_info *info)
 	pthread_mutex_unlock(&d->reason_lock);
 	if (info->state != UNIT_OK)
 		return;
-	if (atomic_load(&vol->snap.one_left))
+	if (atomic_load(&d->path_place) != PLACE_SAME)
+		snprintf(info->reason, sizeof info->reason,
+			 "its path leads elsewhere, although the disk is open and whole: the next start will "
+			 "not find it");
+	else if (atomic_load(&vol->snap.one_left))
 		snprintf(info->reason, sizeof info->reason,
 			 "there is only one snapshot: no room for another, or it was damaged");
 	else if ((bad = atomic_load(&vol->reread.bad)) != 0)

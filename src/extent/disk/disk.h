@@ -102,6 +102,7 @@ struct disk {
 	struct super sb;          /* owned by the start, then by the helper */
 	bool super_is_flushed;    /* the superblocks as read are known to be on the disk */
 	struct host host;         /* owned by the start, then by the helper */
+	_Atomic int path_place;   /* enum file_place of the path, next to the open directory or device */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	uint8_t uuid[UUID_BYTES]; /* UUID as far as known, even if the disk could not be opened; or zeros */
 	bool has_super;           /* a superblock exists, valid or not; set like uuid */
@@ -302,8 +303,8 @@ int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err,
  * number of the first log block that does not exist, UINT64_MAX: unknown. 0, -EBUSY: another host was faster,
  * -errno; the reason is in err. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
-/* Writes a heartbeat if one is due; makes the disk fail if the write fails, or if another host has claimed
- * the disk. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread
+/* Writes a heartbeat if one is due, and compares the names of the disk's files with the open ones; makes the disk
+ * fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or cut. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread
  * calls this function repeatedly. */
 uint64_t disk_beat(struct disk *d, struct ring *r);
 /* Marks the disk as closed in the host block. */

@@ -33,6 +33,17 @@ int file_rename(int dir_fd, const char *from, const char *to);
 int file_unlink(int dir_fd, const char *name);
 int file_fsync(int fd);
 int file_size(int fd, uint64_t *ret_bytes);
+/* Where a name leads, compared with an open file or directory. */
+enum file_place {
+	PLACE_SAME,
+	PLACE_ABSENT, /* there is nothing of that name */
+	PLACE_OTHER,  /* there is another one */
+	PLACE_CUT,    /* the file has fewer bytes than it should have */
+};
+/* Compares a name of the directory with the open file fd of at least `bytes` bytes. -errno: not known. */
+int file_where(int dir_fd, const char *name, int fd, uint64_t bytes);
+/* Compares a path with an open directory or device. -errno: not known. */
+int file_where_path(const char *path, int fd);
 bool file_is_device(const char *path);
 
 /* A range for which the file system has no private blocks: a hole, allocated but never written, or shared

@@ -203,6 +203,45 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t e
 	return 0;
 }
 
+/* Fails the disk if a name leads elsewhere.  What is written to such a file the next start does not find. */
+static void
+look_at_name(struct disk *d, const char *name, int fd, uint64_t bytes)
+{
+	int place = fd < 0 || disk_failed(d) ? PLACE_SAME : file_where(d->dir_fd, name, fd, bytes);
+
+	if (place > PLACE_SAME)
+		disk_fail(d, "its file %s was %s while it was in use", name,
+			  place == PLACE_ABSENT  ? "removed"
+			  : place == PLACE_OTHER ? "replaced by another"
+						 : "cut");
+}
+
+/* Makes the disk fail if one of its open files was removed, replaced or cut, and notes where the path leads. */
+static void
+look_at_names(struct disk *d)
+{
+	int place = file_where_path(d->path, d->is_device ? d->log_fd : d->dir_fd);
+	char name[32];
+
+	if (!d->is_device) {
+		for (int i = 0; i < 2; i++)
+			look_at_name(d, super_names[i], d->super_fd[i], FMT_SUPER_BYTES);
+		look_at_name(d, "log", d->log_fd, d->geo.log_bytes);
+		look_at_name(d, "host", d->host.fd, 0);
+		for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
+			disk_seg_name(name, i);
+			look_at_name(d, name, d->seg_fd[i], d->geo.seg_bytes);
+		}
+	}
+	if (place < 0 || atomic_exchange(&d->path_place, place) == place || disk_failed(d))
+		return;
+	if (place == PLACE_SAME)
+		log_note("%s: the path leads to the open disk again", d->path);
+	else
+		log_warn("%s: the path %s while the disk is open: the next start will not find it", d->path,
+			 place == PLACE_ABSENT ? "was removed or renamed" : "leads elsewhere");
+}
+
 uint64_t
 disk_beat(struct disk *d, struct ring *r)
 {
@@ -211,6 +250,10 @@ disk_beat(struct disk *d, struct ring *r)
 	int e;
 
 	if (!d->host.ours || disk_failed(d))
+		return UINT64_MAX;
+	if (clock_ns() >= d->host.due_ns)
+		look_at_names(d);
+	if (disk_failed(d))
 		return UINT64_MAX;
 	e = host_beat(&d->host, r, log_seq(d));
 	/* It ends well also where nothing was due. */

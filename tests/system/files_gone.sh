@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Files of disks are removed, replaced and cut while the daemon serves: each such disk fails within a few beats, the reason names the file, and no write
+# to it is acknowledged from then on. A directory that was renamed, or over which another is mounted, is whole: its disk serves, what is acknowledged is
+# there afterwards, and health says that the next start will not find it.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' DISKS=7 DISK_SIZE=96MiB BUCKETS='bkt'
+MORE='log: { access: false }'
+# A beat is 5 s.
+WAIT_USUAL=30
+KEYS=60
+disk() { curl_admin /disks | jq -r ".[$1] | $2"; }
+state_of() { disk "$1" .state; }
+have_failed() {
+	local i
+	for i; do [ "$(state_of "$i")" = failed ] || return 1; done
+}
+reasons() { curl_admin /healthz | jq -r '.reasons[].text'; }
+code() { curl -sS -o /dev/null -w '%{http_code}' "$@"; }
+put() { code -X PUT --data-binary "$2" "$URL_S3/bkt/$1"; }
+
+start_daemon
+for i in $(seq "$KEYS"); do assert_eq "$(put "old$i" "old $i")" 200; done
+
+# ---- a path that leads elsewhere loses nothing ----
+mv "$T/disk6" "$T/elsewhere"
+is_warned() { reasons | grep -q "$T/disk6.*the next start will not find it"; }
+wait_for 60 is_warned
+mkdir "$T/disk6"
+is_warned || fail "an empty directory is taken for the disk"
+assert_eq "$(state_of 6)" serving
+for i in $(seq "$KEYS"); do assert_eq "$(put "moved$i" "moved $i")" 200; done
+rmdir "$T/disk6"
+mv "$T/elsewhere" "$T/disk6"
+is_well() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
+wait_for 60 is_well
+stop_daemon
+daemon_run
+for i in $(seq "$KEYS"); do assert_eq "$(curl_s3 "/bkt/moved$i")" "moved $i"; done
+
+# ---- files, of three disks at first ----
+wants=('seg-0000 was removed' 'log was replaced' 'super2 was removed' 'super was removed' 'seg-0000 was cut' 'host was removed')
+said() { # said I...: those disks have failed, and the reasons name the files
+	local i
+	for i; do
+		disk "$i" .reason | grep -q "its file ${wants[$i]}" || fail "disk $i: $(disk "$i" .reason)"
+		reasons | grep -q "$T/disk$i) failed.*${wants[$i]}" || fail "health says nothing of disk $i: $(reasons)"
+	done
+}
+rm "$T/disk0/seg-0000"
+cp -a "$T/disk1/log" "$T/log"
+mv "$T/log" "$T/disk1/log"
+rm "$T/disk2/super2"
+wait_for 60 have_failed 0 1 2
+said 0 1 2
+assert_eq "$(state_of 6)" serving
+
+# ---- what is acknowledged from now on is on the disks that are whole ----
+acked=()
+for i in $(seq "$KEYS"); do
+	rc=$(put "new$i" "new $i")
+	case $rc in
+	200) acked+=("$i") ;;
+	503) ;;
+	*) fail "PUT new$i: $rc" ;;
+	esac
+done
+[ "${#acked[@]}" -gt 0 ] && [ "${#acked[@]}" -lt "$KEYS" ] || fail "${#acked[@]} of $KEYS PUTs were acknowledged"
+for i in "${acked[@]}"; do assert_eq "$(curl_s3 "/bkt/new$i")" "new $i"; done
+
+# ---- the others: fewer than half are left, and nothing is acknowledged ----
+rm -rf "$T/disk3"
+truncate -s 4096 "$T/disk4/seg-0000"
+mv "$T/disk5/host" "$T/disk5/host.old"
+wait_for 60 have_failed 0 1 2 3 4 5
+said 3 4 5
+for i in $(seq 10); do assert_eq "$(put "late$i" "late $i")" 503; done
+assert_alive
+stop_daemon
