@@ -228,6 +228,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Number of disks in service that /readyz needs to report ready. auto is all disks but one, and at least one" },
 	{ "store.partial_listings", KT_BOOL, KEY_RELOAD, .offset = AT(store.partial_listings), .def = "false",
 	  .help = "List a bucket without the objects of a missing disk, marked with x-gantry-partial, instead of an answer with 503" },
+	{ "store.wait_for_disks", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.wait_for_disks_ns), .def = "90s",
+	  .help = "Time for which a start waits for devices that are not there yet, and for directories that had a disk of this store and have none, such as a mount that comes late. 0s is no wait" },
 	{ "store.lock_wait", KT_TIME, KEY_TUNING, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "Longest wait of a start for the last writes of a process that died" },
 	{ "store.disk_timeout", KT_TIME, KEY_TUNING, .max = 3600 * SEC, .offset = AT(store.disk_timeout_ns), .def = "30s",

@@ -233,6 +233,8 @@ start_store(struct daemon *d)
 	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);
 	notify_send("%s", on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
 	r = remember_store_conf(d->conf, d->source, disks, &sc, &d->remember, err, sizeof err);
+	if (r == 0 && !on_cluster)
+		below_wait(d, sc.disks.record);
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
 	/* A cluster comes back without anybody's help: gateways that were started before it wait. */
@@ -242,11 +244,7 @@ start_store(struct daemon *d)
 	}
 	if (r == 0) {
 		atomic_store(&d->store, store);
-		if (remember_store(d->remember, store, err, sizeof err) < 0)
-			log_error("%s; until then no store is remembered after the next missing mount", err);
-		else if (!on_cluster && !remember_file(d->remember)[0])
-			log_note("this store cannot be remembered outside of its disks: there is no "
-				 "store.state_dir");
+		remember_start(d);
 		r = daemon_set_quotas(store, d->keys);
 		if (r < 0)
 			log_event(LOG_EV_START_FAILED, LOG_ERROR, "quotas of access keys: %s", strerror(-r));
@@ -480,7 +478,8 @@ ask_for_time(const struct daemon *d, uint64_t *asked_ns, uint64_t *used_ns)
 		return;
 	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
 	       (uint64_t)ours.tv_nsec;
-	if (used - *used_ns >= NS_PER_MS || atomic_load(&d->phase) == PHASE_CLUSTER)
+	if (used - *used_ns >= NS_PER_MS || atomic_load(&d->phase) == PHASE_CLUSTER ||
+	    atomic_load(&d->phase) == PHASE_DISKS)
 		notify_send("EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
 	*asked_ns = now;
 	*used_ns = used;

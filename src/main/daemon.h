@@ -27,6 +27,7 @@ enum daemon_phase {
 	PHASE_STARTING,
 	PHASE_RECOVERING,
 	PHASE_CLUSTER,
+	PHASE_DISKS,
 	PHASE_SERVING,
 	PHASE_DRAINING,
 	PHASE_NR
@@ -143,6 +144,8 @@ int remember_less(struct remember *m, const uint8_t (*uuid)[UUID_BYTES], int nr,
 /* Writes a note on each disk of the record that the configuration does not name, and on a disk that shares a file system with the
  * record, a line each. */
 void remember_notes(const struct remember *m, const struct conf *conf, FILE *out);
+/* Writes the record of the store that was started, and logs where it cannot be written. */
+void remember_start(struct daemon *d);
 /* Has the record follow a change of the members of the running store, on a thread of its own.  The main thread, once a second. */
 void remember_look(struct daemon *d);
 /* Takes the disks that a configuration names, which was read for a reload. */
@@ -153,6 +156,16 @@ void remember_line(const char *path, uint64_t size_bytes, char *out, size_t cap)
 void remember_health(struct daemon *d, struct admin_reasons *r);
 /* Writes the state of the record as a JSON object. */
 void remember_show(const struct remember *m, const struct conf *conf, FILE *out);
+
+/* ---- below.c: devices and file systems below the disks ---- */
+
+/* Waits for absent devices, and for directories that had a store and have none, for store.wait_for_disks at most; logs disks that
+ * share a device or file system.  record: NULL: unknown. */
+void below_wait(struct daemon *d, const struct store_record *record);
+/* Names two disks that share a device or file system.  False: there are none. */
+bool below_shared(const struct conf *conf, char *text, size_t len);
+/* Adds up what new disks want of each file system.  0, or -ENOSPC with a sentence in err. */
+int below_check_room(const struct conf *conf, char *err, size_t err_len);
 
 /* ---- format.c ---- */
 struct options;

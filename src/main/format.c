@@ -73,7 +73,10 @@ make(const struct options *o, const struct conf *conf, struct remember *m, struc
 
 	if (!is_rados)
 		sc->disks.made = made;
-	r = store_format(sc, o->force, err, sizeof err);
+	if (!is_rados && !o->force)
+		r = below_check_room(conf, err, sizeof err);
+	if (r == 0)
+		r = store_format(sc, o->force, err, sizeof err);
 	if (r == 0 && is_rados)
 		printf("gantryd: made a store in the pools %s and %s\n", conf->rados.meta_pool,
 		       conf->rados.data_pool);

@@ -262,6 +262,17 @@ remember_less(struct remember *m, const uint8_t (*uuid)[UUID_BYTES], int nr, cha
 	return e;
 }
 
+void
+remember_start(struct daemon *d)
+{
+	char err[512] = "";
+
+	if (remember_store(d->remember, atomic_load(&d->store), err, sizeof err) < 0)
+		log_error("%s; until it can be, a missing mount may look like a new machine", err);
+	else if (d->conf->store.backend == BACKEND_DISKS && !d->remember->file[0])
+		log_note("this store cannot be remembered outside of its disks: there is no store.state_dir");
+}
+
 static void *
 write_main(void *arg)
 {
@@ -393,10 +404,12 @@ void
 remember_notes(const struct remember *m, const struct conf *conf, FILE *out)
 {
 	const char *disk = shares_with(m, conf);
-	char line[1200], text[UUID_TEXT];
+	char line[1200], text[UUID_TEXT], shared[600];
 
 	if (conf->store.backend != BACKEND_DISKS)
 		return;
+	if (below_shared(conf, shared, sizeof shared))
+		fprintf(out, "gantryd: %s\n", shared);
 	if (!m->file[0])
 		fputs("gantryd: this store cannot be remembered outside of its disks, as there is no "
 		      "store.state_dir: a mount that is missing will look like a new machine\n",

@@ -13,8 +13,8 @@
 
 #define USUAL_DIR "/var/lib/gantry"
 
-const char *const phase_name[PHASE_NR] = { "starting", "recovering", "waiting for the cluster", "serving",
-					   "draining" };
+const char *const phase_name[PHASE_NR] = { "starting",          "recovering", "waiting for the cluster",
+					   "waiting for disks", "serving",    "draining" };
 
 const struct conf *
 daemon_conf(struct daemon *d)

@@ -8,6 +8,8 @@ DISK_SIZE=256MiB DISKS=2
 NO_NIC=1 RDMA='{ devices: none }'
 G=$BUILD/gantryd A=$T/admin.sock
 unset STATE_DIRECTORY
+# Nobody mounts them meanwhile (tests/system/late_disks.sh).
+export GANTRY_STORE_WAIT_FOR_DISKS=0s
 says() { # STATUS WORDS COMMAND...
 	local rc
 	"${@:3}" >"$T/said" 2>&1
