@@ -448,6 +448,26 @@ policies(void **state)
 	assert_true(l.min_bytes == 0 && l.max_bytes == UINT64_MAX);
 }
 
+/* claim TM90: and of at most 64 members. */
+static void
+many_types(void **state)
+{
+	struct text fields = { 0 };
+	struct form_limits l;
+
+	for (int nr = 64; nr <= 65; nr++) {
+		text_reset(&fields);
+		text_str(&fields,
+			 KEY "--xYz\r\nContent-Disposition: form-data; name=\"Content-Type\"\r\n\r\n");
+		for (int i = 0; i < nr; i++)
+			text_fmt(&fields, "%simage/%d", i ? "," : "", i);
+		text_str(&fields, "\r\n");
+		assert_fault(judged(OF_TYPE, text_of(&fields), &l),
+			     nr == 64 ? FAULT_NONE : FAULT_ACCESS_DENIED);
+	}
+	text_free(&fields);
+}
+
 /* ---- every field that the tables of the code name ---- */
 
 enum { WHOLE, BEGINS };
@@ -515,7 +535,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_forms), cmocka_unit_test(broken_forms), cmocka_unit_test(targets),
-		cmocka_unit_test(filenames),   cmocka_unit_test(policies),     cmocka_unit_test(every_field),
+		cmocka_unit_test(filenames),   cmocka_unit_test(policies),     cmocka_unit_test(many_types),
+		cmocka_unit_test(every_field),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
