@@ -414,6 +414,46 @@ parameters_that_say_nothing(void **state)
 	}
 }
 
+/* A key that selects an operation is refused for every other one: in any letters if it is missing here, in other letters
+ * if it is not. */
+static void
+keys_that_name(void **state)
+{
+	enum { NAMES, REFINES };
+	static const struct {
+		const char *key;
+		int kind;
+		bool missing;
+	} all[] = {
+#define QUERY(id, key, kind, take) { key, kind, false },
+#define MISSING(key) { key, NAMES, true },
+#include "dialect/query.def"
+	};
+	static struct came with;
+	unsigned asked = 0;
+
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+			for (int how = 0; how < 3; how++) {
+				char key[64], more[80];
+
+				snprintf(key, sizeof key, "%s", all[i].key);
+				respell(key, how);
+				if (op == OP_OPTIONS || all[i].kind != NAMES ||
+				    (!all[i].missing && strcmp(key, all[i].key) == 0))
+					continue;
+				snprintf(more, sizeof more, "%s=", key);
+				came_of(asking(op, more), false, &with);
+				if (with.fault != FAULT_NOT_IMPLEMENTED)
+					fail_msg("%s with %s: fault %d, %s", op_name[op], key, with.fault,
+						 with.why);
+				asked++;
+			}
+		}
+	}
+	assert_true(asked > 1000);
+}
+
 /* Range is of GetObject and HeadObject: for every other operation it says nothing, whatever its value. */
 static void
 ranges(void **state)
@@ -526,11 +566,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals_that_help),          cmocka_unit_test(preflight_queries),
-		cmocka_unit_test(preflight_headers),           cmocka_unit_test(preflight_rows),
-		cmocka_unit_test(rows_in_the_query),           cmocka_unit_test(rows_that_stay),
-		cmocka_unit_test(parameters_that_say_nothing), cmocka_unit_test(ranges),
-		cmocka_unit_test(lines_of_stored_headers),     cmocka_unit_test(both),
+		cmocka_unit_test(refusals_that_help),
+		cmocka_unit_test(preflight_queries),
+		cmocka_unit_test(preflight_headers),
+		cmocka_unit_test(preflight_rows),
+		cmocka_unit_test(rows_in_the_query),
+		cmocka_unit_test(rows_that_stay),
+		cmocka_unit_test(parameters_that_say_nothing),
+		cmocka_unit_test(keys_that_name),
+		cmocka_unit_test(ranges),
+		cmocka_unit_test(lines_of_stored_headers),
+		cmocka_unit_test(both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
