@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#define LAST_SECOND 253402300799ull /* of the year 9999 */
+
 static const char month_names[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
 					 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 static const char *const day_names[7] = { "Sunday",   "Monday", "Tuesday", "Wednesday",
@@ -62,8 +64,8 @@ http_date_format(uint64_t unix_s, char out[30])
 	char *p = out;
 
 	/* The form has four digits for the year. */
-	if (unix_s > 253402300799ull)
-		unix_s = 253402300799ull;
+	if (unix_s > LAST_SECOND)
+		unix_s = LAST_SECOND;
 	civil_from_unix(unix_s, &c);
 	p = put_text(p, day_names[c.weekday], 3);
 	p = put_text(p, ", ", 2);
@@ -200,6 +202,14 @@ is_date(const struct fields_of_date *d)
 	       d->minute < 60 && d->second <= 60;
 }
 
+/* Returns the time that is meant: nothing here is older than 1970, and a leap second after the year 9999 would have no
+ * text. */
+static uint64_t
+in_range(int64_t s)
+{
+	return s < 0 ? 0 : (uint64_t)s > LAST_SECOND ? LAST_SECOND : (uint64_t)s;
+}
+
 int
 http_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 {
@@ -223,9 +233,8 @@ http_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 			return -EINVAL;
 		s = days_from_civil(d.year, d.month, d.day) * 86400 + d.hour * 3600 + d.minute * 60 +
 		    d.second;
-		/* Nothing here is older than 1970: the beginning of time
-		 * compares as any earlier date would. */
-		*ret_unix_s = s < 0 ? 0 : (uint64_t)s;
+		/* The beginning of time compares as any earlier date would. */
+		*ret_unix_s = in_range(s);
 		return 0;
 	}
 	return -EINVAL;
@@ -258,6 +267,6 @@ iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 	if (c.p != c.end || d.month < 1 || d.month > 12 || !is_date(&d))
 		return -EINVAL;
 	s = days_from_civil(d.year, d.month, d.day) * 86400 + d.hour * 3600 + d.minute * 60 + d.second;
-	*ret_unix_s = s < 0 ? 0 : (uint64_t)s;
+	*ret_unix_s = in_range(s);
 	return 0;
 }
