@@ -218,7 +218,7 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
 		     "no_delete, "
 		     "no_overwrite, from, grants, gids, and in a grant bucket, prefix, read_only, no_delete, "
-		     "no_overwrite, max_objects, max_bytes, max_uploads");
+		     "no_overwrite, max_objects, max_bytes, max_uploads, max_buckets");
 		return NULL;
 	}
 	snprintf(name, cap, "%s.%s", path, known[i]);
@@ -255,12 +255,12 @@ take_bound(struct reader *rd, const yaml_node_t *n, const char *path, bool is_by
 static void
 take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
 {
-	static const char *const known[] = { "bucket",    "prefix",       "read_only",
-					     "no_delete", "no_overwrite", "max_objects",
-					     "max_bytes", "max_uploads",  NULL };
+	static const char *const known[] = { "bucket",       "prefix",      "read_only", "no_delete",
+					     "no_overwrite", "max_objects", "max_bytes", "max_uploads",
+					     "max_buckets",  NULL };
 	bool bucket = false;
 
-	g->max_objects = g->max_bytes = g->max_uploads = AUTH_UNBOUNDED;
+	g->max_objects = g->max_bytes = g->max_uploads = g->max_buckets = AUTH_UNBOUNDED;
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
@@ -278,7 +278,8 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 			take_bound(rd, v, name, strcmp(key, "max_bytes") == 0,
 				   strcmp(key, "max_bytes") == 0     ? &g->max_bytes
 				   : strcmp(key, "max_objects") == 0 ? &g->max_objects
-								     : &g->max_uploads);
+				   : strcmp(key, "max_uploads") == 0 ? &g->max_uploads
+								     : &g->max_buckets);
 		else
 			take_bool(rd, v, name,
 				  strcmp(key, "read_only") == 0   ? &g->read_only
@@ -289,9 +290,13 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 		fail(rd, n, path, "bucket is missing");
 	/* Whoever wants a bound for a part of a bucket would be told something else by it. */
 	if (g->prefix_len && (g->max_objects != AUTH_UNBOUNDED || g->max_bytes != AUTH_UNBOUNDED ||
-			      g->max_uploads != AUTH_UNBOUNDED))
+			      g->max_uploads != AUTH_UNBOUNDED || g->max_buckets != AUTH_UNBOUNDED))
 		fail(rd, n, path,
-		     "max_objects, max_bytes and max_uploads count whole buckets: not with a prefix");
+		     "max_objects, max_bytes, max_uploads and max_buckets count whole buckets: not with a "
+		     "prefix");
+	else if (g->max_buckets != AUTH_UNBOUNDED && !g->any_suffix)
+		fail(rd, n, path,
+		     "max_buckets counts the buckets of a pattern, and bucket is the name of one");
 }
 
 static void

@@ -282,6 +282,7 @@ put_grants(FILE *f, const struct key_wish *w, const struct style *s)
 		put_bound(f, "max_objects", w->max_objects);
 		put_bound(f, "max_bytes", w->max_bytes);
 		put_bound(f, "max_uploads", w->max_uploads);
+		put_bound(f, "max_buckets", w->max_buckets);
 		fputs(" }", f);
 	}
 	fputs(s->in_brackets ? "]" : "", f);

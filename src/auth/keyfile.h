@@ -29,7 +29,7 @@ struct key_wish {
 	const char *const *from; /* addresses and blocks; none: anywhere */
 	int from_nr;
 	/* Quotas of those buckets, in the form of the file; NULL: no limit. */
-	const char *max_objects, *max_bytes, *max_uploads;
+	const char *max_objects, *max_bytes, *max_uploads, *max_buckets;
 };
 
 /* Returns true if the text is valid for that field of struct key_wish. */

@@ -134,7 +134,8 @@ grant_same(const struct auth_grant *a, const struct auth_grant *b)
 	       a->any_suffix == b->any_suffix && a->read_only == b->read_only &&
 	       a->no_delete == b->no_delete && a->no_overwrite == b->no_overwrite &&
 	       a->max_objects == b->max_objects && a->max_bytes == b->max_bytes &&
-	       a->max_uploads == b->max_uploads && a->prefix_len == b->prefix_len &&
+	       a->max_uploads == b->max_uploads && a->max_buckets == b->max_buckets &&
+	       a->prefix_len == b->prefix_len &&
 	       (a->prefix_len == 0 || memcmp(a->prefix, b->prefix, a->prefix_len) == 0);
 }
 

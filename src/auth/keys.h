@@ -45,7 +45,7 @@ struct auth_grant {
 	uint16_t prefix_len;
 	char *prefix; /* NULL: none */
 	/* Limits on the buckets that it names, together, for all writers; AUTH_UNBOUNDED: no limit. */
-	uint64_t max_objects, max_bytes, max_uploads;
+	uint64_t max_objects, max_bytes, max_uploads, max_buckets;
 };
 
 /* The members of an entry that are not secret. */

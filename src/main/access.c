@@ -104,11 +104,12 @@ daemon_set_quotas(struct store *store, const struct auth_keys *keys)
 			struct store_use max = { grant->max_objects, grant->max_bytes, grant->max_uploads };
 
 			if (max.objects == STORE_UNBOUNDED && max.bytes == STORE_UNBOUNDED &&
-			    max.uploads == STORE_UNBOUNDED)
+			    max.uploads == STORE_UNBOUNDED && grant->max_buckets == STORE_UNBOUNDED)
 				continue;
 			quota[nr] = (struct store_pattern_quota){ .bucket_len = grant->bucket_len,
 								  .any_suffix = grant->any_suffix,
-								  .max = max };
+								  .max = max,
+								  .max_buckets = grant->max_buckets };
 			memcpy(quota[nr++].bucket, grant->bucket, grant->bucket_len);
 		}
 	}

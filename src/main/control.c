@@ -407,6 +407,16 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 /* ---- a bucket's quota ---- */
 
 static void
+json_bound(FILE *out, const char *before, const char *name, uint64_t value)
+{
+	fprintf(out, ",\"%s%s\":", before, name);
+	if (value == STORE_UNBOUNDED)
+		fputs("null", out);
+	else
+		fprintf(out, "%llu", (unsigned long long)value);
+}
+
+static void
 json_use(FILE *out, const char *before, const struct store_use *u)
 {
 	const struct {
@@ -414,13 +424,8 @@ json_use(FILE *out, const char *before, const struct store_use *u)
 		uint64_t value;
 	} member[] = { { "objects", u->objects }, { "bytes", u->bytes }, { "uploads", u->uploads } };
 
-	for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
-		fprintf(out, ",\"%s%s\":", before, member[i].name);
-		if (member[i].value == STORE_UNBOUNDED)
-			fputs("null", out);
-		else
-			fprintf(out, "%llu", (unsigned long long)member[i].value);
-	}
+	for (size_t i = 0; i < sizeof member / sizeof *member; i++)
+		json_bound(out, before, member[i].name, member[i].value);
 }
 
 void
@@ -430,6 +435,10 @@ control_quota(const struct store_quota_info *q, unsigned copies, FILE *out)
 	json_string(out, q->name);
 	json_use(out, "", &q->used);
 	json_use(out, "max_", &q->max);
+	if (q->is_pattern) {
+		json_bound(out, "", "bucket_number", q->buckets);
+		json_bound(out, "max_", "buckets", q->max_buckets);
+	}
 	if (copies)
 		fprintf(out, ",\"copies\":%u", copies);
 	fprintf(out, ",\"in_progress\":%llu,\"refused\":%llu}", (unsigned long long)q->in_progress_bytes,

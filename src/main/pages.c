@@ -333,7 +333,7 @@ core_metrics(struct daemon *d, struct stats_out *out)
 		stats_emit(out, M_BUFFERS_HIGH, (uint64_t)t.bufs_high[i], classes[i], NULL);
 }
 
-/* So many quotas are metrics: of each there are seven. */
+/* The number of quotas that are metrics; each has at most nine. */
 #define QUOTA_METRICS_MAX 1000
 
 static void
@@ -361,6 +361,7 @@ quota_metrics(struct daemon *d, struct stats_out *out)
 		quota_metric(q, "objects", q->used.objects, q->max.objects, out);
 		quota_metric(q, "bytes", q->used.bytes, q->max.bytes, out);
 		quota_metric(q, "uploads", q->used.uploads, q->max.uploads, out);
+		quota_metric(q, "buckets", q->buckets, q->max_buckets, out);
 		stats_emit(out, M_QUOTA_REFUSED, q->refused, q->is_pattern ? "grant" : "bucket", q->name,
 			   NULL);
 	}

@@ -26,6 +26,8 @@ fault_of(int err)
 		return FAULT_FULL;
 	case -EDQUOT:
 		return FAULT_QUOTA;
+	case -EMLINK:
+		return FAULT_TOO_MANY_BUCKETS;
 	case -EAGAIN:
 	case -EXDEV:
 		return FAULT_BUSY;

@@ -15,6 +15,7 @@ struct quota_rule {
 	uint8_t len;
 	bool any_suffix;
 	struct store_use max;
+	uint64_t max_buckets;
 	struct quota_change used, pend; /* of all counters */
 	struct quota_change held;       /* reserved by PUTs in progress */
 	int64_t whole_bytes;            /* all bytes of these PUTs */
@@ -552,10 +553,15 @@ quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64
 		struct quota_rule *r = &book->rules[i];
 		struct quota_change there = sum_of_rule(r, true);
 
-		if (!fits(r, name, len) || may_grow(&there, &c, &r->max))
+		if (!fits(r, name, len))
 			continue;
+		if (is_beyond(r->buckets, 1, r->max_buckets))
+			e = -EMLINK;
+		else if (may_grow(&there, &c, &r->max))
+			continue;
+		else if (e == 0)
+			e = -EDQUOT;
 		r->refused++;
-		e = -EDQUOT;
 	}
 	return e;
 }
@@ -784,6 +790,7 @@ info_of(const char *name, size_t len, bool any_suffix, const struct quota_change
 	struct store_quota_info info = {
 		.used = { shown(used->objects), shown(used->bytes), shown(used->uploads) },
 		.max = *max,
+		.max_buckets = STORE_UNBOUNDED,
 		.has_bound = is_bound(max),
 		.in_progress_bytes = shown(in_progress),
 		.refused = refused,
@@ -856,6 +863,8 @@ quota_list(struct quota_book *book, struct store_quota_info **ret_list)
 
 		list[nr] =
 			info_of(r->name, r->len, r->any_suffix, &there, &r->max, r->whole_bytes, r->refused);
+		list[nr].buckets = shown(r->buckets);
+		list[nr].max_buckets = r->max_buckets;
 		list[nr++].is_pattern = true;
 	}
 	for (size_t i = 0; list && book->bound_nr && i < book->slot_nr; i++) {
@@ -892,13 +901,15 @@ take_rule(struct quota_rule *rules, int nr, const struct store_pattern_quota *q)
 	if (r == rules + nr) {
 		*r = (struct quota_rule){ .len = q->bucket_len,
 					  .any_suffix = q->any_suffix,
-					  .max = unbounded };
+					  .max = unbounded,
+					  .max_buckets = STORE_UNBOUNDED };
 		memcpy(r->name, q->bucket, q->bucket_len);
 		nr++;
 	}
 	r->max.objects = least(r->max.objects, q->max.objects);
 	r->max.bytes = least(r->max.bytes, q->max.bytes);
 	r->max.uploads = least(r->max.uploads, q->max.uploads);
+	r->max_buckets = least(r->max_buckets, q->max_buckets);
 	return nr;
 }
 
@@ -951,7 +962,7 @@ quota_set_rules(struct quota_book *book, const struct store_pattern_quota *quota
 	if (!rules)
 		return -ENOMEM;
 	for (int i = 0; i < nr; i++) {
-		if (is_bound(&quota[i].max))
+		if (is_bound(&quota[i].max) || quota[i].max_buckets != STORE_UNBOUNDED)
 			rule_nr = take_rule(rules, rule_nr, &quota[i]);
 	}
 	quota_lock(book);

@@ -105,7 +105,8 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
  * before. 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Judges a bucket that will be made with documents of that many bytes, by the patterns that its name matches:
- * it counts as an object of each. A bucket that has a row is never refused. 0 or -EDQUOT, which is counted. */
+ * it counts as an object of each. A bucket that has a row is never refused. 0, -EDQUOT or -EMLINK, which are
+ * counted. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
 /* Makes a row for an existing bucket of this version, if necessary. NULL: no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
@@ -129,7 +130,8 @@ void quota_count_docs(struct quota_book *book, int counter, struct quota_row *ro
 /* Returns the bytes of a bucket's documents at this counter. */
 int64_t quota_docs(const struct quota_row *row, int counter);
 /* Judges a bucket that will be made, with that many bytes of documents, and counts it until quota_plan_end().
- * A bucket that exists is not refused, and has no plan. 0, -EDQUOT, which is counted, or -ENOMEM. */
+ * A bucket that exists is not refused, and has no plan. 0, -EDQUOT or -EMLINK, which are counted, or
+ * -ENOMEM. */
 int quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		      struct quota_plan *ret_plan);
 /* Judges documents that a bucket will have, in bytes, and counts their growth until quota_plan_end(). 0, or

@@ -20,6 +20,7 @@
  *   -EILSEQ        the content differs from expect_crc64
  *   -ENOSPC        no room for data or index (507)
  *   -EDQUOT        a limit of the bucket would be exceeded (403)
+ *   -EMLINK        a pattern has as many buckets as it may have (400)
  *   -EDOM          more copies are requested than the store has disks (400)
  *   -EAGAIN        not possible now, perhaps later (503)
  *   -EXDEV         the key has moved to another disk during a commit, and the written data could not be
@@ -363,8 +364,9 @@ struct store_quota_info {
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
-	uint64_t in_progress_bytes; /* reserved by PUTs that are not committed yet */
-	uint64_t refused;           /* refused changes since the start; counted while there is a limit */
+	uint64_t buckets, max_buckets; /* of a pattern: its buckets, and the limit; STORE_UNBOUNDED: none */
+	uint64_t in_progress_bytes;    /* reserved by PUTs that are not committed yet */
+	uint64_t refused;              /* refused changes since the start; counted while there is a limit */
 };
 
 /* The result of a look-up of a bucket, of its attributes or of an upload. */
@@ -724,6 +726,7 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  *   bytes     bytes of objects as read; of parts from their commit until the end of the upload, 16 KiB each at
  *             least: a completion does not count bytes twice; for a pattern also the attributes of its buckets
  *   uploads   uploads in progress
+ *   buckets   buckets of a pattern; the creation of one more ends with -EMLINK
  *
  * A PUT reserves its bytes when it begins; without a size it reserves the bytes that have come. The growth by
  * all reservations fits within the limit, and the sum of all their bytes does not exceed the limit, except for
@@ -744,6 +747,7 @@ struct store_pattern_quota {
 	uint8_t bucket_len;
 	bool any_suffix;
 	struct store_use max;
+	uint64_t max_buckets; /* number of buckets; STORE_UNBOUNDED: no limit of its own */
 };
 /* Replaces the limits of all patterns; of two entries for one pattern the smaller member applies. The new
  * limits apply to all validations after the return. Any thread. 0, -ENOMEM (without a change),

@@ -15,6 +15,7 @@
 
 #define NO STORE_UNBOUNDED
 #define PART QUOTA_PART_BYTES
+#define BUCKETS_AT_ONCE 8
 
 static int
 bound(const char *name, uint64_t objects, uint64_t bytes, uint64_t uploads)
@@ -33,7 +34,8 @@ patterns(const char *pattern, uint64_t objects, uint64_t bytes, uint64_t uploads
 	bool any = pattern[len - 1] == '*';
 	struct store_pattern_quota q = { .bucket_len = (uint8_t)(len - any),
 					 .any_suffix = any,
-					 .max = { objects, bytes, uploads } };
+					 .max = { objects, bytes, uploads },
+					 .max_buckets = NO };
 
 	memcpy(q.bucket, pattern, len - any);
 	assert_int_equal(store_set_quotas(sc->store, &q, 1), 0);
@@ -210,10 +212,10 @@ void
 sc_test_quota_patterns(void **state)
 {
 	static const struct store_pattern_quota both[] = {
-		{ "con", 3, true, { 4, NO, NO } },
-		{ "con", 3, true, { 3, 5000, NO } },
-		{ "contract", 8, false, { NO, 4000, NO } },
-		{ "other", 5, true, { 0, 0, 0 } },
+		{ "con", 3, true, { 4, NO, NO }, NO },
+		{ "con", 3, true, { 3, 5000, NO }, NO },
+		{ "contract", 8, false, { NO, 4000, NO }, NO },
+		{ "other", 5, true, { 0, 0, 0 }, NO },
 	};
 	struct store_quota_info *list;
 
@@ -332,6 +334,69 @@ sc_test_quota_buckets(void **state)
 	assert_true(list[0].used.objects == 1 && list[0].used.bytes == 0);
 	free(list);
 	assert_int_equal(sc_bucket_delete("quota-a"), 0);
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}
+
+static void
+allow_buckets(uint64_t objects, uint64_t buckets)
+{
+	struct store_pattern_quota q = { "quota-", 6, true, { objects, NO, NO }, buckets };
+
+	assert_int_equal(store_set_quotas(sc->store, &q, 1), 0);
+}
+
+static void
+expect_buckets(uint64_t there, uint64_t max)
+{
+	struct store_quota_info *list;
+
+	assert_int_equal(store_list_quotas(sc->store, &list), 1);
+	assert_true(list[0].buckets == there && list[0].max_buckets == max && list[0].used.objects == there);
+	free(list);
+}
+
+/* claim TM71: a pattern has no more buckets than it may have, however many are made at once. */
+void
+sc_test_quota_bucket_number(void **state)
+{
+	static struct store_del op[BUCKETS_AT_ONCE];
+	int r[BUCKETS_AT_ONCE], done = 0;
+	char name[BUCKETS_AT_ONCE][16];
+
+	allow_buckets(NO, 0);
+	assert_int_equal(sc_bucket_create("quota-a"), -EMLINK);
+	expect_buckets(0, 0);
+	for (int by_objects = 0; by_objects < 2; by_objects++) {
+		allow_buckets(by_objects ? 3 : NO, by_objects ? NO : 3);
+		for (int i = 0; i < BUCKETS_AT_ONCE; i++) {
+			snprintf(name[i], sizeof name[i], "quota-%d", i);
+			r[i] = START(&op[i].op,
+				     store_bucket_create(sc->port, name[i], strlen(name[i]), 1, &op[i]));
+		}
+		done = 0;
+		for (int i = 0; i < BUCKETS_AT_ONCE; i++) {
+			r[i] = sc_wait_for(&op[i].op, r[i]);
+			assert_true(r[i] == 0 || r[i] == (by_objects ? -EDQUOT : -EMLINK));
+			done += r[i] == 0;
+		}
+		assert_int_equal(done, 3);
+		expect_buckets(3, by_objects ? NO : 3);
+		for (int i = 0; i < BUCKETS_AT_ONCE; i++)
+			assert_int_equal(sc_bucket_delete(name[i]), r[i] == 0 ? 0 : -ENXIO);
+		expect_buckets(0, by_objects ? NO : 3);
+	}
+	/* fewer than there are: nothing goes, and no other comes; one that is there is not refused for it */
+	assert_int_equal(sc_bucket_create("quota-a"), 0);
+	assert_int_equal(sc_bucket_create("quota-b"), 0);
+	allow_buckets(NO, 1);
+	assert_int_equal(sc_bucket_create("quota-b"), -EEXIST);
+	assert_int_equal(sc_bucket_create("quota-c"), -EMLINK);
+	expect_buckets(2, 1);
+	assert_int_equal(sc_bucket_delete("quota-a"), 0);
+	assert_int_equal(sc_bucket_create("quota-c"), -EMLINK);
+	assert_int_equal(sc_bucket_delete("quota-b"), 0);
+	assert_int_equal(sc_bucket_create("quota-c"), 0);
+	assert_int_equal(sc_bucket_delete("quota-c"), 0);
 	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
 }
 

@@ -16,9 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void
 must_be_bounds(const struct auth_grant *g)
 {
-	const uint64_t max[] = { g->max_objects, g->max_bytes, g->max_uploads };
+	const uint64_t max[] = { g->max_objects, g->max_bytes, g->max_uploads, g->max_buckets };
 
-	for (int i = 0; i < 3; i++)
+	must(g->max_buckets == AUTH_UNBOUNDED || g->any_suffix);
+	for (int i = 0; i < 4; i++)
 		must(max[i] == AUTH_UNBOUNDED || (max[i] <= (uint64_t)1 << 62 && !g->prefix_len));
 }
 

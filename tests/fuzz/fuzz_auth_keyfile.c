@@ -54,6 +54,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct key_pair pair = { "GKNEWNEW", "newsecret" };
 	static const char *const bucket[] = { "a-*", "b" }, *const from[] = { "10.0.0.0/8", "fd00::1" };
+	static const char *const patterns[] = { "a-*", "b*" };
 	struct key_wish wish = { 0 };
 	const char *text = (const char *)data;
 	char *more, *again;
@@ -73,11 +74,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 					  .from = from,
 					  .from_nr = 2 };
 	else
-		wish = (struct key_wish){ .bucket = bucket,
+		wish = (struct key_wish){ .bucket = patterns,
 					  .bucket_nr = 2,
 					  .max_objects = "7",
 					  .max_bytes = "1.5GiB",
-					  .max_uploads = "0" };
+					  .max_uploads = "0",
+					  .max_buckets = "3" };
 	nr = count(text, len);
 	if (keyfile_add(text, len, "keys", &pair, &wish, &more, &more_len, err) < 0)
 		return 0;

@@ -392,7 +392,9 @@ die(enum end how)
 static void
 set_quota(struct store *st)
 {
-	struct store_pattern_quota q = { .any_suffix = true, .max = prof.quota };
+	struct store_pattern_quota q = { .any_suffix = true,
+					 .max = prof.quota,
+					 .max_buckets = STORE_UNBOUNDED };
 
 	check(store_set_quotas(st, &q, prof.quota.objects != 0) == 0);
 }

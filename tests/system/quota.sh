@@ -83,6 +83,28 @@ gantry --conf "$T/gantryd.yaml" key list | grep -q 'at most 9 objects.*at most 4
 sed -i 's/max_bytes: 500000/max_bytes: 600000/' "$T/keys.yaml"
 assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(cat "$T/out")"
 assert_status PUT /team-b/three 200 -T "$T/body"
+
+# ---- the number of buckets of a grant: refused beyond it, changed by a reload, kept by a restart
+! gantry --conf "$T/gantryd.yaml" -q key new --bucket more-a --max-buckets 2 2>"$T/err" || fail "buckets of one name, and taken"
+gantry --conf "$T/gantryd.yaml" -q key new --bucket 'more-*' --max-buckets 2 >"$T/key" || fail "gantry key new --max-buckets"
+assert_eq "$(status_of PUT /more-a) $(status_of PUT /more-b) $(status_of PUT /more-c) $(status_of PUT /other)" "200 200 400 200"
+curl -sS -X PUT "$URL_S3/more-c" >"$T/out"
+grep -q '<Code>TooManyBuckets</Code>' "$T/out" || fail "too many buckets: $(cat "$T/out")"
+assert_match "$(bucket show)" 'grant +more-\* +2 objects, 0 B, 0 uploads under way, 2 of 2 buckets; [0-9]+ refused'
+assert_eq "$(used grant 'more-*' bucket_number) $(used grant 'more-*' max_buckets) $(used grant 'team-*' max_buckets)" "2 2 null"
+assert_eq "$(metric gantry_quota_used 'kind="grant",buckets="more-*",resource="buckets"')" 2
+gantry --conf "$T/gantryd.yaml" key list | grep -q 'more-\* (at most 2 buckets)' || fail "key list: $(gantry --conf "$T/gantryd.yaml" key list)"
+restart_daemon
+assert_status PUT /more-c 400
+assert_status DELETE /more-a 204
+assert_status PUT /more-c 200
+cp "$T/keys.yaml" "$T/keys.before"
+sed -i 's/max_buckets: 2/max_buckets: two/' "$T/keys.yaml"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 400 "$(cat "$T/out")"
+grep -q 'keys.yaml:[0-9]*:[0-9]*: .*max_buckets: expected a number' "$T/out" || fail "reload: $(cat "$T/out")"
+sed 's/max_buckets: 2/max_buckets: 3/' "$T/keys.before" >"$T/keys.yaml"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(cat "$T/out")"
+assert_eq "$(status_of PUT /more-d) $(status_of PUT /more-e)" "200 400"
 ! gantry --conf "$T/gantryd.yaml" -q key new --max-bytes 5 2>"$T/err" || fail "a bound of all buckets by mistake"
 assert_alive
 stop_daemon

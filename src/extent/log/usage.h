@@ -23,7 +23,7 @@ void usage_judge_end(struct vol *vol);
 struct quota_change usage_change(const struct commit *c, bool exists, uint64_t old_bytes);
 /* Judges a change of usage by c: 0 or -EDQUOT. For documents of a bucket it sets *change. */
 int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change);
-/* Judges a bucket that will be made, with its documents: 0 or -EDQUOT. */
+/* Judges a bucket that will be made, with its documents: 0, -EDQUOT or -EMLINK. */
 int usage_judge_bucket(struct vol *vol, const struct commit *c);
 /* Notes that c is in the block; usage_make() makes the row of a new bucket before. */
 void usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *change);

@@ -475,8 +475,8 @@ void usage_enter(struct rbucket *rb);
 void usage_leave(struct rbucket *rb);
 /* Judges what a change adds when its turn has come, and holds it in the book: 0 or -EDQUOT. */
 int usage_judge(struct txn *t);
-/* Judges a bucket that will be made, with its documents, and counts it until usage_plan_end(): 0, -EDQUOT or
- * -ENOMEM. */
+/* Judges a bucket that will be made, with its documents, and counts it until usage_plan_end(): 0, -EDQUOT,
+ * -EMLINK or -ENOMEM. */
 int usage_plan_bucket(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
 		      struct quota_plan *ret_plan);
 /* Judges the documents that a bucket will have, and counts them until usage_plan_end(), instead of an earlier

@@ -359,15 +359,16 @@ quotas(void **state)
 {
 	static const char text[] =
 		"- { access_key: AKQ, secret_key: verysecret, grants: [{ bucket: a-*, max_bytes: 1.5GiB, "
-		"max_objects: 0 }, { bucket: b, max_uploads: 12 }, { bucket: c }] }";
+		"max_objects: 0, max_buckets: 7 }, { bucket: b, max_uploads: 12 }, { bucket: c }] }";
 	struct auth_keys *keys;
 	struct auth_key_info info;
 
 	assert_int_equal(auth_keys_parse(text, strlen(text), "keys", &keys, stderr), 0);
 	assert_true(auth_keys_info(keys, 0, &info) && info.grant_nr == 3);
 	assert_true(info.grant[0].max_bytes == 1610612736 && info.grant[0].max_objects == 0 &&
-		    info.grant[0].max_uploads == AUTH_UNBOUNDED);
-	assert_true(info.grant[1].max_uploads == 12 && info.grant[2].max_bytes == AUTH_UNBOUNDED);
+		    info.grant[0].max_uploads == AUTH_UNBOUNDED && info.grant[0].max_buckets == 7);
+	assert_true(info.grant[1].max_uploads == 12 && info.grant[2].max_bytes == AUTH_UNBOUNDED &&
+		    info.grant[1].max_buckets == AUTH_UNBOUNDED);
 	auth_keys_put(keys);
 	expect_parse("bucket: b, max_bytes: 1GB", "[0].grants[0].max_bytes: expected a size");
 	expect_parse("bucket: b, max_objects: 1KiB", "max_objects: expected a number");
@@ -376,6 +377,13 @@ quotas(void **state)
 	expect_parse("bucket: b, max_bytes: 4194304TiB", NULL);
 	expect_parse("bucket: b, max_uploads: 1, max_uploads: 2", "max_uploads: given twice");
 	expect_parse("bucket: b, max_uploads: 1, prefix: p/", "not with a prefix");
+	expect_parse("bucket: b*, max_buckets: 0", NULL);
+	expect_parse("bucket: b*, max_buckets: ten", "[0].grants[0].max_buckets: expected a number");
+	expect_parse("bucket: b*, max_buckets: 1KiB", "max_buckets: expected a number");
+	expect_parse("bucket: b*, max_buckets: 1, max_buckets: 2", "max_buckets: given twice");
+	expect_parse("bucket: b*, max_buckets: [1]", "max_buckets: expected one value");
+	expect_parse("bucket: b*, max_buckets: 3, prefix: p/", "not with a prefix");
+	expect_parse("bucket: b, max_buckets: 3", "max_buckets counts the buckets of a pattern");
 	expect_parse("bucket: b, max_uploads: 1234567890123456789012345678901234567890", "expected a number");
 }
 

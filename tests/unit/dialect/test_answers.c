@@ -206,6 +206,7 @@ names(void **state)
 		{ FAULT_FULL, 507, "InsufficientStorage" },
 		{ FAULT_ACCESS_DENIED, 403, "AccessDenied" },
 		{ FAULT_QUOTA, 403, "QuotaExceeded" },
+		{ FAULT_TOO_MANY_BUCKETS, 400, "TooManyBuckets" },
 		{ FAULT_NO_SUCH_KEY, 404, "NoSuchKey" },
 		{ FAULT_NO_SUCH_BUCKET, 404, "NoSuchBucket" },
 		{ FAULT_PRECONDITION, 412, "PreconditionFailed" },

@@ -42,6 +42,8 @@ print_quota(const struct cmd *c, const json_t *q)
 	print_use(q, "objects", false, " objects, ");
 	print_use(q, "bytes", true, ", ");
 	print_use(q, "uploads", false, " uploads under way");
+	if (json_is_number(json_object_get(q, "max_buckets")))
+		printf(", %.0f of %.0f buckets", json_at(q, "bucket_number"), json_at(q, "max_buckets"));
 	if (json_at(q, "copies") > 1)
 		printf(", %.0f copies of each object", json_at(q, "copies"));
 	if (json_at(q, "refused") > 0)

@@ -232,20 +232,26 @@ print_pair(const struct key_run *k, const struct key_pair *p, const char *path, 
 static void
 judge_bounds(const struct key_wish *w)
 {
-	if (!w->max_objects && !w->max_bytes && !w->max_uploads)
+	if (!w->max_objects && !w->max_bytes && !w->max_uploads && !w->max_buckets)
 		return;
 	if (!w->bucket_nr || w->prefix)
 		words_bad("key",
-			  "--max-objects, --max-bytes and --max-uploads bound the buckets of --bucket, as a "
-			  "whole: "
-			  "they want it, and no --prefix",
+			  "--max-objects, --max-bytes, --max-uploads and --max-buckets limit the buckets of "
+			  "--bucket, as a whole: they need it, and no --prefix",
 			  NULL);
+	for (int i = 0; i < w->bucket_nr && w->max_buckets; i++) {
+		if (!strchr(w->bucket[i], '*'))
+			words_bad("key",
+				  "--max-buckets counts the buckets of a pattern: --bucket needs NAME*",
+				  w->bucket[i]);
+	}
 	if ((w->max_objects && !key_wish_bound(w->max_objects, false)) ||
 	    (w->max_uploads && !key_wish_bound(w->max_uploads, false)) ||
+	    (w->max_buckets && !key_wish_bound(w->max_buckets, false)) ||
 	    (w->max_bytes && !key_wish_bound(w->max_bytes, true)))
 		words_bad("key",
-			  "--max-objects and --max-uploads want a number, --max-bytes a size, 10TiB or "
-			  "10995116277760",
+			  "--max-objects, --max-uploads and --max-buckets want a number, --max-bytes a size, "
+			  "10TiB or 10995116277760",
 			  NULL);
 }
 
@@ -275,7 +281,8 @@ key_new(struct key_run *k)
 			      .no_overwrite = k->c->key.no_overwrite,
 			      .max_objects = k->c->max_objects,
 			      .max_bytes = k->c->max_bytes,
-			      .max_uploads = k->c->max_uploads };
+			      .max_uploads = k->c->max_uploads,
+			      .max_buckets = k->c->max_buckets };
 	char until[32], says[2048], line[256], *list = NULL, *nets = NULL;
 	struct keyfile *f = NULL;
 	struct key_pair pair;
@@ -348,6 +355,7 @@ print_grant(const struct auth_grant *g)
 	print_bound(" objects", g->max_objects, false);
 	print_bound("", g->max_bytes, true);
 	print_bound(" uploads", g->max_uploads, false);
+	print_bound(" buckets", g->max_buckets, false);
 	free(prefix);
 }
 
@@ -421,11 +429,12 @@ print_key_json(const struct auth_key_info *i)
 		snprintf(text, sizeof text, "%.*s%s", g->bucket_len, g->bucket, g->any_suffix ? "*" : "");
 		json_array_append_new(
 			grants,
-			json_pack("{s:s, s:s#, s:b, s:b, s:b, s:o, s:o, s:o}", "bucket", text, "prefix",
+			json_pack("{s:s, s:s#, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "bucket", text, "prefix",
 				  g->prefix_len ? g->prefix : "", (int)g->prefix_len, "read_only",
 				  g->read_only, "no_delete", g->no_delete, "no_overwrite", g->no_overwrite,
 				  "max_objects", bound_json(g->max_objects), "max_bytes",
-				  bound_json(g->max_bytes), "max_uploads", bound_json(g->max_uploads)));
+				  bound_json(g->max_bytes), "max_uploads", bound_json(g->max_uploads),
+				  "max_buckets", bound_json(g->max_buckets)));
 	}
 	json_object_set_new(o, "grants", grants);
 	json_object_set_new(o, "gids", nets_json(i->gid, i->gid_nr));
@@ -528,9 +537,9 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "there are new, list and revoke", what);
 	if (!strcmp(what, "revoke") ? !access_key : access_key != NULL)
 		words_bad("key", access_key ? "one word too many" : "revoke wants the KEY", access_key);
-	if (!is_new &&
-	    (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
-	     c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes || c->max_uploads))
+	if (!is_new && (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
+			c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes ||
+			c->max_uploads || c->max_buckets))
 		words_bad("key",
 			  "--bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from, --until and "
 			  "--max-... "

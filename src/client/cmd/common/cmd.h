@@ -64,6 +64,7 @@ struct cmd {
 	} key;                                             /* key */
 	const char *disk_size;                             /* disk add */
 	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
+	const char *max_buckets;                           /* key new */
 	const char *mute_for;                              /* health mute */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
