@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claim TM71: whatever happens to a quota book, in whatever order, its sums are those of a recount.  SEED=N repeats a run. */
+#include "store/quota.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#define NO STORE_UNBOUNDED
+#define NAMES 6
+#define PLANS 8
+#define HOLDS 8
+#define STEPS 200000
+
+static const char *const name[NAMES] = { "a", "ab", "abc", "b", "bc", "c" };
+static const char *const pattern[] = { "", "a", "ab", "b" };
+
+static struct {
+	uint64_t version; /* 0: the bucket does not exist */
+	int64_t objects, bytes, docs;
+} bucket[NAMES];
+
+static struct {
+	struct quota_plan plan;
+	int bucket;
+	int64_t docs;
+	bool is_in_use, makes;
+} plans[PLANS];
+
+static struct {
+	struct quota_hold hold;
+	int bucket;
+} holds[HOLDS];
+
+static struct quota_book *book;
+static uint64_t seed, versions;
+
+static uint32_t
+draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static void
+set_rules(void)
+{
+	struct store_pattern_quota q[4];
+
+	for (int i = 0; i < 4; i++) {
+		q[i] = (struct store_pattern_quota){ .bucket_len = (uint8_t)strlen(pattern[i]),
+						     .any_suffix = true,
+						     .max = { draw(20), draw(4000), NO },
+						     .max_buckets = draw(8) };
+		memcpy(q[i].bucket, pattern[i], q[i].bucket_len);
+	}
+	assert_int_equal(quota_set_rules(book, q, 4), 0);
+}
+
+static bool
+is_planned(int b)
+{
+	for (int i = 0; i < PLANS; i++) {
+		if (plans[i].is_in_use && plans[i].plan.is_made && plans[i].bucket == b)
+			return true;
+	}
+	return false;
+}
+
+static void
+compare(void)
+{
+	struct store_quota_info *list;
+
+	assert_int_equal(quota_list(book, &list), 4);
+	for (int r = 0; r < 4; r++) {
+		size_t len = strlen(list[r].name) - 1;
+		int64_t buckets = 0, objects = 0, bytes = 0, whole = 0;
+
+		for (int b = 0; b < NAMES; b++) {
+			if (strncmp(name[b], list[r].name, len) != 0)
+				continue;
+			buckets += bucket[b].version || is_planned(b);
+			objects += bucket[b].objects;
+			bytes += bucket[b].bytes + bucket[b].docs;
+			for (int i = 0; i < PLANS; i++) {
+				if (plans[i].is_in_use && plans[i].plan.is_made && plans[i].bucket == b)
+					bytes += plans[i].plan.doc_bytes;
+			}
+			for (int i = 0; i < HOLDS; i++) {
+				if (holds[i].hold.version && holds[i].bucket == b &&
+				    holds[i].hold.version == bucket[b].version)
+					whole += holds[i].hold.whole_bytes;
+			}
+		}
+		assert_int_equal(list[r].buckets, buckets);
+		assert_int_equal(list[r].used.objects, objects + buckets);
+		assert_int_equal(list[r].used.bytes, bytes);
+		assert_int_equal(list[r].in_progress_bytes, whole);
+	}
+	free(list);
+}
+
+static struct quota_row *
+row(int b)
+{
+	return quota_find(book, 0, name[b], strlen(name[b]));
+}
+
+/* Begins a plan, or ends it: its change is made, or not. */
+static void
+step_plan(int i)
+{
+	int b = plans[i].bucket, e;
+
+	if (!plans[i].is_in_use) {
+		plans[i].bucket = b = (int)draw(NAMES);
+		plans[i].makes = draw(2);
+		plans[i].docs = draw(500);
+		e = (plans[i].makes ? quota_plan_bucket : quota_plan_docs)(book, 0, name[b], strlen(name[b]),
+									   plans[i].docs, &plans[i].plan);
+		plans[i].is_in_use = e == 0;
+		assert_true(e == 0 || e == -EDQUOT || e == -EMLINK);
+		return;
+	}
+	if (plans[i].plan.is_made && draw(2) && (bucket[b].version != 0) != plans[i].makes) {
+		if (plans[i].makes) {
+			bucket[b].version = ++versions;
+			assert_non_null(quota_enter(book, 0, name[b], strlen(name[b]), versions));
+		}
+		quota_count_docs(book, 0, row(b), plans[i].docs - bucket[b].docs);
+		bucket[b].docs = plans[i].docs;
+	}
+	quota_plan_end(book, 0, name[b], strlen(name[b]), &plans[i].plan);
+	plans[i].is_in_use = false;
+}
+
+/* Begins, changes or ends a reservation; it may be of a bucket that has gone, or is another one by now. */
+static void
+step_hold(int i)
+{
+	struct quota_change c = { .objects = draw(2), .bytes = draw(300) };
+
+	if (holds[i].hold.version && draw(2)) {
+		quota_end(book, 0, name[holds[i].bucket], strlen(name[holds[i].bucket]), &holds[i].hold);
+		return;
+	}
+	if (!holds[i].hold.version)
+		holds[i].bucket = (int)draw(NAMES);
+	quota_reserve(book, 0, name[holds[i].bucket], strlen(name[holds[i].bucket]), &c,
+		      (uint64_t)c.bytes + draw(300), &holds[i].hold);
+}
+
+static void
+step_bucket(int b)
+{
+	struct quota_change c = { .objects = draw(3), .bytes = draw(600) };
+
+	if (!bucket[b].version)
+		return;
+	if (draw(8) == 0) {
+		quota_gone(book, 0, row(b));
+		memset(&bucket[b], 0, sizeof bucket[b]);
+		return;
+	}
+	c.objects -= c.objects > bucket[b].objects + 1 ? 0 : 1;
+	c.bytes -= 300;
+	if (bucket[b].objects + c.objects < 0 || bucket[b].bytes + c.bytes < 0 ||
+	    quota_judge(book, 0, row(b), &c, true) < 0)
+		return;
+	quota_count(book, 0, row(b), &c);
+	bucket[b].objects += c.objects;
+	bucket[b].bytes += c.bytes;
+}
+
+static void
+test_recount(void **state)
+{
+	seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);
+	fprintf(stderr, "SEED=%llu\n", (unsigned long long)seed);
+	assert_int_equal(quota_book_new(1, &book), 0);
+	set_rules();
+	for (int i = 0; i < STEPS; i++) {
+		uint32_t what = draw(100);
+
+		if (what >= 60 && what < 98) {
+			step_hold((int)draw(HOLDS));
+		} else if (what < 60) {
+			quota_lock(book);
+			if (what < 30)
+				step_plan((int)draw(PLANS));
+			else
+				step_bucket((int)draw(NAMES));
+			quota_unlock(book);
+		} else {
+			set_rules();
+		}
+		compare();
+	}
+	quota_book_free(book);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recount) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
