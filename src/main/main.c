@@ -147,8 +147,21 @@ say(void *cookie, const char *line)
 	printf("%s\n", line);
 }
 
+/* Asks whether what was listed may be lost: a line `yes`, of a terminal or of whatever standard input is. */
+static bool
+may_repair(void)
+{
+	char line[16];
+
+	printf("What is listed here as lost or dropped is lost by a repair; restore it from a copy first, "
+	       "where there is "
+	       "one.\nType yes to go on: ");
+	fflush(stdout);
+	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
+}
+
 static int
-fsck(const struct conf_source *src, const struct conf *conf, bool repair)
+fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool yes)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
@@ -161,7 +174,14 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair)
 		fprintf(stderr, "gantryd: %s\n", err);
 		return EXIT_CONFIG;
 	}
-	r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
+	r = repair && !yes ? store_fsck(&sc, FSCK_PREVIEW, say, NULL) : 0;
+	if (r > 0 && !may_repair()) {
+		fprintf(stderr, "gantryd: fsck: nothing was changed; --yes, or a line yes, repairs\n");
+		remember_free(m);
+		return EXIT_USAGE;
+	}
+	if (r >= 0)
+		r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
 	remember_free(m);
 	if (r == 0)
 		printf("gantryd: the store is clean\n");
@@ -192,7 +212,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		return format_store(o, conf, src);
 	case ACTION_FSCK:
 		log_init(conf->log.format, conf->log.level);
-		return fsck(src, conf, o->repair);
+		return fsck(src, conf, o->repair, o->yes);
 	case ACTION_UPGRADE:
 		log_init(conf->log.format, conf->log.level);
 		return upgrade(src, conf);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_FORCE = 256, OPT_IF_ABSENT, OPT_REPLACE_STORE, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
+enum { OPT_FORCE = 256, OPT_IF_ABSENT, OPT_REPLACE_STORE, OPT_REPAIR, OPT_YES, OPT_READY_FILE, OPT_ACTION };
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -25,6 +25,7 @@ static const struct option long_options[] = {
 	{ "forget", required_argument, NULL, OPT_ACTION + ACTION_FORGET },
 	{ "add", required_argument, NULL, OPT_ACTION + ACTION_ADD },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
+	{ "yes", no_argument, NULL, OPT_YES },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
 	{ "version", no_argument, NULL, OPT_ACTION + ACTION_VERSION },
 	{ "help", no_argument, NULL, OPT_ACTION + ACTION_HELP },
@@ -102,6 +103,9 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 	case OPT_REPAIR:
 		o->repair = true;
 		return 0;
+	case OPT_YES:
+		o->yes = true;
+		return 0;
 	case OPT_READY_FILE:
 		o->ready_file = optarg;
 		return 0;
@@ -156,6 +160,10 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: --force and --if-absent do not go together\n");
 		return -EINVAL;
 	}
+	if (o.yes && !o.repair) {
+		fprintf(err, "gantryd: --yes goes with --fsck --repair\n");
+		return -EINVAL;
+	}
 	if (o.repair && o.action != ACTION_FSCK) {
 		fprintf(err, "gantryd: --repair goes with --fsck\n");
 		return -EINVAL;
@@ -189,7 +197,9 @@ options_help(FILE *out)
 	      "  --format --replace-store UUID\n"
 	      "                        make one although this daemon has served that store, which is given "
 	      "up\n"
-	      "  --fsck [--repair]     check the store (--repair: cut damage, make lost files again)\n"
+	      "  --fsck                check the store\n"
+	      "  --fsck --repair       list what a repair would lose, ask (or --yes), then cut damage and "
+	      "make lost files again\n"
 	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
 	      "asking)\n"

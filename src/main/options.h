@@ -45,7 +45,7 @@ struct options {
 	enum action action;
 	const char *file;       /* -c; NULL: the default */
 	const char *ready_file; /* an additional file for the ready line */
-	bool force, if_absent, repair;
+	bool force, if_absent, repair, yes;
 	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* UUIDs of disks to forget */
 	int forget_nr;
 	const char *add;                   /* path of a disk to add */

@@ -30,9 +30,18 @@ rc=0
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/look" 2>&1 || rc=$?
 assert_eq "$rc" 74 "exit status of --fsck"
 [ ! -e "$T/disk0/seg-0000" ] || fail "--fsck changed the disk"
-"$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
+# Without an answer, with another one, and with half a line it lists, and changes nothing.
+(cd "$T/disk0" && sha256sum -- *) >"$T/before"
+for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
+	rc=0
+	printf %b "$answer" | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/asked" 2>&1 || rc=$?
+	assert_eq "$rc" 2 "exit status of a repair that was answered '$answer'"
+	grep -o "lost: object '[^']*'" "$T/asked" | sort | cmp -s - <(grep -o "lost: object '[^']*'" "$T/look" | sort) || fail "not all is listed: $(cat "$T/asked")"
+	(cd "$T/disk0" && sha256sum -- *) | cmp -s - "$T/before" || fail "the answer '$answer' changed the disk"
+done
+echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
 grep -o "lost: object '[^']*'" "$T/look" | sort >"$T/a"
-grep -o "lost: object '[^']*'" "$T/repaired" | sort >"$T/b"
+grep -o "lost: object '[^']*'" "$T/repaired" | sort -u >"$T/b"
 assert_same "$T/a" "$T/b"
 
 daemon_run
@@ -54,6 +63,14 @@ curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/scr
 walks() { [ "$(metric gantry_scrub_walks_total)" = 1 ]; }
 wait_for 60 walks
 put plain/new
+assert_alive
+stop_daemon
+# Where nothing would be lost nobody is asked; with --yes neither.
+"$G" -c "$T/gantryd.yaml" --fsck --repair </dev/null >"$T/said" 2>&1 || fail "a repair of a whole store: $(cat "$T/said")"
+rm "$T/disk1/log"
+"$G" -c "$T/gantryd.yaml" --fsck --repair --yes </dev/null >"$T/said" 2>&1 || fail "--yes: $(cat "$T/said")"
+grep -q "written after the newest snapshot" "$T/said" || fail "the log is not named: $(cat "$T/said")"
+daemon_run
 assert_alive
 stop_daemon
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck in the end: $(cat "$T/said")"

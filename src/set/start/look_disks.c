@@ -127,14 +127,15 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 	struct disk_table table;
 	bool has_table = false;
 	char err[1024];
-	int refused = set_check_conf(conf, err, sizeof err), r = refused;
+	int refused = set_check_conf(conf, err, sizeof err), looked = refused, r = 0;
+	bool looks = refused == 0 && conf->disks.nr > 1 && conf->disks.engine->member;
 
-	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
-		r = look_across(conf, &table, &has_table, err, sizeof err);
-	if (r < 0 && say)
+	if (looks)
+		looked = look_across(conf, &table, &has_table, err, sizeof err);
+	if (looked < 0 && say && (mode == FSCK_LOOK || refused < 0))
 		say(cookie, err);
 	if (refused < 0)
-		return r;
+		return refused;
 	/* All disks are examined, with any result of the first ones. */
 	for (int i = 0; i < conf->disks.nr; i++) {
 		struct store_conf c = set_engine_conf(conf, i);
@@ -147,5 +148,12 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 		if (one < 0 ? r >= 0 : r == 0)
 			r = one;
 	}
-	return r;
+	/* A disk that could not be opened may be what a repair is for. */
+	if (looked < 0 && mode == FSCK_PREVIEW && r == 1)
+		return r;
+	if (looked < 0 && mode == FSCK_REPAIR && looks)
+		looked = look_across(conf, &table, &has_table, err, sizeof err);
+	if (looked < 0 && say && mode != FSCK_LOOK)
+		say(cookie, err);
+	return looked < 0 ? looked : r;
 }
