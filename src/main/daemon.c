@@ -493,6 +493,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 	struct work w = { .d = d };
 	struct timespec ts = { 0, 5 * (long)NS_PER_MS };
 	uint64_t asked_ns = clock_ns(), used_ns = 0;
+	bool reloads = false;
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, start_main, &w) != 0) {
@@ -503,6 +504,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 		int sig = sigtimedwait(signals, NULL, &ts);
 
 		ask_for_time(d, &asked_ns, &used_ns);
+		reloads |= sig == SIGHUP;
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
 			if (d->conf->admin.socket && atomic_load(&d->admin_listens))
@@ -512,6 +514,9 @@ start_watched(struct daemon *d, const sigset_t *signals)
 		}
 	}
 	pthread_join(thread, NULL);
+	/* For who serves: the configuration may have been read before it. */
+	if (reloads)
+		kill(getpid(), SIGHUP);
 	return w.rc;
 }
 

@@ -10,6 +10,7 @@
 #include "set/set.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -228,16 +229,45 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 	}
 }
 
+/* Ignores signals without a meaning here, whose default is to end the process: others send them for something
+ * harmless. SIGHUP and SIGUSR2, which have one, wait until a daemon takes them. */
+static void
+calm_signals(sigset_t *ret_waiting)
+{
+	/* Asked to end or to pause, faults of our own, the end of a child. */
+	static const int keep[] = { SIGTERM, SIGINT,  SIGQUIT, SIGHUP,  SIGUSR2, SIGSEGV,
+				    SIGBUS,  SIGILL,  SIGFPE,  SIGABRT, SIGTRAP, SIGSYS,
+				    SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU };
+
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		bool is_kept = s == SIGKILL || s == SIGSTOP;
+
+		for (size_t i = 0; i < sizeof keep / sizeof *keep; i++)
+			is_kept |= s == keep[i];
+		/* Those of the C library are refused, and it needs them. */
+		if (!is_kept)
+			signal(s, SIG_IGN);
+	}
+	sigemptyset(ret_waiting);
+	sigaddset(ret_waiting, SIGHUP);
+	sigaddset(ret_waiting, SIGUSR2);
+	sigprocmask(SIG_BLOCK, ret_waiting, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
+	sigset_t waiting;
 	struct conf_source src;
 	struct options o;
 	struct conf *conf;
 	int rc;
 
+	calm_signals(&waiting);
 	if (options_parse(argc, argv, &o, stderr) < 0)
 		return EXIT_USAGE;
+	if (o.action != ACTION_RUN)
+		sigprocmask(SIG_UNBLOCK, &waiting, NULL);
 	if (o.action == ACTION_HELP) {
 		options_help(stdout);
 		return EXIT_OK;
