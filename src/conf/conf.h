@@ -117,8 +117,8 @@ struct conf {
 		bool partial_listings; /* lists omit the keys of a missing disk instead of failing */
 		uint64_t lock_wait_ns;
 		uint64_t wait_for_disks_ns; /* limit of the wait of a start for absent disks; 0: no wait */
-		uint64_t disk_timeout_ns; /* limit of the time of a write or flush; 0: none */
-		uint64_t pack_rate;       /* bytes a second of small objects that are packed; 0: no packing */
+		uint64_t disk_timeout_ns;   /* limit of the time of a write or flush; 0: none */
+		uint64_t pack_rate; /* bytes a second of small objects that are packed; 0: no packing */
 		/* bytes a second moved between disks when one is drained or added; 0: no limit */
 		uint64_t move_rate;
 		/* time after which the secondary copies of a disk that is away are rebuilt on another disk */

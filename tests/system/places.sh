@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Places that are not what they look like: a device that is not there, below which no directory is made by any command; a file system in memory, which is
 # taken with a warning; a device with data at its end alone, which is not overwritten.
-DISK_SIZE=96MiB
+DISK_SIZE=96MiB DISKS=1
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=1 COPIES=1
+NO_NIC=1 RDMA='{ devices: none }' CORES=1
 unshare -m true 2>/dev/null || skip "no mount namespace of our own (root is needed)"
 export G=$BUILD/gantryd T
 export GANTRY_STORE_STATE_DIR=none

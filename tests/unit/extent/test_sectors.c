@@ -308,7 +308,8 @@ test_map(void **state)
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, "/seg-"));
-		assert_non_null(strstr(err, "the map of an object of bucket 'b'; --fsck --repair drops the object"));
+		assert_non_null(
+			strstr(err, "the map of an object of bucket 'b'; --fsck --repair drops the object"));
 	}
 	assert_int_equal(store_fsck(&conf, false, say, NULL), -EIO);
 	assert_non_null(strstr(said, "the map of 'b/mapped'"));
