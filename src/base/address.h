@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* Room for any address as text. */
+/* Size, in bytes, of a buffer for any address as text. */
 #define ADDRESS_TEXT_BYTES INET6_ADDRSTRLEN
 
 /* Converts the address to IPv6; an IPv4 address is mapped (::ffff:a.b.c.d). Returns false and gives all

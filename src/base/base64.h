@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Characters for len bytes, without a terminator. */
+/* Number of Base64 characters for len bytes, without a terminator. */
 #define BASE64_LEN(len) (((len) + 2) / 3 * 4)
 
 /* Writes BASE64_LEN(len) characters and a NUL. */

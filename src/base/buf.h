@@ -28,57 +28,60 @@
 #define BUF_RUN_NR 4 /* large buffers in a run */
 #define BUF_RUN_BYTES (BUF_RUN_NR * BUF_LARGE_BYTES)
 
-/* BUF_RUN is no class of its own: a run is counted as the large buffers that it is. */
+/* Size class of a buffer. BUF_RUN is not a separate class: a run is counted as the large buffers that it
+ * consists of. */
 enum buf_class { BUF_SMALL, BUF_LARGE, BUF_CLASS_NR, BUF_RUN = BUF_CLASS_NR };
 
 struct buf {
-	char *mem;          /* 4 KiB aligned; cap_bytes + BUF_SLACK_BYTES are ours */
-	uint32_t cap_bytes; /* payload capacity, without the slack */
-	uint16_t region;    /* index of the pool's region */
-	uint8_t cls;        /* enum buf_class */
+	char *mem;          /* memory of the buffer, 4 KiB aligned; cap_bytes + BUF_SLACK_BYTES may be used */
+	uint32_t cap_bytes; /* capacity for payload in bytes, without the slack */
+	uint16_t region;    /* index of the region of the pool that contains the buffer */
+	uint8_t cls;        /* size class, an enum buf_class */
 	bool in_use;
-	struct buf *next; /* free list */
+	struct buf *next; /* link in the free list */
 };
 
-/* Large buffers side by side. */
+/* A run: large buffers that are adjacent in memory. */
 struct buf_run {
 	struct buf whole;
-	struct buf *free; /* free large buffers of the run */
+	struct buf *free; /* free large buffers of this run */
 	int free_nr;
-	struct list link; /* on whole or broken, while one of the buffers is free */
+	struct list link; /* link in `whole` or `broken`, while one of the buffers is free */
 };
 
-enum buf_backing { BUF_HUGETLB, BUF_THP, BUF_SMALL_PAGES }; /* THP: madvise was accepted */
+/* Kind of memory pages of a pool. THP: the kernel accepted madvise() for transparent huge pages. */
+enum buf_backing { BUF_HUGETLB, BUF_THP, BUF_SMALL_PAGES };
 
 struct bufpool {
-	struct iovec region[BUF_REGIONS_MAX]; /* memory to register, in order */
+	struct iovec region[BUF_REGIONS_MAX]; /* memory to register, in the order of the regions */
 	int region_nr;
 	enum buf_backing backing;
 	struct buf *bufs;
 	int buf_nr;
 	struct buf *free[BUF_CLASS_NR];
-	struct buf_run *runs;      /* NULL: a pool without runs; else all large buffers are in one */
-	struct list whole, broken; /* runs with four free buffers; with one to three */
-	/* low: the smallest avail since the start */
+	struct buf_run *runs;      /* runs, which contain all large buffers; NULL: a pool without runs */
+	struct list whole, broken; /* runs with four free buffers; runs with one to three free buffers */
+	/* low: the smallest value of avail since the start */
 	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR];
 };
 
 /* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
  * -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
-/* Makes a pool like that with runs, at least one. */
+/* Makes a pool as bufpool_init() does, with runs, at least one. */
 int bufpool_init_runs(struct bufpool *bp, size_t bytes);
-/* Makes buffers of one class, at least one. Their regions are numbered from region_base on, because their
- * memory is registered after another pool's. */
+/* Makes a pool of buffers of one class, at least one buffer. Its regions are numbered from region_base on,
+ * because its memory is registered after that of another pool. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
-/* Frees the memory; every buffer must be back. */
+/* Frees the memory of a pool, to which every buffer was returned. */
 void bufpool_fini(struct bufpool *bp);
 
-/* Takes a buffer.  NULL: none is left, the caller queues.  Never blocks, never allocates. */
+/* Takes a buffer. Returns NULL if none is left; the caller then waits in a queue. Never blocks, never
+ * allocates. */
 struct buf *bufpool_get(struct bufpool *bp, enum buf_class cls);
-/* Takes a run as one buffer.  NULL: none is whole, or the pool has none. */
+/* Takes a run as one buffer. Returns NULL if no run is whole, or the pool has no runs. */
 struct buf *bufpool_get_run(struct bufpool *bp);
-/* Gives a buffer back.  NULL is not. */
+/* Returns a buffer to its pool. b must not be NULL. */
 void bufpool_put(struct bufpool *bp, struct buf *b);
 
 /* Returns the smallest class that holds len bytes (len > 1 MiB: BUF_LARGE). */
@@ -88,7 +91,7 @@ buf_class_for(size_t len_bytes)
 	return len_bytes <= BUF_SMALL_BYTES ? BUF_SMALL : BUF_LARGE;
 }
 
-/* Returns how many buffers of its pool b is. */
+/* Returns the number of buffers of its pool that b consists of: BUF_RUN_NR for a run, otherwise 1. */
 static inline int
 buf_nr(const struct buf *b)
 {

@@ -12,7 +12,8 @@ _Noreturn void check_failed(const char *expr, const char *file, int line, const 
 
 #define check(x) ((x) ? (void)0 : check_failed(#x, __FILE__, __LINE__, __func__))
 
-/* Is called once, before the line and abort(), so that lines of the log that wait are written.  NULL for none.  Any thread. */
+/* Function that is called once before the line of a failed check and abort(), so that pending log lines are
+ * written; NULL: none. Any thread. */
 extern void (*check_on_failure)(void);
 
 #endif

@@ -10,16 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continues crc (0 for the start) over len bytes. */
+/* Continues a CRC over len bytes. crc is 0 for the first bytes. */
 uint64_t crc64_nvme(uint64_t crc, const void *data, size_t len);
 
 /* Computes the CRC of A followed by B, from the CRCs of A and B and the length of B. */
 uint64_t crc64_nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
 
-/* Chooses a path, for tests and benchmarks: "table", "pclmul", "vpclmul256", "vpclmul512", "pmull"; NULL picks by CPU
- * again.  0, -ENOTSUP when this CPU lacks it, -EINVAL for another name. */
+/* Chooses the implementation, for tests and benchmarks: "table", "pclmul", "vpclmul256", "vpclmul512",
+ * "pmull"; NULL: the fastest for this CPU. Returns 0, -ENOTSUP if this CPU lacks it, -EINVAL for another
+ * name. */
 int crc64_nvme_select(const char *path);
-/* Names the path that is in use. */
+/* Returns the name of the implementation that is in use. */
 const char *crc64_nvme_path(void);
 
 #endif

@@ -21,7 +21,7 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "entries of records are used as 
 /* A cursor over a buffer. All encoders and decoders of stored data use it. */
 struct cur {
 	uint8_t *p, *end;
-	bool bad; /* a read went beyond the end */
+	bool bad; /* true: a read went beyond the end of the buffer */
 };
 
 static inline void

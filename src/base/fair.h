@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue that is fair to clients. Each client has a line of its own, and the lines take turns: an entry that
- * arrives after a hundred of another client waits for one of them. Within a line the order is that of
- * arrival. Every operation takes constant time.
+ * A queue that is fair to clients. Each client has a separate line, and the lines take turns: an entry that
+ * arrives after a hundred entries of another client waits for one of them only. Within a line the order is
+ * that of arrival. Every operation takes constant time.
  *
  * A client is a number below FAIR_CLIENTS (xfer_client_of()); clients with the same number share a line.
  * Intrusive, as list.h, and without locking.
@@ -15,12 +15,12 @@
 #define FAIR_CLIENTS 256
 
 struct fair_line {
-	struct list turn; /* on fair.turns while the line has an entry */
+	struct list turn; /* link in fair.turns while the line has entries */
 	struct list waiting;
 };
 
 struct fair {
-	struct list turns; /* lines with entries, the next one first */
+	struct list turns; /* lines that have entries; the next one is first */
 	struct fair_line line[FAIR_CLIENTS];
 };
 
@@ -50,7 +50,7 @@ fair_push(struct fair *f, unsigned client, struct list *l)
 	list_push_tail(&line->waiting, l);
 }
 
-/* Inserts an entry before pos, which is an entry or the head of that client's line. */
+/* Inserts an entry before `pos`, which is an entry or the head of the client's line. */
 static inline void
 fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list *l)
 {
@@ -61,7 +61,7 @@ fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list 
 	list_insert_before(pos, l);
 }
 
-/* Removes an entry from the queue; the line keeps its turn. */
+/* Removes an entry from the queue. The line keeps its position among the turns. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)
 {
@@ -72,7 +72,7 @@ fair_del(struct fair *f, unsigned client, struct list *l)
 		list_del(&line->turn);
 }
 
-/* Ends the turn of a line that still has entries. */
+/* Ends the turn of a line that still has entries: the line becomes the last one. */
 static inline void
 fair_yield(struct fair *f, struct fair_line *line)
 {
@@ -80,7 +80,7 @@ fair_yield(struct fair *f, struct fair_line *line)
 	list_push_tail(&f->turns, &line->turn);
 }
 
-/* Returns the line whose turn it is; NULL: the queue is empty. */
+/* Returns the line whose turn it is now; NULL: the queue is empty. */
 static inline struct fair_line *
 fair_first(struct fair *f)
 {

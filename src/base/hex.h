@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Value of each character: 0-15, or -1. */
+/* Value of each character as a hex digit, 0 to 15; -1: the character is not a hex digit. */
 extern const int8_t hex_value[256];
 
-/* Returns the value of a hex digit, or -1. */
+/* Returns the value of a hex digit; -1: not a hex digit. */
 static inline int
 hex_digit(char c)
 {

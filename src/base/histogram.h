@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 #define HISTOGRAM_SUB_BITS 7
-#define HISTOGRAM_TOP_BITS 42 /* a larger value counts as 2^42 - 1: 73 minutes in ns */
+/* number of bits of the largest value; a larger value counts as 2^42 - 1 (73 minutes in ns) */
+#define HISTOGRAM_TOP_BITS 42
 #define HISTOGRAM_NR ((HISTOGRAM_TOP_BITS - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
 
 struct histogram {
@@ -25,10 +26,10 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t value);
 uint64_t histogram_count(const struct histogram *h);
-/* Returns the end of the bucket that a share p (0 to 1) of the added values does not exceed, or the largest
- * value. 0 when no value was added. */
+/* Returns the p-quantile (0 to 1): the upper end of the bucket that a share p of the values does not exceed,
+ * or the largest value. Returns 0 if no value was added. */
 uint64_t histogram_quantile(const struct histogram *h, double p);
-/* Returns the mean; 0 when no value was added. */
+/* Returns the mean of the values; 0 if no value was added. */
 double histogram_mean(const struct histogram *h);
 
 #endif

@@ -5,10 +5,12 @@
 
 #include <stdint.h>
 
-#define LATENCY_NR 18 /* the last one has no bound */
+#define LATENCY_NR 18 /* number of buckets; the last one has no bound */
 
-extern const uint64_t latency_bound_ns[LATENCY_NR];      /* inclusive; UINT64_MAX for the last */
-extern const char *const latency_bound_text[LATENCY_NR]; /* in seconds; "+Inf" */
+/* upper bounds of the buckets in ns, inclusive; UINT64_MAX for the last bucket */
+extern const uint64_t latency_bound_ns[LATENCY_NR];
+/* upper bounds in seconds as text; "+Inf" for the last bucket */
+extern const char *const latency_bound_text[LATENCY_NR];
 
 static inline int
 latency_bucket(uint64_t ns)

@@ -63,7 +63,7 @@ list_del(struct list *l)
 	list_init(l);
 }
 
-/* Returns the first link, or NULL. */
+/* Returns the first link of a list; NULL: the list is empty. */
 static inline struct list *
 list_first(const struct list *head)
 {

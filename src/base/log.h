@@ -28,38 +28,42 @@ void log_init(enum log_format format, enum log_level level);
  * log_init() again. Called while no other thread logs. */
 typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
-/* Has a thread send the lines from here on, so that no caller waits for the reader of the log: lines wait in memory, 1 MiB of them
- * at most, and what does not fit is dropped, counted and reported by a line.  0, or -errno: there is no such thread and lines are
- * sent as before.  The thread has the caller's mask of signals. */
+/* Starts a thread that sends the log lines from now on, so that no caller waits for the reader of the log.
+ * Lines wait in memory, at most 1 MiB of them. Lines that do not fit are dropped and counted, and a log line
+ * reports their number. Returns 0, or -errno if there is no thread and lines are sent directly. The thread
+ * has the signal mask of the caller. */
 int log_queue_start(void);
 /* Waits until all lines have been sent, at most max_ns.  Any thread. */
 void log_flush(uint64_t max_ns);
-/* Flushes, at most max_ns, and ends the thread; where the reader does not read, it stays and lines are dropped. */
+/* Flushes for at most max_ns, and ends the thread. If the reader of the log does not read, the thread remains
+ * and lines are dropped. */
 void log_queue_stop(uint64_t max_ns);
 /* Writes text to standard output, through the same queue. */
 void log_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 struct log_dropped {
-	uint64_t lines;         /* dropped since the start */
-	uint64_t waiting;       /* of them, those that no line has reported yet: the reader does not read */
-	uint64_t audit_waiting; /* of the latter, warnings, errors and lines of the access log */
-	uint64_t since_wall_ns; /* wall clock, of the first of those; 0: there is none */
+	uint64_t lines; /* number of lines dropped since the start */
+	/* number of dropped lines that no log line has reported yet, because the reader does not read */
+	uint64_t waiting;
+	/* number of unreported lines that were warnings, errors or lines of the access log */
+	uint64_t audit_waiting;
+	uint64_t since_wall_ns; /* time, in ns since 1970, of the first unreported line; 0: there is none */
 };
-/* Counts the lines that the queue had no room for.  Any thread. */
+/* Returns the numbers of lines for which the queue had no room. Any thread. */
 void log_get_dropped(struct log_dropped *ret);
 /* Sets the common level; -1: no line is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-/* Parses "error" ... "debug".  0 or -EINVAL. */
+/* Parses the name of a level, "error" to "debug". 0 or -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
 
 /* ---- modules ---- */
 
 #define LOG_MODULES_NR 12
 #define LOG_LEVEL_COMMON (-1)
-/* All names that a LOG_MODULE may have. */
+/* Names of all modules, which are the valid values of LOG_MODULE. */
 extern const char *const log_module_name[LOG_MODULES_NR];
-/* Returns the number of a module, or -ENOENT. */
+/* Returns the number of a module by its name, or -ENOENT. */
 int log_module_find(const char *name);
 /* Sets the level of a module: an enum log_level, or LOG_LEVEL_COMMON. */
 void log_set_module_level(int module, int level);
@@ -83,7 +87,7 @@ enum log_event {
 	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
 	LOG_EV_RAIL_UP,        /* a rail can be used again */
 	LOG_EV_REOPENED,       /* a device with a dead context was re-opened */
-	LOG_EV_CORE_STUCK,     /* the loop of a core does not turn */
+	LOG_EV_CORE_STUCK,     /* the event loop of a core does not run */
 	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
 	LOG_EV_CONTROL,        /* an operator's command was carried out */
 	LOG_EV_TRACE,          /* one step of a traced request */
@@ -91,9 +95,9 @@ enum log_event {
 	LOG_EV_NR
 };
 struct log_event_desc {
-	const char *name; /* "reload_failed" */
-	const char *id;   /* MESSAGE_ID, 32 hex digits; never changes */
-	const char *what; /* one sentence, for the documentation */
+	const char *name; /* name of the event, such as "reload_failed" */
+	const char *id;   /* MESSAGE_ID of the event, 32 hex digits; it never changes */
+	const char *what; /* description of the event in one sentence, for the documentation */
 };
 extern const struct log_event_desc log_events[LOG_EV_NR];
 
@@ -107,23 +111,23 @@ struct log_site {
 	_Atomic uint32_t in_window, held;
 };
 
-/* The least important level of any module: a call beyond it costs one load. */
+/* Highest level of any module. A log call above this level costs one load. */
 extern _Atomic int log_max_;
 bool log_enabled(enum log_level level, const char *module);
 
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Writes a line of a class. request: the id of the request concerned, or NULL. */
+/* Writes a line about an event. request: id of the request that the line is about; NULL: none. */
 void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* A searchable value of a line: a member of its own in JSON, a field in the journal (GANTRY_ and the name in
- * capitals), and NAME=VALUE at the beginning of the text elsewhere. Values are printable ASCII without
- * blanks, quotes and backslashes. */
+/* A searchable value of a log line. In JSON the value is a separate member, in the journal a field (GANTRY_
+ * and the name in capitals), elsewhere NAME=VALUE at the beginning of the text. Values are printable ASCII
+ * without blanks, quotes and backslashes. */
 struct log_field {
 	const char *name, *value;
 };
 #define LOG_FIELDS_MAX 4
-/* Writes a line of a class with fields, at most LOG_FIELDS_MAX. */
+/* Writes a line about an event with fields, at most LOG_FIELDS_MAX of them. */
 void log_write_fields(enum log_event ev, enum log_level level, const char *module, const char *request,
 		      const struct log_field *fields, int field_nr, const char *fmt, ...)
 	__attribute__((format(printf, 7, 8)));
@@ -159,7 +163,7 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 		}                                                                                            \
 	} while (0)
 
-/* A file may `#define LOG_MODULE "store"` before it includes this. */
+/* A file may define LOG_MODULE, such as "store", before it includes this header. */
 #ifndef LOG_MODULE
 #define LOG_MODULE "gantryd"
 #endif

@@ -13,33 +13,37 @@
 
 struct msg {
 	_Atomic(struct msg *) next;
-	void (*fn)(struct msg *m); /* runs on the receiver's thread; the node may be reused from then on */
+	/* function of the message, which runs on the receiver's thread; the node may be reused from then
+	 * on */
+	void (*fn)(struct msg *m);
 };
 
 struct mailbox {
-	_Alignas(64) _Atomic(struct msg *) tail; /* senders */
-	_Alignas(64) struct msg *head;           /* receiver */
+	_Alignas(64) _Atomic(struct msg *) tail; /* end of the queue, for senders */
+	_Alignas(64) struct msg *head;           /* beginning of the queue, for the receiver */
 	struct msg anchor;
 	_Atomic bool asleep;
-	/* the doorbell; becomes readable when a message arrives after mailbox_sleep() returned true */
+	/* descriptor of the doorbell; it becomes readable when a message arrives after mailbox_sleep()
+	 * returned true */
 	int efd;
 };
 
-/* Makes an empty mailbox.  0 or -errno (no descriptor left). */
+/* Makes an empty mailbox. Returns 0, or -errno if no descriptor is left. */
 int mailbox_init(struct mailbox *mb);
 /* Closes the doorbell. */
 void mailbox_fini(struct mailbox *mb);
 
-/* Hands m over. m must not be in a mailbox already. */
+/* Posts a message, which must not be in a mailbox already. */
 void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
 
-/* Runs the messages that have arrived, at most max (0: all that are there now); returns how many ran. */
+/* Runs messages that have arrived, at most max (0: all messages that are there now). Returns the number of
+ * messages run. */
 int mailbox_run(struct mailbox *mb, int max);
 
-/* Declares that the receiver is about to wait. True: the mailbox is empty, and the doorbell will ring; false:
- * do not wait, run first. */
+/* Declares that the receiver is about to wait. Returns true if the mailbox is empty, and the doorbell will
+ * ring; false if the receiver must run messages first. */
 bool mailbox_sleep(struct mailbox *mb);
-/* Declares that the receiver is awake again (also drains the doorbell, which may or may not have rung). */
+/* Declares that the receiver is awake again, and clears the doorbell, whether or not it has rung. */
 void mailbox_wake(struct mailbox *mb);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that a core dump leaves out: payload, and keys that outlive a request. */
+/* nodump - excludes memory from core dumps: payload, and keys that outlive a request. */
 #ifndef GANTRY_BASE_NODUMP_H
 #define GANTRY_BASE_NODUMP_H
 

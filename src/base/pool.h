@@ -15,18 +15,19 @@ struct pool_free;
 
 struct pool {
 	unsigned char *mem;
-	size_t bytes;           /* size of a piece */
-	int nr;                 /* all pieces */
-	int begun;              /* pieces that were ever taken: the first `begun` of mem */
-	int used;               /* pieces that are taken now */
-	struct pool_free *free; /* free pieces among those, the one returned last first */
+	size_t bytes; /* size of a piece in bytes */
+	int nr;       /* number of pieces */
+	int begun;    /* number of pieces that were ever taken: these are the first `begun` pieces of mem */
+	int used;     /* number of pieces that are taken now */
+	/* list of free pieces among those ever taken; the one returned last is first */
+	struct pool_free *free;
 };
 
 /* Makes a pool of nr pieces.  Zeroed memory is an empty pool, too.  0 or -ENOMEM. */
 int pool_init(struct pool *p, size_t bytes, int nr);
 /* Frees the memory; every piece must have been returned. A pool that was never made is allowed. */
 void pool_fini(struct pool *p);
-/* Takes a piece; it has its previous contents, or zeroes. NULL: none is left. */
+/* Takes a piece, which has its previous contents, or zeroes. Returns NULL if none is left. */
 void *pool_get(struct pool *p);
 /* Returns a piece to the pool. */
 void pool_put(struct pool *p, void *piece);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Foreign text for a terminal or a log. Pure; any thread. */
+/* printable - makes text from other parties safe for a terminal or a log. Pure; any thread. */
 #ifndef GANTRY_BASE_PRINTABLE_H
 #define GANTRY_BASE_PRINTABLE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time for which the scheduler lets other threads run before a thread that has just become ready gets its
- * CPU.
+ * slice - the time slice of a thread: the time for which the scheduler lets other threads run before a thread
+ * that has just become ready gets its CPU.
  *
  * A core sleeps some 20,000 times a second, for as long as a disk or a client takes. If another program
  * computes on its CPU in the meantime, kernels from 6.6 on let that program use up its slice (2.8 ms) before

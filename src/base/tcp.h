@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of the kernel about a TCP connection. Any thread. */
+/* tcp - data that the kernel has about a TCP connection. Any thread. */
 #ifndef GANTRY_BASE_TCP_H
 #define GANTRY_BASE_TCP_H
 
 #include <stdint.h>
 
 struct tcp_came {
-	/* bytes received from the peer since the connection was established; its FIN counts as one */
+	/* number of bytes received from the peer since the connection was established; its FIN counts as one
+	 * byte */
 	uint64_t bytes;
-	uint64_t last_ns; /* time since the last of them arrived, in ns */
+	uint64_t last_ns; /* time in ns since the last byte arrived */
 };
 
-/* Returns what arrived on a connection, read or not. 0, or -errno: no TCP socket, or a kernel older than
- * 4.2. */
+/* Returns the amount of data that has arrived on a connection, read or not. Returns 0, or -errno for a socket
+ * other than TCP, or a kernel older than 4.2. */
 int tcp_came(int fd, struct tcp_came *ret_came);
 
 #endif

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 struct timer {
-	uint64_t at_ns; /* due time, clock_ns() */
+	uint64_t at_ns; /* time of clock_ns() at which the timer is due */
 	void (*fn)(struct timer *t);
-	struct timer *child, *sibling, *prev; /* prev: left sibling or parent */
+	struct timer *child, *sibling, *prev; /* links in the heap; prev: left sibling or parent */
 	bool armed;
 };
 
@@ -26,9 +26,9 @@ void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(st
 /* Disarms t; an unarmed timer is allowed. */
 void timer_disarm(struct timers *ts, struct timer *t);
 
-/* Returns the time at which the first timer is due; UINT64_MAX when none is armed. */
+/* Returns the time at which the first timer is due; UINT64_MAX: no timer is armed. */
 uint64_t timers_next(const struct timers *ts);
-/* Runs all timers that are due at now_ns; returns how many. */
+/* Runs all timers that are due at now_ns. Returns the number of timers run. */
 int timers_run(struct timers *ts, uint64_t now_ns);
 
 #endif

@@ -53,10 +53,11 @@
 #include <stdint.h>
 
 #define PORTS_MAX 16
-/* targets of a port for shared use by tokens: few, so that revoking one affects few others */
+/* largest number of targets of a port that tokens share; a small number, so that revoking one token affects
+ * few others */
 #define SHARED_MAX 16
-#define DEFAULT_DC_KEY 0xffeeddccull /* protocol.md item 25 */
-#define HOP_LIMIT 64                 /* section 6 */
+#define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
+#define HOP_LIMIT 64                 /* hop limit of the packets (protocol.md section 6) */
 
 struct ibv_context;
 struct ibv_pd;
@@ -70,20 +71,20 @@ struct ibv_mr;
 #define CONFIG_DEVICES_MAX 16
 
 struct config {
-	char device[CONFIG_DEVICES_MAX][64]; /* names or addresses; none: auto */
+	char device[CONFIG_DEVICES_MAX][64]; /* device names or addresses; none: automatic */
 	int device_nr;
 	uint64_t dc_key;
 	bool has_dc_key;
-	int traffic_class; /* -1: the port's traffic class */
-	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
-	bool no_dmabuf; /* memory of a device is registered by a peer-memory driver only */
+	int traffic_class; /* traffic class; -1: the class of the port */
+	int service_level, path_mtu /* path MTU in bytes; 0: the port's MTU */, pkey_index;
+	bool no_dmabuf; /* true: memory of a device is registered only through a peer-memory driver */
 	bool is_multipath;
-	int retries;        /* retries after a callback has failed, with is_multipath */
-	int retry_delay_ms; /* pause before each retry, if there is no other port */
-	char origin[256];   /* path of the file, or "" */
+	int retries;        /* number of retries after a callback has failed, with is_multipath */
+	int retry_delay_ms; /* pause in ms before each retry, if there is no other port */
+	char origin[256];   /* path of the configuration file; "": none */
 };
 
-/* Parses a JSON text.  0, or -EINVAL with a sentence in err. */
+/* Parses a JSON text into a configuration. Returns 0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
 /* Reads the options, then the configuration file named by the options or by the environment. 0 or -errno
  * with a sentence in err. */
@@ -92,8 +93,8 @@ int config_load(const struct gantry_options *o, struct config *ret_c, char *err,
 /* ---- JSON: json.c ---- */
 
 enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
-/* Takes one scalar. key: that of the innermost object around it ("" if none). text: decoded string or the
- * digits of a number; terminated. A result other than 0 stops the parser, which returns it. */
+/* Receives one scalar. key: name of the member in the innermost object ("": none). text: decoded string, or
+ * the digits of a number; terminated. A result other than 0 ends the parser, which returns this result. */
 typedef int json_fn(void *cookie, const char *key, enum json_type type, const char *text, size_t len);
 
 /*
@@ -114,22 +115,22 @@ struct port {
 	struct ibv_srq *srq;
 	uint8_t port_num;
 	bool is_ethernet, has_wish;
-	uint8_t wish[16];     /* the address in the configuration */
-	_Atomic bool is_down; /* state by the port's events */
-	/* The address in tokens; protected by g->map_lock. Read again after a transfer failed. */
+	uint8_t wish[16];     /* address that the configuration names for the port */
+	_Atomic bool is_down; /* true: the port is down, according to its events */
+	/* Address in tokens, protected by g->map_lock. It is read again after a transfer failed. */
 	uint16_t lid;
 	uint8_t gid[16];
 	_Atomic uint8_t gid_index;
-	_Atomic unsigned changes; /* number of changes of the address */
-	int mtu;                  /* enum ibv_mtu */
+	_Atomic unsigned changes; /* number of times that the address has changed */
+	int mtu;                  /* path MTU, an enum ibv_mtu */
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
 	uint64_t dc_key;
-	/* Targets of tokens from gantry_token_get() and callbacks, filled from the first on; they live as
-	 * long as the port, or until gantry_token_drop(); g->map_lock */
+	/* Targets of tokens from gantry_token_get() and of callbacks, filled from the beginning. They exist
+	 * until the port is closed or until gantry_token_drop(). Protected by g->map_lock. */
 	struct target *shared[SHARED_MAX];
-	struct target *free;    /* idle targets for puts and gets; g->lock */
-	struct target *retired; /* shared targets with a former address of the port; g->map_lock */
+	struct target *free;    /* idle targets for puts and gets; protected by g->lock */
+	struct target *retired; /* shared targets with a former address; protected by g->map_lock */
 };
 
 /* A DC target. Each put or get has a separate target, whose destruction ends the accesses of this call
@@ -146,7 +147,7 @@ struct target {
 /* Opens the ports named in c, or every usable port. 0 (without a port: *ret_nr 0 and why), or -ENODEV. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
-/* The address of a port as tokens contain it. */
+/* The address of a port in the form that tokens contain. */
 struct address {
 	uint8_t gid[16], gid_index;
 	uint16_t lid;
@@ -161,41 +162,39 @@ int target_free(struct target *t);
 
 enum slot_state { SLOT_FREE, SLOT_OUT, SLOT_DEAD };
 
-/* Holds the text of a token that the program has, or had. */
+/* A slot for the text of a token, which the program has or had. */
 struct token_slot {
-	_Alignas(128) struct token_slot *next; /* link of free slots, of slots in use, of dead slots */
-	struct token_slot *prev;               /* for slots in use */
-	_Atomic(struct region *) region;       /* NULL: the slot belongs to the context */
-	uint32_t dctn;                         /* the DC target that the token names */
+	_Alignas(128) struct token_slot *next; /* link in the list of free, used or dead slots */
+	struct token_slot *prev;               /* previous slot, for slots in use */
+	_Atomic(struct region *) region;       /* registration of the memory; NULL: slot of the context */
+	uint32_t dctn;                         /* number of the DC target that the token names */
 	uint8_t state, port, shared;
 	char text[TOKEN_DC_LEN + 1];
 };
 _Static_assert(sizeof(struct token_slot) == 128, "a page holds 32");
 
-/* Number of texts that a registration keeps for callbacks; the oldest is dropped for a new one. A program
- * may therefore use a text after its callback has returned, and the number of operations does not affect
- * memory. */
+/* Number of token texts that a registration keeps for callbacks. A new text replaces the oldest one. A
+ * program may therefore use a text after its callback has returned, and the number of operations does not
+ * affect memory. */
 #define REGION_TEXTS 64
 
 struct region {
-	struct list link; /* of g->regions */
+	struct list link; /* link in g->regions */
 	char *ptr;
 	size_t size;
 	unsigned flags;
-	bool is_device;    /* the CPU must not access it */
-	bool is_temporary; /* made for one call */
-	/* the region was replaced, because the memory was allocated again; the last user frees the
-	 * region */
+	bool is_device;    /* true: the CPU must not access the memory */
+	bool is_temporary; /* true: the registration was made for one call */
+	/* true: replaced, because the memory was allocated again; the last user frees the registration */
 	bool is_stale;
-	bool is_staged;      /* registered on no port: its bytes are moved through the stage */
-	struct gpu_ids *ids; /* ids of the registered allocations, or NULL */
-	/* number of calls that use the region; raised from 0 under g->map_lock */
-	_Atomic unsigned users;
-	unsigned count;               /* number of registrations; g->map_lock */
-	struct ibv_mr *mr[PORTS_MAX]; /* NULL if registering failed */
+	bool is_staged; /* true: no port has the registration, and its bytes are moved through the stage */
+	struct gpu_ids *ids;    /* ids of the registered allocations; NULL: unknown */
+	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
+	unsigned count; /* number of times that the program registered the memory; protected by g->map_lock */
+	struct ibv_mr *mr[PORTS_MAX]; /* memory regions by port; NULL: registering on the port failed */
 	pthread_mutex_t lock;
 	struct token_slot *free, *out;
-	struct token_slot **recent; /* REGION_TEXTS entries, from the first callback on */
+	struct token_slot **recent; /* last REGION_TEXTS texts for callbacks; NULL: no callback yet */
 	unsigned recent_at;
 };
 
@@ -204,7 +203,7 @@ struct region {
 struct held {
 	uintptr_t start, end;
 	struct region *region;
-	uint32_t above; /* index of the nearest earlier entry that ends after this entry */
+	uint32_t above; /* index of the nearest earlier entry that ends after this one */
 };
 
 struct map {
@@ -218,16 +217,16 @@ int map_add(struct map *m, struct region *r);
 void map_remove(struct map *m, const struct region *r);
 /* Replaces a registration by another of the same memory; false: the old one is not in the map. */
 bool map_replace(struct map *m, const struct region *old, struct region *r);
-/* Returns the smallest registration that contains [start, end); a writable one is preferred. */
+/* Returns the smallest registration that contains [start, end). A writable one is preferred. */
 struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first registration that begins at or after start. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* The reachability of a port as shown by the answers of a server: choice.c. */
+/* Number of entries that record whether a server has reached a port; see choice.c. */
 #define REACH_MAX 128
 enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
 struct reach {
-	uint64_t server; /* server_of() */
+	uint64_t server; /* number of the server, from server_of() */
 	uint64_t until_ns;
 	int port;
 	enum reach_state state;
@@ -238,37 +237,35 @@ struct gantry {
 	unsigned flags;
 	enum gantry_dialect dialect;
 	unsigned connect_timeout_ms, timeout_ms;
-	/* Keys for signatures; access_key NULL: none. */
+	/* keys for signatures; access_key NULL: requests are not signed */
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
-	bool no_dmabuf;       /* do not use dma-bufs exported by CUDA */
-	int retries;          /* retries of callbacks that failed because of the path */
-	int retry_delay_ms;   /* pause before each retry, if there is no other port */
-	gantry_copy_fn *copy; /* copies from and to memory of a device; NULL: none */
+	bool no_dmabuf;       /* true: dma-bufs exported by CUDA are not used */
+	int retries;          /* number of retries of callbacks that failed because of the path */
+	int retry_delay_ms;   /* pause in ms before each retry, if there is no other port */
+	gantry_copy_fn *copy; /* function that copies from and to memory of a device; NULL: none */
 	void *copy_cookie;
-	struct stage *stage; /* stage.h; NULL: memory of a device is not staged */
+	struct stage *stage; /* stage (stage.h); NULL: memory of a device is not staged */
 	struct gantry_ops ops;
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
 	int port_nr;
-	_Atomic unsigned next_port; /* index of the next port in turn */
+	_Atomic unsigned next_port; /* index of the port that is used next */
 	struct reach reach[REACH_MAX];
-	pthread_cond_t settled; /* condition for a port's state, on which choice_waits calls wait */
+	pthread_cond_t settled; /* choice_waits calls wait until a port's state is known */
 	int choice_waits;
 	pthread_rwlock_t map_lock;
-	struct map map;     /* registrations of programs, and the stage */
-	size_t own_regions; /* entries that no program registered; map_lock */
-	/* temporary registrations, and those that the driver did not release; g->lock */
-	struct list regions;
-	/* slot.c */
-	_Atomic(struct slabs *) slabs;
+	struct map map;      /* map of the registrations of programs, and of the stage */
+	size_t own_regions;  /* number of entries that no program registered; protected by map_lock */
+	struct list regions; /* temporary and unreleased registrations; protected by g->lock */
+	_Atomic(struct slabs *) slabs; /* memory of token slots (slot.c) */
 	struct token_slot *free_slots, *dead, *dead_last;
 	unsigned dead_nr;
-	/* events.c */
+	/* Fields of events.c: the thread that watches the ports. */
 	pthread_t watcher;
 	int wake_fd;
 	bool watcher_runs;
-	/* log.c */
+	/* Fields of log.c: the log function, and the lock that protects it. */
 	pthread_rwlock_t log_lock;
 	_Atomic(gantry_log_fn *) log;
 	void *log_cookie;
@@ -277,97 +274,97 @@ struct gantry {
 	unsigned forks; /* value of forks_now() when the context was opened */
 	struct handle *free_handles;
 	/* targets.c */
-	uint64_t target_life_ns; /* 0: a target ends with its call */
+	uint64_t target_life_ns; /* lifetime of an idle target in ns; 0: it ends with its call */
 	pthread_t reaper;
 	pid_t reaper_pid;
 	pthread_cond_t reap;
 	bool reaper_runs, reaper_waits, closes; /* reaper_waits: the reaper waits for the first target */
-	struct target *undead;                  /* targets that the driver could not destroy */
+	struct target *undead;                  /* targets that the driver could not destroy yet */
 	uint64_t undead_again_ns;
 };
 
 struct window {
 	struct gantry *g;
 	struct region *region;
-	bool owns_region; /* the region was made for this window only */
+	bool owns_region; /* true: the registration was made for this window only */
 	struct port *port;
 	struct target *target;
 	char token[96];
 };
 
-/* Returns the registration that contains [ptr, ptr + size), with one more user; NULL: none. */
+/* Returns the registration that contains [ptr, ptr + size), and adds a user to it; NULL: none. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
-/* Finds the registration as region_get() does, and registers the memory again if a driver reports another
- * allocation. 0, *ret_region NULL if the memory is not registered; -EFAULT: the memory was freed. */
+/* Finds a registration like region_get(), and registers the memory again if a driver reports another
+ * allocation. Returns 0, with *ret_region NULL if it is not registered; -EFAULT: the memory was freed. */
 int region_take(struct gantry *g, const void *ptr, size_t size, struct region **ret_region);
 void region_put(struct region *r);
 void regions_close(struct gantry *g);
-/* Finds the registration without adding a user: g->map_lock is held. */
+/* Finds a registration without adding a user. The caller holds g->map_lock. */
 struct region *region_at(const struct gantry *g, const void *ptr, size_t size);
 
 /* ---- tokens: mint.c, slot.c ---- */
 
-/* Writes a token for [ptr, ptr + size) of r at a port on which r is registered to text; g->map_lock is
- * held. */
+/* Writes a token to text, for [ptr, ptr + size) of registration r at port p, on which r is registered. The
+ * caller holds g->map_lock. */
 int mint(const struct gantry *g, const struct region *r, const struct port *p, uint32_t dctn, const void *ptr,
 	 size_t size, char text[TOKEN_DC_LEN + 1]);
-/* Takes a slot for r; g->map_lock is held. NULL: no memory. */
+/* Takes a slot for a token of r. Returns NULL if there is no memory. The caller holds g->map_lock. */
 struct token_slot *slot_take(struct gantry *g, struct region *r);
-/* Returns a slot. False: the slot was not in use. g->map_lock is held. */
+/* Returns a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
 bool slot_give(struct gantry *g, struct token_slot *s);
-/* Returns a slot whose text stays readable for REGION_TEXTS later ones; r has a user. */
+/* Returns a slot, whose text stays readable until REGION_TEXTS later texts were made. r has a user. */
 void slot_give_late(struct region *r, struct token_slot *s);
-/* Returns the slot of a text; NULL: the text is not from this library. */
+/* Returns the slot that contains a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
-/* Removes all slots from a registration that ends; slots in use are kept for a while. g->map_lock is held
- * for writing, if other threads can have tokens of the registration. */
+/* Removes all slots from a registration that ends. Slots in use are kept for a while. The caller holds
+ * g->map_lock for writing if other threads may have tokens of the registration. */
 void slots_release(struct gantry *g, struct region *r);
 /* Frees all slots. */
 void slots_close(struct gantry *g);
 
 /* ---- ports that go down: events.c ---- */
 
-/* Starts to watch the ports.  0 or -errno. */
+/* Starts to watch the ports for events. 0 or -errno. */
 int events_start(struct gantry *g);
 void events_stop(struct gantry *g);
 
 /* ---- one context a process: shared.c ---- */
 
-/* Counts the forks that led to this process. */
+/* Returns the number of forks that led to this process. */
 unsigned forks_now(void);
-/* Returns true if this process opened the context, and false if a parent process did. */
+/* Returns true if this process opened the context, false if a parent process did. */
 bool is_mine(const struct gantry *g);
-/* Returns a context of gantry_open_shared(). True: the caller closes it (unused, or never shared). */
+/* Returns a context of gantry_open_shared(). True: the caller must close it (unused, or never shared). */
 bool shared_give(struct gantry *g);
 
 /* ---- log lines for the program: log.c ---- */
 
-/* Returns true if a log function accepts lines of that level. */
+/* Returns true if a log function receives lines of this level. */
 bool is_told(const struct gantry *g, enum gantry_log_level level);
-#define KERNEL_ENOTSUPP 524 /* an errno of the kernel that some device drivers return to user space */
+#define KERNEL_ENOTSUPP 524 /* errno of the kernel (ENOTSUPP) that some device drivers return to user space */
 /* Returns the text of an errno, as strerror() does. */
 const char *error_text(int error);
 /* Passes a line to the program's log function. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The memory of one call. */
+/* The memory that a call moves. */
 struct memory {
 	char *ptr;
 	size_t size;
-	struct region *region; /* registration of the memory, with this call as a user; NULL: none */
-	bool is_device;        /* the CPU must not access it */
+	struct region *region; /* registration, of which this call is a user; NULL: none */
+	bool is_device;        /* true: the CPU must not access the memory */
 };
 
-/* Makes a token for one call to server (server_of()): chooses a port, registers m with only that port if m
- * is not registered, and takes a target. 0, or -errno and the reason. */
+/* Makes a token for one call to a server (server_of()). It chooses a port, registers m with this port if m is
+ * not registered, and takes a target. Returns 0, or -errno with the reason. */
 int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
 		char *why, size_t why_len);
-/* Ends the token of a call. clean: the server's answer guarantees that the server has finished. Otherwise
- * the target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY if both failed. */
+/* Ends the token of a call. clean: the answer guarantees that the server has finished its accesses. Otherwise
+ * the target is destroyed or, if this fails, the memory deregistered. Returns -EBUSY if both failed. */
 int window_close(struct window *w, bool clean);
 
-/* Makes a token for a callback; as gantry_token_get(), but *ret_slot is returned with slot_give_late(). */
+/* Makes a token for a callback like gantry_token_get(); *ret_slot is returned by slot_give_late(). */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       struct region **ret_region, struct token_slot **ret_slot);
 /* Ends the token of a callback. */
@@ -375,124 +372,123 @@ void token_after_callback(struct gantry *g, struct region *r, struct token_slot 
 
 /* ---- the choice of a port: choice.c ---- */
 
-/* Returns a number for the server of a URL, its scheme, host and port. */
+/* Returns a number that identifies the server of a URL: scheme, host and port. */
 uint64_t server_of(const char *url);
-/* Returns the next port in turn that is up and on which r is registered (NULL: any). NULL: none. g->map_lock
- * is held. */
+/* Returns the next port in turn that is up and on which r is registered (r NULL: any port); NULL: none. The
+ * caller holds g->map_lock. */
 struct port *port_choose(struct gantry *g, const struct region *r);
 /* Returns the next port for a request to a server, preferably one that the server has not reported as
  * unreachable within a minute. May wait for the results of other threads' requests; the caller reports the
  * result of its request by port_settle() or port_avoid(). */
 struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
-/* Notes that this server reaches the port (reached), or that the request did not show whether it does. */
+/* Notes whether a request to this server has shown that the server reaches the port. */
 void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
-/* Notes that this server cannot reach the port, for a minute. Returns true if r has another port to try. */
+/* Notes for a minute that this server cannot reach the port. Returns true if r has another port to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
 
-/* Reads the address of a port again, after an operation with it failed. True: the address has changed. */
+/* Reads the address of a port again after a failed operation. Returns true if the address has changed. */
 bool port_reread(struct gantry *g, struct port *p);
 
-/* Initializes the data of the functions below. 0 or -errno. */
+/* Initializes the list of targets. 0 or -errno. */
 int targets_init(struct gantry *g);
-/* Destroys a target, or keeps it for another attempt. 0 or -errno. */
+/* Destroys a target. If the driver fails, the target is kept for another attempt. 0 or -errno. */
 int target_end(struct gantry *g, struct target *t);
-/* Destroys all idle targets; no call may be running. */
+/* Destroys all idle targets. No call may be running. */
 void targets_close(struct gantry *g);
-/* Takes an idle target below the age limit, or makes one. NULL: errno. */
+/* Takes an idle target below the age limit, or makes a target. Returns NULL with errno on failure. */
 struct target *target_take(struct gantry *g, struct port *p);
-/* Returns a target without users: destroyed when it reaches the age limit. 0, or -errno: the target is too
- * old, could not be destroyed, and clients may still reach it. */
+/* Returns a target without users to the idle targets. It is destroyed when it reaches the age limit. Returns
+ * 0, or -errno if the target is too old and could not be destroyed: clients may still reach it. */
 int target_give(struct gantry *g, struct port *p, struct target *t);
 
 /* ---- HTTP: http.c, reply.c ---- */
 
-/* The contents of an answer; filled in by http.c, interpreted by reply.c. */
+/* The data of an answer: filled in by http.c, interpreted by reply.c. */
 struct reply {
 	int status;
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
-	bool has_request_id; /* every S3 server sends one */
-	bool is_chunked;     /* the body marks its own end */
-	int code;            /* x-amz-rdma-reply */
-	uint64_t bytes;      /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
+	bool has_request_id; /* true: the answer has a request id, which every S3 server sends */
+	bool is_chunked;     /* true: the body is chunked, and marks its end */
+	int code;            /* value of x-amz-rdma-reply */
+	uint64_t bytes;      /* value of x-amz-rdma-bytes-transferred, otherwise of x-amz-rdma-bytes */
 	uint64_t content_length;
 	uint64_t range_first, range_last, range_total;
 	/* Content-Range; has_total also for the form bytes */ /* N */
-	uint64_t body_bytes;                                   /* bytes of the body received */
-	bool body_overflow;                                    /* more bytes arrived than the buffer holds */
+	uint64_t body_bytes;                                   /* number of bytes of the body received */
+	bool body_overflow; /* true: more bytes arrived than the buffer holds */
 	unsigned retry_after_s;
 	unsigned copies; /* value of x-gantry-copies; 0: absent */
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
 		last_modified[40];
-	char error[1024]; /* the beginning of an error body */
+	char error[1024]; /* beginning of the body of an error answer */
 	size_t error_len;
 };
 
 void reply_init(struct reply *r);
-/* Takes a header line, without its line end. */
+/* Processes a header line without its line end. */
 void reply_header(struct reply *r, const char *line, size_t len);
-/* Copies a text of the server, with a question mark in place of each character that a terminal would
- * interpret. Returns true if no character was replaced. */
+/* Copies a text of the server. Each character that a terminal would interpret becomes a question mark.
+ * Returns true if no character was replaced. */
 bool reply_copy(char *out, size_t cap, const char *text);
-/* Passes a header line on, its name in lower case, name and value made safe for a terminal. A line that is
- * not a header is ignored. */
+/* Passes a header line to fn. The name is in lower case; name and value are safe for a terminal. A line that
+ * is not a header is ignored. */
 void reply_header_to(const char *line, size_t len, gantry_header_fn *fn, void *cookie);
-/* Copies the text between <name> and </name> in an error body, unescaped; "" if there is none. */
+/* Copies the text between <name> and </name> in an error body, unescaped; "" if there is no such element. */
 void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
 
 enum verdict {
 	VERDICT_RDMA,     /* the transfer by RDMA succeeded */
-	VERDICT_BODY,     /* success: the body of the answer is the data */
-	VERDICT_DECLINED, /* repeat the request over HTTP */
+	VERDICT_BODY,     /* success; the body of the answer is the data */
+	VERDICT_DECLINED, /* no RDMA for this request: repeat it over HTTP */
 	VERDICT_FAILED,   /* the transfer failed: repeat it once with a new token, then over HTTP */
 	VERDICT_ERROR,    /* an error of the request itself: do not repeat it */
-	VERDICT_BUSY,     /* 503: repeat it later */
-	VERDICT_END,      /* 416: the offset is at or beyond the end */
+	VERDICT_BUSY,     /* 503: repeat the request later */
+	VERDICT_END,      /* 416: the offset is at or beyond the end of the object */
 	VERDICT_NR
 };
-/* Interprets the answer to a request with a token (protocol.md 3, 4.1, 4.2; item 116). *ret_why: reason for
- * not using RDMA. */
+/* Interprets the answer to a put with a token (protocol.md 3, 4.1, 4.2; item 116). *ret_why: reason for not
+ * using RDMA. */
 enum verdict judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const char **ret_why);
 enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_t size,
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Interprets the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
-/* Returns true if the body is complete for a get of size bytes at offset: size bytes, or fewer if the answer
- * itself says that the object ends there. */
+/* Returns true if the body is complete for a get of size bytes at offset: it has size bytes, or fewer if the
+ * answer says that the object ends there. */
 bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
 enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST };
 
-/* A header field of one request; name NULL: none. */
+/* A header field of a request; name NULL: the field is not sent. */
 struct field {
 	const char *name, *value;
 };
 
 #define EXTRA_MAX 4
-#define FIELD_VALUE_MAX 4000 /* longer values are truncated */
+#define FIELD_VALUE_MAX 4000 /* length in bytes at which longer values are truncated */
 
 struct exchange {
 	enum method method;
-	const char *url;   /* encoded */
-	const char *token; /* or NULL */
+	const char *url;   /* encoded URL */
+	const char *token; /* token; NULL: none */
 	enum gantry_dialect dialect;
 	const void *body; /* body of a put without a token, or of a post */
-	uint64_t size;    /* of the body */
-	void *buffer;     /* receives the body of a 2xx; NULL: it is discarded */
+	uint64_t size;    /* length of the body in bytes */
+	void *buffer;     /* buffer that receives the body of a 2xx answer; NULL: the body is discarded */
 	uint64_t buffer_size;
 	bool has_range;
 	uint64_t range_first, range_last;
-	const char *checksum; /* x-amz-checksum-crc64nvme, or NULL */
+	const char *checksum; /* value of x-amz-checksum-crc64nvme; NULL: not sent */
 	const char *if_match, *if_none_match, *content_type;
 	struct field extra[EXTRA_MAX];
-	bool no_content_type;                    /* a put without Content-Type */
-	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
-	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: no limit while bytes move */
-	/* body and buffer are memory of a device: they are copied by g->copy, or through the stage */
-	bool is_device;
-	gantry_header_fn *header; /* or NULL: receives the headers of a 2xx */
+	bool no_content_type;                    /* true: a put without Content-Type */
+	bool want_checksum;                      /* true: sends x-amz-checksum-mode: ENABLED */
+	unsigned connect_timeout_ms, timeout_ms; /* time limits; timeout_ms 0: no limit while bytes move */
+	bool is_device; /* true: body and buffer are memory of a device: copied by g->copy or the stage */
+	gantry_header_fn *header; /* receives the headers of a 2xx answer; NULL: none */
 	void *header_cookie;
 };
 
@@ -500,25 +496,27 @@ struct handle;
 struct handle *handle_get(struct gantry *g);
 void handle_put(struct gantry *g, struct handle *h);
 void handles_close(struct gantry *g);
-/* Runs one HTTP exchange.  0 with an answer in r, or -errno and a sentence in why. */
+/* Runs one HTTP exchange. Returns 0 with an answer in r, or -errno with a sentence in why. */
 int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
 
-/* Adds the headers of the signature. false: no memory. */
+/* Adds the headers of the signature to a request. Returns false if there is no memory. */
 struct curl_slist;
 bool sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list);
 
-/* Encodes the characters that a URL must not contain and keeps the others; malloc'ed. NULL: no memory. */
+/* Encodes the characters that a URL must not contain and keeps the others. Returns allocated memory, or NULL
+ * if there is none. */
 char *url_clean(const char *url);
 bool url_is_unreserved(unsigned char c);
 /* Returns true if the path of a URL contains more than a bucket. */
 bool url_names_key(const char *url);
-/* Returns true if a text (or NULL) can be the value of a header: it has no control character, so it is one
- * line. */
+/* Returns true if a text can be the value of a header: it has no control character, and is therefore one
+ * line. NULL is allowed. */
 bool fits_header(const char *text);
-/* Encodes every byte that is not unreserved, for values of a signed query; malloc'ed. NULL: no memory. */
+/* Encodes every byte that is not unreserved, for values of a signed query. Returns allocated memory, or NULL
+ * if there is none. */
 char *url_encode_all(const char *text);
-/* Appends name=value pairs to a URL; in a value every byte that is not unreserved is encoded, and NULL omits
- * the pair. malloc'ed. NULL: no memory. */
+/* Appends name=value pairs to a URL. In a value every byte that is not unreserved is encoded; a pair with the
+ * value NULL is omitted. Returns allocated memory, or NULL if there is none. */
 char *url_query(const char *url, const struct field *pair, int nr);
 
 /* ---- one call of a program: call.c ---- */
@@ -531,43 +529,46 @@ struct call {
 	char *url;
 	struct memory memory;
 	uint64_t size, offset;
-	char checksum[16]; /* put: checksum of the bytes, if requested and known */
-	bool wants_stage;  /* the memory belongs to a device, and the NIC did not reach it */
-	bool is_filled_in; /* the result is complete: other calls made it */
-	struct reply r;    /* the last answer */
+	char checksum[16]; /* for a put: checksum of the bytes, if requested and known */
+	bool wants_stage;  /* true: memory of a device that the server's NIC did not reach */
+	bool is_filled_in; /* true: other calls have filled in the result */
+	struct reply r;    /* last answer */
 };
 
-/* Begins a call, whose results are collected in own. 0, or -errno; call_end() follows in every case. */
+/* Begins a call, whose results are collected in c->own. Returns 0 or -errno. call_end() follows in every
+ * case. */
 int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	       struct gantry_result *res, struct gantry_result *own);
-/* Begins a call for a bucket: -EINVAL if the URL names a key or has a query, to which the request would
- * apply. */
+/* Begins a call for a bucket. Returns -EINVAL if the URL names a key or has a query, because the request
+ * would apply to these. */
 int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 		      struct gantry_result *res, struct gantry_result *own);
-/* Ends a call with e: fills in the data of the last answer, and copies them into the caller's res as far as
- * it has room. Returns e. */
+/* Ends a call with the result e: fills in the data of the last answer, and copies them to the caller's res,
+ * as far as its size allows. Returns e. */
 int call_end(struct call *c, int e, struct gantry_result *res);
-/* Puts a sentence of the library into the result. */
+/* Sets the message of the result to a sentence of the library. */
 void call_say(struct call *c, const char *why);
 /* Returns the exchange that the call's request describes. */
 struct exchange call_exchange(const struct call *c, enum method method);
-#define BUSY_TRIES 4 /* limit of tries while the server answers 503 */
+#define BUSY_TRIES 4 /* largest number of tries while the server answers 503 */
 /* Sets the reason for not using RDMA; a reason from the server takes precedence. */
 void call_reason(struct call *c, const char *why);
-/* Sends a request once. 0 with an answer in c->r, or -errno. */
+/* Sends a request once. Returns 0 with an answer in c->r, or -errno. */
 int call_run(struct call *c, const struct exchange *x);
-/* Sends a request, repeated while the server answers 503. 0 with an answer in c->r, or -errno. */
+/* Sends a request, and repeats it while the server answers 503. Returns 0 with an answer in c->r, or
+ * -errno. */
 int call_run_plain(struct call *c, const struct exchange *x);
 /* Waits before the next try, longer each time. */
 void call_back_off(const struct call *c, int turn);
-/* Sends a request that exists only in S3, repeated while the server answers 503. 0 with a 2xx in c->r, or
- * -errno; -EOPNOTSUPP in another dialect. */
+/* Sends a request that exists only in S3, and repeats it while the server answers 503. Returns 0 with a 2xx
+ * answer in c->r, or -errno; -EOPNOTSUPP in another dialect. */
 int call_s3(struct call *c, const struct exchange *x);
 
 /* ---- answers in XML: xml.c ---- */
 
-/* Takes an element at its end: its path below the root ("Contents/Key") and its text, terminated, "" for one
- * with child elements. A result other than 0 ends the reading, which returns it. */
+/* Receives an element at its end. path: names below the root ("Contents/Key"). text: terminated text of the
+ * element, "" for an element with child elements. A result other than 0 ends the reading, which returns this
+ * result. */
 typedef int xml_fn(void *cookie, const char *path, const char *text, size_t len);
 /*
  * Reads a document and calls fn at the end of each element except the root. 0, the result of fn, -ENOMSG if
@@ -586,10 +587,10 @@ enum list_kind { LIST_OBJECTS, LIST_BUCKETS, LIST_UPLOADS, LIST_PARTS, LIST_NR }
 
 struct list_page {
 	bool is_truncated;
-	char *next, *next_id; /* position of the next page; malloc'ed, or NULL */
+	char *next, *next_id; /* position of the next page, allocated; NULL: this is the last page */
 };
 
-/* Takes an entry, or a part; the other is NULL. */
+/* Receives an entry or a part; the other argument is NULL. */
 typedef int list_fn(void *cookie, const struct gantry_entry *e, const struct gantry_part *p);
 /* Reads a page and calls fn for each of its entries, once the whole page is known to be valid. 0, the result
  * of fn, or as xml_answer(). The caller frees the texts of the page, also after an error. */

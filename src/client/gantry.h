@@ -18,9 +18,9 @@
  * memory at the same time unless both only read it. gantry_open() calls curl_global_init(): programs call it
  * before they start threads, or initialise curl themselves. gantry_close() must be the last call.
  *
- * Errors: functions that can fail return 0 or a negative errno value. Strings in results are terminated, cut
- * to fit and fit for a terminal: a control character from the server is replaced by a question mark, and an
- * ETag with a control character by "". Sizes are bytes, times milliseconds.
+ * Errors: functions that can fail return 0 or a negative errno value. Strings in results are terminated,
+ * truncated if necessary, and safe for a terminal: a control character from the server is replaced by a
+ * question mark, and an ETag that contains one by "". Sizes are bytes, times milliseconds.
  *
  * The names follow NVIDIA's cuObjClient where an equivalent exists, which the comment of each function names.
  */
@@ -37,18 +37,18 @@ extern "C" {
 
 struct gantry;
 
-/* Returns the version of this library, "1.2.3". */
+/* Returns the version of this library as text, such as "1.2.3". */
 const char *gantry_version(void);
 
 /* ---- a context ---- */
 
 enum gantry_dialect {
-	GANTRY_S3 = 0,      /* x-amz-rdma-token, x-amz-rdma-reply */
-	GANTRY_SCALITY = 1, /* x-scal-rdma; any 2xx is success */
+	GANTRY_S3 = 0,      /* S3: headers x-amz-rdma-token and x-amz-rdma-reply */
+	GANTRY_SCALITY = 1, /* Scality: header x-scal-rdma; any 2xx answer is a success */
 };
 
 enum gantry_open_flags {
-	GANTRY_NO_RDMA = 1 << 0,   /* everything over HTTP */
+	GANTRY_NO_RDMA = 1 << 0,   /* all bytes move over HTTP */
 	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of using HTTP */
 	/* A token becomes invalid when its put or get returns. Costs each call a DC target. */
 	GANTRY_TARGET_PER_CALL = 1 << 2,
@@ -63,31 +63,32 @@ enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
  */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
-/* Zeroed memory is a good default; set size to sizeof. */
+/* Options of a context. Zeroed memory is a good default; the program sets size to sizeof. */
 struct gantry_options {
 	size_t size;
 	unsigned flags;
 	enum gantry_dialect dialect;
 	/*
-	 * Local ports, separated by commas: device names ("mlx5_0", "mlx5_0:1" with a port) or addresses
-	 * ("10.0.0.5"). "auto" is every active port with DC. NULL or empty: rdma_dev_addr_list of the
-	 * configuration file, else auto. With several ports, tokens take turns. The address of a port is read
-	 * again after a failed transfer, because it may have changed.
+	 * Local ports, separated by commas: device names ("mlx5_0", or "mlx5_0:1" with a port number) or
+	 * addresses ("10.0.0.5"). "auto": every active port with DC. NULL or empty: rdma_dev_addr_list of the
+	 * configuration file, else "auto". With several ports, tokens take turns. The address of a port is
+	 * read again after a failed transfer, because it may have changed.
 	 */
 	const char *device;
-	/* DC key, any base with prefix ("0xffeeddcc"). NULL: rdma_dc_key of the configuration file, else
-	 * 0xffeeddcc. */
+	/* DC key as text, in decimal or with a prefix ("0xffeeddcc"). NULL: rdma_dc_key of the configuration
+	 * file, else 0xffeeddcc. */
 	const char *dc_key;
 	/*
-	 * Configuration file: JSON with comments, like cufile.json. NULL: the file named by
-	 * CUOBJ_ENV_PATH_JSON, else /etc/cuobj.json, else the file named by CUFILE_ENV_PATH_JSON, else
-	 * /etc/cufile.json, else none. A file named by a variable must be readable. "" means none.
+	 * Configuration file: JSON with comments, like cufile.json. NULL: the first of these files that
+	 * exists: the file named by CUOBJ_ENV_PATH_JSON, /etc/cuobj.json, the file named by
+	 * CUFILE_ENV_PATH_JSON, /etc/cufile.json. A file named by a variable must be readable. "": no file.
 	 */
 	const char *config_file;
-	unsigned connect_timeout_ms; /* 0: 5000 */
-	/* Limit of a request. 0: with a token 10 s and 1 s for every 32 MiB; else 30 s of no progress. */
+	unsigned connect_timeout_ms; /* limit of the connection setup, in ms; 0: 5000 */
+	/* Limit of a request, in ms. 0: with a token 10 s and 1 s for every 32 MiB; otherwise 30 s without
+	 * progress. */
 	unsigned timeout_ms;
-	uint64_t max_callback_bytes; /* for gantry_obj_get() and _put(); 0: GANTRY_REGISTER_MAX */
+	uint64_t max_callback_bytes; /* largest piece for a callback, in bytes; 0: GANTRY_REGISTER_MAX */
 	/*
 	 * Access key and secret, both or none: with them requests, including tokens, are signed (AWS
 	 * Signature Version 4). session_token may be NULL; region NULL is "us-east-1". The strings are
@@ -106,12 +107,10 @@ struct gantry_options {
 	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
 	 * else the value given below.
 	 */
-	/* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
-	int traffic_class;
-	int service_level; /* 0 to 15; on Ethernet the priority; 0: 0 */
-	/* path MTU in bytes, 256 to 4096, for servers with a smaller MTU; 0: the port's MTU */
-	int path_mtu;
-	int pkey_index; /* row of the port's table of partitions; 0: 0 */
+	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
+	int service_level; /* service level, 0 to 15, on Ethernet the priority */
+	int path_mtu;      /* path MTU in bytes, 256 to 4096, for servers with a smaller one; 0: the port's */
+	int pkey_index;    /* row of the port's partition table */
 	/*
 	 * For memory of a device, such as a GPU: copies from and to it when the bytes move over HTTP, and for
 	 * the checksum of a put. NULL: such a call fails with -EOPNOTSUPP. copy_cookie: first argument.
@@ -155,40 +154,40 @@ void gantry_close(struct gantry *g);
 
 /* Levels of log lines: failures; ports and registrations; successful gantry_obj_get(); gantry_obj_put(). */
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
-/* Receives a line without its end. Called by any threads concurrently; must not call gantry_set_log(). */
+/* Receives a log line without its end. Called by any threads concurrently; must not call gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
-/* Sets the log function of the library: failures with their causes, ports and registrations, and operations.
- * NULL: none. The former function is not called any longer after the return. */
+/* Sets the log function, which receives failures with their causes, ports and registrations, and operations.
+ * NULL: no lines are logged. The previous function is not called any longer after the return. */
 void gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie);
 /* Suppresses lines above the level `most`, which then cost no time. The default is GANTRY_LOG_PUT. */
 void gantry_set_log_level(struct gantry *g, enum gantry_log_level most);
 
 /* Returns 1 if a port in use is up, otherwise 0. (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
-/* Returns the reason why gantry_is_connected() is 0; "" when it is 1. */
+/* Returns the reason why gantry_is_connected() returns 0; "" if it returns 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
-/* Returns a port in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
+/* Returns the i-th port in use as text, like "mlx5_0:1 10.0.0.5"; NULL: there are fewer ports. */
 const char *gantry_port(const struct gantry *g, int i);
 
 /* ---- memory ---- */
 
-#define GANTRY_REGISTER_MAX 0xffffffffu /* 4 GiB - 1: SIZE of a token has 32 bits */
+#define GANTRY_REGISTER_MAX 0xffffffffu /* largest registration in bytes: SIZE of a token has 32 bits */
 
 enum gantry_register_flags {
-	GANTRY_READ_ONLY = 1 << 0, /* for puts only: the memory need not be writable */
+	GANTRY_READ_ONLY = 1 << 0, /* the memory is used for puts only, and need not be writable */
 	/* Memory of a device: never read or written by the CPU. Memory that the CPU cannot read, or that a
 	 * driver reports as a device's, is treated so without this flag. */
 	GANTRY_DEVICE = 1 << 1,
-	/* A start that is registered already is counted once more, or registered a second time if the
-	 * existing registration is shorter or not writable; each gantry_deregister() takes one count back,
-	 * and the last one removes all registrations that begin there. */
+	/* Memory whose start is registered already is counted once more; if the existing registration is
+	 * shorter or not writable, the memory is registered a second time. Each gantry_deregister() reduces
+	 * the count by one, and the last one removes all registrations that begin there. */
 	GANTRY_COUNTED = 1 << 2,
-	/* Memory of a device that no port registers is accepted, to be staged, if the context has a stage:
-	 * puts, gets, gantry_obj_get() and gantry_obj_put() use the stage; such memory has no tokens. */
+	/* Memory of a device that no port can register is accepted, if the context has a stage. Puts, gets,
+	 * gantry_obj_get() and gantry_obj_put() then use the stage; such memory has no tokens. */
 	GANTRY_STAGED = 1 << 3,
 };
 
-/* Numbers of cuObjClient's getMemoryType. */
+/* Kinds of memory, with the numbers of cuObjClient's getMemoryType. */
 enum gantry_memory {
 	GANTRY_MEM_SYSTEM,
 	GANTRY_MEM_MANAGED,
@@ -203,15 +202,15 @@ enum gantry_memory {
  */
 enum gantry_memory gantry_memory_type(const void *ptr);
 
-/* Memory that a driver of devices knows.  Zeroed memory is a good default; set size to sizeof. */
+/* Data about memory that a driver of devices knows. Zeroed memory is a good default; the program sets size to
+ * sizeof. */
 struct gantry_memory_info {
 	size_t size;
 	enum gantry_memory type; /* kind of the memory, as gantry_memory_type() */
-	int device;              /* number of the device in the driver */
-	/* address and length of the pointer's allocation, in bytes */
-	uint64_t start, length;
-	uint64_t id; /* id of the allocation, never used again in this process; 0: the driver has no ids */
-	const char *driver; /* "CUDA" or "ROCm"; static */
+	int device;              /* number of the device, as the driver counts */
+	uint64_t start, length;  /* start address and length in bytes of the pointer's allocation */
+	uint64_t id;             /* id of the allocation, never reused in this process; 0: none */
+	const char *driver;      /* name of the driver, "CUDA" or "ROCm"; a constant */
 };
 /* Asks the driver that the program has loaded about ptr. Any thread; takes microseconds, and does not access
  * the memory. 0; -ENOENT: the driver does not know the memory; -EOPNOTSUPP: no driver is loaded. */
@@ -239,7 +238,8 @@ int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
  * gantry_register(); also -EBADF, and -EINVAL if fd is not a dma-buf or the dma-buf is too short.
  */
 int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags);
-/* Returns why this thread's last gantry_register() or gantry_register_dmabuf() failed; "": success. */
+/* Returns the reason why this thread's last gantry_register() or gantry_register_dmabuf() failed; "" after a
+ * success. */
 const char *gantry_register_error(void);
 /* Deregisters memory; ptr as given to gantry_register(). Does not wait: -EBUSY while a call uses the memory,
  * -ENOENT. The memory of its tokens cannot be reached any longer; the tokens may still be returned.
@@ -287,46 +287,42 @@ enum gantry_path {
 /* The kind of pending device work for which a put or get waits before it accesses the memory. */
 enum gantry_wait {
 	GANTRY_WAIT_NONE = 0,
-	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: CUstream, cudaStream_t, hipStream_t */
-	GANTRY_WAIT_EVENT = 2,  /* wait_for is an event: CUevent, cudaEvent_t, hipEvent_t */
+	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: a CUstream, cudaStream_t or hipStream_t */
+	GANTRY_WAIT_EVENT = 2,  /* wait_for is an event: a CUevent, cudaEvent_t or hipEvent_t */
 };
 
 struct gantry_result {
-	size_t size;           /* set to sizeof before the call; 0: the size in this version */
-	enum gantry_path path; /* path of the bytes */
-	int status;            /* HTTP status of the last answer; 0: no answer */
-	int reply;             /* x-amz-rdma-reply of the last answer to a token; 0: none */
+	size_t size; /* size of the struct, set to sizeof before the call; 0: the size in this version */
+	enum gantry_path path; /* path on which the bytes moved */
+	int status;            /* HTTP status of the last answer; 0: there was no answer */
+	int reply;             /* x-amz-rdma-reply of the last answer to a request with a token; 0: none */
 	int requests;          /* number of HTTP requests made */
-	int checksum_verified; /* 1: the server sent a checksum of the delivered bytes, and it matches */
+	int checksum_verified; /* 1: the server sent a checksum of the delivered bytes that matches */
 	uint64_t bytes;        /* number of bytes moved */
 	uint64_t object_size;  /* size of the whole object, in bytes; valid if has_object_size */
 	int has_object_size;
-	/* CRC of the bytes moved; valid if has_crc64nvme (put: if requested; get: if verified, and for memory
-	 * of a device the server's value) */
+	/* CRC of the bytes moved, valid if has_crc64nvme. For a put: if requested. For a get: if verified;
+	 * for memory of a device it is the value that the server sent */
 	uint64_t crc64nvme;
 	int has_crc64nvme;
-	char etag[136]; /* with its quotes */
-	/* reason for HTTP or staging: a word of the server (x-gantry-rdma-reason) or a sentence */
-	char reason[160];
-	char code[64];     /* S3 error code, "NoSuchKey" */
+	char etag[136];    /* ETag of the object, with its quotes */
+	char reason[160];  /* reason for HTTP or staging: word of x-gantry-rdma-reason, or a sentence */
+	char code[64];     /* S3 error code, such as "NoSuchKey" */
 	char message[256]; /* S3 error message, or a sentence of the library */
-	/* x-amz-checksum-crc64nvme of the object as the server stated it, base64; "" without */
-	char checksum[16];
+	char checksum[16]; /* x-amz-checksum-crc64nvme that the server sent, in base64; "": none */
 	char last_modified[40];
 };
 
-/* Parameters of a single request. Zeroed memory is a good default; set size to sizeof. */
+/* Parameters of a request. Zeroed memory is a good default; the program sets size to sizeof. */
 struct gantry_request {
 	size_t size;
-	/* put: sends x-amz-checksum-crc64nvme; head: asks for the stored checksum */
-	int checksum;
-	int no_rdma;               /* this request uses HTTP */
-	const char *if_match;      /* an ETag with its quotes, or NULL */
-	const char *if_none_match; /* an ETag with its quotes, "*", or NULL */
+	int checksum;         /* 1: put sends x-amz-checksum-crc64nvme, head asks for the stored checksum */
+	int no_rdma;          /* 1: this request uses HTTP */
+	const char *if_match; /* condition If-Match: an ETag with its quotes; NULL: none */
+	const char *if_none_match; /* condition If-None-Match: an ETag with its quotes, or "*"; NULL: none */
 	const char *content_type;  /* content type of a put; NULL: application/octet-stream */
-	unsigned timeout_ms;       /* 0: the limit of the context */
-	/* copies: the ETag, with its quotes, that the source must have, or NULL */
-	const char *source_if_match;
+	unsigned timeout_ms;       /* limit of the request in ms; 0: the limit of the context */
+	const char *source_if_match; /* copies: ETag with quotes that the source must have; NULL: any */
 	/*
 	 * put, get: the call waits, on its thread, for the work that is queued in the stream or before the
 	 * event at the call, before a put reads the memory and before a get writes to it. A stream may be a
@@ -403,11 +399,11 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 			const struct gantry_request *req, struct gantry_result *res);
 
-/* Asks the server for size, ETag, last_modified and checksum of an object. */
+/* Asks the server for size, ETag, time of modification and checksum of an object. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 		struct gantry_result *res);
 
-/* Receives one header of an answer. name is in lower case; value is terminated, and fit for a terminal. */
+/* Receives a header of an answer. name is in lower case; value is terminated and safe for a terminal. */
 typedef void gantry_header_fn(void *cookie, const char *name, const char *value);
 /* Asks the server as gantry_head() does, including the stored checksums, and calls fn for each header of a
  * success, in order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and all others. */
@@ -433,30 +429,30 @@ int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result
  * name: any bytes; a server may send a name that is not safe for a file ("../x").
  */
 struct gantry_entry {
-	const char *name; /* the whole key, or the bucket's name */
+	const char *name; /* whole key of the object, or name of the bucket */
 	size_t name_len;
-	int is_prefix; /* the entry represents all keys that begin with name, which ends in the delimiter */
-	/* name is the server's text with percent sequences, because the decoded name contains a NUL */
+	int is_prefix; /* 1: stands for all keys that begin with name, which ends with the delimiter */
+	/* 1: name is the server's text with percent sequences, because the decoded name contains a NUL */
 	int is_raw;
 	uint64_t size;
-	const char *etag; /* ETag with its quotes; "": none */
-	/* time of last modification, creation or begin: "2026-11-20T10:00:00.000Z" */
-	const char *date;
-	const char *upload_id; /* id of an upload; "": not an upload */
+	const char *etag;      /* ETag with its quotes; "": the entry has none */
+	const char *date;      /* time of modification, creation or beginning: "2026-11-20T10:00:00.000Z" */
+	const char *upload_id; /* id of the upload; "": the entry is not an upload */
 };
 
-/* The selection of a list. Zeroed memory is a good default: everything; set size to sizeof. */
+/* The selection of a list. Zeroed memory, which selects everything, is a good default; the program sets size
+ * to sizeof. */
 struct gantry_list_options {
 	size_t size;
-	const char *prefix; /* prefix of the listed keys, or NULL */
-	/* delimiter: keys that contain it after the prefix become one entry; or NULL */
-	const char *delimiter;
-	const char *start_after; /* key after which the list begins, or NULL */
+	const char *prefix;      /* prefix of the listed keys; NULL: all keys */
+	const char *delimiter;   /* keys that contain it after the prefix become one entry; NULL: none */
+	const char *start_after; /* key after which the list begins; NULL: from the first key */
 	unsigned page;           /* number of entries per request; 0: 1000 */
-	unsigned timeout_ms;     /* time limit of one request; 0: the limit of the context */
+	unsigned timeout_ms;     /* time limit of a request in ms; 0: the limit of the context */
 };
 
-/* Receives one entry, on the thread of the call. A result other than 0 ends the list with this result. */
+/* Receives an entry, on the thread of the call. A result other than 0 ends the list, which returns this
+ * result. */
 typedef int gantry_entry_fn(void *cookie, const struct gantry_entry *e);
 
 /*
@@ -473,14 +469,14 @@ int gantry_list_buckets(struct gantry *g, const char *url, gantry_entry_fn *fn, 
 
 /* ---- objects in parts (S3 only) ---- */
 
-#define GANTRY_UPLOAD_ID_MAX 1024 /* most bytes of an upload's id, with the NUL */
-#define GANTRY_PARTS_MAX 10000    /* numbers of parts are 1 to this */
+#define GANTRY_UPLOAD_ID_MAX 1024 /* size of the buffer for the id of an upload, with the NUL */
+#define GANTRY_PARTS_MAX 10000    /* largest number of a part; parts are numbered from 1 */
 
 struct gantry_part {
 	int number;
 	uint64_t size;
-	char etag[136];    /* with its quotes */
-	char checksum[16]; /* CRC64NVME in base64; "": none */
+	char etag[136];    /* ETag of the part, with its quotes */
+	char checksum[16]; /* CRC64NVME of the part in base64; "": none */
 };
 
 /* Begins an upload of the object; ret_id, GANTRY_UPLOAD_ID_MAX bytes, takes its id. The upload exists until
@@ -495,7 +491,7 @@ int gantry_upload_put(struct gantry *g, const char *url, const char *id, int num
 int gantry_upload_copy(struct gantry *g, const char *url, const char *id, int number, const char *source,
 		       uint64_t first, uint64_t size, const struct gantry_request *req,
 		       struct gantry_result *res);
-/* Receives one part, with results as those of gantry_entry_fn. */
+/* Receives a part. A result other than 0 ends the list, which returns this result. */
 typedef int gantry_part_fn(void *cookie, const struct gantry_part *part);
 /* Calls fn for every part that the server has, in order of their numbers. -ENOENT: no such upload. */
 int gantry_upload_parts(struct gantry *g, const char *url, const char *id, gantry_part_fn *fn, void *cookie,
@@ -518,7 +514,8 @@ int gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry
 int gantry_copy(struct gantry *g, const char *url, const char *source, const struct gantry_request *req,
 		struct gantry_result *res);
 
-#define GANTRY_PRESIGN_MAX_S 604800u /* seven days, the maximum of S3 servers */
+/* longest lifetime of a presigned URL in seconds: seven days, the maximum of S3 servers */
+#define GANTRY_PRESIGN_MAX_S 604800u
 
 /*
  * Makes a URL that permits one action on an object to every holder, for expires_s seconds (1 to
@@ -530,15 +527,15 @@ int gantry_copy(struct gantry *g, const char *url, const char *source, const str
  */
 int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
-/* Joins base and key, whose bytes other than unreserved ones and '/' are encoded. free() it. NULL: no
- * memory. */
+/* Joins base and key into a URL to be freed with free(). Bytes of key other than unreserved ones and '/' are
+ * encoded. NULL: no memory. */
 char *gantry_url_join(const char *base, const char *key);
 
 /* Continues a CRC64-NVME over more bytes (crc: 0 for the start). */
 uint64_t gantry_crc64nvme(uint64_t crc, const void *data, size_t len);
 /* Computes the CRC64-NVME of A followed by B. */
 uint64_t gantry_crc64nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
-/* Writes a CRC as x-amz-checksum-crc64nvme has it: 12 characters and a NUL. */
+/* Writes a CRC in the form of x-amz-checksum-crc64nvme: 12 characters and a NUL. */
 void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
 /* ---- the shape of cuObjClient ---- */
@@ -547,9 +544,10 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
 /* The description of memory that callbacks receive. */
 struct gantry_io_info {
-	int version;      /* 1 */
+	int version;      /* version of the struct: 1 */
 	size_t descr_len; /* length of descr with its NUL: 82 */
-	/* the token, valid until the registration ends; its text until 64 later callbacks for it */
+	/* text of the token. The token is valid until the registration ends, its text until 64 later
+	 * callbacks for the registration */
 	const char *descr;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of devices, and the drivers that own it: the kind of memory of a pointer, dma-bufs, copies on
- * streams. A driver is used only if the program has loaded it; each is a table of functions (gpu_cuda.c,
- * gpu_rocm.c), and code above this header does not distinguish them. Any thread; no function takes a lock of
- * the context.
+ * gpu - memory of devices, and the drivers that own it: the kind of memory of a pointer, dma-bufs, copies on
+ * streams. A driver is used only if the program has loaded it. Each driver is a table of functions
+ * (gpu_cuda.c, gpu_rocm.c), and code above this header does not distinguish between them. Any thread; no
+ * function takes a lock of the context.
  */
 #ifndef GANTRY_CLIENT_GPU_H
 #define GANTRY_CLIENT_GPU_H
@@ -15,23 +15,25 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* An allocation of a device. */
+/* An allocation in memory of a device. */
 struct gpu_range {
 	uintptr_t start;
 	size_t size;
-	uint64_t id; /* id of the allocation, never used again in this process; 0: the driver has no ids */
-	/* the driver's context of the allocation; NULL: the context shared by the users of the device */
+	/* id of the allocation, which is never reused in this process; 0: the driver has no ids */
+	uint64_t id;
+	/* context of the driver in which the allocation was made; NULL: the context that the users of the
+	 * device share */
 	void *ctx;
 	int ordinal;  /* number of the device */
-	bool is_pool; /* allocated from a memory pool */
+	bool is_pool; /* true: the allocation is from a memory pool */
 };
 
-/* A context of a driver in which this thread works, from enter() to leave(). */
+/* A context of a driver that is current on this thread, from enter() to leave(). */
 struct gpu_place {
 	int ordinal;
-	void *ctx;    /* as in struct gpu_range */
-	int saved;    /* the device restored by leave() */
-	bool is_held; /* the shared context was retained by enter() */
+	void *ctx;    /* context of the driver, as in struct gpu_range */
+	int saved;    /* device that leave() makes current again */
+	bool is_held; /* true: enter() has retained the shared context */
 };
 
 /*
@@ -39,17 +41,20 @@ struct gpu_place {
  * error_name() has a text. Functions from pin() on are called between enter() and leave().
  */
 struct gpu_driver {
-	const char *name; /* "CUDA" */
-	const char *peer; /* name of the driver that registers its memory without a dma-buf */
-	/* Finds the driver's functions in this process. False: the driver is not loaded, or too old. */
+	const char *name; /* name of the driver, such as "CUDA" */
+	/* name of the peer-memory driver that registers memory of the device without a dma-buf */
+	const char *peer;
+	/* Finds the functions of the driver in this process. Returns false if the driver is not loaded, or
+	 * too old. */
 	bool (*find)(void);
 	bool (*can_stage)(void);
-	/* UNKNOWN: the driver does not know the pointer. */
+	/* Returns the kind of memory. UNKNOWN: the driver does not know the pointer. */
 	enum gantry_memory (*type)(const void *ptr);
-	/* For memory of the types DEVICE and MANAGED. */
+	/* Finds the allocation that contains ptr. For memory of the types DEVICE and MANAGED. */
 	int (*look)(const void *ptr, struct gpu_range *ret);
-	/* Holds the context shared by the users of a device, so that its streams remain valid; *ctx is NULL
-	 * or that context, and becomes NULL. Any other context is not held and *ctx stays. */
+	/* Retains the context that the users of a device share, so that its streams remain valid. If *ctx is
+	 * NULL or the shared context, *ctx becomes NULL. Any other context is not retained, and *ctx does not
+	 * change. */
 	int (*hold)(int ordinal, void **ctx);
 	void (*unhold)(int ordinal);
 	/* Exports [start, start + size), whole pages, as a dma-buf; *ret_offset: offset of start in it. */
@@ -65,9 +70,10 @@ struct gpu_driver {
 	int (*copy)(void *dst, const void *src, size_t size, enum gantry_copy_to to, void *stream);
 	int (*stream_wait)(void *stream);
 	int (*event_wait)(void *event);
-	/* Makes the writes of a NIC visible to work that is queued later; NULL: not needed. */
+	/* Makes the writes of a NIC visible to work that is queued later. NULL: the driver does not need
+	 * this. */
 	int (*flush)(void);
-	/* Returns the name of an error; NULL: no name. */
+	/* Returns the name of an error; NULL: the error has no name. */
 	const char *(*error_name)(int error);
 };
 
@@ -76,21 +82,23 @@ extern const struct gpu_driver gpu_cuda, gpu_rocm;
 /* Returns the driver that knows ptr; NULL: no loaded driver does. */
 const struct gpu_driver *gpu_of(const void *ptr, enum gantry_memory *ret_type);
 
-/* Finds the allocation of a device that contains ptr, and its driver. NULL: none, or unknown. */
+/* Finds the allocation of a device that contains ptr, and returns its driver. Returns NULL if there is none,
+ * or if it is unknown. */
 const struct gpu_driver *gpu_look(const void *ptr, struct gpu_range *ret);
 /* Exports the allocation that contains [ptr, ptr + size) as a dma-buf: a descriptor owned by the caller, and
  * the offset of ptr in it; or -EOPNOTSUPP and the reason. */
 int gpu_dmabuf(const struct gpu_driver *d, const struct gpu_range *range, const void *ptr, size_t size,
 	       uint64_t *ret_offset, char *why, size_t why_len);
-/* Makes the writes of a NIC to ptr visible to later work of the device. 0, or -EIO and the reason. */
+/* Makes the writes of a NIC to ptr visible to later work of the device. Returns 0, or -EIO with the
+ * reason. */
 int gpu_flush(const void *ptr, char *why, size_t why_len);
-/* Waits for a stream or an event of the program, on the device of ptr if it has one. 0; -EOPNOTSUPP: no
- * driver is loaded; -EINVAL: no such kind of wait; -EIO; with the reason. */
+/* Waits for a stream or an event of the program, on the device to which ptr belongs, if any. Returns 0, or
+ * with the reason: -EOPNOTSUPP if no driver is loaded; -EINVAL if the kind of wait does not exist; -EIO. */
 int gpu_wait(const void *ptr, enum gantry_wait wait, void *wait_for, char *why, size_t why_len);
 
 /* ---- detection of memory that was allocated again ---- */
 
-/* The driver's ids of the allocations under a range, at one time. */
+/* The driver's ids of the allocations in a range of memory, at the time of a call. */
 struct gpu_ids {
 	size_t nr;
 	struct gpu_id {
@@ -102,32 +110,34 @@ struct gpu_ids {
  * no ids of this memory, or no memory is left. */
 struct gpu_ids *gpu_ids_of(const void *ptr, size_t size);
 enum gpu_same { GPU_SAME, GPU_ANOTHER, GPU_GONE };
-/* Compares the ids of the allocations of [ptr, ptr + size) with the current ids. ids NULL: GPU_SAME. */
+/* Compares ids with the current ids of the allocations in [ptr, ptr + size). ids NULL: GPU_SAME. */
 enum gpu_same gpu_ids_hold(const struct gpu_ids *ids, const void *ptr, size_t size);
 
 /* ---- streams of the library: copies between a device and the stage ---- */
 
 struct gpu_stream {
-	struct gpu_stream *next; /* link of the idle streams of a context */
+	struct gpu_stream *next; /* link in the list of idle streams of a context */
 	const struct gpu_driver *driver;
 	int ordinal;
-	void *home; /* context of the memory for which it was made */
-	void *ctx;  /* driver's context of the stream; NULL: the shared context, which the stream holds */
+	void *home; /* context of the memory for which the stream was made */
+	/* context of the driver in which the stream was made; NULL: the shared context, which the stream
+	 * retains */
+	void *ctx;
 	void *stream;
 	bool is_open, is_used, has_failed;
 };
 
-/* Makes a stream for copies from and to memory of a device.  0, -ENOMEM, or -EIO and why. */
+/* Makes a stream for copies from and to memory of a device. Returns 0, -ENOMEM, or -EIO with the reason. */
 int gpu_stream_new(const struct gpu_driver *d, const struct gpu_range *range, struct gpu_stream **ret_stream,
 		   char *why, size_t why_len);
 void gpu_stream_free(struct gpu_stream *s);
-/* Queues a copy.  0, or -EIO and why. */
+/* Queues a copy on a stream. Returns 0, or -EIO with the reason. */
 int gpu_copy_start(struct gpu_stream *s, void *dst, const void *src, size_t size, enum gantry_copy_to to,
 		   char *why, size_t why_len);
-/* Waits for all work queued on the stream. 0, or -EIO and the reason. */
+/* Waits for all work queued on the stream. Returns 0, or -EIO with the reason. */
 int gpu_copy_wait(struct gpu_stream *s, char *why, size_t why_len);
-/* Pins host memory for the driver of s, in the shared context of the device, which it holds. False: not
- * pinned; copies then work more slowly. */
+/* Pins host memory for the driver of s, in the shared context of the device, which it retains. Returns false
+ * if the memory was not pinned; copies are slower then. */
 bool gpu_pin(const struct gpu_stream *s, void *ptr, size_t size);
 /* Unpins host memory pinned by gpu_pin(). */
 void gpu_unpin(const struct gpu_driver *d, int ordinal, void *ptr);
@@ -135,13 +145,13 @@ void gpu_unpin(const struct gpu_driver *d, int ordinal, void *ptr);
 /* ---- memory that the CPU can read ---- */
 
 /*
- * Returns true if the CPU can read all of this memory, tested with a byte at its beginning, at its end and
- * every 2 MiB, the granularity of device mappings. The kernel reads them; nothing changes, not even the set
- * of present pages.
+ * Returns true if the CPU can read all of this memory. The function tests a byte at the beginning, at the end
+ * and every 2 MiB, the granularity of device mappings. The kernel reads these bytes, so nothing changes, not
+ * even the set of present pages.
  */
 bool cpu_reaches(const void *ptr, size_t size);
-/* Returns true if the CPU can read every page, according to the process's list of mappings, which takes
- * longer. */
+/* Returns true if the CPU can read every page, according to the process's list of mappings. This takes longer
+ * than cpu_reaches(). */
 bool cpu_reaches_all(const void *ptr, size_t size);
 /* Returns true if all of [from, to) is readable according to `maps`, an open /proc/PID/maps. */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);

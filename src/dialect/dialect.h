@@ -21,21 +21,24 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DIALECT_FIELDS_MAX 128  /* header fields of one request; more is FAULT_HEADERS_TOO_LARGE */
-#define DIALECT_TARGET_MAX 8192 /* bytes of a request target */
-#define DIALECT_PARAMS_MAX 128  /* parameters of a query */
+/* largest number of header fields of a request; more are FAULT_HEADERS_TOO_LARGE */
+#define DIALECT_FIELDS_MAX 128
+#define DIALECT_TARGET_MAX 8192 /* largest size of a request target, in bytes */
+#define DIALECT_PARAMS_MAX 128  /* largest number of parameters in a query */
 #define DIALECT_KEY_MAX 1024
 #define DIALECT_ATTRS_MAX (12u << 10)
-#define DIALECT_META_MAX 2048 /* user metadata: sum of names and values, as S3 */
+/* largest size of user metadata in bytes, the sum of names and values, as in S3 */
+#define DIALECT_META_MAX 2048
 #define DIALECT_ETAGS_MAX 8
 #define DIALECT_DELIMITER_MAX 63
-#define DIALECT_TAGS_MAX 8192 /* tags of one object or bucket, as text: see dialect/tags.h */
+/* largest size of the tags of an object or bucket as text, in bytes; see dialect/tags.h */
+#define DIALECT_TAGS_MAX 8192
 #define DIALECT_PARTS_MAX 10000
-#define DIALECT_OWNER "gantry" /* owner of every bucket: the ID in lists, x-amz-expected-bucket-owner */
-#define DIALECT_LIST_MAX 1000  /* limit of entries of a page, and the default */
+#define DIALECT_OWNER "gantry" /* owner of every bucket, as lists and x-amz-expected-bucket-owner name it */
+#define DIALECT_LIST_MAX 1000  /* default and largest number of entries on a page of a list */
 
 struct field {
-	const char *name, *value; /* terminated; the length excludes the NUL */
+	const char *name, *value; /* texts, terminated; the lengths exclude the NUL */
 	uint32_t name_len, value_len;
 };
 
@@ -58,7 +61,7 @@ field_text(const struct field *f)
 	return span_trim((struct span){ f->value, f->value_len });
 }
 
-/* Names the large parts of a struct target, as bits: most operations have none of them. */
+/* The large parts of a struct target, as bits. Most operations have none of them. */
 enum target_part {
 	TARGET_NOTHING = 0,
 	TARGET_ATTRS = 1,
@@ -89,10 +92,10 @@ struct uri_param {
  * there are no parameters.
  */
 struct uri {
-	enum fault fault; /* fault of the target; path and parameters are empty then */
+	enum fault fault; /* fault of the target; path and parameters are empty if there is one */
 	const char *why;
-	struct span path; /* begins with a slash; terminated */
-	const char *text; /* text that parameters point into */
+	struct span path; /* path, terminated; it begins with a slash */
+	const char *text; /* text into which the parameters point */
 	int param_nr;
 	struct uri_param param[DIALECT_PARAMS_MAX];
 };
@@ -116,57 +119,59 @@ extern const bool uri_unreserved[256];
 struct dialect_in {
 	const struct conf_listen *listen;
 	const struct conf_rdma *rdma;
-	const struct conf_s3 *s3; /* NULL: no domains, path style only */
+	const struct conf_s3 *s3; /* settings of S3; NULL: no domains, so path style only */
 	struct target_source parts;
 	const char *method;
-	const struct uri *uri; /* dialect_read_target() */
+	const struct uri *uri; /* decoded target, from dialect_read_target() */
 	const struct field *fields;
 	int field_nr;
-	bool http_1_0; /* the request line said HTTP/1.0 */
+	bool http_1_0; /* true: the request line named HTTP/1.0 */
 };
 
-/* Lists every operation as OP_...: op.def. */
+/* The operations OP_..., listed in op.def. */
 enum op {
 	OP_NONE,
 #define OP(id, ...) OP_##id,
 #include "dialect/op.def"
 	OP_NR
 };
-extern const char *const op_name[OP_NR]; /* "PutObject", ...: logs, metric labels */
+/* names of the operations, such as "PutObject", for logs and metrics */
+extern const char *const op_name[OP_NR];
 
 enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
 enum op_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
 enum op_body {
 	BODY_NONE,
-	BODY_OBJECT, /* the bytes of an object or a part: HTTP body or window */
-	BODY_TEXT,   /* XML, collected whole; may be empty where it is optional */
-	BODY_FORM,   /* multipart/form-data: s3doc/form.h */
+	BODY_OBJECT, /* the bytes of an object or a part, from the HTTP body or the window */
+	BODY_TEXT,   /* XML that is collected completely; may be empty where it is optional */
+	BODY_FORM,   /* multipart/form-data (s3doc/form.h) */
 };
 /* The right that an access key needs for an operation; checked by auth_allows(). */
 enum op_right {
-	/* everything in the bucket, to make or change it; the strictest right, so the default */
+	/* to make or change the bucket; the strictest right, and therefore the default */
 	RIGHT_BUCKET,
-	RIGHT_DELETE_BUCKET, /* as RIGHT_BUCKET, and to delete: the bucket, or its contents by its rules */
-	RIGHT_WRITE_KEY,     /* writing the key */
-	RIGHT_REPLACE_KEY,   /* changing the object of the key */
-	RIGHT_DELETE_KEY,    /* removing the key */
-	RIGHT_COPY,          /* writing the key, and reading the source of the copy */
-	RIGHT_READ_KEY,      /* reading the key */
-	RIGHT_LIST_BUCKET,   /* listing the whole bucket: its configuration */
-	RIGHT_LIST_PREFIX,   /* listing the keys that begin with the requested prefix */
-	RIGHT_SEE_BUCKET,    /* knowing that the bucket exists; each key is checked later */
-	RIGHT_KNOWN,         /* a known access key; each bucket is checked later */
-	RIGHT_ANYBODY,       /* no right, or a later check */
+	/* as RIGHT_BUCKET, and to delete the bucket, or its contents by its lifecycle rules */
+	RIGHT_DELETE_BUCKET,
+	RIGHT_WRITE_KEY,   /* to write the key */
+	RIGHT_REPLACE_KEY, /* to change the object of the key */
+	RIGHT_DELETE_KEY,  /* to remove the key */
+	RIGHT_COPY,        /* to write the key, and to read the source of the copy */
+	RIGHT_READ_KEY,    /* to read the key */
+	RIGHT_LIST_BUCKET, /* to list the whole bucket, and to read its configuration */
+	RIGHT_LIST_PREFIX, /* to list the keys that begin with the requested prefix */
+	RIGHT_SEE_BUCKET,  /* to know that the bucket exists; each key is checked later */
+	RIGHT_KNOWN,       /* a known access key is sufficient; each bucket is checked later */
+	RIGHT_ANYBODY,     /* no right is needed, or the right is checked later */
 };
-/* Describes an operation: its row of op.def. */
+/* The properties of an operation: its row of op.def. */
 struct op_info {
 	enum method method;
 	enum op_level level;
 	enum op_body body;
-	bool writes; /* changes something */
+	bool writes; /* true: the operation changes something */
 	enum op_right right;
-	int ok;         /* status of success */
-	unsigned parts; /* TARGET_...: of struct target */
+	int ok;         /* HTTP status of success */
+	unsigned parts; /* parts of struct target that the operation needs, as TARGET_... bits */
 };
 extern const struct op_info op_info[OP_NR];
 
@@ -187,7 +192,7 @@ op_moves(enum op op)
 /* The header that carried the descriptor. It determines the form of success, decline and failure (protocol.md
  * 4.1, 4.2). */
 enum wire_form {
-	WIRE_NONE, /* bytes in the HTTP body */
+	WIRE_NONE, /* no descriptor: bytes are in the HTTP body */
 #define WIRE(id, ...) WIRE_##id,
 #include "dialect/wire.def"
 	WIRE_NR
@@ -196,7 +201,7 @@ enum wire_form {
 enum range_kind { RANGE_NONE, RANGE_FROM_TO, RANGE_FROM, RANGE_SUFFIX };
 struct range {
 	enum range_kind kind;
-	uint64_t first, last; /* SUFFIX: last = n */
+	uint64_t first, last; /* range of bytes; SUFFIX: the last `last` bytes */
 };
 
 /* A list of ETags as in If-Match: "*" or quoted strings, compared as text (a weak prefix is ignored). */
@@ -204,22 +209,25 @@ struct etag_list {
 	bool present, any;
 	int nr;
 	struct {
-		const char *text; /* without quotes, in the request's memory */
+		const char *text; /* text of the list without quotes, in the request's memory */
 		uint32_t len;
 	} etag[DIALECT_ETAGS_MAX];
 };
 
 enum checksum_kind { SUM_CRC64NVME, SUM_CRC32, SUM_CRC32C, SUM_SHA1, SUM_SHA256, SUM_MD5, SUM_NR };
 struct checksum {
-	bool given;  /* the request has a value, to be verified */
-	bool wanted; /* named without a value: to be computed and returned (item 46) */
-	/* Only for x-amz-content-sha256 of a body: a mismatch is FAULT_SHA_MISMATCH, and the value is neither
-	 * stored nor returned. */
+	bool given; /* true: the request has a value, which must be verified */
+	/* true: the request names the checksum without a value, which must be computed and returned (item
+	 * 46) */
+	bool wanted;
+	/* true only for x-amz-content-sha256 of a body: a mismatch is FAULT_SHA_MISMATCH, and the value is
+	 * neither stored nor returned. */
 	bool payload_hash;
 	uint8_t value[32];
 	uint8_t len;
 };
-extern const char *const checksum_header[SUM_NR]; /* "x-amz-checksum-crc64nvme", ..., "content-md5" */
+/* names of the checksum headers: "x-amz-checksum-crc64nvme" to "content-md5" */
+extern const char *const checksum_header[SUM_NR];
 
 /* The way in which the checksum of a multipart object is computed (protocol.md 4.6). */
 enum checksum_type { SUM_TYPE_NONE, SUM_TYPE_FULL_OBJECT, SUM_TYPE_COMPOSITE };
@@ -229,17 +237,19 @@ enum target_directive { DIRECTIVE_COPY, DIRECTIVE_REPLACE };
 /* The attributes requested by GetObjectAttributes, as bits. */
 enum { ATTR_ETAG = 1, ATTR_CHECKSUM = 2, ATTR_PARTS = 4, ATTR_STORAGE_CLASS = 8, ATTR_SIZE = 16 };
 
-/* x-amz-copy-source and the headers that belong to it. Its object may be in any bucket: the caller checks it
- * with auth_may(). */
+/* The headers about the source of a copy: x-amz-copy-source and the headers that belong to it. The source
+ * object may be in any bucket: the caller checks the right with auth_may(). */
 struct copy_source {
 	char bucket[64];
 	uint16_t bucket_len, key_len;
-	/* UploadPartCopy: RANGE_NONE or RANGE_FROM_TO; beyond the source is FAULT_BAD_ARGUMENT */
+	/* range of UploadPartCopy: RANGE_NONE or RANGE_FROM_TO; a range beyond the source is
+	 * FAULT_BAD_ARGUMENT */
 	struct range range;
 	struct etag_list if_match, if_none_match;
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
-	enum target_directive metadata, tagging; /* REPLACE: target.attrs has them */
+	/* directives for metadata and tags; REPLACE: target.attrs has the new ones */
+	enum target_directive metadata, tagging;
 	/* CopyObject names a storage class or an encryption, possibly the current one: for a copy onto itself
 	 * S3 requires that the request names a change, not that there is one. */
 	bool names_change;
@@ -248,25 +258,28 @@ struct copy_source {
 
 /* The subject of a list, and its first entry. Texts are decoded, terminated bytes. */
 struct list_query {
-	/* max-keys, max-uploads, max-parts, max-buckets: 0-1000; above is 1000 (max-buckets: 10,000) */
+	/* max-keys, max-uploads, max-parts or max-buckets, 0 to 1000; larger values count as 1000
+	 * (max-buckets: 10,000) */
 	uint32_t max;
 	bool have_max;
 	bool encoding_url, fetch_owner;
-	bool have_token;       /* `after` came as a continuation token */
-	bool have_empty_token; /* an empty continuation token was given */
+	bool have_token;       /* true: `after` is from a continuation token */
+	bool have_empty_token; /* true: the request has an empty continuation token */
 	bool have_start_after;
 	bool have_upload_id_marker;
-	/* with have_upload_id_marker: the list continues after this upload of key `after` */
+	/* id of an upload, with have_upload_id_marker: the list continues after this upload of key `after` */
 	uint8_t upload_id_marker[16];
-	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
+	/* the list has parts with a number above this; also of GetObjectAttributes */
+	uint32_t part_number_marker;
 	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
-	/* Entries whose name (for a common prefix: the prefix) sorts after this; after_len 0: from the start.
-	 * It is marker, key-marker, start-after or the decoded continuation-token. */
+	/* The list has entries whose name (for a common prefix: the prefix) sorts after this text; after_len
+	 * 0: from the first entry. The text is marker, key-marker, start-after or the decoded
+	 * continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
-	/* As received; a continuation token takes precedence. */
+	/* start-after as received; a continuation token takes precedence. */
 	char start_after[DIALECT_KEY_MAX + 1];
 };
 
@@ -276,14 +289,14 @@ struct target {
 	uint16_t bucket_len;
 	char key[DIALECT_KEY_MAX + 1];
 	uint16_t key_len;
-	bool virtual_host; /* the bucket came in Host */
+	bool virtual_host; /* true: the field Host named the bucket */
 
 	struct range range;
 	struct etag_list if_match, if_none_match;
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
-	/* If-Range (only with a range): an ETag (without quotes; weak ones never match) or a date. For
-	 * dialect_conditions(). */
+	/* If-Range, only together with a range: an ETag (without quotes; a weak one never matches) or a date.
+	 * For dialect_conditions(). */
 	bool have_if_range, if_range_is_date;
 	const char *if_range_etag;
 	uint32_t if_range_etag_len;
@@ -295,54 +308,59 @@ struct target {
 	/* The body is in aws-chunked frames, for auth_stream: indicated by Content-Encoding or by a
 	 * STREAMING- x-amz-content-sha256. auth/ determines the form of the signature. */
 	bool aws_chunked;
-	bool have_decoded_length; /* x-amz-decoded-content-length */
+	bool have_decoded_length; /* true: decoded_length is the value of x-amz-decoded-content-length */
 	uint64_t decoded_length;
-	/* x-amz-trailer announced one checksum; for an object sum[trailer].wanted is set as well */
+	/* true: x-amz-trailer announced one checksum; for an object sum[trailer].wanted is set as well */
 	bool have_trailer;
 	enum checksum_kind trailer;
-	struct checksum text_sum; /* of a text body: the value in the trailer (req/) */
+	struct checksum text_sum; /* checksum of a text body, with the value from the trailer (req/) */
 
-	uint8_t allow; /* FAULT_METHOD: those that the resource knows, 1 << METHOD_ each */
+	/* for FAULT_METHOD: bitmap of the methods that the resource supports, 1 << METHOD_ each */
+	uint8_t allow;
 
 	/* Multipart; partNumber also on GET and HEAD. */
-	uint16_t part_number; /* 1-10000; 0: none */
+	uint16_t part_number; /* number of a part, 1 to 10000; 0: none; on GET and HEAD as well */
 	bool have_upload_id;
-	uint8_t upload_id[16];            /* have_upload_id; text of another shape was FAULT_NO_SUCH_UPLOAD */
-	enum checksum_type checksum_type; /* CreateMultipartUpload, CompleteMultipartUpload */
-	bool have_algorithm;              /* x-amz-checksum-algorithm, or a value that implies an algorithm */
+	/* id of an upload, with have_upload_id; an invalid text is FAULT_NO_SUCH_UPLOAD */
+	uint8_t upload_id[16];
+	/* type of the checksum, for CreateMultipartUpload and CompleteMultipartUpload */
+	enum checksum_type checksum_type;
+	/* true: x-amz-checksum-algorithm, or a value that implies an algorithm, is present */
+	bool have_algorithm;
 	enum checksum_kind algorithm;
-	bool have_mp_object_size; /* CompleteMultipartUpload: must equal the sum of the parts */
+	/* CompleteMultipartUpload: true: the size must equal the sum of the parts */
+	bool have_mp_object_size;
 	uint64_t mp_object_size;
 	/* CompleteMultipartUpload: number in "-N" after the received checksum; 0: none */
 	uint32_t composite_parts;
 
-	unsigned object_attributes; /* ATTR_* */
+	unsigned object_attributes; /* GetObjectAttributes: requested attributes, as ATTR_ bits */
 	uint8_t copies;             /* CreateBucket: x-gantry-copies; 0: absent */
 	/* Text bodies: the SHA-256 given by x-amz-content-sha256 (sum[] refers to the same bytes, except for
 	 * CompleteMultipartUpload, where it refers to the object). */
 	bool have_body_sha256;
 	uint8_t body_sha256[32];
-	/* DeleteObject with x-amz-if-match-size, -last-modified-time */
+	/* DeleteObject: true: x-amz-if-match-size, x-amz-if-match-last-modified-time are present */
 	bool have_if_match_size, have_if_match_mtime;
 	uint64_t if_match_size, if_match_mtime_s;
-	int tag_nr; /* number of tags of this upload; they are in attrs as x-amz-tagging */
+	int tag_nr; /* number of tags of this upload, which are in attrs as x-amz-tagging */
 
-	bool moved; /* the query contains header fields */
+	bool moved; /* true: the query contains header fields */
 
 	/* The name of the first unknown x-amz-* header, in the request's memory; len 0: none. It has no
 	 * effect, and the answer should report it. */
 	struct span unknown_header;
 
 	enum wire_form wire;
-	/* wire != WIRE_NONE; validated only as far as authorisation allows: see dialect_token() */
+	/* descriptor, if wire is not WIRE_NONE; valid only after dialect_token() */
 	struct token token;
-	bool rdma_agent_cuobj; /* echo x-amz-rdma-agent: cuobj (item 84) */
+	bool rdma_agent_cuobj; /* true: the answer repeats x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
-	/* x-amz-checksum-mode: ENABLED: the answer has the stored checksums on HEAD and on a GET with a
-	 * body */
+	/* true: x-amz-checksum-mode is ENABLED, and the answer to HEAD, or to GET with a body, has the stored
+	 * checksums */
 	bool checksum_mode;
-	/* for a counter: a checksum of the empty string came with a window (item 45) */
+	/* for a counter, true: a checksum of the empty string came with a window (item 45) */
 	bool sums_of_empty_ignored;
 
 	/*
@@ -350,10 +368,10 @@ struct target {
 	 * (dialect_attrs_*). GET and HEAD: the values of response-*, under the names of the headers that they
 	 * replace.
 	 */
-	unsigned char *attrs; /* DIALECT_ATTRS_MAX; NULL: none, and attrs_len is 0 */
+	unsigned char *attrs; /* packed attributes, DIALECT_ATTRS_MAX bytes; NULL: none, and attrs_len is 0 */
 	uint32_t attrs_len;
-	struct copy_source *copy; /* NULL, except for operations with a copy source */
-	struct list_query *list;  /* NULL, except for lists */
+	struct copy_source *copy; /* source of a copy; NULL for other operations */
+	struct list_query *list;  /* parameters of a list; NULL for other operations */
 	/* The source of attrs, copy and list. The supplier takes them back when the request has ended, in
 	 * every case. */
 	struct target_source source;
@@ -390,7 +408,8 @@ const struct field *dialect_field_n(const struct dialect_in *in, const char *nam
 static inline const struct field *
 dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 {
-	/* Inline, so that the compiler computes the length: a request has twenty such look-ups. */
+	/* The function is inline, so that the compiler computes the length: a request has about twenty such
+	 * look-ups. */
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
@@ -452,29 +471,30 @@ int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off,
 bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
 
 /*
- * Judges If-Match and its kin against the object as it is, with the precedence of RFC 9110 section 13.2.2;
- * moves nothing (items 48, 69). etag_text without quotes, NULL when there is no such object (PUT, DELETE);
- * mtime_s in seconds.  FAULT_NONE: go on (an If-Range that does not hold has then taken t->range away);
- * FAULT_NOT_MODIFIED only on GET and HEAD, FAULT_PRECONDITION, FAULT_NO_SUCH_KEY (If-Match and no object).
+ * Evaluates If-Match and the related conditions against the existing object, with the precedence of RFC 9110
+ * section 13.2.2 (items 48, 69). etag_text has no quotes; NULL: there is no such object (PUT, DELETE).
+ * mtime_s: time of modification in seconds since 1970. Returns FAULT_NONE if the request continues; an
+ * If-Range that does not hold has removed t->range. Otherwise returns FAULT_NOT_MODIFIED (only for GET and
+ * HEAD), FAULT_PRECONDITION, or FAULT_NO_SUCH_KEY (If-Match without an object).
  */
 enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
 
-/* Judges x-amz-copy-source-if-* against the source, as AWS does: If-Match that holds outweighs
- * If-Unmodified-Since, If-None-Match that fails outweighs If-Modified-Since.  FAULT_NONE or
- * FAULT_PRECONDITION. */
+/* Evaluates the conditions x-amz-copy-source-if-* against the source, as AWS does: If-Match that holds
+ * outweighs If-Unmodified-Since, and If-None-Match that fails outweighs If-Modified-Since. Returns FAULT_NONE
+ * or FAULT_PRECONDITION. */
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any
- * base, since parsers of XML make numbers of what may be one; without that letter, as ids were once given
- * out, it is read too. */
+/* Length of an upload id as text. The text begins with a letter that is not a digit of any base, because XML
+ * parsers convert texts that may be numbers. Ids without this letter, as they were written earlier, can be
+ * read, too. */
 #define DIALECT_UPLOAD_ID_LEN 33
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 
-/* Names by which a client asks for an algorithm: "CRC64NVME", ...; NULL for SUM_MD5. */
+/* Returns the name by which clients request an algorithm, such as "CRC64NVME"; NULL for SUM_MD5. */
 const char *checksum_name(enum checksum_kind k);
-/* Returns the length of a value in bytes. */
+/* Returns the length of a checksum in bytes. */
 size_t checksum_len(enum checksum_kind k);
 
 /* ---- stored attributes ---- */
@@ -486,14 +506,14 @@ int dialect_attrs_each(const void *attrs, size_t len,
 		       void (*fn)(void *cookie, const char *name, size_t name_len, const char *value,
 				  size_t value_len),
 		       void *cookie);
-/* Appends a pair (checksums go in this way too).  0 or -ENOSPC. */
+/* Appends a pair to packed attributes, also for a checksum. 0 or -ENOSPC. */
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
 
 /* Returns true if the attribute is a header for GET and HEAD. x-amz-tagging is not: it is returned as
  * x-amz-tagging-count, and by requests for tags. */
 bool dialect_attr_is_header(const char *name, size_t name_len);
-/* Returns the value of an attribute, or NULL. */
+/* Returns the value of a packed attribute; NULL: it is absent. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers ---- */
@@ -504,7 +524,7 @@ bool dialect_needs_words(const char *value, size_t len);
  * value that is not UTF-8 is taken as Latin-1. Returns the length; 0: cap is too small. */
 size_t dialect_words(const char *value, size_t len, char *out, size_t cap);
 
-/* Lists the standard header fields of answers as FIELD_...: reply_field.def. */
+/* The standard header fields of answers, FIELD_..., listed in reply_field.def. */
 enum reply_field {
 #define REPLY_FIELD(id, ...) FIELD_##id,
 #include "dialect/reply_field.def"
@@ -519,36 +539,38 @@ enum reply_field reply_field_find(const char *name, size_t len);
 #define DIALECT_ALLOW_BYTES 64
 void dialect_allow(const struct target *t, char out[DIALECT_ALLOW_BYTES]);
 
-/* An S3 XML error (or the Scality text); size and range for 416.  Returns the length; never more than cap.
+/* The details of an error body, which is S3 XML or the text of Scality. Sizes and range are for a 416.
  * resource is escaped. */
 struct error_detail {
-	const char *message; /* NULL: the fault's own */
+	const char *message; /* message; NULL: the message of the fault */
 	const char *request_id;
 	const char *resource;
 	size_t resource_len;
 	bool have_size;
-	uint64_t size_bytes;    /* <ActualObjectSize> */
-	const char *range_text; /* <RangeRequested> */
-	const char *region;     /* <Region>: the region that signatures must name */
-	/* <StringToSign> and <CanonicalRequest>, if there is room; NULL: none */
+	uint64_t size_bytes;    /* size of the object, for <ActualObjectSize> */
+	const char *range_text; /* range of the request, for <RangeRequested> */
+	const char *region;     /* region that signatures must name, for <Region> */
+	/* texts for <StringToSign> and <CanonicalRequest>, if there is room; NULL: none */
 	const char *to_sign, *canonical;
 	size_t canonical_len;
 };
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);
 
-/* The form of an outcome on the wire, for each wire form (4.1, 4.2). */
+/* The form of an outcome in the answer, for each wire form (protocol.md 4.1, 4.2). */
 struct outcome {
 	int status;
-	int reply;  /* x-amz-rdma-reply; 0: no such header */
-	bool bytes; /* x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
+	int reply;  /* value of x-amz-rdma-reply; 0: the header is absent */
+	bool bytes; /* true: the answer has x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
 	bool etag;
-	/* the body contains the data: of a GET without a descriptor, or one that is OUT_DECLINED_2XX */
+	/* true: the body contains the data: of a GET without a descriptor, or of one that is
+	 * OUT_DECLINED_2XX */
 	bool body_data;
-	bool body_error; /* the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
+	/* true: the body is the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
+	bool body_error;
 };
-/* DECLINED_2XX is a decline required by rdma.decline_2xx, for clients that fall back to HTTP only after a
- * 2xx. */
+/* The kind of an outcome. DECLINED_2XX is a decline as rdma.decline_2xx requires it, for clients that fall
+ * back to HTTP only after a 2xx. */
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_DECLINED_2XX, OUT_FAILED, OUT_ERROR };
 /* Returns the form of an outcome. partial: 206. f: for FAILED and ERROR. FAILED is an error of the data
  * plane: for a fault of status 500 the reply header has it too; any other fault (the deadline before a byte

@@ -12,22 +12,22 @@
 /* ---- wire.c: the one table of descriptor headers ---- */
 
 enum decline_style {
-	DECLINE_501_REPLY, /* HTTP 501 + reply 501 (4.1) */
-	DECLINE_501,       /* HTTP 501 and no S3 header (4.2) */
+	DECLINE_501_REPLY, /* decline by HTTP 501 and reply 501 (4.1) */
+	DECLINE_501,       /* decline by HTTP 501 without an S3 header (4.2) */
 };
 
 /* The rule for unsigned headers of a signed request: the window that the header names is the destination of
  * the bytes. */
 enum wire_sign {
 	SIGN_ALWAYS,
-	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed allows it unsigned */
+	SIGN_UNLESS_RELAXED, /* may be unsigned if auth.require_signed_headers is relaxed */
 };
 
 /* The answers that carry x-amz-rdma-reply. */
 enum wire_reply {
 	REPLY_NEVER,
-	REPLY_MOVED,  /* success and failure of the data plane, with the byte count */
-	REPLY_ALWAYS, /* also every error */
+	REPLY_MOVED,  /* answers about success or failure of the data plane, with the byte count */
+	REPLY_ALWAYS, /* every answer, also an error */
 };
 
 struct wire_row {
@@ -36,30 +36,35 @@ struct wire_row {
 	/* prefix of the names of headers that belong to the descriptor; NULL: only `header` does */
 	const char *family;
 	enum conf_dialect dialect;
-	/* Decodes the descriptor in f (the field named `header`) into t->token.  0 or -EINVAL. */
+	/* Decodes the descriptor in f, the field named `header`, into t->token. 0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
 		     const char **ret_why);
-	bool (*shape)(const char *text, size_t len); /* NULL: every value belongs to this row */
-	bool (*served)(const struct conf_rdma *c);   /* NULL: always */
+	/* Returns true if a value has the form of this row; NULL: every value belongs to this row */
+	bool (*shape)(const char *text, size_t len);
+	/* Returns true if the form is served by this configuration; NULL: always */
+	bool (*served)(const struct conf_rdma *c);
 	enum decline_style decline;
 	enum wire_reply reply;
 	enum wire_sign sign;
-	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200 (4.3) */
+	/* true: a GET without Range of an object that is larger than the window is 200 (4.3) */
+	bool clips_as_200;
 	struct {
-		/* name, and the sentence for the answer when it occurs more than once */
+		/* name of the header, and the sentence of the answer if it occurs more than once */
 		const char *name, *repeated;
-	} companion[2]; /* headers that are parts of the descriptor; NULL: none */
+	} companion[2]; /* headers that are parts of the descriptor; name NULL: none */
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 
-/* Returns true if the header of that name carries the descriptor of that form. */
+/* Returns true if the header with this name carries descriptors of this form. */
 bool wire_carries(enum wire_form w, struct span name);
-/* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
+/* Finds the descriptor of a request and sets t->wire, also if it returns a fault: the answer to the fault
+ * depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- fields.c ---- */
 
-/* Finds the only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
+/* Finds the only field with this name; NULL: absent. More than one is FAULT_BAD_REQUEST with the sentence
+ * `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
 /* Checks names and values, Host, and message framing, for the errors that libmicrohttpd accepts. */
@@ -96,12 +101,12 @@ enum header_query header_in_query(struct span key);
 bool header_is_known(struct span name);
 /* Finds the first unknown x-amz-* field, for t->unknown_header. */
 void unknown_find(const struct dialect_in *in, struct target *t);
-/* A request whose fields are followed by the fields from its query. */
+/* A request whose header fields are followed by the fields from its query. */
 struct moved {
-	struct dialect_in in; /* its fields are valid as long as this struct */
+	struct dialect_in in; /* request with all fields; valid as long as this struct */
 	struct field fields[DIALECT_FIELDS_MAX];
 };
-/* Makes that request; op is the operation of method and query. */
+/* Makes the request with the fields from its query. op is the operation of method and query. */
 enum fault moved_find(const struct dialect_in *in, enum op op, struct moved *m, const char **ret_why);
 
 /* ---- copy.c ---- */
@@ -124,7 +129,8 @@ enum fault stream_parse(const struct dialect_in *in, struct target *t, const cha
 /* ---- date.c ---- */
 struct civil {
 	uint64_t year;
-	int month, day, hour, minute, second, weekday; /* month from 1, weekday from Sunday = 0 */
+	/* date and time; months count from 1, weekdays from Sunday = 0 */
+	int month, day, hour, minute, second, weekday;
 };
 void civil_from_unix(uint64_t unix_s, struct civil *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The faults of a request. The step that knows the meaning of an -errno makes it a fault, and the dialect
- * makes status and body of that (protocol.md 4.8).
+ * fault - the faults of a request. The step that knows the meaning of an -errno converts it to a fault, and
+ * the dialect converts the fault to status and body of the answer (protocol.md 4.8).
  */
 #ifndef GANTRY_DIALECT_FAULT_H
 #define GANTRY_DIALECT_FAULT_H
@@ -17,8 +17,8 @@ enum fault {
 
 struct fault_info {
 	int status;
-	const char *code;    /* S3 code */
-	const char *message; /* one sentence; a request may replace it */
+	const char *code;    /* error code of S3 */
+	const char *message; /* message in one sentence; a request may replace it */
 };
 
 const struct fault_info *fault_info(enum fault f);

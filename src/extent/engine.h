@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine - the extent engine put together: one volume, and the ports that work on it.
- *
- * For the files of this folder (engine.c: start, stop and the numbers for operators; port.c; fsck.c) and
- * for tests. An engine has one disk; a store of several disks has several engines (set/set.c).
- *
- * Threads: ports_lock protects the table of ports; the other fields are set before the first port is
- * attached.
+ * engine - the extent engine as a whole: one volume, and the ports that use it. For the files of this folder
+ * (engine.c: start, stop and the numbers for operators; port.c; fsck.c) and for tests. An engine has one
+ * disk; a store of several disks has several engines (set/set.c). Threads: ports_lock protects the table of
+ * ports; the other fields are set before the first port is attached.
  */
 #ifndef GANTRY_EXTENT_ENGINE_H
 #define GANTRY_EXTENT_ENGINE_H
@@ -20,15 +17,15 @@ struct extent_store {
 	struct store base;
 	struct vol *vol;
 	char path[256];
-	struct recover_report rep; /* report of the start's recovery */
-	/* true if the start has claimed the disk; a stop then releases the disk */
+	struct recover_report rep; /* result of the recovery at the start */
+	/* true: the start has claimed the disk, so a stop releases the disk */
 	bool has_begun;
-	/* quota book of the engine; NULL: the set has the book, which vol->quotas refers to */
+	/* quota ledger that the engine owns; NULL: the set owns the ledger, to which vol->quotas refers */
 	struct quota_book *quotas;
-	pthread_mutex_t ports_lock; /* serialises attach, detach, kick */
+	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
-	/* True if the last port was detached before it could write the stamp, which the next port then
-	 * writes. */
+	/* true: the last port was detached before it could write the stamp (log/block.h); the next port
+	 * writes it */
 	_Atomic bool is_left;
 	struct extent_port **port;
 };
@@ -39,9 +36,9 @@ extent_store(const struct store *st)
 	return container_of(st, struct extent_store, base);
 }
 
-/* Makes a ring for blocking I/O. */
+/* Allocates a ring for blocking I/O. */
 int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
-/* Opens and recovers the disk and begins the start, without any thread; also for fsck. */
+/* Opens and recovers the disk and begins the start, without starting a thread; also used by fsck. */
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);
@@ -49,8 +46,9 @@ void extent_free(struct extent_store *st);
 /* ---- member.c ---- */
 
 extern const struct store_member_ops extent_member_ops;
-/* Opens and locks a disk; writes nothing. *ret_who: UUID of the disk, and whether the disk was formatted,
- * as far as known, even if the disk cannot be opened. The reason of an error is in err. */
+/* Opens and locks a disk, and writes nothing. *ret_who gets the UUID of the disk, and whether the disk was
+ * formatted, as far as these are known; also for a disk that cannot be opened. The reason of an error is in
+ * err. */
 int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
 		     size_t err_len);
@@ -59,8 +57,8 @@ int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 
-/* Wakes one attached port, other than not_this, so that this port checks the lists. Any thread. False: no
- * other port is attached. */
+/* Wakes one attached port other than not_this, so that it does the work that is pending on the lists. Any
+ * thread. Returns false if no other port is attached. */
 bool port_kick(struct extent_store *st, const struct vol_port *not_this);
 /* Wakes all attached ports. */
 void port_kick_all(struct extent_store *st);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extent engine: the back end of store/store.h on disks. docs/engine.md describes it, docs/disk-format.md
- * the bytes on the disk.
- *
- * Only code that opens a store names extent_ops, in struct store_conf.
+ * extent - the extent engine, the back end of store/store.h on disks. docs/engine.md describes the engine,
+ * docs/disk-format.md the bytes on the disk. Only code that opens a store refers to extent_ops, in struct
+ * store_conf.
  */
 #ifndef GANTRY_EXTENT_EXTENT_H
 #define GANTRY_EXTENT_EXTENT_H

@@ -49,12 +49,13 @@
 enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_NR };
 
 enum conn_where {
-	CONN_FREE,    /* in http->conns */
-	CONN_PREFACE, /* on http->prefacing: waits for the header of the PROXY protocol */
+	CONN_FREE,    /* unused, in http->conns */
+	CONN_PREFACE, /* in http->prefacing: waits for the header of the PROXY protocol */
 	CONN_COMING,  /* passed to libmicrohttpd, which has not called back yet */
-	CONN_OPEN,    /* on http->open */
+	CONN_OPEN,    /* open, in http->open */
 	CONN_CLOSED,  /* closed by libmicrohttpd; waits for its poll to return */
-	CONN_LINGERS, /* closed by libmicrohttpd; reads remaining input (mhd_linger.c); on http->lingering */
+	/* closed by libmicrohttpd; in http->lingering: remaining input is read (mhd_linger.c) */
+	CONN_LINGERS,
 };
 
 /* The stage of a connection's request, as seen from the library's calls. */
@@ -74,12 +75,12 @@ enum conn_stage {
 #define KEPT_NR 8
 #define KEPT_HEADERS_MAX 16
 struct kept {
-	struct MHD_Response *resp; /* NULL: none */
+	struct MHD_Response *resp; /* kept reply; NULL: none */
 	int nr;
-	bool other; /* during a comparison: the reply does not match */
+	bool other; /* true during a comparison: the reply does not match */
 	int at;
 	struct {
-		const char *name; /* the library's copy of the name */
+		const char *name; /* name of the header, in the library's memory */
 		char *value;
 		size_t len;
 	} header[KEPT_HEADERS_MAX];
@@ -93,9 +94,9 @@ struct kept {
 struct head {
 	int field_nr;
 	size_t header_bytes;
-	size_t target_len; /* > HTTP_TARGET_MAX: truncated */
-	const char *uri;   /* the library's pointer; only for comparison */
-	char expect[16];   /* the value of Expect, which is hidden from the library (mhd_head_check.c) */
+	size_t target_len; /* length of the target; above HTTP_TARGET_MAX the text is truncated */
+	const char *uri;   /* pointer of the library, used only in comparisons */
+	char expect[16];   /* value of Expect, which is hidden from the library (mhd_head_check.c) */
 	/* short_target, or memory of http->long_targets for a longer target; req/ decodes the target in
 	 * place */
 	char *target;
@@ -105,16 +106,18 @@ struct head {
 
 /* The received part of the PROXY protocol's header. */
 struct preface {
-	size_t have, need; /* need is PROXY_FIRST until that many bytes have arrived */
-	bool stranger;     /* the peer is not a configured proxy, and a PROXY header is refused */
+	/* number of bytes received and needed; need is PROXY_FIRST until that many bytes have arrived */
+	size_t have, need;
+	bool stranger; /* true: the peer is not a configured proxy, and a PROXY header is refused */
 	uint8_t bytes[PROXY_HEADER_MAX];
 };
 
 struct hconn {
 	struct listener *l;
 	struct list link;
-	struct list todo; /* on http->todo: work for after the library's return */
-	/* on http->owed: the reply is ready, and the rest of the body has not arrived (mhd_early_reply.c) */
+	struct list todo; /* link in http->todo: work that must wait until the library returns */
+	/* link in http->owed: the reply is ready, and the rest of the body has not arrived
+	 * (mhd_early_reply.c) */
 	struct list owed;
 	enum conn_where where;
 	struct MHD_Connection *mc;
@@ -124,8 +127,8 @@ struct hconn {
 	/* Poll for the close of the client's side; later for remaining input. */
 	struct ring_op poll;
 	bool polling;
-	bool gone;    /* the client has closed its side */
-	bool aborted; /* the connection must be ended in any state */
+	bool gone;    /* true: the client has closed its side */
+	bool aborted; /* true: the connection must be ended in any state */
 	/* the connection closes with unread input, which is read for a while, so that the client receives the
 	 * answer */
 	bool linger;
@@ -133,37 +136,38 @@ struct hconn {
 	uint64_t linger_until_ns;
 	uint64_t lingered_bytes;
 
-	/* admission (admit.c) */
-	struct peer *peer_count; /* NULL: the client is not known yet */
-	struct preface *preface; /* NULL: no PROXY header is expected */
-	struct list unfinished;  /* on http->unfinished: no complete head has arrived, or one has begun */
-	/* number of the connection's beginning, then of its last request's end, in order of time */
+	/* Fields of admission (admit.c). */
+	struct peer *peer_count; /* counter of the client's address; NULL: the client is not known yet */
+	struct preface *preface; /* state of reading the PROXY header; NULL: no PROXY header is expected */
+	struct list unfinished; /* link in http->unfinished: no complete head has arrived, or one has begun */
+	/* number that orders connections by time: of the beginning, then of the end of the last request */
 	uint64_t stamp;
-	uint64_t taken;   /* bytes of requests received so far; over TLS bytes of records */
-	uint64_t bytes;   /* over TLS: value of `taken` at the end of the last request, or of the handshake */
-	uint64_t head_ns; /* start of the current head or handshake; 0: none has begun, as far as known */
-	bool shaken;      /* the handshake is complete */
-	bool leaving;     /* the connection is being ended */
+	uint64_t taken; /* number of bytes of requests received so far; over TLS number of bytes of records */
+	uint64_t bytes; /* over TLS: value of `taken` at the end of the last request, or of the handshake */
+	/* time at which the current head or handshake began; 0: none has begun, as far as known */
+	uint64_t head_ns;
+	bool shaken;  /* true: the TLS handshake is complete */
+	bool leaving; /* true: the connection is being ended */
 
-	/* the request */
+	/* Fields of the request. */
 	enum conn_stage stage;
 	struct req *rq;
 	bool suspended;
-	bool park;     /* the connection must be suspended after the library's return (call.c) */
-	bool has_body; /* the fields announce a body */
+	bool park;     /* true: the connection must be suspended after the library has returned (call.c) */
+	bool has_body; /* true: the fields announce a body */
 	/* the answer was written to the socket (mhd_early_reply.c), and the connection closes without another
 	 * answer */
 	bool replied_early;
-	bool close_after; /* the connection closes normally after this request's answer */
-	bool must_close;  /* the end of the body is ambiguous: no byte after it can be trusted */
+	bool close_after; /* true: the connection closes normally after the answer to this request */
+	bool must_close;  /* true: the end of the body is ambiguous, so no byte after it can be trusted */
 	bool body_ended;
-	/* bytes of the body in the library's buffer that were not taken before the suspension */
+	/* number of bytes of the body in the library's buffer that were not taken before the suspension */
 	size_t offered;
 	uint64_t body_ns;       /* time of the last body bytes */
 	uint64_t owed_since_ns; /* time at which the connection entered http->owed */
-	uint64_t owed_taken;    /* `taken` at that time */
+	uint64_t owed_taken;    /* value of `taken` at the time owed_since_ns */
 	uint64_t look_ns;  /* time of the next check whether the body still arrives, while on http->owed */
-	struct head *head; /* NULL: idle */
+	struct head *head; /* head of the current request; NULL: idle */
 	/* index of the kept reply of the last answer: mostly the next reply has the same form */
 	unsigned kept;
 };
@@ -177,14 +181,15 @@ _Static_assert(sizeof(struct hconn) + sizeof(struct head) <= REQ_OUTSIDE_BYTES,
 struct listener {
 	struct http *h;
 	const struct conf_listen *conf;
-	struct tls_cert *cert; /* NULL: plain HTTP */
+	struct tls_cert *cert; /* certificate of the listener; NULL: plain HTTP */
 	struct MHD_Daemon *d;
 	int epfd;
 	struct ring_op poll;
 	bool polling;
-	bool hot;       /* the daemon has work */
+	bool hot;       /* true: the daemon has work */
 	unsigned calls; /* number of the library's calls about connections of this listener */
-	unsigned vain; /* runs without a call in a row, after each of which the daemon claimed to have work */
+	/* number of consecutive runs without a call after which the daemon claimed to have work */
+	unsigned vain;
 	uint64_t due_ns; /* time of the daemon's next time-out */
 };
 
@@ -197,26 +202,27 @@ struct http {
 	int listener_nr;
 	struct pool conns, heads, long_targets, prefaces;
 	struct list prefacing, coming, open, lingering, todo, owed;
-	struct list unfinished; /* the connection that has waited longest for its head first */
+	/* connections without a complete head; the one that has waited longest is first */
+	struct list unfinished;
 	struct peers *peers;
-	int open_nr;      /* connections in the states prefacing, coming and open */
+	int open_nr;      /* number of connections in the states PREFACE, COMING and OPEN */
 	int leaving_nr;   /* number of connections of open_nr that are being ended */
-	uint64_t stamps;  /* the last stamp given out */
+	uint64_t stamps;  /* stamp that was assigned last */
 	uint64_t look_ns; /* time of the next check of connections */
-	bool stirred;     /* input arrived since this round began, or a check must be repeated */
-	int look_left;    /* checks left in this round */
+	bool stirred;     /* true: input has arrived since this round began, or a check must be repeated */
+	int look_left;    /* number of checks left in this round */
 	struct {
 		struct hconn *c;
-		uint64_t stamp; /* a connection with another stamp has changed since */
+		uint64_t stamp; /* stamp after which a connection has changed */
 	} victim[VICTIMS_MAX];
 	int victim_nr, victim_at;
-	int polls;       /* ring operations in flight */
-	unsigned idle_s; /* time-out of the library's daemons, from the first configuration */
+	int polls;       /* number of ring operations in flight */
+	unsigned idle_s; /* time-out of the library's daemons in s, from the first configuration */
 	bool draining, stopping;
-	/* true if this version of libmicrohttpd joins folded lines to the name, and stops at a NUL
+	/* true: this version of libmicrohttpd joins folded lines to the name, and stops at a NUL
 	 * (mhd_head_check.c) */
 	bool folds_wrong;
-	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
+	struct MHD_Response *canned[2][CANNED_NR]; /* canned answers by dialect */
 	struct kept kept[KEPT_NR];
 	unsigned kept_next; /* index of the reply that is replaced next */
 };
@@ -303,9 +309,9 @@ void answer_fini(struct http *h);
 
 /* ---- past_library.c: answers written to the socket; each answer is the last of its connection ---- */
 struct past_answer {
-	char s[8192 + 2048]; /* the largest text of an error, and headers */
+	char s[8192 + 2048]; /* text of the answer: the largest text of an error, and headers */
 	size_t len;
-	bool cut; /* the text was truncated */
+	bool cut; /* true: the text was truncated */
 	enum conf_dialect dialect;
 };
 /* Begins an answer: its status line and the date. */

@@ -11,9 +11,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROXY_SIGNATURE 12 /* length of a prefix with which no HTTP request and no TLS record begins */
-#define PROXY_FIRST 16     /* bytes of every header, which contain the header's length */
-/* most bytes that are parsed: the part after the addresses is ignored */
+/* length in bytes of the signature, with which no HTTP request and no TLS record begins */
+#define PROXY_SIGNATURE 12
+/* length in bytes of the first part of every header, which contains the length of the header */
+#define PROXY_FIRST 16
+/* largest number of bytes that are parsed; the part after the addresses is ignored */
 #define PROXY_HEADER_MAX (PROXY_FIRST + 36)
 
 /* Returns true if the bytes are the signature of a header of version 2. */

@@ -19,7 +19,7 @@ uint64_t put_limit(const struct req *rq);
 int put_init(struct req *rq, uint64_t size_bytes);
 /* Compares the digests with the checksums of the request and stores them, when all bytes have arrived. */
 enum fault put_sums(struct req *rq);
-/* Commits the put; mtime_ns 0 is now. */
+/* Commits the put. mtime_ns 0: the time of modification is now. */
 enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
 /* Checks that the store's leader can validate If-Match and If-None-Match of a write, and fills in the
  * precondition. */

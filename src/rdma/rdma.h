@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions. No verbs type is visible
- * above chan/.
- *
- * A rail has the transports that its device supports (rdma/ep.h); a rail without any serves no token. A
- * process may open several struct rdma, each with its own rails and regions.
+ * rdma - a wrapper of verbs and mlx5dv: devices, rails (a port and its GID), memory regions. No verbs type is
+ * visible above chan/. A rail has the transports that its device supports (rdma/ep.h); a rail without a
+ * transport serves no token. A process may open several struct rdma, each with its own rails and regions.
  *
  * rdma_open() and rdma_close() of one struct run on one thread. A rail's state changes at run time (async
  * events, on a helper thread) and may be read by any thread. A missing device, or a list call that fails, is
@@ -29,7 +27,7 @@ struct rdma;
 struct rdma_rail;
 
 #define RDMA_RAILS_MAX 16
-#define RDMA_TRANSPORTS_MAX 4 /* of one rail */
+#define RDMA_TRANSPORTS_MAX 4 /* largest number of transports of a rail */
 #define RDMA_REGIONS_MAX (1 << 20)
 
 enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
@@ -37,36 +35,38 @@ enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
 /* The state of a rail as shown by /rails, --list-devices and the log. */
 struct rdma_rail_info {
 	const char *device;
-	char fw_ver[64]; /* may differ after the device was re-opened */
+	char fw_ver[64]; /* firmware version; may differ after the device was re-opened */
 	int port;
 	bool is_ethernet;
 	enum rail_state state;
 	uint16_t lid;
-	uint8_t gid[16]; /* the IPv4-mapped GID in use if there is one, else the first usable */
-	int active_mtu;  /* bytes */
+	uint8_t gid[16]; /* IPv4-mapped GID in use, if there is one; otherwise the first usable GID */
+	int active_mtu;  /* active MTU of the port, in bytes */
 	uint32_t max_msg_bytes;
 	int max_eps, max_cq_depth; /* limits of the device; 0: unknown */
 	int max_rd_atomic;
-	int numa_node; /* -1: unknown */
+	int numa_node; /* NUMA node of the device; -1: unknown */
 	int traffic_class, paths;
 	bool relaxed_ordering;
-	bool serves; /* true if a transport serves some family of tokens */
-	bool spare;  /* not named in the configuration, and never up: possibly without a cable */
+	bool serves; /* true: a transport of the rail serves at least one family of tokens */
+	/* true: the configuration does not name the rail, and it was never up: possibly the port has no
+	 * cable */
+	bool spare;
 };
 
 /* Sets the environment variables that libibverbs reads at its first call. Called before any of these
  * functions, and before any thread starts. */
 void rdma_prepare(void);
 
-/* Opens devices and rails, and searches for more every 10 s: rails are added, and never removed. 0 (also with
- * no rail), or -errno, the reason in err. */
+/* Opens devices and their rails, and searches for further devices every 10 s. Rails are added, and never
+ * removed. Returns 0, also without a rail, or -errno with the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
 /* Starts a search for devices, and a new read of the known ports, immediately. Any thread. */
 void rdma_look(struct rdma *rd);
 /* Reports a missing device: one that the configuration names, or an adapter that cannot be opened while there
  * is no rail. Returns false if none is missing. Any thread. */
 bool rdma_missing(struct rdma *rd, char *what, size_t cap);
-/* Closes everything, after every chan was freed. NULL is allowed. */
+/* Closes all devices, after every struct chan was freed. NULL is allowed. */
 void rdma_close(struct rdma *rd);
 
 /* Returns true if an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6. Any thread. */
@@ -78,12 +78,12 @@ int rdma_rail_nr(const struct rdma *rd);
 struct rdma_rail *rdma_rail(struct rdma *rd, int i);
 void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info);
 
-#define RDMA_NO_REGION UINT64_MAX /* no region */
+#define RDMA_NO_REGION UINT64_MAX /* value of a region's number that means no region */
 
-/* Registers a buffer region with every rail; *ret_region is its number (the same on all rails). A number is
- * never reused, so that work for a removed region cannot reach another. 0 or -errno: -ENOSPC: there are
- * RDMA_REGIONS_MAX; -ENOMEM: the limit of locked memory is too small for len bytes, and err has the message.
- * May block. Any thread. */
+/* Registers a buffer region with every rail. *ret_region is the number of the region, which is the same on
+ * all rails. A number is never reused, so a work request for a removed region cannot reach another one.
+ * Returns 0 or -errno. -ENOSPC: there are RDMA_REGIONS_MAX regions; -ENOMEM: the limit of locked memory is
+ * too small for len bytes, with a message in err. May block. Any thread. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
@@ -92,39 +92,40 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region
  *
  *   0              no device touches the memory any more
  *   -ENOENT        there is no such region (any more)
- *   -EINPROGRESS   a device that has died may still touch it until its context was closed: the memory has to
- *                  stay, call again later
+ *   -EINPROGRESS a device that has died may still access the memory until its context is closed: the memory
+ *   must stay, and the caller calls again later
  *   other -errno   a device keeps it: call again later
  */
 int rdma_region_del(struct rdma *rd, uint64_t region);
 
-/* Checks whether a token may name gid: rdma.allow (or our rails' subnets), then rdma.allow_special; see
- * "Tokens" in docs/threat-model.md. NULL gid: a token without one (counts as our own subnet). peer: the HTTP
- * client's address, for rdma.bind_gid. 0: allowed; 1: allowed if the kernel has a route there through a rail
- * (`routed`), which struct rdma_asker passes on; -EHOSTUNREACH: not allowed, the token is declined; -EACCES:
- * an address of no host or of several (multicast, broadcast, anycast, a subnet's), or one that rdma.bind_gid
- * forbids this client to name: 403. */
+/* Checks whether a token may name the address gid: first by rdma.allow (or the subnets of our rails), then by
+ * rdma.allow_special; see "Tokens" in docs/threat-model.md. gid NULL: a token without a GID counts as in our
+ * own subnet. peer: address of the HTTP client, for rdma.bind_gid. Returns 0 if the address is allowed; 1 if
+ * it is allowed only with a route through a rail (`routed`), which the caller passes on in struct rdma_asker;
+ * -EHOSTUNREACH if it is not allowed, and the token is declined; -EACCES (403) if it is the address of no
+ * host or of several (multicast, broadcast, anycast, a subnet's address), or if rdma.bind_gid forbids this
+ * client to name it. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
-/* Logs, at most once a minute, that a token named an address that is not allowed, and the setting that would
- * allow it. Any thread. */
+/* Logs that a token named an address that is not allowed, and the setting that would allow it; at most one
+ * line a minute. Any thread. */
 void rdma_say_not_allowed(struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid);
 
 /* The result of rdma_reach() for an address. */
 struct rdma_reach {
 	bool allowed;
-	int rail;       /* the best rail that leads there now; -1: none */
-	char text[320]; /* a sentence for the operator */
+	int rail;       /* index of the best rail that leads to the address now; -1: none */
+	char text[320]; /* sentence for the operator */
 };
 /* Determines whether tokens may name an address and which rail leads there, asking the kernel for routes.
  * -EINVAL: the text is no address. May block for the duration of some system calls. */
 int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
 	       struct rdma_reach *ret_reach);
 
-/* Returns true if a client that connects to that address may be in a subnet of our rails, so that
- * rdma.bind_gid has something to compare: the address is in such a subnet, or is a wildcard, which accepts
- * connections on the rails' addresses too. */
+/* Returns true if rdma.bind_gid is useful for a listener: its clients may be in a subnet of our rails. This
+ * is the case if the address of the listener is in such a subnet, or is a wildcard, which also accepts
+ * connections on the addresses of the rails. */
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended
@@ -150,14 +151,16 @@ extern const char *const rdma_status_name[WCS_NR];
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
-		write_ops;                        /* posted by us: READs serve PUTs, WRITEs serve GETs */
-	_Atomic uint64_t ah_hits[CONF_PATHS_MAX]; /* by number of the path */
+		write_ops; /* number of READs (for PUTs) and WRITEs (for GETs) that we posted */
+	/* number of address handles found in the cache, by number of the path */
+	_Atomic uint64_t ah_hits[CONF_PATHS_MAX];
 	_Atomic uint64_t ep_resets, ep_recreated, ah_misses, ah_failed;
-	_Atomic uint64_t reopens; /* of its device, after the context had died */
+	/* number of times that the rail's device was re-opened after its context had died */
+	_Atomic uint64_t reopens;
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
-	_Atomic int eps_unusable; /* fenced, or creation fails */
-	_Atomic int eps_made;     /* existing endpoints, on all cores */
-	_Atomic int eps_share;    /* limit of endpoints per core until share_until_ns; 0: none */
+	_Atomic int eps_unusable; /* number of endpoints that are fenced, or whose creation fails */
+	_Atomic int eps_made;     /* number of existing endpoints, on all cores */
+	_Atomic int eps_share;    /* largest number of endpoints per core until share_until_ns; 0: no limit */
 	_Atomic uint64_t eps_share_until_ns;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);

@@ -29,29 +29,29 @@
 #define REQ_HEADER_BYTES 2048
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
-#define REQ_LINE_BYTES 320 /* length of a request's line in the dump */
+#define REQ_LINE_BYTES 320 /* size, in bytes, of a request's line in the dump */
 /* Limit of allocated text of a core's requests: XML bodies and lists. */
 #define REQ_TEXT_TOTAL (256u << 20)
-#define REQ_PAGE_BYTES (1u << 20) /* limit of a page of a list */
+#define REQ_PAGE_BYTES (1u << 20) /* largest page of a list, in bytes */
 
 /* The progress of a request: it determines the effect of a deadline or a lost client (protocol.md 4.7). */
 enum req_phase {
-	PHASE_FRONT,  /* no operation was started */
-	PHASE_QUEUED, /* waits for a ticket or a lease */
+	PHASE_FRONT,  /* no operation was started yet */
+	PHASE_QUEUED, /* the request waits for a ticket or a lease */
 	PHASE_MOVING, /* bytes move */
-	PHASE_COMMIT, /* the store has the commit: cannot be cancelled */
+	PHASE_COMMIT, /* the store has the commit, so the request cannot be cancelled */
 	PHASE_REPLY,  /* the answer is complete */
 };
 
 /* Pools of optional parts of requests, made at start for limits.requests (part.c). */
 enum req_pool {
-	POOL_CHANGE,    /* struct req_change */
-	POOL_ATTRS,     /* DIALECT_ATTRS_MAX */
-	POOL_COPY,      /* struct copy_source */
-	POOL_LIST,      /* struct list_query */
-	POOL_ERROR,     /* the body of an error */
-	POOL_JOB,       /* memory of an operation in addition to struct req */
-	POOL_LARGE_JOB, /* memory of a large operation in addition to struct req */
+	POOL_CHANGE,    /* parts of type struct req_change */
+	POOL_ATTRS,     /* parts of DIALECT_ATTRS_MAX bytes, for attributes */
+	POOL_COPY,      /* parts of type struct copy_source */
+	POOL_LIST,      /* parts of type struct list_query */
+	POOL_ERROR,     /* parts for the body of an error */
+	POOL_JOB,       /* memory that an operation needs in addition to struct req */
+	POOL_LARGE_JOB, /* memory that a large operation needs in addition to struct req */
 	POOL_NR
 };
 #define REQ_JOB_BYTES (4u << 10)
@@ -62,8 +62,8 @@ enum req_pool {
  * xfer/, so that clients rarely share an entry. */
 #define SLOT_CLIENTS 4096
 struct slots {
-	int held[SLOT_CLIENTS];         /* number of requests, except revoked ones */
-	struct list reqs[SLOT_CLIENTS]; /* the oldest first */
+	int held[SLOT_CLIENTS];         /* number of requests of each client, except revoked ones */
+	struct list reqs[SLOT_CLIENTS]; /* requests of each client; the oldest is first */
 };
 
 struct reqs {
@@ -76,73 +76,75 @@ struct reqs {
 	/* number of requests without a descriptor, and its limit: the others are reserved for requests with a
 	 * descriptor (pace.c) */
 	int plain_nr, plain_max;
-	int lane_nr[XFER_LANES]; /* requests by store_lane() */
-	int plain_revoked;       /* number of requests of plain_nr that are being ended */
+	int lane_nr[XFER_LANES]; /* number of requests for each lane of store_lane() */
+	int plain_revoked;       /* number of requests in plain_nr that are being ended in favour of others */
 	struct slots slots;
-	struct timer pace;  /* checks slow clients while other requests wait */
-	uint64_t looked_ns; /* time of the last check */
+	struct timer pace;  /* timer that checks slow clients while other requests wait */
+	uint64_t looked_ns; /* time of the last check of slow clients */
 	bool draining;
-	struct req_conf *use; /* configuration of new requests; NULL: env.conf, which is not counted */
+	struct req_conf *use; /* configuration of new requests; NULL: env.conf, whose users are not counted */
 	step_fn drain;        /* step defined in drain.c, for files that drain.c depends on */
 	uint64_t next_id, id_salt;
-	uint64_t client_key[2]; /* of xfer_client_of() */
-	uint64_t rng[2];        /* random numbers for ETags of tokened PUTs */
-	size_t text_bytes;      /* text memory of requests: req_hold_text() */
+	uint64_t client_key[2]; /* secret key for xfer_client_of() */
+	uint64_t rng[2];        /* state of the random numbers for ETags of PUTs with a descriptor */
+	size_t text_bytes;      /* size in bytes of the text memory that requests hold (req_hold_text()) */
 };
 
-/* The store operation of a request that changes an object or bucket. */
+/* The store operations of a request that changes an object or bucket. */
 struct req_change {
 	struct req *rq;
 	bool is_put;
 	union {
 		struct store_put put;
-		/* for an object or bucket; also for a change of an object's attributes */
+		/* removal of an object or bucket; also a change of an object's attributes */
 		struct store_del del;
 	};
 };
 
 struct req {
-	/* Fields kept from request to request. */
-	struct list link;     /* free or live */
-	struct digest digest; /* digests, whose contexts are reused */
+	/* Fields that are kept from request to request. */
+	struct list link;     /* link in the list of free or live requests */
+	struct digest digest; /* digests, whose contexts are reused by later requests */
 
 	/* ---- from here on zeroed for each request, up to `in` ---- */
 	uint32_t magic;
 	struct reqs *rs;
-	struct list ready; /* on rs->ready */
+	struct list ready; /* link in rs->ready */
 	uint64_t id, began_ns;
 	void *conn;
 	const struct conf_listen *listen;
 
-	/* the machine */
+	/* next step of the request */
 	step_fn step;
 	const char *step_name;
 	const char *wait;     /* name of the wait; NULL while a step runs */
-	struct req_conf *use; /* the configuration of the request */
+	struct req_conf *use; /* configuration that the request uses until its end */
 	enum req_phase phase;
 	enum fault fault; /* first fault of the request */
 	const char *why;  /* sentence for the error body, in place of the fault's sentence */
-	int errno_seen;   /* for the log */
-	bool replied;     /* the reply is ready for http/ */
-	bool ended;       /* http/ has ended the request */
-	bool sent, gone;  /* gone: the client has closed its side */
+	int errno_seen;   /* -errno of the fault, for the log */
+	bool replied;     /* true: the reply is ready for http/ */
+	bool ended;       /* true: http/ has ended the request */
+	bool sent, gone;  /* sent: the reply was sent; gone: the client has closed its side */
 	bool is_tokened;
-	bool must_route;  /* the token's address is allowed only with a route of the kernel */
-	bool not_allowed; /* the token names an address outside rdma.allow: the request will be declined */
-	/* the reply was sent while the store still commits, or the disk still uses pieces of the request */
+	bool must_route; /* true: the token's address is allowed only with a route of the kernel */
+	/* true: the token names an address outside rdma.allow, and the request will be declined */
+	bool not_allowed;
+	/* true: the reply was sent while the store still commits, or while the disk still uses pieces of the
+	 * request */
 	bool detached;
-	/* the request has a hold for pieces that the disk uses, until the transfer has ended */
+	/* true: the request has a hold for pieces that the disk uses, until the transfer has ended */
 	bool disk_has;
-	int holds;        /* store operations of the request in flight */
-	bool awaiting;    /* the step must not run before the operation started by req_await() has ended */
-	bool revoked;     /* ended in favour of waiting requests (pace.c) */
-	struct list slot; /* link in the list of the client, for a request without a descriptor */
-	uint8_t lane;     /* store_lane() + 1 of its key, while counted; 0: none */
-	struct pace_mark mark; /* mark of a body or an answer that xfer does not move */
+	int holds;     /* number of store operations of the request in flight */
+	bool awaiting; /* true: the step must not run before the operation started by req_await() has ended */
+	bool revoked;  /* true: the request is being ended in favour of waiting requests (pace.c) */
+	struct list slot;      /* link in the client's list of requests without a descriptor */
+	uint8_t lane;          /* lane of the key (store_lane()) + 1, while it is counted; 0: not counted */
+	struct pace_mark mark; /* progress of a body or an answer that xfer does not move */
 
-	/* time spent in each phase (trace.c) */
+	/* time in ns spent in each phase (trace.c) */
 	uint64_t phase_ns[STATS_PHASE_NR];
-	uint64_t mark_ns; /* time up to which the phases are accounted for */
+	uint64_t mark_ns; /* time up to which the phases were added up */
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
 	int trace_left;            /* number of trace lines left; 0: not traced */
@@ -152,71 +154,72 @@ struct req {
 	uint64_t answer_by_ns; /* time at which the client expects the answer; UINT64_MAX: unknown */
 	uint64_t progress_ns;  /* time of the last progress that xfer does not see */
 
-	/* the body */
+	/* wants_body: the operation takes a body; body_ended: the body is complete */
 	bool wants_body, body_ended;
 	/* Takes the bytes of the body as they arrive: body_take(), or frames_feed(), which passes the decoded
 	 * bytes to body_take(). */
 	take_fn feed;
-	void (*feed_end)(struct req *rq); /* NULL: no action is needed */
-	take_fn take;                     /* destination of body_take(); NULL: the bytes are not taken yet */
+	void (*feed_end)(struct req *rq); /* Called at the end of the body; NULL: nothing is called. */
+	take_fn take; /* destination of the bytes of body_take(); NULL: the bytes are not taken yet */
 
-	/* the operation */
-	const struct op_hooks *hooks; /* NULL: none, or the operation has not begun */
-	step_fn then;                 /* next step after steps shared by several operations */
-	step_fn bucket_next;          /* req_need_bucket() */
+	/* Fields of the operation. */
+	const struct op_hooks *hooks; /* hooks of the operation; NULL: none, or the operation has not begun */
+	step_fn then;                 /* next step after steps that several operations share */
+	step_fn bucket_next;          /* next step after req_need_bucket() */
 	const char *bucket_next_name;
-	step_fn leased, not_leased; /* req_lease() */
+	step_fn leased, not_leased; /* next steps after req_lease(), with and without a lease */
 	bool lease_held, lease_waiting;
-	bool retried; /* the READs of a PUT are in their second attempt */
+	bool retried; /* true: the READs of a PUT are in their second attempt */
 
 	/* Text, allocated when needed and freed with the request (body.c). */
-	char *body; /* the received body, terminated */
+	char *body; /* received body, terminated */
 	size_t body_len, body_cap;
-	struct text out; /* an answer of any length */
+	struct text out; /* text of an answer of any length */
 	size_t text_held;
-	struct cors_answer *cors; /* for a request with an Origin */
+	struct cors_answer *cors; /* CORS answer, for a request with an Origin; NULL: none */
 	struct span claimed; /* the access key named by a form; points into memory freed with the request */
 
-	/* parts from the pools; NULL: none (part.c). The next three fields point to some of them: */
+	/* parts from the pools, which the next fields point to; NULL: none (part.c) */
 	void *part[POOL_NR];
 	struct req_change *change;
-	char *error; /* body of an error */
-	void *job;   /* memory of the operation */
+	char *error; /* body of an error, from its pool */
+	void *job;   /* memory of the operation, from its pool */
 	void (*job_fini)(struct req *rq);
 
-	/* GET: the range of the object to send */
+	/* for GET: range of the object to send, in bytes */
 	uint64_t off, len;
 	bool partial;
-	/* the outcome */
+	/* true: the descriptor of the request was declined */
 	bool declined;
-	bool declined_2xx; /* the client falls back to HTTP only after a 2xx */
+	bool declined_2xx; /* true: the client falls back to HTTP only after a 2xx */
 	enum chan_reason reason;
-	int status_instead; /* status of success; 0: that of the outcome */
+	int status_instead; /* HTTP status of success; 0: the status of the outcome */
 	struct store_etag etag;
 	uint64_t rdma_bytes, http_bytes;
 
-	/* the reply */
+	/* reply of the request */
 	struct reply reply;
 	int header_nr;
 	size_t header_used;
-	bool send_attrs;  /* the object's stored headers are sent, too */
-	bool bad_framing; /* the following bytes of this connection cannot be trusted */
+	bool send_attrs;  /* true: the reply has the object's stored headers, too */
+	bool bad_framing; /* true: the following bytes of this connection cannot be trusted */
 
 	/* ---- fields from here on are initialized separately ---- */
-	struct dialect_in in; /* strings belong to http/; not valid after req_end() */
-	struct uri uri;       /* in.uri; valid as long as in */
+	/* request as received; its strings belong to http/, and are not valid after req_end() */
+	struct dialect_in in;
+	struct uri uri; /* decoded target, to which in.uri points; valid as long as in */
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
 	struct store_stat stat;     /* look-up of the target's bucket or upload */
-	struct bucket_attrs battrs; /* attributes of the bucket; p is NULL before they are read */
+	struct bucket_attrs battrs; /* attributes of the bucket; p is NULL until they are read */
 	struct chan_lease lease;
 	struct target target;      /* result of dialect_parse() */
-	struct auth_stream frames; /* auth_stream_init(), if feed is frames_feed() */
+	struct auth_stream frames; /* decoder of aws-chunked frames, if feed is frames_feed() */
 	struct xfer xfer;
 	struct {
 		const char *name, *value;
-	} header[REQ_HEADERS_MAX]; /* header_nr of them */
+	} header[REQ_HEADERS_MAX]; /* header fields of the reply, header_nr of them */
 	char header_text[REQ_HEADER_BYTES];
 };
 
@@ -313,13 +316,13 @@ void access_log_key(const struct req *rq, const char *key, size_t len, enum faul
 /* Waits until no operation is in flight, then replies: the step of every failed request. */
 enum verdict drain(struct req *rq);
 enum verdict drained(struct req *rq);
-/* Puts the reply together: the last step of each request. */
+/* Completes the reply. This is the last step of each request. */
 enum verdict req_reply_step(struct req *rq);
-/* Replies with rq->out, an XML text, as the body. */
+/* Replies with the XML text in rq->out as the body. */
 enum verdict req_reply_xml(struct req *rq);
 
 /* ---- trace.c ---- */
-/* Counts the request among the users of the configuration of now. */
+/* Counts the request as a user of the current configuration. */
 void req_use_conf(struct req *rq);
 /* Removes the request from the users of its configuration, and frees the steps kept by a trace. */
 void req_drop_conf(struct req *rq);
@@ -363,8 +366,10 @@ enum fault why_not_key(const struct req *rq, enum auth_right right, const char *
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
 /* ---- attributes (sums.c) ---- */
-#define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* attribute of an upload */
-#define ATTR_SUM_TYPE "x-amz-checksum-type"           /* attribute of an upload, and of its object */
+/* name of the attribute of an upload that has its checksum algorithm */
+#define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm"
+/* name of the attribute of an upload, and of its object, that has the checksum type */
+#define ATTR_SUM_TYPE "x-amz-checksum-type"
 
 /* ---- cross-origin requests (cors.c) ---- */
 /* Returns true if the answer depends on the bucket's CORS rules: the request has an Origin. */
@@ -429,8 +434,8 @@ void pace_init(struct reqs *rs);
 /* Determines the client of the request (limits.fair_by), and counts a request without descriptor for it; a
  * second call has no effect. false: the limit is reached. */
 bool pace_slot_get(struct req *rq);
-/* Counts a request, and its bytes, for the disk of its key. False: half of all requests are for this disk,
- * which may hang. */
+/* Counts a request, and its bytes, for the disk of its key. Returns false if half of all requests are for
+ * this disk, which may hang. */
 bool pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */

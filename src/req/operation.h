@@ -25,7 +25,7 @@ typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 struct op_hooks {
 	/* Takes a body that is not text. NULL: the operation has no such body. */
 	take_fn take;
-	/* The checksum headers refer to the resulting object, not to the text body. */
+	/* true: the checksum headers refer to the resulting object, not to the text body */
 	bool sums_of_object;
 	/* Checks whether the body that take() received is complete: FAULT_NONE or the fault to answer. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);

@@ -63,17 +63,19 @@ struct req_env {
 	struct store_port *store;
 	struct chan *chan;
 	struct rdma *rdma;
-	struct bufpool *bufs;      /* for pieces of tokened requests */
-	struct bufpool *http_bufs; /* for pieces of HTTP bodies, limited separately */
+	struct bufpool *bufs; /* pool of buffers for pieces of requests with a descriptor */
+	/* pool of buffers for pieces of HTTP bodies, which is limited separately */
+	struct bufpool *http_bufs;
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
-	const struct op_entry *operations; /* entries by enum op: op_table of ops/ops.h */
+	const struct op_entry *operations; /* operations by enum op: op_table of ops/ops.h */
 	/* Credentials; NULL: none. A reload replaces them on the core's own thread; running requests keep a
 	 * reference to the old credentials. */
 	struct auth_keys *keys;
-	struct auth_replay *replay; /* NULL: off */
-	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
+	struct auth_replay *replay; /* signatures seen, against replays; NULL: off */
+	/* expiry dates for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
+	struct expiry *expiry;
 	/* Number of requests, over all cores, that will be traced from their beginning; NULL: no tracing. */
 	_Atomic int *trace_next;
 	int core;
@@ -84,7 +86,7 @@ struct req_env {
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
-	int users; /* counted by req/ */
+	int users; /* number of requests that use the configuration; counted by req/ */
 	void (*unused)(struct req_conf *use);
 };
 
@@ -114,11 +116,12 @@ bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie,
 	       void *cookie);
 
 struct req_in {
-	struct dialect_in in; /* the head without uri; http/ keeps fields and strings until req_end() */
+	/* head of the request, without uri; http/ keeps its fields and strings until req_end() */
+	struct dialect_in in;
 	/* The target of the request line and a NUL: decoded in place, and kept by http/ until req_end(). */
 	char *target;
 	size_t target_len;
-	const struct sockaddr *local, *peer; /* addresses, kept by http/ until req_end() */
+	const struct sockaddr *local, *peer; /* addresses of the connection, kept by http/ until req_end() */
 	void *conn;
 };
 
@@ -148,15 +151,15 @@ enum reply_body {
 	REPLY_EMPTY,
 	REPLY_TEXT,
 	REPLY_STREAM,
-	REPLY_LENGTH_ONLY /* HEAD: Content-Length without a body */
+	REPLY_LENGTH_ONLY /* HEAD: the answer has Content-Length and no body */
 };
 struct reply {
 	int status;
 	enum reply_body body;
-	const char *text; /* REPLY_TEXT; the request's memory */
+	const char *text; /* body for REPLY_TEXT, in the request's memory */
 	uint64_t len_bytes;
-	bool close;   /* the connection must be closed after this reply */
-	bool at_once; /* the connection must be closed without the rest of a body, even if it still arrives */
+	bool close;   /* true: the connection must be closed after this reply */
+	bool at_once; /* true: the connection must be closed immediately, without the rest of a body */
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);

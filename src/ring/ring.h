@@ -27,25 +27,26 @@ struct ring;
 
 /* Embedded by the caller; must stay in place until done() ran (and !more, for a multishot operation). */
 struct ring_op {
-	uint32_t magic; /* RING_OP_MAGIC while in flight; checked on the way back */
+	uint32_t magic; /* RING_OP_MAGIC while the operation is in flight; checked at the completion */
 	bool multishot;
 	/* Set by the caller before it starts a read or write: the kernel may block before the I/O is
 	 * submitted (a file system's journal, a slot in the device's queue), so a worker of the kernel
 	 * submits it instead of this thread. That costs some microseconds. */
 	bool by_worker;
-	void *job; /* private to the ring */
+	void *job; /* memory of the back end of the ring */
 	/* res: the kernel's result, a count or -errno. more: a multishot operation continues; without it the
 	 * caller owns the op again and may restart it (from here, too). */
 	void (*done)(struct ring_op *op, int res, bool more);
 };
 
 enum ring_backend {
-	RING_AUTO,    /* io_uring, or threads where it is forbidden */
-	RING_THREADS, /* threads in any case */
+	RING_AUTO,    /* io_uring, or threads if io_uring is forbidden */
+	RING_THREADS, /* threads even if io_uring is available */
 };
 
 struct ring_params {
-	unsigned entries; /* submission queue; the completion queue gets four times as many */
+	/* size of the submission queue; the completion queue has four times as many entries */
+	unsigned entries;
 	enum ring_backend backend;
 };
 
@@ -53,7 +54,7 @@ struct ring_params {
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
-/* Describes the ring in one line for the log: flags and operations found. */
+/* Returns a description of the ring in one line for the log: flags and operations found. */
 const char *ring_describe(const struct ring *r);
 /* Returns the reason for using threads instead of io_uring, in words; NULL: io_uring is used. Lives as long
  * as r. */

@@ -32,13 +32,13 @@ struct ring_ops {
 struct ring {
 	const struct ring_ops *ops;
 	unsigned inflight;
-	const char *why_threads; /* NULL: it is on io_uring */
+	const char *why_threads; /* reason for using threads; NULL: the ring uses io_uring */
 	char describe[256];
 };
 
-/* Makes a ring on io_uring. 0, or the kernel's -errno. */
+/* Makes a ring that uses io_uring. Returns 0, or the kernel's -errno. */
 int uring_new(const struct ring_params *params, struct ring **ret_ring);
-/* Makes a ring on epoll and threads.  0 or -errno. */
+/* Makes a ring that uses epoll and threads. 0 or -errno. */
 int threads_new(const struct ring_params *params, struct ring **ret_ring);
 
 /* Marks an operation as in flight. */

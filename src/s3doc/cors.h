@@ -21,8 +21,9 @@ int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
 
 /* The CORS headers of an answer; empty strings and 0: no such header. */
 struct cors_answer {
-	char origin[512];   /* access-control-allow-origin: "*" or the origin */
-	bool credentials;   /* access-control-allow-credentials: true; not with "*" */
+	char origin[512]; /* access-control-allow-origin: "*" or the origin */
+	/* true: the answer has access-control-allow-credentials: true; not possible with the origin "*" */
+	bool credentials;
 	char methods[64];   /* access-control-allow-methods */
 	char headers[4096]; /* access-control-allow-headers: of a preflight */
 	char expose[1024];  /* access-control-expose-headers */

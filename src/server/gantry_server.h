@@ -3,8 +3,8 @@
  * libgantry-server: the server's side of object transfers by RDMA, for a program that speaks to its clients
  * itself.
  *
- * A client sends a token, a line of text that names a window of its memory; its transport, and the
- * request, are the program's business.  This library moves bytes between that window and memory of the program:
+ * A client sends a token, a line of text that names a window of its memory. The program transports the token
+ * and the request. This library moves bytes between that window and memory of the program:
  *
  *     struct gantry_server_params p;
  *     struct gantry_server *s;
@@ -23,16 +23,16 @@
  *
  * Units: sizes are bytes, delays nanoseconds, waits milliseconds.
  *
- * Threads: a server and its regions may be used by any thread at any time, and channels made and freed.  A
- * channel is one thread's at a time; it may be another's the next time.  A second thread that uses it
- * meanwhile gets -EIO, a line in the log, and does no harm.  A thread is not to be cancelled in a call.  The
- * library has threads of its own, with all signals blocked.
+ * Threads: any thread may use a server and its regions, and make and free channels, at any time. One thread
+ * at a time uses a channel; another thread may use it afterwards. A second thread that uses a channel at the
+ * same time gets -EIO and a line in the log, and causes no damage. A thread must not be cancelled during a
+ * call. The threads of the library have all signals blocked.
  *
- * Forks: a child has none of what its parent has opened: calls on it are -ENODEV, and freeing and closing do
- * nothing, as at the end of a child that exits.  It may open a server of its own.
+ * Forks: a child process cannot use the objects that its parent has opened: calls on them return -ENODEV, and
+ * freeing and closing do nothing. A child may open a new server.
  *
  * Errors: functions that can fail return a negative errno value, and each failure has one line in the log
- * (gantry_server_params.log) that names the cause and, where there is one, the cure.  Errors of transfers:
+ * (gantry_server_params.log) that names the cause and, where there is one, the cure. Errors of transfers:
  *
  *   -ENODEV        no port of the server can be used: it is down, or its device has died and is not back yet;
  *                  or the server was opened before a fork, by another process
@@ -62,29 +62,30 @@ const char *gantry_server_version(void);
 
 /* ---- a server ---- */
 
-/* The way in which a synchronous transfer waits for its completion; the interval is
- * gantry_server_params.delay_interval_ns, or the call's. */
+/* The way in which a synchronous transfer waits for its completion. The interval is
+ * gantry_server_params.delay_interval_ns, or an argument of the call. */
 enum gantry_delay {
-	GANTRY_DELAY_NONE = 0,     /* without pause */
+	GANTRY_DELAY_NONE = 0,     /* polls without pause */
 	GANTRY_DELAY_BATCH = 1,    /* pauses for the interval after an unsuccessful poll */
 	GANTRY_DELAY_ENTRY = 2,    /* pauses for the interval once for each completion found */
 	GANTRY_DELAY_ADAPTIVE = 3, /* without pause for four intervals, then sleeps until a completion */
 };
 
-/* Failures; ports, sessions, channels and regions that are added and removed; details for debugging. */
+/* Levels of log lines: failures; ports, sessions, channels and regions that are added and removed; details
+ * for debugging. */
 enum gantry_server_log { GANTRY_SERVER_LOG_ERROR, GANTRY_SERVER_LOG_INFO, GANTRY_SERVER_LOG_DEBUG };
-/* Takes one line without its end.  By any thread, also by several at once; it must not call this library, nor
- * throw. */
+/* Receives one log line without its end. Called by any thread, also by several at a time. It must not call
+ * this library, and must not throw. */
 typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, const char *text);
 
 #define GANTRY_CHANNELS_MAX 65535
 #define GANTRY_PIECES_MAX 32
-#define GANTRY_MOVE_MAX ((size_t)1 << 30) /* of one transfer */
+#define GANTRY_MOVE_MAX ((size_t)1 << 30) /* largest number of bytes in one transfer */
 
-/* Filled in by gantry_server_defaults(); then set the differing members. Strings are copied by
- * gantry_server_open(). */
+/* Parameters of a server, filled in by gantry_server_defaults(). The program then sets the members that
+ * differ. gantry_server_open() copies the strings. */
 struct gantry_server_params {
-	size_t size; /* of this struct in the program's version */
+	size_t size; /* size of this struct in the program's version of the header */
 	/*
 	 * The server's ports: an address ("10.0.0.9", "fd00::9"), of which only its port and family are used;
 	 * a device ("mlx5_0", "mlx5_0:1" with a port); several of these, separated by commas. NULL or "auto":
@@ -101,31 +102,39 @@ struct gantry_server_params {
 	 */
 	const char *allow;
 
-	gantry_server_log_fn *log; /* NULL: no log */
+	gantry_server_log_fn *log; /* log function; NULL: nothing is logged */
 	void *log_cookie;
-	enum gantry_server_log log_level; /* INFO; levels above it cost nothing */
+	/* highest level that is logged, default INFO; lines above it cost no time */
+	enum gantry_server_log log_level;
 
-	int channels;      /* 128: gantry_channel_new() beyond them fails; 1 to GANTRY_CHANNELS_MAX */
-	unsigned cq_depth; /* 640: work requests of a channel in flight; further ones wait in the library */
-	uint64_t dc_key;   /* 0xffeeddcc; must equal the clients' */
-	int service_level; /* 0; 0 to 15, on Ethernet to 7 */
-	int timeout;       /* 16; 4.096 us * 2^timeout without an answer are one try; 0 to 31, 0: no limit */
-	int retry_cnt;     /* 7; tries after the first; 0 to 7 */
-	int rnr_retry;     /* 7; retries if the client's adapter is not ready; 7: no limit */
-	int hop_limit;     /* 64; 1 to 255 */
-	int pkey_index;    /* 0; row of the port's table of partitions */
-	int traffic_class; /* -1: the driver's class of the port, else 96; 0 to 255 */
-	int max_sge;       /* 10; pieces of one transfer; 1 to GANTRY_PIECES_MAX */
-	int max_rd_atomic; /* 0: automatic; requests of PULLs in flight per channel */
-	int path_mtu;      /* 0: the port's, 4096 at most */
-	enum gantry_delay delay_mode; /* BATCH */
-	uint32_t delay_interval_ns;   /* 5000 */
-	/* 1: a channel is reset after a failed transfer, and works again. 0: it is fenced then: -EIO, until
-	 * it is freed. */
+	/* largest number of channels, 1 to GANTRY_CHANNELS_MAX, default 128; gantry_channel_new() fails
+	 * beyond it */
+	int channels;
+	/* largest number of work requests of a channel in flight, default 640; further ones wait in the
+	 * library */
+	unsigned cq_depth;
+	uint64_t dc_key;   /* DC key, default 0xffeeddcc; must equal the key of the clients */
+	int service_level; /* service level, 0 to 15, on Ethernet to 7; default 0 */
+	/* acknowledgement timeout of one try: 4.096 us * 2^timeout; 0 to 31, 0: no limit; default 16 */
+	int timeout;
+	int retry_cnt; /* number of retries after the first try, 0 to 7; default 7 */
+	/* number of retries if the client's adapter is not ready (RNR); 7: no limit; default 7 */
+	int rnr_retry;
+	int hop_limit;     /* hop limit of packets, 1 to 255; default 64 */
+	int pkey_index;    /* row of the port's partition table; default 0 */
+	int traffic_class; /* traffic class, 0 to 255; default -1: the driver's class of the port, else 96 */
+	int max_sge;       /* largest number of pieces in a transfer, 1 to GANTRY_PIECES_MAX; default 10 */
+	/* largest number of read requests (PULL) in flight per channel; default 0: chosen automatically */
+	int max_rd_atomic;
+	int path_mtu;                 /* path MTU in bytes, at most 4096; default 0: the MTU of the port */
+	enum gantry_delay delay_mode; /* wait of synchronous transfers; default GANTRY_DELAY_BATCH */
+	uint32_t delay_interval_ns;   /* interval of delay_mode in ns; default 5000 */
+	/* 1 (default): a channel is reset after a failed transfer, and works again. 0: the channel is fenced:
+	 * its calls return -EIO until it is freed. */
 	int qp_reset_on_failure;
 };
 
-/* Fills in *p, of which size bytes exist in the program, with the defaults named above. */
+/* Sets *p to the defaults that struct gantry_server_params names. size: size of the struct in the program. */
 void gantry_server_defaults(struct gantry_server_params *p, size_t size);
 
 /*
@@ -136,16 +145,17 @@ void gantry_server_defaults(struct gantry_server_params *p, size_t size);
  * libibverbs is told by it how to treat a device that goes away.
  */
 int gantry_server_open(const struct gantry_server_params *p, struct gantry_server **ret_s);
-/* Returns the reason why the last gantry_server_open() of this thread failed; "" after success. */
+/* Returns the reason why the last gantry_server_open() of this thread failed; "" after a success. */
 const char *gantry_server_open_error(void);
 /* Frees the remaining channels, deregisters the remaining regions, and closes the server. No other call may
  * be running; afterwards none of them may be used. Memory stays the program's. NULL is allowed. */
 void gantry_server_close(struct gantry_server *s);
 
-/* Returns 1 when a port of the server is up, else 0: all are down, or their device has died and is not
- * back yet, for which channels and regions wait. */
+/* Returns 1 if a port of the server is up, otherwise 0: all ports are down, or their device has died and
+ * channels and regions wait until it is back. */
 int gantry_server_is_alive(const struct gantry_server *s);
-/* Writes a port, like "mlx5_0:1 10.0.0.9", truncated to size. 0; -ENOENT: there are at most i ports. */
+/* Writes the i-th port as text, like "mlx5_0:1 10.0.0.9", truncated to size. Returns 0, or -ENOENT if there
+ * are at most i ports. */
 int gantry_server_port(const struct gantry_server *s, int i, char *text, size_t size);
 /* Sets the least important level that is logged. */
 void gantry_server_set_log_level(struct gantry_server *s, enum gantry_server_log most);
@@ -154,7 +164,8 @@ const char *gantry_status_text(int wc_status);
 
 /* ---- memory ---- */
 
-/* Allocates whole pages for a region; NULL: size is 0, or there is no memory.  To be freed by free(). */
+/* Allocates whole pages of memory for a region, to be freed by free(). Returns NULL if size is 0 or there is
+ * no memory. */
 void *gantry_host_alloc(size_t size);
 
 /*
@@ -175,33 +186,33 @@ int gantry_region_del(struct gantry_region *r);
 /* ---- channels ---- */
 
 enum gantry_dir {
-	GANTRY_PUSH = 0, /* to the client: its GET */
-	GANTRY_PULL = 1, /* from the client: its PUT */
+	GANTRY_PUSH = 0, /* to the client, for its GET */
+	GANTRY_PULL = 1, /* from the client, for its PUT */
 };
 
-/* A part of a region. */
+/* A piece of memory in a region, for one transfer. */
 struct gantry_piece {
 	struct gantry_region *region;
-	void *mem; /* [mem, mem + len) lies in the region */
+	void *mem; /* memory of the piece: [mem, mem + len) lies in the region */
 	size_t len;
 };
 
-/* Makes a channel. 0; -ENOSPC: there are gantry_server_params.channels; -ENODEV; -ENOMEM. Its queue pairs are
- * made at its first token. */
+/* Makes a channel. Its queue pairs are made when it gets its first token. Returns 0; -ENOSPC if there are
+ * gantry_server_params.channels channels; -ENODEV; -ENOMEM. */
 int gantry_channel_new(struct gantry_server *s, struct gantry_channel **ret_c);
 /*
- * Frees a channel. Unfinished operations end without being reported: after the return, no byte of their
- * pieces is accessed any longer. By any thread, also by another than the one that used it. 0; -EBUSY: another
- * thread is in a call on it, and it is not freed. NULL is allowed: 0.
+ * Frees a channel. Unfinished operations end without a report, and after the return no byte of their pieces
+ * is accessed any longer. Any thread may call this function, also a thread that never used the channel.
+ * Returns 0, also for NULL; -EBUSY if another thread is in a call on the channel, which is then not freed.
  */
 int gantry_channel_free(struct gantry_channel *c);
 
 /* The result of an operation. */
 struct gantry_done {
 	void *handle;
-	uint64_t bytes; /* moved: all, or 0 */
-	int wc_status;  /* enum ibv_wc_status; 0: success */
-	int error;      /* 0 or -EIO */
+	uint64_t bytes; /* number of bytes moved: all bytes of the operation, or 0 */
+	int wc_status;  /* status of verbs, an enum ibv_wc_status; 0: success */
+	int error;      /* error of the operation: 0 or -EIO */
 };
 
 /*
@@ -229,25 +240,27 @@ int gantry_channel_start(struct gantry_channel *c, enum gantry_dir d, const stru
 int gantry_channel_poll(struct gantry_channel *c, struct gantry_done *done, int max);
 
 /*
- * Waits until gantry_channel_poll() may return an operation; -1: without limit. 1: it may; 0: timeout, or no
- * operation is in flight; -EIO: another thread uses the channel. Sleeps; a signal does not end it.
+ * Waits until gantry_channel_poll() may return an operation, at most timeout_ms (-1: without a limit).
+ * Returns 1 if it may; 0 after the timeout, or if no operation is in flight; -EIO if another thread uses the
+ * channel. The thread sleeps during the wait, and a signal does not end it.
  */
 int gantry_channel_wait(struct gantry_channel *c, int timeout_ms);
 /*
- * Returns the channel's descriptor for poll() and epoll, which is readable when gantry_channel_poll() may
- * return an operation. It becomes readable only after gantry_channel_wait(c, 0) has returned 0, each time
- * again: call that, and sleep if it returned 0.
+ * Returns the channel's descriptor for poll() and epoll. It is readable when gantry_channel_poll() may return
+ * an operation, but only after gantry_channel_wait(c, 0) has returned 0. Before each sleep on the descriptor
+ * the program therefore calls gantry_channel_wait(c, 0), and sleeps only if the result is 0.
  */
 int gantry_channel_fd(struct gantry_channel *c);
 
-#define GANTRY_INTERVAL UINT32_MAX /* gantry_server_params.delay_interval_ns */
+/* value of delay_ns that stands for gantry_server_params.delay_interval_ns */
+#define GANTRY_INTERVAL UINT32_MAX
 
 /*
- * Moves bytes as gantry_channel_start(), and returns when it is over: their number, or an error of a
- * transfer.  Whatever it returned, the device does not touch the pieces any more.  *ret_wc_status (NULL: not
- * asked for): enum ibv_wc_status, written only when a completion came, or stayed away.  delay_ns: the
- * interval of delay_mode.  Operations that were started before go on, and are for gantry_channel_poll() as
- * before.
+ * Moves bytes as gantry_channel_start() does, and waits for the end. Returns the number of bytes, or an error
+ * of a transfer. After the return, with any result, the device does not access the pieces any longer.
+ * *ret_wc_status (may be NULL): an enum ibv_wc_status, written only if a completion arrived or was overdue.
+ * delay_ns: interval of delay_mode. Operations that were started before continue, and gantry_channel_poll()
+ * returns them.
  */
 ssize_t gantry_channel_move(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
 			    uint64_t remote, const char *token, uint32_t delay_ns, int *ret_wc_status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes a thread's port of a set, and passes notifications to the ports of the engines. */
+/* Opens and closes the port of a thread at a set, and passes notifications to the ports of the engines. */
 #include "set/replicas.h"
 
 #include "base/check.h"
@@ -25,7 +25,9 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 		return 0;
 	}
 	while (!port_detach_all(p))
-		mailbox_run(mb, 0); /* another thread has already rung this port's bell */
+		/* pending messages must run first, because another thread may have posted a notification
+		 * already */
+		mailbox_run(mb, 0);
 	port_free(p);
 	return r;
 }
@@ -35,7 +37,8 @@ set_detach(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	/* Calls of the set itself begin new operations on engines. */
+	/* A pinned port stays attached, because operations of the set itself may begin new operations on
+	 * engines. */
 	if (port_is_pinned(p) || !port_leave(p) || !port_detach_all(p))
 		return false;
 	port_free(p);

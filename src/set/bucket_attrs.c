@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes and bounds of buckets; see bucket_change.h. */
+/* Changes the attributes and the quota of a bucket in a set of several engines; see bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include "store/quota.h"
@@ -19,9 +19,10 @@ set_at(struct change *c, uint64_t version)
 }
 
 /*
- * Handles the result of one step of a change. The first engine validates, and the others accept the change
- * that it accepted. If the first engine leaves before its answer, the next one validates; a version read
- * from the former is not valid for the latter. Returns true if the change is over.
+ * Handles the result of one step of a change. The first engine validates the change, and the other engines
+ * accept the change that the first engine accepted. If the first engine leaves before its answer, the next
+ * engine validates; a version that was read from the engine that left is not valid for the next engine.
+ * Returns true if the change is complete.
  */
 static bool
 judge_step(struct change *c, int r)
@@ -69,8 +70,9 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 
 /* ---- quotas ---- */
 
-/* Counter 0 belongs to one engine, which may have left; only the holder of the map change lock calls this
- * function (M11). */
+/* Sets the limit of a bucket in the quota ledger. Counter 0 of the ledger belongs to the metadata leader,
+ * which may change during the call: therefore only the holder of the map change lock calls this function
+ * (M11). */
 static void
 bound(struct change *c)
 {
@@ -84,8 +86,8 @@ bound(struct change *c)
 	quota_unlock(book);
 }
 
-/* There is one quota book for all engines; the other engines store the limit for a start without the first
- * engine. */
+/* Stores a bucket's quota on each engine in turn. All engines share one quota ledger in memory; the copies on
+ * disk are for a start without the first engine. */
 static int
 set_quota_next(struct change *c, int r)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of a bucket visits the engines in turn, one change at a time; see bucket_change.h. */
+/* Runs a change of a bucket: the change visits the engines in turn, and a set has one change in progress at a
+ * time. See bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include "base/check.h"
@@ -34,7 +35,8 @@ change_is_lost(const struct change *c)
 
 /* ---- taking turns ---- */
 
-/* Advances the change until it waits for an engine or the map (false), or is complete. */
+/* Advances the change until it waits for an engine or for the map (returns false), or is complete (returns
+ * true). */
 static bool
 drive(struct change *c, int r)
 {
@@ -131,7 +133,8 @@ on_sub(struct store_op *op)
 	sub_free(sub);
 }
 
-/* A disk failed. If the change waits for that disk, its answer may take long. */
+/* Handles the notification that a disk has failed. If the change waits for that disk, the change continues
+ * without the answer, because a disk that hangs may answer late. */
 static void
 on_alarm(struct msg *m)
 {

@@ -13,8 +13,9 @@ copies_at(struct change *c)
 	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
 }
 
-/* Until its last step the metadata leader answers for the bucket. If an engine cannot make the change, all
- * others get the previous number back; if that fails too, the gate stays closed. */
+/* Changes the number of copies on each engine in turn, the metadata leader last: until then the leader
+ * answers for the bucket. If an engine cannot make the change, the other engines restore the previous number;
+ * if restoring fails too, the gate stays closed. */
 static int
 copies_next(struct change *c, int r)
 {
@@ -63,7 +64,8 @@ change_copies(struct change *c, int r)
 	}
 	if (c->is_over && c->touched)
 		set_note_missed(port_set(c->port), c->name, c->len, true, 0);
-	/* A set of one engine removes buckets without the map change lock. */
+	/* The bucket may have been removed in the meantime, because a set of one engine removes buckets
+	 * without the map change lock. */
 	if (c->is_over && c->result == -ENXIO)
 		c->result = -EAGAIN;
 	return started;

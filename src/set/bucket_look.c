@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads about buckets that the metadata leader answers: attributes, lists; see set_int.h. */
+/* Reads data of buckets from the metadata leader: attributes and lists; see set_int.h. */
 #include "set/set_int.h"
 
 #include <errno.h>
@@ -27,10 +27,10 @@ set_bucket_head(struct store_port *sp, const char *name, size_t len, struct stor
 	return head->ops->bucket_head(head, name, len, st);
 }
 
-/* A read of the attributes, whose version is that of the engine. */
+/* A read of a bucket's attributes. The version in the result includes the number of the engine. */
 struct attrs_look {
 	struct store_stat st;
-	struct store_stat *of; /* the caller's */
+	struct store_stat *of; /* result, owned by the caller */
 	struct set_port *port;
 	int engine;
 };

@@ -17,14 +17,15 @@ make_at(struct change *c)
 
 	c->touched = true;
 	if (!is_gated)
-		c->closed |= (uint64_t)1 << c->at; /* the gate was never closed */
+		c->closed |= (uint64_t)1 << c->at; /* not to be opened again: the gate was never closed */
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;
 	spec = (struct store_bucket_spec){ c->copies, c->sub->attrs, c->attrs_len };
 	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, &spec, is_gated, &c->sub->u.del);
 }
 
-/* Removes the bucket again from the engines that made it, the metadata leader last. */
+/* Undoes an incomplete creation: removes the bucket from the engines that made it, the metadata leader
+ * last. */
 static int
 undo_next(struct change *c, int r)
 {
@@ -33,7 +34,7 @@ undo_next(struct change *c, int r)
 			c->step = UNDO_OPEN;
 			return change_gate_at(c, GATE_OPEN);
 		}
-		/* The bucket stays, and its gate stays closed. */
+		/* The removal failed: the bucket remains on this engine, and its gate stays closed. */
 		c->failed = -ECANCELED;
 	}
 	c->step = UNDO;
@@ -55,8 +56,8 @@ create_next(struct change *c, int r)
 	switch (c->step) {
 	case LOOK:
 		if (c->at < 0 || change_is_lost(c)) {
-			/* The secondaries were removed after this change began: the next attempt assigns
-			 * them, or is refused. */
+			/* The secondaries were removed after this change began. The caller's next attempt
+			 * assigns them again, or is refused. */
 			if (c->copies > 1 && !set_has_pairs(port_set(c->port)))
 				return change_is_done(c, -EAGAIN);
 			if (set_expect_missed(port_set(c->port)) < 0)
@@ -74,7 +75,8 @@ create_next(struct change *c, int r)
 		c->made |= (uint64_t)(r == 0) << c->at;
 		if (r == 0 || change_is_lost(c))
 			return make_next(c);
-		/* The bucket is the remains of an attempt that could not be undone. */
+		/* An engine after the leader has the bucket already: the remains of a creation that could not
+		 * be undone. */
 		if (r == -EEXIST && change_before(c, c->at) >= 0 && c->tries++ < TRIES) {
 			c->step = CLEAR;
 			return change_remove_at(c);

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the engine that removes the bucket after engine `at`: the metadata leader removes it first (M38).
- * The number of engines, or -1: none. */
+/* Returns the engine that removes the bucket after engine `at`; the metadata leader removes it first (M38).
+ * Returns the number of engines, or -1, if no engine follows. */
 static int
 remover_behind(const struct change *c, int at)
 {
@@ -32,7 +32,7 @@ remove_next(struct change *c, int r)
 		if (r == -EAGAIN && c->tries++ < TRIES)
 			return change_remove_at(c);
 		if (r < 0 && r != -ENXIO && r != -ECANCELED && is_first && !c->failed) {
-			/* No engine has removed the bucket. */
+			/* The first removal failed, so every engine still has the bucket. */
 			c->failed = r;
 			c->at = -1;
 			return change_open_next(c);
@@ -49,7 +49,7 @@ remove_next(struct change *c, int r)
 	return change_open_next(c);
 }
 
-/* Opens the gates that earlier steps closed, and the gate of this step if it was closed. */
+/* Cancels a change: opens the gates that earlier steps closed, and (is_closed) the gate of this step. */
 static int
 give_up(struct change *c, int why, bool is_closed)
 {
@@ -65,7 +65,7 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 {
 	const struct set *s = port_set(c->port);
 
-	/* The last operations of a failed engine are unknown (M31). */
+	/* The change is cancelled, because the last operations of a failed engine are unknown (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_in(s) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
@@ -103,8 +103,8 @@ delete_next(struct change *c, int r)
 	}
 }
 
-/* Removes the usage of the bucket on engines that left during the removal, which no longer count their
- * objects. */
+/* Removes the bucket from the usage counters of engines that left the map during the removal: their objects
+ * no longer count. */
 static void
 forget_use(struct change *c)
 {
@@ -143,7 +143,7 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	/* The contents of a missing engine are unknown (M31). */
+	/* The removal is refused, because the contents of a missing engine are unknown (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
 	if (port_engines(p) == 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of buckets in a set of one engine.
+ * Changes buckets in a set of one engine.
  *
- * The engine accepts changes in any order, without the map change lock. The set counts these changes, so that
- * a second engine becomes a member only when none is in flight; from then on changes take the lock.
+ * The engine accepts changes in any order, without the map change lock. The set counts these changes: a
+ * second engine becomes a member only when no such change is in flight. After that, changes take the lock.
  */
 #include "set/bucket_change.h"
 
@@ -12,7 +12,7 @@
 
 struct through {
 	struct set_port *port;
-	struct store_op *op; /* the caller's */
+	struct store_op *op; /* operation of the caller */
 	union {
 		struct store_op op;
 		struct store_del del;
@@ -55,7 +55,7 @@ through_new(struct set_port *p, struct store_op *op)
 	return t;
 }
 
-/* Returns the result of the engine's start function. */
+/* Starts the change on the engine, and returns the result of the engine's start function. */
 static int
 through_started(struct through *t, int r)
 {

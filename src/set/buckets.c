@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set's record of bucket changes in memory; see buckets.h. */
+/* Implements the set's record of bucket changes in memory; see buckets.h. */
 #include "set/buckets.h"
 
 #include "set/map/set_rules.h"
@@ -13,7 +13,8 @@
 
 /* A bucket that was made or removed while an engine was out of service. */
 struct missed {
-	/* bitmap of the engines that were out of service, and have old records of the bucket */
+	/* bitmap of the engines that were out of service during the change, and have older records of the
+	 * bucket */
 	uint64_t engines;
 	uint8_t len;
 	bool is_there;
@@ -21,12 +22,13 @@ struct missed {
 };
 
 struct set_buckets {
-	pthread_mutex_t lock;  /* lock of missed[] */
-	struct missed *missed; /* entries in the order of names */
+	pthread_mutex_t lock;  /* protects missed[], nr and cap */
+	struct missed *missed; /* entries sorted by bucket name */
 	size_t nr, cap;
-	_Atomic uint64_t removed;      /* number of removals, including those only begun */
-	_Atomic uint64_t last_made_ns; /* creation time of the latest bucket */
-	_Atomic int through;           /* number of changes in flight without the map change lock */
+	/* number of removals since the start, including removals that were only begun */
+	_Atomic uint64_t removed;
+	_Atomic uint64_t last_made_ns; /* creation time of the newest bucket, in ns since 1970 */
+	_Atomic int through;           /* number of changes in flight that do not hold the map change lock */
 };
 
 /* ---- life ---- */
@@ -56,7 +58,7 @@ set_buckets_free(struct set_buckets *b)
 
 /* ---- changes that engines missed ---- */
 
-/* Returns the entry of a bucket, or the position where it belongs. The lock is held. */
+/* Returns the entry of a bucket, or the position at which to insert one. The caller holds the lock. */
 static struct missed *
 place(const struct set_buckets *b, const char *name, size_t len, bool *ret_is_found)
 {
@@ -113,7 +115,8 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint
 	pthread_mutex_lock(&b->lock);
 	m = place(b, name, len, &is_found);
 	if (!is_found && b->nr == b->cap) {
-		/* Only changes without the map change lock are counted. */
+		/* No memory was reserved for the entry: this change does not hold the map change lock, and is
+		 * only counted. */
 		pthread_mutex_unlock(&b->lock);
 		return;
 	}

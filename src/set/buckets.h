@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buckets - the record of a set about changes of buckets: changes missed by engines out of service, the
- * number of removals, and the number of changes in flight without the map change lock. The record has its own
- * lock, with which no function is called. Any thread, unless stated otherwise.
+ * buckets - the record of a set about changes of buckets. It contains the changes that engines out of service
+ * have missed, the number of removals, and the number of changes in flight without the map change lock. The
+ * record has a separate lock, and calls no other module under this lock. Any thread may call these functions,
+ * unless stated otherwise.
  */
 #ifndef GANTRY_SET_BUCKETS_H
 #define GANTRY_SET_BUCKETS_H
@@ -19,14 +20,14 @@ int set_buckets_new(struct set_buckets **ret_buckets);
 /* Frees the record. NULL is allowed. */
 void set_buckets_free(struct set_buckets *b);
 
-/* Reserves memory for one more bucket that engines miss. For the owner of the map change lock. 0 or
- * -ENOMEM. */
+/* Reserves memory for one more entry in the list of missed changes. Called by the owner of the map change
+ * lock. 0 or -ENOMEM. */
 int set_expect_missed(struct set *s);
-/* Notes that a bucket was made (is_there) or removed, and that the engines out of service, except those of
- * the bitmap `but`, have missed this change. */
+/* Notes that a bucket was made (is_there) or removed, and that the engines out of service have missed this
+ * change, except the engines in the bitmap `but`. */
 void set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint64_t but);
-/* Returns true if an engine may have missed a change of the bucket, so that its records of the bucket do not
- * count. */
+/* Returns true if an engine may have missed a change of the bucket, so that the engine's records of the
+ * bucket do not count. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
 
 /* Notes that a bucket was removed, or that its removal was begun. */
@@ -42,9 +43,10 @@ void set_end_through(struct set *s);
 int set_through_nr(const struct set *s);
 
 /*
- * Returns the creation time of a new bucket. A start distinguishes buckets of one name only by this time
- * (M32), and a coarse clock, or a clock read on two cores at the same time, may give two buckets one time: so
- * each time is returned only once in a process. The time follows a clock that was set back.
+ * Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
+ * by this time (M32). A coarse clock, or a clock read on two cores at the same time, could give two buckets
+ * the same time: therefore the function returns each time only once in a process. If the clock is set back,
+ * later results are earlier, too.
  */
 uint64_t change_birth_time(struct set *s);
 

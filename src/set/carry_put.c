@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PUT whose key moved to another engine between its beginning and its commit (-EXDEV): its bytes are read
- * from the former engine and written to the current one, with the same arguments (a replay). The replay is
- * invisible to the client, and runs on the thread of the PUT.
+ * Replays a PUT. If the key of a PUT moves to another engine between the beginning of the PUT and its commit,
+ * the commit fails with -EXDEV. A replay reads the bytes from the former engine, and writes them to the
+ * current engine with the same arguments. The client does not notice the replay, which runs on the thread of
+ * the PUT. The steps of a replay:
  *
- *	carry --> current engine? --> init --> read, write, read, write ... --> commit --> the caller's done()
- *	             |      ^                                                      |
- *	             +------+ two copies, and the primary has failed:              | the key has moved again: the same again,
- *	               the recovery task names the new primary                     | with the bytes written here
+ * 1. The current engine of the key is looked up. If the key has two copies and its primary has failed, the
+ *   replay waits until the recovery task has named the new primary.
+ * 2. A PUT begins at the current engine. Pieces are read from the former engine and written to the current
+ *   one.
+ * 3. The PUT is committed. If the key has moved again, another replay begins with the bytes written here.
+ * 4. done() of the caller's PUT is called.
  *
- * The current engine validates the PUT like any other: preconditions, quotas and free space are its own, and
- * its errors are the caller's. If the former engine cannot deliver the bytes, nothing was changed, and the
+ * The current engine validates the PUT like any other: it checks preconditions, quotas and free space, and
+ * the caller gets its errors. If the former engine cannot deliver the bytes, nothing was changed, and the
  * result is -EXDEV.
  */
 #include "set/replicas.h"
@@ -23,32 +26,32 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CARRY_BYTES (4 * STORE_GRANULE) /* bytes read in one operation */
-#define MOVES_MAX 8                     /* most replays of one PUT */
-#define KEPT_MAX 8                      /* most waits for the recovery task */
+#define CARRY_BYTES (4 * STORE_GRANULE) /* bytes that a replay reads in one operation */
+#define MOVES_MAX 8                     /* largest number of replays of one PUT */
+#define KEPT_MAX 8                      /* largest number of waits for the recovery task in one replay */
 
 struct carry {
 	struct set_port *port;
-	struct store_put *of; /* the put with the bytes */
+	struct store_put *of; /* PUT at the former engine, which has the bytes */
 	struct store_port *from;
-	struct store_obj obj; /* the bytes of the put, as an object */
+	struct store_obj obj; /* object at the former engine, opened to read the bytes of the PUT */
 	struct store_put_args args;
-	struct store_carrier again; /* carrier of put */
+	struct store_carrier again; /* carrier of the new PUT, in case the key moves again */
 	int moves, kept_nr;
 	struct set_wait wait;
-	struct store_put put; /* the put at the current engine */
+	struct store_put put; /* PUT at the current engine */
 	struct store_read rd;
 	struct store_write w;
 	uint64_t off;
 	uint32_t len;
-	struct buf *buf; /* the caller's buffer, or `mine` after a second move */
+	struct buf *buf; /* buffer of the pieces: the caller's buffer at first, `mine` in a second replay */
 	struct buf mine;
 };
 
 static void begin(struct carry *c);
 static void read_piece(struct carry *c);
 
-/* Ends the replay and the caller's PUT. */
+/* Ends the replay, and completes the caller's PUT with `result`. */
 static void
 end(struct carry *c, int result)
 {
@@ -67,7 +70,8 @@ end(struct carry *c, int result)
 	of->op.done(&of->op);
 }
 
-/* The bytes of the former put are lost, hence nothing was changed. */
+/* Ends a replay for which the former engine cannot deliver the bytes. The caller gets -EXDEV, because nothing
+ * was changed. */
 static void
 lost(struct carry *c)
 {
@@ -80,7 +84,8 @@ on_committed(struct store_op *op)
 	end(container_of(container_of(op, struct store_put, op), struct carry, put), op->result);
 }
 
-/* Commits, with the last piece in the buffer, or (len 0) without a piece. */
+/* Commits the PUT at the current engine, with the last piece in the buffer, or without a piece if len is
+ * 0. */
 static void
 commit(struct carry *c)
 {
@@ -97,7 +102,8 @@ commit(struct carry *c)
 	c->put.op.done = on_committed;
 	r = store_put_commit(c->put.op.port, &c->put, sc);
 	if (r == -EILSEQ)
-		/* each granule matches its CRC, and their combination does not match the CRC of the put */
+		/* the granules match their CRCs, but the combined CRC differs from the CRC of the former
+		 * PUT */
 		lost(c);
 	else if (r != 0)
 		end(c, r < 0 ? r : c->put.op.result);
@@ -175,7 +181,8 @@ begin(struct carry *c)
 	int r;
 	struct store_port *e = set_port_to_write(port_base(p), &a->key, &r);
 
-	/* The primary has failed, and the recovery task has not yet named another one. */
+	/* The primary has failed, and the recovery task has not yet named another primary: the replay
+	 * waits. */
 	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
 	    !set_is_read_only(port_set(p)) && c->kept_nr++ < KEPT_MAX) {
 		c->wait.mb = port_mailbox(p);
@@ -213,7 +220,7 @@ has_buf(struct carry *c)
 
 static bool carry_again(struct store_carrier *sc, struct store_put *put);
 
-/* before: the replay that wrote the put so far; NULL: none. */
+/* Begins a replay. before: the replay that wrote the PUT so far; NULL: the PUT was not replayed before. */
 static bool
 carry(struct set_port *p, struct store_put *put, struct carry *before)
 {

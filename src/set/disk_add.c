@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats and opens a disk and makes it a member; see rebalance.h. */
+/* Formats a new disk, opens it, and makes it a member of the set; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 
@@ -15,8 +15,8 @@
 
 #define THROUGH_NS (10 * NS_PER_S)
 
-/* Returns a number that no disk has had since the start, so that the records of one start name one disk
- * each. */
+/* Returns a number for a new disk. The number is not reused within one start, so that every record written
+ * since the start refers to one disk. */
 static int
 free_number(struct set *s)
 {
@@ -33,7 +33,7 @@ free_number(struct set *s)
 	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
 }
 
-/* Makes a map with this disk alone, older than the maps of all others. */
+/* Fills in a map with this disk as the only member, with a version below those of all maps in use. */
 static void
 table_before(struct disk_table *t, int number, const uint8_t uuid[UUID_BYTES])
 {
@@ -87,8 +87,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 		total += info.size_bytes;
 	}
 	m->said[0] = 0;
-	/* The engines share the whole budget: the memory of the new disk is additional until the next
-	 * start. */
+	/* The index of the new disk uses memory in addition to the limit of the other engines. The next start
+	 * divides the limit among all engines again. */
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->set_slots(st, &none);
 	if (r == 0)
@@ -109,7 +109,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 }
 
 /*
- * Attaches every port to the engine. From here on the engine stays until the set ends, as a member or not.
+ * Adds the engine to the set, and waits until every port has attached to it. From here on the engine stays
+ * until the set ends, even if its disk does not become a member.
  */
 static int
 attach_all(struct mover *m, struct store *st, int number)
@@ -124,8 +125,8 @@ attach_all(struct mover *m, struct store *st, int number)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
 				strerror(-r));
 	/*
-	 * Changes of buckets take the map change lock from now on; the loop waits for changes that began
-	 * before.
+	 * Changes of buckets take the map change lock from now on. The loop waits for changes that began
+	 * earlier without the lock.
 	 */
 	while (set_through_nr(s) && clock_ns() < until)
 		move_turn(m);
@@ -143,7 +144,8 @@ align(struct mover *m, int engine)
 	return set_align_buckets(pair, 2, m->said, sizeof m->said);
 }
 
-/* The caller holds the map change lock, hence no bucket changes. */
+/* Makes the disk a member: aligns its buckets, and writes the map with the disk. The caller holds the map
+ * change lock, so no bucket changes during the call. */
 static int
 enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 {
@@ -191,8 +193,9 @@ move_add(struct mover *m)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
 		r = attach_all(m, st, number);
-	/* Most buckets are aligned before the map change lock is taken, so that the lock is held briefly. A
-	 * bucket removed during this step is not an error. */
+	/* Most buckets are copied here, before the map change lock is taken: the lock is then held only
+	 * briefly. An error, for example because a bucket was just removed, is ignored here: enter() aligns
+	 * the buckets again. */
 	if (r == 0 && align(m, engine) < 0)
 		m->said[0] = 0;
 	if (r == 0)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a set in service: a disk is drained, or added, and slots move as the map plans (table_plan()).
- * The map records the job, hence the next start continues it.
+ * Changes the members of a set in service: a disk is drained or added, and slots move according to the plan
+ * of the map (table_plan()). The map records the job, so the next start continues the job.
  *
- *	drain	bit in the map --> its slots move, some at a time --> a map without the disk --> the disk learns that it is no member
- *	add	formatted, opened, attached by every port --> buckets as on the others --> a map with the disk --> slots arrive
- *	cancel	keys in transit finish --> a map that records it: answered --> foreign records are removed --> bits
- *		cleared; slots that have moved stay where they are
+ * - drain: a map with the drain bit is written; the slots of the disk move, some at a time; a map without the
+ *   disk is written; the disk stores that it is no longer a member.
+ * - add: the disk is formatted and opened, and every port attaches to its engine; its buckets are made equal
+ *   to those of the other disks; a map with the disk is written; slots move to the disk.
+ * - cancel: keys in transit finish; a map that records the cancellation is written, and the request is
+ *   answered; foreign records are removed; the drain and fill bits are cleared. Slots that have moved stay
+ *   where they are.
  *
- * The job has a thread of its own, which ends with it.
+ * Each job has a separate thread, which ends with the job.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -24,11 +27,11 @@
 #include <string.h>
 #include <time.h>
 
-/* Time that a new request waits for a cancelled job to end. */
+/* Longest time that a new request waits for a cancelled job to end. */
 #define ENDS_NS (5 * NS_PER_S)
 
-/* Returns true if the map names no disk that joins or leaves any more, or the job was cancelled, so that it
- * will end soon. */
+/* Returns true if the current job will end soon: the map names no disk that joins or leaves, or the job was
+ * cancelled. */
 static bool
 is_ending(struct set *s)
 {
@@ -41,7 +44,7 @@ is_ending(struct set *s)
 	return is;
 }
 
-/* Returns true if a job is in progress; waits for the end of a job that will end soon. */
+/* Returns true if a job is in progress. A job that will end soon is waited for first. */
 static bool
 is_busy(struct set *s)
 {
@@ -99,8 +102,8 @@ drain(struct set *s, const char *which, char *said, size_t len)
 		     : disk_say(said, len, 0, "disk %s is being drained", set_unit(s, unit)->uuid);
 }
 
-/* Refuses a disk that this daemon already has, or that is missing. A drained disk may be added again after a
- * restart, because its engine keeps the path until then. */
+/* Refuses to add a disk that this daemon already uses, or that is a missing member. A drained disk may be
+ * added again only after a restart, because its engine keeps the path until then. */
 static int
 refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
 {
@@ -199,7 +202,7 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
 				  : cancel(s, said, len);
 	pthread_mutex_unlock(&s->mover->job_lock);
-	/* Requests during the job could not start a resynchronisation. */
+	/* A resynchronisation that was requested during the job could not start until now. */
 	move_heal_if_wanted(s->mover);
 	return r;
 }
@@ -220,7 +223,8 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	now = clock_ns();
 	ret_info->waits_ns = until > now ? until - now : 0;
 	ran = now - ret_info->began_ns;
-	/* Keys written during the job are sent, too, so the total is at least the bytes sent. */
+	/* The total is raised to the number of bytes sent, because keys written during the job are sent in
+	 * addition. */
 	if (ret_info->slots_done == ret_info->slots_total)
 		ret_info->bytes_total = ret_info->bytes_done;
 	else if (ret_info->bytes_done > ret_info->bytes_total && ret_info->slots_done)
@@ -290,7 +294,8 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 
 	if (!set_has_table(s) || !s->conf.disks.engine->member->send)
 		return 0;
-	/* A mailbox is aligned to a cache line. */
+	/* posix_memalign() is used because struct mover contains a mailbox, which is aligned to a cache
+	 * line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
 	r = m ? move_changed_new(&m->changed) : -ENOMEM;
 	if (r == 0)

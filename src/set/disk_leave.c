@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys with two copies need two disks that stay. */
+/* Returns true if enough disks stay for keys with two copies: such keys need two disks that are not
+ * draining. */
 static bool
 leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 {
@@ -21,10 +22,10 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 }
 
 /*
- * Removes the secondaries from a map that will name one disk, if no bucket has two copies; the next such
- * bucket assigns them again. The caller holds the map change lock, hence no bucket is being made. A bucket
- * on any disk counts: after an incomplete removal one disk may have it, and may be the only one at the next
- * start.
+ * Removes all secondaries from a map that will have one disk. Fails if a bucket has two copies; the next such
+ * bucket assigns secondaries again. The caller holds the map change lock, so no bucket is made during the
+ * call. A bucket counts even if only one disk has it: after an incomplete removal, that disk may be the only
+ * one at the next start.
  */
 static int
 drop_pairs(struct mover *m, struct disk_table *next)
@@ -61,7 +62,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
-		/* A disk with both bits set does not leave. */
+		/* A disk with both bits set does not leave: its drain was cancelled. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
 			r = drop_pairs(m, next);
@@ -80,7 +81,8 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 
 /* ---- the disk ---- */
 
-/* Writes a map without this disk to its superblock, with a limited wait for a disk that hangs. */
+/* Writes the map that no longer contains this disk to the disk's own superblock. The wait is limited, because
+ * the disk may hang. */
 static void
 tell_it(struct mover *m, int engine, const struct disk_table *t)
 {
@@ -104,8 +106,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		set_get_table(s, next);
-		/* The first bucket with two copies was made during the drain, or a disk has failed and this
-		 * disk became a primary. */
+		/* The disk has slots again: either the first bucket with two copies was made during the
+		 * drain, or another disk failed and this disk became a primary. */
 		if (table_roles(next, set_number(s, engine))) {
 			move_give_turn(m);
 			r = -EINTR;
@@ -113,8 +115,8 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		table_remove(next, set_number(s, engine));
-		/* All that stay must accept the map, or the disk stays, too: engines without the map and this
-		 * disk could be enough for a start (M35). */
+		/* The disk leaves only if every remaining disk accepts the map. Otherwise the disks without
+		 * the new map, together with this disk, could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
 				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {

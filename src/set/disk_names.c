@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of disks as operators use them, and data about disks; see disk_names.h. */
+/* Finds disks by the names that operators use, and reports data of disks; see disk_names.h. */
 #include "set/disk_names.h"
 
 #include "base/path.h"
@@ -83,7 +83,8 @@ disk_has_left(const struct set *s, int unit)
 	return set_unit(s, unit)->engine == SET_NOWHERE && set_is_drained(s, unit);
 }
 
-/* Compares names of a disk regardless of notation: a UUID in capitals, a path with a trailing slash. */
+/* Returns true if two names of a disk are equal. Differences of notation are ignored: capitals in a UUID, a
+ * trailing slash of a path. */
 static bool
 is_written_so(const struct set *s, int unit, const char *which)
 {
@@ -109,7 +110,8 @@ disk_find(const struct set *s, const char *which)
 	}
 	if (left >= 0)
 		return left;
-	/* Accepts a number only in the form of /disks, because another form could have another meaning. */
+	/* A number is accepted only in the form that /disks shows, because another form could have another
+	 * meaning. */
 	for (int i = 0; i < nr; i++) {
 		snprintf(number, sizeof number, "%d", i);
 		if (strcmp(number, which) == 0)

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk_names - names of a set's disks for operators: path, UUID or number; and data about each disk. Any
- * thread.
+ * disk_names - names of a set's disks for operators (path, UUID or number), and data of each disk. Any thread
+ * may call these functions.
  */
 #ifndef GANTRY_SET_DISK_NAMES_H
 #define GANTRY_SET_DISK_NAMES_H
 
 #include "set/set_int.h"
 
-/* Returns the number of an engine's disk for operators; -1: none. */
+/* Returns the number of an engine's disk for operators; -1: the engine has no such number. */
 int disk_unit_of(const struct set *s, int engine);
 /* Reads the state of an engine's disk. */
 void disk_look(const struct set *s, int engine, struct store_unit_info *ret_info);
 /* Returns the sizes of the members that are present, in bytes, by number in the placement map. */
 void disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX]);
-/* Returns the bytes that a drain of a disk would move: the used bytes without its log and the space for
- * snapshots. */
+/* Returns the number of bytes that a drain of a disk would move: the used bytes, without the log and without
+ * the space for snapshots. */
 uint64_t disk_used_bytes(const struct set *s, int engine);
-/* Returns the engine of the disk at a path, in any notation; -1: none. */
+/* Returns the engine of the disk at a path, in any notation of the path; -1: no engine has this path. */
 int disk_engine_at(const struct set *s, const char *path);
-/* Returns true if a disk was drained before this start, and no engine has its path, at which another disk may
- * be. */
+/* Returns true if a disk was drained before this start and no engine has its path. Another disk may be at
+ * this path now. */
 bool disk_has_left(const struct set *s, int unit);
-/* Returns the member, or drained disk, with the path, UUID or number `which`; -1: none. */
+/* Returns the number of the member, or of the drained disk, that has the path, UUID or number `which`; -1: no
+ * such disk. */
 int disk_find(const struct set *s, const char *which);
 /* Returns true if every disk of the store is in service. */
 bool disks_all_serve(const struct set *s);
-/* Writes the name of a disk that is missing or has failed, and the reason. False: no such disk. */
+/* Writes the name of a disk that is missing or has failed, with the reason. Returns false if there is no such
+ * disk. */
 bool disks_say_out(const struct set *s, char *text, size_t len);
-/* Writes a sentence to said, and returns r. */
+/* Writes a formatted sentence to said, and returns r. */
 int disk_say(char *said, size_t len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk of a set has failed: the placement map is written without it (map_change.c), the recovery task
- * applies that map to keys with two copies (replica_recover.c), and every port gives up its operations that
- * wait for a copy on that disk.
+ * Handles the failure of a disk of a set. The placement map is written without the disk (map_change.c), the
+ * recovery task applies that map to keys with two copies (replica_recover.c), and every port ends the waits
+ * of its operations for a copy on that disk.
  */
 #include "set/replicas.h"
 
@@ -21,7 +21,8 @@ on_failed(struct store_watch *w)
 	struct set *s = container_of(w, struct set, watch);
 
 	set_table_failed(s);
-	/* Operations that wait for a copy may belong to a bucket that was removed. */
+	/* The ports are woken even if no bucket has two copies: an operation that waits for a copy may belong
+	 * to a bucket that was removed. */
 	if (set_can_pair(s)) {
 		set_keep(s);
 		set_wake_ports(s, on_wake);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of one key in one step. While slots move, a change may reach an engine that is giving the key away,
- * and that engine returns -EXDEV after a wait. The change is then issued again at the key's current engine,
- * so its arguments are kept here until it ends.
+ * Issues changes of one key in one step. While slots move, a change may reach an engine that is handing over
+ * the key; this engine returns -EXDEV after a wait. The change is then issued again at the key's current
+ * engine. This file keeps the arguments of the change until the change ends.
  */
 #include "set/replicas.h"
 
@@ -14,14 +14,14 @@
 
 struct issue {
 	struct set_port *port;
-	struct store_op *op; /* the caller's */
+	struct store_op *op; /* operation of the caller */
 	int tries;
 	struct set_call call;
 	struct store_pre pre;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint16_t bucket_len, key_len;
 	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
-	/* Arguments for the engine. */
+	/* Operation at the engine, with its arguments; the kind of the change determines the member. */
 	union {
 		struct store_op op;
 		struct store_del del;
@@ -60,7 +60,8 @@ issue_new(struct set_port *p, const struct store_key *k, struct store_op *op, co
 static void on_done(struct store_op *op);
 
 /*
- * Returns the result of the engine's start function; a result that is ready is in the engine's operation.
+ * Starts the change at the key's current engine, and returns the result of the engine's start function. A
+ * result that is ready immediately is in the engine's operation.
  */
 static int
 go(struct issue *i)
@@ -80,7 +81,7 @@ go(struct issue *i)
 	}
 }
 
-/* Passes the result to the caller. */
+/* Copies the result to the caller's operation, and frees the change. */
 static void
 end(struct issue *i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Key locks, see key_lock.h. */
+/* Implements the key locks of a set; see key_lock.h. */
 #include "set/key_lock.h"
 
 #include "set/map/disk_table.h"
@@ -11,18 +11,18 @@
 #include <string.h>
 
 #define SHARDS 64
-#define CHAINS 64 /* hash chains of a shard */
+#define CHAINS 64 /* number of hash chains in a shard */
 
 struct held_key {
 	struct held_key *next;
-	struct list queue; /* struct set_hold; the first one has the lock */
+	struct list queue; /* entries of struct set_hold; the first entry has the lock */
 	struct watcher *watchers;
-	bool is_open; /* the key is in doubt */
+	bool is_open; /* true: the key is in doubt */
 	uint16_t bucket_len, key_len;
-	char name[]; /* bucket, followed by key */
+	char name[]; /* bucket name, followed by the object key */
 };
 
-/* A list that waits until the current holder releases the key. */
+/* A link from a key to a wait that ends when the key's current holder releases it. */
 struct watcher {
 	struct watcher *next;
 	struct merge_wait *w;
@@ -66,7 +66,8 @@ set_holds_free(struct set_holds *hs)
 }
 
 /*
- * Returns the locked shard of a key, and the link to the key's entry, or to the position where it belongs.
+ * Locks the shard of a key, and returns the shard. *ret_link is the link to the key's entry, or the link at
+ * which to insert an entry.
  */
 static struct shard *
 lock(struct set_holds *hs, const struct store_key *k, struct held_key ***ret_link)
@@ -228,7 +229,7 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 {
 	int r = 0;
 
-	/* One reference belongs to this call, so that no watcher ends the wait before all watchers are
+	/* The count starts at 1 for this call, so that no watcher can end the wait before all watchers are
 	 * counted. */
 	atomic_store(&w->left, 1);
 	atomic_store(&w->error, 0);
@@ -238,6 +239,6 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 		atomic_store(&w->error, r);
 	if (atomic_fetch_sub(&w->left, 1) == 1)
 		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
-	/* The watchers that were added still run. */
+	/* The wait is not over: watchers that were added will still be notified. */
 	return 0;
 }

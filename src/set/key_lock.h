@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks of a set on keys with two copies (docs/set.md, M16 and M17). A change holds the lock of its key until
- * both disks have the change, or the map says that one of them is not in sync. All changes of a key therefore
- * have one order on both disks, and no reader sees a change that the loss of a disk could undo.
+ * key_lock - locks of a set on keys with two copies (docs/set.md, M16 and M17). A change holds the lock of
+ * its key until both disks have the change, or until the map records that the secondary is not in sync. All
+ * changes of a key therefore have one order on both disks, and no reader sees a change that the loss of a
+ * disk could undo.
  *
  * A key has at most one holder; other changes wait in order. A change that can be neither finished nor undone
- * leaves its key in doubt (open): until the next start has decided, no change gets the lock and no reader
- * sees the key. The locks are only in memory. Any thread.
+ * leaves its key in doubt ("open"): until the next start has decided about the change, no other change is
+ * made and no reader sees the key. The locks are only in memory. Any thread may call these functions.
  */
 #ifndef GANTRY_SET_KEY_LOCK_H
 #define GANTRY_SET_KEY_LOCK_H
@@ -21,29 +22,31 @@ struct held_key;
 /* An entry in the queue of a key's lock. Embedded by the caller. */
 struct set_hold {
 	struct mailbox *mb;
-	void (*go)(struct msg *m); /* called when the lock was granted after a wait */
+	/* called when the lock is granted after a wait, on the thread of the mailbox */
+	void (*go)(struct msg *m);
 	struct msg msg;
 	struct list link;
-	struct held_key *key; /* NULL: not the holder */
+	struct held_key *key; /* key whose lock this entry has; NULL: the entry is not the holder */
 };
 
 /* Makes the lock table of a set, without locks. 0 or -ENOMEM. */
 int set_holds_new(struct set_holds **ret_holds);
-/* Frees the table, in which no key is locked. NULL is allowed. */
+/* Frees the lock table. No key is locked. NULL is allowed. */
 void set_holds_free(struct set_holds *hs);
-/* Takes the lock of a key. 1: granted; 0: go() follows through the mailbox; -EAGAIN: the key was left open;
- * -ENOMEM. */
+/* Takes the lock of a key. Returns 1 if the lock is granted; 0 if go() follows through the mailbox; -EAGAIN
+ * if the key is in doubt; -ENOMEM. */
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);
-/* Releases the lock to the next in the queue. */
+/* Releases the lock, and grants it to the next entry in the queue. */
 void set_release(struct set_holds *hs, struct set_hold *h);
-/* Leaves the key open. Waiting changes get the lock nevertheless, and set_is_open() is true for them. */
+/* Marks the key as in doubt. Entries in the queue get the lock nevertheless, and set_is_open() returns true
+ * for them. */
 void set_leave_open(struct set_holds *hs, struct set_hold *h);
-/* Returns true to the holder if the key was left open before. */
+/* Returns true if the key of this holder is in doubt. */
 bool set_is_open(const struct set_hold *h);
-/* Returns true if the key is locked, or was left open. */
+/* Returns true if the key is locked or in doubt. */
 bool set_is_held(struct set_holds *hs, const struct store_key *k);
-/* Waits until all keys of a bucket that are locked now were released once. 1: no key is locked; 0: w->go()
- * follows; -EAGAIN: a key was left open; -ENOMEM. */
+/* Waits until every key of a bucket that is locked now was released once. Returns 1 if no key is locked; 0 if
+ * w->go() follows; -EAGAIN if a key is in doubt; -ENOMEM. */
 int set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge_wait *w);
 
 #endif

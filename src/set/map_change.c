@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The placement map of a set in service: its change after a failure of a disk, and the holder of the map
+ * Changes the placement map of a set in service, for example after the failure of a disk, and manages the map
  * change lock (M11).
  *
- *	a disk fails --> the lock is free --> a map without it, on all others --> effective: bucket changes continue
- *	                       ^                        | another disk fails
- *	                       |                        v
- *	                       +------ a newer map without both, or fewer than half are left: the set is read-only (M9)
+ * After the failure of a disk, the set waits until the map change lock is free, and writes a map without the
+ * disk to all other disks. When all of them have the map, the map is effective, and changes of buckets
+ * continue. If another disk fails during the write, a newer map without both disks is written. If fewer than
+ * half of the members are left, the set becomes read-only instead (M9).
  *
  * A requested change of the map (set_change_table(): moved slots, members) is written in the same way. If a
- * disk that the change needs fails in the meantime, the result is a newer map with the previous contents
- * (M7).
- *
- * Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for disks
- * that work. A change that holds the lock notices the failure of a disk in its next step.
+ * disk that the change needs fails during the write, the result is a newer map with the previous contents
+ * (M7). Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for
+ * disks that have not failed. The holder of the lock notices the failure of a disk in its next step.
  *
  * Threads: engines report failures and written maps on any thread; the lock of the map is held briefly.
  */
@@ -43,7 +41,7 @@ first_of(uint64_t bitmap)
 
 /* ---- the table; under the lock ---- */
 
-/* Returns the failed engines among those in service or in the map being written. */
+/* Returns the bitmap of failed engines, of the engines in service and those in the map being written. */
 static uint64_t
 failed(const struct set *s)
 {
@@ -63,7 +61,7 @@ begin_table(struct set *s, uint64_t in)
 	struct set_map *m = s->map;
 	uint64_t first = m->start_no << TABLE_CHANGE_BITS | 1;
 
-	/* M9: with fewer than half of the members no map is written. */
+	/* M9: no map is written while fewer than half of the members are in service. */
 	check(in && !set_is_read_only(s));
 	m->table.version = m->table.version < first ? first : m->table.version + 1;
 	m->table.in = 0;
@@ -91,7 +89,8 @@ stop_writing(struct set *s, uint64_t left)
 			  count(left), count(m->table.members));
 }
 
-/* A change that lost a disk it needs is cancelled: the next map has the contents before it. */
+/* Cancels a change of the map if a disk that the change needs has failed: the next map has the contents from
+ * before the change. */
 static void
 fall_back(struct set *s, uint64_t bad)
 {
@@ -105,14 +104,14 @@ fall_back(struct set *s, uint64_t bad)
 	m->table = m->before;
 	m->table.version = version;
 	m->all_next = set_all(s);
-	/* The engine that would have left is still a member. */
+	/* An engine that the cancelled change would have removed is still a member. */
 	m->begun = set_in(s);
 	m->needs = 0;
 	m->change = -EIO;
 }
 
-/* Returns true if fewer than half of the members are left (M9). Where members change, the members before and
- * after the change both count: disks with either map may be enough for a start (M35). */
+/* Returns true if fewer than half of the members are left (M9). During a change of the members, both the
+ * previous and the new members count: the disks with either map may be enough for a start (M35). */
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
@@ -122,7 +121,7 @@ is_too_few(const struct set *s, uint64_t left)
 	       (RULE_MEMBERS_BOTH && 2 * count(left & m->other) < m->other_nr);
 }
 
-/* Returns true if the map is effective or the set is read-only. */
+/* Advances the write of the newest map. Returns true if the map is effective or the set is read-only. */
 static bool
 settle(struct set *s)
 {
@@ -144,7 +143,7 @@ settle(struct set *s)
 			return true;
 		}
 		if (is_whole || (!RULE_TABLE_REDO_SERVING && m->begun != set_in(s))) {
-			/* M6: the map is on all its disks before it determines any answer. */
+			/* M6: a map takes effect only when all its disks have stored it. */
 			check(!m->unwritten);
 			m->begun = left;
 			set_publish_in(s, m->all_next, left);
@@ -161,8 +160,8 @@ settle(struct set *s)
 
 /* ---- turns ---- */
 
-/* The holder for a change of the map without a waiting thread: the lock is held until the change is
- * complete. */
+/* The owner of the map change lock when no caller owns it: the set writes a map after a failure, and keeps
+ * the lock until the map is effective. */
 static struct set_turn nobody;
 
 static void
@@ -188,7 +187,7 @@ pass_turn(struct set *s)
 	}
 }
 
-/* Wakes threads that wait for the map, because a condition of theirs may be true now. */
+/* Advances the write of the map, and wakes the thread that waits for the map if the write has ended. */
 static void
 look(struct set *s)
 {
@@ -220,7 +219,8 @@ set_table_failed(struct set *s)
 
 		look(s);
 		/*
-		 * The change may wait long for its answer, because a disk that hangs has failed as well.
+		 * The owner is notified of the failure, because it may be waiting for an answer of a disk
+		 * that hangs.
 		 */
 		if (t && !t->is_alarmed) {
 			t->is_alarmed = true;
@@ -333,12 +333,12 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 	bool is_over;
 
 	pthread_mutex_lock(&m->lock);
-	/* M11: one change at a time. */
+	/* M11: the caller owns the map change lock, and no other change is in progress. */
 	check(!RULE_ONE_CHANGE || (!m->settling && m->is_changing && m->holder == t));
-	/* Only attached engines are members, and only members are needed. */
+	/* Every member is an attached engine, and every needed engine is a member. */
 	check(all && !(needs & ~all) && !(all & ~(UINT64_MAX >> (STORE_SET_MAX - set_engines(s)))));
-	/* An engine that joins takes part, an engine that leaves does not (M35: all other engines are in
-	 * service). */
+	/* An engine that joins takes part in the new map, and an engine that leaves does not. All other
+	 * engines are in service (M35). */
 	in = (set_in(s) | (all & ~set_all(s))) & all;
 	m->change = needs & ~in ? -EIO : 0;
 	if (m->change) {
@@ -489,7 +489,8 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 	if (t)
 		m->table = *t;
 	m->start_no = start_no;
-	/* A disk may have failed already. */
+	/* The lock counts as taken here because a disk may have failed already; pass_turn() handles that, or
+	 * releases the lock. */
 	m->is_changing = true;
 	pass_turn(s);
 	pthread_mutex_unlock(&m->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the placement map of a set: for map_change.c, and for the simulation and tests that read its
- * fields. */
+/* map_int - fields of the placement map state of a set, for map_change.c, and for the simulation and tests
+ * that read them. */
 #ifndef GANTRY_SET_MAP_INT_H
 #define GANTRY_SET_MAP_INT_H
 
@@ -11,34 +11,35 @@
 #include <pthread.h>
 
 struct set_map {
-	pthread_mutex_t lock; /* lock of all fields */
-	bool is_changing;     /* the map change lock is held */
-	struct list waiting;  /* struct set_turn: threads that wait for the map change lock */
-	/* owner of the map change lock; NULL: none, or a change of the map without a thread */
+	pthread_mutex_t lock; /* protects all fields of this struct */
+	bool is_changing;     /* true: the map change lock is held */
+	struct list waiting;  /* entries of struct set_turn that wait for the map change lock */
+	/* owner of the map change lock; NULL: the lock is free, or the set itself changes the map */
 	struct set_turn *holder;
-	struct set_turn *settling; /* the owner, while waiting for a written map; NULL: not waiting */
-	bool has_table;            /* the set has a map and serves */
-	struct disk_table table;   /* the newest map, whose write was begun */
+	/* owner of the lock during its wait for a written map; NULL: no owner waits */
+	struct set_turn *settling;
+	bool has_table;          /* true: the set has a map and serves */
+	struct disk_table table; /* newest map; its write has begun */
 	/* The map before the change in progress, which is restored when an engine of `needs` fails. */
 	struct disk_table before;
 	uint64_t needs;
-	/* Bitmap of the members' engines of the other map (the previous map or the abandoned one), and number
-	 * of these members; 0: no change in progress. */
+	/* Bitmap of the engines of the members of the other map, and the number of these members. The other
+	 * map is the previous map or an abandoned one. 0: no change in progress. */
 	uint64_t other;
 	int other_nr;
-	uint64_t all_next; /* bitmap of the members' engines after the map is effective */
+	uint64_t all_next; /* bitmap of the engines of members after the newest map is effective */
 	/* result of the last change: 0, or the error after which the previous map was restored */
 	int change;
 	uint64_t start_no; /* number of this start */
-	/* Bitmaps of the engines that take part in the newest map (begun), and of the engines that have not
-	 * written this map yet (unwritten). */
+	/* Bitmaps of engines: `begun`, the engines that take part in the newest map; `unwritten`, the engines
+	 * that have not written this map yet. */
 	uint64_t begun, unwritten;
 	struct set_table_write {
 		struct store_table_write w;
 		struct set *set;
 		int engine;
 	} write[STORE_SET_MAX];
-	/* The write of a map to the disk that is no longer a member in this map. */
+	/* The write of the newest map to a disk that is no longer a member. */
 	struct set_last_write {
 		struct store_table_write w;
 		_Atomic bool is_over;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disks of a set; see members.h. */
+/* Implements the list of disks of a set; see members.h. */
 #include "set/members_int.h"
 
 #include "set/set_int.h"

@@ -3,9 +3,9 @@
  * members - the disks of a set: their engines, numbers in the placement map, names, and the disks that were
  * drained or have failed.
  *
- * An engine is an index below set_engines(), a unit (a disk for operators) an index below set_units(). Both
- * tables only grow at the end while the set serves, under a lock of the members: a thread that has read the
- * number of entries reads these entries without the lock. Any thread.
+ * An engine is an index below set_engines(); a unit (a disk as operators see it) is an index below
+ * set_units(). While the set serves, both tables only grow at the end, under a lock. A thread that has read
+ * the number of entries may read these entries without the lock. Any thread may call these functions.
  */
 #ifndef GANTRY_SET_MEMBERS_H
 #define GANTRY_SET_MEMBERS_H
@@ -22,10 +22,10 @@ int set_members_new(struct set_members **ret_members);
 /* Stops all engines. NULL is allowed. */
 void set_members_stop(struct set_members *m);
 void set_members_free(struct set_members *m);
-/* Takes over the disks that a start found; all their engines have member functions. Once, before the first
- * port. */
+/* Takes over the disks that a start has found. All their engines have member functions. Called once, before
+ * the first port. */
 void set_members_begin(struct set *s, const struct set_found *f);
-/* Notes that the set ends: set_has_failed() no longer calls an engine. */
+/* Notes that the set ends: from now on set_has_failed() calls no engine. */
 void set_members_end(struct set *s);
 
 /* ---- engines ---- */
@@ -37,7 +37,7 @@ struct store *set_engine(const struct set *s, int engine);
 const struct store_member_ops *set_engine_ops(const struct set *s, int engine);
 /* Returns the number of the engine's disk in the placement map. */
 int set_number(const struct set *s, int engine);
-/* Adds an engine whose disk has `number` in the placement map. A barrier follows before the engine is
+/* Adds an engine whose disk has `number` in the placement map. The caller runs a barrier before the engine is
  * used. */
 void set_add_engine(struct set *s, struct store *engine, int number);
 /* Returns true if an engine has failed: a write of its disk failed or took too long. */
@@ -48,16 +48,16 @@ bool set_has_failed(const struct set *s, int engine);
 /* Returns the number of disks of the store, including disks drained since the start. */
 int set_units(const struct set *s);
 const struct set_member *set_unit(const struct set *s, int unit);
-/* Adds the disk of an engine. uuid NULL: the engines of the set have no map. */
+/* Adds the disk of an engine to the units. uuid NULL: the engines of the set have no map. */
 void set_add_unit(struct set *s, int engine, const uint8_t *uuid);
 /* Returns true if the disk was drained, and no longer belongs to the store. */
 bool set_is_drained(const struct set *s, int unit);
 void set_note_drained(struct set *s, int unit);
 /* Returns the number of disks that belong to the store, including missing ones. */
 int set_disks(const struct set *s);
-/* Returns true if a disk was missing at the start, and so until the next start. */
+/* Returns true if a disk was missing at the start. The disk stays missing until the next start. */
 bool set_misses_some(const struct set *s);
-/* Returns the UUID of the store, UUID_BYTES. */
+/* Returns the UUID of the store, UUID_BYTES long. */
 const uint8_t *set_store_uuid(const struct set *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the members of a set: for members.c, and for tests that make a disk missing. */
+/* members_int - fields of the members of a set, for members.c, and for tests that make a disk missing. */
 #ifndef GANTRY_SET_MEMBERS_INT_H
 #define GANTRY_SET_MEMBERS_INT_H
 
@@ -10,16 +10,16 @@
 #include <stdatomic.h>
 
 struct set_members {
-	pthread_mutex_t lock;  /* lock of the tables that grow */
+	pthread_mutex_t lock;  /* protects the tables that grow */
 	_Atomic int engine_nr; /* number of entries in engine[] and number[] */
 	struct store *engine[STORE_SET_MAX];
-	uint8_t number[STORE_SET_MAX]; /* numbers of the engines' disks in the placement map */
+	uint8_t number[STORE_SET_MAX]; /* number of each engine's disk in the placement map */
 	_Atomic int unit_nr;           /* number of entries in unit[] */
 	struct set_member unit[STORE_SET_MAX];
-	_Atomic uint64_t drained; /* bitmap of drained units */
-	int missing_nr;           /* number of units missing at the start */
+	_Atomic uint64_t drained; /* bitmap of units that were drained since the start */
+	int missing_nr;           /* number of units that were missing at the start */
 	uint8_t store_uuid[UUID_BYTES];
-	_Atomic bool can_fail; /* engines have member functions, and the set serves */
+	_Atomic bool can_fail; /* true: the engines have member functions, and the set serves */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of the rebalancer and its jobs, one at a time: it executes the plan of the placement map step by
- * step, and ends with it; see rebalance.h.
+ * Runs the jobs of the rebalancer, one at a time, on a thread that ends with the job. A job executes the plan
+ * of the placement map step by step; see rebalance.h.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -20,8 +20,8 @@
 #define PAUSE_NS (2 * NS_PER_S)
 #endif
 
-/* Only the first result goes to the caller: a resynchronisation that continues after a failed call has no
- * caller. */
+/* Passes the first result of a job to the caller. Later results have no receiver: for example, a
+ * resynchronisation continues after its first step has failed. */
 static void
 answer(struct mover *m, int r)
 {
@@ -92,24 +92,24 @@ end_use(struct mover *m)
 	move_end_sends(m);
 }
 
-/* Records the end of the job in the map, when all slots are in place. */
+/* Records the end of the job in the map after all slots have moved. */
 static int
 finish(struct mover *m, const struct disk_table *t)
 {
 	struct set *s = m->set;
 	int leaves = t->draining ? set_engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
 
-	/* A missing disk may lack slots, or have foreign records. */
+	/* The job cannot end yet: a missing disk may lack slots, or may have foreign records. */
 	if (!disks_all_serve(s))
 		return -EBUSY;
-	/* The foreign records of a disk that leaves are lost with it. */
+	/* The foreign records of a disk that leaves are not removed: the whole disk leaves the store. */
 	r = move_clean(m, leaves);
 	if (r == 0 && leaves >= 0)
 		return move_leave(m, leaves);
 	return r == 0 ? move_set_bits(m, t->draining, 0) : r;
 }
 
-/* Answers the request for the cancellation. The lock is held. */
+/* Answers the request to cancel the job. The caller holds m->lock. */
 static void
 tell_cancel(struct mover *m, int r)
 {
@@ -126,16 +126,16 @@ answer_cancel(struct mover *m, int r)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Writes the map that cancels the job before the request is answered, and removes foreign records after that:
- * a start between these two steps continues here. */
+/* Cancels the job: writes a map that records the cancellation, answers the request, and then removes foreign
+ * records. If a restart interrupts this, the job is cancelled further after the start. */
 static int
 give_up(struct mover *m, const struct disk_table *t)
 {
 	uint64_t both = t->draining | t->filling;
 	int r = table_gives_up(t) ? 0 : move_set_bits(m, both, both);
 
-	/* Stays set until the cancellation is complete, so that a failing disk does not start the drain
-	 * again. A request that must be repeated has no effect. */
+	/* gives_up stays set until the cancellation is complete, so that a failing disk cannot restart the
+	 * drain. Repeating the request has no further effect. */
 	m->gives_up |= r == 0;
 	if (atomic_exchange(&m->cancel, false))
 		answer_cancel(m, r);
@@ -148,7 +148,7 @@ give_up(struct mover *m, const struct disk_table *t)
 	return r;
 }
 
-/* Counts the slots of a step as moved or as postponed. */
+/* Counts the slots of a step as moved, or as postponed after an error. */
 static void
 note_slots(struct mover *m, int r)
 {
@@ -171,7 +171,7 @@ is_any_stuck(const struct mover *m)
 	return any != 0;
 }
 
-/* Executes one step of the job; false: the job has ended. */
+/* Executes one step of the job. Returns false if the job has ended. */
 static bool
 move_on(struct mover *m)
 {
@@ -192,7 +192,7 @@ move_on(struct mover *m)
 		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* The copies at the former secondary have no further use. */
+			/* The records on the disk that was the secondary are foreign now, and are removed. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (pairs < 0 && pairs != -EAGAIN) {
@@ -204,7 +204,8 @@ move_on(struct mover *m)
 		} else if (move_next_slots(m, t, &from, &to, &left)) {
 			r = move_slots(m, from, to);
 			note_slots(m, r);
-			/* Space is freed immediately, except on a disk that is drained. */
+			/* The records on the source are foreign now. They are removed immediately to free
+			 * space, except on a disk that is drained. */
 			if (r == 0 && !table_has(t->draining, set_number(s, from)))
 				r = move_clean(m, -1);
 		} else if (!left && pairs == 0) {
@@ -224,8 +225,8 @@ move_on(struct mover *m)
 	return goes_on;
 }
 
-/* Notes that no disk joins or leaves any longer, so that the job is only a resynchronisation, which other
- * jobs may interrupt. */
+/* Notes that no disk joins or leaves any longer. The job is then only a resynchronisation, which other jobs
+ * may interrupt. */
 static void
 note_job(struct mover *m)
 {
@@ -237,7 +238,8 @@ note_job(struct mover *m)
 	if (!move_members_change(t)) {
 		pthread_mutex_lock(&m->lock);
 		m->job = JOB_HEAL;
-		/* A request after the last check gets the answer of a request after the job. */
+		/* A cancel request that arrived after the last check gets the answer of a request without a
+		 * job. */
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, -ENOENT);
 		pthread_mutex_unlock(&m->lock);
@@ -252,7 +254,7 @@ job_main(struct mover *m)
 	int r = begin_job(m);
 
 	if (r == 0) {
-		/* This job includes every resynchronisation that was requested before. */
+		/* This job also does every resynchronisation that was requested before. */
 		pthread_mutex_lock(&m->lock);
 		m->heal_wanted = false;
 		pthread_mutex_unlock(&m->lock);
@@ -261,7 +263,7 @@ job_main(struct mover *m)
 	if (r < 0)
 		return;
 	set_note_moving(s, true);
-	/* Requests from now on are kept until the job is complete. */
+	/* PUTs that begin from now on keep the data for a replay until the job is complete. */
 	if (move_visit(m) < 0)
 		log_warn("moving slots: a core did not answer");
 	while (!atomic_load(&m->stop) && !atomic_load(&m->yields)) {
@@ -290,7 +292,8 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
-		/* A resynchronisation that yields has not ended, because the other job may make no change. */
+		/* A resynchronisation that yields to another job is requested again, because it has not
+		 * ended, and the other job may make no change. */
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys changed while their slots are sent to another engine; see rebalance.h. */
+/* Collects the keys that change while their slots are sent to another engine; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 
@@ -10,13 +10,15 @@
 #include <string.h>
 
 #ifndef KEYS_MAX
-#define KEYS_MAX 262144 /* changed keys that are kept one by one */
+/* largest number of changed keys that are recorded; with more, all keys are sent again */
+#define KEYS_MAX 262144
 #endif
 
 struct move_changed {
 	pthread_mutex_t lock;
-	struct move_keys *keys; /* keys changed since they were last taken; NULL: none */
-	bool no_memory;         /* some changed keys are missing from keys */
+	/* keys changed since they were last taken; NULL: the changes are not recorded */
+	struct move_keys *keys;
+	bool no_memory; /* true: some changed keys are missing from `keys`, for lack of memory */
 };
 
 int
@@ -109,7 +111,7 @@ move_on_change(void *cookie, const struct store_key *k)
 {
 	struct mover *m = cookie;
 
-	/* In a swap both engines receive every change anyway. */
+	/* A swap sends no keys, because primary and secondary both receive every change. */
 	if (RULE_MOVE_WATCH && m->kind != MOVE_SWAP)
 		move_note(m, k);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan for joining and leaving disks: the next slots to move, the amount left, and whether there is
- * space for it; see rebalance.h.
+ * Plans the moves for joining and leaving disks: the next slots to move, the amount that is left, and whether
+ * there is space for it; see rebalance.h.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -36,15 +36,16 @@ move_has_leftovers(const struct set *s)
 		disk_look(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
-		/* Without secondaries in the map such records are foreign records. */
+		/* If the map has no secondaries, records with two copies are foreign records. */
 		has |= !has_pairs &&
 		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
 	}
 	return has;
 }
 
-/* Plans a slot that has no keys with two copies: its primary moves along with its home, or alone if the
- * home has moved before, for example when another disk was given up. */
+/* Plans the move of a slot that has no keys with two copies. The home and the primary of the slot move
+ * together; the primary moves alone if the home has moved before, for example when another disk was
+ * forgotten. */
 static void
 next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
 {
@@ -100,13 +101,15 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 
 /* ---- how much ---- */
 
-/* The partitions yet to move: slots of keys with one copy, and each of the two copies of slots with two. A
- * swap of primary and secondary moves nothing. */
+/* The partitions that are yet to move. A slot of keys with one copy counts once; a slot of keys with two
+ * copies counts once for each copy. A swap of primary and secondary counts as no move. */
 struct to_go {
-	uint64_t homes[STORE_DISKS_MAX]; /* slots with one copy to move, by source disk */
-	uint64_t pairs[STORE_DISKS_MAX]; /* copies of slots with two, by disk that leaves */
-	uint64_t come;                   /* copies of slots with two, to disks that are being filled */
-	uint64_t nr;                     /* sum of all these numbers */
+	uint64_t homes[STORE_DISKS_MAX]; /* number of slots of keys with one copy to move, by source disk */
+	/* number of copies in slots of keys with two copies to move, by the disk that leaves */
+	uint64_t pairs[STORE_DISKS_MAX];
+	/* number of copies in slots of keys with two copies that disks being filled will receive */
+	uint64_t come;
+	uint64_t nr; /* sum of the three counts above */
 };
 
 static uint64_t
@@ -173,7 +176,8 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (!(set_all(s) >> i & 1))
 			continue;
 		has = (uint64_t)table_roles(t, set_number(s, i));
-		/* Where no key has two copies, their slots still have a primary. */
+		/* If no key has two copies, only slots of keys with one copy count, although all slots have a
+		 * primary. */
 		if (!set_uses_pairs(s))
 			has = (uint64_t)table_count(t, set_number(s, i));
 		used = disk_used_bytes(s, i);
@@ -182,7 +186,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (go)
 			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
-	/* New secondary copies are sent by the primaries. */
+	/* The data for new secondary copies comes from the primaries, so it is a share of all bytes. */
 	if (g.come && roles)
 		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);
@@ -220,9 +224,9 @@ move_note_progress(struct mover *m, const struct disk_table *t)
 /* ---- room ---- */
 
 /*
- * Estimates the bytes that each disk receives when an engine is drained. Keys with one copy are spread
- * evenly over the slots; keys with two copies are known slot by slot, and go to a disk without the other
- * copy.
+ * Estimates the bytes that each disk receives when an engine is drained. Keys with one copy are assumed to be
+ * spread evenly over the slots. For keys with two copies the usage of each slot is known; a slot goes to a
+ * disk that does not have the other copy.
  */
 static void
 reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,

@@ -15,14 +15,15 @@
 #include <string.h>
 
 #ifndef WALK_KEYS
-#define WALK_KEYS 256 /* keys of one page of a scan */
+#define WALK_KEYS 256 /* number of keys in one page of a scan */
 #endif
-#define PACE_AHEAD_NS (100 * NS_PER_MS) /* longest unused time whose bytes may be sent later */
-#define PACE_ASK_NS (100 * NS_PER_MS)   /* longest wait before the rate is read again */
+#define PACE_AHEAD_NS (100 * NS_PER_MS) /* longest idle time, in ns, whose unused rate may be used later */
+#define PACE_ASK_NS (100 * NS_PER_MS)   /* longest wait, in ns, before the rate is read again */
 
-#define ROTTEN_MAX 4096 /* damaged keys kept for repair; later ones are found again */
+/* largest number of damaged keys that are kept for repair; further ones are found again by the next scan */
+#define ROTTEN_MAX 4096
 
-/* State of the rebalancer's thread. */
+/* State of the keys in flight, on the rebalancer's thread. */
 struct move_sender {
 	struct bufpool bufs;
 	bool has_bufs;
@@ -34,16 +35,16 @@ struct move_sender {
 		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 	} send[MOVE_SENDS];
 	int sending;
-	int error;         /* first error of the sends */
-	double may;        /* bytes that may be read now; negative: bytes read beyond the rate */
-	uint64_t paced_ns; /* time for which `may` was computed */
-	uint64_t limit_ns; /* time until which sends may continue; 0: without end */
-	uint64_t damaged;  /* keys that could not be read */
-	/* damaged keys with two copies, which may be repaired from the other copy */
+	int error;  /* first important error of the sends; 0: no error */
+	double may; /* number of bytes that may be read now; negative: bytes that were read beyond the rate */
+	uint64_t paced_ns; /* time of clock_ns() at which `may` was computed */
+	uint64_t limit_ns; /* time of clock_ns() until which sends may continue; 0: no limit */
+	uint64_t damaged;  /* number of keys that could not be read */
+	/* list of damaged keys with two copies, which may be repaired from the other copy */
 	struct move_key *rotten;
 	int rotten_nr;
 	struct set_hold hold;
-	bool has_hold; /* hold.go() has run */
+	bool has_hold; /* true: hold.go() has run */
 };
 
 int
@@ -110,8 +111,8 @@ move_forget_damaged(struct mover *m)
 	m->sender->damaged = 0;
 }
 
-/* Called by the engine: returns the time to wait before that many bytes are read. Bytes read beyond the rate
- * delay later reads; the rate may change, and the job may end, during the wait. */
+/* Returns the time in ns to wait before `bytes` are read, called by the engine. Bytes that were read beyond
+ * the rate delay later reads. The rate may change and the job may end during the wait. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
@@ -143,7 +144,7 @@ take_error(struct mover *m, int error)
 {
 	struct move_sender *sn = m->sender;
 
-	/* Keeps the most important error: a failed disk, then damage. */
+	/* A more important error replaces an earlier one: a failed disk first, then damage. */
 	if (!sn->error || error == -EROFS || (error == -EBADMSG && sn->error == -EAGAIN))
 		sn->error = error;
 }
@@ -187,7 +188,7 @@ send_over(struct move_send *ms, int result)
 		sn->damaged++;
 	if ((result == -EBADMSG || result == -EIO) && ms->to)
 		note_rotten(m, &ms->s.key);
-	/* The key is sent again if the move continues. */
+	/* The key is noted as changed, so that it is sent again if the move continues. */
 	if (ms->to)
 		move_note(m, &ms->s.key);
 	take_error(m, result);
@@ -213,7 +214,7 @@ set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 	ms->m = m;
 }
 
-/* Starts to send a key, or (no `to`) to remove it, as soon as an earlier send has ended. */
+/* Starts to send a key, or to remove it if `to` is NULL, as soon as a slot for a key in flight is free. */
 static void
 send_key(struct mover *m, struct store_port *from, struct store_port *to, const struct store_key *k)
 {
@@ -252,7 +253,7 @@ move_sends_end(struct mover *m)
 
 /* ---- walking ---- */
 
-/* One page of the keys of an engine. */
+/* A page of the keys of an engine, during a scan. */
 struct walk {
 	struct store_walk w;
 	int nr;
@@ -316,7 +317,7 @@ move_walk_both(struct mover *m, int from, int to)
 		r = move_walk(m, to, f, t, &m->slots);
 	more = move_sends_end(m);
 	e = e ? e : more;
-	/* Keys to be tried again are among the changed keys. */
+	/* -EAGAIN is no error here: the failed keys are noted as changed, and are sent again. */
 	return r < 0 ? r : e == -EAGAIN ? 0 : e;
 }
 
@@ -345,9 +346,9 @@ on_hold(struct msg *msg)
 	container_of(msg, struct move_sender, hold.msg)->has_hold = true;
 }
 
-/* Repairs unreadable data of a key at the primary, its object and the parts of its uploads in progress, from
- * the secondary. Only this function repairs parts of uploads, which have no readers. Returns the number of
- * repaired records, or -errno. */
+/* Repairs the unreadable data of a key at the primary from the secondary: the object, and the parts of
+ * uploads in progress. No other function repairs parts of uploads, because no reader reads them. Returns the
+ * number of repaired records, or -errno. */
 static int
 mend_key(struct mover *m, int first, const struct move_key *rotten)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots move from one engine to another while both serve (docs/set.md, "Moves"):
+ * Moves slots from one engine to another while both serve (docs/set.md, "Moves"). The states of a move:
  *
- *	filling	  the source reports changes; all keys are sent; changed keys are sent again, until few are left
- *	frozen	  writers wait; the rest is sent
- *	switching a map that names the target is written
- *	switched  the target accepts the slots, keys are looked up there, every port has passed a barrier; then the source gives
- *		  the slots up, and waiting writers go to the target
- *	removing  the records at the source are foreign records
+ * - filling: the source reports changes. All keys are sent; keys that change are sent again, until few are
+ *   left.
+ * - frozen: writers wait, and the remaining changed keys are sent.
+ * - switching: a map that assigns the slots to the target is written.
+ * - switched: the target accepts the slots, and keys are looked up there. After every port has passed a
+ *   barrier, the source hands over the slots, and waiting writers continue at the target.
+ * - removing: the records at the source are foreign now, and are removed.
  *
  * Until the map is written, the records at the target are foreign records; after an error before that, the
- * source continues as before. A disk may fail while the map is written: without the target, the map falls
- * back to the previous one; any other disk is left out, and the new map stays, because source and target have
- * the same keys by then.
+ * source continues as before. If the target fails during the write of the map, the map falls back to the
+ * previous one. If any other disk fails during the write, the new map stays and that disk leaves it, because
+ * source and target have the same keys by then.
  */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
@@ -28,9 +29,9 @@
 #include <string.h>
 
 #ifndef FEW
-#define FEW 64 /* keys that may be sent while writers wait */
+#define FEW 64 /* largest number of keys that may be sent while writers wait */
 #endif
-/* limit of sends while writers wait; the remaining part of a second is for the map */
+/* longest time of sends while writers wait, in ns; the rest of a second remains for the write of the map */
 #define FROZEN_SEND_NS (500 * NS_PER_MS)
 #define ROUNDS 50
 #define AGAIN_NS (20 * NS_PER_MS)
@@ -57,8 +58,9 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
-/* M8: a secondary receives every acknowledged change from before the map says that it is in sync; was NULL:
- * no slot of m->slots has its secondary on this engine. */
+/* Assigns `engine` as the secondary of the slots of m->slots, or restores the previous secondaries (`was`,
+ * NULL: not restored). M8: a secondary receives every acknowledged change from before the map says that it is
+ * in sync. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
@@ -68,8 +70,8 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 	}
 }
 
-/* Returns true if the slots are assigned as in the plan. A disk may have failed, or the first bucket with two
- * copies may have been made. */
+/* Returns true if the slots are still assigned as in the plan. The assignment may have changed because a disk
+ * has failed, or because the first bucket with two copies was made. */
 static bool
 is_as_planned(const struct mover *m, const struct disk_table *t, int from, int to)
 {
@@ -112,19 +114,21 @@ write_homes(struct mover *m, int from, int to)
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
-	/* M8: a secondary gets every change from before the write of the map with the secondary in sync. */
+	/* M8: the secondary receives every change from before the write of the map that marks it as in
+	 * sync. */
 	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
 		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
 	if (m->kind == MOVE_SECOND)
-		/* The set is read-only: the next start may find that the secondary is in sync. */
+		/* After -EROFS the set is read-only, and the next start may find the map in which the
+		 * secondary is in sync. */
 		set_seconds(m, r == 0 || r == -EROFS ? NULL : was, to);
 	free(next);
 	return r;
 }
 
-/* Directs look-ups of the slots to the new engine. was_first: the engine that is the secondary from now on,
- * if any. The map is effective: look-ups of these keys go to the new engine from now on. */
+/* Directs look-ups of the slots to the new engine. The map is effective. was_first: the engine that becomes
+ * the secondary in a swap; -1: no engine does. */
 static void
 go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
 	struct store_slots_op *o)
@@ -134,7 +138,8 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 
 	o->moved = NULL;
 	r = tell(m, to, to->ops->member->take, slots_op(m, o));
-	/* This step comes before any look-up at this engine, because all changes wait at the source. */
+	/* The secondary is assigned before the first look-up at the new primary: all changes still wait at
+	 * the source. */
 	if (was_first >= 0)
 		set_seconds(m, NULL, was_first);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
@@ -151,8 +156,8 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
 }
 
-/* Waits after a freeze until changes that the primary has and that wait for the secondary are complete. The
- * barrier comes after the messages to the ports of these changes. */
+/* Waits, after a freeze, until every change that the primary has already made is complete on the secondary.
+ * The messages of these changes reach their ports before the barrier does. */
 static int
 wait_unsettled(struct mover *m)
 {
@@ -168,14 +173,15 @@ wait_unsettled(struct mover *m)
 				return -EAGAIN;
 			move_turn(m);
 		}
-		/* The engine is no longer the secondary, or has missed an update. */
+		/* The secondary was removed from the map, or has missed an update: the swap is not
+		 * possible. */
 		if (set_secondary_at(s, i) == SET_NOWHERE || set_has_miss(s))
 			return -EAGAIN;
 	}
 	return 0;
 }
 
-/* The caller holds the map change lock, and every writer waits. */
+/* Switches the slots to the other engine. The caller holds the map change lock, and every writer waits. */
 static int
 switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_slots_op *o)
 {
@@ -184,7 +190,8 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	bool lost = false, is_open = false;
 	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
-	/* Uploads that ended with their bucket were not reported. */
+	/* A bucket was removed during the move, and the uploads that ended with it were not reported: all
+	 * keys are sent again. */
 	if (r >= 0 && set_buckets_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
@@ -200,12 +207,11 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		r = wait_unsettled(m);
 	if (r >= 0) {
 		r = write_homes(m, from, to);
-		/* The set is read-only, and the next start finds one map or the other, so no further write is
-		 * allowed. */
+		/* The set is read-only, and the next start may find either map: the slots stay frozen. */
 		is_open = r == -EROFS;
 	}
 	if (m->kind == MOVE_SECOND) {
-		/* The primary continues as before. */
+		/* The primary is unchanged, so its writers continue. */
 		if (RULE_MOVE_FREEZE)
 			tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	} else if (r == 0 || is_open)
@@ -250,7 +256,7 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 			if (r == 0)
 				return 0;
 		}
-		/* All keys are sent again. */
+		/* After a repair, and after -ESTALE, all keys are sent again. */
 		if ((r == -EBADMSG || r == -EIO) && move_end_rotten(m, from, true))
 			r = -ESTALE;
 		if (r < 0 && r != -EAGAIN && r != -ESTALE)
@@ -313,7 +319,8 @@ move_clean(struct mover *m, int but)
 		memset(theirs, 0, sizeof *theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
-			/* The recovery task will make this engine the primary soon. */
+			/* A primary of the newest map keeps its records, although the recovery task has not
+			 * yet assigned the partition to this engine. */
 			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
 							t->second[slot] == set_number(s, i));
 
@@ -321,7 +328,7 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = move_walk(m, i, move_port(m, i), NULL, theirs);
-		/* After an error, for example no space in the log, all keys are sent again. */
+		/* The sends end, so that after an error the next attempt sends all keys again. */
 		e = move_sends_end(m);
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;

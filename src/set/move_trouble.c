@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reason for which a job of the rebalancer makes no progress, for operators; see rebalance.h. */
+/* Composes the reason for which a job of the rebalancer makes no progress, for operators; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 #include "set/replicas.h"
@@ -66,7 +66,7 @@ move_explain(struct mover *m, int r)
 			(unsigned long long)move_damaged(m));
 		break;
 	case EXDEV:
-		/* The newest map is used, which is effective a moment later. */
+		/* The text uses the newest map, which becomes effective a moment later. */
 		move_trouble(
 			m,
 			"%s: its keys are going over to the disks that have their second copies; it is tried "
@@ -83,7 +83,7 @@ move_explain(struct mover *m, int r)
 	}
 }
 
-/* Returns the end of the shortest wait for disks that are away; 0: no disk is waited for. */
+/* Returns the time at which the shortest wait for an away disk ends; 0: no disk is waited for. */
 static uint64_t
 replaces_at(const struct set *s)
 {

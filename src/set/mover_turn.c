@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits of the rebalancer's thread: for the map change lock, the placement map, barriers; see rebalance.h.
+ * Waits on the rebalancer's thread: for the map change lock, for the placement map and for barriers; see
+ * rebalance.h.
  */
 #include "set/mover.h"
 
@@ -34,7 +35,8 @@ on_turn(struct msg *msg)
 	container_of(msg, struct mover, turn.msg)->has_gone = true;
 }
 
-/* The rebalancer notices the failure of a disk by itself. */
+/* Allows the next alarm. The alarm needs no other action, because the rebalancer checks for failed disks
+ * itself. */
 static void
 on_alarm(struct msg *msg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bucket with two copies: all slots get a secondary that is in sync, because no key has two copies.
+ * Makes the first bucket with two copies. All slots get a secondary, which is in sync because no key has two
+ * copies yet.
  */
 #include "set/disk_names.h"
 #include "set/replicas.h"
@@ -9,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The assignment of secondaries to all slots, on the port's thread, before the bucket is made. */
+/* The assignment of secondaries to all slots, before the bucket is made. Runs on the thread of a port. */
 struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
-	struct store_del *op; /* the caller's */
+	struct store_del *op; /* operation of the caller */
 	struct store_bucket_spec spec;
 	size_t len;
 	bool has_written, has_ended;
 	int result;
-	unsigned paired; /* result of set_begin_pairs() */
+	unsigned paired; /* result of set_begin_pairs(), for set_note_pairs_answer() */
 	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
@@ -50,9 +51,9 @@ pairing_kept(struct msg *m)
 	pairing_end(g);
 }
 
-/* The map may name another primary for slots of a missing disk: the new primary answers for those slots
- * before the bucket exists. A caller that makes another bucket at the same time calls this function, too
- * (set_has_pairs()), and waits. */
+/* Continues after the assignment. The map may name another primary for slots of a missing disk; the bucket is
+ * made only after this primary answers for the slots. A caller that makes another bucket at the same time
+ * waits here, too (set_has_pairs()). */
 static void
 pairing_over(struct pairing *g)
 {
@@ -74,7 +75,7 @@ pairing_alarm(struct msg *m)
 		pairing_over(g);
 }
 
-/* Gives slots their secondaries by an effective map. */
+/* Assigns the secondaries of an effective map to the slots, and returns the result of set_begin_pairs(). */
 static unsigned
 use_pairs(struct set *s, const struct disk_table *t)
 {
@@ -86,8 +87,8 @@ use_pairs(struct set *s, const struct disk_table *t)
 	return set_begin_pairs(s);
 }
 
-/* Returns true if an engine has records with two copies: those of an earlier bucket, on a disk that was a
- * secondary and missed the end of that bucket. */
+/* Returns true if a disk has records with two copies, left from an earlier bucket: the disk was a secondary,
+ * and missed the removal of that bucket. */
 static bool
 has_two_left(const struct set *s, int number)
 {
@@ -100,8 +101,8 @@ has_two_left(const struct set *s, int number)
 	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
 }
 
-/* Marks disks with old records of two copies, which may lack records, as not in sync, so that they are
- * aligned with their primaries first. */
+/* Marks secondaries on disks with old records of two copies as not in sync. Such disks may lack records, so
+ * they are resynchronised first. */
 static void
 keep_from_full(const struct set *s, struct disk_table *t)
 {
@@ -115,7 +116,7 @@ keep_from_full(const struct set *s, struct disk_table *t)
 	}
 }
 
-/* The caller holds the map change lock. */
+/* Advances the assignment. The caller holds the map change lock. */
 static void
 pairing_go(struct pairing *g)
 {
@@ -128,7 +129,8 @@ pairing_go(struct pairing *g)
 	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* The other disk will leave soon, or a map will record that it stays. */
+		/* With a drain in progress the other disk will leave soon; with a cancelled drain a map will
+		 * record that the disk stays. */
 		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {
 		bool is_new = true;
@@ -137,7 +139,8 @@ pairing_go(struct pairing *g)
 		for (int i = 0; i < STORE_SLOT_NR; i++)
 			is_new &= g->next.second[i] == TABLE_NO_DISK;
 		disk_sizes(s, size);
-		/* A disk that is away has also missed no change, but takes part in no map. */
+		/* A disk that is away gets no secondary: it takes no part in the map, although it has missed
+		 * no change so far. */
 		for (int i = 0; i < STORE_DISKS_MAX; i++)
 			size[i] = table_has(g->next.in, i) ? size[i] : 0;
 		if (is_new && table_pair(&g->next, size, true)) {
@@ -178,7 +181,7 @@ set_pair_first(struct set_port *p, const char *name, size_t len, const struct st
 	memcpy(g->name, name, len);
 	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
 	port_pin(p);
-	/* The call never completes immediately, even if the lock is free. */
+	/* The operation always completes through the mailbox, even if the lock is free. */
 	if (set_take_turn(port_set(p), &g->turn))
 		mailbox_post(port_mailbox(p), &g->turn.msg, pairing_turn);
 	return 0;

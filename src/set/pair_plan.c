@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan for replica pairs, for the rebalancer:
+ * Plans the changes of replica pairs, for the rebalancer:
  *
- *	heal	the secondary is present, and not in sync         --> the whole slot is sent from the primary, then the map says that it is in sync
- *	pair	there is no secondary, or it is away for too long --> another disk becomes the secondary, which is then resynchronised
- *	drain	the disk is a primary with a secondary in sync    --> they swap; a secondary --> another disk becomes the secondary
- *	fill	the disk has fewer slots than its share           --> it becomes the secondary of others, and swaps with some primaries
+ * - heal: the secondary is present and not in sync. The primary sends the whole slot; then a map says that
+ *   the secondary is in sync.
+ * - pair: a slot has no secondary, or the secondary is away for too long. Another disk becomes the secondary,
+ *   and is then resynchronised.
+ * - drain: a disk leaves. If it is the primary and the secondary is in sync, the two swap roles. If it is the
+ *   secondary, another disk becomes the secondary.
+ * - fill: a disk has fewer slots than its share. The disk becomes the secondary of more slots, and swaps
+ *   roles with some primaries.
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
@@ -20,11 +24,11 @@
 struct plan {
 	const struct set *s;
 	const struct disk_table *t;
-	const struct store_slots *stuck; /* slots that cannot move now; NULL: none */
-	uint64_t serving;                /* bitmap of the numbers in service */
-	struct store_slots slots;        /* slots that move together */
+	const struct store_slots *stuck; /* slots that cannot move now; NULL: all slots can move */
+	uint64_t serving;                /* bitmap of the numbers of disks in service */
+	struct store_slots slots;        /* slots that move together, of one kind, source and target */
 	enum move_kind kind;
-	int from, to; /* disk numbers of the slots in `slots`; -1: none yet */
+	int from, to; /* numbers of the source and target disks of `slots`; -1: no slot was added */
 	int nr;
 	bool waits; /* true: a part of the plan must wait */
 };
@@ -35,7 +39,8 @@ serves(const struct plan *p, int number)
 	return number != TABLE_NO_DISK && table_has(p->serving, number);
 }
 
-/* Adds a slot to the group. False: the slot does not fit into this group. */
+/* Adds a slot to the group of slots that move together. Returns false if the slot does not fit into this
+ * group. */
 static bool
 add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
@@ -64,7 +69,7 @@ plan_heal(struct plan *p)
 	int stay = __builtin_popcountll(t->members & ~t->draining);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* If only one disk stays, no other disk can be waited for. */
+		/* A slot without a secondary waits for another disk only if two disks stay. */
 		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
 		if (serves(p, t->first[i]) && serves(p, t->second[i]))
@@ -83,7 +88,8 @@ is_away_long(const struct set *s, int number)
 }
 
 /*
- * Assigns secondaries to slots without one, or whose secondary does not return. True: the map has changed.
+ * Assigns a secondary to slots that have none, and to slots whose secondary is away for too long. Returns
+ * true if the map has changed.
  */
 static bool
 pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
@@ -97,7 +103,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		size[i] = table_has(serving, i) ? size[i] : 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* If the primary is away as well, nothing can be sent. */
+		/* The secondary is replaced only if the primary is in service and can send the keys. */
 		if (was[i] != TABLE_NO_DISK && !table_has(serving, was[i]) &&
 		    table_has(serving, t->first[i]) && is_away_long(s, was[i]))
 			t->second[i] = TABLE_NO_DISK;
@@ -111,7 +117,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	return changes;
 }
 
-/* Returns the disk with the smallest part of its share, of the disks in service that stay. */
+/* Returns the disk that has the smallest part of its share, among the disks in service that stay. */
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {
@@ -148,14 +154,14 @@ plan_drain(struct plan *p, const int *want, int *has)
 			continue;
 		}
 		add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to);
-		/* Slots of another group count too, otherwise all following slots would get the same
+		/* Slots of another group are counted, too. Otherwise all following slots would get the same
 		 * target. */
 		has[to]++;
 	}
 }
 
-/* Plans the fill of a new disk, which first becomes a secondary, and then the primary of some of these
- * slots. */
+/* Plans how to fill a new disk. The disk first becomes the secondary of some slots, and then the primary of a
+ * part of them. */
 static void
 plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
 {
@@ -225,7 +231,7 @@ is_used(const struct set *s)
 	return set_uses_pairs(s);
 }
 
-/* Writes a map with the pairs of slots without a secondary. */
+/* Writes a map that assigns secondaries to the slots without one. */
 static int
 write_pairs(struct mover *m, uint64_t serve)
 {
@@ -292,7 +298,7 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 {
 	struct plan p;
 
-	/* Resynchronisation comes first. */
+	/* The final map assumes that every secondary is in sync, because resynchronisation comes first. */
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
 	do {
@@ -316,7 +322,8 @@ set_pairs_wait(const struct set *s, const struct disk_table *t)
 		bool first = table_has(serve, t->first[i]);
 		bool second = t->second[i] != TABLE_NO_DISK && table_has(serve, t->second[i]);
 
-		/* The secondary is away: another disk takes its place, if available. */
+		/* The slot waits if its secondary is in service and not in sync, or if another disk can take
+		 * the place of an away secondary. */
 		if (!table_is_full(t, i) && first && (second || disks > 1))
 			return true;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy of the placement map that requests consult; see placement.h. */
+/* Implements the copy of the placement map that requests consult; see placement.h. */
 #include "set/placement.h"
 
 #include "set/set_int.h"
@@ -11,10 +11,11 @@
 struct set_placement {
 	_Atomic uint8_t primary[SET_PLACES];  /* engine of each partition */
 	_Atomic uint8_t secondary[SET_SLOTS]; /* engine of the secondary of each slot with two copies */
-	_Atomic uint64_t relocations; /* counter of relocations; odd while partitions change their engine */
-	_Atomic bool is_moving;       /* partitions may change their engine */
-	_Atomic uint64_t all, in;     /* bitmaps of engines */
-	_Atomic int head;             /* the metadata leader */
+	/* number of changes of the engine of partitions; odd while such a change is in progress */
+	_Atomic uint64_t relocations;
+	_Atomic bool is_moving;   /* true: partitions may change their engine */
+	_Atomic uint64_t all, in; /* bitmaps of engines: members, and engines in service */
+	_Atomic int head;         /* engine of the metadata leader */
 	_Atomic bool is_read_only;
 };
 
@@ -158,10 +159,10 @@ set_publish_in(struct set *s, uint64_t all, uint64_t in)
 {
 	struct set_placement *pl = s->placement;
 
-	/* Engines that leave a map that members change are removed from both; otherwise the engines in
+	/* Members are changed either by a map that removes engines from both bitmaps, or all engines in
 	 * service are members. */
 	check(in && !(in & ~all));
-	/* M9: a map with fewer than half never becomes effective. */
+	/* M9: a map with fewer than half of the members in service never becomes effective. */
 	check(!set_is_read_only(s));
 	atomic_store(&pl->all, all);
 	atomic_store(&pl->in, in);

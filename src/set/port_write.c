@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the engine port for a change of a key. */
+/* Selects the port of the engine at which a change of a key is made. */
 #include "set/map/set_rules.h"
 #include "set/set_int.h"
 
@@ -17,7 +17,8 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 	*ret_error = -EROFS;
 	if (set_is_read_only(port_set(p)))
 		return NULL;
-	/* A failed engine refuses writes itself, but does not know all buckets. */
+	/* A failed engine is used only without M33: it refuses writes itself, but does not know all
+	 * buckets. */
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 

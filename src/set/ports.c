@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ports of a set, the barrier and wake-ups; see ports.h. */
+/* Implements the ports of a set, the barrier and wake-ups; see ports.h. */
 #include "set/ports.h"
 
 #include "set/set_int.h"
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 struct set_ports {
-	pthread_mutex_t lock; /* lock of the list and of the flags of its ports */
+	pthread_mutex_t lock; /* protects the list, and the message flags of its ports */
 	struct list list;
 	/* State of the newest barrier. */
 	_Atomic int left;  /* number of ports that have not passed the barrier */
-	_Atomic int error; /* error of a port that could not attach; 0: none */
+	_Atomic int error; /* error of a port that could not attach to a new engine; 0: no error */
 };
 
 struct set_port {
@@ -23,16 +23,18 @@ struct set_port {
 	struct mailbox *mb;
 	struct ring *ring;
 	struct timers *timers;
-	struct list link; /* link of set_ports.list */
+	struct list link; /* link in set_ports.list */
 	struct msg barrier, wake;
-	/* the message of the barrier, of the wake-up, is in flight; under the lock */
+	/* true: the message of the barrier, or of the wake-up, is in flight; protected by the lock of the
+	 * list */
 	bool has_barrier, has_wake;
-	bool has_sent; /* a message of set_send_to_one() is in flight; under the lock */
+	/* true: a message of set_send_to_one() is in flight; protected by the lock of the list */
+	bool has_sent;
 	struct two_waiting two;
-	struct store_carrier carrier;             /* replays of PUTs: carry_put.c */
-	unsigned inflight;                        /* number of operations of the set itself */
-	int nr;                                   /* number of engines that the port knows */
-	struct store_port *engine[STORE_SET_MAX]; /* NULL: detached */
+	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */
+	unsigned inflight;            /* number of operations of the set itself in flight at the port */
+	int nr;                       /* number of engines to which the port has attached */
+	struct store_port *engine[STORE_SET_MAX]; /* ports at the engines; NULL: not attached */
 };
 
 /* ---- one port ---- */

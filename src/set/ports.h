@@ -2,8 +2,8 @@
 /*
  * ports - the ports of a set: one for each thread that uses the store, with a port of every engine in it.
  *
- * A port is used on its own thread, unless stated otherwise. The list of all ports has a separate lock, the
- * last of the lock order (set_int.h): under this lock only messages are posted.
+ * A port is used on the thread that owns it, unless stated otherwise. The list of all ports has a separate
+ * lock, the last in the lock order (set_int.h): under this lock only messages are posted.
  */
 #ifndef GANTRY_SET_PORTS_H
 #define GANTRY_SET_PORTS_H
@@ -19,10 +19,10 @@ struct set_ports;
 
 /* ---- one port ---- */
 
-/* Returns the set's port of a store_port. */
+/* Returns the set port that contains this store port. */
 struct set_port *set_port(struct store_port *sp);
 const struct set_port *set_port_const(const struct store_port *sp);
-/* Returns the store_port of a set's port. */
+/* Returns the store port that is contained in a set port. */
 struct store_port *port_base(struct set_port *p);
 /* Returns the set of a port. Any thread. */
 struct set *port_set(const struct set_port *p);
@@ -31,64 +31,64 @@ struct mailbox *port_mailbox(const struct set_port *p);
 /* Returns the number of engines that the port knows: all engines of the set, except those added since the
  * last barrier. */
 int port_engines(const struct set_port *p);
-/* Returns the port's port at an engine. */
+/* Returns the port of an engine that belongs to this set port. */
 struct store_port *port_engine(const struct set_port *p, int engine);
-/* Notes that an operation of the set itself begins: a port with such operations is not detached. */
+/* Notes that an operation of the set itself begins. A port with such operations in flight is not detached. */
 void port_pin(struct set_port *p);
 /* Notes that an operation of the set itself has ended. */
 void port_unpin(struct set_port *p);
 bool port_is_pinned(const struct set_port *p);
-/* Returns the operations on keys with two copies that wait at the port. */
+/* Returns the operations on keys with two copies that wait at this port. */
 struct two_waiting *port_two(struct set_port *p);
 /* Returns the carrier of the port's PUTs (carry_put.c). */
 struct store_carrier *port_carrier(struct set_port *p);
 /* Returns the port of a carrier. */
 struct set_port *port_of_carrier(struct store_carrier *sc);
-/* Returns the parameters of a merged list at the port; the caller adds sources and bucket. */
+/* Returns the parameters for a merged list at this port; the caller adds the sources and the bucket. */
 struct merge_of port_merge(struct set_port *p);
 
 /* ---- its life, for attach.c ---- */
 
-/* Makes a port without engines, which is not on the list. NULL: no memory. */
+/* Allocates a port that has no engines and is not on the list. Returns NULL if there is no memory. */
 struct set_port *port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *timers);
 /* Frees a port that is not on the list and has no engines. */
 void port_free(struct set_port *p);
-/* Attaches to the engines of the set that the port does not know yet.  0 or -errno. */
+/* Attaches the port to the engines of the set that it does not know yet. 0 or -errno. */
 int port_attach_more(struct set_port *p);
-/* Detaches from all engines. True: detached from all engines; false: the caller tries again later. */
+/* Detaches the port from all engines. Returns false if an engine is busy: the caller tries again later. */
 bool port_detach_all(struct set_port *p);
-/* Puts the port on the list. False: an engine was added that the port does not know yet. */
+/* Puts the port on the list. Returns false if an engine was added that the port does not know yet. */
 bool port_join(struct set_port *p);
-/* Removes the port from the list. False: a message to the port is in flight. */
+/* Removes the port from the list. Returns false if a message to the port is in flight. */
 bool port_leave(struct set_port *p);
 /* Calls f for the port of each engine. */
 void port_each_engine(struct set_port *p, void (*f)(struct store_port *e));
 
 /* ---- all ports: any thread ---- */
 
-/* Makes the list of ports, empty.  0 or -ENOMEM. */
+/* Allocates an empty list of ports. 0 or -ENOMEM. */
 int set_ports_new(struct set_ports **ret_ports);
 /* Frees the list, which is empty. NULL is allowed. */
 void set_ports_free(struct set_ports *ps);
 /*
- * Begins a barrier: a message to each port. After the last answer no thread uses a result of a look-up before
- * the barrier, such as the engine of a slot or the number of engines, and every port knows all engines of the
- * set. One barrier at a time.
+ * Begins a barrier: a message is posted to each port. After the last answer no thread uses the result of a
+ * look-up from before the barrier, such as the engine of a slot or the number of engines, and every port
+ * knows all engines of the set. One barrier runs at a time.
  */
 void set_barrier(struct set *s);
 /* Returns true if every port has passed the latest barrier. */
 bool set_barrier_is_done(const struct set *s);
-/* Returns the error of a port that could not attach to a new engine, or 0.  After the barrier. */
+/* Returns the error of a port that could not attach to a new engine, or 0. Called after the barrier has
+ * ended. */
 int set_barrier_error(const struct set *s);
-/* Wakes all ports: go() runs on the thread of each, and takes the message by port_take_wake(). */
+/* Wakes all ports: go() runs on the thread of each port, and gets the port from port_take_wake(). */
 void set_wake_ports(struct set *s, void (*go)(struct msg *m));
-/* Returns the port of a wake-up message, and allows the next wake-up of the port. */
+/* Returns the port to which a wake-up message was posted, and allows the next wake-up of this port. */
 struct set_port *port_take_wake(struct msg *m);
-/* Posts a message to the first port of the list, returned in *ret_port before go() runs, and not freed before
- * port_take_sent(). False: no port. */
+/* Posts a message to the first port of the list. *ret_port is set to this port before go() runs; the port is
+ * not freed before port_take_sent(). Returns false if there is no port. */
 bool set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct set_port **ret_port);
-/* Takes the message of set_send_to_one(): from now on the port is pinned instead of waiting for the
- * message. */
+/* Notes that the message of set_send_to_one() has arrived: from now on the port is pinned. */
 void port_take_sent(struct set_port *p);
 
 #endif

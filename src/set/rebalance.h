@@ -3,8 +3,8 @@
  * rebalance - the interface of a set's rebalancer, which moves slots, adds and drains disks, and
  * resynchronises secondaries.
  *
- * The rebalancer is a thread with one job at a time; its locks are before all others of the set (set_int.h).
- * Any thread, unless stated otherwise.
+ * The rebalancer is a thread with one job at a time; its locks are the first in the lock order of the set
+ * (set_int.h). Any thread may call these functions, unless stated otherwise.
  */
 #ifndef GANTRY_SET_REBALANCE_H
 #define GANTRY_SET_REBALANCE_H
@@ -15,17 +15,19 @@
 struct set;
 struct mover;
 
-/* Makes the rebalancer, which resumes the job recorded in the placement map. Before the first port. 0, or
- * -errno with the reason in err. */
+/* Allocates the rebalancer, which resumes the job recorded in the placement map. Called before the first
+ * port. Returns 0, or -errno with the reason in err. */
 int set_move_begin(struct set *s, char *err, size_t err_len);
-/* Ends the job of the rebalancer and frees it, before engines stop. */
+/* Ends the job of the rebalancer and frees the rebalancer, before the engines stop. */
 void set_move_end(struct set *s);
 /* Asks for the resynchronisation of secondaries, by the job in progress or by a separate one. Never
  * blocks. */
 void set_heal(struct set *s);
-/* Returns true if slots of keys with two copies wait for a secondary in sync, now or after heal_after_ns. */
+/* Returns true if slots of keys with two copies wait for a secondary to be in sync, now or after
+ * heal_after_ns. */
 bool set_pairs_wait(const struct set *s, const struct disk_table *t);
-/* Reports the progress of the resynchronisation; returns the part of bytes_done in the slots in progress. */
+/* Reports the progress of the resynchronisation. Returns the part of bytes_done that belongs to the slots in
+ * progress. */
 uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);
 /* Returns the name of the work in progress or requested; NULL: none. */
 const char *set_move_work(const struct set *s);

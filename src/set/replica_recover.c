@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recovery task of a set: it applies a new placement map to keys with two copies.
+ * The recovery task of a set applies a new placement map to keys with two copies. A round begins after a disk
+ * has failed, or a secondary has missed an update:
  *
- *	a disk fails, or a secondary has missed an update --> the map change lock --> a map that records it is effective
- *	--> former secondaries receive nothing more --> new primaries accept their partitions, former ones give them up --> waiting operations continue
+ * 1. The task takes the map change lock, and waits until a map that records the failure is effective.
+ * 2. Former secondaries receive no further changes.
+ * 3. The new primaries accept their partitions, and the former primaries hand them over.
+ * 4. Waiting operations continue.
  *
- * The task runs on the thread of a port, one round at a time. A waiting operation continues at the end of a
- * round that began after it started to wait.
+ * A round runs on the thread of a port, and one round runs at a time. A waiting operation continues at the
+ * end of a round that began after the operation started to wait.
  */
 #include "set/replicas.h"
 
@@ -20,20 +23,20 @@
 #include <string.h>
 
 struct set_recovery {
-	pthread_mutex_t lock; /* lock of the fields up to round */
+	pthread_mutex_t lock; /* protects the fields down to `round` */
 	bool is_keeping, again;
-	/* struct set_wait: callers that wait for the next round, for the current round */
+	/* entries of struct set_wait that wait for the next round, and for the current round */
 	struct list waiting, round;
-	/* State of the running round, on the thread of its port. */
+	/* Port on whose thread the running round is executed; owns the fields below. */
 	struct set_port *keeper;
 	struct set_turn turn;
-	bool has_ended; /* the round has ended, except for an alarm that will arrive */
+	bool has_ended; /* true: the round has ended, but an alarm message is still in flight */
 	struct msg msg;
 	struct disk_table table;
 	struct store_slots places;
 	struct store_slots_op op;
 	struct leaving *leaving;
-	int from, to; /* engines of the partitions */
+	int from, to; /* engines of `places`: the former and the new primary */
 };
 
 static void begin_round(struct set *s);
@@ -73,8 +76,8 @@ give_turn(struct set *s)
 	heals = set_pairs_wait(s, &c->table);
 	set_new_head(s);
 	c->has_ended = true;
-	/* This call comes before the end of the round, so that an observer sees one of the two as active
-	 * until both have ended. */
+	/* Resynchronisation is requested before the round ends, so an observer always sees one of the two as
+	 * active. */
 	if (heals)
 		set_heal(s);
 	if (!set_give_turn(s, &c->turn))
@@ -93,7 +96,7 @@ on_alarm(struct msg *m)
 
 /* ---- application of the newest map ---- */
 
-/* Removes secondaries that are no longer in sync: no operation waits for them. */
+/* Removes the secondaries that the map does not list as in sync any longer. No operation waits for them. */
 static void
 drop_seconds(struct set *s)
 {
@@ -110,8 +113,9 @@ drop_seconds(struct set *s)
 }
 
 /*
- * Finds the next partitions with a new primary, in place of one engine, or of a missing disk that had no keys
- * in these partitions when the first bucket with two copies was made. False: none.
+ * Finds the next partitions whose primary changes from one engine to another. The former primary may be a
+ * missing disk, which had no keys in these partitions when the first bucket with two copies was made. Returns
+ * false if there are none.
  */
 static bool
 next_places(struct set *s)
@@ -136,8 +140,8 @@ next_places(struct set *s)
 	return c->from >= 0;
 }
 
-/* The move of the counters by the leader of a failed disk, which may take long; no operation waits for its
- * end. */
+/* The hand-over of partitions by the engine of a failed disk: it moves the usage counters, which may take
+ * long. No operation waits for its end. */
 struct leaving {
 	struct set_port *port;
 	struct store_slots places;
@@ -210,8 +214,8 @@ on_taken(struct store_op *op)
 	go_on(s);
 }
 
-/* Makes the new engines the primaries of their partitions. False: no memory, and another round repeats the
- * step. */
+/* Makes the new engine the primary of its partitions. Returns false if there is no memory; another round then
+ * repeats the step. */
 static bool
 take_over(struct set *s)
 {
@@ -231,8 +235,8 @@ take_over(struct set *s)
 
 /* ---- a round ---- */
 
-/* Writes the map in which secondaries with a missed update are not in sync. True: the write is in progress,
- * and the round continues after it; false: the round can continue now. */
+/* Writes a map in which secondaries with a missed update are not in sync. Returns true if the write is in
+ * progress and the round continues after it; false if the round can continue now. */
 static bool
 write_missed(struct set *s)
 {
@@ -252,7 +256,7 @@ write_missed(struct set *s)
 	return !set_change_table(s, &c->turn, &c->table, set_all(s), 0);
 }
 
-/* The caller holds the map change lock. */
+/* Advances the round. The caller holds the map change lock. */
 static void
 go_on(struct set *s)
 {
@@ -308,8 +312,8 @@ on_begin(struct msg *m)
 	begin_round(port_set(c->keeper));
 }
 
-/* Selects a thread. set.lock is held. Without a port no operation waits, and the next port begins the
- * round. */
+/* Requests a round and selects its thread. The caller holds the lock of the task. Without a port no operation
+ * waits, and the first port that attaches begins the round. */
 static void
 begin(struct set *s)
 {

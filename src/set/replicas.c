@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of keys with two copies; see replicas.h. */
+/* Implements the state of keys with two copies; see replicas.h. */
 #include "set/replicas.h"
 
 #include "base/check.h"
@@ -10,20 +10,21 @@
 #include <string.h>
 
 struct set_replicas {
-	struct set_holds *locks; /* key locks */
-	_Atomic bool is_used;    /* buckets with two copies may exist */
-	/* Number of calls of set_begin_pairs(), and the newest of these calls after which the recovery task
-	 * has ensured that the primaries answer; a bucket with two copies is made only when both are
-	 * equal. */
+	struct set_holds *locks; /* key locks of keys with two copies */
+	_Atomic bool is_used;    /* true: buckets with two copies may exist */
+	/* Number of calls of set_begin_pairs() (paired), and the newest of these calls after which the
+	 * recovery task has ensured that all primaries answer (paired_kept). A bucket with two copies is made
+	 * only when both are equal. */
 	_Atomic unsigned paired, paired_kept;
-	/* number of changes that the primary has, and the secondary perhaps not */
+	/* number of changes, by slot, that are on the primary and perhaps not on the secondary */
 	_Atomic uint32_t in_doubt[SET_SLOTS];
 	_Atomic uint64_t away_since_ns
-		[STORE_DISKS_MAX]; /* time since when the disk of the number is away; 0: in service */
-	pthread_mutex_t lock;      /* lock of the two fields that follow */
-	struct store_slots missed; /* partitions of which a secondary has missed an update */
+		/* time of clock_ns() since when each disk is away, by number; 0: in service */
+		[STORE_DISKS_MAX];
+	pthread_mutex_t lock;      /* protects the two fields below */
+	struct store_slots missed; /* partitions whose secondary has missed an update */
 	bool has_missed;
-	_Atomic uint64_t count[COUNT_NR]; /* by enum set_counter, since the start */
+	_Atomic uint64_t count[COUNT_NR]; /* counters since the start, by enum set_counter */
 };
 
 /* ---- life ---- */
@@ -91,7 +92,7 @@ set_has_pairs(const struct set *s)
 {
 	const struct set_replicas *r = s->replicas;
 
-	/* Without a map no caller needs the answer. */
+	/* Without a map there are no pairs to wait for, so the result is true. */
 	return !r || (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
 }
 

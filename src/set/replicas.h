@@ -4,8 +4,8 @@
  * and counters.
  *
  * The primary and the secondary of a key are in placement.h, the recovery of copies after a failure is in
- * recovery.h. Key locks have separate locks (key_lock.h); all other data is atomic. Any thread, unless stated
- * otherwise.
+ * recovery.h. Key locks are protected separately (key_lock.h); all other data is atomic. Any thread may call
+ * these functions, unless stated otherwise.
  */
 #ifndef GANTRY_SET_REPLICAS_H
 #define GANTRY_SET_REPLICAS_H
@@ -16,56 +16,56 @@
 
 /* ---- life ---- */
 
-/* Makes the state of a set whose engines copy to each other.  0 or -ENOMEM. */
+/* Allocates the state for a set whose engines can copy to each other. 0 or -ENOMEM. */
 int set_replicas_new(struct set_replicas **ret_replicas);
-/* Frees the state; no key is locked. NULL is allowed. */
+/* Frees the state, in which no key is locked. NULL is allowed. */
 void set_replicas_free(struct set_replicas *r);
-/* Takes over the primary and the secondary of each slot from the map of a start, and is_used: whether buckets
- * with two copies may exist. engine[] is by number. Before the first port. */
+/* Takes over the primary and the secondary of each slot from the map of a start. is_used: buckets with two
+ * copies may exist. engine[] gives the engine of each disk by number. Called before the first port. */
 void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 			bool is_used);
 
 /* ---- buckets with two copies ---- */
 
-/* Returns true if engines copy to each other, so that a bucket may have two copies. */
+/* Returns true if the engines can copy to each other, so that a bucket may have two copies. */
 bool set_can_pair(const struct set *s);
 /* Returns true if buckets with two copies may exist; otherwise no slot has a secondary. */
 bool set_uses_pairs(const struct set *s);
-/* Returns true if slots have secondaries, and their primaries answer, so that a bucket with two copies may be
+/* Returns true if slots have secondaries and all primaries answer, so that a bucket with two copies may be
  * made. */
 bool set_has_pairs(const struct set *s);
-/* Notes that slots have secondaries from now on, and returns the number of calls since the start. With the
- * map change lock. */
+/* Notes that slots have secondaries from now on, and returns the number of such calls since the start. The
+ * caller holds the map change lock. */
 unsigned set_begin_pairs(struct set *s);
-/* Notes that the primaries answer of the slots with secondaries by the call of set_begin_pairs() with the
- * result `paired`. */
+/* Notes that all primaries answer for the secondaries that were noted by call `paired` of
+ * set_begin_pairs(). */
 void set_note_pairs_answer(struct set *s, unsigned paired);
-/* Notes that no slot has a secondary any longer, after a map without secondaries is effective. With the map
- * change lock. */
+/* Notes that no slot has a secondary any longer: a map without secondaries is effective. The caller holds the
+ * map change lock. */
 void set_end_pairs(struct set *s);
-/* Returns true if a bucket's keys have two copies.  On the port's thread. */
+/* Returns true if the keys of a bucket have two copies. Called on the port's thread. */
 bool set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len);
-/* Copies a caller's key with its number of copies; returns true for two. */
+/* Copies a key of a caller, and sets its number of copies. Returns true if the key has two copies. */
 bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key);
 
 /* ---- keys, disks, counts ---- */
 
 /* Returns the key locks of keys with two copies. */
 struct set_holds *set_key_locks(const struct set *s);
-/* Notes that a change of a key of the slot is on the primary, and perhaps not on the secondary. */
+/* Notes that a change of a key in this slot is on the primary, and perhaps not on the secondary. */
 void set_begin_doubt(struct set *s, unsigned slot);
-/* Notes the end of such a change, begun with set_begin_doubt(). */
+/* Notes the end of a change that set_begin_doubt() noted. */
 void set_end_doubt(struct set *s, unsigned slot);
-/* Returns the number of such changes of the slot in progress. */
+/* Returns the number of changes in this slot noted by set_begin_doubt() that have not ended. */
 unsigned set_in_doubt(const struct set *s, unsigned slot);
-/* Notes the disks of a map that are away, and the time for those that were not away before. */
+/* Notes the disks of a map that are away. For a disk that was not away before, the current time is noted. */
 void set_note_away(struct set *s, const struct disk_table *t);
 /* Returns the time in ns since when the disk with `number` is away; 0: the disk is in service. */
 uint64_t set_away_since(const struct set *s, int number);
-/* Notes that the secondary of a partition has missed an update, and is not in sync in the next map.
- * set_wait_kept() follows. */
+/* Notes that the secondary of a partition has missed an update, so the next map says that it is not in sync.
+ * The caller then calls set_wait_kept(). */
 void set_miss(struct set *s, unsigned place);
-/* Takes the partitions noted by set_miss() since the last call. False: none. */
+/* Takes the partitions noted by set_miss() since the last call. Returns false if there are none. */
 bool set_take_missed(struct set *s, struct store_slots *ret_places);
 /* Returns true if set_take_missed() has partitions to take. */
 bool set_has_miss(const struct set *s);
@@ -77,7 +77,7 @@ uint64_t set_counted(const struct set *s, enum set_counter what);
 
 /* ---- operations on keys with two copies: on the port's thread ---- */
 
-/* Makes pairs of disks, and then the first bucket with two copies, as set_bucket_create() does. */
+/* Makes replica pairs, and then the first bucket with two copies, as set_bucket_create() does. */
 int set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
 		   struct store_del *op);
 
@@ -88,22 +88,22 @@ struct set_part {
 	const uint8_t *id;
 	uint32_t number;
 };
-/* Opens an object, or (part) a part of an upload of the key; is_second: only the secondary copy. */
+/* Opens an object, or (part) a part of an upload of the key. is_second: only the secondary copy is opened. */
 int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
 		 struct store_obj *obj);
-/* Looks up an upload. */
+/* Reads the state of an upload of a key with two copies. */
 int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
 			uint32_t cap, struct store_stat *st);
-/* Lists the parts of an upload. */
+/* Lists the parts of an upload of a key with two copies. */
 int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint8_t *id,
 		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
-/* Ends the wait of changes for copies on failed disks. */
+/* Ends the waits of this port's changes for copies on failed disks. */
 void set_two_poke(struct set_port *p);
-/* Ends the wait of pieces of PUTs for copies on failed disks. */
+/* Ends the waits of this port's PUT pieces for copies on failed disks. */
 void set_two_poke_writes(struct set_port *p);
-/* Closes an opened object; this and the next functions are for store_set_ops. */
+/* Closes an opened object. This function and those that follow are entries of store_set_ops. */
 void set_two_close(struct store_port *sp, struct store_obj *obj);
 uint32_t set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			   uint32_t *ret_skew);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the set, its placement, and single keys, whose operations stay at one engine after the first
- * call. See set.h.
+ * Implements the life of a set, and operations on one key, which stay at one engine after the first call. See
+ * set.h.
  */
 #include "set/replicas.h"
 
@@ -31,7 +31,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 	return r;
 }
 
-/* Reports a line for each disk, up to the first that fails. */
+/* Reports a line of status for each disk, and stops at the first disk that fails. */
 static int
 set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 {
@@ -69,7 +69,7 @@ set_stop(struct store *st)
 	free(s);
 }
 
-/* Starts engines without a map: the set keeps a new one in memory. */
+/* Starts engines that store no map. The set keeps a new map in memory. */
 static int
 start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
@@ -94,7 +94,7 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return 0;
 }
 
-/* Starts engines with a map. */
+/* Starts engines that store a map. */
 static int
 start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
@@ -149,7 +149,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 
 /* ---- ports, in addition to ports.c ---- */
 
-/* All engines are of one kind. */
+/* Returns the limits of the first engine, because all engines are of one kind. */
 static const struct store_limits *
 set_limits(const struct store_port *sp)
 {
@@ -164,7 +164,7 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
-/* Returns the lane of the key's engine, if the set has several engines. */
+/* Returns the lane of a key, which is its engine; -1: the set has one engine, or the disk is missing. */
 static int
 set_lane(const struct store_port *sp, const struct store_key *k)
 {
@@ -176,8 +176,9 @@ set_lane(const struct store_port *sp, const struct store_key *k)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine that has a key, for a read; NULL: *ret_error is the answer. No other engine
- * is asked (M12). A failed disk has no keys of a bucket that was made, or made again, since its failure. */
+/* Returns the port of the engine from which a key is read. Returns NULL with *ret_error as the answer if
+ * there is none. No other engine is asked (M12). A failed disk counts as empty for buckets that were made, or
+ * made again, after its failure. */
 static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
@@ -347,7 +348,7 @@ set_can(const struct store *st)
 	return can;
 }
 
-/* Asks all engines, regardless of the results of the first ones; the first error counts. */
+/* Requests a snapshot of every engine, even if an earlier one fails. Returns the first error. */
 static int
 set_snapshot(struct store *st)
 {
@@ -372,7 +373,7 @@ set_reread(struct store_port *sp)
 		store_reread(port_engine(p, i));
 }
 
-/* Each engine has one unit. */
+/* Returns the number of units: each engine has one unit. */
 static int
 set_unit_nr(const struct store *st)
 {
@@ -427,7 +428,8 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 /* ---- the table ---- */
 
 /*
- * Objects and puts that were opened use the engine's own port (store.c), except for keys with two copies.
+ * Objects and PUTs that are open use the port of the engine directly (store.c), except for keys with two
+ * copies.
  */
 const struct store_ops store_set_ops = {
 	.name = "set",

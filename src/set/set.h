@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * set - a store made of engines, each with one disk: a back end that uses other back ends.
+ * set - a store that consists of engines, each with one disk: a back end that uses other back ends.
  *
- * To open a set, struct store_conf names store_set_ops, the ops of its engines, and one disk for each
- * engine. docs/set.md is the reference.
+ * To open a set, struct store_conf names store_set_ops, the ops of its engines, and one disk for each engine.
+ * docs/set.md is the reference.
  *
  * Placement. Only hash(bucket, object key) determines the engine of a key, so an object, its uploads and
  * their parts share one log. Operations on a key are passed directly to the port of this engine.
@@ -12,7 +12,7 @@
  * on the first engine before, and removed after, all others. Changes of buckets are made one after the other,
  * on any port. Lists of objects and uploads are merged. A set of one engine passes all calls through.
  *
- * Errors beyond the engine's, of bucket changes and lists with several engines:
+ * Additional errors of bucket changes and lists, in a set of several engines:
  *   -EAGAIN     no memory now
  *   -ECANCELED  an engine failed after others had made the change
  * While a bucket is being removed, writes to the bucket are -EAGAIN.
@@ -22,7 +22,7 @@
 
 #include "store/store.h"
 
-#define STORE_SET_MAX STORE_DISKS_MAX /* most engines of a set */
+#define STORE_SET_MAX STORE_DISKS_MAX /* largest number of engines in a set */
 
 extern const struct store_ops store_set_ops;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data about keys with two copies for operators: keys with one copy, disks that are away, the progress of
- * resynchronisation. Taken from the newest map and the engines' counters; no thread waits for it.
+ * Reports data about keys with two copies to operators: keys of which only one copy exists, disks that are
+ * away, and the progress of resynchronisation. The data comes from the newest map and the counters of the
+ * engines; no thread waits for it.
  */
 #include "set/replicas.h"
 
@@ -15,8 +16,8 @@ struct look {
 	const struct disk_table *t;
 	struct store_copies_info *info;
 	uint64_t serving, named,
-		needed;      /* bitmaps of numbers; named: numbers of the disks of slots without two copies */
-	uint64_t heal_bytes; /* estimate of the bytes yet to be copied */
+		needed;      /* bitmaps of disk numbers; named: disks of slots that do not have two copies */
+	uint64_t heal_bytes; /* estimated number of bytes yet to be copied */
 	bool heals;
 };
 
@@ -76,7 +77,7 @@ look_at_slot(struct look *l, int slot)
 	l->heal_bytes += use.bytes > there.bytes ? use.bytes - there.bytes : 0;
 }
 
-/* Returns the map's number of a unit's disk; -1: it has none. */
+/* Returns the number in the map of a unit's disk; -1: it has none. */
 static int
 number_of(const struct set *s, const struct disk_table *t, int unit)
 {
@@ -123,7 +124,8 @@ look_at_healing(struct look *l, uint64_t now)
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
 	info->is_healing = move.is_running && !move.trouble[0];
 	info->heal_bytes_done = move.bytes_done;
-	/* A slot counts with all its bytes until all are copied. */
+	/* The bytes of a slot count as left until the whole slot is copied; therefore the copied part is
+	 * subtracted. */
 	left -= copied < left ? copied : left;
 	info->heal_bytes_total = move.bytes_done + left;
 	ran = now - move.began_ns;
@@ -133,8 +135,8 @@ look_at_healing(struct look *l, uint64_t now)
 		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
 }
 
-/* The recovery task comes first, since it makes work for the rebalancer, whose moves make work for the
- * engines. */
+/* Returns the name of the background work in progress. The recovery task is named first, because it makes
+ * work for the rebalancer, whose moves make work for the engines. */
 static const char *
 set_work(struct set *s)
 {

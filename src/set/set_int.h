@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations shared by the files of the set. See set.h.
+ * set_int - declarations shared by the files of the set. See set.h.
  *
  * struct set refers to its parts; each part is a separate struct with a separate lock, private to its files,
  * and used through the functions of its header.
@@ -34,18 +34,18 @@
 
 struct set {
 	struct store base;
-	struct store_conf conf;      /* configuration of the engines, without disks */
-	struct set_members *members; /* members.h */
-	struct quota_book *quotas;   /* quota book, in which each engine is a counter */
+	struct store_conf conf;      /* configuration of the engines, without the list of disks */
+	struct set_members *members; /* disks and their engines (members.h) */
+	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
 	/* NULL: engines cannot copy to each other. */
-	struct set_replicas *replicas;   /* replicas.h */
-	struct set_recovery *recovery;   /* recovery.h */
-	struct store_watch watch;        /* watch of all engines */
-	struct set_ports *ports;         /* ports.h */
-	struct mover *mover;             /* rebalance.h; NULL: engines cannot move slots */
-	struct set_map *map;             /* map_change.h */
-	struct set_placement *placement; /* placement.h */
-	struct set_buckets *buckets;     /* buckets.h */
+	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
+	struct set_recovery *recovery;   /* recovery task (recovery.h) */
+	struct store_watch watch;        /* receiver of the failure notifications of all engines */
+	struct set_ports *ports;         /* list of ports, and the barrier (ports.h) */
+	struct mover *mover;             /* rebalancer (rebalance.h); NULL: the engines cannot move slots */
+	struct set_map *map;             /* newest placement map, and the map change lock (map_change.h) */
+	struct set_placement *placement; /* placement that requests consult (placement.h) */
+	struct set_buckets *buckets;     /* record of bucket changes (buckets.h) */
 };
 
 static inline struct set *
@@ -65,21 +65,22 @@ void set_wake(struct store_port *sp);
 
 /* ---- port_write.c ---- */
 
-/* Begins a PUT, or (id) a part, on an engine; the PUT is replayed at another engine if its key moves. */
+/* Begins a PUT on an engine, or (id) the upload of a part. If the key moves, the PUT is replayed at another
+ * engine. */
 int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
 			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
-/* Returns the port of the engine of a key for a write, the only engine that may be written. NULL: *ret_error
- * is the answer. */
+/* Returns the port of the engine at which a key may be written. Returns NULL with *ret_error as the answer if
+ * there is none. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
 /* ---- failure.c ---- */
 
-/* Makes the watch, before the first engine. */
+/* Initializes the receiver of failure notifications, before the first engine. */
 void set_failure_init(struct set *s);
 
 /* ---- start_call.c, issue.c ---- */
 
-/* A change of one key in one step; pointers as in the call of store.h. */
+/* A change of one key in one step, with its arguments. Pointers are valid as in the call of store.h. */
 struct set_call {
 	enum {
 		CALL_DELETE,
@@ -88,17 +89,17 @@ struct set_call {
 		CALL_ABORT,
 		CALL_COMPLETE,
 		CALL_PUT
-	} kind;                      /* PUT: only in two_change.c */
-	const struct store_pre *pre; /* NULL: none */
+	} kind;                      /* CALL_PUT is used only in two_change.c. */
+	const struct store_pre *pre; /* preconditions; NULL: unconditional */
 	uint64_t version;
 	const void *attrs;
 	uint32_t attrs_len;
-	const uint8_t *id; /* NULL: none */
+	const uint8_t *id; /* id of the upload; NULL: the change concerns no upload */
 };
-/* Starts a change, on the engine of the key. op: first member of the call's operation. */
+/* Starts a change at the engine of the key. op is the first member of the caller's operation. */
 int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	      const struct set_call *c);
-/* Starts a change on one engine. */
+/* Starts a change at the engine of port e. */
 int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
 		   const struct set_call *c);
 /* Copies the result of a completion to the caller's operation. */
@@ -130,8 +131,9 @@ int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, ui
 int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 			 struct store_bucket_set *op);
 /*
- * Returns the version of attributes that callers get, with the engine's number: versions differ between
- * engines, and a version read from one engine must not match that of another engine by chance.
+ * Returns the version of bucket attributes that callers get. The version contains the engine's number:
+ * versions differ between engines, and a version read from one engine must not match that of another engine
+ * by chance.
  */
 uint64_t set_attrs_version(uint64_t version, int engine);
 int set_list_buckets(struct store_port *sp, struct store_list *ls);

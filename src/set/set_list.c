@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of objects and uploads of a set: the lists of its engines, merged. */
+/* Lists the objects and uploads of a set by merging the lists of its engines. */
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
 #include "store/merge.h"
@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns true if the records of this engine belong to an earlier bucket of the name, so that its list counts
- * as empty. */
+/* Returns true if the records of this engine belong to an earlier bucket of this name, so that its list
+ * counts as empty. */
 static bool
 has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {
@@ -21,15 +21,16 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 	return true;
 }
 
-/* The sources are the engines, the metadata leader first. An engine that is not a member has no keys. */
+/* Returns the engine of a source of the merge: the metadata leader is the first source. An engine that is not
+ * a member has no keys. */
 static int
 engine_of(const struct merge_of *of, int i)
 {
 	return (i + of->first) % of->nr;
 }
 
-/* Asks an engine for its assigned partitions only, because a disk that hangs may still show partitions whose
- * primary is another disk now, with older records. */
+/* Restricts the list of an engine to the partitions whose primary it is. A disk that hangs may still show
+ * older records of partitions whose primary is another disk now. */
 static void
 ask_home(const struct set *s, int engine, struct store_list *ls)
 {
@@ -72,8 +73,8 @@ list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 	return list_engine_by(of, i, ls, store_list_uploads);
 }
 
-/* M16: a change that holds a key lock of the bucket while a page is made may be on the page, and is not
- * settled. */
+/* Waits for the key locks of the bucket (M16). A change that holds a key lock while a page is made may
+ * already be on the page, although it is not on both disks. */
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {
@@ -89,7 +90,7 @@ list_all(struct store_port *sp, struct store_list *ls,
 	struct merge_of of = port_merge(p);
 	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 
-	/* A list without the keys of a missing disk must be marked as partial. */
+	/* A list that lacks the keys of a missing disk must be marked as partial. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of one key in one step, on one engine. */
+/* Starts a change of one key in one step, on one engine. */
 #include "set/set_int.h"
 
 int

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of keys with two copies:
+ * Changes keys with two copies:
  *
- *	lock --> the primary validates and commits --> the secondary commits --> answered
- *	 ^ |          | fails                       | fails, or misses the update
- *	 +-+          v                             v
- *	          recovery: another primary --> again         the map says that the secondary is not in sync --> answered
+ * 1. The change takes the key lock.
+ * 2. The primary validates and commits the change. If the primary fails, the change waits for the recovery
+ *   task, and begins again at the new primary.
+ * 3. The secondary commits the change. If the secondary fails or misses the update, the change waits until
+ *   the map says that the secondary is not in sync.
+ * 4. The change is answered.
  *
  * No reader sees a change that only the primary has, because readers wait for the key lock. If the primary is
- * lost between the two commits, the change has not happened, and begins again at the new primary; except for
- * a PUT, whose bytes are no longer available.
+ * lost between the two commits, the change has not happened, and begins again at the new primary. A PUT does
+ * not begin again, because its bytes are no longer available.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"
@@ -31,7 +33,8 @@ static void second(struct change_two *c);
 
 /* ---- the end ---- */
 
-/* Ends the change. is_open: the primary has the change, and the next start may or may not find it. */
+/* Ends the change with `result`. is_open: the key stays in doubt, because the primary has the change, and the
+ * next start may or may not find it. */
 static void
 end(struct change_two *c, int result, bool is_open)
 {
@@ -127,7 +130,8 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
-/* The role of the change's primary in the newest map, which may not be effective yet. */
+/* The role, in the newest map, of the engine that was the primary of a change. The newest map may not be
+ * effective yet. */
 enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 
 static enum first_is
@@ -138,13 +142,13 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* If the slot has moved, the change has moved with it. */
+	/* A change on a slot that was moved (without a failure) has moved with the slot. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
 }
 
-/* Continues after a wait for the recovery task: in the map the secondary is not in sync or is another disk,
+/* Continues a change after the wait for the recovery task. The secondary is now another disk or not in sync,
  * or the set is read-only. */
 static void
 second_kept(struct change_two *c)
@@ -155,20 +159,21 @@ second_kept(struct change_two *c)
 	if (set_is_read_only(s))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
-		/* The arguments are unchanged. Another upload would have an id that differs from the one that
-		 * the secondary may have. */
+		/* The change is repeated with the same arguments, except a PUT, and except the creation of an
+		 * upload: the repeated upload would get another id than the one that the secondary may
+		 * already have. */
 		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
 	else if (set_secondary(s, &c->key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
 		second_over(c);
 	else
-		/* Both have failed: the secondary is in sync by the map, and may be the primary after the
-		 * next start (M36). */
+		/* Both disks have failed. The secondary is in sync according to the map, and may become the
+		 * primary at the next start (M36). */
 		end(c, -ECANCELED, true);
 }
 
-/* Handles the result of the secondary. engine: the secondary for this change. */
+/* Handles the result of the secondary for this change. engine: the engine of that secondary. */
 static void
 second_ended(struct change_two *c, int engine, int result)
 {
@@ -181,7 +186,7 @@ second_ended(struct change_two *c, int engine, int result)
 		second_over(c);
 		return;
 	}
-	/* -EPERM: the secondary is becoming the primary. */
+	/* The secondary returns -EPERM while it is becoming the primary. */
 	if (result == -EPERM || has_failed || set_has_failed(s, c->first)) {
 		wait_kept(c, second_kept);
 	} else if (c->tries++ < SECOND_TRIES) {
@@ -219,7 +224,8 @@ on_put(struct store_op *op)
 	copy_ended(cp, op->result);
 }
 
-/* Returns true if there is a buffer for the bytes that the secondary lacks, which is rare. */
+/* Allocates the buffer for bytes that the secondary lacks, which is rarely needed. Returns true if the buffer
+ * exists. */
 static bool
 has_buf(struct copy *cp)
 {
@@ -264,8 +270,8 @@ second(struct change_two *c)
 	int engine = set_secondary(s, &c->key), r;
 	struct store_port *from, *to;
 
-	/* The engine may no longer be the secondary because it is becoming the primary without this change,
-	 * or has failed as well. */
+	/* Without a secondary, the change must wait for the recovery task: the engine may be becoming the
+	 * primary without this change, or may have failed, too. */
 	if (engine == SET_NOWHERE && RULE_BOTH_TABLES && first_by_table(c) != FIRST_ALONE) {
 		wait_kept(c, second_kept);
 		return;
@@ -274,8 +280,8 @@ second(struct change_two *c)
 		second_over(c);
 		return;
 	}
-	/* The map still has the failed disk, and the port has ended its waits for this disk: a new wait would
-	 * not end while the disk hangs. */
+	/* The map still lists the failed disk. The copy is not started: the port has already ended the waits
+	 * for this disk, and a new wait would not end while the disk hangs. */
 	if (set_has_failed(s, engine)) {
 		second_ended(c, engine, -EROFS);
 		return;
@@ -292,8 +298,8 @@ second(struct change_two *c)
 	}
 	c->copy->of = c;
 	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
-	/* The slot may have moved since: the records of the primary, including this one, are at the current
-	 * engine. */
+	/* The slot may have moved to another engine since the commit of the primary. Its records, including
+	 * this change, moved with it. */
 	c->first = set_primary(s, &c->key);
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
@@ -318,7 +324,8 @@ set_two_poke(struct set_port *p)
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
-		/* The recovery task may have removed the secondary from the map. */
+		/* The copy is finished as failed. The recovery task may have removed the secondary from the
+		 * map already. */
 		second_ended(c, engine, -EROFS);
 	}
 }
@@ -328,7 +335,8 @@ set_two_poke(struct set_port *p)
 static void
 first_kept(struct change_two *c)
 {
-	/* If no recovery is possible, the change ends with the result. */
+	/* The primary is unchanged after the recovery round, so no recovery is possible, and the change
+	 * ends. */
 	if (set_primary(port_set(c->port), &c->key) == c->first &&
 	    set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
@@ -355,7 +363,7 @@ first_ended(struct change_two *c, int result)
 		else
 			wait_kept(c, first_kept);
 	} else if (result == -EXDEV && c->tries++ < FIRST_TRIES) {
-		/* The slot is moving to another engine. */
+		/* The slot is moving to another engine: the change waits, and is made there. */
 		if (c->put)
 			over(c, result);
 		else
@@ -377,7 +385,7 @@ on_first_put(struct store_op *op)
 	struct put_two *pt = container_of(container_of(op, struct store_put, op), struct put_two, first);
 	struct change_two *c = &pt->c;
 
-	/* The PUT may have been replayed at another engine. */
+	/* The PUT may have been replayed at another engine, which then is the primary. */
 	for (int i = 0; i < port_engines(c->port); i++) {
 		if (port_engine(c->port, i) == op->port)
 			c->first = i;
@@ -394,17 +402,18 @@ first(struct change_two *c)
 	struct store_port *e = set_port_to_write(port_base(p), &c->key, &error);
 	int home = set_primary(port_set(p), &c->key);
 
-	/* The PUT was begun on the engine that is becoming the primary (two_put.c). */
+	/* The PUT was begun on the engine that is becoming the primary (two_put.c): the commit waits until it
+	 * is. */
 	if (c->put && home != c->first && set_has_failed(port_set(p), home) && c->tries++ < FIRST_TRIES) {
 		wait_kept(c, first);
 		return;
 	}
-	/* The record at another engine no longer counts. */
+	/* If the primary is another engine now, a record on the former one no longer counts. */
 	c->is_open &= home == c->first;
 	c->first = home;
 	if (!e) {
 		/*
-		 * The partition of an engine out of service may be assigned to another engine now or soon.
+		 * The engine is out of service. Its partition may be assigned to another engine now or soon.
 		 */
 		first_ended(c, error);
 		return;
@@ -456,11 +465,11 @@ two_set_key(struct change_two *c, const struct store_key *k)
 
 struct issue_two {
 	struct change_two c;
-	struct store_op mine; /* c.op up to the caller's operation */
+	struct store_op mine; /* operation at the address in c.op, for the end of the change */
 	struct store_op *of;
 };
 
-/* Passes the result to the caller. */
+/* Copies the result of the primary to the caller's operation. */
 static void
 give(struct issue_two *i)
 {

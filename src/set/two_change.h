@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of a key with two copies, from the key lock to the answer: for two_change.c and two_put.c.
+ * two_change - the state of a change of a key with two copies, from the key lock to the answer, for
+ * two_change.c and two_put.c.
  */
 #ifndef GANTRY_SET_TWO_CHANGE_H
 #define GANTRY_SET_TWO_CHANGE_H
 
 #include "set/replicas.h"
 
-/* The operation on the secondary, in separate memory, because a disk that hangs may still use the memory
- * after the answer. */
+/* The operation of a change on the secondary. It has separate memory, because a disk that hangs may still use
+ * the memory after the change was answered. */
 struct copy {
-	struct change_two *of; /* change that waits for the copy; NULL: none */
-	bool is_kept;          /* the owner drops the copy */
+	struct change_two *of; /* change that waits for the copy; NULL: no change waits */
+	bool is_kept;          /* true until two_copy_drop(): the change still uses the copy */
 	struct set_port *port;
 	int engine;
 	bool is_busy;
-	struct store_put put; /* the PUT on the secondary, with the same pieces */
-	bool has_put;         /* put was begun */
+	struct store_put put; /* PUT on the secondary, with the same pieces as on the primary */
+	bool has_put;         /* true: `put` has begun */
 	struct store_send send;
-	struct buf buf; /* buffer of send; mem NULL: not allocated yet */
+	struct buf buf; /* buffer of `send`; mem NULL: not allocated */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
-	/* Number of pieces being written, and the first error of a piece. */
+	/* Number of pieces being written to the secondary, and the first error of a piece. */
 	unsigned writes;
 	int write_error;
 };
@@ -30,25 +31,26 @@ enum two_stage { TWO_HOLD, TWO_FIRST, TWO_SECOND, TWO_KEPT };
 
 struct change_two {
 	struct set_port *port;
-	struct store_op *op; /* the caller's operation */
+	struct store_op *op; /* operation of the caller */
 	struct set_call call;
 	struct store_pre pre;
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload */
-	struct store_key key;              /* key of the change, in name[] */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the change concerns */
+	struct store_key key;              /* key of the change, stored in name[] */
 	struct set_hold hold;
 	struct set_wait wait;
-	void (*kept)(struct change_two *c); /* step after a wait for the recovery task */
+	void (*kept)(struct change_two *c); /* function that continues after a wait for the recovery task */
 	bool is_starting, is_over, is_unsettled;
-	bool was_begun; /* an engine has accepted the change, so its outcome is a result and not a refusal */
-	bool is_open;   /* the primary failed during the change, and may have it or not */
-	/* the change was started on the secondary, which may be the primary now, and may have the change or
-	 * not */
+	/* true: an engine has accepted the change, so a failure is a result and not a refusal */
+	bool was_begun;
+	bool is_open; /* true: the primary failed during the change, and may or may not have the change */
+	/* true: the change was started on the secondary, which may be the primary now, and may or may not
+	 * have the change */
 	bool was_copied;
-	int tries, done, result; /* done: result of the primary */
-	int first;               /* engine of the primary */
+	int tries, done, result; /* done: result of the primary; result: result of the change */
+	int first;               /* engine that was the primary when the change was started */
 	struct copy *copy;
-	struct list link; /* link of the port's list, during the wait for the secondary */
-	/* Operation on the primary, except for a PUT. */
+	struct list link; /* link in the port's list of changes that wait for the secondary */
+	/* Operation on the primary, unless the change is a PUT. */
 	union {
 		struct store_op op;
 		struct store_del del;
@@ -61,23 +63,23 @@ struct change_two {
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
-/* A PUT of an object or a part: on the primary, and a copy on the secondary. */
+/* A PUT of an object or a part: the PUT on the primary, and the copy on the secondary. */
 struct put_two {
 	struct change_two c;
-	struct store_op mine; /* c.op */
+	struct store_op mine; /* operation that c.op points to, for the end of the commit */
 	struct store_put first;
-	struct store_put *of; /* the caller's PUT */
-	int error;            /* the secondary has no space for the bytes */
+	struct store_put *of; /* PUT of the caller */
+	int error;            /* -ENOSPC: the secondary has no space for the bytes; 0: no error */
 	char inline_data[STORE_INLINE_MAX];
 };
 
-/* Begins a change: key lock, change on the primary, then on the secondary, answer. 1: ended, with c->result;
- * 0: c->op->done() follows. */
+/* Begins a change: takes the key lock, makes the change on the primary and then on the secondary, and
+ * answers. Returns 1 if the change has ended with c->result; 0: c->op->done() follows. */
 int two_begin(struct change_two *c);
-/* Frees the copy, now or when its disk no longer uses it. */
+/* Frees a copy now, or as soon as its disk no longer uses the memory. */
 void two_copy_drop(struct copy *cp);
 struct copy *two_copy_new(struct set_port *p, const struct store_key *k, int engine);
-/* Copies a key into a change. */
+/* Stores a key in a change. */
 void two_set_key(struct change_two *c, const struct store_key *k);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads about uploads of keys with two copies: the result is the primary's, and settled (M16). An upload is
- * read without the key lock first, and again with it if the lock was taken; parts are listed with the lock,
- * because a long list takes several steps.
+ * Reads the state and the parts of uploads of keys with two copies. The result is that of the primary, and
+ * both disks have it (M16). The state of an upload is read first without the key lock, and read again with
+ * the lock if the key was locked. Parts are listed with the lock, because a long list takes several steps.
  */
 #include "set/replicas.h"
 
@@ -17,15 +17,15 @@
 
 struct look_two {
 	struct set_port *port;
-	struct store_op *op; /* the caller's operation */
+	struct store_op *op; /* operation of the caller */
 	struct store_key key;
 	struct set_hold hold;
 	struct set_wait wait;
 	int tries;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	/* Only one of the next two fields is used. */
+	/* Only one of `st` and `list` is used: `st` for the state of an upload, `list` for its parts. */
 	struct store_stat *st;
-	struct store_part_list *list; /* the caller's */
+	struct store_part_list *list; /* list of the caller */
 	void *attrs;
 	uint32_t cap;
 	struct store_part_list mine;
@@ -91,7 +91,7 @@ on_list(struct store_op *op)
 		  op->result);
 }
 
-/* Lists parts. Returns 1: complete, 0: in progress, -errno. */
+/* Lists parts. Returns 1 if the list is complete, 0 if it is in progress, or -errno. */
 static int
 list(struct look_two *lk, struct store_port *e)
 {
@@ -102,7 +102,7 @@ list(struct look_two *lk, struct store_port *e)
 	return e->ops->list_parts(e, &lk->key, lk->id, &lk->mine);
 }
 
-/* Starts the read. Returns 1: complete, 0: in progress, -errno. */
+/* Starts the read. Returns 1 if it is complete, 0 if it is in progress, or -errno. */
 static int
 look_at(struct look_two *lk, int home)
 {
@@ -110,7 +110,8 @@ look_at(struct look_two *lk, int home)
 	bool is_there;
 	int r;
 
-	/* M39 */
+	/* M39: a failed disk is not asked about the contents of a bucket that has changed since the
+	 * failure. */
 	if (set_has_missed(port_set(lk->port), home, lk->key.bucket, lk->key.bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
 	if (lk->list)
@@ -120,7 +121,7 @@ look_at(struct look_two *lk, int home)
 	return r;
 }
 
-/* Takes the key lock. Returns 1: the lock is held, 0: waiting for the lock, -errno. */
+/* Takes the key lock. Returns 1 if the lock is held, 0 if the wait for the lock has begun, or -errno. */
 static int
 hold(struct look_two *lk)
 {
@@ -142,7 +143,8 @@ look(struct look_two *lk)
 		return -ENODEV;
 	if (lk->hold.key && set_is_open(&lk->hold))
 		return -EAGAIN;
-	/* An answer of a failed disk does not count if another disk may have a newer record. */
+	/* The disk has failed, and another disk may have a newer record: the read waits for the recovery
+	 * task, and tries again. */
 	if (!set_is_in(s, home) && lk->tries++ < FAILED_TRIES) {
 		lk->wait.mb = port_mailbox(lk->port);
 		lk->wait.go = on_kept;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PUTs of keys with two copies: pieces go to both engines from the same buffer, so no byte is read again. If
- * the secondary fails during the PUT, the copy is sent after the primary has all bytes. A disk without space
- * is not away: the PUT then fails on both.
+ * Runs PUTs of keys with two copies. Each piece is written to both engines from the same buffer, so no byte
+ * is read again. If the secondary fails during the PUT, the copy is sent after the primary has all bytes. If
+ * one of the disks has no space, the PUT fails on both disks.
  */
 #include "set/two_change.h"
 #include "set/two_waiting.h"
@@ -26,8 +26,8 @@ put_two(const struct store_put *put)
 
 #define INIT_TRIES 3
 
-/* Begins the PUT on the primary; if that has failed and the map does not say so yet, on the secondary, which
- * is becoming the primary; the commit waits for the change of the primary. */
+/* Begins the PUT on the primary. If the primary has failed and the map does not say so yet, the PUT begins on
+ * the secondary, which is becoming the primary. The commit then waits until it is the primary. */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
@@ -52,14 +52,15 @@ init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, co
 	return r;
 }
 
-/* Returns true if a disk in service has no space for the copy. */
+/* Returns true if the error means that a disk in service has no space for the copy. */
 static bool
 has_no_room(const struct copy *cp, int error)
 {
 	return error == -ENOSPC && !set_has_failed(port_set(cp->port), cp->engine);
 }
 
-/* Begins the copy on the secondary. If this fails, the copy is made later, except for -ENOSPC. */
+/* Begins the copy on the secondary. If this fails, the copy is made at the commit, except after -ENOSPC, with
+ * which the PUT fails. */
 static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)
@@ -118,19 +119,20 @@ set_two_put_init(struct set_port *p, struct store_put *put, const struct store_k
 
 struct write_copy;
 
-/* A piece in flight to both engines. */
+/* A piece of a PUT that is being written to both engines. */
 struct write_two {
 	struct put_two *pt;
-	struct store_write *of;  /* the caller's */
-	struct write_copy *copy; /* NULL: the piece does not wait for the secondary */
+	struct store_write *of; /* write operation of the caller */
+	/* write of the piece at the secondary; NULL: the piece does not wait for the secondary */
+	struct write_copy *copy;
 	bool is_writing, is_starting;
 	int result;
-	struct store_write w; /* the write at the primary */
+	struct store_write w; /* write of the piece at the primary */
 };
 
-/* The part of a piece at the secondary. */
+/* The write of a piece at the secondary. */
 struct write_copy {
-	struct write_two *of; /* piece that waits for the write; NULL: none */
+	struct write_two *of; /* piece that waits for this write; NULL: no piece waits */
 	struct copy *cp;
 	struct list link; /* link in the list of the port */
 	struct store_write w;
@@ -151,7 +153,7 @@ piece_result(const struct write_two *wt)
 	return wt->result < 0 ? wt->result : wt->pt->error ? wt->pt->error : wt->result;
 }
 
-/* Ends the piece after both writes have ended. */
+/* Ends the piece, unless one of its writes is still in progress. */
 static void
 piece_over(struct write_two *wt)
 {
@@ -258,7 +260,8 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	}
 	put->size_bytes = pt->first.size_bytes;
 	put->crc64 = pt->first.crc64;
-	/* The port has ended its waits for a failed disk. */
+	/* The secondary has failed, and the port has already ended its waits: the piece is not written
+	 * there. */
 	if (pt->c.copy && set_has_failed(port_set(pt->c.port), pt->c.copy->engine))
 		pt->c.copy->write_error = -EIO;
 	if (pt->c.copy && pt->c.copy->has_put && !pt->c.copy->write_error)
@@ -272,7 +275,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	return 1;
 }
 
-/* Ends the wait for the secondary's write of this piece. */
+/* Ends the wait of a piece for its write at the secondary. */
 static void
 let_go(struct write_copy *wc)
 {
@@ -362,7 +365,7 @@ set_two_put_commit(struct store_port *sp, struct store_put *put, const struct st
 	}
 	if (!two_begin(&pt->c))
 		return 0;
-	/* The commit was not handed over. */
+	/* The change failed before the commit was handed to an engine. */
 	check(pt->c.result < 0);
 	return pt->c.result;
 }

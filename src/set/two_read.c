@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of keys with two copies. An open returns the record of the primary, settled: an open of a locked key
- * waits and looks up the key again. Bytes that the primary cannot deliver are read from the secondary if it
- * has the same version (M19), and are then repaired at the primary.
+ * Reads keys with two copies. An open returns a record of the primary that both disks have: if the key is
+ * locked, the open waits for the lock, and then looks up the key again. Bytes that the primary cannot deliver
+ * are read from the secondary if it has the same version (M19), and are then repaired at the primary.
  */
 #include "set/replicas.h"
 #include "set/two_waiting.h"
@@ -22,17 +22,17 @@ struct read_two;
 
 struct open_two {
 	struct set_port *port;
-	struct store_obj *of; /* the caller's */
+	struct store_obj *of; /* object of the caller */
 	struct store_key key;
 	struct set_hold hold;
 	struct set_wait wait;
 	int home, tries;
 	unsigned reads;
-	bool is_second;                    /* only the secondary copy is read */
-	uint32_t number;                   /* number of a part of an upload in progress; 0: the object */
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the part's upload */
+	bool is_second;  /* true: only the secondary copy is read */
+	uint32_t number; /* number of a part of an upload in progress; 0: the object itself */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the part belongs to */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* the secondary's record is open; it was searched for */
+	bool has_second, asked_second; /* the secondary's record is open; the secondary was asked for it */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -45,7 +45,7 @@ open_two(const struct store_obj *obj)
 	return o;
 }
 
-/* Returns true if the other copy may help. */
+/* Returns true for an error after which the other copy may help. */
 static bool
 is_lost(int error)
 {
@@ -65,7 +65,7 @@ open_free(struct open_two *o)
 	free(o);
 }
 
-/* Returns the result of the caller's start function; the record found is in the caller's object. */
+/* Ends an open: copies the record found to the caller's object. Returns 1, or the error r. */
 static int
 found(struct open_two *o, int r)
 {
@@ -115,7 +115,7 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
-/* Opens immediately: > 0: open; or -errno. */
+/* Opens a record, which completes immediately. Returns > 0 if it is open, or -errno. */
 static int
 open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
 {
@@ -133,8 +133,8 @@ open_at(struct open_two *o, int engine)
 	return open_in(o, port_engine(o->port, engine), &o->first);
 }
 
-/* Opens the primary's record while no change is in progress. If that record is damaged, the secondary's
- * record is opened instead, and the primary is repaired. */
+/* Handles the result of opening the primary's record, with no change in progress. If that record is damaged,
+ * the secondary's record is opened instead, and the primary is repaired. */
 static int
 opened(struct open_two *o, int r)
 {
@@ -144,7 +144,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* The secondary has no other record. */
+	/* The secondary was asked already; it has no other record. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
@@ -152,7 +152,7 @@ opened(struct open_two *o, int r)
 	return 1;
 }
 
-/* Returns 1: open; -errno; 0: waiting. */
+/* Looks up and opens the record. Returns 1 if it is open, 0 if the open waits, or -errno. */
 static int
 look(struct open_two *o)
 {
@@ -166,12 +166,12 @@ look(struct open_two *o)
 	o->home = o->is_second ? set_secondary(s, &o->key) : set_primary(s, &o->key);
 	if (o->home == SET_NOWHERE)
 		return o->is_second ? -ENODATA : -ENODEV;
-	/* M39 */
+	/* M39: a failed disk is not asked about a bucket that has changed since the failure. */
 	if (set_has_missed(s, o->home, o->key.bucket, o->key.bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
 	e = port_engine(o->port, o->home);
 	r = open_at(o, o->home);
-	/* An answer of a failed disk does not count if another disk may have a newer record. */
+	/* The disk has failed, and another disk may have a newer record: recovery comes first. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
 			store_close(e, &o->first);
@@ -238,12 +238,12 @@ set_two_close(struct store_port *sp, struct store_obj *obj)
 
 /* ---- mending ---- */
 
-/* A repair of bytes that the primary could not deliver, and the secondary could. */
+/* A repair of bytes that one copy could not deliver and the other could. */
 struct mend {
 	struct set_port *port;
-	bool of_second; /* the secondary copy is damaged */
+	bool of_second; /* true: the damaged copy is the secondary */
 	struct list link;
-	struct read_two *read; /* read that waits for the repair; NULL: none */
+	struct read_two *read; /* read that waits for the repair; NULL: no read waits */
 	struct set_hold hold;
 	struct store_send send;
 	struct buf buf;
@@ -256,12 +256,12 @@ static void on_read_mended(struct msg *m);
 
 struct read_two {
 	struct open_two *o;
-	struct store_read *of; /* the caller's */
+	struct store_read *of; /* read operation of the caller */
 	struct buf *buf;
 	uint64_t off;
 	uint32_t len;
-	/* The source of the last attempt; READ_WAITS: the primary has failed, and the recovery task will name
-	 * another primary; READ_MENDS: a repair is in progress. */
+	/* Source of the last attempt. READ_WAITS: the primary has failed, and the read waits for the recovery
+	 * task to name another primary. READ_MENDS: the read waits for a repair. */
 	enum { READ_FIRST, READ_WAITS, READ_SECOND, READ_MENDS } stage;
 	int first_error;
 	int result;
@@ -277,7 +277,7 @@ mend_over(struct mend *m, int result)
 	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
-		/* This attempt could read the bytes. */
+		/* No change was needed: the repair itself could read the bytes. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
 		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
@@ -291,7 +291,7 @@ mend_over(struct mend *m, int result)
 	port_two(p)->repairs = false;
 	if (m->hold.key)
 		set_release(set_key_locks(s), &m->hold);
-	/* The open objects keep the port. */
+	/* The port outlives this message, because it has open objects. */
 	if (m->read)
 		mailbox_post(port_mailbox(p), &m->read->wait.msg, on_read_mended);
 	port_unpin(p);
@@ -348,8 +348,8 @@ start_mend(struct mend *m)
 		mend(m);
 }
 
-/* Begins a repair, one at a time: damage that a reader finds in the meantime is skipped, and found again by
- * the next read. A waiting read continues when on_read_mended() runs. False: no wait. */
+/* Begins a repair. If another repair is in progress, this one is queued if `waits` is a read. Otherwise it is
+ * skipped: the next read finds the damage again. Returns true if `waits` continues in on_read_mended(). */
 static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
@@ -387,7 +387,7 @@ read_two(const struct store_read *rd)
 	return r;
 }
 
-/* Opens the same version at the secondary; false: the secondary does not have this version. */
+/* Opens the same version at the other disk. Returns false if that disk does not have this version. */
 static bool
 open_second(struct open_two *o)
 {
@@ -395,7 +395,7 @@ open_second(struct open_two *o)
 	int engine = set_secondary(port_set(p), &o->key);
 	struct store_port *e;
 
-	/* After the loss of a disk the secondary may be the primary. */
+	/* If the secondary has become the primary, the other copy is at the primary. */
 	if (engine == SET_NOWHERE || engine == o->home)
 		engine = set_primary(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
@@ -416,7 +416,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Returns true for damage that can be repaired; damage on a failed disk is not repaired. */
+/* Returns true for damage that can be repaired. Damage on a failed disk cannot. */
 static bool
 is_damage(const struct open_two *o, int error)
 {
@@ -440,13 +440,13 @@ on_read_mended(struct msg *m)
 	of->op.done(&of->op);
 }
 
-/* Ends a read. False: the read ends after a repair. */
+/* Ends a read. Returns false if the read ends only after a repair. */
 static bool
 read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
 	struct open_two *o = r->o;
-	/* A reader of the secondary copy has read the primary without damage. */
+	/* Damage met by a reader of the secondary copy is on the secondary. */
 	bool mends = o->is_second && is_damage(o, r->result);
 
 	rd->lead = r->rd.lead;
@@ -498,7 +498,7 @@ read_second(struct read_two *r)
 	return e->ops->read(e, &r->o->second, &r->rd, r->buf, r->off, r->len);
 }
 
-/* Returns true if the primary has failed, and another engine has not yet replaced it or the secondary. */
+/* Returns true if the primary has failed, and the recovery task has not yet assigned another engine. */
 static bool
 is_about_to_change(const struct open_two *o)
 {
@@ -508,7 +508,7 @@ is_about_to_change(const struct open_two *o)
 	       set_secondary(s, &o->key) == SET_NOWHERE && set_has_failed(s, o->home);
 }
 
-/* Handles the result of a read. True: the read ends with this result. */
+/* Handles the result of a read. Returns true if the read ends with this result. */
 static bool
 read_came(struct read_two *r, int result)
 {

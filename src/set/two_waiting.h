@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on keys with two copies that wait at a port, on its thread: only for two_*.c. */
+/* two_waiting - operations on keys with two copies that wait at a port; used on the port's thread, only in
+ * two_*.c. */
 #ifndef GANTRY_SET_TWO_WAITING_H
 #define GANTRY_SET_TWO_WAITING_H
 
@@ -7,9 +8,9 @@
 
 struct two_waiting {
 	struct list changes;         /* changes that wait for their secondary (two_change.c) */
-	struct list pieces;          /* pieces of PUTs that wait for the secondary (two_put.c) */
-	bool repairs;                /* a copy is being repaired from the other one (two_read.c) */
-	struct list repairs_waiting; /* repairs that wait for their turn */
+	struct list pieces;          /* PUT pieces that wait for their secondary (two_put.c) */
+	bool repairs;                /* true: a copy is being repaired from the other copy (two_read.c) */
+	struct list repairs_waiting; /* repairs that wait until the current repair has ended */
 };
 
 static inline void

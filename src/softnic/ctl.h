@@ -6,17 +6,18 @@
 
 #include "softnic/fabric.h"
 
-int ctl_usage(void); /* 2 */
+int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
 /* Maps the existing fabric. 0, or -errno after a line on stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
 /* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);
-int ctl_dev(const char *s); /* index of a device by name or number, -1 */
+int ctl_dev(const char *s); /* Returns the index of a device by its name or number; -1: there is none. */
 const char *ctl_status_name(unsigned status);
 
-void ctl_print_duration(const char *key, uint64_t ns); /* " KEY=20ms"; nothing for 0 */
+/* Prints a duration as " KEY=20ms"; prints nothing for 0. */
+void ctl_print_duration(const char *key, uint64_t ns);
 
-/* Does softnicctl port DEV WORD... */
+/* Runs the command softnicctl port DEV WORD... */
 int ctl_port_word(int dev, int argc, char **argv);
 int ctl_cmd_gid(int argc, char **argv);
 int ctl_cmd_firmware(int argc, char **argv);

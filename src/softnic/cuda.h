@@ -10,20 +10,22 @@
 
 #include "softnic/fabric.h"
 
-#define SN_ENOTSUPP 524 /* error of NVIDIA's driver: a number of the kernel that errno.h does not define */
+/* errno (ENOTSUPP) that NVIDIA's driver returns: a number of the kernel that errno.h does not define */
+#define SN_ENOTSUPP 524
 
-/* A window into device memory. */
+/* A range of device memory that is registered. */
 struct cuda_window {
 	uint64_t addr;
 	uint64_t len;
-	uint64_t identity; /* identity of the window's allocations, as numbered by the driver */
-	int ordinal;       /* ordinal of the device */
+	uint64_t identity; /* id of the allocations in the range, as the driver numbers them */
+	int ordinal;       /* number of the device */
 };
 
-/* Finds device memory by its address: 0, or SN_ENOTSUPP when it is none, or the program has no CUDA. */
+/* Finds device memory by its address. Returns 0, or SN_ENOTSUPP if it is not device memory or the program has
+ * no CUDA. */
 int cuda_find(uint64_t addr, uint64_t len, struct cuda_window *ret);
-/* Finds the memory of [offset, offset + len) of a dma-buf with buf_len bytes, which the program calls iova: 0
- * or SN_ENOTSUPP. */
+/* Finds the device memory of [offset, offset + len) of a dma-buf with buf_len bytes, which the program
+ * addresses by iova. Returns 0 or SN_ENOTSUPP. */
 int cuda_find_dmabuf(uint64_t buf_len, uint64_t offset, uint64_t len, uint64_t iova, struct cuda_window *ret);
 
 /* Begins to serve a window under a new key; `proc` is this process, ops has the bit 1 << op of each allowed

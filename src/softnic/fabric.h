@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
+#define FAB_MAGIC 0x3143494e54464f53ull /* magic number of the file: "SOFTNIC1" */
 #define FAB_VERSION 7u
 
 enum {
@@ -26,11 +26,11 @@ enum {
 	FAB_GIDS = 1024,
 	FAB_QPS = 1 << 16,
 	FAB_MRS = 1 << 16,
-	FAB_HZ = 64, /* executors of one process that may be in a transfer at the same time */
+	FAB_HZ = 64, /* largest number of executors of one process in a transfer at the same time */
 	FAB_RULES = 16,
 	FAB_ROUTES = 64,
-	FAB_VECTORS = 8, /* completion vectors of a device */
-	FAB_JOBS = 16,   /* transfers to and from the device memory of one process at a time */
+	FAB_VECTORS = 8, /* number of completion vectors of a device */
+	FAB_JOBS = 16,   /* largest number of transfers to and from device memory of one process at a time */
 	FAB_STAGE_BYTES = 1 << 20,
 	FAB_QP_FIRST = 64, /* first number of a queue pair: a real adapter reserves the small numbers */
 	FAB_MR_FIRST = 1,
@@ -45,7 +45,7 @@ enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
 	uint8_t raw[16];
-	uint32_t type;   /* enum fab_gid_type */
+	uint32_t type;   /* type of the row, an enum fab_gid_type */
 	uint32_t prefix; /* length of the subnet's prefix, in bits of 128 */
 	uint32_t reserved[2];
 };
@@ -57,7 +57,7 @@ enum fab_reset {
 	FAB_RESET_DESTROY_FAILS = 4,
 	FAB_RESET_DESTROY_LIES = 8,
 	FAB_RESET_FLAGS = 0xff,
-	FAB_RESET_ONE = 0x100, /* upper bits: reset counter */
+	FAB_RESET_ONE = 0x100, /* step of the reset counter, which is in the upper bits */
 };
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
@@ -66,17 +66,17 @@ enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
-	_Atomic uint32_t down; /* enum fab_down; not 0: the port carries no packets */
-	/* incremented with each change of FAB_DOWN_PORT, so that a quick flap is two events */
+	_Atomic uint32_t down; /* reasons why the port carries no packets, an enum fab_down; 0: it does */
+	/* counter, incremented with each change of FAB_DOWN_PORT, so that a short flap is two events */
 	_Atomic uint32_t changes;
-	_Atomic uint32_t losses;        /* incremented when the device is lost */
-	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
-	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: before this time the device cannot be opened */
-	_Atomic uint32_t lid;           /* 0: Ethernet, else InfiniBand */
+	_Atomic uint32_t losses;        /* counter, incremented when the device is lost */
+	_Atomic uint32_t mtu;           /* active MTU, an enum ibv_mtu; 0: 4096 */
+	_Atomic uint64_t away_until_ns; /* time of CLOCK_MONOTONIC before which the device cannot be opened */
+	_Atomic uint32_t lid;           /* LID on InfiniBand; 0: the port is Ethernet */
 	_Atomic uint16_t pkey;          /* partition key; 0: the default one */
-	_Atomic uint16_t no_gids;       /* true for a representor: its GID table has no rows */
+	_Atomic uint16_t no_gids;       /* true: the device is a representor, whose GID table has no rows */
 	_Atomic uint32_t news[FAB_NEWS_NR];
-	char name[16]; /* name of the device, if it was renamed; "": mlx5_N */
+	char name[16]; /* name of the device if it was renamed; "": the name is mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
 };
 
@@ -100,7 +100,7 @@ struct fab_stats {
 enum fab_job_state { FAB_JOB_FREE, FAB_JOB_ASKED, FAB_JOB_RUNNING, FAB_JOB_DONE };
 enum fab_job_result {
 	FAB_JOB_OK,
-	FAB_JOB_REFUSED, /* the region, or this part of it, does not exist any longer */
+	FAB_JOB_REFUSED, /* the memory region, or the requested part of it, no longer exists */
 	FAB_JOB_FAILED,  /* the driver could not copy; some of the bytes may have been copied */
 	FAB_JOB_GONE,    /* the owner is exiting */
 };
@@ -108,52 +108,56 @@ enum fab_job_result {
 struct fab_job {
 	/* serial of the initiator << 16 | index of the initiator + 1; 0: not claimed */
 	_Atomic uint64_t holder;
-	_Atomic uint32_t state;  /* enum fab_job_state; a futex */
-	_Atomic uint32_t result; /* enum fab_job_result, of DONE */
-	/* The request: */
+	_Atomic uint32_t state;  /* state of the job, an enum fab_job_state; a futex */
+	_Atomic uint32_t result; /* result of the job in the state DONE, an enum fab_job_result */
+	/* Fields of the request: key of the region, operation, length and offset. */
 	uint32_t key;
-	uint32_t op;  /* FAB_OP_READ or FAB_OP_WRITE */
-	uint32_t len; /* bytes, at most FAB_STAGE_BYTES */
+	uint32_t op;  /* operation: FAB_OP_READ or FAB_OP_WRITE */
+	uint32_t len; /* length in bytes, at most FAB_STAGE_BYTES */
 	uint32_t reserved0;
-	uint64_t offset; /* of the first byte in the region */
+	uint64_t offset; /* offset of the first byte in the region */
 	uint64_t reserved[3];
 };
 
 struct fab_proc {
-	_Atomic uint32_t state; /* enum fab_proc_state */
+	_Atomic uint32_t state; /* state of the process, an enum fab_proc_state */
 	uint32_t pid;
 	_Atomic uint32_t
-		tid; /* thread that lives as long as the process has memory, the target of process_vm_* */
+		/* id of a thread that lives as long as the memory of the process: the target of process_vm_*
+		 * calls */
+		tid;
 	_Atomic uint32_t hz_high;
 	uint64_t start_ticks; /* start time of the process; with pid it identifies the process */
-	uint64_t serial;      /* unique in this fabric, so that caches notice a reused slot */
+	uint64_t serial;      /* number unique in this fabric, so that caches notice a reused slot */
 	char comm[16];
-	/* enum fab_reset: contexts opened before its last change no longer work */
+	/* reset state of each device, an enum fab_reset: contexts opened before its last change no longer
+	 * work */
 	_Atomic uint32_t resets[FAB_DEVS];
 	_Atomic uint32_t cqs[FAB_VECTORS]; /* number of completion queues created on each vector */
 	struct fab_stats stats;
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
-	_Atomic uint32_t job_bell; /* futex of the thread that does the jobs */
+	_Atomic uint32_t job_bell; /* futex of the thread that executes the jobs */
 	uint32_t reserved;
-	_Atomic uint64_t stage; /* address of the jobs' buffers in the process, FAB_STAGE_BYTES each */
+	_Atomic uint64_t stage; /* address in the process of the jobs' buffers, FAB_STAGE_BYTES each */
 	struct fab_job job[FAB_JOBS];
 };
 
 struct fab_qp {
-	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 while the queue pair is unreachable */
-	_Atomic uint32_t owner; /* process index + 1; 0 is a free slot */
+	/* number of the queue pair: generation << 16 | index; 0: the queue pair is unreachable */
+	_Atomic uint32_t qpn;
+	_Atomic uint32_t owner; /* index of the owner process + 1; 0: the slot is free */
 	uint32_t gen;
-	uint32_t type; /* enum fab_qp_type */
+	uint32_t type; /* type of the queue pair, an enum fab_qp_type */
 	uint32_t pd;
 	uint32_t dev;
-	_Atomic uint32_t state; /* enum ibv_qp_state */
+	_Atomic uint32_t state; /* state of the queue pair, an enum ibv_qp_state */
 	_Atomic uint32_t access;
 	_Atomic uint32_t dest_qpn;
 	/* set by softnicctl qp N fatal; the owner raises the event and clears the field */
 	_Atomic uint32_t poke;
 	uint64_t dc_key;
-	_Atomic uint32_t mtu; /* enum ibv_mtu of the path */
-	/* FAB_MARKS() of the queue pair's address vector, for the answers of a target */
+	_Atomic uint32_t mtu; /* MTU of the path, an enum ibv_mtu */
+	/* marks of the packets with which a target answers: FAB_MARKS() of its address vector */
 	_Atomic uint32_t marks;
 	uint64_t reserved;
 };
@@ -164,16 +168,16 @@ struct fab_qp {
 enum fab_mr_flag { FAB_MR_DEVICE = 1 };
 
 struct fab_mr {
-	_Atomic uint32_t key; /* index << 8 | generation; 0 while the region is unreachable */
+	_Atomic uint32_t key; /* key of the region: index << 8 | generation; 0: the region is unreachable */
 	_Atomic uint32_t owner;
 	uint32_t gen;
 	uint32_t pd;
 	uint32_t access;
 	uint32_t dev;
 	uint64_t iova;
-	uint64_t va; /* for device memory: not an address for process_vm_* */
+	uint64_t va; /* address of the region; for device memory it is not an address for process_vm_* */
 	uint64_t len;
-	uint32_t flags; /* enum fab_mr_flag */
+	uint32_t flags; /* flags of the region, enum fab_mr_flag */
 	uint32_t reserved0;
 	uint64_t reserved;
 };
@@ -212,32 +216,32 @@ enum fab_act_flag {
 
 struct fab_act {
 	uint32_t flags;
-	uint32_t status; /* enum ibv_wc_status */
+	uint32_t status; /* status of the completion, an enum ibv_wc_status */
 	uint32_t vendor;
-	uint32_t error; /* errno of a refused call */
+	uint32_t error; /* errno of a call that the rule refuses */
 	uint32_t torn_pct;
 	uint32_t chunk_bytes;
 	uint64_t corrupt_at;
 	uint64_t kill_at;
-	uint64_t delay_ns; /* before the copy, or the call */
-	uint64_t hold_ns;  /* between copy and completion */
-	uint64_t pause_ns; /* between chunks */
+	uint64_t delay_ns; /* delay in ns before the copy, or before the call */
+	uint64_t hold_ns;  /* delay in ns between the copy and the completion */
+	uint64_t pause_ns; /* delay in ns between two chunks */
 	uint64_t reserved[4];
 };
 
 struct fab_match {
-	uint32_t op;  /* enum fab_op */
-	uint32_t dev; /* index + 1 */
-	uint32_t pid; /* of the initiator */
+	uint32_t op;  /* operation to which the rule applies, an enum fab_op */
+	uint32_t dev; /* index of the device + 1 */
+	uint32_t pid; /* process id of the initiator */
 	uint32_t qpn;
 	uint32_t dctn;
 	uint32_t reserved0;
 	uint64_t min_len;
-	/* Among the operations that match the rule, counted over all processes: */
+	/* Share of the operations that match the rule, counted over all processes: */
 	uint64_t skip;
 	uint64_t every;
 	uint64_t limit;
-	uint64_t prob; /* of 2^32 */
+	uint64_t prob; /* probability, as a fraction of 2^32 */
 	uint64_t seed;
 };
 
@@ -250,18 +254,19 @@ struct fab_rule {
 	uint64_t reserved[8];
 };
 
-/* Reachability between devices. */
+/* The rule for which devices reach each other. */
 enum fab_reach { FAB_REACH_ALL, FAB_REACH_SUBNET };
 
 /* A network that a device reaches in addition to its own subnets. */
 struct fab_route {
-	_Atomic uint32_t dev; /* index + 1; 0: free */
+	_Atomic uint32_t dev; /* index of the device + 1; 0: the entry is free */
 	uint32_t prefix;
 	uint8_t raw[16];
 	uint64_t reserved;
 };
 
-/* Work in addition to the plain transfer: the one word that is checked for each step of a work request. */
+/* Reasons for additional work in a transfer. The word `active` with these bits is checked for each step of a
+ * work request. */
 enum fab_active { FAB_ACTIVE_RULES = 1, FAB_ACTIVE_TRACE = 2 };
 
 struct fabric {
@@ -270,25 +275,26 @@ struct fabric {
 	uint32_t reserved0;
 	uint64_t size;
 	_Atomic uint64_t serial;
-	_Atomic uint32_t event_seq; /* futex: the watcher of every process waits on it */
+	_Atomic uint32_t event_seq; /* event counter and futex, on which the watcher of every process waits */
 	_Atomic uint32_t proc_high;
 	/* Counters of assigned slots, never reset: slots are assigned round the table, so that a number is
 	 * not reused soon. */
 	_Atomic uint64_t qp_next;
 	_Atomic uint64_t mr_next;
 	uint64_t reserved1;
-	_Atomic uint32_t active; /* enum fab_active */
+	_Atomic uint32_t active; /* bits of enum fab_active */
 	_Atomic uint32_t rule_next;
-	_Atomic uint32_t trace_gen;    /* odd while trace_path is being written */
-	_Atomic uint32_t trace_missed; /* work requests of processes that could not open the trace */
-	_Atomic uint32_t reach;        /* enum fab_reach */
+	_Atomic uint32_t trace_gen; /* odd while trace_path is being written */
+	/* number of work requests of processes that could not open the trace */
+	_Atomic uint32_t trace_missed;
+	_Atomic uint32_t reach; /* reachability of devices, an enum fab_reach */
 	uint32_t reserved2;
-	/* time of the look-up of a missing neighbour; 0: neighbours are not checked */
+	/* duration in ns of a look-up of a missing neighbour; 0: neighbours are not checked */
 	_Atomic uint64_t absent_ns;
-	_Atomic uint64_t call_ns; /* duration of a firmware command */
-	/* time after the change to ERR during which bytes of a WRITE may arrive */
+	_Atomic uint64_t call_ns; /* duration in ns of a firmware command */
+	/* time in ns after the change to ERR during which bytes of a WRITE may arrive */
 	_Atomic uint64_t ghost_ns;
-	_Atomic uint64_t qps_max; /* limit of queue pairs of a device; 0: none */
+	_Atomic uint64_t qps_max; /* largest number of queue pairs of a device; 0: no limit */
 	uint64_t reserved3;
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];

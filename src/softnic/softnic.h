@@ -65,22 +65,22 @@ enum sn_pin { SN_PIN_COUNT = 1, SN_PIN_FRAMES = 2 };
 
 struct sn_conf {
 	unsigned devices_nr;
-	bool run_inline;   /* SOFTNIC_EXEC=inline */
-	int64_t assist_ns; /* < 0: no poll assist */
-	/* time of all retries; < 0: computed from the queue pair's timeout and retry_cnt */
+	bool run_inline;   /* SOFTNIC_EXEC=inline: work requests are executed on the caller's thread */
+	int64_t assist_ns; /* interval in ns of the poll assist; < 0: no poll assist */
+	/* time in ns of all retries together; < 0: computed from the queue pair's timeout and retry_cnt */
 	int64_t retry_ns;
-	int dckey_status; /* enum ibv_wc_status */
-	int dc_rd_atomic; /* limit of READs of an initiator in flight */
+	int dckey_status; /* status after a wrong DC key, an enum ibv_wc_status */
+	int dc_rd_atomic; /* largest number of READs that an initiator may have in flight */
 	bool peer_mem;    /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
-	bool no_dmabuf;   /* SOFTNIC_DMABUF=0 */
+	bool no_dmabuf;   /* SOFTNIC_DMABUF=0: dma-bufs are not supported */
 	bool cuda;        /* SOFTNIC_CUDA: memory that only the CUDA driver reaches can be registered */
 	bool debug;
 	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
-	bool no_hazard; /* negative control of the stress test */
+	bool no_hazard; /* true: hazard words are off, as a negative control of the stress test */
 };
 extern struct sn_conf sn_conf;
 
-/* This process on the fabric; NULL until the first device list. */
+/* This process as a member of the fabric; NULL until the first list of devices. */
 struct sn_self {
 	struct fabric *fab;
 	struct fab_proc *proc;
@@ -90,15 +90,15 @@ struct sn_self {
 };
 extern struct sn_self sn_self;
 
-int sn_attach(void); /* maps the fabric and claims a process slot, once; 0 or -errno */
+int sn_attach(void); /* Maps the fabric and claims a slot for the process, once. 0 or -errno. */
 void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t sn_now_ns(void);
 void sn_sleep_ns(uint64_t ns);
 #define SN_NAP_NS 2000000u
-uint32_t sn_pow2(uint32_t n); /* smallest power of two that is not below n */
+uint32_t sn_pow2(uint32_t n); /* Returns the smallest power of two that is not below n. */
 
-/* Slots.  Claim returns NULL when the table is full. */
+/* Claims a slot for a queue pair. Returns NULL if the table is full. */
 struct fab_qp *sn_qp_claim(uint32_t *ret_qpn);
 struct fab_mr *sn_mr_claim(uint32_t *ret_key);
 /* Clears the key, waits until no live process can still be using the key, and frees the slot. */
@@ -124,7 +124,7 @@ bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
 /* ---- device and context ---- */
 
 struct sn_dev {
-	struct ibv_device dev; /* first: programs hold a pointer to it */
+	struct ibv_device dev; /* first member, because programs hold a pointer to it */
 	uint32_t index;
 	__be64 guid;
 };
@@ -137,9 +137,9 @@ struct sn_flag {
 };
 int sn_flag_init(struct sn_flag *fl);
 void sn_flag_fini(struct sn_flag *fl);
-void sn_flag_set(struct sn_flag *fl, bool on); /* under the lock of its queue */
+void sn_flag_set(struct sn_flag *fl, bool on); /* Sets or clears the flag, under the lock of its queue. */
 int sn_flag_wait(const struct sn_flag *fl,
-		 int fd); /* 0, or -1 with errno, EAGAIN on a non-blocking descriptor */
+		 int fd); /* Takes one event. 0, or -1 with errno (EAGAIN on a non-blocking descriptor). */
 
 struct sn_chan;
 
@@ -161,29 +161,30 @@ struct sn_qp;
 struct sn_left;
 
 struct sn_ctx {
-	struct verbs_context v; /* ends in the ibv_context that programs hold */
+	struct verbs_context v; /* context of verbs; it ends with the ibv_context that programs hold */
 	struct sn_dev *dev;
-	/* value of sn_self.forks at open; if they differ, this is a child's copy of the parent's context */
+	/* value of sn_self.forks at open; another value now means that this is a child's copy of the parent's
+	 * context */
 	uint32_t forks;
-	struct sn_ctx *next; /* list of open contexts, for the watcher */
+	struct sn_ctx *next; /* link in the list of open contexts, for the watcher */
 	struct sn_async async;
 	uint32_t resets; /* value of sn_resets() for this device when the context was opened */
-	bool dead_told;  /* private to the watcher */
+	bool dead_told;  /* state of the watcher: true: the loss of the device was reported */
 	/* objects that the application could not destroy, or of which it believes that they are destroyed
 	 * (dead.c); under lock */
 	struct sn_left *left;
 	_Atomic uint32_t pd_next;
-	/* The engine: engine.c. All fields are under lock, except that runq_nr may be read without the
-	 * lock. */
+	/* Fields of the engine (engine.c). All are protected by lock, except that runq_nr may be read without
+	 * it. */
 	pthread_mutex_t lock;
-	pthread_cond_t wake;  /* the engine thread waits here */
-	pthread_cond_t unpin; /* destroy_qp waits here */
+	pthread_cond_t wake;  /* condition on which the engine thread waits */
+	pthread_cond_t unpin; /* condition on which destroy_qp waits */
 	pthread_t thread;
 	bool thread_on, idle, stop;
 	struct sn_qp *qps; /* all queue pairs of the context */
 	struct sn_qp *run_first, *run_last;
 	_Atomic uint32_t runq_nr;
-	struct sn_qp **heap; /* by park_until_ns */
+	struct sn_qp **heap; /* heap of parked queue pairs, ordered by park_until_ns */
 	uint32_t heap_nr, heap_max;
 };
 
@@ -216,15 +217,16 @@ sn_port(const struct sn_ctx *ctx)
 struct sn_pd {
 	struct ibv_pd pd;
 	_Atomic uint32_t uses;
-	struct sn_pd *of; /* the domain from which a parent domain was made; NULL: not a parent domain */
+	/* protection domain from which a parent domain was made; NULL: not a parent domain */
+	struct sn_pd *of;
 };
 
-/* The destination in an address handle or in a queue pair's own vector. */
+/* The destination in an address handle, or in the address vector of a queue pair. */
 struct sn_dest {
 	uint8_t dgid[16];
 	uint16_t dlid;
 	bool is_global;
-	uint32_t marks; /* FAB_MARKS() */
+	uint32_t marks; /* marks of the packets, from FAB_MARKS() */
 	uint32_t flow_label;
 };
 
@@ -235,25 +237,26 @@ struct sn_ah {
 
 /* ---- reach.c: reachability between ports ---- */
 
-/* Tells whether the row of the GID table is an address of the port. */
+/* Returns true if the row of the GID table is an address of the port. */
 bool sn_has_row(const struct fab_port *port, uint32_t index);
 
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
 /* Returns true if the members of an address vector that the kernel checks are valid for the port. */
 bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
-/* Finds the neighbour like the kernel: 0, or ENETUNREACH immediately, or ETIMEDOUT after the usual time. */
+/* Resolves the neighbour as the kernel does. Returns 0, ENETUNREACH immediately, or ETIMEDOUT after the usual
+ * time. */
 int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
 /* Returns true if packets from one port reach the other. */
 bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
 		 const struct sn_dest *to);
-/* Returns the interface that has the address gid; 0: none. */
+/* Returns the index of the interface that has the address gid; 0: none. */
 uint32_t sn_ifindex(const struct fab_port *port, const uint8_t gid[16]);
 
 /*
  * Returns the reset counter and flags of a device. A context opened before the last reset does not work
  * again (dead.c).
  */
-uint32_t sn_resets(const struct sn_dev *dev); /* enum fab_reset */
+uint32_t sn_resets(const struct sn_dev *dev); /* reset counter and flags, see enum fab_reset */
 bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
 /* Kinds of objects, in the order of their destruction when the context is closed. */
@@ -261,9 +264,10 @@ enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
 /* Returns the immediate result of a destroy call whose object stays until its context is closed; -1: the
  * caller destroys the object. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
-void sn_left_destroy(struct sn_ctx *ctx); /* destroys the remaining objects when the context is closed */
+void sn_left_destroy(struct sn_ctx *ctx); /* Destroys the remaining objects when the context is closed. */
 void sn_qp_destroy(struct ibv_qp *qp);
-int sn_srq_destroy(struct ibv_srq *srq); /* 0 or EBUSY, also for sn_cq_destroy() and sn_pd_destroy() */
+/* Destroys a shared receive queue. Returns 0 or EBUSY, as sn_cq_destroy() and sn_pd_destroy() do. */
+int sn_srq_destroy(struct ibv_srq *srq);
 int sn_cq_destroy(struct ibv_cq *cq);
 int sn_pd_destroy(struct ibv_pd *pd);
 void sn_pd_ops(struct sn_ctx *ctx);
@@ -289,7 +293,7 @@ struct sn_mr {
 	size_t map_len;
 };
 
-void sn_ctx_ops(struct sn_ctx *ctx); /* fills the tables that inline functions call through */
+void sn_ctx_ops(struct sn_ctx *ctx); /* Fills the tables of functions that inline functions of verbs call. */
 int sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *ret_attr);
 
 /* ---- completion queues: cq.c, event.c ---- */
@@ -308,14 +312,14 @@ struct sn_cqe {
 };
 
 struct sn_chan {
-	struct ibv_comp_channel chan; /* chan.fd is flag.fd */
+	struct ibv_comp_channel chan; /* completion channel; chan.fd is flag.fd */
 	pthread_mutex_t lock;
 	struct sn_flag flag;
-	struct sn_cq *first, **last; /* completion queues with an event to fetch */
+	struct sn_cq *first, **last; /* completion queues that have an event to fetch */
 };
 
 struct sn_cq {
-	struct ibv_cq_ex ex; /* begins like ibv_cq */
+	struct ibv_cq_ex ex; /* completion queue of verbs; it begins like ibv_cq */
 	struct sn_ctx *ctx;
 	pthread_mutex_t poll_lock;
 	bool single_threaded;
@@ -324,13 +328,13 @@ struct sn_cq {
 	struct sn_cqe *ring;
 	uint32_t mask;
 	_Atomic uint32_t head, tail; /* producers increment head */
-	int armed;                   /* 0, 1 any, 2 errors and solicited only */
+	int armed; /* 0: not armed; 1: for any completion; 2: for errors and solicited completions only */
 	bool overrun;
-	_Atomic uint32_t users; /* number of queue pairs and receive queues on this completion queue */
-	/* under the channel's lock */
+	_Atomic uint32_t users; /* number of queue pairs and receive queues that use this completion queue */
+	/* link in the channel's list; under the channel's lock */
 	struct sn_cq *ev_next;
 	uint32_t ev_waiting, ev_got;
-	uint32_t async_got; /* under the context's async lock */
+	uint32_t async_got; /* number of events fetched; under the context's async lock */
 };
 
 /* Adds a completion to the queue. False: the queue is full and the entry is lost. */
@@ -342,7 +346,7 @@ struct ibv_cq_ex *sn_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 int sn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int sn_req_notify(struct ibv_cq *cq, int solicited_only);
 
-/* Asynchronous events: event.c. */
+/* Initializes asynchronous events (event.c). */
 int sn_async_init(struct sn_ctx *ctx);
 void sn_async_fini(struct sn_ctx *ctx);
 void sn_async_raise(struct sn_ctx *ctx, enum ibv_event_type type, void *element);
@@ -350,8 +354,8 @@ void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
 /* Removes the events of element that were not fetched yet. */
 void sn_async_forget(struct sn_ctx *ctx, const void *element);
 
-/* Starts the watcher: one thread per process. The watcher delivers port events and is the thread that
- * process_vm_* addresses. */
+/* Starts the watcher, one thread per process. The watcher delivers port events, and its id is the target of
+ * process_vm_* calls. */
 int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
@@ -362,18 +366,18 @@ struct sn_wqe {
 	uint64_t wr_id;
 	uint64_t raddr;
 	uint64_t dc_key;
-	uint64_t total; /* bytes */
+	uint64_t total; /* number of bytes of the work request */
 	uint32_t rkey;
 	uint32_t dctn; /* target queue pair; for RC set when the work request is executed */
 	struct sn_dest to;
-	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t opcode; /* opcode of the work request, an enum ibv_wr_opcode */
 	bool signaled;
 	bool is_inline;
 	bool has_dc;
 	uint32_t sge_nr;
 };
 
-struct sn_rq { /* receive queue of a queue pair, or a shared one */
+struct sn_rq { /* The receive queue of a queue pair, or a shared receive queue. */
 	pthread_mutex_t lock;
 	uint64_t *wr_id;
 	uint32_t depth, head, tail;
@@ -387,17 +391,17 @@ struct sn_srq {
 	_Atomic uint32_t users;
 };
 
-/* The decision of a fault rule for the work request at next, and its progress: fault.c. */
+/* The decision of a fault rule about the work request at `next`, and its progress; see fault.c. */
 struct sn_fault {
-	uint32_t rule; /* number; 0: no rule hit */
+	uint32_t rule; /* number of the rule; 0: no rule hit */
 	uint32_t chunk;
 	uint8_t phase;
 	bool killed;
-	uint32_t target;       /* process slot of the killed target */
+	uint32_t target;       /* process slot of the target that the rule killed */
 	uint64_t kill_wait_ns; /* time until which the end of the target is awaited; 0: not awaited */
 	uint64_t seed;
 	struct fab_act act;
-	/* Number of operations of this queue pair that each rule has checked. */
+	/* Number of operations of this queue pair that each fault rule has checked. */
 	struct {
 		uint32_t id;
 		uint32_t nr;
@@ -408,7 +412,7 @@ struct trace_rec;
 struct sn_trace_map;
 
 struct sn_qp {
-	struct ibv_qp_ex ex; /* begins with the ibv_qp that programs hold */
+	struct ibv_qp_ex ex; /* queue pair of verbs; it begins with the ibv_qp that programs hold */
 	struct mlx5dv_qp_ex dv;
 	struct sn_ctx *ctx;
 	enum fab_qp_type type;
@@ -419,7 +423,7 @@ struct sn_qp {
 	struct ibv_qp_cap cap;
 	uint64_t send_ops;
 
-	/* Building, under post_lock. */
+	/* Fields for building work requests, protected by post_lock. */
 	pthread_mutex_t post_lock;
 	uint32_t build_nr;
 	int build_err;
@@ -434,29 +438,29 @@ struct sn_qp {
 	uint32_t depth, mask;
 	uint32_t head, next;
 	_Atomic uint32_t freed;
-	uint64_t off; /* finished bytes of the work request at next */
+	uint64_t off; /* number of finished bytes of the work request at `next` */
 	bool busy, parked;
-	bool haunted;        /* a WRITE from before the change to ERR is in flight */
-	bool marked;         /* sn_mark_begin() was called for the work request at next */
+	bool haunted;        /* true: a WRITE from before the change to ERR is in flight */
+	bool marked;         /* true: sn_mark_begin() was called for the work request at `next` */
 	uint64_t give_up_ns; /* time at which the work request at next fails; 0: no packet was dropped yet */
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
 	struct sn_rq rq;
 	bool sqd_notify;
 
-	/* Under ctx->lock. */
+	/* Fields protected by ctx->lock. */
 	struct sn_qp *all_next, **all_at;
 	struct sn_qp *run_next;
 	bool queued;
 	uint64_t queued_ns;
 	uint32_t pins;
 	uint64_t park_until_ns;
-	int32_t heap_at; /* -1: not in the heap */
+	int32_t heap_at; /* index in the heap; -1: not in the heap */
 	uint32_t async_got;
 
 	/* Fields of the executor while busy is true; otherwise under lock. */
 	struct sn_fault fault;
-	struct trace_rec *rec; /* of the work request at next */
+	struct trace_rec *rec; /* trace record of the work request at `next` */
 	struct sn_trace_map *rec_map;
 };
 
@@ -472,18 +476,20 @@ SN_EXPORT struct mlx5dv_qp_ex *softnic_qp_dv(struct ibv_qp_ex *qp);
 SN_EXPORT bool softnic_is_ours(struct ibv_device *device);
 struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a);
 
+/* Checks a change of the state of a queue pair (state.c). Returns 0 or errno. */
 int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask,
-		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
-void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
-void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
+		       enum ibv_qp_state *ret_new);
+void sn_qp_to_err(struct sn_qp *qp); /* Puts a queue pair into the error state, under qp->lock (state.c). */
+/* Handles the requests of softnicctl for queue pairs; called by the watcher (state.c). */
+void sn_qp_poked(struct sn_ctx *ctx);
 /* Puts every queue pair of a context into error, because its device is lost or reset. targets_alone:
  * initiators stay unchanged. */
 void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
-void sn_wr_ops(struct sn_qp *qp); /* fills the builders: wr.c */
+void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work requests (wr.c). */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
 void sn_rq_fini(struct sn_rq *rq);
-void sn_rq_flush(struct sn_qp *qp); /* under qp->lock */
+void sn_rq_flush(struct sn_qp *qp); /* Flushes the receive queue, under qp->lock. */
 void sn_rq_drop(struct sn_rq *rq);
 int sn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -495,11 +501,12 @@ int sn_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
 
 struct sn_outcome {
-	uint8_t status; /* enum ibv_wc_status; for DROP the one to report when retries are used up */
+	/* status of the work request, an enum ibv_wc_status; for DROP the status after all retries */
+	uint8_t status;
 	uint8_t vendor;
-	uint32_t moved;   /* bytes, of MORE and DONE */
-	uint32_t landed;  /* bytes that arrived, whatever the outcome */
-	uint64_t now_ns;  /* end of the copy; 0: no bytes were copied */
+	uint32_t moved;   /* number of bytes moved, for MORE and DONE */
+	uint32_t landed;  /* number of bytes that arrived, with any outcome */
+	uint64_t now_ns;  /* time at which the copy ended; 0: no bytes were copied */
 	uint64_t wait_ns; /* earliest time of the next step after MORE; 0: immediately */
 };
 
@@ -517,9 +524,9 @@ enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at
 void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
- * Tells whether the fabric has fault rules or a trace (fault.c, trace.c). A work request is marked when its
- * first step begins while the fabric has rules or a trace; its further steps use sn_marked_step() until the
- * work request is finished or reset.
+ * Returns the bits of enum fab_active: does the fabric have fault rules (fault.c) or a trace (trace.c)? A
+ * work request is marked when its first step begins while the fabric has rules or a trace; its further steps
+ * use sn_marked_step() until the work request is finished or reset.
  */
 static inline uint32_t
 sn_active(void)
@@ -531,8 +538,10 @@ enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_
 /* Ends a marked work request, under qp->lock, when busy is false or by the executor. Returns the number of
  * completions to deliver. */
 unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
-void sn_mark_drop(struct sn_qp *qp);       /* the queue pair was reset or destroyed */
-void sn_fault_release(struct sn_ctx *ctx); /* called by the watcher when rules were removed */
+/* Ends a marked work request because its queue pair was reset or destroyed. */
+void sn_mark_drop(struct sn_qp *qp);
+/* Releases work requests that waited for removed rules; called by the watcher. */
+void sn_fault_release(struct sn_ctx *ctx);
 /* Returns the errno of a call that a rule refuses, or that fails because the device is lost; otherwise
  * 0. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
@@ -545,16 +554,19 @@ void sn_trace_begin(struct sn_qp *qp, const struct sn_wqe *w);
 void sn_trace_copying(struct sn_qp *qp);
 void sn_trace_copied(struct sn_qp *qp, const struct sn_outcome *out);
 void sn_trace_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
-void sn_trace_forget(void); /* in a forked child */
+void sn_trace_forget(void); /* Forgets the trace in a forked child. */
 
-int sn_engine_start(struct sn_ctx *ctx); /* once; 0 or -errno */
+int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once. 0 or -errno. */
 void sn_engine_stop(struct sn_ctx *ctx);
-void sn_engine_kick(struct sn_qp *qp);   /* under qp->lock: the queue may have work */
-void sn_engine_unpark(struct sn_qp *qp); /* under qp->lock */
+/* Notifies the engine that the queue pair may have work; under qp->lock. */
+void sn_engine_kick(struct sn_qp *qp);
+void sn_engine_unpark(struct sn_qp *qp); /* Ends the wait of a parked queue pair; under qp->lock. */
 /* Removes the queue pair from the engine, which has no pointer to it after the return. Without a lock. */
 void sn_engine_forget(struct sn_qp *qp);
-void sn_engine_unpin(struct sn_qp *qp); /* no lock; pins is incremented under ctx->lock */
+/* Ends the engine's use of a queue pair, without a lock; pins is incremented under ctx->lock. */
+void sn_engine_unpin(struct sn_qp *qp);
 bool sn_engine_assist(struct sn_ctx *ctx);
-void sn_qp_run(struct sn_qp *qp, unsigned steps); /* under qp->lock, which is released during copies */
+/* Executes steps of a queue pair, under qp->lock, which is released during copies. */
+void sn_qp_run(struct sn_qp *qp, unsigned steps);
 
 #endif

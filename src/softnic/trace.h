@@ -18,24 +18,26 @@
 enum trace_state { TRACE_EMPTY, TRACE_OPEN, TRACE_DONE };
 
 struct trace_rec {
-	_Atomic uint32_t state; /* enum trace_state */
-	uint32_t pid;           /* process of the initiator */
+	_Atomic uint32_t state; /* state of the record, an enum trace_state */
+	uint32_t pid;           /* process id of the initiator */
 	uint32_t qpn, dctn, rkey;
-	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t opcode; /* opcode of the work request, an enum ibv_wr_opcode */
 	uint8_t dev;
-	uint8_t status; /* enum ibv_wc_status, or TRACE_STATUS_RESET; set in DONE */
+	/* status of the work request, an enum ibv_wc_status or TRACE_STATUS_RESET; set in the state DONE */
+	uint8_t status;
 	uint8_t vendor;
 	uint32_t rule; /* fault rule that hit the work request; 0: none */
 	uint32_t reserved0;
 	uint64_t wr_id;
 	uint64_t raddr;
 	uint64_t len_bytes;
-	_Atomic uint64_t landed_bytes; /* bytes that arrived; in OPEN a lower bound */
-	/* Times are CLOCK_MONOTONIC. */
+	_Atomic uint64_t landed_bytes; /* number of bytes that arrived; in the state OPEN a lower bound */
+	/* Times of CLOCK_MONOTONIC, in ns. */
 	_Atomic uint64_t start_ns; /* time before the first byte could be copied; 0: not started */
-	_Atomic uint64_t end_ns;   /* time after the last byte was copied; in OPEN the end of the last step */
-	_Atomic uint64_t done_ns;  /* time of the completion */
-	/* Marks and source of the packets; far_: of the packets that answer a READ, zeros without an
+	/* time after the last byte was copied; in the state OPEN the end of the last step */
+	_Atomic uint64_t end_ns;
+	_Atomic uint64_t done_ns; /* time of the completion */
+	/* Marks and source of the packets. far_: those of the packets that answer a READ; zeros: there was no
 	 * answer. */
 	uint8_t class, level, far_class, far_level;
 	uint32_t flow_label;
@@ -46,9 +48,9 @@ struct trace_file {
 	_Atomic uint64_t magic;
 	uint32_t version;
 	uint32_t reserved0;
-	uint64_t max; /* records */
+	uint64_t max; /* largest number of records */
 	_Atomic uint64_t next;
-	_Atomic uint64_t lost; /* work requests that were not recorded because the file was full */
+	_Atomic uint64_t lost; /* number of work requests that were not recorded because the file was full */
 	uint64_t reserved[11];
 	struct trace_rec rec[];
 };

@@ -41,11 +41,11 @@ enum stats_event {
 
 /* Phases of a request, by which its time is counted. */
 enum stats_phase {
-	STATS_PH_AUTH,  /* from the head to the first wait: parsing, authentication, authorization */
-	STATS_PH_OPEN,  /* look-up in the index, and reading an object's record */
-	STATS_PH_QUEUE, /* waiting for a buffer, a channel, an address handle */
-	STATS_PH_DISK,  /* payload, while none of it is on the wire */
-	STATS_PH_WIRE,  /* payload on its way from or to the client */
+	STATS_PH_AUTH,  /* phase from the head to the first wait: parsing, authentication, authorization */
+	STATS_PH_OPEN,  /* phase of looking up an object in the index, and reading its record */
+	STATS_PH_QUEUE, /* phase of waiting for a buffer, a channel or an address handle */
+	STATS_PH_DISK,  /* phase in which payload is processed and none of it is on the wire */
+	STATS_PH_WIRE,  /* phase in which payload is on the wire, from or to the client */
 	STATS_PH_COMMIT,
 	STATS_PHASE_NR
 };
@@ -83,7 +83,7 @@ struct stats_core {
 	stats_counter events[STATS_EVENT_NR];
 	stats_counter notes_nr;
 	struct stats_note_slot notes[STATS_NOTES_NR];
-	struct stats_keys *keys; /* shared by all cores */
+	struct stats_keys *keys; /* counters of access keys, shared by all cores */
 };
 
 /* ---- life: main thread ---- */
@@ -158,8 +158,8 @@ void stats_remote_access(struct stats_core *st, const char *access_key);
 struct stats_note {
 	uint64_t unix_ns, id;
 	int op, status;
-	int reason;       /* reason of a decline, an index into stats_names.reason; 0: not declined */
-	const char *code; /* error code, static text; NULL: no error */
+	int reason;       /* reason of a decline, as an index into stats_names.reason; 0: not declined */
+	const char *code; /* error code, a constant text; NULL: no error */
 };
 
 /* Stores a note of a request that was declined or failed; the latest STATS_NOTES_NR of a core are kept. */

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define STATS_LABELS_MAX 4 /* of one metric */
+#define STATS_LABELS_MAX 4 /* largest number of labels of a metric */
 
 /* Describes a metric: its row of metric.def. */
 struct stats_desc {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface of a store back end: a table of functions, and the common heads of struct store and struct
- * store_port. For back ends and store.c; callers include only store.h.
- *
- * Each function implements the store_*() of store.h with the same name. store.c has checked names, lengths
- * and numbers before: a back end checks only the conditions that store.c cannot check.
+ * ops - the interface of a store back end: a table of functions, and the common first members of struct store
+ * and struct store_port. For back ends and store.c; callers include only store.h. Each function implements
+ * the function store_*() of store.h with the same name. store.c checks names, lengths and numbers before it
+ * calls a back end, so a back end checks only the remaining conditions.
  */
 #ifndef GANTRY_STORE_OPS_H
 #define GANTRY_STORE_OPS_H
@@ -15,86 +14,87 @@
 /* The new state of a bucket's gate. */
 enum store_gate {
 	GATE_OPEN,
-	GATE_CLOSE_EMPTY, /* closed if the bucket has no objects */
-	GATE_CLOSE_BARE,  /* closed if the bucket has neither objects nor uploads in progress */
+	GATE_CLOSE_EMPTY, /* closes the gate if the bucket has no objects */
+	GATE_CLOSE_BARE,  /* closes the gate if the bucket has neither objects nor uploads in progress */
 };
 
 /* The identity of an engine in a set. */
 struct store_member {
 	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
 	uint64_t size_bytes;
-	uint64_t start_no; /* the latest start known to its superblock */
-	/* true if begin() or a repair marked the disk as stale, and the disk has not received a newer table
-	 * since */
+	uint64_t start_no; /* number of the latest start that is stored in the superblock */
+	/* true: begin() or a repair marked the disk as stale, and the disk has received no newer map since
+	 * then */
 	bool is_behind;
-	const struct disk_table *table; /* the table in its superblock */
-	bool is_made;                   /* the disk contains parts of a store */
+	const struct disk_table *table; /* placement map in the superblock */
+	bool is_made;                   /* true: the disk contains parts of a store */
 };
 
-/* The write of a table while the engine serves. Embedded by the caller. */
+/* The write of a placement map while the engine serves. Embedded by the caller. */
 struct store_table_write {
-	/* Runs on any thread, without a lock of the engine: the table is flushed, or (-errno) the disk has
-	 * failed. */
+	/* Called on any thread, without a lock of the engine. result 0: the map is flushed; -errno: the disk
+	 * has failed. */
 	void (*done)(struct store_table_write *w, int result);
 };
 
 /* ---- keys that move from one engine to another (docs/set.md, "Moves") ---- */
 
 /*
- * A scan of keys. Slots are always given as *partitions* (places in set/map/disk_table.h): keys with one copy
- * and keys with two copies have different partitions.
- *
- * Returns the keys of some partitions for which the engine has a record (object, upload, part): keys with one
- * copy in order, then keys with two, a few per call. Embedded by the caller, zeroed except for the members
- * marked "in".
+ * A scan of keys. Slots are always given as *partitions* (set/map/disk_table.h): keys with one copy and keys
+ * with two copies have different partitions. The scan returns the keys in some partitions for which the
+ * engine has a record (object, upload, part), a few keys per call: first keys with one copy in order, then
+ * keys with two copies in order. Embedded by the caller, zeroed except for the members marked "in".
  */
 struct store_walk {
 	/* in */
-	const struct store_slots *slots; /* NULL: all */
+	const struct store_slots *slots; /* partitions to scan; NULL: all partitions */
 	/*
-	 * Port of another engine, on the same thread: only keys whose records in that engine differ or are
-	 * missing (object, upload, part) are returned. A scan of the other engine, compared with this one,
-	 * finds the additional keys of the other engine. NULL: all keys. Only the indexes are read, without
-	 * allocation.
+	 * Port of another engine on the same thread. Only keys whose records (object, upload, part) differ in
+	 * that engine, or are missing there, are returned. A scan of the other engine, compared with this
+	 * one, finds its additional keys. NULL: all keys are returned. The comparison reads only the indexes,
+	 * and allocates nothing.
 	 */
 	struct store_port *differs_from;
-	/* Called during the call; k is valid until it returns. False: this was the last key for now. */
+	/* Receives a key during the call; k is valid until this function returns. Returns false to end the
+	 * call after this key. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
 	/* out */
-	bool more; /* another call continues after the last key */
-	/* The engine's position: the name after which the scan continues, and the kind of keys. */
+	bool more; /* true: another call continues after the last key */
+	/* Position of the scan, owned by the engine: the name after which the scan continues, and the kind of
+	 * keys. */
 	bool at_two;
 	uint16_t at_len;
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
 };
 
-/* The copy of a key from one engine to another. Embedded by the caller, who keeps all of it until done(). */
+/* A push of a key: its copy from one engine to another. Embedded by the caller, who keeps all of it until
+ * done(). */
 struct store_send {
-	struct store_op op; /* result: 0 or -errno */
+	struct store_op op; /* operation of the push; result: 0 or -errno */
 	/* in */
 	struct store_key key;
-	struct buf *buf; /* of STORE_PIECE bytes, from the pool of the thread's core */
+	struct buf *buf; /* buffer of STORE_PIECE bytes, from the pool of the thread's core */
 	/*
-	 * Returns the time in ns to wait before `bytes` of data are read, after which pace() is called again.
-	 * NULL: no pacing. STORE_SEND_STOP: abort with -EINTR.
+	 * Returns the time in ns to wait before `bytes` of data are read; after the wait pace() is called
+	 * again. STORE_SEND_STOP: the push ends with -EINTR. NULL: the rate is not limited.
 	 */
 	uint64_t (*pace)(struct store_send *s, uint32_t bytes);
 	/*
-	 * Hints about the change: only_upload: only the upload of this id has changed (created, aborted, or
-	 * with new parts); only_object: all records except uploads have changed. NULL, false: the whole key.
-	 * A completed upload changes the whole key.
+	 * Hints about the change. only_upload: only the upload with this id has changed (it was created,
+	 * aborted, or got new parts). only_object: all records except uploads have changed. NULL and false:
+	 * any record of the key may have changed, as after the completion of an upload.
 	 */
 	const uint8_t *only_upload;
 	bool only_object;
-	bool is_repair; /* repairs damage at the target: see send() */
+	bool is_repair; /* true: the push repairs damage at the target; see send() */
 	/* out, also after an error */
-	uint64_t bytes;   /* bytes of data written */
-	uint32_t changes; /* records written or removed; 0: both were equal */
+	uint64_t bytes;   /* number of bytes of data written */
+	uint32_t changes; /* number of records written or removed; 0: source and target were equal */
 	void *priv;       /* private to the engine */
 };
 #define STORE_SEND_STOP UINT64_MAX
 
-/* The usage of a bucket in the moved slots, for the usage tables. */
+/* The usage of a bucket in the slots that move, for the quota ledger. */
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;
@@ -106,64 +106,68 @@ struct store_moved {
 /* A request about slots to an engine's leader. Embedded by the caller. */
 #define STORE_PRIV_SLOTS 768
 struct store_slots_op {
-	struct store_op op; /* result: 0 or -errno */
-	/* in, kept until the end */
+	struct store_op op; /* operation of the request; result: 0 or -errno */
+	/* partitions of the request, kept by the caller until the end */
 	const struct store_slots *slots;
-	/* watch(): called on the leader's thread, which may be any, when a record of the key was published in
-	 * the engine. Must not block. */
+	/* Reports a changed key, for watch(). Called on the leader's thread, which may be any thread, after a
+	 * record of the key was published in the engine. Must not block. */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* Result of take() and argument of leave(), which frees the list. */
+	/* list of usages: result of take(), argument of leave(), which frees the list */
 	struct store_moved *moved;
-	int counter; /* counter in the usage table */
+	int counter; /* index of the engine's counter in the quota ledger */
 	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
 };
 
 /*
- * The owner of a PUT whose commit ended with -EXDEV, because the key has moved to another engine. The set
- * puts it into store_put.carrier after the init; NULL: no replay.
+ * The owner of replays of a PUT. A PUT whose commit ends with -EXDEV, because the key has moved to another
+ * engine, is passed to its carrier. The set stores the carrier in store_put.carrier after the init; NULL: the
+ * PUT is not replayed.
  */
 struct store_carrier {
 	/*
-	 * Called on the put's thread, in place of done(). True: the carrier owns the put, aborts the put, and
-	 * calls done() with the result. Until the abort the engine keeps the written data, and the arguments
-	 * of the commit, for open_put(). False: the put ends with -EXDEV.
+	 * Takes over a PUT. Called on the PUT's thread, in place of done(). Returns true if the carrier now
+	 * owns the PUT, and will abort it and call done() with the result. Until the abort the engine keeps
+	 * the written data, and the arguments of the commit, for open_put(). Returns false if the PUT ends
+	 * with -EXDEV.
 	 */
 	bool (*carry)(struct store_carrier *c, struct store_put *put);
 };
 
-/* The arguments of a PUT, as kept by its engine; valid until it is aborted. */
+/* The arguments of a PUT, as the engine keeps them; valid until the PUT is aborted. */
 struct store_put_args {
 	struct store_key key;
-	const uint8_t *upload_id; /* for a part; NULL: an object */
+	const uint8_t *upload_id; /* id of the upload, for a part; NULL: the PUT writes an object */
 	uint32_t part_number;
-	struct store_commit commit; /* without the bytes; have_expect_crc64: the CRC covers all of them */
+	/* arguments of the commit, without the bytes; with have_expect_crc64 the CRC covers all bytes */
+	struct store_commit commit;
 };
 
-/* The additional functions of an engine with a table of disks, for a set: a start in steps, in order, each on
- * any thread. The reason of an error is in err, and the store must be stopped then. */
+/* The additional functions of an engine that stores a placement map, for a set. A start calls the first
+ * functions in order; each may be called on any thread. The reason of an error is in err; after an error the
+ * store must be stopped. */
 struct store_member_ops {
 	/* Opens and locks the disk, and returns its identity. Writes nothing. uuid (zeros: unknown) and
 	 * is_made are also set for a disk that cannot be opened. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
-	/* Reads the contents, and counts the usage under the number `counter`. Writes nothing. *ret_start_no:
-	 * the lowest allowed number of this start. */
+	/* Reads the contents of the disk, and counts the usage in the counter with this index. Writes
+	 * nothing. *ret_start_no is the lowest allowed number of this start. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
-	/* Claims the disk for the start of that number, which is flushed on return; is_behind is stored with
-	 * it, until the disk gets a table. */
+	/* Claims the disk for the start with this number, and flushes the number before it returns. is_behind
+	 * is stored, too, until the disk gets a placement map. */
 	int (*begin)(struct store *st, uint64_t start_no, bool is_behind, char *err, size_t err_len);
-	/* Writes a table, flushed on return. Before serve(). */
+	/* Writes a placement map, and flushes it before it returns. Called before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
 	/*
-	 * Writes a table, which the call copies, after serve(). One write at a time; for a failed disk done()
-	 * may never run, and then no further write is allowed. Never blocks; done() does not run before the
-	 * return.
+	 * Writes a placement map, which the call copies, after serve(). One write at a time. Never blocks;
+	 * done() does not run before the return. For a failed disk done() may never run; no further write is
+	 * allowed then.
 	 */
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
-	/* Returns true if the disk has failed, which is final. Any thread. */
+	/* Returns true if the disk has failed. A failure is final. Any thread. */
 	bool (*has_failed)(const struct store *st);
 
 	/*
@@ -174,19 +178,19 @@ struct store_member_ops {
 	 * end with -EXDEV: the caller repeats them at the current engine. 0 or -ENOMEM.
 	 */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
-	/* Returns keys for which the engine has a record, assigned or foreign; the result is their number, >=
-	 * 0. It examines some hundred records per call, and may find none. */
+	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns their
+	 * number, >= 0. A call examines some hundred records, and may find no key. */
 	int (*walk)(struct store_port *p, struct store_walk *w);
 	/*
-	 * Makes the records of engine `to` under a key equal to those of `from`: object, uploads, parts, with
-	 * their ids, versions, times and attributes. Both ports belong to this thread. The key must not be
-	 * assigned to `to` (-EPERM); writers of it at `from` do not wait: keys changed in the meantime, as
-	 * reported by watch(), must be sent again, the last time after a freeze(). One at a time for a key.
-	 * done() runs when all records are flushed at `to`; equal records are not copied. After an error the
-	 * next send() continues with the records copied so far. -EXDEV: the key is not assigned to `from`;
-	 * -ENOSPC; -EAGAIN (a change is in progress, or no memory: try again); -EBADMSG: bytes or records of
-	 * the source are damaged; -EIO, -ENODEV: the source cannot be read; -EROFS: the target has failed;
-	 * -EINTR: pace() requested it.
+	 * Pushes a key: makes the records of engine `to` for the key equal to those of `from` (object,
+	 * uploads and parts, with their ids, versions, times and attributes). Both ports belong to this
+	 * thread. The key must not be assigned to `to` (-EPERM). Writers of the key at `from` do not wait: a
+	 * key that changes in the meantime, as reported by watch(), must be sent again, the last time after a
+	 * freeze(). One push at a time for a key. done() runs when all records are flushed at `to`; equal
+	 * records are not copied. After an error the next send() continues with the records copied so far.
+	 * -EXDEV: the key is not assigned to `from`; -ENOSPC; -EAGAIN (a change is in progress, or no memory:
+	 * try again); -EBADMSG: bytes or records of the source are damaged; -EIO, -ENODEV: the source cannot
+	 * be read; -EROFS: the target has failed; -EINTR: pace() requested it.
 	 *
 	 * send() also copies a change of a key with two copies to the secondary, after the change is
 	 * published at the primary, while the set holds the key: a deletion, attributes, an upload that is
@@ -228,17 +232,17 @@ struct store_member_ops {
 	 */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);
-	/* Removes all records of a key that is not assigned to the engine (-EPERM). One at a time for a key,
-	 * and not during send(). */
+	/* Removes all records of a key that is not assigned to the engine (-EPERM if it is). One removal at a
+	 * time for a key, and not during send(). */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Reports each key of these slots with a record that is published from now on; records published
-	 * earlier are visible to a scan after done(). slots NULL: ends the reports; after done() changed()
-	 * does not run any longer. */
+	/* Reports each key of these slots of which a record is published from now on. Records that were
+	 * published earlier are visible to a scan after done(). slots NULL: ends the reports; changed() does
+	 * not run after done(). */
 	int (*watch)(struct store_port *p, struct store_slots_op *o);
 	/*
-	 * Pauses changes of keys of these slots, for a second at most, after which they end with -EAGAIN. On
-	 * completion all earlier changes are flushed, published and reported to watch(). After an error the
-	 * changes may be paused nevertheless.
+	 * Pauses changes of keys in these slots. A change waits for a second at most, and then ends with
+	 * -EAGAIN. When freeze() completes, all earlier changes are flushed, published and reported to
+	 * watch(). After an error of freeze() changes may be paused nevertheless.
 	 */
 	int (*freeze)(struct store_port *p, struct store_slots_op *o);
 	/* Resumes changes of keys of these slots. */
@@ -251,29 +255,30 @@ struct store_member_ops {
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
-	/* Performs the externally visible part of leave() immediately, for a failed disk: the partitions are
-	 * no longer assigned. The leader, which may hang on the disk, performs the rest at leave(). */
+	/* Performs the part of leave() that other threads see, immediately, for a failed disk: the partitions
+	 * are no longer assigned. leave() performs the rest on the leader, which may wait for a disk that
+	 * hangs. */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
-	 * Returns the number of objects, and the bytes of objects and of parts of uploads, of all keys with
-	 * two copies in a slot, assigned or foreign. Any thread, after recover().
+	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
+	 * objects, and the bytes of objects and of parts of uploads. Any thread, after recover().
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
 
 struct store_ops {
-	const char *name; /* name for operators: "disks" */
+	const char *name; /* name of the back end for operators, such as "disks" */
 
 	/* ---- life ---- */
-	/* Implements store_check(); NULL: every configuration is accepted. */
+	/* Implements store_check(). NULL: every configuration is accepted. */
 	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
-	/* NULL: the back end has one format. */
+	/* Implements store_upgrade(). NULL: the back end has one format. */
 	int (*upgrade)(const struct store_conf *conf, char *said, size_t said_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
-	/* NULL: the back end never has several disks. */
+	/* Implements store_forget(). NULL: the back end never has several disks. */
 	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
-	/* NULL: no check is possible before a start */
+	/* Implements store_look(). NULL: no check is possible before a start. */
 	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
 	/* NULL: no check is implemented */
 	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,
@@ -282,45 +287,48 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* NULL: the back end does not need these calls. */
+	/* Implements store_quiesce(); with sleep() and wake(), NULL if the back end does not need these
+	 * calls. */
 	void (*quiesce)(struct store_port *p);
 	void (*sleep)(struct store_port *p);
 	void (*wake)(struct store_port *p);
 
 	const struct store_limits *(*limits)(const struct store_port *p);
-	/* NULL: the back end has no lanes. */
+	/* Implements store_lane(). NULL: the back end has no lanes. */
 	int (*lane)(const struct store_port *p, const struct store_key *k);
-	/* NULL: every shard belongs to this process. */
+	/* Implements store_share(). NULL: every shard belongs to this process. */
 	bool (*share)(struct store_port *p, uint32_t shard);
 
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* NULL: as open(). */
+	/* Implements store_open_to_read(). NULL: open() is called instead. */
 	int (*open_to_read)(struct store_port *p, const struct store_key *k, uint64_t want,
 			    struct store_obj *obj);
-	/* NULL: the back end does not distinguish two copies of a key. */
+	/* Implements store_open_second(). NULL: the back end has no secondary copies. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* NULL: the back end opens no parts. is_second is false for an engine. */
+	/* Implements store_open_part(). NULL: the back end cannot open parts. is_second is false for an
+	 * engine. */
 	int (*open_part)(struct store_port *p, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
 			 struct store_obj *obj);
-	void (*close)(struct store_port *p, struct store_obj *obj); /* obj is opened */
+	/* Implements store_close(). obj is open. */
+	void (*close)(struct store_port *p, struct store_obj *obj);
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);
 	int (*read)(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 		    uint64_t off, uint32_t len);
-	/* NULL: a read cannot be cancelled. */
+	/* Implements store_read_cancel(). NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
-	/* NULL: look-ups end by themselves. */
+	/* Implements store_give_up(). NULL: look-ups never wait long. */
 	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 			 uint32_t len, bool last);
-	/* NULL: a write cannot be cancelled. */
+	/* Implements store_write_cancel(). NULL: a write cannot be cancelled. */
 	bool (*write_cancel)(struct store_port *p, struct store_write *w);
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
-	/* put is started */
+	/* Implements store_put_abort(). The PUT was started. */
 	void (*put_abort)(struct store_port *p, struct store_put *put);
 	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		      struct store_del *del);
@@ -341,21 +349,22 @@ struct store_ops {
 			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 	int (*list_parts)(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
-	/* obj is opened. */
+	/* Implements store_obj_part(). obj is open. */
 	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	/* spec is copied at the call, but for the bytes of its attributes. */
+	/* Implements store_bucket_create(). spec is copied during the call, except for the bytes of its
+	 * attributes. */
 	int (*bucket_create)(struct store_port *p, const char *name, size_t len,
 			     const struct store_bucket_spec *spec, struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-	/* NULL: store_bucket_head() is as fast. */
+	/* Implements store_bucket_was_there(). NULL: store_bucket_head() is as fast. */
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-	/* NULL, as quotas(): the back end has no quotas. */
+	/* Implements store_bucket_set_quota(). NULL, like quotas(): the back end has no quotas. */
 	int (*bucket_set_quota)(struct store_port *p, const char *name, size_t len,
 				const struct store_use *max, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
@@ -364,59 +373,66 @@ struct store_ops {
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- functions for operators ---- */
-	/* Returns the usage table (store/quota.h), which store.c uses. */
+	/* Returns the quota ledger (store/quota.h), which store.c uses. */
 	struct quota_book *(*quotas)(const struct store *st);
 	unsigned (*can)(const struct store *st);
-	int (*snapshot)(struct store *st);    /* NULL: the back end has no snapshots */
-	void (*reread)(struct store_port *p); /* NULL: the back end has no data except objects */
-	/* NULL: no other process can replace this one. */
+	/* Implements store_snapshot(). NULL: the back end has no snapshots. */
+	int (*snapshot)(struct store *st);
+	/* Implements store_reread(). NULL: the back end has no metadata that can be read again. */
+	void (*reread)(struct store_port *p);
+	/* Implements store_is_fenced(). NULL: no other process can replace this process. */
 	bool (*is_fenced)(const struct store *st);
-	/* NULL: the back end always answers, or its units report problems. */
+	/* Implements store_answers(). NULL: the back end always answers, or its units report problems. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
-	/* NULL: the disks are fixed; all three functions or none. */
+	/* Implements store_change_disks(). NULL: the disks are fixed. The three functions for moves are all
+	 * set or all NULL. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
-	/* NULL: no bucket can have two copies. */
+	/* Implements store_copies_info(). NULL: no bucket can have two copies. */
 	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
-	/* NULL: the back end does no work in the background. */
+	/* Implements store_background(). NULL: the back end has no background work. */
 	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- functions of an engine, for a set; NULL: the back end is not an engine ---- */
-	/* Makes a bucket with this time, number of copies and attributes; is_gated: with a closed gate: until
-	 * the gate opens, writers get -ENXIO. */
+	/* Makes a bucket with this creation time, number of copies and attributes. is_gated: the bucket
+	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
 			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
 	/*
-	 * Closes the gate of a bucket that exists (-ENXIO) and is empty (-ENOTEMPTY), including changes in
-	 * progress: until the gate opens, writers wait, and get -EAGAIN after a while. -EAGAIN: too many
-	 * gates are closed. GATE_OPEN: opens the gate, also without a bucket. Repeated calls have no effect.
-	 * The state is in memory only.
+	 * Closes or opens the gate of a bucket. A gate can be closed if the bucket exists (-ENXIO) and is
+	 * empty, also of changes in progress (-ENOTEMPTY); -EAGAIN: too many gates are closed. While the gate
+	 * is closed, writers wait, and get -EAGAIN after a while. GATE_OPEN opens the gate, even if the
+	 * bucket does not exist. Repeated calls have no effect. The state of a gate is in memory only.
 	 */
 	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
 	/*
-	 * Gives a bucket that exists (-ENXIO) and has neither objects nor uploads in progress (-ENOTEMPTY)
-	 * this number of copies. The bucket gets a new record with a newer version; time, attributes and
-	 * quota do not change. 0 without a change if the bucket has this number already.
+	 * Sets the number of copies of a bucket. The bucket must exist (-ENXIO), and must have neither
+	 * objects nor uploads in progress (-ENOTEMPTY). The bucket gets a new record with a newer version;
+	 * time, attributes and quota do not change. Returns 0 without a change if the bucket has this number
+	 * already.
 	 */
 	int (*bucket_set_copies)(struct store_port *p, const char *name, size_t len, unsigned copies,
 				 struct store_del *op);
-	const struct store_member_ops *member; /* NULL: the back end has no table of disks */
+	/* additional functions of an engine; NULL: the back end stores no placement map */
+	const struct store_member_ops *member;
 };
 
-/* A back end in a separate module, loaded by the daemon if configured: the symbol gantry_store_module. */
+/* A back end in a separate module, which the daemon loads if the configuration names it: the symbol
+ * gantry_store_module. */
 struct store_module {
-	const char *version; /* must equal the daemon's */
+	/* version of Gantry for which the module was built; must equal the daemon's version */
+	const char *version;
 	const struct store_ops *ops;
 };
 
-/* Validates a precondition against an object with this ETag and version, or (NULL) no object. 0, or the
- * precondition's error in store.h. */
+/* Validates a precondition against an object with this ETag and version, or against no object (there NULL).
+ * Returns 0, or the error of the precondition in store.h. */
 int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
 
-/* Adds a number to the numbers of a unit. */
+/* Adds a number to a unit's list of numbers. */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)
 {
@@ -424,15 +440,16 @@ store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, b
 	info->number[info->number_nr++] = (struct store_unit_number){ name, value, is_hidden };
 }
 
-/* The common heads of a back end's structs. */
+/* First members of the struct store of every back end. */
 struct store {
 	const struct store_ops *ops;
 };
 
 struct store_port {
 	const struct store_ops *ops;
-	const void *asker;           /* store_asker() */
-	struct store_spares *spares; /* store_set_spares(); NULL: no buffers are lent */
+	const void *asker; /* owner of the operations that begin now; set by store_asker() */
+	/* lender of buffers, set by store_set_spares(); NULL: no buffers are lent */
+	struct store_spares *spares;
 };
 
 #endif

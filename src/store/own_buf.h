@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_buf - buffers that a back end makes for its own work.
+ * own_buf - buffers that a back end allocates for internal work.
  */
 #ifndef GANTRY_STORE_OWN_BUF_H
 #define GANTRY_STORE_OWN_BUF_H
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 /*
- * Allocates cap_bytes of memory, not registered, for a zeroed buffer, because the buffers of a core belong to
- * requests. The caller frees mem. False: no memory. A buffer with memory is left unchanged.
+ * Allocates cap_bytes of unregistered memory for a zeroed struct buf; the buffers of a core are reserved for
+ * requests. A buffer that already has memory is left unchanged. The caller frees mem. Returns false if there
+ * is no memory.
  */
 static inline bool
 store_buf_make(struct buf *b, uint32_t cap_bytes)

@@ -3,21 +3,22 @@
  * quota - the usage of the buckets of a store, and limits of the usage: for one bucket, or for each bucket of
  * a pattern.
  *
- * For back ends; callers know the store_..._quota...() of store.h. A *book* has a row for each bucket. Each
- * part of a store with its own log is a *counter* (an engine is a counter, a back end without engines has
- * one): it counts its usage of a bucket, and the sums over the counters are compared with the limits.
+ * For back ends; callers know the store_..._quota...() of store.h. The quota ledger (struct quota_book) has a
+ * row for each bucket. Each part of a store with a separate log is a *counter*: an engine is a counter, and a
+ * back end without engines has one counter. A counter counts its usage of a bucket. The sums over the
+ * counters are compared with the limits.
  *
  *	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
  *	...the changes are made durable, or not...
  *	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
- * So a limit is never exceeded, neither by changes that are judged together nor by counters that judge at the
- * same time; only if a removal that a counter has judged is not made, a limit may be exceeded by the size of
- * the removal.
+ * A limit is therefore never exceeded, neither by changes that are judged together nor by counters that judge
+ * at the same time. There is one exception: if a removal that was judged is not made, the limit may be
+ * exceeded by the size of the removal.
  *
- * Threads: any, with the lock; one thread at a time uses a counter. The functions wait only for the lock. A
- * row takes about 200 bytes beside the bucket's name, 80 more for each further counter, 8 for each pattern
- * that it fits.
+ * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
+ * wait only for the lock. A row takes about 200 bytes beside the bucket's name, 80 more for each further
+ * counter, 8 for each pattern that it fits.
  */
 #ifndef GANTRY_STORE_QUOTA_H
 #define GANTRY_STORE_QUOTA_H
@@ -31,19 +32,21 @@ struct quota_row;
 struct quota_rule;
 
 struct quota_book {
-	_Atomic bool is_active; /* a limit exists */
-	pthread_mutex_t lock;   /* lock of the other fields */
+	_Atomic bool is_active; /* true: a bucket or a pattern has a limit */
+	pthread_mutex_t lock;   /* protects all other fields */
 	int counter_nr, rule_nr;
 	struct quota_rule *rules;
 	struct quota_row **slots;
 	size_t slot_nr, row_nr, bound_nr; /* bound_nr: number of rows with a limit */
 	struct quota_counter {
-		struct quota_row *last; /* row found last: most changes follow a change of the same bucket */
-		struct quota_row *pending; /* rows with unpublished changes, or without a bucket */
+		/* row that was found last; most changes follow a change of the same bucket */
+		struct quota_row *last;
+		/* list of rows with unpublished changes, or whose bucket does not exist yet */
+		struct quota_row *pending;
 	} counter[STORE_DISKS_MAX];
 };
 
-/* The change of a bucket's usage; negative: less. */
+/* A change of a bucket's usage. Negative numbers: the usage decreases. */
 struct quota_change {
 	int64_t objects, bytes, uploads;
 };
@@ -74,12 +77,13 @@ quota_part_bytes(uint64_t size_bytes)
 
 /* Makes a book without rows.  0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
-/* Makes room for more counters; any thread, while other threads count. 0, or -ENOMEM without a change. */
+/* Makes room for more counters, on any thread, while other threads count. Returns 0, or -ENOMEM without a
+ * change. */
 int quota_book_grow(struct quota_book *book, int counter_nr);
-/* Frees a book; NULL is allowed. */
+/* Frees a ledger. NULL is allowed. */
 void quota_book_free(struct quota_book *book);
 
-/* Returns true if a limit exists; without the lock, by one load. */
+/* Returns true if a limit exists. Needs no lock, and costs one load. */
 static inline bool
 quota_is_active(const struct quota_book *book)
 {
@@ -99,10 +103,10 @@ quota_unlock(struct quota_book *book)
 
 /* ---- under the lock ---- */
 
-/* Finds the row of a bucket. NULL: no counter has the bucket. */
+/* Finds the row of a bucket. Returns NULL if no counter has the bucket. */
 struct quota_row *quota_find(struct quota_book *book, int counter, const void *name, size_t len);
-/* Makes a row for a bucket that will be made. quota_unpend() removes the row unless quota_born() was called
- * before. 0 or -ENOMEM. */
+/* Makes a row for a bucket that will be made. If quota_born() is not called, the next quota_unpend() removes
+ * the row. 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Judges a bucket that will be made with documents of that many bytes, by the patterns that its name matches:
  * it counts as an object of each. A bucket that has a row is never refused. 0, -EDQUOT or -EMLINK, which are
@@ -111,12 +115,12 @@ int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, ui
 /* Makes a row for an existing bucket of this version, if necessary. NULL: no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
-/* Notes that the bucket of the row exists, with this version. */
+/* Notes that the bucket of a row exists with this version. */
 void quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version);
-/* Notes that the bucket was removed from this counter, with all its usage; the first counter also removes the
- * limit. */
+/* Notes that a bucket was removed from this counter with all its usage. The first counter also removes the
+ * limit of the bucket. */
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
-/* Returns the version passed to quota_born(); 0: the bucket does not exist. */
+/* Returns the version that was passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, with or without a row. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
@@ -143,16 +147,16 @@ void quota_plan_end(struct quota_book *book, int counter, const void *name, size
 /* Sets the limits of the bucket; all members STORE_UNBOUNDED: removes them. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
-/* Judges a change of a bucket by a counter: 0 or -EDQUOT, which is counted. A change without growth is never
- * refused. pending: unpublished changes count, too. */
+/* Judges a change of a bucket by a counter. Returns 0, or -EDQUOT, which is counted. A change without growth
+ * is never refused. pending: the usage includes unpublished changes. */
 int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 		bool pending);
-/* Adds a change that will be published or dropped. */
+/* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
-/* Removes all changes added by quota_pend(). */
+/* Removes all changes that quota_pend() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);
-/* Adds a planned change, for a counter whose changes end one by one; or (negative) removes it. The removal of
- * a bucket removes its planned changes. */
+/* Adds a planned change for a counter whose changes end one by one. Negative numbers remove a planned change.
+ * The removal of a bucket removes its planned changes. */
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of quotas (docs/engine.md §4), one switch each, as set/map/set_rules.h has those of a
- * set.
- *
+ * rules - a switch for each rule of quotas (docs/engine.md §4); set/map/set_rules.h has the rules of a set.
  * Private to src/store.
  */
 #ifndef GANTRY_STORE_RULES_H

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: atomic and durable objects. Callers of this header use only handles, and no disk numbers, places
- * on a disk, descriptors or index iterators. docs/engine.md section 1 is the reference.
+ * store - atomic and durable objects. Callers of this header see only handles: no disk numbers, locations on
+ * a disk, descriptors or index iterators. docs/engine.md section 1 is the reference.
  *
- * Threads. A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
- * the thread's ring and mailbox. Every call names a port and is made on its thread; done() always runs on
- * this thread, even if another core finished the work (through the mailbox).
+ * Threads. A *port* is the access of one thread (a core, or a test) to the store. store_attach() makes a port
+ * with the thread's ring and mailbox. Every call names a port and is made on its thread. done() always runs
+ * on this thread: if another core finished the work, done() runs through the mailbox.
  *
- * Starting. A start returns < 0: not started, done() does not run; 0: started, done() runs later, never
- * before the start returns; > 0: finished, op->result has the result, and done() does not run.
+ * Starting. A function that starts an operation returns < 0: the operation was not started, and done() does
+ * not run; 0: the operation was started, and done() runs later, never before the function returns; > 0: the
+ * operation is finished, op->result has the result, and done() does not run.
  *
  * Results are -errno:
  *   -ENOENT        no such object
@@ -51,23 +52,26 @@ struct ring;
 struct store_record;
 struct timers;
 struct store;
-struct store_ops; /* store/ops.h: a back end */
+struct store_ops; /* functions of a back end (store/ops.h) */
 struct store_port;
 
 #define STORE_KEY_MAX 1024
 #define STORE_BUCKET_MAX 63
-#define STORE_INLINE_MAX 256        /* largest inline object of any back end: store_limits() */
-#define STORE_ATTRS_MAX (12u << 10) /* opaque attributes of one object */
-#define STORE_GRANULE (64u << 10)   /* largest granule of a back end */
-#define STORE_PIECE (1u << 20)      /* largest piece of a back end */
-#define STORE_READ (4u << 20)       /* largest read of any back end, into a buffer of that size */
+/* largest size, in bytes, of an inline object in any back end (see store_limits()) */
+#define STORE_INLINE_MAX 256
+/* largest size, in bytes, of an object's attributes, which are opaque to the store */
+#define STORE_ATTRS_MAX (12u << 10)
+#define STORE_GRANULE (64u << 10) /* largest granule of any back end, in bytes */
+#define STORE_PIECE (1u << 20)    /* largest piece of any back end, in bytes */
+#define STORE_READ (4u << 20)     /* largest read of any back end, in bytes, into a buffer of that size */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
-#define STORE_BUCKET_ATTRS_MAX (32u << 10) /* opaque attributes of one bucket */
-#define STORE_PART_ATTRS_MAX 512u          /* opaque attributes of one part of an upload */
-#define STORE_PART_NR_MAX 10000u           /* parts are numbered from 1 */
+#define STORE_BUCKET_ATTRS_MAX (32u << 10) /* largest size, in bytes, of a bucket's attributes */
+#define STORE_PART_ATTRS_MAX 512u          /* largest size, in bytes, of the attributes of an upload's part */
+#define STORE_PART_NR_MAX 10000u           /* largest part number; parts are numbered from 1 */
 #define STORE_UPLOAD_ID_BYTES 16
 
-/* Private memory of a back end in an operation; each back end asserts that it fits. */
+/* Sizes, in bytes, of the private memory of a back end in an operation. Each back end asserts that its data
+ * fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
 #define STORE_PRIV_READ 496
@@ -82,21 +86,21 @@ struct store_port;
 /* ---- life ---- */
 
 struct store_disk_conf {
-	const char *path;    /* a directory, or a block device */
+	const char *path;    /* path of a directory or of a block device */
 	uint64_t size_bytes; /* size of the disk for --format; 0: the whole block device */
 };
 
 /* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
 struct store_birth {
-	bool is_look;        /* only checks whether the disk can be formatted, and finds its size */
-	uint64_t size_bytes; /* the resulting size */
+	bool is_look; /* true: the disk is only checked (can it be formatted?), and its size is determined */
+	uint64_t size_bytes; /* result: size of the disk in bytes */
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
 	struct disk_table table;
 };
 
-/* A callback for the failure of an engine's disk. failed() runs on any thread, once, without a lock of the
- * engine. */
+/* A receiver of the failure notification of an engine's disk. failed() runs once, on any thread, without a
+ * lock of the engine. */
 struct store_watch {
 	void (*failed)(struct store_watch *w);
 };
@@ -105,27 +109,33 @@ struct store_watch {
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
 	int nr;
-	uint64_t index_bytes;  /* limit of index memory, in total */
-	uint64_t pack_rate;    /* bytes of small objects a second that are packed; 0: no packing */
-	uint64_t lock_wait_ns; /* time for which a start waits for the last writes of a dead process */
-	uint64_t move_rate;    /* for the set: bytes a second moved from disk to disk; 0: no limit */
-	/* for the set: time after which a disk that is away is replaced as secondary */
+	uint64_t index_bytes; /* limit of index memory of all disks together, in bytes */
+	/* rate limit of the packing of small objects, in bytes a second; 0: small objects are not packed */
+	uint64_t pack_rate;
+	/* time in ns for which a start waits until the last writes of a dead process have ended */
+	uint64_t lock_wait_ns;
+	/* for the set: limit of the bytes a second that move from disk to disk; 0: no limit */
+	uint64_t move_rate;
+	/* for the set: time in ns after which an away disk is replaced as secondary */
 	uint64_t heal_after_ns;
-	bool moves_wait;     /* for the set: interrupted moves are not continued in this start */
-	uint64_t timeout_ns; /* a disk of several fails if a write or flush takes longer; 0: never */
-	const struct store_ops *engine; /* for the set: the back end of each of its disks */
-	int engines_max;                /* for the set */
-	struct quota_book *quotas;      /* for an engine: usage table of the set; NULL: the engine's own */
-	int counter;                    /* the engine's counter in quotas */
-	int beside;                /* for an engine: number of other engines served by the same threads */
-	struct store_birth *birth; /* for an engine, for --format in a set; NULL: a store of its own */
-	/* for an engine, for --fsck: the newest table of the set; NULL: unknown */
+	bool moves_wait; /* for the set: true: interrupted moves are not continued in this start */
+	/* time in ns after which a write or flush makes one of several disks fail; 0: never */
+	uint64_t timeout_ns;
+	const struct store_ops *engine; /* for the set: back end of each of its disks */
+	int engines_max;                /* for the set: largest number of engines */
+	struct quota_book *quotas; /* for an engine: quota ledger of the set; NULL: the engine makes one */
+	int counter;               /* index of the engine's counter in quotas */
+	int beside;                /* for an engine: number of other engines that the same threads serve */
+	/* for an engine, for --format in a set: identity of the new disk; NULL: a store of one disk */
+	struct store_birth *birth;
+	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;
-	struct store_watch *watch; /* for an engine in a set; NULL: no callback */
-	/* for the set: UUIDs of disks that may be missing; of disks that store_forget() removes */
+	/* for an engine in a set: receiver of its failure notification; NULL: none */
+	struct store_watch *watch;
+	/* for the set: UUIDs of the disks that may be missing at a start */
 	const uint8_t (*accept_missing)[UUID_BYTES];
 	int accept_missing_nr;
-	const uint8_t (*forget)[UUID_BYTES]; /* UUIDs for store_forget() */
+	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
 	int forget_nr;
 	/* for the set: the store that the disks must be of, and the last paths of its members, which are used
 	 * for members that disk[] does not name; NULL: unknown (store/record.h) */
@@ -135,42 +145,44 @@ struct store_disks_conf {
 
 /* The configuration of the store on RADOS (rados/rados.h). */
 struct store_rados_conf {
-	const char *conf;                  /* path of ceph.conf */
-	const char *user;                  /* client.<user> */
-	const char *meta_pool, *data_pool; /* pools of the index and of the bytes of objects */
-	const char *ns;                    /* RADOS namespace in both pools; "": none */
+	const char *conf;                  /* path of the file ceph.conf */
+	const char *user;                  /* name of the Ceph user: client.<user> */
+	const char *meta_pool, *data_pool; /* names of the pools of the index and of the data of objects */
+	const char *ns;                    /* RADOS namespace in both pools; "": the default namespace */
 	uint32_t index_shards;             /* number of index shards of a new bucket */
-	uint32_t object_bytes;             /* size of a data object, for --format */
-	/* number of librados clients in this process; 0: one for every 4 ports */
+	uint32_t object_bytes;             /* size of a data object in bytes, for --format */
+	/* number of librados clients in this process; 0: one client for every 4 ports */
 	int clients;
-	uint64_t dead_after_ns; /* time of silence after which a gateway counts as dead */
-	/* limit of bytes of PUTs that the cluster has not answered; further PUTs are refused; 0: none */
+	uint64_t dead_after_ns; /* time in ns without a sign of life after which a gateway counts as dead */
+	/* limit of the bytes of PUTs that the cluster has not acknowledged; further PUTs are refused; 0: no
+	 * limit */
 	uint64_t unwritten_max_bytes;
 };
 
-/* The configuration of a store; ops determines the member of the union. Back ends not on disks add their own
- * members. */
+/* The configuration of a store. ops determines which member of the union is used. Back ends that do not use
+ * disks add members. */
 struct store_conf {
-	const struct store_ops *ops; /* the back end */
+	const struct store_ops *ops; /* functions of the back end */
 	int ports_max;
-	unsigned default_copies; /* copies of buckets created without a number; 0: one */
+	/* number of copies of a bucket that is created without a number; 0: one copy */
+	unsigned default_copies;
 	union {
 		struct store_disks_conf disks;
 		struct store_rados_conf rados;
 	};
 };
 
-/* The limits of a back end. Buffers are sized for the constants of the same names, which no back end
+/* The limits of a back end. Buffers are sized by the constants of the same names, which no back end
  * exceeds. */
 struct store_limits {
-	uint32_t piece_bytes; /* largest write of one call: at most STORE_PIECE */
-	uint32_t read_bytes;  /* largest read of one call: no less than a piece, at most STORE_READ */
-	/* alignment of reads, and of all pieces except the last: at most STORE_GRANULE */
+	uint32_t piece_bytes; /* largest size of one write, in bytes; at most STORE_PIECE */
+	uint32_t read_bytes;  /* largest size of one read, in bytes; at least a piece, at most STORE_READ */
+	/* alignment of reads, and of all pieces except the last, in bytes; at most STORE_GRANULE */
 	uint32_t granule_bytes;
-	/* maximum size of an object committed as inline_data: at most STORE_INLINE_MAX */
+	/* largest size of an object that is committed as inline_data, in bytes; at most STORE_INLINE_MAX */
 	uint32_t inline_bytes;
-	/* true: reads and writes can be cancelled, and after a commit's start only the attributes are needed,
-	 * so that a request that ends gets its buffers back, even if the store still waits */
+	/* true: reads and writes can be cancelled, and a started commit needs only the attributes. A request
+	 * that ends then gets its buffers back, even if the store still waits */
 	bool lets_go;
 };
 
@@ -178,27 +190,27 @@ struct store_limits {
  * reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
-/* Size of the buffer for the reason of a failed start, which may name several disks. */
+/* Size, in bytes, of the buffer for the reason of a failed start. The reason may name several disks. */
 #define STORE_WHY_BYTES 2048
 
-/* Makes a store on empty disks (force: existing data is lost). Blocking. 0, -EALREADY (a store exists),
- * -EEXIST (other data exists) or -errno; the reason is in err. */
+/* Makes a store on empty disks. force: existing data is lost. Blocking. Returns 0, -EALREADY (a store
+ * exists), -EEXIST (other data exists) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /*
- * Upgrades a stopped store to the format that this version writes (--upgrade), which a start does not do.
- * Blocking; it can be repeated after an interruption. 0: the store has the format of this version, and said
- * contains the actions; or -errno, and said contains the reason.
+ * Upgrades a stopped store to the format that this version writes (--upgrade); a start does not upgrade.
+ * Blocking; the call can be repeated after an interruption. Returns 0 if the store has the format of this
+ * version, with the actions in said; or -errno, with the reason in said.
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Checks whether a start would accept the disks, as far as possible without recovery: their identities, and
- * whether enough are present. Writes nothing. 0: the start would accept the disks, or the answer is unknown
- * (the store is in use, or this user may not open it), or the store is not formatted yet, as described in
- * err; or -errno, as store_start(), with the reason in err. With disks to forget (disks.forget) the check is
- * for store_forget(): 0: store_forget() would succeed, and err describes each of these disks in a line, also
- * disks in use.
+ * whether enough are present. Writes nothing. Returns 0 if the start would accept the disks, if the answer is
+ * unknown (the store is in use, or this user may not open it), or if the store is not formatted yet (as
+ * described in err). Otherwise returns the -errno of store_start(), with the reason in err. With disks to
+ * forget (disks.forget) the check is for store_forget(): 0 means that store_forget() would succeed, and err
+ * has a line about each of these disks, also about disks in use.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
@@ -233,70 +245,72 @@ enum fsck_mode {
 int store_fsck(const struct store_conf *conf, enum fsck_mode mode,
 	       void (*say)(void *cookie, const char *line), void *cookie);
 
-/* Stops a store after every port was detached: the next start needs no recovery for acknowledged changes.
+/* Stops a store after every port was detached. The next start then needs no recovery of acknowledged changes.
  * NULL is allowed. Blocking. */
 void store_stop(struct store *st);
 
 /*
- * Makes a port, on the thread that will use it. ring, mb and timers belong to this thread and are kept by the
- * caller until the port is detached; a back end may ignore ring and timers.
+ * Makes a port, on the thread that will use it. ring, mb and timers belong to this thread, and the caller
+ * keeps them until the port is detached. A back end may ignore ring and timers.
  *   0
  *   -ENOMEM   no memory
  *   -EUSERS   ports_max are attached
  */
 int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		 struct store_port **ret_port);
-/* Detaches a port. True: the port is freed; false: operations of the port are in flight, and the caller turns
- * the loop and calls again. */
+/* Detaches a port. Returns true if the port was freed. Returns false if operations of the port are in flight:
+ * the caller runs its event loop and calls again. */
 bool store_detach(struct store_port *p);
 
-/* Declares, once per turn of the loop, that this thread holds no pointer into the store any longer. */
+/* Declares that this thread holds no pointer into the store. Called once per turn of the event loop. */
 void store_quiesce(struct store_port *p);
-/* Declares that the thread is about to wait: until store_wake() it must not access the store. */
+/* Declares that the thread is about to wait. Until store_wake() the thread must not access the store. */
 void store_sleep(struct store_port *p);
 /* Declares that the thread has stopped waiting. */
 void store_wake(struct store_port *p);
 
 /*
- * A lender of additional buffers, for a back end that reads ahead of the request (store_open_to_read()). Both
- * functions are called on the port's thread: take() within the open, give() from the mailbox and never within
- * a call of store.h.
+ * A lender of additional buffers, for a back end that reads data before the request asks for it
+ * (store_open_to_read()). Both functions are called on the port's thread: take() during the open, give() from
+ * the mailbox and never during a call of store.h.
  */
 struct store_spares {
-	/* Returns an idle buffer of that class (BUF_RUN: a run); NULL: none. */
+	/* Returns an idle buffer of a size class (BUF_RUN: a run); NULL: no buffer is idle. */
 	struct buf *(*take)(struct store_spares *s, enum buf_class cls);
-	/* Takes back a buffer of take(), or another buffer of the class, which a read has used in exchange
+	/* Takes back a buffer of take(), or the buffer of the same class that a read has given in exchange
 	 * (store_read.instead). */
 	void (*give)(struct store_spares *s, struct buf *b);
 };
-/* Sets the lender of buffers; kept by the caller until the port was detached. Without it no buffers are
+/* Sets the lender of buffers. The caller keeps it until the port is detached. Without a lender no buffers are
  * lent. */
 void store_set_spares(struct store_port *p, struct store_spares *s);
 
-/* Returns the limits of the port's back end; constant while the port is attached. Any thread. */
+/* Returns the limits of the port's back end, which are constant while the port is attached. Any thread. */
 const struct store_limits *store_limits(const struct store_port *p);
 
 /* Returns the shard of a key, for store_share(). */
 uint32_t store_shard(const char *key, size_t len);
-/* Returns true if background work for a shard belongs to this process: used by the scrub and the lifecycle
- * walk. A store with one process, such as on disks, has all shards. */
+/* Returns true if the background work for a shard (scrub, lifecycle walk) belongs to this process. A store
+ * that one process uses, such as a store on disks, has all shards. */
 bool store_share(struct store_port *p, uint32_t shard);
 
 /* ---- names and metadata ---- */
 
 struct store_key;
 /*
- * Returns the number, below 64, of the disk that handles a key, so that requests hanging on one disk can be
- * kept from using all resources of the caller; -1: the store has one disk, or the disk is unknown.
+ * Returns the lane of a key: the number, below 64, of the disk that handles it. A caller uses lanes to keep
+ * requests for one disk that hangs from using all resources. Returns -1 if the store has one disk, or if the
+ * disk is unknown.
  */
 int store_lane(const struct store_port *p, const struct store_key *k);
 
-/* Bucket and object key as bytes, not terminated; the caller keeps them until the return of the call (not the
- * end of the operation). */
+/* A bucket name and an object key as bytes, not terminated. The caller keeps them until the call returns;
+ * they are not needed until the end of the operation. */
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
-	/* number of copies of the bucket's keys, set by the set for an engine: 0, 1: one; 2: two */
+	/* number of copies of the keys of the bucket, set by the set for an engine; 0 and 1: one copy; 2: two
+	 * copies */
 	uint8_t copies;
 };
 
@@ -306,40 +320,43 @@ store_has_two(const struct store_key *k)
 	return k->copies > 1;
 }
 
-/* Returns the partition of a key (place in set/map/disk_table.h). */
+/* Returns the partition of a key (set/map/disk_table.h). */
 static inline unsigned
 store_place(const struct store_key *k)
 {
 	return table_place(table_slot(k->bucket, k->bucket_len, k->key, k->key_len), store_has_two(k));
 }
 
-/* An ETag: with parts 0 a plain MD5, with STORE_ETAG_RDMA the tail "-r", otherwise the tail "-<parts>". */
+/* value of parts in struct store_etag: the ETag is an MD5 with the tail "-r". 0: a plain MD5; other values:
+ * an MD5 with the tail "-<parts>". */
 #define STORE_ETAG_RDMA UINT32_MAX
 struct store_etag {
 	uint8_t sum[16];
 	uint32_t parts;
 };
 
-/* The metadata passed to a commit and returned by an open. */
+/* The metadata of an object, passed to a commit and returned by an open. */
 struct store_meta {
 	struct store_etag etag;
-	uint64_t mtime_ns; /* wall clock; 0 at commit: now */
-	/* opaque bytes of the layer above; a committer keeps them until the operation's end, for a reader
-	 * they are valid until store_close() */
+	uint64_t mtime_ns; /* time of modification in ns since 1970; 0 at a commit: the current time */
+	/* attributes, opaque to the store. The committer keeps them until the end of the operation; for a
+	 * reader they are valid until store_close() */
 	const void *attrs;
 	uint32_t attrs_len;
 };
 
-/* A precondition, validated when the change is made: all changes of a key have one order, and each change
- * sees the previous one. The bucket must always exist. */
+/* The kind of a precondition, which is validated when the change is made: all changes of a key have one
+ * order, and each change sees the previous one. The bucket must exist in every case. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
-	bool keep; /* with any kind: an existing object is kept (-EPERM, if the condition of kind holds) */
-	uint64_t version; /* PRE_VERSION: the required version (-ENOENT, -ESTALE) */
+	/* true, with any kind: an existing object is kept, and the commit ends with -EPERM if the condition
+	 * of `kind` holds */
+	bool keep;
+	uint64_t version; /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
 };
 
 /* ---- operations: embedded by the caller ---- */
@@ -348,17 +365,17 @@ struct store_op {
 	struct msg msg; /* private to the store */
 	void (*done)(struct store_op *op);
 	int result;
-	struct store_port *port; /* the back end's port for the operation */
+	struct store_port *port; /* port of the back end for the operation */
 };
 
-/* The usage of a bucket, or of the buckets of a pattern: bytes of objects and of the parts of uploads in
- * progress. In a quota: the limits. */
+/* The usage of a bucket, or of the buckets of a pattern: number of objects, bytes of objects and of the parts
+ * of uploads in progress, number of uploads. In a quota: the limits. */
 struct store_use {
 	uint64_t objects, bytes, uploads;
 };
-#define STORE_UNBOUNDED UINT64_MAX /* a member without a limit */
+#define STORE_UNBOUNDED UINT64_MAX /* value of a member that has no limit */
 
-/* The state of a bucket's or a pattern's quota: see store_list_quotas(). */
+/* The state of the quota of a bucket or of a pattern; see store_list_quotas(). */
 struct store_quota_info {
 	char name[STORE_BUCKET_MAX + 2]; /* name of a bucket, or a pattern with its '*' */
 	bool is_pattern;
@@ -369,66 +386,68 @@ struct store_quota_info {
 	uint64_t refused;              /* refused changes since the start; counted while there is a limit */
 };
 
-/* The result of a look-up of a bucket, of its attributes or of an upload. */
+/* A look-up of a bucket, of its attributes or of an upload, with the result. */
 struct store_stat {
-	struct store_op op; /* result: 0 or -errno */
-	/* after success */
-	uint64_t ctime_ns;  /* time of creation, wall clock */
-	uint64_t version;   /* version of a bucket's attributes; 0: none */
-	uint32_t attrs_len; /* length of all attributes, including the part that was not copied */
+	struct store_op op; /* operation of the look-up; result: 0 or -errno */
+	/* Valid after success: */
+	uint64_t ctime_ns;  /* time of creation, in ns since 1970 */
+	uint64_t version;   /* version of a bucket's attributes; 0: the bucket has no attributes */
+	uint32_t attrs_len; /* length of all attributes in bytes, even if only a part was copied */
 	unsigned copies;    /* store_bucket_head(): number of copies of each key of the bucket */
-	bool has_quota;     /* for a bucket: usage and own limits are known */
+	bool has_quota;     /* true: the usage and the limits of the bucket are known */
 	struct store_use used,
-		max; /* max: also set by store_bucket_get_attrs() of an engine, from its own record */
+		/* limits of the bucket; also set by store_bucket_get_attrs() of an engine, from its record */
+		max;
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
 
-/* An object version, opened and pinned: its bytes stay until store_close(). */
+/* An opened and pinned version of an object. Its bytes stay until store_close(). */
 struct store_obj {
 	struct store_op op;
-	/* after success */
+	/* size in bytes; valid, like the fields below, after success */
 	uint64_t size_bytes;
-	uint64_t version; /* increases with every commit to the store */
+	uint64_t version; /* version of the object; increases with every commit to the store */
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
-	bool has_second; /* store_open_second() may find a secondary copy */
-	/* Set by the caller after the open: a read that finds damage ends after the repair, if that is
-	 * possible. */
+	bool has_second; /* true: store_open_second() may find a secondary copy */
+	/* true: a read that finds damage ends only after the repair, if a repair is possible. Set by the
+	 * caller after the open. */
 	bool mends_first;
-	/* number of parts of the object's upload; 0: written by one PUT */
+	/* number of parts of the upload that made the object; 0: one PUT wrote the object */
 	uint32_t part_nr;
 	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* private to the store */
 };
 
-/* Looks up and pins an object. Usually completes immediately. */
+/* Looks up and pins an object. Usually completes before it returns. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-/* Opens the secondary copy of a key with two, which no other reader uses while the primary is intact: damage
- * is repaired after the read, one object at a time. -ENODATA: there is no secondary copy, or the secondary
- * copy is being made. */
+/* Opens the secondary copy of a key with two copies, for a scrub: other readers use this copy only if the
+ * primary is damaged. Damage that the read finds is repaired after the read, one object at a time. -ENODATA:
+ * there is no secondary copy, or it is being made. */
 int store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 /*
- * Opens a part of an upload in progress, to be read like an object: ETag, time and attributes are those of
- * the part. is_second: the secondary copy of the part, as store_open_second(). -ENOENT: no such upload, or
- * part; -ENXIO; -EOPNOTSUPP: this back end opens no parts.
+ * Opens a part of an upload in progress, to be read like an object. ETag, time and attributes are those of
+ * the part. is_second: the secondary copy of the part is opened, as by store_open_second(). -ENOENT: the
+ * upload or the part does not exist; -ENXIO: no such bucket; -EOPNOTSUPP: this back end cannot open parts.
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
-/* Opens as store_open(), for a caller that reads the first `want` bytes immediately, or as many as exist (0:
- * the whole of an object of one granule, none of others): a back end for which open and read are separate
- * round trips may combine them. For a caller that does not read, the work is wasted. */
+/* Opens an object as store_open() does, for a caller that reads immediately afterwards. A back end for which
+ * open and read are separate round trips may combine them. want: number of bytes that the caller reads from
+ * the beginning, or fewer if the object is smaller; 0: the whole object if it has one granule, nothing
+ * otherwise. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
-/* Closes an object; no read of it may be in flight. NULL, and an object that never opened, are allowed. */
+/* Closes an object. No read of it may be in flight. NULL, and an object that was never open, are allowed. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
-	struct store_op op; /* result: bytes read, or -errno */
-	/* after success: offset in buf->mem of the first byte; less than a page, and 0 except for small
+	struct store_op op; /* operation of the read; result: number of bytes read, or -errno */
+	/* offset in buf->mem of the first byte, valid after success; less than a page, and 0 except for small
 	 * objects */
 	uint32_t lead;
-	/* After success, for an object opened to be read with lent buffers. NULL: the bytes are in the buffer
-	 * of the call; otherwise the bytes are in `instead`, of the same class and pool, which the reader
-	 * owns from now on, and the buffer of the call belongs to the store. */
+	/* Buffer that has the bytes after success, if the object was opened to be read with lent buffers;
+	 * NULL: the bytes are in the buffer of the call. `instead` has the class and the pool of that buffer.
+	 * The reader owns `instead` from now on, and the store owns the buffer of the call. */
 	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
@@ -458,25 +477,25 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Sets the owner of all operations that begin from now on and of their consequences; NULL: an owner that
- * never gives up. */
+/* Sets the owner ("asker") of all operations that begin from now on, and of their consequences. NULL: an
+ * owner that never gives up. */
 void store_asker(struct store_port *p, const void *asker);
-/* Aborts, with -EAGAIN, all look-ups of this asker that have taken longer than older_ns, as far as the back
- * end can: done() runs soon, as usual. For requests that cannot wait any longer. */
+/* Aborts look-ups of this asker that have taken longer than older_ns, as far as the back end can. Their
+ * done() runs soon, with -EAGAIN. For requests that cannot wait any longer. */
 void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
- * A PUT. store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
- * write has completed, store_put_commit() or store_put_abort(). The last piece may be submitted with the
- * commit (one flush for data and log then).
+ * A PUT. The caller calls store_put_init(), then store_put_write() for each piece in order (several may be in
+ * flight), and after every write has completed store_put_commit() or store_put_abort(). The last piece may be
+ * passed to the commit; one flush then covers data and log.
  */
 struct store_put {
-	struct store_op op;            /* operation of the commit; result 0: durable and visible */
+	struct store_op op; /* operation of the commit; result 0: the object is durable and visible */
 	struct store_carrier *carrier; /* private to the store (store/ops.h) */
-	/* size and CRC of all pieces passed to store_put_write() so far */
+	/* number of bytes in all pieces passed to store_put_write() so far, and the CRC of these bytes */
 	uint64_t size_bytes;
 	uint64_t crc64;
-	/* after success */
+	/* version of the object, valid after success */
 	uint64_t version;
 	bool is_started;
 	/* private to the store; the granule CRCs of a chunk are in a side buffer of the port */
@@ -496,21 +515,22 @@ int store_put_init(struct store_port *p, struct store_put *put, const struct sto
 		   uint64_t size_bytes);
 
 struct store_write {
-	struct store_op op; /* result: 0 (on the disk, not yet flushed) or -errno */
+	struct store_op op; /* operation of the write; result: 0 (on the disk, not yet flushed) or -errno */
 	_Alignas(8) unsigned char priv[STORE_PRIV_WRITE];
 };
 
-/* Writes the next len bytes, at buf->mem: at most a piece, a multiple of the granule unless last
- * (store_limits()). The store owns the buffer until done(); after the data it may write padding and a CRC
- * block (the purpose of the slack). May wait for space. */
+/* Writes the next len bytes of the object, from buf->mem: at most a piece, and a multiple of the granule
+ * except for the last piece (store_limits()). The store owns the buffer until done(). After the data the
+ * store may write padding and a CRC block into the slack of the buffer. May wait for space. */
 int store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		    uint32_t len, bool last);
 
 struct store_commit {
 	struct store_meta meta;
 	struct store_pre pre;
-	/* The last piece, if not passed to store_put_write(); NULL: none. inline_data: an object of at most
-	 * STORE_INLINE_MAX bytes without a write (copied at the call). */
+	/* last: buffer with the last piece, if it was not passed to store_put_write(); NULL: there is none.
+	 * inline_data: bytes of an object of at most STORE_INLINE_MAX bytes that was not written by pieces;
+	 * copied during the call. */
 	struct buf *last;
 	uint32_t last_len;
 	const void *inline_data;
@@ -519,24 +539,25 @@ struct store_commit {
 	 * differs from expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Receives the time of the last progress, if the store must move the bytes again; valid until the
-	 * end; NULL: not needed. */
+	/* Variable that the store sets to the time of its last progress, if it must move the bytes again. The
+	 * caller keeps it until the end. NULL: the time is not needed. */
 	uint64_t *progress_ns;
 };
 
-/* Hands the put over; after a return of 0 it cannot be cancelled. After a negative return the put is not
- * handed over, and the caller aborts it. *c is copied, without the memory to which it points; see attrs, last
- * and inline_data. */
+/* Hands the PUT over to the store. After a return of 0 the PUT cannot be cancelled. After a negative return
+ * it was not handed over, and the caller aborts it. *c is copied, without the memory to which it points; see
+ * attrs, last and inline_data. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Abandons a write that has not completed. True: done() does not run, the caller owns the buffer, and the put
- * can only be aborted. False: no change. */
+/* Abandons a write that has not completed. Returns true if the write was abandoned: done() does not run, the
+ * caller owns the buffer, and the PUT can only be aborted. Returns false if nothing has changed. */
 bool store_write_cancel(struct store_port *p, struct store_write *w);
-/* Aborts the put and frees its space. Only cancelled writes may be in flight. NULL, a put that was never
- * started, and a call after a commit's end are allowed. */
+/* Aborts a PUT and frees its space. Only cancelled writes may be in flight. NULL, a PUT that was never
+ * started, and a call after the end of the commit are allowed. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
-	struct store_op op; /* result: 1 deleted, 0 did not exist, or -errno */
+	/* operation of the removal; result: 1 the object was removed, 0 it did not exist, or -errno */
+	struct store_op op;
 	_Alignas(8) unsigned char priv[STORE_PRIV_DEL];
 };
 int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
@@ -557,15 +578,16 @@ int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t ve
 /* ---- multipart uploads ---- */
 
 /*
- * An upload is created for a key, gets parts, and ends by completion (an object made of the parts, whose
- * bytes stay in place), by abort, or with its bucket. Its id is never reused. The end of the upload frees the
- * parts outside of the completed object; a replaced part is freed, too. Uploads and parts take index memory
- * (-ENOSPC).
+ * A multipart upload. An upload is created for a key, and gets parts. It ends by completion (the parts become
+ * an object, and their bytes stay in place), by abort, or with the removal of its bucket. The id of an upload
+ * is never reused. The end of the upload frees the parts outside of the completed object; a replaced part is
+ * freed, too. Uploads and parts take index memory (-ENOSPC).
  */
 
 struct store_upload {
-	struct store_op op; /* result: 0; -ENXIO no such bucket; abort: -ENOENT no such upload */
-	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* valid after a successful create */
+	/* operation on the upload; result: 0; -ENXIO no such bucket; for an abort -ENOENT no such upload */
+	struct store_op op;
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload, valid after a successful creation */
 	_Alignas(8) unsigned char priv[STORE_PRIV_UPLOAD];
 };
 
@@ -573,7 +595,7 @@ struct store_upload {
  * by store_upload_stat(), and contain the data that the object will need. */
 int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			uint32_t attrs_len, struct store_upload *u);
-/* Ends an upload without an object. After the answer no part of it can be committed. */
+/* Ends an upload without making an object. After the answer no part of the upload can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 /*
@@ -594,21 +616,22 @@ int store_upload_stat(struct store_port *p, const struct store_key *k,
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 
-/* One part, of an upload or of the object that it became. */
+/* A part of an upload, or of the object that the upload became. */
 struct store_part {
 	uint32_t number;
 	uint64_t size_bytes, crc64, mtime_ns, version;
-	uint64_t off_bytes; /* in an object: offset of the part's first byte */
+	uint64_t off_bytes; /* offset of the part's first byte in the object, in bytes */
 	struct store_etag etag;
-	const void *attrs; /* valid during the callback; store_obj_part(): until store_close() */
+	/* attributes of the part, valid during the callback; from store_obj_part(): until store_close() */
+	const void *attrs;
 	uint32_t attrs_len;
 };
 
-/* A part of the list for a completion, in order. */
+/* An entry of the ordered list of parts for a completion. */
 struct store_part_ref {
 	uint32_t number;
 	struct store_etag etag;
-	uint64_t version; /* 0: any version with that ETag */
+	uint64_t version; /* required version of the part; 0: any version with that ETag */
 };
 
 /*
@@ -624,28 +647,30 @@ struct store_part_ref {
  */
 struct store_complete {
 	struct store_op op;
-	/* in; the caller keeps the memory behind pointers until the end */
+	/* list of parts; the caller keeps all memory behind pointers of this struct until the end */
 	const struct store_part_ref *parts;
 	uint32_t part_nr;
-	struct store_meta meta; /* metadata of the object */
+	struct store_meta meta; /* metadata of the new object */
 	struct store_pre pre;
-	uint64_t part_min_bytes; /* 0: none */
+	uint64_t part_min_bytes; /* smallest size of a part except the last, in bytes; 0: no limit */
 	bool have_expect_crc64, have_expect_size;
 	uint64_t expect_crc64, expect_size_bytes;
-	/* after success */
+	/* version, size in bytes, CRC and time of the object; valid after success */
 	uint64_t version, size_bytes, crc64, mtime_ns;
-	struct store_etag etag; /* ETag of the object, also with was_done */
+	struct store_etag etag; /* ETag of the object, valid after success and with was_done */
 	bool was_done;
-	uint32_t bad; /* index in parts, for the errors above */
+	uint32_t bad; /* index in `parts` of the part to which the error belongs */
 };
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 
-/* A list of the parts of an upload, by number, after the number `after` (0: from the first). */
+/* A page of the list of an upload's parts, ordered by number. `after`: number of the part before the first
+ * one listed; 0: the list begins with the first part. */
 struct store_part_list {
-	struct store_op op; /* result: number of parts listed, or -ENOENT no such upload, -ENXIO */
+	/* operation of the list; result: number of parts listed, -ENOENT (no such upload) or -ENXIO */
+	struct store_op op;
 	uint32_t after, max;
-	/* Receives a part, on the port's thread; false ends the page. */
+	/* Receives a part, on the port's thread. Returns false to end the page. */
 	bool (*part)(struct store_part_list *pl, const struct store_part *part);
 	bool more;
 	_Alignas(8) unsigned char priv[STORE_PRIV_PARTS];
@@ -653,9 +678,9 @@ struct store_part_list {
 int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_part_list *pl);
 
-/* Returns the part of an opened object with that number. Immediately: 0, or -ENOENT. */
+/* Returns the part with this number of an open object, without waiting. 0 or -ENOENT. */
 int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-/* Returns the index-th part of an opened object in order, 0 to part_nr - 1. Immediately: 0, or -ENOENT. */
+/* Returns the index-th part of an open object in order, 0 to part_nr - 1, without waiting. 0 or -ENOENT. */
 int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 /* ---- buckets ---- */
@@ -675,11 +700,11 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
 			struct store_del *op);
 
-/* A bucket to be made. */
+/* The specification of a bucket to be made. */
 struct store_bucket_spec {
 	unsigned copies;
-	const void *attrs;  /* see store_bucket_set_attrs(); kept by the caller until the end */
-	uint32_t attrs_len; /* at most STORE_BUCKET_ATTRS_MAX; 0: none */
+	const void *attrs;  /* attributes, see store_bucket_set_attrs(); kept by the caller until the end */
+	uint32_t attrs_len; /* length of attrs in bytes, at most STORE_BUCKET_ATTRS_MAX; 0: no attributes */
 };
 /* Makes a bucket as store_bucket_create(), with attributes in the same change: after a crash the bucket has
  * its attributes or does not exist. An existing bucket keeps its own. Also -EINVAL: too many bytes of
@@ -691,14 +716,16 @@ int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Looks up a bucket. result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-/* Returns true if the bucket existed within the last second, which suffices for a request that begins to
- * write into it: the commit checks again. False: unknown; call store_bucket_head(). */
+/* Returns true if the bucket existed within the last second. This is sufficient for a request that begins to
+ * write into the bucket, because the commit checks again. Returns false if unknown: the caller calls
+ * store_bucket_head(). */
 bool store_bucket_was_there(struct store_port *p, const char *name, size_t len);
 
 /*
- * Attributes of a bucket, opaque to the store, removed with the bucket. Setting replaces all of them (length
- * 0: none): version is that of store_bucket_get_attrs(), 0 for none, STORE_VERSION_ANY to overwrite any.
- * attrs are kept until the end. result: 0, -ENXIO, -ESTALE, -ENOSPC ...
+ * Value of version that matches every version of a bucket's attributes. The attributes of a bucket are opaque
+ * to the store, and are removed with the bucket. Setting attributes replaces all of them (length 0: the
+ * bucket has none). version is that of store_bucket_get_attrs(), 0 if the bucket has none. attrs are kept
+ * until the end. result: 0, -ENXIO, -ESTALE, -ENOSPC and others.
  */
 #define STORE_VERSION_ANY UINT64_MAX
 struct store_bucket_set {
@@ -735,13 +762,12 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  * limit by these blocks.
  */
 
-/* Sets the limits of one bucket; all members STORE_UNBOUNDED: removes them. result: 0 durable, -ENXIO,
- * -ENOSPC ... */
+/* Sets the limits of one bucket. If all members are STORE_UNBOUNDED, the bucket has no limits. result: 0
+ * durable, -ENXIO, -ENOSPC and others. */
 int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			   struct store_bucket_set *op);
 
-/* Limits for the buckets whose names begin with `bucket`, or (without any_suffix) for the bucket of this
- * name. */
+/* Limits for all buckets whose names begin with `bucket` (any_suffix), or for the bucket of this name. */
 struct store_pattern_quota {
 	char bucket[STORE_BUCKET_MAX];
 	uint8_t bucket_len;
@@ -749,26 +775,26 @@ struct store_pattern_quota {
 	struct store_use max;
 	uint64_t max_buckets; /* number of buckets; STORE_UNBOUNDED: no limit of its own */
 };
-/* Replaces the limits of all patterns; of two entries for one pattern the smaller member applies. The new
- * limits apply to all validations after the return. Any thread. 0, -ENOMEM (without a change),
- * -EOPNOTSUPP. */
+/* Replaces the limits of all patterns. If a pattern has two entries, the smaller limit applies. All
+ * validations after the return use the new limits. Any thread. 0, -ENOMEM (without a change), -EOPNOTSUPP. */
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
 /* Returns a bucket's usage and its own limits, if any. Any thread. 0, -ENXIO, -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
-/* Lists the patterns, then the buckets with limits of their own, each in the order of names. Any thread.
- * Returns their number, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
+/* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread. Returns their
+ * number, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
 int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
 /* ---- listing ---- */
 
 struct store_entry {
-	const char *name; /* object key or bucket name, in byte order; valid during the callback */
+	const char *name; /* object key or bucket name; names are in byte order; valid during the callback */
 	size_t name_len;
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
-	uint8_t copies; /* number of copies of a bucket's keys */
-	bool is_prefix; /* name is a common prefix, including the delimiter; no other member is set */
-	const uint8_t *upload_id; /* id of the upload, in store_list_uploads() */
+	uint8_t copies; /* number of copies of the keys of a bucket */
+	/* true: name is a common prefix, including the delimiter, and no other member is set */
+	bool is_prefix;
+	const uint8_t *upload_id; /* id of the upload, for store_list_uploads() */
 	const void *attrs;        /* attributes of the object or upload; valid during the callback */
 	uint32_t attrs_len;
 };
@@ -781,22 +807,25 @@ struct store_entry {
  * operation's end.
  */
 struct store_list {
-	struct store_op op; /* result: number of entries; `more` is set if further entries follow */
-	const char *bucket; /* NULL: the buckets themselves (never with a delimiter) */
-	const char *prefix, *after, *delimiter; /* delimiter_len 0: none */
+	/* operation of the list; result: number of entries; `more` is set if further entries follow */
+	struct store_op op;
+	const char *bucket; /* name of the bucket; NULL: the buckets are listed (never with a delimiter) */
+	/* prefix, last name before the page, and delimiter; delimiter_len 0: no delimiter */
+	const char *prefix, *after, *delimiter;
 	uint16_t bucket_len, prefix_len, after_len, delimiter_len;
-	/* store_list_uploads(): after this upload of `after`; NULL: after all uploads of that key */
+	/* store_list_uploads(): the list begins after this upload of the key `after`; NULL: after all uploads
+	 * of that key */
 	const uint8_t *after_id;
 	uint32_t max;
-	/* the keys of a missing disk may be omitted; otherwise a missing disk is -ENODEV */
+	/* true: keys of a missing disk may be omitted; false: a missing disk is -ENODEV */
 	bool may_be_partial;
-	/* For an engine in a set, kept until the end: only names of these slots are listed; NULL: names of
-	 * the engine's assigned slots. */
+	/* partitions whose names are listed, for an engine in a set; kept until the end. NULL: the partitions
+	 * assigned to the engine. */
 	const struct store_slots *slots;
-	/* Receives an entry, on the port's thread; false ends the page. */
+	/* Receives an entry, on the port's thread. Returns false to end the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
-	bool is_partial; /* keys were omitted */
+	bool is_partial; /* result, true: keys of a missing disk were omitted */
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);
@@ -808,9 +837,9 @@ int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 struct store_disk_change {
 	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
-	const char *disk;    /* the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
-	uint64_t size_bytes; /* DISK_ADD: size as for --format */
-	bool force;          /* DISK_ADD: existing data on it is lost */
+	const char *disk; /* name of the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
+	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
+	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
 };
 
 /*
@@ -832,47 +861,48 @@ int store_change_disks(struct store *st, const struct store_disk_change *c, char
 #define STORE_TROUBLE_BYTES 256
 struct store_move_info {
 	bool is_running;
-	uint64_t draining, filling; /* bitmaps of units */
+	uint64_t draining, filling; /* bitmaps of the units that are drained and filled */
 	uint64_t slots_done, slots_total;
-	uint64_t bytes_done, bytes_total; /* the total is estimated */
-	uint64_t keys;                    /* keys copied */
-	uint64_t began_ns;                /* clock_ns() */
-	uint64_t left_ns;                 /* estimated; 0: not known */
+	uint64_t bytes_done, bytes_total; /* bytes moved, and estimated total */
+	uint64_t keys;                    /* number of keys copied */
+	uint64_t began_ns;                /* time of clock_ns() at which the move began */
+	uint64_t left_ns;                 /* estimated remaining time in ns; 0: not known */
 	uint64_t rate;
-	char trouble[STORE_TROUBLE_BYTES]; /* reason for a standstill; "": none */
-	/* longest remaining wait for a disk that is away and may return; 0: the move does not wait */
+	char trouble[STORE_TROUBLE_BYTES]; /* reason why the move makes no progress; "": it makes progress */
+	/* longest remaining wait, in ns, for an away disk that may return; 0: the move does not wait */
 	uint64_t waits_ns;
 };
 /* Returns the progress of the current move. Any thread. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);
-/* Sets the limit of moved bytes a second, from now on; 0: none. Any thread. */
+/* Sets the limit of bytes a second that moves may use from now on; 0: no limit. Any thread. */
 void store_set_move_rate(struct store *st, uint64_t bytes);
 
 /* The state of keys with two copies, for operators. A slot is one of the 4096 hash values of keys. */
 struct store_copies_info {
 	bool is_used; /* true if buckets with two copies may exist; otherwise all members are 0 */
-	/* Number of objects; bytes of objects and of parts of uploads; each counted once. */
+	/* Number of objects, and bytes of objects and of parts of uploads. Two copies count once. */
 	uint64_t objects, bytes;
-	/* objects and bytes that only one disk in service has completely */
+	/* number of objects, and bytes, of which only one disk in service has all data */
 	uint64_t exposed_objects, exposed_bytes;
-	/* Number of slots that no disk in service may answer for: their keys are -ENODEV, or (on a failed
-	 * disk) read-only. */
+	/* Number of slots for which no disk in service may answer. Their keys are -ENODEV, or read-only if
+	 * the disk has failed. */
 	uint64_t unreachable_slots;
-	uint64_t needed; /* bitmap of units: disks that have the unreachable slots */
-	/* Numbers since the start: changes that a disk has missed; damaged copies rewritten from the other
-	 * copy; reads of the other copy. */
+	uint64_t needed; /* bitmap of units: disks that have the keys of the unreachable slots */
+	/* Counters since the start: changes that a disk has missed; damaged copies that were rewritten from
+	 * the other copy; reads from the secondary. */
 	uint64_t missed, repaired, read_second;
 	/* True while keys are being copied to have two copies again. */
 	bool is_healing;
-	uint64_t heal_bytes_done, heal_bytes_total; /* bytes copied since the begin; estimate of all bytes */
-	uint64_t heal_rate;                         /* bytes a second; 0: unknown yet */
-	uint64_t heal_left_ns;                      /* 0: not known */
-	/* Reason for a standstill although both disks are present; "": none. */
+	/* bytes copied since the resynchronisation began; estimated total */
+	uint64_t heal_bytes_done, heal_bytes_total;
+	uint64_t heal_rate;    /* rate in bytes a second; 0: not known yet */
+	uint64_t heal_left_ns; /* estimated remaining time in ns; 0: not known */
+	/* Reason why the resynchronisation makes no progress although both disks are present; "": none. */
 	char trouble[STORE_TROUBLE_BYTES];
 	/* Disks with copies that are missing or have failed. */
-	uint64_t away;    /* bitmap of units */
-	bool may_replace; /* true if other disks can take over the slots of these disks */
-	/* for each unit that is away: time until it is replaced; 0: now */
+	uint64_t away;    /* bitmap of units: disks with copies that are missing or have failed */
+	bool may_replace; /* true: other disks can take over the slots of these disks */
+	/* for each away unit: time in ns until it is replaced; 0: now */
 	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
 /* Returns the state of keys with two copies. Any thread. */
@@ -887,7 +917,7 @@ enum store_unit_state {
 	UNIT_FAILED,
 	UNIT_MISSING,
 	UNIT_MOVING,  /* the unit serves, and is being drained or filled */
-	UNIT_DRAINED, /* the unit may be removed */
+	UNIT_DRAINED, /* the unit is drained, and may be removed */
 	UNIT_STATE_NR
 };
 
@@ -901,9 +931,9 @@ store_unit_serves(enum store_unit_state state)
 
 /* A number that only some back ends count. */
 struct store_unit_number {
-	const char *name; /* a constant, in the form of a JSON key: "log_used_bytes" */
+	const char *name; /* constant name in the form of a JSON key, such as "log_used_bytes" */
 	uint64_t value;
-	bool is_hidden; /* pages do not print it */
+	bool is_hidden; /* true: status pages do not print the number */
 };
 #define STORE_UNIT_NUMBERS_MAX 48
 
@@ -912,33 +942,35 @@ struct store_unit_info {
 	const char *uuid;          /* of a disk; NULL or "": none */
 	const uint8_t *store_uuid; /* of the disk's store, constant; NULL: none */
 	enum store_unit_state state;
-	char reason[256]; /* reason of the state; UNIT_OK: a problem, or "" */
-	const char *move; /* a constant: "drain", "fill"; NULL: nothing moves */
+	char reason[256]; /* reason of the state; with UNIT_OK a problem, or "" */
+	const char *move; /* constant: "drain" or "fill"; NULL: no slots move */
 	uint64_t size_bytes, free_bytes;
-	uint64_t own_bytes; /* bytes unavailable to objects: log, superblocks, reserve for snapshots */
+	uint64_t own_bytes; /* bytes that objects cannot use: log, superblocks, reserve for snapshots */
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
 	/* Durations of requests from cores, in the buckets of base/latency.h. */
 	struct {
 		uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
 	int number_nr;
-	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX]; /* in the order of pages */
+	/* numbers of the unit, in the order of the pages */
+	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX];
 };
 
 /* Capabilities of a back end beyond serving. */
 enum {
-	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() */
-	STORE_CAN_SCRUB = 2,    /* the objects can be read one by one for verification */
-	STORE_CAN_FSCK = 4,     /* store_fsck() */
-	STORE_CAN_DRAIN = 8,    /* the store continues when its callers refuse new requests for a while */
+	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() is available */
+	STORE_CAN_SCRUB = 2,    /* objects can be read one by one for verification */
+	STORE_CAN_FSCK = 4,     /* store_fsck() is available */
+	/* the store continues to work while its callers refuse new requests for a while */
+	STORE_CAN_DRAIN = 8,
 };
 /* Returns STORE_CAN_... bits.  Any thread. */
 unsigned store_can(const struct store *st);
 
-/* Starts a snapshot of every working unit, even shortly after the newest: the next start reads less log. Any
- * thread; while a port is attached. The snapshot runs in the background: when the unit's number
- * "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged). 0, or
- * -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
+/* Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
+ * less of the log. Any thread, while a port is attached. The snapshot runs in the background: when the unit's
+ * number "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged).
+ * 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
 /*
@@ -954,14 +986,15 @@ int store_snapshot(struct store *st);
  */
 const char *store_background(const struct store *st);
 
-/* Makes every unit read its metadata once, verify it, and repair damage. The work runs in the background:
- * "metadata_damaged" counts the damage found, and the unit has a reason until all damage is repaired. On the
- * port's thread. */
+/* Makes every unit read its metadata once, verify it, and repair damage. The work runs in the background. The
+ * unit's number "metadata_damaged" counts the damage found, and the unit has a reason until all damage is
+ * repaired. Called on the port's thread. */
 void store_reread(struct store_port *p);
 
-/* Returns true if another process has taken over, so that this one must exit and restart. Any thread. */
+/* Returns true if another process has taken over the store, so that this process must exit and restart. Any
+ * thread. */
 bool store_is_fenced(const struct store *st);
-/* Returns true if the store answers; otherwise why has the reason. Any thread. */
+/* Returns true if the store answers requests; otherwise why has the reason. Any thread. */
 bool store_answers(const struct store *st, char *why, size_t len);
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);

@@ -25,8 +25,8 @@ enum bucket_attr {
 };
 
 struct bucket_attrs {
-	struct store_stat stat; /* the read operation; its version is that of the attributes */
-	uint8_t *p;             /* malloc'd */
+	struct store_stat stat; /* read of the attributes; its version is that of the attributes */
+	uint8_t *p;             /* allocated memory of the attributes, to be freed with free() */
 };
 
 /*

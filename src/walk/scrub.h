@@ -19,13 +19,15 @@ struct timers;
 enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
 struct scrub_info {
 	int state;
-	/* since the start: complete scans; objects that did not match a checksum, and objects that the disk
-	 * could not read */
+	/* counters since the start: complete scans; objects and bytes read; objects that did not match a
+	 * checksum; objects that the disk could not read */
 	uint64_t walks, objects, bytes, damaged, unreadable;
-	uint64_t walk_objects, walk_bytes, walk_errors; /* of the current scan, or the last one */
-	/* wall clock: start of the latest scan, and end of the last complete one; 0: none */
+	/* counters of the current scan, or of the last one if none is running */
+	uint64_t walk_objects, walk_bytes, walk_errors;
+	/* times in ns since 1970: start of the latest scan, and end of the last complete one; 0: none */
 	uint64_t started_ns, finished_ns;
-	/* damaged objects found by the last complete scan, or by this one if they are more */
+	/* number of damaged objects found by the last complete scan, or by the current scan if that is
+	 * more */
 	uint64_t known_bad;
 };
 
@@ -39,9 +41,9 @@ struct scrub_public {
 
 struct scrub_env {
 	struct store_port *store;
-	struct bufpool *bufs; /* small buffers are taken, while most of them are free */
+	struct bufpool *bufs; /* pool of small buffers, which are taken only while most of them are free */
 	struct timers *timers;
-	struct scrub_public *pub; /* zeroed, kept by the caller */
+	struct scrub_public *pub; /* numbers for other threads, zeroed, kept by the caller */
 };
 
 /* Makes a scrub that starts a scan interval_ns after the end of the last one (0: only on request), at rate

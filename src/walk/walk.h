@@ -40,11 +40,11 @@ struct walk {
 	const struct walk_ops *ops;
 	struct store_port *store;
 	struct timers *timers;
-	uint64_t interval_ns;  /* from the end of a walk to the next; 0: walks only on request */
+	uint64_t interval_ns;  /* time in ns from the end of a walk to the next; 0: walks only on request */
 	uint64_t first_max_ns; /* maximum time from walk_start() to the first walk */
 	uint64_t rate;         /* units a second, > 0; the walker defines the unit */
 
-	/* for the walker to read */
+	/* state of the walk, for the walker to read */
 	bool running, paused;
 	char bucket[STORE_BUCKET_MAX + 1];
 	uint16_t bucket_len; /* 0: none yet */
@@ -52,9 +52,9 @@ struct walk {
 	/* private to walk.c */
 	struct timer timer;
 	walk_fn step, then;
-	uint64_t due_ns;  /* time of the next step; UINT64_MAX: never */
-	uint64_t pace_ns; /* time by which the work so far is due, by the rate */
-	uint64_t rest_ns; /* start of the current rest */
+	uint64_t due_ns;  /* time of clock_ns() of the next step; UINT64_MAX: never */
+	uint64_t pace_ns; /* time by which the work done so far is due, according to the rate */
+	uint64_t rest_ns; /* time at which the current rest began */
 	uint64_t free_ns; /* earliest time of the next step: until then the core is free for others */
 	bool first, busy, cancelled;
 	struct store_list buckets;

@@ -42,15 +42,15 @@
 
 /* Clients with the same number (addresses may collide) share one client's limits. */
 struct xfer_client {
-	int held;   /* buffers of main_cls, plus one for each ticket without a buffer */
-	int waits;  /* transfers of the client on either list */
-	int queued; /* transfers of the client without a ticket */
+	int held;   /* number of buffers of main_cls, plus one for each ticket without a buffer */
+	int waits;  /* number of transfers of the client on either list */
+	int queued; /* number of transfers of the client without a ticket */
 };
 
 /* A slow client: the latest of the clients with the same entry. */
 #define XFER_SLOW_NR 1024
 struct xfer_slow {
-	uint32_t id; /* xfer_client_of() */
+	uint32_t id; /* id of the client, from xfer_client_of() */
 	uint32_t until_look;
 };
 
@@ -66,7 +66,7 @@ struct xfer_lane {
 
 struct xfer_pool {
 	struct bufpool *bp;
-	enum buf_class main_cls; /* the class that a ticket guarantees */
+	enum buf_class main_cls; /* class of the buffer that a ticket guarantees */
 	int tickets, tickets_out;
 	int bare; /* number of tickets without a buffer of main_cls, for which as many buffers are reserved */
 	int queue_max, queued;
@@ -74,15 +74,16 @@ struct xfer_pool {
 	struct fair waiting;
 	struct list hungry;                      /* transfers that can use another buffer, round robin */
 	int waits;                               /* number of transfers on either list */
-	int pieces_max;                          /* limit per transfer */
+	int pieces_max;                          /* largest number of pieces of a transfer */
 	struct list holders;                     /* transfers with a ticket, the oldest first */
 	uint64_t looked_ns;                      /* time of the last xfer_pool_revoke() */
 	uint32_t looks;                          /* number of calls of xfer_pool_revoke() */
-	struct xfer_client client[XFER_CLIENTS]; /* by xfer.client */
-	struct xfer_lane lane[XFER_LANES + 1];   /* by xfer.lane; 0: transfers between two lanes */
-	int shut;                                /* number of transfers held back */
-	struct store_spares spares;              /* lender of idle buffers to the store */
-	struct xfer_slow slow[XFER_SLOW_NR];     /* by client_id % XFER_SLOW_NR */
+	struct xfer_client client[XFER_CLIENTS]; /* state of each client, by xfer.client */
+	/* state of each lane, by xfer.lane; index 0: transfers between two lanes */
+	struct xfer_lane lane[XFER_LANES + 1];
+	int shut;                            /* number of transfers held back */
+	struct store_spares spares;          /* lender of idle buffers to the store */
+	struct xfer_slow slow[XFER_SLOW_NR]; /* clients that were slow, by client_id % XFER_SLOW_NR */
 };
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
@@ -100,7 +101,7 @@ struct xfer_pool;
 
 /* The minimum speed of a client while others wait. */
 struct xfer_pace {
-	uint64_t rate; /* bytes a second; 0: no minimum */
+	uint64_t rate; /* minimum rate in bytes a second; 0: no minimum */
 	uint64_t grace_ns;
 };
 
@@ -175,9 +176,9 @@ struct piece {
 	struct xfer *x;
 	enum piece_state state;
 	struct buf *buf;
-	uint64_t at;   /* transfer offset of the piece's first byte */
-	uint32_t skew; /* offset of the first byte in the buffer */
-	uint32_t len;  /* bytes of the transfer in this piece */
+	uint64_t at;   /* offset in the transfer of the piece's first byte */
+	uint32_t skew; /* offset in the buffer of the piece's first byte */
+	uint32_t len;  /* number of bytes of the transfer in this piece */
 	/* COPY: carry: bytes taken from the previous piece; carries_on: all bytes of the piece go to the next
 	 * one */
 	uint32_t carry;
@@ -212,8 +213,8 @@ struct xfer {
 	uint8_t lane[2];    /* lanes of source and destination of the bytes, each + 1; 0: none */
 	bool was_slow;      /* the client was slow when the wait began */
 	bool is_late;       /* the body was late at the last check */
-	uint8_t client;     /* client_id % XFER_CLIENTS */
-	uint32_t client_id; /* xfer_client_of() */
+	uint8_t client;     /* index of the client: client_id % XFER_CLIENTS */
+	uint32_t client_id; /* id of the client, from xfer_client_of() */
 	struct list link;   /* private to the pool: link of waiting or hungry transfers */
 	struct list holder; /* private to the pool: link of transfers with a ticket */
 	struct pace_mark mark;
@@ -224,22 +225,22 @@ struct xfer {
 	struct chan_lease *lease;
 	struct digest *digest; /* PULL, ACCEPT, COPY: over all bytes in order */
 
-	uint64_t base;        /* object offset of transfer byte 0 */
-	uint64_t len;         /* bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next;        /* transfer bytes given to pieces so far */
+	uint64_t base;        /* offset in the object of the first byte of the transfer */
+	uint64_t len;         /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
+	uint64_t next;        /* number of bytes of the transfer that were given to pieces so far */
 	uint64_t in_order;    /* PULL: bytes digested and written in order; SERVE: bytes taken */
-	uint64_t moved;       /* bytes that reached the destination */
+	uint64_t moved;       /* number of bytes that reached the destination */
 	uint64_t progress_ns; /* time of the last progress */
 	/* total time with work requests outstanding; start of the current such time (0: no work request is
 	 * outstanding) */
 	uint64_t wire_ns, wire_since_ns;
 	uint64_t first_ns; /* time at which the first bytes of a GET reached the client; 0: not yet */
-	/* bytes posted and not completed, and their limit; wire_max 0: no limit */
+	/* number of bytes posted and not completed, and their limit; wire_max 0: no limit */
 	uint64_t wire_bytes, wire_max;
-	int active;        /* pieces that are not idle */
-	int inflight;      /* pieces held by the store or the NIC */
-	int bufs;          /* buffers held; a run counts as its buffers */
-	int main_bufs;     /* buffers of main_cls held */
+	int active;        /* number of pieces that are not idle */
+	int inflight;      /* number of pieces that the store or the NIC uses */
+	int bufs;          /* number of buffers of the transfer; a run counts as its buffers */
+	int main_bufs;     /* number of buffers of main_cls of the transfer */
 	int result;        /* first error of the transfer */
 	bool ended;        /* done() was called or is not needed */
 	bool fed_all;      /* ACCEPT: the body has ended */

@@ -18,7 +18,8 @@
  * name their threads.
  *
  * Errors: -errno. A failed write or flush is final: disk_fail() logs the reason, and disk_failed() is true
- * until a restart. A write that finds no room below the disk is no failure, see disk_wrote().
+ * until a restart. A write for which the file system or the device has no space is no failure of the disk;
+ * see disk_wrote().
  */
 #ifndef GANTRY_EXTENT_DISK_DISK_H
 #define GANTRY_EXTENT_DISK_DISK_H
@@ -34,12 +35,13 @@
 
 struct ring;
 
-#define RUN_BYTES (64u << 20) /* size of a port's lease */
+#define RUN_BYTES (64u << 20) /* size of a port's lease of space, in bytes */
 
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	_Atomic uint64_t space_refused,
-		index_refused; /* operations refused for lack of space on the disk, or in the index */
+		/* number of operations refused for lack of space on the disk, or in the index */
+		index_refused;
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
@@ -63,17 +65,18 @@ enum file_fault {
 /* The purposes of writes that may find no room. */
 enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
-/* Progress of disk_layout_work(); owned by the helper, except odd_nr. */
+/* Progress of disk_layout_work(). The helper owns all fields except odd_nr. */
 struct layout {
-	_Atomic uint32_t odd_nr;    /* number of odd segments */
-	uint32_t told_nr;           /* number of odd segments in the last log line */
-	uint32_t seg;               /* segment being examined, up to off */
-	uint64_t off, round_ns;     /* round_ns: start of this round */
-	uint32_t mend_seg;          /* segment being repaired, up to mend_off */
-	uint64_t mend_off, mend_ns; /* mend_ns: earliest time of the next repair */
+	_Atomic uint32_t odd_nr; /* number of segments that need their own flush ("odd", see seg_odd) */
+	uint32_t told_nr;        /* number of odd segments in the last log line */
+	uint32_t seg;            /* segment being examined; the bytes before `off` have been examined */
+	uint64_t off, round_ns; /* off: position in seg, in bytes; round_ns: time at which this round began */
+	uint32_t mend_seg;      /* segment being repaired; the bytes before mend_off have been repaired */
+	/* mend_off: position in mend_seg, in bytes; mend_ns: earliest time of the next repair */
+	uint64_t mend_off, mend_ns;
 	int mend_error;
 	bool told_error, passed;
-	/* true if a round has repaired all that can be repaired, and the segments were examined again */
+	/* true: a round has repaired everything that can be repaired, and all segments were examined again */
 	_Atomic bool is_through;
 };
 
@@ -81,9 +84,10 @@ struct disk {
 	char path[256];
 	struct geometry geo;
 	bool is_device;
-	bool flush_all; /* one flush does not cover the disk: every written file is flushed */
+	bool flush_all; /* true: one flush does not cover the disk, so every written file is flushed */
 	struct layout layout;
-	uint32_t inline_max; /* a directory's I/O uses by_worker (ring.h) when that many bytes are queued */
+	/* number of queued bytes at which the I/O of a directory uses workers (by_worker of ring.h) */
+	uint32_t inline_max;
 	int dir_fd, log_fd;
 	int super_fd[2]; /* -1: lost superblock */
 	int *seg_fd;     /* geo.seg_nr entries, -1: no such segment */
@@ -97,7 +101,8 @@ struct disk {
 	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
 	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
-	/* byte offsets of superblocks and log in their files; seg_off: of segment 0 on a device */
+	/* byte offsets of superblocks and log in their files; seg_off: byte offset of segment 0 on a
+	 * device */
 	uint64_t super_off[2], log_off, seg_off;
 	struct super sb;          /* owned by the start, then by the helper */
 	bool super_is_flushed;    /* the superblocks as read are known to be on the disk */
@@ -108,87 +113,90 @@ struct disk {
 	bool has_super;           /* a superblock exists, valid or not; set like uuid */
 	/* one superblock was unreadable or damaged, and may have been the newer one */
 	bool lost_super;
-	bool is_old; /* a superblock of an earlier format version exists: disk_upgrade() is needed */
+	bool is_old; /* true: a superblock has an earlier format version, so disk_upgrade() is needed */
 	struct alloc *alloc;
 
-	uint64_t timeout_ns;  /* a write or flush that takes longer makes the disk fail; 0: no limit */
-	unsigned workers_max; /* number of workers of a thread that may be busy for this disk; 0: all */
-	_Atomic int state;    /* enum store_unit_state */
+	uint64_t timeout_ns; /* time in ns after which a write or flush makes the disk fail; 0: no limit */
+	/* largest number of workers of a thread that may be busy for this disk; 0: all */
+	unsigned workers_max;
+	_Atomic int state; /* state of the disk, an enum store_unit_state */
 	pthread_mutex_t reason_lock;
 	char reason[128];
-	struct store_watch *watch; /* functions called when the disk fails; NULL: none */
+	struct store_watch *watch; /* receiver of the failure notification; NULL: none */
 	struct {
 		pthread_mutex_t lock;
-		struct store_table_write *w; /* NULL: no request */
+		struct store_table_write *w; /* write that was requested; NULL: no request */
 		struct disk_table table;
-	} asked; /* a table to be written by the helper thread */
+	} asked; /* placement map that the helper thread is asked to write */
 	struct disk_stats stats;
-	/* for a directory: approximate number of the daemon's requests in the device's queue */
+	/* for a directory: approximate number of the daemon's requests in the queue of the device */
 	_Atomic uint32_t queued;
-	_Atomic uint64_t progress_ns; /* for a directory: time of the disk's last completion */
-	_Atomic uint32_t writes_out;  /* writes and flushes that have begun and not ended */
-	/* clock_ns() of the end of the latest write, or of the begin of the first one in flight */
+	_Atomic uint64_t progress_ns; /* for a directory: time of the latest completion */
+	_Atomic uint32_t writes_out;  /* number of writes and flushes in progress */
+	/* time of clock_ns() at which the latest write ended, or at which the first one in flight began */
 	_Atomic uint64_t writes_ns;
-	_Atomic uint64_t freed_nr; /* incremented whenever space was freed or added */
-	_Atomic bool segs_coming;  /* true while the helper has segments to make */
-	/* no_room: by kind of write, -errno of the latest write that found no room below the disk; 0: writes
-	 * of the kind find room. no_room_ns: clock_ns() of the latest such write of all kinds; 0: none. */
+	_Atomic uint64_t freed_nr; /* counter, incremented whenever space is freed or added */
+	_Atomic bool segs_coming;  /* true: the helper has segments to make */
+	/* no_room: for each kind of write, -errno of the latest write for which the file system or the device
+	 * had no space; 0: writes of this kind find space. no_room_ns: time of clock_ns() of the latest such
+	 * write of any kind; 0: none. */
 	_Atomic int no_room[DISK_ROOM_NR];
 	_Atomic uint64_t no_room_ns;
-	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: success */
-	_Atomic bool seg_hungry; /* a port waits for a segment */
-	/* number of flushes of the helper whose end is not known to all threads yet */
+	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: it was made */
+	_Atomic bool seg_hungry; /* true: a port waits for a segment */
+	/* number of flushes by the helper whose result is not known to all threads yet */
 	_Atomic int flush_elsewhere;
 };
 
 /* ---- mkdisk.c ---- */
 
-/* Formats an empty disk for an index of at most index_bytes (force: existing data is lost). birth: identity
- * of the disk in a store of several disks; NULL: a store of one disk. The reason of an error is in err. */
+/* Formats an empty disk for an index of at most index_bytes. force: existing data is lost. birth: identity of
+ * the disk in a store of several disks; NULL: a store of one disk. The reason of an error is in err. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
-/* Opens, checks and locks all files or the device; reads the superblocks into d->sb. The reason of an error
- * is in err. */
+/* Opens, checks and locks all files or the device, and reads the superblocks into d->sb. The reason of an
+ * error is in err. */
 int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns,
 	      char *err, size_t err_len);
 /* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
-/* Opens a block device, which has one open description; waits until until_ns for its current holder. */
+/* Opens a block device exclusively. If another process has it open, waits until the time until_ns. */
 int disk_open_device(const char *path, uint64_t until_ns);
-/* Flushes all writes, or one file; a failure makes the disk fail. */
+/* Flushes all writes to the disk, or to one file. A failed flush makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
 /* Flushes a file or a directory by fsync(); a failure makes the disk fail. */
 int disk_fsync_file(struct disk *d, int fd);
 /* Returns the descriptor of the file that contains a unit, and the offset in it. */
 int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
-/* Writes the location of a byte for operators: the file or the device, and the offset in it. seg: of the
- * segment, -1: of the log. */
+/* Size of the buffer for disk_place(), which writes the location of a byte for operators: the file or the
+ * device, and the offset in it. seg: index of the segment that contains the byte; -1: the log. */
 #define DISK_PLACE_BYTES 320
 void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
 /* Writes the name of a segment's file. */
 void disk_seg_name(char name[32], uint32_t seg);
-/* Frees extents. Any thread. */
+/* Frees nr extents. Any thread. */
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why.  Any thread. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Judges the result of a write: of data, or of log, superblock and host block. Returns -ENOSPC if it found no
- * room, which is noted and logged, and is no failure of the disk; or result. Any thread. */
+/* Interprets the result of a write of data, or of log, superblock and host block. Returns -ENOSPC if the file
+ * system or the device had no space; this is noted and logged, and is no failure of the disk. Returns
+ * `result` otherwise. Any thread. */
 int disk_wrote(struct disk *d, enum disk_room of, int result);
-/* Returns true if a write has found no room in the last minutes. Any thread. */
+/* Returns true if the file system or the device had no space for a write in the last minutes. Any thread. */
 bool disk_is_short(const struct disk *d);
-/* Returns the -errno of what the disk counts as free and cannot get; 0: none is known. */
+/* Returns the -errno of the latest write or new segment for which there was no space, although the disk
+ * counts the space as free; 0: none. */
 int disk_lacks(const struct disk *d);
 /* Formats the reason of an error and returns r. */
 int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Writes the reason why a file, or with name "" the path itself, cannot be opened, and the remedy; returns
- * error. */
+/* Writes the reason why a file cannot be opened, and the remedy; name "": the path itself. Returns error. */
 int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
-/* Returns the remedy for an error, as the end of a sentence; "": none. */
+/* Returns the remedy for an error as the end of a sentence; "": no remedy is known. */
 const char *disk_way_out(int error);
 
 static inline bool
@@ -231,7 +239,8 @@ disk_write_ends(struct disk *d)
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns for how long no write or flush has ended while some were in flight; 0: none is in flight. */
+/* Returns the time in ns for which no write or flush has ended although some were in flight; 0: none is in
+ * flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
@@ -256,52 +265,56 @@ int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len
 /* File names of the superblocks in a directory. */
 extern const char *const super_names[2];
 
-/* Reads both superblocks, in any location, and puts the newer one into d->sb; conf_bytes: the configured size
- * of a device, or 0. The reason of an error is in err. */
+/* Reads both superblocks at every possible location, and puts the newer one into d->sb. conf_bytes:
+ * configured size of a device, or 0. The reason of an error is in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
-/* Reads the disk UUID from the first superblock; fd may be < 0. False: the superblock cannot be read. */
+/* Reads the UUID of the disk from the first superblock. fd may be < 0. Returns false if the superblock cannot
+ * be read. */
 bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
-/* Reads the UUID into d->uuid, if possible, for a disk that another process has open. */
+/* Reads the UUID into d->uuid, if possible, of a disk that another process has open. */
 void disk_peek_uuid(struct disk *d, struct ring *r);
-/* Writes the older superblock, with the next generation number, and flushes it. -EROFS: the disk has
+/* Writes the older superblock with the next generation number, and flushes it. Returns -EROFS if the disk has
  * failed. */
 int disk_write_super(struct disk *d, struct ring *r);
-/* Writes the table into both superblocks, its only copies, so that a start that has lost the newer superblock
- * also has the table. */
+/* Writes the placement map into both superblocks, its only copies, so that a start that has lost the newer
+ * superblock also has the map. */
 int disk_write_table(struct disk *d, struct ring *r);
-/* Asks the helper thread, whose bell the caller rings, to write a table. Any thread. */
+/* Asks the helper thread to write a placement map. The caller then rings the helper's bell. Any thread. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
-/* Writes the requested table, if any; a failure makes the disk fail. Helper thread, between any two writes of
- * a superblock. */
+/* Writes the requested placement map, if any. A failed write makes the disk fail. Called on the helper
+ * thread, between any two writes of a superblock. */
 void disk_table_work(struct disk *d, struct ring *r);
-/* Reads one superblock (0, 1) again: 0; -EBADMSG: the superblock differs from the bytes written; -EIO etc. */
+/* Reads one superblock (0 or 1) again. Returns 0; -EBADMSG if the superblock differs from the bytes written;
+ * or a read error. */
 int disk_check_super(struct disk *d, struct ring *r, int copy);
 /* Writes one superblock again. A failure of this write does not make the disk fail. */
 int disk_mend_super(struct disk *d, struct ring *r, int copy);
-/* Writes both superblocks in this format version: each intermediate state can be upgraded again. */
+/* Writes both superblocks in this format version. After an interruption at any point the upgrade can be
+ * repeated. */
 int disk_upgrade(struct disk *d, struct ring *r);
-/* Searches for the second superblock at the end of a device of size_bytes whose first superblock is lost. 0,
+/* Searches for the second superblock at the end of a device of size_bytes. The first superblock is lost. 0,
  * -ENOENT or -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
-/* Takes the lock of an open file; waits until until_ns for the current holder. The reason of an error is in
- * err. */
+/* Takes the lock of an open file. Waits for the current holder until the time until_ns. The reason of an
+ * error is in err. */
 int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 
-/* Checks the mark of an open file. 0, also without a mark, or -EINVAL with the reason in err. */
+/* Checks the mark (owner) of an open file. Returns 0, also for a file without a mark, or -EINVAL with the
+ * reason in err. */
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
-/* Marks a newly made file; without effect if the file system does not support marks. */
+/* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
 /* Makes a file of `bytes` zeros in the directory, locked: the file is written completely under another name
  * and then renamed, so that under its own name it is complete. Returns the descriptor. */
 int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
-/* Claims the disk for this instance before any other write, and marks the files without a mark. log_end:
- * number of the first log block that does not exist, UINT64_MAX: unknown. 0, -EBUSY: another host was faster,
- * -errno; the reason is in err. */
+/* Claims the disk for this instance before any other write, and marks the files that have no mark. log_end:
+ * number of the first log block that does not exist; UINT64_MAX: unknown. Returns 0, -EBUSY if another host
+ * was faster, or -errno, with the reason in err. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
 /* Writes a heartbeat if one is due, and compares the names of the disk's files with the open ones; makes the disk
  * fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or cut. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread
@@ -318,14 +331,14 @@ disk_flushes_own(const struct disk *d, uint32_t seg)
 	return d->flush_all || (atomic_load(&d->seg_odd[seg]) && RULE_TOUCHED_FILES_FLUSHED);
 }
 
-/* Returns true if there are odd segments. */
+/* Returns true if some segments need their own flush. */
 static inline bool
 disk_flushes_any(const struct disk *d)
 {
 	return d->flush_all || atomic_load(&d->layout.odd_nr);
 }
 
-/* Notes the end of a write to a segment: a flush that began before this call does not cover the write. */
+/* Notes the end of a write to a segment. A flush that began before this call does not cover the write. */
 static inline void
 disk_touched(struct disk *d, uint32_t seg)
 {
@@ -333,19 +346,20 @@ disk_touched(struct disk *d, uint32_t seg)
 		atomic_store(&d->seg_dirty[seg], true);
 }
 
-/* Flushes and examines all segments. At the start, before the first write. */
+/* Flushes and examines all segments. Called at the start, before the first write. */
 int disk_layout_begin(struct disk *d, struct ring *r);
-/* Notes the units in use. At the end of the start, before the first write. 0 or -ENOMEM. */
+/* Notes the units in use. Called at the end of the start, before the first write. 0 or -ENOMEM. */
 int disk_layout_in_use(struct disk *d);
-/* Examines some segments, and repairs a part of an odd one. Returns the time until the next call (helper.h).
- * Helper thread. */
+/* Examines some segments, and repairs a part of a segment that needs its own flush. Returns the time until
+ * the next call (helper.h). Runs on the helper thread. */
 uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* ---- segment.c: segments made before they are needed ---- */
 
 /* Returns true if segments are still to be made. */
 bool disk_segments_left(const struct disk *d);
-/* Makes one more segment if needed. 1: made, 0: not needed, or -errno. Helper thread. */
+/* Makes one more segment if one is needed. Returns 1 if it was made, 0 if none is needed, or -errno. Runs on
+ * the helper thread. */
 int disk_grow(struct disk *d, struct ring *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file - file operations other than I/O: opening, locking, renaming, sizes, the kind of file system.
- *
- * A seam: the simulation has its own implementation. Blocking: start-up and the helper thread, never a core.
+ * file - file operations other than I/O: opening, locking, renaming, sizes, the kind of file system. The
+ * simulation replaces this file by another implementation. All functions may block: they are called at
+ * start-up and on the helper thread, never on a core.
  * All descriptors are close-on-exec; files are opened O_RDWR | O_DIRECT, and O_NOATIME where permitted: a
  * read that updates the access time waits for the journal. Errors are -errno.
  */
@@ -14,20 +14,20 @@
 #include <stdint.h>
 
 int file_open_dir(const char *path, bool create);
-/* Returns true if a directory is the root of a system: this one's, or a directory that contains etc and
- * usr. */
+/* Returns true if a directory is the root of a file system tree: the root of this system, or a directory that
+ * contains etc and usr. */
 bool file_is_root(int dir_fd);
-/* Opens a file of the directory. create: the file must not exist. */
+/* Opens a file of the directory. create: makes the file, which must not exist. */
 int file_open(int dir_fd, const char *name, bool create);
 /* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. */
 int file_open_device(const char *path);
 /* Opens a device that another process may have open, for reading only. */
 int file_peek_device(const char *path);
-/* Closes fd; -1 is allowed. */
+/* Closes a descriptor; -1 is allowed. */
 void file_close(int fd);
 
-/* Takes an exclusive flock on this description: 0, or -EWOULDBLOCK while another process, or a dead process's
- * I/O, holds it. */
+/* Takes an exclusive flock on this open file description. Returns 0, or -EWOULDBLOCK while another process,
+ * or the I/O of a dead process, holds the lock. */
 int file_lock(int fd);
 int file_rename(int dir_fd, const char *from, const char *to);
 int file_unlink(int dir_fd, const char *name);
@@ -46,37 +46,37 @@ int file_where(int dir_fd, const char *name, int fd, uint64_t bytes);
 int file_where_path(const char *path, int fd);
 bool file_is_device(const char *path);
 
-/* A range for which the file system has no private blocks: a hole, allocated but never written, or shared
- * with another file. A write to it survives a power cut for certain only after a flush of this file
- * itself. */
+/* A range of a file for which the file system has no private blocks: a hole, a range that was allocated and
+ * never written, or a range that is shared with another file. A write to such a range is certain to survive a
+ * power cut only after a flush of this file. */
 struct file_odd {
 	uint64_t off, len;
-	bool is_shared; /* the range is shared with another file; false: the range reads as zeros */
+	bool is_shared; /* true: the range is shared with another file; false: the range reads as zeros */
 };
-/* Finds the first range without private blocks in [*off, upto), examining a limited part at a time. 1:
- * *ret_odd is set; 0: no such range before the new *off (unless *off is upto, more remains to be examined);
- * -EOPNOTSUPP: the file system does not report such ranges. */
+/* Finds the first range without private blocks in [*off, upto). Each call examines a limited part, and
+ * advances *off. Returns 1 if *ret_odd is set; 0 if there is no such range before the new *off (the search is
+ * complete when *off is upto); -EOPNOTSUPP if the file system does not report such ranges. */
 int file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd);
-/* Gives shared bytes private blocks; the contents of the bytes do not change, also at a power cut.
- * -EOPNOTSUPP: not supported here. */
+/* Gives shared bytes private blocks. The contents of the bytes do not change, even at a power cut.
+ * -EOPNOTSUPP: the file system cannot do this. */
 int file_unshare(int fd, uint64_t off, uint64_t len);
 /* Returns the free bytes of the directory's file system. */
 int file_room(int dir_fd, uint64_t *ret_bytes);
-/* Calls fn for each name in the directory except "." and ".."; stops at the first result that is not 0 and
- * returns it. */
+/* Calls fn for each name in the directory except "." and "..". Stops at the first result of fn that is not 0,
+ * and returns this result. */
 int file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie);
 
-/* Returns the alignment that O_DIRECT needs here, for offsets and for memory (512 if the kernel does not
- * report it). */
+/* Returns the alignment in bytes that O_DIRECT needs for memory and offsets of this file (512 if the kernel
+ * does not report it). */
 int file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off);
 
-/* Returns the queue depth of the devices below the file system; 0: the kernel does not report it. */
+/* Returns the queue depth of the devices that the file system is on; 0: the kernel does not report it. */
 unsigned file_queue_depth(int fd);
 
 /*
- * Determines whether one fdatasync on one file covers the whole disk. 1: yes (ext4, XFS, with barriers); 0:
- * no, every written file must be flushed (the reason for a warning is in why); -EINVAL: the file system is
- * refused (the reason is in why).
+ * Determines whether one fdatasync on one file covers the whole disk. Returns 1 if it does (ext4, XFS, with
+ * barriers); 0 if every written file must be flushed, with a reason for a warning in why; -EINVAL if the file
+ * system is refused, with the reason in why.
  */
 int file_check_fs(int fd, char *why, size_t why_len);
 
@@ -84,10 +84,10 @@ int file_check_fs(int fd, char *why, size_t why_len);
 
 #define FILE_MARK_MAX 96
 
-/* Reads the mark of a file. 1: the mark is in text; 0: the file has no mark; -EOPNOTSUPP: the file system
- * has no such attributes; -errno. */
+/* Reads the mark of a file, an extended attribute. Returns 1 with the mark in text; 0 if the file has no
+ * mark; -EOPNOTSUPP if the file system has no such attributes; -errno. */
 int file_mark_get(int fd, char text[FILE_MARK_MAX]);
-/* Sets the mark. 0 or -errno. */
+/* Sets the mark of a file. 0 or -errno. */
 int file_mark_set(int fd, const char *text);
 
 /* ---- identity of the machine ---- */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format - the numbers that shape a disk and the contents of its superblock: sizes, extents, geometry,
- * positions in the log.
- *
- * Pure functions, any thread. docs/disk-format.md gives the reasons; all integers are little endian. Records,
- * log blocks and snapshot blocks are in log/rec_codec.h.
+ * format - the constants of the disk format and the contents of the superblock: sizes, extents, geometry,
+ * positions in the log. Pure functions; any thread may call them. docs/disk-format.md gives the reasons; all
+ * integers are little endian. Records, log blocks and snapshot blocks are in log/rec_codec.h.
  *
  * Decoders accept hostile bytes: they return -EBADMSG, never read outside their buffer, and their results
  * obey every limit named here.
@@ -19,42 +17,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 3u /* version written */
-/* version of superblocks while a table names second disks; otherwise the same format */
+#define FMT_VERSION 3u /* format version that is written */
+/* format version of superblocks while the placement map names secondary disks; otherwise the same format */
 #define FMT_VERSION_COPIES 4u
-#define FMT_START_NO_MAX 0xffffffu /* numbers of starts: a version has 24 bits for them */
-#define FMT_COUNTER_BITS 40        /* a record's version: start number, then a counter of that many bits */
+#define FMT_START_NO_MAX 0xffffffu /* largest start number; a version of a record has 24 bits for it */
+/* number of bits of the counter in a record's version; the start number is in the bits above */
+#define FMT_COUNTER_BITS 40
 #define FMT_CHANGE_BITS TABLE_CHANGE_BITS
-#define FMT_ALIGN 4096u              /* alignment of every I/O: offset, length and memory */
-#define FMT_UNIT_BYTES (16u << 10)   /* allocation unit */
-#define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
-#define FMT_FLUSHED_BYTES (8u << 20) /* larger objects enter the log after a flush of their data */
-#define FMT_BLOCK_MAX (1u << 20)     /* largest log block and snapshot block */
-#define FMT_BLOCK_MIN (128u << 10)   /* minimum size of a log block at format */
-/* minimum size of the log at format */
+#define FMT_ALIGN 4096u             /* alignment in bytes of every I/O: offset, length and memory */
+#define FMT_UNIT_BYTES (16u << 10)  /* size of an allocation unit, in bytes */
+#define FMT_CHUNK_BYTES (64u << 20) /* size of a chunk, in bytes; a larger object is a manifest of chunks */
+/* size in bytes above which an object's record enters the log only after a flush of the data */
+#define FMT_FLUSHED_BYTES (8u << 20)
+#define FMT_BLOCK_MAX (1u << 20)   /* largest size of a log block or snapshot block, in bytes */
+#define FMT_BLOCK_MIN (128u << 10) /* smallest size of a log block that format chooses, in bytes */
+/* smallest size of the log that format chooses, in bytes */
 #define FMT_LOG_MIN (4u << 20)
-/* the size of the log is a multiple of this */
+/* unit of the size of the log, in bytes */
 #define FMT_LOG_STEP (1u << 20)
-/* minimum size of a segment at format */
+/* smallest size of a segment that format chooses, in bytes */
 #define FMT_SEG_MIN (8u << 20)
-/* most extents or chunks in a record itself; a longer list is in a map */
+/* largest number of extents or chunks in a record; a longer list is in a map */
 #define FMT_ENTRY_MAX 64u
-#define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
+#define FMT_MAP_ENTRY_MAX (1u << 20) /* largest number of entries in a map; decoders refuse more */
 #define FMT_DISKS_MAX STORE_DISKS_MAX
 #define FMT_SLOT_NR STORE_SLOT_NR
-#define FMT_SUPER_BYTES (64u << 10)               /* size of one superblock */
-#define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* bytes before the log on a device */
+#define FMT_SUPER_BYTES (64u << 10)               /* size of a superblock, in bytes */
+#define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* number of bytes before the log on a device */
 #define FMT_DEVICE_TAIL_BYTES                                                                                \
-	((uint64_t)2 << 20) /* at the end of a device: beginning of the second superblock */
+	((uint64_t)2 << 20) /* distance of the second superblock from the end of a device, in bytes */
 
-/* offset of the host block (host.h) on a device, in the head before the log */
+/* offset of the host block (host.h) on a device, in bytes; the block is in the head before the log */
 #define FMT_HOST_OFF ((uint64_t)256 << 10)
-#define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
+#define PART_BYTES_MAX ((uint64_t)1 << 48) /* largest size of a part, in bytes; decoders refuse more */
 #define FMT_CRC_BLOCK_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
 
 /* ---- extents ---- */
 
-/* Makes an extent: its first unit in the upper 40 bits, the number of units in the lower 24. */
+/* Returns an extent: its first unit in the upper 40 bits, its number of units in the lower 24 bits. */
 static inline uint64_t
 ext_make(uint64_t unit, uint32_t nr)
 {
@@ -81,12 +81,12 @@ align_up(uint64_t n, uint64_t a)
 /* ---- geometry: every number that shapes the disk ---- */
 
 struct geometry {
-	uint64_t size_bytes;  /* size of the whole disk, as formatted */
-	uint64_t log_bytes;   /* size of the log's ring */
-	uint64_t seg_bytes;   /* size of a data segment */
+	uint64_t size_bytes;  /* size of the whole disk in bytes, as formatted */
+	uint64_t log_bytes;   /* size of the log's ring, in bytes */
+	uint64_t seg_bytes;   /* size of a data segment, in bytes */
 	uint32_t seg_nr;      /* number of segments when all are made */
-	uint32_t unit_bytes;  /* allocation unit */
-	uint32_t block_bytes; /* largest log block */
+	uint32_t unit_bytes;  /* size of an allocation unit, in bytes */
+	uint32_t block_bytes; /* size of the largest log block, in bytes */
 	uint32_t granule_bytes, chunk_bytes;
 };
 
@@ -100,68 +100,75 @@ geo_units(const struct geometry *g)
 {
 	return geo_seg_units(g) * g->seg_nr;
 }
-/* Returns true if an extent is not empty, and on the disk. */
+/* Returns true if an extent is not empty and lies within the disk. */
 bool ext_ok(uint64_t ext, const struct geometry *g);
-/* Chooses the geometry for a disk of size_bytes and an index of at most index_bytes in memory (0: unknown).
- * 0 or -ENOSPC (too small). */
+/* Chooses the geometry for a disk of size_bytes, and an index of at most index_bytes in memory (0: unknown).
+ * Returns 0, or -ENOSPC if the disk is too small. */
 int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
-/* Returns the offset of a device's second superblock: FMT_DEVICE_TAIL_BYTES before its formatted end. */
+/* Returns the offset of a device's second superblock: FMT_DEVICE_TAIL_BYTES before the end of the formatted
+ * size. */
 uint64_t geo_second_off(const struct geometry *g);
 
 /* ---- superblock ---- */
 
 /*
- * Oldest format version that is read. A superblock of a version from here to below FMT_VERSION has the
- * bytes of FMT_VERSION, a start refuses it, and disk_upgrade() writes it as FMT_VERSION. No such version
- * exists yet, hence the value is FMT_VERSION. Tests of the upgrade lower the value before they open a disk.
+ * Oldest format version that can be read. A superblock of a version between this one and FMT_VERSION has the
+ * same bytes as one of FMT_VERSION: a start refuses it, and disk_upgrade() writes it as FMT_VERSION. No older
+ * version exists yet, so the value is FMT_VERSION. Tests of the upgrade lower the value before they open a
+ * disk.
  */
 extern uint32_t fmt_oldest;
 
-/* The expected position of a log block, with everything that identifies it. */
+/* The expected position of a log block, with all numbers that identify the block. */
 struct log_pos {
-	uint64_t seq, lap, pos; /* pos: bytes into the ring */
-	uint64_t prev_crc;      /* CRC of the previous block */
+	/* number of the block, number of the lap around the ring, and offset in the ring in bytes */
+	uint64_t seq, lap, pos;
+	uint64_t prev_crc; /* CRC of the previous block in the log */
 	uint64_t epoch;
 	uint8_t nonce[16];
 };
 
 struct snap_ref {
-	uint64_t id;       /* number of the snapshot, increasing; 0: no snapshot */
-	uint64_t head_ext; /* first block of the chain; 0 blocks: an empty snapshot */
+	uint64_t id; /* number of the snapshot; later snapshots have larger numbers; 0: no snapshot */
+	/* extent of the first block of the chain; an extent of 0 units: the snapshot is empty */
+	uint64_t head_ext;
 	uint32_t head_bytes;
 	uint64_t block_nr, record_nr, bytes;
-	uint64_t crc64;       /* over the CRCs of the blocks, in order */
-	uint64_t version_max; /* newest version in the snapshot or before it */
-	struct log_pos begin; /* position at which the log continues */
+	uint64_t crc64;       /* CRC64 over the CRCs of the blocks, in order */
+	uint64_t version_max; /* newest version of a record in the snapshot, or before the snapshot */
+	struct log_pos begin; /* position at which the log continues after the snapshot */
 };
 
 enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
 
 struct super {
-	uint32_t version; /* format version as read; FMT_VERSION is written */
-	uint64_t gen;     /* incremented with each write; the newer valid copy counts */
+	uint32_t version; /* format version that was read; FMT_VERSION is written */
+	/* generation, incremented with each write; the valid copy with the larger number counts */
+	uint64_t gen;
 	uint8_t store_uuid[16], disk_uuid[16];
 	enum super_kind kind;
 	struct geometry geo;
-	uint64_t epoch; /* the running epoch: replay must reach it */
+	uint64_t epoch; /* number of the running epoch, which replay must reach */
 	uint8_t nonce[16];
-	struct snap_ref snap[2]; /* current, previous */
-	uint64_t start_no;       /* the newest start that this disk knows */
+	struct snap_ref snap[2]; /* references to the current and the previous snapshot */
+	uint64_t start_no;       /* number of the newest start that this disk knows */
 	struct disk_table table;
-	/* true if the disk was stale when it learned of the start start_no, or if a repair dropped records,
-	 * and the disk has received no table since then (set/start/begin_disks.c) */
+	/* true: the disk was stale when it stored start_no, or a repair dropped records, and the disk has
+	 * received no placement map since then (set/start/begin_disks.c) */
 	bool is_behind;
 };
 
-/* Makes the table of a store of this one disk, whose UUID and start number are set. */
+/* Makes the placement map of a store with this disk as its only member. UUID and start number of sb are
+ * set. */
 void super_table_of_one(struct super *sb);
 /* Returns true if buf begins like a superblock. */
 bool super_peek(const void *buf);
-/* Writes a superblock to buf, of FMT_SUPER_BYTES. */
+/* Encodes a superblock into buf, FMT_SUPER_BYTES long. */
 void super_encode(void *buf, const struct super *sb);
-/* Reads a superblock of this format version or an earlier one, for which the table of one disk is made. 0;
- * -ENOENT: not a superblock; -EBADMSG: a damaged superblock; -EPROTONOSUPPORT: another format version, for
- * which *ret_super has only the version and the UUIDs, which are at the same offsets. */
+/* Decodes a superblock of this format version or an earlier one; an earlier one gets a placement map of one
+ * disk. Returns 0; -ENOENT if the bytes are not a superblock; -EBADMSG if the superblock is damaged;
+ * -EPROTONOSUPPORT if it has another format version. *ret_super then has only the version and the UUIDs,
+ * whose offsets are the same in all versions. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * helper - a disk's helper thread: a ring of its own, a bell, and a work function that runs when the bell
- * is rung.
- *
- * The work function returns the time until its next call without a ring: 0 is immediately, UINT64_MAX
- * never. The work function checks `stop` during long work. The simulation has its own helper.c.
- *
- * Threads: helper_ring() on any; the others on the thread that starts and stops the engine.
+ * helper - a disk's helper thread: a separate I/O ring, a bell, and a work function that runs when another
+ * thread rings the bell. The work function returns the time in ns until its next call if the bell is not
+ * rung: 0 means immediately, UINT64_MAX never. It checks `stop` during long work. The simulation replaces
+ * helper.c. Threads: any thread may call helper_ring(); the other functions are called on the thread that
+ * starts and stops the engine.
  */
 #ifndef GANTRY_EXTENT_DISK_HELPER_H
 #define GANTRY_EXTENT_DISK_HELPER_H
@@ -23,7 +21,7 @@ struct ring;
 typedef uint64_t (*helper_work_fn)(struct helper *h, struct ring *r);
 
 struct helper {
-	struct disk *disk; /* disk of the thread, which is made to fail if the thread cannot work */
+	struct disk *disk; /* disk of the thread; the disk fails if the thread cannot work */
 	helper_work_fn work;
 	pthread_t thread;
 	bool runs;
@@ -34,13 +32,13 @@ struct helper {
 };
 
 void helper_init(struct helper *h, struct disk *d, helper_work_fn work);
-/* Frees h, which is stopped. */
+/* Frees the state of a helper thread that was stopped. */
 void helper_fini(struct helper *h);
 /* Starts the thread.  0 or -errno. */
 int helper_start(struct helper *h);
-/* Stops the thread, if it runs, and waits for it. */
+/* Stops the thread and waits for its end. A thread that does not run is allowed. */
 void helper_stop(struct helper *h);
-/* Wakes the thread for its work function. */
+/* Wakes the thread to run its work function. */
 void helper_ring(struct helper *h);
 
 #endif

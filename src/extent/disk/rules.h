@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules that a crash model showed to be needed (marked R in docs/disk-format.md, §2 and §3, and
- * in docs/engine.md; M in docs/set.md, §6), one switch each.
+ * rules - a switch for each rule that a crash model showed to be needed. The rules are marked R in
+ * docs/disk-format.md (§2 and §3) and in docs/engine.md, and M in docs/set.md (§6).
  *
  * Private to src/extent. Compile-time constants, always 1 in the daemon; only the objects that the simulation
  * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
@@ -55,32 +55,35 @@
 #ifndef RULE_EPOCH_KEYED_OLD
 #define RULE_EPOCH_KEYED_OLD 1
 #endif
-/* §4 reuse: the freeing record is covered by a flushed flushed_upto. */
+/* §4: space is reused only after a flushed `flushed_upto` covers the record that freed the space. */
 #ifndef RULE_REUSE_STAMPED
 #define RULE_REUSE_STAMPED 1
 #endif
-/* §4 reuse: every port and helper was quiescent since the freeing record was published. */
+/* §4: space is reused only after every port and helper was quiescent since the freeing record was
+ * published. */
 #ifndef RULE_REUSE_QUIESCENT
 #define RULE_REUSE_QUIESCENT 1
 #endif
-/* §4 reuse: after the grace period, no reader pins the extents. */
+/* §4: space is reused only if, after the grace period, no reader pins the extents. */
 #ifndef RULE_REUSE_UNPINNED
 #define RULE_REUSE_UNPINNED 1
 #endif
-/* §3: if a record has an earlier one's extents, readers pin the version that first had them. */
+/* §3: if a record has the extents of an earlier record, readers pin the version that first had the
+ * extents. */
 #ifndef RULE_PIN_BYTES
 #define RULE_PIN_BYTES 1
 #endif
-/* §4 reuse: extents of an aborted PUT are reused only after the last completion of its writes; extents of a
- * failed write never. */
+/* §4: extents of an aborted PUT are reused only after the last completion of its writes; extents of a failed
+ * write are never reused. */
 #ifndef RULE_REUSE_WRITES_OVER
 #define RULE_REUSE_WRITES_OVER 1
 #endif
-/* §5: data, CRC block and map of the records in the tail are read and verified. */
+/* §5: data, CRC blocks and maps of the records at the end of the log are read and verified at a start. */
 #ifndef RULE_TAIL_VERIFIED
 #define RULE_TAIL_VERIFIED 1
 #endif
-/* §5: the tail is accepted as a prefix: the first record that fails and all records after it are cut. */
+/* §5: the end of the log is accepted up to the first record that fails the verification; this record and all
+ * later ones are cut. */
 #ifndef RULE_TAIL_PREFIX
 #define RULE_TAIL_PREFIX 1
 #endif
@@ -94,41 +97,41 @@
 #ifndef RULE_END_IS_KNOWN
 #define RULE_END_IS_KNOWN 1
 #endif
-/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush; this switch is for all of
- * these steps. */
+/* §5: before serving, a start flushes, writes the epoch block over the cut, flushes, writes the superblock,
+ * and flushes. This switch is for all of these steps. */
 #ifndef RULE_EPOCH_BEFORE_SERVING
 #define RULE_EPOCH_BEFORE_SERVING 1
 #endif
-/* §5, step: the data read is flushed before the epoch block depends on the data. */
+/* §5, first step: the data that was read is flushed before the epoch block depends on it. */
 #ifndef RULE_BEFORE_FLUSH
 #define RULE_BEFORE_FLUSH 1
 #endif
-/* §5, step: the epoch block is written over the cut. */
+/* §5, second step: the epoch block is written over the cut. */
 #ifndef RULE_BEFORE_BLOCK
 #define RULE_BEFORE_BLOCK 1
 #endif
-/* §5, step: the epoch block is flushed before the superblock contains its epoch. */
+/* §5, third step: the epoch block is flushed before the superblock contains its epoch. */
 #ifndef RULE_BEFORE_BLOCK_FLUSHED
 #define RULE_BEFORE_BLOCK_FLUSHED 1
 #endif
-/* §5, step: the superblock is written. */
+/* §5, fourth step: the superblock is written. */
 #ifndef RULE_BEFORE_SUPER
 #define RULE_BEFORE_SUPER 1
 #endif
-/* §5, step: the superblock is flushed, also after each snapshot. */
+/* §5, fifth step: the superblock is flushed, also after each snapshot. */
 #ifndef RULE_SUPER_FLUSHED
 #define RULE_SUPER_FLUSHED 1
 #endif
-/* §5, step: the newer superblock, which a previous process may have written, is flushed before the older one
- * is written. */
+/* §5: the newer superblock, which a previous process may have written, is flushed before the older one is
+ * overwritten. */
 #ifndef RULE_SUPER_NEWER_FLUSHED
 #define RULE_SUPER_NEWER_FLUSHED 1
 #endif
-/* §5: the log is trimmed only up to the begin of the previous snapshot's log. */
+/* §5: the log is trimmed only up to the position at which the log of the previous snapshot begins. */
 #ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
 #endif
-/* §4: quotas are judged against the counted and the pending usage. */
+/* §4: changes are checked against the counted and the pending usage of a quota. */
 #ifndef RULE_QUOTA_PENDING
 #define RULE_QUOTA_PENDING 1
 #endif
@@ -136,11 +139,11 @@
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
 #endif
-/* §5: a start may use more index memory than the limit by which its records were accepted. */
+/* §5: during a start the index may use more memory than the limit by which its records were accepted. */
 #ifndef RULE_START_EXTENDS
 #define RULE_START_EXTENDS 1
 #endif
-/* §3: packed objects go to fresh space: no space that holds bytes of a record is written again. */
+/* §3: packed objects are written to free space: space that has bytes of a record is never overwritten. */
 #ifndef RULE_PACK_NEVER_REWRITES
 #define RULE_PACK_NEVER_REWRITES 1
 #endif
@@ -148,12 +151,12 @@
 #ifndef RULE_PACK_LAST_FREES
 #define RULE_PACK_LAST_FREES 1
 #endif
-/* §2: where one flush covers the disk, a written segment is flushed itself as long as the file system has no
- * private blocks for all of it. */
+/* §2: on a file system where one flush covers the disk, a written segment is nevertheless flushed separately
+ * as long as the file system has no private blocks for all of it. */
 #ifndef RULE_TOUCHED_FILES_FLUSHED
 #define RULE_TOUCHED_FILES_FLUSHED 1
 #endif
-/* §2: a start flushes every segment before it examines the segment: the writes of a process that has ended
+/* §2: a start flushes every segment before it examines the segment. The writes of a process that has ended
  * look complete, and may be lost at a power cut. */
 #ifndef RULE_FLUSHED_BEFORE_LOOKED_AT
 #define RULE_FLUSHED_BEFORE_LOOKED_AT 1
@@ -162,8 +165,8 @@
 #ifndef RULE_REWRITTEN_FLUSHED
 #define RULE_REWRITTEN_FLUSHED 1
 #endif
-/* §2: zeros are written into the holes of units without a writer: free units, and units in use since the
- * start. */
+/* §2: zeros are written only into holes of units that no thread writes: free units, and units in use since
+ * the start. */
 #ifndef RULE_MEND_UNWRITTEN
 #define RULE_MEND_UNWRITTEN 1
 #endif
@@ -172,16 +175,16 @@
 #ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
 #endif
-/* §6, M13: records that the table does not assign to this disk are not listed, not counted, and not changed
- * by clients. */
+/* §6, M13: records in partitions that the placement map does not assign to this disk are not listed, not
+ * counted, and not changed by clients. */
 #ifndef RULE_LEFTOVERS_HIDDEN
 #define RULE_LEFTOVERS_HIDDEN 1
 #endif
-/* M24: a sender of keys is notified of every change during the transfer. */
+/* M24: the sender of keys is notified of every change during the transfer. */
 #ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
 #endif
-/* M25: before the switch writers wait, and their earlier changes are reported. */
+/* M25: writers wait before the switch, and their earlier changes are reported. */
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
@@ -189,28 +192,28 @@
 #ifndef RULE_MOVE_REMOVES
 #define RULE_MOVE_REMOVES 1
 #endif
-/* M28: a record that was sent here again is not collected because of its earlier removal. */
+/* M28: a record that was pushed to this disk again is not collected because of its earlier removal. */
 #ifndef RULE_MOVE_NOT_COLLECTED
 #define RULE_MOVE_NOT_COLLECTED 1
 #endif
-/* M26: records removed after a move are no longer assigned to this disk. */
+/* M26: records that are removed after a move are in partitions no longer assigned to this disk. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
-/* §6, M40: both superblocks have the table before the table takes effect. */
+/* §6, M40: both superblocks contain the placement map before the map takes effect. */
 #ifndef RULE_TABLE_IN_BOTH
 #define RULE_TABLE_IN_BOTH 1
 #endif
-/* §6, M20: ids and versions of different starts differ. */
+/* §6, M20: ids and versions that were made in different starts differ. */
 #ifndef RULE_VERSION_HAS_START
 #define RULE_VERSION_HAS_START 1
 #endif
-/* §6, M31c: the gate of a bucket closes when its pending changes are settled. */
+/* §6, M31c: the gate of a bucket closes only after its pending changes have ended. */
 #ifndef RULE_GATE_PENDING
 #define RULE_GATE_PENDING 1
 #endif
-/* §6: a failed flush is reported once, to one caller: a thread other than the leader marks the disk before
- * the leader trusts its own flush. */
+/* §6: the kernel reports a failed flush once, to one caller. A thread other than the leader that gets the
+ * error marks the disk as failed before the leader trusts a later flush. */
 #ifndef RULE_FLUSH_ERRORS_SHARED
 #define RULE_FLUSH_ERRORS_SHARED 1
 #endif

@@ -3,12 +3,11 @@
  * watch - a limit on the duration of a thread's writes and flushes: an operation that exceeds the disk's
  * timeout makes the disk fail.
  *
- * Time is counted in quarters of the timeout. An operation is counted in the quarter in which it begins, and
- * one that is still counted five quarters later is late: the cost is an increment and a decrement, and a
- * timer only while operations are in flight. A late operation stays in flight, and its waiters keep waiting:
- * the kernel may still use its memory.
- *
- * Threads: the port's.
+ * Time is counted in quarters of the timeout. An operation is counted in the quarter in which it begins; an
+ * operation that is still counted five quarters later is late. The cost is an increment and a decrement for
+ * each operation, and a timer while operations are in flight. A late operation stays in flight, and its
+ * caller keeps waiting, because the kernel may still use its memory. All functions are called on the port's
+ * thread.
  */
 #ifndef GANTRY_EXTENT_DISK_WATCH_H
 #define GANTRY_EXTENT_DISK_WATCH_H
@@ -24,10 +23,10 @@
 struct disk;
 
 struct disk_watch {
-	struct timers *timers; /* NULL: no watch */
-	struct disk *disk;     /* disk of the operations */
+	struct timers *timers; /* timers of the thread; NULL: operations are not watched */
+	struct disk *disk;     /* disk of the operations in flight */
 	struct timer timer;
-	unsigned nr; /* operations in flight */
+	unsigned nr; /* number of operations in flight */
 	unsigned out[WATCH_QUARTERS];
 	uint8_t now;
 };
@@ -35,7 +34,7 @@ struct disk_watch {
 /* Begins the watch of an operation on d. Returns the argument for watch_end(). */
 uint8_t watch_begin(struct disk_watch *w, struct disk *d);
 
-/* Ends the watch of an operation that began in `quarter`. */
+/* Ends the watch of an operation that watch_begin() counted in `quarter`. */
 void watch_end(struct disk_watch *w, struct disk *d, uint8_t quarter);
 
 /* Stops the timer. No operation is in flight. */

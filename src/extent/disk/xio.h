@@ -5,11 +5,10 @@
  *
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
  * with a short result, is tried once more; -EAGAIN: the second try failed too, for a cause other than the
- * disk. -ENOSPC of a write: no room below the disk, whatever its errno there; the disk has noted it
- * (disk_wrote()) and lives on.
- *
- * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and
- * xio_note_progress() on any.
+ * disk. A write ends with -ENOSPC if the file system or the device has no space, for every errno with this
+ * meaning; the disk has noted the error (disk_wrote()) and has not failed. Threads: xio_start() is called,
+ * and x->done runs, on the port's thread; x->done always runs from the ring. Any thread may call
+ * xio_by_worker() and xio_note_progress().
  */
 #ifndef GANTRY_EXTENT_DISK_XIO_H
 #define GANTRY_EXTENT_DISK_XIO_H
@@ -21,36 +20,40 @@
 
 #define XIO_DEPTH 6
 
-/* One thread's access to the disk; the first member of its port. */
+/* The access of one thread to the disk; first member of its port. */
 struct disk_port {
 	struct ring *ring;
-	unsigned inflight; /* ring operations, and other work that must end before the port */
+	/* number of ring operations, and of other work that must end before the port is freed */
+	unsigned inflight;
 	struct disk_watch watch;
-	bool is_threads;     /* every operation needs a worker */
-	unsigned workers;    /* operations that have a worker */
-	struct list waiting; /* struct xio: waits for a worker; its operations begin with the first one */
+	bool is_threads;  /* true: every operation needs a worker */
+	unsigned workers; /* number of operations that have a worker */
+	/* entries of struct xio that wait for a worker; the operations of the first entry are started
+	 * first */
+	struct list waiting;
 };
 
 struct xio;
-/* One operation of a struct xio: adjacent bytes in one extent. */
+/* An operation of a struct xio, on adjacent bytes of one extent. */
 struct xio_op {
 	struct ring_op op;
-	struct xio *x; /* NULL: free */
+	struct xio *x; /* xio that uses this operation; NULL: the operation is free */
 	uint32_t len, seg;
 	bool has_worker;
 	uint8_t watched;
 };
 
-/* A range of stored bytes to or from one piece of memory, a few extents at a time. */
+/* A transfer of a range of stored bytes to or from one piece of memory, a few extents at a time. */
 struct xio {
 	struct disk_port *p;
 	struct disk *d;
 	const uint64_t *ext;
 	uint64_t began_ns;
-	uint32_t ext_nr, ext_at; /* ext_at: extent of the next operation */
-	uint32_t ext_off;        /* bytes into the extent ext_at */
-	uint32_t left;           /* bytes not submitted yet */
-	uint64_t off;            /* offset of the whole range, for a retry */
+	/* ext_nr: number of extents; ext_at: index of the extent of the next operation */
+	uint32_t ext_nr, ext_at;
+	uint32_t ext_off; /* offset in bytes in the extent ext_at */
+	uint32_t left;    /* number of bytes not submitted yet */
+	uint64_t off;     /* offset of the whole range in bytes, for a retry */
 	uint32_t len;
 	char *mem;
 	int16_t region;
@@ -59,18 +62,19 @@ struct xio {
 	int error;
 	void (*done)(struct xio *x);
 	union {
-		struct list link; /* on disk_port.waiting; no operation is in flight then */
+		struct list link; /* link in disk_port.waiting; no operation is in flight while linked */
 		struct xio_op op[XIO_DEPTH];
 	};
 };
 
-/* Starts reading or writing [off, off + len) of the extents; x->done runs later, with x->error. */
+/* Starts a read or write of [off, off + len) of the extents. x->done runs later, with the result in
+ * x->error. */
 void xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write, const uint64_t *ext,
 	       uint32_t ext_nr, uint64_t off, void *mem, uint32_t len, int region,
 	       void (*done)(struct xio *x));
-/* Returns true if a write now needs a worker (ring.h). */
+/* Returns true if a write that starts now needs a worker (ring.h). */
 bool xio_by_worker(const struct disk *d);
-/* Notes a completion of the disk. */
+/* Notes that the disk has completed an operation. */
 void xio_note_progress(struct disk *d);
 
 /* ---- blocking ---- */
@@ -78,7 +82,7 @@ void xio_note_progress(struct disk *d);
 struct sync_reading;
 int sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
 	     size_t len);
-/* Begins to read the first len bytes of one extent in the background; sio_read_end() waits for it. */
+/* Begins to read the first len bytes of an extent in the background. sio_read_end() waits for the end. */
 void sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t ext, void *buf,
 		    size_t len);
 int sio_read_end(struct sync_reading *s);

@@ -4,8 +4,8 @@
  *
  * An arena belongs to one tree and is used only by the tree's writer (see tree.h). A block is named by a
  * 32-bit reference (its distance from the base in 16-byte steps), which tree nodes contain: 64 GiB at most.
- * Empty slabs can change their class, so that memory follows the contents of the index. Pages are touched
- * when first used.
+ * Empty slabs can change their class, so the memory adapts to the contents of the index. A page takes
+ * physical memory when it is first used.
  */
 #ifndef GANTRY_EXTENT_INDEX_ARENA_H
 #define GANTRY_EXTENT_INDEX_ARENA_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define ARENA_SLAB_BYTES (64u << 10)
-#define ARENA_ALLOC_MAX 21760u /* three blocks in a slab */
+#define ARENA_ALLOC_MAX 21760u /* largest size of a block, in bytes: three blocks fit into a slab */
 #define ARENA_CLASS_MAX 96
 
 struct arena_slab;
@@ -22,32 +22,35 @@ struct arena_slab;
 struct arena {
 	char *base;
 	size_t map_bytes;
-	uint32_t slab_bound;    /* number of slabs within the limit */
-	uint32_t slab_max;      /* number of slabs that may be used; a start may use more (arena_extend()) */
-	uint32_t slab_touched;  /* number of slabs ever used; later slabs are untouched */
-	uint32_t slab_live;     /* slabs with a block; more than slab_max when overdrawn */
-	uint32_t slab_reserved; /* free slabs reserved for publishing, which arena_alloc() does not use */
+	uint32_t slab_bound; /* number of slabs within the memory limit */
+	/* number of slabs that may be used; larger than slab_bound during a start (arena_extend()) */
+	uint32_t slab_max;
+	uint32_t slab_touched; /* number of slabs ever used; slabs with larger indices are untouched */
+	uint32_t slab_live;    /* number of slabs that contain a block; may exceed slab_max */
+	/* number of free slabs that are reserved for publishing; arena_alloc() does not use them */
+	uint32_t slab_reserved;
 	struct arena_slab *empty;
 	struct arena_slab *partial[ARENA_CLASS_MAX];
-	uint64_t bytes_used; /* bytes of the blocks in use, in class sizes */
+	uint64_t bytes_used; /* number of bytes of the blocks in use, rounded up to the class sizes */
 };
 
-/* Maps the arena's range of addresses. bytes: the limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
+/* Maps the arena's range of addresses. bytes: memory limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
-/* Allows the use of an eighth and a little more beyond the limit, during a start. */
+/* Raises the limit by a little more than an eighth, for a start. */
 void arena_extend(struct arena *a);
-/* Ends the extension: allows only the limit, or the slabs in use and `spare` more. */
+/* Lowers the limit to its normal value, or to the slabs in use and `spare` more if these are larger. */
 void arena_end_extension(struct arena *a, uint32_t spare);
 
-/* Returns a block, 16-byte aligned, not cleared; NULL when the limit is reached. bytes <= ARENA_ALLOC_MAX. */
+/* Returns a block of memory, 16-byte aligned, not cleared; NULL: the limit is reached. bytes <=
+ * ARENA_ALLOC_MAX. */
 void *arena_alloc(struct arena *a, size_t bytes);
-/* Returns a block from the reserve, and beyond the limit if the reserve was too small: for the tree
- * itself. */
+/* Returns a block from the reserve. If the reserve is too small, the block is allocated beyond the limit.
+ * Only for the tree. */
 void *arena_alloc_reserved(struct arena *a, size_t bytes);
-/* Frees a block immediately: no thread may still read it. */
+/* Frees a block immediately. No thread may still read it. */
 void arena_free(struct arena *a, void *p);
-/* Returns the size that a block of `bytes` occupies. */
+/* Returns the size in bytes that a block of `bytes` occupies. */
 size_t arena_class_bytes(size_t bytes);
 
 static inline uint32_t

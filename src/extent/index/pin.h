@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pin - the pin table: the object versions that have readers, so that their extents are not reused.
+ * pin - the pin table: it contains the object versions that have readers, whose extents must not be reused.
  *
  * A reader looks up a record and pins its version within one turn of its loop (without a quiesce_point() in
  * between). A writer that made a version unreachable waits for one grace period after the publication (then
- * no reader can be between look-up and pin) and calls pin_wait_free(): "not pinned" means that the writer
- * may free the version now; otherwise the last pin_drop() passes the waiter on. A holder of a pin may pin
- * the version again.
+ * no reader can be between look-up and pin) and calls pin_wait_free(): "not pinned" means that the writer may
+ * free the version now; otherwise the last pin_drop() passes the waiter on. A holder of a pin may pin the
+ * version again.
  *
- * Nodes are embedded in the callers' structs, so a pin allocates nothing and cannot fail. Any thread; striped
- * locks, each held for a short scan of one chain.
+ * Nodes are embedded in the callers' structs, so a pin allocates nothing and cannot fail. Any thread may call
+ * these functions. The locks are striped; each is held for a short scan of one chain.
  */
 #ifndef GANTRY_EXTENT_INDEX_PIN_H
 #define GANTRY_EXTENT_INDEX_PIN_H
@@ -19,36 +19,37 @@
 
 struct pin_table;
 
-/* A pin, embedded in the reader's operation. Zeroed memory is a valid unused pin. */
+/* A pin of a version. Embedded in the reader's operation. Zeroed memory is an unused pin. */
 struct pin {
-	struct pin *next, **link; /* link: the pointer to this pin; NULL when not pinned */
+	/* next pin in the chain, and the pointer that refers to this pin; link NULL: not pinned */
+	struct pin *next, **link;
 	uint64_t id;
 };
 
-/* Embedded in an object that waits to be freed. */
+/* A wait until a version is not pinned. Embedded in the object that is freed afterwards. */
 struct pin_wait {
 	struct pin_wait *next;
 	uint64_t id;
 	void (*fn)(struct pin_wait *w);
 };
 
-/* Makes a table. expected: number of simultaneous pins for which the table is fast (more are allowed). 0 or
- * -ENOMEM. */
+/* Allocates a table. expected: number of simultaneous pins up to which the table is fast; more are allowed. 0
+ * or -ENOMEM. */
 int pin_table_new(unsigned expected, struct pin_table **ret_t);
-/* Frees t, in which nothing is pinned.  NULL is allowed. */
+/* Frees a table without pins. NULL is allowed. */
 void pin_table_free(struct pin_table *t);
 
-/* Pins a version.  id: unique among all versions that share this table. */
+/* Pins a version. id: number of the version, unique in this table. */
 void pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
-/* Drops a pin; an unused pin is allowed. After the last pin of an id w->fn(w) runs for each waiter of the
- * id, one after the other, on this thread, without a lock. */
+/* Drops a pin. An unused pin is allowed. After the last pin of an id was dropped, w->fn(w) runs for each
+ * waiter of the id, one after the other, on this thread, without a lock. */
 void pin_drop(struct pin_table *t, struct pin *pin);
 
-/* Waits until id is not pinned. true: id is not pinned, and fn does not run. false: fn(w) runs once, on the
- * thread of the last pin_drop(). */
+/* Waits until id is not pinned. Returns true if id is not pinned now; fn does not run. Returns false if fn(w)
+ * will run once, on the thread of the last pin_drop(). */
 bool pin_wait_free(struct pin_table *t, struct pin_wait *w, uint64_t id, void (*fn)(struct pin_wait *w));
 
-/* Returns the number of pins; exact when there are no concurrent calls. */
+/* Returns the number of pins. The number is exact if there are no concurrent calls. */
 uint64_t pin_nr(struct pin_table *t);
 
 #endif

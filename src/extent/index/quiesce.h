@@ -15,9 +15,9 @@
  *
  * One struct quiesce serves one engine: its index and all its ports.
  *
- * Threads: quiesce_join(), quiesce_now() and quiesce_passed() on any; a user's other calls on its own.
- * Errors: quiesce_new() -ENOMEM; quiesce_join() NULL.  Nothing else fails, nothing blocks but joining and
- * leaving.
+ * Threads: any thread may call quiesce_join(), quiesce_now() and quiesce_passed(); the other calls of a user
+ * are made on its thread. Errors: quiesce_new() returns -ENOMEM, quiesce_join() returns NULL; the other
+ * functions cannot fail. Only joining and leaving may block.
  */
 #ifndef GANTRY_EXTENT_INDEX_QUIESCE_H
 #define GANTRY_EXTENT_INDEX_QUIESCE_H
@@ -28,27 +28,28 @@
 struct quiesce;
 struct quiesce_user;
 
-/* Makes an instance for at most users_max users at a time. 0 or -ENOMEM. */
+/* Allocates an instance for at most users_max users at a time. 0 or -ENOMEM. */
 int quiesce_new(int users_max, struct quiesce **ret_q);
-/* Frees q, which has no users. NULL is allowed. */
+/* Frees an instance that has no users. NULL is allowed. */
 void quiesce_free(struct quiesce *q);
 
-/* Adds a user, which is awake. NULL: users_max users exist already. */
+/* Adds a user, which is awake. Returns NULL if there are users_max users already. */
 struct quiesce_user *quiesce_join(struct quiesce *q);
 /* Removes a user: no epoch waits for this user any longer. */
 void quiesce_leave(struct quiesce_user *u);
 
-/* Declares that no pointer found before this call is used after it. The cost is a load, and a store if an
- * epoch was named since the last call. */
+/* Declares that the user will not use any pointer that it found before this call. The cost is a load, and a
+ * store if an epoch was named since the last call. */
 void quiesce_point(struct quiesce_user *u);
 /* Makes the user quiescent until quiesce_wake(); until then the thread must not access the index. */
 void quiesce_sleep(struct quiesce_user *u);
 /* Ends the sleep of a user: from now on the thread may access the index. */
 void quiesce_wake(struct quiesce_user *u);
 
-/* Names the present instant. Epochs increase; a user that names one is waited for like the others. */
+/* Names the present instant, and returns it as an epoch. Epochs increase. If a user calls this function, the
+ * epoch also waits for that user. */
 uint64_t quiesce_now(struct quiesce *q);
-/* Returns true if every user has been quiescent since that epoch.  0 has always passed. */
+/* Returns true if every user has been quiescent since `epoch`. The epoch 0 has always passed. */
 bool quiesce_passed(struct quiesce *q, uint64_t epoch);
 
 #endif

@@ -36,126 +36,129 @@ struct tree_load;
 struct tree_node;
 
 #define TREE_KEY_MAX 1120
-#define TREE_REC_MAX 21760 /* most bytes of one record */
+#define TREE_REC_MAX 21760 /* largest size of a record, in bytes */
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4
 
-/* Makes an empty tree. bytes: limit of nodes and records together, 4 MiB to 60 GiB. 0, -EINVAL, -ENOMEM. */
+/* Allocates an empty tree. bytes: memory limit of nodes and records together, 4 MiB to 60 GiB. 0, -EINVAL,
+ * -ENOMEM. */
 int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
-/* Frees t, which has no readers and no pins. NULL is allowed. */
+/* Frees a tree that has no readers and no pins. NULL is allowed. */
 void tree_free(struct tree *t);
 
-/* Allows a start to fill the tree with tree_reserve_deletes() only: the rebuilt tree may need more memory
- * than the previous tree, which was filled in key order, so an eighth more than the limit may be used. */
+/* Allows a start to use an eighth more memory than the limit, through tree_reserve_deletes() only. A tree
+ * that is rebuilt may need more memory than the previous tree, which was filled in the order of keys. */
 void tree_start_begin(struct tree *t);
-/* Ends the start's use of more memory than the limit: new records are refused until the tree is within the
+/* Ends the use of more memory than the limit by a start. New records are refused until the tree is within the
  * limit again. */
 void tree_start_end(struct tree *t);
 
 /* ---- writer ---- */
 
-/* Reserves memory for `ops` more puts or deletes; each put or delete uses one reservation. 0 or -ENOSPC
- * (then nothing was reserved). */
+/* Reserves memory for `ops` more puts or deletes, each of which uses one reservation. Returns 0, or -ENOSPC
+ * without a reservation. */
 int tree_reserve(struct tree *t, unsigned ops);
-/* Reserves memory for deletes, also from the reserve for deletes, so that a full index can be emptied. */
+/* Reserves memory for deletes, also from a separate reserve, so that a full index can be emptied. */
 int tree_reserve_deletes(struct tree *t, unsigned ops);
-/* Releases unused reservations. */
+/* Releases `ops` unused reservations. */
 void tree_unreserve(struct tree *t, unsigned ops);
 
-/* Puts a record and returns the previous one, or NULL. Needs a reservation. */
+/* Puts a record under a key. Returns the previous record, or NULL. Uses a reservation. */
 void *tree_put(struct tree *t, const void *key, size_t key_len, void *rec);
-/* Deletes a key and returns its record, or NULL if the key does not exist. Needs a reservation, which
- * remains if the key does not exist. */
+/* Deletes a key. Returns its record, or NULL if the key does not exist. Uses a reservation only if the key
+ * exists. */
 void *tree_del(struct tree *t, const void *key, size_t key_len);
 /*
- * Begins to put many keys in order into an empty tree, faster than tree_put(), and with free space for
- * later keys (see tree_load.c). The keys are in the tree after tree_load_end(); until then the tree must
- * not be used in other ways. NULL: no memory.
+ * Begins to put many keys in order into an empty tree. This is faster than tree_put(), and leaves free space
+ * for later keys (see tree_load.c). The keys are in the tree after tree_load_end(); until then the tree must
+ * not be used in other ways. Returns NULL if there is no memory.
  */
 struct tree_load *tree_load_new(struct tree *t);
 /* Puts one record, as tree_put() does. A key that is not greater than the previous one is allowed. */
 void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
-/* Ends the load and frees l; NULL is allowed. */
+/* Ends a load and frees it. NULL is allowed. */
 void tree_load_end(struct tree_load *l);
-/* Finds a record in the writer's own state, unpublished changes included. */
+/* Finds a record in the state under construction, which includes unpublished changes. For the writer. */
 void *tree_find(const struct tree *t, const void *key, size_t key_len);
-/* Prefetches the memory that tree_put() and tree_find() of that key will access: called some keys ahead. */
+/* Prefetches the memory that tree_put() and tree_find() of this key will access. Called some keys ahead. */
 void tree_prefetch(const struct tree *t, const void *key, size_t key_len);
-/* Publishes the state under construction to readers. */
+/* Publishes the state under construction to the readers. */
 void tree_publish(struct tree *t);
 
-/* Frees nodes and records whose grace period has passed; returns their number. The writer calls this
+/* Frees nodes and records whose grace period has passed, and returns their number. The writer calls this
  * function after tree_publish() and from its idle timer. */
 unsigned tree_reclaim(struct tree *t);
 
-/* Returns the number of the state under construction, which each tree_publish() increments. */
+/* Returns the number of the state under construction. Each tree_publish() increments the number. */
 uint64_t tree_gen(const struct tree *t);
 
-/* Returns memory for a record, 16-byte aligned, not cleared. NULL: no memory (-ENOSPC). */
+/* Allocates memory for a record, 16-byte aligned, not cleared. Returns NULL if there is no memory
+ * (-ENOSPC). */
 void *tree_rec_alloc(struct tree *t, size_t bytes);
 /*
- * Frees rec, which is not in the state under construction any longer, after the next publish and a grace
- * period, and after every pin that may see it. birth: tree_gen() when the record was put, so that a pin
- * outside the record's lifetime does not keep it; 0: unknown.
+ * Frees a record that is not in the state under construction any longer. The memory is freed after the next
+ * publish, a grace period, and the end of every pin that may see the record. birth: tree_gen() at the time
+ * the record was put, so that pins of other states do not delay the release; 0: unknown.
  */
 void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
-/* Frees rec immediately: no reader has seen the record, or the tree has no readers. */
+/* Frees a record immediately. No reader has seen the record, or the tree has no readers. */
 void tree_rec_free(struct tree *t, void *rec);
 
 /*
  * Pins the published state: its nodes, and records with a birth up to it, stay until tree_unpin(), while
- * later records are reclaimed as usual. Must not be called between a put or delete and its publish. The
- * scan itself (tree_cursor_init() with *ret_root) may be done by any one thread, at any pace, and needs no
- * quiescence. Returns a handle >= 0, or -EBUSY.
+ * later records are reclaimed as usual. Must not be called between a put or delete and its publish. The scan
+ * itself (tree_cursor_init() with *ret_root) may be done by any one thread, at any pace, and needs no
+ * quiescence. Returns a handle >= 0, or -EBUSY if there are too many pins.
  */
 int tree_pin(struct tree *t, const struct tree_node **ret_root);
 void tree_unpin(struct tree *t, int pin);
 
 struct tree_cursor;
 /*
- * Declares that c is the only cursor on this pinned state, and scans the state once, forwards, from its
- * root: the pin does not keep the nodes that c has passed.
+ * Declares that c is the only cursor on this pinned state, and scans it once, forwards, from its root. The
+ * nodes that c has passed are then not kept by the pin.
  */
 void tree_cursor_once(struct tree_cursor *c, int pin);
 
 /* ---- readers ---- */
 
-/* Returns the root of the published state; NULL: the state is empty. */
+/* Returns the root of the published state; NULL: the tree is empty. */
 const struct tree_node *tree_root(const struct tree *t);
-/* Returns the published record of a key, or NULL. */
+/* Returns the published record of a key; NULL: the key does not exist. */
 void *tree_get(const struct tree *t, const void *key, size_t key_len);
 
-/* A cursor, which belongs to its caller; about 1.4 KiB. */
+/* A cursor on a state of the tree, owned by the caller; about 1.4 KiB. */
 struct tree_cursor {
 	const struct tree *tree;
 	const struct tree_node *root;
-	/* the current record; valid while the last call returned true */
+	/* current record; valid while the last call returned true */
 	void *rec;
 	uint16_t key_len;
-	uint16_t depth; /* levels on the path; the last one is the leaf */
-	uint32_t mark;  /* tree_cursor_once() */
+	uint16_t depth; /* number of levels on the path; the last level is the leaf */
+	uint32_t mark;  /* mark of the pin, for tree_cursor_once() */
 	const struct tree_node *node[TREE_DEPTH_MAX];
 	uint16_t at[TREE_DEPTH_MAX];
 	char key[TREE_KEY_MAX];
 };
 
-/* Initializes c for a state: tree_root() or a pinned one. */
+/* Initializes a cursor for a state of the tree: a published root or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
-/* Moves to the first key >= key (strictly > with `after`).  false: none. */
+/* Moves to the first key >= key (with `after`: > key). Returns false if there is none. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
-/* Moves to the next key. After a result of false it returns false again. */
+/* Moves to the next key. Returns false at the end, and after every later call. */
 bool tree_next(struct tree_cursor *c);
-/* Moves to the first key after all keys that begin with the first prefix_len bytes of the current key. */
+/* Moves to the first key after all keys that share the first prefix_len bytes of the current key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
 /* ---- statistics for operators; written by the writer, read by any thread ---- */
 
 struct tree_stats {
 	uint64_t keys, nodes, depth;
-	uint64_t node_bytes, rec_bytes; /* bytes in use, in size classes */
-	uint64_t used_bytes;            /* bytes of the slabs in use: memory of the process */
+	/* bytes of nodes and of records in use, rounded up to the class sizes */
+	uint64_t node_bytes, rec_bytes;
+	uint64_t used_bytes; /* bytes of the slabs in use, which is memory of the process */
 	uint64_t max_bytes;
-	uint64_t limbo; /* nodes and records waiting for a grace period or a pin */
+	uint64_t limbo; /* number of nodes and records that wait for a grace period or a pin */
 	uint64_t gen;
 };
 void tree_stats(const struct tree *t, struct tree_stats *ret_stats);

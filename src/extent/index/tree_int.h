@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the tree: the layout of a node, and the declarations shared by tree*.c.
+ * tree_int - the layout of a node, and the declarations shared by tree*.c.
  *
  *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
  *	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
@@ -13,10 +13,10 @@
  * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
  * the left and not greater than anything on the right.
  *
- * Blocks have the size of their contents, in the arena's classes, and not all 1 KiB and two thirds full:
- * every change of a published node copies the node, so the copy may have any size. A node of more than
- * NODE_BYTES is split, unless it has at most NODE_ENTRIES_MIN entries, so that keys too long for 1 KiB are
- * possible.
+ * A block has the size of its contents, rounded up to a class of the arena: every change of a published node
+ * copies the node, so the copy may have another size. (Blocks of a fixed size of 1 KiB would be two thirds
+ * full.) A node of more than NODE_BYTES is split, unless it has at most NODE_ENTRIES_MIN entries, so that
+ * keys too long for 1 KiB are possible.
  */
 #ifndef GANTRY_EXTENT_INDEX_TREE_INT_H
 #define GANTRY_EXTENT_INDEX_TREE_INT_H
@@ -29,52 +29,53 @@
 
 #define NODE_BYTES 1024u
 #define NODE_ENTRIES_MIN 4u
-/* a smaller node is merged with a neighbour if both together stay below NODE_MERGED */
+/* size in bytes below which a node is merged with a neighbour, if both together stay below NODE_MERGED */
 #define NODE_UNDERFULL 256u
 #define NODE_MERGED 896u
-#define NODE_VIEWS_MAX 1024 /* most entries of two nodes together; a node of 4.6 KiB has at most 655 */
+/* largest number of entries in two nodes together; a node of 4.6 KiB has at most 655 entries */
+#define NODE_VIEWS_MAX 1024
 
 struct tree_node {
-	uint64_t birth; /* tree_gen() when the node was made */
-	uint16_t cap;   /* bytes of the block */
+	uint64_t birth; /* tree_gen() at the time the node was made */
+	uint16_t cap;   /* size of the block, in bytes */
 	uint16_t nr;
-	uint16_t heap; /* bytes of the heap, including removed entries and the prefix */
+	uint16_t heap; /* size of the heap in bytes, including removed entries and the prefix */
 	uint16_t prefix_len;
-	uint16_t dead; /* bytes of removed entries in the heap */
-	uint8_t level; /* 0: leaf */
+	uint16_t dead; /* number of bytes of removed entries in the heap */
+	uint8_t level; /* level of the node; 0: leaf */
 	uint8_t unused;
-	/* mark of the struct tree_pin whose cursor has passed the node; the only field that changes in a
+	/* mark of the pin (struct tree_pin) whose cursor has passed the node. No other field changes in a
 	 * published node, and readers do not use this field */
 	_Atomic uint32_t walked;
 	uint16_t slot[];
 };
 #define NODE_HEADER offsetof(struct tree_node, slot)
 
-/* One entry of a node to be built: the key of the entry is base prefix + head + tail. */
+/* An entry of a node to be built. The key of the entry is the base prefix, followed by head and tail. */
 struct node_view {
 	const char *head, *tail;
 	uint16_t head_len, tail_len;
 	uint32_t ref;
 };
 
-/* A descent from the root of the state being built; node[depth] is the leaf. */
+/* A path from the root of the state under construction to a leaf, which is node[depth]. */
 struct tree_path {
 	unsigned depth;
 	struct tree_node *node[TREE_DEPTH_MAX];
 	unsigned at[TREE_DEPTH_MAX];
 };
 
-/* The entry that an insert splits off to the right. */
+/* The new right node of a split, with the separator for the parent. */
 struct node_split {
-	struct tree_node *right; /* NULL: no split */
+	struct tree_node *right; /* new right node; NULL: the node was not split */
 	uint16_t sep_len;
 	char sep[TREE_KEY_MAX];
 };
 
 enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* word: birth of the node or record; for LIMBO_EPOCH the epoch of the following batch, 0 while the batch is
- * not published. */
+/* birth of the node or record; for LIMBO_EPOCH the epoch of the batch that follows, 0 while that batch is not
+ * published */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -83,7 +84,7 @@ struct limbo_entry {
 #define LIMBO_PAGE_ENTRIES 63u
 struct limbo_page {
 	struct limbo_page *next;
-	uint32_t first, nr; /* entries [first, nr) are valid */
+	uint32_t first, nr; /* range of valid entries: [first, nr) */
 	struct limbo_entry entry[LIMBO_PAGE_ENTRIES];
 };
 
@@ -93,30 +94,30 @@ struct limbo {
 
 struct tree_pin {
 	bool used;
-	uint32_t mark;     /* mark of this pin, never used before */
+	uint32_t mark;     /* mark of this pin; no earlier pin had it */
 	uint64_t gen;      /* number of the pinned state */
-	struct limbo held; /* entries freed since the pin was made that no newer pin sees */
-	uint32_t look_nr;  /* number of held entries to be checked again */
+	struct limbo held; /* entries freed since the pin was made that no newer pin can see */
+	uint32_t look_nr;  /* number of entries in `held` that must be checked again */
 };
 
 struct tree {
-	_Alignas(64) _Atomic(struct tree_node *) root; /* published */
+	_Alignas(64) _Atomic(struct tree_node *) root; /* root of the published state */
 	/* The other fields belong to the writer. */
 	_Alignas(64) struct arena arena;
 	struct quiesce *quiesce;
-	struct tree_node *work; /* root of the state being built */
+	struct tree_node *work; /* root of the state under construction */
 	uint64_t gen;
-	bool dirty; /* work differs from root */
+	bool dirty; /* true: `work` differs from `root` */
 	unsigned reserved_ops;
-	uint64_t owed; /* number of records returned to the caller and not retired yet */
+	uint64_t owed; /* number of records that were returned to the caller and have not been retired */
 	struct limbo limbo;
-	struct limbo_entry *open; /* LIMBO_EPOCH of the batch not published yet */
+	struct limbo_entry *open; /* LIMBO_EPOCH entry of the batch that is not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
-	uint32_t pins; /* number of pins made so far */
-	/* location of the last insert, to detect sequential loads */
+	uint32_t pins; /* number of pins made since the tree was allocated */
+	/* leaf and position of the last insert, to detect keys that arrive in order */
 	const struct tree_node *last_node;
 	unsigned last_pos;
-	/* scratch memory of an insert or merge */
+	/* memory for the splits of an insert or merge */
 	struct node_split split[2];
 	struct node_view view[NODE_VIEWS_MAX];
 	uint64_t keys, nodes, node_bytes, limbo_nr, limbo_bytes;
@@ -127,30 +128,30 @@ struct tree {
 
 /* ---- tree_node.c ---- */
 
-/* Returns the first entry whose key is >= key.  Leaves only. */
+/* Returns the index of the first entry of a leaf whose key is >= key. */
 unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
-/* Returns the entry of the child in which key belongs.  Inner nodes only. */
+/* Returns the index of the child of an inner node to which the key belongs. */
 unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
-/* Returns a node that may be changed in place of n: n itself if it was not published, otherwise a copy (and n
- * is retired). */
+/* Returns a node that may be changed in place of n. This is n itself if it was not published; otherwise it is
+ * a copy, and n is retired. */
 struct tree_node *node_writable(struct tree *t, struct tree_node *n);
 struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key,
 			      size_t key_len, uint32_t ref, struct node_split *split);
-/* Removes an entry. NULL: the node is empty. */
+/* Removes an entry from a node. Returns NULL if the node is empty. */
 struct tree_node *node_remove(struct tree *t, struct tree_node *n, unsigned pos);
-/* Merges both nodes into one, or returns NULL if one node would be too large. sep: their separator in the
- * parent. */
+/* Merges two nodes into one. Returns NULL if the result would be too large. sep: separator of the two nodes
+ * in their parent. */
 struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, const char *sep,
 			     size_t sep_len);
-/* Makes a leaf of one record. */
+/* Makes a leaf with one record. */
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
-/* Makes a root of two nodes, left and split->right. */
+/* Makes a root with two children, left and split->right. */
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
-/* Makes a node of these views, with the first base_len bytes of base before each key, of the smallest
- * sufficient size. */
+/* Makes a node of these entries, of the smallest sufficient size. The first base_len bytes of base precede
+ * each key. */
 struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
 			     const char *base, size_t base_len);
-/* Copies the whole key of entry i to buf; returns its length. */
+/* Copies the whole key of entry i to buf. Returns the length of the key in bytes. */
 size_t node_key(const struct tree_node *n, unsigned i, char *buf);
 
 #define NODE_SUFFIX_LONG 255u
@@ -161,7 +162,7 @@ node_entry_bytes(size_t suffix_len)
 	return (unsigned)(4 + (suffix_len < NODE_SUFFIX_LONG ? 1 : 3) + suffix_len);
 }
 
-/* Returns the length of the common prefix of a and b. */
+/* Returns the length of the common prefix of a and b, in bytes. */
 static inline size_t
 node_common(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -218,7 +219,8 @@ node_child(const struct tree *t, const struct tree_node *n, unsigned i)
 	return arena_ptr(&t->arena, node_ref(n, i));
 }
 
-/* Prefetches the usual size of a node: its actual size is unknown until it is loaded. */
+/* Prefetches a node, as many bytes as a node usually has: the actual size is unknown until the node is
+ * loaded. */
 static inline void
 node_prefetch(const struct tree_node *n)
 {
@@ -226,7 +228,7 @@ node_prefetch(const struct tree_node *n)
 		__builtin_prefetch((const char *)n + at);
 }
 
-/* Returns the bytes that the contents of a node need. */
+/* Returns the number of bytes that the contents of a node need. */
 static inline unsigned
 node_live(const struct tree_node *n)
 {
@@ -235,24 +237,25 @@ node_live(const struct tree_node *n)
 
 /* ---- tree_limbo.c: nodes and records that wait to be freed ---- */
 
-/* Retires n, which is not part of the state under construction any longer. */
+/* Retires a node that is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* Names the epoch of the entries added to limbo so far, none of which is in a published state. */
+/* Names an epoch for the entries added to the limbo list so far, none of which is in a published state. */
 void limbo_seal(struct tree *t);
 
 /* ---- tree.c ---- */
 
-/* Returns the leaf to which key belongs, and the path to it. */
+/* Returns the leaf to which a key belongs, and the path to the leaf. */
 struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len);
 /*
- * Updates the ancestors after the node at the path's end has become n, and split->right was split off (NULL:
- * no split). The two split structs of the tree alternate: the separator of one level is the key of the next.
+ * Updates the ancestors of a changed node: n replaces the node at the end of the path, and split->right was
+ * split off (NULL: no split). The two split structs of the tree are used alternately: the separator of one
+ * level is the key of the next level.
  */
 void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
-/* Uses up a reservation. */
+/* Uses one reservation. */
 void tree_spend(struct tree *t);
-/* Updates the numbers of tree_stats(). */
+/* Updates the statistics that tree_stats() returns. */
 void tree_stats_update(struct tree *t);
 
 #endif

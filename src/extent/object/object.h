@@ -2,8 +2,9 @@
 /*
  * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
  *
- * Each extent_*() implements the store_*() of store.h with the same name. All of it on the port's thread:
- * look-ups in the published index, pieces to the disk, commits to the leader (log/commit.h).
+ * Each function extent_*() implements the function store_*() of store.h with the same name. All functions are
+ * called on the port's thread: they look up records in the published index, write pieces to the disk, and
+ * submit commits to the leader (log/commit.h).
  */
 #ifndef GANTRY_EXTENT_OBJECT_OBJECT_H
 #define GANTRY_EXTENT_OBJECT_OBJECT_H
@@ -82,25 +83,25 @@ void extent_disown(struct store_port *p, const struct store_slots *slots);
 
 /* ---- functions for port.c ---- */
 
-/* Makes the cache of CRC blocks. 0 or -ENOMEM. */
+/* Allocates the cache of CRC blocks. 0 or -ENOMEM. */
 int crc_blocks_init(struct extent_port *p);
 /* Frees the cache of CRC blocks. */
 void crc_blocks_fini(struct extent_port *p);
 
 /* ---- functions for the other files of this folder ---- */
 
-/* Returns true if two engines' records of a key are equal except for the location of their bytes. there NULL:
- * false. send.c */
+/* Returns true if the records of two engines for a key are equal, except for the location of their bytes.
+ * `there` NULL: false. Defined in send.c. */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
-/* Makes the id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
+/* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. No id is made twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Makes the view of a bucket's i-th record of attributes: a removal if attrs need fewer records. attrs
+/* Fills in the i-th record of a bucket's attributes; a removal if the attributes need fewer records. attrs
  * belong to the caller. */
 void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
-/* Finds the published record of a bucket; NULL: none. */
+/* Returns the published record of a bucket; NULL: there is none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
-/* Completes a look-up immediately: sets the results, and returns 1. */
+/* Completes a look-up immediately: sets its results, and returns 1. */
 int stat_finished(struct extent_port *p, struct store_stat *st, int result);
 /* Finds the published record of an upload. 0, -ENOENT, -ENXIO. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);

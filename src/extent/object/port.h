@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port - one thread's access to the engine: to the disk and the log, and the pools of its operations.
- *
- * A port belongs to its thread, except for `kicked`. port.c of the engine makes and frees it.
+ * port - the access of one thread to the engine: to the disk and the log, and to the pools of its operations.
+ * A port is used only on its thread, except for `kicked`. port.c of the engine allocates and frees ports.
  */
 #ifndef GANTRY_EXTENT_OBJECT_PORT_H
 #define GANTRY_EXTENT_OBJECT_PORT_H
@@ -12,7 +11,8 @@
 #include "extent/log/vol.h"
 #include "store/ops.h"
 
-/* most PUTs with data in flight per port (address space; memory when used) */
+/* largest number of PUTs with data in flight per port; address space is reserved, and memory is used on
+ * demand */
 #define CHUNK_WRITERS_PER_PORT 512
 #define CRC_BLOCKS_PER_PORT 256u
 
@@ -30,14 +30,14 @@ struct extent_port {
 	struct msg kick;
 	_Atomic bool kicked;
 	struct timer space_timer;
-	struct list space_waiters; /* struct space_wait */
-	uint64_t space_freed;      /* freed_nr at the last attempt */
+	struct list space_waiters; /* entries of struct space_wait: operations that wait for space */
+	uint64_t space_freed;      /* value of disk.freed_nr at the last attempt to continue them */
 	void *writer_mem, *crc_block_mem;
 	struct chunk_writer *writers_free;
 	struct crc_block *crc_blocks;
 	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
-	struct list crc_block_lru;     /* unused CRC blocks, the oldest first */
-	struct list crc_block_waiters; /* reads that found no free CRC block */
+	struct list crc_block_lru;     /* list of unused CRC blocks, the oldest first */
+	struct list crc_block_waiters; /* list of reads that wait for a free CRC block */
 };
 
 static inline struct extent_port *

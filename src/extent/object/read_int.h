@@ -1,56 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files that read: read.c (objects and pieces) and crc_block.c (the cache of
- * granule checksums). */
+/* read_int - declarations shared by the files that read objects: read.c (objects and pieces) and crc_block.c
+ * (the cache of granule checksums). */
 #ifndef GANTRY_EXTENT_OBJECT_READ_INT_H
 #define GANTRY_EXTENT_OBJECT_READ_INT_H
 
 #include "extent/object/object.h"
 
-/* A CRC block in memory, verified against its record. Cached by version and checksum: the pair is never
- * reused with other bytes. */
+/* The state of a CRC block in memory, which is verified against its record. CRC blocks are cached by version
+ * and checksum: this pair is never reused for other bytes. */
 enum crc_block_state { CRC_BLOCK_EMPTY, CRC_BLOCK_LOADING, CRC_BLOCK_GOOD };
 struct crc_block {
-	struct list lru; /* link of unused blocks */
+	struct list lru; /* link in the list of unused CRC blocks */
 	struct crc_block *hash_next;
-	uint64_t version; /* 0: none */
-	uint64_t crc64;   /* CRC of the record */
+	uint64_t version; /* version of the record; 0: the CRC block is empty */
+	uint64_t crc64;   /* CRC64 of the record */
 	uint32_t refs;
 	enum crc_block_state state;
-	struct list waiters;   /* reads that wait for the block */
-	const struct rec *rec; /* record while LOADING, pinned by the read that began the load */
+	struct list waiters;   /* reads that wait until the CRC block is loaded */
+	const struct rec *rec; /* record while the state is LOADING, pinned by the read that began the load */
 	struct xio x;
-	uint64_t *crc; /* FMT_CRC_BLOCK_MAX bytes, aligned */
+	uint64_t *crc; /* checksums of the granules: FMT_CRC_BLOCK_MAX bytes, aligned */
 };
 
 struct obj_int {
 	struct pin pin;
 	struct vol *vol;
-	struct rec *rec; /* valid as long as the pin */
-	void *mem;       /* memory of a record outside of any index; NULL: the record is in an index */
-	/* For objects made of parts: the part of the last read, and its offset, as reading proceeds
-	 * forward. */
+	struct rec *rec; /* record of the object; valid while it is pinned */
+	void *mem;       /* memory of a record that is not in an index; NULL: the record is in an index */
+	/* For objects made of parts: index and offset of the part that was read last, because reads usually
+	 * proceed forward. */
 	uint32_t hint;
 	uint64_t hint_off;
 };
 
-/* One read: parts one after the other, as a range may touch two chunks. */
+/* A read, which continues part after part: a range may extend over two chunks. */
 struct read_int {
 	struct extent_port *port;
 	struct store_read *rd;
 	struct obj_int *obj;
 	struct buf *buf;
 	uint64_t off;
-	uint32_t len, done; /* bytes requested; bytes read and checked */
-	/* the part in flight */
+	uint32_t len, done; /* number of bytes requested, and number of bytes read and verified */
+	/* record of the part in flight */
 	const struct rec *rec;
-	uint64_t seg_off; /* offset of the part in flight in rec */
+	uint64_t seg_off; /* offset in rec of the part in flight, in bytes */
 	uint32_t seg_len;
-	uint64_t unit; /* unit of a packed record, as an extent */
-	bool has_tail; /* the CRC block follows the data, in the same read */
+	uint64_t unit; /* allocation unit of a packed record, as an extent */
+	bool has_tail; /* true: the CRC block follows the data, and is read in the same operation */
 	bool data_done, crc_block_done;
 	int error;
 	struct crc_block *crc_block;
-	struct list link; /* link of reads that wait for a CRC block */
+	struct list link; /* link in a list of reads that wait for a CRC block */
 	struct xio x;
 };
 
@@ -60,25 +60,27 @@ obj_int(struct store_obj *obj)
 	return (struct obj_int *)obj->priv;
 }
 
-/* Returns the record of a part that an object names; NULL: the part is absent, or has been replaced.
- * part.c */
+/* Returns the record of a part that an object refers to. Returns NULL if the part is absent or has been
+ * replaced. Defined in part.c. */
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Returns the record of a chunk that a manifest names; NULL: the chunk is absent, or different. whole.c */
+/* Returns the record of a chunk that a manifest refers to. Returns NULL if the chunk is absent or is another
+ * one. Defined in whole.c. */
 const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Returns true if all chunks or parts that a record names exist. Checks at most `most` of an object's
- * entry_nr parts, from part *at on, and advances *at. whole.c */
+/* Returns true if all chunks or parts that a record refers to exist. Checks at most `most` of the entry_nr
+ * parts of an object, beginning at part *at, and advances *at. Defined in whole.c. */
 bool rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t most);
 
 /* Returns true if a CRC block belongs to the record r. */
 bool crc_block_fits(const uint64_t *crc, const struct rec *r);
-/* Takes the CRC block of ri->rec into ri->crc_block. 1: taken; 0: read_crc_block_done() follows; -EAGAIN:
- * all CRC blocks are in use, and ri waits until one is free and then begins again. */
+/* Takes the CRC block of ri->rec, and sets ri->crc_block. Returns 1 if it was taken; 0 if
+ * read_crc_block_done() follows; -EAGAIN if all CRC blocks are in use: ri waits until one is free, and then
+ * begins again. */
 int crc_block_get(struct extent_port *p, struct read_int *ri);
 void crc_block_put(struct extent_port *p, struct crc_block *t);
 
 /* ---- read.c ---- */
 
-/* Continues a read when its CRC block is loaded, or the load has failed (error). */
+/* Continues a read after its CRC block was loaded, or after the load has failed (error). */
 void read_crc_block_done(struct read_int *ri, int error);
 /* Begins the next segment of a read. */
 void read_segment_begin(struct read_int *ri);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of disks, see disk_table.h.  Pure functions. */
+/* Implements the placement map as pure functions; see disk_table.h. */
 #include "set/map/disk_table.h"
 
 #include "set/map/set_rules.h"
@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* Deals slots to disks, so that at any time each disk has its share of the slots dealt so far. */
+/* State of dealing slots to disks. At any time each disk has its share of the slots dealt so far. */
 struct dealer {
 	uint64_t weight[STORE_DISKS_MAX], total;
 	int64_t credit[STORE_DISKS_MAX];
 };
 
-/* Converts a size to steps of a MiB, so that the sum over all disks does not overflow; a smaller size counts
- * as one step. */
+/* Adds a disk to the deal, with a weight of its size in MiB, so that the sum over all disks does not
+ * overflow. A disk smaller than a MiB has the weight 1. */
 static void
 weigh(struct dealer *d, int disk, uint64_t size_bytes)
 {
@@ -137,7 +137,7 @@ table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret
 		ret_want[deal(&d)]++;
 }
 
-/* Returns the disk with the largest deficit among these. */
+/* Returns the disk of `disks` that lacks most slots. */
 static int
 poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX])
 {
@@ -209,8 +209,8 @@ table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STO
 	t->in &= ~disks;
 	t->draining &= ~disks;
 	t->filling &= ~disks;
-	/* The remains of a drain, if no disk is left to take its slots, or to hold the other copy of keys
-	 * with two. */
+	/* A drain ends if no disk is left to take its slots, or to hold the other copy of keys with two
+	 * copies. */
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		has_two |= t->second[i] != TABLE_NO_DISK;
 	if (__builtin_popcountll(t->members & ~t->draining) < (has_two ? 2 : 1))

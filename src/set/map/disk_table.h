@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table - the placement map of a store of several disks: its members, and the disk of each slot of keys. A
- * set (set.h) and its engines share it. docs/set.md is the reference.
- *
- * Every member stores the whole map, and the newest one is valid as a whole. Disks are numbers, indices of
- * uuid[].
+ * disk_table - the placement map of a store of several disks: its members, and the disk of each slot of keys.
+ * The set (set.h) and its engines use the same struct. docs/set.md is the reference. Every member stores the
+ * whole map, and the newest map is valid as a whole. A disk is a number, the index of its entry in uuid[].
  */
 #ifndef GANTRY_SET_DISK_TABLE_H
 #define GANTRY_SET_DISK_TABLE_H
@@ -21,23 +19,27 @@
 #endif
 #define STORE_SLOT_NR (1 << STORE_SLOT_BITS)
 #define TABLE_NO_DISK 255
-#define TABLE_CHANGE_BITS 24 /* the low bits of a map's version: a counter below the start number */
+/* number of low bits of a map's version that count changes; the start number is in the bits above */
+#define TABLE_CHANGE_BITS 24
 
 struct disk_table {
-	uint64_t version;  /* start number << TABLE_CHANGE_BITS | change */
-	uint64_t members;  /* bitmap: members of the store */
-	uint64_t in;       /* bitmap: members that took part in this table */
-	uint64_t draining; /* bitmap: members whose slots leave */
-	/* bitmap: members that receive slots, up to their share; also in draining: the drain was cancelled */
+	uint64_t version;  /* version of the map: start number << TABLE_CHANGE_BITS | number of the change */
+	uint64_t members;  /* bitmap of the members of the store */
+	uint64_t in;       /* bitmap of the members that took part in this map */
+	uint64_t draining; /* bitmap of the members that are drained: their slots move to other members */
+	/* bitmap of the members that receive slots, up to their share; a disk in both draining and filling:
+	 * its drain was cancelled */
 	uint64_t filling;
 	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
-	uint8_t home[STORE_SLOT_NR]; /* disk of each slot of keys with one copy */
-	/* primary and secondary of each slot of keys with two copies; TABLE_NO_DISK: no secondary */
+	uint8_t home[STORE_SLOT_NR]; /* number of the disk of each slot of keys with one copy */
+	/* numbers of the primary and the secondary of each slot of keys with two copies; TABLE_NO_DISK: the
+	 * slot has no secondary */
 	uint8_t first[STORE_SLOT_NR], second[STORE_SLOT_NR];
-	uint8_t full[STORE_SLOT_NR / 8]; /* bitmap of slots: the secondary is in sync */
+	uint8_t full[STORE_SLOT_NR / 8]; /* bitmap of the slots whose secondary is in sync */
 };
 
-/* Returns the slot of a key: bucket, 0x00, key. The data on disks depends on it: it never changes. */
+/* Returns the slot of a key: a hash over bucket name, 0x00 and object key. The data on disks depends on this
+ * function, which therefore never changes. */
 static inline unsigned
 table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_len)
 {
@@ -49,8 +51,9 @@ table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_le
 }
 
 /*
- * A place (partition) is a slot of keys with one copy, or of keys with two, which are placed independently:
- * the first STORE_SLOT_NR places are those of keys with one copy, by slot, the others those of keys with two.
+ * Number of partitions ("places"). A partition is a slot of keys with one copy, or a slot of keys with two
+ * copies; the two are placed independently. The first STORE_SLOT_NR partitions are those of keys with one
+ * copy, by slot; the others are those of keys with two copies.
  */
 #define STORE_PLACE_NR (2 * STORE_SLOT_NR)
 static inline unsigned
@@ -59,7 +62,7 @@ table_place(unsigned slot, bool has_two)
 	return slot + (has_two ? STORE_SLOT_NR : 0);
 }
 
-/* A set of places, a bit each. */
+/* A set of partitions, with one bit for each. */
 #define STORE_SLOT_WORDS (STORE_PLACE_NR / 64)
 _Static_assert(STORE_SLOT_NR % 64 == 0, "no word has places of both kinds");
 struct store_slots {
@@ -84,42 +87,45 @@ table_has(uint64_t bitmap, int disk)
 	return bitmap >> disk & 1;
 }
 
-/* Makes the map of a new store of nr disks with the given UUIDs; slots are dealt by size. */
+/* Makes the map of a new store of nr disks with the given UUIDs. The number of slots of a disk is in
+ * proportion to its size. */
 void table_make(struct disk_table *ret_table, const uint8_t uuid[][UUID_BYTES], const uint64_t *size_bytes,
 		int nr, uint64_t start_no);
-/* Returns the number of the disk with that UUID, or -1: no member has it. */
+/* Returns the number of the disk with this UUID; -1: no member has the UUID. */
 int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
 /*
- * Turns the newest map into that of a start in which the disks of `present` take part, all of them members: a
- * slot of keys with two copies moves to its secondary if that is in sync and the primary is not present, and
- * no secondary that is not present stays in sync unless the primary is not present either. True: the map has
- * changed, and its version was set.
+ * Turns the newest map into the map of a start in which the disks of `present` take part, all of them
+ * members. The secondary of a slot becomes its primary if the secondary is in sync and the primary is not
+ * present. A secondary that is not present stays in sync only if the primary is not present either. Returns
+ * true if the map has changed and its version was set.
  */
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
-/* Does the same to slots of keys with two copies in service: `present` are the disks in service. True: the
- * map has changed. */
+/* Applies the failure of disks in service to the slots of keys with two copies, as table_start() does at a
+ * start. `present` are the disks that are still in service. Returns true if the map has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
 /*
- * Makes slots of keys with two copies, at a start, wait for a missing disk that may be in sync, if the other
- * one is stale: the missing one becomes the primary, and the secondary is not in sync. Slots whose secondary
- * was not in sync stay unchanged, because no other disk has all their records.
+ * Makes slots of keys with two copies wait, at a start, for a missing disk. If the secondary was in sync, one
+ * of the two disks is missing and the other is stale (in `behind`), the missing disk becomes the primary, and
+ * the secondary is no longer in sync. Slots whose secondary was not in sync stay unchanged, because no other
+ * disk has all their records.
  */
 void table_wait(struct disk_table *t, uint64_t present, uint64_t behind);
-/* Returns true if the secondary of a slot is in sync; table_set_full() sets it. */
+/* Returns true if the secondary of a slot is in sync. table_set_full() sets this state. */
 bool table_is_full(const struct disk_table *t, int slot);
 void table_set_full(struct disk_table *t, int slot, bool full);
 /*
- * Assigns a secondary, by size, to each slot of keys with two copies that has none; disks that leave get
- * none. full: they are in sync, because there are no keys. True: the map has changed.
+ * Assigns a secondary to each slot of keys with two copies that has none, in proportion to the sizes of the
+ * disks. Draining disks get no slots. full: the new secondaries are in sync, because there are no keys.
+ * Returns true if the map has changed.
  */
 bool table_pair(struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX], bool full);
-/* Computes the number of slots that each of these disks should have, by size. */
+/* Computes the number of slots that each of these disks should have, in proportion to its size. */
 void table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX]);
-/* Counts the roles of a disk: slots of keys with one copy, and slots of keys with two of which it is primary
- * or secondary. */
+/* Returns the number of roles of a disk: its slots of keys with one copy, and its slots of keys with two
+ * copies, as primary or secondary. */
 int table_roles(const struct disk_table *t, int disk);
-/* Returns true if the current drain was cancelled: no slot moves any longer, and its foreign records are not
- * removed yet. */
+/* Returns true if the current drain was cancelled. No slot moves any longer; the foreign records of the drain
+ * may not be removed yet. */
 static inline bool
 table_gives_up(const struct disk_table *t)
 {
@@ -127,26 +133,27 @@ table_gives_up(const struct disk_table *t)
 }
 
 /*
- * Computes the planned disk of each slot of keys with one copy from the members' sizes: slots of a draining
- * disk go to the disks with the fewest for their size, and a filling disk gets its share from those with more
- * than theirs. After all moves the plan equals the map; its dependence on the moves already made is minimal.
+ * Computes the planned disk of each slot of keys with one copy from the sizes of the members. Slots of a
+ * draining disk go to the disks with the fewest slots for their size. A filling disk gets its share from the
+ * disks that have more than their share. After all moves the plan equals the map. The plan depends as little
+ * as possible on the moves already made.
  */
 void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
 		uint8_t ret_home[STORE_SLOT_NR]);
 /* Assigns a slot of keys with one copy to another member. */
 void table_move(struct disk_table *t, int slot, int disk);
-/* Counts the slots of keys with one copy on a disk. */
+/* Returns the number of slots of keys with one copy on a disk. */
 int table_count(const struct disk_table *t, int disk);
-/* Returns true if a disk has been drained by this map, and is still a member: it is draining, and no slot of
+/* Returns true if the drain of a disk is complete: the disk is draining and still a member, and no slot of
  * either kind names it. */
 bool table_is_drained(const struct disk_table *t, int disk);
-/* Adds a member with an unused number; it fills from now on. */
+/* Adds a member with an unused number; the new member is filling. */
 void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);
-/* Removes a member without slots. */
+/* Removes a member that has no slots. */
 void table_remove(struct disk_table *t, int disk);
 /*
- * Removes disks for good: their slots go to the other members by size (of each number; 0 for removed disks).
- * The places of ret_lost begin empty, even if a disk has remains of them.
+ * Removes disks for good. Their slots go to the other members in proportion to size_bytes (by number; 0 for
+ * removed disks). *ret_lost gets the partitions that begin empty, even if a disk has foreign records of them.
  */
 void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX],
 		  struct store_slots *ret_lost);

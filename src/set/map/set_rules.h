@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules - the rules of docs/set.md ("M") for many disks, one switch each, as extent/disk/rules.h has those of
- * one disk.
- *
- * Private to src/set. M4 and a part of M35 are assertions (start/begin_disks.c). With one copy M8 has nothing
- * to protect (docs/set.md). Each engine holds M20 and M31c: extent/disk/rules.h.
+ * set_rules - a switch for each rule (M1, M2, ...) of docs/set.md about many disks. The rules about one disk
+ * are in extent/disk/rules.h. Private to src/set. M4 and a part of M35 are assertions (start/begin_disks.c).
+ * With one copy, M8 has nothing to protect (docs/set.md). M20 and M31c are rules of each engine:
+ * extent/disk/rules.h. The simulation switches a rule off to prove that the rule is needed.
  */
 #ifndef GANTRY_SET_RULES_H
 #define GANTRY_SET_RULES_H
@@ -13,27 +12,29 @@
 #ifndef RULE_TABLE_NEWEST
 #define RULE_TABLE_NEWEST 1
 #endif
-/* M2: a start needs more than half of the members, ... */
+/* M2: a start needs more than half of the members; M3 is the exception. */
 #ifndef RULE_QUORUM
 #define RULE_QUORUM 1
 #endif
-/* M3: ... or half of them, if they include all disks that took part in the newest map. */
+/* M3: a start may also have exactly half of the members, if they include all disks that took part in the
+ * newest map. */
 #ifndef RULE_HALF_ONLY_IF_ALL_IN
 #define RULE_HALF_ONLY_IF_ALL_IN 1
 #endif
-/* M5: a start number above all others is on every disk before a map carries it. */
+/* M5: a start number greater than all earlier ones is on every disk before a map with this number is
+ * written. */
 #ifndef RULE_START_NO
 #define RULE_START_NO 1
 #endif
-/* M6: a map is on all disks that it names before any answer depends on it. */
+/* M6: a map is on all disks that it names before an answer depends on it. */
 #ifndef RULE_TABLE_ALL
 #define RULE_TABLE_ALL 1
 #endif
-/* M7: a map whose write began and that is not on all disks is followed by a newer one. */
+/* M7: if the write of a map was begun and not completed on all disks, a newer map is written. */
 #ifndef RULE_TABLE_REDO
 #define RULE_TABLE_REDO 1
 #endif
-/* M7, in service: if another disk fails while a map is written, a newer map follows. */
+/* M7, in service: if another disk fails while a map is written, a newer map is written. */
 #ifndef RULE_TABLE_REDO_SERVING
 #define RULE_TABLE_REDO_SERVING 1
 #endif
@@ -55,11 +56,11 @@
 #ifndef RULE_ONE_CHANGE
 #define RULE_ONE_CHANGE 1
 #endif
-/* M12: a key of a missing disk is read from, and written to, no other disk. */
+/* M12: a key of a missing disk is neither read from nor written to another disk. */
 #ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
 #endif
-/* M13: a record in a slot that the map does not assign to its disk does not exist; a disk that the map does
+/* M13: a record in a slot that the map does not assign to its disk counts as absent. A disk that the map does
  * not list is refused. */
 #ifndef RULE_TABLE_DECIDES
 #define RULE_TABLE_DECIDES 1
@@ -72,11 +73,11 @@
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
 #endif
-/* M15: ... and before the answer to a change of a key of which it has a copy. */
+/* M15: a disk that fails leaves the map before the answer to a change of a key of which it has a copy. */
 #ifndef RULE_AWAY_BEFORE_COPY_ANSWER
 #define RULE_AWAY_BEFORE_COPY_ANSWER 1
 #endif
-/* M16: a version is shown when both disks have it. */
+/* M16: a version of a key is visible to readers only when both disks have it. */
 #ifndef RULE_SETTLED_VISIBLE
 #define RULE_SETTLED_VISIBLE 1
 #endif
@@ -96,23 +97,23 @@
 #ifndef RULE_ALIGN_START
 #define RULE_ALIGN_START 1
 #endif
-/* M36: a secondary that is in sync stays so if both disks were away. */
+/* M36: if primary and secondary were both away, a secondary that was in sync stays in sync. */
 #ifndef RULE_BOTH_AWAY_KEEP_FULL
 #define RULE_BOTH_AWAY_KEEP_FULL 1
 #endif
-/* M22: after a push the target has exactly the records of the source for that key, or those slots. */
+/* M22: after a push of a key or of slots, the target has exactly the records of the source for them. */
 #ifndef RULE_ALIGN_REMOVES
 #define RULE_ALIGN_REMOVES 1
 #endif
-/* M24: a key that changes in slots being filled elsewhere is pushed again. */
+/* M24: a key that changes while its slot is copied to another disk is pushed again. */
 #ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
 #endif
-/* M25: before slots move to another disk their writers wait. */
+/* M25: writers of slots wait before the slots move to another disk. */
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
-/* M26: a disk hands over slots only after no port looks for them there any longer. */
+/* M26: a disk hands over slots only after no port looks up keys of these slots there. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
@@ -128,7 +129,8 @@
 #ifndef RULE_GATE_ALL_PRESENT
 #define RULE_GATE_ALL_PRESENT 1
 #endif
-/* M31b: no object is written to a bucket from the moment a disk reports it as empty until it is removed. */
+/* M31b: from the moment a disk reports a bucket as empty until the bucket is removed, no object is written to
+ * it. */
 #ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
 #endif
@@ -136,8 +138,8 @@
 #ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
 #endif
-/* M38: the metadata leader removes a bucket first: if the next start still has the bucket, its uploads
- * exist. */
+/* M38: the metadata leader removes a bucket first. If the next start still finds the bucket on the leader,
+ * the uploads in the bucket still exist. */
 #ifndef RULE_HEAD_REMOVES_FIRST
 #define RULE_HEAD_REMOVES_FIRST 1
 #endif
@@ -145,12 +147,13 @@
 #ifndef RULE_OLDER_THAN_BUCKET
 #define RULE_OLDER_THAN_BUCKET 1
 #endif
-/* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about the contents of a
- * bucket that has changed since. */
+/* M33: a failed disk is still read, but it is not asked about buckets. M39: it is not asked about the
+ * contents of a bucket that has changed since the failure either. */
 #ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
 #endif
-/* M41: a disk that does not know the start of a map that lists it is an older copy, and counts as away. */
+/* M41: a disk that took part in a map, but does not know the start of that map, is an older copy of itself,
+ * and counts as away. */
 #ifndef RULE_BEHIND_IS_AWAY
 #define RULE_BEHIND_IS_AWAY 1
 #endif

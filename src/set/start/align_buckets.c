@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The buckets of all engines are made equal to those of one (M30) before the set serves: a power cut may have
- * left a change half done, and a disk that was away has missed changes.
+ * Makes the buckets of all engines equal to the buckets of one engine (M30), before the set serves. A power
+ * cut may have left a change on some engines only, and a disk that was away has missed changes.
  *
  * A bucket differs from an earlier or later one of its name by its creation time: the set uses the same time
  * on all engines. A bucket with another number of copies than on the first engine is another bucket, too: no
@@ -28,12 +28,12 @@ struct bucket {
 };
 
 struct buckets {
-	struct bucket *bucket; /* buckets in the order of names */
+	struct bucket *bucket; /* buckets sorted by name */
 	size_t nr, cap;
 	bool no_memory;
 };
 
-/* A page of a list, into names. */
+/* A page of a list of buckets, copied into names. */
 struct page {
 	struct store_list ls;
 	struct buckets *to;
@@ -113,8 +113,8 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	return true;
 }
 
-/* Removes a bucket with its contents: they were not acknowledged, or the bucket was removed when all disks
- * knew that it was empty. */
+/* Removes a bucket with its contents. The contents were not acknowledged, or the bucket was removed after all
+ * disks had confirmed that it is empty. */
 static int
 drop_bucket(struct align *a, const struct bucket *b)
 {
@@ -158,7 +158,8 @@ make_bucket(struct align *a, const struct bucket *b)
 		STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED                                            \
 	}
 
-/* Sets the limit from the record: the usage table has one limit for all engines. */
+/* Makes the attributes and the quota of a bucket equal. The quota is read from the record, because the quota
+ * ledger has one limit for all engines. */
 static int
 same_attrs(struct align *a, const struct bucket *b)
 {
@@ -195,7 +196,7 @@ compare(const struct bucket *x, const struct bucket *y)
 	return c ? c : x->len - y->len;
 }
 
-/* Returns true if x and y, buckets of one name, are not the same bucket. */
+/* Returns true if x and y, which have one name, are different buckets. */
 static bool
 is_other(const struct bucket *x, const struct bucket *y)
 {

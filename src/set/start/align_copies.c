@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second copies that are in sync are made equal to the first copies, before a set serves (M21); see
+/* Makes secondary copies that are in sync equal to the primary copies, before a set serves (M21); see
  * start_int.h. */
 #include "set/start/start_int.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* M21: pages of the keys that differ between a primary and a secondary. */
+/* State of the comparison of a primary and a secondary (M21): a page of the keys that differ. */
 struct aligner {
 	struct store_walk w;
 	struct store_slots slots, damaged;
@@ -40,7 +40,8 @@ on_different(struct store_walk *w, const struct store_key *k)
 	return ++a->nr < (int)(sizeof a->key / sizeof *a->key);
 }
 
-/* Keys that cannot be read at the primary stay unchanged at the secondary, which is then not in sync. */
+/* Pushes one page of differing keys. A key that cannot be read at the primary stays unchanged at the
+ * secondary, which is then not in sync. */
 static int
 align_page(struct start *s, struct aligner *a, struct store_user *user, struct store_port *walked)
 {
@@ -90,7 +91,8 @@ align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *
 	return e;
 }
 
-/* A disk that fails during this step counts as missing afterwards. */
+/* Handles an error of the alignment. A disk that failed counts as missing from now on, and the start begins
+ * again. */
 static int
 pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
 {

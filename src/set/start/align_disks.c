@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks of a start are made to have the same buckets, and no foreign records where a disk was given up; see
- * start_int.h. */
+/* Makes the buckets of all disks of a start equal, and removes foreign records after a disk was forgotten;
+ * see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -21,7 +21,7 @@ start_disk_at(struct start *s, int number)
 	return NULL;
 }
 
-/* M30 */
+/* Makes the buckets of all present disks equal to those of the metadata leader (M30). */
 static int
 align_buckets(struct start *s)
 {
@@ -37,8 +37,8 @@ align_buckets(struct start *s)
 	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
-/* The slots of a forgotten disk go to others and begin empty: records of these slots on other disks, from an
- * interrupted move, are removed. */
+/* A page of foreign records. The slots of a forgotten disk are assigned to other disks and begin empty:
+ * records of these slots that other disks have from an interrupted move are removed. */
 struct leftovers {
 	struct store_walk w;
 	struct store_slots slots;

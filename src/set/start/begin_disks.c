@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each disk of a start recovers, learns the start number, gets the placement map, and serves; see
- * start_int.h. */
+/* Makes each disk of a start ready: it recovers, stores the start number, gets the placement map, and serves;
+ * see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -27,7 +27,7 @@ total_bytes(const struct start *s)
 	return bytes;
 }
 
-/* Counter 0 of the quotas is the metadata leader's. */
+/* Returns the index of the disk's counter in the quota ledger. Counter 0 is that of the metadata leader. */
 static int
 counter_of(const struct disk *d)
 {
@@ -37,7 +37,7 @@ counter_of(const struct disk *d)
 	return d->number == head ? 0 : start_count(before) + (d->number < head);
 }
 
-/* M13: records in slots that the map does not assign to the disk do not exist. */
+/* Tells the engine its assigned partitions. M13: records in other slots count as absent. */
 static int
 set_slots(struct disk *d)
 {
@@ -139,8 +139,8 @@ start_write_table(struct start *s)
 	uint64_t no = RULE_START_NO ? s->start_no : (s->table.version >> TABLE_CHANGE_BITS) + 1;
 
 	start_sizes(s, size);
-	/* M35: members change only with all remaining members present; M4: a majority is one of members,
-	 * whichever took part. */
+	/* M35: disks are forgotten only when all remaining members are present. M4: a majority counts
+	 * members, also those that did not take part in the newest map. */
 	check(!s->forgotten || s->present == (s->table.members & ~s->forgotten));
 	check((s->present & ~s->table.members) == 0);
 	if (s->forgotten)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disks of a start are opened, all in parallel, and identified; see start_int.h. */
+/* Opens the disks of a start, all in parallel, and identifies them; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -55,7 +55,8 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 		if (all ? d->is_out : !d->st)
 			continue;
 		step[i] = (struct step){ d, fn };
-		/* The first disk runs on this thread: a store of one disk needs no other thread. */
+		/* The step of the first disk runs on this thread, so a store of one disk needs no other
+		 * thread. */
 		if (!mine)
 			mine = d;
 		else
@@ -176,8 +177,8 @@ start_is_bare(const struct disk *d)
 	return !d->st && !d->id.is_made && (d->error == -ENOENT || d->error == -ENOTRECOVERABLE);
 }
 
-/* Returns true for the errors of a missing disk, or of a disk without a store. Any other error needs an
- * operator. */
+/* Returns true for the error of a missing disk, or of a disk without a store. After any other error the start
+ * is refused. */
 static bool
 is_absence(int error)
 {
@@ -207,7 +208,7 @@ start_check_opened(struct start *s)
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
-		/* A previous attempt has excluded this disk. */
+		/* An earlier attempt of this start has excluded the disk as drained. */
 		if (d->is_drained)
 			continue;
 		first = first || !d->st ? first : d;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out whether an engine has buckets with two copies. */
+/* Searches an engine for buckets with two copies. */
 #include "set/start/start.h"
 
 #include "store/user.h"
 
 #include <string.h>
 
-/* A page of the buckets of an engine, up to the first with two copies. */
+/* A page of an engine's list of buckets, which ends at the first bucket with two copies. */
 struct two_list {
 	struct store_list ls;
 	bool is_found;

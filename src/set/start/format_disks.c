@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store of several disks is made; see start.h. */
+/* Formats the disks of a new store of several disks; see start.h. */
 #include "set/start/start.h"
 #include "store/record.h"
 
@@ -75,7 +75,8 @@ format_all(const struct store_conf *conf, bool force, struct store_birth *birth,
 	return 0;
 }
 
-/* Obstacles on any of the disks are reported before the first write to one. */
+/* Formats all disks. A first pass only checks them, so that every obstacle is reported before a disk is
+ * written. */
 int
 set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether a start with the present disks is allowed, and with which placement map; see
- * start_int.h. */
+/* Decides whether a set may start with the present disks, and with which placement map; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -26,7 +25,7 @@ start_lose(const struct start *s, struct disk_table *t)
 	table_wait(t, s->present, s->behind);
 }
 
-/* Determines the primaries of places among the present disks. */
+/* Computes the next map, with the primaries of all partitions among the present disks. */
 static void
 expect_table(struct start *s)
 {
@@ -41,12 +40,12 @@ expect_table(struct start *s)
 }
 
 /*
- * M41: the map of a start is written when all participating disks know the start (M5). A disk that took part
- * according to the map, and that does not know the start, is therefore an older copy of the disk that was put
- * back; no power cut has this result. The other disks have all acknowledged changes of buckets, and of keys
- * with two copies, so the old disk counts as away. It learns of this start before it gets a map of the start,
- * and stores the mark with the start number. A disk from which a repair has dropped records is treated in the
- * same way.
+ * Finds stale disks (M41). The map of a start is written only when all participating disks know the number of
+ * the start (M5). A disk that took part according to the map, and does not know the number, is therefore an
+ * older copy of itself, restored from a backup; a power cut cannot cause this state. The other disks have all
+ * acknowledged changes of buckets and of keys with two copies, so the stale disk counts as away. It stores
+ * the number of this start, with a mark that it is stale, before it gets the map. A disk from which a repair
+ * has dropped records is treated in the same way.
  */
 static void
 find_behind(struct start *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks are examined without a start, or checked; see start.h. */
+/* Examines disks without starting them, or checks them (fsck); see start.h. */
 #include "set/start/start_int.h"
 
 #include "base/clock.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest wait of a check for a disk that was just released; a disk locked for longer is in use by a
- * daemon. */
+/* Longest wait of a check, in ns, for a locked disk: a daemon that just ended may release it. A disk that is
+ * locked for longer is in use. */
 #define LOOK_WAIT_NS NS_PER_S
 
-/* Returns true if the disks can be identified now. *ret_unmade: no disk has a store, so that one may still be
- * formatted. */
+/* Returns true if the disks can be identified now. *ret_unmade is true if no disk has a store, so that a
+ * store may be formatted. */
 static bool
 can_judge(const struct start *s, bool *ret_unmade)
 {
@@ -22,11 +22,11 @@ can_judge(const struct start *s, bool *ret_unmade)
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
-		/* A daemon uses the disk; or this user may only read the configuration. */
+		/* A daemon uses the disk, or this user may read the configuration but not the disk. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
 	}
-	/* Members that may be missing are known only of an existing store. */
+	/* Whether a member may be missing is known only for an existing store. */
 	*ret_unmade = start_is_none_made(s);
 	return !*ret_unmade;
 }
@@ -90,8 +90,8 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	return e;
 }
 
-/* Finds the newest map, and reports the error with which a start would end: 0 or the error. *ret_has: a map
- * was found. */
+/* Finds the newest map of the disks. Returns 0, or the error with which a start would end. *ret_has is true
+ * if a map was found. */
 static int
 look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
 	    size_t err_len)
@@ -107,7 +107,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 	start_open_unnamed(s);
 	for (int i = 0; i < s->nr; i++)
 		any |= s->disk[i].st != NULL;
-	/* Errors of a single disk are reported later, at that disk. */
+	/* An error of a single disk is not reported here: the examination of that disk reports it. */
 	e = any ? start_judge(s) : 0;
 	*ret_has = e == 0 && any;
 	*ret_table = s->table;

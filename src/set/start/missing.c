@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of the placement map that are missing at a start, and the decision to start without them; see
- * start_int.h. */
+/* Finds the members of the placement map that are missing at a start, and decides whether the set may start
+ * without them; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -26,7 +26,7 @@ is_absent(const struct disk *d)
 	return !d->st && !d->is_drained;
 }
 
-/* Returns the disk with the UUID of `number` that cannot be opened. */
+/* Returns the disk that cannot be opened and has the UUID of member `number`. */
 static const struct disk *
 absent_by_uuid(const struct start *s, int number)
 {
@@ -58,8 +58,8 @@ start_absent_of(const struct start *s, int number, int *ret_unknown)
 	return d;
 }
 
-/* Most disks that are named in a message; of more disks only the number is printed, so that the remedy stays
- * visible. */
+/* Largest number of disks named in a message. The message gives only the count of further disks, so that the
+ * remedy in it stays visible. */
 #define NAMED_MAX 3
 #define WHY_BYTES 256
 
@@ -86,7 +86,7 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 		start_add(to, len, " (no path of store.disks is left for it)");
 }
 
-/* Adds the reasons of the unidentified disks, if there is more than one choice. */
+/* Appends the errors of the unidentified disks, if a missing member may be one of several disks. */
 static void
 add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
 {
@@ -153,7 +153,8 @@ refuse_missing(struct start *s, uint64_t missing)
 		start_add(words, sizeof words, " ...");
 	}
 	add_unknown(s, missing, who, sizeof who);
-	/* Without a majority the start would only be refused for another reason. */
+	/* store.accept_missing is suggested only with a majority: without one the start would still be
+	 * refused. */
 	if (is_enough(s) && !s->forgotten)
 		snprintf(accept, sizeof accept,
 			 ", or start without %s (store.accept_missing: [%s]; what only %s answers 503 until "
@@ -188,7 +189,8 @@ refuse_few(struct start *s, uint64_t missing)
 		start_count(s->present), start_count(s->table.members), all);
 }
 
-/* Refuses a disk that cannot be any missing member of the store. */
+/* Refuses a disk that cannot be any missing member of the store, because there are more absent disks than
+ * missing members. */
 static int
 refuse_more(struct start *s, const struct disk *d)
 {
@@ -201,7 +203,7 @@ refuse_more(struct start *s, const struct disk *d)
 		       : start_refuse_disk(s, d);
 }
 
-/* Returns true if a disk that is not open is known to be a member. */
+/* Returns true if a disk that could not be opened is known to be a member. */
 static bool
 is_member(const struct start *s, const struct disk *d)
 {
@@ -222,7 +224,7 @@ start_check_missing(struct start *s)
 		if (!other || is_member(s, other))
 			other = &s->disk[i];
 	}
-	/* More paths than members: one of the disks is not a member. */
+	/* More configured disks than missing members are absent, so one of these disks is not a member. */
 	if (absent > start_count(missing | s->forgotten))
 		return refuse_more(s, other);
 	if (s->forgotten)

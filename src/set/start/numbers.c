@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest placement map of the disks of a start, and the numbers of the disks in it; see start_int.h. */
+/* Finds the newest placement map of the disks of a start, and the number of each disk in it; see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
@@ -9,7 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns true if the disk's map is the map of its format, older than any map of the store. */
+/* Returns true if the disk has only the map with which it was formatted, which is older than every map of a
+ * store. */
 static bool
 is_half_added(const struct disk *d)
 {
@@ -62,10 +64,11 @@ start_leave_drained(struct start *s)
 }
 
 /*
- * A power cut happened between the map without a drained disk and the write of that map to the disk itself:
- * its own newest map lists it as draining without a slot, and the newest of all does not list it. A member
- * receives slots only by a map that it has, and a disk that continued by itself has assigned itself slots; so
- * it holds no data that could be missed, whatever happened to it since.
+ * Leaves out a disk that was drained and does not know it. A power cut happened after the map without the
+ * disk was written to the other disks, and before this map was written to the disk itself: the map of the
+ * disk lists it as draining and without slots, and the newest map does not list it. A member receives slots
+ * only by a map that it stores, and a disk that was started alone has assigned slots to itself in its map.
+ * The disk therefore holds no data of the store. Returns true if the disk was left out.
  */
 static bool
 leave_unaware(struct disk *d)
@@ -83,7 +86,8 @@ leave_unaware(struct disk *d)
 	return true;
 }
 
-/* Refuses two maps of one version, which do not show the wrong disk. */
+/* Refuses the start, because two different maps have one version. The maps do not show which disk is
+ * wrong. */
 static int
 refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 {
@@ -119,7 +123,7 @@ start_find_table(struct start *s)
 	return 0;
 }
 
-/* Returns the number of a disk outside of the map; without M13 its previous number. */
+/* Returns the number that a disk outside of the map had in its own map. Used only without M13. */
 static int
 number_of_stranger(struct start *s, const struct disk *d)
 {

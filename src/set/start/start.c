@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of a set, in its order, and the forgetting of disks; see start_int.h. */
+/* Runs the steps of the start of a set in order, and the removal of missing disks (--forget); see
+ * start_int.h. */
 #include "set/start/start_int.h"
 
 #include "store/quota.h"
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stops a disk that counted as drained, because another map may give another result. */
+/* Stops a disk that counted as drained: in the next attempt, the newest map may be another one, and may list
+ * the disk. */
 static void
 stop_drained(struct disk *d)
 {
@@ -50,8 +52,8 @@ start_stop_all(struct start *s)
 	}
 }
 
-/* Writes the effective map to drained disks that do not know it yet. After a failure the next start does the
- * same. Until then operators see these disks according to their own map. */
+/* Writes the effective map to drained disks that do not know that they are drained. If the write fails, the
+ * next start repeats it. Until then operators see such a disk as its own map describes it. */
 static void
 tell_drained(struct start *s, struct set_found *found)
 {
@@ -64,7 +66,8 @@ tell_drained(struct start *s, struct set_found *found)
 
 		if (!d->drained)
 			continue;
-		/* The disk does not know this start, so it must not get a map of this start. */
+		/* The disk does not know the number of this start, so its map keeps the version of the disk's
+		 * own map. */
 		t.version = d->id.table->version;
 		if (s->ops->set_table(d->drained, &t, why, sizeof why) < 0)
 			log_warn("a drained disk cannot be told so: %s", why);
@@ -79,7 +82,7 @@ tell_drained(struct start *s, struct set_found *found)
 	}
 }
 
-/* Makes one attempt of the start. AGAIN: a disk failed during the attempt. */
+/* Makes one attempt of the start. Returns AGAIN if a disk failed during the attempt. */
 static int
 attempt(struct start *s)
 {
@@ -116,7 +119,7 @@ attempt(struct start *s)
 	return e;
 }
 
-/* Repeats until the start succeeds, or too few disks are left. */
+/* Repeats the attempt until the start succeeds, or too few disks are left. */
 static int
 run(struct start *s)
 {
@@ -223,7 +226,8 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 
 /* ---- removal of missing disks (--forget) ---- */
 
-/* Counts the slots of keys with two copies of which only forgotten disks had all records. */
+/* Returns the number of slots of keys with two copies that are lost: only forgotten disks had all of their
+ * records. */
 static int
 lost_pairs(const struct start *s)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start - operations on the disks of a set before it serves, and instead of that: start, check, forget, fsck,
- * format.
- *
- * Uses engines and the placement map, and does not know the set that serves afterwards: its result is struct
- * set_found. Any thread, one call at a time. docs/set.md is the reference.
+ * start - operations on the disks of a set that does not serve yet: start, check, forget, fsck and format.
+ * The functions use engines and the placement map, and do not depend on the set that serves after the start:
+ * the result of a start is struct set_found. Any thread may call them, one call at a time. docs/set.md is the
+ * reference.
  */
 #ifndef GANTRY_SET_START_H
 #define GANTRY_SET_START_H
@@ -12,33 +11,34 @@
 #include "set/map/disk_table.h"
 #include "store/ops.h"
 
-#define SET_NOWHERE 255 /* in place of an engine: the disk is missing */
+#define SET_NOWHERE 255 /* value in place of an engine's index: the disk is missing */
 
 struct quota_book;
 
-/* One disk of the store. */
+/* A disk of the store, as the start found it. */
 struct set_member {
-	uint8_t engine; /* index of its engine; SET_NOWHERE: missing */
+	uint8_t engine; /* index of the disk's engine; SET_NOWHERE: the disk is missing */
 	char uuid[UUID_TEXT];
-	char path[256]; /* path of a missing disk, if known */
+	char path[256]; /* path of a missing disk; empty: unknown */
 };
 
-/* The result of a start. The caller owns engines and quotas, and stops the former before it frees the
- * latter. */
+/* The result of a start. The caller owns the engines and the quota ledger, and stops the engines before it
+ * frees the ledger. */
 struct set_found {
-	struct quota_book *quotas; /* usage table, in which each engine has a counter */
-	struct disk_table table;   /* the effective map */
+	struct quota_book *quotas; /* quota ledger, in which each engine has a counter */
+	struct disk_table table;   /* effective placement map */
 	uint8_t store_uuid[UUID_BYTES];
-	uint64_t start_no; /* of this start */
-	bool has_two;      /* there may be buckets with two copies */
-	int nr;            /* number of engines */
+	uint64_t start_no; /* number of this start */
+	bool has_two;      /* true: buckets with two copies may exist */
+	int nr;            /* number of entries in engine[] and number[] */
 	struct store *engine[STORE_DISKS_MAX];
-	uint8_t number[STORE_DISKS_MAX];    /* numbers of the engines' disks in the map */
-	uint8_t engine_of[STORE_DISKS_MAX]; /* by number in the map; SET_NOWHERE: none */
-	int missing_nr;                     /* members of the map that are not present */
+	uint8_t number[STORE_DISKS_MAX]; /* number in the map of each engine's disk */
+	/* engine of each disk, by number in the map; SET_NOWHERE: no engine */
+	uint8_t engine_of[STORE_DISKS_MAX];
+	int missing_nr; /* number of members of the map that are not present */
 	int member_nr;
 	struct set_member member[STORE_DISKS_MAX];
-	uint64_t drained; /* bitmap of member[]: disks that learned in this start that they are drained */
+	uint64_t drained; /* bitmap of member[]: disks that stored in this start that they are drained */
 };
 
 /* ---- start.c ---- */
@@ -46,7 +46,7 @@ struct set_found {
 int set_check_conf(const struct store_conf *conf, char *err, size_t err_len);
 /* Returns the configuration of the i-th engine. */
 struct store_conf set_engine_conf(const struct store_conf *conf, int i);
-/* Starts the engines of a set that have a map. 0, or -errno with the reason in err. */
+/* Starts the engines of a set whose disks store a map. Returns 0, or -errno with the reason in err. */
 int set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char *err, size_t err_len);
 int set_forget(const struct store_conf *conf, char *said, size_t said_len);
 int set_look(const struct store_conf *conf, char *err, size_t err_len);
@@ -57,21 +57,23 @@ int set_format_disks(const struct store_conf *conf, bool force, char *err, size_
 /* ---- align_buckets.c ---- */
 
 /*
- * Makes the buckets of all engines equal to those of the first, with their attributes and limits. A bucket of
- * the same name with another creation time is another bucket: its contents are removed. Before there is a
- * port.
+ * Makes the buckets of all engines equal to those of the first engine, with their attributes and quotas. A
+ * bucket with the same name and another creation time is another bucket: it is removed with its contents.
+ * Called before the first port.
  */
 int set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len);
 
 /* ---- find_two.c ---- */
 
-/* Finds a bucket with two copies on an engine. 1: *ret_name is its name; 0: there is none; -errno. */
+/* Finds a bucket with two copies on an engine. Returns 1 with its name in ret_name, 0 if there is none, or
+ * -errno. */
 int set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1]);
 
-/* Minimum share of an engine. */
+/* Smallest memory share of an engine, in bytes. */
 #define SET_SHARE_MIN ((uint64_t)4 << 20)
 
-/* Returns an engine's part of memory shared by all disks: by size, but at least the minimum. */
+/* Returns the share of an engine in memory that all disks share, in bytes. The share is in proportion to the
+ * size of the disk, but at least the minimum. */
 static inline uint64_t
 set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies - the part of a daemon's /status about buckets with two copies. Main thread.
+ * copies - prints the part of a daemon's /status page about buckets with two copies. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_COPIES_H
 #define GANTRY_CLIENT_CMD_COPIES_H
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns that part; NULL: there are no such buckets. */
+/* Returns the part of /status about buckets with two copies; NULL: there are no such buckets. */
 const json_t *copies_of(const json_t *status);
-/* Returns true if each of their objects has both copies, as far as is known. */
+/* Returns true if, as far as is known, each object in buckets with two copies has both copies. */
 bool copies_are_whole(const json_t *copies);
-/* Prints it as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
+/* Prints the state of copies as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
 void copies_print(FILE *out, const json_t *copies);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reasons of health, as status and health print them. */
+/* reasons - prints the reasons of a daemon's health, for `gantry status` and `gantry health`. */
 #ifndef GANTRY_CLIENT_CMD_ADMIN_REASONS_H
 #define GANTRY_CLIENT_CMD_ADMIN_REASONS_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* Prints a line for each reason of a page of /healthz: "  ! code: text (since time)", "-" for a muted one. */
+/* Prints a line for each reason on a /healthz page: " ! code: text (since time)". A muted reason has "-" in
+ * place of "!". */
 void reasons_print(FILE *out, const json_t *health);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the gantry command. main.c has the options parsed (options.c) and calls one of the functions
- * below; put.c and get.c move files, report.c prints the results. All of it is program code: it may print,
- * and abort when out of memory.
+ * cmd - the parts of the gantry command. main.c parses the options with options.c, and calls one of the
+ * functions below. put.c and get.c move files, and report.c prints the results. All functions are program
+ * code: they may print, and may abort if there is no memory.
  */
 #ifndef GANTRY_CLIENT_CMD_CMD_H
 #define GANTRY_CLIENT_CMD_CMD_H
@@ -19,17 +19,17 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_NOT_FOUND = 3,
-	EXIT_NOT_RDMA = 4,      /* done, but with --require-rdma, and some bytes used HTTP */
-	EXIT_INTERRUPTED = 130, /* ended by a signal, after cleaning up */
+	EXIT_NOT_RDMA = 4,      /* exit status: done, but with --require-rdma some bytes used HTTP */
+	EXIT_INTERRUPTED = 130, /* exit status: ended by a signal, after cleaning up */
 };
 
-#define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
+#define BUFFER_BYTES (16u << 20) /* size in bytes of a registered buffer, and of a piece of a get */
 #define JOBS_MAX 64
 #define FILTERS_MAX 64
 
-#define HW_LARGEST (1ull << 30) /* of a window of hwcheck, and of a work request on mlx5 */
+#define HW_LARGEST (1ull << 30) /* largest window of hwcheck, and largest work request on mlx5, in bytes */
 
-/* A part of an object: bytes first to last, or the last `last` of them. */
+/* A part of an object: the bytes `first` to `last`, or the last `last` bytes. */
 struct part {
 	uint64_t first, last;
 	bool is_suffix;
@@ -39,25 +39,26 @@ struct cmd {
 	struct gantry *g;
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
-	int traffic_class, service_level, path_mtu, pkey_index; /* as struct gantry_options has them */
-	const char *access_key, *secret, *region;               /* NULL: from the environment, if set */
+	/* settings of packets, as in struct gantry_options */
+	int traffic_class, service_level, path_mtu, pkey_index;
+	const char *access_key, *secret, *region; /* keys and region; NULL: from the environment, if set */
 	unsigned timeout_ms;
-	int jobs;          /* 0: the command's default */
-	const char *admin; /* NULL: as admin_name() chooses */
-	double interval_s; /* top; 0: the default */
-	int count;         /* top, bench; 0: no limit, or the limit of --time */
+	int jobs;          /* number of requests at a time; 0: the default of the command */
+	const char *admin; /* admin listener; NULL: chosen by admin_name() */
+	double interval_s; /* top: interval in seconds; 0: the default */
+	int count;         /* top, bench: number of rounds or requests; 0: no limit, or the limit of --time */
 	struct part part;
-	const char *method; /* presign */
+	const char *method; /* presign: method of the request */
 	unsigned expires_s;
 	bool recursive, is_long, human, yes, dry_run, deletes, force;
-	int depth;  /* du */
-	int copies; /* mb; 0: the server's default */
+	int depth;  /* du: depth of the listed prefixes */
+	int copies; /* mb: number of copies; 0: the default of the server */
 	struct filter {
 		const char *glob;
 		bool is_include;
 	} filter[FILTERS_MAX];
 	int filter_nr;
-	bool total_is_known; /* for the bar: single files do not add to the total */
+	bool total_is_known; /* for the progress bar, true: single files do not add to the total */
 	struct {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
@@ -72,34 +73,35 @@ struct cmd {
 	uint64_t objects, seed;
 	int rounds;
 	bool has_seed, verify;
-	/* hwcheck */
+	/* hwcheck: true: the command listens; true: no times are measured */
 	bool listens, no_times;
 	const char *only;
-	uint64_t largest; /* 0: the default */
+	uint64_t largest; /* largest window or request in bytes; 0: the default */
 };
 
-/* Sums of all results; guarded by lock when several threads add to it. */
+/* Sums of all results. Protected by the lock if several threads add to them. */
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
-	uint64_t copied_bytes, kept_bytes; /* as in an outcome */
-	uint64_t same, deleted, skipped;   /* sync; entries that are not files */
-	char reason[160];                  /* of the first transfer without RDMA */
+	uint64_t copied_bytes, kept_bytes; /* numbers of bytes, as in struct outcome */
+	uint64_t same, deleted, skipped;   /* sync: numbers of objects; skipped: entries that are not files */
+	char reason[160];                  /* reason of the first transfer without RDMA */
 	double start_s;
 };
 
-/* One file or object. */
+/* The outcome of the transfer of one file or object. */
 struct outcome {
-	const char *op, *url, *file; /* file may be NULL */
-	int error;                   /* 0 or -errno */
-	bool is_local;               /* a local error: described in message */
-	struct gantry_result res;    /* bytes: summed over pieces */
+	const char *op, *url, *file; /* op: verb for reports; file may be NULL */
+	int error;                   /* 0, or the -errno of the transfer */
+	bool is_local;               /* true: a local error, which message describes */
+	struct gantry_result res;    /* result of the library; bytes: sum over all pieces */
 	uint64_t rdma_bytes, http_bytes;
-	uint64_t kept_bytes, copied_bytes; /* from an earlier run; copied by the server */
+	/* number of bytes from an earlier run, and number of bytes that the server copied */
+	uint64_t kept_bytes, copied_bytes;
 	double seconds;
 };
 
-/* A buffer that is registered during its lifetime. */
+/* A buffer, registered as long as it exists. */
 struct buffer {
 	struct gantry *g;
 	char *mem;
@@ -113,80 +115,84 @@ int cmd_cat(struct cmd *c, const char *url);
 int cmd_head(struct cmd *c, const char *url);
 int cmd_stat(struct cmd *c, const char *url);
 int cmd_presign(struct cmd *c, const char *url);
-/* Lists buckets or objects, and sums them up. */
+/* Lists buckets or objects; cmd_du() sums their sizes. */
 int cmd_ls(struct cmd *c, const char *url);
 int cmd_du(struct cmd *c, const char *url);
-/* Copies files and objects in any direction; makes one tree equal to another. */
+/* Copies files and objects in any direction; cmd_sync() makes one tree equal to another. */
 int cmd_cp(struct cmd *c, const char *from, const char *to);
 int cmd_sync(struct cmd *c, const char *from, const char *to);
-/* Measures a server; bench.h. */
+/* Measures a server; see bench.h. */
 int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_rb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
-/* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
+/* Shows the state of a running gantryd (status.c). cmd_top() is in top.c. cmd_doctor(), in doctor.c, examines
+ * this machine; its argument client may be NULL. */
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
-/* Shows health (NULL), or does "mute" or "unmute" with a reason's code. */
+/* Shows the health of a daemon (what NULL), or mutes or unmutes ("mute", "unmute") the reason with this
+ * code. */
 int cmd_health(struct cmd *c, const char *what, const char *code);
 int cmd_doctor(struct cmd *c, const char *client);
-/* Does "status", "drain", "add" or "cancel" with a disk; NULL: none was named. */
+/* Runs `gantry disk`: "status", "drain", "add" or "cancel". disk NULL: the command line names no disk. */
 int cmd_disk(struct cmd *c, const char *what, const char *disk);
-/* Does "set" or "show" with the quota of a bucket; NULL: shows all quotas. */
+/* Runs `gantry bucket`: "set" or "show" for the quota of a bucket; name NULL: shows all quotas. */
 int cmd_bucket(struct cmd *c, const char *what, const char *name);
-/* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is a
+/* Examines RDMA ports: each against itself, or one against a port of another host. With c->listens, host is a
  * local address. */
 int cmd_hwcheck(struct cmd *c, const char *host);
-/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: the key to
- * revoke. */
+/* Runs `gantry key`: "new", "list" or "revoke" for the access keys of a daemon on this machine. access_key:
+ * key to revoke. */
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
-/* Returns the meaning of a decline's reason in words. */
+/* Returns the meaning in words of a reason for declining RDMA. */
 const char *decline_meaning(const char *reason);
-/* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
- * below url. */
+/* Puts or gets many files. list: file with their names, one a line ("-": standard input). The names are
+ * relative to -C DIR and to url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 
 /* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
 bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
-/* Makes a buffer of BUFFER_BYTES.  0 or -ENOMEM. */
+/* Makes a buffer of BUFFER_BYTES bytes. 0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
 /* Makes a buffer of another size. */
 int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 
-/* Adds a suggestion to o's message for an error of address, scheme or port; sends another request to that
- * address to find it. Other messages stay unchanged. */
+/* Adds a suggestion to the message of an outcome, if an address, scheme or port caused the error. The
+ * function sends another request to the address to find the suggestion. Other messages stay unchanged. */
 void explain(struct outcome *o);
 
 /* ---- report.c ---- */
 
-/* Returns the monotonic clock in seconds. */
+/* Returns the time of the monotonic clock in seconds. */
 double now_s(void);
 void outcome_init(struct outcome *o, const char *op, const char *url, const char *file);
-/* Sums a result into o. */
+/* Adds a result to the outcome o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Returns true if another run may succeed, using the result of this one. */
+/* Returns true if another attempt may succeed and can use the result of this one. */
 bool outcome_may_pass(const struct outcome *o);
-/* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
+/* Prints one line (or JSON) about one file. data_on_stdout: the line goes to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
-/* Reports the result of a request that moves no bytes; returns the program's exit status. */
+/* Reports the result of a request that moves no bytes. Returns the exit status of the program. */
 int report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res);
-/* Prints an action that --dry-run omits for prefix and name. */
+/* Prints an action that --dry-run has left out, for the object prefix/name. */
 void would(const struct cmd *c, const char *what, const char *prefix, const char *name);
 void report_head(const struct cmd *c, const struct outcome *o);
 void tally_init(struct tally *t);
 void tally_add(struct tally *t, const struct outcome *o);
 void tally_report(const struct cmd *c, const struct tally *t, const char *op);
 int tally_exit(const struct cmd *c, const struct tally *t);
-/* Returns a name for output to f: its bytes, or on a terminal a harmless form of it in room. */
+/* Returns a name in the form for output to f: its bytes, or on a terminal a harmless form of them, written to
+ * room. */
 const char *name_shown(FILE *f, const char *name, char *room, size_t cap);
-/* Prints a size as "1.5 MiB". */
+/* Writes a size as text: "1.5 MiB". */
 const char *size_text(uint64_t bytes, char out[32]);
-/* Updates the one bar of all transfers: adds to the bytes to move, and to the bytes moved. */
+/* Adds to the number of bytes to move in the progress bar, which all transfers share. progress_add() adds
+ * moved bytes. */
 void progress_more(const struct cmd *c, uint64_t bytes);
 void progress_add(const struct cmd *c, uint64_t bytes);
 void progress_end(const struct cmd *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * content - bytes computed from a seed and their offset, so that any of them can be compared without a stored
- * copy. Pure; any thread.
+ * content - contents of test objects, computed from a seed and the offset, so that every byte can be compared
+ * without a stored copy. Pure functions; any thread may call them.
  */
 #ifndef GANTRY_CLIENT_CMD_CONTENT_H
 #define GANTRY_CLIENT_CMD_CONTENT_H
@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Scrambles a number, one to one. */
+/* Maps a number to another one; different numbers have different results. */
 uint64_t content_scramble(uint64_t x);
-/* Writes the bytes of an object with that seed. */
+/* Writes the first len bytes of an object with this seed. */
 void content_fill(void *mem, size_t len, uint64_t seed);
-/* Returns the number of correct bytes before the first wrong one: len if all are correct. */
+/* Returns the number of correct bytes before the first wrong byte; len: all bytes are correct. */
 size_t content_compare(const void *mem, size_t len, uint64_t seed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of a command line: commands and options (command.def, option.def), their help, and the kinds of
- * URLs. Main thread.
+ * words - the words of a command line: commands and options (command.def, option.def), their help, and the
+ * kinds of URLs. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_WORDS_H
 #define GANTRY_CLIENT_CMD_WORDS_H
@@ -9,46 +9,46 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* The kind of object that the word URL of a command must name. */
+/* The kind of object that the argument URL of a command must name. */
 enum url_kind {
 	URL_NONE,
-	URL_OBJECT,     /* a bucket and a key */
-	URL_NEW_OBJECT, /* as URL_OBJECT, or ending with '/', to which the file's name is appended */
-	URL_PREFIX,     /* a bucket, optionally with a prefix of keys */
+	URL_OBJECT,     /* the URL names a bucket and a key */
+	URL_NEW_OBJECT, /* as URL_OBJECT; or the URL ends with '/', and the name of the file is appended */
+	URL_PREFIX,     /* the URL names a bucket, and optionally a prefix of keys */
 	URL_BUCKET,
-	URL_BENCH,  /* a server, optionally with a bucket and a prefix of keys */
-	URL_SERVER, /* a server, or anything on it */
+	URL_BENCH,  /* the URL names a server, and optionally a bucket and a prefix of keys */
+	URL_SERVER, /* the URL names a server, or anything on a server */
 };
 
-/* The commands that use an option. */
+/* Groups of commands, for the options that they use. */
 enum {
-	FOR_SERVER = 1 << 0, /* commands that send requests of S3 */
+	FOR_SERVER = 1 << 0, /* commands that send S3 requests */
 	FOR_SUM = 1 << 1,    /* commands that use checksums */
-	FOR_JOBS = 1 << 2,   /* commands that do several things at a time */
+	FOR_JOBS = 1 << 2,   /* commands that work on several objects at a time */
 	FOR_LIST = 1 << 3,   /* commands that read a list */
 	FOR_PORTS = 1 << 4,
-	FOR_DAEMON = 1 << 5, /* commands that use an admin listener, and need no library */
+	FOR_DAEMON = 1 << 5, /* commands that use an admin listener and do not need the library */
 	FOR_TOP = 1 << 6,
 	FOR_ALL = 1 << 7,
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
-	FOR_KEY = 1 << 11,   /* commands that change a file of the daemon, and need no library */
-	FOR_HW = 1 << 12,    /* commands that use the adapter directly, and need no library */
-	FOR_BYTES = 1 << 13, /* commands that move bytes of objects */
-	FOR_TIMED = 1 << 14, /* commands whose requests have a time limit of their own */
+	FOR_KEY = 1 << 11,   /* commands that change a file of the daemon and do not need the library */
+	FOR_HW = 1 << 12,    /* commands that use the adapter directly and do not need the library */
+	FOR_BYTES = 1 << 13, /* commands that move the bytes of objects */
+	FOR_TIMED = 1 << 14, /* commands whose requests have a separate time limit */
 	FOR_JSON = 1 << 15,
 	FOR_TREE = 1 << 16, /* commands that may work on a whole tree */
 	FOR_LS = 1 << 17,
 	FOR_DU = 1 << 18,
 	FOR_SYNC = 1 << 19,
 	FOR_ASK = 1 << 20,  /* commands that ask for confirmation */
-	FOR_GLOB = 1 << 21, /* commands that choose by name */
+	FOR_GLOB = 1 << 21, /* commands that select objects by name */
 	FOR_DRY = 1 << 22,
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* commands that set quotas */
 	FOR_MB = 1 << 25,    /* commands that make buckets */
-	FOR_QUIET = 1 << 26, /* commands with output beyond the requested one */
+	FOR_QUIET = 1 << 26, /* commands that print more than the requested output */
 	FOR_MUTE = 1 << 27,  /* commands that mute a reason of health */
 	FOR_DISK = 1 << 28,  /* commands that add disks */
 };
@@ -60,7 +60,7 @@ enum command_id {
 	COMMAND_NR
 };
 
-/* The values that getopt_long() returns for options, including letters. */
+/* The values that getopt_long() returns for options. Options with a letter have the letter as their value. */
 enum option_id {
 	OPT_BEGIN = 256,
 #define OPTION(id, ...) OPT_##id,
@@ -79,27 +79,30 @@ struct command {
 
 extern const struct command commands[COMMAND_NR];
 
-/* Steps like getopt_long() through argv.  Returns an option's id, -1 at the end, '?' when getopt has complained. */
+/* Advances through argv as getopt_long() does. Returns the id of an option, -1 at the end, or '?' after an
+ * error message. */
 int words_option(int argc, char **argv);
 
 /* Returns the command of that name, or ends the program with an error message and the nearest name. */
 enum command_id words_command(const char *name);
-/* Ends the program, naming them, if options were given that the command does not use; by OPT_ - OPT_BEGIN. */
+/* Ends the program with an error that names them, if options were given that the command does not use.
+ * given[] is indexed by OPT_ - OPT_BEGIN. */
 void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
-/* Ends the program, naming the missing or surplus words, unless the command takes nr words. */
+/* Ends the program with an error that names the missing or surplus words, unless the command takes nr
+ * words. */
 void words_judge(enum command_id id, int nr, char **words);
-/* Returns the index of the URL among a command's words. */
+/* Returns the index of the URL among the words of a command. */
 int words_url_at(enum command_id id);
-/* Ends the program unless url is a URL of the kind that the command needs. Returns the URL to use, which is
- * url or allocated; file is the source of a put. */
+/* Checks that url is a URL of the kind that the command needs; ends the program if it is not. file: source of
+ * a put. Returns the URL to use, which is `url` or allocated. */
 const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
 
 /* Returns true if a word is a URL, not a path. */
 bool words_is_url(const char *word);
-/* Prints the help, of one command unless id is COMMAND_NR; returns the program's exit status. */
+/* Prints the help of one command, or of all if id is COMMAND_NR. Returns the exit status of the program. */
 int words_help(enum command_id id);
 
-/* Ends the program with an error about a word, and a reference to the help; cmd may be NULL. */
+/* Ends the program with an error about a word, and a reference to the help. cmd may be NULL. */
 _Noreturn void words_bad(const char *cmd, const char *what, const char *word);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry hwcheck: tests the behaviour of an adapter. hwcheck.c chooses ports and prints the findings,
- * hw_rows.c and hw_errors.c have the checks, hw_far.c the target side, hw_wire.c its messages on another
- * host. Main thread.
+ * hw - gantry hwcheck, which tests the behaviour of an adapter. hwcheck.c chooses ports and prints the
+ * findings, hw_rows.c and hw_errors.c have the checks, hw_far.c is the target side ("far side"), hw_wire.c
+ * its messages to and from another host. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_H
 #define GANTRY_CLIENT_CMD_HW_H
@@ -17,43 +17,46 @@
 #include <stdint.h>
 
 #define HW_SLOTS 4
-#define HW_GUARD 4096u          /* guard bytes before and after a window, which must stay unchanged */
-#define HW_SMALLEST (16u << 20) /* smallest window allowed by a far side: required by the flushes */
+#define HW_GUARD 4096u /* number of guard bytes before and after a window, which must stay unchanged */
+/* smallest limit of a window that a far side may have, in bytes; the flushes need it */
+#define HW_SMALLEST (16u << 20)
 #define HW_WINDOW_MAX (HW_LARGEST + 2 * HW_GUARD)
 #define HW_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define HW_PORT_NR 18517
 
 /* ---- the far side ---- */
 
-/* Requests of the checking side to the far side. All but HELLO concern one slot: a target with its memory. */
+/* Requests of the checking side to the far side. All requests except HELLO concern one slot, which is a
+ * target with its memory. */
 enum hw_op {
-	HW_HELLO = 1, /* asks for its identity */
-	HW_OPEN,      /* memory of len bytes, registered with mr_access, and a target with dct_access */
-	HW_FILL,      /* fills the bytes from at on, len of them, by content_fill() with seed */
-	HW_SAME,      /* compares them: value 1 if equal */
+	HW_HELLO = 1, /* asks for the identity of the far side */
+	/* allocates len bytes of memory, registers them with mr_access, and makes a target with dct_access */
+	HW_OPEN,
+	HW_FILL, /* fills len bytes from `at` on by content_fill() with seed */
+	HW_SAME, /* compares len bytes from `at` on; the answer's value is 1 if they are equal */
 	HW_DEREGISTER,
-	HW_REGISTER, /* registers again, with mr_access */
-	HW_END,      /* destroys the target, not the memory */
-	HW_CLOSE,    /* frees the whole slot */
+	HW_REGISTER, /* registers the memory again, with mr_access */
+	HW_END,      /* destroys the target, and keeps the memory */
+	HW_CLOSE,    /* frees the slot */
 	HW_OP_NR
 };
 
 struct hw_ask {
-	uint8_t op, slot, mtu; /* mtu: enum ibv_mtu, 0: the port's */
+	uint8_t op, slot, mtu; /* mtu: an enum ibv_mtu; 0: the MTU of the port */
 	uint32_t dct_access, mr_access;
 	uint64_t dc_key, at, len, seed;
 };
 
 struct hw_answer {
-	int error; /* 0 or a negative errno of the far side */
+	int error; /* 0, or a negative errno of the far side */
 	uint64_t value;
-	struct hw_token token; /* for HELLO: only GID and LID */
+	struct hw_token token; /* data of the target; for HELLO only GID and LID */
 	uint8_t mtu;
 	bool is_ib;
 	char firmware[48];
 };
 
-/* A far side in this process; largest: limit of a window, at least HW_SMALLEST. */
+/* A far side in this process. largest: limit of a window in bytes, at least HW_SMALLEST. */
 struct hw_side {
 	struct hw_port *port;
 	uint64_t largest;
@@ -64,21 +67,21 @@ struct hw_side {
 
 enum { HW_ASK_BYTES = 64, HW_ANSWER_BYTES = 128 };
 void hw_ask_encode(const struct hw_ask *q, uint8_t raw[HW_ASK_BYTES]);
-/* Decodes a request. False: not a request, or out of bounds. */
+/* Decodes a request. Returns false if it is not a request, or if a value is out of bounds. */
 bool hw_ask_decode(const uint8_t raw[HW_ASK_BYTES], struct hw_ask *ret);
 void hw_answer_encode(const struct hw_answer *a, uint8_t raw[HW_ANSWER_BYTES]);
 bool hw_answer_decode(const uint8_t raw[HW_ANSWER_BYTES], struct hw_answer *ret);
 
-/* The far side, in this process or on another host. */
+/* A far side, in this process or on another host. */
 struct hw_far {
-	int fd; /* -1: side, in this process */
+	int fd; /* socket to the other host; -1: `side`, in this process */
 	struct hw_side side;
 	char why[160]; /* reason why the connection is lost */
 };
 
-/* Sends a request. Returns the error in the answer, or that of the connection, which is then closed. */
+/* Sends a request. Returns the error in the answer, or the error of the connection, which is then closed. */
 int hw_far_ask(struct hw_far *f, const struct hw_ask *q, struct hw_answer *ret);
-/* Connects to HOST[:PORT].  0 or -errno with f->why. */
+/* Connects to HOST[:PORT]. Returns 0, or -errno with f->why. */
 int hw_far_connect(struct hw_far *f, const char *host);
 void hw_far_close(struct hw_far *f);
 /* Serves other hosts at [ADDRESS][:PORT], loopback by default, one at a time: count of them, 0: without end.
@@ -93,16 +96,16 @@ enum hw_result { HW_PASS, HW_FAIL, HW_SKIP };
 struct hw_row {
 	const char *name;
 	enum hw_result result;
-	char why[200];    /* of a failure, or of an omitted check */
-	json_t *facts;    /* values that are equal in every run */
-	json_t *measured; /* values that vary: times, random counts */
+	char why[200];    /* reason of a failure, or of an omitted check */
+	json_t *facts;    /* values that are the same in every run */
+	json_t *measured; /* values that vary between runs: times, random counts */
 };
 
 struct hw_run {
 	struct hw_port port;
 	struct hw_far far;
-	struct hw_answer hello; /* of the far side */
-	const char *device;     /* its name */
+	struct hw_answer hello; /* HELLO answer of the far side */
+	const char *device;     /* name of the device */
 	uint64_t largest;
 	bool far_is_lost;
 };
@@ -113,38 +116,41 @@ struct hw_check {
 	uint64_t arg;
 };
 extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_checks[], hw_life_checks[],
-	hw_cost_checks[]; /* each ends in a name of NULL */
-/* Waits for that number of milliseconds. */
+	hw_cost_checks[]; /* tables of checks; each ends with a name of NULL */
+/* Waits for `ms` milliseconds. */
 void hw_nap(unsigned ms);
 
-/* Makes a string.  The name json_string is also one of gantryd's. */
+/* Makes a JSON string. The function replaces json_string(), because gantryd has another function of that
+ * name. */
 static inline json_t *
 text_of(const char *text)
 {
 	return json_pack("s", text);
 }
 
-/* Sets the result of a check. A row has one result, with the first reason. */
+/* Sets the result of a check to a failure. A row has one result, with the first reason. */
 void hw_fail(struct hw_row *row, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hw_skip(struct hw_row *row, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hw_fact(struct hw_row *row, const char *name, json_t *value);
 void hw_measured(struct hw_row *row, const char *name, double value);
-/* Notes the median and the largest of nr times in nanoseconds, which it sorts, as NAME_us and NAME_max_us. */
+/* Notes the median and the largest of nr times as NAME_us and NAME_max_us. The times are in ns, and are
+ * sorted. */
 void hw_times(struct hw_row *row, const char *name, uint64_t *ns, size_t nr);
 
-/* Opens a slot of the far side with these rights, of len bytes between guards; if that fails, the row fails
+/* Opens a slot of the far side with these rights and len bytes between guards. If this fails, the row fails
  * or is omitted. */
 bool hw_open_window(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t len, unsigned dct_access,
 		    unsigned mr_access, struct hw_token *ret_tok);
 void hw_close_window(struct hw_run *r, uint8_t slot);
 bool hw_far_fill(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len,
 		 uint64_t seed);
-/* Compares: 1, 0, or negative if the row has failed. */
+/* Compares bytes on the far side. Returns 1 if they are equal, 0 if they differ, negative if the row has
+ * failed. */
 int hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len, uint64_t seed);
 /* Makes an initiator in RTS for the token's target. */
 bool hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 		  unsigned depth, unsigned timeout, unsigned retry);
-#define HW_PATIENCE_MS 30000 /* longer than any transfer takes */
+#define HW_PATIENCE_MS 30000 /* time in ms that is longer than any transfer takes */
 /* Counters of each priority of the port's network interface (hw_class.c). */
 struct hw_classes {
 	char netdev[32];

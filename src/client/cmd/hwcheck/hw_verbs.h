@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The objects for testing an adapter: a port, DC initiators, DC targets, registered memory. Plain verbs and
- * mlx5dv; the software NIC's tests use them too. int functions return 0 or -errno. Any thread; an object
- * belongs to its caller.
+ * hw_verbs - objects for testing an adapter, through verbs and mlx5dv: a port, DC initiators, DC targets,
+ * registered memory. The tests of the software NIC use them, too. Functions of type int return 0 or -errno.
+ * Any thread; the caller owns the objects.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_VERBS_H
 #define GANTRY_CLIENT_CMD_HW_VERBS_H
@@ -18,7 +18,7 @@ struct hw_token {
 	uint32_t dctn, rkey;
 	uint64_t dc_key, addr, len;
 	union ibv_gid gid;
-	uint16_t lid; /* 0: Ethernet */
+	uint16_t lid; /* LID of the port; 0: Ethernet */
 };
 
 struct hw_port {
@@ -26,17 +26,17 @@ struct hw_port {
 	struct ibv_pd *pd;
 	uint8_t nr, gid_index;
 	bool is_ib;
-	enum ibv_mtu mtu; /* of paths from and to it */
+	enum ibv_mtu mtu; /* MTU of paths from and to the port */
 	uint8_t traffic_class;
 };
 
-/* Opens a device and a protection domain; the caller fills in the other members of p, with hw_port_ask(). */
+/* Opens a device and a protection domain. The caller fills in the other members of p with hw_port_ask(). */
 int hw_open(struct hw_port *p, struct ibv_device *dev);
-/* Fills link layer and MTU of port nr, and the row of its GID table. */
+/* Fills in link layer and MTU of port nr, and a row of its GID table. */
 int hw_port_ask(struct hw_port *p, uint8_t nr, uint8_t gid_index);
 int hw_close(struct hw_port *p);
 
-/* Maps and registers memory, at mr->addr.  NULL with errno. */
+/* Maps memory and registers it; its address is mr->addr. Returns NULL with errno on failure. */
 struct ibv_mr *hw_mem_new(struct hw_port *p, size_t len, unsigned access);
 int hw_mem_free(struct ibv_mr *mr);
 
@@ -52,26 +52,27 @@ struct hw_dci_opt {
 	unsigned depth, sge, inl, cqe, timeout, retry;
 	uint64_t send_ops;
 	struct ibv_comp_channel *chan;
-	unsigned reads;   /* in flight at a time; 0: 16 */
-	unsigned recv_wr; /* nothing that an initiator could use */
+	unsigned reads;   /* largest number of READs in flight; 0: 16 */
+	unsigned recv_wr; /* number of receive work requests, which an initiator cannot use */
 };
-/* Sufficient for a few WRITEs and READs. */
+/* Options that are sufficient for a few WRITEs and READs. */
 extern const struct hw_dci_opt hw_dci_plain;
-/* Makes an initiator and brings it to RTS. */
+/* Makes an initiator and brings it to the state RTS. */
 int hw_dci_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
-/* Makes an initiator in RESET. */
+/* Makes an initiator in the state RESET. */
 int hw_dci_create(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
-/* Steps RESET, INIT, RTR, RTS.  reads 0: 16. */
+/* Brings an initiator from RESET to RTS, through INIT and RTR. reads: largest number of READs in flight; 0:
+ * 16. */
 int hw_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
-/* Moves the initiator to RTR only; hw_dci_rtr_to_rts() takes the next step. */
+/* Brings an initiator to the state RTR. hw_dci_rtr_to_rts() takes the next step. */
 int hw_dci_rtr(struct hw_dci *i);
 int hw_dci_rtr_to_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
-int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* ERR, RESET */
-/* Makes the address handle of a target, in place of the previous one. */
+int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* Brings an initiator to the state ERR or RESET. */
+/* Makes the address handle of a target, which replaces the initiator's previous one. */
 int hw_dci_to(struct hw_dci *i, const struct hw_token *t);
 int hw_dci_free(struct hw_dci *i);
 
-/* Posts one work request, signaled; 0 or errno of wr_complete. */
+/* Posts a signaled work request. Returns 0, or the errno of wr_complete. */
 int hw_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
 	    const void *buf, uint32_t len, uint64_t wr_id);
 /* A completion. */
