@@ -464,9 +464,8 @@ stop_main(void *arg)
 	return NULL;
 }
 
-/* Starting has taken this long, and gets on (it uses the CPU, on as many threads as there are disks): systemd, whose
- * limit is for a start that hangs, gives us as much again.  A disk that does not answer gets none; a cluster is waited
- * for. */
+/* Asks systemd for more time while a start uses the CPU, or waits for late disks or a cluster: the limit of the unit is for
+ * a start that hangs, as on a disk that does not answer. */
 static void
 ask_for_time(const struct daemon *d, uint64_t *asked_ns, uint64_t *used_ns)
 {
