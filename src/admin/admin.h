@@ -4,8 +4,10 @@
  * 0600).
  *
  *   GET /livez /readyz   200, or 503 with the reasons (JSON)
- *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", which holds while /readyz is 503; aliases /health, /health/live,
- * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
+ *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", which holds while
+ *                 /readyz is 503; aliases /health, /health/live, /health/ready, /minio/health/live,
+ *                 /minio/health/ready, /minio/health/cluster
+ *   GET /metrics  Prometheus text
  *   GET /         the status page (HTML)
  *   GET /events   the latest declines and errors (JSON)
  *   GET /status /rails /rails/ADDRESS /disks /quotas /requests /requests/ID /config    JSON
@@ -74,7 +76,7 @@ struct admin_control {
 };
 
 /* The functions of main for the pages. All run on the admin thread and must not block longer than a page may
- * take. Any of them may be NULL: its page is 404 then, its reason never given. */
+ * take. A function may be NULL: the page of a missing function is 404, and health has no reason from it. */
 struct admin_env {
 	void *cookie;
 	const struct conf *conf;   /* /config, if there is no config(); NULL: none */

@@ -36,8 +36,9 @@ struct auth_replay;
 /* Makes a table of that size, 20.5 bytes for each signature; its pages are allocated on use. 0 or -errno. */
 int auth_replay_new(uint64_t bytes, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
-/* Returns true if the signature is new, or, unless it may be used only once, comes from the same address as
- * before: for IPv6 the first 64 bits count. access_key: of the signer. Times are in seconds of the wall
+/* Returns true if the signature is new. If `once` is false, a signature that was seen
+ * before is accepted from the same address, too: for IPv6 the first 64 bits are compared. access_key: of the
+ * signer. Times are in seconds of the wall
  * clock. Any thread. */
 bool auth_replay_fresh(struct auth_replay *t, const char *access_key, const uint8_t signature[32],
 		       const struct sockaddr *peer, bool once, uint64_t now_s, uint64_t expires_s);

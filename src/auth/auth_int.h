@@ -98,8 +98,8 @@ has_descriptor(const struct target *t)
 /* Returns true if the entry's secret gives the signature of `what`; it may leave the derived key in id. */
 typedef bool (*entry_signed_fn)(struct auth_entry *e, const void *what, struct identity *id);
 /* Finds the entry of that access key whose secret signed, and checks whether it is valid here and now.
- * FAULT_NONE with id->entry and id->keys; otherwise the fault of the best entry: one with a valid signature,
- * or none. */
+ * FAULT_NONE with id->entry and id->keys; otherwise the fault of the last entry with a valid
+ * signature; FAULT_SIGNATURE if no entry has one, FAULT_ACCESS_KEY if there is no entry. */
 enum fault entries_try(const struct auth_env *env, struct span access_key, struct span token, uint64_t now_s,
 		       entry_signed_fn is_signed, const void *what, struct identity *id,
 		       const char **ret_why);

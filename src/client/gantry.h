@@ -154,7 +154,7 @@ void gantry_close(struct gantry *g);
 
 /* Levels of log lines: failures; ports and registrations; successful gantry_obj_get(); gantry_obj_put(). */
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
-/* Receives a log line without its end. Called by any threads concurrently; must not call gantry_set_log(). */
+/* Receives a log line without a newline. Called by any threads concurrently; must not call gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
 /* Sets the log function, which receives failures with their causes, ports and registrations, and operations.
  * NULL: no lines are logged. The previous function is not called any longer after the return. */

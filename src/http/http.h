@@ -61,8 +61,8 @@ bool http_make_room(struct http *h);
 /* Returns the number of connections that are open or being opened. */
 int http_connections(const struct http *h);
 
-/* Runs the daemons. Returns true if they have more work. The core calls this function in every turn with an
- * event. */
+/* Runs the libmicrohttpd daemons of the listeners. Returns true if they have more work. The core
+ * calls this function in every turn with an event. */
 bool http_run(struct http *h);
 /* Returns the time that the loop may wait, in ns, before a time-out of libmicrohttpd or of http/ is due. */
 uint64_t http_timeout_ns(const struct http *h);

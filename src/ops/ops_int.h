@@ -58,7 +58,8 @@ void write_location(struct req *rq, struct text *x);
 
 /* Makes the job of a CreateBucket with tags, which it takes over. 0, or -EAGAIN. */
 int create_tags_new(struct req *rq, struct text *tags);
-/* Sets the attributes of the new bucket: those of the job, if there is one. */
+/* Stores in spec the attributes of the bucket that rq creates: the tags of create_tags_new(), if it was called,
+ * else none. */
 void create_tags_spec(const struct req *rq, struct store_bucket_spec *spec);
 /* Compares the tags of a bucket that existed, or may have existed, and replies: a bucket without tags gets them,
  * and different tags are a fault. */

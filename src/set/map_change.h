@@ -77,7 +77,7 @@ int set_change_result(struct set *s);
 void set_tell_left(struct set *s, int engine, const struct disk_table *t);
 /* Returns true if the write of set_tell_left() has ended. Any thread. */
 bool set_left_is_told(const struct set *s, int engine);
-/* Returns true if changes of buckets are made on this engine. */
+/* Returns true if this engine takes part in changes of buckets: its disk is a member and in service. */
 bool set_counts(const struct set *s, int engine);
 /* Makes the first engine in service the metadata leader. */
 void set_new_head(struct set *s);

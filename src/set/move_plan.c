@@ -109,7 +109,7 @@ struct to_go {
 	uint64_t pairs[STORE_DISKS_MAX];
 	/* number of copies in slots of keys with two copies that disks being filled will receive */
 	uint64_t come;
-	uint64_t nr; /* sum of the three counts above */
+	uint64_t nr; /* sum of homes, pairs and come, over all disks */
 };
 
 static uint64_t

@@ -122,7 +122,7 @@ void quota_born(struct quota_book *book, int counter, struct quota_row *row, uin
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 /* Returns the version that was passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
-/* Returns true if a limit applies to a bucket of this name, with or without a row. */
+/* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Judges documents of a bucket, which will have that many bytes at this counter, by its patterns. 0, with the
  * bytes by which they grow in *ret_more; or -EDQUOT, which is counted. Each counter has all documents, and

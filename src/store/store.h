@@ -961,7 +961,7 @@ enum {
 	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() is available */
 	STORE_CAN_SCRUB = 2,    /* objects can be read one by one for verification */
 	STORE_CAN_FSCK = 4,     /* store_fsck() is available */
-	/* the store continues to work while its callers refuse new requests for a while */
+	/* new requests can be refused for a while (a drain of the daemon) without effect on the store */
 	STORE_CAN_DRAIN = 8,
 };
 /* Returns STORE_CAN_... bits.  Any thread. */

@@ -59,7 +59,7 @@ int scrub_begin(struct scrub *s);
 int scrub_cancel(struct scrub *s);
 /* Returns the number of store operations in flight. */
 int scrub_busy(const struct scrub *s);
-/* Frees it; no operation may be in flight. */
+/* Frees a scrub without operations in flight. */
 void scrub_free(struct scrub *s);
 
 /* Copies the public state. Any thread. */

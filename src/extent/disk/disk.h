@@ -4,7 +4,7 @@
  *
  *	directory			block device
  *	super	a superblock		0		a superblock
- *	super2	the other one		last 2 MiB	the other one (after the first if data is there)
+ *	super2	its copy		last 2 MiB	its copy (after the first, if the segments reach there)
  *	host	the host block		256 KiB		the host block
  *	log	the ring		1 MiB		the ring
  *	seg-NNNN data			after it	data; all of it exists from the start

@@ -158,8 +158,8 @@ struct super {
 	bool is_behind;
 };
 
-/* Makes the placement map of a store with this disk as its only member. UUID and start number of sb are
- * set. */
+/* Makes the placement map of a store with this disk as its only member. The caller has
+ * set the UUID and the start number of sb. */
 void super_table_of_one(struct super *sb);
 /* Returns true if buf begins like a superblock. */
 bool super_peek(const void *buf);

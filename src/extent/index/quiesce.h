@@ -39,7 +39,7 @@ struct quiesce_user *quiesce_join(struct quiesce *q);
 void quiesce_leave(struct quiesce_user *u);
 
 /* Declares that the user will not use any pointer that it found before this call. The cost is a load, and a
- * store if an epoch was named since the last call. */
+ * store if a new epoch began since the last call. */
 void quiesce_point(struct quiesce_user *u);
 /* Makes the user quiescent until quiesce_wake(); until then the thread must not access the index. */
 void quiesce_sleep(struct quiesce_user *u);

@@ -115,8 +115,8 @@ void tree_unpin(struct tree *t, int pin);
 
 struct tree_cursor;
 /*
- * Declares that c is the only cursor on this pinned state, and scans it once, forwards, from its root. The
- * nodes that c has passed are then not kept by the pin.
+ * Declares that c is the only cursor on this pinned state, and that the caller will move it once, forwards, from
+ * the root. The pin does not keep the nodes that c has passed.
  */
 void tree_cursor_once(struct tree_cursor *c, int pin);
 

@@ -66,8 +66,8 @@ uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
 int writer_close(struct chunk_writer *w);
 /* Copies and writes the whole contents of a chunk that is not larger than an inline object. 0 or -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
-/* Writes the first len bytes of the writer's array of extents, which contains another list, as the map of the
- * next record that the writer hands over. 0 or -errno. */
+/* Writes a list, which the caller has stored in the writer's array of extents (len bytes), to the disk as the map
+ * to which the writer's next record refers. Returns 0 or -errno. */
 int writer_map_list(struct chunk_writer *w, uint32_t len);
 /* Fills in the fields of the chunk's record, except the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);

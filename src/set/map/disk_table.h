@@ -124,8 +124,8 @@ void table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], in
 /* Returns the number of roles of a disk: its slots of keys with one copy, and its slots of keys with two
  * copies, as primary or secondary. */
 int table_roles(const struct disk_table *t, int disk);
-/* Returns true if the current drain was cancelled. No slot moves any longer; the foreign records of the drain
- * may not be removed yet. */
+/* Returns true if the current drain was cancelled. No slot moves any longer, but foreign records of the drain
+ * possibly still exist. */
 static inline bool
 table_gives_up(const struct disk_table *t)
 {

@@ -76,8 +76,8 @@ int sink_open_below(struct sink *s, int dir, const char *name, struct written *o
  * bytes.
  */
 int sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unfinished *ret_u);
-/* Parses the state of such a run: false if it is for another url, or invalid. u is zeroed before; the caller
- * frees its members in both cases. */
+/* Parses the state that an interrupted download left in f. Returns false if the state is for another url, or
+ * invalid. u is zeroed before; the caller frees its members in both cases. */
 bool unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u);
 /* Makes the output file. etag: of the version with which it can be continued, "" if it cannot. 0 or
  * -errno. */

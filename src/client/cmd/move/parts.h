@@ -21,7 +21,8 @@ int origin_of_file(struct origin *from, int fd, const char *name);
 /* Stores the origin in parts, several at a time, or continues the upload of an earlier run; o is filled
  * in. */
 void put_parts(struct cmd *c, int streams, struct origin *from, const char *url, struct outcome *o);
-/* Copies an object to url, on its server if both are on one, else through b; o is filled in. */
+/* Copies the object `from` to url: by CopyObject if both are on the same server, else through the buffer b.
+ * Stores the result in o. */
 void copy_object(struct cmd *c, struct buffer *b, int streams, const char *from, const char *url,
 		 struct outcome *o);
 
