@@ -304,6 +304,7 @@ door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompl
 {
 	const union MHD_DaemonInfo *info;
 
+	errno = 0;
 	d->mhd =
 		MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
 				 NULL, on_request, cookie, MHD_OPTION_NOTIFY_COMPLETED, on_over, cookie,
@@ -312,7 +313,7 @@ door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompl
 				 MHD_OPTION_CONNECTION_LIMIT, (unsigned)(d->max + LEAVING_MAX),
 				 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
 	if (!d->mhd)
-		return -ENOMEM;
+		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
 	info = MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	check(info);
 	d->epoll_fd = info->listen_fd;

@@ -33,7 +33,7 @@ refused() {
 
 write_config
 format_store
-for n in 16 20 24; do refused 1 "Too many open files" --nofile=$n:$n; done
+for n in {10..24}; do refused 1 "Too many open files" --nofile=$n:$n; done
 
 # 120 of them, some 30 in use, the last 15 not for clients: who comes then takes the place of one that has sent nothing yet, or is
 # refused when many come at once.  /livez, which needs one for each question, answers; so does everybody who is in.
