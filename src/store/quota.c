@@ -697,7 +697,7 @@ may_reserve(struct quota_change there, const struct quota_change *held, int64_t 
 }
 
 static int
-judge_reserve(struct quota_book *book, struct quota_row *row, const struct quota_change *more,
+judge_reserve(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *more,
 	      int64_t whole_bytes, int64_t own_bytes)
 {
 	int e = 0;
@@ -707,10 +707,13 @@ judge_reserve(struct quota_book *book, struct quota_row *row, const struct quota
 		int64_t whole = -own_bytes;
 
 		for (int i = 0; i < book->counter_nr; i++) {
+			if (!RULE_QUOTA_OF_ALL && i != counter)
+				continue;
 			add(&held, &row->part[i].held);
 			whole += row->part[i].whole_bytes;
 		}
-		if (!may_reserve(sum_of(book, ANY, row, true), &held, whole, more, whole_bytes, &row->max)) {
+		if (!may_reserve(sum_of(book, counter, row, true), &held, whole, more, whole_bytes,
+				 &row->max)) {
 			row->refused++;
 			e = -EDQUOT;
 		}
@@ -745,7 +748,7 @@ quota_reserve(struct quota_book *book, int counter, const void *name, size_t len
 		struct quota_change less = negative(&hold->more);
 
 		add(&more, &less);
-		e = judge_reserve(book, row, &more, (int64_t)whole_bytes, hold->whole_bytes);
+		e = judge_reserve(book, counter, row, &more, (int64_t)whole_bytes, hold->whole_bytes);
 		if (e == 0) {
 			reserve(book, counter, row, &more, (int64_t)whole_bytes - hold->whole_bytes);
 			*hold = (struct quota_hold){ row->part[counter].version, *c, (int64_t)whole_bytes };

@@ -13,8 +13,9 @@
  *	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
  * A limit is therefore never exceeded, neither by changes that are judged together nor by counters that judge
- * at the same time. There is one exception: if a removal that was judged is not made, the limit may be
- * exceeded by the size of the removal.
+ * at the same time. There are two exceptions. If a removal that was judged is not made, the limit may be
+ * exceeded by the size of the removal. While a store without limits gets its first limit, changes that are
+ * already in a block of a log are not noted, so another counter may exceed the limit by their size.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
  * wait only for the lock. A row takes about 200 bytes beside the bucket's name, 80 more for each further

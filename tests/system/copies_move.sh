@@ -4,6 +4,8 @@
 # of them fails and returns, one is drained and one added, with a SIGKILL in the middle of each, in the order that SEED= decides: nothing
 # acknowledged is lost or comes again, no read is 503, lists are whole; at last the two copies of everything are the same.  Each once,
 # or for SECS seconds (long/copies_move).
+# The clients continue while the daemon is started again: no other listener has its port then.
+OWN_NET=${OWN_NET:-1} S3_PORT=9000
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../long/disks_rig.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=512MiB BUCKETS=''

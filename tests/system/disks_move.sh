@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Three disks under load (PUT, GET, DELETE, lists, multipart uploads, all checked) while one is drained and another one added, with a SIGKILL in the
 # middle of it: nothing that was acknowledged is lost or comes again, lists and quotas are right; what is refused; what a start asks for afterwards.
+# The clients continue while the daemon is started again: no other listener has its port then.
+OWN_NET=${OWN_NET:-1} S3_PORT=9000
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=1GiB BUCKETS='load more still heavy'
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'

@@ -22,6 +22,7 @@
 #   HTTP_BUFFERS=16MiB                            memory.http_buffers (auto outside of tests/system and tests/security)
 #   DAEMON_WRAP='strace -f ...'                   put in front of gantryd
 #   OWN_NET=1 (before lib.sh)                     a network namespace of its own, see net_rail
+#   S3_PORT=9000 (with OWN_NET)                   the port of the S3 listener; 0: a free one, which another listener may have after a restart
 # Other variables of the environment (GANTRY_SECTION_KEY, SOFTNIC_EXEC, ...) reach the daemon as they are.
 # Exit: 0 pass, 1 fail, 77 skip.  A failing test prints the end of the daemon's log.
 # shellcheck shell=bash
@@ -111,7 +112,7 @@ write_config() {
 	local i
 	{
 		echo "listen:"
-		echo "  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true }"
+		echo "  - { address: \"127.0.0.1:${S3_PORT:-0}\", dialect: s3, anonymous: true }"
 		echo "  - { address: \"127.0.0.1:0\", dialect: scality }"
 		[ -z "$LISTEN" ] || printf '%s\n' "$LISTEN"
 		echo "admin: { address: \"127.0.0.1:0\", socket: \"$T/admin.sock\" }"
