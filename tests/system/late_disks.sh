@@ -12,7 +12,7 @@ said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(cat "$T/said")"; }
 waits() { grep -q "waiting for disks, at most [0-9]* s (store.wait_for_disks): $1\$" "$T/daemon.log"; }
 write_config
 # ---- shared file systems ----
-"$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/disk0, size: 96MiB}, {path: $T/disk1, size: $(df --output=avail -B1M "$T" | tail -n 1)MiB}]" >"$T/said" 2>&1
+"$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/disk0, size: 96MiB}, {path: $T/disk1, size: $(df --output=size -B1M "$T" | tail -n 1)MiB}]" >"$T/said" 2>&1
 assert_eq $? 78 "more than there is room: $(cat "$T/said")"
 said "disk0: the file system has room for [0-9]* bytes, and the 2 disks of store.disks on it want [0-9]*"
 [ -z "$(ls -d "$T"/disk? 2>/dev/null)" ] || fail "something was made"
