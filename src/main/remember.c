@@ -378,7 +378,7 @@ remember_health(struct daemon *d, struct admin_reasons *r)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- what an operator is told ---- */
+/* ---- messages for operators ---- */
 
 /* Returns a disk on the file system of the record; NULL: there is none, or no record. */
 static const char *

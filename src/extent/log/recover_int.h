@@ -74,7 +74,7 @@ void name_text(const struct recover_report *rep, char *text, size_t cap, const u
 bool lost_view(const struct replay *rp, const struct rec_view *v);
 /* Notes the segment of an extent that the disk's files do not have. */
 void lost_note(struct replay *rp, uint64_t ext);
-/* Judges the noted segments: a start is refused, with the files in err; fsck goes on. */
+/* Judges the noted segments: a start is refused, with the files in err; fsck continues. */
 int lost_judge(struct replay *rp);
 /* Gives up the older snapshot where a part of it, or of the log after it, is in a file that is not there. */
 void lost_drop_older(struct replay *rp);
