@@ -147,7 +147,7 @@ say_sums(struct fsck *f)
 	if (f->strays)
 		report(f->rep,
 		       "%s: %llu records are of keys that the table of disks gives to another disk, '%s' the "
-		       "first: leftovers, which nobody needs",
+		       "first: leftovers, which are not needed",
 		       d->path, (unsigned long long)f->strays, f->stray);
 }
 
