@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of RDMA, as one plain struct. It includes nothing of the configuration file, so that rdma/,
- * chan/ and a program that fills the struct by hand need no YAML.
+ * The settings of RDMA, as one plain struct. This header includes no code of the configuration file, so
+ * that rdma/, chan/ and a program that fills the struct by hand need no YAML.
  */
 #ifndef GANTRY_CONF_RDMA_H
 #define GANTRY_CONF_RDMA_H
@@ -15,7 +15,7 @@
 #define CONF_NETS_MAX 64
 #define CONF_DECLINE_RULES_MAX 32
 
-/* An address block; an IPv4 block is v4-mapped, with a prefix from 96 on. */
+/* An address block; an IPv4 block is v4-mapped, with a prefix of at least 96. */
 struct conf_net {
 	struct in6_addr addr;
 	uint8_t prefix;
@@ -25,7 +25,7 @@ struct conf_net {
 struct conf_nets {
 	struct conf_net net[CONF_NETS_MAX];
 	int nr;
-	bool routed; /* the list contains the word `routed` (only in keys that allow it) */
+	bool routed; /* the list has the word `routed` (only in keys that allow the word) */
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
@@ -38,35 +38,38 @@ enum conf_delay_mode {
 
 enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
 #define CONF_CLASS_AUTO 256
-#define CONF_LEVEL_AUTO 16 /* rdma.service_level: the path's */
+#define CONF_LEVEL_AUTO 16 /* value of rdma.service_level: the service level of the path */
 #define CONF_PATHS_MAX 16
 
-/* Token headers whose clients may be declined by a 2xx. */
+/* Token headers; a rule can decline the clients of a header by a 2xx. */
 enum conf_token_header { TOKEN_HEADER_AMZ, TOKEN_HEADER_INFO, TOKEN_HEADER_CUOBJ };
 extern const char *const conf_token_header[]; /* "x-amz-rdma-token", ...; ends with NULL */
 
-/* A rule that selects clients which fall back to HTTP only after a 2xx: every field that is not NULL must
- * match, and at least one is not NULL. */
+/* A rule that selects clients which fall back to HTTP only after a 2xx. Every field that is not NULL must
+ * match; at least one field is not NULL. */
 struct conf_decline_rule {
 	enum conf_token_header header;
 	char *access_key;
-	char *listen;     /* listen[].address as written */
+	char *listen;     /* address of the listener, as written in listen[].address */
 	char *user_agent; /* substring of the User-Agent */
 };
 
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
-	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
+	char *devices[CONF_DEVICES_MAX]; /* used only with RDMA_LIST: device names (mlx5_0, mlx5_0:1),
+	                                  * addresses or GIDs */
 	int device_nr;
-	bool require; /* without a rail that is up the daemon is not ready */
+	bool require; /* the daemon is not ready unless a rail is up */
 	uint64_t dc_key;
 	int channels; /* number of DCIs per rail, over all cores; at least 8 per core */
-	int cq_depth; /* entries of a completion queue; 0: the sum of send depths */
-	/* scatter entries of a work request; 0: one. Not a configuration key; set by libgantry-server */
+	int cq_depth; /* number of entries of a completion queue; 0: the sum of the send depths */
+	/* limit of scatter entries of a work request; 0: one entry. Not a configuration key:
+	 * libgantry-server sets it */
 	int max_sge;
-	/* CONF_CLASS_AUTO: the setting of the port */
+	/* CONF_CLASS_AUTO: the setting of the port is used */
 	int service_level, traffic_class, hop_limit, pkey_index;
-	/* address handles per client, with different paths in the fabric; 0: 4 on RoCE, 1 on InfiniBand */
+	/* number of address handles for each client, each with another path in the fabric; 0: 4 on RoCE, 1
+	 * on InfiniBand */
 	int paths;
 	enum conf_ordering relaxed_ordering;
 	bool thread_domains;
@@ -78,22 +81,23 @@ struct conf_rdma {
 	bool qp_reset_on_failure;
 	int poll_batch;
 	uint64_t linger_ns;
-	int ah_cache;                         /* address handles kept per rail */
-	struct conf_net allow[CONF_NETS_MAX]; /* allowed clients; empty: the subnets of the rails */
+	int ah_cache;                         /* number of address handles kept for each rail */
+	struct conf_net allow[CONF_NETS_MAX]; /* allowed clients; an empty list: the subnets of the rails */
 	int allow_nr;
-	/* addresses to which the kernel has a route through the interface of a rail are allowed, too */
+	/* clients are allowed, too, if the kernel has a route to them through the interface of a rail */
 	bool allow_routed;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
 	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];
 	int decline_2xx_nr;
 	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
-	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
+	bool short_get_reject;   /* a GET without Range into a window smaller than the object is answered
+	                          * 400, not 206 (4.3) */
 	uint64_t inflight_bytes; /* limit of the bytes of one request on the wire */
 };
 
-/* Returns true if address a is in net; both v4-mapped for IPv4. The function is inline, so that a caller
- * needs no library. */
+/* Returns true if address a is in net; IPv4 addresses are v4-mapped. Inline, so that a program which uses
+ * this header needs no library. */
 static inline bool
 conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 {
@@ -105,7 +109,7 @@ conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
 }
 
-/* Returns true if a is in one of the nets. */
+/* Returns true if a is in at least one of the nets. */
 static inline bool
 conf_nets_have(const struct conf_net *net, int nr, const struct in6_addr *a)
 {
