@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of gantryd.  Parsed once by main(), before anything else. */
+/* The command line of gantryd. main() parses it once, before all other work. */
 #ifndef GANTRY_MAIN_OPTIONS_H
 #define GANTRY_MAIN_OPTIONS_H
 
@@ -10,18 +10,18 @@
 
 #define OVERRIDES_MAX 64
 
-/* Exit codes, on which scripts and units rely. */
+/* Exit codes; scripts and service units rely on them. */
 enum {
 	EXIT_OK = 0,
-	EXIT_RUNTIME = 1,  /* failed while running */
-	EXIT_USAGE = 2,    /* the command line */
+	EXIT_RUNTIME = 1,  /* a failure while running */
+	EXIT_USAGE = 2,    /* an invalid command line */
 	EXIT_MISSING = 69, /* a required listener or device is missing */
-	EXIT_STORE = 74,   /* store damaged, unreadable, of another system, or not formatted yet */
-	EXIT_CONFIG = 78,  /* bad configuration, or files with wrong permissions */
+	EXIT_STORE = 74,   /* the store is damaged, unreadable, of another system, or not formatted yet */
+	EXIT_CONFIG = 78,  /* an invalid configuration, or files with wrong permissions */
 };
 
-/* Returns the exit code for the -errno of a store that cannot be opened or formatted: EXIT_RUNTIME only if
- * another start may succeed. */
+/* Returns the exit code for a store that cannot be opened or formatted; error: -errno. The code is
+ * EXIT_RUNTIME only if another start may succeed. */
 int exit_of_store(int error);
 
 enum action {
@@ -43,19 +43,20 @@ enum action {
 
 struct options {
 	enum action action;
-	const char *file;       /* -c; NULL: the default */
-	const char *ready_file; /* an additional file for the ready line */
+	const char *file;       /* value of -c; NULL: the default file */
+	const char *ready_file; /* additional file for the ready line; NULL: none */
 	bool force, if_absent, repair, yes;
 	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* UUIDs of disks to forget */
 	int forget_nr;
 	const char *add;                   /* path of a disk to add */
-	bool replaces;                     /* --replace-store: */
-	uint8_t replace_store[UUID_BYTES]; /* the remembered store that may be given up */
+	bool replaces;                     /* --replace-store was given */
+	uint8_t replace_store[UUID_BYTES]; /* UUID of the remembered store that may be given up */
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };
 
-/* Parses the command line.  0, or -EINVAL with one line written to err.  The strings are argv's. */
+/* Parses the command line. Returns 0, or -EINVAL after writing a line to err. The strings in *ret_options
+ * belong to argv. */
 int options_parse(int argc, char **argv, struct options *ret_options, FILE *err);
 void options_help(FILE *out);
 
