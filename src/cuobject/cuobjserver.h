@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's interface of cuObject, on libgantry-server: a program with its own control plane moves bytes
- * between its memory and the window named by a client's token. gantry-cuobject(7) lists the differences
- * from NVIDIA's library.
+ * The server interface of cuObject, on libgantry-server: a program with its own control plane moves bytes
+ * between its memory and the window named by a client's token. gantry-cuobject(7) lists the differences from
+ * NVIDIA's library.
  *
- * Any thread may make and return registrations, views and channels at any time; one thread at a time uses a
- * channel, and a second thread that uses the same channel gets -EIO. No exception leaves the library.
+ * Any thread may make and return registrations, views and channels at any time. Only one thread at a time
+ * may use a channel; a second thread gets -EIO. The library throws no exception.
  */
 #ifndef GANTRY_CUOBJSERVER_H
 #define GANTRY_CUOBJSERVER_H
@@ -22,7 +22,7 @@
 
 struct rdma_cm_id;
 
-/* The library's data about registered memory, or a view of it. */
+/* The library's data about registered memory, or about a view of registered memory. */
 struct rdma_buffer;
 
 typedef enum cuObjChannelIdState_enum {
@@ -32,7 +32,7 @@ typedef enum cuObjChannelIdState_enum {
 	INVALID_CHANNEL_ID = UINT16_MAX, /* result of allocateChannelId() if no channel is free */
 } cuObjChannelIdState_t;
 
-/* Modes of a synchronous call that polls for its completion. */
+/* Modes of polling, used by a call that waits for its completion. */
 typedef enum cuObjDelayMode {
 	CUOBJ_DELAY_NONE = 0,     /* no pause between polls */
 	CUOBJ_DELAY_BATCH = 1,    /* a pause after a poll without a completion */
@@ -59,7 +59,7 @@ typedef struct cuObjAsyncEvent_s {
 
 struct cuObjRDMATunableParam {
 	int num_dcis;                /* number of channels */
-	unsigned cq_depth;           /* most work requests of a channel on the wire */
+	unsigned cq_depth;           /* limit of the work requests of a channel on the wire */
 	unsigned long dc_key;        /* DC key, which must equal that of the clients */
 	int ibv_poll_max_comp_event; /* not used */
 	int service_level;
@@ -67,8 +67,8 @@ struct cuObjRDMATunableParam {
 	unsigned hop_limit;
 	int pkey_index;
 	int max_wr;              /* not used */
-	int max_sge;             /* most pieces of one operation */
-	uint32_t delay_interval; /* ns */
+	int max_sge;             /* limit of the pieces of one operation */
+	uint32_t delay_interval; /* pause between polls, ns */
 	cuObjDelayMode_t delay_mode;
 	/* true: a channel is reset after a failed operation; false: the channel stays unusable */
 	bool qp_reset_on_failure;
@@ -272,7 +272,7 @@ class RDMAConnection
       public:
 	cuObjRDMATunable params;
 
-	/* Stores the address: IPv4 or IPv6, without brackets; 0.0.0.0 and :: are every port of the
+	/* Stores the address: IPv4 or IPv6, without brackets; 0.0.0.0 and :: mean every port of the
 	 * machine. */
 	RDMAConnection(const char *ip, unsigned short port);
 	RDMAConnection(const RDMAConnection &) = delete;
@@ -281,19 +281,19 @@ class RDMAConnection
 	RDMAConnection &operator=(RDMAConnection &&) = delete;
 	~RDMAConnection();
 
-	/* Opens the session with params. 0, also if the session is open; -1: the address is invalid, or not
-	 * one of this machine. */
+	/* Opens the session with params. Returns 0, also if the session is open already; -1 if the address
+	 * is invalid, or not an address of this machine. */
 	int startRDMASession();
 	void initRDMAConfigParams(cuObjRDMATunable config_params);
-	/* Releases channels and registrations; the program's remaining handles are invalid, and may still
-	 * be returned. */
+	/* Releases channels and registrations. Handles that the program still has are invalid; it may
+	 * still return them. */
 	void closeRDMASession();
 	/* Does nothing, because a session has no connections. */
 	void handleDisconnectEvent(struct rdma_cm_id *id);
-	/* Returns the text of an id's source address (null: the server's), which the thread's next call
-	 * overwrites. */
+	/* Returns the text of the source address of an id; id null: the address of the server. The next
+	 * call of the same thread overwrites the text. */
 	char *getChannelIP(struct rdma_cm_id *id);
-	/* Returns the source port of an id (null: of the server). */
+	/* Returns the source port of an id; id null: the port of the server. */
 	int getChannelPort(struct rdma_cm_id *id);
 	void getConfigTunableParam(struct cuObjRDMATunableParam *param);
 
@@ -307,21 +307,22 @@ class RDMAConnection
 class cuObjServer : public RDMAConnection
 {
       public:
-	/* Opens the session; isConnected() returns whether the session is open. */
+	/* Opens the session. isConnected() then returns true if it is open. */
 	cuObjServer(const char *ip, unsigned short port, unsigned proto);
 	cuObjServer(const char *ip, unsigned short port, unsigned proto, cuObjRDMATunable params);
 	/* Makes a server without an address, which never has a session. */
 	cuObjServer() = default;
 	~cuObjServer();
 
-	/* Allocates whole pages, to be freed by free(); null: size is 0, or no memory. */
+	/* Allocates whole pages, which the program frees by free(). Returns null if size is 0, or if there
+	 * is no memory. */
 	void *allocHostBuffer(size_t size);
-	/* Registers memory; null: the registration failed, for a reason that telemetry logs. */
+	/* Registers memory. Returns null if that fails; telemetry logs the reason. */
 	struct rdma_buffer *registerBuffer(void *ptr, size_t size);
-	/* Registers a list of at most 10 entries as one buffer; null: the registration failed. */
+	/* Registers a list of at most 10 entries as one buffer. Returns null if that fails. */
 	struct rdma_buffer *registerBuffer(std::vector<cuObjScatterGatherEntry_t> sglist);
-	/* Makes a view of parts of a buffer of one entry, which must stay registered until the view is
-	 * returned; null: a part is outside of the buffer. */
+	/* Makes a view of parts of a buffer with one entry, which must stay registered until the view is
+	 * returned. Returns null if a part is outside of the buffer. */
 	struct rdma_buffer *getRDMABufferFromSgList(struct rdma_buffer *rdma_buffer,
 						    std::vector<cuObjScatterGatherEntryWithOffset_t> sglist);
 	void putRDMABufferFromSgList(struct rdma_buffer *rdma_buffer);
@@ -329,12 +330,15 @@ class cuObjServer : public RDMAConnection
 	void deRegisterBuffer(struct rdma_buffer *rdma_buff);
 
 	/*
-	 * Moves size bytes, at most 1 GiB, between the client's memory at remote_buf_start, which must be
-	 * in the window of the token rdma_descr, and the buffer from local_offset on (0 for a buffer of
-	 * several entries): handleGetObject() to the client, handlePutObject() from the client. The channel
-	 * must be allocated. Returns the number of bytes moved; with async_handle 0, and poll() returns the
-	 * result; or -ENODEV, -EIO, -ENOMEM, -EAFNOSUPPORT. *status is written only after a completion.
-	 * poll_delay: interval of polls in ns, in place of params.
+	 * Moves size bytes, at most 1 GiB, from the buffer to the client (handleGetObject()), or from the
+	 * client to the buffer (handlePutObject()). The client's memory begins at remote_buf_start, and must
+	 * be within the window of the token rdma_descr. The buffer's bytes begin at local_offset, which must
+	 * be 0 for a buffer of several entries. The channel must be allocated. poll_delay: pause between
+	 * polls, ns, in place of that of params.
+	 *
+	 * Without async_handle the call returns the number of bytes moved; with async_handle it returns 0,
+	 * and poll() returns the result. Errors: -ENODEV, -EIO, -ENOMEM, -EAFNOSUPPORT. *status is written
+	 * only after a completion.
 	 */
 	ssize_t handleGetObject(const std::string &key, struct rdma_buffer *local_rdma_buff,
 				uint64_t remote_buf_start, size_t size, const std::string &rdma_descr,
@@ -354,19 +358,20 @@ class cuObjServer : public RDMAConnection
 				ibv_wc_status *status = nullptr, void *async_handle = nullptr);
 
 	/*
-	 * Takes completed operations with a handle, at most 16. Returns their number; -EIO: an operation
-	 * failed, and the filled entries are the entries whose async_handle is not null (the other entries
-	 * are unchanged); -ENODEV; -EINVAL: events is null, max_events below 0, or the channel is not
-	 * allocated.
+	 * Takes at most 16 completed operations that have a handle, and returns their number. Returns -EIO
+	 * if an operation failed: then the entries whose async_handle is not null are filled in, and the
+	 * other entries are unchanged. Returns -ENODEV; or -EINVAL if events is null, max_events is negative,
+	 * or the channel is not allocated.
 	 */
 	int poll(cuObjAsyncEvent_t *events, int max_events, uint16_t channel = 0);
 
-	/* Returns true if the session is open and a port of the session is up. */
+	/* Returns true if the session is open and one of its ports is up. */
 	bool isConnected();
 
-	/* Allocates the lowest free channel; INVALID_CHANNEL_ID: no channel is free. */
+	/* Allocates the free channel with the lowest number. Returns INVALID_CHANNEL_ID if no channel is
+	 * free. */
 	uint16_t allocateChannelId();
-	/* Frees a channel. Any thread. An id that is not allocated is ignored. */
+	/* Frees a channel; ignores an id that is not allocated. Any thread. */
 	void freeChannelId(uint16_t channel_id);
 
 	/* Writes log lines to a stream until shutdownTelemetry() returns; os null: to standard error. */

@@ -4,9 +4,9 @@
 #define GANTRY_CUOBJTELEM_H
 
 /* Bits of `flags`: the lines that are written. */
-#define CUOBJ_LOG_PATH_INFO 1u  /* sessions, ports, registrations */
-#define CUOBJ_LOG_PATH_DEBUG 2u /* each operation */
-#define CUOBJ_LOG_PATH_ERROR 4u /* failures with their causes */
+#define CUOBJ_LOG_PATH_INFO 1u  /* lines about sessions, ports and registrations */
+#define CUOBJ_LOG_PATH_DEBUG 2u /* lines about each operation */
+#define CUOBJ_LOG_PATH_ERROR 4u /* lines about failures and their causes */
 
 /* Bits of `ops`: the operations that CUOBJ_LOG_PATH_DEBUG writes. */
 #define CUOBJ_LOG_OP_GET 1u

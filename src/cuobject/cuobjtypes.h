@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types that the client's and the server's interface share. Names and numbers are those of NVIDIA's
+ * Types that the client interface and the server interface share. Names and numbers are those of NVIDIA's
  * published specifications of cuObject; the text is Gantry's.
  */
 #ifndef GANTRY_CUOBJTYPES_H
@@ -25,8 +25,8 @@ typedef enum cuObjOpType_enum {
 } cuObjOpType_t;
 
 /*
- * Version numbers for a program that tests the release: defined only with -DGANTRY_CUOBJ_LEVEL=13 or 20,
- * the number of a later release.
+ * Version numbers, for a program that tests the release. They are defined only with
+ * -DGANTRY_CUOBJ_LEVEL=13 or 20, the level of a later release.
  */
 #ifdef GANTRY_CUOBJ_LEVEL
 #define CUOBJ_CLIENT_MAJOR_VERSION (GANTRY_CUOBJ_LEVEL / 10)

@@ -4,7 +4,7 @@
 #define GANTRY_CUOBJ_PROTOCOL_H
 
 typedef enum cuObjProto_enum {
-	CUOBJ_PROTO_RDMA_DC_V1 = 1001, /* mlx5's dynamically connected transport */
+	CUOBJ_PROTO_RDMA_DC_V1 = 1001, /* DC, the dynamically connected transport of mlx5 */
 	CUOBJ_PROTO_MAX,
 } cuObjProto_t;
 

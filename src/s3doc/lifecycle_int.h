@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packed form of lifecycle rules, shared by the two halves of their code. */
+/* The packed form of lifecycle rules, shared by the code that reads and writes XML and the code that
+ * evaluates the rules. */
 #ifndef GANTRY_S3DOC_LIFECYCLE_INT_H
 #define GANTRY_S3DOC_LIFECYCLE_INT_H
 
@@ -13,11 +14,11 @@ enum {
 	R_ENABLED = 1,
 	R_DAYS = 2,
 	R_DATE = 4,
-	R_MARKER = 8, /* ExpiredObjectDeleteMarker: kept, without effect */
+	R_MARKER = 8, /* ExpiredObjectDeleteMarker: stored, without effect */
 	R_ABORT = 16,
 	R_GREATER = 32,
 	R_LESS = 64,
-	R_OLD_FORM = 128, /* Prefix in the rule itself */
+	R_OLD_FORM = 128, /* Prefix is in the rule itself, not in a Filter */
 	R_NONCURRENT = 256,
 	R_NEWER = 512
 };
@@ -34,7 +35,8 @@ struct lifecycle_rule {
 	struct span id, prefix, tags;
 };
 
-/* Starts at the first rule; lifecycle_next() returns the rules one by one, until false. */
+/* Returns an unpacker at the first rule; each call of lifecycle_next() returns a rule, and false after the
+ * last rule. */
 struct unpacker lifecycle_rules(const void *packed, size_t len);
 bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
 void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small records as bytes, for configurations stored among a bucket's attributes. Little endian. Pure. */
+/* Small records as bytes, little endian, for configurations that are stored among a bucket's attributes.
+ * Pure. */
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H
 
@@ -32,7 +33,7 @@ pack_span(struct text *x, struct span s)
 
 struct unpacker {
 	const unsigned char *p, *end;
-	bool bad; /* an error: all further values are 0 and empty */
+	bool bad; /* true after an error: all further values are 0 or empty */
 };
 
 static inline uint64_t

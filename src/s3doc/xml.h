@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XML of S3: request bodies to structs, results to text. Pure functions on whole bodies, whose size the
- * caller limits; any thread.
+ * XML of S3: parses request bodies into structs, and writes results as text. Pure functions on whole bodies,
+ * whose size the caller limits; any thread.
  *
- * Bodies are read with libxml2 as a stream of events. A document type declaration, entities other than the
- * five, nesting beyond 8, unknown elements and a wrong root are FAULT_MALFORMED_XML; no external resource is
- * ever loaded. FAULT_BUSY: no memory. *ret_why is a static sentence.
+ * libxml2 reads bodies as a stream of events. A document type declaration, an entity other than the five
+ * of XML, a nesting of more than 8 levels, an unknown element and a wrong root are FAULT_MALFORMED_XML.
+ * External resources are never loaded. FAULT_BUSY: no memory. *ret_why is a static sentence.
  */
 #ifndef GANTRY_S3DOC_XML_H
 #define GANTRY_S3DOC_XML_H
@@ -23,24 +23,27 @@ struct xml_part {
 	bool have_sum;
 	enum checksum_kind sum;
 	uint8_t value[32];
-	char etag[64]; /* without quotes; etag_len 0: longer than any ETag of ours, matches none */
+	char etag[64]; /* without quotes; etag_len 0: the ETag is longer than any ETag of the daemon, so it
+	                * matches no part */
 };
 
 struct xml_complete {
 	struct xml_part *parts;
 	int part_nr;
 };
-/* Parses CompleteMultipartUpload. FAULT_INVALID_PART_ORDER too. */
+/* Parses CompleteMultipartUpload. Returns FAULT_INVALID_PART_ORDER if the part numbers do not ascend. */
 enum fault xml_complete_parse(const char *body, size_t len, struct xml_complete *ret, const char **ret_why);
 void xml_complete_free(struct xml_complete *c);
 
 struct xml_delete_key {
-	const char *key; /* in xml_delete.text; terminated */
+	const char *key; /* in xml_delete.text; ends with a NUL */
 	uint32_t key_len;
-	enum fault fault; /* this key cannot be deleted: FAULT_KEY_TOO_LONG, FAULT_NO_SUCH_VERSION, ... */
-	bool have_etag, have_size, have_mtime; /* delete only if the object has that value */
+	enum fault fault;                      /* reason why this key cannot be deleted: FAULT_KEY_TOO_LONG,
+	                   * FAULT_NO_SUCH_VERSION, ...; FAULT_NONE: it can */
+	bool have_etag, have_size, have_mtime; /* the key is deleted only if the object has the given ETag,
+	                                        * size or time */
 	uint8_t etag_len;
-	char etag[64]; /* without quotes; "*": any */
+	char etag[64]; /* without quotes; "*": any ETag */
 	uint64_t size_bytes, mtime_s;
 };
 
@@ -53,16 +56,18 @@ struct xml_delete {
 enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const char **ret_why);
 void xml_delete_free(struct xml_delete *d);
 
-/* Parses CreateBucketConfiguration: an empty body is allowed; a location other than region (or "" and
- * "us-east-1") is FAULT_INVALID_LOCATION. NULL region: any location is allowed. Its tags for the bucket,
- * checked like those of PutBucketTagging, are appended to tags as bucket_tags_from_xml() does. */
+/* Parses CreateBucketConfiguration, or an empty body. Returns FAULT_INVALID_LOCATION for a location other
+ * than region, "" and "us-east-1"; region NULL: every location is allowed. Appends the tags of the bucket
+ * to `tags`, with the checks and the form of bucket_tags_from_xml(). */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, struct text *tags,
 				   const char **ret_why);
-/* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is allowed with x-amz-acl. */
+/* Parses AccessControlPolicy, which may only grant FULL_CONTROL to the owner. The body is empty if the
+ * request has x-amz-acl. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
-/* Parses a bucket setting and accepts the only supported value: no versions, paid for by its owner, not
- * accelerated, no notifications, no request log, no object lock, no access by tags. FAULT_NOT_IMPLEMENTED for
- * any other value. */
+/* Parses the VersioningConfiguration of a bucket. This parser and those of the other bucket settings below
+ * accept only the value that the daemon implements: no versions, paid for by its owner, not accelerated,
+ * no notifications, no request log, no object lock, no access by tags. They return FAULT_NOT_IMPLEMENTED
+ * for any other value. */
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
@@ -70,40 +75,41 @@ enum fault xml_notifications_parse(const char *body, size_t len, const char **re
 enum fault xml_logging_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_object_lock_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_abac_parse(const char *body, size_t len, const char **ret_why);
-/* Parses ServerSideEncryptionConfiguration: AES256, or FAULT_NOT_IMPLEMENTED. */
+/* Parses ServerSideEncryptionConfiguration. Returns FAULT_NOT_IMPLEMENTED if the algorithm is not AES256. */
 enum fault xml_encryption_parse(const char *body, size_t len, const char **ret_why);
 
 /* ---- answers ---- */
 
-/* Answers an operation whose answer depends only on the region: FAULT_NONE with *out written, or the fault to
- * answer. */
+/* Writes the answer of an operation whose answer depends only on the region. Returns FAULT_NONE with *out
+ * written, or the fault to answer. */
 enum fault dialect_canned(enum op op, const char *region, struct text *out, const char **ret_why);
 
-/* Checksums of an object or part as elements. */
+/* Checksums of an object or part, for the elements of an answer. */
 struct xml_sums {
 	struct {
 		bool have;
 		uint8_t value[32];
 	} sum[SUM_NR];
-	enum checksum_type type;  /* SUM_TYPE_NONE: no ChecksumType */
-	uint32_t composite_parts; /* N of "-N" after the values; 0: none */
+	enum checksum_type type;  /* SUM_TYPE_NONE: the answer has no ChecksumType */
+	uint32_t composite_parts; /* number of parts N, written as "-N" after each value; 0: no such suffix */
 };
 
 struct xml_entry {
-	const char *key; /* key; for a prefix: the prefix */
+	const char *key; /* key of the object or upload, or the prefix */
 	size_t key_len;
 	bool is_prefix;
-	uint64_t size_bytes, mtime_ns; /* for an upload: the time of its start */
+	uint64_t size_bytes, mtime_ns; /* mtime_ns of an upload: time of its start */
 	const char *etag;              /* without quotes */
 	size_t etag_len;
 	const char *storage_class;      /* NULL: STANDARD */
-	const uint8_t *upload_id;       /* of an upload: 16 bytes */
-	const char *checksum_algorithm; /* "CRC64NVME" or NULL */
+	const uint8_t *upload_id;       /* 16 bytes, only for an upload */
+	const char *checksum_algorithm; /* "CRC64NVME"; NULL: none */
 	enum checksum_type checksum_type;
 };
 
-/* Writes the answer of OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS. end: `last`
- * is the last entry, count the number of entries. */
+/* Writes the beginning of the answer of OP_LIST_OBJECTS, OP_LIST_OBJECTS_V2, OP_LIST_OBJECT_VERSIONS or
+ * OP_LIST_MULTIPART_UPLOADS; then follow the entries and the end. last: the last entry; count: number of
+ * entries. */
 void xml_list_begin(struct text *x, const struct target *t);
 void xml_list_entry(struct text *x, const struct target *t, const struct xml_entry *e);
 void xml_list_end(struct text *x, const struct target *t, bool truncated, const struct xml_entry *last,
@@ -114,16 +120,17 @@ struct xml_part_entry {
 	uint64_t size_bytes, mtime_ns;
 	const char *etag;
 	size_t etag_len;
-	const struct xml_sums *sums; /* or NULL */
+	const struct xml_sums *sums; /* NULL: none */
 };
-/* Writes the answer of OP_LIST_PARTS; storage_class NULL: STANDARD; last: the highest number listed, 0 for
- * none. */
+/* Writes the beginning of the answer of OP_LIST_PARTS; then follow the entries and the end. storage_class
+ * NULL: STANDARD. last: the highest part number of the answer; 0: no part. */
 void xml_parts_begin(struct text *x, const struct target *t, const char *storage_class,
 		     const char *checksum_algorithm, enum checksum_type type);
 void xml_parts_entry(struct text *x, const struct xml_part_entry *e);
 void xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last);
 
-/* Writes the answer of ListBuckets, using list.after and list.max. */
+/* Writes the beginning of the answer of ListBuckets; then follow the entries and the end, which uses
+ * list.after and list.max of the target. */
 void xml_buckets_begin(struct text *x);
 void xml_buckets_entry(struct text *x, const char *name, size_t len, uint64_t ctime_ns);
 void xml_buckets_end(struct text *x, const struct target *t, bool truncated, const char *last,
@@ -145,8 +152,9 @@ void xml_deleted(struct text *x, const char *key, size_t len);
 void xml_not_deleted(struct text *x, const char *key, size_t len, enum fault f, const char *message);
 void xml_deleted_end(struct text *x);
 
-/* GetObjectAttributes, by t->object_attributes.  parts_total 0: the object has no parts; entries: those above
- * list.part_number_marker, at most list.max. */
+/* The content of the answer of GetObjectAttributes; t->object_attributes selects its elements. parts_total
+ * 0: the object has no parts. parts: at most list.max parts, whose numbers are above
+ * list.part_number_marker. */
 struct xml_attributes {
 	const char *etag;
 	size_t etag_len;
@@ -160,7 +168,7 @@ struct xml_attributes {
 };
 void xml_object_attributes(struct text *x, const struct target *t, const struct xml_attributes *a);
 
-/* Writes the encryption of a bucket whose disks encrypt. */
+/* Writes the encryption setting of a bucket: AES256, because the operator's disks encrypt. */
 void xml_encryption(struct text *x);
 
 /* Writes an access control list with the owner's FULL_CONTROL. */

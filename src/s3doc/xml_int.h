@@ -14,23 +14,24 @@
 #define XML_DECL "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 
 /*
- * A body, described by the paths of its elements below the root ("Part/ETag"). begin and end get the index of
- * the path in `paths`; an element that is not listed is FAULT_MALFORMED_XML. end of an element with children
- * gets an empty text. A fault that they return ends the reading.
+ * The description of a body: the paths of its elements below the root ("Part/ETag"). begin and end are
+ * called with the index of the element's path in `paths`. An element whose path is not in the list is
+ * FAULT_MALFORMED_XML. For an element with children end gets an empty text. If begin or end returns a fault,
+ * the parser stops and returns it.
  */
 struct xml_doc {
-	const char *root, *other_root; /* other_root: also accepted, or NULL */
+	const char *root, *other_root; /* other_root: a second root that is accepted; NULL: none */
 	const char *const *paths;      /* NULL-terminated */
-	enum fault (*begin)(void *cookie, int path, const char **ret_why); /* or NULL */
+	enum fault (*begin)(void *cookie, int path, const char **ret_why); /* NULL: not called */
 	enum fault (*end)(void *cookie, int path, struct span text, const char **ret_why);
 	void *cookie;
 };
 enum fault xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **ret_why);
 
-/* Writes the elements of checksums. */
+/* Writes the elements of the given checksums. */
 void xml_sums_put(struct text *x, const struct xml_sums *s);
 
-/* Writes <ETag>, with quotes in it. */
+/* Writes an <ETag> element, with the quotes of the ETag. */
 void xml_etag_put(struct text *x, const char *etag, size_t len);
 
 #endif
