@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CORS rules of a bucket: read from XML, stored packed among the bucket's attributes, evaluated for every
- * request with an Origin. Pure functions; any thread.
+ * CORS rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, evaluated
+ * for every request with an Origin. Pure functions; any thread.
  */
 #ifndef GANTRY_S3DOC_CORS_H
 #define GANTRY_S3DOC_CORS_H
@@ -11,30 +11,31 @@
 
 #define CORS_RULES_MAX 100
 #define CORS_PACKED_MAX (16u << 10)
-#define CORS_NAMES_MAX 128 /* names in Access-Control-Request-Headers: as many as a request has fields */
+#define CORS_NAMES_MAX 128 /* limit of header names in a preflight: the limit of fields */
 
-/* Appends the packed form of the rules in a body to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST,
- * FAULT_BUSY (no memory). */
+/* Parses the rules of a body and appends their packed form to `packed`. Returns FAULT_NONE,
+ * FAULT_MALFORMED_XML, FAULT_BAD_REQUEST, or FAULT_BUSY if there is no memory. */
 enum fault cors_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);
-/* Appends <CORSConfiguration>. 0, or -EINVAL on bytes that cors_from_xml() did not write. */
+/* Appends a <CORSConfiguration> element to x. Returns 0, or -EINVAL if cors_from_xml() did not write the
+ * packed bytes. */
 int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* The CORS headers of an answer; empty strings and 0: no such header. */
+/* The CORS headers of an answer. An answer does not have a header whose field is an empty string or 0. */
 struct cors_answer {
 	char origin[512]; /* access-control-allow-origin: "*" or the origin */
-	/* true: the answer has access-control-allow-credentials: true; not possible with the origin "*" */
+	/* true: the answer has access-control-allow-credentials: true; always false with the origin "*" */
 	bool credentials;
 	char methods[64];   /* access-control-allow-methods */
-	char headers[4096]; /* access-control-allow-headers: of a preflight */
+	char headers[4096]; /* access-control-allow-headers, only in the answer to a preflight */
 	char expose[1024];  /* access-control-expose-headers */
 	uint32_t max_age_s; /* access-control-max-age */
 };
 
 /*
- * Finds the first rule that allows method and origin, and for a preflight every header in `headers` (the
- * value of Access-Control-Request-Headers; NULL or empty: none). false: no rule does, or there are more than
- * CORS_NAMES_MAX names or 4 KiB of them. Every answer has "vary: Origin, Access-Control-Request-Headers,
- * Access-Control-Request-Method".
+ * Finds the first rule that allows the method and the origin, and for a preflight every name in `headers`
+ * (the value of Access-Control-Request-Headers; NULL or empty: no names). Returns false if no rule does, or
+ * if there are more than CORS_NAMES_MAX names or 4 KiB of names. In both cases the answer has "vary: Origin,
+ * Access-Control-Request-Headers, Access-Control-Request-Method".
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,
 		const char *method, size_t method_len, const char *headers, size_t headers_len,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several threads that do one thing after the other, each with a registered buffer of its own; see tree.h. */
+/* Runs several threads, each with a registered buffer of its own, on the pieces of one work; see tree.h. */
 #include "client/cmd/move/tree.h"
 
 #include <errno.h>
@@ -73,13 +73,13 @@ batch_done(struct batch *b, struct outcome *o)
 	bool gone;
 
 	pthread_mutex_lock(&b->lock);
-	/* What is wrong with the address is wrong for all of them. */
+	/* An error in the address concerns all pieces of the work, so it is explained once. */
 	if (b->errors == 0)
 		explain(o);
 	pthread_mutex_unlock(&b->lock);
 	tally_add(&b->tally, o);
 	pthread_mutex_lock(&b->lock);
-	/* Without a server the rest would only repeat the message. */
+	/* If the server does not answer, further errors would only repeat the message. */
 	gone = o->error == -ECONNREFUSED || o->error == -EHOSTUNREACH;
 	if (o->error && !(gone && b->gone)) {
 		b->errors++;

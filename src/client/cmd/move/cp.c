@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The last part of a path or URL. */
+/* Returns the last part of a path or URL. */
 static const char *
 last_part(const char *word)
 {
@@ -22,8 +22,8 @@ last_part(const char *word)
 	return slash ? slash + 1 : word;
 }
 
-/* The object that a copy makes: the URL itself, or below one that ends in '/' or names a bucket, the name of what
- * is copied.  malloc'ed. */
+/* Returns the URL of the object that a copy creates: the given URL; or, if it ends in '/' or names a
+ * bucket, a URL below it with the name of the source. The caller frees it. */
 static char *
 target_url(const char *to, const char *from, bool from_is_url)
 {
@@ -36,7 +36,7 @@ target_url(const char *to, const char *from, bool from_is_url)
 		url = strdup(to);
 	} else if (!*last_part(from)) {
 		words_bad("cp", "the source has no name to append to the '/'", from);
-	} else if (from_is_url) { /* is encoded already */
+	} else if (from_is_url) { /* the name is encoded already */
 		if (asprintf(&url, "%s%s%s", to, to[n - 1] == '/' ? "" : "/", last_part(from)) < 0)
 			url = NULL;
 	} else {
@@ -90,7 +90,7 @@ say_dry(const struct move *m)
 		would(m->c, "copy", "", m->tree.all[i].name);
 }
 
-/* Ends the program unless a URL names what can be copied. */
+/* Ends the program unless the URL can be the source or destination of a copy. */
 static void
 judge(const struct cmd *c, const char *word, bool is_source)
 {
@@ -136,7 +136,7 @@ cmd_cp(struct cmd *c, const char *from, const char *to)
 		move_run(&m);
 		return move_end(&m);
 	}
-	c->dry_run = true; /* no summary of nothing */
+	c->dry_run = true; /* suppresses the summary of an empty run */
 	move_end(&m);
 	return rc;
 }

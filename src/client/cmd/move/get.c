@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects into files, in pieces: each is a ranged GET into a registered buffer.  The first tells the object's
- * size and ETag; the others go several at once, and only match that ETag.  What an earlier run has of the object
- * stays (sink.c).  To standard output pieces go in their order: each waits in its buffer for its turn.
+ * Downloads objects into files in pieces: each is a ranged GET into a registered buffer. The first GET
+ * returns the object's size and ETag; the other GETs run several at a time and require this ETag. Pieces that
+ * an earlier run downloaded are kept (sink.c). Standard output needs the pieces in order: each waits in its
+ * buffer for its turn.
  */
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/move/files.h"
@@ -23,16 +24,16 @@ struct fetch {
 	const char *url;
 	struct sink sink;
 	struct outcome *o;
-	pthread_mutex_t lock; /* o, turn */
+	pthread_mutex_t lock; /* protects o and turn */
 	uint64_t size;
-	uint64_t first, end; /* what is wanted of the object */
-	uint64_t turn;       /* the piece that is written next, where bytes must come in order */
+	uint64_t first, end; /* range of the object's bytes to download */
+	uint64_t turn;       /* offset of the piece to write next, if bytes must be in order */
 	pthread_cond_t turned;
 	_Atomic uint64_t next;
 	_Atomic bool failed;
 	char etag[136];
-	uint64_t *crc; /* of each piece that is there */
-	bool *has;     /* pieces of an earlier run; NULL: none */
+	uint64_t *crc; /* CRC of each downloaded piece */
+	bool *has;     /* true for each piece of an earlier run; NULL: none */
 	bool is_part;
 };
 
@@ -42,7 +43,7 @@ piece_len(const struct fetch *f, uint64_t offset)
 	return f->end - offset < BUFFER_BYTES ? (size_t)(f->end - offset) : BUFFER_BYTES;
 }
 
-/* Called with the lock. */
+/* Stops the download. The caller holds the lock. */
 static void
 stop(struct fetch *f)
 {
@@ -60,7 +61,7 @@ fail(struct fetch *f, int error, const char *what)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Waits until what lies in front of a piece is written.  Somebody has each of those pieces, and writes it or fails. */
+/* Waits until all pieces before a piece are written. A stream has each of them, and writes it or fails. */
 static bool
 wait_for_turn(struct fetch *f, uint64_t offset)
 {
@@ -76,7 +77,7 @@ wait_for_turn(struct fetch *f, uint64_t offset)
 	return mine;
 }
 
-/* A piece that has come: to the file, and into the account. */
+/* Writes a downloaded piece to the file, and adds it to the totals. */
 static void
 take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, uint64_t offset)
 {
@@ -145,7 +146,7 @@ stream(void *arg)
 	struct fetch *f = arg;
 	struct buffer b;
 
-	/* Without a buffer the other streams do the work. */
+	/* If there is no buffer, the other streams do the work. */
 	if (buffer_init(&b, f->c->g) == 0)
 		fetch_rest(f, &b);
 	buffer_fini(&b);
@@ -161,7 +162,7 @@ fetch_all(struct fetch *f, struct buffer *b, int streams)
 
 	if (streams > STREAMS_MAX)
 		streams = STREAMS_MAX;
-	/* The first piece has come already, and this thread is a stream as well. */
+	/* The first piece is downloaded already, and this thread is one of the streams. */
 	while (nr + 1 < streams && (uint64_t)nr + 2 < pieces &&
 	       pthread_create(&thread[nr], NULL, stream, f) == 0)
 		nr++;
@@ -170,7 +171,7 @@ fetch_all(struct fetch *f, struct buffer *b, int streams)
 		pthread_join(thread[--nr], NULL);
 }
 
-/* --checksum: the whole file against what the server stored. */
+/* Compares the checksum of the whole file with that of the server (--checksum). */
 static void
 compare_checksum(struct fetch *f)
 {
@@ -199,7 +200,8 @@ compare_checksum(struct fetch *f)
 	}
 }
 
-/* The end of an object: where that begins, only the server knows. */
+/* Finds the first byte of a range that is given by its length at the end; only the server knows the
+ * object's size. */
 static int
 find_end(struct fetch *f, uint64_t length)
 {
@@ -232,7 +234,7 @@ first_failed(struct fetch *f, int e, const struct gantry_result *res)
 		outcome_add(f->o, e, res);
 }
 
-/* The place for the bytes, when it is known how many there are. */
+/* Prepares the destination when the number of bytes is known. */
 static bool
 begin(struct fetch *f)
 {
@@ -253,7 +255,7 @@ begin(struct fetch *f)
 	return e == 0;
 }
 
-/* The first piece, which says what the rest is. */
+/* Downloads the first piece, whose answer describes the object. */
 static void
 fetch_first(struct fetch *f, struct buffer *b, const struct part *part)
 {
@@ -292,7 +294,7 @@ fetch_first(struct fetch *f, struct buffer *b, const struct part *part)
 		take_piece(f, b->mem, &res, f->first);
 }
 
-/* What an earlier run has left, if it is of the object as it is now. */
+/* Continues an earlier download, if its remains belong to the current version of the object. */
 static bool
 go_on(struct fetch *f, struct buffer *b)
 {
@@ -308,10 +310,10 @@ go_on(struct fetch *f, struct buffer *b)
 	e = gantry_head(f->c->g, f->url, &req, &res);
 	if (e < 0)
 		outcome_add(f->o, e, &res);
-	/* Not this one any more: all of it anew. */
+	/* The object has changed: download all of it again. */
 	if (e < 0 || strcmp(res.etag, u.etag) != 0 || !res.has_object_size || res.object_size != u.size) {
 		if (e < 0)
-			f->sink.written = 1; /* there is something to keep */
+			f->sink.written = 1; /* the file is kept if this run fails */
 		free(u.crc);
 		free(u.has);
 		return false;
@@ -328,7 +330,7 @@ go_on(struct fetch *f, struct buffer *b)
 	return true;
 }
 
-/* All of it, into a sink that is open. */
+/* Downloads an object into an open sink. */
 static void
 fetch(struct fetch *f, struct buffer *b, int streams, const struct part *part)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry ls and du: what a server has, and how much it is.  Main thread. */
+/* gantry ls and du: list objects, and add up their sizes. Main thread. */
 #include "client/cmd/move/tree.h"
 
 #include <jansson.h>
@@ -18,7 +18,7 @@ print_size(const struct cmd *c, uint64_t bytes, int width)
 		printf("%*llu", width, (unsigned long long)bytes);
 }
 
-/* Puts a name into an object: JSON has no other bytes than UTF-8, others are there percent-encoded. */
+/* Adds a name to a JSON object; the name is percent-encoded if it is not UTF-8, which JSON requires. */
 static void
 json_name(json_t *out, const char *key, const char *name)
 {
@@ -85,7 +85,7 @@ list_text(const struct cmd *c, const struct place *p, const struct entry *n)
 	puts(name_shown(stdout, n->name, room, sizeof room));
 }
 
-/* Lists a place and shows that; an exit code. */
+/* Shows the list of a place; returns an exit code. */
 typedef int show_fn(const struct cmd *c, const struct place *p, const struct tree *t);
 
 static int
@@ -147,7 +147,7 @@ print_sum(const struct cmd *c, const struct place *p, const char *below, size_t 
 	       *name ? name_shown(stdout, name, room, sizeof room) : ".");
 }
 
-/* How long the beginning of a name with depth '/' is; 0: it has not so many. */
+/* Returns the length of the beginning of a name that has `depth` slashes; 0 if the name has fewer slashes. */
 static size_t
 head_len(const char *name, int depth)
 {
@@ -162,7 +162,7 @@ head_len(const char *name, int depth)
 	return (size_t)(p - name);
 }
 
-/* The sums of one level; the names are in order, so each group stands together. */
+/* Prints the sums of one level. The names are sorted, so the entries of a group follow each other. */
 static void
 print_level(const struct cmd *c, const struct place *p, const struct tree *t, int depth)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mput and mget: many files with one process, several at once.  Names come from a list; a name is a path below -C DIR and, percent-encoded, a key below the URL.
+ * mput and mget: move many files in one process, several at a time. A list has their names; a name is a
+ * path below -C DIR and, percent-encoded, a key below the URL.
  */
 #include "client/cmd/move/files.h"
 #include "client/cmd/move/tree.h"
@@ -17,13 +18,13 @@ struct many {
 	struct cmd *c;
 	bool is_put;
 	FILE *list;
-	pthread_mutex_t lock; /* list */
+	pthread_mutex_t lock; /* protects list */
 	const char *url;
 	int dir, acks_fd;
 	struct batch batch;
 };
 
-/* The next name, malloc'ed; NULL at the end. */
+/* Returns the next name, which the caller frees; NULL at the end. */
 static char *
 next_name(struct many *m)
 {
@@ -44,7 +45,8 @@ next_name(struct many *m)
 	return NULL;
 }
 
-/* One line for each object that is safe, at once: what a caller may rely on when we are killed. */
+/* Prints a line for each object as soon as it is stored, so that a caller knows the complete objects if
+ * this process is killed. */
 static void
 acknowledge(struct many *m, const char *name)
 {

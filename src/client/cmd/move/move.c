@@ -14,7 +14,7 @@
 
 /* ---- one entry ---- */
 
-/* Opens a file below the source.  A descriptor, or -errno, told in o. */
+/* Opens a file of the source. Returns a descriptor, or -errno, after noting the error in o. */
 static int
 open_source(struct move *m, const struct entry *n, struct outcome *o)
 {
@@ -34,7 +34,7 @@ open_source(struct move *m, const struct entry *n, struct outcome *o)
 	return e;
 }
 
-/* An object that stands for a directory, as some programs make them. */
+/* Returns true for an object that represents a directory, as some programs create them. */
 static bool
 is_marker(const struct entry *n)
 {
@@ -76,7 +76,8 @@ get_one(struct move *m, struct buffer *b, struct entry *n, const char *url, int 
 		get_below(m->c, b, streams, url, m->to_dir, n->name, &m->written, o);
 }
 
-/* Is it what is there already?  1, 0, or -errno, told in o. */
+/* Compares an entry with the object or file at the destination. Returns 1 if they are equal, 0 if they
+ * differ, or -errno, after noting the error in o. */
 static int
 is_same(struct move *m, struct buffer *b, const struct entry *n, const char *from, const char *to,
 	struct outcome *o)
@@ -97,7 +98,7 @@ is_same(struct move *m, struct buffer *b, const struct entry *n, const char *fro
 		fd = dir < 0 ? -1 : openat(dir, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (dir >= 0)
 			close(dir);
-		/* What cannot be read is written anew. */
+		/* A file that cannot be read is replaced. */
 		if (fd < 0)
 			return 0;
 		if (fstat(fd, &st) == 0)
@@ -164,7 +165,7 @@ next_one(void *cookie, struct buffer *b)
 	pthread_mutex_unlock(&m->batch.lock);
 	if (!n)
 		return false;
-	/* Where there is one only, its pieces go at once. */
+	/* If there is only one entry, its pieces are moved in parallel. */
 	move_one(m, b, n, m->tree.nr == 1 ? (m->c->jobs ? m->c->jobs : 4) : 1, &o);
 	return true;
 }
@@ -178,7 +179,7 @@ cannot(const char *op, const char *word, const char *why)
 	return EXIT_FAILED;
 }
 
-/* Opens the directory where files go; makes it only when some will. */
+/* Opens the destination directory; creates it only if files will be written to it. */
 static int
 open_target(struct move *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which keys may be names of files, and the way to their directories; see files.h. */
+/* Checks which keys can be names of files, and opens their directories; see files.h. */
 #include "client/cmd/move/files.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ name_fault(const char *name, size_t len)
 	}
 }
 
-/* Opens a directory in a directory.  A descriptor, or -errno. */
+/* Opens a directory in a directory. Returns a descriptor or -errno. */
 static int
 step(int dir, const char *name, bool make, const char **ret_why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in parts, from a file or from another object, several at once; an upload that was interrupted goes on with
- * the parts that the server has.  Of a file each of those is read again and compared by its CRC64NVME; of an object
- * its ETag says that nothing has changed.
+ * Uploads objects in parts, from a file or another object, several parts at a time. An interrupted upload
+ * continues with the parts that the server has. For a file, each of these parts is read again and compared by
+ * its CRC64NVME; for an object, an equal ETag shows that nothing has changed.
  */
 #include "client/cmd/move/parts.h"
 
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COPY_MAX (5ull << 30)  /* S3: one copy without parts */
-#define COPY_PART (1ull << 30) /* a part that the server copies */
+#define COPY_MAX (5ull << 30)  /* S3: limit of a copy without parts */
+#define COPY_PART (1ull << 30) /* size of a part that the server copies */
 #define MIB (1ull << 20)
 
 struct upload {
@@ -30,7 +30,7 @@ struct upload {
 	struct gantry_part *part;
 	uint64_t *crc;
 	bool *has;
-	pthread_mutex_t lock; /* o, failed */
+	pthread_mutex_t lock; /* protects o and failed */
 	_Atomic size_t next;
 	_Atomic bool failed;
 };
@@ -95,7 +95,7 @@ origin_of_object(struct cmd *c, struct origin *from, const char *url, const char
 	return e;
 }
 
-/* Is the file still what it was? */
+/* Returns true if the file has not changed since the start of the upload. */
 static bool
 is_unchanged(const struct origin *from)
 {
@@ -139,7 +139,7 @@ len_of(const struct upload *u, size_t i)
 	return (size_t)(left < u->part_size ? left : u->part_size);
 }
 
-/* Reads part i into memory.  0, or -errno, which is told. */
+/* Reads part i into memory. Returns 0, or -errno after noting the error. */
 static int
 read_part(struct upload *u, size_t i, char *mem)
 {
@@ -226,7 +226,7 @@ stream(void *arg)
 	struct upload *u = arg;
 	struct buffer b;
 
-	/* Without a buffer the other streams do the work. */
+	/* If there is no buffer, the other streams do the work. */
 	if (buffer_make(&b, u->c->g, u->from->same_server ? BUFFER_BYTES : u->part_size) == 0)
 		put_rest(u, &b);
 	buffer_fini(&b);
@@ -250,7 +250,7 @@ put_all(struct upload *u, int streams)
 
 /* ---- what the server has of an earlier run ---- */
 
-/* Takes a part of the right size; of a file only when its bytes are the same. */
+/* Accepts a part of the server that has the right size; for a file, only if its bytes are equal. */
 static int
 on_part(void *cookie, const struct gantry_part *p)
 {
@@ -282,7 +282,7 @@ compare_parts(struct upload *u)
 	free(mem);
 }
 
-/* Goes on with the upload that is known.  False: it is gone. */
+/* Continues the upload that the state names. Returns false if the server no longer has it. */
 static bool
 find_parts(struct upload *u)
 {
@@ -353,7 +353,7 @@ complete(struct upload *u)
 		u->o->res.checksum_verified = 1;
 }
 
-/* Nothing of an upload that cannot go on stays with the server. */
+/* Ends the upload: one that failed and cannot be continued is aborted on the server. */
 static void
 finish(struct upload *u)
 {
@@ -378,7 +378,7 @@ prepare(struct upload *u)
 	u->part_size = u->from->same_server ? COPY_PART : BUFFER_BYTES;
 	if (u->part_size < least)
 		u->part_size = least;
-	/* One of another version of ours is not gone on with. */
+	/* An upload of another version of this program, with another part size, is not continued. */
 	if (u->resume.part_size && u->resume.part_size != u->part_size) {
 		memcpy(u->resume.stale_id, u->resume.id, sizeof u->resume.stale_id);
 		*u->resume.id = 0;

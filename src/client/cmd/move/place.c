@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A word of the command line that is a directory, a file, or a URL; see tree.h. */
+/* Parses an argument that is a directory, a file, or a URL; see tree.h. */
 #include "client/cmd/move/tree.h"
 #include "client/cmd/common/words.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files into objects.  A token names the whole object, so the file is in memory whole: small ones are read
- * into a buffer that stays registered, larger ones into memory of their own, and the largest are mapped; both are registered for the one
- * request.  A file that somebody cuts short meanwhile is an error of its own, but for a mapping, whose reader is ended (main.c).
- * What no token can name, or a command wants so, goes in parts (parts.c), in the scality dialect over HTTP from the mapping.
+ * Uploads files into objects. A token names a whole object, so the whole file is in memory: a small file
+ * is read into a buffer that stays registered, a larger file into memory of its own, and the largest are
+ * mapped; such memory is registered for one request. If another process truncates a file meanwhile, the
+ * upload ends with an error; the reader of a mapping is ended (main.c). A file that is too large for a token,
+ * or that a command wants in parts, is sent in parts (parts.c); in the scality dialect over HTTP from the
+ * mapping.
  */
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/move/parts.h"
@@ -19,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COPIED_MAX (64u << 20) /* what is larger is not worth the memory */
+#define COPIED_MAX (64u << 20) /* size above which a copy in memory is too expensive */
 
 _Thread_local const char *mapped_file;
 
@@ -33,7 +35,7 @@ put_memory(struct cmd *c, const void *mem, size_t size, const char *url, struct 
 	outcome_add(o, e, &res);
 }
 
-/* Reads to the end or until `cap` is full.  Bytes, or -errno. */
+/* Reads to the end of the file or until `cap` bytes are read. Returns the number of bytes, or -errno. */
 static ssize_t
 read_full(int fd, char *mem, size_t cap)
 {
@@ -53,7 +55,7 @@ read_full(int fd, char *mem, size_t cap)
 	return (ssize_t)len;
 }
 
-/* Pipes and other files without a size. */
+/* Uploads a pipe or another file without a size. */
 static void
 put_stream(struct cmd *c, struct buffer *b, int fd, const char *url, struct outcome *o)
 {
@@ -89,14 +91,14 @@ put_stream(struct cmd *c, struct buffer *b, int fd, const char *url, struct outc
 	free(mem);
 }
 
-/* Puts as much as there was of a file that is read into mem. */
+/* Uploads the bytes of a file that can be read into mem. */
 static void
 put_read(struct cmd *c, int fd, char *mem, size_t size, const char *url, struct outcome *o)
 {
 	ssize_t n = read_full(fd, mem, size);
 	struct stat now;
 
-	/* What is below /sys says a page, and is less. */
+	/* The size of a file in /sys is that of a page, and its content is shorter. */
 	if (n >= 0 && (size_t)n < size && fstat(fd, &now) == 0 && (size_t)now.st_size < size)
 		outcome_local(o, -ESTALE, "the file became shorter while it was read");
 	else if (n < 0)
@@ -136,7 +138,7 @@ put_mapped(struct cmd *c, int fd, size_t size, const char *file, const char *url
 	munmap(mem, size);
 }
 
-/* A file in parts, by streams at once. */
+/* Uploads a file in parts, several streams at a time. */
 static void
 put_large(struct cmd *c, int streams, int fd, const char *file, const char *url, struct outcome *o)
 {
@@ -161,7 +163,7 @@ put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd,
 	} else if (S_ISDIR(st.st_mode)) {
 		outcome_local(o, -EISDIR, "%s", strerror(EISDIR));
 	} else if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-		/* Files below /proc say 0 and are not. */
+		/* Files in /proc have size 0 although they have content. */
 		put_stream(c, b, fd, url, o);
 	} else if ((uint64_t)st.st_size <= b->cap) {
 		put_read(c, fd, b->mem, (size_t)st.st_size, url, o);
@@ -247,7 +249,7 @@ cmd_cat(struct cmd *c, const char *url)
 		get_part(c, &b, c->jobs ? c->jobs : 4, url, "-", &c->part, &o);
 	buffer_fini(&b);
 	o.op = "cat";
-	/* Whoever read has enough: the end that every other program has then. */
+	/* The reader of standard output has closed it: end in the usual way of programs, by SIGPIPE. */
 	if (o.is_local && o.error == -EPIPE) {
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);

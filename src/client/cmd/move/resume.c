@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Uploads in parts find themselves again: a file in $XDG_STATE_HOME/gantry (~/.local/state/gantry) for each that is
- * under way, named by the sum of where it comes from and goes to.  It is locked as long as a run is at it.
+ * Keeps the state of unfinished uploads in parts: a file in $XDG_STATE_HOME/gantry (~/.local/state/gantry)
+ * for each upload in progress, named by a sum of its source and destination. The file is locked while a run
+ * uses it.
  */
 #include "client/cmd/move/parts.h"
 
@@ -17,7 +18,7 @@
 #define STATE_HEAD "gantry upload 1"
 #define STATE_BYTES 32768
 
-/* Makes the directory.  False: there is none. */
+/* Creates the directory of states. Returns false if there is none. */
 static bool
 state_directory(char *out, size_t cap)
 {
@@ -40,7 +41,7 @@ state_directory(char *out, size_t cap)
 	return mkdir(out, 0700) == 0 || errno == EEXIST;
 }
 
-/* What must be the same for an upload to go on; false: it does not fit. */
+/* Writes the text that must be equal for an upload to be continued. Returns false if out is too small. */
 static bool
 head_of(const struct origin *from, const char *url, char *out, size_t cap)
 {
@@ -52,7 +53,8 @@ head_of(const struct origin *from, const char *url, char *out, size_t cap)
 	return n > 0 && (size_t)n < cap;
 }
 
-/* The file's own name, by where it comes from and goes to only: what has changed in between is found in it. */
+/* Computes the name of the state from source and destination only; the state itself shows whether the
+ * source has changed. */
 static uint64_t
 sum_of(const struct origin *from, const char *url)
 {

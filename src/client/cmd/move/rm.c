@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry rm: an object, or with -r all whose keys lie below a prefix; rb: a bucket, with --force all that is in it first.
- * Main thread asks, workers remove. */
+/* gantry rm: removes an object, or with -r all objects with a prefix. gantry rb: removes a bucket, with
+ * --force after its content. The main thread lists, workers remove. */
 #include "client/cmd/move/tree.h"
 #include "client/cmd/common/words.h"
 
@@ -74,7 +74,7 @@ remove_all(struct removal *r)
 	return r->batch.tally.failed || r->removed < r->tree.nr ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Removes all objects below; op says for whom: a bucket that rb removes may be empty. */
+/* Removes all objects below a URL. op: the command; the bucket that rb removes may be empty. */
 static int
 remove_below(struct cmd *c, const char *url, const char *op)
 {
@@ -104,13 +104,13 @@ remove_below(struct cmd *c, const char *url, const char *op)
 	return rc;
 }
 
-/* Ends the program when there is no key. */
+/* Ends the program if the URL has no key. */
 static void
 judge(const struct cmd *c, const char *url)
 {
 	struct place p;
 
-	/* A query may name a version. */
+	/* A query can name a version. */
 	if (strchr(url, '?'))
 		return;
 	place_init(&p, url);
@@ -136,7 +136,7 @@ cmd_rm(struct cmd *c, const char *url)
 
 /* ---- buckets ---- */
 
-/* Ends an upload that somebody has begun: what it holds is in the bucket as well. */
+/* Aborts an unfinished upload, whose parts count as content of the bucket. */
 static int
 abort_upload(void *cookie, const struct gantry_entry *e)
 {
@@ -156,7 +156,7 @@ abort_upload(void *cookie, const struct gantry_entry *e)
 			      e->is_raw ? "an upload's name has a NUL in it" : "no memory");
 	else
 		outcome_add(&o, gantry_upload_abort(r->c->g, url, e->upload_id, &res), &res);
-	/* Somebody else was faster. */
+	/* Another client removed it before. */
 	if (o.error && o.error != -ENOENT)
 		report(r->c, &o, false);
 	free(url);
@@ -173,7 +173,7 @@ abort_uploads(struct cmd *c, const char *url)
 
 	place_init(&r.place, url);
 	e = gantry_uploads(c->g, r.place.bucket, NULL, abort_upload, &r, &res);
-	/* What one of them said was told. */
+	/* A worker has reported its error already. */
 	if (e < 0 && (res.status >= 300 || *res.message)) {
 		outcome_init(&o, "rb", url, NULL);
 		outcome_add(&o, e, &res);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Are two things of the same size the same?  By the CRC64NVME that the server stores; where it stores none, by an ETag
- * that is an MD5; where it is not, by the time of the last change.
+ * Checks whether two files or objects of the same size are equal: by the CRC64NVME that the server stores;
+ * if it stores none, by an ETag that is an MD5; otherwise by the time of the last change.
  */
 #include "client/cmd/move/move.h"
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Asks for an object.  0, or -errno, which is told in o. */
+/* Requests the properties of an object. Returns 0, or -errno after noting the error in o. */
 static int
 ask(struct cmd *c, const char *url, struct gantry_result *res, struct outcome *o)
 {
@@ -27,7 +27,7 @@ ask(struct cmd *c, const char *url, struct gantry_result *res, struct outcome *o
 	return e;
 }
 
-/* "<32 hexadecimal digits>", which is the MD5 of one body that came over HTTP. */
+/* Returns true for an ETag "<32 hexadecimal digits>", the MD5 of a body received over HTTP. */
 static bool
 is_md5(const char *etag)
 {
@@ -35,7 +35,7 @@ is_md5(const char *etag)
 	       strspn(etag + 1, "0123456789abcdefABCDEF") == 32;
 }
 
-/* Reads a file to its end.  0 with its CRC and its MD5 as an ETag has it, or -errno. */
+/* Reads a file to its end. Returns 0 with its CRC, and its MD5 in the form of an ETag; or -errno. */
 static int
 sums_of(int fd, struct buffer *b, uint64_t *ret_crc, char etag[35])
 {

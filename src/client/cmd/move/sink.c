@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that appears under its name when it is whole; see files.h.
- *
- * What comes in one piece is a file without a name until then, so that nothing is left of it, whatever ends us.  What
- * comes in several has the name .gantry-<sum of its name>.part, and beside it .state says of which object it is and
- * which pieces are there, each with its CRC: what a power cut has taken of either is found out by reading them again,
- * not by waiting for the disk with every piece.
+ * Writes a file that gets its name when it is complete; see files.h. A file that is written in one piece
+ * has no name until then, so nothing remains if the process is killed. A file in several pieces has the name
+ * .gantry-<sum of its name>.part, and the file .state next to it names the object and the stored pieces, each
+ * with its CRC. After a power cut the pieces are read again and compared, so that a run need not wait for the
+ * disk with every piece.
  */
 #include "client/cmd/move/files.h"
 
@@ -21,7 +20,7 @@
 #include <unistd.h>
 
 #define STATE_HEAD "gantry unfinished 1"
-/* 64 TiB in pieces of 16 MiB: more is no object, and a number gone wrong must not take memory. */
+/* 64 TiB in pieces of 16 MiB. No object is larger, and a damaged number must not allocate more memory. */
 #define PIECES_MAX (1u << 22)
 #define BUSY "another gantry is at this file"
 
@@ -52,7 +51,7 @@ refuse(struct sink *s, int e, const char *why)
 	return e;
 }
 
-/* Takes name in s->dir for a regular file to be, or opens what is there instead. */
+/* Uses `name` in s->dir for a new regular file, or opens an existing file that is not regular. */
 static int
 take_name(struct sink *s, const char *name, bool follow)
 {
@@ -139,7 +138,8 @@ discard(struct sink *s)
 	unlinkat(s->dir, s->state, 0);
 }
 
-/* Opens one of the two names; it must be ours, and nobody else's by another name.  A descriptor or -errno. */
+/* Opens the part or the state. The file must belong to this user and have no other name. Returns a
+ * descriptor or -errno. */
 static int
 open_left(const struct sink *s, const char *name, int flags)
 {
@@ -155,7 +155,7 @@ open_left(const struct sink *s, const char *name, int flags)
 	return fd;
 }
 
-/* Takes the part for us alone, as long as it is open.  The name may have gone to another file in between. */
+/* Locks the part exclusively until it is closed. Fails if its name belongs to another file by now. */
 static int
 lock_part(const struct sink *s, int fd)
 {
@@ -217,7 +217,7 @@ unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u)
 	u->has = calloc(pieces, sizeof *u->has);
 	if (!u->crc || !u->has)
 		return false;
-	/* A piece that was fetched again has two lines; the later one is of what was written last. */
+	/* A piece that was downloaded again has two lines; the later line is about the bytes in the file. */
 	while (take_line(f, line, sizeof line)) {
 		if (sscanf(line, "%llu %llx", &at, &crc) != 2 || at >= pieces)
 			continue;
@@ -227,7 +227,7 @@ unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u)
 	return true;
 }
 
-/* Reads the pieces that are noted: one that is not what was noted is not there. */
+/* Reads the pieces that the state lists; a piece with another CRC counts as missing. */
 static void
 compare_pieces(const struct sink *s, char *mem, size_t piece, struct unfinished *u)
 {
@@ -298,7 +298,8 @@ usual_mode(void)
 	return 0666 & ~mask;
 }
 
-/* Removes a part that nobody is at.  Whoever is at one holds its lock, so that it never loses the name to others. */
+/* Removes a part that no run uses. A run holds the lock of its part, so that the name cannot go to another
+ * file. */
 static int
 clear_part(struct sink *s)
 {
@@ -340,7 +341,7 @@ sink_begin(struct sink *s, const char *url, const char *etag, uint64_t size)
 
 	if (s->dir < 0)
 		return 0;
-	if (s->fd >= 0) { /* of an earlier run, which is of no use */
+	if (s->fd >= 0) { /* the part of an earlier run, which cannot be continued */
 		discard(s);
 		close(s->fd);
 		if (s->state_fd >= 0)
@@ -387,14 +388,15 @@ sink_write(struct sink *s, const char *mem, size_t len, uint64_t at)
 void
 sink_note(struct sink *s, uint64_t piece, uint64_t crc)
 {
-	/* What is not noted is fetched again. */
+	/* A piece that the state does not list is downloaded again. */
 	if (s->is_resumable)
 		dprintf(s->state_fd, "%llu %016llx\n", (unsigned long long)piece, (unsigned long long)crc);
 }
 
 /* ---- the end ---- */
 
-/* Has this run written the file that has the name now?  Then the two are one here. */
+/* Returns true if this run wrote the file that has the name now: then the file system treats two names as
+ * one. */
 static bool
 is_of_this_run(const struct sink *s)
 {
@@ -428,7 +430,7 @@ remember(struct written *w, int fd)
 	return 0;
 }
 
-/* The file gets its name at once, over one that has it. */
+/* Gives the file its name atomically, and replaces a file that has the name. */
 static int
 give_name(struct sink *s)
 {
@@ -441,7 +443,7 @@ give_name(struct sink *s)
 			return 0;
 		if (errno != EEXIST)
 			return -errno;
-		/* A name that no other run has: there may be one with a part of this file. */
+		/* A name that no other run uses: another run may have a part of this file. */
 		n = strlen(s->part);
 		snprintf(s->part + n, sizeof s->part - n, ".%d", (int)getpid());
 		unlinkat(s->dir, s->part, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry stat: all that a server says of an object.  Main thread. */
+/* gantry stat: shows all properties of an object that the server returns. Main thread. */
 #include "client/cmd/common/cmd.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define LEFT 20
 
-/* Headers that speak of the answer, the connection or the server, not of the object. */
+/* Returns true for a header about the answer, the connection or the server, not about the object. */
 static bool
 is_about_the_answer(const char *name)
 {
@@ -33,7 +33,7 @@ is_about_the_answer(const char *name)
 	return false;
 }
 
-/* The rest of a name that begins with prefix; NULL. */
+/* Returns the rest of a name that begins with prefix; NULL for another name. */
 static const char *
 behind(const char *name, const char *prefix)
 {
@@ -49,7 +49,7 @@ take_header(void *cookie, const char *name, const char *value)
 		json_object_set_new(cookie, name, json_pack("s", value));
 }
 
-/* The headers whose names begin so, by the rest of their names. */
+/* Collects the headers whose names begin with prefix, by the rest of their names. */
 static json_t *
 sorted_out(json_t *headers, const char *prefix)
 {
@@ -60,7 +60,7 @@ sorted_out(json_t *headers, const char *prefix)
 	{
 		const char *rest = behind(name, prefix);
 
-		/* -type says what kind of checksum the others are. */
+		/* x-amz-checksum-type is the type of the other checksums, and no checksum. */
 		if (rest && strcmp(name, "x-amz-checksum-type") != 0)
 			json_object_set(out, rest, value);
 	}

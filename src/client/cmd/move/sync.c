@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry sync: makes one tree like another.  What is there with another size is copied, with the same size unless it
- * is the same; what is there alone is deleted only by flag, and only when nothing is unknown of the source.
+ * gantry sync: makes one tree like another. An entry whose size differs at the destination is copied; with
+ * the same size, it is copied unless the content is equal. An entry that only the destination has is deleted
+ * only with --delete, and only if the list of the source is complete.
  */
 #include "client/cmd/move/move.h"
 #include "client/cmd/common/words.h"
@@ -16,7 +17,7 @@
 struct sync {
 	struct move m;
 	struct tree there;
-	bool *alone; /* of each entry there */
+	bool *alone; /* true for each entry that only the destination has */
 	size_t alone_nr, next;
 };
 
@@ -30,7 +31,7 @@ list_there(struct sync *s)
 		tree_of_place(m->c, &m->to, NULL, &s->there, &rc);
 		return rc;
 	}
-	/* With --dry-run it may not be there. */
+	/* With --dry-run the directory need not exist. */
 	if (m->to_dir < 0)
 		return EXIT_OK;
 	e = tree_of_directory(m->c, m->to_dir, m->to.word, &s->there);
@@ -42,7 +43,7 @@ list_there(struct sync *s)
 	return EXIT_OK;
 }
 
-/* The two lists are in the same order. */
+/* Compares the two lists, which have the same order. */
 static int
 compare_lists(struct sync *s)
 {
@@ -111,7 +112,7 @@ delete_next(void *cookie, struct buffer *b)
 	return true;
 }
 
-/* Deletes what is there alone, when that is known for certain. */
+/* Deletes the entries that only the destination has, if the list of the source is complete. */
 static int
 delete_alone(struct sync *s)
 {
@@ -141,7 +142,7 @@ say_dry(const struct sync *s)
 			would(s->m.c, "delete", "", s->there.all[k].name);
 }
 
-/* An empty source and --delete: rather a name that was mistyped. */
+/* Refuses --delete with an empty source, which is probably a mistyped name. */
 static int
 refuse_to_empty(const struct sync *s)
 {
@@ -171,7 +172,7 @@ cmd_sync(struct cmd *c, const char *from, const char *to)
 	if (rc == EXIT_OK)
 		rc = refuse_to_empty(&s);
 	if (rc != EXIT_OK) {
-		c->dry_run = true; /* no summary of nothing */
+		c->dry_run = true; /* suppresses the summary of an empty run */
 	} else {
 		move_run(&s.m);
 		if (c->dry_run)

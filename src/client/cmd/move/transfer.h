@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transfer - one file into an object (put.c), or one object into a file (get.c).
+ * Transfers one file into an object (put.c), or one object into a file (get.c).
  */
 #ifndef GANTRY_CLIENT_CMD_TRANSFER_H
 #define GANTRY_CLIENT_CMD_TRANSFER_H
 
 #include "client/cmd/common/cmd.h"
 
-/* Puts one file; o is filled in, nothing is printed. A file larger than whole_max is sent in parts, streams
- * at a time. */
+/* Uploads an open file; stores the result in o and prints nothing. A file larger than whole_max bytes is
+ * sent in parts, `streams` at a time. */
 void put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
 	    const char *url, struct outcome *o);
 void put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url,
@@ -18,12 +18,13 @@ void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, con
 void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      const struct part *part, struct outcome *o);
 struct written;
-/* Gets an object into a name below a directory, and never outside of it; others: see files.h. */
+/* Downloads an object to a name below the directory dir, never outside of it. others: files written by
+ * this run (files.h). */
 void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
 	       struct written *others, struct outcome *o);
-/* Reads FIRST-LAST, FIRST- or -LENGTH. */
+/* Parses a range of bytes: FIRST-LAST, FIRST- or -LENGTH. */
 bool part_parse(const char *text, struct part *ret);
-/* The file that this thread has mapped and is reading; NULL: none. */
+/* Path of the file that this thread has mapped and is reading; NULL: no file is mapped. */
 extern _Thread_local const char *mapped_file;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is below a directory, or below a prefix of a bucket; see tree.h. */
+/* Lists the files below a directory, or the objects below a prefix of a bucket; see tree.h. */
 #include "client/cmd/move/files.h"
 #include "client/cmd/move/tree.h"
 
@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #define DEPTH_MAX 512
-#define OUTSIDE 1 /* a key is not of the prefix that was asked for */
+#define OUTSIDE 1 /* the server returned a key that does not have the requested prefix */
 
-/* Do --include and --exclude let a name through?  Of those that fit the last one counts. */
+/* Returns true if --include and --exclude select a name. The last filter that matches decides. */
 static bool
 filter_takes(const struct cmd *c, const char *name)
 {
-	/* Whoever begins with what to take wants nothing else. */
+	/* If the first filter is --include, other names are not selected. */
 	bool takes = !c->filter_nr || !c->filter[0].is_include;
 
 	for (int i = 0; i < c->filter_nr; i++)
@@ -29,7 +29,7 @@ filter_takes(const struct cmd *c, const char *name)
 	return takes;
 }
 
-/* Room for one more; NULL: no memory. */
+/* Makes room for one more entry. Returns NULL if there is no memory. */
 static struct entry *
 tree_room(struct tree *t)
 {
@@ -81,7 +81,7 @@ on_entry(void *cookie, const struct gantry_entry *e)
 	struct listing *l = cookie;
 	struct entry *n;
 
-	/* What the server names beside what it was asked for is nothing of ours. */
+	/* Keys without the requested prefix are ignored. */
 	if (e->name_len < l->prefix_len || memcmp(e->name, l->prefix, l->prefix_len) != 0)
 		return OUTSIDE;
 	if (!e->is_prefix && !filter_takes(l->c, e->name + l->prefix_len))
@@ -179,7 +179,7 @@ visit(struct walk *w, int dir, const char *below, const char *leaf, int depth)
 		return;
 	}
 	if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		/* What has gone in the meantime is not there. */
+		/* A file that was removed meanwhile does not count. */
 		if (errno != ENOENT)
 			left_out(w, name, strerror(errno));
 	} else if (S_ISREG(st.st_mode)) {
@@ -201,7 +201,7 @@ visit(struct walk *w, int dir, const char *below, const char *leaf, int depth)
 	free(name);
 }
 
-/* Closes dir. */
+/* Lists a directory, and closes dir. */
 static void
 walk(struct walk *w, int dir, const char *below, int depth)
 {
@@ -218,7 +218,7 @@ walk(struct walk *w, int dir, const char *below, int depth)
 		de = readdir(d);
 		if (!de)
 			break;
-		/* Files that are not whole yet are nobody's. */
+		/* Incomplete downloads are not listed. */
 		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0 &&
 		    strncmp(de->d_name, UNFINISHED, sizeof UNFINISHED - 1) != 0)
 			visit(w, dirfd(d), below, de->d_name, depth);
