@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules shared by the text of a request (dialect/) and its documents (s3doc/): the form of names, keys and
- * dates, and the fields of an upload, which are headers or part of a form. Pure; any thread.
+ * Rules shared by the parser of requests (dialect/) and that of their documents (s3doc/): the form of
+ * names, keys and dates, and the fields of an upload, which are headers or fields of a form. Pure; any
+ * thread.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
 
 #include "dialect/dialect.h"
 
-/* Returns f and sets *ret_why. */
+/* Returns f and sets *ret_why to why. */
 static inline enum fault
 refuse(const char **ret_why, enum fault f, const char *why)
 {
@@ -18,36 +19,37 @@ refuse(const char **ret_why, enum fault f, const char *why)
 
 /* ---- names.c ---- */
 
-/* Returns the length of the first character in bytes, 0 if it is invalid. */
+/* Returns the length of the first character in bytes; 0 if it is invalid. */
 int utf8_length(const char *text, size_t len);
 bool is_utf8(const char *text, size_t len);
 /* Counts the characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
-/* Returns true for the name of a bucket: 3-63 characters, lower case, digits, '-' and single '.',
- * alphanumeric ends, not an IPv4 address: as S3. */
+/* Returns true for a valid name of a bucket, as in S3: 3 to 63 lower-case letters, digits, '-' and '.'
+ * without a second '.' after it, a letter or digit at both ends, and not an IPv4 address. */
 bool is_bucket_name(const char *name, size_t len);
-/* Returns true if a bucket may be created with that name: no label begins or ends with a hyphen. Older
- * buckets with other names stay usable. */
+/* Returns true if a bucket may be created with that name: no label begins or ends with a hyphen. Existing
+ * buckets may have other names. */
 bool is_new_bucket_name(const char *name, size_t len);
-/* Checks that an S3 object may have that key. */
+/* Checks that an S3 object can have that key. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);
 
 /* ---- date.c ---- */
 
-/* Parses "2015-10-21", with or without "T07:28:00[.000]Z".  0 or -EINVAL. */
+/* Parses a date such as "2015-10-21", with or without a time such as "T07:28:00Z" or "T07:28:00.000Z".
+ * Returns 0 or -EINVAL. */
 int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
 /* ---- the fields of an upload: headers.c, sums.c, attrs.c ---- */
 
-/* Refuses headers that request features which do not exist here. */
+/* Returns a fault if a header requests a feature that the server does not have. */
 enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);
-/* Parses checksums. */
+/* Parses the checksum headers into t. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parses content headers and metadata; attrs_parse_class() the storage class. */
+/* Parses the content headers and the metadata into t. */
 enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Appends a pair to t->attrs. */
+/* Appends a name and a value to t->attrs. */
 enum fault attrs_put(struct target *t, const char *name, size_t name_len, struct span value,
 		     const char **ret_why);
 

@@ -2,10 +2,10 @@
 /*
  * Tags of objects and buckets. Pure functions; any thread.
  *
- * They are stored as text, "key=value&key=value", with '%', '&', '=', '+' and control bytes as %XX and all
- * other bytes unchanged: a canonical x-amz-tagging header. They can therefore be stored in an object's
- * attributes under that name, and in a bucket's. Keys have 1-128 characters and are unique, values 0-256; at
- * most 10 for an object, 50 for a bucket.
+ * Tags are stored as the text of a canonical x-amz-tagging header: "key=value&key=value", with '%', '&',
+ * '=', '+' and control bytes as %XX, and all other bytes unchanged. So the attributes of an object or bucket
+ * can contain the text under that name. A key has 1 to 128 characters and is unique, a value 0 to 256
+ * characters. An object has at most 10 tags, a bucket 50.
  */
 #ifndef GANTRY_DIALECT_TAGS_H
 #define GANTRY_DIALECT_TAGS_H
@@ -14,7 +14,7 @@
 #include "dialect/fault.h"
 #include "dialect/text.h"
 
-#define ATTR_TAGGING "x-amz-tagging" /* of an object, among its attributes */
+#define ATTR_TAGGING "x-amz-tagging" /* name of the tags among the attributes of an object */
 
 #define TAGS_OBJECT_MAX 10
 #define TAGS_BUCKET_MAX 50
@@ -24,12 +24,13 @@
 #define TAG_KEY_BYTES (TAG_KEY_CHARS * 4)
 #define TAG_VALUE_BYTES (TAG_VALUE_CHARS * 4)
 
-/* Appends x-amz-tagging to `out` in canonical form.  FAULT_INVALID_TAG, FAULT_BAD_ARGUMENT, FAULT_BUSY (no
- * memory).  The XML of tags is read and written by s3doc/tags_xml.h. */
+/* Parses x-amz-tagging and appends it to `out` in canonical form. Returns FAULT_NONE, FAULT_INVALID_TAG,
+ * FAULT_BAD_ARGUMENT, or FAULT_BUSY if there is no memory. (s3doc/tags_xml.h parses and writes the XML of
+ * tags.) */
 enum fault tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr,
 			    const char **ret_why);
 
-/* Collects tags one by one; the caller sets `out`, `from` and `max`, all other members begin as 0. */
+/* Collects tags one by one. The caller sets `out`, `from` and `max`; all other members start as 0. */
 struct tags_builder {
 	struct text *out;
 	size_t from; /* offset in out at which the tags begin */
@@ -37,23 +38,25 @@ struct tags_builder {
 	size_t key_len, value_len;
 	char key[TAG_KEY_BYTES], value[TAG_VALUE_BYTES];
 };
-/* Appends the tag in key and value.  FAULT_NONE, FAULT_INVALID_TAG, FAULT_BUSY (no memory). */
+/* Appends the tag that `key` and `value` contain. Returns FAULT_NONE, FAULT_INVALID_TAG, or FAULT_BUSY if
+ * there is no memory. */
 enum fault tags_add(struct tags_builder *b, const char **ret_why);
 
-/* Calls fn with decoded keys and values; 0, or -EINVAL for text that is not canonical. */
+/* Calls fn with the decoded key and value of each tag. Returns 0, or -EINVAL if the text is not canonical. */
 int tags_each(const char *tags, size_t len,
 	      void (*fn)(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len),
 	      void *cookie);
 int tags_count(const char *tags, size_t len);
 
-/* Tags split once, for many comparisons; they point into the text. */
+/* A text of tags, split once for many comparisons. The tags point into the text. */
 struct tags_cut {
-	int nr; /* tags beyond the limit of a bucket are omitted */
+	int nr; /* number of tags; tags beyond the limit of a bucket are omitted */
 	struct span tag[TAGS_BUCKET_MAX];
 };
 void tags_cut(const char *tags, size_t len, struct tags_cut *ret_cut);
-/* Returns true if `have` contains each tag of `want`, with that value; false also for text that is not
- * canonical. Needs at most tags times tags comparisons, because canonical text is compared unchanged. */
+/* Returns true if `have` contains each tag of `want` with the same value; false also for a text that is
+ * not canonical. Canonical texts are compared without decoding; the number of comparisons is at most the
+ * product of the numbers of tags. */
 bool tags_have_all(const struct tags_cut *have, const char *want, size_t want_len);
 
 #endif

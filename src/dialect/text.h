@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing text, for bodies of unknown length: lists, results of multipart uploads. Not on the data path.
+ * A growing text, for bodies of unknown length: lists, results of multipart uploads. Not for the data path.
  * One thread at a time; the owner of a struct text owns its memory.
  *
- * A failed allocation is remembered: later calls do nothing, and the writer checks text_ok() once at the end.
+ * After a failed allocation all calls do nothing, so the writer checks text_ok() once at the end.
  */
 #ifndef GANTRY_DIALECT_TEXT_H
 #define GANTRY_DIALECT_TEXT_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct text {
-	char *p; /* malloc'd; not terminated */
+	char *p; /* allocated; does not end with a NUL */
 	size_t len, cap;
 	bool failed;
 };
@@ -32,22 +32,22 @@ void text_put(struct text *x, const void *p, size_t len);
 void text_str(struct text *x, const char *s);
 void text_fmt(struct text *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends text escaped for XML. Characters that XML 1.0 cannot carry (control bytes, U+FFFE, bytes that are
- * not UTF-8) become U+FFFD. */
+/* Appends a text with the escapes of XML. U+FFFD replaces characters that XML 1.0 cannot represent:
+ * control bytes, U+FFFE, bytes that are not UTF-8. */
 void text_xml(struct text *x, const char *p, size_t len);
-/* Appends text percent-encoded: "A-Za-z0-9-._~" and, with keep_slash, "/" stay; every other byte becomes
- * %XX. */
+/* Appends a text percent-encoded: "A-Za-z0-9-._~" and, with keep_slash, "/" are unchanged; every other
+ * byte becomes %XX. */
 void text_url(struct text *x, const char *p, size_t len, bool keep_slash);
-/* Appends <name>escaped</name>. */
+/* Appends the element <name>text</name>, with the escapes of XML. */
 void text_element(struct text *x, const char *name, const char *p, size_t len);
 void text_element_str(struct text *x, const char *name, const char *s);
 void text_element_u64(struct text *x, const char *name, uint64_t v);
-/* Appends <name>2009-10-12T17:50:30.000Z</name>. */
+/* Appends a time such as <name>2009-10-12T17:50:30.000Z</name>. */
 void text_element_time(struct text *x, const char *name, uint64_t ns);
-/* Appends a date element from seconds, for dates beyond 64 bits of nanoseconds. */
+/* Appends a date given in seconds since 1970; for dates beyond the range of 64 bits of nanoseconds. */
 void text_element_date(struct text *x, const char *name, uint64_t unix_s);
 void text_base64(struct text *x, const void *bytes, size_t len);
-/* Appends base64 in the form that needs no escape in a URL: '-' and '_', no padding. */
+/* Appends base64 in the form that needs no escape in a URL: with '-' and '_', without padding. */
 void text_base64url(struct text *x, const void *bytes, size_t len);
 
 #endif
