@@ -121,6 +121,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
 	st->vol->counter = conf->disks.counter;
 	st->vol->disk.watch = conf->disks.watch;
+	st->vol->disk.is_examined = conf->disks.is_examined;
 	st->vol->mover.rate = conf->disks.pack_rate;
 	/* The only one is waited for: nothing is served by giving it up. */
 	st->vol->disk.timeout_ns = conf->disks.beside > 0 ? conf->disks.timeout_ns : 0;

@@ -181,6 +181,8 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 		remember_free(m);
 		return EXIT_USAGE;
 	}
+	if (sc.ops == &store_set_ops)
+		sc.disks.is_examined = !repair;
 	if (r >= 0)
 		r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
 	remember_free(m);

@@ -130,6 +130,7 @@ struct store_disks_conf {
 	struct store_birth *birth;
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;
+	bool is_examined; /* for --fsck that changes nothing: a disk that cannot be written is opened for reading */
 	/* for an engine in a set: receiver of its failure notification; NULL: none */
 	struct store_watch *watch;
 	/* for the set: UUIDs of the disks that may be missing at a start */

@@ -218,6 +218,12 @@ file_open_device(const char *path)
 }
 
 int
+file_peek(int dir_fd, const char *name)
+{
+	return -EACCES;
+}
+
+int
 file_peek_device(const char *path)
 {
 	return -EBUSY;

@@ -17,61 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #ifndef NO_ROOM_HOLDS_NS
 #define NO_ROOM_HOLDS_NS (10 * NS_PER_S) /* writes that end well after that prove that there is room again */
 #endif
 #define SHORT_NS (600 * NS_PER_S)
-#define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
-
-int
-disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
-
-/* What an operator can do about it. */
-const char *
-disk_way_out(int error)
-{
-	switch (-error) {
-	case EROFS:
-		return "; mount the file system for writing";
-	case EACCES:
-	case EPERM:
-		return "; the user that gantryd runs as needs to read and write it";
-	case EBUSY:
-		return "; another process has it, or it is mounted: stop that first";
-	case EMFILE:
-	case ENFILE:
-		return "; raise LimitNOFILE= of the unit, or ulimit -n";
-	case EINVAL:
-		return "; the file system takes no direct I/O: use ext4 or XFS";
-	case ENOENT:
-	case ENXIO:
-	case ENODEV:
-		return "; look whether the device is there";
-	case EIO:
-		return "; look at the kernel's log for what the device says";
-	default:
-		return "";
-	}
-}
-
-int
-disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len)
-{
-	return disk_refuse(err, err_len, error, "%s: %s%s%s: %s%s", path,
-			   error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
-			   strerror(-error), disk_way_out(error));
-}
 
 void
 disk_seg_name(char name[32], uint32_t seg)
@@ -180,39 +131,6 @@ disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
 		atomic_fetch_add(&d->freed_nr, 1);
 }
 
-/* ---- locks ---- */
-
-int
-disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
-{
-	bool told = false;
-
-	for (;;) {
-		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
-		int r = file_lock(fd);
-
-		if (r == 0)
-			return 0;
-		if (r != -EWOULDBLOCK)
-			return disk_refuse(err, err_len, r,
-					   "%s: cannot lock %s: %s; a file system without flock() "
-					   "cannot hold a store",
-					   path, name, strerror(-r));
-		if (clock_ns() >= until_ns)
-			return disk_refuse(
-				err, err_len, -EBUSY,
-				"%s: in use: another process has %s locked, or a dead one's writes are not "
-				"over (store.lock_wait); stop the other gantryd first",
-				path, name);
-		if (!told)
-			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
-				 "writes)",
-				 path, name);
-		told = true;
-		nanosleep(&ts, NULL);
-	}
-}
-
 /* ---- flushes ---- */
 
 /*
@@ -292,44 +210,6 @@ check_fs(struct disk *d, int fd, char *err, size_t err_len)
 	return 0;
 }
 
-int
-disk_open_device(const char *path, uint64_t until_ns)
-{
-	bool told = false;
-
-	/* It is had by one alone, and a dead process has it until its last writes are over. */
-	for (;;) {
-		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
-		int fd = file_open_device(path);
-
-		if (fd != -EBUSY || clock_ns() >= until_ns)
-			return fd;
-		if (!told)
-			log_note("%s: waiting for the device (another process, or a dead one's last writes)",
-				 path);
-		told = true;
-		nanosleep(&ts, NULL);
-	}
-}
-
-/* The file of that name in the directory, or the device; opened once, locked.  -ENOENT: it is not there. */
-static int
-open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
-{
-	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
-
-	if (fd == -ENOENT && !d->is_device)
-		return disk_refuse(err, err_len, -ENOENT, "%s: not a Gantry store (there is no %s)", d->path,
-				   name);
-	if (fd < 0)
-		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
-	*ret_fd = fd;
-	/* With the rule off one lock is all there is, as a lock file would be. */
-	if (!RULE_LOCK_EVERY_FILE && strncmp(name, "super", 5) != 0)
-		return 0;
-	return disk_lock(d->path, name, fd, until_ns, err, err_len);
-}
-
 /* The two files of superblocks, one of which may be lost, and the log; or the device, which has them all. */
 static int
 open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
@@ -337,19 +217,19 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	int e, second;
 
 	if (d->is_device) {
-		e = open_locked(d, "super", until_ns, &d->log_fd, err, err_len);
+		e = disk_open_locked(d, "super", until_ns, &d->log_fd, err, err_len);
 		d->super_fd[0] = d->super_fd[1] = d->log_fd;
 		return e;
 	}
-	e = open_locked(d, super_names[0], until_ns, &d->super_fd[0], err, err_len);
+	e = disk_open_locked(d, super_names[0], until_ns, &d->super_fd[0], err, err_len);
 	if (e < 0 && e != -ENOENT)
 		return e;
 	/* Where both are missing, it is the first one's absence that is told. */
-	second = open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
+	second = disk_open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
 	if (second < 0 && (second != -ENOENT || e < 0))
 		return second == -ENOENT ? -ENOTRECOVERABLE : second;
 	d->has_super = true;
-	e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
+	e = disk_open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
 	return e == -ENOENT && d->is_lenient ? 0
 	       : e == -ENOENT                ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
 							   "%s: the log is not there; put it back from a copy", d->path)
@@ -436,23 +316,15 @@ scan_segment(void *cookie, const char *name)
 	struct disk *d = s->d;
 	unsigned seg;
 	char want[32];
-	int fd, e;
+	int e;
 
 	if (sscanf(name, "seg-%u", &seg) != 1 || seg >= d->geo.seg_nr)
 		return 0;
 	disk_seg_name(want, seg);
 	if (strcmp(want, name) != 0)
 		return 0; /* one that was being made, or that a repair renamed */
-	fd = file_open(d->dir_fd, name, false);
-	if (fd < 0)
-		return disk_refuse_open(d->path, name, fd, s->err, s->err_len);
-	d->seg_fd[seg] = fd;
-	if (RULE_LOCK_EVERY_FILE) {
-		e = disk_lock(d->path, name, fd, s->until_ns, s->err, s->err_len);
-		if (e < 0)
-			return e;
-	}
-	return judge_segment(s, seg, name);
+	e = disk_open_locked(d, name, s->until_ns, &d->seg_fd[seg], s->err, s->err_len);
+	return e < 0 ? e : judge_segment(s, seg, name);
 }
 
 static int

@@ -96,8 +96,10 @@ struct disk {
 	uint64_t *seg_have, log_have;
 	uint8_t *seg_fault, log_fault; /* enum file_fault */
 	bool *seg_lost;                /* records have bytes where the segment's file has none */
-	bool is_lenient; /* files that are absent, short or another disk's do not end the opening */
-	bool is_mending; /* disk_open() makes a log that is not whole, with is_lenient */
+	bool is_lenient;  /* files that are absent, short or another disk's do not end the opening */
+	bool is_examined; /* nothing is written: files that cannot be written are opened for reading */
+	int read_only;    /* -errno with which a file was not opened for writing, with is_examined; 0: none */
+	bool is_mending;  /* disk_open() makes a log that is not whole, with is_lenient */
 	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
 	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
@@ -155,6 +157,24 @@ struct disk {
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
+/* ---- refuse.c ---- */
+
+/* Formats the reason of an error and returns r. */
+int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Writes the reason why a file cannot be opened, and the remedy; name "": the path itself. Returns error. */
+int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
+/* Returns the remedy for an error as the end of a sentence; "": no remedy is known. */
+const char *disk_way_out(int error);
+
+/* ---- lock.c: files are opened and locked ---- */
+
+/* Opens a block device exclusively. If another process has it open, waits until the time until_ns. */
+int disk_open_device(const char *path, uint64_t until_ns);
+/* Opens a file of the directory, or the device, and locks it. *ret_fd is set where it was opened, even if it is
+ * locked by another process. Returns 0, -ENOENT if it does not exist, or -errno, with the reason in err. */
+int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err,
+		     size_t err_len);
+
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
@@ -164,8 +184,6 @@ int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, 
 	      char *err, size_t err_len);
 /* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
-/* Opens a block device exclusively. If another process has it open, waits until the time until_ns. */
-int disk_open_device(const char *path, uint64_t until_ns);
 /* Flushes all writes to the disk, or to one file. A failed flush makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
@@ -192,13 +210,6 @@ bool disk_is_short(const struct disk *d);
 /* Returns the -errno of the latest write or new segment for which there was no space, although the disk
  * counts the space as free; 0: none. */
 int disk_lacks(const struct disk *d);
-/* Formats the reason of an error and returns r. */
-int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Writes the reason why a file cannot be opened, and the remedy; name "": the path itself. Returns error. */
-int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
-/* Returns the remedy for an error as the end of a sentence; "": no remedy is known. */
-const char *disk_way_out(int error);
-
 static inline bool
 disk_failed(const struct disk *d)
 {
@@ -295,10 +306,6 @@ int disk_upgrade(struct disk *d, struct ring *r);
 /* Searches for the second superblock at the end of a device of size_bytes. The first superblock is lost. 0,
  * -ENOENT or -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
-
-/* Takes the lock of an open file. Waits for the current holder until the time until_ns. The reason of an
- * error is in err. */
-int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 

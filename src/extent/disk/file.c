@@ -65,6 +65,14 @@ file_open(int dir_fd, const char *name, bool create)
 }
 
 int
+file_peek(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int
 file_open_device(const char *path)
 {
 	int fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC | O_EXCL);

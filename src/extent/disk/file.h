@@ -19,6 +19,8 @@ int file_open_dir(const char *path, bool create);
 bool file_is_root(int dir_fd);
 /* Opens a file of the directory. create: makes the file, which must not exist. */
 int file_open(int dir_fd, const char *name, bool create);
+/* Opens a file of the directory for reading only. */
+int file_peek(int dir_fd, const char *name);
 /* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. */
 int file_open_device(const char *path);
 /* Opens a device that another process may have open, for reading only. */

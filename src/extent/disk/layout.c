@@ -100,7 +100,7 @@ disk_layout_begin(struct disk *d, struct ring *r)
 
 		if (d->seg_fd[i] < 0)
 			continue;
-		e = RULE_FLUSHED_BEFORE_LOOKED_AT ? disk_flush_file(d, r, d->seg_fd[i]) : 0;
+		e = RULE_FLUSHED_BEFORE_LOOKED_AT && !d->read_only ? disk_flush_file(d, r, d->seg_fd[i]) : 0;
 		while (e == 0 && off < d->geo.seg_bytes)
 			e = look(d, i, &off);
 		set_odd(d, i, e > 0);

@@ -141,16 +141,9 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 		h->fd = d->log_fd;
 		h->off = FMT_HOST_OFF;
 	} else {
-		int fd = file_open(d->dir_fd, "host", false);
-
-		if (fd == -ENOENT)
-			return 0;
-		if (fd < 0)
-			return disk_refuse_open(d->path, "host", fd, err, err_len);
-		h->fd = fd;
-		e = disk_lock(d->path, "host", fd, until_ns, err, err_len);
+		e = disk_open_locked(d, "host", until_ns, &h->fd, err, err_len);
 		if (e < 0)
-			return e;
+			return e == -ENOENT ? 0 : e;
 	}
 	e = host_look(h, r);
 	if (e < 0)

@@ -125,6 +125,11 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 	e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
 	if (e == 0 && vol->disk.is_old && !rep->check_only)
 		e = refuse_old(&vol->disk, err, err_len);
+	if (e == 0 && vol->disk.read_only)
+		report(rep,
+		       "%s: opened for reading only (%s): no proof that no daemon has it open, and what one "
+		       "writes meanwhile looks like damage",
+		       dc->path, strerror(-vol->disk.read_only));
 	if (e == 0)
 		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0 && rep->repair && !rep->check_only)

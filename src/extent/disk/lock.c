@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a disk, or its device: opened, and locked; see disk.h. */
+#include "extent/disk/disk.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/rules.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define LOCK_POLL_NS (20 * NS_PER_MS)
+
+/* Takes the lock of an open file.  Waits for the current holder until the time until_ns. */
+static int
+lock_file(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
+{
+	bool told = false;
+
+	for (;;) {
+		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
+		int r = file_lock(fd);
+
+		if (r == 0)
+			return 0;
+		if (r != -EWOULDBLOCK)
+			return disk_refuse(err, err_len, r,
+					   "%s: cannot lock %s: %s; a file system without flock() "
+					   "cannot hold a store",
+					   path, name, strerror(-r));
+		if (clock_ns() >= until_ns)
+			return disk_refuse(
+				err, err_len, -EBUSY,
+				"%s: in use: another process has %s locked, or a dead one's writes are not "
+				"over (store.lock_wait); stop the other gantryd first",
+				path, name);
+		if (!told)
+			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
+				 "writes)",
+				 path, name);
+		told = true;
+		nanosleep(&ts, NULL);
+	}
+}
+
+int
+disk_open_device(const char *path, uint64_t until_ns)
+{
+	bool told = false;
+
+	/* It is had by one alone, and a dead process has it until its last writes are over. */
+	for (;;) {
+		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
+		int fd = file_open_device(path);
+
+		if (fd != -EBUSY || clock_ns() >= until_ns)
+			return fd;
+		if (!told)
+			log_note("%s: waiting for the device (another process, or a dead one's last writes)",
+				 path);
+		told = true;
+		nanosleep(&ts, NULL);
+	}
+}
+
+/* Opens a file of the directory, or the device: for reading alone where it cannot be written and the disk is only
+ * examined. */
+static int
+open_one(struct disk *d, const char *name, uint64_t until_ns)
+{
+	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false),
+	    e = fd;
+
+	if (!d->is_examined || (fd != -EROFS && fd != -EACCES && fd != -EPERM))
+		return fd;
+	fd = d->is_device ? file_peek_device(d->path) : file_peek(d->dir_fd, name);
+	if (fd >= 0)
+		d->read_only = e;
+	return fd;
+}
+
+int
+disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
+{
+	int fd = open_one(d, name, until_ns), e;
+
+	if (fd == -ENOENT && !d->is_device)
+		return disk_refuse(err, err_len, -ENOENT, "%s: not a Gantry store (there is no %s)", d->path,
+				   name);
+	if (fd < 0)
+		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
+	*ret_fd = fd;
+	/* With the rule off one lock is all there is, as a lock file would be. */
+	if (!RULE_LOCK_EVERY_FILE && strncmp(name, "super", 5) != 0)
+		return 0;
+	e = lock_file(d->path, name, fd, until_ns, err, err_len);
+	/* A lock of a file that is open for reading alone is not to be had everywhere. */
+	return e < 0 && e != -EBUSY && d->read_only ? 0 : e;
+}

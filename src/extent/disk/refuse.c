@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reasons why a disk is refused, with a remedy; see disk.h. */
+#include "extent/disk/disk.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int
+disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+/* What an operator can do about it. */
+const char *
+disk_way_out(int error)
+{
+	switch (-error) {
+	case EROFS:
+		return "; mount the file system for writing";
+	case EACCES:
+	case EPERM:
+		return "; the user that gantryd runs as needs to read and write it";
+	case EBUSY:
+		return "; another process has it, or it is mounted: stop that first";
+	case EMFILE:
+	case ENFILE:
+		return "; raise LimitNOFILE= of the unit, or ulimit -n";
+	case EINVAL:
+		return "; the file system takes no direct I/O: use ext4 or XFS";
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+		return "; look whether the device is there";
+	case EIO:
+		return "; look at the kernel's log for what the device says";
+	default:
+		return "";
+	}
+}
+
+int
+disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len)
+{
+	return disk_refuse(err, err_len, error, "%s: %s%s%s: %s%s", path,
+			   error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
+			   strerror(-error), disk_way_out(error));
+}

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --fsck without --repair checks disks that cannot be written (a read-only mount, files that may only be read): it opens them for reading, says that this
+# proves nothing about a running daemon, finds damage as usual, and changes nothing. With --repair, and for a start, such disks are refused as before.
+DISK_SIZE=96MiB DISKS=2
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' CORES=1
+unshare -m true 2>/dev/null || skip "no mount namespace of our own (root is needed)"
+export G=$BUILD/gantryd T
+export GANTRY_STORE_STATE_DIR=none
+said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(cat "$T/said")"; }
+# read_only DISKS OPTIONS...: gantryd with these disks on read-only mounts; standard output and error in $T/said.
+read_only() {
+	local disk mounts=''
+	for disk in $1; do mounts+="mount --bind $T/$disk $T/$disk && mount -o remount,bind,ro $T/$disk && "; done
+	unshare -m bash -c "$mounts exec \"\$@\"" - "$G" -c "$T/gantryd.yaml" "${@:2}" >"$T/said" 2>&1
+}
+reads() { said "$T/$1: opened for reading only (.*): no proof that no daemon has it open"; }
+sums() { (cd "$T" && sha256sum disk?/*); }
+
+start_daemon
+bytes pattern:3 300000 >"$T/body"
+for i in $(seq 12); do curl_s3 "/bkt/o$i" -T "$T/body" || fail "PUT"; done
+# ---- a daemon that serves is seen, as its locks are ----
+read_only 'disk0 disk1' --fsck -o store.lock_wait=0s
+assert_eq $? 69 "a daemon serves: $(cat "$T/said")"
+stop_daemon
+sums >"$T/before"
+
+# ---- one of two, and both ----
+for disks in disk1 'disk0 disk1'; do
+	read_only "$disks" --fsck || fail "--fsck of $disks read-only: $(cat "$T/said")"
+	for disk in $disks; do reads "$disk"; done
+	said 'the store is clean'
+	[ "$(grep -c 'objects, .* bytes read, 0 damaged' "$T/said")" = 2 ] || fail "not both are read: $(cat "$T/said")"
+done
+read_only disk1 --fsck
+! grep -q "$T/disk0: opened for reading" "$T/said" || fail "a disk that can be written is opened for reading"
+
+# ---- what writes is refused, and changes nothing ----
+read_only 'disk0 disk1' --fsck --repair --yes
+assert_eq $? 78 "a repair: $(cat "$T/said")"
+said 'Read-only file system'
+read_only 'disk0 disk1'
+assert_eq $? 78 "a start: $(cat "$T/said")"
+sums | cmp -s - "$T/before" || fail "a file was changed"
+
+# ---- files that this user may read and not write ----
+if chattr +i "$T/disk0/log" 2>/dev/null; then
+	"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1
+	rc=$?
+	chattr -i "$T/disk0/log"
+	assert_eq "$rc" 0 "an immutable log: $(cat "$T/said")"
+	reads disk0
+fi
+
+# ---- damage is found ----
+rm "$T/disk0/seg-0000"
+read_only 'disk0 disk1' --fsck
+assert_eq $? 74 "a lost file: $(cat "$T/said")"
+reads disk0
+said "lost: object 'bkt/o"
+
+# ---- a device ----
+truncate -s 96M "$T/image"
+dev=$(losetup -f --show "$T/image" 2>/dev/null) || { echo "no loop device: a read-only one was not tried"; exit 0; }
+trap 'rc=$?; losetup -d "$dev"; (exit $rc); _at_exit' EXIT
+sed "/disk1/d; s|path: .*|path: \"$dev\" }|" "$T/gantryd.yaml" >"$T/device.yaml"
+"$G" -c "$T/device.yaml" --format >"$T/said" 2>&1 || fail "--format of a device: $(cat "$T/said")"
+losetup -d "$dev"
+dev=$(losetup -r -f --show "$T/image") || fail "losetup -r"
+sed "/disk1/d; s|path: .*|path: \"$dev\" }|" "$T/gantryd.yaml" >"$T/device.yaml"
+"$G" -c "$T/device.yaml" --fsck >"$T/said" 2>&1
+assert_eq $? 0 "a read-only device: $(cat "$T/said")"
