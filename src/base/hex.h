@@ -18,8 +18,8 @@ hex_digit(char c)
 
 /* Parses exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* Parses 2 * len digits into len bytes, in memory order. 0, or -EINVAL: the bytes before the wrong digit are
- * written. */
+/* Parses 2 * len digits into len bytes, in memory order. Returns 0, or -EINVAL: the bytes before the wrong
+ * digit are written. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* Writes len bytes as 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);

@@ -54,7 +54,7 @@ void log_get_dropped(struct log_dropped *ret);
 /* Sets the common level; -1: no line is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-/* Parses the name of a level, "error" to "debug". 0 or -EINVAL. */
+/* Parses the name of a level, "error" to "debug". Returns 0 or -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
 
 /* ---- modules ---- */

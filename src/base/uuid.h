@@ -10,7 +10,7 @@
 
 /* Writes a UUID with lower-case digits. */
 void uuid_write(char text[UUID_TEXT], const uint8_t uuid[UUID_BYTES]);
-/* Parses a UUID with digits in either case. 0 or -EINVAL. */
+/* Parses a UUID with digits in either case. Returns 0 or -EINVAL. */
 int uuid_parse(const char *text, uint8_t ret_uuid[UUID_BYTES]);
 
 #endif

@@ -86,8 +86,8 @@ struct config {
 
 /* Parses a JSON text into a configuration. Returns 0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
-/* Reads the options, then the configuration file named by the options or by the environment. 0 or -errno
- * with a sentence in err. */
+/* Reads the options, then the configuration file named by the options or by the environment. Returns 0 or
+ * -errno with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
 
 /* ---- JSON: json.c ---- */
@@ -152,10 +152,10 @@ struct address {
 	uint8_t gid[16], gid_index;
 	uint16_t lid;
 };
-/* Reads the port's address again. False: the port has no address now. */
+/* Reads the port's address again. Returns false: the port has no address now. */
 bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
-/* Destroys a target. 0, or -errno: clients may still reach the target. */
+/* Destroys a target. Returns 0, or -errno: clients may still reach the target. */
 int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
@@ -211,7 +211,7 @@ struct map {
 	size_t nr, cap;
 };
 
-/* Adds a registration. 0 or -ENOMEM. */
+/* Adds a registration. Returns 0 or -ENOMEM. */
 int map_add(struct map *m, struct region *r);
 /* Removes a registration, if it is in the map. */
 void map_remove(struct map *m, const struct region *r);
@@ -324,7 +324,7 @@ void slots_close(struct gantry *g);
 
 /* ---- ports that go down: events.c ---- */
 
-/* Starts to watch the ports for events. 0 or -errno. */
+/* Starts to watch the ports for events. Returns 0 or -errno. */
 int events_start(struct gantry *g);
 void events_stop(struct gantry *g);
 
@@ -334,7 +334,8 @@ void events_stop(struct gantry *g);
 unsigned forks_now(void);
 /* Returns true if this process opened the context, false if a parent process did. */
 bool is_mine(const struct gantry *g);
-/* Returns a context of gantry_open_shared(). True: the caller must close it (unused, or never shared). */
+/* Returns a context of gantry_open_shared(). Returns true: the caller must close it (unused, or never
+ * shared). */
 bool shared_give(struct gantry *g);
 
 /* ---- log lines for the program: log.c ---- */
@@ -391,9 +392,9 @@ bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, 
 /* Reads the address of a port again after a failed operation. Returns true if the address has changed. */
 bool port_reread(struct gantry *g, struct port *p);
 
-/* Initializes the list of targets. 0 or -errno. */
+/* Initializes the list of targets. Returns 0 or -errno. */
 int targets_init(struct gantry *g);
-/* Destroys a target. If the driver fails, the target is kept for another attempt. 0 or -errno. */
+/* Destroys a target. If the driver fails, the target is kept for another attempt. Returns 0 or -errno. */
 int target_end(struct gantry *g, struct target *t);
 /* Destroys all idle targets. No call may be running. */
 void targets_close(struct gantry *g);

@@ -59,7 +59,7 @@ enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
 /*
  * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to`
  * gives the direction. The copy is complete on return. Called by the thread of the put or get, without a
- * lock, concurrently for concurrent calls. 0, or -errno, with which that call fails without a retry.
+ * lock, concurrently for concurrent calls. Returns 0, or -errno, with which that call fails without a retry.
  */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
@@ -132,8 +132,8 @@ struct gantry_options {
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
 
-/* Opens a context. 0; -EINVAL (options, configuration file), -ENODEV (a port that was named does not exist),
- * -ENOMEM. gantry_open_error() has the reason. Without any device it succeeds if none was named:
+/* Opens a context. Returns 0; -EINVAL (options, configuration file), -ENODEV (a port that was named does not
+ * exist), -ENOMEM. gantry_open_error() has the reason. Without any device it succeeds if none was named:
  * gantry_rdma_reason() reports it then. options may be NULL. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
@@ -213,16 +213,16 @@ struct gantry_memory_info {
 	const char *driver;      /* name of the driver, "CUDA" or "ROCm"; a constant */
 };
 /* Asks the driver that the program has loaded about ptr. Any thread; takes microseconds, and does not access
- * the memory. 0; -ENOENT: the driver does not know the memory; -EOPNOTSUPP: no driver is loaded. */
+ * the memory. Returns 0; -ENOENT: the driver does not know the memory; -EOPNOTSUPP: no driver is loaded. */
 int gantry_memory_look(const void *ptr, struct gantry_memory_info *ret_info);
 
 /*
- * Registers [ptr, ptr + size) with every port. (cuMemObjGetDescriptor) 0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when a registration begins at ptr already (registrations may overlap; see
- * GANTRY_COUNTED); -ENODEV without RDMA (not fatal: calls use HTTP); the driver's errno, e.g. -ENOMEM when
- * memlock is too small; -EFAULT for memory that is not mapped, or that the CPU cannot read and no driver of
- * its device registers. For CUDA and ROCm, if the program has loaded the driver, the driver exports a
- * dma-buf; if the dma-buf cannot be registered, a peer-memory driver (nvidia-peermem) is asked.
+ * Registers [ptr, ptr + size) with every port. (cuMemObjGetDescriptor) Returns 0; -EFBIG for 4 GiB and more;
+ * -EINVAL; -EEXIST when a registration begins at ptr already (registrations may overlap; see GANTRY_COUNTED);
+ * -ENODEV without RDMA (not fatal: calls use HTTP); the driver's errno, e.g. -ENOMEM when memlock is too
+ * small; -EFAULT for memory that is not mapped, or that the CPU cannot read and no driver of its device
+ * registers. For CUDA and ROCm, if the program has loaded the driver, the driver exports a dma-buf; if the
+ * dma-buf cannot be registered, a peer-memory driver (nvidia-peermem) is asked.
  *
  * A registration of memory that a driver knows contains the driver's ids of the allocations. Each use
  * compares the ids: if the memory was freed and allocated again, the new allocation is registered, and
@@ -256,21 +256,21 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
  * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82. The
  * text is valid until gantry_token_put() or gantry_deregister(), independently of callbacks; every reader of
  * the token can reach the memory until gantry_deregister(), gantry_token_drop() with an error, or
- * gantry_close(): the targets of these tokens live as long as the context. 0; -ENOENT not registered;
- * -ENODEV; -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was
- * freed; -EOPNOTSUPP the memory is staged (GANTRY_STAGED).
+ * gantry_close(): the targets of these tokens live as long as the context. Returns 0; -ENOENT not registered;
+ * -ENODEV; -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed;
+ * -EOPNOTSUPP the memory is staged (GANTRY_STAGED).
  */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
 /* Frees the text of a token. The program must not reuse the memory while a server may still act on the token.
- * (cuMemObjPutRDMAToken) 0 or -ENOENT. */
+ * (cuMemObjPutRDMAToken) Returns 0 or -ENOENT. */
 int gantry_token_put(struct gantry *g, char *token);
 /*
  * Frees the text of a token; if error is not 0, the token is invalid for every holder after the return: its
  * target is destroyed. Tokens with the same target become invalid too; a port has 16 targets, and tokens
  * share one only if more than 16 tokens of a port are in use, or callbacks have used the target before.
- * (cuMemObjPutRDMAToken) 0; -ENOENT; another -errno: the driver did not destroy the target, and is asked
- * again every second.
+ * (cuMemObjPutRDMAToken) Returns 0; -ENOENT; another -errno: the driver did not destroy the target, and is
+ * asked again every second.
  */
 int gantry_token_drop(struct gantry *g, char *token, int error);
 
@@ -392,7 +392,7 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 
 /*
  * Copies size bytes from memory of a device to memory of this host, by the device's driver and after the work
- * that req (may be NULL) names; other members of req are ignored. Any thread; without a server. 0;
+ * that req (may be NULL) names; other members of req are ignored. Any thread; without a server. Returns 0;
  * -EOPNOTSUPP the context does not stage, or belongs to another process; -EFAULT no driver knows src; -EIO
  * the driver fails; res->message has the reason.
  */
@@ -521,14 +521,14 @@ int gantry_copy(struct gantry *g, const char *url, const char *source, const str
  * Makes a URL that permits one action on an object to every holder, for expires_s seconds (1 to
  * GANTRY_PRESIGN_MAX_S): the query has a signature (AWS Signature Version 4) by the keys of the context,
  * which covers the host and the query of url. method: "GET", "PUT", "HEAD" or "DELETE". Without a server. The
- * caller frees *ret_url with free(). 0; -ENOKEY the context has no access key; -EOPNOTSUPP the Scality
- * dialect; -EEXIST the URL is signed already; -EINVAL another method or time, or not a URL with only a host
- * before its path; -ENOMEM.
+ * caller frees *ret_url with free(). Returns 0; -ENOKEY the context has no access key; -EOPNOTSUPP the
+ * Scality dialect; -EEXIST the URL is signed already; -EINVAL another method or time, or not a URL with only
+ * a host before its path; -ENOMEM.
  */
 int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
 /* Joins base and key into a URL to be freed with free(). Bytes of key other than unreserved ones and '/' are
- * encoded. NULL: no memory. */
+ * encoded. Returns NULL if there is no memory. */
 char *gantry_url_join(const char *base, const char *key);
 
 /* Continues a CRC64-NVME over more bytes (crc: 0 for the start). */

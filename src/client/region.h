@@ -21,7 +21,7 @@ struct wanted {
 	struct port *only;
 };
 
-/* Makes a registration that has one user and is not found by look-ups yet. 0 or -errno. */
+/* Makes a registration that has one user and is not found by look-ups yet. Returns 0 or -errno. */
 int region_new(struct gantry *g, const struct wanted *w, struct region **ret_region);
 /* Deregisters memory on all ports, and frees the registration, which no look-up can find any longer. Returns
  * 0, or -errno: the registration is then kept until the context is closed. */

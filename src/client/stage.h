@@ -58,12 +58,13 @@ struct bounce;
 int bounce_open(struct gantry *g, const void *ptr, uint64_t size, struct bounce **ret_b, char *why,
 		size_t why_len);
 /* Sets *ret to the bytes from byte `at` of the device's memory on, and *ret_n to their available number. The
- * pointer is valid until the next call. The following bytes are copied in the background. 0 or -errno. */
+ * pointer is valid until the next call. The following bytes are copied in the background. Returns 0 or
+ * -errno. */
 int bounce_peek(struct bounce *b, uint64_t at, const char **ret, size_t *ret_n, char *why, size_t why_len);
-/* Copies bytes to the device's memory from byte `at` on, which is the end of the previous bytes. 0 or
+/* Copies bytes to the device's memory from byte `at` on, which is the end of the previous bytes. Returns 0 or
  * -errno. */
 int bounce_push(struct bounce *b, uint64_t at, const void *bytes, size_t n, char *why, size_t why_len);
-/* Ends the transfer when all pushed bytes are copied. NULL is allowed. 0 or -errno. */
+/* Ends the transfer when all pushed bytes are copied. NULL is allowed. Returns 0 or -errno. */
 int bounce_close(struct bounce *b, char *why, size_t why_len);
 
 #endif

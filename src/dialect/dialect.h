@@ -506,7 +506,7 @@ int dialect_attrs_each(const void *attrs, size_t len,
 		       void (*fn)(void *cookie, const char *name, size_t name_len, const char *value,
 				  size_t value_len),
 		       void *cookie);
-/* Appends a pair to packed attributes, also for a checksum. 0 or -ENOSPC. */
+/* Appends a pair to packed attributes, also for a checksum. Returns 0 or -ENOSPC. */
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
 

@@ -36,7 +36,7 @@ struct wire_row {
 	/* prefix of the names of headers that belong to the descriptor; NULL: only `header` does */
 	const char *family;
 	enum conf_dialect dialect;
-	/* Decodes the descriptor in f, the field named `header`, into t->token. 0 or -EINVAL. */
+	/* Decodes the descriptor in f, the field named `header`, into t->token. Returns 0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
 		     const char **ret_why);
 	/* Returns true if a value has the form of this row; NULL: every value belongs to this row */

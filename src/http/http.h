@@ -56,7 +56,7 @@ void http_free(struct http *h);
  */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
 /* Ends the connection that has waited longest for the rest of a head, when a resource other than connections
- * is used up. False: no such connection. */
+ * is used up. Returns false: no such connection. */
 bool http_make_room(struct http *h);
 /* Returns the number of connections that are open or being opened. */
 int http_connections(const struct http *h);

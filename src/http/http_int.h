@@ -257,7 +257,7 @@ void conn_drop(struct hconn *c);
 /* ---- http.c ---- */
 /* Counts the connection for its address. 0, or an error of peers_add(). */
 int conn_count_peer(struct hconn *c);
-/* Hands the connection to the library. 0, or -errno: the connection was freed. */
+/* Hands the connection to the library. Returns 0, or -errno: the connection was freed. */
 int conn_start(struct hconn *c);
 
 /* ---- preface.c ---- */
@@ -278,9 +278,9 @@ uint64_t admit_due_ns(const struct http *h);
 void admit_opened(struct hconn *c);
 /* Restarts the time-outs after a request. */
 void admit_request_over(struct hconn *c);
-/* Makes room for one more connection, if necessary by the end of another one. False: impossible. */
+/* Makes room for one more connection, if necessary by the end of another one. Returns false: impossible. */
 bool admit_room(struct http *h);
-/* Ends the connection that has waited longest for the rest of its head. False: no such connection. */
+/* Ends the connection that has waited longest for the rest of its head. Returns false: no such connection. */
 bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
@@ -320,12 +320,12 @@ void past_begin(struct past_answer *a, const struct hconn *c, int status);
 void past_line(void *cookie, const char *name, const char *value);
 /* Ends the head and adds len bytes of body; NULL: only the length is announced. */
 void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t len);
-/* Writes the answer to the socket. False: it was not written completely. */
+/* Writes the answer to the socket. Returns false: it was not written completely. */
 bool past_send(struct hconn *c, const struct past_answer *a);
 /* Closes the daemon's side of the connection: later output of the library is discarded. */
 void past_close(struct hconn *c);
-/* Answers input that did not become a request with f; why NULL: the sentence of the fault. False: the answer
- * was not written completely. */
+/* Answers input that did not become a request with f; why NULL: the sentence of the fault. Returns false: the
+ * answer was not written completely. */
 bool past_refuse(struct hconn *c, enum fault f, const char *why);
 
 /* ---- mhd_own_answer.c ---- */

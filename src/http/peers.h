@@ -19,8 +19,8 @@ int peers_new(int max, struct peers **ret_peers);
 /* Frees the table; no connection may be counted. NULL is allowed. */
 void peers_free(struct peers *p);
 
-/* Counts one more connection of an address. 0; -EUSERS: the address has `cap` connections (0: no limit);
- * -ENOSPC: the table has its maximum. */
+/* Counts one more connection of an address. Returns 0; -EUSERS: the address has `cap` connections (0: no
+ * limit); -ENOSPC: the table has its maximum. */
 int peers_add(struct peers *p, const struct sockaddr *sa, int cap, struct peer **ret_peer);
 /* Counts one connection less of an address. */
 void peers_remove(struct peers *p, struct peer *peer);

@@ -32,7 +32,7 @@ int proxy_length(const uint8_t first[PROXY_FIRST]);
 /*
  * Reads the client's address. header: the whole header, or its first PROXY_HEADER_MAX bytes, accepted by
  * proxy_length(). *ret_own: the connection is the proxy's own (a health check), or of a client without an IP
- * address. 0 or -EBADMSG: the header is too short for its addresses.
+ * address. Returns 0 or -EBADMSG: the header is too short for its addresses.
  */
 int proxy_source(const uint8_t *header, size_t len, bool *ret_own, struct sockaddr_storage *ret_sa);
 

@@ -14,8 +14,9 @@ struct tls_cert;
 
 /*
  * Reads certificate (PEM; the leaf first, then its chain) and private key (PEM, not encrypted; the file must
- * not be world-readable) and checks that they match. 0, or -errno with a sentence that names the file in err:
- * -EINVAL no certificate or key, or not a pair; -EPERM the key can be read by others; else as open(2).
+ * not be world-readable) and checks that they match. Returns 0, or -errno with a sentence that names the file
+ * in err: -EINVAL no certificate or key, or not a pair; -EPERM the key can be read by others; else as
+ * open(2).
  */
 int tls_cert_load(const char *cert_path, const char *key_path, struct tls_cert **ret_cert, char *err,
 		  size_t err_len);

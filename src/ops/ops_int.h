@@ -37,7 +37,7 @@ struct declared {
 	enum checksum_kind kind;
 	enum checksum_type type;
 };
-/* Reads it from the upload's attributes. 0 or -EBADMSG. */
+/* Reads it from the upload's attributes. Returns 0 or -EBADMSG. */
 int upload_declared(const void *attrs, size_t len, struct declared *ret);
 /* Returns fault_of(), except that -ENOENT is FAULT_NO_SUCH_UPLOAD. */
 enum fault upload_fault(int err);
@@ -47,7 +47,8 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */
 
-/* Appends the stored attributes selected by keep() to rq->target.attrs. 0, -ENOSPC, or -EINVAL (not ours). */
+/* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0, -ENOSPC, or -EINVAL (not
+ * ours). */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
 /* Adds x-amz-expiration to the reply, if a rule applies to the request's key with that size and meta. */
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);
@@ -56,7 +57,7 @@ void write_location(struct req *rq, struct text *x);
 
 /* ---- tags of a new bucket (subres.c) ---- */
 
-/* Makes the job of a CreateBucket with tags, which it takes over. 0, or -EAGAIN. */
+/* Makes the job of a CreateBucket with tags, which it takes over. Returns 0, or -EAGAIN. */
 int create_tags_new(struct req *rq, struct text *tags);
 /* Stores in spec the attributes of the bucket that rq creates: the tags of create_tags_new(), if it was called,
  * else none. */

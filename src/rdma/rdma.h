@@ -129,7 +129,7 @@ int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *addres
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended
- * use, or the reason for none. Needs no rails. 0 or -errno. */
+ * use, or the reason for none. Needs no rails. Returns 0 or -errno. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
 /* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */

@@ -130,7 +130,7 @@ struct selector {
 	bool is_address;
 	uint8_t gid[16];
 };
-/* Parses a selector: a device name, name:port, an IPv4 or IPv6 address, or a GID. 0 or -EINVAL. */
+/* Parses a selector: a device name, name:port, an IPv4 or IPv6 address, or a GID. Returns 0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
 /* Finds the device name and port of an address that is in no GID table, through librdmacm. Returns -ENODEV if
  * there is none, -ENOENT if the kernel has no CM. */
@@ -556,8 +556,8 @@ int device_read_numa_node(const char *name);
 
 /* ---- region.c ---- */
 
-/* Registers all existing regions with a context that has none of them. The caller holds rd->region_lock. 0 or
- * -errno. */
+/* Registers all existing regions with a context that has none of them. The caller holds rd->region_lock.
+ * Returns 0 or -errno. */
 int regions_register(struct rdma *rd, struct rdma_context *c);
 /* Deregisters all regions of a context that has no references. */
 void regions_deregister(struct rdma_context *c);
@@ -579,7 +579,7 @@ void recovery_stop(struct rdma_rail *rail);
 
 /* ---- thread.c ---- */
 
-/* Starts a helper thread with all signals blocked. 0 or -errno. */
+/* Starts a helper thread with all signals blocked. Returns 0 or -errno. */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
 int fd_nonblock(int fd);
 /* Wakes the async helper, which then checks every device that is not healthy. Any thread. */

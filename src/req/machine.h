@@ -423,7 +423,7 @@ void *req_target_part(void *rq, enum target_part part);
 /* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees memory to which
  * the job points. NULL: the pool is empty. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
-/* Reserves bytes of the core's text memory, released with the request. 0 or -EAGAIN. */
+/* Reserves bytes of the core's text memory, released with the request. Returns 0 or -EAGAIN. */
 int req_hold_text(struct req *rq, size_t bytes);
 /* Releases all parts and texts of a request. */
 void parts_release(struct req *rq);

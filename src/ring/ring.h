@@ -50,7 +50,7 @@ struct ring_params {
 	enum ring_backend backend;
 };
 
-/* Makes a ring. 0 or -errno. Wanted set-up flags that the kernel lacks are left out. */
+/* Makes a ring. Returns 0 or -errno. Wanted set-up flags that the kernel lacks are left out. */
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
@@ -60,8 +60,8 @@ const char *ring_describe(const struct ring *r);
  * as r. */
 const char *ring_why_threads(const struct ring *r);
 
-/* Registers payload regions as fixed buffers, index = position. 0 or -errno (-ENOMEM: memlock); on failure
- * the regions are used unregistered, which is slower and correct. Threads need no registration. */
+/* Registers payload regions as fixed buffers, index = position. Returns 0 or -errno (-ENOMEM: memlock); on
+ * failure the regions are used unregistered, which is slower and correct. Threads need no registration. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
 /* Reads len bytes at off. region: the fixed-buffer index of the memory of buf, or RING_NO_REGION. */
@@ -83,7 +83,7 @@ void ring_cancel(struct ring *r, struct ring_op *op);
 unsigned ring_inflight(const struct ring *r);
 
 /* Submits and waits, and runs nothing: the first half of ring_turn(), for callers with work between the
- * wake-up and the first done(). 0 or -errno. */
+ * wake-up and the first done(). Returns 0 or -errno. */
 int ring_wait(struct ring *r, uint64_t wait_ns);
 
 /* Submits, waits for a completion or for wait_ns (0: does not wait; UINT64_MAX: no limit), and runs the

@@ -38,7 +38,7 @@ struct ring {
 
 /* Makes a ring that uses io_uring. Returns 0, or the kernel's -errno. */
 int uring_new(const struct ring_params *params, struct ring **ret_ring);
-/* Makes a ring that uses epoll and threads. 0 or -errno. */
+/* Makes a ring that uses epoll and threads. Returns 0 or -errno. */
 int threads_new(const struct ring_params *params, struct ring **ret_ring);
 
 /* Marks an operation as in flight. */

@@ -170,7 +170,7 @@ void *gantry_host_alloc(size_t size);
 
 /*
  * Registers [mem, mem + len) with every port; neither needs to be aligned, and regions may overlap. The
- * memory stays the program's, and must remain until gantry_region_del(). 0; -EINVAL: mem or len is 0;
+ * memory stays the program's, and must remain until gantry_region_del(). Returns 0; -EINVAL: mem or len is 0;
  * -ENODEV: every device has died and is not back yet; -ENOMEM: also if the limit of locked memory is too
  * small; another errno value of the driver, such as -EFAULT for unmapped memory.
  */

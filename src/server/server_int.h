@@ -206,7 +206,8 @@ bool channel_keep(struct gantry_channel *c);
 
 /* ---- lane.c ---- */
 
-/* Finds or makes the channel's lane on a rail, ready for work. 0, -ENOMEM, -ENODEV or another errno value. */
+/* Finds or makes the channel's lane on a rail, ready for work. Returns 0, -ENOMEM, -ENODEV or another errno
+ * value. */
 int lane_get(struct gantry_channel *c, int rail, const struct rdma_ep_ops *ops, struct lane **ret_lane);
 /* Returns true if work may be posted on the lane: its rail is up, and the lane was made on the rail's current
  * context. */

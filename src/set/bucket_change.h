@@ -106,7 +106,7 @@ int change_begin(struct change *c);
 /* Returns the port of the engine of the current step, after initializing the operation for that engine. */
 struct store_port *change_engine_at(struct change *c);
 /* Copies the attributes for the engine of the current step, because this engine may read them after the
- * caller was answered. 0 or -ENOMEM. */
+ * caller was answered. Returns 0 or -ENOMEM. */
 int change_copy_attrs(struct change *c);
 /* Removes the bucket on the engine of the current step. */
 int change_remove_at(struct change *c);

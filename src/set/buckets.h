@@ -15,13 +15,13 @@
 struct set;
 struct set_buckets;
 
-/* Makes an empty record. 0 or -ENOMEM. */
+/* Makes an empty record. Returns 0 or -ENOMEM. */
 int set_buckets_new(struct set_buckets **ret_buckets);
 /* Frees the record. NULL is allowed. */
 void set_buckets_free(struct set_buckets *b);
 
 /* Reserves memory for one more entry in the list of missed changes. Called by the owner of the map change
- * lock. 0 or -ENOMEM. */
+ * lock. Returns 0 or -ENOMEM. */
 int set_expect_missed(struct set *s);
 /* Notes that a bucket was made (is_there) or removed, and that the engines out of service have missed this
  * change, except the engines in the bitmap `but`. */

@@ -29,7 +29,7 @@ struct set_hold {
 	struct held_key *key; /* key whose lock this entry has; NULL: the entry is not the holder */
 };
 
-/* Makes the lock table of a set, without locks. 0 or -ENOMEM. */
+/* Makes the lock table of a set, without locks. Returns 0 or -ENOMEM. */
 int set_holds_new(struct set_holds **ret_holds);
 /* Frees the lock table. No key is locked. NULL is allowed. */
 void set_holds_free(struct set_holds *hs);

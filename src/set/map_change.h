@@ -34,7 +34,7 @@ struct set_turn {
 
 /* ---- life ---- */
 
-/* Allocates the placement map state of a set, without a map. 0 or -ENOMEM. */
+/* Allocates the placement map state of a set, without a map. Returns 0 or -ENOMEM. */
 int set_map_new(struct set_map **ret_map);
 /* Frees the placement map state. NULL is allowed. */
 void set_map_free(struct set_map *m);

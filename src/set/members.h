@@ -17,7 +17,7 @@ struct set_members;
 
 /* ---- life ---- */
 
-/* Makes an empty table of members. 0 or -ENOMEM. */
+/* Makes an empty table of members. Returns 0 or -ENOMEM. */
 int set_members_new(struct set_members **ret_members);
 /* Stops all engines. NULL is allowed. */
 void set_members_stop(struct set_members *m);

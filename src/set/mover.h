@@ -114,7 +114,7 @@ struct store_port *move_port(struct mover *m, int engine);
 
 /* ---- move_keys.c ---- */
 
-/* Allocates the list of changed keys. 0 or -ENOMEM. */
+/* Allocates the list of changed keys. Returns 0 or -ENOMEM. */
 int move_changed_new(struct move_changed **ret_changed);
 /* Frees the list of changed keys. */
 void move_changed_free(struct move_changed *ch);
@@ -137,11 +137,11 @@ size_t move_changed_nr(struct mover *m);
 
 /* ---- move_send.c ---- */
 
-/* Allocates the state of keys in flight. 0 or -ENOMEM. */
+/* Allocates the state of keys in flight. Returns 0 or -ENOMEM. */
 int move_sender_new(struct mover *m);
 /* Frees the state of keys in flight. No key is in flight. */
 void move_sender_free(struct move_sender *sn);
-/* Allocates the buffers for keys in flight. 0 or -errno. */
+/* Allocates the buffers for keys in flight. Returns 0 or -errno. */
 int move_begin_sends(struct mover *m);
 /* Frees the buffers for keys in flight. */
 void move_end_sends(struct mover *m);

@@ -18,7 +18,7 @@
 struct set;
 struct set_placement;
 
-/* Allocates a placement in which no slot has a secondary. 0 or -ENOMEM. */
+/* Allocates a placement in which no slot has a secondary. Returns 0 or -ENOMEM. */
 int set_placement_new(struct set_placement **ret_placement);
 /* Frees the placement. NULL is allowed. */
 void set_placement_free(struct set_placement *pl);

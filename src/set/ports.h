@@ -53,7 +53,7 @@ struct merge_of port_merge(struct set_port *p);
 struct set_port *port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *timers);
 /* Frees a port that is not on the list and has no engines. */
 void port_free(struct set_port *p);
-/* Attaches the port to the engines of the set that it does not know yet. 0 or -errno. */
+/* Attaches the port to the engines of the set that it does not know yet. Returns 0 or -errno. */
 int port_attach_more(struct set_port *p);
 /* Detaches the port from all engines. Returns false if an engine is busy: the caller tries again later. */
 bool port_detach_all(struct set_port *p);
@@ -66,7 +66,7 @@ void port_each_engine(struct set_port *p, void (*f)(struct store_port *e));
 
 /* ---- all ports: any thread ---- */
 
-/* Allocates an empty list of ports. 0 or -ENOMEM. */
+/* Allocates an empty list of ports. Returns 0 or -ENOMEM. */
 int set_ports_new(struct set_ports **ret_ports);
 /* Frees the list, which is empty. NULL is allowed. */
 void set_ports_free(struct set_ports *ps);

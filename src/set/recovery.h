@@ -23,7 +23,7 @@ struct set_wait {
 	struct list link;
 };
 
-/* Allocates the recovery task, which is idle. 0 or -ENOMEM. */
+/* Allocates the recovery task, which is idle. Returns 0 or -ENOMEM. */
 int set_recovery_new(struct set_recovery **ret_recovery);
 /* Frees the recovery task, which is idle. NULL is allowed. */
 void set_recovery_free(struct set_recovery *rc);

@@ -16,7 +16,7 @@
 
 /* ---- life ---- */
 
-/* Allocates the state for a set whose engines can copy to each other. 0 or -ENOMEM. */
+/* Allocates the state for a set whose engines can copy to each other. Returns 0 or -ENOMEM. */
 int set_replicas_new(struct set_replicas **ret_replicas);
 /* Frees the state, in which no key is locked. NULL is allowed. */
 void set_replicas_free(struct set_replicas *r);

@@ -7,7 +7,7 @@
 #include "softnic/fabric.h"
 
 int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
-/* Maps the existing fabric. 0, or -errno after a line on stderr. */
+/* Maps the existing fabric. Returns 0, or -errno after a line on stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
 /* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);

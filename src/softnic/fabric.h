@@ -319,8 +319,8 @@ _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 
 /*
  * Maps the fabric. fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates missing
- * files if requested and checks magic, version and size under flock. 0 or -errno, with an error message on
- * stderr. fab_path() returns the path of the file. Any thread.
+ * files if requested and checks magic, version and size under flock. Returns 0 or -errno, with an error
+ * message on stderr. fab_path() returns the path of the file. Any thread.
  */
 int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
 void fab_path(char *buf, size_t len);

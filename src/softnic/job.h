@@ -19,7 +19,7 @@ void job_ask(struct fab_proc *owner, struct fab_job *job, uint32_t key, enum fab
 	     uint32_t len);
 /* Returns true if the job is done, after a wait of at most wait_ns; then *ret_result is set. */
 bool job_done(struct fab_job *job, uint64_t wait_ns, enum fab_job_result *ret_result);
-/* Cancels the job. False: the owner has begun the job, or the job is done. */
+/* Cancels the job. Returns false: the owner has begun the job, or the job is done. */
 bool job_cancel(struct fab_job *job);
 
 #endif

@@ -90,7 +90,7 @@ struct sn_self {
 };
 extern struct sn_self sn_self;
 
-int sn_attach(void); /* Maps the fabric and claims a slot for the process, once. 0 or -errno. */
+int sn_attach(void); /* Maps the fabric and claims a slot for the process, once. Returns 0 or -errno. */
 void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t sn_now_ns(void);
@@ -139,7 +139,8 @@ int sn_flag_init(struct sn_flag *fl);
 void sn_flag_fini(struct sn_flag *fl);
 void sn_flag_set(struct sn_flag *fl, bool on); /* Sets or clears the flag, under the lock of its queue. */
 int sn_flag_wait(const struct sn_flag *fl,
-		 int fd); /* Takes one event. 0, or -1 with errno (EAGAIN on a non-blocking descriptor). */
+		 int fd); /* Takes one event. Returns 0, or -1 with errno (EAGAIN on a non-blocking
+		           * descriptor). */
 
 struct sn_chan;
 
@@ -337,7 +338,7 @@ struct sn_cq {
 	uint32_t async_got; /* number of events fetched; under the context's async lock */
 };
 
-/* Adds a completion to the queue. False: the queue is full and the entry is lost. */
+/* Adds a completion to the queue. Returns false: the queue is full and the entry is lost. */
 bool sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e);
 void sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp);
 void sn_chan_notify(struct sn_chan *ch, struct sn_cq *cq);
@@ -556,7 +557,7 @@ void sn_trace_copied(struct sn_qp *qp, const struct sn_outcome *out);
 void sn_trace_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
 void sn_trace_forget(void); /* Forgets the trace in a forked child. */
 
-int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once. 0 or -errno. */
+int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once. Returns 0 or -errno. */
 void sn_engine_stop(struct sn_ctx *ctx);
 /* Notifies the engine that the queue pair may have work; under qp->lock. */
 void sn_engine_kick(struct sn_qp *qp);

@@ -97,7 +97,8 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* Makes the counters of core_nr cores. 0, -ENOMEM, or -EINVAL: no core, or more names than the limits. */
+/* Makes the counters of core_nr cores. Returns 0, -ENOMEM, or -EINVAL: no core, or more names than the
+ * limits. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
 /* Frees the statistics.  NULL is fine. */
 void stats_free(struct stats *st);

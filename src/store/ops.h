@@ -175,7 +175,7 @@ struct store_member_ops {
 	 * call all partitions are assigned. Records in other partitions are *foreign*: they are not listed,
 	 * not counted, and do not prevent the removal of a bucket. Foreign records can be read by their key
 	 * (the set uses the table), and remain until they are removed. Changes of keys in other partitions
-	 * end with -EXDEV: the caller repeats them at the current engine. 0 or -ENOMEM.
+	 * end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM.
 	 */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
 	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns their
@@ -228,7 +228,7 @@ struct store_member_ops {
 			   uint64_t version, const struct store_commit *sc);
 	/*
 	 * Opens the data of a PUT that its carrier owns as an object of one PUT, visible to this caller only,
-	 * for read() and close() before the abort. 0; -EAGAIN: no memory.
+	 * for read() and close() before the abort. Returns 0; -EAGAIN: no memory.
 	 */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);

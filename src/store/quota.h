@@ -107,13 +107,13 @@ quota_unlock(struct quota_book *book)
 /* Finds the row of a bucket. Returns NULL if no counter has the bucket. */
 struct quota_row *quota_find(struct quota_book *book, int counter, const void *name, size_t len);
 /* Makes a row for a bucket that will be made. If quota_born() is not called, the next quota_unpend() removes
- * the row. 0 or -ENOMEM. */
+ * the row. Returns 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Judges a bucket that will be made with documents of that many bytes, by the patterns that its name matches:
- * it counts as an object of each. A bucket that has a row is never refused. 0, -EDQUOT or -EMLINK, which are
- * counted. */
+ * it counts as an object of each. A bucket that has a row is never refused. Returns 0, -EDQUOT or -EMLINK,
+ * which are counted. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
-/* Makes a row for an existing bucket of this version, if necessary. NULL: no memory. */
+/* Makes a row for an existing bucket of this version, if necessary. Returns NULL if there is no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
 /* Notes that the bucket of a row exists with this version. */
@@ -135,12 +135,12 @@ void quota_count_docs(struct quota_book *book, int counter, struct quota_row *ro
 /* Returns the bytes of a bucket's documents at this counter. */
 int64_t quota_docs(const struct quota_row *row, int counter);
 /* Judges a bucket that will be made, with that many bytes of documents, and counts it until quota_plan_end().
- * A bucket that exists is not refused, and has no plan. 0, -EDQUOT or -EMLINK, which are counted, or
+ * A bucket that exists is not refused, and has no plan. Returns 0, -EDQUOT or -EMLINK, which are counted, or
  * -ENOMEM. */
 int quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		      struct quota_plan *ret_plan);
-/* Judges documents that a bucket will have, in bytes, and counts their growth until quota_plan_end(). 0, or
- * -EDQUOT, which is counted. */
+/* Judges documents that a bucket will have, in bytes, and counts their growth until quota_plan_end(). Returns
+ * 0, or -EDQUOT, which is counted. */
 int quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		    struct quota_plan *ret_plan);
 /* Ends a plan, after the change was counted or has failed; does nothing without a plan. */
@@ -177,7 +177,7 @@ int quota_reserve(struct quota_book *book, int counter, const void *name, size_t
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */
 void quota_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_hold *hold);
-/* Copies the usage and the limits of a bucket. 0 or -ENXIO. */
+/* Copies the usage and the limits of a bucket. Returns 0 or -ENXIO. */
 int quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info);
 /* Sets the fields of st that describe a bucket's quota. */
 void quota_fill_stat(struct quota_book *book, const void *name, size_t len, struct store_stat *st);

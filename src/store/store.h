@@ -187,8 +187,8 @@ struct store_limits {
 	bool lets_go;
 };
 
-/* Checks whether the configuration is valid for any store, without reading a disk. 0 or -EINVAL with the
- * reason in err. */
+/* Checks whether the configuration is valid for any store, without reading a disk. Returns 0 or -EINVAL with
+ * the reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
 /* Size, in bytes, of the buffer for the reason of a failed start. The reason may name several disks. */
@@ -216,16 +216,16 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
 /*
- * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during that time. 0,
- * or -errno with the reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from
- * the superblock, or store_upgrade() is needed (exit 78), -EBUSY still locked.
+ * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during that time.
+ * Returns 0, or -errno with the reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size
+ * differs from the superblock, or store_upgrade() is needed (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
 /*
  * Removes missing disks from a stopped store, for good (--forget): data that only these disks had is lost,
  * and they are refused if they return. All other disks must be present. Blocking. said contains the actions,
- * or the reason of the failure. 0 or -errno.
+ * or the reason of the failure. Returns 0 or -errno.
  */
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
@@ -472,9 +472,9 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
 /*
- * Cancels a read that was started and has not completed, if the back end can. True: the read has ended,
- * done() does not run, and the buffer is not written any longer. False: no change, and the store owns the
- * buffer until done().
+ * Cancels a read that was started and has not completed, if the back end can. Returns true: the read has
+ * ended, done() does not run, and the buffer is not written any longer. Returns false: no change, and the
+ * store owns the buffer until done().
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
@@ -679,9 +679,10 @@ struct store_part_list {
 int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_part_list *pl);
 
-/* Returns the part with this number of an open object, without waiting. 0 or -ENOENT. */
+/* Returns the part with this number of an open object, without waiting. Returns 0 or -ENOENT. */
 int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-/* Returns the index-th part of an open object in order, 0 to part_nr - 1, without waiting. 0 or -ENOENT. */
+/* Returns the index-th part of an open object in order, 0 to part_nr - 1, without waiting. Returns 0 or
+ * -ENOENT. */
 int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 /* ---- buckets ---- */
@@ -712,8 +713,8 @@ struct store_bucket_spec {
  * attributes. */
 int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 			   const struct store_bucket_spec *spec, struct store_del *op);
-/* Removes a bucket. 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent the removal,
- * and end with the bucket. */
+/* Removes a bucket. Returns 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent the
+ * removal, and end with the bucket. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Looks up a bucket. result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
@@ -777,9 +778,10 @@ struct store_pattern_quota {
 	uint64_t max_buckets; /* number of buckets; STORE_UNBOUNDED: no limit of its own */
 };
 /* Replaces the limits of all patterns. If a pattern has two entries, the smaller limit applies. All
- * validations after the return use the new limits. Any thread. 0, -ENOMEM (without a change), -EOPNOTSUPP. */
+ * validations after the return use the new limits. Any thread. Returns 0, -ENOMEM (without a change),
+ * -EOPNOTSUPP. */
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
-/* Returns a bucket's usage and its own limits, if any. Any thread. 0, -ENXIO, -EOPNOTSUPP. */
+/* Returns a bucket's usage and its own limits, if any. Any thread. Returns 0, -ENXIO, -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
 /* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread. Returns their
  * number, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
@@ -971,7 +973,7 @@ unsigned store_can(const struct store *st);
 /* Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
  * less of the log. Any thread, while a port is attached. The snapshot runs in the background: when the unit's
  * number "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged).
- * 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
+ * Returns 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
 /*

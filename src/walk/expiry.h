@@ -15,7 +15,7 @@ struct store_meta;
 struct store_port;
 struct text;
 
-/* Makes an instance that reads the rules of buckets through store. 0 or -ENOMEM. */
+/* Makes an instance that reads the rules of buckets through store. Returns 0 or -ENOMEM. */
 int expiry_new(struct store_port *store, struct expiry **ret_expiry);
 /* Frees it, when no operation of the port is in flight; NULL is allowed. */
 void expiry_free(struct expiry *ex);

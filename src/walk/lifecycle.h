@@ -23,7 +23,7 @@ struct life_env {
 	_Atomic bool *walks;
 };
 
-/* Makes a walk with the settings lifecycle.* and limits.upload_expire of conf. 0 or -ENOMEM. */
+/* Makes a walk with the settings lifecycle.* and limits.upload_expire of conf. Returns 0 or -ENOMEM. */
 int life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life);
 /* Applies those keys of another configuration and keeps no reference to it. NULL is allowed, here and
  * below. */

@@ -47,15 +47,15 @@ struct scrub_env {
 };
 
 /* Makes a scrub that starts a scan interval_ns after the end of the last one (0: only on request), at rate
- * bytes a second, > 0. 0 or -ENOMEM. */
+ * bytes a second, > 0. Returns 0 or -ENOMEM. */
 int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
 /* Sets interval and rate from now on. NULL is allowed, here and below. */
 void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
 /* Pauses or resumes the scan at its current position. */
 void scrub_pause(struct scrub *s, bool on);
-/* Begins a scan now. 0; -EALREADY: one is in progress; -EBUSY: paused; -ENOSYS: there is no store. */
+/* Begins a scan now. Returns 0; -EALREADY: one is in progress; -EBUSY: paused; -ENOSYS: there is no store. */
 int scrub_begin(struct scrub *s);
-/* Ends the scan. 0, or -EALREADY: there is none; -ENOSYS. */
+/* Ends the scan. Returns 0, or -EALREADY: there is none; -ENOSYS. */
 int scrub_cancel(struct scrub *s);
 /* Returns the number of store operations in flight. */
 int scrub_busy(const struct scrub *s);

@@ -69,9 +69,9 @@ void walk_start(struct walk *w);
 void walk_set_interval(struct walk *w, uint64_t interval_ns);
 /* Pauses or resumes the walk at its current position. */
 void walk_pause(struct walk *w, bool on);
-/* Begins a walk now. 0; -EALREADY: one is in progress; -EBUSY: paused. */
+/* Begins a walk now. Returns 0; -EALREADY: one is in progress; -EBUSY: paused. */
 int walk_begin(struct walk *w);
-/* Ends the walk as soon as its operation has ended. 0, or -EALREADY: there is none, or it is ending
+/* Ends the walk as soon as its operation has ended. Returns 0, or -EALREADY: there is none, or it is ending
  * already. */
 int walk_cancel(struct walk *w);
 /* Ends for good; no operation may be in flight. */

@@ -19,7 +19,7 @@ struct digest {
 	uint32_t crc32, crc32c;
 };
 
-/* Starts the computation of the checksums in mask. 0 or -ENOMEM. */
+/* Starts the computation of the checksums in mask. Returns 0 or -ENOMEM. */
 int digest_begin(struct digest *d, unsigned mask);
 void digest_update(struct digest *d, const void *data, size_t len);
 /* Writes the value in wire order (CRCs most significant byte first); returns its length. Called once per kind

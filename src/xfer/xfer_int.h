@@ -35,8 +35,8 @@ read_room(const struct piece *p)
 /* Takes an idle piece with a buffer for len bytes; NULL: no piece or buffer is available now. */
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);
-/* Ends the operation that filled p (a read of the store, or a pull), with `result`. True: p is READY; false:
- * the transfer has failed, now or before, and p was returned. */
+/* Ends the operation that filled p (a read of the store, or a pull), with `result`. Returns true: p is READY;
+ * false: the transfer has failed, now or before, and p was returned. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
 /* Ends a read of the store that filled p, as piece_arrived(); the store has set the offset of the bytes in
  * the buffer. */

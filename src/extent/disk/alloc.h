@@ -35,18 +35,19 @@ struct alloc_run {
 };
 
 /* Allocates an allocator. run_units: largest lease (64 MiB worth), below 1 << 24, as is seg_units. units_max:
- * largest number of units in the data space. 0, -EINVAL, -ENOMEM. */
+ * largest number of units in the data space. Returns 0, -EINVAL, -ENOMEM. */
 int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a);
 /* Frees an allocator, from which all runs were removed. NULL is allowed. */
 void alloc_free_all(struct alloc *a);
 
 /* ---- adding space: recovery, and new segments. Any thread. ---- */
 
-/* Adds free units: a new segment, or many segments of a block device. 0, -ENOMEM, -ERANGE, -EEXIST (some of
- * the units were added before). */
+/* Adds free units: a new segment, or many segments of a block device. Returns 0, -ENOMEM, -ERANGE, -EEXIST
+ * (some of the units were added before). */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
-/* Marks an extent as used because a record refers to it. 0, -ERANGE (the extent is outside of the space or
- * crosses a segment boundary: the record is damaged), -EEXIST (an earlier record refers to a unit of it). */
+/* Marks an extent as used because a record refers to it. Returns 0, -ERANGE (the extent is outside of the
+ * space or crosses a segment boundary: the record is damaged), -EEXIST (an earlier record refers to a unit of
+ * it). */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
 /* Marks an extent as used by a snapshot. */
 int alloc_mark_held(struct alloc *a, const struct extent *x);
@@ -87,7 +88,7 @@ bool alloc_hold_more(struct alloc *a, uint64_t units);
 /* ---- claims: one at a time, of one thread ---- */
 
 /* Notes the units of a segment that are in use, while no thread writes to the segment. No thread writes to a
- * noted unit until the unit is freed. Called once for each segment. 0 or -ENOMEM. */
+ * noted unit until the unit is freed. Called once for each segment. Returns 0 or -ENOMEM. */
 int alloc_note_old(struct alloc *a, uint32_t seg);
 /* Claims up to nr (<= 64) units of a segment, and returns a bit for each claimed unit. A unit can be claimed
  * if it is free, or in use since alloc_note_old(). Until the claim ends no other thread writes to a claimed

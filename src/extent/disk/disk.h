@@ -303,8 +303,8 @@ int disk_mend_super(struct disk *d, struct ring *r, int copy);
 /* Writes both superblocks in this format version. After an interruption at any point the upgrade can be
  * repeated. */
 int disk_upgrade(struct disk *d, struct ring *r);
-/* Searches for the second superblock at the end of a device of size_bytes. The first superblock is lost. 0,
- * -ENOENT or -errno. */
+/* Searches for the second superblock at the end of a device of size_bytes. The first superblock is lost.
+ * Returns 0, -ENOENT or -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
@@ -355,7 +355,7 @@ disk_touched(struct disk *d, uint32_t seg)
 
 /* Flushes and examines all segments. Called at the start, before the first write. */
 int disk_layout_begin(struct disk *d, struct ring *r);
-/* Notes the units in use. Called at the end of the start, before the first write. 0 or -ENOMEM. */
+/* Notes the units in use. Called at the end of the start, before the first write. Returns 0 or -ENOMEM. */
 int disk_layout_in_use(struct disk *d);
 /* Examines some segments, and repairs a part of a segment that needs its own flush. Returns the time until
  * the next call (helper.h). Runs on the helper thread. */

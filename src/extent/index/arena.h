@@ -34,7 +34,7 @@ struct arena {
 	uint64_t bytes_used; /* number of bytes of the blocks in use, rounded up to the class sizes */
 };
 
-/* Maps the arena's range of addresses. bytes: memory limit, at least 4 MiB. 0, -EINVAL or -ENOMEM. */
+/* Maps the arena's range of addresses. bytes: memory limit, at least 4 MiB. Returns 0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
 /* Raises the limit by a little more than an eighth, for a start. */

@@ -28,7 +28,7 @@
 struct quiesce;
 struct quiesce_user;
 
-/* Allocates an instance for at most users_max users at a time. 0 or -ENOMEM. */
+/* Allocates an instance for at most users_max users at a time. Returns 0 or -ENOMEM. */
 int quiesce_new(int users_max, struct quiesce **ret_q);
 /* Frees an instance that has no users. NULL is allowed. */
 void quiesce_free(struct quiesce *q);

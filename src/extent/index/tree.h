@@ -40,8 +40,8 @@ struct tree_node;
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4
 
-/* Allocates an empty tree. bytes: memory limit of nodes and records together, 4 MiB to 60 GiB. 0, -EINVAL,
- * -ENOMEM. */
+/* Allocates an empty tree. bytes: memory limit of nodes and records together, 4 MiB to 60 GiB. Returns 0,
+ * -EINVAL, -ENOMEM. */
 int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
 /* Frees a tree that has no readers and no pins. NULL is allowed. */
 void tree_free(struct tree *t);

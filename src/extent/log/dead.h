@@ -26,7 +26,7 @@ struct dead {
 	struct gc_job gc;
 };
 
-/* Takes a struct dead from the pool. NULL: no memory. */
+/* Takes a struct dead from the pool. Returns NULL if there is no memory. */
 struct dead *dead_get(struct vol *vol);
 void dead_put(struct vol *vol, struct dead *dead);
 /* Frees the pool. */

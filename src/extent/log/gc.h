@@ -57,8 +57,8 @@ void gc_pack(struct vol *vol);
 /* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no owner
  * and will not get one. */
 void gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
-/* Makes a job that begins when the end of an upload is published. NULL: no memory. parts: the parts that
- * are kept. */
+/* Makes a job that begins when the end of an upload is published. Returns NULL if there is no memory. parts:
+ * the parts that are kept. */
 struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
 			     uint32_t nr);
 /* Makes a job that begins when the removal of a bucket is published; name: without type byte. */

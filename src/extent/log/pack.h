@@ -105,7 +105,7 @@ struct mover {
 	_Atomic bool is_awaited; /* a caller waits for the end of the moves, so the next pause is short */
 };
 
-/* Makes the tables whose size depends on the geometry. 0 or -ENOMEM. */
+/* Makes the tables whose size depends on the geometry. Returns 0 or -ENOMEM. */
 int pack_init(struct vol *vol);
 void pack_fini(struct vol *vol);
 /* Resets the counters of records, when the index is empty again. */
@@ -114,13 +114,13 @@ void pack_forget(struct vol *vol);
 void pack_count(struct vol *vol, const uint8_t *key, const struct rec *born, const struct rec *died);
 /* Returns the number of steps of a unit in use. */
 uint32_t pack_steps(const struct vol *vol, uint64_t unit);
-/* Counts the steps of a record at `place` as used, at the start. 0, -ENOMEM, -EEXIST: more steps are used
- * than the unit has. */
+/* Counts the steps of a record at `place` as used, at the start. Returns 0, -ENOMEM, -EEXIST: more steps are
+ * used than the unit has. */
 int pack_start(struct vol *vol, uint64_t place, uint64_t size_bytes);
 /* Counts the steps of a record at `place` as unused, when no reader can need them any longer; the last record
  * frees the unit. */
 void pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes);
-/* Prepares a shared unit with `steps` used steps. 0 or -ENOMEM. Helper thread. */
+/* Prepares a shared unit with `steps` used steps. Returns 0 or -ENOMEM. Helper thread. */
 int pack_make(struct vol *vol, uint64_t unit, uint32_t steps);
 /* Packs the moves of a READY batch while the block has room. */
 void pack_commit(struct vol *vol);

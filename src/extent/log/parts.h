@@ -10,8 +10,8 @@ struct rec;
 struct tree;
 
 /*
- * Looks up the parts of the list in the published index. fill: the parts are written to refs; otherwise
- * they must be equal to refs. 0, or -EBADR with the index of the first part that is absent or different in
+ * Looks up the parts of the list in the published index. fill: the parts are written to refs; otherwise they
+ * must be equal to refs. Returns 0, or -EBADR with the index of the first part that is absent or different in
  * *ret_bad. Any reader.
  */
 int parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,

@@ -218,13 +218,13 @@ struct block_head {
 /* Seals a block: writes the header before the records at buf + BLOCK_HEAD_BYTES, and zeroes the padding. */
 void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
 /*
- * Opens the block at buf, of at most len bytes. 0, or -ENOENT: the bytes do not begin like a block; -EBADMSG:
- * header invalid or CRC wrong under this nonce. The caller checks epoch, sequence and position.
+ * Opens the block at buf, of at most len bytes. Returns 0, or -ENOENT: the bytes do not begin like a block;
+ * -EBADMSG: header invalid or CRC wrong under this nonce. The caller checks epoch, sequence and position.
  */
 int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head);
 /* Returns the length in the header, before the whole block was read; 0: not a block. */
 uint32_t block_peek(const void *buf);
-/* Reads the header without a check. False: the bytes do not begin like a block. */
+/* Reads the header without a check. Returns false: the bytes do not begin like a block. */
 bool block_claims(const void *buf, struct block_head *ret_head);
 /* Returns the epoch in the header of a block that block_peek() accepted. */
 uint64_t block_epoch(const void *buf);
@@ -253,7 +253,7 @@ _Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits
 /* Seals a block of len bytes on disk; the records begin at buf + SNAP_HEAD_BYTES, followed by the extents of
  * the previous snapshot, up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);
-/* Reads and checks the header of a block of len bytes. 0, -ENOENT or -EBADMSG. */
+/* Reads and checks the header of a block of len bytes. Returns 0, -ENOENT or -EBADMSG. */
 int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
 /* Returns extent i of the previous snapshot's extents in the block. */
 uint64_t snap_older(const void *buf, const struct snap_head *h, uint32_t i);

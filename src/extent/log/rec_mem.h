@@ -43,10 +43,10 @@ void rec_drop(struct tree *t, struct rec *r);
 void rec_drop_outside(struct rec *r);
 /* Returns the entries, or NULL (mapped and not loaded). */
 const void *rec_entries(const struct rec *r);
-/* Copies the entries of a mapped record into memory of the record. 0 or -ENOMEM. */
+/* Copies the entries of a mapped record into memory of the record. Returns 0 or -ENOMEM. */
 int rec_load_entries(struct rec *r, const void *entries);
-/* Finds the location of a record's entries on the disk; the extents belong to r. False: the entries are in
- * the record. */
+/* Finds the location of a record's entries on the disk; the extents belong to r. Returns false: the entries
+ * are in the record. */
 bool rec_map(const struct rec *r, struct map_ref *ret_map);
 /* Makes a view of r, for the log and the snapshot. */
 void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);

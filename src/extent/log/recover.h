@@ -27,8 +27,8 @@ struct recover_report {
 };
 
 /*
- * Recovers vol, whose disk is open, without a change of the disk; rep must exist until recover_free(),
- * which the caller calls after any result. 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
+ * Recovers vol, whose disk is open, without a change of the disk; rep must exist until recover_free(), which
+ * the caller calls after any result. Returns 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
  */
 int recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay,
 	    char *err, size_t err_len);
@@ -47,8 +47,8 @@ void report(struct recover_report *rep, const char *fmt, ...) __attribute__((for
 
 /* ---- verify.c: comparison of data with its record ---- */
 
-/* Reads the data of a record and checks it. entries: NULL if they are in the map. 0, -EBADMSG (differs),
- * -EIO and the like, -ENOMEM. */
+/* Reads the data of a record and checks it. entries: NULL if they are in the map. Returns 0, -EBADMSG
+ * (differs), -EIO and the like, -ENOMEM. */
 int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
 /* Reads and checks a map; the caller frees *ret_entries with sync_free(). */
 int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);

@@ -81,7 +81,7 @@ void lost_drop_older(struct replay *rp);
 
 /* ---- records.c ---- */
 
-/* Applies one record to the index: a put or a removal. 0, -ENOSPC (index memory), -ENOMEM. */
+/* Applies one record to the index: a put or a removal. Returns 0, -ENOSPC (index memory), -ENOMEM. */
 int apply_record(struct replay *rp, const struct rec_view *v);
 
 /* ---- snapload.c ---- */

@@ -81,7 +81,7 @@ slots_own_key(const struct slots *sl, const uint8_t *key, size_t len)
 	       slots_own(sl, name_place(&n));
 }
 
-/* Makes a struct slots with `own` as the places of the volume. 0 or -ENOMEM. */
+/* Makes a struct slots with `own` as the places of the volume. Returns 0 or -ENOMEM. */
 int slots_new(const struct store_slots *own, struct slots **ret_sl);
 /* Frees sl; NULL is allowed. */
 void slots_free(struct slots *sl);
@@ -106,7 +106,7 @@ int slots_judge(struct vol *vol, struct commit *c);
 /* Executes a command. 1: the command ends with the block; 0: the command has ended; -EAGAIN: the command
  * needs an empty block. */
 int slots_command(struct vol *vol, struct commit *c);
-/* Reserves memory to count the records of the block and one more record. 0 or -ENOMEM. */
+/* Reserves memory to count the records of the block and one more record. Returns 0 or -ENOMEM. */
 int slots_reserve(struct vol *vol);
 /* Returns the version for a record from another disk, and makes all later versions greater. */
 uint64_t slots_version(struct vol *vol, const struct commit_sent *sent);
@@ -114,7 +114,8 @@ uint64_t slots_version(struct vol *vol, const struct commit_sent *sent);
 void slots_published(struct vol *vol);
 /* Counts a change of a key with two copies, by slot; ignores other keys. */
 void slots_count_two(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
-/* Counts a change of a record of another place, after slots_reserve(), or at a start. 0 or -ENOMEM. */
+/* Counts a change of a record of another place, after slots_reserve(), or at a start. Returns 0 or
+ * -ENOMEM. */
 int slots_count(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
 
 #endif

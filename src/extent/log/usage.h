@@ -27,7 +27,7 @@ int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *ch
 int usage_judge_bucket(struct vol *vol, const struct commit *c);
 /* Notes that c is in the block; usage_make() makes the row of a new bucket before. */
 void usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *change);
-/* Reserves the memory for a bucket that will be made. 0 or -ENOMEM. */
+/* Reserves the memory for a bucket that will be made. Returns 0 or -ENOMEM. */
 int usage_make(struct vol *vol, const struct commit *c);
 
 /* Begins the publishing of a block: usage_published() follows for each record, with the replaced record,
@@ -38,7 +38,7 @@ void usage_publish_end(struct vol *vol);
 /* Discards the noted usage of a block that is not published. */
 void usage_drop(struct vol *vol);
 
-/* Counts one record of a complete index; called for all records, buckets first. 0 or -ENOMEM. */
+/* Counts one record of a complete index; called for all records, buckets first. Returns 0 or -ENOMEM. */
 int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len,
 		const struct rec *r);
 

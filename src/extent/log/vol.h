@@ -141,7 +141,7 @@ struct vol {
 	/* Argument of the two functions below, which the maker of the volume sets. */
 	void *above;
 	/* Wakes one attached port, other than not_this, so that this port checks the lists. Any thread.
-	 * False: no other port is attached. */
+	 * Returns false: no other port is attached. */
 	bool (*kick)(void *above, const struct vol_port *not_this);
 	/* Wakes all ports when space was freed. */
 	void (*space)(void *above);

@@ -44,7 +44,7 @@ struct chunk_writer {
 	_Alignas(FMT_ALIGN) uint64_t ext[WRITER_EXTENTS];
 };
 
-/* Allocates the port's pool of writers. 0 or -ENOMEM. */
+/* Allocates the port's pool of writers. Returns 0 or -ENOMEM. */
 int writers_init(struct extent_port *p);
 /* Frees the port's pool of writers. */
 void writers_fini(struct extent_port *p);
@@ -55,8 +55,8 @@ bool writer_avail(const struct extent_port *p, unsigned nr);
 /* Adds len bytes at mem to the checksums and sizes, without writing them. Returns the CRC of the bytes. The
  * bytes must fit into the chunk. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
-/* Allocates space for upto_bytes stored bytes in total. expect_bytes: final size of the chunk, if known. 0 or
- * -ENOSPC. */
+/* Allocates space for upto_bytes stored bytes in total. expect_bytes: final size of the chunk, if known.
+ * Returns 0 or -ENOSPC. */
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the padded CRC block to mem. Returns its length in bytes; 0: the chunk has no CRC block. */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
@@ -64,7 +64,8 @@ uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
  * CRC block or the map waits for space, so that writer_hand_over_later() must submit the record; or
  * -errno. */
 int writer_close(struct chunk_writer *w);
-/* Copies and writes the whole contents of a chunk that is not larger than an inline object. 0 or -ENOSPC. */
+/* Copies and writes the whole contents of a chunk that is not larger than an inline object. Returns 0 or
+ * -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
 /* Writes a list, which the caller has stored in the writer's array of extents (len bytes), to the disk as the map
  * to which the writer's next record refers. Returns 0 or -errno. */

@@ -83,7 +83,7 @@ void extent_disown(struct store_port *p, const struct store_slots *slots);
 
 /* ---- functions for port.c ---- */
 
-/* Allocates the cache of CRC blocks. 0 or -ENOMEM. */
+/* Allocates the cache of CRC blocks. Returns 0 or -ENOMEM. */
 int crc_blocks_init(struct extent_port *p);
 /* Frees the cache of CRC blocks. */
 void crc_blocks_fini(struct extent_port *p);
@@ -103,7 +103,7 @@ void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
 /* Completes a look-up immediately: sets its results, and returns 1. */
 int stat_finished(struct extent_port *p, struct store_stat *st, int result);
-/* Finds the published record of an upload. 0, -ENOENT, -ENXIO. */
+/* Finds the published record of an upload. Returns 0, -ENOENT, -ENXIO. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
 
 #endif

@@ -94,11 +94,11 @@ bool start_is_bare(const struct disk *d);
 /* Writes the problem of a disk without a store. If it could be examined it can be formatted; if the others
  * are a store it must not be made one, which would lose them. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
-/* Checks that the disks that are not present may be missing. 0 or -errno. */
+/* Checks that the disks that are not present may be missing. Returns 0 or -errno. */
 int start_check_opened(struct start *s);
 /* Returns a disk of the store to which most of the present disks belong. */
 const struct disk *start_find_store(const struct start *s);
-/* Checks that all disks belong to one store. 0 or -errno. */
+/* Checks that all disks belong to one store. Returns 0 or -errno. */
 int start_check_store(struct start *s);
 
 /* ---- unnamed.c: members that the configuration does not name ---- */
@@ -114,10 +114,10 @@ void start_leave_unnamed(struct start *s);
 /* Leaves out drained disks whose map says that they are no longer members. A start therefore succeeds before
  * such disks are removed from the configuration. */
 int start_leave_drained(struct start *s);
-/* Finds the newest placement map of the present disks. The newest map is valid as a whole (M1). 0 or
+/* Finds the newest placement map of the present disks. The newest map is valid as a whole (M1). Returns 0 or
  * -errno. */
 int start_find_table(struct start *s);
-/* Finds the number of each disk, and the bitmap of present disks. 0 or -errno. */
+/* Finds the number of each disk, and the bitmap of present disks. Returns 0 or -errno. */
 int start_find_numbers(struct start *s);
 
 /* ---- missing.c ---- */
@@ -132,10 +132,10 @@ void start_add_why(const struct start *s, int number, char *to, size_t len);
 /* Returns the number of a member as /disks shows it: its position in the order of the map's numbers, which
  * may have gaps. */
 int start_shown_number(const struct start *s, int number);
-/* Checks that enough members are present (M2, M3), and that the missing ones are allowed to be missing. 0 or
- * -errno. */
+/* Checks that enough members are present (M2, M3), and that the missing ones are allowed to be missing.
+ * Returns 0 or -errno. */
 int start_check_missing(struct start *s);
-/* Finds the disks that the configuration names to be forgotten. 0 or -errno. */
+/* Finds the disks that the configuration names to be forgotten. Returns 0 or -errno. */
 int start_find_forgotten(struct start *s);
 
 /* ---- judge_start.c ---- */
@@ -187,7 +187,7 @@ int start_align_copies(struct start *s);
 
 /* Stops the engines of all disks. */
 void start_stop_all(struct start *s);
-/* Allocates the state of a start of the configured disks. 0 or -ENOMEM. */
+/* Allocates the state of a start of the configured disks. Returns 0 or -ENOMEM. */
 int start_new(const struct store_conf *conf, struct start **ret_start, char *err, size_t err_len);
 
 #endif

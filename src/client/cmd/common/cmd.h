@@ -154,7 +154,7 @@ int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 /* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
 bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
-/* Makes a buffer of BUFFER_BYTES bytes. 0 or -ENOMEM. */
+/* Makes a buffer of BUFFER_BYTES bytes. Returns 0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
 /* Makes a buffer of another size. */
 int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
