@@ -86,8 +86,7 @@ struct config {
 
 /* Parses a JSON text into a configuration. Returns 0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
-/* Reads the options, then the configuration file named by the options or by the environment. Returns 0 or
- * -errno with a sentence in err. */
+/* Reads the options and the configuration file. Returns 0, or -errno with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
 
 /* ---- JSON: json.c ---- */

@@ -54,7 +54,7 @@ bool set_take_turn(struct set *s, struct set_turn *t);
 /* Releases the map change lock to the entry that has waited longest. Returns true if t->on_alarm() will still
  * run, so that t must not be freed before. */
 bool set_give_turn(struct set *s, struct set_turn *t);
-/* Notes that on_alarm() runs, so that the alarm message may be posted again. */
+/* Notes that on_alarm() runs: from now on the alarm message can be posted again. */
 void set_hear_alarm(struct set *s, struct set_turn *t);
 
 /* ---- for the owner of the map change lock ---- */

@@ -23,11 +23,11 @@ struct set_map {
 	/* The map before the change in progress, which is restored when an engine of `needs` fails. */
 	struct disk_table before;
 	uint64_t needs;
-	/* Bitmap of the engines of the members of the other map, and the number of these members. The other
-	 * map is the previous map or an abandoned one. 0: no change in progress. */
+	/* Bitmap of the engines that are members in the other map, and their number. During a change the
+	 * other map is the previous map, or a new map that was abandoned. 0: no change is in progress. */
 	uint64_t other;
 	int other_nr;
-	uint64_t all_next; /* bitmap of the engines of members after the newest map is effective */
+	uint64_t all_next; /* bitmap of the engines that will be members when the newest map is effective */
 	/* result of the last change: 0, or the error after which the previous map was restored */
 	int change;
 	uint64_t start_no; /* number of this start */

@@ -19,7 +19,7 @@ struct set_members;
 
 /* Makes an empty table of members. Returns 0 or -ENOMEM. */
 int set_members_new(struct set_members **ret_members);
-/* Stops all engines. NULL is allowed. */
+/* Stops all engines and frees the table. NULL is allowed. */
 void set_members_stop(struct set_members *m);
 void set_members_free(struct set_members *m);
 /* Takes over the disks that a start has found. All their engines have member functions. Called once, before

@@ -39,7 +39,7 @@ struct move_keys {
 
 enum mover_job { JOB_NONE, JOB_MOVE, JOB_HEAL, JOB_DRAIN, JOB_ADD };
 
-/* The change to be made to the slots of m->slots, from one engine to another. */
+/* The kind of move: the change of the map for the slots of m->slots. */
 enum move_kind {
 	MOVE_HOME,  /* slots of keys with one copy move to the target */
 	MOVE_FIRST, /* slots of keys with two copies: the target becomes primary in place of the source */
@@ -88,7 +88,7 @@ struct mover {
 	struct mailbox mb;
 	struct set_turn turn;
 	bool has_gone; /* true: turn.go() has run */
-	bool gives_up; /* true: the job is being cancelled */
+	bool gives_up; /* true: the job ends early, because an operator cancelled it */
 	struct move_sender *sender;
 	enum move_kind kind;
 	struct store_slots slots, stuck;
@@ -107,7 +107,8 @@ void move_give_turn(struct mover *m);
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Runs a barrier of all ports and waits for its end. Returns 0, or the error of a port. */
 int move_visit(struct mover *m);
-/* Returns true if the job must end now: the set ends, or the job is cancelled or yields. */
+/* Returns true if the job must end now, because the set ends, the job is cancelled, or it yields to another
+ * job. */
 bool move_is_to_end(const struct mover *m);
 /* Returns the rebalancer's own port at an engine. */
 struct store_port *move_port(struct mover *m, int engine);
@@ -129,8 +130,8 @@ void move_note(struct mover *m, const struct store_key *k);
 void move_on_change(void *cookie, const struct store_key *k);
 /* Frees a set of keys. NULL is allowed. */
 void move_keys_free(struct move_keys *keys);
-/* Takes the keys changed so far, and begins an empty list. Returns NULL if there is no memory. *ret_lost is
- * true if some changed keys are unknown. */
+/* Returns the list of keys changed since the last call, and begins an empty list. Returns NULL if there is no
+ * memory. *ret_lost is true if some changed keys are unknown. */
 struct move_keys *move_take_changed(struct mover *m, bool *ret_lost);
 /* Returns the number of keys changed since they were last taken; SIZE_MAX: some are unknown. */
 size_t move_changed_nr(struct mover *m);
@@ -153,12 +154,13 @@ void move_forget_error(struct mover *m);
 uint64_t move_damaged(const struct mover *m);
 /* Sets the number of keys that could not be read to 0. */
 void move_forget_damaged(struct mover *m);
-/* Waits until no key is in flight. Returns 0, or the most important error. */
+/* Waits until no key is in flight. Returns 0, or the most important error of a send. */
 int move_sends_end(struct mover *m);
-/* Sends all records of an engine in these slots to another engine, or removes them if `to` is NULL. */
+/* Pushes all records of an engine in these slots to another engine; if `to` is NULL, removes them. */
 int move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	      const struct store_slots *slots);
-/* Pushes all keys of m->slots, and removes keys at the target that the source does not have (M22). */
+/* Pushes all keys of m->slots from the source to the target, and removes from the target the keys that the
+ * source does not have (M22). */
 int move_walk_both(struct mover *m, int from, int to);
 /* Pushes the keys changed so far. *ret_lost is true if some changed keys are unknown. */
 int move_send_changed(struct mover *m, int from, int to, bool *ret_lost);
@@ -170,9 +172,9 @@ bool move_end_rotten(struct mover *m, int first, bool mends);
 
 /*
  * Moves m->slots from one engine to another. Returns 0 if the slots have moved. After an error the slots
- * remain at the source, and their records at the target are foreign. -EINTR, the job is cancelled or the set
- * ends; -EAGAIN, the move may succeed later; -EBADMSG, a record is unreadable; -ENOSPC; -EROFS, one of the
- * disks has failed, or the store is read-only.
+ * remain at the source, and their records at the target are foreign. Errors: -EINTR: the job is cancelled or
+ * the set ends; -EAGAIN: the move can be tried again later; -EBADMSG: a record is unreadable; -ENOSPC: the
+ * target is full; -EROFS: a disk has failed, or the store is read-only.
  */
 int move_slots(struct mover *m, int from, int to);
 /* Removes the foreign records of all engines, except those of engine `but` (-1: no exception). */
@@ -197,13 +199,13 @@ void move_plan_drain(const struct set *s, struct disk_table *t);
 
 /* Returns true if a disk is being drained or filled. */
 bool move_members_change(const struct disk_table *t);
-/* Returns true if slots remain to be moved, or secondary copies to be made. */
+/* Returns true if there are slots to move, or secondary copies to make. */
 bool move_is_under_way(struct set *s, const struct disk_table *t);
 /* Returns true if an engine has foreign records. Such records remain after a move that ended while the disk
  * was away. */
 bool move_has_leftovers(const struct set *s);
-/* Finds the next slots to move from one engine to another. Returns false if no slots can move now: all are in
- * place, are stuck, or a disk is missing. */
+/* Finds the next slots to move from one engine to another. Returns false if no slot can move now, because
+ * every slot is at its planned engine, or cannot be moved, or because a disk is missing. */
 bool move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left);
 /* Counts the slots and bytes that are to move according to the placement map t, for operators. */
 void move_begin_count(struct mover *m, const struct disk_table *t);

@@ -71,9 +71,9 @@ int set_ports_new(struct set_ports **ret_ports);
 /* Frees the list, which is empty. NULL is allowed. */
 void set_ports_free(struct set_ports *ps);
 /*
- * Begins a barrier: a message is posted to each port. After the last answer no thread uses the result of a
- * look-up from before the barrier, such as the engine of a slot or the number of engines, and every port
- * knows all engines of the set. One barrier runs at a time.
+ * Begins a barrier: posts a message to each port. After the last port has answered, no thread uses a result
+ * that it looked up before the barrier (the engine of a slot, the number of engines), and every port knows
+ * all engines of the set. One barrier runs at a time.
  */
 void set_barrier(struct set *s);
 /* Returns true if every port has passed the latest barrier. */

@@ -37,8 +37,8 @@ bool set_has_pairs(const struct set *s);
 /* Notes that slots have secondaries from now on, and returns the number of such calls since the start. The
  * caller holds the map change lock. */
 unsigned set_begin_pairs(struct set *s);
-/* Notes that all primaries answer for the secondaries that were noted by call `paired` of
- * set_begin_pairs(). */
+/* Notes that all primaries answer for the secondaries of the call of set_begin_pairs() that returned
+ * `paired`. */
 void set_note_pairs_answer(struct set *s, unsigned paired);
 /* Notes that no slot has a secondary any longer: a map without secondaries is effective. The caller holds the
  * map change lock. */
@@ -103,7 +103,7 @@ int set_two_put_init(struct set_port *p, struct store_put *put, const struct sto
 void set_two_poke(struct set_port *p);
 /* Ends the waits of this port's PUT pieces for copies on failed disks. */
 void set_two_poke_writes(struct set_port *p);
-/* Closes an opened object. This function and those that follow are entries of store_set_ops. */
+/* Closes an opened object. This function and the following ones are entries of store_set_ops. */
 void set_two_close(struct store_port *sp, struct store_obj *obj);
 uint32_t set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			   uint32_t *ret_skew);

@@ -89,7 +89,7 @@ struct set_call {
 		CALL_ABORT,
 		CALL_COMPLETE,
 		CALL_PUT
-	} kind;                      /* CALL_PUT is used only in two_change.c. */
+	} kind;                      /* kind of the change; only two_change.c uses CALL_PUT */
 	const struct store_pre *pre; /* preconditions; NULL: unconditional */
 	uint64_t version;
 	const void *attrs;

@@ -38,16 +38,18 @@ struct change_two {
 	struct store_key key;              /* key of the change, stored in name[] */
 	struct set_hold hold;
 	struct set_wait wait;
-	void (*kept)(struct change_two *c); /* function that continues after a wait for the recovery task */
+	void (*kept)(struct change_two *c); /* function that continues the change after a wait for the
+	                                     * recovery task */
 	bool is_starting, is_over, is_unsettled;
-	/* true: an engine has accepted the change, so a failure is a result and not a refusal */
+	/* true: an engine has accepted the change, so an error is the result of the change, not a refusal to
+	 * start it */
 	bool was_begun;
 	bool is_open; /* true: the primary failed during the change, and may or may not have the change */
 	/* true: the change was started on the secondary, which may be the primary now, and may or may not
 	 * have the change */
 	bool was_copied;
-	int tries, done, result; /* done: result of the primary; result: result of the change */
-	int first;               /* engine that was the primary when the change was started */
+	int tries, done, result; /* number of attempts; result of the primary; result of the change */
+	int first;               /* engine that was the primary at the start of the change */
 	struct copy *copy;
 	struct list link; /* link in the port's list of changes that wait for the secondary */
 	/* Operation on the primary, unless the change is a PUT. */

@@ -17,8 +17,8 @@ struct merge_wait {
 	void (*go)(struct msg *m);
 	struct msg msg;
 	_Atomic unsigned left;
-	/* result when go() runs. -EAGAIN: the state of a key is unknown; -ENOMEM: some keys could not be
-	 * watched */
+	/* result, valid when go() runs: 0; -EAGAIN: the state of a key is unknown; -ENOMEM: some keys could
+	 * not be watched */
 	_Atomic int error;
 };
 
@@ -27,12 +27,12 @@ struct merge_of {
 	struct mailbox *mb;      /* mailbox of the port */
 	unsigned *inflight;      /* counter of the port for pages in progress, owned by the port */
 	int nr;                  /* number of sources of the list */
-	int first;               /* index of the source that is asked first; passed through to list() */
+	int first;               /* index of the source that list() uses first */
 	/* NULL, or a counter that is incremented while an entry moves from one source to another. Both
-	 * sources have the entry for a while. After a change of the counter all sources are asked again. */
+	 * sources have the entry for a while. If the counter has changed, all sources are read again. */
 	_Atomic uint64_t *changes;
-	/* current number of sources; with fewer sources than this a page ends with -EAGAIN. NULL: the number
-	 * is constant */
+	/* current number of sources; a page that was begun with fewer sources ends with -EAGAIN. NULL: the
+	 * number is constant */
 	const int *nr_now;
 	/* Lists the i-th source, as store_list() does, with prefix, delimiter and max. */
 	int (*list)(const struct merge_of *of, int i, struct store_list *ls);

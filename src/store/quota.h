@@ -8,18 +8,19 @@
  * back end without engines has one counter. A counter counts its usage of a bucket. The sums over the
  * counters are compared with the limits.
  *
- *	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
- *	...the changes are made durable, or not...
- *	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
+ * 	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
+ * 	...the changes are made durable, or not...
+ * 	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
- * A limit is therefore never exceeded, neither by changes that are judged together nor by counters that judge
- * at the same time. There are two exceptions. If a removal that was judged is not made, the limit may be
- * exceeded by the size of the removal. While a store without limits gets its first limit, changes that are
- * already in a block of a log are not noted, so another counter may exceed the limit by their size.
+ * A limit is therefore never exceeded, neither by changes that are checked together nor by counters that
+ * check changes at the same time. There are two exceptions. If a removal that was checked is not made, the
+ * usage can exceed the limit by the size of the removal. While a store without limits gets its first limit,
+ * changes that are in a block of a log already are not counted, so the usage can exceed the limit by their
+ * size.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
- * wait only for the lock. A row takes about 200 bytes beside the bucket's name, 80 more for each further
- * counter, 8 for each pattern that it fits.
+ * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 80 more for each
+ * further counter, and 8 for each pattern that matches the name.
  */
 #ifndef GANTRY_STORE_QUOTA_H
 #define GANTRY_STORE_QUOTA_H
@@ -38,11 +39,13 @@ struct quota_book {
 	int counter_nr, rule_nr;
 	struct quota_rule *rules;
 	struct quota_row **slots;
-	size_t slot_nr, row_nr, bound_nr; /* bound_nr: number of rows with a limit */
+	size_t slot_nr, row_nr, bound_nr; /* bound_nr: number of quota_rows that have a limit */
 	struct quota_counter {
-		/* row that was found last; most changes follow a change of the same bucket */
+		/* row of the bucket that was looked up last, because consecutive changes often concern one
+		 * bucket */
 		struct quota_row *last;
-		/* list of rows with unpublished changes, or whose bucket does not exist yet */
+		/* list of the rows that have unpublished changes, and of those whose bucket does not exist
+		 * yet */
 		struct quota_row *pending;
 	} counter[STORE_DISKS_MAX];
 };
@@ -54,16 +57,18 @@ struct quota_change {
 
 /* The reservation of a PUT in progress; the PUT owns it and zeroes it before its first use; changed under the lock. */
 struct quota_hold {
-	uint64_t version;         /* of the bucket; 0: no reservation */
-	struct quota_change more; /* growth by the commit of the PUT, as far as known */
-	int64_t whole_bytes;      /* all bytes of the PUT, with those that replace others */
+	uint64_t version;         /* version of the bucket; 0: there is no reservation */
+	struct quota_change more; /* growth of the usage that the commit of the PUT will cause, as far as it
+	                           * is known */
+	int64_t whole_bytes;      /* all bytes of the PUT, including bytes that replace those of an existing
+	                           * object */
 };
 
-/* A bucket that will be made, or documents that a bucket will have, for a counter whose changes end one by one.
+/* A plan to make a bucket, or to give a bucket documents, for a counter that publishes each change by itself.
  * The caller owns it; changed under the lock. */
 struct quota_plan {
 	bool is_made;
-	int64_t doc_bytes; /* growth of the documents */
+	int64_t doc_bytes; /* planned growth of the bucket's documents, bytes */
 };
 
 /* The least count of a part, in bytes: the allocation unit of a disk, which a smaller part also takes. */
@@ -76,7 +81,7 @@ quota_part_bytes(uint64_t size_bytes)
 	return size_bytes > QUOTA_PART_BYTES ? size_bytes : QUOTA_PART_BYTES;
 }
 
-/* Makes a book without rows.  0 or -ENOMEM. */
+/* Makes a quota ledger without rows.  0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
 /* Makes room for more counters, on any thread, while other threads count. Returns 0, or -ENOMEM without a
  * change. */
@@ -109,11 +114,12 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
 /* Makes a row for a bucket that will be made. If quota_born() is not called, the next quota_unpend() removes
  * the row. Returns 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
-/* Judges a bucket that will be made with documents of that many bytes, by the patterns that its name matches:
- * it counts as an object of each. A bucket that has a row is never refused. Returns 0, -EDQUOT or -EMLINK,
- * which are counted. */
+/* Checks the limits of all patterns that match the name of a bucket to be made with doc_bytes bytes of
+ * documents; the bucket counts as an object of each pattern. A bucket that has a row is never refused.
+ * Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
-/* Makes a row for an existing bucket of this version, if necessary. Returns NULL if there is no memory. */
+/* Returns the row of an existing bucket with this version; makes the row if there is none. Returns NULL if
+ * there is no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
 /* Notes that the bucket of a row exists with this version. */
@@ -125,22 +131,22 @@ void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
-/* Judges documents of a bucket, which will have that many bytes at this counter, by its patterns. 0, with the
- * bytes by which they grow in *ret_more; or -EDQUOT, which is counted. Each counter has all documents, and
- * they count once. */
+/* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes at this counter.
+ * Returns 0, with their growth in bytes in *ret_more; or -EDQUOT, which is counted as a refusal. Every
+ * counter has all documents of a bucket, and they count only once. */
 int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		     int64_t *ret_more);
-/* Adds to the bytes of a bucket's documents at this counter, or (negative) removes some. */
+/* Adds `more` bytes to the documents of a bucket at this counter; a negative number subtracts bytes. */
 void quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
 /* Returns the bytes of a bucket's documents at this counter. */
 int64_t quota_docs(const struct quota_row *row, int counter);
-/* Judges a bucket that will be made, with that many bytes of documents, and counts it until quota_plan_end().
- * A bucket that exists is not refused, and has no plan. Returns 0, -EDQUOT or -EMLINK, which are counted, or
- * -ENOMEM. */
+/* Checks the limits for a bucket to be made with doc_bytes bytes of documents, and counts the bucket as
+ * planned until quota_plan_end(). A bucket that exists is not refused, and gets no plan. Returns 0; -EDQUOT
+ * or -EMLINK, each of which is counted as a refusal; or -ENOMEM. */
 int quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		      struct quota_plan *ret_plan);
-/* Judges documents that a bucket will have, in bytes, and counts their growth until quota_plan_end(). Returns
- * 0, or -EDQUOT, which is counted. */
+/* Checks the limits for documents that will have doc_bytes bytes, and counts their growth as planned until
+ * quota_plan_end(). Returns 0, or -EDQUOT, which is counted as a refusal. */
 int quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		    struct quota_plan *ret_plan);
 /* Ends a plan, after the change was counted or has failed; does nothing without a plan. */
@@ -148,16 +154,16 @@ void quota_plan_end(struct quota_book *book, int counter, const void *name, size
 /* Sets the limits of the bucket; all members STORE_UNBOUNDED: removes them. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
-/* Judges a change of a bucket by a counter. Returns 0, or -EDQUOT, which is counted. A change without growth
- * is never refused. pending: the usage includes unpublished changes. */
+/* Checks the limits of a bucket for a change at this counter. Returns 0, or -EDQUOT, which is counted as a
+ * refusal. A change without growth is never refused. pending: the usage includes unpublished changes. */
 int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 		bool pending);
 /* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Removes all changes that quota_pend() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);
-/* Adds a planned change for a counter whose changes end one by one. Negative numbers remove a planned change.
- * The removal of a bucket removes its planned changes. */
+/* Adds a planned change for a counter that publishes each change by itself. Negative numbers remove a planned
+ * change. The removal of a bucket removes its planned changes. */
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
@@ -168,10 +174,10 @@ void quota_release(struct quota_book *book, int counter, struct quota_row *row, 
 /* ---- functions that take the lock ---- */
 
 /*
- * Reserves for a PUT before its bytes are taken, or changes its reservation: c is the growth by the PUT,
- * whole_bytes all of its bytes. 0, also if no limit applies to the bucket; or -EDQUOT without a change. Refused
- * are growth that does not fit in addition to the usage and all reservations, and a PUT whose bytes, with all
- * of the other PUTs in progress, exceed the limit.
+ * Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by the PUT;
+ * whole_bytes: all of its bytes. Returns 0, also if no limit applies to the bucket; or -EDQUOT, without a
+ * change, if the growth exceeds the limit together with the usage and all reservations, or if all bytes of
+ * the PUT and of the other PUTs in progress exceed the limit.
  */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);

@@ -23,13 +23,13 @@
 #include <stdio.h>
 
 #define RECORD_PATH_BYTES 1024
-/* Largest file that is read. */
+/* Limit of the size of a record's file, bytes. */
 #define RECORD_FILE_BYTES (128u << 10)
 
 struct store_record_disk {
 	uint8_t uuid[UUID_BYTES];
 	uint64_t size_bytes;          /* 0: unknown */
-	char path[RECORD_PATH_BYTES]; /* absolute; "": unknown */
+	char path[RECORD_PATH_BYTES]; /* absolute path; "": unknown */
 };
 
 struct store_record {
@@ -43,16 +43,18 @@ int record_parse(const char *text, size_t len, struct store_record *ret_record, 
 /* Reads a record.  0; -ENOENT: there is none; -EBADMSG: damaged; another -errno: it cannot be read; with a sentence in err that names
  * the file. */
 int record_read(const char *file, struct store_record *ret_record, char *err, size_t err_len);
-/* Writes the text of a record. about: a comment in it, of which the first line is taken. */
+/* Writes the text of a record. about: text for a comment; only its first line is used. */
 void record_print(const struct store_record *record, const char *about, FILE *out);
-/* Replaces the record atomically and durably: a new file is flushed, gets the name, and the directory is flushed.  about: as
- * for record_print().  0, or -errno with a sentence in err; the former record is there then. */
+/* Replaces the record atomically and durably: a new file is flushed, gets the name, and the directory is
+ * flushed. about: as for record_print(). Returns 0, or -errno with a sentence in err; then the file has the
+ * former record. */
 int record_write(const char *file, const struct store_record *record, const char *about, char *err,
 		 size_t err_len);
-/* Returns the disk with that UUID; NULL: there is none. */
+/* Returns the disk with that UUID; NULL if the record has no such disk. */
 const struct store_record_disk *record_find(const struct store_record *record,
 					    const uint8_t uuid[UUID_BYTES]);
-/* Adds a disk.  0, or -ENOSPC. A path that does not fit, is not absolute or has control characters is left out. */
+/* Adds a disk. 0, or -ENOSPC. A path that is too long, is not absolute or has control characters is stored as
+ * unknown. */
 int record_add(struct store_record *record, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
 	       const char *path);
 

@@ -5,7 +5,7 @@
  *
  * Threads. A *port* is the access of one thread (a core, or a test) to the store. store_attach() makes a port
  * with the thread's ring and mailbox. Every call names a port and is made on its thread. done() always runs
- * on this thread: if another core finished the work, done() runs through the mailbox.
+ * on this thread, through the mailbox if another thread finished the work.
  *
  * Starting. A function that starts an operation returns < 0: the operation was not started, and done() does
  * not run; 0: the operation was started, and done() runs later, never before the function returns; > 0: the
@@ -92,7 +92,8 @@ struct store_disk_conf {
 
 /* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
 struct store_birth {
-	bool is_look; /* true: the disk is only checked (can it be formatted?), and its size is determined */
+	bool is_look; /* true: the disk is not formatted; only its size is determined, and whether it can be
+	               * formatted */
 	uint64_t size_bytes; /* result: size of the disk in bytes */
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
@@ -125,7 +126,8 @@ struct store_disks_conf {
 	int engines_max;                /* for the set: largest number of engines */
 	struct quota_book *quotas; /* for an engine: quota ledger of the set; NULL: the engine makes one */
 	int counter;               /* index of the engine's counter in quotas */
-	int beside;                /* for an engine: number of other engines that the same threads serve */
+	int beside;                /* for an engine: number of the other engines that have ports on the same
+	                            * threads */
 	/* for an engine, for --format in a set: identity of the new disk; NULL: a store of one disk */
 	struct store_birth *birth;
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
@@ -138,10 +140,11 @@ struct store_disks_conf {
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
 	int forget_nr;
-	/* for the set: the store that the disks must be of, and the last paths of its members, which are used
-	 * for members that disk[] does not name; NULL: unknown (store/record.h) */
+	/* for the set: record of the store to which the disks must belong, with the last paths of its
+	 * members, which are used for members that disk[] does not name; NULL: no record (store/record.h) */
 	const struct store_record *record;
-	struct store_record *made; /* for the set: what store_format() has made, by UUIDs; NULL: not wanted */
+	struct store_record *made; /* for the set: record that store_format() fills in for the new store;
+	                            * NULL: no record is needed */
 };
 
 /* The configuration of the store on RADOS (rados/rados.h). */
@@ -173,7 +176,7 @@ struct store_conf {
 	};
 };
 
-/* The limits of a back end. Buffers are sized by the constants of the same names, which no back end
+/* The limits of a back end. Buffers have the sizes of the constants named in the members, which no back end
  * exceeds. */
 struct store_limits {
 	uint32_t piece_bytes; /* largest size of one write, in bytes; at most STORE_PIECE */
@@ -182,8 +185,8 @@ struct store_limits {
 	uint32_t granule_bytes;
 	/* largest size of an object that is committed as inline_data, in bytes; at most STORE_INLINE_MAX */
 	uint32_t inline_bytes;
-	/* true: reads and writes can be cancelled, and a started commit needs only the attributes. A request
-	 * that ends then gets its buffers back, even if the store still waits */
+	/* true: reads and writes can be cancelled, and a started commit needs only the attributes, so a
+	 * request that ends gets its buffers back even while the store waits */
 	bool lets_go;
 };
 
@@ -200,8 +203,8 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
 
 /*
  * Upgrades a stopped store to the format that this version writes (--upgrade); a start does not upgrade.
- * Blocking; the call can be repeated after an interruption. Returns 0 if the store has the format of this
- * version, with the actions in said; or -errno, with the reason in said.
+ * Blocking; the call can be repeated after an interruption. Returns 0, with the actions in said, if the store
+ * now has the format of this version; or -errno, with the reason in said.
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
@@ -230,9 +233,10 @@ int store_start(const struct store_conf *conf, struct store **ret_store, char *e
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
 enum fsck_mode {
-	FSCK_LOOK,   /* reads everything, and changes nothing */
-	FSCK_REPAIR, /* cuts damage, makes lost files again, and reads everything */
-	FSCK_PREVIEW, /* reports what FSCK_REPAIR would drop, and changes nothing; reads no objects that are whole */
+	FSCK_LOOK,    /* reads all data, and changes nothing */
+	FSCK_REPAIR,  /* removes damaged records, creates lost files again, and reads all data */
+	FSCK_PREVIEW, /* reports the records that FSCK_REPAIR would remove, and changes nothing; does not read
+	               * undamaged objects */
 };
 
 /*
@@ -278,8 +282,8 @@ void store_wake(struct store_port *p);
 struct store_spares {
 	/* Returns an idle buffer of a size class (BUF_RUN: a run); NULL: no buffer is idle. */
 	struct buf *(*take)(struct store_spares *s, enum buf_class cls);
-	/* Takes back a buffer of take(), or the buffer of the same class that a read has given in exchange
-	 * (store_read.instead). */
+	/* Takes back a buffer that take() returned, or a buffer of the same class that a reader gave in
+	 * exchange for it (store_read.instead). */
 	void (*give)(struct store_spares *s, struct buf *b);
 };
 /* Sets the lender of buffers. The caller keeps it until the port is detached. Without a lender no buffers are
@@ -354,8 +358,8 @@ struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
-	/* true, with any kind: an existing object is kept, and the commit ends with -EPERM if the condition
-	 * of `kind` holds */
+	/* true: an existing object is not replaced: if the condition of `kind` holds, the commit ends with
+	 * -EPERM; allowed with any kind */
 	bool keep;
 	uint64_t version; /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
 };
@@ -390,7 +394,7 @@ struct store_quota_info {
 /* A look-up of a bucket, of its attributes or of an upload, with the result. */
 struct store_stat {
 	struct store_op op; /* operation of the look-up; result: 0 or -errno */
-	/* Valid after success: */
+	/* The fields from here on are valid after success: */
 	uint64_t ctime_ns;  /* time of creation, in ns since 1970 */
 	uint64_t version;   /* version of a bucket's attributes; 0: the bucket has no attributes */
 	uint32_t attrs_len; /* length of all attributes in bytes, even if only a part was copied */
@@ -405,15 +409,15 @@ struct store_stat {
 /* An opened and pinned version of an object. Its bytes stay until store_close(). */
 struct store_obj {
 	struct store_op op;
-	/* size in bytes; valid, like the fields below, after success */
+	/* size in bytes; this field and the following ones are valid after success */
 	uint64_t size_bytes;
-	uint64_t version; /* version of the object; increases with every commit to the store */
+	uint64_t version; /* version of the object; every commit to the store gets a higher version */
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
 	bool has_second; /* true: store_open_second() may find a secondary copy */
-	/* true: a read that finds damage ends only after the repair, if a repair is possible. Set by the
-	 * caller after the open. */
+	/* true: a read that finds damage waits for the repair of the damage, if a repair is possible. Set by
+	 * the caller after the open. */
 	bool mends_first;
 	/* number of parts of the upload that made the object; 0: one PUT wrote the object */
 	uint32_t part_nr;
@@ -433,8 +437,8 @@ int store_open_second(struct store_port *p, const struct store_key *k, struct st
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
-/* Opens an object as store_open() does, for a caller that reads immediately afterwards. A back end for which
- * open and read are separate round trips may combine them. want: number of bytes that the caller reads from
+/* Opens an object as store_open() does, for a caller that reads immediately afterwards. A back end in which
+ * open and read are separate round trips can combine them. want: number of bytes that the caller reads from
  * the beginning, or fewer if the object is smaller; 0: the whole object if it has one granule, nothing
  * otherwise. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
@@ -465,9 +469,9 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
 
 /*
  * Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range is a
- * result of store_read_plan(). (For an object with part_nr 0 any range is valid whose off is a multiple of
- * STORE_GRANULE, and len too, unless the range ends with the object.) len <= buf->cap_bytes; the slack after
- * the buffer is used too. Reads of one object may overlap. -EINVAL: no such range.
+ * result of store_read_plan(). (For an object with part_nr 0 a range is also valid if off is a multiple of
+ * STORE_GRANULE, and len is one, too, or the range ends with the object.) len <= buf->cap_bytes; the slack
+ * after the buffer is used too. Reads of one object may overlap. -EINVAL: no such range.
  */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
@@ -478,8 +482,8 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Sets the owner ("asker") of all operations that begin from now on, and of their consequences. NULL: an
- * owner that never gives up. */
+/* Sets the owner ("asker") of all operations that begin after this call, and of the operations that they
+ * cause. NULL: an owner that never aborts its look-ups. */
 void store_asker(struct store_port *p, const void *asker);
 /* Aborts look-ups of this asker that have taken longer than older_ns, as far as the back end can. Their
  * done() runs soon, with -EAGAIN. For requests that cannot wait any longer. */
@@ -540,14 +544,15 @@ struct store_commit {
 	 * differs from expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Variable that the store sets to the time of its last progress, if it must move the bytes again. The
-	 * caller keeps it until the end. NULL: the time is not needed. */
+	/* Variable that the store sets to the time of its last progress while it writes the bytes again, to
+	 * another disk. The caller keeps the variable until the end of the commit. NULL: the time is not
+	 * needed. */
 	uint64_t *progress_ns;
 };
 
 /* Hands the PUT over to the store. After a return of 0 the PUT cannot be cancelled. After a negative return
- * it was not handed over, and the caller aborts it. *c is copied, without the memory to which it points; see
- * attrs, last and inline_data. */
+ * it was not handed over, and the caller aborts it. *c is copied, but not the memory to which its pointers
+ * lead (attrs, last, inline_data). */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 /* Abandons a write that has not completed. Returns true if the write was abandoned: done() does not run, the
  * caller owns the buffer, and the PUT can only be aborted. Returns false if nothing has changed. */
@@ -609,10 +614,10 @@ int store_upload_stat(struct store_port *p, const struct store_key *k,
 
 /*
  * Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with attributes
- * up to STORE_PART_ATTRS_MAX and without a precondition. A part may have any length, including zero. A part
- * of the same number is replaced: of several attempts the last commit is valid. Also -ENOENT: no such upload
- * (here early; result of the commit if the upload ended in the meantime), -EINVAL: the number is not 1 to
- * STORE_PART_NR_MAX.
+ * up to STORE_PART_ATTRS_MAX and without a precondition. A part can have any length, also zero. A part with
+ * the same number is replaced; if it is uploaded several times, the last commit is valid. Also -ENOENT: no
+ * such upload (here early; result of the commit if the upload ended in the meantime), -EINVAL: the number is
+ * not 1 to STORE_PART_NR_MAX.
  */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
@@ -660,7 +665,7 @@ struct store_complete {
 	uint64_t version, size_bytes, crc64, mtime_ns;
 	struct store_etag etag; /* ETag of the object, valid after success and with was_done */
 	bool was_done;
-	uint32_t bad; /* index in `parts` of the part to which the error belongs */
+	uint32_t bad; /* index in `parts` of the part that caused the error */
 };
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
@@ -709,7 +714,7 @@ struct store_bucket_spec {
 	uint32_t attrs_len; /* length of attrs in bytes, at most STORE_BUCKET_ATTRS_MAX; 0: no attributes */
 };
 /* Makes a bucket as store_bucket_create(), with attributes in the same change: after a crash the bucket has
- * its attributes or does not exist. An existing bucket keeps its own. Also -EINVAL: too many bytes of
+ * its attributes or does not exist. An existing bucket keeps its attributes. Also -EINVAL: too many bytes of
  * attributes. */
 int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 			   const struct store_bucket_spec *spec, struct store_del *op);
@@ -775,7 +780,7 @@ struct store_pattern_quota {
 	uint8_t bucket_len;
 	bool any_suffix;
 	struct store_use max;
-	uint64_t max_buckets; /* number of buckets; STORE_UNBOUNDED: no limit of its own */
+	uint64_t max_buckets; /* limit of the number of buckets; STORE_UNBOUNDED: no limit */
 };
 /* Replaces the limits of all patterns. If a pattern has two entries, the smaller limit applies. All
  * validations after the return use the new limits. Any thread. Returns 0, -ENOMEM (without a change),
@@ -828,7 +833,7 @@ struct store_list {
 	/* Receives an entry, on the port's thread. Returns false to end the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
-	bool is_partial; /* result, true: keys of a missing disk were omitted */
+	bool is_partial; /* result; true: keys of a missing disk were omitted */
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);
@@ -864,7 +869,8 @@ int store_change_disks(struct store *st, const struct store_disk_change *c, char
 #define STORE_TROUBLE_BYTES 256
 struct store_move_info {
 	bool is_running;
-	uint64_t draining, filling; /* bitmaps of the units that are drained and filled */
+	uint64_t draining, filling; /* draining: bitmap of the units that are being drained; filling: of the
+	                             * units that receive slots */
 	uint64_t slots_done, slots_total;
 	uint64_t bytes_done, bytes_total; /* bytes moved, and estimated total */
 	uint64_t keys;                    /* number of keys copied */
@@ -887,14 +893,14 @@ struct store_copies_info {
 	uint64_t objects, bytes;
 	/* number of objects, and bytes, of which only one disk in service has all data */
 	uint64_t exposed_objects, exposed_bytes;
-	/* Number of slots for which no disk in service may answer. Their keys are -ENODEV, or read-only if
-	 * the disk has failed. */
+	/* Number of slots whose keys no disk in service is allowed to serve. Operations on these keys end
+	 * with -ENODEV, or the keys are read-only if the disk has failed. */
 	uint64_t unreachable_slots;
-	uint64_t needed; /* bitmap of units: disks that have the keys of the unreachable slots */
+	uint64_t needed; /* bitmap of the units that have the keys of the unreachable slots */
 	/* Counters since the start: changes that a disk has missed; damaged copies that were rewritten from
 	 * the other copy; reads from the secondary. */
 	uint64_t missed, repaired, read_second;
-	/* True while keys are being copied to have two copies again. */
+	/* true while second copies of keys are being made again */
 	bool is_healing;
 	/* bytes copied since the resynchronisation began; estimated total */
 	uint64_t heal_bytes_done, heal_bytes_total;
@@ -945,8 +951,8 @@ struct store_unit_info {
 	const char *uuid;          /* of a disk; NULL or "": none */
 	const uint8_t *store_uuid; /* of the disk's store, constant; NULL: none */
 	enum store_unit_state state;
-	char reason[256]; /* reason of the state; with UNIT_OK a problem, or "" */
-	const char *move; /* constant: "drain" or "fill"; NULL: no slots move */
+	char reason[256]; /* reason of the state; with UNIT_OK: a problem, or "" if there is none */
+	const char *move; /* "drain" or "fill", a constant; NULL: the unit's slots do not move */
 	uint64_t size_bytes, free_bytes;
 	uint64_t own_bytes; /* bytes that objects cannot use: log, superblocks, reserve for snapshots */
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
@@ -962,9 +968,9 @@ struct store_unit_info {
 /* Capabilities of a back end beyond serving. */
 enum {
 	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() is available */
-	STORE_CAN_SCRUB = 2,    /* objects can be read one by one for verification */
+	STORE_CAN_SCRUB = 2,    /* the scrub can read the objects one by one, to verify them */
 	STORE_CAN_FSCK = 4,     /* store_fsck() is available */
-	/* new requests can be refused for a while (a drain of the daemon) without effect on the store */
+	/* the daemon can refuse new requests for a while (a drain) without effect on the store */
 	STORE_CAN_DRAIN = 8,
 };
 /* Returns STORE_CAN_... bits.  Any thread. */
@@ -973,7 +979,8 @@ unsigned store_can(const struct store *st);
 /* Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
  * less of the log. Any thread, while a port is attached. The snapshot runs in the background: when the unit's
  * number "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged).
- * Returns 0, or -EOPNOTSUPP (no STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
+ * Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or another -errno if some units did not start a
+ * snapshot. */
 int store_snapshot(struct store *st);
 
 /*

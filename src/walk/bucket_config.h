@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration of a bucket: CORS rules, lifecycle rules and tags, packed together into the attributes
- * that the store keeps for it. Used by the operations that show and change them, and by the walks. The thread
- * of the port.
+ * The configuration of a bucket: CORS rules, lifecycle rules and tags, packed together into the bucket's
+ * attributes in the store. Used by the operations that show and change the configuration, and by the walks,
+ * on the thread of the port.
  *
  * Each part is stored as {kind, 4 bytes of length, bytes}; s3doc/ makes the bytes from the XML.
  */
@@ -17,7 +17,7 @@
 
 struct text;
 
-/* The kinds as numbered on the disk: BUCKET_..., from 1 to BUCKET_ATTR_NR - 1. */
+/* Numbers of the parts on the disk: BUCKET_..., from 1 to BUCKET_ATTR_NR - 1. */
 enum bucket_attr {
 #define SUBRES(id, number, ...) BUCKET_##id = number,
 #include "dialect/subres.def"
@@ -25,19 +25,20 @@ enum bucket_attr {
 };
 
 struct bucket_attrs {
-	struct store_stat stat; /* read of the attributes; its version is that of the attributes */
+	struct store_stat stat; /* operation that reads the attributes; has their version */
 	uint8_t *p;             /* allocated memory of the attributes, to be freed with free() */
 };
 
 /*
- * Starts reading all attributes (store.h: < 0, 0, > 0); the result is in ba->stat.op: 0, -ENXIO. The caller
- * has set ba->stat.op.done, and frees the attributes in every case. -ENOMEM.
+ * Starts reading all attributes, and returns as other functions that start an operation (store.h), also
+ * -ENOMEM. The result is in ba->stat.op: 0 or -ENXIO. The caller has set ba->stat.op.done, and frees the
+ * attributes in every case.
  */
 int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ba);
-/* Finds the part of that kind; *ret_p points into ba. false: the bucket has none. */
+/* Finds the part of that kind; *ret_p points into ba. Returns false if the bucket has no such part. */
 bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
 		       uint32_t *ret_len);
-/* Appends all parts to x, with that of the kind replaced; len 0: without it. */
+/* Appends all parts to x, with the part of `kind` replaced by the bytes at p; len 0: without this part. */
 void bucket_attrs_replace(const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len,
 			  struct text *x);
 /* Frees the memory of bucket_attrs_read(), after its end. A zeroed struct is allowed. */

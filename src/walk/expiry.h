@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * x-amz-expiration: the time at which a lifecycle rule of the bucket will delete the object of an answer. One
- * per core, on its thread; made by core/, used for each answer to a PUT, GET or HEAD.
+ * x-amz-expiration: the time at which a lifecycle rule of the bucket will delete the object of an answer.
+ * Each core has an instance, made by core/ and used on its thread for each answer to a PUT, GET or HEAD.
  */
 #ifndef GANTRY_WALK_EXPIRY_H
 #define GANTRY_WALK_EXPIRY_H
@@ -17,13 +17,13 @@ struct text;
 
 /* Makes an instance that reads the rules of buckets through store. Returns 0 or -ENOMEM. */
 int expiry_new(struct store_port *store, struct expiry **ret_expiry);
-/* Frees it, when no operation of the port is in flight; NULL is allowed. */
+/* Frees an instance, when no operation of the port is in flight. NULL is allowed. */
 void expiry_free(struct expiry *ex);
 
 /*
- * Writes the value of the header, terminated, for an object of that key, size and meta (mtime_ns and
- * attributes). false: no rule applies (out is unchanged), or out of memory, or ex is NULL. now_ns:
- * clock_ns(), or a little before.
+ * Writes the value of the header, with a NUL, for an object of that key, size and meta (mtime_ns and
+ * attributes). Returns false with out unchanged if no rule applies, there is no memory, or ex is NULL.
+ * now_ns: clock_ns(), or a little before.
  */
 bool expiry_text(struct expiry *ex, const struct store_key *k, uint64_t size_bytes,
 		 const struct store_meta *meta, uint64_t now_ns, struct text *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk that executes lifecycle rules: it deletes objects and aborts uploads that are due by the rules of
- * their bucket. Core 0 has one; everything on its thread.
+ * their bucket. Core 0 has the walk; all functions run on its thread.
  */
 #ifndef GANTRY_WALK_LIFECYCLE_H
 #define GANTRY_WALK_LIFECYCLE_H
@@ -25,14 +25,14 @@ struct life_env {
 
 /* Makes a walk with the settings lifecycle.* and limits.upload_expire of conf. Returns 0 or -ENOMEM. */
 int life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life);
-/* Applies those keys of another configuration and keeps no reference to it. NULL is allowed, here and
- * below. */
+/* Applies the settings lifecycle.* and limits.upload_expire of another configuration, and keeps no reference
+ * to it. lf may be NULL in this function and the following ones. */
 void life_set(struct life *lf, const struct conf *conf);
 /* Pauses or resumes the walk at its current position. */
 void life_pause(struct life *lf, bool on);
 /* Returns the number of store operations in flight. */
 int life_busy(const struct life *lf);
-/* Frees it; no operation may be in flight. */
+/* Frees a walk that has no operation in flight. */
 void life_free(struct life *lf);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub: a paced scan of all objects that reads every byte, so that damage on the disk is found before a
- * client reads it (scrub.c). Core 0 has one; everything runs on its thread, except for the public struct.
+ * client reads it (scrub.c). Core 0 has the scrub. All functions run on its thread, except those on struct
+ * scrub_public.
  */
 #ifndef GANTRY_WALK_SCRUB_H
 #define GANTRY_WALK_SCRUB_H
@@ -46,16 +47,17 @@ struct scrub_env {
 	struct scrub_public *pub; /* numbers for other threads, zeroed, kept by the caller */
 };
 
-/* Makes a scrub that starts a scan interval_ns after the end of the last one (0: only on request), at rate
- * bytes a second, > 0. Returns 0 or -ENOMEM. */
+/* Makes a scrub that starts a scan interval_ns after the end of the last scan (0: only on request), and reads
+ * at most `rate` (> 0) bytes per second. Returns 0 or -ENOMEM. */
 int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
-/* Sets interval and rate from now on. NULL is allowed, here and below. */
+/* Sets interval and rate from now on. s may be NULL in this function and the following ones. */
 void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
 /* Pauses or resumes the scan at its current position. */
 void scrub_pause(struct scrub *s, bool on);
-/* Begins a scan now. Returns 0; -EALREADY: one is in progress; -EBUSY: paused; -ENOSYS: there is no store. */
+/* Begins a scan now. Returns 0; -EALREADY: a scan is in progress; -EBUSY: the scrub is paused; -ENOSYS: there
+ * is no store. */
 int scrub_begin(struct scrub *s);
-/* Ends the scan. Returns 0, or -EALREADY: there is none; -ENOSYS. */
+/* Ends the scan. Returns 0; -EALREADY: no scan is in progress; -ENOSYS: there is no store. */
 int scrub_cancel(struct scrub *s);
 /* Returns the number of store operations in flight. */
 int scrub_busy(const struct scrub *s);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common part of the walks over the store: the start of a walk, the next bucket, the pace, and
- * pause and end.  A walker (scrub.c, lifecycle.c) embeds a struct walk and defines in struct
- * walk_ops its work in a bucket.  Everything on the thread of the port.
+ * The common part of the walks over the store: the start of a walk, the next bucket, the pace, and pause and
+ * end. A walker (scrub.c, lifecycle.c) embeds a struct walk and defines in struct walk_ops its work in a
+ * bucket. All functions run on the thread of the port.
  *
  *   rest -> begun -> bucket -> steps of the walker ... -> bucket -> ... -> ended -> rest
  *
- * A step begins one operation and ends with the choice of the next step: walk_go(), walk_go_at(), walk_go_paced(),
- * walk_await(), walk_next_bucket() or walk_end().  At most one operation of the store is in flight.  Work whose amount a
- * tenant's settings decide is done by the piece, WALK_HOLD_NS each, and counted by walk_held().
+ * A step begins one operation and ends with the choice of the next step: walk_go(), walk_go_at(),
+ * walk_go_paced(), walk_await(), walk_next_bucket() or walk_end(). At most one operation of the store is in
+ * flight. Work whose amount a tenant's settings decide is done by the piece, WALK_HOLD_NS each, and counted
+ * by walk_held().
  *
  * Nothing of a walk is kept over a restart: the next one begins again, after its first rest.
  */
@@ -26,12 +27,12 @@ struct walk;
 typedef void (*walk_fn)(struct walk *w);
 
 struct walk_ops {
-	/* Is called at the beginning of a walk. 0, or -errno, which ends it. */
+	/* Begins a walk. Returns 0, or -errno, which ends the walk. */
 	int (*begun)(struct walk *w);
 	/* Takes the first step in w->bucket. The last step calls walk_next_bucket(). */
 	walk_fn bucket;
-	/* Is called at the end of a walk: why is NULL for a complete one, else the reason for its end. The
-	 * walker releases its resources here. */
+	/* Ends a walk: releases the resources of the walker. why: reason for the end; NULL: the walk is
+	 * complete. */
 	void (*ended)(struct walk *w, const char *why);
 	uint64_t bucket_units; /* cost of a bucket, in units of the rate */
 };
@@ -47,7 +48,7 @@ struct walk {
 	/* state of the walk, for the walker to read */
 	bool running, paused;
 	char bucket[STORE_BUCKET_MAX + 1];
-	uint16_t bucket_len; /* 0: none yet */
+	uint16_t bucket_len; /* length of bucket; 0: there is no bucket yet */
 
 	/* private to walk.c */
 	struct timer timer;
@@ -69,37 +70,37 @@ void walk_start(struct walk *w);
 void walk_set_interval(struct walk *w, uint64_t interval_ns);
 /* Pauses or resumes the walk at its current position. */
 void walk_pause(struct walk *w, bool on);
-/* Begins a walk now. Returns 0; -EALREADY: one is in progress; -EBUSY: paused. */
+/* Begins a walk now. Returns 0; -EALREADY: a walk is in progress; -EBUSY: the walk is paused. */
 int walk_begin(struct walk *w);
-/* Ends the walk as soon as its operation has ended. Returns 0, or -EALREADY: there is none, or it is ending
- * already. */
+/* Ends the walk as soon as its operation has ended. Returns 0, or -EALREADY if no walk is in progress, or if
+ * it is ending already. */
 int walk_cancel(struct walk *w);
-/* Ends for good; no operation may be in flight. */
+/* Ends the walk finally; it has no operation in flight. */
 void walk_fini(struct walk *w);
 
 /* ---- steps ---- */
 
-/* Runs that step next, in the next turn of the loop. */
+/* Runs `step` in the next turn of the loop. */
 void walk_go(struct walk *w, walk_fn step);
 /* Runs the step at that time (clock_ns()). */
 void walk_go_at(struct walk *w, uint64_t at_ns, walk_fn step);
-/* Runs the step when the rate allows that number of units more. */
+/* Runs `step` as soon as the rate allows that number of further units. */
 void walk_go_paced(struct walk *w, uint64_t units, walk_fn step);
-/* Notes that the walker has kept the core busy for that time, in a step or in a callback of the store: the
- * next step waits until this is at most one part in WALK_PART of the time. A walker works for WALK_HOLD_NS at
- * a time. */
+/* Notes that the walker has kept the core busy for ns, in a step or in a callback of the store. The next step
+ * waits until the walker's share of the time is at most 1/WALK_PART. A walker works for WALK_HOLD_NS at a
+ * time. */
 void walk_held(struct walk *w, uint64_t ns);
 #define WALK_PART 10
 #define WALK_HOLD_NS (500 * NS_PER_US)
 /* Waits for op, whose start returned r: then(w) runs when its result is available, immediately or from
  * walk_done(). */
 void walk_await(struct walk *w, struct store_op *op, int r, walk_fn then);
-/* Notes the end of the operation waited for: called by done() of each. */
+/* Notes the end of the operation for which walk_await() waits; called by done() of every operation. */
 void walk_done(struct walk *w);
-/* Continues with the bucket after w->bucket; after the last one the walk ends. */
+/* Continues with the bucket after w->bucket; ends the walk after the last bucket. */
 void walk_next_bucket(struct walk *w);
-/* Returns true if a key belongs to this process's share: of several processes on one store each walks a part
- * of every bucket. */
+/* Returns true if a key belongs to the share of this process. If several processes use one store, each of
+ * them walks a part of every bucket. */
 bool walk_has(const struct walk *w, const char *key, size_t len);
 /* Ends the walk for that reason. */
 void walk_end(struct walk *w, const char *why);

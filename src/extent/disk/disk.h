@@ -57,9 +57,9 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 /* Faults of a file that belongs to a disk. */
 enum file_fault {
 	FILE_WHOLE,
-	FILE_ABSENT,  /* not there; of a segment also: not made yet */
-	FILE_ODD,     /* of another size than it was made with */
-	FILE_FOREIGN, /* marked as another disk's, or as another file of this one */
+	FILE_ABSENT,  /* the file does not exist; a segment was perhaps not made yet */
+	FILE_ODD,     /* the size of the file has changed since it was made */
+	FILE_FOREIGN, /* the mark names another disk, or another file of this disk */
 };
 
 /* The purposes of writes that may find no room. */
@@ -89,17 +89,20 @@ struct disk {
 	/* number of queued bytes at which the I/O of a directory uses workers (by_worker of ring.h) */
 	uint32_t inline_max;
 	int dir_fd, log_fd;
-	int super_fd[2]; /* -1: lost superblock */
-	int *seg_fd;     /* geo.seg_nr entries, -1: no such segment */
-	/* For a directory, of each segment, and of the log: the bytes that the file has. A start refuses a disk
-	 * whose records need more than that; only fsck opens one (is_lenient). */
+	int super_fd[2]; /* descriptors of the superblocks; -1: the superblock is lost */
+	int *seg_fd;     /* descriptors of the segments, geo.seg_nr entries; -1: there is no such segment */
+	/* For a directory: size of the file of each segment, and of the log, in bytes. A start refuses a disk
+	 * whose records refer to bytes that are missing in a file; only fsck opens such a disk
+	 * (is_lenient). */
 	uint64_t *seg_have, log_have;
-	uint8_t *seg_fault, log_fault; /* enum file_fault */
-	bool *seg_lost;                /* records have bytes where the segment's file has none */
-	bool is_lenient;  /* files that are absent, short or another disk's do not end the opening */
+	uint8_t *seg_fault, log_fault; /* enum file_fault of each segment, and of the log */
+	/* for each segment: true: records refer to bytes that are missing in the file */
+	bool *seg_lost;
+	/* true: the disk is opened even if files are absent, too short, or belong to another disk */
+	bool is_lenient;
 	bool is_examined; /* nothing is written: files that cannot be written are opened for reading */
 	int read_only;    /* -errno with which a file was not opened for writing, with is_examined; 0: none */
-	bool is_mending;  /* disk_open() makes a log that is not whole, with is_lenient */
+	bool is_mending;  /* true, with is_lenient: disk_open() creates the log if it is not complete */
 	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
 	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
@@ -107,13 +110,14 @@ struct disk {
 	 * device */
 	uint64_t super_off[2], log_off, seg_off;
 	struct super sb;          /* owned by the start, then by the helper */
-	bool super_is_flushed;    /* the superblocks as read are known to be on the disk */
+	bool super_is_flushed;    /* true: the superblocks that were read are known to be flushed */
 	struct host host;         /* owned by the start, then by the helper */
 	_Atomic int path_place;   /* enum file_place of the path, next to the open directory or device */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	uint8_t uuid[UUID_BYTES]; /* UUID as far as known, even if the disk could not be opened; or zeros */
-	bool has_super;           /* a superblock exists, valid or not; set like uuid */
-	/* one superblock was unreadable or damaged, and may have been the newer one */
+	bool has_super;           /* true: a superblock exists, valid or not; known even if the disk could not
+	                           * be opened */
+	/* true: one superblock was unreadable or damaged; it may have been the newer one */
 	bool lost_super;
 	bool is_old; /* true: a superblock has an earlier format version, so disk_upgrade() is needed */
 	struct alloc *alloc;
@@ -216,7 +220,7 @@ disk_failed(const struct disk *d)
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
 
-/* Returns true if the file of a unit's segment is whole. */
+/* Returns true if the file of a unit's segment has its full size. */
 static inline bool
 disk_is_whole(const struct disk *d, uint64_t unit)
 {
@@ -225,7 +229,7 @@ disk_is_whole(const struct disk *d, uint64_t unit)
 	return d->is_device || seg >= d->geo.seg_nr || d->seg_fault[seg] == FILE_WHOLE;
 }
 
-/* Returns true if the files have all units of an extent. */
+/* Returns true if the file has all units of an extent. */
 static inline bool
 disk_has(const struct disk *d, uint64_t unit, uint64_t units)
 {
@@ -250,8 +254,8 @@ disk_write_ends(struct disk *d)
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns the time in ns for which no write or flush has ended although some were in flight; 0: none is in
- * flight. */
+/* Returns the time in ns for which writes or flushes have been in flight without the end of any; 0: no write
+ * or flush is in flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
@@ -265,10 +269,10 @@ disk_writes_wait_ns(const struct disk *d)
 
 /* Writes what is wrong with the file of a segment, or of the log (seg: -1), as the end of a sentence. */
 void disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len);
-/* Makes the log whole, if it is not: zeros where its file has nothing. After disk_open(), before the recovery. */
+/* Writes zeros where the file of the log is too short. Called after disk_open(), before the recovery. */
 int disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len);
-/* Makes the segments whole that are not: zeros where the file has nothing. A file of another disk gets another
- * name. */
+/* Writes zeros where the files of segments are too short, and creates missing files. A file of another disk
+ * gets another name. */
 int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len);
 
 /* ---- super.c: the two superblocks ---- */
@@ -320,12 +324,13 @@ int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
 /* Claims the disk for this instance before any other write, and marks the files that have no mark. log_end:
- * number of the first log block that does not exist; UINT64_MAX: unknown. Returns 0, -EBUSY if another host
- * was faster, or -errno, with the reason in err. */
+ * number of the first log block that does not exist; UINT64_MAX: unknown. Returns 0; or, with the reason in
+ * err, -EBUSY if another host has claimed the disk, or the -errno of a write. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
-/* Writes a heartbeat if one is due, and compares the names of the disk's files with the open ones; makes the disk
- * fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or cut. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread
- * calls this function repeatedly. */
+/* Writes a heartbeat if it is due, and compares the names of the disk's files with the open ones; makes the
+ * disk fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or
+ * cut. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread calls
+ * this function repeatedly. */
 uint64_t disk_beat(struct disk *d, struct ring *r);
 /* Marks the disk as closed in the host block. */
 void disk_release(struct disk *d, struct ring *r);

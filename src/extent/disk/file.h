@@ -35,11 +35,11 @@ int file_rename(int dir_fd, const char *from, const char *to);
 int file_unlink(int dir_fd, const char *name);
 int file_fsync(int fd);
 int file_size(int fd, uint64_t *ret_bytes);
-/* Where a name leads, compared with an open file or directory. */
+/* The result of comparing a name with an open file or directory. */
 enum file_place {
 	PLACE_SAME,
-	PLACE_ABSENT, /* there is nothing of that name */
-	PLACE_OTHER,  /* there is another one */
+	PLACE_ABSENT, /* the name does not exist */
+	PLACE_OTHER,  /* the name leads to another file or directory */
 	PLACE_CUT,    /* the file has fewer bytes than it should have */
 };
 /* Compares a name of the directory with the open file fd of at least `bytes` bytes. -errno: not known. */

@@ -60,7 +60,8 @@ bool host_is_same(const struct host_id *a, const struct host_id *b);
 struct host {
 	int fd; /* descriptor of the file or device; -1: the file does not exist yet */
 	uint64_t off;
-	bool there;             /* true: `seen` is the block on the disk; false: no block could be read */
+	bool there;             /* true: `seen` is the block on the disk; false: there was no readable
+	                         * block */
 	bool damaged;           /* true: a block exists and is invalid */
 	bool ours;              /* true: this instance has written the block */
 	struct host_block seen; /* block that was read last */

@@ -4,11 +4,11 @@
  * start, helper and fsck.
  *
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
- * with a short result, is tried once more; -EAGAIN: the second try failed too, for a cause other than the
- * disk. A write ends with -ENOSPC if the file system or the device has no space, for every errno with this
- * meaning; the disk has noted the error (disk_wrote()) and has not failed. Threads: xio_start() is called,
- * and x->done runs, on the port's thread; x->done always runs from the ring. Any thread may call
- * xio_by_worker() and xio_note_progress().
+ * with a short result, is tried once more; It ends with -EAGAIN if the second try fails, too, for a cause
+ * other than the disk. A write ends with -ENOSPC if the file system or the device has no space, for every
+ * errno with this meaning; the disk has noted the error (disk_wrote()) and has not failed. Threads:
+ * xio_start() is called, and x->done runs, on the port's thread; x->done always runs from the ring. Any
+ * thread may call xio_by_worker() and xio_note_progress().
  */
 #ifndef GANTRY_EXTENT_DISK_XIO_H
 #define GANTRY_EXTENT_DISK_XIO_H

@@ -39,7 +39,7 @@ int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
 /* Raises the limit by a little more than an eighth, for a start. */
 void arena_extend(struct arena *a);
-/* Lowers the limit to its normal value, or to the slabs in use and `spare` more if these are larger. */
+/* Lowers the limit to its normal value, but not below the number of slabs in use plus `spare`. */
 void arena_end_extension(struct arena *a, uint32_t spare);
 
 /* Returns a block of memory, 16-byte aligned, not cleared; NULL: the limit is reached. bytes <=

@@ -4,9 +4,9 @@
  *
  * A reader looks up a record and pins its version within one turn of its loop (without a quiesce_point() in
  * between). A writer that made a version unreachable waits for one grace period after the publication (then
- * no reader can be between look-up and pin) and calls pin_wait_free(): "not pinned" means that the writer may
- * free the version now; otherwise the last pin_drop() passes the waiter on. A holder of a pin may pin the
- * version again.
+ * no reader can be between look-up and pin) and calls pin_wait_free(): if the version is not pinned, the
+ * writer can free it immediately; otherwise the last pin_drop() calls the waiter's fn(). A holder of a pin
+ * may pin the version again.
  *
  * Nodes are embedded in the callers' structs, so a pin allocates nothing and cannot fail. Any thread may call
  * these functions. The locks are striped; each is held for a short scan of one chain.

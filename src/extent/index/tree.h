@@ -7,16 +7,16 @@
  * lock; a record found by a reader stays valid until the next quiesce_point() or quiesce_sleep() of the
  * reader's thread.
  *
- * Keys are any bytes, 1 to TREE_KEY_MAX of them (type byte, bucket, 0, object key). The tree keeps a copy
- * of the key, shortened by the common prefix of the keys of one node; a record need not contain its key. A
+ * Keys are any bytes, 1 to TREE_KEY_MAX of them (type byte, bucket, 0, object key). The tree keeps a copy of
+ * the key, shortened by the common prefix of the keys of one node; a record need not contain its key. A
  * *record* is opaque memory from tree_rec_alloc() of the same tree.
  *
- * A write:   tree_reserve()             no memory: -ENOSPC (507), before anything is written to disk
- *            tree_rec_alloc()           may fail too
+ * A write: tree_reserve() no memory: -ENOSPC (507), before anything is written to disk
+ *            tree_rec_alloc()           can fail, too
  *            ...the log block is written and flushed...
- *            tree_put(), tree_del()     cannot fail; what readers see does not change yet
- *            tree_publish()             one release store: now it does
- *            tree_reclaim()             now and then: frees what no reader can hold any more
+ *            tree_put(), tree_del()     cannot fail; readers do not see the changes yet
+ *            tree_publish()             one release store: readers see the changes
+ *            tree_reclaim()             from time to time: frees memory that no reader uses any longer
  * tree_put() and tree_del() cannot be undone: only flushed changes use them.
  *
  * A replaced or deleted record belongs to the caller: when its extents and pins need the record no longer,
@@ -143,7 +143,7 @@ struct tree_cursor {
 
 /* Initializes a cursor for a state of the tree: a published root or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
-/* Moves to the first key >= key (with `after`: > key). Returns false if there is none. */
+/* Moves to the first key >= key (with `after`: > key). Returns false if there is no such key. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
 /* Moves to the next key. Returns false at the end, and after every later call. */
 bool tree_next(struct tree_cursor *c);

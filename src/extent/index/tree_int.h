@@ -2,16 +2,16 @@
 /*
  * tree_int - the layout of a node, and the declarations shared by tree*.c.
  *
- *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
- *	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
- *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
- *	                                               |<------------ heap ----------->|
+ * 	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
+ * 	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
+ * 	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
+ * 	                                               |<------------ heap ----------->|
  *
  * A slot is an entry's distance from the node's end, so the heap moves to a block of another size in one
- * piece.  An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
- * bytes) and the suffix: the part of its key after the node's prefix.  Entry 0 of an inner node stands for
- * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
- * the left and not greater than anything on the right.
+ * piece. An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
+ * bytes) and the suffix: the part of its key after the node's prefix. Entry 0 of an inner node is for all
+ * smaller keys and has no key itself. The key of any other entry is a separator: the shortest string that is
+ * greater than all keys to its left and not greater than any key to its right.
  *
  * A block has the size of its contents, rounded up to a class of the arena: every change of a published node
  * copies the node, so the copy may have another size. (Blocks of a fixed size of 1 KiB would be two thirds

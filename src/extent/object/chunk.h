@@ -60,19 +60,19 @@ uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the padded CRC block to mem. Returns its length in bytes; 0: the chunk has no CRC block. */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
-/* Ends the chunk: frees surplus space, and writes the CRC block and the map if necessary. Returns 0; 1 if the
- * CRC block or the map waits for space, so that writer_hand_over_later() must submit the record; or
- * -errno. */
+/* Ends the chunk: frees surplus space, and writes the CRC block and the map if the chunk needs them. Returns
+ * 0; 1 if the CRC block or the map waits for space, so that writer_hand_over_later() must submit the record;
+ * or the -errno of allocating space. */
 int writer_close(struct chunk_writer *w);
 /* Copies and writes the whole contents of a chunk that is not larger than an inline object. Returns 0 or
  * -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
-/* Writes a list, which the caller has stored in the writer's array of extents (len bytes), to the disk as the map
- * to which the writer's next record refers. Returns 0 or -errno. */
+/* Writes a map to the disk, to which the writer's next record refers. The caller has stored the list, of len
+ * bytes, in the writer's array of extents. Returns 0, or the -errno of map_begin(). */
 int writer_map_list(struct chunk_writer *w, uint32_t len);
 /* Fills in the fields of the chunk's record, except the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
-/* Submits the record as soon as the rules allow it: immediately, or when the data is written. */
+/* Submits the record: immediately, or after the data is written if a rule requires that. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
 /* Submits a chunk whose writes are in flight or wait for space. When these writes have completed, the chunk
  * is closed and its record is made. */

@@ -31,7 +31,8 @@ struct extent_port {
 	_Atomic bool kicked;
 	struct timer space_timer;
 	struct list space_waiters; /* entries of struct space_wait: operations that wait for space */
-	uint64_t space_freed;      /* value of disk.freed_nr at the last attempt to continue them */
+	uint64_t space_freed;      /* value of disk.freed_nr at the last attempt to continue the waiting
+	                            * operations */
 	void *writer_mem, *crc_block_mem;
 	struct chunk_writer *writers_free;
 	struct crc_block *crc_blocks;

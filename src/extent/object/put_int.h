@@ -69,7 +69,7 @@ struct put_int {
 	bool is_ended, is_committing, handed_over;
 	/* true: the commit ended with -EXDEV, and the written data is kept for the carrier */
 	bool is_carried;
-	bool is_part; /* true: a part of an upload, which is always a manifest */
+	bool is_part; /* true: the PUT writes a part of an upload, whose record is always a manifest */
 	/* object or part copied from another disk; NULL: the bytes come from a client */
 	const struct put_sent *sent;
 	struct put_copy copy;
@@ -112,7 +112,7 @@ put_sent_of(const struct rec *r)
 	}
 	return sent;
 }
-/* Ends the operation of a PUT, on its thread. */
+/* Ends the operation of a PUT, on the thread of the PUT. */
 void put_done(struct put_int *pi, int result);
 /* Continues after the writes of the last piece were started (the piece came with the commit). Submits the
  * commit if the rules allow it. */
@@ -135,7 +135,7 @@ void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
 
-/* Turns a PUT into one that writes a manifest of chunks. */
+/* Turns a PUT of a single run of bytes into a PUT of a manifest of chunks. */
 void large_begin(struct put_int *pi);
 /* Ends pi->cw as a complete chunk, because the chunk is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);

@@ -63,8 +63,8 @@ obj_int(struct store_obj *obj)
 /* Returns the record of a part that an object refers to. Returns NULL if the part is absent or has been
  * replaced. Defined in part.c. */
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Returns the record of a chunk that a manifest refers to. Returns NULL if the chunk is absent or is another
- * one. Defined in whole.c. */
+/* Returns the record of a chunk that a manifest refers to; NULL if it is absent, or if the key has the record
+ * of another chunk. Defined in whole.c. */
 const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
 /* Returns true if all chunks or parts that a record refers to exist. Checks at most `most` of the entry_nr
  * parts of an object, beginning at part *at, and advances *at. Defined in whole.c. */

@@ -36,7 +36,8 @@ struct disk {
 	bool is_out; /* true: the disk failed in an earlier attempt */
 	bool is_behind;
 	bool is_drained;
-	struct store *drained; /* a drained disk that does not know it yet, until it does */
+	struct store *drained; /* disk that was drained and does not have the map without it yet; NULL: none,
+	                        * or it has the map by now */
 	/* a member that the configuration does not name, from the record; NULL: a configured disk */
 	const struct store_record_disk *unnamed;
 	struct store_disk_conf unnamed_conf;
@@ -89,10 +90,10 @@ bool start_is_unmade(const struct disk *d);
 /* Returns true if no disk has any part of a store, as far as the disks can be read, and the configuration
  * lists no disk as one that may be missing. */
 bool start_is_none_made(const struct start *s);
-/* Returns true if the place of a disk could be examined, and has no store. */
+/* Returns true if the path of a disk could be examined, and has no store. */
 bool start_is_bare(const struct disk *d);
-/* Writes the problem of a disk without a store. If it could be examined it can be formatted; if the others
- * are a store it must not be made one, which would lose them. */
+/* Writes the problem of a disk that has no store to err, and whether the operator can format it: not if the
+ * other disks have a store, which the format would lose. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
 /* Checks that the disks that are not present may be missing. Returns 0 or -errno. */
 int start_check_opened(struct start *s);
@@ -103,10 +104,10 @@ int start_check_store(struct start *s);
 
 /* ---- unnamed.c: members that the configuration does not name ---- */
 
-/* Opens those members of the record that no configured disk is; they become disks of the start, present or not.  After the others
- * are open. */
+/* Opens the members of the record that the configuration does not name; they become disks of the start,
+ * present or not. After the others are open. */
 void start_open_unnamed(struct start *s);
-/* Leaves those alone that are no member of the newest map any more. */
+/* Removes from the start the unconfigured disks that are no longer members of the newest map. */
 void start_leave_unnamed(struct start *s);
 
 /* ---- numbers.c ---- */
