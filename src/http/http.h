@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd adaptor: connections and header fields in, replies out, nothing else.
+ * The adaptor of libmicrohttpd: passes connections and header fields to req/, and replies to the library.
  *
- * One struct http per core: a libmicrohttpd daemon per listener in external-epoll mode, without a listening
- * socket of its own. Everything runs on the core's thread. Malformed requests that libmicrohttpd 0.9.75
- * accepts are refused in two places: by mhd_head_check.c where the library hides the error, by dialect/ where
- * the header fields show it.
+ * Each core has a struct http, with a libmicrohttpd daemon for each listener, in external-epoll mode and
+ * without a listening socket. All functions run on the core's thread. Malformed requests that libmicrohttpd
+ * 0.9.75 accepts are refused in two places: by mhd_head_check.c where the library hides the error, by
+ * dialect/ where the header fields show it.
  *
  * An idle connection uses at most 4 KiB of the daemon's memory, in addition to HTTP_POOL_BYTES of the library
  * and the socket; a head (some 11 KiB) exists only while a request runs.
@@ -21,7 +21,7 @@ struct peers;
 struct ring;
 struct tls_cert;
 
-/* The functions for `ops` of struct req_env. */
+/* The functions that a core stores in `ops` of its struct req_env. */
 extern const struct reply_ops http_reply_ops;
 
 /*
@@ -56,7 +56,7 @@ void http_free(struct http *h);
  */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
 /* Ends the connection that has waited longest for the rest of a head, when a resource other than connections
- * is used up. Returns false: no such connection. */
+ * is used up. Returns false if there is no such connection. */
 bool http_make_room(struct http *h);
 /* Returns the number of connections that are open or being opened. */
 int http_connections(const struct http *h);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the files of http/: connections, listeners, canned answers.  Everything on the core's thread.
+ * Shared by the files of http/: connections, listeners, canned answers. All functions run on the core's
+ * thread.
  *
  *   http.c             daemons and connections: made, run, drained, ended
  *   conn.c             actions on one connection
@@ -31,7 +32,7 @@
 #define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* limit of a target in bytes; a longer target is 400 */
 #define HTTP_HEADER_MAX (16u << 10)        /* limit of target and fields together, in bytes; above it 431 */
 #define HTTP_FIELD_BYTES 64                /* memory of the library for a field, in addition to the text */
-/* limit of text and memory of the library together, in bytes; above it also 431 */
+/* limit of text and HTTP_FIELD_BYTES per field, in bytes; above it 431 */
 #define HTTP_NOTED_MAX (20u << 10)
 /*
  * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply. The library
@@ -95,7 +96,7 @@ struct head {
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* length of the target; above HTTP_TARGET_MAX the text is truncated */
-	const char *uri;   /* pointer of the library, used only in comparisons */
+	const char *uri;   /* the library's pointer to the target, used only in comparisons */
 	char expect[16];   /* value of Expect, which is hidden from the library (mhd_head_check.c) */
 	/* short_target, or memory of http->long_targets for a longer target; req/ decodes the target in
 	 * place */
@@ -129,8 +130,8 @@ struct hconn {
 	bool polling;
 	bool gone;    /* true: the client has closed its side */
 	bool aborted; /* true: the connection must be ended in any state */
-	/* the connection closes with unread input, which is read for a while, so that the client receives the
-	 * answer */
+	/* true: the connection closes with unread input, which is read for a while, so that the client
+	 * receives the answer */
 	bool linger;
 	int linger_fd;
 	uint64_t linger_until_ns;
@@ -249,7 +250,7 @@ void conn_dismiss(struct hconn *c);
 
 /* Converts a mapped IPv4 address to IPv4, which callers expect. */
 void conn_unmap(struct sockaddr_storage *sa);
-/* Removes the connection from all counts of open ones. */
+/* Removes the connection from all counts of open connections. */
 void conn_uncount(struct hconn *c);
 /* Closes a connection that waits for its preface. */
 void conn_drop(struct hconn *c);
@@ -278,9 +279,11 @@ uint64_t admit_due_ns(const struct http *h);
 void admit_opened(struct hconn *c);
 /* Restarts the time-outs after a request. */
 void admit_request_over(struct hconn *c);
-/* Makes room for one more connection, if necessary by the end of another one. Returns false: impossible. */
+/* Makes room for one more connection, if necessary by ending another one. Returns false if that is
+ * impossible. */
 bool admit_room(struct http *h);
-/* Ends the connection that has waited longest for the rest of its head. Returns false: no such connection. */
+/* Ends the connection that has waited longest for the rest of its head. Returns false if there is no such
+ * connection. */
 bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
@@ -320,12 +323,12 @@ void past_begin(struct past_answer *a, const struct hconn *c, int status);
 void past_line(void *cookie, const char *name, const char *value);
 /* Ends the head and adds len bytes of body; NULL: only the length is announced. */
 void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t len);
-/* Writes the answer to the socket. Returns false: it was not written completely. */
+/* Writes the answer to the socket. Returns false if it was not written completely. */
 bool past_send(struct hconn *c, const struct past_answer *a);
 /* Closes the daemon's side of the connection: later output of the library is discarded. */
 void past_close(struct hconn *c);
-/* Answers input that did not become a request with f; why NULL: the sentence of the fault. Returns false: the
- * answer was not written completely. */
+/* Answers input that did not become a request with f; why NULL: the sentence of the fault is used. Returns
+ * false if the answer was not written completely. */
 bool past_refuse(struct hconn *c, enum fault f, const char *why);
 
 /* ---- mhd_own_answer.c ---- */

@@ -25,7 +25,7 @@ bool proxy_is_header(const uint8_t signature[PROXY_SIGNATURE]);
  * Parses the first PROXY_FIRST bytes of a connection. Returns the length of the whole header, including these
  * bytes; or
  *   -EPROTONOSUPPORT   a header of version 1, which is text
- *   -EBADMSG           no header, or one that is invalid in version 2
+ *   -EBADMSG           no header, or a header that is invalid in version 2
  */
 int proxy_length(const uint8_t first[PROXY_FIRST]);
 

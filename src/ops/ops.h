@@ -9,7 +9,7 @@
 #include "dialect/dialect.h"
 #include "req/operation.h"
 
-/* Declares the first step of each row; several rows may have the same. */
+/* Declares the first step of each row of op.def. Some rows have the same first step. */
 #define OP(id, name, start, ...) enum verdict start(struct req *rq);
 #include "dialect/op.def"
 

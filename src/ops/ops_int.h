@@ -8,8 +8,8 @@
 
 /* ---- writing an object or a part (put.c) ---- */
 
-/* Writes the payload, by descriptor or from the body, to the request's object or part; continues with
- * then. */
+/* Writes the payload, by descriptor or from the body, to the request's object or part; then continues with
+ * the step `then`. */
 enum verdict put_object(struct req *rq, step_fn then);
 /* Takes bytes of the body that belong to the object. */
 size_t put_take(struct req *rq, const void *data, size_t len);
@@ -17,7 +17,8 @@ size_t put_take(struct req *rq, const void *data, size_t len);
 uint64_t put_limit(const struct req *rq);
 /* Begins the put of the request's object or part in its part for changes.  0 or -errno of store_put_init(). */
 int put_init(struct req *rq, uint64_t size_bytes);
-/* Compares the digests with the checksums of the request and stores them, when all bytes have arrived. */
+/* Compares the digests with the checksums of the request, and stores them; called when all bytes have
+ * arrived. */
 enum fault put_sums(struct req *rq);
 /* Commits the put. mtime_ns 0: the time of modification is now. */
 enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
@@ -37,7 +38,7 @@ struct declared {
 	enum checksum_kind kind;
 	enum checksum_type type;
 };
-/* Reads it from the upload's attributes. Returns 0 or -EBADMSG. */
+/* Reads the declared checksum from the upload's attributes. Returns 0 or -EBADMSG. */
 int upload_declared(const void *attrs, size_t len, struct declared *ret);
 /* Returns fault_of(), except that -ENOENT is FAULT_NO_SUCH_UPLOAD. */
 enum fault upload_fault(int err);
@@ -47,8 +48,8 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */
 
-/* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0, -ENOSPC, or -EINVAL (not
- * ours). */
+/* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0; -ENOSPC; or -EINVAL if the
+ * daemon did not write the attributes. */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
 /* Adds x-amz-expiration to the reply, if a rule applies to the request's key with that size and meta. */
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);
@@ -57,10 +58,11 @@ void write_location(struct req *rq, struct text *x);
 
 /* ---- tags of a new bucket (subres.c) ---- */
 
-/* Makes the job of a CreateBucket with tags, which it takes over. Returns 0, or -EAGAIN. */
+/* Makes the job of a CreateBucket with tags; the job takes over the memory of the tags. Returns 0 or
+ * -EAGAIN. */
 int create_tags_new(struct req *rq, struct text *tags);
-/* Stores in spec the attributes of the bucket that rq creates: the tags of create_tags_new(), if it was called,
- * else none. */
+/* Stores in spec the attributes of the bucket that rq creates: the tags of create_tags_new(), if it was
+ * called, otherwise none. */
 void create_tags_spec(const struct req *rq, struct store_bucket_spec *spec);
 /* Compares the tags of a bucket that existed, or may have existed, and replies: a bucket without tags gets them,
  * and different tags are a fault. */

@@ -30,25 +30,25 @@ enum rail_state rdma_rail_state(const struct rdma_rail *rail);
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
 /*
- * Contexts. A device that stays fatal is re-opened, which makes another context: 1, 2, ... Completion queues,
- * endpoints and targets belong to the context on which they were made. The order of steps; the watches are
- * notified of each:
+ * Contexts. A device that remains fatal is re-opened, which makes another context; contexts have the numbers
+ * 1, 2, ... Completion queues, endpoints and targets belong to the context on which they were made. The order
+ * of steps; the watches are notified of each:
  *
- *   1. the device is fatal: another generation, the rail is LOST
- *   2. its context is abandoned: rdma_rail_context() is 0, nothing can be made on the rail. Each core
+ *   1. the device is fatal: the rail has another generation and is LOST
+ *   2. its context is abandoned: rdma_rail_context() is 0, no object can be made on the rail. Each core
  *      releases its endpoints, then its completion queue; with the last of all cores the context is free
- *   3. the recovery helper destroys address handles, regions and domain and closes the context. From here on
- *      the hardware does nothing for it, and rdma_ep_free() says so of its endpoints
- *   4. the helper opens the device by name, once a second until that works, and registers all regions
- *   5. rdma_rail_context() is the new number, the rail is UP or DOWN as its port is, and the cores make their
- *      completion queues and endpoints on it
+ *   3. the recovery helper destroys address handles, regions and domain and closes the context. After
+ *      that the hardware does no work for this context, and rdma_ep_free() of its endpoints returns 0
+ *   4. the helper opens the device by name, once a second until it succeeds, and registers all regions
+ *   5. rdma_rail_context() returns the number of the new context, the rail is UP or DOWN like its port, and the
+ *      cores make their completion queues and endpoints on the new context
  */
 
-/* Returns the number of the rail's context; 0: none. Any thread. */
+/* Returns the number of the rail's context; 0: the rail has no context. Any thread. */
 unsigned rdma_rail_context(const struct rdma_rail *rail);
 
-/* Counts the kernel calls on this rail that do not return: +1 when one is late, -1 when it returns after all.
- * The rail is LOST while the count is not 0. Any thread. */
+/* Counts the kernel calls on this rail that do not return: by is 1 for a call that is late, and -1 when such
+ * a call has returned. The rail is LOST while the count is not 0. Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 /* Limits the number of endpoints of each core to `share` until the time until_ns, because the device has no
  * room for more, and notifies the watches. */
@@ -130,7 +130,7 @@ struct rdma_target_wait {
 	/* called on the helper thread, after result and target are set */
 	void (*done)(struct rdma_target_wait *w);
 	struct rdma_target target; /* target, owned by the waiter, if result is 0 */
-	int result;                /* 0, -EHOSTUNREACH, -ENOMEM */
+	int result;                /* result of the wait: 0, -EHOSTUNREACH or -ENOMEM */
 	uint8_t client;            /* number of the requesting client (base/fair.h) */
 	/* true: also waits for a target whose creation takes longer than RDMA_TARGET_WAIT_NS */
 	bool patient;
@@ -352,8 +352,8 @@ rdma_cq_event(struct rdma_cq *cq)
 	cq->ops->event(cq);
 }
 
-/* Makes an endpoint on the queue's context. The endpoint is ready for work requests or, if the transport
- * connects, for a connection. Returns 0 or -errno. May block: called on the main thread or the recovery
+/* Makes an endpoint on the queue's context, ready for work requests, or for a connection if the transport
+ * connects. Returns 0, or the -errno of the driver. May block: called on the main thread or the recovery
  * helper. */
 static inline int
 rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_cq *cq, int send_depth,
@@ -370,8 +370,8 @@ rdma_ep_connects(const struct rdma_ep_ops *ops)
 	return ops->ep_connect != NULL;
 }
 
-/* Connects an endpoint to a target. Returns 0, or -errno, after which the endpoint must be reset. May block:
- * called on the helper. */
+/* Connects an endpoint to a target. Returns 0, or -errno if the endpoint must be reset. May block: called on
+ * the helper. */
 static inline int
 rdma_ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
 {
@@ -406,13 +406,13 @@ rdma_ep_reset(struct rdma_ep *ep)
  * Destroys an endpoint. After a return of 0 the device accesses no memory for the endpoint any longer, no
  * completion of it is left, and it is freed. After another result the caller calls again later:
  *
- *   -EINPROGRESS   nothing refers to its context any more, it only waits to hear that this was closed; a call
- *                  does not block from here on
- *   -EAGAIN        it is destroyed, but the device does not answer
- *   other          it still exists
+ *   -EINPROGRESS   the endpoint only waits until its context is closed; further calls do not block
+ *   -EAGAIN        the endpoint is destroyed, but the device does not answer
+ *   other          the endpoint still exists
  *
- * idle: no work request of it is outstanding, so nothing of that matters, and one on a context that was given
- * up is let go whatever the device says.  NULL is fine.  May block: helper; or core, see above.
+ * idle: no work request of the endpoint is outstanding; then an endpoint on an abandoned context is released
+ * whatever the device answers. NULL is allowed. May block: called on the helper; after -EINPROGRESS also on a
+ * core.
  */
 static inline int
 rdma_ep_free(struct rdma_ep *ep, bool idle)
@@ -420,7 +420,7 @@ rdma_ep_free(struct rdma_ep *ep, bool idle)
 	return ep ? ep->ops->ep_free(ep, idle) : 0;
 }
 
-/* ---- the recovery helper: one thread a rail, for the calls above that may block ---- */
+/* ---- the recovery helper: one thread a rail, for calls that may block ---- */
 
 struct rdma_job {
 	/* called on the helper thread; the job may be reused from then on */

@@ -5,11 +5,11 @@
  * transport serves no token. A process may open several struct rdma, each with its own rails and regions.
  *
  * rdma_open() and rdma_close() of one struct run on one thread. A rail's state changes at run time (async
- * events, on a helper thread) and may be read by any thread. A missing device, or a list call that fails, is
- * a warning: rail_nr is 0 then and everything is served over HTTP.
+ * events, on a helper thread) and may be read by any thread. If there is no device, or the list of devices
+ * cannot be read, a warning is logged, rail_nr is 0, and all bytes move over HTTP.
  *
  * A device whose context has died (a firmware reset, a driver bound again) is re-opened by its name, once a
- * second until that works: its rails are LOST until then, and the same rails afterwards. Cores release their
+ * second until that succeeds. Its rails are LOST until then, and then serve again. Cores release their
  * objects of the old context and make them again: rdma/ep.h, "contexts".
  */
 #ifndef GANTRY_RDMA_RDMA_H
@@ -82,19 +82,19 @@ void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret
 
 /* Registers a buffer region with every rail. *ret_region is the number of the region, which is the same on
  * all rails. A number is never reused, so a work request for a removed region cannot reach another one.
- * Returns 0 or -errno. -ENOSPC: there are RDMA_REGIONS_MAX regions; -ENOMEM: the limit of locked memory is
- * too small for len bytes, with a message in err. May block. Any thread. */
+ * Returns 0, or the -errno of the driver. -ENOSPC: there are RDMA_REGIONS_MAX regions; -ENOMEM: the limit of
+ * locked memory is too small for len bytes, with a message in err. May block. Any thread. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
- * Removes a region.  Work that is posted from here on is refused (-ESTALE), and outstanding work in it
- * fails.  May block.  Any thread.
+ * Removes a region. Work requests in it that are posted later are refused (-ESTALE), and outstanding work
+ * requests in it fail. May block. Any thread.
  *
- *   0              no device touches the memory any more
- *   -ENOENT        there is no such region (any more)
+ *   0              no device accesses the memory any longer
+ *   -ENOENT        there is no such region, or it was removed
  *   -EINPROGRESS a device that has died may still access the memory until its context is closed: the memory
  *   must stay, and the caller calls again later
- *   other -errno   a device keeps it: call again later
+ *   other -errno   a device did not deregister the region: call again later
  */
 int rdma_region_del(struct rdma *rd, uint64_t region);
 
@@ -129,7 +129,7 @@ int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *addres
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended
- * use, or the reason for none. Needs no rails. Returns 0 or -errno. */
+ * use, or the reason why it is not used. Needs no rails. Returns 0, or the -errno of listing the devices. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
 /* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */

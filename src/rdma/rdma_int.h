@@ -39,7 +39,7 @@ const char *gid_text(const uint8_t gid[16], char *text, size_t len);
 struct rail_gid {
 	uint8_t raw[16];
 	uint32_t index;
-	uint32_t ifindex; /* index of the GID's network interface; 0: none, or unknown */
+	uint32_t ifindex; /* index of the GID's network interface; 0: unknown, or the GID has no interface */
 	uint8_t prefix;   /* length of the prefix of the GID's subnet, in bits of 128; 128: unknown */
 };
 
@@ -132,8 +132,8 @@ struct selector {
 };
 /* Parses a selector: a device name, name:port, an IPv4 or IPv6 address, or a GID. Returns 0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
-/* Finds the device name and port of an address that is in no GID table, through librdmacm. Returns -ENODEV if
- * there is none, -ENOENT if the kernel has no CM. */
+/* Finds the device name and port of an address that is in no GID table, through librdmacm. Returns 0; -ENODEV
+ * if there is no such device; -ENOENT if the kernel has no CM. */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
 /* ---- ahcache.c ---- */
@@ -312,7 +312,7 @@ struct rdma_rail {
 struct rdma_region {
 	struct iovec iov;
 	enum { REGION_FREE, REGION_LIVE, REGION_GOING, REGION_SPENT } state;
-	uint32_t count; /* number of this use of the slot, beginning with 1 */
+	uint32_t count; /* number of regions that have used the slot so far, this one included */
 	int next;       /* in the state FREE: index of the next free slot; -1: none */
 	/* in the state GOING: for each device, the context that must be closed before the slot is free */
 	unsigned until[RDMA_RAILS_MAX];
@@ -495,8 +495,8 @@ bool device_is_broken(struct rdma_device *dev);
 /* Asks for a device to be opened again, even if it works: it did not answer when a region was registered or
  * removed. */
 void device_lost_region(struct rdma_device *dev);
-/* Copies the values of a context that serves from now on to the rails of its device, and marks the rails as
- * not broken. */
+/* Copies the values of a context, which serves from now on, to the rails of its device, and marks the rails
+ * as not broken. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
 /* Returns true if one of the rails serves at least one family of tokens. */
 bool any_rail_serves(const struct rdma *rd);
@@ -579,7 +579,7 @@ void recovery_stop(struct rdma_rail *rail);
 
 /* ---- thread.c ---- */
 
-/* Starts a helper thread with all signals blocked. Returns 0 or -errno. */
+/* Starts a helper thread with all signals blocked. Returns 0, or the -errno of pthread_create(). */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
 int fd_nonblock(int fd);
 /* Wakes the async helper, which then checks every device that is not healthy. Any thread. */

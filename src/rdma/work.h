@@ -22,8 +22,8 @@ rdma_has_room(const struct rdma_ep_limits *limits, int outstanding, int reads, b
  * -EIO. */
 int rdma_status_result(enum rdma_status status);
 
-/* Returns advice about a transfer that ended with this status, as the end of a sentence; "": there is
- * none. */
+/* Returns advice about a transfer that ended with this status, as the end of a sentence; "": there is no
+ * advice. */
 const char *rdma_status_hint(enum rdma_status status);
 
 /* Invalidates cached data after a failed transfer: the data about the rail's port and about the path to the

@@ -29,8 +29,8 @@
 #define REQ_HEADER_BYTES 2048
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
-#define REQ_LINE_BYTES 320 /* size, in bytes, of a request's line in the dump */
-/* Limit of allocated text of a core's requests: XML bodies and lists. */
+#define REQ_LINE_BYTES 320 /* size, in bytes, of the line of a request in the dump */
+/* Limit of the text (XML bodies and lists) that all requests of a core have allocated, in bytes. */
 #define REQ_TEXT_TOTAL (256u << 20)
 #define REQ_PAGE_BYTES (1u << 20) /* largest page of a list, in bytes */
 
@@ -77,7 +77,8 @@ struct reqs {
 	 * descriptor (pace.c) */
 	int plain_nr, plain_max;
 	int lane_nr[XFER_LANES]; /* number of requests for each lane of store_lane() */
-	int plain_revoked;       /* number of requests in plain_nr that are being ended in favour of others */
+	int plain_revoked;       /* number of requests, among the plain_nr, that are being ended in favour of
+	                          * other requests */
 	struct slots slots;
 	struct timer pace;  /* timer that checks slow clients while other requests wait */
 	uint64_t looked_ns; /* time of the last check of slow clients */
@@ -117,10 +118,10 @@ struct req {
 	/* next step of the request */
 	step_fn step;
 	const char *step_name;
-	const char *wait;     /* name of the wait; NULL while a step runs */
+	const char *wait;     /* name of the current wait; NULL while a step runs */
 	struct req_conf *use; /* configuration that the request uses until its end */
 	enum req_phase phase;
-	enum fault fault; /* first fault of the request */
+	enum fault fault; /* first fault of the request; FAULT_NONE: none so far */
 	const char *why;  /* sentence for the error body, in place of the fault's sentence */
 	int errno_seen;   /* -errno of the fault, for the log */
 	bool replied;     /* true: the reply is ready for http/ */
@@ -144,7 +145,7 @@ struct req {
 
 	/* time in ns spent in each phase (trace.c) */
 	uint64_t phase_ns[STATS_PHASE_NR];
-	uint64_t mark_ns; /* time up to which the phases were added up */
+	uint64_t mark_ns; /* time up to which phase_ns has been updated */
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
 	int trace_left;            /* number of trace lines left; 0: not traced */
@@ -260,15 +261,16 @@ enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_f
 /* Opens an object as rq->obj; next finds the result in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
-/* Opens an object and starts the read of that number of bytes, as far as known now (store_open_to_read()). */
+/* Opens an object and starts the read of its first `want` bytes, the number known at this time
+ * (store_open_to_read()). */
 enum verdict req_open_to_read_to(struct req *rq, const struct store_key *k, uint64_t want, step_fn next,
 				 const char *name);
 #define req_open_to_read(rq, k, want, next) req_open_to_read_to((rq), (k), (want), (next), #next)
 /* Continues with next if the target's bucket exists; fails the request otherwise. */
 enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
-/* Continues also if the bucket existed a moment ago: for an operation whose commit checks the bucket
- * again. */
+/* Does as req_need_bucket_to(), and also continues if the bucket existed a moment ago; for an operation whose
+ * commit checks the bucket again. */
 enum verdict req_expect_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_expect_bucket(rq, next) req_expect_bucket_to((rq), (next), #next)
 /* Looks up the target's upload; next finds the result in rq->stat.op.result, and the upload's attributes in
@@ -278,7 +280,7 @@ enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
 /* Reads the attributes of the target's bucket; next finds the result in rq->battrs.stat.op.result. */
 enum verdict req_read_battrs_to(struct req *rq, step_fn next, const char *name);
 #define req_read_battrs(rq, next) req_read_battrs_to((rq), (next), #next)
-/* Stores the fault, if it is the first, and continues with the drain. */
+/* Stores the fault unless the request has one already, and continues with the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 /* Puts the request on the core's ready list: its step runs in the next turn. */
 void req_wake(struct req *rq);
@@ -339,22 +341,22 @@ void trace_line(struct req *rq, const char *what);
 
 /* ---- signatures (authorise.c) ---- */
 
-/* Authenticates the request and checks its right: FAULT_NONE or the fault to answer. */
+/* Authenticates the request and checks its right. Returns FAULT_NONE or the fault to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
-/* Authenticates a request with an error: FAULT_NONE if the client may get the error, or the fault to answer
- * instead. */
+/* Authenticates a request that has an error. Returns FAULT_NONE if the client is allowed to learn the error,
+ * or the fault to answer instead. */
 enum fault front_who(struct req *rq, const char **ret_why);
 /* Fills in the data that auth/ needs from the request. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
 
 /* ---- browsers (browser.c) ---- */
 
-/* Checks an unsigned request that a foreign web page may have made a browser send: FAULT_NONE, or the fault
- * to answer. The bucket's CORS rules were evaluated before (cors_look()), if they apply. */
+/* Checks an unsigned request that a browser may have sent for a foreign web page. Returns FAULT_NONE or the
+ * fault to answer. The bucket's CORS rules were evaluated before (cors_look()), if they apply. */
 enum fault browser_check(const struct req *rq, const char **ret_why);
 
 /* ---- steps ---- */
-/* Checks the request and finds its operation: the first step of each (front.c). */
+/* Checks the request and finds its operation: the first step of every request (front.c). */
 enum verdict front(struct req *rq);
 
 /* ---- rights (authorise.c) ---- */
@@ -374,7 +376,8 @@ bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 /* ---- cross-origin requests (cors.c) ---- */
 /* Returns true if the answer depends on the bucket's CORS rules: the request has an Origin. */
 bool cors_concerns(const struct req *rq);
-/* Finds the rule for the request's Origin, if it has one, once the bucket's attributes are read. */
+/* Finds the CORS rule for the request's Origin, if the request has one; called after the bucket's attributes
+ * were read. */
 void cors_look(struct req *rq);
 /* Finds the CORS rule for an origin, a method and a list of headers (may be NULL) in the bucket's attributes,
  * and stores its answer in rq->cors. Returns true if a rule matches. */
@@ -392,15 +395,15 @@ void sum_of_u64(uint64_t v, uint8_t out[8]);
 uint64_t sum_to_u64(const uint8_t b[8]);
 /* Writes the Base64 of a CRC64 in wire order, and NUL. */
 void sum_text64(uint64_t v, char out[16]);
-/* Writes a value as Base64, with "-N" if composite; returns the length. */
+/* Writes a checksum as Base64, with "-N" for N parts if it is composite. Returns the length. */
 size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
-/* Finds an algorithm by its name, "CRC32C" and so on: 0 or -ENOENT. */
+/* Finds an algorithm by its name, such as "CRC32C". Returns 0 or -ENOENT. */
 int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
-/* Collects the checksums among stored attributes; crc64 (may be NULL) is used if no other is stored. */
+/* Collects the checksums among stored attributes; uses crc64 (may be NULL) if no checksum is stored. */
 void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
 /* Returns the algorithm that S3 would report for an object with these attributes; NULL: none. */
 const char *algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type);
-/* Returns the storage class among stored attributes, terminated; NULL: STANDARD. */
+/* Returns the storage class among stored attributes, with a NUL; returns NULL for STANDARD. */
 const char *storage_class_of(const void *attrs, size_t attrs_len, char out[32]);
 /* Collects the checksums of an object, and their type. */
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
@@ -412,16 +415,16 @@ uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_
 int parts_init(struct reqs *rs, int nr);
 /* Frees the pools, which may be missing; no request may have a part. */
 void parts_fini(struct reqs *rs);
-/* Allocates the put of the request, freed with the request. NULL: the pool is empty. */
+/* Allocates the put of the request, freed with the request. Returns NULL if the pool is empty. */
 struct store_put *req_put_part(struct req *rq);
-/* Allocates the del of the request, freed with the request. NULL: the pool is empty. */
+/* Allocates the del of the request, freed with the request. Returns NULL if the pool is empty. */
 struct store_del *req_del_part(struct req *rq);
-/* Allocates memory for the body of an error, REQ_ERROR_BYTES. NULL: the pool is empty. */
+/* Allocates REQ_ERROR_BYTES of memory for the body of an error. Returns NULL if the pool is empty. */
 char *req_error_part(struct req *rq);
 /* Serves as get() of a struct target_source whose cookie is the request. */
 void *req_target_part(void *rq, enum target_part part);
 /* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees memory to which
- * the job points. NULL: the pool is empty. */
+ * the job points. Returns NULL if the pool is empty. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
 /* Reserves bytes of the core's text memory, released with the request. Returns 0 or -EAGAIN. */
 int req_hold_text(struct req *rq, size_t bytes);
@@ -432,7 +435,7 @@ void parts_release(struct req *rq);
 /* Makes the slots, for as many requests as rs has. */
 void pace_init(struct reqs *rs);
 /* Determines the client of the request (limits.fair_by), and counts a request without descriptor for it; a
- * second call has no effect. false: the limit is reached. */
+ * second call has no effect. Returns false if the limit of the client is reached. */
 bool pace_slot_get(struct req *rq);
 /* Counts a request, and its bytes, for the disk of its key. Returns false if half of all requests are for
  * this disk, which may hang. */
@@ -493,7 +496,7 @@ void reply_etag(struct req *rq);
 void reply_build(struct req *rq, enum outcome_kind kind);
 /* Writes the text of an ETag, without quotes, and NUL; returns its length. */
 size_t etag_text(const struct store_etag *e, char out[48]);
-/* Parses the text of an ETag, as written by etag_text(): 0 or -EINVAL. */
+/* Parses the text of an ETag, as written by etag_text(). Returns 0 or -EINVAL. */
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
 
 #endif

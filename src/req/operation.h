@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface of an operation to the request machine: steps, hooks, and an entry for each in the table of
+ * The interface of an operation to the request machine: its steps, its hooks, and its entry in the table of
  * req_env. The machine knows an operation's number and its row of op.def, and calls its code through the
  * entry only.
  */
@@ -16,9 +16,9 @@ struct req;
 enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
 typedef enum verdict (*step_fn)(struct req *rq);
 
-/* Takes bytes of a request's body and returns their number, as req_body(). */
+/* Takes bytes of a request's body, and returns the number taken, as req_body() does. */
 typedef size_t (*take_fn)(struct req *rq, const void *data, size_t len);
-/* Takes a header field of a reply; name in lower case, value terminated. */
+/* Receives a header field of a reply; name is in lower case, value ends with a NUL. */
 typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 
 /* The hooks of an operation for bodies and replies, in addition to its steps. Each hook may be NULL. */
@@ -27,11 +27,12 @@ struct op_hooks {
 	take_fn take;
 	/* true: the checksum headers refer to the resulting object, not to the text body */
 	bool sums_of_object;
-	/* Checks whether the body that take() received is complete: FAULT_NONE or the fault to answer. */
+	/* Checks whether the body that take() received is complete. Returns FAULT_NONE or the fault to
+	 * answer. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);
-	/* Adds header fields to a reply of that outcome, of any kind, with reply_text() etc. */
+	/* Adds header fields to a reply with that outcome and kind, by reply_text() and similar functions. */
 	void (*headers)(struct req *rq, const struct outcome *o, enum outcome_kind kind);
-	/* Adds fields that are stored elsewhere, after all others, when the reply is sent. */
+	/* Adds header fields that are not stored in the request, after all others, when the reply is sent. */
 	void (*stored)(struct req *rq, header_fn header, void *cookie);
 };
 

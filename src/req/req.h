@@ -2,19 +2,19 @@
 /*
  * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
  *
- * One struct reqs per core, everything on that core's thread. req/ knows no HTTP library: http/ hands header
- * fields and body bytes in, and is notified through struct reply_ops when a reply or more body is ready. Its
- * services are in struct req_env, filled in by core/.
+ * Each core has a struct reqs; all functions run on the core's thread. req/ knows no HTTP library: http/
+ * hands header fields and body bytes in, and is notified through struct reply_ops when a reply or more body
+ * is ready. Its services are in struct req_env, filled in by core/.
  *
  * The life of a request as http/ sees it:
  *
  *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready()
  *               -> req_reply() -> [req_stream_read() ...] -> req_end()
  *
- * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
- * and closes the connection if the request has a body), or in the middle of a body (the rest is read and
- * discarded while it arrives). ops->ready() is never called from inside a call of http/ into req/; the caller
- * checks req_is_ready() afterwards.
+ * A reply can be ready early. If it is ready when req_begin() returns, http/ answers before the body is read,
+ * and closes the connection if the request has a body. If it is ready in the middle of a body, the rest of
+ * the body is read and discarded while it arrives. ops->ready() is never called from inside a call of http/
+ * into req/; the caller checks req_is_ready() afterwards.
  */
 #ifndef GANTRY_REQ_REQ_H
 #define GANTRY_REQ_REQ_H
@@ -29,7 +29,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Limit of http/'s memory for a request in flight, connection and head: 24 KiB with struct req. */
+/* Limit of the memory of http/ for the connection and the head of a request in flight, in bytes; together
+ * with struct req it is 24 KiB. */
 #define REQ_OUTSIDE_BYTES 4736u
 
 struct auth_keys;
@@ -47,10 +48,11 @@ struct timers;
 
 /* Functions of http/. conn is the pointer of http/ that was passed to req_begin(). */
 struct reply_ops {
-	/* A reply is ready, or a stream has bytes again, or the body can be taken again: resume the
-	 * connection. */
+	/* Resumes the connection: a reply is ready, a stream has bytes again, or the body can be taken
+	 * again. */
 	void (*ready)(void *conn);
-	/* The client does not take the promised bytes: end the connection (called by a timer). */
+	/* Ends the connection, because the client does not take the bytes of the answer. Called by a
+	 * timer. */
 	void (*abort)(void *conn);
 	/* Returns the number of bytes of a body, or of its framing, that have arrived and were not taken. */
 	uint64_t (*arrived)(void *conn);
@@ -73,7 +75,7 @@ struct req_env {
 	/* Credentials; NULL: none. A reload replaces them on the core's own thread; running requests keep a
 	 * reference to the old credentials. */
 	struct auth_keys *keys;
-	struct auth_replay *replay; /* signatures seen, against replays; NULL: off */
+	struct auth_replay *replay; /* table of used signatures (auth.replay); NULL: off */
 	/* expiry dates for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
 	struct expiry *expiry;
 	/* Number of requests, over all cores, that will be traced from their beginning; NULL: no tracing. */
@@ -100,7 +102,7 @@ int reqs_run(struct reqs *rs);
 /* Uses a configuration for requests that begin from now on, and its limits also for running ones. Before the
  * first call env->conf is used, without a count. */
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
-/* Logs every step of the live request with this id from now on; false: no such request. */
+/* Logs every step of the live request with this id from now on. Returns false if there is no such request. */
 bool reqs_trace(struct reqs *rs, const char *id);
 /* Returns the number of transfers that wait for a buffer. */
 int reqs_queued(const struct reqs *rs);
@@ -110,8 +112,8 @@ int reqs_live(const struct reqs *rs);
 void reqs_drain(struct reqs *rs, bool on);
 /* Passes one line for each live request to line(): id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Passes the line of one request to line(), then one for each of its latest traced steps. false: no live
- * request has that id. */
+/* Passes the line of one request to line(), then a line for each of its latest traced steps. Returns false if
+ * no live request has that id. */
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
@@ -129,20 +131,20 @@ struct req_in {
  * an id for the answer, 16 digits and NUL, as in x-amz-request-id. in may lack the target. */
 void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17]);
 
-/* Begins a request: parses, authorises, starts the first operations. NULL: no request is free (answer 503
- * SlowDown). */
+/* Begins a request: parses, authorises, starts the first operations. Returns NULL if no request is free
+ * (http/ answers 503 SlowDown). */
 struct req *req_begin(struct reqs *rs, const struct req_in *in);
 /* Returns true if a body must be read (req_body) before the reply. */
 bool req_wants_body(const struct req *rq);
-/* Takes up to len bytes and returns their number; fewer: the caller suspends the connection until
- * ops->ready(). */
+/* Takes up to len bytes of the body, and returns the number taken. If it is less than len, the caller
+ * suspends the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
 /* Notes that the body is complete. */
 void req_body_end(struct req *rq);
 /* Notes that the client has left (its side of the connection is closed): cancels and drains a request with a
  * descriptor. */
 void req_gone(struct req *rq);
-/* Returns true if the request has a descriptor that is used. */
+/* Returns true if the request uses its descriptor. */
 bool req_is_tokened(const struct req *rq);
 /* Returns true if the reply is ready. */
 bool req_is_ready(const struct req *rq);
@@ -151,7 +153,7 @@ enum reply_body {
 	REPLY_EMPTY,
 	REPLY_TEXT,
 	REPLY_STREAM,
-	REPLY_LENGTH_ONLY /* HEAD: the answer has Content-Length and no body */
+	REPLY_LENGTH_ONLY /* the answer (to a HEAD) has Content-Length and no body */
 };
 struct reply {
 	int status;

@@ -25,17 +25,18 @@ struct ring;
  * may occupy all of them; later operations then wait for a free worker. */
 #define RING_WORKERS 64
 
-/* Embedded by the caller; must stay in place until done() ran (and !more, for a multishot operation). */
+/* An operation, embedded by the caller. It must stay in place until done() has run, for a multishot operation
+ * until done() has run without `more`. */
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while the operation is in flight; checked at the completion */
 	bool multishot;
-	/* Set by the caller before it starts a read or write: the kernel may block before the I/O is
-	 * submitted (a file system's journal, a slot in the device's queue), so a worker of the kernel
-	 * submits it instead of this thread. That costs some microseconds. */
+	/* Set by the caller before it starts a read or write: a worker of the kernel submits the I/O instead
+	 * of this thread, because the submission can block (for a file system's journal, or a slot in the
+	 * device's queue). The worker costs some microseconds. */
 	bool by_worker;
 	void *job; /* memory of the back end of the ring */
-	/* res: the kernel's result, a count or -errno. more: a multishot operation continues; without it the
-	 * caller owns the op again and may restart it (from here, too). */
+	/* res: the kernel's result, a count or -errno. more: a multishot operation continues; without `more`
+	 * the caller owns op again, and can restart it, even in done(). */
 	void (*done)(struct ring_op *op, int res, bool more);
 };
 
@@ -50,7 +51,7 @@ struct ring_params {
 	enum ring_backend backend;
 };
 
-/* Makes a ring. Returns 0 or -errno. Wanted set-up flags that the kernel lacks are left out. */
+/* Makes a ring. Set-up flags that the kernel lacks are omitted. Returns 0, or the -errno of the kernel. */
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
@@ -60,8 +61,9 @@ const char *ring_describe(const struct ring *r);
  * as r. */
 const char *ring_why_threads(const struct ring *r);
 
-/* Registers payload regions as fixed buffers, index = position. Returns 0 or -errno (-ENOMEM: memlock); on
- * failure the regions are used unregistered, which is slower and correct. Threads need no registration. */
+/* Registers payload regions as fixed buffers, index = position. Returns 0, or the -errno of the kernel
+ * (-ENOMEM: the memlock limit). After a failure the regions are used without registration, which is slower.
+ * Threads need no registration. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
 /* Reads len bytes at off. region: the fixed-buffer index of the memory of buf, or RING_NO_REGION. */
@@ -75,15 +77,15 @@ void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool
 /* Accepts connections, multishot, as non-blocking, close-on-exec sockets; res: the new descriptor. Falls back
  * to one shot per call. */
 void ring_accept(struct ring *r, struct ring_op *op, int listen_fd);
-/* Cancels op; its done() still runs, with -ECANCELED or its own result. A read or write that a worker thread
- * executes cannot be ended. */
+/* Cancels op; its done() still runs, with -ECANCELED or the result of the operation. A read or write that a
+ * worker thread executes is not cancelled. */
 void ring_cancel(struct ring *r, struct ring_op *op);
 
 /* Returns the number of operations in flight (multishot ones included). */
 unsigned ring_inflight(const struct ring *r);
 
-/* Submits and waits, and runs nothing: the first half of ring_turn(), for callers with work between the
- * wake-up and the first done(). Returns 0 or -errno. */
+/* Submits operations and waits, without running done(): the first half of ring_turn(), for callers with work
+ * between the wake-up and the first done(). Returns 0, or the -errno of the kernel. */
 int ring_wait(struct ring *r, uint64_t wait_ns);
 
 /* Submits, waits for a completion or for wait_ns (0: does not wait; UINT64_MAX: no limit), and runs the

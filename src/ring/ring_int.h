@@ -7,9 +7,9 @@
 
 /* Time for which ring_free() waits for operations in flight. */
 #define RING_FREE_WAIT_NS (5ull * 1000 * 1000 * 1000)
-/* Time for which completions are run in one turn; the rest is left for the next one. A disk that reports its
- * reads in batches would be idle while a core handles 32 of them; in between the core sends replies and
- * accepts the next requests. */
+/* Limit of the time in which one turn runs completions; the next turn runs the remaining ones. A disk that
+ * reports its reads in batches would be idle while a core handles 32 of them; in between the core sends
+ * replies and accepts the next requests. */
 #define RING_TURN_NS (100ull * 1000)
 
 /* A back end: the calls of ring.h. */
@@ -38,7 +38,7 @@ struct ring {
 
 /* Makes a ring that uses io_uring. Returns 0, or the kernel's -errno. */
 int uring_new(const struct ring_params *params, struct ring **ret_ring);
-/* Makes a ring that uses epoll and threads. Returns 0 or -errno. */
+/* Makes a ring that uses epoll and threads. Returns 0, or the -errno of a system call. */
 int threads_new(const struct ring_params *params, struct ring **ret_ring);
 
 /* Marks an operation as in flight. */

@@ -31,16 +31,16 @@
  * Forks: a child process cannot use the objects that its parent has opened: calls on them return -ENODEV, and
  * freeing and closing do nothing. A child may open a new server.
  *
- * Errors: functions that can fail return a negative errno value, and each failure has one line in the log
- * (gantry_server_params.log) that names the cause and, where there is one, the cure. Errors of transfers:
+ * Errors: functions that can fail return a negative errno value, and each failure has a line in the log
+ * (gantry_server_params.log) that names the cause and, if there is one, the remedy. Errors of transfers:
  *
- *   -ENODEV        no port of the server can be used: it is down, or its device has died and is not back yet;
- *                  or the server was opened before a fork, by another process
+ *   -ENODEV        no port of the server can be used: all are down, or their device has died and was
+ *                  not re-opened yet; or another process opened the server, before a fork
  *   -EAFNOSUPPORT  the token's address is of another family (IPv4, IPv6) than the server's
  *   -ENOMEM        no memory
- *   -EIO           everything else: an argument, a token that cannot be read, a range outside of the token's
- *                  window or of a region, more than GANTRY_MOVE_MAX, an address that is not allowed or cannot
- *                  be reached, a channel that another thread uses or that is fenced, a transfer that failed
+ *   -EIO           any other error: an invalid argument or token, a range outside of the token's window or of a
+ *                  region, more than GANTRY_MOVE_MAX bytes, an address that is not allowed or cannot be reached,
+ *                  a channel that another thread uses or that is fenced, a failed transfer
  */
 #ifndef GANTRY_SERVER_H
 #define GANTRY_SERVER_H
@@ -74,8 +74,8 @@ enum gantry_delay {
 /* Levels of log lines: failures; ports, sessions, channels and regions that are added and removed; details
  * for debugging. */
 enum gantry_server_log { GANTRY_SERVER_LOG_ERROR, GANTRY_SERVER_LOG_INFO, GANTRY_SERVER_LOG_DEBUG };
-/* Receives one log line without its end. Called by any thread, also by several at a time. It must not call
- * this library, and must not throw. */
+/* Receives a log line, without a line feed. Called by any thread, also by several threads at a time. It must
+ * not call this library, and must not throw. */
 typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, const char *text);
 
 #define GANTRY_CHANNELS_MAX 65535
@@ -97,8 +97,8 @@ struct gantry_server_params {
 	 * the server's ports); "routed" (all addresses to which the kernel has a route through such a port),
 	 * "loopback", "self" (the server's own addresses), "link-local"; separated by commas. NULL: the same
 	 * list in GANTRY_SERVER_ALLOW of the environment, else "subnet". A token is a capability that the
-	 * client has sent: bytes are sent to no other address, and to none that stands for several hosts or
-	 * for none. A block with bits set after its length is -EINVAL.
+	 * client has sent: bytes are sent to no other address, and never to an address of several hosts or of
+	 * no host. A block with bits set after its length is -EINVAL.
 	 */
 	const char *allow;
 
@@ -138,21 +138,23 @@ struct gantry_server_params {
 void gantry_server_defaults(struct gantry_server_params *p, size_t size);
 
 /*
- * Opens a server: finds its ports, and begins to watch them.  Several servers may be open.  p may be NULL
- * (the defaults).  0; -EINVAL: p, or more channels or a deeper queue than the adapter has; -ENODEV: no device
- * can do DC, or an address is not here; -ENOMEM; another errno value of the system.
- * gantry_server_open_error() says more.  Call it before other threads use the environment for the first time:
- * libibverbs is told by it how to treat a device that goes away.
+ * Opens a server: finds its ports, and begins to watch them. Several servers may be open. p may be NULL (the
+ * defaults). Returns 0; -EINVAL if p is invalid, or the adapter does not support so many channels or so deep
+ * a queue; -ENODEV if no device supports DC, or an address is not of this machine; -ENOMEM; or another errno
+ * value of the system. gantry_server_open_error() describes the error. The first call must precede any use of
+ * the environment by other threads, because it sets variables that tell libibverbs how to treat a device that
+ * disappears.
  */
 int gantry_server_open(const struct gantry_server_params *p, struct gantry_server **ret_s);
 /* Returns the reason why the last gantry_server_open() of this thread failed; "" after a success. */
 const char *gantry_server_open_error(void);
 /* Frees the remaining channels, deregisters the remaining regions, and closes the server. No other call may
- * be running; afterwards none of them may be used. Memory stays the program's. NULL is allowed. */
+ * be running. After the return none of these objects may be used. The program still owns the memory of the
+ * regions. NULL is allowed. */
 void gantry_server_close(struct gantry_server *s);
 
-/* Returns 1 if a port of the server is up, otherwise 0: all ports are down, or their device has died and
- * channels and regions wait until it is back. */
+/* Returns 1 if a port of the server is up, otherwise 0: all ports are down, or their device has died and was
+ * not re-opened yet. */
 int gantry_server_is_alive(const struct gantry_server *s);
 /* Writes the i-th port as text, like "mlx5_0:1 10.0.0.9", truncated to size. Returns 0, or -ENOENT if there
  * are at most i ports. */
@@ -171,15 +173,15 @@ void *gantry_host_alloc(size_t size);
 /*
  * Registers [mem, mem + len) with every port; neither needs to be aligned, and regions may overlap. The
  * memory stays the program's, and must remain until gantry_region_del(). Returns 0; -EINVAL: mem or len is 0;
- * -ENODEV: every device has died and is not back yet; -ENOMEM: also if the limit of locked memory is too
- * small; another errno value of the driver, such as -EFAULT for unmapped memory.
+ * -ENODEV: every device has died and was not re-opened yet; -ENOMEM: also if the limit of locked memory is
+ * too small; another errno value of the driver, such as -EFAULT for unmapped memory.
  */
 int gantry_region_add(struct gantry_server *s, void *mem, size_t len, struct gantry_region **ret_r);
 /*
  * Removes a region: after a return of 0 no device accesses the memory any longer. -EBUSY: an operation in it
- * has not ended (gantry_channel_poll() has not returned it); another errno value: a device keeps it; in both
- * cases the region still exists: call again later. Waits for a device that has died to be closed, which takes
- * some seconds. NULL is allowed: 0.
+ * has not ended (gantry_channel_poll() has not returned it); another errno value: a device did not deregister
+ * the region. In both cases the region still exists, and the program calls again later. Waits for a device
+ * that has died to be closed, which takes some seconds. NULL is allowed: 0.
  */
 int gantry_region_del(struct gantry_region *r);
 
@@ -197,8 +199,8 @@ struct gantry_piece {
 	size_t len;
 };
 
-/* Makes a channel. Its queue pairs are made when it gets its first token. Returns 0; -ENOSPC if there are
- * gantry_server_params.channels channels; -ENODEV; -ENOMEM. */
+/* Makes a channel. The queue pairs of the channel are made for its first token. Returns 0; -ENOSPC if there
+ * are gantry_server_params.channels channels; -ENODEV; -ENOMEM. */
 int gantry_channel_new(struct gantry_server *s, struct gantry_channel **ret_c);
 /*
  * Frees a channel. Unfinished operations end without a report, and after the return no byte of their pieces
@@ -217,31 +219,33 @@ struct gantry_done {
 
 /*
  * Begins to move all bytes of n pieces, one after the other, to or from the client's memory at remote, which
- * is an address in the token's window.  n: 1 to gantry_server_params.max_sge.  The pieces and the token are
- * not looked at after the return; the pieces' memory is the device's until gantry_channel_poll() has returned
- * handle, which may be any pointer.  What is beyond the queue's depth waits in the library.  0, or an error
- * of a transfer, and handle will not come.
+ * is an address in the token's window. n: 1 to gantry_server_params.max_sge. The pieces and the token are not
+ * read after the return. The device uses the pieces' memory until gantry_channel_poll() has returned handle,
+ * which can be any pointer. Work requests beyond the depth of the queue wait in the library. Returns 0, or an
+ * error of a transfer; then handle is not returned later.
  *
- * No lock, no allocation and no system call, but: when the channel meets an address that is none of the last
- * eight, or a port for the first time, which may take some milliseconds, or up to 5 s where nobody answers;
- * for every cq_depth operations that have not been polled (memory); after a failure.
+ * The call takes no lock, allocates no memory and makes no system call, with three exceptions: the first use
+ * of a port, or of an address that is not among the last eight, which can take some milliseconds, or up to 5
+ * s if there is no answer; an allocation for every cq_depth operations that have not been polled; and the
+ * repair after a failure.
  */
 int gantry_channel_start(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
 			 uint64_t remote, const char *token, void *handle);
 
 /*
- * Takes up to max operations that are over, in the order in which they ended; returns how many, 0 without
- * waiting.  Of one that failed the entry says so; whatever else was on the wire is flushed then
- * (IBV_WC_WR_FLUSH_ERR), and the channel is reset, before this returns.  One whose completion does not come
- * ends IBV_WC_RESP_TIMEOUT_ERR 100 ms after the transport's own limit; with a limit of 0 (timeout) never.
- * -EINVAL: done is NULL, or max below 0; -EIO: another thread uses the channel, or it is fenced and there is
- * nothing to return; -ENODEV: no port can be used, and there is nothing to return.
+ * Takes up to max operations that have ended, in the order in which they ended, without waiting. Returns
+ * their number, 0 if there are none. If an operation failed, its entry has the status; the other operations
+ * on the wire are then flushed (IBV_WC_WR_FLUSH_ERR), and the channel is reset before the return. An
+ * operation whose completion does not arrive ends with IBV_WC_RESP_TIMEOUT_ERR 100 ms after the limit of the
+ * transport, and never if this limit is 0 (timeout). Errors: -EINVAL if done is NULL or max is negative; -EIO
+ * if another thread uses the channel, or if it is fenced and no operation has ended; -ENODEV if no port can
+ * be used and no operation has ended.
  */
 int gantry_channel_poll(struct gantry_channel *c, struct gantry_done *done, int max);
 
 /*
- * Waits until gantry_channel_poll() may return an operation, at most timeout_ms (-1: without a limit).
- * Returns 1 if it may; 0 after the timeout, or if no operation is in flight; -EIO if another thread uses the
+ * Waits until gantry_channel_poll() can return an operation, at most timeout_ms (-1: without a limit).
+ * Returns 1 if it can; 0 after the timeout, or if no operation is in flight; -EIO if another thread uses the
  * channel. The thread sleeps during the wait, and a signal does not end it.
  */
 int gantry_channel_wait(struct gantry_channel *c, int timeout_ms);

@@ -3,14 +3,14 @@
  * Declarations shared by the files of libgantry-server.
  *
  *   server.c   opening and closing, and the keeper
- *   params.c   from gantry_server_params to what rdma/ asks for
- *   log.c      one line a call of the program's function
+ *   params.c   converts gantry_server_params to the parameters of rdma/
+ *   log.c      log lines: each is a call of the program's function
  *   region.c   memory
  *   channel.c  channels: ownership, making and freeing
  *   lane.c     a channel's part on one rail, and its repair
- *   held.c     from a token to a lane and a target; the last eight are kept
+ *   held.c     finds the lane and the target of a token; keeps the last eight targets
  *   op.c       operations: starting, posting, completions
- *   wait.c     sleeping until there is one
+ *   wait.c     sleeping until a completion arrives
  *
  * A channel belongs to the thread that has taken it for one call, or to the keeper, so its data needs no
  * lock.
@@ -184,13 +184,13 @@ const char *gid_name(const uint8_t gid[16], char *text, size_t size);
 
 /* ---- params.c ---- */
 
-/* Fills in s->p, conf and names from the program's parameters. Returns 0, or -errno with the reason in
- * err. */
+/* Fills in s->p, conf and names from the program's parameters. Returns 0, or -EINVAL or -ENOMEM with the
+ * reason in err. */
 int params_take(struct gantry_server *s, const struct gantry_server_params *p, char *err, size_t err_len);
 
 /* ---- server.c ---- */
 
-/* Returns true if this process opened the server, and not one that forked it. */
+/* Returns true if this process opened the server, not a process of which it is a fork. */
 bool is_mine(const struct gantry_server *s);
 /* Returns true if no device of the server has a context, so that no object can be made or registered. */
 bool server_is_dead(const struct gantry_server *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters: plain ones per core, summed only on request; and the Prometheus text that shows them.
+ * Counters of each core, summed only on request, and the Prometheus text that shows them.
  *
  * A struct stats_core belongs to one core, which is its only writer; increments are relaxed and cost a load
  * and a store. Any thread may read. Every metric is a row of stats/metric.def, every counted event a row of
@@ -24,7 +24,7 @@
 #define STATS_OPS_MAX 128
 #define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR
-#define STATS_CODES_NR 24 /* HTTP statuses with a counter of their own; slot 0 counts all others */
+#define STATS_CODES_NR 24 /* number of HTTP statuses with a counter of their own; slot 0 counts all others */
 
 /* Numbered like enum conf_dialect of conf/. */
 enum stats_dialect { STATS_S3, STATS_SCALITY, STATS_DIALECT_NR };
@@ -97,10 +97,10 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* Makes the counters of core_nr cores. Returns 0, -ENOMEM, or -EINVAL: no core, or more names than the
- * limits. */
+/* Makes the counters of core_nr cores. Returns 0; -ENOMEM; or -EINVAL if core_nr is 0, or there are more
+ * names than the limits. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
-/* Frees the statistics.  NULL is fine. */
+/* Frees the statistics. NULL is allowed. */
 void stats_free(struct stats *st);
 struct stats_core *stats_core(struct stats *st, int core);
 
@@ -119,8 +119,8 @@ stats_get(const stats_counter *c)
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* Counts a request that ended: one call each, when its reply was handed over (or its client had left:
- * http_code 0). */
+/* Counts a request that has ended; called once for each request, when its reply was handed over, or with
+ * http_code 0 when its client has left. */
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
@@ -153,7 +153,7 @@ stats_event(struct stats_core *st, enum stats_event ev)
 }
 
 /* Counts a request whose transfer ended in a remote-access error, under the access key that signed it; NULL:
- * unsigned. The first STATS_KEYS_NR keys have counters of their own, all others share one. */
+ * unsigned. The first STATS_KEYS_NR access keys have counters of their own; all others share a counter. */
 void stats_remote_access(struct stats_core *st, const char *access_key);
 
 struct stats_note {
@@ -165,11 +165,11 @@ struct stats_note {
 
 /* Stores a note of a request that was declined or failed; the latest STATS_NOTES_NR of a core are kept. */
 void stats_note(struct stats_core *st, const struct stats_note *n);
-/* Copies the notes of all cores, newest first, at most max; returns how many.  Any thread. */
+/* Copies the notes of all cores, newest first, at most max. Returns the number of notes copied.  Any thread. */
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);
-/* Returns the name that stats_new() was given; "other" or "" if it has none. */
+/* Returns the name that stats_new() got for the operation; "other" or "" if there is no name. */
 const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
@@ -205,7 +205,7 @@ enum {
 /* A text in preparation. Samples may be added in any order; the text groups them by metric. */
 struct stats_out;
 
-/* Adds the samples of its owner to out; called on the thread that writes the text. */
+/* Adds the samples of the collector's owner to out; called on the thread that writes the text. */
 typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 
 /* Makes an empty text.  0 or -ENOMEM. */

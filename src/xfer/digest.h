@@ -14,8 +14,8 @@ enum digest_kind { DIGEST_MD5, DIGEST_SHA1, DIGEST_SHA256, DIGEST_CRC32, DIGEST_
 #define DIGEST_BIT(k) (1u << (k))
 
 struct digest {
-	unsigned mask; /* DIGEST_BIT()s of the checksums being computed */
-	void *md[3];   /* EVP_MD_CTX, made at first use */
+	unsigned mask; /* bits (DIGEST_BIT()) of the checksums being computed */
+	void *md[3];   /* contexts of OpenSSL (EVP_MD_CTX), each made at its first use */
 	uint32_t crc32, crc32c;
 };
 

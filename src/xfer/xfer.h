@@ -40,21 +40,21 @@
 
 /* ---- a core's buffers, shared out ---- */
 
-/* Clients with the same number (addresses may collide) share one client's limits. */
+/* Counts of a client. Clients whose addresses lead to the same number share these counts. */
 struct xfer_client {
 	int held;   /* number of buffers of main_cls, plus one for each ticket without a buffer */
 	int waits;  /* number of transfers of the client on either list */
 	int queued; /* number of transfers of the client without a ticket */
 };
 
-/* A slow client: the latest of the clients with the same entry. */
+/* An entry for a slow client; if several clients have the same entry, the latest of them. */
 #define XFER_SLOW_NR 1024
 struct xfer_slow {
 	uint32_t id; /* id of the client, from xfer_client_of() */
 	uint32_t until_look;
 };
 
-/* A lane is one of several disks. Requests that hang on one disk hold at most half of the buffers. */
+/* A lane: one of several disks. Requests that wait for a disk that hangs have at most half of the buffers. */
 #define XFER_LANES 64
 struct xfer_lane {
 	/* number of tickets without a buffer, of all buffers, and of transfers that wait for a ticket and are
@@ -72,7 +72,8 @@ struct xfer_pool {
 	int queue_max, queued;
 	/* transfers without a ticket: clients take turns, transfers of one client in order */
 	struct fair waiting;
-	struct list hungry;                      /* transfers that can use another buffer, round robin */
+	struct list hungry;                      /* transfers that can use another buffer; they get buffers in
+	                                          * turn */
 	int waits;                               /* number of transfers on either list */
 	int pieces_max;                          /* largest number of pieces of a transfer */
 	struct list holders;                     /* transfers with a ticket, the oldest first */
@@ -82,7 +83,7 @@ struct xfer_pool {
 	/* state of each lane, by xfer.lane; index 0: transfers between two lanes */
 	struct xfer_lane lane[XFER_LANES + 1];
 	int shut;                            /* number of transfers held back */
-	struct store_spares spares;          /* lender of idle buffers to the store */
+	struct store_spares spares;          /* functions by which the store borrows idle buffers */
 	struct xfer_slow slow[XFER_SLOW_NR]; /* clients that were slow, by client_id % XFER_SLOW_NR */
 };
 
@@ -151,7 +152,7 @@ struct xfer_pace_ops {
 	/* Returns true if a transfer that waits for a ticket has little to put into a buffer: most of its
 	 * body has not arrived. */
 	bool (*is_late)(struct xfer *x);
-	/* Requests the ticket back: only notes the request, as done() does. */
+	/* Asks for the return of the ticket. Only notes the request, like done(). */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
 /* Checks the holders of tickets, and requests tickets back. Called every XFER_LOOK_NS while a transfer waits
@@ -192,7 +193,7 @@ struct piece {
 
 enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT, XFER_COPY };
 
-/* Embedded by the request; xfer_idle(), then xfer_init() for each transfer. */
+/* A transfer, embedded by the request, which calls xfer_idle() once, and xfer_init() for each transfer. */
 struct xfer {
 	struct xfer_pool *pool;
 	struct store_port *store;
@@ -223,16 +224,16 @@ struct xfer {
 	struct store_obj *obj;
 	struct store_put *put;
 	struct chan_lease *lease;
-	struct digest *digest; /* PULL, ACCEPT, COPY: over all bytes in order */
+	struct digest *digest; /* PULL, ACCEPT, COPY: checksums over all bytes in order */
 
 	uint64_t base;        /* offset in the object of the first byte of the transfer */
 	uint64_t len;         /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next;        /* number of bytes of the transfer that were given to pieces so far */
+	uint64_t next;        /* number of bytes of the transfer that have a piece so far */
 	uint64_t in_order;    /* PULL: bytes digested and written in order; SERVE: bytes taken */
 	uint64_t moved;       /* number of bytes that reached the destination */
 	uint64_t progress_ns; /* time of the last progress */
-	/* total time with work requests outstanding; start of the current such time (0: no work request is
-	 * outstanding) */
+	/* wire_ns: total time with outstanding work requests; wire_since_ns: start of the current time with
+	 * outstanding work requests (0: there are none) */
 	uint64_t wire_ns, wire_since_ns;
 	uint64_t first_ns; /* time at which the first bytes of a GET reached the client; 0: not yet */
 	/* number of bytes posted and not completed, and their limit; wire_max 0: no limit */
@@ -249,7 +250,7 @@ struct xfer {
 	struct piece *filling;    /* ACCEPT: the piece that is being filled */
 	struct piece *last;       /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
 	uint32_t carry;           /* COPY: number of bytes of a granule that a later piece completes */
-	unsigned char *carry_buf; /* memory of these bytes, after they are read */
+	unsigned char *carry_buf; /* COPY: memory of the `carry` bytes, after they are read */
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
@@ -265,7 +266,7 @@ void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store,
  * started is allowed. */
 void xfer_fini(struct xfer *x);
 
-/* Asks for a ticket. > 0: granted; 0: done() follows; -EAGAIN: the queue is full. */
+/* Asks for a ticket. Returns > 0 if it is granted; 0 if done() follows; -EAGAIN if the queue is full. */
 int xfer_ticket(struct xfer *x);
 
 /* Starts a PUSH with a ticket and a granted lease; done() always follows. */
@@ -277,8 +278,8 @@ void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_
 /* Starts SERVE: done() follows only after xfer_cancel(); otherwise the transfer ends when all bytes were
  * taken. */
 void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len);
-/* Copies out up to max bytes at pos (each byte once, ascending). 0: wake() follows; -errno: the transfer has
- * ended. */
+/* Copies up to max bytes at pos to out; each byte is copied once, in ascending order. Returns the number of
+ * bytes; 0 if wake() follows; or the -errno with which the transfer has ended. */
 ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
 /* Returns true if the transfer waits for the client: for bytes of the body, or until the client takes
@@ -287,8 +288,8 @@ bool xfer_client_owes(const struct xfer *x);
 /* Returns true if the transfer waits for the store, without an outstanding work request. */
 bool xfer_waits_for_store(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
-/* Takes bytes and returns their number; fewer than len: wake() follows (or the transfer failed: see
- * result). */
+/* Takes bytes of the body, and returns their number. If it is less than len, wake() follows, or the transfer
+ * has failed (see result). */
 size_t xfer_feed(struct xfer *x, const void *data, size_t len);
 /* Ends the body; done() follows when all but the last piece is on the disk. */
 void xfer_feed_end(struct xfer *x);
@@ -298,15 +299,16 @@ void xfer_feed_end(struct xfer *x);
 void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct store_put *put,
 	       struct digest *dg);
 
-/* Stops as soon as possible: the first error stays; work requests are flushed; done() follows when no piece
- * is in flight. > 0: no piece was in flight, and done() does not follow. */
+/* Stops the transfer as soon as possible; work requests are flushed, and an earlier error remains the result.
+ * Returns 0 if done() follows when no piece is in flight; > 0 if no piece was in flight, and done() does not
+ * follow. */
 int xfer_cancel(struct xfer *x, int err);
 
 /* Returns the total time, up to now, with work requests of the transfer outstanding. */
 uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
-/* Returns the kept last piece after a successful PULL, ACCEPT or COPY, for the commit. NULL: no last
- * piece. */
+/* Returns the kept last piece after a successful PULL, ACCEPT or COPY, for the commit; NULL if there is
+ * none. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
 /* Counters per thread, for tests: they prove that no payload byte is copied and that memory is bounded. */

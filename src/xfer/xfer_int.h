@@ -32,11 +32,11 @@ read_room(const struct piece *p)
 	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
 }
 
-/* Takes an idle piece with a buffer for len bytes; NULL: no piece or buffer is available now. */
+/* Takes an idle piece with a buffer for len bytes. Returns NULL if no piece or buffer is available now. */
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);
-/* Ends the operation that filled p (a read of the store, or a pull), with `result`. Returns true: p is READY;
- * false: the transfer has failed, now or before, and p was returned. */
+/* Ends the operation that filled p (a read of the store, or a pull), with `result`. Returns true if p is
+ * READY; false if the transfer has failed, now or before, and p was returned. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
 /* Ends a read of the store that filled p, as piece_arrived(); the store has set the offset of the bytes in
  * the buffer. */
@@ -55,7 +55,7 @@ void copy_more(struct xfer *x);
 /* Starts reads of the object, for PUSH and SERVE, from transfer byte x->next on, into all available
  * pieces. */
 void xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *));
-/* Starts one read of a piece whose place and length are set; off: in the object. */
+/* Starts a read of a piece whose offset and length are set; off: offset in the object. */
 void piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *));
 /* Hands p to the store; when the write ends, the piece is freed. */
 void piece_write(struct piece *p);
