@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # item 20: 4 GiB - 1, the largest window a token can name, in and out.
-MORE=$'limits: { s3_progress: 120s, s3_total: 600s }'
+MORE=$'limits: { idle: 1800s, s3_progress: 120s, s3_total: 600s }'
 DISK_SIZE=6GiB
 . "$(dirname "$0")/../system/lib.sh"
 export SOFTNIC_EXEC=inline

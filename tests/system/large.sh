@@ -3,7 +3,7 @@
 # Several large objects at once on a disk whose segments are still being made: chunks fill while earlier pieces wait for space.
 DISK_SIZE=3840MiB
 # Some 25 MB/s are enough.
-MORE='limits: { s3_progress: 60s, s3_total: 200s }'
+MORE='limits: { idle: 1800s, s3_progress: 60s, s3_total: 200s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
 mkdir "$T/in" "$T/out"
