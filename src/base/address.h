@@ -15,13 +15,13 @@
  * zeroes for any other family, such as a Unix socket, and for NULL. */
 bool address_in6(const struct sockaddr *sa, struct in6_addr *ret_addr);
 
-/* Gives the address range that counts as one client: an IPv4 address (mapped or not) alone; of IPv6 the /64,
- * in which one host may have any number of addresses. The address of a Unix socket, and NULL, give all
- * zeroes. */
+/* Gives the range of addresses that counts as one client: a single IPv4 address (mapped or not), or the /64
+ * of an IPv6 address, in which one host can have any number of addresses. The address of a Unix socket, and
+ * NULL, give all zeroes. */
 void address_client(const struct sockaddr *sa, struct in6_addr *ret_client);
 
-/* Writes the address as text, or "-" for any other family, and returns text. A mapped IPv4 address stays
- * mapped. */
+/* Writes the address as text, or "-" for any other family, and returns text. A mapped IPv4 address is written
+ * as mapped. */
 const char *address_text(const struct sockaddr *sa, char text[ADDRESS_TEXT_BYTES]);
 
 #endif

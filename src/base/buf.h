@@ -9,7 +9,7 @@
  *
  * In a pool with *runs* four large buffers are adjacent, and while none of the four is in use they can be
  * taken as one buffer of 4 MiB. Single buffers are taken from broken runs as long as there are any, so that
- * the other runs stay whole.
+ * as many runs as possible remain complete.
  */
 #ifndef GANTRY_BASE_BUF_H
 #define GANTRY_BASE_BUF_H
@@ -60,15 +60,17 @@ struct bufpool {
 	int buf_nr;
 	struct buf *free[BUF_CLASS_NR];
 	struct buf_run *runs;      /* runs, which contain all large buffers; NULL: a pool without runs */
-	struct list whole, broken; /* runs with four free buffers; runs with one to three free buffers */
-	/* low: the smallest value of avail since the start */
+	struct list whole, broken; /* whole: runs with four free buffers; broken: runs with one to three free
+	                            * buffers */
+	/* total: number of buffers; avail: number of free buffers; low: smallest value of avail since the
+	 * start */
 	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR];
 };
 
-/* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
- * -ENOMEM. */
+/* Splits `bytes` bytes of memory into buffers: about 1/8 into small buffers, the rest into large buffers, at
+ * least one of each. 0 or -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
-/* Makes a pool as bufpool_init() does, with runs, at least one. */
+/* Makes a pool as bufpool_init() does, with at least one run. */
 int bufpool_init_runs(struct bufpool *bp, size_t bytes);
 /* Makes a pool of buffers of one class, at least one buffer. Its regions are numbered from region_base on,
  * because its memory is registered after that of another pool. */
@@ -76,7 +78,7 @@ int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int
 /* Frees the memory of a pool, to which every buffer was returned. */
 void bufpool_fini(struct bufpool *bp);
 
-/* Takes a buffer. Returns NULL if none is left; the caller then waits in a queue. Never blocks, never
+/* Takes a buffer. Returns NULL if no buffer is free; the caller then waits in a queue. Never blocks, never
  * allocates. */
 struct buf *bufpool_get(struct bufpool *bp, enum buf_class cls);
 /* Takes a run as one buffer. Returns NULL if no run is whole, or the pool has no runs. */

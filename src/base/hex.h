@@ -9,7 +9,7 @@
 /* Value of each character as a hex digit, 0 to 15; -1: the character is not a hex digit. */
 extern const int8_t hex_value[256];
 
-/* Returns the value of a hex digit; -1: not a hex digit. */
+/* Returns the value of a hex digit; -1 if the character is not a hex digit. */
 static inline int
 hex_digit(char c)
 {
@@ -18,8 +18,8 @@ hex_digit(char c)
 
 /* Parses exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* Parses 2 * len digits into len bytes, in memory order. Returns 0, or -EINVAL: the bytes before the wrong
- * digit are written. */
+/* Parses 2 * len digits into len bytes, in memory order. Returns 0, or -EINVAL after writing the bytes before
+ * the wrong digit. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* Writes len bytes as 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buckets of all duration histograms, the same everywhere, so that histograms can be compared. Pure. */
+/* The buckets of all histograms of durations. All histograms have the same buckets, so that they can be
+ * compared. Pure. */
 #ifndef GANTRY_BASE_LATENCY_H
 #define GANTRY_BASE_LATENCY_H
 

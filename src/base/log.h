@@ -24,8 +24,8 @@ extern const char *const log_level_name[LOG_LEVEL_NR];
 /* Starts the log of the process. Called before the first thread starts; log_set_level() may be called before
  * it. */
 void log_init(enum log_format format, enum log_level level);
-/* Redirects all log lines to fn, without line end and level name; for libraries. NULL: the output of
- * log_init() again. Called while no other thread logs. */
+/* Passes all log lines to fn, without line end and level name; for libraries. fn NULL: lines go to the output
+ * of log_init() again. Called while no other thread logs. */
 typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
 /* Starts a thread that sends the log lines from now on, so that no caller waits for the reader of the log.

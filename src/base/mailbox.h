@@ -3,7 +3,8 @@
  * Messages between threads: a lock-free queue per receiver. Its nodes are embedded in the operations, so the
  * queue cannot be full. The doorbell (an eventfd) rings only when the receiver has declared that it sleeps.
  *
- * Senders: any thread. Everything else: the receiver's thread. Order is kept per sender.
+ * Senders: any thread. All other functions: the receiver's thread. The messages of each sender keep their
+ * order.
  */
 #ifndef GANTRY_BASE_MAILBOX_H
 #define GANTRY_BASE_MAILBOX_H
@@ -36,8 +37,8 @@ void mailbox_fini(struct mailbox *mb);
 /* Posts a message, which must not be in a mailbox already. */
 void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
 
-/* Runs messages that have arrived, at most max (0: all messages that are there now). Returns the number of
- * messages run. */
+/* Runs messages that have arrived, at most max (0: all messages that have arrived before the call). Returns
+ * the number of messages run. */
 int mailbox_run(struct mailbox *mb, int max);
 
 /* Declares that the receiver is about to wait. Returns true if the mailbox is empty, and the doorbell will

@@ -2,9 +2,9 @@
 /*
  * Pools of fixed-size pieces of memory, made at start and never grown.
  *
- * Unused memory is address space only: a page exists once a piece of it was taken, and the piece that was
- * returned last is taken first. A pool may therefore be as large as the largest possible need. Owned by one
- * thread; no locking.
+ * Memory that was never used is only address space: a page is allocated when a piece of it is first taken,
+ * and the piece that was returned last is taken first. A pool may therefore be as large as the largest
+ * possible need. Owned by one thread; no locking.
  */
 #ifndef GANTRY_BASE_POOL_H
 #define GANTRY_BASE_POOL_H
@@ -27,7 +27,7 @@ struct pool {
 int pool_init(struct pool *p, size_t bytes, int nr);
 /* Frees the memory; every piece must have been returned. A pool that was never made is allowed. */
 void pool_fini(struct pool *p);
-/* Takes a piece, which has its previous contents, or zeroes. Returns NULL if none is left. */
+/* Takes a piece, which has the contents of its previous use, or zeroes. Returns NULL if no piece is free. */
 void *pool_get(struct pool *p);
 /* Returns a piece to the pool. */
 void pool_put(struct pool *p, void *piece);

@@ -80,8 +80,9 @@ int span_decimal(struct span s, uint64_t *ret_value);
 
 enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
 /*
- * Decodes percent sequences once, and '+' to a blank if requested. Returns the length, -EINVAL for a bad
- * sequence (strict) or a NUL, -E2BIG beyond cap. Not strict: a '%' without two hex digits after it is kept.
+ * Decodes percent sequences once, and '+' to a blank if requested. Returns the length; -EINVAL for a NUL, or
+ * (strict) an invalid sequence; -E2BIG if the result exceeds cap. Not strict: a '%' without two hex digits
+ * after it is unchanged.
  */
 int span_decode(struct span s, unsigned how, char *out, size_t cap);
 

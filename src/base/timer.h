@@ -21,7 +21,8 @@ struct timers {
 	struct timer *root;
 };
 
-/* Arms t (again): fn(t) runs from timers_run() at or after at_ns.  Zeroed memory is a valid unarmed timer. */
+/* Arms t, which may be armed already: timers_run() calls fn(t) at at_ns or later. Zeroed memory is a valid
+ * unarmed timer. */
 void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(struct timer *));
 /* Disarms t; an unarmed timer is allowed. */
 void timer_disarm(struct timers *ts, struct timer *t);

@@ -143,7 +143,8 @@ struct target {
 	struct target *next;
 };
 
-/* Opens the ports named in c, or every usable port. 0 (without a port: *ret_nr 0 and why), or -ENODEV. */
+/* Opens the ports named in c, or every usable port. Returns 0 (without a port: *ret_nr 0, and why), or
+ * -ENODEV. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
 /* The address of a port in the form that tokens contain. */
@@ -151,7 +152,7 @@ struct address {
 	uint8_t gid[16], gid_index;
 	uint16_t lid;
 };
-/* Reads the port's address again. Returns false: the port has no address now. */
+/* Reads the port's address again. Returns false if the port has no address now. */
 bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
 /* Destroys a target. Returns 0, or -errno: clients may still reach the target. */
@@ -188,7 +189,8 @@ struct region {
 	bool is_stale;
 	bool is_staged; /* true: no port has the registration, and its bytes are moved through the stage */
 	struct gpu_ids *ids;    /* ids of the registered allocations; NULL: unknown */
-	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
+	_Atomic unsigned users; /* number of calls that use the registration; raised from 0 only under
+	                         * g->map_lock */
 	unsigned count; /* number of times that the program registered the memory; protected by g->map_lock */
 	struct ibv_mr *mr[PORTS_MAX]; /* memory regions by port; NULL: registering on the port failed */
 	pthread_mutex_t lock;
@@ -221,7 +223,7 @@ struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first registration that begins at or after start. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* Number of entries that record whether a server has reached a port; see choice.c. */
+/* Number of entries in the record of the servers that have reached a port; see choice.c. */
 #define REACH_MAX 128
 enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
 struct reach {
@@ -333,8 +335,7 @@ void events_stop(struct gantry *g);
 unsigned forks_now(void);
 /* Returns true if this process opened the context, false if a parent process did. */
 bool is_mine(const struct gantry *g);
-/* Returns a context of gantry_open_shared(). Returns true: the caller must close it (unused, or never
- * shared). */
+/* Ends one use of a context. Returns true if the caller must close the context (unused, or never shared). */
 bool shared_give(struct gantry *g);
 
 /* ---- log lines for the program: log.c ---- */
@@ -393,7 +394,7 @@ bool port_reread(struct gantry *g, struct port *p);
 
 /* Initializes the list of targets. Returns 0 or -errno. */
 int targets_init(struct gantry *g);
-/* Destroys a target. If the driver fails, the target is kept for another attempt. Returns 0 or -errno. */
+/* Destroys a target, which is kept for another attempt if the driver fails. Returns 0 or -errno. */
 int target_end(struct gantry *g, struct target *t);
 /* Destroys all idle targets. No call may be running. */
 void targets_close(struct gantry *g);
@@ -455,8 +456,8 @@ enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t of
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Interprets the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
-/* Returns true if the body is complete for a get of size bytes at offset: it has size bytes, or fewer if the
- * answer says that the object ends there. */
+/* Returns true if the body of a get of size bytes at offset is complete: it has size bytes, or the object
+ * ends with it according to the answer. */
 bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
@@ -535,8 +536,7 @@ struct call {
 	struct reply r;    /* last answer */
 };
 
-/* Begins a call, whose results are collected in c->own. Returns 0 or -errno. call_end() follows in every
- * case. */
+/* Begins a call with results in c->own; call_end() follows in any case. Returns 0 or -errno. */
 int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	       struct gantry_result *res, struct gantry_result *own);
 /* Begins a call for a bucket. Returns -EINVAL if the URL names a key or has a query, because the request
@@ -577,8 +577,8 @@ typedef int xml_fn(void *cookie, const char *path, const char *text, size_t len)
  * fetched.
  */
 int xml_answer(const char *body, size_t len, const char *root, xml_fn *fn, void *cookie);
-/* Sends x and reads the XML of its 2xx, at most cap bytes, as xml_answer(); an error document in a 2xx is an
- * error. */
+/* Sends x and reads the XML of a 2xx answer, at most cap bytes, as xml_answer() does. An error document in a
+ * 2xx answer is an error. */
 int call_xml(struct call *c, struct exchange *x, size_t cap, const char *root, xml_fn *fn, void *cookie);
 
 /* ---- a page of a list: page.c ---- */
@@ -592,8 +592,8 @@ struct list_page {
 
 /* Receives an entry or a part; the other argument is NULL. */
 typedef int list_fn(void *cookie, const struct gantry_entry *e, const struct gantry_part *p);
-/* Reads a page and calls fn for each of its entries, once the whole page is known to be valid. 0, the result
- * of fn, or as xml_answer(). The caller frees the texts of the page, also after an error. */
+/* Reads a page, and calls fn for each of its entries after the whole page was found valid. 0, the result of
+ * fn, or as xml_answer(). The caller frees the texts of the page, also after an error. */
 int list_read(const char *body, size_t len, enum list_kind kind, list_fn *fn, void *cookie,
 	      struct list_page *ret_page);
 

@@ -59,7 +59,8 @@ enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
 /*
  * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to`
  * gives the direction. The copy is complete on return. Called by the thread of the put or get, without a
- * lock, concurrently for concurrent calls. Returns 0, or -errno, with which that call fails without a retry.
+ * lock, concurrently for concurrent calls. Returns 0, or the -errno with which the put or get fails without a
+ * retry.
  */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
@@ -97,8 +98,8 @@ struct gantry_options {
 	const char *access_key, *secret_key, *session_token, *region;
 	/*
 	 * Lifetime of a DC target, and of the tokens of puts and gets that name it, in ms. 0: 5000. Calls
-	 * share targets, because the driver needs some 100 us to make a target; a target of that age is
-	 * destroyed, by a thread of the library if no call does so. See gantry_put().
+	 * share targets, because the driver needs some 100 us to make a target. When a target has reached
+	 * this age, a call or a thread of the library destroys it. See gantry_put().
 	 */
 	unsigned target_life_ms;
 	/*
@@ -109,7 +110,7 @@ struct gantry_options {
 	 */
 	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
 	int service_level; /* service level, 0 to 15, on Ethernet the priority */
-	int path_mtu;      /* path MTU in bytes, 256 to 4096, for servers with a smaller one; 0: the port's */
+	int path_mtu;      /* path MTU in bytes, 256 to 4096, if the server's is smaller; 0: the port's */
 	int pkey_index;    /* row of the port's partition table */
 	/*
 	 * For memory of a device, such as a GPU: copies from and to it when the bytes move over HTTP, and for
@@ -141,8 +142,8 @@ const char *gantry_open_error(void);
 /*
  * Opens the process's one context, or counts one more opening of it: its registrations belong to the process.
  * Options are those of NULL; the environment may request a stage (GANTRY_STAGE=1, or its bytes). Each opening
- * has a gantry_close(); the last one closes the context if nothing is registered, otherwise it stays for the
- * next opening. As gantry_open().
+ * needs a gantry_close(). The last one closes the context if no memory is registered; otherwise the context
+ * remains. Returns as gantry_open().
  */
 int gantry_open_shared(struct gantry **ret_g);
 /*
@@ -154,7 +155,8 @@ void gantry_close(struct gantry *g);
 
 /* Levels of log lines: failures; ports and registrations; successful gantry_obj_get(); gantry_obj_put(). */
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
-/* Receives a log line without a newline. Called by any threads concurrently; must not call gantry_set_log(). */
+/* Receives a log line without a newline. Called by any thread, also by several at a time; must not call
+ * gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
 /* Sets the log function, which receives failures with their causes, ports and registrations, and operations.
  * NULL: no lines are logged. The previous function is not called any longer after the return. */
@@ -280,8 +282,7 @@ enum gantry_path {
 	GANTRY_PATH_NONE = 0,
 	GANTRY_PATH_RDMA = 1,
 	GANTRY_PATH_HTTP = 2,
-	GANTRY_PATH_RDMA_STAGED =
-		3, /* by RDMA, with a copy by the device's driver between its memory and the host's */
+	GANTRY_PATH_RDMA_STAGED = 3, /* by RDMA from or to host memory, with a copy by the device's driver */
 };
 
 /* The kind of pending device work for which a put or get waits before it accesses the memory. */
@@ -409,11 +410,11 @@ typedef void gantry_header_fn(void *cookie, const char *name, const char *value)
  * success, in order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and all others. */
 int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
 		void *cookie, struct gantry_result *res);
-/* Deletes an object; 0 also if the server answers 204 for an object that did not exist. */
+/* Deletes an object. Returns 0 also if it did not exist (204). */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
-/* Creates, S3 only, the bucket http://host:port/bucket; 0 also if the bucket exists already (409). -EINVAL:
- * the URL names a key or has a query, as for all functions of buckets. */
+/* Creates the bucket http://host:port/bucket (S3 only). Returns 0 also if the bucket exists already (409).
+ * -EINVAL: the URL names a key or has a query, as for all functions of buckets. */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 /* Creates a bucket with each object on that number of disks (x-gantry-copies: 1 or 2; 0: the server's
  * default). An existing, empty bucket with another number is changed. -ENOTEMPTY: such a bucket is not empty;
@@ -431,7 +432,7 @@ int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result
 struct gantry_entry {
 	const char *name; /* whole key of the object, or name of the bucket */
 	size_t name_len;
-	int is_prefix; /* 1: stands for all keys that begin with name, which ends with the delimiter */
+	int is_prefix; /* 1: the entry is for all keys that begin with name, a common prefix */
 	/* 1: name is the server's text with percent sequences, because the decoded name contains a NUL */
 	int is_raw;
 	uint64_t size;
@@ -445,7 +446,7 @@ struct gantry_entry {
 struct gantry_list_options {
 	size_t size;
 	const char *prefix;      /* prefix of the listed keys; NULL: all keys */
-	const char *delimiter;   /* keys that contain it after the prefix become one entry; NULL: none */
+	const char *delimiter;   /* delimiter, for common prefixes as in S3; NULL: none */
 	const char *start_after; /* key after which the list begins; NULL: from the first key */
 	unsigned page;           /* number of entries per request; 0: 1000 */
 	unsigned timeout_ms;     /* time limit of a request in ms; 0: the limit of the context */
@@ -554,8 +555,8 @@ struct gantry_io_info {
 /*
  * The callbacks of the program's control plane. Each callback sends the token to the server, waits for the
  * answer, and returns the number of bytes moved, or a negative number to abort. handle: see
- * gantry_handle_ctx(). offset: in the object. A callback that is never needed may be NULL. They may call the
- * library.
+ * gantry_handle_ctx(). offset: in the object. A callback may be NULL if its operation is not used. Callbacks
+ * may call the library.
  */
 struct gantry_ops {
 	ssize_t (*get)(const void *handle, char *ptr, size_t size, off_t offset,

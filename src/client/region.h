@@ -26,8 +26,8 @@ int region_new(struct gantry *g, const struct wanted *w, struct region **ret_reg
 /* Deregisters memory on all ports, and frees the registration, which no look-up can find any longer. Returns
  * 0, or -errno: the registration is then kept until the context is closed. */
 int region_free(struct gantry *g, struct region *r);
-/* Adds a registration to the list of those that programs cannot find. region_unkeep() removes it from the
- * list. */
+/* Adds a registration to the list of registrations that programs cannot find. region_unkeep() removes it from
+ * the list. */
 void region_keep(struct gantry *g, struct region *r);
 void region_unkeep(struct gantry *g, struct region *r);
 /* Returns the names of the drivers, other than peer-memory drivers, that refused the device memory which this

@@ -45,8 +45,8 @@ void stage_stream_give(struct gantry *g, struct gpu_stream *s);
 
 /* ---- puts and gets through it: staged.c ---- */
 
-/* Puts the object of call c through the stage. Returns 0; 1 if HTTP must be used, for the reason in
- * c->res->reason; -errno. */
+/* Puts the object of call c through the stage. Returns 0; 1 if HTTP must be used, with the reason in
+ * c->res->reason; or the -errno of the call. */
 int staged_put(struct call *c);
 /* Gets the object of call c through the stage. Results are those of staged_put(). */
 int staged_get(struct call *c);
@@ -58,13 +58,13 @@ struct bounce;
 int bounce_open(struct gantry *g, const void *ptr, uint64_t size, struct bounce **ret_b, char *why,
 		size_t why_len);
 /* Sets *ret to the bytes from byte `at` of the device's memory on, and *ret_n to their available number. The
- * pointer is valid until the next call. The following bytes are copied in the background. Returns 0 or
- * -errno. */
+ * pointer is valid until the next call. The following bytes are copied in the background. Returns 0 or the
+ * -errno of the copy. */
 int bounce_peek(struct bounce *b, uint64_t at, const char **ret, size_t *ret_n, char *why, size_t why_len);
 /* Copies bytes to the device's memory from byte `at` on, which is the end of the previous bytes. Returns 0 or
- * -errno. */
+ * the -errno of the copy. */
 int bounce_push(struct bounce *b, uint64_t at, const void *bytes, size_t n, char *why, size_t why_len);
-/* Ends the transfer when all pushed bytes are copied. NULL is allowed. Returns 0 or -errno. */
+/* Ends the transfer when all pushed bytes are copied. NULL is allowed. Returns 0 or the -errno of a copy. */
 int bounce_close(struct bounce *b, char *why, size_t why_len);
 
 #endif

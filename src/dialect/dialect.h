@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two dialects: the meaning of a request, and the text of its answer. Pure text, no I/O; any thread.
- * Memory is allocated for tags, forms and XML only.
+ * Memory is allocated only for tags, forms and XML.
  *
  * dialect_read_target() decodes the target of a request; dialect_parse() turns method, decoded target and
  * header fields into a struct target: operation, bucket, key, range, conditions, descriptor. Header
@@ -92,7 +92,8 @@ struct uri_param {
  * there are no parameters.
  */
 struct uri {
-	enum fault fault; /* fault of the target; path and parameters are empty if there is one */
+	enum fault fault; /* fault of the target; FAULT_NONE: there is none; with a fault, path and parameters
+	                   * are empty */
 	const char *why;
 	struct span path; /* path, terminated; it begins with a slash */
 	const char *text; /* text into which the parameters point */
@@ -143,25 +144,26 @@ enum op_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
 enum op_body {
 	BODY_NONE,
 	BODY_OBJECT, /* the bytes of an object or a part, from the HTTP body or the window */
-	BODY_TEXT,   /* XML that is collected completely; may be empty where it is optional */
+	BODY_TEXT,   /* XML, which is collected completely; it can be empty if it is optional */
 	BODY_FORM,   /* multipart/form-data (s3doc/form.h) */
 };
 /* The right that an access key needs for an operation; checked by auth_allows(). */
 enum op_right {
-	/* to make or change the bucket; the strictest right, and therefore the default */
+	/* right to make or change the bucket; the strictest right, and therefore the default */
 	RIGHT_BUCKET,
-	/* as RIGHT_BUCKET, and to delete the bucket, or its contents by its lifecycle rules */
+	/* RIGHT_BUCKET, and the right to delete the bucket, or its contents by its lifecycle rules */
 	RIGHT_DELETE_BUCKET,
 	RIGHT_WRITE_KEY,   /* to write the key */
 	RIGHT_REPLACE_KEY, /* to change the object of the key */
 	RIGHT_DELETE_KEY,  /* to remove the key */
-	RIGHT_COPY,        /* to write the key, and to read the source of the copy */
+	RIGHT_COPY,        /* right to write the key, and to read the source of the copy */
 	RIGHT_READ_KEY,    /* to read the key */
-	RIGHT_LIST_BUCKET, /* to list the whole bucket, and to read its configuration */
-	RIGHT_LIST_PREFIX, /* to list the keys that begin with the requested prefix */
-	RIGHT_SEE_BUCKET,  /* to know that the bucket exists; each key is checked later */
+	RIGHT_LIST_BUCKET, /* right to list the whole bucket, and to read its configuration */
+	RIGHT_LIST_PREFIX, /* right to list the keys that begin with the requested prefix */
+	RIGHT_SEE_BUCKET,  /* right to know that the bucket exists; each key is checked later */
 	RIGHT_KNOWN,       /* a known access key is sufficient; each bucket is checked later */
-	RIGHT_ANYBODY,     /* no right is needed, or the right is checked later */
+	RIGHT_ANYBODY,     /* no right is needed when the request begins; some operations check a right
+	                    * later */
 };
 /* The properties of an operation: its row of op.def. */
 struct op_info {
@@ -269,7 +271,7 @@ struct list_query {
 	bool have_upload_id_marker;
 	/* id of an upload, with have_upload_id_marker: the list continues after this upload of key `after` */
 	uint8_t upload_id_marker[16];
-	/* the list has parts with a number above this; also of GetObjectAttributes */
+	/* number of a part: the list has the parts with larger numbers; also for GetObjectAttributes */
 	uint32_t part_number_marker;
 	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
@@ -377,9 +379,9 @@ struct target {
 	struct target_source source;
 };
 
-/* Gets those parts (bits) that the target does not have yet; copy and list are cleared. FAULT_NONE or
- * FAULT_BUSY. dialect_parse() does this for the parts of the operation; a GET with response-* gets attrs as
- * well. */
+/* Gets memory for those of the given parts (bits) that the target does not have yet; copy and list are
+ * cleared. Returns FAULT_NONE or FAULT_BUSY. dialect_parse() does this for the parts of the operation; a GET
+ * with response-* gets attrs as well. */
 enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
@@ -390,17 +392,18 @@ enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 void dialect_read_target(const struct dialect_in *in, char *target, size_t len, struct uri *uri);
 
 /*
- * Makes a target of a request. FAULT_NONE, or the fault to answer; *ret_why then points at a static sentence
- * that describes the error and its place. It also checks the head of the request: Content-Length with
- * chunked, repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a
- * descriptor of another dialect, unknown query keys (501), and so on. Signatures: see auth/. The descriptor
+ * Makes a target of a request. Returns FAULT_NONE, or the fault to answer; *ret_why then points at a static
+ * sentence that describes the error and its place. It also checks the head of the request: Content-Length
+ * with chunked, repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers,
+ * a descriptor of another dialect, unknown query keys (501), and so on. Signatures: see auth/. The descriptor
  * is not decoded here.
  */
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token and checks it against the
- * operation. FAULT_BAD_TOKEN etc. A form that is switched off gives TOKEN_OFF without being parsed. For
- * operations that move no bytes the token is ignored and t->wire becomes WIRE_NONE. */
+ * operation. Returns FAULT_NONE, FAULT_BAD_TOKEN or another fault. A descriptor whose form is switched off is
+ * not parsed, and becomes TOKEN_OFF. For operations that move no bytes the token is ignored and t->wire
+ * becomes WIRE_NONE. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* Returns a header by lower-case name, or NULL. *ret_nr: number of its occurrences. */
@@ -408,14 +411,14 @@ const struct field *dialect_field_n(const struct dialect_in *in, const char *nam
 static inline const struct field *
 dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 {
-	/* The function is inline, so that the compiler computes the length: a request has about twenty such
-	 * look-ups. */
+	/* The function is inline so that the compiler computes the length: a request needs about twenty of
+	 * these calls. */
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
 /* Returns the value of a header that is a list, joining its lines if there are several (RFC 9110 5.3): the
- * non-empty ones, joined by ", " in buf. p NULL: absent, or cap is too small; *ret_nr (may be NULL) is the
- * number of its occurrences. */
+ * non-empty ones, joined by ", " in buf. The result has p NULL if the header is absent, or cap is too small;
+ * *ret_nr (may be NULL) is the number of its occurrences. */
 struct span dialect_field_list(const struct dialect_in *in, const char *name, char *buf, size_t cap,
 			       int *ret_nr);
 
@@ -430,15 +433,16 @@ bool dialect_is_wire_header(struct span name);
  * every header that carries a descriptor. relax: auth.require_signed_headers allows some descriptors
  * unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
-/* Returns NULL, or the reason why a signed request with a descriptor of that form must sign that header as
- * well: it determines which bytes move, or whether any do (wire.def). A static sentence. */
+/* Returns the reason, a static sentence, why a signed request with a descriptor of that form must also sign
+ * that header, which determines which bytes move or whether any do (wire.def). Returns NULL if it need not be
+ * signed. */
 const char *dialect_must_sign_beside(enum wire_form w, struct span name, bool relax);
 
 /* Returns true if the value of that header determines the source or destination of bytes, and is not only
  * stored. */
 bool dialect_header_steers(struct span name);
 
-/* Returns true if this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
+/* Returns true if the text is a token (RFC 9110 5.6.2), the form of methods and names of fields. */
 bool dialect_is_field_name(const char *text, size_t len);
 /* Returns true if the text, as the value of a field, has no control character except tabs. Some parsers take
  * a lone CR for the end of a line, and NUL for the end of the text. */
@@ -453,17 +457,17 @@ dialect_is_preflight(const struct dialect_in *in)
 	       in->listen->dialect == DIALECT_S3;
 }
 
-/* Finds x-amz-content-sha256 if it counts; NULL if it is absent or has no meaning: the user of a URL that was
- * signed without it is another party, who may add it. A value that announces frames counts even then, and
- * auth/ refuses it: frames are never stored as an object. */
+/* Finds x-amz-content-sha256 if it has an effect. Returns NULL if it is absent, or if the URL was signed
+ * without it, because then the user of the URL, who is not the signer, may have added it. A value that
+ * announces frames has an effect even then, and auth/ refuses it: frames are never stored as an object. */
 const struct field *dialect_payload_hash(const struct dialect_in *in, int *ret_nr);
 
 /* Returns true if the query contains any part of a signature (X-Amz-Signature etc., also of version 2). S3
  * only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);
 
-/* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial;
- * -ERANGE is 416. */
+/* Resolves a range of an object of size bytes. Returns 0 with the bytes [*ret_off, *ret_off + *ret_len) and
+ * *ret_partial; or -ERANGE (416). */
 int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off, uint64_t *ret_len,
 		  bool *ret_partial);
 
@@ -479,9 +483,9 @@ bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
  */
 enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
 
-/* Evaluates the conditions x-amz-copy-source-if-* against the source, as AWS does: If-Match that holds
- * outweighs If-Unmodified-Since, and If-None-Match that fails outweighs If-Modified-Since. Returns FAULT_NONE
- * or FAULT_PRECONDITION. */
+/* Evaluates the conditions x-amz-copy-source-if-* against the source, as AWS does: an If-Match that holds
+ * takes precedence over If-Unmodified-Since, and an If-None-Match that fails over If-Modified-Since. Returns
+ * FAULT_NONE or FAULT_PRECONDITION. */
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
@@ -501,7 +505,7 @@ size_t checksum_len(enum checksum_kind k);
 
 /* A packed sequence of (name, value), written by dialect_parse(), returned on GET and HEAD. */
 
-/* Calls fn for each pair; stops and returns -EINVAL on bytes that we did not write. */
+/* Calls fn for each pair of packed attributes. Returns 0, or -EINVAL if the bytes are damaged. */
 int dialect_attrs_each(const void *attrs, size_t len,
 		       void (*fn)(void *cookie, const char *name, size_t name_len, const char *value,
 				  size_t value_len),
@@ -563,7 +567,7 @@ struct outcome {
 	int reply;  /* value of x-amz-rdma-reply; 0: the header is absent */
 	bool bytes; /* true: the answer has x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
 	bool etag;
-	/* true: the body contains the data: of a GET without a descriptor, or of one that is
+	/* true: the body contains the data, because a GET has no descriptor, or because its outcome is
 	 * OUT_DECLINED_2XX */
 	bool body_data;
 	/* true: the body is the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
@@ -572,9 +576,9 @@ struct outcome {
 /* The kind of an outcome. DECLINED_2XX is a decline as rdma.decline_2xx requires it, for clients that fall
  * back to HTTP only after a 2xx. */
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_DECLINED_2XX, OUT_FAILED, OUT_ERROR };
-/* Returns the form of an outcome. partial: 206. f: for FAILED and ERROR. FAILED is an error of the data
- * plane: for a fault of status 500 the reply header has it too; any other fault (the deadline before a byte
- * moved, the store) has the form of ERROR. */
+/* Returns the form of an outcome. partial: the status is 206. f: the fault of FAILED and ERROR. FAILED is an
+ * error of the data plane: if its fault has status 500, the reply header has the status, too; any other fault
+ * (the deadline before a byte moved, the store) has the form of ERROR. */
 struct outcome dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool partial,
 			       enum fault f);
 

@@ -63,8 +63,8 @@ enum fault wire_find(const struct dialect_in *in, struct target *t, const char *
 
 /* ---- fields.c ---- */
 
-/* Finds the only field with this name; NULL: absent. More than one is FAULT_BAD_REQUEST with the sentence
- * `repeated`. */
+/* Finds the only field with this name; *ret is NULL if it is absent. If there are several, returns
+ * FAULT_BAD_REQUEST with the sentence `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
 /* Checks names and values, Host, and message framing, for the errors that libmicrohttpd accepts. */
@@ -94,8 +94,8 @@ dialect_is_amz(struct span name)
 }
 /* The meaning of a header's name in a query: the column QUERY of header.def. */
 enum header_query { HEADER_STAYS, HEADER_MOVES, HEADER_SUMS, HEADER_PASSES };
-/* Returns the meaning of a query key with a header's name, in any letter case; STAYS also if it is not in the
- * table, or carries a descriptor. */
+/* Returns the meaning of a query key with a header's name, in any letter case. The result is STAYS also if
+ * the name is not in the table, or the header carries a descriptor. */
 enum header_query header_in_query(struct span key);
 /* Returns true if an x-amz-* field of that name is known here. */
 bool header_is_known(struct span name);
@@ -116,7 +116,7 @@ enum fault copy_parse(const struct dialect_in *in, struct target *t, const char 
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parses one list of ETags; cond_date() one date (a text that is not a date is no condition). */
+/* Parses a list of ETags. cond_date() parses a date; a text that is not a date is no condition. */
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);

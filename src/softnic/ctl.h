@@ -11,7 +11,8 @@ int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
 /* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);
-int ctl_dev(const char *s); /* Returns the index of a device by its name or number; -1: there is none. */
+int ctl_dev(const char *s); /* Returns the index of a device by its name or number; -1: there is no such
+                             * device. */
 const char *ctl_status_name(unsigned status);
 
 /* Prints a duration as " KEY=20ms"; prints nothing for 0. */

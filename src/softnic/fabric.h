@@ -66,7 +66,8 @@ enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
-	_Atomic uint32_t down; /* reasons why the port carries no packets, an enum fab_down; 0: it does */
+	_Atomic uint32_t down; /* reasons why the port carries no packets, bits of enum fab_down; 0: it
+	                        * carries packets */
 	/* counter, incremented with each change of FAB_DOWN_PORT, so that a short flap is two events */
 	_Atomic uint32_t changes;
 	_Atomic uint32_t losses;        /* counter, incremented when the device is lost */
@@ -153,7 +154,7 @@ struct fab_qp {
 	_Atomic uint32_t state; /* state of the queue pair, an enum ibv_qp_state */
 	_Atomic uint32_t access;
 	_Atomic uint32_t dest_qpn;
-	/* set by softnicctl qp N fatal; the owner raises the event and clears the field */
+	/* set by `softnicctl qp N fatal`; then the owner raises the event and clears the field */
 	_Atomic uint32_t poke;
 	uint64_t dc_key;
 	_Atomic uint32_t mtu; /* MTU of the path, an enum ibv_mtu */
@@ -325,11 +326,10 @@ _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
 void fab_path(char *buf, size_t len);
 
-/* Frees the slots of dead processes. Call with the file locked. */
+/* Frees the slots of dead processes. The caller has locked the file. */
 void fab_reap(struct fabric *f);
 
-/* Returns true if a thread of the process may still be inside a copy; false once the process is dead for
- * good. */
+/* Returns true if a thread of the process may still be copying; false if the process is certainly dead. */
 bool fab_proc_alive(const struct fab_proc *p);
 int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
 

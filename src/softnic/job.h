@@ -11,7 +11,7 @@
 /* Claims a job of the process `owner` for process `own` of the fabric; jobs claimed by a dead process are
  * free again. NULL: all jobs are claimed. *ret_stage is the address of the job's buffer in the owner. */
 struct fab_job *job_claim(struct fabric *f, struct fab_proc *owner, uint32_t own, uint64_t *ret_stage);
-/* Frees the job; it may not be running. */
+/* Frees the job, which must not be running. */
 void job_release(struct fab_job *job);
 
 /* Asks the owner to move len bytes between the buffer and the region `key`, from `offset` on. */
@@ -19,7 +19,7 @@ void job_ask(struct fab_proc *owner, struct fab_job *job, uint32_t key, enum fab
 	     uint32_t len);
 /* Returns true if the job is done, after a wait of at most wait_ns; then *ret_result is set. */
 bool job_done(struct fab_job *job, uint64_t wait_ns, enum fab_job_result *ret_result);
-/* Cancels the job. Returns false: the owner has begun the job, or the job is done. */
+/* Cancels the job. Returns false if the owner has begun the job, or the job is done. */
 bool job_cancel(struct fab_job *job);
 
 #endif

@@ -14,8 +14,8 @@
 
 struct cmd;
 
-/* Returns the name of the admin listener: `name`, or else GANTRY_ADMIN of the environment, or else the
- * default socket if it exists, or else the default port. */
+/* Returns the name of the admin listener: `name`; if that is NULL, GANTRY_ADMIN of the environment; if that
+ * is not set, the default socket, or the default port if the socket does not exist. */
 const char *admin_name(const char *name);
 
 struct answer {

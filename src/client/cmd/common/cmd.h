@@ -41,7 +41,8 @@ struct cmd {
 	const char *device, *dc_key, *config, *dir, *acks;
 	/* settings of packets, as in struct gantry_options */
 	int traffic_class, service_level, path_mtu, pkey_index;
-	const char *access_key, *secret, *region; /* keys and region; NULL: from the environment, if set */
+	const char *access_key, *secret, *region; /* keys and region for signatures; NULL: those of the
+	                                           * environment, if set */
 	unsigned timeout_ms;
 	int jobs;          /* number of requests at a time; 0: the default of the command */
 	const char *admin; /* admin listener; NULL: chosen by admin_name() */
@@ -83,7 +84,8 @@ struct cmd {
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
-	uint64_t copied_bytes, kept_bytes; /* numbers of bytes, as in struct outcome */
+	uint64_t copied_bytes, kept_bytes; /* copied_bytes: bytes that the server copied; kept_bytes: bytes of
+	                                    * an earlier run */
 	uint64_t same, deleted, skipped;   /* sync: numbers of objects; skipped: entries that are not files */
 	char reason[160];                  /* reason of the first transfer without RDMA */
 	double start_s;
@@ -173,13 +175,13 @@ void outcome_init(struct outcome *o, const char *op, const char *url, const char
 /* Adds a result to the outcome o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Returns true if another attempt may succeed and can use the result of this one. */
+/* Returns true if another attempt may succeed, and can use the bytes that this attempt has moved. */
 bool outcome_may_pass(const struct outcome *o);
 /* Prints one line (or JSON) about one file. data_on_stdout: the line goes to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
 /* Reports the result of a request that moves no bytes. Returns the exit status of the program. */
 int report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res);
-/* Prints an action that --dry-run has left out, for the object prefix/name. */
+/* Prints an action that --dry-run does not execute, for the object prefix/name. */
 void would(const struct cmd *c, const char *what, const char *prefix, const char *name);
 void report_head(const struct cmd *c, const struct outcome *o);
 void tally_init(struct tally *t);

@@ -13,7 +13,8 @@
 enum url_kind {
 	URL_NONE,
 	URL_OBJECT,     /* the URL names a bucket and a key */
-	URL_NEW_OBJECT, /* as URL_OBJECT; or the URL ends with '/', and the name of the file is appended */
+	URL_NEW_OBJECT, /* the URL names a bucket and a key; or it ends with '/', and the name of the file is
+	                 * appended */
 	URL_PREFIX,     /* the URL names a bucket, and optionally a prefix of keys */
 	URL_BUCKET,
 	URL_BENCH,  /* the URL names a server, and optionally a bucket and a prefix of keys */
@@ -85,8 +86,8 @@ int words_option(int argc, char **argv);
 
 /* Returns the command of that name, or ends the program with an error message and the nearest name. */
 enum command_id words_command(const char *name);
-/* Ends the program with an error that names them, if options were given that the command does not use.
- * given[] is indexed by OPT_ - OPT_BEGIN. */
+/* Ends the program with an error if options were given that the command does not use; the error names these
+ * options. given[] is indexed by OPT_ - OPT_BEGIN. */
 void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
 /* Ends the program with an error that names the missing or surplus words, unless the command takes nr
  * words. */

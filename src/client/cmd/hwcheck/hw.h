@@ -84,8 +84,8 @@ int hw_far_ask(struct hw_far *f, const struct hw_ask *q, struct hw_answer *ret);
 /* Connects to HOST[:PORT]. Returns 0, or -errno with f->why. */
 int hw_far_connect(struct hw_far *f, const char *host);
 void hw_far_close(struct hw_far *f);
-/* Serves other hosts at [ADDRESS][:PORT], loopback by default, one at a time: count of them, 0: without end.
- * Returns an exit code. */
+/* Serves other hosts at [ADDRESS][:PORT], loopback by default, one at a time. count: number of hosts to
+ * serve; 0: no limit. Returns an exit code. */
 int hw_listen(struct hw_port *p, const char *name, const char *where, uint64_t largest, int count,
 	      bool quiet);
 
@@ -150,7 +150,7 @@ int hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at,
 /* Makes an initiator in RTS for the token's target. */
 bool hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 		  unsigned depth, unsigned timeout, unsigned retry);
-#define HW_PATIENCE_MS 30000 /* time in ms that is longer than any transfer takes */
+#define HW_PATIENCE_MS 30000 /* limit of the wait for a transfer in ms, longer than any transfer takes */
 /* Counters of each priority of the port's network interface (hw_class.c). */
 struct hw_classes {
 	char netdev[32];
