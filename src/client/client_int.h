@@ -3,40 +3,40 @@
  * Parts of libgantry and the calls between its files. Private; programs see gantry.h.
  *
  *     context.c    gantry_open, gantry_close
- *     call.c       what all calls to a server share
+ *     call.c       the common part of all calls to a server
  *     transfer.c   put, get: attempts and fallbacks
- *     stage.c      host memory that memory of a device is copied from and to: stage.h
- *     staged.c     puts and gets through it
- *     bounce.c     bodies of HTTP through it
+ *     stage.c      the stage, host memory for copies from and to memory of a device: stage.h
+ *     staged.c     puts and gets through the stage
+ *     bounce.c     HTTP bodies through the stage
  *     plain.c      head, delete, buckets
- *     choice.c     which port a token names
+ *     choice.c     choice of the port for a token
  *     config.c     cuobj.json, cufile.json, options
- *     http.c       one HTTP exchange over libcurl
+ *     http.c       an HTTP exchange by libcurl
  *     json.c       the tolerant JSON reader
  *     list.c       lists of objects, buckets, uploads, parts
- *     page.c       one page of a list
- *     reply.c      what an answer means (pure)
+ *     page.c       a page of a list
+ *     reply.c      interpretation of answers (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations: region.h
- *     register.c   those that programs ask for
+ *     register.c   registrations that programs request
  *     window.c     the windows of calls
- *     map.c        which registration holds an address (pure)
- *     mint.c       tokens that programs and callbacks get
- *     slot.c       where their texts lie
- *     gpu.c        memory that the CPU cannot read: gpu.h; gpu_cuda.c, gpu_rocm.c: its drivers
+ *     map.c        look-up of the registration of an address (pure)
+ *     mint.c       tokens for programs and callbacks
+ *     slot.c       memory for the texts of tokens
+ *     gpu.c        memory that the CPU cannot read: gpu.h; drivers: gpu_cuda.c, gpu_rocm.c
  *     events.c     ports that go down and come up
- *     shared.c     the process's one context, and processes that fork
- *     log.c        what a program is told
- *     targets.c    DC targets between calls
- *     ops.c        the shape of cuObjClient
+ *     shared.c     the shared context of a process, and forks
+ *     log.c        log lines for the program
+ *     targets.c    idle DC targets, between calls
+ *     ops.c        calls in the form of cuObjClient
  *     sign.c       AWS Signature Version 4
  *     upload.c     uploads in parts, copies on the server
- *     url.c        encoding
+ *     url.c        encoding of URLs
  *     xml.c        answers in XML, read by libxml2
  *
- * Locks, in the order in which they are taken; none is held across verbs, network or callbacks:
- * g->map_lock, a read-write lock, protects the map of registrations and the addresses of ports in tokens;
- * r->lock the slots of one registration; g->lock idle targets, free slots and free curl handles.
+ * Locks, in the order in which they are taken: g->map_lock, a read-write lock, protects the map of
+ * registrations and the addresses of ports in tokens; r->lock protects the slots of a registration; g->lock
+ * protects idle targets, free slots and curl handles. No lock is held during verbs, network I/O or callbacks.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H

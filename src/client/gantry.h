@@ -464,7 +464,7 @@ typedef int gantry_entry_fn(void *cookie, const struct gantry_entry *e);
  */
 int gantry_list(struct gantry *g, const char *url, const struct gantry_list_options *options,
 		gantry_entry_fn *fn, void *cookie, struct gantry_result *res);
-/* Calls fn for every bucket of http://host:port/ that the keys may see. */
+/* Calls fn for every bucket of http://host:port/ that the access key may see. */
 int gantry_list_buckets(struct gantry *g, const char *url, gantry_entry_fn *fn, void *cookie,
 			struct gantry_result *res);
 

@@ -180,7 +180,7 @@ struct req {
 	struct cors_answer *cors; /* CORS answer, for a request with an Origin; NULL: none */
 	struct span claimed; /* the access key named by a form; points into memory freed with the request */
 
-	/* parts from the pools, which the next fields point to; NULL: none (part.c) */
+	/* parts that the request has from the pools (part.c), by pool; NULL: none */
 	void *part[POOL_NR];
 	struct req_change *change;
 	char *error; /* body of an error, from its pool */

@@ -25,8 +25,8 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 		return 0;
 	}
 	while (!port_detach_all(p))
-		/* pending messages must run first, because another thread may have posted a notification
-		 * already */
+		/* pending messages run first, because another thread may have posted a notification to the
+		 * port */
 		mailbox_run(mb, 0);
 	port_free(p);
 	return r;

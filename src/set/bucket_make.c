@@ -17,7 +17,8 @@ make_at(struct change *c)
 
 	c->touched = true;
 	if (!is_gated)
-		c->closed |= (uint64_t)1 << c->at; /* not to be opened again: the gate was never closed */
+		c->closed |= (uint64_t)1 << c->at; /* the gate was not closed on this engine, so it is not
+		                                    * opened later */
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;
 	spec = (struct store_bucket_spec){ c->copies, c->sub->attrs, c->attrs_len };
@@ -56,8 +57,8 @@ create_next(struct change *c, int r)
 	switch (c->step) {
 	case LOOK:
 		if (c->at < 0 || change_is_lost(c)) {
-			/* The secondaries were removed after this change began. The caller's next attempt
-			 * assigns them again, or is refused. */
+			/* The secondaries of all slots were removed after this change began. The caller's
+			 * next attempt assigns secondaries again, or is refused. */
 			if (c->copies > 1 && !set_has_pairs(port_set(c->port)))
 				return change_is_done(c, -EAGAIN);
 			if (set_expect_missed(port_set(c->port)) < 0)

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the engine that removes the bucket after engine `at`; the metadata leader removes it first (M38).
- * Returns the number of engines, or -1, if no engine follows. */
+/* Returns the engine that removes the bucket after engine `at`; the metadata leader removes the bucket first
+ * (M38). If no engine follows, returns the number of engines or -1. */
 static int
 remover_behind(const struct change *c, int at)
 {
@@ -65,7 +65,8 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 {
 	const struct set *s = port_set(c->port);
 
-	/* The change is cancelled, because the last operations of a failed engine are unknown (M31). */
+	/* A change is cancelled if an engine has failed, because the last operations of that engine are
+	 * unknown (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_in(s) != set_all(s))
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
@@ -143,7 +144,8 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	/* The removal is refused, because the contents of a missing engine are unknown (M31). */
+	/* The removal is refused while an engine is missing, because the contents of that engine are unknown
+	 * (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
 	if (port_engines(p) == 1)

@@ -3,7 +3,8 @@
  * Changes buckets in a set of one engine.
  *
  * The engine accepts changes in any order, without the map change lock. The set counts these changes: a
- * second engine becomes a member only when no such change is in flight. After that, changes take the lock.
+ * second engine becomes a member only when no such change is in flight. From then on changes take the map
+ * change lock.
  */
 #include "set/bucket_change.h"
 

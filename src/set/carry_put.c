@@ -44,7 +44,8 @@ struct carry {
 	struct store_write w;
 	uint64_t off;
 	uint32_t len;
-	struct buf *buf; /* buffer of the pieces: the caller's buffer at first, `mine` in a second replay */
+	struct buf *buf; /* buffer of the pieces: the caller's buffer in the first replay, `mine` in later
+	                  * replays */
 	struct buf mine;
 };
 
@@ -102,7 +103,7 @@ commit(struct carry *c)
 	c->put.op.done = on_committed;
 	r = store_put_commit(c->put.op.port, &c->put, sc);
 	if (r == -EILSEQ)
-		/* the granules match their CRCs, but the combined CRC differs from the CRC of the former
+		/* the granules match their CRCs, but the CRC of all bytes differs from that of the former
 		 * PUT */
 		lost(c);
 	else if (r != 0)

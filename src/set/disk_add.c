@@ -109,8 +109,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 }
 
 /*
- * Adds the engine to the set, and waits until every port has attached to it. From here on the engine stays
- * until the set ends, even if its disk does not become a member.
+ * Adds the engine to the set, and waits until every port has attached to it. The engine remains until the set
+ * ends, even if its disk does not become a member.
  */
 static int
 attach_all(struct mover *m, struct store *st, int number)

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if enough disks stay for keys with two copies: such keys need two disks that are not
- * draining. */
+/* Returns true if two disks that are not draining remain; keys with two copies need them. */
 static bool
 leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 {
@@ -62,7 +61,8 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
-		/* A disk with both bits set does not leave: its drain was cancelled. */
+		/* A disk with both bits (draining and filling) does not leave, because its drain was
+		 * cancelled. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
 			r = drop_pairs(m, next);

@@ -110,7 +110,7 @@ disk_find(const struct set *s, const char *which)
 	}
 	if (left >= 0)
 		return left;
-	/* A number is accepted only in the form that /disks shows, because another form could have another
+	/* A number is accepted only as /disks writes it, because another notation could have another
 	 * meaning. */
 	for (int i = 0; i < nr; i++) {
 		snprintf(number, sizeof number, "%d", i);

@@ -239,6 +239,6 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 		atomic_store(&w->error, r);
 	if (atomic_fetch_sub(&w->left, 1) == 1)
 		return r < 0 ? r : atomic_load(&w->error) ? atomic_load(&w->error) : 1;
-	/* The wait is not over: watchers that were added will still be notified. */
+	/* The wait continues: the watchers that were added before the error will be notified. */
 	return 0;
 }

@@ -41,7 +41,7 @@ first_of(uint64_t bitmap)
 
 /* ---- the table; under the lock ---- */
 
-/* Returns the bitmap of failed engines, of the engines in service and those in the map being written. */
+/* Returns the bitmap of the failed engines among those in service and those of the map being written. */
 static uint64_t
 failed(const struct set *s)
 {
@@ -104,7 +104,7 @@ fall_back(struct set *s, uint64_t bad)
 	m->table = m->before;
 	m->table.version = version;
 	m->all_next = set_all(s);
-	/* An engine that the cancelled change would have removed is still a member. */
+	/* The engine that the cancelled change would have removed remains a member. */
 	m->begun = set_in(s);
 	m->needs = 0;
 	m->change = -EIO;

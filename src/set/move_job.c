@@ -127,7 +127,7 @@ answer_cancel(struct mover *m, int r)
 }
 
 /* Cancels the job: writes a map that records the cancellation, answers the request, and then removes foreign
- * records. If a restart interrupts this, the job is cancelled further after the start. */
+ * records. If a restart interrupts the cancellation, the next start continues it. */
 static int
 give_up(struct mover *m, const struct disk_table *t)
 {
@@ -263,7 +263,7 @@ job_main(struct mover *m)
 	if (r < 0)
 		return;
 	set_note_moving(s, true);
-	/* PUTs that begin from now on keep the data for a replay until the job is complete. */
+	/* PUTs that begin from now on keep their data for a replay, until the job is complete. */
 	if (move_visit(m) < 0)
 		log_warn("moving slots: a core did not answer");
 	while (!atomic_load(&m->stop) && !atomic_load(&m->yields)) {
@@ -293,7 +293,7 @@ thread_main(void *arg)
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
 		/* A resynchronisation that yields to another job is requested again, because it has not
-		 * ended, and the other job may make no change. */
+		 * ended, and the other job possibly does not include it. */
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;

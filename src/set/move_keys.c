@@ -10,7 +10,7 @@
 #include <string.h>
 
 #ifndef KEYS_MAX
-/* largest number of changed keys that are recorded; with more, all keys are sent again */
+/* largest number of changed keys that are recorded; if more keys change, all keys are sent again */
 #define KEYS_MAX 262144
 #endif
 

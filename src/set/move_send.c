@@ -36,7 +36,8 @@ struct move_sender {
 	} send[MOVE_SENDS];
 	int sending;
 	int error;  /* first important error of the sends; 0: no error */
-	double may; /* number of bytes that may be read now; negative: bytes that were read beyond the rate */
+	double may; /* number of bytes that the rate allows to read now; negative: bytes that were read beyond
+	             * the rate */
 	uint64_t paced_ns; /* time of clock_ns() at which `may` was computed */
 	uint64_t limit_ns; /* time of clock_ns() until which sends may continue; 0: no limit */
 	uint64_t damaged;  /* number of keys that could not be read */
@@ -144,7 +145,8 @@ take_error(struct mover *m, int error)
 {
 	struct move_sender *sn = m->sender;
 
-	/* A more important error replaces an earlier one: a failed disk first, then damage. */
+	/* The most important error is kept: a failed disk (-EROFS) replaces any error, damage (-EBADMSG)
+	 * replaces -EAGAIN. */
 	if (!sn->error || error == -EROFS || (error == -EBADMSG && sn->error == -EAGAIN))
 		sn->error = error;
 }
@@ -317,7 +319,8 @@ move_walk_both(struct mover *m, int from, int to)
 		r = move_walk(m, to, f, t, &m->slots);
 	more = move_sends_end(m);
 	e = e ? e : more;
-	/* -EAGAIN is no error here: the failed keys are noted as changed, and are sent again. */
+	/* -EAGAIN does not fail the scan, because the keys concerned are noted as changed, and are sent
+	 * again. */
 	return r < 0 ? r : e == -EAGAIN ? 0 : e;
 }
 

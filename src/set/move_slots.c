@@ -211,7 +211,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		is_open = r == -EROFS;
 	}
 	if (m->kind == MOVE_SECOND) {
-		/* The primary is unchanged, so its writers continue. */
+		/* The primary has not changed, so the writers waiting there continue. */
 		if (RULE_MOVE_FREEZE)
 			tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	} else if (r == 0 || is_open)

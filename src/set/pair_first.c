@@ -129,8 +129,8 @@ pairing_go(struct pairing *g)
 	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* With a drain in progress the other disk will leave soon; with a cancelled drain a map will
-		 * record that the disk stays. */
+		/* During a drain only one disk will remain (-EDOM). After a cancelled drain a map will soon
+		 * record that the disk remains (-EAGAIN). */
 		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {
 		bool is_new = true;

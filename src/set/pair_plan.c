@@ -69,7 +69,7 @@ plan_heal(struct plan *p)
 	int stay = __builtin_popcountll(t->members & ~t->draining);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		/* A slot without a secondary waits for another disk only if two disks stay. */
+		/* A slot without a secondary waits for another disk only if at least two disks remain. */
 		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
 		if (serves(p, t->first[i]) && serves(p, t->second[i]))
@@ -117,7 +117,8 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	return changes;
 }
 
-/* Returns the disk that has the smallest part of its share, among the disks in service that stay. */
+/* Returns the disk that has the smallest part of its share, among the disks in service that are not
+ * drained. */
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {
@@ -154,8 +155,8 @@ plan_drain(struct plan *p, const int *want, int *has)
 			continue;
 		}
 		add(p, table_has(t->draining, first) ? MOVE_FIRST : MOVE_SECOND, i, first, to);
-		/* Slots of another group are counted, too. Otherwise all following slots would get the same
-		 * target. */
+		/* Slots that do not fit into the group are counted, too; otherwise all following slots would
+		 * get the same target. */
 		has[to]++;
 	}
 }

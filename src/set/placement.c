@@ -159,8 +159,7 @@ set_publish_in(struct set *s, uint64_t all, uint64_t in)
 {
 	struct set_placement *pl = s->placement;
 
-	/* Members are changed either by a map that removes engines from both bitmaps, or all engines in
-	 * service are members. */
+	/* Every engine in service is a member. */
 	check(in && !(in & ~all));
 	/* M9: a map with fewer than half of the members in service never becomes effective. */
 	check(!set_is_read_only(s));

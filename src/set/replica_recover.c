@@ -115,7 +115,7 @@ drop_seconds(struct set *s)
 /*
  * Finds the next partitions whose primary changes from one engine to another. The former primary may be a
  * missing disk, which had no keys in these partitions when the first bucket with two copies was made. Returns
- * false if there are none.
+ * false if there are no such partitions.
  */
 static bool
 next_places(struct set *s)

@@ -29,8 +29,8 @@ engine_of(const struct merge_of *of, int i)
 	return (i + of->first) % of->nr;
 }
 
-/* Restricts the list of an engine to the partitions whose primary it is. A disk that hangs may still show
- * older records of partitions whose primary is another disk now. */
+/* Restricts the list of an engine to the partitions of which the engine is the primary. A disk that hangs may
+ * still show older records of partitions whose primary is another disk now. */
 static void
 ask_home(const struct set *s, int engine, struct store_list *ls)
 {

@@ -148,8 +148,8 @@ first_by_table(const struct change_two *c)
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
 }
 
-/* Continues a change after the wait for the recovery task. The secondary is now another disk or not in sync,
- * or the set is read-only. */
+/* Continues a change after the wait for the recovery task. By now the secondary is another disk, or is not in
+ * sync, or the set is read-only. */
 static void
 second_kept(struct change_two *c)
 {
@@ -363,7 +363,7 @@ first_ended(struct change_two *c, int result)
 		else
 			wait_kept(c, first_kept);
 	} else if (result == -EXDEV && c->tries++ < FIRST_TRIES) {
-		/* The slot is moving to another engine: the change waits, and is made there. */
+		/* The slot is moving to another engine: the change waits, and is made at that engine. */
 		if (c->put)
 			over(c, result);
 		else
@@ -402,8 +402,8 @@ first(struct change_two *c)
 	struct store_port *e = set_port_to_write(port_base(p), &c->key, &error);
 	int home = set_primary(port_set(p), &c->key);
 
-	/* The PUT was begun on the engine that is becoming the primary (two_put.c): the commit waits until it
-	 * is. */
+	/* The PUT was begun on the engine that is becoming the primary (two_put.c): the commit waits until
+	 * this engine is the primary. */
 	if (c->put && home != c->first && set_has_failed(port_set(p), home) && c->tries++ < FIRST_TRIES) {
 		wait_kept(c, first);
 		return;

@@ -26,8 +26,9 @@ put_two(const struct store_put *put)
 
 #define INIT_TRIES 3
 
-/* Begins the PUT on the primary. If the primary has failed and the map does not say so yet, the PUT begins on
- * the secondary, which is becoming the primary. The commit then waits until it is the primary. */
+/* Begins the PUT on the primary. If the primary has failed and the map does not record that yet, the PUT
+ * begins on the secondary, which is becoming the primary. The commit then waits until that engine is the
+ * primary. */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)

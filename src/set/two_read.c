@@ -32,7 +32,7 @@ struct open_two {
 	uint32_t number; /* number of a part of an upload in progress; 0: the object itself */
 	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the part belongs to */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* the secondary's record is open; the secondary was asked for it */
+	bool has_second, asked_second; /* the secondary's record is open; an attempt to open it was made */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -45,7 +45,7 @@ open_two(const struct store_obj *obj)
 	return o;
 }
 
-/* Returns true for an error after which the other copy may help. */
+/* Returns true for an error after which the other copy is tried. */
 static bool
 is_lost(int error)
 {
@@ -144,7 +144,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* The secondary was asked already; it has no other record. */
+	/* The secondary is not tried again, because it has no other record. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
@@ -446,7 +446,7 @@ read_over(struct read_two *r)
 {
 	struct store_read *rd = r->of;
 	struct open_two *o = r->o;
-	/* Damage met by a reader of the secondary copy is on the secondary. */
+	/* Damage that a reader of the secondary copy finds is on the secondary. */
 	bool mends = o->is_second && is_damage(o, r->result);
 
 	rd->lead = r->rd.lead;

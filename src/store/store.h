@@ -387,7 +387,7 @@ struct store_quota_info {
 	bool has_bound;
 	struct store_use used, max;
 	uint64_t buckets, max_buckets; /* of a pattern: its buckets, and the limit; STORE_UNBOUNDED: none */
-	uint64_t in_progress_bytes;    /* reserved by PUTs that are not committed yet */
+	uint64_t in_progress_bytes;    /* bytes reserved by PUTs that are not committed yet */
 	uint64_t refused;              /* refused changes since the start; counted while there is a limit */
 };
 

@@ -267,7 +267,7 @@ disk_writes_wait_ns(const struct disk *d)
 
 /* ---- segment.c ---- */
 
-/* Writes what is wrong with the file of a segment, or of the log (seg: -1), as the end of a sentence. */
+/* Writes the fault of the file of a segment, or of the log (seg: -1), as the end of a sentence. */
 void disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len);
 /* Writes zeros where the file of the log is too short. Called after disk_open(), before the recovery. */
 int disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len);

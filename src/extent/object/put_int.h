@@ -114,8 +114,8 @@ put_sent_of(const struct rec *r)
 }
 /* Ends the operation of a PUT, on the thread of the PUT. */
 void put_done(struct put_int *pi, int result);
-/* Continues after the writes of the last piece were started (the piece came with the commit). Submits the
- * commit if the rules allow it. */
+/* Continues after the writes of the last piece, which came with the commit, were started. Submits the commit
+ * if this piece and its record are all that is to be written; otherwise put_last_written() does. */
 void put_last_issued(struct put_int *pi);
 /* Continues after the last piece was written. Submits the commit if it was not submitted yet. */
 void put_last_written(struct put_int *pi);

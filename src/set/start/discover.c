@@ -73,7 +73,8 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 	}
 }
 
-/* Checks that an opened disk is the recorded one, and turns every failure into an absence.  0 or -errno. */
+/* Checks that an opened disk is the disk of the record. Returns 0, or -ENODEV for any failure: the disk
+ * counts as absent. */
 static int
 check_unnamed(struct disk *d, int error)
 {
@@ -91,7 +92,8 @@ check_unnamed(struct disk *d, int error)
 		return 0;
 	snprintf(why, sizeof why, "%s", d->err);
 	snprintf(d->err, sizeof d->err, "store.disks does not name it; it was at %.*s", 400, why);
-	/* Its UUID says which member it is; the other identities are of whatever is at its place. */
+	/* The UUID of the record identifies the member; the other identities are those of another disk at its
+	 * path. */
 	memset(&d->id, 0, sizeof d->id);
 	memcpy(d->id.uuid, d->unnamed->uuid, UUID_BYTES);
 	return -ENODEV;
@@ -243,7 +245,7 @@ start_find_store(const struct start *s)
 	return best;
 }
 
-/* Checks that the disks are of the recorded store.  0 or -errno. */
+/* Checks that the disks belong to the store of the record. Returns 0 or -errno. */
 static int
 check_record(struct start *s)
 {

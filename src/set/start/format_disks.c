@@ -40,7 +40,7 @@ set_engine_conf(const struct store_conf *conf, int i)
 	c.ops = conf->disks.engine;
 	c.disks.disk = &conf->disks.disk[i];
 	c.disks.nr = 1;
-	/* Members that only the record names are served as well. */
+	/* Members that only the record names are counted, too. */
 	c.disks.beside =
 		(conf->disks.record && conf->disks.record->nr > conf->disks.nr ? conf->disks.record->nr
 									       : conf->disks.nr) -

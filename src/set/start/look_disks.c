@@ -107,7 +107,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 	start_open_unnamed(s);
 	for (int i = 0; i < s->nr; i++)
 		any |= s->disk[i].st != NULL;
-	/* An error of a single disk is not reported here: the examination of that disk reports it. */
+	/* The error of a single disk is left out, because the examination of that disk reports it. */
 	e = any ? start_judge(s) : 0;
 	*ret_has = e == 0 && any;
 	*ret_table = s->table;
@@ -136,7 +136,7 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 		say(cookie, err);
 	if (refused < 0)
 		return refused;
-	/* All disks are examined, with any result of the first ones. */
+	/* All disks are examined, whatever the results of the first disks are. */
 	for (int i = 0; i < conf->disks.nr; i++) {
 		struct store_conf c = set_engine_conf(conf, i);
 		int one;
@@ -148,7 +148,7 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 		if (one < 0 ? r >= 0 : r == 0)
 			r = one;
 	}
-	/* A disk that could not be opened may be what a repair is for. */
+	/* A disk that could not be opened may be the disk that needs the repair. */
 	if (looked < 0 && mode == FSCK_PREVIEW && r == 1)
 		return r;
 	if (looked < 0 && mode == FSCK_REPAIR && looks)

@@ -52,7 +52,7 @@ start_stop_all(struct start *s)
 	}
 }
 
-/* Writes the effective map to drained disks that do not know that they are drained. If the write fails, the
+/* Writes the effective map to drained disks whose own map does not record the drain. If the write fails, the
  * next start repeats it. Until then operators see such a disk as its own map describes it. */
 static void
 tell_drained(struct start *s, struct set_found *found)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members that the configuration does not name: a disk that was added while the daemon served, and whose line in the file is still
- * missing.  The record (store/record.h) has its UUID and its last path.  It is used only if it is that disk, of that store.
+ * Opens members that the configuration does not name: disks that were added while the daemon served, and have
+ * no line in the file yet. The record (store/record.h) has the UUID and the last path of each member. The
+ * disk at that path is used only if it has this UUID and belongs to this store.
  */
 #include "set/start/start_int.h"
 

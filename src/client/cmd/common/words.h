@@ -26,7 +26,7 @@ enum {
 	FOR_SERVER = 1 << 0, /* commands that send S3 requests */
 	FOR_SUM = 1 << 1,    /* commands that use checksums */
 	FOR_JOBS = 1 << 2,   /* commands that work on several objects at a time */
-	FOR_LIST = 1 << 3,   /* commands that read a list */
+	FOR_LIST = 1 << 3,   /* commands that read a list of names (mput, mget) */
 	FOR_PORTS = 1 << 4,
 	FOR_DAEMON = 1 << 5, /* commands that use an admin listener and do not need the library */
 	FOR_TOP = 1 << 6,
