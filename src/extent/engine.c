@@ -4,6 +4,7 @@
 
 #include "extent/disk/file.h"
 #include "extent/object/object.h"
+#include "base/advice.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -181,12 +182,11 @@ static void
 add_who(const struct store_member *who, char *err, size_t err_len)
 {
 	static const uint8_t none[UUID_BYTES];
-	size_t len = strlen(err);
 	char text[UUID_TEXT];
 
 	uuid_write(text, who->uuid);
 	if (memcmp(who->uuid, none, UUID_BYTES) != 0 && !strstr(err, text))
-		snprintf(err + len, err_len - len, " (disk %s)", text);
+		advice_insert(err, err_len, " (disk %s)", text);
 }
 
 int

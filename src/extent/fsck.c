@@ -158,7 +158,7 @@ run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mo
 {
 	const struct disk_table *table = conf->disks.table;
 	struct extent_store *st = NULL;
-	char err[512] = "";
+	char err[1200] = "";
 	struct fsck *f;
 	int e = extent_open_with(conf, r, rep, &st, err, sizeof err);
 

@@ -4,6 +4,7 @@
 
 #include "auth/auth.h"
 #include "auth/keyfile.h"
+#include "base/advice.h"
 #include "base/log.h"
 #include "store/store.h"
 
@@ -25,7 +26,7 @@ say(char *text)
 int
 daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys)
 {
-	char *text = NULL;
+	char *text = NULL, remedies[256] = "";
 	size_t len;
 	FILE *err;
 	int r;
@@ -43,10 +44,9 @@ daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys)
 		/* Its first key can come while we run. */
 		fclose(err);
 		free(text);
-		log_warn("%s: is not there yet, so there are no access keys: gantryd --format makes it with "
-			 "a first one, or "
-			 "`gantry key new`",
-			 conf->auth.credentials_file);
+		log_warn("%s: is not there yet, so there are no access keys", conf->auth.credentials_file);
+		advice_add(remedies, sizeof remedies, ADVICE_NO_KEYS_FILE, NULL);
+		advice_log(LOG_WARN, LOG_MODULE, remedies);
 		return 0;
 	}
 	if (fclose(err) != 0 || (r < 0 && (!text || !*text)))

@@ -16,6 +16,7 @@
 
 #include "admin/admin.h"
 #include "auth/auth.h"
+#include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -239,7 +240,7 @@ start_store(struct daemon *d)
 		r = store_start(&sc, &store, err, sizeof err);
 	/* A cluster comes back without anybody's help: gateways that were started before it wait. */
 	while (on_cluster && r == -ETIMEDOUT) {
-		log_warn("store: %s; trying again", err);
+		log_warn("store: %.*s; trying again", (int)advice_problem(err), err);
 		r = store_start(&sc, &store, err, sizeof err);
 	}
 	if (r == 0) {
@@ -250,11 +251,10 @@ start_store(struct daemon *d)
 			log_event(LOG_EV_START_FAILED, LOG_ERROR, "quotas of access keys: %s", strerror(-r));
 		return r < 0 ? EXIT_RUNTIME : 0;
 	}
-	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
-	if (r == -EXDEV) {
-		remember_way_out(d->remember, err, sizeof err);
-		log_error("store: %s", err);
-	}
+	remember_way_out(d->remember, r, err, sizeof err);
+	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %.*s", err[0] ? (int)advice_problem(err) : 99,
+		  err[0] ? err : strerror(-r));
+	advice_log(LOG_ERROR, LOG_MODULE, err);
 	return exit_of_store(r);
 }
 

@@ -130,9 +130,9 @@ int remember_open(const struct conf *conf, const struct conf_source *source, str
 int remember_store_conf(const struct conf *conf, const struct conf_source *source,
 			struct store_disk_conf *disks, struct store_conf *ret_conf, struct remember **ret_m,
 			char *err, size_t err_len);
-/* Writes a sentence on how to serve disks of another store than that of the record (a start ended with
- * -EXDEV). */
-void remember_way_out(const struct remember *m, char *out, size_t cap);
+/* Appends the remedies for disks of another store than that of the record to the message of a start that ended
+ * with this error; nothing unless the error is -EXDEV. */
+void remember_way_out(const struct remember *m, int error, char *out, size_t cap);
 /* Waits for a write in progress, then frees m. NULL is allowed. */
 void remember_free(struct remember *m);
 /* Returns the record of the store; NULL if there is no record. */

@@ -100,7 +100,7 @@ static int
 change(struct daemon *d, const struct store_disk_change *c, FILE *out)
 {
 	struct store *st = atomic_load(&d->store);
-	char said[512] = "", why[512];
+	char said[STORE_WHY_BYTES] = "", why[512];
 	int r;
 
 	if (!st || atomic_load(&d->phase) != PHASE_SERVING) {
@@ -182,9 +182,9 @@ disks_add_stopped(const struct conf *conf, const struct conf_source *source, con
 	struct store *st;
 	struct stat file;
 	bool is_device;
-	char said[1024] = "";
+	char said[STORE_WHY_BYTES] = "";
 	int nr = 0, sc_nr, r = remember_store_conf(conf, source, disks, &sc, &m, said, sizeof said);
-	char why[1024];
+	char why[STORE_WHY_BYTES];
 
 	if (r == 0 && conf->store.backend != BACKEND_DISKS) {
 		fprintf(stderr, "gantryd: --add is for stores on disks\n");
@@ -225,6 +225,6 @@ disks_add_stopped(const struct conf *conf, const struct conf_source *source, con
 		store_stop(st);
 	}
 	remember_free(m);
-	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
+	options_say(r < 0 ? stderr : stdout, "gantryd: ", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r == -EEXIST || r == -EALREADY ? -EINVAL : r) : EXIT_OK;
 }

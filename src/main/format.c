@@ -3,6 +3,7 @@
 #include "main/daemon.h"
 #include "main/options.h"
 
+#include "base/advice.h"
 #include "store/record.h"
 #include "store/store.h"
 
@@ -22,7 +23,7 @@ look_for_known(const struct store_conf *sc, int *ret_rc)
 
 	if (r == 0 && !err[0])
 		return KNOWN;
-	fprintf(stderr, "gantryd: nothing was done: %s\n", err[0] ? err : strerror(-r));
+	options_say(stderr, "gantryd: nothing was done: ", err[0] ? err : strerror(-r));
 	*ret_rc = r == 0 ? EXIT_MISSING : exit_of_store(r);
 	return 0;
 }
@@ -32,11 +33,11 @@ static int
 judge_known(const struct options *o, const struct remember *m, struct store_conf *sc, int *ret_rc)
 {
 	const struct store_record *known = remember_known(m);
-	char text[UUID_TEXT];
+	char text[UUID_TEXT], err[STORE_WHY_BYTES];
 
 	*ret_rc = EXIT_STORE;
 	if (!known && o->replaces) {
-		fprintf(stderr, "gantryd: --replace-store: no store is remembered here (%s)\n",
+		fprintf(stderr, "gantryd: no store is remembered here (%s), so none can be replaced\n",
 			remember_file(m)[0] ? remember_file(m) : "store.state_dir");
 		*ret_rc = EXIT_CONFIG;
 		return 0;
@@ -50,14 +51,13 @@ judge_known(const struct options *o, const struct remember *m, struct store_conf
 	}
 	if (o->replaces && memcmp(o->replace_store, known->store_uuid, UUID_BYTES) == 0)
 		return -ENOENT;
-	fprintf(stderr,
-		"gantryd: nothing was made: this daemon has served store %s (%s).\n"
-		"gantryd: Is its file system mounted, its device there? gantryd --check-config says what it "
-		"finds.\n"
-		"gantryd: All objects of store %s are given up, for this daemon, by: --format "
-		"--replace-store "
-		"%s\n",
-		text, remember_file(m), text, text);
+	snprintf(err, sizeof err,
+		 "nothing was made: this daemon has served store %s (%s): is its file system mounted, its "
+		 "device there?",
+		 text, remember_file(m));
+	advice_add(err, sizeof err, ADVICE_REMEMBERED,
+		   &(struct advice_values){ .path = sc->disks.disk[0].path, .store = text });
+	options_say(stderr, "gantryd: ", err);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ make(const struct options *o, const struct conf *conf, struct remember *m, struc
 	*ret_is_there = r == 0;
 	if (r == 0)
 		return rc;
-	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
+	options_say(stderr, "gantryd: cannot make a store: ", err[0] ? err : strerror(-r));
 	/* Pools of a cluster are somebody else's then: other ones are to be named. */
 	if (is_rados && (r == -EALREADY || r == -EEXIST))
 		return EXIT_CONFIG;
@@ -119,11 +119,9 @@ format_store(const struct options *o, const struct conf *conf, const struct conf
 	}
 	r = remember_open(conf, source, &m, err, sizeof err);
 	if (r < 0) {
-		fprintf(stderr,
-			"gantryd: nothing was made: %s\n"
-			"gantryd: A start on the disks of the store writes the record again.\n"
-			"gantryd: Where there has never been a store, remove that file and repeat this.\n",
-			err);
+		advice_add(err, sizeof err, ADVICE_RECORD_DAMAGED,
+			   &(struct advice_values){ .record = remember_file(m) });
+		options_say(stderr, "gantryd: nothing was made: ", err);
 		remember_free(m);
 		return r == -EBADMSG ? EXIT_STORE : exit_of_store(r);
 	}

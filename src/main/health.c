@@ -6,6 +6,7 @@
 #include "main/daemon.h"
 
 #include "admin/admin.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
@@ -165,13 +166,21 @@ room(struct health_unit *u, const struct store_unit_info *info, const char *unit
 
 /* ---- disks and pools ---- */
 
+/* Returns the first remedy of a row. */
+static const char *
+remedy(enum advice_id id, char text[200])
+{
+	advice_first(text, 200, id, NULL);
+	return text;
+}
+
 static void
 unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 {
 	struct health_unit *u = &d->unit_health[i];
 	struct store_unit_info info;
 	uint64_t wait_us;
-	char unit[400], object[64];
+	char unit[400], object[64], text[200];
 
 	store_unit_info(atomic_load(&d->store), i, &info);
 	/* Of a disk that is missing the path may not be known. */
@@ -187,11 +196,12 @@ unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 		snprintf(u->object, sizeof u->object, "%s", object);
 	}
 	if (info.state == UNIT_FAILED && !is_pool)
-		admin_reason(r, REASON_DISK_FAILED, object, "%s failed, read-only until a restart: %s", unit,
-			     info.reason);
+		admin_reason(r, REASON_DISK_FAILED, object, "%s failed, read-only until a restart: %s; %s",
+			     unit, info.reason, remedy(ADVICE_DISK_FAILED, text));
 	else if (info.state == UNIT_MISSING)
-		admin_reason(r, REASON_DISK_MISSING, object, "%s is missing: what only it has answers 503",
-			     unit);
+		admin_reason(r, REASON_DISK_MISSING, object,
+			     "%s is missing: what only it has answers 503; %s", unit,
+			     remedy(ADVICE_DISK_AWAY, text));
 	else if (info.reason[0] && info.state != UNIT_DRAINED)
 		admin_reason(r, REASON_DISK_NOTICE, object, "%s: %s", unit, info.reason);
 	if (!store_unit_serves(info.state))

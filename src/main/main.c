@@ -4,6 +4,7 @@
 #include "main/options.h"
 
 #include "auth/auth.h"
+#include "base/advice.h"
 #include "base/log.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
@@ -23,27 +24,23 @@ check_store(const struct conf_source *src, const struct conf *conf)
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
 	struct remember *m;
-	char err[STORE_WHY_BYTES], way_out[512];
+	char err[STORE_WHY_BYTES];
 	bool is_known;
 	int r;
 
 	if (remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err) < 0 ||
 	    store_check(&sc, err, sizeof err) < 0) {
-		fprintf(stderr, "%s: %s\n", conf->store.backend == BACKEND_RADOS ? "rados" : "store.disks",
-			err);
+		options_say(stderr, conf->store.backend == BACKEND_RADOS ? "rados: " : "store.disks: ", err);
 		remember_free(m);
 		return EXIT_CONFIG;
 	}
 	is_known = remember_known(m) != NULL;
 	r = store_look(&sc, err, sizeof err);
-	if (r < 0 || (err[0] && is_known))
-		fprintf(stderr, "store: %s\n", err);
-	else if (err[0])
-		fprintf(stderr, "store: %s (no error before the first --format; a start would end so)\n",
-			err);
-	remember_way_out(m, way_out, sizeof way_out);
-	if (r == -EXDEV)
-		fprintf(stderr, "store: %s\n", way_out);
+	if (r == 0 && err[0] && !is_known)
+		advice_insert(err, sizeof err, " (no error before the first --format; a start would end so)");
+	remember_way_out(m, r, err, sizeof err);
+	if (r < 0 || err[0])
+		options_say(stderr, "store: ", err);
 	remember_notes(m, conf, stderr);
 	remember_free(m);
 	return r < 0 ? exit_of_store(r) : err[0] && is_known ? EXIT_MISSING : EXIT_OK;
@@ -104,11 +101,12 @@ is_sure(int nr, const char *what)
 {
 	char line[16];
 
-	printf("%s\nWhat only %s held is lost for the store, and %s refused should %s come back. Type yes to "
-	       "go "
-	       "on: ",
-	       what, nr == 1 ? "this disk" : "these disks", nr == 1 ? "it is" : "they are",
-	       nr == 1 ? "it" : "they");
+	char text[CONF_DISKS_MAX * 512 + 256];
+
+	snprintf(text, sizeof text, "%s", what);
+	advice_add(text, sizeof text, ADVICE_FORGET, NULL);
+	printf("%s\n%s refused should %s come back. Type yes to go on: ", text,
+	       nr == 1 ? "The disk is" : "The disks are", nr == 1 ? "it" : "they");
 	fflush(stdout);
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
 }
@@ -138,7 +136,7 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 	if (r == 0 && remember_less(m, o->forget, o->forget_nr, why, sizeof why) < 0)
 		fprintf(stderr, "gantryd: %s\n", why);
 	remember_free(m);
-	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
+	options_say(r < 0 ? stderr : stdout, "gantryd: ", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
 
@@ -154,9 +152,10 @@ may_repair(void)
 {
 	char line[16];
 
-	printf("What is listed here as lost or dropped is lost by a repair; restore it from a copy first, "
-	       "where there is "
-	       "one.\nType yes to go on: ");
+	char text[512] = "";
+
+	advice_add(text, sizeof text, ADVICE_REPAIR, NULL);
+	printf("%s\nType yes to go on: ", text);
 	fflush(stdout);
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
 }
@@ -177,7 +176,7 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 	}
 	r = repair && !yes ? store_fsck(&sc, FSCK_PREVIEW, say, NULL) : 0;
 	if (r > 0 && !may_repair()) {
-		fprintf(stderr, "gantryd: fsck: nothing was changed; --yes, or a line yes, repairs\n");
+		fprintf(stderr, "gantryd: fsck: nothing was changed\n");
 		remember_free(m);
 		return EXIT_USAGE;
 	}

@@ -177,6 +177,13 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 }
 
 void
+options_say(FILE *out, const char *prefix, const char *message)
+{
+	/* Remedies begin their lines: the last resort with what it loses. */
+	fprintf(out, "%s%s\n", prefix, message);
+}
+
+void
 options_help(FILE *out)
 {
 	fputs("gantryd: object storage over HTTP, with payloads moved by RDMA\n"

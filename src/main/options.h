@@ -20,6 +20,8 @@ enum {
 	EXIT_CONFIG = 78,  /* an invalid configuration, or files with wrong permissions */
 };
 
+/* Writes a message with its remedies: the problem after prefix, and each remedy as a line of its own. */
+void options_say(FILE *out, const char *prefix, const char *message);
 /* Returns the exit code for a store that cannot be opened or formatted; error: -errno. The code is
  * EXIT_RUNTIME only if another start may succeed. */
 int exit_of_store(int error);

@@ -8,6 +8,7 @@
  */
 #include "main/daemon.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -87,10 +88,16 @@ remember_store_conf(const struct conf *conf, const struct conf_source *source, s
 }
 
 void
-remember_way_out(const struct remember *m, char *out, size_t cap)
+remember_way_out(const struct remember *m, int error, char *out, size_t cap)
 {
-	snprintf(out, cap, "where these disks are to be served from now on, remove %s first",
-		 remember_file(m));
+	char store[UUID_TEXT] = "";
+
+	if (error != -EXDEV)
+		return;
+	if (remember_known(m))
+		uuid_write(store, remember_known(m)->store_uuid);
+	advice_add(out, cap, ADVICE_OTHER_STORE,
+		   &(struct advice_values){ .store = store, .record = remember_file(m) });
 }
 
 static void
@@ -358,7 +365,7 @@ remember_health(struct daemon *d, struct admin_reasons *r)
 {
 	struct remember *m = d->remember;
 	struct store *st = atomic_load(&d->store);
-	char line[1200];
+	char line[1200], remedy[1300];
 
 	if (!m || !st || d->conf->store.backend != BACKEND_DISKS || pthread_mutex_trylock(&m->lock) != 0)
 		return;
@@ -369,9 +376,11 @@ remember_health(struct daemon *d, struct admin_reasons *r)
 		if (info.state == UNIT_DRAINED || info.state == UNIT_MISSING || is_named(m, info.name))
 			continue;
 		remember_line(info.name, info.size_bytes, line, sizeof line);
+		advice_first(remedy, sizeof remedy, ADVICE_DISK_UNNAMED,
+			     &(struct advice_values){ .line = line });
 		admin_reason(r, REASON_DISK_UNNAMED, info.uuid,
-			     "disk %d (%s) serves from %s, and store.disks does not name it: add the line %s",
-			     i, info.uuid, info.name, line);
+			     "disk %d (%s) serves from %s, and store.disks does not name it: %s", i,
+			     info.uuid, info.name, remedy);
 	}
 	if (m->failed[0])
 		admin_reason(r, REASON_NOT_REMEMBERED, "", "%s", m->failed);
@@ -404,7 +413,7 @@ void
 remember_notes(const struct remember *m, const struct conf *conf, FILE *out)
 {
 	const char *disk = shares_with(m, conf);
-	char line[1200], text[UUID_TEXT], shared[600];
+	char line[1200], remedy[1300], text[UUID_TEXT], shared[600];
 
 	if (conf->store.backend != BACKEND_DISKS)
 		return;
@@ -426,9 +435,10 @@ remember_notes(const struct remember *m, const struct conf *conf, FILE *out)
 			continue;
 		uuid_write(text, k->uuid);
 		remember_line(k->path, k->size_bytes, line, sizeof line);
-		fprintf(out,
-			"gantryd: disk %s was last at %s, which store.disks does not name: add the line %s\n",
-			text, k->path, line);
+		advice_first(remedy, sizeof remedy, ADVICE_DISK_UNNAMED,
+			     &(struct advice_values){ .line = line });
+		fprintf(out, "gantryd: disk %s was last at %s, which store.disks does not name: %s\n", text,
+			k->path, remedy);
 	}
 }
 

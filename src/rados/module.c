@@ -5,6 +5,7 @@
 #include "rados/use/fsck.h"
 #include "rados/use/use_int.h"
 
+#include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
@@ -204,9 +205,11 @@ rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 	struct client c = { 0 };
 	int e;
 
-	if (force)
-		return refuse(err, err_len, -EINVAL,
-			      "a store on RADOS has no --force: remove its pools and make new ones");
+	if (force) {
+		refuse(err, err_len, -EINVAL, "a store on RADOS is not made over another one");
+		advice_add(err, err_len, ADVICE_POOLS_USED, NULL);
+		return -EINVAL;
+	}
 	if (getrandom(row.uuid, sizeof row.uuid, 0) != sizeof row.uuid)
 		return refuse(err, err_len, -EIO, "no random bytes");
 	e = connect_to(&c, rc, err, err_len);
@@ -263,8 +266,7 @@ read_format(struct rstore *st, char *err, size_t err_len)
 			       sizeof bytes);
 
 	if (e == -ENOENT || e == -ENODATA)
-		return refuse(err, err_len, -EINVAL, "pool %s: no store: gantryd --format makes one",
-			      st->meta_pool);
+		return refuse(err, err_len, -EINVAL, "pool %s: no store", st->meta_pool);
 	if (e < 0)
 		return refuse(err, err_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
 	e = format_decode(bytes, (size_t)e, &st->gw.format);

@@ -147,7 +147,7 @@ format(void)
 
 static enum rot { ROT_NONE, ROT_LOG, ROT_SECOND } rotten; /* ROT_SECOND: of something that there are two of */
 static int open_result;
-static char open_error[512];
+static char open_error[1200];
 static bool rotted; /* once: two such faults are more than is promised against */
 
 /* A page of the log, and of the unit. */
@@ -298,7 +298,7 @@ static bool
 old_log_is_due(void)
 {
 	return counts.starts > old_log.starts + 1 && simdisk_is_bad(old_log.file, old_log.page) &&
-	       open_result == -EIO && strstr(open_error, "may have been there: --fsck --repair drops it");
+	       open_result == -EIO && strstr(open_error, "may have been there");
 }
 
 /* Nobody needs it. */
@@ -836,7 +836,7 @@ start_without(int file, uint32_t page)
 		return;
 	}
 	if (open_result != -EIO || !strstr(open_error, "cannot be read") ||
-	    !strstr(open_error, "--fsck --repair drops"))
+	    !strstr(open_error, "; last resort: gantryd --fsck --repair"))
 		sim_fail("a bad sector ends the start like this: %d %s", open_result, open_error);
 	counts.sectors_told++;
 	if (!repair())

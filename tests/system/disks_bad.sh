@@ -30,10 +30,23 @@ refused() {
 		timeout 60 "${@:3}" "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
 		assert_eq "$rc" "${2:-78}" "gantryd $act: $(cat "$T/said")"
 		grep -q -- "$1" "$T/said" || fail "gantryd $act: no '$1' in: $(cat "$T/said")"
-		[ "$(grep -c "error store\|error daemon\|error main\|^store: \|same disk" "$T/said")" -le 1 ] || fail "more than one line: $(cat "$T/said")"
+		[ "$(grep -v 'remedy: \|; last resort: ' "$T/said" | grep -c "error store\|error daemon\|error main\|^store: \|same disk")" -le 1 ] || fail "more than one line: $(cat "$T/said")"
 	done
 	sums >"$T/after"
 	assert_same "$T/before" "$T/after" "written to: $1"
+}
+
+# advises REMEDY... LAST: what was refused proposes these in this order, the last resort on a line that begins with what it loses.
+advises() {
+	local at=0 line remedy nr=$#
+	for remedy in "$@"; do
+		nr=$((nr - 1))
+		line=$(grep -n "$([ "$nr" = 0 ] && echo '\(About\|Up to\|An unknown number of\|[0-9]* records of\) .*; last resort: .*' || echo 'remedy: ')$remedy" "$T/said" | head -n 1 | cut -d: -f1)
+		[ -n "$line" ] || fail "no '$remedy' in: $(cat "$T/said")"
+		[ "$line" -gt "$at" ] || fail "'$remedy' is not in its place: $(cat "$T/said")"
+		at=$line
+	done
+	! tail -n "+$((at + 1))" "$T/said" | grep -q 'remedy: ' || fail "a remedy after the last resort: $(cat "$T/said")"
 }
 
 start_daemon
@@ -58,7 +71,7 @@ else
 fi
 # ---- a copy ----
 cp -a "$T/disk1/." "$T/twin/"
-refused "$T/disk1 and $T/twin: both say to be disk $U1, so one is a copy of the other; take the copy off store.disks"
+refused "$T/disk1 and $T/twin: both say to be disk $U1, so one is a copy of the other"
 # and in its place it is what it says
 configure "$T/disk0" "$T/twin" "$T/disk2"
 "$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "moved to another path: $(cat "$T/said")"
@@ -69,17 +82,20 @@ mkdir "$T/other"
 sed "s|$T/disk0\"|$T/other\"|; /disk[12]/d" "$T/first.yaml" >"$T/other.yaml"
 "$G" -c "$T/other.yaml" --format >"$T/said" 2>&1 || fail "another store: $(cat "$T/said")"
 configure "$T"/disk{0,1,2} "$T/other"
-refused "$T/other: disk .* is of another store, .*: take it off store.disks, or put the right one there"
+refused "$T/other: disk .* is of another store, .*"
+grep -q "remedy: take $T/other off store.disks, or put the right disk there" "$T/said" || fail "no remedy: $(cat "$T/said")"
 configure "$T"/disk{0,2} "$T/other"
 refused "$T/other: disk .* is of another store"
 
 # ---- half of it, and none of what is configured ----
 configure "$T/disk0"
-refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); so is disk $U2, number 2 (no path of store.disks is left for it); bring them back, or give them up for good (gantryd --forget $U1 --forget $U2)"
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); disk $U2, number 2, is missing (no path of store.disks is left for it)"
+advises "attach the disks $U1, $U2, add their paths to store.disks, and start again" "gantryd --forget $U1 --forget $U2"
 configure "$T"/disk{0,2}
-refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*); bring it back, or start without it (store.accept_missing: \[$U1\]; what only it has answers 503 until it is back), or give it up for good (gantryd --forget $U1)"
+refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*)"
+advises "attach the disk $U1, add its path to store.disks, and start again" "start without it, with store.accept_missing: \[$U1\]" "gantryd --forget $U1"
 configure "$T/disk0" "$T/nowhere" "$T/neither"
-refused "disk $U1, number 1 .* missing; so is disk $U2, number 2 (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
+refused "disk $U1, number 1 .* missing; disk $U2, number 2, is missing (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
 configure "$T"/disk{0,2} "$T/nowhere"
 refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
 
@@ -104,9 +120,9 @@ for i in 0 1 2; do mv "$T/save/$i" "$T/disk$i/super"; mv "$T/save/$i.2" "$T/disk
 mv "$T/disk1/log" "$T/log"
 head -c 8192 "$T/log" >"$T/disk1/log"
 configure "$T"/disk{0,1,2}
-refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes"
+refused "disk $U1, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes"
 configure "$T/nowhere" "$T"/disk{1,0}
-refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes.*; so is disk $U2, number 2 ($T/nowhere: there is no store here yet"
+refused "disk $U1, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes.*; disk $U2, number 2, is missing ($T/nowhere: there is no store here yet"
 mv "$T/log" "$T/disk1/log"
 cp "$T/disk1/super" "$T/super"
 cp "$T/disk0/super" "$T/disk1/super"
@@ -117,7 +133,8 @@ cp "$T/disk1/log" "$T/log"
 dd if=/dev/zero of="$T/disk1/log" bs=64K count=$(($(stat -c %s "$T/log") >> 16)) conv=notrunc status=none
 ACTS=('')
 configure "$T"/disk{0,1,2}
-refused "disk $U1, number 1 .* is missing ($T/disk1: the log ends at offset 0 in epoch .*); bring it back, or start without it (store.accept_missing: \[$U1\]"
+refused "disk $U1, number 1 .* is damaged ($T/disk1: the log ends at offset 0 in epoch .*)"
+advises "start without it, with store.accept_missing: \[$U1\]" "gantryd --fsck lists what a repair would drop" "gantryd --fsck --repair"
 configure "$T/nowhere" "$T"/disk{1,0}
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\", \"$U2\"]|" "$T/gantryd.yaml"
 refused "only 1 of 3 disks are there"
@@ -190,7 +207,8 @@ if loop && loop && loop --sizelimit 256M; then
 	configure "$T"/disk{1,2} "$dev" "$T/by-path"
 	refused 'store.disks\[3\].path: is the same disk as store.disks\[2\]'
 	configure "$T"/disk{1,2} "$short"
-	refused "disk $UD, number 2 of a store of 3 disks, is missing ($short: the device is damaged: it has 268435456 bytes, and was made with 536870912; make it as large again); bring it back, or start without it (store.accept_missing: \[$UD\]"
+	refused "disk $UD, number 2 of a store of 3 disks, is damaged ($short: the device is damaged: it has 268435456 bytes, and was made with 536870912; make it as large again)"
+	advises "put back what belongs there" "start without it, with store.accept_missing: \[$UD\]" "gantryd --forget $UD"
 	configure "$T/nowhere" "$T/disk1" "$short"
 	sed -i "s|^store:|&\n  accept_missing: [\"$UD\"]|" "$T/gantryd.yaml"
 	refused "number 1 .* is missing ($T/nowhere: there is no store here yet"

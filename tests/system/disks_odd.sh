@@ -69,7 +69,8 @@ put_in "$T/disk3/"
 offline 74 "all disks of the store, 2, are others"
 offline 74 "gantryd --add $T/disk3/" --check-config
 mkdir "$T/disk3"
-offline 74 "$T/disk3/: not a Gantry store (there is no super); all disks of the store, 2, are others: take it off store.disks, or add it (gantryd --add $T/disk3/)"
+offline 74 "$T/disk3/: not a Gantry store (there is no super); all disks of the store, 2, are others"
+offline 74 "remedy: gantryd --add $T/disk3/ adds it to the store"
 offline 0 'was added' --add "$T/disk3"
 offline 78 'is a disk of this store already' --add "$T/disk3"
 offline 78 'a directory needs a size: write both into store.disks' --add "$T/disk4"
@@ -81,7 +82,7 @@ U=$(disks '.[2].uuid')
 stop_daemon
 # It is missing: the same goes for its path.
 mv "$T/disk3" "$T/away"
-offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet; is it mounted?); bring it back"
+offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet; is it mounted?)"
 
 # ---- given up, said twice ----
 cp "$T/was.yaml" "$T/gantryd.yaml"

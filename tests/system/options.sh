@@ -90,7 +90,9 @@ try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such
 try 74 nic "$G" -c "$T/gantryd.yaml"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format
 try 74 nic "$G" -c "$T/gantryd.yaml" --format
-says 'disk0: has a store already; --force makes a new one'
+says 'disk0: has a store already'
+says 'remedy: start gantryd'
+assert_match "$(tail -n 1 "$T/err")" "^All objects of the store on $T/disk0 are lost; last resort: --force"
 # A container's first step: every time, and never over what is there.
 super=$(md5 <"$T/disk0/super")
 try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent

@@ -64,7 +64,8 @@ for at in $((bytes_of - 512)) $((bytes_of - 1000000)); do
 	sync "$dev"
 	"$G" -c "$T/device.yaml" --format >"$T/said" 2>&1
 	assert_eq $? 74 "data at $at: $(cat "$T/said")"
-	said 'holds data; --force makes a store all the same'
+	said 'holds data$'
+	assert_match "$(tail -n 1 "$T/said")" "^All objects and files on $dev are lost; last resort: --force"
 	dd if=/dev/zero of="$dev" bs=512 seek=$((at / 512)) count=2 conv=notrunc status=none 2>/dev/null
 	sync "$dev"
 done

@@ -64,8 +64,10 @@ says 74 "this daemon has served store $STORE, and none of its disks is there: is
 says_not --format
 says 69 'is the file system mounted' g --check-config
 says_not good
-says 74 'Is its file system mounted' g --format
-says 74 'Is its file system mounted' g --format --force
+says 74 'is its file system mounted' g --format
+assert_match "$(sed -n 2p "$T/said")" "^remedy: mount or attach $T/disk0"
+assert_match "$(tail -n 1 "$T/said")" "^All objects of store $STORE are given up for this daemon; last resort: gantryd --format --replace-store $STORE"
+says 74 'is its file system mounted' g --format --force
 says 69 'nothing was done: ' g --format --if-absent
 mounts disk0 disk1
 mv "$T/disk0" "$T/disk0.away"
@@ -78,9 +80,11 @@ mv "$T/disk1.away" "$T/disk1"
 
 # ---- one of two ----
 unmount disk1
-says 78 "($T/disk1: not a Gantry store (there is no super); is it mounted?); bring it back" g
+says 78 "($T/disk1: not a Gantry store (there is no super); is it mounted?)" g
+grep -q "remedy: mount or attach $T/disk1, and start again" "$T/said" || fail "the first remedy: $(cat "$T/said")"
+assert_match "$(tail -n 1 "$T/said")" ' (About|Up to) [0-9]+ % of the objects of buckets with one copy are lost; last resort: gantryd --forget'
 says 78 'is it mounted?' g --format --if-absent
-says 74 'Is its file system mounted' g --format
+says 74 'is its file system mounted' g --format
 mounts disk1
 
 # ---- added while it serves, killed, and started again without a line ----
@@ -160,7 +164,7 @@ says 74 'has a store already' "$G" -c "$T/copy.yaml" --format
 cp "$(record)" "$T/good"
 head -c 100 "$T/good" >"$(record)"
 says 74 "$(record): the record of the store is damaged" g --format
-says 74 'remove that file' g --format --if-absent
+says 74 'remedy: where there has never been a store, remove ' g --format --if-absent
 says 0 "$(record): the record of the store is damaged" g --check-config
 unmount disk0 disk1
 says 74 "$(record): the record of the store is damaged" g --format --force

@@ -14,12 +14,13 @@ says() {
 }
 write_config
 # The store was not made: said with the cure, and nobody starts it again and again.
-says 74 "$T/disk0: there is no store here yet; is it mounted? gantryd --format makes a new store" "$BUILD/gantryd" -c "$T/gantryd.yaml"
+says 74 "$T/disk0: there is no store here yet; is it mounted?" "$BUILD/gantryd" -c "$T/gantryd.yaml"
+grep -A1 "remedy: mount or attach $T/disk0" "$T/said" | grep -q "remedy: where there has never been a store, gantryd --format" || fail "the remedies: $(cat "$T/said")"
 ! grep -q 'Function not implemented' "$T/said" || fail "no RDMA device, in the kernel's words: $(cat "$T/said")"
 says 74 'fsck: the store is damaged, foreign, or not made yet' "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck
 grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(cat "$T/said")"
 mkdir "$T/disk0"
-says 74 'not a Gantry store (there is no super); is it mounted? gantryd --format makes a new store' "$BUILD/gantryd" -c "$T/gantryd.yaml"
+says 74 'not a Gantry store (there is no super); is it mounted?' "$BUILD/gantryd" -c "$T/gantryd.yaml"
 # A store that has lost its log is none that --format should make.
 sed "s|$T/disk0|$T/disk9|" "$T/gantryd.yaml" >"$T/lost.yaml"
 "$BUILD/gantryd" -c "$T/lost.yaml" --format >/dev/null 2>&1 || fail "--format"

@@ -6,6 +6,7 @@
 #include "extent/disk/file.h"
 #include "extent/disk/place.h"
 #include "extent/disk/sync.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -229,6 +230,21 @@ write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, 
 	return e;
 }
 
+/* Refuses a path with something on it.  name: a file there. */
+static int
+refuse_used(const char *path, enum advice_id id, const char *name, char *err, size_t err_len)
+{
+	int e = id == ADVICE_HAS_STORE ? -EALREADY : -EEXIST;
+
+	if (name[0])
+		disk_refuse(err, err_len, e, "%s: not empty (%s)", path, name);
+	else
+		disk_refuse(err, err_len, e, "%s: %s", path,
+			    id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
+	advice_add(err, err_len, id, &(struct advice_values){ .path = path });
+	return e;
+}
+
 static int
 format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth,
 		 bool force, struct ring *r, char *err, size_t err_len)
@@ -257,13 +273,9 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 	}
 	e = file_each(dir_fd, any_name, name);
 	if (e == 1 && !force && has_super(dir_fd))
-		e = disk_refuse(
-			err, err_len, -EALREADY,
-			"%s: has a store already; --force makes a new one, and the data of this one is lost",
-			dc->path);
+		e = refuse_used(dc->path, ADVICE_HAS_STORE, "", err, err_len);
 	else if (e == 1 && !force)
-		e = disk_refuse(err, err_len, -EEXIST,
-				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
+		e = refuse_used(dc->path, ADVICE_NOT_EMPTY, name, err, err_len);
 	else if (e >= 0)
 		e = force && !is_look(birth) ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
 	if (e < 0)
@@ -380,15 +392,11 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 		goto out;
 	}
 	if (store && !force) {
-		e = disk_refuse(
-			err, err_len, -EALREADY,
-			"%s: has a store already; --force makes a new one, and the data of this one is lost",
-			dc->path);
+		e = refuse_used(dc->path, ADVICE_HAS_STORE, "", err, err_len);
 		goto out;
 	}
 	if (!empty && !force) {
-		e = disk_refuse(err, err_len, -EEXIST, "%s: holds data; --force makes a store all the same",
-				dc->path);
+		e = refuse_used(dc->path, ADVICE_HOLDS_DATA, "", err, err_len);
 		goto out;
 	}
 	e = force ? ask_for_host(fd, FMT_HOST_OFF, dc->path, r, err, err_len) : 0;

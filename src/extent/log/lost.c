@@ -56,7 +56,8 @@ int
 lost_judge(struct replay *rp)
 {
 	struct disk *d = &rp->vol->disk;
-	char files[300] = "", one[400];
+	char files[300] = "", one[400], name[300] = "", segment[32], loss[64];
+	struct advice_values v = { .path = name, .loss = loss };
 	int nr = 0;
 
 	if (!d->is_device && d->log_fault != FILE_WHOLE) {
@@ -74,8 +75,11 @@ lost_judge(struct replay *rp)
 		disk_fault_text(d, i, one, sizeof one);
 		if (rp->rep->repair)
 			report(rp->rep, "%s: what was in it is lost", one);
-		if (nr++ == 0)
+		if (nr++ == 0) {
 			snprintf(files, sizeof files, "%.290s", one);
+			disk_seg_name(segment, i);
+			snprintf(name, sizeof name, "%.250s/%s", d->path, segment);
+		}
 	}
 	if (!nr)
 		return 0;
@@ -84,11 +88,10 @@ lost_judge(struct replay *rp)
 		return 0;
 	if (nr > 1)
 		snprintf(one, sizeof one, "; %d more of its files are not whole", nr - 1);
-	return refuse(
-		rp, -ENOTRECOVERABLE,
-		"%s%s; %llu records of objects have bytes there; put the file back from a copy, or gantryd "
-		"--fsck --repair makes it again without them",
-		files, nr > 1 ? one : "", (unsigned long long)rp->lost_nr);
+	snprintf(loss, sizeof loss, "%llu records of objects", (unsigned long long)rp->lost_nr);
+	return refuse_with(rp, -ENOTRECOVERABLE, ADVICE_FILE_LOST, &v,
+			   "%s%s; %llu records of objects have bytes there", files, nr > 1 ? one : "",
+			   (unsigned long long)rp->lost_nr);
 }
 
 void

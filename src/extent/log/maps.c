@@ -166,10 +166,11 @@ judge(struct replay *rp, const struct lost_map *lost)
 		return drop(rp, lost);
 	}
 	if (!rp->rep->repair)
-		return refuse(rp, lost->error == -EBADMSG ? -ENOTRECOVERABLE : lost->error,
-			      "%s %s: the map of %s; --fsck --repair drops %s", where,
-			      lost->error == -EBADMSG ? "is damaged" : "cannot be read", name,
-			      is_object ? "the object" : "this part of it");
+		return refuse_with(
+			rp, lost->error == -EBADMSG ? -ENOTRECOVERABLE : lost->error, ADVICE_MAP_DAMAGED,
+			&(struct advice_values){ .loss = is_object ? "1 object" : "1 part of an object" },
+			"%s %s: the map of %s", where,
+			lost->error == -EBADMSG ? "is damaged" : "cannot be read", name);
 	rp->rep->was_damaged = true;
 	report(rp->rep, "%s %s: drops %s%s (version %llu), of which this is the map", where,
 	       lost->error == -EBADMSG ? "is damaged" : "cannot be read", is_object ? "" : "a part of ", name,

@@ -389,6 +389,7 @@ judge_end(struct replay *rp)
 	struct recover_report *rep = rp->rep;
 	struct vol *vol = rp->vol;
 	const struct host *h = &vol->disk.host;
+	char loss[64] = "An unknown number of objects";
 	int found = replay_look_behind(rp, rep->repair);
 
 	if (found < 0)
@@ -412,10 +413,14 @@ judge_end(struct replay *rp)
 	if (!found || !RULE_DAMAGE_STOPS)
 		return 0;
 	rep->was_damaged = true;
+	if (rp->behind_records)
+		snprintf(loss, sizeof loss, "%llu records of objects",
+			 (unsigned long long)rp->behind_records);
 	report(rep, "%s: %s", vol->disk.path, rp->damage);
 	if (!rep->repair)
-		return refuse(rp, -ENOTRECOVERABLE, "%s: %s; --fsck --repair may cut there", vol->disk.path,
-			      rp->damage);
+		return refuse_with(rp, -ENOTRECOVERABLE, ADVICE_LOG_DAMAGED,
+				   &(struct advice_values){ .loss = loss }, "%s: %s", vol->disk.path,
+				   rp->damage);
 	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.path,
 	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
 	return 0;

@@ -5,6 +5,7 @@
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
 #define GANTRY_EXTENT_LOG_RECOVER_INT_H
 
+#include "base/advice.h"
 #include "extent/log/recover.h"
 #include "extent/log/vol.h"
 
@@ -59,6 +60,10 @@ struct replay {
 
 /* Sets err and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Sets err, and adds the remedies of a row with these values; returns r. */
+int refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt,
+		...) __attribute__((format(printf, 5, 6)));
 
 /* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
  * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */

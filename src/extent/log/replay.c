@@ -153,7 +153,7 @@ refuse_end(struct replay *rp, int error)
 {
 	const struct disk *d = &rp->vol->disk;
 	struct recover_report *rep = rp->rep;
-	char where[DISK_PLACE_BYTES], behind[96] = "";
+	char where[DISK_PLACE_BYTES], behind[96] = "", loss[96];
 	bool was_flushed;
 	int e;
 
@@ -163,15 +163,17 @@ refuse_end(struct replay *rp, int error)
 		return e;
 	was_flushed = e > 0 || (d->host.there && d->host.seen.log_seq >= rp->pos.seq);
 	rp->unreadable_nr = 0;
+	snprintf(loss, sizeof loss, "%llu records of objects, and those of block %llu,",
+		 (unsigned long long)rp->behind_records, (unsigned long long)rp->pos.seq);
 	if (rp->behind_blocks)
 		snprintf(behind, sizeof behind, ", and %llu blocks after it with %llu records",
 			 (unsigned long long)rp->behind_blocks, (unsigned long long)rp->behind_records);
 	disk_place(d, -1, rp->pos.pos, where);
 	if (!rep->repair)
-		return refuse(rp, error,
-			      "%s cannot be read: %s; block %llu of the log %s: --fsck --repair drops it%s",
-			      where, strerror(-error), (unsigned long long)rp->pos.seq,
-			      was_flushed ? "was there" : "may have been there", behind);
+		return refuse_with(rp, error, ADVICE_LOG_DAMAGED, &(struct advice_values){ .loss = loss },
+				   "%s cannot be read: %s; block %llu of the log %s%s", where,
+				   strerror(-error), (unsigned long long)rp->pos.seq,
+				   was_flushed ? "was there" : "may have been there", behind);
 	report(rep, "%s cannot be read: taken as the log's end; drops block %llu%s%s", where,
 	       (unsigned long long)rp->pos.seq, was_flushed ? "" : ", if it was there", behind);
 	rep->was_damaged = true;

@@ -54,6 +54,18 @@ refuse(struct replay *rp, int r, const char *fmt, ...)
 }
 
 int
+refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(rp->err, rp->err_len, fmt, ap);
+	va_end(ap);
+	advice_add(rp->err, rp->err_len, id, v);
+	return r;
+}
+
+int
 refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 {
 	uint64_t given = rp->vol->index_bytes, need = given / 4 * 5;

@@ -206,10 +206,12 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			char where[DISK_PLACE_BYTES];
 
 			data_place(rp, &v, where);
-			return refuse(rp, e,
-				      "%s cannot be read: %s; it is of %s, which may have been acknowledged: "
-				      "--fsck --repair drops it, and the records after it",
-				      where, strerror(-e), name);
+			return refuse_with(
+				rp, e, ADVICE_LOG_DAMAGED,
+				&(struct advice_values){
+					.loss = "1 record of an object, and those after it," },
+				"%s cannot be read: %s; it is of %s, which may have been acknowledged", where,
+				strerror(-e), name);
 		}
 		if (e < 0 && e != -EBADMSG)
 			return refuse(rp, e, "%s: log offset %llu: the data of %s cannot be read: %s",

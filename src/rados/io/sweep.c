@@ -8,6 +8,7 @@
  */
 #include "rados/io/gateway_int.h"
 
+#include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -147,7 +148,7 @@ static int
 remove_map(struct rstore *st, struct rid map)
 {
 	struct part *parts = NULL;
-	char *bytes = NULL, text[RID_TEXT], name[40];
+	char *bytes = NULL, text[RID_TEXT], name[40], remedy[128];
 	size_t len = 0;
 	uint32_t nr = 0;
 	int e = read_map(st, map, &bytes, &len);
@@ -167,10 +168,9 @@ remove_map(struct rstore *st, struct rid map)
 	free(bytes);
 	rid_text(text, map);
 	snprintf(name, sizeof name, "map.%s", text);
+	advice_first(remedy, sizeof remedy, ADVICE_PARTS_DAMAGED, NULL);
 	if (e == -EBADMSG)
-		log_error("the list of parts %s is damaged: the parts' data stays until gantryd --fsck "
-			  "--repair",
-			  name);
+		log_error("the list of parts %s is damaged: the parts' data stays: %s", name, remedy);
 	else if (e < 0)
 		return e;
 	fault_point("sweep.map_parts");

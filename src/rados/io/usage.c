@@ -12,6 +12,7 @@
  */
 #include "rados/io/gateway_int.h"
 
+#include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
@@ -225,11 +226,12 @@ usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t byt
 static void
 say_damaged(const struct rshard *s)
 {
+	char remedy[128];
+
+	advice_first(remedy, sizeof remedy, ADVICE_COUNTER_DAMAGED, NULL);
 	if (s->bucket)
-		log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck "
-			  "--repair "
-			  "counts anew",
-			  s->name, (int)s->bucket->name_len, s->bucket->name);
+		log_error("%s: a counter is damaged: the usage of bucket %.*s is not known; %s", s->name,
+			  (int)s->bucket->name_len, s->bucket->name, remedy);
 }
 
 void

@@ -21,6 +21,18 @@ int __attribute__((format(printf, 3, 4))) start_refuse(struct start *s, int erro
 	return error;
 }
 
+int __attribute__((format(printf, 5, 6)))
+start_refuse_with(struct start *s, int error, enum advice_id advice, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->err, s->err_len, fmt, ap);
+	va_end(ap);
+	advice_add(s->err, s->err_len, advice, &(struct advice_values){ .path = path });
+	return error;
+}
+
 const char *
 start_path(const struct disk *d)
 {
@@ -91,7 +103,8 @@ check_unnamed(struct disk *d, int error)
 	if (error == 0)
 		return 0;
 	snprintf(why, sizeof why, "%s", d->err);
-	snprintf(d->err, sizeof d->err, "store.disks does not name it; it was at %.*s", 400, why);
+	snprintf(d->err, sizeof d->err, "store.disks does not name it; it was at %.*s",
+		 (int)advice_problem(why), why);
 	/* The UUID of the record identifies the member; the other identities are those of another disk at its
 	 * path. */
 	memset(&d->id, 0, sizeof d->id);
@@ -123,9 +136,10 @@ start_refuse_disk(struct start *s, const struct disk *d)
 	char text[UUID_TEXT];
 
 	uuid_write(text, d->id.uuid);
-	return start_is_known(d) && !strstr(d->err, text)
-		       ? start_refuse(s, d->error, "%s (disk %s)", d->err, text)
-		       : start_refuse(s, d->error, "%s", d->err);
+	start_refuse(s, d->error, "%s", d->err);
+	if (start_is_known(d) && !strstr(d->err, text))
+		advice_insert(s->err, s->err_len, " (disk %s)", text);
+	return d->error;
 }
 
 bool
@@ -159,18 +173,28 @@ void
 start_say_unmade(const struct disk *d, char *err, size_t err_len)
 {
 	const struct store_record *record = d->of->conf->disks.record;
+	struct advice_values v = { .path = start_path(d) };
 	char text[UUID_TEXT];
 
+	snprintf(err, err_len, "%s", d->err);
 	if (record) {
 		uuid_write(text, record->store_uuid);
-		snprintf(err, err_len,
-			 "%s; this daemon has served store %s, and none of its disks is there: is the file "
-			 "system mounted, the device there?",
-			 d->err, text);
-	} else {
-		snprintf(err, err_len, "%s%s", d->err,
-			 start_is_bare(d) ? "; is it mounted? gantryd --format makes a new store" : "");
+		advice_insert(
+			err, err_len,
+			"; this daemon has served store %s, and none of its disks is there: is the file "
+			"system mounted, the device there?",
+			text);
+		advice_add(err, err_len, ADVICE_NONE_THERE, &v);
+	} else if (start_is_bare(d)) {
+		advice_insert(err, err_len, "; is it mounted?");
+		advice_add(err, err_len, ADVICE_NO_STORE, &v);
 	}
+}
+
+bool
+start_was_made(const struct disk *d)
+{
+	return d->st || d->id.is_made || start_is_known(d);
 }
 
 bool
@@ -283,17 +307,14 @@ start_check_store(struct start *s)
 		uuid_write(its, d->id.store_uuid);
 		uuid_write(ours, of->id.store_uuid);
 		if (memcmp(d->id.store_uuid, of->id.store_uuid, UUID_BYTES) != 0)
-			return start_refuse(
-				s, -EINVAL,
-				"%s: disk %s is of another store, %s; %s is of %s: take it off store.disks, "
-				"or put the right one there",
-				start_path(d), disk, its, start_path(of), ours);
+			return start_refuse_with(s, -EINVAL, ADVICE_FOREIGN_DISK, start_path(d),
+						 "%s: disk %s is of another store, %s; %s is of %s",
+						 start_path(d), disk, its, start_path(of), ours);
 		for (int j = 0; j < i; j++) {
 			if (s->disk[j].st && memcmp(s->disk[j].id.uuid, d->id.uuid, UUID_BYTES) == 0)
-				return start_refuse(
-					s, -EINVAL,
-					"%s and %s: both say to be disk %s, so one is a copy of the other; "
-					"take the copy off store.disks",
+				return start_refuse_with(
+					s, -EINVAL, ADVICE_COPIED_DISK, start_path(d),
+					"%s and %s: both say to be disk %s, so one is a copy of the other",
 					start_path(&s->disk[j]), start_path(d), disk);
 		}
 	}

@@ -37,7 +37,7 @@ say_forgotten(struct start *s)
 	s->err[0] = 0;
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		int one = 0, empty = 0, second = 0;
-		char text[UUID_TEXT];
+		char text[UUID_TEXT], loss[200];
 
 		if (!table_has(s->forgotten, i))
 			continue;
@@ -49,8 +49,9 @@ say_forgotten(struct start *s)
 			second += s->table.first[slot] == i && !is_lost;
 		}
 		uuid_write(text, s->table.uuid[i]);
-		start_add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks",
-			  s->err[0] ? "\n" : "", text, start_shown_number(s, i),
+		start_say_loss(s, (uint64_t)1 << i, loss, sizeof loss);
+		start_add(s->err, s->err_len, "%s%s are lost: disk %s, number %d of a store of %d disks",
+			  s->err[0] ? "\n" : "", loss, text, start_shown_number(s, i),
 			  start_count(s->table.members));
 		start_add_why(s, i, s->err, s->err_len);
 		start_add(s->err, s->err_len,
@@ -126,7 +127,7 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 {
 	struct disk_table table;
 	bool has_table = false;
-	char err[1024];
+	char err[STORE_WHY_BYTES];
 	int refused = set_check_conf(conf, err, sizeof err), looked = refused, r = 0;
 	bool looks = refused == 0 && conf->disks.nr > 1 && conf->disks.engine->member;
 

@@ -73,6 +73,15 @@ void __attribute__((format(printf, 3, 4))) start_add(char *to, size_t len, const
 	va_end(ap);
 }
 
+/* Returns how much of a disk's message stands in the message of the start: its problem, without remedies. */
+static int
+problem_len(const char *err)
+{
+	size_t len = advice_problem(err);
+
+	return len < WHY_BYTES ? (int)len : WHY_BYTES;
+}
+
 void
 start_add_why(const struct start *s, int number, char *to, size_t len)
 {
@@ -80,7 +89,7 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 	const struct disk *d = start_absent_of(s, number, &unknown);
 
 	if (d)
-		start_add(to, len, " (%.*s%s)", WHY_BYTES, d->err,
+		start_add(to, len, " (%.*s%s)", problem_len(d->err), d->err,
 			  start_is_bare(d) ? "; is it mounted?" : "");
 	else if (!unknown)
 		start_add(to, len, " (no path of store.disks is left for it)");
@@ -100,7 +109,8 @@ add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
 		if (!is_absent(&s->disk[i]) || start_is_known(&s->disk[i]))
 			continue;
 		if (named++ < NAMED_MAX)
-			start_add(to, len, "%s%.*s%s", named > 1 ? "; " : " (not there: ", WHY_BYTES,
+			start_add(to, len, "%s%.*s%s",
+				  named > 1 ? "; " : " (not there: ", problem_len(s->disk[i].err),
 				  s->disk[i].err, start_is_bare(&s->disk[i]) ? "; is it mounted?" : "");
 		else
 			more++;
@@ -125,27 +135,102 @@ start_shown_number(const struct start *s, int number)
 	return start_count(s->table.members & (((uint64_t)1 << number) - 1));
 }
 
+/* Returns the state of a missing member in a word. */
+static const char *
+state_of(const struct start *s, int number)
+{
+	int unknown;
+	const struct disk *d = start_absent_of(s, number, &unknown);
+
+	if (!d || start_is_bare(d) || !start_was_made(d))
+		return "missing";
+	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
+}
+
+/* Writes the share of the objects that only these disks have: of slots with one copy, and of slots whose two copies they
+ * have, as far as both are known to be in sync. */
+void
+start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
+{
+	bool has_pairs = false;
+	int one = 0, two = 0;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		bool has_first = table_has(disks, s->table.first[i]),
+		     has_second = s->table.second[i] != TABLE_NO_DISK && table_is_full(&s->table, i) &&
+				  !table_has(disks, s->table.second[i]);
+
+		one += table_has(disks, s->table.home[i]);
+		two += has_first && !has_second;
+		has_pairs |= s->table.second[i] != TABLE_NO_DISK;
+	}
+	text[0] = 0;
+	start_add(text, len, "%s%d %% of the objects of buckets with one copy",
+		  one && one * 100 < STORE_SLOT_NR ? "Up to " : "About ",
+		  one && one * 100 < STORE_SLOT_NR ? 1 : (one * 100 + STORE_SLOT_NR / 2) / STORE_SLOT_NR);
+	if (has_pairs)
+		start_add(text, len, ", and %s%d %% of the objects of buckets with two copies,",
+			  two && two * 100 < STORE_SLOT_NR ? "up to " : "",
+			  two && two * 100 < STORE_SLOT_NR ? 1
+							   : (two * 100 + STORE_SLOT_NR / 2) / STORE_SLOT_NR);
+}
+
+/* Appends the remedies for refused disks.  uuids: at most NAMED_MAX of them, as a list; words: the options that give them up. */
+static void
+advise(const struct start *s, uint64_t refused, const char *uuids, const char *words)
+{
+	char path[512] = "", away[NAMED_MAX * UUID_TEXT + 16] = "", loss[200], text[UUID_TEXT];
+	const struct disk *d = NULL;
+	bool is_one = start_count(refused) == 1, lacks_store = false;
+	int unknown, nr = 0, paths = 0;
+	struct advice_values v = { .path = path, .away = away, .loss = loss, .forget = words };
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(refused, i) || nr++ >= NAMED_MAX)
+			continue;
+		d = start_absent_of(s, i, &unknown);
+		lacks_store |= strcmp(state_of(s, i), "missing") == 0;
+		uuid_write(text, s->table.uuid[i]);
+		if (d)
+			start_add(path, sizeof path, "%s%.150s", paths++ ? ", " : "",
+				  d->unnamed ? d->unnamed->path : start_path(d));
+		else if (!unknown)
+			start_add(away, sizeof away, "%s%s", away[0] ? ", " : "", text);
+	}
+	/* Without a majority the start would still be refused. */
+	if (is_enough(s) && !s->forgotten)
+		v.accept = uuids;
+	start_say_loss(s, refused, loss, sizeof loss);
+	if (!is_one || lacks_store || !d) {
+		advice_add(s->err, s->err_len, is_one ? ADVICE_DISK_MISSING : ADVICE_DISKS_MISSING, &v);
+	} else if (advice_has_last(d->err)) {
+		advice_add(s->err, s->err_len, ADVICE_DISK_DAMAGED, &v);
+		start_add(s->err, s->err_len, "%s", d->err + advice_problem(d->err));
+	} else {
+		advice_add(s->err, s->err_len, ADVICE_DISK_UNUSABLE, &v);
+	}
+}
+
 static int
 refuse_missing(struct start *s, uint64_t missing)
 {
 	char who[STORE_WHY_BYTES] = "", uuids[NAMED_MAX * UUID_TEXT + 16] = "", text[UUID_TEXT];
-	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "", accept[256] = "";
-	bool is_one = start_count(missing) == 1;
-	int nr = 0;
+	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "";
+	int nr = 0, e;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
 			continue;
 		uuid_write(text, s->table.uuid[i]);
 		if (nr == 1)
-			start_add(who, sizeof who, "disk %s, number %d of a store of %d disks, is missing",
-				  text, start_shown_number(s, i), start_count(s->table.members));
+			start_add(who, sizeof who, "disk %s, number %d of a store of %d disks, is %s", text,
+				  start_shown_number(s, i), start_count(s->table.members), state_of(s, i));
 		else
-			start_add(who, sizeof who, "; so is disk %s, number %d", text,
-				  start_shown_number(s, i));
+			start_add(who, sizeof who, "; disk %s, number %d, is %s", text,
+				  start_shown_number(s, i), state_of(s, i));
 		start_add_why(s, i, who, sizeof who);
 		start_add(uuids, sizeof uuids, "%s%s", nr > 1 ? ", " : "", text);
-		start_add(words, sizeof words, " --forget %s", text);
+		start_add(words, sizeof words, "%s--forget %s", nr > 1 ? " " : "", text);
 	}
 	if (nr > NAMED_MAX) {
 		start_add(who, sizeof who, "; so are %d more", nr - NAMED_MAX);
@@ -153,23 +238,16 @@ refuse_missing(struct start *s, uint64_t missing)
 		start_add(words, sizeof words, " ...");
 	}
 	add_unknown(s, missing, who, sizeof who);
-	/* store.accept_missing is suggested only with a majority: without one the start would still be
-	 * refused. */
-	if (is_enough(s) && !s->forgotten)
-		snprintf(accept, sizeof accept,
-			 ", or start without %s (store.accept_missing: [%s]; what only %s answers 503 until "
-			 "%s back)",
-			 is_one ? "it" : "them", uuids, is_one ? "it has" : "they have",
-			 is_one ? "it is" : "they are");
-	return start_refuse(s, -EINVAL, "%s; bring %s back%s, or give %s up for good (gantryd%s)", who,
-			    is_one ? "it" : "them", accept, is_one ? "it" : "them", words);
+	e = start_refuse(s, -EINVAL, "%s", who);
+	advise(s, missing, uuids, words);
+	return e;
 }
 
 static int
 refuse_few(struct start *s, uint64_t missing)
 {
-	char all[STORE_WHY_BYTES] = "", text[UUID_TEXT];
-	int nr = 0;
+	char all[STORE_WHY_BYTES] = "", text[UUID_TEXT], loss[200];
+	int nr = 0, e;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
@@ -181,12 +259,14 @@ refuse_few(struct start *s, uint64_t missing)
 	if (nr > NAMED_MAX)
 		start_add(all, sizeof all, " and %d more", nr - NAMED_MAX);
 	add_unknown(s, missing, all, sizeof all);
-	return start_refuse(
+	e = start_refuse(
 		s, -EINVAL,
-		"only %d of %d disks are there: the others may have gone on without them, so there "
-		"must be more than half, or all that took part last; bring back one of%s, or give all of "
-		"them up for good (gantryd --forget UUID, once for each)",
+		"only %d of %d disks are there: the others may have changed without them, so there must "
+		"be more than half, or all that took part last; missing:%s",
 		start_count(s->present), start_count(s->table.members), all);
+	start_say_loss(s, missing, loss, sizeof loss);
+	advice_add(s->err, s->err_len, ADVICE_FEW_DISKS, &(struct advice_values){ .loss = loss });
+	return e;
 }
 
 /* Refuses a disk that cannot be any missing member of the store, because there are more absent disks than
@@ -194,13 +274,14 @@ refuse_few(struct start *s, uint64_t missing)
 static int
 refuse_more(struct start *s, const struct disk *d)
 {
-	return start_is_unmade(d)
-		       ? start_refuse(s, d->error,
-				      "%s; all disks of the store, %d, are others: take it off store.disks, "
-				      "or add it "
-				      "(gantryd --add %s)",
-				      d->err, start_count(s->table.members), start_path(d))
-		       : start_refuse_disk(s, d);
+	int e;
+
+	if (!start_is_unmade(d))
+		return start_refuse_disk(s, d);
+	e = start_refuse(s, d->error, "%.*s; all disks of the store, %d, are others",
+			 (int)advice_problem(d->err), d->err, start_count(s->table.members));
+	advice_add(s->err, s->err_len, ADVICE_EXTRA_DISK, &(struct advice_values){ .path = start_path(d) });
+	return e;
 }
 
 /* Returns true if a disk that could not be opened is known to be a member. */
@@ -250,12 +331,12 @@ start_find_forgotten(struct start *s)
 		uuid_write(text, s->conf->disks.forget[i]);
 		if (number < 0)
 			return start_refuse(s, -EINVAL, "disk %s does not belong to this store", text);
-		if (table_has(s->present, number))
-			return start_refuse(
-				s, -EINVAL,
-				"disk %s is there, and is given up only when it is not: take it off "
-				"store.disks first",
-				text);
+		if (table_has(s->present, number)) {
+			start_refuse(s, -EINVAL, "disk %s is there, and is given up only when it is not",
+				     text);
+			advice_add(s->err, s->err_len, ADVICE_FORGET_PRESENT, NULL);
+			return -EINVAL;
+		}
 		s->forgotten |= (uint64_t)1 << number;
 	}
 	return 0;

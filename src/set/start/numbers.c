@@ -25,15 +25,12 @@ refuse_stranger(struct start *s, const struct disk *d)
 
 	uuid_write(text, d->id.uuid);
 	if (is_half_added(d))
-		return start_refuse(
-			s, -EINVAL,
-			"%s: disk %s was being added, and has not become one of this store: take it off "
-			"store.disks, and add it once more (with --force)",
-			start_path(d), text);
-	return start_refuse(
-		s, -EINVAL,
-		"%s: disk %s does not belong to this store (any more): it was given up, or drained; "
-		"take it off store.disks",
+		return start_refuse_with(s, -EINVAL, ADVICE_HALF_ADDED, start_path(d),
+					 "%s: disk %s was being added, and has not become one of this store",
+					 start_path(d), text);
+	return start_refuse_with(
+		s, -EINVAL, ADVICE_NO_MEMBER, start_path(d),
+		"%s: disk %s does not belong to this store (any more): it was given up, or drained",
 		start_path(d), text);
 }
 
@@ -95,11 +92,10 @@ refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 
 	uuid_write(of_a, a->id.uuid);
 	uuid_write(of_b, b->id.uuid);
-	return start_refuse(
-		s, -ENOTRECOVERABLE,
+	return start_refuse_with(
+		s, -ENOTRECOVERABLE, ADVICE_TABLES_DIFFER, start_path(b),
 		"%s (disk %s) and %s (disk %s): their tables of disks have one version and differ: the "
-		"superblocks of one were changed by something else; put them back from a copy, or take "
-		"that disk off store.disks and start without it (store.accept_missing)",
+		"superblocks of one were changed by something else",
 		start_path(a), of_a, start_path(b), of_b);
 }
 

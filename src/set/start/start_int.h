@@ -19,6 +19,7 @@
 #define GANTRY_SET_START_INT_H
 
 #include "set/start/start.h"
+#include "base/advice.h"
 #include "store/record.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ struct disk {
 	const struct store_record_disk *unnamed;
 	struct store_disk_conf unnamed_conf;
 	int error; /* reason why it is not present */
-	char err[512];
+	char err[1200];
 	pthread_t thread;
 	bool has_thread;
 };
@@ -75,6 +76,9 @@ start_count(uint64_t bitmap)
 
 /* Writes the reason for refusing the start to s->err, and returns error. */
 int start_refuse(struct start *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Refuses the start with a reason and the remedies for it; path: the disk that they name. */
+int start_refuse_with(struct start *s, int error, enum advice_id advice, const char *path, const char *fmt,
+		      ...) __attribute__((format(printf, 5, 6)));
 /* Returns the path of a disk in the configuration. */
 const char *start_path(const struct disk *d);
 /* Runs fn() in parallel for each present disk, or (all) for each disk that has not failed yet. */
@@ -90,6 +94,8 @@ bool start_is_unmade(const struct disk *d);
 /* Returns true if no disk has any part of a store, as far as the disks can be read, and the configuration
  * lists no disk as one that may be missing. */
 bool start_is_none_made(const struct start *s);
+/* Returns true if a disk has, or had, a store. */
+bool start_was_made(const struct disk *d);
 /* Returns true if the path of a disk could be examined, and has no store. */
 bool start_is_bare(const struct disk *d);
 /* Writes the problem of a disk that has no store to err, and whether the operator can format it: not if the
@@ -130,6 +136,8 @@ const struct disk *start_absent_of(const struct start *s, int number, int *ret_u
 void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Appends the path of a missing disk and the reason why it is not present. */
 void start_add_why(const struct start *s, int number, char *to, size_t len);
+/* Writes the share of the store's objects that is lost with the disks of this bitmap, in per cent. */
+void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len);
 /* Returns the number of a member as /disks shows it: its position in the order of the map's numbers, which
  * may have gaps. */
 int start_shown_number(const struct start *s, int number);

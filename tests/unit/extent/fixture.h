@@ -15,7 +15,7 @@ static struct store_disk_conf dc;
 static struct store_conf conf;
 static struct store *st; /* NULL: closed */
 static struct loop l;
-static char err[512];
+static char err[1200];
 
 static inline void
 open_store(void)

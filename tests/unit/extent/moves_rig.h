@@ -26,7 +26,7 @@ static struct store *st[2];
 static struct store_port *port[2];
 static struct quota_book *book;
 static struct loop l; /* its port is that of the engine that is meant */
-static char err[512];
+static char err[1200];
 
 static void
 quiesce_both(struct store_port *p)

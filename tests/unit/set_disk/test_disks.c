@@ -94,8 +94,8 @@ test_missing(void **state)
 	stop();
 	leave_out(1, 3);
 	must_refuse(-EINVAL,
-		    "number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); "
-		    "bring it back");
+		    "number 1 of a store of 3 disks, is missing (no path of store.disks is left for it)\n"
+		    "remedy: attach the disk ");
 	conf.disks.accept_missing_nr = DISKS;
 	must_start();
 	for (int i = 0; i < 3; i++) {
@@ -712,7 +712,8 @@ test_majority(void **state)
 static void
 test_many_missing(void **state)
 {
-	const char *end_few = ", or give all of them up for good (gantryd --forget UUID, once for each)";
+	const char *end_few =
+		"; last resort: gantryd --forget UUID, once for each of them, which gives them up for good";
 	char text[UUID_TEXT], path[256];
 
 	begin(6);
@@ -721,12 +722,13 @@ test_many_missing(void **state)
 		accept(i);
 	stop();
 	use(1);
-	must_refuse(-EINVAL, "; so are 2 more; bring them back, or give them up for good (gantryd --forget ");
-	assert_non_null(strstr(err, " ...)"));
+	must_refuse(-EINVAL, "; so are 2 more\nremedy: ");
+	assert_non_null(strstr(err, " are lost; last resort: gantryd --forget "));
+	assert_non_null(strstr(err, " ..., which gives up the disks for good"));
 	use(1);
 	conf.disks.accept_missing_nr = 6;
 	must_refuse(-EINVAL, "only 1 of 6 disks are there");
-	assert_non_null(strstr(err, " and 2 more, or give all of them up"));
+	assert_non_null(strstr(err, " and 2 more\nremedy: "));
 	assert_string_equal(err + strlen(err) - strlen(end_few), end_few);
 	/* Two of them say who they are, and why they cannot be used. */
 	all_again(6);
@@ -738,14 +740,14 @@ test_many_missing(void **state)
 	}
 	memset(accepted, 0, 4 * sizeof accepted[0]);
 	conf.disks.accept_missing_nr = 6;
-	must_refuse(-EINVAL, "is missing; so is disk ");
+	must_refuse(-EINVAL, "is missing; disk ");
 	assert_non_null(strstr(err, " (not there: /nonexistent: "));
 	assert_null(strstr(err, "accept_missing"));
 	disks[1].path = dir[1];
 	disks[2].path = dir[2];
 	disks[3].path = dir[3];
 	memset(accepted[4], 0, UUID_BYTES);
-	must_refuse(-EINVAL, "number 4 of a store of 6 disks, is missing (");
+	must_refuse(-EINVAL, "number 4 of a store of 6 disks, is damaged (");
 	snprintf(path, sizeof path, "(%s: log is damaged", dir[4]);
 	assert_non_null(strstr(err, path));
 	uuid_write(text, accepted[5]);
@@ -868,9 +870,10 @@ test_not_added(void **state)
 	stop();
 	all_again(3);
 	disks[2].path = "/nonexistent";
-	must_refuse(-ENOTRECOVERABLE, "/nonexistent: there is no store here yet; all disks of the store, 2, "
-				      "are others: take it off "
-				      "store.disks, or add it (gantryd --add /nonexistent)");
+	must_refuse(-ENOTRECOVERABLE,
+		    "/nonexistent: there is no store here yet; all disks of the store, 2, "
+		    "are others\nremedy: take /nonexistent off store.disks, and start again\n"
+		    "remedy: gantryd --add /nonexistent ");
 	disks[2].path = dir[2];
 	must_refuse(-ENOTRECOVERABLE,
 		    ": not a Gantry store (there is no super); all disks of the store, 2, are others");
@@ -885,8 +888,9 @@ test_not_added(void **state)
 	c = set_engine_conf(&conf, 2);
 	c.disks.birth = &birth;
 	assert_int_equal(store_format(&c, false, err, sizeof err), 0);
-	must_refuse(-EINVAL, "was being added, and has not become one of this store: take it off "
-			     "store.disks, and add it once more");
+	must_refuse(-EINVAL, "was being added, and has not become one of this store\nremedy: take ");
+	assert_non_null(strstr(
+		err, "\nNo object is lost, as the disk has never been one of this store; last resort: "));
 	use(2);
 	must_start();
 	stop();
