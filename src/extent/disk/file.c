@@ -2,9 +2,6 @@
 /* Files, see file.h. */
 #include "extent/disk/file.h"
 
-#include "extent/disk/host.h"
-#include "base/hex.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -425,41 +422,4 @@ int
 file_mark_set(int fd, const char *text)
 {
 	return fsetxattr(fd, MARK_NAME, text, strlen(text), 0) < 0 ? -errno : 0;
-}
-
-/* Reads an identifier of 16 bytes in hex, with or without dashes.  What is none is not known: zeros. */
-static void
-read_id(const char *path, uint8_t id[16])
-{
-	FILE *f = fopen(path, "re");
-	char text[64] = "", digits[33] = "";
-	size_t n = 0;
-
-	if (f && !fgets(text, sizeof text, f))
-		text[0] = 0;
-	if (f)
-		fclose(f);
-	for (const char *p = text; *p && *p != '\n' && n < 32; p++) {
-		if (*p != '-')
-			digits[n++] = *p;
-	}
-	if (n != 32 || hex_bytes(digits, id, 16) < 0)
-		memset(id, 0, 16);
-}
-
-void
-file_host_id(struct host_id *ret_id)
-{
-	memset(ret_id, 0, sizeof *ret_id);
-	if (gethostname(ret_id->name, sizeof ret_id->name - 1) < 0)
-		ret_id->name[0] = 0;
-	ret_id->name[sizeof ret_id->name - 1] = 0;
-	for (char *p = ret_id->name; *p; p++) {
-		if (*p <= ' ' || *p > '~')
-			*p = '?';
-	}
-	if (!ret_id->name[0])
-		snprintf(ret_id->name, sizeof ret_id->name, "nameless");
-	read_id("/etc/machine-id", ret_id->machine);
-	read_id("/proc/sys/kernel/random/boot_id", ret_id->boot);
 }

@@ -96,7 +96,15 @@ int file_mark_set(int fd, const char *text);
 
 struct host_id;
 
-/* Returns the identity of this machine, as far as available. */
+/* Returns the identity of this machine and this process, as far as available. */
 void file_host_id(struct host_id *ret_id);
+
+enum file_process {
+	PROCESS_UNKNOWN, /* not visible from here, or not certain */
+	PROCESS_GONE,    /* it has ended, or is this process itself */
+	PROCESS_LIVES,
+};
+/* Judges a process of this machine, in the present boot; here: identity of this one. */
+enum file_process file_process(const struct host_id *of, const struct host_id *here);
 
 #endif

@@ -65,9 +65,10 @@ host_text(const struct host *h, char *buf, size_t len)
 {
 	buf[0] = 0;
 	if (h->there && !h->seen.closed)
-		snprintf(buf, len, "host '%s' (boot %02x%02x%02x%02x, beat %llu)", h->seen.id.name,
-			 h->seen.id.boot[0], h->seen.id.boot[1], h->seen.id.boot[2], h->seen.id.boot[3],
-			 (unsigned long long)h->seen.beat);
+		snprintf(buf, len, "host '%s' (boot %02x%02x%02x%02x, beat %llu, process %llu)",
+			 h->seen.id.name, h->seen.id.boot[0], h->seen.id.boot[1], h->seen.id.boot[2],
+			 h->seen.id.boot[3], (unsigned long long)h->seen.beat,
+			 (unsigned long long)h->seen.id.pid);
 }
 
 /* ---- a start ---- */
@@ -75,19 +76,36 @@ host_text(const struct host *h, char *buf, size_t len)
 static int
 is_had(const struct host *h, const char *path, char *err, size_t err_len)
 {
-	char who[128];
+	char who[160];
 
 	host_text(h, who, sizeof who);
 	return disk_refuse(err, err_len, -EBUSY, "%s: in use by %s; stop gantryd there first", path, who);
+}
+
+/* Judges the process that wrote the block that was read last. */
+static enum file_process
+judge_writer(const struct host *h)
+{
+	struct host_id here;
+
+	file_host_id(&here);
+	switch (host_compare(&h->seen.id, &here)) {
+	case HOST_REBOOTED:
+		return PROCESS_GONE;
+	case HOST_RUNNING:
+		return file_process(&h->seen.id, &here);
+	default:
+		return PROCESS_UNKNOWN;
+	}
 }
 
 int
 host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len)
 {
 	uint64_t until_ns = clock_ns() + 2 * HOST_BEAT_NS;
+	enum file_process writer;
 	struct host_block before;
-	struct host_id here;
-	char who[128];
+	char who[160];
 	int e = host_look(h, r);
 
 	if (e < 0)
@@ -95,10 +113,10 @@ host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t er
 	if (h->damaged)
 		log_warn("%s: the host block cannot be read: whether another host has the disk is not known",
 			 path);
-	file_host_id(&here);
 	host_text(h, who, sizeof who);
-	if (!h->there || h->seen.closed || host_is_same(&h->seen.id, &here))
-		return 0;
+	writer = h->there && !h->seen.closed ? judge_writer(h) : PROCESS_GONE;
+	if (writer != PROCESS_UNKNOWN)
+		return writer == PROCESS_GONE ? 0 : is_had(h, path, err, err_len);
 	log_warn("%s: %s did not close it: waiting %llu s for a sign that it still has it", path, who,
 		 (unsigned long long)(2 * HOST_BEAT_NS / NS_PER_S));
 	for (before = h->seen; clock_ns() < until_ns;) {

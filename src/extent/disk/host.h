@@ -12,11 +12,14 @@
  * the instance has closed the disk, and the number of the newest log block known to be flushed: a log that
  * ends before that block is an older copy.
  *
- * A start that finds a block of another host that is not closed waits for two heartbeats. If the other host
- * writes a heartbeat during the wait, the start is refused; otherwise it continues. After a crash of the same
- * host the start continues immediately: the locks of the kernel exclude another process. The clocks of two
- * hosts are never compared. The holder of the disk reads the block before each heartbeat: if another host has
- * written to it, the holder stops all writes.
+ * A start that finds a block that is not closed waits for two heartbeats. If a heartbeat is written during
+ * the wait, the start is refused; otherwise it continues. It does not wait if the process that wrote the block
+ * is known to be gone: after a reboot of the same machine, or if the process cannot exist any more (its id and
+ * start time are in the block). It is refused at once if that process is seen to live. The locks of the kernel
+ * are no proof: a second path to the disk may not see them (FUSE, an overlay, NFS with local locks). A process
+ * of another PID namespace is not visible, and one whose id is unknown is not either: the start waits. The
+ * clocks of two hosts are never compared. The holder of the disk reads the block before each heartbeat: if
+ * another host has written to it, the holder stops all writes.
  *
  * All functions block. They are called on the thread that starts the disk, and then on the helper thread,
  * never on a core. A block that is absent, damaged or unreadable has no effect.
@@ -35,10 +38,13 @@ struct ring;
 #define HOST_NAME_MAX 64
 #define HOST_BEAT_NS ((uint64_t)5000000000)
 
-/* Identity of a host. Zeros: unknown. */
+/* Identity of a host and of a process of it. Zeros: unknown. */
 struct host_id {
 	char name[HOST_NAME_MAX];
 	uint8_t machine[16], boot[16];
+	/* id of the process, its start time in clock ticks since the boot, and the inode numbers of its PID and
+	 * time namespaces, in which these two are valid */
+	uint64_t pid, start, pid_ns, time_ns;
 };
 
 struct host_block {
@@ -54,8 +60,14 @@ void host_encode(void *buf, const struct host_block *b);
 /* Decodes a host block. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged or of another
  * version. */
 int host_decode(const void *buf, size_t len, struct host_block *ret_block);
-/* Returns true if both identities are those of one machine, even after a reboot. */
-bool host_is_same(const struct host_id *a, const struct host_id *b);
+/* Relations of the host that wrote a block to this one. */
+enum host_relation {
+	HOST_OTHER,
+	HOST_REBOOTED, /* the same machine, before its last boot: its processes of that time are gone */
+	HOST_RUNNING,  /* the same machine, in the same boot as far as known: the process may live */
+};
+/* Compares the identity in a block with that of this host. */
+enum host_relation host_compare(const struct host_id *theirs, const struct host_id *here);
 
 struct host {
 	int fd; /* descriptor of the file or device; -1: the file does not exist yet */

@@ -31,6 +31,11 @@ host_encode(void *buf, const struct host_block *b)
 	put_bytes(&c, b->id.machine, 16);
 	put_bytes(&c, b->id.boot, 16);
 	put_bytes(&c, b->id.name, HOST_NAME_MAX);
+	/* Zeros in blocks of earlier versions, which ignore them. */
+	put_u64(&c, b->id.pid);
+	put_u64(&c, b->id.start);
+	put_u64(&c, b->id.pid_ns);
+	put_u64(&c, b->id.time_ns);
 	crc = crc64_nvme(0, buf, 512);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -82,6 +87,10 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 	take_bytes(&c, b.id.machine, 16);
 	take_bytes(&c, b.id.boot, 16);
 	take_bytes(&c, b.id.name, HOST_NAME_MAX);
+	b.id.pid = take_u64(&c);
+	b.id.start = take_u64(&c);
+	b.id.pid_ns = take_u64(&c);
+	b.id.time_ns = take_u64(&c);
 	if (sum != crc || c.bad || version != HOST_VERSION || closed > 1 || !name_ok(b.id.name))
 		return -EBADMSG;
 	b.closed = closed;
@@ -95,16 +104,16 @@ is_known(const uint8_t id[16])
 	return memcmp(id, zero16, 16) != 0;
 }
 
-static bool
-same_boot(const struct host_id *a, const struct host_id *b)
-{
-	return is_known(a->boot) && memcmp(a->boot, b->boot, 16) == 0;
-}
-
 /* Machines that were cloned have one machine-id, and mostly different names. */
-bool
-host_is_same(const struct host_id *a, const struct host_id *b)
+enum host_relation
+host_compare(const struct host_id *theirs, const struct host_id *here)
 {
-	return same_boot(a, b) || (is_known(a->machine) && memcmp(a->machine, b->machine, 16) == 0 &&
-				   strcmp(a->name, b->name) == 0);
+	bool know_boot = is_known(theirs->boot) && is_known(here->boot);
+
+	if (know_boot && memcmp(theirs->boot, here->boot, 16) == 0)
+		return HOST_RUNNING;
+	if (!is_known(theirs->machine) || memcmp(theirs->machine, here->machine, 16) != 0 ||
+	    strcmp(theirs->name, here->name) != 0)
+		return HOST_OTHER;
+	return know_boot ? HOST_REBOOTED : HOST_RUNNING;
 }

@@ -238,7 +238,7 @@ look_at_names(struct disk *d)
 uint64_t
 disk_beat(struct disk *d, struct ring *r)
 {
-	char who[128];
+	char who[160];
 	uint64_t now;
 	int e;
 

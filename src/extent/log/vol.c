@@ -103,7 +103,7 @@ static int
 ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
 {
 	struct host *h = &vol->disk.host;
-	char who[128];
+	char who[160];
 
 	if (!rep->check_only)
 		return host_wait(h, r, vol->disk.path, err, err_len);

@@ -10,7 +10,9 @@
 #include "old.h"
 #include "tests/fake/fault_ring.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 /* ---- while a start waits, time is ours ---- */
 
@@ -254,6 +256,90 @@ test_same_machine(void **state)
 	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
 }
 
+/* A block of this machine and boot, of that process. */
+static void
+make_process(uint64_t pid, uint64_t start, uint64_t pid_ns)
+{
+	assert_int_equal(block_read(&theirs), 0);
+	file_host_id(&theirs.id);
+	theirs.id.pid = pid;
+	theirs.id.start = start;
+	theirs.id.pid_ns = pid_ns;
+	theirs.instance[0] ^= 1;
+	theirs.closed = false;
+	block_write(&theirs);
+}
+
+static uint64_t
+start_of(pid_t pid)
+{
+	char path[64], text[1024];
+	unsigned long long start = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	fclose(f);
+	/* The 22nd field; the second is the name, in parentheses. */
+	assert_int_equal(sscanf(strrchr(text, ')') + 1,
+				" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+				"%*s %llu",
+				&start),
+			 1);
+	return start;
+}
+
+/* The process that wrote the block decides in the same boot: the locks may be those of another path. */
+static void
+test_process(void **state)
+{
+	struct host_id here;
+	uint64_t before, start;
+	siginfo_t info;
+	pid_t child;
+
+	file_host_id(&here);
+	if (!here.pid_ns || !here.boot[0])
+		skip(); /* no /proc */
+	child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	start = start_of(child);
+	/* It lives: no wait. */
+	make_process((uint64_t)child, start, here.pid_ns);
+	before = super_sum();
+	fake_time(true, NULL);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EBUSY);
+	assert_int_equal(slept_ns, 0);
+	fake_time(false, NULL);
+	assert_non_null(strstr(err, "in use by host"));
+	assert_true(super_sum() == before);
+	/* Another one has its id now. */
+	make_process((uint64_t)child, start - 1, here.pid_ns);
+	assert_int_equal(start_waits(NULL), 0);
+	/* Not visible, not known: the usual wait, and a beat in it. */
+	make_process((uint64_t)child, start, here.pid_ns + 1);
+	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
+	make_process(0, 0, 0);
+	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
+	make_process(0, 0, 0);
+	fake_time(true, their_beat);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EBUSY);
+	fake_time(false, NULL);
+	/* Dead, and its parent has not asked for it; then gone. */
+	kill(child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	make_process((uint64_t)child, start, here.pid_ns);
+	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
+	waitpid(child, NULL, 0);
+	make_process((uint64_t)child, start, here.pid_ns);
+	assert_int_equal(start_waits(NULL), 0);
+}
+
 static void
 damage(uint64_t off, int bit)
 {
@@ -476,9 +562,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, remove_store)
-		T(test_life),         T(test_no_sign),    T(test_in_use),
-		T(test_same_machine), T(test_damaged),    T(test_taken_over),
-		T(test_beat_fails),   T(test_two_starts), T(test_upgrade),
+		T(test_life),    T(test_no_sign),    T(test_in_use),     T(test_same_machine),
+		T(test_damaged), T(test_taken_over), T(test_beat_fails), T(test_two_starts),
+		T(test_upgrade), T(test_process),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
