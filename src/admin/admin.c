@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,13 +70,16 @@ listen_tcp(struct admin *a, const struct admin_params *p, char *err, size_t err_
 {
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof sa;
-	int on = 1, r;
+	/* "*" is both families through one socket, as of the listeners for clients. */
+	int on = 1, six_only = p->address && p->address[0] != '*', r;
 
 	a->tcp.fd = socket(p->sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (a->tcp.fd < 0)
 		return fail(err, err_len, -errno, p->address);
 	/* A port in TIME_WAIT is free. */
 	setsockopt(a->tcp.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (p->sa->ss_family == AF_INET6)
+		setsockopt(a->tcp.fd, IPPROTO_IPV6, IPV6_V6ONLY, &six_only, sizeof six_only);
 	if (bind(a->tcp.fd, (const struct sockaddr *)p->sa, p->sa_len) < 0 ||
 	    listen(a->tcp.fd, BACKLOG) < 0 || getsockname(a->tcp.fd, (struct sockaddr *)&sa, &len) < 0) {
 		r = -errno;

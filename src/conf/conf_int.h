@@ -146,6 +146,8 @@ void load_fail(struct loader *ld, const struct node *n, const char *path, const 
 /* Reports an error in the value of a key, with the source of the value. */
 void load_fail_key(struct loader *ld, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Writes a line that is no error. */
+void load_note(struct loader *ld, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Notes node n of the current source as the source of the value of the key at path. */
 void load_set_origin(struct loader *ld, const char *path, const struct node *n);
 /* Removes the records of sources of all keys whose paths begin with prefix. */

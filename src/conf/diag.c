@@ -10,12 +10,10 @@
 #include <string.h>
 
 static void
-say(struct loader *ld, const char *source, int line, int column, const char *path, const char *text)
+write_line(struct loader *ld, const char *source, int line, int column, const char *path, const char *text)
 {
 	char shown[512];
 
-	if (ld->errors++ >= ERRORS_SHOWN)
-		return;
 	snprintf(shown, sizeof shown, "%s", text);
 	/* What the file holds must not reach the terminal raw. */
 	for (char *p = shown; *p; p++) {
@@ -27,6 +25,25 @@ say(struct loader *ld, const char *source, int line, int column, const char *pat
 	if (line)
 		fprintf(ld->err, "%d:%d:", line, column);
 	fprintf(ld->err, "%s%s%s%s\n", source ? " " : "", path ? path : "", path ? ": " : "", shown);
+}
+
+static void
+say(struct loader *ld, const char *source, int line, int column, const char *path, const char *text)
+{
+	if (ld->errors++ < ERRORS_SHOWN)
+		write_line(ld, source, line, column, path, text);
+}
+
+void
+load_note(struct loader *ld, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	write_line(ld, NULL, 0, 0, NULL, text);
 }
 
 void

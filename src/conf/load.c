@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -141,12 +142,25 @@ load_file(struct loader *ld, const char *name, bool required)
 	ld->source = NULL;
 }
 
+static bool
+ends_with(const char *name, const char *end)
+{
+	size_t len = strlen(name), n = strlen(end);
+
+	return len > n && strcasecmp(name + len - n, end) == 0;
+}
+
+/* Selects files that are read, and those that look as if they should be. */
 static int
 is_yaml(const struct dirent *d)
 {
-	size_t len = strlen(d->d_name);
+	return d->d_name[0] != '.' && (ends_with(d->d_name, ".yaml") || ends_with(d->d_name, ".yml"));
+}
 
-	return d->d_name[0] != '.' && len > 5 && strcmp(d->d_name + len - 5, ".yaml") == 0;
+static bool
+is_read(const char *name)
+{
+	return strcmp(strrchr(name, '.'), ".yaml") == 0;
 }
 
 static int
@@ -177,10 +191,13 @@ load_directory(struct loader *ld, const char *file)
 	for (int i = 0; i < nr; i++) {
 		if (asprintf(&name, "%s/%s", dir, names[i]->d_name) < 0) {
 			ld->no_memory = true;
-		} else {
+			name = NULL;
+		} else if (is_read(names[i]->d_name)) {
 			load_file(ld, name, true);
-			free(name);
+		} else {
+			load_note(ld, "%s: not read: names of files in conf.d end with .yaml", name);
 		}
+		free(name);
 		free(names[i]);
 	}
 	free(names);

@@ -237,12 +237,12 @@ verify_memlock(struct loader *ld)
 
 struct endpoint {
 	struct in6_addr addr; /* IPv4 mapped */
-	bool any, v4;
+	bool any, v4, v6;
 	uint16_t port;
 };
 
 static struct endpoint
-endpoint_of(const struct sockaddr_storage *sa)
+endpoint_of(const char *text, const struct sockaddr_storage *sa)
 {
 	struct endpoint e = { 0 };
 
@@ -262,21 +262,23 @@ endpoint_of(const struct sockaddr_storage *sa)
 		e.port = ntohs(in6->sin6_port);
 		e.v4 = IN6_IS_ADDR_V4MAPPED(&e.addr);
 	}
+	/* "*" takes both families through one socket, [::] takes IPv6 alone. */
+	e.v6 = !e.v4;
+	if (text[0] == '*')
+		e.v4 = e.v6 = true;
 	return e;
 }
 
 static bool
-clash(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+clash(const char *a_text, const struct sockaddr_storage *a, const char *b_text,
+      const struct sockaddr_storage *b)
 {
-	struct endpoint x = endpoint_of(a), y = endpoint_of(b);
+	struct endpoint x = endpoint_of(a_text, a), y = endpoint_of(b_text, b);
 
 	if (x.port != y.port || x.port == 0)
 		return false;
-	/* [::] takes IPv4 as well; 0.0.0.0 takes nothing of IPv6. */
-	if (x.any)
-		return !x.v4 || y.v4 || y.any;
-	if (y.any)
-		return !y.v4 || x.v4;
+	if (x.any || y.any)
+		return (x.v4 && y.v4) || (x.v6 && y.v6);
 	return memcmp(&x.addr, &y.addr, sizeof x.addr) == 0;
 }
 
@@ -300,11 +302,11 @@ verify_listeners(struct loader *ld)
 
 		for (int j = 0; j < i; j++) {
 			snprintf(path, sizeof path, "listen[%d].address", i);
-			if (clash(&l->sa, &c->listen[j].sa))
+			if (clash(l->address, &l->sa, c->listen[j].address, &c->listen[j].sa))
 				load_fail_key(ld, path, "%s clashes with listen[%d], %s", l->address, j,
 					      c->listen[j].address);
 		}
-		if (c->admin.address && clash(&l->sa, &c->admin.sa)) {
+		if (c->admin.address && clash(l->address, &l->sa, c->admin.address, &c->admin.sa)) {
 			snprintf(path, sizeof path, "listen[%d].address", i);
 			load_fail_key(ld, path, "%s clashes with admin.address, %s", l->address,
 				      c->admin.address);

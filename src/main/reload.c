@@ -245,6 +245,16 @@ say_errors(char *text, FILE *out)
 	log_event(LOG_EV_RELOAD_FAILED, LOG_ERROR, "the configuration cannot be used; nothing was changed");
 }
 
+/* Logs the lines of a configuration that was read, which are no errors. */
+static void
+say_notes(char *text)
+{
+	char *rest = NULL;
+
+	for (char *p = text ? strtok_r(text, "\n", &rest) : NULL; p; p = strtok_r(NULL, "\n", &rest))
+		log_warn("%s", p);
+}
+
 static int
 run(struct reload *r, FILE *out)
 {
@@ -275,6 +285,7 @@ run(struct reload *r, FILE *out)
 			"{\"status\":\"reloaded\",\"changed\":[%s],\"restart_needed\":[%s],\"cores\":%d,"
 			"\"of\":%d}",
 			r->changed_text, r->kept_text, cores, cores_nr(atomic_load(&d->cores)));
+		say_notes(text);
 		say_changes(r->said_text);
 		log_event(LOG_EV_RELOADED, LOG_NOTE,
 			  "configuration reloaded: %d keys changed, %d need a restart", r->changed_nr,

@@ -114,6 +114,20 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return r;
 }
 
+/* Has the reason of a start that ran out of descriptors name a disk and the limit, wherever it ran out. */
+static void
+say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_len)
+{
+	char why[512];
+	bool has_disk = false;
+
+	for (int i = 0; i < conf->disks.nr; i++)
+		has_disk |= strstr(err, conf->disks.disk[i].path) != NULL;
+	snprintf(why, sizeof why, "%s", err[0] ? err : strerror(-error));
+	snprintf(err, err_len, "%s%s%s%s", has_disk ? "" : conf->disks.disk[0].path, has_disk ? "" : ": ",
+		 why, strstr(why, "LimitNOFILE=") ? "" : "; raise LimitNOFILE= of the unit, or ulimit -n");
+}
+
 static int
 set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
@@ -140,6 +154,8 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 				       : start_plain(s, &with_watch, err, err_len);
 	if (r == 0)
 		r = set_move_begin(s, err, err_len);
+	if (r == -EMFILE || r == -ENFILE)
+		say_descriptors(conf, r, err, err_len);
 	if (r < 0)
 		set_stop(&s->base);
 	else

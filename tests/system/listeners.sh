@@ -16,6 +16,13 @@ nic "$BUILD/tools/rawclient" -s "$six" <<-END || fail "a token over IPv6"
 	expect window g pattern:1
 END
 stop_daemon
+# 0.0.0.0 and [::] have a port together, with clients and with the admin listener.
+port=${six##*:}
+sed -i "s|127.0.0.1:0\", dialect: s3|0.0.0.0:$port\", dialect: s3|; s|\[::1\]:0|[::]:$port|" "$T/gantryd.yaml"
+daemon_run
+for a in "127.0.0.1:$port" "[::1]:$port"; do curl -gsS --fail "http://$a/bkt/o" | cmp - "$T/body" || fail "through $a"; done
+stop_daemon
+sed -i "s|0.0.0.0:$port|127.0.0.1:0|; s|\[::\]:$port|[::1]:0|" "$T/gantryd.yaml"
 
 refused() {
 	sed "s/127.0.0.1:0\", dialect: s3/$1\", dialect: s3/" "$T/gantryd.yaml" >"$T/bad.yaml"

@@ -40,6 +40,7 @@ test_precedence(void **state)
 	write_file("conf.d/20-b.yaml", "rdma: { hop_limit: 20, retry_cnt: 2, timeout: 12 }\n");
 	write_file("conf.d/10-a.yaml", "rdma: { hop_limit: 10, poll_batch: 10 }\n");
 	write_file("conf.d/readme.txt", "not yaml: [\n");
+	write_file("conf.d/.hidden.yml", "not yaml: [\n");
 	setenv("GANTRY_RDMA_RETRY_CNT", "3", 1);
 	setenv("GANTRY_RDMA_TIMEOUT", "13", 1);
 	setenv("GANTRY_SOMETHING_ELSE", "1", 1);
@@ -74,6 +75,16 @@ test_precedence(void **state)
 	}
 	free(out);
 	unsetenv("GANTRY_SOMETHING_ELSE");
+
+	/* A name that is not quite right is named, and its file is not read; that is no error. */
+	write_file("conf.d/40-site.yml", "rdma: { hop_limit: 40 }\n");
+	write_file("conf.d/50-site.YAML", "rdma: { hop_limit: 50 }\n");
+	assert_int_equal(load_override(GOOD_LISTEN GOOD_DISK, "rdma.timeout=14"), 0);
+	assert_int_equal(conf->rdma.hop_limit, 20);
+	assert_non_null(
+		strstr(errors, "/conf.d/40-site.yml: not read: names of files in conf.d end with .yaml"));
+	assert_non_null(strstr(errors, "/conf.d/50-site.YAML: not read"));
+	assert_null(strstr(errors, "hidden"));
 
 	write_file("conf.d/30-bad.yaml", "rdma: { hop_limit: x }\n");
 	setenv("GANTRY_RDMA_RETRY_CNT", "9", 1);

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A start that has too few descriptors for its disks names a disk and the limit to raise, wherever it runs out of them.
+DISK_SIZE=96MiB DISKS=4
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' CORES=1
+export GANTRY_STORE_STATE_DIR=none G=$BUILD/gantryd T
+write_config
+format_store
+named=0
+for n in $(seq 12 3 60); do
+	rc=0
+	(ulimit -n "$n" && exec timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/ready") >"$T/said" 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null && [ ! -s "$T/ready" ]; do pause 0.05; done
+	[ ! -s "$T/ready" ] || { _kill_tree "$pid"; wait "$pid" 2>/dev/null; break; }
+	wait "$pid" || rc=$?
+	assert_eq "$rc" 1 "a start with $n descriptors: $(cat "$T/said")"
+	grep 'error.*gantryd: store: ' "$T/said" >"$T/line" || continue
+	grep -q "store: $T/disk[0-3]: .*Too many open files" "$T/line" || fail "with $n descriptors no disk is named: $(cat "$T/line")"
+	grep -q 'LimitNOFILE= of the unit, or ulimit -n' "$T/line" || fail "with $n descriptors the limit is not named: $(cat "$T/line")"
+	named=$((named + 1))
+done
+[ "$named" -ge 5 ] || fail "of all starts $named ended for want of descriptors"
