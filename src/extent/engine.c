@@ -447,6 +447,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "oldest_wait_us", disk_writes_wait_ns(d) / NS_PER_US, true);
 	store_unit_add(&info, "space_refused", atomic_load(&d->stats.space_refused), true);
 	store_unit_add(&info, "no_room", (uint64_t)-disk_lacks(d), true);
+	store_unit_add(&info, "path_elsewhere", atomic_load(&d->path_place) != PLACE_SAME, true);
 	store_unit_add(&info, "index_refused", atomic_load(&d->stats.index_refused), true);
 	store_unit_add(&info, "pins", pin_nr(vol->pins), false);
 	*ret_info = info;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "store/record.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -148,32 +149,88 @@ find_base(const char *path, char base[PATH_MAX])
 	return true;
 }
 
-bool
-below_shared(const struct conf *conf, char *text, size_t len)
+/* Names two of these paths that share a device or file system, and counts the others that do. */
+static bool
+find_shared(const char *const *path, int nr, char *text, size_t len)
 {
 	char(*base)[PATH_MAX] = calloc(CONF_DISKS_MAX, sizeof *base);
-	int nr = 0;
+	int shared = 0;
 
 	text[0] = 0;
-	for (int i = 0; base && i < conf->store.disk_nr; i++) {
-		if (!find_base(conf->store.disks[i].path, base[i]))
+	for (int i = 0; base && i < nr; i++) {
+		if (!find_base(path[i], base[i]))
 			base[i][0] = 0;
 		for (int j = 0; j < i && base[i][0]; j++) {
 			if (strcmp(base[i], base[j]) != 0)
 				continue;
-			if (nr++ == 0)
+			if (shared++ == 0)
 				snprintf(text, len,
 					 "%.200s and %.200s are on one device or file system: when it fails, "
 					 "both do, and its room is that of both",
-					 conf->store.disks[j].path, conf->store.disks[i].path);
+					 path[j], path[i]);
 			break;
 		}
 	}
-	if (nr > 1)
+	if (shared > 1)
 		snprintf(text + strlen(text), len - strlen(text), "; so %s %d more of store.disks",
-			 nr == 2 ? "is" : "are", nr - 1);
+			 shared == 2 ? "is" : "are", shared - 1);
 	free(base);
-	return nr > 0;
+	return shared > 0;
+}
+
+bool
+below_shared(const struct conf *conf, char *text, size_t len)
+{
+	const char *path[CONF_DISKS_MAX];
+
+	for (int i = 0; i < conf->store.disk_nr; i++)
+		path[i] = conf->store.disks[i].path;
+	return find_shared(path, conf->store.disk_nr, text, len);
+}
+
+/* ---- shared ones, while the store serves ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	char text[600]; /* names disks that share; "": none do */
+} now_shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void
+below_look(const struct store *st)
+{
+	char(*name)[PATH_MAX] = calloc(CONF_DISKS_MAX, sizeof *name), text[600];
+	const char *path[CONF_DISKS_MAX];
+	int nr = 0;
+
+	for (int i = 0; name && i < store_unit_nr(st) && nr < CONF_DISKS_MAX; i++) {
+		struct store_unit_info info;
+
+		store_unit_info(st, i, &info);
+		if (!store_unit_serves(info.state) || !info.name)
+			continue;
+		snprintf(name[nr], sizeof name[nr], "%s", info.name);
+		path[nr] = name[nr];
+		nr++;
+	}
+	find_shared(path, nr, text, sizeof text);
+	free(name);
+	pthread_mutex_lock(&now_shared.lock);
+	snprintf(now_shared.text, sizeof now_shared.text, "%s", text);
+	pthread_mutex_unlock(&now_shared.lock);
+}
+
+void
+below_health(const struct store *st, struct admin_reasons *r)
+{
+	struct store_copies_info i = { .is_used = false };
+
+	if (st)
+		store_copies_info(st, &i);
+	pthread_mutex_lock(&now_shared.lock);
+	if (i.is_used && now_shared.text[0])
+		admin_reason(r, REASON_DISKS_SHARED, "",
+			     "%s; both copies of objects with two copies may be on it", now_shared.text);
+	pthread_mutex_unlock(&now_shared.lock);
 }
 
 /* Examines the file system of a directory, or of the directory in which it will be made. */

@@ -174,6 +174,10 @@ void remember_show(const struct remember *m, const struct conf *conf, FILE *out)
 void below_wait(struct daemon *d, const struct store_record *record);
 /* Writes a sentence about disks that share a device or file system. Returns false if no disks do. */
 bool below_shared(const struct conf *conf, char *text, size_t len);
+/* Looks which disks of a store that serves share a device or file system, for below_health(). Blocks. */
+void below_look(const struct store *st);
+/* Adds a reason where disks share, and a bucket has two copies. st: NULL: there is no store yet. */
+void below_health(const struct store *st, struct admin_reasons *r);
 /* Checks that each file system has room for the sizes of all new disks on it. Returns 0, or -ENOSPC with a
  * sentence in err. */
 int below_check_room(const struct conf *conf, char *err, size_t err_len);

@@ -113,6 +113,7 @@ change(struct daemon *d, const struct store_disk_change *c, FILE *out)
 	if (r == 0) {
 		if (remember_store(d->remember, st, why, sizeof why) < 0)
 			log_error("%s", why);
+		below_look(st);
 		say_line(d, c, out);
 		fputs(",\"move\":", out);
 		write_move(st, out);

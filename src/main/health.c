@@ -203,7 +203,9 @@ unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 			     "%s is missing: what only it has answers 503; %s", unit,
 			     remedy(ADVICE_DISK_AWAY, text));
 	else if (info.reason[0] && info.state != UNIT_DRAINED)
-		admin_reason(r, REASON_DISK_NOTICE, object, "%s: %s", unit, info.reason);
+		admin_reason(
+			r, store_unit_number(&info, "path_elsewhere") ? REASON_DISK_PATH : REASON_DISK_NOTICE,
+			object, "%s: %s", unit, info.reason);
 	if (!store_unit_serves(info.state))
 		return;
 	room(u, &info, unit, object, r);
@@ -287,6 +289,7 @@ health_reasons(void *cookie, struct admin_reasons *r)
 	for (int i = 0; i < unit_nr(d) && i < HEALTH_UNITS_MAX; i++)
 		unit_health(d, i, strcmp(store_name(st), "rados") == 0, r);
 	copies_health(st, r);
+	below_health(st, r);
 	remember_health(d, r);
 	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
 		admin_reason(r, REASON_DEVICE_MISSING, "", "%s", missing);

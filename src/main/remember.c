@@ -274,6 +274,8 @@ remember_start(struct daemon *d)
 {
 	char err[512] = "";
 
+	if (d->conf->store.backend == BACKEND_DISKS)
+		below_look(atomic_load(&d->store));
 	if (remember_store(d->remember, atomic_load(&d->store), err, sizeof err) < 0)
 		log_error("%s; until it can be, a missing mount may look like a new machine", err);
 	else if (d->conf->store.backend == BACKEND_DISKS && !d->remember->file[0])

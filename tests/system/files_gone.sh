@@ -24,7 +24,8 @@ for i in $(seq "$KEYS"); do assert_eq "$(put "old$i" "old $i")" 200; done
 
 # ---- a path that leads elsewhere loses nothing ----
 mv "$T/disk6" "$T/elsewhere"
-is_warned() { reasons | grep -q "$T/disk6.*the next start will not find it"; }
+# The reason with its code.
+is_warned() { curl_admin /healthz | jq -r '.reasons[] | select(.code == "disk_path") | .text' | grep -q "$T/disk6.*the next start will not find it"; }
 wait_for 60 is_warned
 mkdir "$T/disk6"
 is_warned || fail "an empty directory is taken for the disk"
@@ -37,6 +38,36 @@ wait_for 60 is_well
 stop_daemon
 daemon_run
 for i in $(seq "$KEYS"); do assert_eq "$(curl_s3 "/bkt/moved$i")" "moved $i"; done
+
+# ---- another file system is mounted over the path; the file system of the disk is detached ----
+if unshare -m true 2>/dev/null; then
+	stop_daemon
+	cat >"$T/wrap" <<-END
+		#!/bin/bash
+		mount --bind "$T/disk6" "$T/disk6" && exec "\$@"
+	END
+	chmod +x "$T/wrap"
+	DAEMON_WRAP="unshare -m $T/wrap" daemon_run
+	inside() { nsenter -t "$DAEMON_PID" -m "$@"; }
+	inside mount -t tmpfs none "$T/disk6" || fail "mount"
+	wait_for 60 is_warned
+	assert_eq "$(state_of 6)" serving
+	for i in $(seq 12); do assert_eq "$(put "covered$i" "covered $i")" 200; done
+	inside umount "$T/disk6" || fail "umount"
+	wait_for 60 is_well
+	mkdir "$T/empty"
+	# What is below the mount is another directory.
+	inside mount --bind "$T/empty" "$T/disk6" && inside umount -l "$T/disk6" && inside umount -l "$T/disk6" && inside mount --bind "$T/empty" "$T/disk6" || fail "umount -l"
+	wait_for 60 is_warned
+	for i in $(seq 12); do assert_eq "$(put "detached$i" "detached $i")" 200; done
+	stop_daemon
+	DAEMON_WRAP=
+	daemon_run
+	for i in $(seq 12); do
+		assert_eq "$(curl_s3 "/bkt/covered$i")" "covered $i"
+		assert_eq "$(curl_s3 "/bkt/detached$i")" "detached $i"
+	done
+fi
 
 # ---- files, of three disks at first ----
 wants=('seg-0000 was removed' 'log was replaced' 'super2 was removed' 'super was removed' 'seg-0000 was cut' 'host was removed')
