@@ -233,7 +233,7 @@ const struct conf_key conf_keys[] = {
 	{ "store.lock_wait", KT_TIME, KEY_TUNING, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "Longest wait of a start for the last writes of a process that died" },
 	{ "store.disk_timeout", KT_TIME, KEY_TUNING, .max = 3600 * SEC, .offset = AT(store.disk_timeout_ns), .def = "30s",
-	  .help = "Time limit for a write or flush, in a store with several disks. A disk that takes longer has failed, and is read-only until a restart. 0s is no limit" },
+	  .help = "Time limit for a write or flush, in a store with several disks. A disk that takes longer has failed, and is read-only until a restart. Time in which the process does not run, as with SIGSTOP, is not counted. 0s is no limit" },
 	{ "store.pack_rate", KT_SIZE, KEY_TUNING, .max = TIB, .offset = AT(store.pack_rate), .def = "8MiB",
 	  .help = "Bytes of small objects that are moved together in a second, so that they share allocation units. 0 moves no object" },
 	{ "store.move_rate", KT_SIZE, KEY_RELOAD | KEY_TUNING, .max = TIB, .offset = AT(store.move_rate), .def = "200MiB",

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/run_clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "http/peers.h"
@@ -269,9 +270,9 @@ on_ping(struct msg *m)
 /* A core that sleeps cannot be told from one that will never wake but by waking it.  Returns since when it
  * should have: 0 when it has answered. */
 static uint64_t
-ping(struct core *c, uint64_t now)
+ping(struct core *c)
 {
-	uint64_t none = 0;
+	uint64_t none = 0, now = run_ns();
 
 	if (atomic_load(&c->pub.over) || !atomic_load(&c->pub.serving))
 		return 0;
@@ -286,19 +287,17 @@ void
 cores_get_info(struct cores *cs, int core, struct core_info *ret_info)
 {
 	struct core *c = &cs->core[core];
-	uint64_t turned, now, asked;
+	uint64_t asked;
 
 	check(core >= 0 && core < cs->nr);
 	ret_info->cpu = c->cpu;
 	/* In this order: who is seen awake has turned at the time that is read then. */
 	ret_info->asleep = atomic_load_explicit(&c->pub.asleep, memory_order_acquire);
-	turned = atomic_load_explicit(&c->pub.turned_ns, memory_order_relaxed);
-	now = clock_ns();
-	ret_info->turned_ago_ns = now > turned ? now - turned : 0;
-	asked = ping(c, now);
-	if (ret_info->asleep && asked && now > asked && now - asked > PING_NS) {
+	ret_info->turned_ago_ns = run_since_ns(atomic_load_explicit(&c->pub.turned_ns, memory_order_relaxed));
+	asked = ping(c);
+	if (ret_info->asleep && asked && run_since_ns(asked) > PING_NS) {
 		ret_info->asleep = false;
-		ret_info->turned_ago_ns = now - asked;
+		ret_info->turned_ago_ns = run_since_ns(asked);
 	}
 	ret_info->requests = get(&c->pub.requests);
 	ret_info->connections = get(&c->pub.connections);

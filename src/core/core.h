@@ -82,10 +82,11 @@ bool cores_expire(const struct cores *cs);
 int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;
-	bool asleep;            /* the core waits in the ring */
-	bool on_threads;        /* threads are used instead of io_uring */
-	uint64_t turned_ago_ns; /* time since the last turn of the loop; the core is stuck if it is large
-	                         * and asleep is false */
+	bool asleep;     /* the core waits in the ring */
+	bool on_threads; /* threads are used instead of io_uring */
+	/* time since the last turn of the loop, without pauses of the process; the core is stuck if it is large
+	 * and asleep is false */
+	uint64_t turned_ago_ns;
 	int requests, connections, queued;
 	int requests_high, queued_high;                /* largest values since the start */
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */

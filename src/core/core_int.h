@@ -23,7 +23,7 @@
 
 /* The state of a core that other threads read. Only the core writes it, except where stated. */
 struct core_public {
-	_Alignas(128) _Atomic uint64_t turned_ns;
+	_Alignas(128) _Atomic uint64_t turned_ns; /* time of run_ns() at which the loop turned last */
 	_Atomic bool asleep;
 	_Atomic bool over;    /* the core's thread has ended */
 	_Atomic bool serving; /* the core accepts sockets from others */
@@ -69,7 +69,7 @@ struct core {
 	/* The message that tests whether the core answers, posted by a reader of core_info; ping_ns: time
 	 * of its post (0: it is not posted). */
 	struct msg ping;
-	_Atomic uint64_t ping_ns;
+	_Atomic uint64_t ping_ns; /* time of run_ns() at which the message was sent; 0: the core has run it */
 
 	/* made by the main thread */
 	struct mailbox mb;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/run_clock.h"
 #include "base/slice.h"
 
 #include <errno.h>
@@ -179,7 +180,7 @@ wait_for_work(struct core *c, uint64_t now)
 		n = ring_wait(c->ring, wait);
 		/* Awake before the first done(): one that hangs is a core that hangs, and one that reads the
 		 * index must not count as quiescent. */
-		atomic_store_explicit(&c->pub.turned_ns, clock_ns(), memory_order_relaxed);
+		atomic_store_explicit(&c->pub.turned_ns, run_ns(), memory_order_relaxed);
 		atomic_store_explicit(&c->pub.asleep, false, memory_order_release);
 		mailbox_wake(&c->mb);
 		if (c->port)
@@ -201,7 +202,7 @@ turn(struct core *c)
 	bool more;
 	int n;
 
-	atomic_store_explicit(&c->pub.turned_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&c->pub.turned_ns, run_ns(), memory_order_relaxed);
 	n = wait_for_work(c, now);
 	n += mailbox_run(&c->mb, 0);
 	n += chan_poll(c->chan);

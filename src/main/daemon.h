@@ -190,6 +190,10 @@ int format_store(const struct options *o, const struct conf *conf, const struct 
 /* ---- health.c: functions of struct admin_env ---- */
 void health_ready(void *cookie, struct admin_reasons *r);
 void health_reasons(void *cookie, struct admin_reasons *r);
+struct store_unit_info;
+/* Writes how long the writes of a disk, or the operations of a pool, wait. Returns true if that is a reason of
+ * health. */
+bool health_waits(const struct store_unit_info *info, bool is_pool, char *out, size_t cap);
 
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);

@@ -174,13 +174,24 @@ remedy(enum advice_id id, char text[200])
 	return text;
 }
 
+bool
+health_waits(const struct store_unit_info *info, bool is_pool, char *out, size_t cap)
+{
+	uint64_t wait_us = store_unit_number(info, "oldest_wait_us");
+
+	snprintf(out, cap,
+		 is_pool ? "its oldest operation waits since %llu s"
+			 : "no write or flush has ended for %llu s, and some wait",
+		 (unsigned long long)(wait_us / 1000000));
+	return wait_us >= WRITE_WAITS_US;
+}
+
 static void
 unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 {
 	struct health_unit *u = &d->unit_health[i];
 	struct store_unit_info info;
-	uint64_t wait_us;
-	char unit[400], object[64], text[200];
+	char unit[400], object[64], text[200], waits[80];
 
 	store_unit_info(atomic_load(&d->store), i, &info);
 	/* Of a disk that is missing the path may not be known. */
@@ -209,12 +220,8 @@ unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 	if (!store_unit_serves(info.state))
 		return;
 	room(u, &info, unit, object, r);
-	wait_us = store_unit_number(&info, "oldest_wait_us");
-	if (wait_us >= WRITE_WAITS_US)
-		admin_reason(r, REASON_WRITE_WAITS, object,
-			     is_pool ? "%s: its oldest operation waits since %llu s"
-				     : "%s: no write or flush has ended for %llu s, and some wait",
-			     unit, (unsigned long long)(wait_us / 1000000));
+	if (health_waits(&info, is_pool, waits, sizeof waits))
+		admin_reason(r, REASON_WRITE_WAITS, object, "%s: %s", unit, waits);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include "auth/auth.h"
 #include "base/advice.h"
 #include "base/log.h"
+#include "base/run_clock.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
 #include "set/set.h"
@@ -199,6 +200,23 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 }
 
 static int
+run(const struct options *o, const struct conf_source *src, const struct conf *conf)
+{
+	int r = run_clock_start(), rc;
+
+	if (r < 0)
+		fprintf(stderr,
+			"gantryd: no thread for the run clock (%s): time in which this process is stopped "
+			"counts "
+			"against its disks\n",
+			strerror(-r));
+	rdma_prepare();
+	rc = daemon_run(conf, src, o->ready_file);
+	run_clock_stop();
+	return rc;
+}
+
+static int
 with_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
 	switch (o->action) {
@@ -225,8 +243,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		log_init(conf->log.format, conf->log.level);
 		return disks_add_stopped(conf, src, o->add, o->force);
 	default:
-		rdma_prepare();
-		return daemon_run(conf, src, o->ready_file);
+		return run(o, src, conf);
 	}
 }
 

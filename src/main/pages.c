@@ -495,9 +495,12 @@ disks(void *cookie, FILE *out)
 	putc('[', out);
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
-		char label[64];
+		char label[64], waits[80] = "";
+		bool is_pool = strcmp(store_name(atomic_load(&d->store)), "rados") == 0;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
+		if (!store_unit_serves(info.state) || !health_waits(&info, is_pool, waits, sizeof waits))
+			waits[0] = 0;
 		unit_label(d, i, &info, label);
 		fprintf(out, "%s{\"disk\":%d,\"label\":", i ? ",\n" : "", i);
 		json_string(out, label);
@@ -506,7 +509,7 @@ disks(void *cookie, FILE *out)
 		fputs(",\"uuid\":", out);
 		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
 		fprintf(out, ",\"state\":\"%s\",\"reason\":", unit_state_text[info.state]);
-		json_string(out, info.reason[0] ? info.reason : NULL);
+		json_string(out, info.reason[0] ? info.reason : waits[0] ? waits : NULL);
 		fputs(",\"move\":", out);
 		json_string(out, info.move);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",

@@ -87,13 +87,13 @@ move_explain(struct mover *m, int r)
 static uint64_t
 replaces_at(const struct set *s)
 {
-	uint64_t first = 0;
+	uint64_t first = 0, after = s->conf.disks.heal_after_ns, now = clock_ns();
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		uint64_t since = set_away_since(s, i), at = since + s->conf.disks.heal_after_ns;
+		uint64_t away = set_away_ns(s, i);
 
-		if (since && at > clock_ns() && (!first || at < first))
-			first = at;
+		if (away && away < after && (!first || now + after - away < first))
+			first = now + after - away;
 	}
 	return first;
 }

@@ -15,8 +15,6 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,9 +80,9 @@ plan_heal(struct plan *p)
 static bool
 is_away_long(const struct set *s, int number)
 {
-	uint64_t since = set_away_since(s, number);
+	uint64_t away = set_away_ns(s, number);
 
-	return since && clock_ns() - since >= s->conf.disks.heal_after_ns;
+	return away && away >= s->conf.disks.heal_after_ns;
 }
 
 /*

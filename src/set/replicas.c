@@ -3,7 +3,7 @@
 #include "set/replicas.h"
 
 #include "base/check.h"
-#include "base/clock.h"
+#include "base/run_clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct set_replicas {
 	/* number of changes, by slot, that are on the primary and perhaps not on the secondary */
 	_Atomic uint32_t in_doubt[SET_SLOTS];
 	_Atomic uint64_t away_since_ns
-		/* time of clock_ns() since when each disk is away, by number; 0: in service */
+		/* time of run_ns() since when each disk is away, by number; 0: in service */
 		[STORE_DISKS_MAX];
 	pthread_mutex_t lock;      /* protects the two fields below */
 	struct store_slots missed; /* partitions whose secondary has missed an update */
@@ -186,15 +186,18 @@ set_note_away(struct set *s, const struct disk_table *t)
 		if (!is_away)
 			atomic_store(since, 0);
 		else if (!atomic_load(since))
-			atomic_store(since, clock_ns());
+			atomic_store(since, run_ns());
 	}
 }
 
 uint64_t
-set_away_since(const struct set *s, int number)
+set_away_ns(const struct set *s, int number)
 {
+	uint64_t since, now = run_ns();
+
 	check(set_can_pair(s) && number >= 0 && number < STORE_DISKS_MAX);
-	return atomic_load(&s->replicas->away_since_ns[number]);
+	since = atomic_load(&s->replicas->away_since_ns[number]);
+	return !since ? 0 : now > since ? now - since : 1;
 }
 
 void

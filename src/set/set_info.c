@@ -94,11 +94,11 @@ number_of(const struct set *s, const struct disk_table *t, int unit)
 }
 
 static void
-look_at_unit(struct look *l, int unit, uint64_t now)
+look_at_unit(struct look *l, int unit)
 {
 	const struct set *s = l->s;
 	int number = number_of(s, l->t, unit);
-	uint64_t since, after = s->conf.disks.heal_after_ns;
+	uint64_t away, after = s->conf.disks.heal_after_ns;
 
 	if (number < 0 || set_is_drained(s, unit))
 		return;
@@ -107,9 +107,9 @@ look_at_unit(struct look *l, int unit, uint64_t now)
 	if (!table_has(l->named, number) || serves(l, number))
 		return;
 	l->info->away |= (uint64_t)1 << unit;
-	since = set_away_since(s, number);
-	if (!since || now - since < after)
-		l->info->replaced_in_ns[unit] = since ? after - (now - since) : after;
+	away = set_away_ns(s, number);
+	if (!away || away < after)
+		l->info->replaced_in_ns[unit] = after - away;
 }
 
 static void
@@ -175,7 +175,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		look_at_slot(&l, i);
 	for (int i = 0; i < set_units(s); i++)
-		look_at_unit(&l, i, now);
+		look_at_unit(&l, i);
 	look_at_healing(&l, now);
 	ret_info->may_replace =
 		__builtin_popcountll(l.serving) > 1 && !set_is_read_only(s) && !s->conf.disks.moves_wait;

@@ -27,11 +27,13 @@ curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -T "$T/body" "$URL_S3/bkt
 put=$!
 wait_for 60 is write_waits
 assert_match "$(health '.reasons[0].text')" '^disk 0 .*: no write or flush has ended for [1-9][0-9]+ s, and some wait'
+assert_match "$(curl_admin /disks | jq -r '.[0].state + ": " + .[0].reason')" '^serving: no write or flush has ended for [1-9][0-9]+ s, and some wait$' "/disks"
 assert_eq "$(health .status)" degraded
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready while writes wait"
 wait_for 60 grep -q 'warning admin: write_waits: disk 0' "$T/daemon.log"
 fsfreeze -u "$T/disk0"
 wait_for 60 is ""
+assert_eq "$(curl_admin /disks | jq -r '.[0].reason')" null "/disks after the thaw"
 wait $put
 assert_eq "$(status_of PUT /bkt/after -T "$T/body")" 200 "after the thaw"
 

@@ -28,7 +28,7 @@
 #include "extent/disk/format.h"
 #include "extent/disk/host.h"
 #include "extent/disk/rules.h"
-#include "base/clock.h"
+#include "base/run_clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -139,7 +139,7 @@ struct disk {
 	_Atomic uint32_t queued;
 	_Atomic uint64_t progress_ns; /* for a directory: time of the latest completion */
 	_Atomic uint32_t writes_out;  /* number of writes and flushes in progress */
-	/* time of clock_ns() at which the latest write ended, or at which the first one in flight began */
+	/* time of run_ns() at which the latest write ended, or at which the first one in flight began */
 	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* counter, incremented whenever space is freed or added */
 	_Atomic bool segs_coming;  /* true: the helper has segments to make */
@@ -244,25 +244,24 @@ static inline void
 disk_write_begins(struct disk *d)
 {
 	if (atomic_fetch_add_explicit(&d->writes_out, 1, memory_order_relaxed) == 0)
-		atomic_store_explicit(&d->writes_ns, clock_ns(), memory_order_relaxed);
+		atomic_store_explicit(&d->writes_ns, run_ns(), memory_order_relaxed);
 }
 
 static inline void
 disk_write_ends(struct disk *d)
 {
-	atomic_store_explicit(&d->writes_ns, clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&d->writes_ns, run_ns(), memory_order_relaxed);
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns the time in ns for which writes or flushes have been in flight without the end of any; 0: no write
- * or flush is in flight. */
+/* Returns the time in ns for which writes or flushes have been in flight without the end of any, without pauses
+ * of the process; 0: no write or flush is in flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
-	uint64_t since_ns = atomic_load_explicit(&d->writes_ns, memory_order_relaxed), now = clock_ns();
-
-	return atomic_load_explicit(&d->writes_out, memory_order_relaxed) && now > since_ns ? now - since_ns
-											    : 0;
+	return atomic_load_explicit(&d->writes_out, memory_order_relaxed)
+		       ? run_since_ns(atomic_load_explicit(&d->writes_ns, memory_order_relaxed))
+		       : 0;
 }
 
 /* ---- segment.c ---- */

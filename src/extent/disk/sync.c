@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/run_clock.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -41,24 +42,25 @@ sync_watch(struct disk *d)
 }
 
 /* Turns the ring until *done; a ring that breaks takes the process with it, as an operation of it lies on the
- * stack.  A write or flush of a thread that is watched may fail its disk by that, and is waited for all the same. */
+ * stack. A write or flush of a watched thread that takes longer than the disk's timeout makes the disk fail; the
+ * wait continues. */
 static void
 wait_for(struct ring *r, const bool *done, bool is_write)
 {
 	uint64_t timeout_ns = is_write && watched ? watched->timeout_ns : 0;
-	uint64_t late_ns = timeout_ns ? clock_ns() + timeout_ns : 0;
+	uint64_t since_ns = run_ns();
 
 	if (is_write && watched)
 		disk_write_begins(watched);
 	while (!*done) {
-		int n = ring_turn(r, late_ns ? timeout_ns : UINT64_MAX);
+		int n = ring_turn(r, timeout_ns ? timeout_ns / 4 : UINT64_MAX);
 
 		check(n >= 0 || n == -EINTR);
-		if (*done || !late_ns || clock_ns() < late_ns)
+		if (*done || !timeout_ns || run_since_ns(since_ns) < timeout_ns)
 			continue;
 		disk_fail(watched, "a write or flush has taken longer than %.3g s (store.disk_timeout)",
 			  (double)timeout_ns / NS_PER_S);
-		late_ns = 0;
+		timeout_ns = 0;
 	}
 	if (is_write && watched)
 		disk_write_ends(watched);

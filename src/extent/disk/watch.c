@@ -5,6 +5,7 @@
 #include "extent/disk/disk.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/run_clock.h"
 
 static void on_quarter(struct timer *t);
 
@@ -18,12 +19,17 @@ static void
 on_quarter(struct timer *t)
 {
 	struct disk_watch *w = container_of(t, struct disk_watch, timer);
-	unsigned late = 0;
+	uint8_t next = (uint8_t)((w->now + 1) % WATCH_QUARTERS);
+	bool is_late = false;
 
-	w->now = (uint8_t)((w->now + 1) % WATCH_QUARTERS);
-	for (int i = WATCH_LATE; i < WATCH_QUARTERS; i++)
-		late += w->out[(w->now + WATCH_QUARTERS - i) % WATCH_QUARTERS];
-	if (late)
+	for (int i = 0; i < WATCH_QUARTERS; i++)
+		is_late |= i != w->now && w->out[i] && run_since_ns(w->end_ns[i]) >= w->disk->timeout_ns;
+	/* A quarter with operations from before a pause is not used again before they end. */
+	if (!w->out[next]) {
+		w->end_ns[w->now] = run_ns();
+		w->now = next;
+	}
+	if (is_late)
 		disk_fail(w->disk, "a write or flush has taken longer than %.3g s (store.disk_timeout)",
 			  (double)w->disk->timeout_ns / NS_PER_S);
 	else if (w->nr)

@@ -3,11 +3,11 @@
  * watch - a limit on the duration of a thread's writes and flushes: an operation that exceeds the disk's
  * timeout makes the disk fail.
  *
- * Time is counted in quarters of the timeout. An operation is counted in the quarter in which it begins; an
- * operation that is still counted five quarters later is late. The cost is an increment and a decrement for
- * each operation, and a timer while operations are in flight. A late operation stays in flight, and its
- * caller keeps waiting, because the kernel may still use its memory. All functions are called on the port's
- * thread.
+ * Time is that of the run clock, in which a pause of the process does not count. An operation is counted in
+ * the quarter of the timeout in which it begins, and is late when the timeout has passed since the end of that
+ * quarter. The cost is an increment and a decrement for each operation, and a timer while operations are in
+ * flight. A late operation stays in flight, and its caller keeps waiting, because the kernel may still use its
+ * memory. All functions are called on the port's thread.
  */
 #ifndef GANTRY_EXTENT_DISK_WATCH_H
 #define GANTRY_EXTENT_DISK_WATCH_H
@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #define WATCH_QUARTERS 8
-#define WATCH_LATE 5
 
 struct disk;
 
@@ -26,9 +25,11 @@ struct disk_watch {
 	struct timers *timers; /* timers of the thread; NULL: operations are not watched */
 	struct disk *disk;     /* disk of the operations in flight */
 	struct timer timer;
-	unsigned nr; /* number of operations in flight */
-	unsigned out[WATCH_QUARTERS];
-	uint8_t now;
+	unsigned nr;                  /* number of operations in flight */
+	unsigned out[WATCH_QUARTERS]; /* of them, those that began in each quarter */
+	uint64_t end_ns
+		[WATCH_QUARTERS]; /* time of run_ns() at which each quarter ended, except that of `now` */
+	uint8_t now;              /* the current quarter */
 };
 
 /* Begins the watch of an operation on d. Returns the argument for watch_end(). */

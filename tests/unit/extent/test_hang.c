@@ -7,6 +7,7 @@
 
 #include "crumbs.h"
 #include "fixture.h"
+#include "extent/disk/watch.h"
 #include "extent/disk/xio.h"
 #include "tests/fake/fault_ring.h"
 
@@ -126,6 +127,75 @@ test_reads(void **state)
 	assert_int_equal(disk_info().state, UNIT_OK);
 }
 
+/* A process that stands still while a write is in flight, of a core or of the disk's own thread: the machine's clock goes on, the
+ * run clock does not, and the disk has done nothing wrong. */
+static void
+test_pause(void **state)
+{
+	static const char *const of[] = { "log", "super" };
+
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+		run_clock_tick(clock_ns());
+		slow(FAULT_WRITE, of[i], TIME);
+		if (strcmp(of[i], "super") == 0)
+			assert_int_equal(store_snapshot(st), 0);
+		else
+			assert_int_equal(put_simple(&l, "b", "x", 100000, 2), 0);
+		while (!is_over)
+			loop_for(&l, 5 * NS_PER_MS);
+		loop_for(&l, 5 * NS_PER_MS);
+		assert_int_equal(disk_info().state, UNIT_OK);
+		assert_int_equal(disk_number("oldest_wait_us"), 0);
+		run_clock_tick(0);
+	}
+	assert_int_equal(obj_check(&l, "b", "x", 100000, 2), 0);
+}
+
+/* A write that hangs is given its full time once more by a pause, however often, and then the disk fails. */
+static void
+test_paused_often(void **state)
+{
+	struct timers timers = { 0 };
+	struct disk d;
+	struct disk_watch w = { .timers = &timers };
+	uint64_t now = 1000 * NS_PER_S, third = 5 * NS_PER_S;
+	uint8_t old;
+
+	clock_fake(&now);
+	run_clock_tick(now);
+	disk_init(&d);
+	d.timeout_ns = 30 * NS_PER_S;
+	old = watch_begin(&w, &d);
+	for (int i = 0; i < 200; i++) {
+		uint8_t brief = watch_begin(&w, &d);
+
+		if (i % 5 == 4) {
+			now += 3600 * NS_PER_S;
+			run_clock_tick(now);
+		}
+		for (uint64_t ran = 0; ran < third; ran += RUN_TICK_NS) {
+			now += RUN_TICK_NS;
+			run_clock_tick(now);
+			timers_run(&timers, now);
+		}
+		watch_end(&w, &d, brief);
+		assert_false(disk_failed(&d));
+		assert_true(disk_writes_wait_ns(&d) < third);
+	}
+	for (uint64_t ran = 0; ran < 2 * d.timeout_ns; ran += RUN_TICK_NS) {
+		now += RUN_TICK_NS;
+		run_clock_tick(now);
+		timers_run(&timers, now);
+	}
+	assert_true(disk_failed(&d));
+	assert_true(disk_writes_wait_ns(&d) >= 2 * d.timeout_ns);
+	watch_end(&w, &d, old);
+	assert_int_equal(disk_writes_wait_ns(&d), 0);
+	watch_fini(&w);
+	run_clock_tick(0);
+	clock_fake(NULL);
+}
+
 /* Nobody writes but the disk's own thread. */
 static void
 test_helper(void **state)
@@ -217,6 +287,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_writes, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_reads, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_pause, setup, remove_store),
+		cmocka_unit_test(test_paused_often),
 		cmocka_unit_test_setup_teardown(test_helper, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_for_ever, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_workers, setup, remove_store),
