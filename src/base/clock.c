@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <time.h>
 
-static const uint64_t *fake_ns;
+static const uint64_t *fake_ns, *fake_wall_ns;
 
 static uint64_t
 read_clock(clockid_t id)
@@ -27,11 +27,17 @@ clock_ns(void)
 uint64_t
 clock_wall_ns(void)
 {
-	return read_clock(CLOCK_REALTIME);
+	return fake_wall_ns ? *fake_wall_ns : read_clock(CLOCK_REALTIME);
 }
 
 void
 clock_fake(const uint64_t *ns)
 {
 	fake_ns = ns;
+}
+
+void
+clock_fake_wall(const uint64_t *ns)
+{
+	fake_wall_ns = ns;
 }

@@ -7,6 +7,7 @@
 
 #include "admin/admin.h"
 #include "base/advice.h"
+#include "base/age_clock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
@@ -270,6 +271,23 @@ certificates(struct daemon *d, struct admin_reasons *r)
 }
 
 static void
+clock_health(struct admin_reasons *r)
+{
+	struct age_jump jump;
+	char from[AGE_TEXT_BYTES], to[AGE_TEXT_BYTES];
+
+	if (!age_clock_jumped(&jump))
+		return;
+	age_clock_text(jump.from_ns, from);
+	age_clock_text(jump.to_ns, to);
+	admin_reason(
+		r, REASON_CLOCK_JUMPED, "",
+		"the clock jumped from %s to %s: nothing is deleted because of its age by the new time for "
+		"another %llu min, unless the clock is right before",
+		from, to, (unsigned long long)((jump.left_ns + 60 * NS_PER_S - 1) / (60 * NS_PER_S)));
+}
+
+static void
 the_rest(struct daemon *d, struct admin_reasons *r)
 {
 	struct log_dropped dropped;
@@ -278,6 +296,7 @@ the_rest(struct daemon *d, struct admin_reasons *r)
 		admin_reason(r, REASON_RELOAD_FAILED, "",
 			     "the last reload failed, and the configuration before it is in use: the log has "
 			     "the reason");
+	clock_health(r);
 	log_get_dropped(&dropped);
 	if (dropped.audit_waiting)
 		admin_reason(r, REASON_LOG_DROPPED, "",

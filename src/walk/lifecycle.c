@@ -14,11 +14,13 @@
  * WALK_HOLD_NS and an object's worth at a time, and for no more than a part in WALK_PART of the time.
  *
  * What a rule calls a day is lifecycle.day long.  Where that is not a day, the ages that the rules are asked
- * about are stretched accordingly; dates stay what they are.
+ * about are stretched accordingly; dates stay what they are. The time is that of base/age_clock.h, which does
+ * not follow a clock that jumps ahead for a moment.
  */
 #define LOG_MODULE "life"
 #include "walk/lifecycle.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -71,6 +73,7 @@ struct life {
 	} after, from; /* from: where this one does, which the store may look at until its end */
 	bool have_after, full, uploads;
 	uint32_t seen;
+	uint64_t now_ns;  /* time of age_clock_ns() by which the ages of this page are computed */
 	uint64_t held_ns; /* what comparing the entries of this page with the rules took */
 
 	struct due *due; /* DUE_MAX of them, during a walk */
@@ -191,7 +194,7 @@ upload_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_n
 static bool
 is_due(struct life *lf, const struct store_entry *e)
 {
-	uint64_t from_ns = clock_ns(), now_ns = clock_wall_ns();
+	uint64_t from_ns = clock_ns(), now_ns = lf->now_ns;
 	bool due = e->upload_id ? upload_is_due(lf, e, now_ns) : object_is_due(lf, e, now_ns);
 
 	lf->held_ns += clock_ns() - from_ns;
@@ -269,6 +272,7 @@ list_page(struct life *lf, bool uploads)
 	lf->due_nr = 0;
 	lf->seen = 0;
 	lf->held_ns = 0;
+	lf->now_ns = age_clock_ns();
 	lf->full = false;
 	memset(&lf->ls, 0, sizeof lf->ls);
 	lf->ls.bucket = lf->walk.bucket;

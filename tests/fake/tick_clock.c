@@ -9,6 +9,7 @@
 
 uint64_t tick_ns;
 static uint64_t *at_ns;
+static const uint64_t *at_wall_ns;
 
 static uint64_t
 read_clock(clockid_t id, uint64_t tick)
@@ -30,11 +31,17 @@ clock_ns(void)
 uint64_t
 clock_wall_ns(void)
 {
-	return read_clock(CLOCK_REALTIME, 0);
+	return at_wall_ns ? *at_wall_ns : read_clock(CLOCK_REALTIME, 0);
 }
 
 void
 clock_fake(const uint64_t *ns)
 {
 	at_ns = (uint64_t *)(uintptr_t)ns;
+}
+
+void
+clock_fake_wall(const uint64_t *ns)
+{
+	at_wall_ns = ns;
 }

@@ -23,8 +23,9 @@ look(const uint8_t *buf, size_t len)
 	}
 	host_encode(again, &b);
 	if (host_decode(again, sizeof again, &back) < 0 || back.beat != b.beat || back.log_seq != b.log_seq ||
-	    back.closed != b.closed || memcmp(&back.id, &b.id, sizeof b.id) != 0 ||
-	    memcmp(back.instance, b.instance, 16) != 0 || memcmp(back.disk_uuid, b.disk_uuid, 16) != 0)
+	    back.wall_ns != b.wall_ns || back.closed != b.closed ||
+	    memcmp(&back.id, &b.id, sizeof b.id) != 0 || memcmp(back.instance, b.instance, 16) != 0 ||
+	    memcmp(back.disk_uuid, b.disk_uuid, 16) != 0)
 		abort();
 }
 

@@ -5,6 +5,7 @@
 #include "extent/disk/disk.h"
 #include "extent/disk/file.h"
 #include "extent/disk/sync.h"
+#include "base/age_clock.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -146,6 +147,9 @@ put(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
 	h->tried.beat++;
 	h->tried.log_seq = log_seq;
 	h->tried.closed = closed;
+	/* The claim keeps the time of the previous owner: other disks may know a newer one. */
+	if (h->ours)
+		h->tried.wall_ns = age_clock_ns();
 	host_encode(buf, &h->tried);
 	e = sync_write(r, h->fd, buf, HOST_BYTES, h->off);
 	sync_free(buf);
@@ -166,6 +170,10 @@ host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t lo
 	if (e == 0 && h->there && (!was_there || !same_block(&h->seen, &before)))
 		return is_had(h, path, err, err_len);
 	h->mine = (struct host_block){ 0 };
+	if (e == 0 && h->there) {
+		age_clock_known(h->seen.wall_ns);
+		h->mine.wall_ns = h->seen.wall_ns;
+	}
 	memcpy(h->mine.disk_uuid, disk_uuid, 16);
 	file_host_id(&h->mine.id);
 	if (e == 0 && getrandom(h->mine.instance, sizeof h->mine.instance, 0) != sizeof h->mine.instance)

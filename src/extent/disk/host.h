@@ -9,8 +9,9 @@
  * The host block is separate, with a CRC, and never part of a superblock: it is written without a flush,
  * every HOST_BEAT_NS, and its loss at a power cut does no harm. The block contains the host (name,
  * machine-id), the boot, the instance (random, one for each opening), a counter of heartbeats, a flag that
- * the instance has closed the disk, and the number of the newest log block known to be flushed: a log that
- * ends before that block is an older copy.
+ * the instance has closed the disk, the number of the newest log block known to be flushed (a log that ends
+ * before that block is an older copy), and the time of the heartbeat, with which the next start compares the
+ * clock (base/age_clock.h).
  *
  * A start that finds a block that is not closed waits for two heartbeats. If a heartbeat is written during
  * the wait, the start is refused; otherwise it continues. It does not wait if the process that wrote the block
@@ -52,6 +53,7 @@ struct host_block {
 	uint8_t disk_uuid[16], instance[16];
 	uint64_t beat;
 	uint64_t log_seq; /* number of the newest log block known to be flushed */
+	uint64_t wall_ns; /* time of age_clock_ns() of the heartbeat, in ns since 1970; 0: unknown */
 	bool closed;
 };
 

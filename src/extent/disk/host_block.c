@@ -36,6 +36,7 @@ host_encode(void *buf, const struct host_block *b)
 	put_u64(&c, b->id.start);
 	put_u64(&c, b->id.pid_ns);
 	put_u64(&c, b->id.time_ns);
+	put_u64(&c, b->wall_ns);
 	crc = crc64_nvme(0, buf, 512);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -91,6 +92,7 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 	b.id.start = take_u64(&c);
 	b.id.pid_ns = take_u64(&c);
 	b.id.time_ns = take_u64(&c);
+	b.wall_ns = take_u64(&c);
 	if (sum != crc || c.bad || version != HOST_VERSION || closed > 1 || !name_ok(b.id.name))
 		return -EBADMSG;
 	b.closed = closed;

@@ -7,6 +7,7 @@
 #include "extent/disk/file.h"
 #include "extent/engine.h"
 #include "fixture.h"
+#include "base/age_clock.h"
 #include "old.h"
 #include "tests/fake/fault_ring.h"
 
@@ -183,6 +184,48 @@ test_life(void **state)
 	assert_true(a.closed);
 	assert_memory_equal(a.instance, b.instance, 16);
 	assert_true(a.log_seq >= b.log_seq && a.log_seq > 0);
+}
+
+/* A heartbeat has the time, by which the next start sees that the clock has jumped: claim TM92. */
+static void
+test_time(void **state)
+{
+	const uint64_t two_days = 2 * 86400 * NS_PER_S;
+	uint64_t before = clock_wall_ns();
+	struct host_block b;
+	struct age_jump jump;
+
+	age_clock_reset();
+	open_store();
+	close_store();
+	assert_int_equal(block_read(&b), 0);
+	assert_in_range(b.wall_ns, before, clock_wall_ns());
+	age_clock_reset();
+	open_store();
+	assert_false(age_clock_jumped(&jump));
+	close_store();
+
+	b.wall_ns -= two_days;
+	block_write(&b);
+	age_clock_reset();
+	open_store();
+	assert_true(age_clock_jumped(&jump));
+	assert_in_range(jump.to_ns - jump.from_ns, two_days, two_days + 3600 * NS_PER_S);
+	close_store();
+	/* A restart within the hour does not make the new time a known one. */
+	assert_int_equal(block_read(&b), 0);
+	assert_in_range(b.wall_ns, before - two_days, clock_wall_ns() - two_days + 3600 * NS_PER_S);
+	age_clock_reset();
+	open_store();
+	assert_true(age_clock_jumped(&jump));
+	close_store();
+	/* The block of an earlier version has no time. */
+	b.wall_ns = 0;
+	block_write(&b);
+	age_clock_reset();
+	open_store();
+	assert_false(age_clock_jumped(&jump));
+	close_store();
 }
 
 static void
@@ -564,7 +607,7 @@ main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, remove_store)
 		T(test_life),    T(test_no_sign),    T(test_in_use),     T(test_same_machine),
 		T(test_damaged), T(test_taken_over), T(test_beat_fails), T(test_two_starts),
-		T(test_upgrade), T(test_process),
+		T(test_upgrade), T(test_process),    T(test_time),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

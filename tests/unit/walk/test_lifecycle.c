@@ -5,6 +5,7 @@
  */
 #include "tests/unit/walk/rules.h"
 
+#include "base/age_clock.h"
 #include "conf/conf.h"
 #include "stats/stats.h"
 #include "tests/fake/tick_clock.h"
@@ -96,6 +97,47 @@ test_expires(void **state)
 	rig_pass(2 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 2);
 	assert_false(is_there("bkt", "tmp/x"));
+}
+
+#define DAYS_30                                                                                              \
+	"<Expiration><Days>30</Days></Expiration><AbortIncompleteMultipartUpload><DaysAfterInitiation>30</"  \
+	"DaysAfterInitiation></AbortIncompleteMultipartUpload>"
+
+/* The wall clock is 400 days ahead for a while: what is young stays.  Where it stays so for an hour, it is right. */
+static void
+test_clock_jumps(void **state)
+{
+	static const uint64_t day_ns = 86400 * NS_PER_S;
+	uint64_t wall_ns = rig.now_ns;
+
+	age_clock_reset();
+	conf.lifecycle.interval_ns = 60 * NS_PER_S;
+	life_set(lf, &conf);
+	make_objects("bkt", "tmp/", 3);
+	make_upload("bkt", "tmp/up");
+	set_rules("bkt", RULE("tmp/", DAYS_30));
+	wait_walks(1);
+	clock_fake_wall(&wall_ns);
+	for (int i = 0; i < 59; i++) {
+		wall_ns = rig.now_ns + 400 * day_ns;
+		wait_walks(1);
+		assert_int_equal(counted(STATS_EXPIRED) + counted(STATS_UPLOAD_EXPIRED), 0);
+	}
+	wall_ns = rig.now_ns;
+	wait_walks(1);
+	for (int i = 0; i < 2; i++) {
+		wall_ns = rig.now_ns + 400 * day_ns;
+		wait_walks(1);
+		assert_int_equal(counted(STATS_EXPIRED) + counted(STATS_UPLOAD_EXPIRED), 0);
+	}
+	for (int i = 0; i < 61; i++) {
+		wall_ns = rig.now_ns + 400 * day_ns;
+		wait_walks(1);
+	}
+	assert_int_equal(counted(STATS_EXPIRED), 3);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 1);
+	clock_fake_wall(NULL);
+	age_clock_reset();
 }
 
 /* More than a page has; a day that is none. */
@@ -404,6 +446,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_expires, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_clock_jumps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_disk, setup, teardown),
