@@ -145,6 +145,12 @@ const char *remember_file(const struct remember *m);
  * a sentence in err. Blocks. */
 int remember_store(struct remember *m, const struct store *st, char *err, size_t err_len);
 int remember_made(struct remember *m, const struct store_record *made, char *err, size_t err_len);
+/* Adds a disk before it becomes a member, so that a start after a kill finds it. The record keeps the disk until remember_joined(); a
+ * start ignores a disk that has not become a member. Any thread; a failure is logged. */
+void remember_joins(struct remember *m, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
+		    const char *path);
+/* Ends this: the record follows the members again. */
+void remember_joined(struct remember *m);
 /* Removes disks from the record, after the operator gave them up. The result is that of remember_store().
  * Blocks. */
 int remember_less(struct remember *m, const uint8_t (*uuid)[UUID_BYTES], int nr, char *err, size_t err_len);

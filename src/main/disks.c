@@ -4,16 +4,20 @@
 #include "main/options.h"
 
 #include "admin/admin.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "store/store.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 static int
 status_of(int error)
@@ -96,18 +100,80 @@ say_line(struct daemon *d, const struct store_disk_change *c, FILE *out)
 	fprintf(out, ",\"remembered\":%s", remember_keeps(d->remember) ? "true" : "false");
 }
 
+struct joining {
+	struct remember *remember;
+	const struct store_disk_change *change;
+};
+
+static void
+on_joins(void *cookie, const uint8_t uuid[UUID_BYTES])
+{
+	const struct joining *j = cookie;
+
+	remember_joins(j->remember, uuid, j->change->size_bytes, j->change->disk);
+}
+
+/* Returns true if the nearest existing directory of a path is on a read-only mount. */
+static bool
+is_read_only(const char *path)
+{
+	char at[PATH_MAX];
+	struct statvfs vfs;
+
+	snprintf(at, sizeof at, "%s", path);
+	while (statvfs(at, &vfs) < 0) {
+		char *slash = strrchr(at, '/');
+
+		if (!slash || slash == at)
+			return false;
+		*slash = 0;
+	}
+	return vfs.f_flag & ST_RDONLY;
+}
+
+/* Names the setting of systemd's unit that keeps the daemon from a new disk, where it is one. */
+static void
+add_setting(const char *path, int error, char *said, size_t len)
+{
+	const struct advice_values v = { .path = path };
+	static const char *const homes[] = { "/home/", "/root/", "/run/user/" };
+	struct stat st;
+	bool is_home = false;
+
+	/* systemd sets it for its units. */
+	if (!getenv("INVOCATION_ID"))
+		return;
+	for (size_t i = 0; i < sizeof homes / sizeof *homes; i++)
+		is_home |= strncmp(path, homes[i], strlen(homes[i])) == 0;
+	if (strncmp(path, "/dev/", 5) == 0 || (stat(path, &st) == 0 && S_ISBLK(st.st_mode))) {
+		if (error == -EPERM || error == -EACCES)
+			advice_add(said, len, ADVICE_UNIT_DEVICE, &v);
+	} else if (is_home) {
+		advice_add(said, len, ADVICE_UNIT_HOME, &v);
+	} else if (error == -EROFS && is_read_only(path)) {
+		advice_add(said, len, ADVICE_UNIT_READ_ONLY, &v);
+	}
+}
+
 static int
-change(struct daemon *d, const struct store_disk_change *c, FILE *out)
+change(struct daemon *d, const struct store_disk_change *asked, FILE *out)
 {
 	struct store *st = atomic_load(&d->store);
+	struct joining joining = { d->remember, asked };
+	struct store_disk_change with_joins = *asked, *c = &with_joins;
 	char said[STORE_WHY_BYTES] = "", why[512];
 	int r;
 
+	with_joins.joins = on_joins;
+	with_joins.cookie = &joining;
 	if (!st || atomic_load(&d->phase) != PHASE_SERVING) {
 		fprintf(out, "{\"error\":\"not now: %s\"}", phase_name[atomic_load(&d->phase)]);
 		return 503;
 	}
 	r = store_change_disks(st, c, said, sizeof said);
+	remember_joined(d->remember);
+	if (r < 0 && c->kind == DISK_ADD)
+		add_setting(c->disk, r, said, sizeof said);
 	fprintf(out, r < 0 ? "{\"error\":" : "{\"said\":");
 	json_string(out, said[0] ? said : strerror(-r));
 	if (r == 0) {

@@ -33,6 +33,8 @@ struct remember {
 	char *named[CONF_DISKS_MAX];
 	int named_nr;
 
+	struct store_record_disk joining; /* a disk that is being added; path "": none */
+
 	_Atomic bool writes;      /* a thread writes */
 	uint64_t again_ns;        /* of the main thread */
 	struct store_record next; /* of the main thread */
@@ -182,10 +184,12 @@ add(struct store_record *record, const uint8_t uuid[UUID_BYTES], uint64_t size_b
 	record_add(record, uuid, size_bytes, path[0] && path[0] != '/' && realpath(path, real) ? real : path);
 }
 
-/* Makes the record of a store that serves.  A missing disk is where it was. */
+/* Makes the record of a store that serves.  A missing disk is where it was.  The caller holds the lock. */
 static bool
-make(const struct store_record *known, const struct store *st, struct store_record *ret_record)
+make(const struct remember *m, const struct store *st, struct store_record *ret_record)
 {
+	const struct store_record *known = m->is_known ? &m->record : NULL;
+	const struct store_record_disk *j = &m->joining;
 	struct store_unit_info info;
 
 	memset(ret_record, 0, sizeof *ret_record);
@@ -205,6 +209,8 @@ make(const struct store_record *known, const struct store *st, struct store_reco
 		else
 			add(ret_record, uuid, info.size_bytes, info.name ? info.name : "");
 	}
+	if (j->path[0] && !record_find(ret_record, j->uuid))
+		record_add(ret_record, j->uuid, j->size_bytes, j->path);
 	return ret_record->nr > 0;
 }
 
@@ -217,11 +223,41 @@ remember_store(struct remember *m, const struct store *st, char *err, size_t err
 	if (e < 0)
 		snprintf(err, err_len, "no memory for the record of the store");
 	pthread_mutex_lock(&m->lock);
-	if (e == 0 && make(m->is_known ? &m->record : NULL, st, next))
+	if (e == 0 && make(m, st, next))
 		e = write_locked(m, next, err, err_len);
 	pthread_mutex_unlock(&m->lock);
 	free(next);
 	return e;
+}
+
+void
+remember_joins(struct remember *m, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes, const char *path)
+{
+	struct store_record *next = malloc(sizeof *next);
+	char err[512] = "no memory for the record of the store";
+	int e = next ? 0 : -ENOMEM;
+
+	pthread_mutex_lock(&m->lock);
+	memcpy(m->joining.uuid, uuid, UUID_BYTES);
+	m->joining.size_bytes = size_bytes;
+	snprintf(m->joining.path, sizeof m->joining.path, "%s", path);
+	if (e == 0 && m->is_known) {
+		*next = m->record;
+		record_add(next, uuid, size_bytes, path);
+		e = write_locked(m, next, err, sizeof err);
+	}
+	pthread_mutex_unlock(&m->lock);
+	free(next);
+	if (e < 0)
+		log_error("%s", err);
+}
+
+void
+remember_joined(struct remember *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->joining.path[0] = 0;
+	pthread_mutex_unlock(&m->lock);
 }
 
 int
@@ -305,8 +341,8 @@ remember_look(struct daemon *d)
 	if (!m || !m->file[0] || now < m->again_ns || atomic_load(&m->writes) ||
 	    pthread_mutex_trylock(&m->lock) != 0)
 		return;
-	is_news = make(m->is_known ? &m->record : NULL, atomic_load(&d->store), &m->next) &&
-		  !(m->is_known && is_same(&m->record, &m->next));
+	is_news =
+		make(m, atomic_load(&d->store), &m->next) && !(m->is_known && is_same(&m->record, &m->next));
 	m->again_ns = m->failed[0] ? now + AGAIN_NS : 0;
 	pthread_mutex_unlock(&m->lock);
 	if (!is_news)

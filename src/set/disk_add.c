@@ -198,6 +198,8 @@ move_add(struct mover *m)
 	 * the buckets again. */
 	if (r == 0 && align(m, engine) < 0)
 		m->said[0] = 0;
+	if (r == 0 && m->joins)
+		m->joins(m->joins_cookie, uuid);
 	if (r == 0)
 		r = move_take_turn(m);
 	if (r < 0)

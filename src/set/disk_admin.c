@@ -148,6 +148,8 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	snprintf(m->path, sizeof m->path, "%s", c->disk);
 	m->size_bytes = c->size_bytes;
 	m->force = c->force;
+	m->joins = c->joins;
+	m->joins_cookie = c->cookie;
 	r = move_begin_thread(m, JOB_ADD);
 	if (r == 0)
 		r = move_wait_for_answer(m);

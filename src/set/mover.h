@@ -72,6 +72,8 @@ struct mover {
 	uint64_t size_bytes;
 	uint64_t index_bytes; /* result of JOB_ADD: memory limit of the new engine's index, in bytes */
 	bool force;
+	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]); /* of JOB_ADD; NULL: no call */
+	void *joins_cookie;
 	bool is_answered;
 	int answer;
 	/* true: the latest cancel request was answered; the answer is in `cancelled` */

@@ -848,6 +848,10 @@ struct store_disk_change {
 	const char *disk; /* name of the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
 	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
 	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
+	/* DISK_ADD: called on a thread of the store before the disk becomes a member, so that its UUID can be
+	 * recorded first; NULL: no call. It may block. */
+	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]);
+	void *cookie;
 };
 
 /*

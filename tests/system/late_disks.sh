@@ -51,6 +51,25 @@ for p in "$T/never" "$T/state"; do
 	assert_eq $? 74 "a store that was never made: $(cat "$T/said")"
 done
 
+# ---- several devices of a store without a record: one wait for all of them, and systemd is asked for more time meanwhile ----
+/usr/bin/python3 - "$T/notify" >>"$T/told" <<'PY' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    print(s.recv(65536).decode().replace("\n", " "), flush=True)
+PY
+listener=$!
+wait_for 60 test -S "$T/notify"
+NOTIFY_SOCKET=$T/notify GANTRY_STORE_WAIT_FOR_DISKS=12s GANTRY_STORE_STATE_DIR=none "$G" -c "$T/gantryd.yaml" \
+	-o "store.disks=[{path: /dev/gantry-is-late}, {path: /dev/gantry-is-later}]" >"$T/said" 2>&1
+assert_eq $? 69 "two devices: $(cat "$T/said")"
+assert_eq "$(grep -c 'not there after 12 s (store.wait_for_disks)' "$T/said")" 1 "waits for two devices: $(cat "$T/said")"
+said '/dev/gantry-is-late, /dev/gantry-is-later: not there after 12 s'
+wait_for 60 grep -q 'STATUS=Waiting for disks: /dev/gantry-is-late, /dev/gantry-is-later' "$T/told"
+grep -q 'EXTEND_TIMEOUT_USEC=60000000' "$T/told" || fail "systemd is not asked for more time: $(cat "$T/told")"
+kill "$listener"
+
 # ---- a device that appears ----
 GANTRY_STORE_WAIT_FOR_DISKS=1s GANTRY_STORE_STATE_DIR=none "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: /dev/gantry-is-late}]" >"$T/said" 2>&1
 assert_eq $? 69 "a device: $(cat "$T/said")"

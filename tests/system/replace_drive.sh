@@ -92,12 +92,12 @@ load_begin one two
 SLOW=$!
 wait_for 30 test -e "$T/begun"
 OLD=$T/disk0 NEW=$T/disk3
-follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
+follow "Replacing a drive" "/var/lib/gantry/old=$OLD" "/var/lib/gantry/new=$NEW"
 touch "$T/go"
 wait $SLOW || fail "slow PUTs: $(cat "$T/slow")"
 cat "$T/slow"
 OLD=$T/disk1 NEW=$T/disk4
-AT_ONCE=1 follow "Replacing a drive" "/srv/old=$OLD" "/srv/new=$NEW"
+AT_ONCE=1 follow "Replacing a drive" "/var/lib/gantry/old=$OLD" "/var/lib/gantry/new=$NEW"
 load_end "replaced"
 unset NO_FAULTS LONGEST_MS
 for b in one two; do ! grep -o 'GET:503=[0-9]*' "$T/$b/load" || fail "$b: reads were held up"; done
@@ -126,7 +126,7 @@ between() {
 }
 takes_off "$T/disk3"
 NEW=$T/disk5
-follow "Replacing a drive that failed" "1b4e28ba-2fa1-11d2-883f-0016d3cca427=$U" "/srv/new=$NEW"
+follow "Replacing a drive that failed" "1b4e28ba-2fa1-11d2-883f-0016d3cca427=$U" "/var/lib/gantry/new=$NEW"
 load_end "failed"
 still two
 assert_match "$lost" '^200:[0-9]+ 404:[0-9]+$' "of one copy"

@@ -91,11 +91,31 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	return e;
 }
 
-/* Finds the newest map of the disks. Returns 0, or the error with which a start would end. *ret_has is true
- * if a map was found. */
+/* Disks to examine: those that the configuration names, and members that only the record names. */
+struct examined {
+	struct store_disk_conf disk[STORE_DISKS_MAX];
+	int nr;
+};
+
+/* Adds the unnamed members that are at their paths. */
+static void
+add_unnamed(const struct start *s, struct examined *all)
+{
+	for (int i = 0; i < s->nr && all->nr < STORE_DISKS_MAX; i++) {
+		bool has = !s->disk[i].unnamed || !s->disk[i].st;
+
+		for (int j = 0; j < all->nr; j++)
+			has |= s->disk[i].unnamed && strcmp(all->disk[j].path, s->disk[i].unnamed->path) == 0;
+		if (!has)
+			all->disk[all->nr++] = (struct store_disk_conf){ .path = s->disk[i].unnamed->path };
+	}
+}
+
+/* Finds the newest map of the disks, and members that the configuration does not name. Returns 0, or the error
+ * with which a start would end. *ret_has is true if a map was found. */
 static int
-look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
-	    size_t err_len)
+look_across(const struct store_conf *conf, struct examined *all, struct disk_table *ret_table, bool *ret_has,
+	    char *err, size_t err_len)
 {
 	struct start *s;
 	bool any = false;
@@ -116,6 +136,7 @@ look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *r
 		if (!s->disk[i].st && strcmp(err, s->disk[i].err) == 0)
 			e = 0;
 	}
+	add_unnamed(s, all);
 	start_stop_all(s);
 	free(s);
 	return e;
@@ -125,21 +146,28 @@ int
 set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	 void *cookie)
 {
+	struct examined all = { .nr = 0 };
+	struct store_conf with_all = *conf;
 	struct disk_table table;
 	bool has_table = false;
 	char err[STORE_WHY_BYTES];
 	int refused = set_check_conf(conf, err, sizeof err), looked = refused, r = 0;
-	bool looks = refused == 0 && conf->disks.nr > 1 && conf->disks.engine->member;
+	bool has_more = conf->disks.record && conf->disks.record->nr > conf->disks.nr,
+	     looks = refused == 0 && (conf->disks.nr > 1 || has_more) && conf->disks.engine->member;
 
+	for (; refused == 0 && all.nr < conf->disks.nr; all.nr++)
+		all.disk[all.nr] = conf->disks.disk[all.nr];
 	if (looks)
-		looked = look_across(conf, &table, &has_table, err, sizeof err);
+		looked = look_across(conf, &all, &table, &has_table, err, sizeof err);
 	if (looked < 0 && say && (mode == FSCK_LOOK || refused < 0))
 		say(cookie, err);
 	if (refused < 0)
 		return refused;
 	/* All disks are examined, whatever the results of the first disks are. */
-	for (int i = 0; i < conf->disks.nr; i++) {
-		struct store_conf c = set_engine_conf(conf, i);
+	with_all.disks.disk = all.disk;
+	with_all.disks.nr = all.nr;
+	for (int i = 0; i < all.nr; i++) {
+		struct store_conf c = set_engine_conf(&with_all, i);
 		int one;
 
 		c.disks.table = has_table ? &table : NULL;
@@ -153,7 +181,7 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 	if (looked < 0 && mode == FSCK_PREVIEW && r == 1)
 		return r;
 	if (looked < 0 && mode == FSCK_REPAIR && looks)
-		looked = look_across(conf, &table, &has_table, err, sizeof err);
+		looked = look_across(conf, &all, &table, &has_table, err, sizeof err);
 	if (looked < 0 && say && mode != FSCK_LOOK)
 		say(cookie, err);
 	return looked < 0 ? looked : r;
