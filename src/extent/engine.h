@@ -24,8 +24,8 @@ struct extent_store {
 	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
-	/* true: the last port was detached before it could write the stamp (log/block.h); the next port
-	 * writes it */
+	/* true: the last port was detached before it could write the stamp (log/block.h); the next port that
+	 * is attached writes it */
 	_Atomic bool is_left;
 	struct extent_port **port;
 };
@@ -38,7 +38,8 @@ extent_store(const struct store *st)
 
 /* Allocates a ring for blocking I/O. */
 int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
-/* Opens and recovers the disk and begins the start, without starting a thread; also used by fsck. */
+/* Opens and recovers the disk, and claims it, without starting a thread; also used by fsck. *rep: options of
+ * the recovery, then its result. Returns 0, or -errno with the reason in err. */
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);
@@ -47,8 +48,8 @@ void extent_free(struct extent_store *st);
 
 extern const struct store_member_ops extent_member_ops;
 /* Opens and locks a disk, and writes nothing. *ret_who gets the UUID of the disk, and whether the disk was
- * formatted, as far as these are known; also for a disk that cannot be opened. The reason of an error is in
- * err. */
+ * formatted, as far as these are known; also for a disk that cannot be opened. Returns 0, or -errno with the
+ * reason in err. */
 int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
 		     size_t err_len);
@@ -57,8 +58,8 @@ int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 
-/* Wakes one attached port other than not_this, so that it does the work that is pending on the lists. Any
- * thread. Returns false if no other port is attached. */
+/* Wakes one attached port other than not_this, so that it does pending work of the engine. Returns false if
+ * no other port is attached. Any thread. */
 bool port_kick(struct extent_store *st, const struct vol_port *not_this);
 /* Wakes all attached ports. */
 void port_kick_all(struct extent_store *st);

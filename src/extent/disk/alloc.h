@@ -34,22 +34,24 @@ struct alloc_run {
 	struct alloc_run *next; /* link in the allocator's list */
 };
 
-/* Allocates an allocator. run_units: largest lease (64 MiB worth), below 1 << 24, as is seg_units. units_max:
- * largest number of units in the data space. Returns 0, -EINVAL, -ENOMEM. */
+/* Allocates an allocator. units_max: largest number of units in the data space. seg_units: number of units in
+ * a segment. run_units: largest lease of a port, in units (64 MiB). seg_units and run_units are less than 1
+ * << 24. Returns 0, -EINVAL or -ENOMEM. */
 int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a);
 /* Frees an allocator, from which all runs were removed. NULL is allowed. */
 void alloc_free_all(struct alloc *a);
 
 /* ---- adding space: recovery, and new segments. Any thread. ---- */
 
-/* Adds free units: a new segment, or many segments of a block device. Returns 0, -ENOMEM, -ERANGE, -EEXIST
- * (some of the units were added before). */
+/* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if they
+ * exceed the data space; or -EEXIST if some of the units were added before. */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
-/* Marks an extent as used because a record refers to it. Returns 0, -ERANGE (the extent is outside of the
- * space or crosses a segment boundary: the record is damaged), -EEXIST (an earlier record refers to a unit of
- * it). */
+/* Marks an extent as used because a record refers to it. Returns 0; -ERANGE if the extent is outside of the
+ * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if a record marked
+ * before refers to one of its units. */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
-/* Marks an extent as used by a snapshot. */
+/* Marks an extent as used by a snapshot. Returns 0; -ERANGE if the extent is outside of the data space or
+ * crosses a segment boundary; or -EEXIST if one of its units is in use. */
 int alloc_mark_held(struct alloc *a, const struct extent *x);
 
 /* ---- allocation. Functions with a run: on the thread of the run's port; others: on any thread. ---- */
@@ -64,13 +66,13 @@ void alloc_run_fini(struct alloc *a, struct alloc_run *run);
 /*
  * Takes a contiguous range of up to `units` units, at least `min_units` (1 <= min_units <= units <=
  * run_units), within a segment. Takes fewer than `units` only if no free range is long enough; the caller
- * calls again for the rest. Returns 0, or -ENOSPC if no range of min_units units is left outside the reserve,
- * in any run.
+ * calls again for the missing units. Returns 0, or -ENOSPC if neither the free space outside the reserve for
+ * snapshots nor any run has min_units contiguous units.
  */
 int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
 	       struct extent *ret_x);
-/* Takes space for a snapshot, also from the reserve for snapshots. Always takes the mutex. Works like
- * alloc_take(), but units may be up to seg_units. */
+/* Takes a contiguous range of at least min_units and at most `units` units (<= seg_units) for a snapshot,
+ * also from the reserve for snapshots. Always takes the mutex. Returns 0 or -ENOSPC. */
 int alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x);
 /* Frees an extent, or a part of one, immediately. */
 void alloc_free(struct alloc *a, const struct extent *x);
@@ -87,12 +89,13 @@ bool alloc_hold_more(struct alloc *a, uint64_t units);
 
 /* ---- claims: one at a time, of one thread ---- */
 
-/* Notes the units of a segment that are in use, while no thread writes to the segment. No thread writes to a
- * noted unit until the unit is freed. Called once for each segment. Returns 0 or -ENOMEM. */
+/* Notes which units of a segment are in use, so that alloc_claim() can claim them. Called once for each
+ * segment, while no thread writes to the segment; after the call no thread writes to a noted unit until the
+ * unit is freed. Returns 0 or -ENOMEM. */
 int alloc_note_old(struct alloc *a, uint32_t seg);
-/* Claims up to nr (<= 64) units of a segment, and returns a bit for each claimed unit. A unit can be claimed
- * if it is free, or in use since alloc_note_old(). Until the claim ends no other thread writes to a claimed
- * unit. */
+/* Claims units among the nr (<= 64) units of one segment that begin at `unit`: units that are free, or that
+ * have been in use since alloc_note_old(). Free units are not claimed while space is short. Returns a mask:
+ * bit i is set if unit + i was claimed. Until alloc_unclaim() no other thread writes to a claimed unit. */
 uint64_t alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr);
 /* Ends the claim. */
 void alloc_unclaim(struct alloc *a);

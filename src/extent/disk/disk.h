@@ -40,7 +40,8 @@ struct ring;
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	_Atomic uint64_t space_refused,
-		/* number of operations refused for lack of space on the disk, or in the index */
+		/* space_refused, index_refused: number of operations refused for lack of space on the disk,
+		 * and for lack of memory in the index */
 		index_refused;
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
@@ -57,12 +58,15 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 /* Faults of a file that belongs to a disk. */
 enum file_fault {
 	FILE_WHOLE,
-	FILE_ABSENT,  /* the file does not exist; a segment was perhaps not made yet */
+	/* the file does not exist; the file of a segment may be absent because the segment was not made
+	 * yet */
+	FILE_ABSENT,
 	FILE_ODD,     /* the size of the file has changed since it was made */
 	FILE_FOREIGN, /* the mark names another disk, or another file of this disk */
 };
 
-/* The purposes of writes that may find no room. */
+/* Purposes of writes that may fail for lack of space: data of records; and the engine's own blocks (log,
+ * superblocks, host block). */
 enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
 /* Progress of disk_layout_work(). The helper owns all fields except odd_nr. */
@@ -70,13 +74,16 @@ struct layout {
 	_Atomic uint32_t odd_nr; /* number of segments that need their own flush ("odd", see seg_odd) */
 	uint32_t told_nr;        /* number of odd segments in the last log line */
 	uint32_t seg;            /* segment being examined; the bytes before `off` have been examined */
-	uint64_t off, round_ns; /* off: position in seg, in bytes; round_ns: time at which this round began */
-	uint32_t mend_seg;      /* segment being repaired; the bytes before mend_off have been repaired */
+	/* off: position in seg, in bytes; round_ns: time of clock_ns() at which the current round began, or
+	 * at which the next round may begin */
+	uint64_t off, round_ns;
+	uint32_t mend_seg; /* segment being repaired; the bytes before mend_off have been repaired */
 	/* mend_off: position in mend_seg, in bytes; mend_ns: earliest time of the next repair */
 	uint64_t mend_off, mend_ns;
 	int mend_error;
 	bool told_error, passed;
-	/* true: a round has repaired everything that can be repaired, and all segments were examined again */
+	/* true: a round has repaired every range that can be repaired, and after that all segments were
+	 * examined again */
 	_Atomic bool is_through;
 };
 
@@ -96,34 +103,42 @@ struct disk {
 	 * (is_lenient). */
 	uint64_t *seg_have, log_have;
 	uint8_t *seg_fault, log_fault; /* enum file_fault of each segment, and of the log */
-	/* for each segment: true: records refer to bytes that are missing in the file */
+	/* for each segment, true: records refer to bytes that are missing in its file */
 	bool *seg_lost;
 	/* true: the disk is opened even if files are absent, too short, or belong to another disk */
 	bool is_lenient;
-	bool is_examined; /* nothing is written: files that cannot be written are opened for reading */
-	int read_only;    /* -errno with which a file was not opened for writing, with is_examined; 0: none */
-	bool is_mending;  /* true, with is_lenient: disk_open() creates the log if it is not complete */
-	/* For a directory, per segment: seg_dirty: written since the last flush of this segment; seg_odd: the
-	 * segment needs its own flush, because the file system has no private blocks for all of its bytes. */
+	/* true: nothing is written to the disk; files without write permission are opened for reading */
+	bool is_examined;
+	/* -errno of a file that could only be opened for reading (is_examined); 0: there is no such file */
+	int read_only;
+	/* true: disk_open() creates the log if it is not complete; set only with is_lenient */
+	bool is_mending;
+	/* For a directory, per segment. seg_dirty: true: the segment was written since its last flush.
+	 * seg_odd: true: the segment needs its own flush, because the file system has no private blocks for
+	 * all of its bytes. */
 	_Atomic bool *seg_dirty, *seg_odd;
-	/* byte offsets of superblocks and log in their files; seg_off: byte offset of segment 0 on a
-	 * device */
+	/* super_off, log_off: offset in bytes of each superblock and of the log in its file; seg_off: offset
+	 * in bytes of segment 0 on a device */
 	uint64_t super_off[2], log_off, seg_off;
-	struct super sb;          /* owned by the start, then by the helper */
-	bool super_is_flushed;    /* true: the superblocks that were read are known to be flushed */
-	struct host host;         /* owned by the start, then by the helper */
-	_Atomic int path_place;   /* enum file_place of the path, next to the open directory or device */
-	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
-	uint8_t uuid[UUID_BYTES]; /* UUID as far as known, even if the disk could not be opened; or zeros */
-	bool has_super;           /* true: a superblock exists, valid or not; known even if the disk could not
-	                           * be opened */
+	/* superblock in memory; owned by the thread that starts the disk, then by the helper thread */
+	struct super sb;
+	bool super_is_flushed; /* true: the superblocks that were read are known to be flushed */
+	/* state of the host block; owned by the thread that starts the disk, then by the helper thread */
+	struct host host;
+	/* enum file_place: result of the latest comparison of the path with the open directory or device */
+	_Atomic int path_place;
+	_Atomic uint64_t log_seq; /* number of the newest log block known to be flushed, for the host block */
+	/* UUID of the disk, known even if the disk could not be opened; zeros: unknown */
+	uint8_t uuid[UUID_BYTES];
+	/* true: a superblock exists, valid or not; known even if the disk could not be opened */
+	bool has_super;
 	/* true: one superblock was unreadable or damaged; it may have been the newer one */
 	bool lost_super;
 	bool is_old; /* true: a superblock has an earlier format version, so disk_upgrade() is needed */
 	struct alloc *alloc;
 
 	uint64_t timeout_ns; /* time in ns after which a write or flush makes the disk fail; 0: no limit */
-	/* largest number of workers of a thread that may be busy for this disk; 0: all */
+	/* largest number of a thread's workers that may be busy for this disk; 0: all workers */
 	unsigned workers_max;
 	_Atomic int state; /* state of the disk, an enum store_unit_state */
 	pthread_mutex_t reason_lock;
@@ -143,12 +158,12 @@ struct disk {
 	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* counter, incremented whenever space is freed or added */
 	_Atomic bool segs_coming;  /* true: the helper has segments to make */
-	/* no_room: for each kind of write, -errno of the latest write for which the file system or the device
-	 * had no space; 0: writes of this kind find space. no_room_ns: time of clock_ns() of the latest such
-	 * write of any kind; 0: none. */
+	/* no_room: for each purpose of writes, -errno of the latest write for which the file system or the
+	 * device had no space; 0: writes for this purpose find space. no_room_ns: time of clock_ns() of the
+	 * latest write of any purpose that found no space; 0: every write has found space. */
 	_Atomic int no_room[DISK_ROOM_NR];
 	_Atomic uint64_t no_room_ns;
-	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: it was made */
+	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: the segment was made */
 	_Atomic bool seg_hungry; /* true: a port waits for a segment */
 	/* number of flushes by the helper whose result is not known to all threads yet */
 	_Atomic int flush_elsewhere;
@@ -156,47 +171,54 @@ struct disk {
 
 /* ---- mkdisk.c ---- */
 
-/* Formats an empty disk for an index of at most index_bytes. force: existing data is lost. birth: identity of
- * the disk in a store of several disks; NULL: a store of one disk. The reason of an error is in err. */
+/* Formats an empty disk for an index of at most index_bytes. force: true: formats a disk that is not empty,
+ * too, and its data is lost. birth: identity of the disk in a store of several disks; NULL: a store of one
+ * disk. Returns 0, or -errno with the reason in err. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
 /* ---- refuse.c ---- */
 
-/* Formats the reason of an error and returns r. */
+/* Writes the reason of an error to err. Returns r. */
 int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Writes the reason why a file cannot be opened, and the remedy; name "": the path itself. Returns error. */
+/* Writes to err why a file of the disk at `path` cannot be opened, and the remedy. name: name of the file;
+ * "": the path itself cannot be opened. Returns error. */
 int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
 /* Returns the remedy for an error as the end of a sentence; "": no remedy is known. */
 const char *disk_way_out(int error);
 
 /* ---- lock.c: files are opened and locked ---- */
 
-/* Opens a block device exclusively. If another process has it open, waits until the time until_ns. */
+/* Opens a block device exclusively. If another process has it open, tries again until the time until_ns.
+ * Returns the descriptor, or -errno. */
 int disk_open_device(const char *path, uint64_t until_ns);
-/* Opens a file of the directory, or the device, and locks it. *ret_fd is set where it was opened, even if it is
- * locked by another process. Returns 0, -ENOENT if it does not exist, or -errno, with the reason in err. */
+/* Opens a file of the directory, or the device, and locks it. *ret_fd: descriptor of the opened file, even if
+ * another process holds the lock. Returns 0, -ENOENT if the file does not exist, or another -errno, with the
+ * reason in err. */
 int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err,
 		     size_t err_len);
 
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
-/* Opens, checks and locks all files or the device, and reads the superblocks into d->sb. The reason of an
- * error is in err. */
+/* Opens, checks and locks all files or the device, and reads the superblocks into d->sb. Returns 0, or -errno
+ * with the reason in err. */
 int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns,
 	      char *err, size_t err_len);
 /* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
-/* Flushes all writes to the disk, or to one file. A failed flush makes the disk fail. */
+/* Flushes all writes to the disk (disk_flush_sync()), or to one file of it (disk_flush_file()). Returns 0 or
+ * -errno. A failed flush makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
-/* Flushes a file or a directory by fsync(); a failure makes the disk fail. */
+/* Flushes a file or a directory by fsync(). Returns 0 or -errno. A failed flush makes the disk fail. */
 int disk_fsync_file(struct disk *d, int fd);
-/* Returns the descriptor of the file that contains a unit, and the offset in it. */
+/* Returns the descriptor of the file that contains a unit (-1: the segment does not exist), and in *ret_off
+ * the offset of the unit in this file, in bytes. */
 int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
-/* Size of the buffer for disk_place(), which writes the location of a byte for operators: the file or the
- * device, and the offset in it. seg: index of the segment that contains the byte; -1: the log. */
+/* Size in bytes of the buffer for disk_place(). disk_place() writes the location of a byte for operators: the
+ * file or the device, and the offset in it. seg: index of the segment that contains the byte; -1: the byte is
+ * in the log. */
 #define DISK_PLACE_BYTES 320
 void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
 /* Writes the name of a segment's file. */
@@ -205,14 +227,14 @@ void disk_seg_name(char name[32], uint32_t seg);
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why.  Any thread. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Interprets the result of a write of data, or of log, superblock and host block. Returns -ENOSPC if the file
- * system or the device had no space; this is noted and logged, and is no failure of the disk. Returns
- * `result` otherwise. Any thread. */
+/* Handles the result of a write; `of`: the purpose of the write. Returns -ENOSPC if the file system or the
+ * device had no space; the disk notes and logs this, and does not fail. Returns `result` otherwise. Any
+ * thread. */
 int disk_wrote(struct disk *d, enum disk_room of, int result);
 /* Returns true if the file system or the device had no space for a write in the last minutes. Any thread. */
 bool disk_is_short(const struct disk *d);
-/* Returns the -errno of the latest write or new segment for which there was no space, although the disk
- * counts the space as free; 0: none. */
+/* Returns the -errno with which the file system or the device has lately refused space that the disk counts
+ * as free, for a write or for a new segment; 0: writes and new segments find space. */
 int disk_lacks(const struct disk *d);
 static inline bool
 disk_failed(const struct disk *d)
@@ -254,8 +276,8 @@ disk_write_ends(struct disk *d)
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns the time in ns for which writes or flushes have been in flight without the end of any, without pauses
- * of the process; 0: no write or flush is in flight. */
+/* Returns the time in ns since the latest write or flush has ended, or since the first one in flight began,
+ * if that is later. Pauses of the process do not count. 0: no write or flush is in flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
@@ -266,12 +288,14 @@ disk_writes_wait_ns(const struct disk *d)
 
 /* ---- segment.c ---- */
 
-/* Writes the fault of the file of a segment, or of the log (seg: -1), as the end of a sentence. */
+/* Describes the fault of a file in `text`, as the end of a sentence. seg: index of the segment of the file;
+ * -1: the log. */
 void disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len);
-/* Writes zeros where the file of the log is too short. Called after disk_open(), before the recovery. */
+/* Extends the file of the log with zeros to its full size, if the file is too short. Called after
+ * disk_open(), before the recovery. Returns 0, or -errno with the reason in err. */
 int disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len);
-/* Writes zeros where the files of segments are too short, and creates missing files. A file of another disk
- * gets another name. */
+/* Extends the files of segments that are too short with zeros, and creates missing files to which records
+ * refer. A file of another disk gets another name. Returns 0, or -errno with the reason in err. */
 int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len);
 
 /* ---- super.c: the two superblocks ---- */
@@ -280,34 +304,37 @@ int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len
 extern const char *const super_names[2];
 
 /* Reads both superblocks at every possible location, and puts the newer one into d->sb. conf_bytes:
- * configured size of a device, or 0. The reason of an error is in err. */
+ * configured size of a device; 0: the size is not configured. Returns 0, or -errno with the reason in err. */
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
-/* Reads the UUID of the disk from the first superblock. fd may be < 0. Returns false if the superblock cannot
- * be read. */
+/* Reads the UUID of the disk from the first superblock. Returns false if the superblock cannot be read, or if
+ * fd < 0. */
 bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
-/* Reads the UUID into d->uuid, if possible, of a disk that another process has open. */
+/* Reads the UUID of a disk that another process has open into d->uuid, if the superblock can be read. */
 void disk_peek_uuid(struct disk *d, struct ring *r);
-/* Writes the older superblock with the next generation number, and flushes it. Returns -EROFS if the disk has
- * failed. */
+/* Writes d->sb over the older of the two superblocks, with the next generation number, and flushes it.
+ * Returns 0; -EROFS if the disk has failed; or another -errno. */
 int disk_write_super(struct disk *d, struct ring *r);
-/* Writes the placement map into both superblocks, its only copies, so that a start that has lost the newer
- * superblock also has the map. */
+/* Writes the placement map into both superblocks, the only places that have it, so that a start that has lost
+ * the newer superblock also has the map. Returns 0 or -errno. */
 int disk_write_table(struct disk *d, struct ring *r);
-/* Asks the helper thread to write a placement map. The caller then rings the helper's bell. Any thread. */
+/* Asks the helper thread to write a placement map; w->done() is called on the helper thread. The caller wakes
+ * the helper thread after this call (helper_ring()). Any thread. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
-/* Writes the requested placement map, if any. A failed write makes the disk fail. Called on the helper
+/* Writes the requested placement map, if any, and calls done() of the request. If there is no space for the
+ * write, the request is kept for a later call; any other error makes the disk fail. Called on the helper
  * thread, between any two writes of a superblock. */
 void disk_table_work(struct disk *d, struct ring *r);
-/* Reads one superblock (0 or 1) again. Returns 0; -EBADMSG if the superblock differs from the bytes written;
- * or a read error. */
+/* Reads one superblock (0 or 1) again. Returns 0; -EBADMSG if the superblock is absent, damaged, or not the
+ * one that was written last; or the -errno of the read. */
 int disk_check_super(struct disk *d, struct ring *r, int copy);
-/* Writes one superblock again. A failure of this write does not make the disk fail. */
+/* Writes one superblock (0 or 1) again, and flushes it. Returns 0 or -errno. A failure of the write does not
+ * make the disk fail. */
 int disk_mend_super(struct disk *d, struct ring *r, int copy);
 /* Writes both superblocks in this format version. After an interruption at any point the upgrade can be
- * repeated. */
+ * repeated. Returns 0 or -errno. */
 int disk_upgrade(struct disk *d, struct ring *r);
-/* Searches for the second superblock at the end of a device of size_bytes. The first superblock is lost.
- * Returns 0, -ENOENT or -errno. */
+/* Searches for the second superblock at the end of a device of size_bytes, when the first superblock is lost.
+ * Returns 0, -ENOENT if there is none, or -ENOMEM. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
@@ -317,19 +344,20 @@ int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_su
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
 /* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
-/* Makes a file of `bytes` zeros in the directory, locked: the file is written completely under another name
- * and then renamed, so that under its own name it is complete. Returns the descriptor. */
+/* Makes a locked file of `bytes` zeros in the directory. The file is written under another name, and renamed
+ * when it is complete. Returns the descriptor, or -errno. */
 int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
-/* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. */
+/* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. Returns
+ * 0, or -errno with the reason in err. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
 /* Claims the disk for this instance before any other write, and marks the files that have no mark. log_end:
  * number of the first log block that does not exist; UINT64_MAX: unknown. Returns 0; or, with the reason in
  * err, -EBUSY if another host has claimed the disk, or the -errno of a write. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
-/* Writes a heartbeat if it is due, and compares the names of the disk's files with the open ones; makes the
+/* Writes a heartbeat if it is due, and compares the names of the disk's files with the open files. Makes the
  * disk fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or
- * cut. Returns the nanoseconds to the next heartbeat, UINT64_MAX: none. Long work of the helper thread calls
- * this function repeatedly. */
+ * cut. Returns the time in ns until the next heartbeat; UINT64_MAX: there is none. Long work of the helper
+ * thread calls this function repeatedly. */
 uint64_t disk_beat(struct disk *d, struct ring *r);
 /* Marks the disk as closed in the host block. */
 void disk_release(struct disk *d, struct ring *r);
@@ -357,12 +385,13 @@ disk_touched(struct disk *d, uint32_t seg)
 		atomic_store(&d->seg_dirty[seg], true);
 }
 
-/* Flushes and examines all segments. Called at the start, before the first write. */
+/* Flushes and examines all segments. Called at the start, before the first write. Returns 0 or -errno. */
 int disk_layout_begin(struct disk *d, struct ring *r);
-/* Notes the units in use. Called at the end of the start, before the first write. Returns 0 or -ENOMEM. */
+/* Notes the units in use of all segments that need their own flush, so that their repair can claim these
+ * units. Called at the end of the start, before the first write. Returns 0 or -ENOMEM. */
 int disk_layout_in_use(struct disk *d);
-/* Examines some segments, and repairs a part of a segment that needs its own flush. Returns the time until
- * the next call (helper.h). Runs on the helper thread. */
+/* Examines some segments, and repairs a part of a segment that needs its own flush. Returns the time in ns
+ * until the next call; UINT64_MAX: no further call is needed. Runs on the helper thread. */
 uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* ---- segment.c: segments made before they are needed ---- */

@@ -17,13 +17,16 @@ int file_open_dir(const char *path, bool create);
 /* Returns true if a directory is the root of a file system tree: the root of this system, or a directory that
  * contains etc and usr. */
 bool file_is_root(int dir_fd);
-/* Opens a file of the directory. create: makes the file, which must not exist. */
+/* Opens a file of the directory for I/O. create: true: makes the file; -EEXIST if it exists. Returns the
+ * descriptor or -errno. */
 int file_open(int dir_fd, const char *name, bool create);
-/* Opens a file of the directory for reading only. */
+/* Opens a file of the directory for reading only. Returns the descriptor or -errno. */
 int file_peek(int dir_fd, const char *name);
-/* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. */
+/* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. Returns the descriptor
+ * or -errno. */
 int file_open_device(const char *path);
-/* Opens a device that another process may have open, for reading only. */
+/* Opens a device for reading only, also while another process has it open. Returns the descriptor or
+ * -errno. */
 int file_peek_device(const char *path);
 /* Closes a descriptor; -1 is allowed. */
 void file_close(int fd);
@@ -35,16 +38,18 @@ int file_rename(int dir_fd, const char *from, const char *to);
 int file_unlink(int dir_fd, const char *name);
 int file_fsync(int fd);
 int file_size(int fd, uint64_t *ret_bytes);
-/* The result of comparing a name with an open file or directory. */
+/* Results of the comparison of a name with an open file or directory. */
 enum file_place {
 	PLACE_SAME,
 	PLACE_ABSENT, /* the name does not exist */
 	PLACE_OTHER,  /* the name leads to another file or directory */
 	PLACE_CUT,    /* the file has fewer bytes than it should have */
 };
-/* Compares a name of the directory with the open file fd of at least `bytes` bytes. -errno: not known. */
+/* Compares a name of the directory with the open file fd, which should have at least `bytes` bytes. Returns
+ * an enum file_place, or -errno if the result is not known. */
 int file_where(int dir_fd, const char *name, int fd, uint64_t bytes);
-/* Compares a path with an open directory or device. -errno: not known. */
+/* Compares a path with an open directory or device. Returns an enum file_place, or -errno if the result is
+ * not known. */
 int file_where_path(const char *path, int fd);
 bool file_is_device(const char *path);
 
@@ -59,17 +64,18 @@ struct file_odd {
  * advances *off. Returns 1 if *ret_odd is set; 0 if there is no such range before the new *off (the search is
  * complete when *off is upto); -EOPNOTSUPP if the file system does not report such ranges. */
 int file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd);
-/* Gives shared bytes private blocks. The contents of the bytes do not change, even at a power cut.
- * -EOPNOTSUPP: the file system cannot do this. */
+/* Gives private blocks to bytes that are shared with another file. The contents of the bytes do not change,
+ * even at a power cut. Returns 0; -EOPNOTSUPP if the file system cannot do this; or another -errno. */
 int file_unshare(int fd, uint64_t off, uint64_t len);
-/* Returns the free bytes of the directory's file system. */
+/* Sets *ret_bytes to the number of free bytes of the directory's file system. Returns 0 or -errno. */
 int file_room(int dir_fd, uint64_t *ret_bytes);
 /* Calls fn for each name in the directory except "." and "..". Stops at the first result of fn that is not 0,
  * and returns this result. */
 int file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie);
 
-/* Returns the alignment in bytes that O_DIRECT needs for memory and offsets of this file (512 if the kernel
- * does not report it). */
+/* Determines the alignment in bytes that O_DIRECT needs for memory and for offsets of this file; 512 if the
+ * kernel does not report it. Returns 0; -EOPNOTSUPP if the file does not allow O_DIRECT; or another
+ * -errno. */
 int file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off);
 
 /* Returns the queue depth of the devices that the file system is on; 0: the kernel does not report it. */
@@ -87,7 +93,7 @@ int file_check_fs(int fd, char *why, size_t why_len);
 #define FILE_MARK_MAX 96
 
 /* Reads the mark of a file, an extended attribute. Returns 1 with the mark in text; 0 if the file has no
- * mark; -EOPNOTSUPP if the file system has no such attributes; -errno. */
+ * mark; -EOPNOTSUPP if the file system has no extended attributes; or another -errno. */
 int file_mark_get(int fd, char text[FILE_MARK_MAX]);
 /* Sets the mark of a file. Returns 0 or -errno. */
 int file_mark_set(int fd, const char *text);
@@ -100,11 +106,12 @@ struct host_id;
 void file_host_id(struct host_id *ret_id);
 
 enum file_process {
-	PROCESS_UNKNOWN, /* not visible from here, or not certain */
-	PROCESS_GONE,    /* it has ended, or is this process itself */
+	PROCESS_UNKNOWN, /* the process is in a namespace that is not visible, or its state is not certain */
+	PROCESS_GONE,    /* the process has ended, or is the calling process itself */
 	PROCESS_LIVES,
 };
-/* Judges a process of this machine, in the present boot; here: identity of this one. */
+/* Returns the state of the process `of`, which ran on this machine in the present boot. here: identity of the
+ * calling process. */
 enum file_process file_process(const struct host_id *of, const struct host_id *here);
 
 #endif

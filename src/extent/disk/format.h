@@ -143,7 +143,8 @@ enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
 
 struct super {
 	uint32_t version; /* format version that was read; FMT_VERSION is written */
-	/* generation, incremented with each write; the valid copy with the larger number counts */
+	/* generation number, incremented with each write; of two valid superblocks the one with the larger
+	 * number is used */
 	uint64_t gen;
 	uint8_t store_uuid[16], disk_uuid[16];
 	enum super_kind kind;
@@ -167,8 +168,8 @@ bool super_peek(const void *buf);
 void super_encode(void *buf, const struct super *sb);
 /* Decodes a superblock of this format version or an earlier one; an earlier one gets a placement map of one
  * disk. Returns 0; -ENOENT if the bytes are not a superblock; -EBADMSG if the superblock is damaged;
- * -EPROTONOSUPPORT if it has another format version. *ret_super then has only the version and the UUIDs,
- * whose offsets are the same in all versions. */
+ * -EPROTONOSUPPORT if it has another format version. In the last case *ret_super has only the version and the
+ * UUIDs, whose offsets are the same in all versions. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

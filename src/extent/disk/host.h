@@ -43,8 +43,8 @@ struct ring;
 struct host_id {
 	char name[HOST_NAME_MAX];
 	uint8_t machine[16], boot[16];
-	/* id of the process, its start time in clock ticks since the boot, and the inode numbers of its PID and
-	 * time namespaces, in which these two are valid */
+	/* id of the process, its start time in clock ticks since the boot, and the inode numbers of the PID
+	 * namespace and the time namespace in which the id and the start time are valid */
 	uint64_t pid, start, pid_ns, time_ns;
 };
 
@@ -59,8 +59,8 @@ struct host_block {
 
 /* Encodes a host block into buf, HOST_BYTES long. */
 void host_encode(void *buf, const struct host_block *b);
-/* Decodes a host block. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged or of another
- * version. */
+/* Decodes a host block. Returns 0; -ENOENT if buf has no host block; -EBADMSG if the block is damaged or of
+ * another version. */
 int host_decode(const void *buf, size_t len, struct host_block *ret_block);
 /* Relations of the host that wrote a block to this one. */
 enum host_relation {
@@ -76,32 +76,32 @@ struct host {
 	uint64_t off;
 	bool there;             /* true: `seen` is the block on the disk; false: there was no readable
 	                         * block */
-	bool damaged;           /* true: a block exists and is invalid */
+	bool damaged;           /* true: the block on the disk is damaged or unreadable */
 	bool ours;              /* true: this instance has written the block */
 	struct host_block seen; /* block that was read last */
-	/* contents of the last successful write, and of the last write that was begun */
+	/* mine: block of the last successful write; tried: block of the last write that was begun */
 	struct host_block mine, tried;
 	uint64_t due_ns; /* time of clock_ns() at which the next heartbeat is due */
 };
 
 /* Initializes the state of a host block that was not read yet. */
 void host_init(struct host *h);
-/* Reads the block into h->there and h->seen. Returns 0, also for an unreadable sector, or another read
- * error. */
+/* Reads the block into h->there and h->seen. Returns 0, also if a bad sector makes the block unreadable; or
+ * the -errno of another read error. */
 int host_look(struct host *h, struct ring *r);
-/* Waits until it is certain that no other host uses the disk. Returns 0, or -EBUSY with the reason in err.
- * path: path of the disk, for the reason. */
+/* Waits until it is certain that no other host uses the disk. path: path of the disk, for the reason. Returns
+ * 0; -EBUSY if another host uses the disk; or the -errno of a read. The reason of an error is in err. */
 int host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len);
-/* Claims the block for this instance, if the block is unchanged since host_wait(). Returns 0, -EBUSY or
- * -errno, with the reason in err. */
+/* Claims the block for this instance. Returns 0; -EBUSY if the block has changed since host_wait(); or
+ * another -errno. The reason of an error is in err. */
 int host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
 	       char *err, size_t err_len);
-/* Writes a heartbeat if one is due and this instance owns the block. Returns 0; -EAGAIN if the disk is not
- * the cause of the error, and the next call tries again; -EBUSY if another host has written to the block,
- * with its identity in h->seen; -errno. */
+/* Writes a heartbeat if one is due and this instance owns the block. Returns 0; -EAGAIN if the write failed
+ * for a cause other than the disk, so that the next call tries again; -EBUSY if another host has written to
+ * the block, with its identity in h->seen; or another -errno. */
 int host_beat(struct host *h, struct ring *r, uint64_t log_seq);
-/* Writes, without a flush, that the disk is closed. Returns 0, also if another instance owns the block, or an
- * error of host_beat(). */
+/* Writes, without a flush, that the disk is closed. Returns 0, also if this instance does not own the block;
+ * -EBUSY if another host has written to the block; or another -errno. */
 int host_close(struct host *h, struct ring *r, uint64_t log_seq);
 /* Writes a sentence about the host that uses the disk to buf; "" if no host uses it. */
 void host_text(const struct host *h, char *buf, size_t len);

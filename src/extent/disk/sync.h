@@ -2,7 +2,7 @@
 /*
  * sync - blocking I/O on a separate ring, for format, recovery, fsck and the helper thread. Cores must not
  * use it. All I/O goes through ring.h, so that a simulation can make it fail. Results are -errno. An
- * operation without kernel memory, or with a short result, is tried once more; It ends with -EAGAIN if the
+ * operation without kernel memory, or with a short result, is tried once more; it ends with -EAGAIN if the
  * second try fails, too. A flush is never repeated.
  */
 #ifndef GANTRY_EXTENT_DISK_SYNC_H
@@ -25,15 +25,15 @@ bool sync_is_unreadable(int error);
  * files. */
 bool sync_is_no_room(int error);
 struct disk;
-/* Makes a disk fail when a write or flush of this thread takes longer than the disk's timeout. NULL: no disk
- * is watched from now on. */
+/* Begins to watch the writes and flushes of the calling thread: one that takes longer than the timeout of d
+ * makes d fail. d NULL: ends the watch. */
 void sync_watch(struct disk *d);
-/* Reads or writes len bytes; buf, len and off are multiples of FMT_ALIGN. */
+/* Reads or writes len bytes; buf, len and off are multiples of FMT_ALIGN. Returns 0 or -errno. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);
-/* A read in the background. It begins immediately and ends with sync_read_end(), which the caller calls
- * before it frees buf. Zeroed memory is a read that has ended. After the end of the read sync_read_end()
- * returns 0. */
+/* A read in the background, begun by sync_read_begin(). Before the caller frees buf it calls sync_read_end(),
+ * which waits for the end of the read and returns its result. Zeroed memory means that no read is in
+ * progress: sync_read_end() returns 0. */
 struct sync_reading {
 	struct ring_op op;
 	struct ring *r; /* ring of the read; NULL: no read is in progress */
@@ -44,7 +44,7 @@ struct sync_reading {
 void sync_read_begin(struct sync_reading *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_read_end(struct sync_reading *s);
 int sync_flush(struct ring *r, int fd);
-/* Writes zeros over [off, off + len), with several writes in flight. */
+/* Writes zeros over [off, off + len), with several writes in flight. Returns 0 or -errno. */
 int sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len);
 
 /* Returns zeroed memory that is aligned for O_DIRECT, or NULL. sync_free(NULL) is allowed. */

@@ -4,7 +4,7 @@
  * start, helper and fsck.
  *
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
- * with a short result, is tried once more; It ends with -EAGAIN if the second try fails, too, for a cause
+ * with a short result, is tried once more; it ends with -EAGAIN if the second try fails, too, for a cause
  * other than the disk. A write ends with -ENOSPC if the file system or the device has no space, for every
  * errno with this meaning; the disk has noted the error (disk_wrote()) and has not failed. Threads:
  * xio_start() is called, and x->done runs, on the port's thread; x->done always runs from the ring. Any
@@ -53,7 +53,7 @@ struct xio {
 	uint32_t ext_nr, ext_at;
 	uint32_t ext_off; /* offset in bytes in the extent ext_at */
 	uint32_t left;    /* number of bytes not submitted yet */
-	uint64_t off;     /* offset of the whole range in bytes, for a retry */
+	uint64_t off;     /* offset in bytes, in the extents, of the first byte of the range, for a retry */
 	uint32_t len;
 	char *mem;
 	int16_t region;

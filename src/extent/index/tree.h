@@ -58,7 +58,8 @@ void tree_start_end(struct tree *t);
 /* Reserves memory for `ops` more puts or deletes, each of which uses one reservation. Returns 0, or -ENOSPC
  * without a reservation. */
 int tree_reserve(struct tree *t, unsigned ops);
-/* Reserves memory for deletes, also from a separate reserve, so that a full index can be emptied. */
+/* Reserves memory for `ops` deletes, also from a reserve that only deletes may use, so that records can be
+ * deleted from a full index. Returns 0, or -ENOSPC without a reservation. */
 int tree_reserve_deletes(struct tree *t, unsigned ops);
 /* Releases `ops` unused reservations. */
 void tree_unreserve(struct tree *t, unsigned ops);
@@ -74,7 +75,8 @@ void *tree_del(struct tree *t, const void *key, size_t key_len);
  * not be used in other ways. Returns NULL if there is no memory.
  */
 struct tree_load *tree_load_new(struct tree *t);
-/* Puts one record, as tree_put() does. A key that is not greater than the previous one is allowed. */
+/* Puts a record under a key into the tree that is being loaded. A key that is not greater than the previous
+ * one is allowed, and uses a reservation (tree_put()). Returns the record that the key had, or NULL. */
 void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
 /* Ends a load and frees it. NULL is allowed. */
 void tree_load_end(struct tree_load *l);
@@ -92,8 +94,8 @@ unsigned tree_reclaim(struct tree *t);
 /* Returns the number of the state under construction. Each tree_publish() increments the number. */
 uint64_t tree_gen(const struct tree *t);
 
-/* Allocates memory for a record, 16-byte aligned, not cleared. Returns NULL if there is no memory
- * (-ENOSPC). */
+/* Allocates memory for a record, 16-byte aligned, not cleared. Returns NULL if the memory limit of the index
+ * is reached; the caller reports this as -ENOSPC. */
 void *tree_rec_alloc(struct tree *t, size_t bytes);
 /*
  * Frees a record that is not in the state under construction any longer. The memory is freed after the next
@@ -105,10 +107,10 @@ void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
 void tree_rec_free(struct tree *t, void *rec);
 
 /*
- * Pins the published state: its nodes, and records with a birth up to it, stay until tree_unpin(), while
- * later records are reclaimed as usual. Must not be called between a put or delete and its publish. The scan
- * itself (tree_cursor_init() with *ret_root) may be done by any one thread, at any pace, and needs no
- * quiescence. Returns a handle >= 0, or -EBUSY if there are too many pins.
+ * Pins the published state: its nodes and its records stay until tree_unpin(), while later records are
+ * reclaimed as usual. Must not be called between a put or delete and its publish. The scan of the state
+ * (tree_cursor_init() with *ret_root) may run on any one thread, at any pace, and needs no quiescence.
+ * Returns a handle >= 0, or -EBUSY if there are too many pins.
  */
 int tree_pin(struct tree *t, const struct tree_node **ret_root);
 void tree_unpin(struct tree *t, int pin);
@@ -143,11 +145,13 @@ struct tree_cursor {
 
 /* Initializes a cursor for a state of the tree: a published root or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
-/* Moves to the first key >= key (with `after`: > key). Returns false if there is no such key. */
+/* Moves to the first key that is not less than `key` (after: that is greater than `key`). Returns false if
+ * there is no such key. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
-/* Moves to the next key. Returns false at the end, and after every later call. */
+/* Moves to the next key. Returns false at the end of the tree, and in every call after that. */
 bool tree_next(struct tree_cursor *c);
-/* Moves to the first key after all keys that share the first prefix_len bytes of the current key. */
+/* Moves to the first key after all keys that share the first prefix_len bytes of the current key. Returns
+ * false if there is no such key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
 /* ---- statistics for operators; written by the writer, read by any thread ---- */

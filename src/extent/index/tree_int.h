@@ -74,8 +74,9 @@ struct node_split {
 
 enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* birth of the node or record; for LIMBO_EPOCH the epoch of the batch that follows, 0 while that batch is not
- * published */
+/* An entry of a limbo list: a node or record that waits to be freed, or (LIMBO_EPOCH) the mark before a batch
+ * of them. word: birth of the node or record; for LIMBO_EPOCH the epoch that must pass before the batch is
+ * freed, 0 while the batch is not published. */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -94,15 +95,16 @@ struct limbo {
 
 struct tree_pin {
 	bool used;
-	uint32_t mark;     /* mark of this pin; no earlier pin had it */
-	uint64_t gen;      /* number of the pinned state */
-	struct limbo held; /* entries freed since the pin was made that no newer pin can see */
-	uint32_t look_nr;  /* number of entries in `held` that must be checked again */
+	uint32_t mark; /* mark of this pin; no earlier pin had it */
+	uint64_t gen;  /* number of the pinned state */
+	/* retired nodes and records that wait for the end of this pin, and that no newer pin can see */
+	struct limbo held;
+	uint32_t look_nr; /* number of entries in `held` that must be checked again */
 };
 
 struct tree {
 	_Alignas(64) _Atomic(struct tree_node *) root; /* root of the published state */
-	/* The other fields belong to the writer. */
+	/* memory of nodes and records; this field and all later ones, except stats, belong to the writer */
 	_Alignas(64) struct arena arena;
 	struct quiesce *quiesce;
 	struct tree_node *work; /* root of the state under construction */
@@ -128,7 +130,8 @@ struct tree {
 
 /* ---- tree_node.c ---- */
 
-/* Returns the index of the first entry of a leaf whose key is >= key. */
+/* Returns the index of the first entry of a leaf whose key is >= key. *ret_exact: true: the keys are
+ * equal. */
 unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
 /* Returns the index of the child of an inner node to which the key belongs. */
 unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
@@ -147,8 +150,8 @@ struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
 /* Makes a root with two children, left and split->right. */
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
-/* Makes a node of these entries, of the smallest sufficient size. The first base_len bytes of base precede
- * each key. */
+/* Makes a node of nr entries, in the smallest block that is sufficient. The first base_len bytes of base
+ * precede the key of each entry. */
 struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
 			     const char *base, size_t base_len);
 /* Copies the whole key of entry i to buf. Returns the length of the key in bytes. */
@@ -240,7 +243,8 @@ node_live(const struct tree_node *n)
 /* Retires a node that is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* Names an epoch for the entries added to the limbo list so far, none of which is in a published state. */
+/* Ends the current batch of the limbo list, of which no entry is in a published state, and sets the epoch
+ * that must pass before the batch is freed. */
 void limbo_seal(struct tree *t);
 
 /* ---- tree.c ---- */
@@ -253,7 +257,7 @@ struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, con
  * level is the key of the next level.
  */
 void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
-/* Uses one reservation. */
+/* Uses one reservation of tree_reserve(). */
 void tree_spend(struct tree *t);
 /* Updates the statistics that tree_stats() returns. */
 void tree_stats_update(struct tree *t);

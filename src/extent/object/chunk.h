@@ -13,8 +13,7 @@
 
 struct put_int;
 
-/* Largest number of extents of a writer. A writer writes a run of bytes with checksums per granule: an object
- * up to the size of a chunk, or one chunk of a larger object. */
+/* Largest number of extents of a writer: those of a full chunk, of one unit each, and 64 more. */
 #define WRITER_EXTENTS (FMT_CHUNK_BYTES / FMT_UNIT_BYTES + 64)
 struct chunk_writer {
 	/* link in the list of free writers, or of the PUT's chunks that are being committed */
@@ -67,19 +66,22 @@ int writer_close(struct chunk_writer *w);
 /* Copies and writes the whole contents of a chunk that is not larger than an inline object. Returns 0 or
  * -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
-/* Writes a map to the disk, to which the writer's next record refers. The caller has stored the list, of len
- * bytes, in the writer's array of extents. Returns 0, or the -errno of map_begin(). */
+/* Begins to write the map to which the writer's next record refers. The caller has stored the list, of len
+ * bytes, in the writer's array of extents. Returns 0; 1 if the map waits for space; or the -errno of
+ * map_begin(), in which case nothing was begun. */
 int writer_map_list(struct chunk_writer *w, uint32_t len);
 /* Fills in the fields of the chunk's record, except the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
-/* Submits the record: immediately, or after the data is written if a rule requires that. */
+/* Submits the record to the log: immediately, or after the data is written if the record must follow its data
+ * or space is short. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
 /* Submits a chunk whose writes are in flight or wait for space. When these writes have completed, the chunk
  * is closed and its record is made. */
 void writer_hand_over_later(struct chunk_writer *w, struct commit *c);
 /* Handles the end of one write of the writer. */
 void writer_io_done(struct chunk_writer *w, int error);
-/* Returns a writer to the pool. give_back: the space of the writer is freed, too. */
+/* Returns a writer to the pool. give_back: true: the space of the writer is freed, except the space of a
+ * failed write. */
 void writer_put(struct chunk_writer *w, bool give_back);
 
 #endif

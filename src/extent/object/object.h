@@ -90,20 +90,22 @@ void crc_blocks_fini(struct extent_port *p);
 
 /* ---- functions for the other files of this folder ---- */
 
-/* Returns true if the records of two engines for a key are equal, except for the location of their bytes.
- * `there` NULL: false. Defined in send.c. */
+/* Returns true if the records r and `there` of two engines for one key are equal, except for the location of
+ * their bytes. there NULL: the other engine has no record; returns false. Defined in send.c. */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
-/* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. No id is made twice. */
+/* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. Each call makes another
+ * id. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Fills in the i-th record of a bucket's attributes; a removal if the attributes need fewer records. attrs
- * belong to the caller. */
+/* Fills in the i-th record of a bucket's attributes: a put of its share of attrs, or a removal if the
+ * attributes need no more than i records. v refers to the memory of attrs, which the caller owns. */
 void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Returns the published record of a bucket; NULL: there is none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
-/* Completes a look-up immediately: sets its results, and returns 1. */
+/* Completes a look-up immediately: sets the result of st, and returns 1. */
 int stat_finished(struct extent_port *p, struct store_stat *st, int result);
-/* Finds the published record of an upload. Returns 0, -ENOENT, -ENXIO. */
+/* Finds the published record of an upload. Returns 0; -ENXIO if the bucket does not exist; -ENOENT if the
+ * bucket has no such upload. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
 
 #endif

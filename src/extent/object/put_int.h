@@ -33,11 +33,11 @@ struct write_int {
 	struct xio x;
 };
 
-/* An object or a part that is copied from another disk, with its keys. The caller keeps all of it until the
- * end. */
+/* An object or a part that is copied from another disk, with its keys. The caller owns the memory of keys and
+ * record, and keeps it until the PUT has ended. */
 struct put_sent {
-	/* key in the index; upload_key: key of the upload of a part, otherwise NULL; bucket_key: key of the
-	 * bucket */
+	/* key: key in the index; upload_key: key of the upload of a part; NULL: the copy is of an object;
+	 * bucket_key: key of the bucket */
 	const uint8_t *key, *upload_key, *bucket_key;
 	uint16_t key_len, upload_key_len, bucket_key_len;
 	const struct rec *rec; /* record at the source, pinned */
@@ -76,7 +76,7 @@ struct put_int {
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
 	uint16_t key_len, bucket_key_len, upload_key_len;
-	/* first field that put_init does not clear */
+	/* write of the last piece; put_init() does not clear this field and the later ones */
 	struct write_int last;
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
@@ -92,9 +92,11 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
-/* Begins a PUT as extent_put_init() does, for an object from another disk. Quotas are not applied. */
+/* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied. Returns 0 or
+ * -errno, as extent_put_init(). */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
-/* Begins a secondary copy of an object (id NULL) or of a part. */
+/* Begins a PUT of the secondary copy of an object (id NULL), or of part `number` of the upload `id`. Returns
+ * 0 or -errno. */
 int put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		  uint32_t number, uint64_t size_bytes);
 /* Returns the fields of a record that are kept when it is copied to another disk. */
@@ -112,12 +114,14 @@ put_sent_of(const struct rec *r)
 	}
 	return sent;
 }
-/* Ends the operation of a PUT, on the thread of the PUT. */
+/* Ends the operation of a PUT with `result`, on the thread of the PUT: releases its resources and calls
+ * op.done(). A PUT that ended with -EXDEV may be taken over by its carrier instead. */
 void put_done(struct put_int *pi, int result);
-/* Continues after the writes of the last piece, which came with the commit, were started. Submits the commit
- * if this piece and its record are all that is to be written; otherwise put_last_written() does. */
+/* Continues a commit after all writes of its last piece were started. Submits the record immediately if the
+ * PUT consists of this piece and its record alone; otherwise put_last_written() submits it. */
 void put_last_issued(struct put_int *pi);
-/* Continues after the last piece was written. Submits the commit if it was not submitted yet. */
+/* Continues a commit after its last piece was written. Submits the record if put_last_issued() has not
+ * submitted it; after an error ends the PUT. */
 void put_last_written(struct put_int *pi);
 
 /* ---- copy.c ---- */
@@ -127,22 +131,24 @@ void put_copy_over(struct put_int *pi);
 
 /* ---- put_write.c ---- */
 
-/* Begins to write a piece. Returns 0 if writes are in flight; 1 if the piece waits for space; or -errno if
- * nothing was begun. After an error the PUT must be aborted. */
+/* Begins to write a piece. Returns 0 if writes are in flight; 1 if the piece waits for space; or -errno if no
+ * write was begun. After an error the PUT must be aborted. */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* Abandons the remaining segments of a piece, which are not written. */
+/* Ends the segments of a piece that are not written yet with an error, without writing them. */
 void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
 
-/* Turns a PUT of a single run of bytes into a PUT of a manifest of chunks. */
+/* Turns a PUT of a single run of bytes into a PUT of a manifest of chunks. Does nothing if it is one
+ * already. */
 void large_begin(struct put_int *pi);
 /* Ends pi->cw as a complete chunk, because the chunk is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);
-/* Submits the last chunk and then the manifest, after all writes were started. */
+/* Begins the commit of a large PUT: submits the last chunk to the log, and the manifest when the records of
+ * all chunks are flushed. All writes of the PUT have been started. Returns 0. */
 int large_hand_over(struct put_int *pi);
-/* Releases all resources of the chunks after the operation has ended or was aborted. After a result < 0 other
- * than -ECANCELED the chunks have no owner, and are collected. */
+/* Releases all resources of the chunks after the operation has ended or was aborted with `result`. If result
+ * < 0, except -ECANCELED, no record refers to the chunks in the log, and they are collected. */
 void large_done(struct put_int *pi, int result);
 
 #endif

@@ -33,7 +33,7 @@ struct obj_int {
 	uint64_t hint_off;
 };
 
-/* A read, which continues part after part: a range may extend over two chunks. */
+/* A read. It reads one segment after the other, because its range may extend over several chunks or parts. */
 struct read_int {
 	struct extent_port *port;
 	struct store_read *rd;
@@ -41,11 +41,11 @@ struct read_int {
 	struct buf *buf;
 	uint64_t off;
 	uint32_t len, done; /* number of bytes requested, and number of bytes read and verified */
-	/* record of the part in flight */
+	/* record of the chunk or part that is being read */
 	const struct rec *rec;
-	uint64_t seg_off; /* offset in rec of the part in flight, in bytes */
+	uint64_t seg_off; /* offset in bytes, in rec, of the segment that is being read */
 	uint32_t seg_len;
-	uint64_t unit; /* allocation unit of a packed record, as an extent */
+	uint64_t unit; /* for a packed record: its allocation unit, as an extent */
 	bool has_tail; /* true: the CRC block follows the data, and is read in the same operation */
 	bool data_done, crc_block_done;
 	int error;
@@ -60,21 +60,21 @@ obj_int(struct store_obj *obj)
 	return (struct obj_int *)obj->priv;
 }
 
-/* Returns the record of a part that an object refers to. Returns NULL if the part is absent or has been
- * replaced. Defined in part.c. */
+/* Returns the record of a part to which an object refers; NULL: the part does not exist, or its key has the
+ * record of another part. Defined in part.c. */
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Returns the record of a chunk that a manifest refers to; NULL if it is absent, or if the key has the record
- * of another chunk. Defined in whole.c. */
+/* Returns the record of a chunk to which a manifest refers; NULL: the chunk does not exist, or its key has
+ * the record of another chunk. Defined in whole.c. */
 const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
-/* Returns true if all chunks or parts that a record refers to exist. Checks at most `most` of the entry_nr
- * parts of an object, beginning at part *at, and advances *at. Defined in whole.c. */
+/* Returns true if all chunks or parts to which a record refers exist. For an object made of parts, checks at
+ * most `most` parts, beginning with part *at, and advances *at. Defined in whole.c. */
 bool rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t most);
 
 /* Returns true if a CRC block belongs to the record r. */
 bool crc_block_fits(const uint64_t *crc, const struct rec *r);
-/* Takes the CRC block of ri->rec, and sets ri->crc_block. Returns 1 if it was taken; 0 if
- * read_crc_block_done() follows; -EAGAIN if all CRC blocks are in use: ri waits until one is free, and then
- * begins again. */
+/* Takes a reference to the CRC block of ri->rec, and sets ri->crc_block. Returns 1 if the CRC block is in
+ * memory; 0 if it is being loaded, and read_crc_block_done() follows; -EAGAIN if all CRC blocks are in use:
+ * ri waits for a free one, and then begins its segment again. */
 int crc_block_get(struct extent_port *p, struct read_int *ri);
 void crc_block_put(struct extent_port *p, struct crc_block *t);
 

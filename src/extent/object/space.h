@@ -21,19 +21,19 @@ struct extent_port;
 struct space_wait {
 	struct list link;
 	uint64_t since_ns;
-	/* Tries to take the space, and continues the operation. Returns false if not enough space is free; a
-	 * part may have been taken. */
+	/* Tries to take the space, and continues the operation. Returns false if not enough space is free;
+	 * some of the space may have been taken. */
 	bool (*take)(struct space_wait *sw);
 	/* Ends the wait. error: 0 (the space was taken), -ENOSPC, -EAGAIN (space is being freed, but not soon
 	 * enough) or -EROFS (the disk has failed). */
 	void (*over)(struct space_wait *sw, int error);
 };
 
-/* Takes the space for sw. Returns 0 if it was taken; 1 if sw waits and over() follows; -ENOSPC, -EAGAIN or
- * -EROFS if there is no space: over() does not run then. */
+/* Takes the space for sw. Returns 0 if it was taken; 1 if sw waits, and over() follows; or -ENOSPC, -EAGAIN
+ * or -EROFS if there is no space, and over() does not follow. */
 int space_get(struct extent_port *p, struct space_wait *sw, bool (*take)(struct space_wait *sw),
 	      void (*over)(struct space_wait *sw, int error));
-/* Begins the wait of sw, whose functions are set; over() follows. */
+/* Queues sw until space is free. The caller has set sw->take and sw->over. The wait ends with over(). */
 void space_wait_on(struct extent_port *p, struct space_wait *sw);
 /* Tries again to take space for the waiting operations. */
 void space_retry(struct extent_port *p);
