@@ -20,8 +20,8 @@ refuse(const char **ret_why, enum fault f, const char *why)
 int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
-/* Signing keys derived from the secret of an entry. There are two, for even and for odd days: around
- * midnight requests of both days arrive. */
+/* A signing key derived from the secret of an entry for one day. An entry has two, for even and for odd days,
+ * because around midnight requests of both days arrive. */
 struct signing_cache {
 	_Atomic uint32_t seq; /* version; odd while a thread writes */
 	_Atomic uint64_t tag; /* day and region of the key */
@@ -51,11 +51,11 @@ struct auth_keys {
 	struct auth_entry *entry;
 };
 
-/* Returns the first entry of that access key, and the number of entries with it; NULL if there is no
- * entry. */
+/* Returns the first entry with that access key, and in *ret_nr the number of entries with it; NULL if there
+ * is no such entry. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* Returns true and the entry's signing key for a date (8 digits) and a region from the cache; otherwise
- * derives the key and returns false. */
+/* Writes the entry's signing key for a date (8 digits) and a region to out. Returns true if the key was in
+ * the cache; false if it was derived now, and is not stored in the cache. */
 bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
 /* Returns true if all members of two entries are equal. */
 bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
@@ -65,25 +65,26 @@ bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
 struct yaml_parser_s;
 struct yaml_document_s;
 
-/* Parses a credentials file as auth_keys_parse() does. may_be_empty: a text without a document is a list
- * without keys. */
+/* Parses the text of a credentials file, with the results of auth_keys_parse(). may_be_empty: true: an empty
+ * text is accepted as a list without keys. */
 int credentials_parse(const char *text, size_t len, const char *source, bool may_be_empty,
 		      struct auth_keys **ret_keys, FILE *err);
-/* Reads a credentials file. whose: its owner and its mode are checked as well. Returns 0 and the text,
- * which contains secrets and belongs to the caller; or the -errno of opening or reading it, -EINVAL or
- * -ENOMEM, after writing the reason to err. */
+/* Reads a credentials file. whose: true: the owner and the mode of the file are checked as well. Returns 0
+ * and the text, which contains secrets and belongs to the caller; or the -errno of opening or reading it,
+ * -EINVAL or -ENOMEM, after writing the reason to err. */
 int credentials_read(const char *path, bool whose, char **ret_text, size_t *ret_len, FILE *err);
 /* Wipes the copy of the text in a YAML parser, and frees the parser. */
 void credentials_wipe(struct yaml_parser_s *y);
 void credentials_wipe_document(struct yaml_document_s *doc);
-/* Removes the * at the end of a grant's bucket. Returns false if the text is not the name of a bucket. */
+/* Removes the * at the end of the `bucket` of a grant; *ret_any: true: there was one. Returns false if the
+ * rest is not a bucket name or the beginning of one. */
 bool credentials_bucket(struct span *name, bool *ret_any);
-/* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", also with an offset, or with a fraction, which is
- * dropped. Returns 0 or -EINVAL. */
+/* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", or with an offset instead of Z. A fraction of a second
+ * is dropped. *ret_s: seconds since 1970. Returns 0 or -EINVAL. */
 int credentials_time(struct span text, uint64_t *ret_s);
 
-/* Stores a signing key in the cache. The caller has verified a signature with it, so that no other request
- * displaces a cached key. */
+/* Stores a signing key in the cache of its entry. The caller has verified a signature with the key: requests
+ * with invalid signatures must not displace a cached key. */
 void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
 
 /* ---- parts common to signatures of all versions (judge.c) ---- */
@@ -101,23 +102,25 @@ has_descriptor(const struct target *t)
 	return t->wire != WIRE_NONE && op_moves(t->op);
 }
 
-/* Returns true if the entry's secret yields the signature of `what`; may store the derived key in id. */
+/* Returns true if the entry's secret yields the signature of `what`, the signed request or form; may store
+ * the derived signing key in id. */
 typedef bool (*entry_signed_fn)(struct auth_entry *e, const void *what, struct identity *id);
-/* Finds the entry of that access key whose secret made the signature, and checks that it is valid at this
- * time and from this address. Returns FAULT_NONE, and sets id->entry and id->keys. Otherwise returns the
- * fault of the last entry with a valid signature; FAULT_SIGNATURE if no entry's signature is valid;
- * FAULT_ACCESS_KEY if the access key is unknown. */
+/* Finds the entry of that access key whose secret made the signature, and checks that the entry is valid for
+ * this security token, time and peer address. Returns FAULT_NONE, and sets id->entry and id->keys; or the
+ * fault of the last entry whose secret made the signature; FAULT_SIGNATURE: no secret of the access key made
+ * it; FAULT_ACCESS_KEY: the access key is unknown. */
 enum fault entries_try(const struct auth_env *env, struct span access_key, struct span token, uint64_t now_s,
 		       entry_signed_fn is_signed, const void *what, struct identity *id,
 		       const char **ret_why);
-/* Returns a fault if the signature was used before in a way that auth.replay forbids, else FAULT_NONE;
- * auth.replay selects which requests are checked. The signature is remembered until until_s, seconds of
- * the wall clock. */
+/* Checks a signature against the signatures seen before, and remembers it until until_s (seconds since 1970).
+ * Which requests are checked, and which repetitions are forbidden, is set by auth.replay. Returns FAULT_NONE,
+ * or the fault of a forbidden repetition. */
 enum fault replay_check(const struct auth_env *env, const uint8_t signature[32], uint64_t until_s,
 			const struct target *t, uint64_t now_s, const struct identity *id,
 			const char **ret_why);
-/* Determines from x-amz-content-sha256 how the body is hashed, and stores that in id; *ret_text is the
- * header's value. is_signed: the request is signed, so its chunks may be signed as well. */
+/* Determines from x-amz-content-sha256 how the body is hashed, and stores the result in id->payload and
+ * id->payload_hash. *ret_text: value of the header; "UNSIGNED-PAYLOAD" if it is missing. is_signed: true: the
+ * request is signed, so signed chunks are allowed. Returns FAULT_NONE or the fault. */
 enum fault payload_find(const struct dialect_in *in, const struct target *t, bool is_signed,
 			struct identity *id, struct span *ret_text, const char **ret_why);
 
@@ -125,7 +128,7 @@ enum fault payload_find(const struct dialect_in *in, const struct target *t, boo
 
 /* Returns true if the query has a signature of version 2 and the server accepts that version. */
 bool sigv2_concerns(const struct auth_env *env, const struct dialect_in *in);
-/* Checks the signature of a request of version 2, as auth_check() does. */
+/* Checks the signature of a presigned URL of version 2, with the results of auth_check(). */
 enum fault sigv2_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		       uint64_t now_s, struct identity *id, const char **ret_why);
 enum fault sigv2_check_form(const struct auth_env *env, const struct auth_form *form, uint64_t now_s,
@@ -147,29 +150,32 @@ struct sigv4 {
 	struct span token; /* security token; length 0: none */
 };
 
-/* Returns true if `name` is a key of the query that belongs to a signature of version 2. */
+/* Returns true if `name` is a query key that belongs to a signature of version 2. */
 bool sigv2_is_key(struct span name);
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
-/* Parses a credential like AK/20130524/us-east-1/s3/aws4_request. region: the required region; "any": no
- * requirement. bad: the fault for a malformed text. */
+/* Parses a credential like AK/20130524/us-east-1/s3/aws4_request into *s. region: the required region; "any":
+ * every region is accepted. bad: the fault for a malformed text. Returns FAULT_NONE or the fault. */
 enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
-/* Parses a time like "20130524T000000Z". Returns 0 or -EINVAL. */
+/* Parses a time like "20130524T000000Z", and copies it to out. *ret_unix_s: seconds since 1970. Returns 0 or
+ * -EINVAL. */
 int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s);
 
 /* ---- the canonical request (canon.c) ---- */
 
-/* Checks the list of signed headers: it is well-formed, all its headers are present, it has all required
- * headers, and it has no header that would give the signed text a second meaning. */
+/* Checks the list of signed headers: its syntax is correct, the request has all headers of the list, the list
+ * has all headers that must be signed, and no header of it would give the signed text a second meaning.
+ * Returns FAULT_NONE or the fault. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
-/* Checks that a request with a descriptor signs the headers which determine whether bytes move, and which
- * bytes. */
+/* Checks, for a request with a descriptor, that the signature covers the headers that determine whether the
+ * server moves bytes by RDMA, and which bytes. Returns FAULT_NONE or FAULT_ACCESS_DENIED. */
 enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w,
 			      bool relax, const char **ret_why);
-/* Hashes the canonical request. payload: the last line of its text. */
+/* Hashes the canonical request. payload: its last line, the hash of the body or a name such as
+ * UNSIGNED-PAYLOAD. */
 void canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32]);
 /* Writes the canonical request, with "..." in place of security tokens and descriptors. Returns its
  * length; 0 if it is longer than cap. */

@@ -16,10 +16,10 @@
 #define AUTH_ACCESS_KEY_MAX 128
 #define AUTH_SECRET_MAX 256
 #define AUTH_TOKEN_MAX 4096
-#define AUTH_KEYS_MAX 4096 /* limit of entries of a credentials file */
-#define AUTH_GRANTS_MAX 64 /* limit of grants of one entry */
-#define AUTH_GIDS_MAX 64   /* limit of addresses for tokens of one entry */
-#define AUTH_FROM_MAX 64   /* limit of source addresses of one entry */
+#define AUTH_KEYS_MAX 4096 /* largest number of entries in a credentials file */
+#define AUTH_GRANTS_MAX 64 /* largest number of grants of one entry */
+#define AUTH_GIDS_MAX 64   /* largest number of addresses that tokens of one entry may name */
+#define AUTH_FROM_MAX 64   /* largest number of source addresses of one entry */
 #define AUTH_PREFIX_MAX 1024
 
 /* An immutable set of credentials, with a count of references; all threads share it. Secrets are never
@@ -28,9 +28,9 @@ struct auth_keys;
 struct auth_entry;
 
 /*
- * Reads a credentials file (main thread). It must be a regular file that the daemon's user or root owns,
- * and that other users cannot access. Returns 0; or -EINVAL for a bad content or mode, -ENOMEM, or the -errno
- * of opening it, after writing a line for every error to err.
+ * Reads a credentials file; called by the main thread. It must be a regular file that the daemon's user or
+ * root owns, and that other users cannot access. Returns 0; or -EINVAL for invalid content, owner or mode,
+ * -ENOMEM, or the -errno of opening it, after writing a line for every error to err.
  */
 int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
 /* Parses credentials in memory, with the results of auth_keys_load(). source: name of the text in
@@ -46,15 +46,15 @@ struct auth_grant {
 	bool read_only, no_delete, no_overwrite;
 	uint16_t prefix_len;
 	char *prefix; /* beginning of the allowed keys; NULL: all keys */
-	/* Quotas for all buckets that the grant names, taken together, and for all writers;
-	 * AUTH_UNBOUNDED: no limit. */
+	/* Quotas for the sum of all buckets that the grant names, also by other writers; AUTH_UNBOUNDED: no
+	 * limit. */
 	uint64_t max_objects, max_bytes, max_uploads, max_buckets;
 };
 
 /* The members of an entry that are not secret. */
 struct auth_key_info {
 	const char *access_key;
-	bool session_token; /* true if the key is used with a session token */
+	bool session_token; /* true: requests with this key need a session token */
 	bool read_only, no_delete, no_overwrite, have_expires;
 	uint64_t expires_s;
 	const struct auth_grant *grant; /* rights; NULL: every right */
@@ -66,8 +66,8 @@ struct auth_key_info {
 };
 /* Returns the number of entries; 0 if keys is NULL. */
 int auth_keys_nr(const struct auth_keys *keys);
-/* Fills in *ret with entry i, in the order of access keys; it is valid as long as keys. Returns false if
- * there is no such entry. */
+/* Fills in *ret with entry i in the order of the access keys; its pointers are valid as long as keys. Returns
+ * false if there are at most i entries. */
 bool auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret);
 /* Takes another reference and returns keys; NULL is allowed. Any thread. */
 struct auth_keys *auth_keys_get(struct auth_keys *keys);
