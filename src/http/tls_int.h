@@ -9,11 +9,12 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-/* The certificate for the current handshakes: the callback gets no pointer of the daemon, so http.c sets this
- * variable around MHD_run(). */
+/* The certificate of the daemon that runs. GnuTLS passes no pointer of ours to the callback, so http.c sets
+ * this variable before each mhd_run(). */
 extern _Thread_local struct tls_cert *tls_current;
 
-/* Returns the certificate of tls_current (gnutls_certificate_retrieve_function3). */
+/* Passes the certificate and key of tls_current to GnuTLS (a gnutls_certificate_retrieve_function3). Returns
+ * 0 or -1. */
 int tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
 		 gnutls_pcert_st **ret_chain, unsigned *ret_chain_nr, gnutls_ocsp_data_st **ret_ocsp,
 		 unsigned *ret_ocsp_nr, gnutls_privkey_t *ret_key, unsigned *ret_flags);
