@@ -4,7 +4,7 @@
  * 0600).
  *
  *   GET /livez /readyz   200, or 503 with the reasons (JSON)
- *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", which holds while
+ *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", the status while
  *                 /readyz is 503; aliases /health, /health/live, /health/ready, /minio/health/live,
  *                 /minio/health/ready, /minio/health/cluster
  *   GET /metrics  Prometheus text
@@ -13,12 +13,12 @@
  *   GET /status /rails /rails/ADDRESS /disks /quotas /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; main defines the calls
  *
- * The TCP address and the socket each have connections of their own. A request must arrive within 5 s; if
- * there are too many connections, one with an incomplete request is closed.
+ * The TCP address and the Unix socket each have their own limit of connections. A request must arrive within
+ * 5 s. If a new connection exceeds the limit, a connection with an incomplete request is closed.
  *
- * The thread waits for no core, so it answers when a core is stuck, and reports that. It gets its data through
- * struct admin_env, which main/ fills in, and includes no code of the cores. No page shows keys of objects,
- * tokens, signatures or secrets.
+ * The thread waits for no core, so it answers also while a core is stuck, and reports the stuck core. It gets
+ * its data through struct admin_env, which main/ fills in, and includes no code of the cores. No page shows
+ * object keys, tokens, signatures or secrets.
  */
 #ifndef GANTRY_ADMIN_ADMIN_H
 #define GANTRY_ADMIN_ADMIN_H
@@ -35,21 +35,22 @@ struct admin;
 struct admin_closed;
 struct admin_reasons;
 
-/* Time after which a core that is awake and whose loop does not turn counts as stuck: it is neither ready
- * nor healthy. */
+/* Time in ns without a turn of its loop after which a core that is awake counts as stuck; then the daemon is
+ * not ready. */
 #define ADMIN_STUCK_NS 1000000000ull
-/* Time after which a stuck core counts as not alive: a supervisor should restart the daemon. */
+/* Time in ns without a turn of its loop after which a core counts as dead; then /livez is 503, so that a
+ * supervisor restarts the daemon. */
 #define ADMIN_DEAD_NS 10000000000ull
 
 struct admin_core {
 	bool asleep;            /* the core waits for work */
-	uint64_t turned_ago_ns; /* time since the last turn of the core's loop */
+	uint64_t turned_ago_ns; /* time in ns since the last turn of the core's loop */
 };
 
 #define ADMIN_ARGS_MAX 8
 #define ADMIN_TOKEN_MAX 255
 
-/* The arguments of a control call, from its JSON object and its query, as texts. */
+/* The arguments of a control call as texts: the members of its JSON body and its query. */
 struct admin_args {
 	int nr;
 	struct {
@@ -60,26 +61,29 @@ struct admin_args {
 const char *admin_arg(const struct admin_args *args, const char *name);
 
 /*
- * The thread that runs a control call. CONTROL_AT_ONCE: the admin thread, immediately. CONTROL_SLOW: a
- * thread for calls that may take longer than a page, one at a time. CONTROL_DISKS: a thread for calls that
- * change disks, because formatting a disk takes minutes. CONTROL_WAIT: a thread for calls that wait for work
- * to end.
+ * The thread that runs a control call. CONTROL_AT_ONCE: the admin thread, immediately. Each of the others is
+ * a thread that runs one call at a time. CONTROL_SLOW: for calls that take too long for the admin thread.
+ * CONTROL_DISKS: for calls that change disks, because formatting a disk takes minutes. CONTROL_WAIT: for
+ * calls that wait for work to end.
  */
 enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 
 struct admin_control {
 	const char *path; /* "/control/drain" */
-	/* names of the arguments that body and query may have, separated by blanks; "": none */
+	/* names of the allowed arguments, separated by blanks; "": no argument is allowed */
 	const char *args;
 	enum control_lane lane;
-	/* Writes one JSON value and returns the HTTP status. Called only for authorized clients. */
+	/* Runs the call, and writes one JSON value. Returns the HTTP status. Called only for authorized
+	 * clients. */
 	int (*post)(void *cookie, const struct admin_args *args, FILE *out);
-	void (*get)(void *cookie, FILE *out); /* writes the answer to a GET, which needs no authorization;
-	                                       * NULL: GET is answered 405 */
+	/* writes the answer to a GET of the path, which needs no authorization; NULL: a GET is answered with
+	 * 405 */
+	void (*get)(void *cookie, FILE *out);
 };
 
-/* The functions of main/ for the pages. All are called on the admin thread, and must not block longer than
- * a page may take. A function may be NULL: then its page is 404, and health gets no reason from it. */
+/* The data and functions that the pages use; main/ provides them. All functions are called on the admin
+ * thread, and must not block for long. A function may be NULL: then its page is 404, and the pages of health
+ * get no reason from it. */
 struct admin_env {
 	void *cookie;
 	const struct conf *conf;   /* the configuration that /config shows if config() is NULL; NULL: none */
@@ -87,15 +91,15 @@ struct admin_env {
 	                            * result of metrics() */
 	int (*core_nr)(void *cookie);
 	void (*core)(void *cookie, int core, struct admin_core *ret_core);
-	/* Adds an admin_reason() for each reason why the daemon is not ready (ready) or not healthy
-	 * (health). admin/ itself adds stuck cores. admin_show_health() calls both functions on its
-	 * caller's thread, one call at a time. */
+	/* ready() calls admin_reason() for each reason why the daemon is not ready, health() for each other
+	 * reason why it is not healthy. admin/ itself adds the stuck cores. admin_show_health() calls both
+	 * functions on the thread of its caller; two threads never call them at the same time. */
 	void (*ready)(void *cookie, struct admin_reasons *r);
 	void (*health)(void *cookie, struct admin_reasons *r);
-	/* Emits the metrics that stats/ does not have: of rails, disks and buffers. */
+	/* Adds the metrics of rails, disks and buffers, which stats/ does not have. */
 	stats_collect_fn metrics;
-	/* Writes the JSON value of /status. rails, disks, quotas, requests and config do so for their
-	 * pages. */
+	/* Writes the JSON value of the page /status. rails(), disks(), quotas(), requests() and config()
+	 * write those of /rails, /disks, /quotas, /requests and /config. */
 	void (*status)(void *cookie, FILE *out);
 	void (*rails)(void *cookie, FILE *out);
 	/* Writes the JSON value of /rails/ADDRESS: whether tokens may name the address, and the rail that
@@ -110,29 +114,30 @@ struct admin_env {
 	void (*config)(void *cookie, FILE *out);
 	const struct admin_control *controls;
 	int control_nr;
-	const struct admin_closed *closed; /* set by admin/ itself: the numbers of connections that it
-	                                    * closed */
-	struct admin_health *reasons;      /* set by admin/ itself: start and mute of each reason of health */
+	const struct admin_closed *closed; /* set by admin/: the numbers of connections that it closed */
+	struct admin_health *reasons;      /* set by admin/: begin and mute of each reason of health */
 };
 
-/* The addresses on which the admin thread listens. address NULL: no TCP; socket NULL: no Unix socket. */
+/* Parameters of admin_start(): addresses of the listeners, and the rules for control calls. address NULL: no
+ * TCP listener; socket NULL: no Unix socket. */
 struct admin_params {
 	const char *address; /* text of the TCP address, for messages */
 	const struct sockaddr_storage *sa;
 	socklen_t sa_len;
 	const char *socket;
 	const char *token; /* bearer token; NULL: control calls are accepted on the Unix socket only */
-	/* Settings whose domains are names that Host may have on a loopback address; kept by the caller.
-	 * NULL: none. */
+	/* Settings with the domains (s3.domain) that a Host field may name if the TCP address is a loopback
+	 * address; the caller keeps them. NULL: no domains. */
 	const struct conf_s3 *s3;
 };
 
-/* Starts the listeners and the thread. *env is copied; the caller keeps the objects to which it points.
- * Returns 0, or -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOENT for an
- * unavailable address or path). */
+/* Starts the listeners and the thread. Copies *env; the caller keeps the objects to which it points. Returns
+ * 0, or -errno with the reason in err; -EADDRINUSE, -EADDRNOTAVAIL, -EACCES or -ENOENT if the address or the
+ * path of the socket cannot be used. */
 int admin_start(const struct admin_params *params, const struct admin_env *env, struct admin **ret_admin,
 		char *err, size_t err_len);
-/* Returns the TCP port, which the kernel chose if the configured port is 0; 0 without TCP. Any thread. */
+/* Returns the TCP port: the configured one, or the one that the kernel chose if the configured port is 0.
+ * Returns 0 if there is no TCP listener. Any thread. */
 int admin_port(const struct admin *a);
 /* Replaces the bearer token; NULL: control calls are accepted on the Unix socket only. Any thread. */
 void admin_set_token(struct admin *a, const char *token);
@@ -147,18 +152,19 @@ enum admin_reason_id {
 #undef REASON
 	REASON_NR
 };
-/* Adds a reason, with a text as of printf(). object: the disk, rail or listener that is affected; "": the
- * daemon. */
+/* Adds a reason, whose text is formatted as by printf(). object: name of the affected disk, rail or listener;
+ * "": the whole daemon. */
 void admin_reason(struct admin_reasons *r, enum admin_reason_id id, const char *object, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Mutes a reason of health by its code for for_s seconds; 0 ends the mute. A muted reason is shown, but it
- * does not count, except that an "unavailable" daemon stays unavailable. The mute is stored in the file of
- * admin_keep_mutes(). Returns 0; -ENOENT: there is no such code; another -errno: the file cannot be
- * written, so the mute ends with the process. Any thread; blocks while the file is written. */
+/* Mutes the reasons of health with a code for for_s seconds; for_s 0 ends the mute. A muted reason is still
+ * shown, but no longer makes the status "degraded"; a reason of "unavailable" still does. The mute is stored
+ * in the file of admin_keep_mutes(). Returns 0; -ENOENT: there is no such code; another -errno: the file
+ * could not be written, and the mute ends when the process does. Any thread; blocks while the file is
+ * written. */
 int admin_mute(struct admin *a, const char *code, uint64_t for_s);
-/* Sets the file of mutes and reads it. Called before requests arrive. Returns 0, also if the file does not
- * exist; or -errno of opening it, or -ENOMEM. */
+/* Sets the file in which mutes are stored, and reads it. Called before requests arrive. Returns 0, also if
+ * the file does not exist; the -errno of opening it; or -ENOMEM. */
 int admin_keep_mutes(struct admin *a, const char *path);
 /* Writes all codes of reasons, separated by commas. */
 void admin_show_codes(FILE *out);
@@ -167,7 +173,7 @@ void admin_show_health(struct admin *a, FILE *out);
 
 /* ---- for the functions that write JSON ---- */
 
-/* Writes a quoted string, in which question marks replace bytes that are not UTF-8. text NULL: writes
+/* Writes text as a JSON string, with question marks in place of bytes that are not UTF-8. text NULL: writes
  * null. */
 void json_string(FILE *out, const char *text);
 

@@ -31,7 +31,8 @@
 #define FAMILY_V6 2u
 
 struct gantry_server {
-	unsigned forks;                /* fork count of the process that opened the server */
+	/* value of `forks` (server.c) when the server was opened; another value: this process is a fork */
+	unsigned forks;
 	struct gantry_server_params p; /* parameters of the program; their strings are freed */
 	struct conf_rdma conf;
 	char *names; /* memory of the strings to which conf.devices refers */
@@ -46,9 +47,10 @@ struct gantry_server {
 	pthread_mutex_t lock;
 	struct list channels, regions;
 	int channel_nr;
-	unsigned channel_count; /* number of channels made so far */
+	unsigned channel_count; /* number of channels made so far; the next channel gets it as its number */
 
-	/* Receiver of rail notifications; the keeper takes care of channels that are not in a call. */
+	/* Receiver of notifications about rails; it wakes the keeper, the thread that repairs channels which
+	 * no call uses. */
 	struct rdma_watch watch;
 	pthread_t keeper;
 	pthread_mutex_t keeper_lock;
@@ -66,17 +68,17 @@ struct gantry_region {
 	struct list link;
 };
 
-/* A work request in flight. */
+/* An entry for a work request in flight. */
 struct wire {
-	uint64_t nr; /* number of the work request, which is its wr_id */
+	uint64_t nr; /* number of the work request, used as its wr_id */
 	struct op *op;
 	uint32_t len;
 };
 
 /*
- * State of a lane: the part of a channel on one rail. A lane is OFF until a token leads to its rail, and then
- * ON. When the lane has failed and cannot be reset, or its device has died, it is ENDING: the queue pair is
- * being destroyed, and its work requests end when the destruction is certain. Afterwards the lane is OFF
+ * State of a lane, which is the queue pair of a channel on one rail. A lane is OFF until a token leads to its
+ * rail, and then ON. If the lane has failed and cannot be reset, or if its device has died, it is ENDING: the
+ * queue pair is being destroyed, and its work requests end when it no longer exists. Then the lane is OFF
  * again.
  */
 enum lane_state { LANE_OFF, LANE_ON, LANE_ENDING };
@@ -86,36 +88,40 @@ struct lane {
 	struct rdma_rail *rail;
 	const struct rdma_ep_ops *ops;
 	enum lane_state state;
-	struct rdma_cq *cq; /* completion queue; NULL: ep only waits until its context is closed */
+	/* completion queue; NULL with ep set: ep exists only until its context is closed */
+	struct rdma_cq *cq;
 	struct rdma_ep *ep;
-	/* numbers of the rail's context and generation at the time the lane was made */
+	/* numbers of the rail's context and generation at the time the queue pair was made or reset */
 	unsigned context, generation;
 	struct rdma_ep_limits limits;
 	uint32_t message_max;
-	/* number of the next work request, and of the first one in flight. The numbers never restart, so a
-	 * stale completion matches no request. */
+	/* next_nr: number of the next work request; oldest_nr: number of the oldest one in flight. The
+	 * numbers never restart, so a stale completion matches no work request. */
 	uint64_t next_nr, oldest_nr;
-	/* work requests in flight, wire_mask + 1 entries; the low bits of a request's number are its index */
+	/* array of wire_mask + 1 entries for work requests; the index of a request is its number &
+	 * wire_mask */
 	struct wire *wire;
 	uint64_t wire_mask;
 	int outstanding, reads;
-	uint64_t bytes;      /* number of bytes of the longest work request since no request was in flight */
+	/* size in bytes of the longest work request posted since the lane last had none in flight */
+	uint64_t bytes;
 	uint64_t since_ns;   /* time at which the oldest request in flight became the oldest */
 	int end_wc_status;   /* in the state ENDING: status for the work requests still in flight */
-	uint64_t ending_ns;  /* time at which ENDING began; later, time of the last log line about it */
-	struct list waiting; /* operations that are not completely posted, in order */
+	uint64_t ending_ns;  /* time at which ENDING began or was last reported in the log */
+	struct list waiting; /* operations with bytes that are not posted yet, oldest first */
 	bool armed;
 };
 
-/* A target that the channel keeps for later operations. */
+/* A kept target: the decoded address of a token, which the channel keeps for later operations. */
 struct held {
 	bool is_used, have_gid;
 	uint16_t lid;
 	uint8_t gid[16];
 	struct lane *lane;
 	struct rdma_target target;
-	int ops;       /* number of operations that use the target */
-	uint64_t turn; /* number of the channel's turn in which the target was last used */
+	int ops; /* number of operations that use the target now */
+	/* value of the channel's `turn` at the last use of the target; the smallest is replaced first */
+	uint64_t turn;
 };
 
 struct op {
@@ -139,8 +145,8 @@ struct op {
 	struct gantry_piece pieces[GANTRY_PIECES_MAX];
 };
 
-/* A block of operations, as many as the queue is deep (one fewer for a very deep queue). More blocks are
- * allocated when needed. */
+/* A block of memory for operations: cq_depth of them, at most BLOCK_MAX (op.c). A channel allocates further
+ * blocks when it needs more operations. */
 struct op_block {
 	struct op_block *next;
 	int used; /* number of entries used so far */
@@ -158,11 +164,11 @@ struct gantry_channel {
 	struct held held[HELD_NR];
 	uint64_t turn;
 	struct op_block *ops;
-	/* operations that are free; operations that have finished and have not been returned */
+	/* free: unused operations; over: ended operations that gantry_channel_poll() has not returned yet */
 	struct list free, over;
 	int under_way;    /* number of asynchronous operations that have not finished */
 	uint64_t step_ns; /* time of the next step of an ENDING lane, during a call that waits */
-	int epoll_fd, timer_fd, kick_fd; /* descriptors of waits; -1: no call has waited yet */
+	int epoll_fd, timer_fd, kick_fd; /* file descriptors for waiting; -1: no call has waited yet */
 	_Atomic bool can_be_kicked;
 	struct list link;
 };
@@ -171,9 +177,9 @@ struct gantry_channel {
 
 void log_add(struct gantry_server *s);
 void log_del(struct gantry_server *s);
-/* Forgets all servers. Called in a forked child. */
+/* Empties the list of servers. Called in a forked child, which cannot use the servers of its parent. */
 void log_in_child(void);
-/* Recomputes the log level that is passed to rdma/. */
+/* Sets the log level of rdma/ to the most detailed level of all servers. */
 void log_follow_levels(void);
 void say(struct gantry_server *s, enum gantry_server_log level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -184,15 +190,16 @@ const char *gid_name(const uint8_t gid[16], char *text, size_t size);
 
 /* ---- params.c ---- */
 
-/* Fills in s->p, conf and names from the program's parameters. Returns 0, or -EINVAL or -ENOMEM with the
- * reason in err. */
+/* Checks the program's parameters, and fills in s->p, s->conf and s->names from them. Returns 0, or -EINVAL
+ * or -ENOMEM with the reason in err. */
 int params_take(struct gantry_server *s, const struct gantry_server_params *p, char *err, size_t err_len);
 
 /* ---- server.c ---- */
 
-/* Returns true if this process opened the server, not a process of which it is a fork. */
+/* Returns true if this process has opened the server; false: its parent did, before a fork. */
 bool is_mine(const struct gantry_server *s);
-/* Returns true if no device of the server has a context, so that no object can be made or registered. */
+/* Returns true if every device of the server has died and was not re-opened yet; then nothing can be made or
+ * registered. */
 bool server_is_dead(const struct gantry_server *s);
 
 /* ---- channel.c ---- */
@@ -201,7 +208,8 @@ bool server_is_dead(const struct gantry_server *s);
  * process made it. */
 int channel_enter(struct gantry_channel *c);
 void channel_leave(struct gantry_channel *c);
-/* Advances the repair of a channel that no call uses. Returns true if the caller must call again soon. */
+/* Advances the repair of a channel, if no call uses the channel. Called by the keeper. Returns true if the
+ * repair needs another call soon. */
 bool channel_keep(struct gantry_channel *c);
 
 /* ---- lane.c ---- */
@@ -209,24 +217,25 @@ bool channel_keep(struct gantry_channel *c);
 /* Finds or makes the channel's lane on a rail, ready for work. Returns 0, -ENOMEM, -ENODEV or another errno
  * value. */
 int lane_get(struct gantry_channel *c, int rail, const struct rdma_ep_ops *ops, struct lane **ret_lane);
-/* Returns true if work may be posted on the lane: its rail is up, and the lane was made on the rail's current
- * context. */
+/* Returns true if work requests may be posted on the lane: it is ON, its rail is up, and it was made on the
+ * rail's current context. */
 bool lane_is_good(const struct lane *l);
-/* Repairs a lane after a failed transfer: collects the completions in flight, and resets the queue pair, or
- * begins to destroy it. wc_status: status for missing completions. */
+/* Repairs a lane after a failed transfer: collects the completions in flight, and resets the queue pair; if
+ * that fails, begins to destroy it. wc_status: status for work requests whose completions are missing. */
 void lane_repair(struct lane *l, int wc_status);
-/* Advances a lane that is ENDING, or begins to end a lane whose device has died. Returns true if the lane is
- * ENDING. */
+/* Advances the end of a lane that is ENDING; a lane that is ON and whose device has died becomes ENDING.
+ * Returns true if the lane is still ENDING. */
 bool lane_step(struct lane *l);
-/* Advances the release of the lane's resources, in any state. Returns true if more steps are needed. */
+/* Begins or advances the release of the lane's queue pair, in any state. Returns false when the lane is OFF;
+ * true: the caller must call again. */
 bool lane_end(struct lane *l);
-/* Frees a lane that has ended. NULL is allowed. */
+/* Frees a lane that is OFF. NULL is allowed. */
 void lane_free(struct lane *l);
 
 /* ---- held.c ---- */
 
 /* Finds the target of a token, and sets op->lane, op->target and op->held. Returns 0, or an error of a
- * transfer that was logged. */
+ * transfer (gantry_server.h), which it has logged. */
 int held_get(struct gantry_channel *c, const struct token *tok, struct op *op);
 void held_put(struct gantry_channel *c, struct op *op);
 /* Releases the kept targets of a lane (NULL: of all lanes) that no operation uses. */
@@ -236,27 +245,31 @@ void held_drop(struct gantry_channel *c, const struct lane *l);
 
 /* Ends an operation and adds it to the finished ones. */
 void op_end(struct op *op);
-/* Notes a status of the operation. The first status that is not a success is kept. */
+/* Stores the status of a work request in its operation, which keeps the first status that is not
+ * IBV_WC_SUCCESS. */
 void op_note(struct op *op, int wc_status);
-/* Takes the completions of all lanes; returns their number. */
+/* Takes the completions of all lanes, posts work requests that waited for room, and repairs lanes that have
+ * failed. Returns the number of completions. */
 int channel_reap(struct gantry_channel *c);
-/* Takes the completions of a lane until its queue is empty, without posting work. Returns true if an
- * operation failed. */
+/* Takes the completions of a lane until its queue is empty, without posting work requests. *ret_nr: number of
+ * completions. Returns true if one of them is a failure. */
 bool lane_reap(struct lane *l, int *ret_nr);
 void ops_free(struct gantry_channel *c);
 
 /* ---- wait.c ---- */
 
-/* Wakes the thread that sleeps for the channel. Any thread. */
+/* Wakes the thread that sleeps in channel_sleep(). Any thread. */
 void channel_kick(struct gantry_channel *c);
 void waits_free(struct gantry_channel *c);
-/* Adds the completion queue of a lane to the descriptors that wake the channel's thread, or removes it. */
+/* Lets completions of a lane wake the thread that waits on the channel (wait_watch()), or ends this
+ * (wait_unwatch()). */
 void wait_watch(struct lane *l);
 void wait_unwatch(struct lane *l);
-/* Takes the events by which completions have woken the thread, so that the next completion wakes it again. */
+/* Clears the events by which completions have woken the channel's thread, so that the next completion wakes
+ * it again. */
 void wait_take_events(struct gantry_channel *c);
-/* Sleeps until there is a completion, or until the time until_ns (0: no limit). Called during a call that has
- * taken the channel. */
+/* Sleeps until a completion arrives, or until the time until_ns; 0: no limit. The caller has taken the
+ * channel (channel_enter()). */
 void channel_sleep(struct gantry_channel *c, uint64_t until_ns);
 /* Returns the time at which the first awaited completion is overdue; 0: never. */
 uint64_t channel_deadline(const struct gantry_channel *c);

@@ -4,7 +4,8 @@
  *
  * A struct stats_core belongs to one core, which is its only writer; increments are relaxed and cost a load
  * and a store. Any thread may read. Every metric is a row of stats/metric.def, every counted event a row of
- * stats/event.def. Labels are bounded: never an object's key, never an address.
+ * stats/event.def. The number of values of a label is bounded: no label has object keys or addresses as
+ * values.
  *
  * stats/ knows nothing above base/: stats_new() receives the names of operations and decline reasons, and the
  * owners of rails, disks and buffers add their values with collectors (stats_emit()).
@@ -19,27 +20,30 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Limits of stats_new(): operations (enum op of dialect/), at 1376 bytes each, 172 KiB a core; and decline
- * reasons (enum chan_reason of chan/). The caller asserts that its names fit. */
+/* Largest numbers of names for stats_new(): of operations (enum op of dialect/), each of which costs 1376
+ * bytes in each core, and of decline reasons (enum chan_reason of chan/). The caller asserts that its names
+ * fit. */
 #define STATS_OPS_MAX 128
 #define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR
-#define STATS_CODES_NR 24 /* number of HTTP statuses with a counter of their own; slot 0 counts all others */
+/* number of counters for HTTP statuses: one for each usual status; number 0 counts all others */
+#define STATS_CODES_NR 24
 
-/* Numbered like enum conf_dialect of conf/. */
+/* The dialects; the values are those of enum conf_dialect of conf/. */
 enum stats_dialect { STATS_S3, STATS_SCALITY, STATS_DIALECT_NR };
 enum stats_transport { STATS_HTTP, STATS_RDMA, STATS_TRANSPORT_NR };
-/* Over the wire: push is server to client (serves a GET), pull is client to server (serves a PUT). */
+/* Directions of payload. PUSH: from the server to the client, for a GET; PULL: from the client to the server,
+ * for a PUT. */
 enum stats_dir { STATS_PUSH, STATS_PULL, STATS_DIR_NR };
 
-/* Numbers the events of stats/event.def. */
+/* The events of stats/event.def. */
 enum stats_event {
 #define EVENT(id, metric, values) id,
 #include "stats/event.def"
 	STATS_EVENT_NR
 };
 
-/* Phases of a request, by which its time is counted. */
+/* Phases of a request. Its time is counted by phase. */
 enum stats_phase {
 	STATS_PH_AUTH,  /* phase from the head to the first wait: parsing, authentication, authorization */
 	STATS_PH_OPEN,  /* phase of looking up an object in the index, and reading its record */
@@ -54,7 +58,7 @@ extern const char *const stats_phase_name[STATS_PHASE_NR];
 
 typedef _Atomic uint64_t stats_counter;
 
-/* Number of notes kept: the latest declined or failed requests of a core (recent.c). */
+/* Number of notes that a core keeps (recent.c): notes of its latest declined or failed requests. */
 #define STATS_NOTES_NR 32
 struct stats_note_slot {
 	_Atomic uint64_t seq, unix_ns, id, what;
@@ -66,7 +70,7 @@ struct stats_histogram {
 	stats_counter sum_ns;
 };
 
-/* Limit of access keys with a counter of their own (keys.c). */
+/* Largest number of access keys with a counter of their own (keys.c). */
 #define STATS_KEYS_NR 64
 
 struct stats;
@@ -88,8 +92,9 @@ struct stats_core {
 
 /* ---- life: main thread ---- */
 
-/* The caller keeps both tables for the life of the struct. A reason that is NULL or empty is never shown; an
- * operation without a name is shown as "other" (for requests without an operation). */
+/* The names of operations and decline reasons, by number. The caller keeps both tables as long as the struct
+ * stats. A reason that is NULL or "" is not shown. An operation that is NULL, or whose number is not in the
+ * table, is shown as "other". */
 struct stats_names {
 	const char *const *op;
 	int op_nr;
@@ -97,8 +102,8 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* Makes the counters of core_nr cores. Returns 0; -ENOMEM; or -EINVAL if core_nr is 0, or there are more
- * names than the limits. */
+/* Makes the counters of core_nr cores. Returns 0; -ENOMEM; or -EINVAL if core_nr is 0, or if there are more
+ * names than STATS_OPS_MAX or STATS_REASONS_MAX. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
 /* Frees the statistics. NULL is allowed. */
 void stats_free(struct stats *st);
@@ -106,7 +111,8 @@ struct stats_core *stats_core(struct stats *st, int core);
 
 /* ---- the owning core ---- */
 
-/* Adds to a counter, which has one writer, so that no locked instruction is needed. */
+/* Adds n to a counter. Only the core that owns the counter calls this, so that no locked instruction is
+ * needed. */
 static inline void
 stats_add(stats_counter *c, uint64_t n)
 {
@@ -119,15 +125,15 @@ stats_get(const stats_counter *c)
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* Counts a request that has ended; called once for each request, when its reply was handed over, or with
- * http_code 0 when its client has left. */
+/* Counts a request that has ended. Called once for each request, when its reply was handed over; http_code 0:
+ * its client had left before. */
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
-/* Counts the time from a request's head to its first payload byte at the client, or to its reply if no
- * payload goes there. */
+/* Adds a sample to gantry_request_first_byte_seconds: ns from the head of a request to its first payload byte
+ * at the client or, without payload for the client, to its reply. */
 void stats_first_byte(struct stats_core *st, int op, enum stats_transport transport, uint64_t ns);
-/* Adds the phases of a request. Phases of 0 ns are not counted. */
+/* Adds the times of the phases of a request to their histograms. A phase of 0 ns is not counted. */
 void stats_phases(struct stats_core *st, enum stats_transport transport,
 		  const uint64_t phase_ns[STATS_PHASE_NR]);
 
@@ -152,8 +158,9 @@ stats_event(struct stats_core *st, enum stats_event ev)
 	stats_add(&st->events[ev], 1);
 }
 
-/* Counts a request whose transfer ended in a remote-access error, under the access key that signed it; NULL:
- * unsigned. The first STATS_KEYS_NR access keys have counters of their own; all others share a counter. */
+/* Counts a request whose transfer ended in a remote-access error. access_key: the access key that signed the
+ * request; NULL: the request was unsigned. The first STATS_KEYS_NR access keys have counters of their own;
+ * all others share one. */
 void stats_remote_access(struct stats_core *st, const char *access_key);
 
 struct stats_note {
@@ -163,33 +170,36 @@ struct stats_note {
 	const char *code; /* error code, a constant text; NULL: no error */
 };
 
-/* Stores a note of a request that was declined or failed; the latest STATS_NOTES_NR of a core are kept. */
+/* Stores a note of a request that was declined or failed, in place of the core's oldest of STATS_NOTES_NR
+ * notes. */
 void stats_note(struct stats_core *st, const struct stats_note *n);
-/* Copies the notes of all cores, newest first, at most max. Returns the number of notes copied.  Any thread. */
+/* Copies the max newest notes of all cores to `notes`, newest first. Returns the number of notes copied. Any
+ * thread. */
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);
-/* Returns the name that stats_new() got for the operation; "other" or "" if there is no name. */
+/* Returns the name of an operation (stats_op_name()) or of a decline reason (stats_reason_name()); without a
+ * name "other" or "", in this order. */
 const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
-/* Counts the requests that ended with that status, of all operations and transports of that core. Any thread;
- * for tests. */
+/* Returns the number of requests of a dialect that ended with status http_code on a core, of all operations
+ * and transports. Any thread; for tests. */
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
 /* ---- the text: any thread ---- */
 
-/* Numbers the metrics of stats/metric.def. */
+/* The metrics of stats/metric.def. */
 enum stats_metric {
 #define METRIC(id, type, name, labels, help) id,
 #include "stats/metric.def"
 	M_NR
 };
 
-/* Names the types of metrics. */
+/* The types of metrics. */
 enum stats_type { ST_COUNTER, ST_GAUGE, ST_HISTOGRAM };
 
-/* Counts its arguments, from one to five. */
+/* The number of its arguments, which is one to five. */
 #define STATS_COUNT(...) STATS_SIXTH(__VA_ARGS__, 5, 4, 3, 2, 1, 0)
 #define STATS_SIXTH(a, b, c, d, e, n, ...) n
 
@@ -205,10 +215,10 @@ enum {
 /* A text in preparation. Samples may be added in any order; the text groups them by metric. */
 struct stats_out;
 
-/* Adds the samples of the collector's owner to out; called on the thread that writes the text. */
+/* A collector: adds its samples to out. Called on the thread that writes the text. */
 typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 
-/* Makes an empty text.  0 or -ENOMEM. */
+/* Makes an empty text. Returns 0 or -ENOMEM. */
 int stats_out_new(struct stats_out **ret_out);
 void stats_out_free(struct stats_out *out);
 
@@ -225,39 +235,45 @@ void stats_out_free(struct stats_out *out);
 		m, (int)STATS_TYPE_##m != ST_HISTOGRAM && STATS_COUNT(__VA_ARGS__) == STATS_LABELS_##m + 1,  \
 		"a counter or gauge, a value for each of its labels, and NULL")
 
-/* Adds a sample of metric m, by its name: the values of its labels in the order of metric.def, then NULL. One
- * too many or too few ends the build. */
+/* Adds a sample of metric m, an ID of metric.def. The arguments after the value are the values of the
+ * metric's labels, in the order of metric.def, and NULL. With too many or too few arguments the build
+ * ends. */
 #define stats_emit(out, m, value, ...)                                                                       \
 	stats_emit_values(out, STATS_METRIC_OF(m, __VA_ARGS__), value, (const char *const[]){ __VA_ARGS__ })
-/* Adds a sample of a metric in seconds; arguments as for stats_emit(). */
+/* Adds a sample of metric m, whose unit is seconds; value_ns is in ns and is printed in seconds. The other
+ * arguments: values of the metric's labels, then NULL. */
 #define stats_emit_ns(out, m, value_ns, ...)                                                                 \
 	stats_emit_values_ns(out, STATS_METRIC_OF(m, __VA_ARGS__), value_ns,                                 \
 			     (const char *const[]){ __VA_ARGS__ })
-/* Adds a histogram kept by the caller in the buckets of base/latency.h: out, m, buckets, sum_ns and the
- * values of its two labels. */
+/* Adds a histogram that the caller keeps in the buckets of base/latency.h. The arguments after m: the
+ * buckets, the sum of all samples in ns, the values of the metric's two labels. */
 #define stats_emit_histogram(out, m, ...)                                                                    \
 	stats_emit_buckets(out, STATS_METRIC_IF(m, (int)STATS_TYPE_##m == ST_HISTOGRAM, "a histogram"),      \
 			   __VA_ARGS__)
 
-/* Adds a sample of a metric that is chosen at run time; values: those of its labels, then NULL. */
+/* Adds a sample of a metric that is chosen at run time. values: values of its labels, then NULL. */
 void stats_emit_values(struct stats_out *out, enum stats_metric m, uint64_t value, const char *const *values);
-/* Adds a sample in seconds of a metric that is chosen at run time. */
+/* Adds a sample of a metric that is chosen at run time and whose unit is seconds; value_ns is in ns and is
+ * printed in seconds. values: values of its labels, then NULL. */
 void stats_emit_values_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns,
 			  const char *const *values);
-/* Adds a histogram that is chosen at run time. An empty one is left out. */
+/* Adds a histogram that is chosen at run time, with the values of its two labels; a histogram without samples
+ * is not added. */
 void stats_emit_buckets(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
 			uint64_t sum_ns, const char *label1, const char *label2);
 
-/* Emits the sums over all cores, build_info and process_*. */
+/* Adds to out the sums over all cores, gantry_build_info and process_*. */
 void stats_collect(const struct stats *st, struct stats_out *out);
 
-/* Returns the whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
+/* Writes the whole text to *ret_text, with a NUL at its end; the caller frees it. Returns 0 or -ENOMEM, also
+ * if there was no memory for an earlier sample. */
 int stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len);
 
-/* Prints every metric: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
+/* Prints a line for every metric, "name\ttype\tlabels\thelp", with which scripts check dashboards and
+ * manuals. */
 void stats_print_table(FILE *out);
 
-/* The Content-Type of that text. */
+/* The Content-Type of the text of stats_out_text(). */
 #define STATS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 #endif

@@ -9,7 +9,7 @@
 
 #define STATS_LABELS_MAX 4 /* largest number of labels of a metric */
 
-/* Describes a metric: its row of metric.def. */
+/* A row of metric.def. */
 struct stats_desc {
 	const char *name;
 	enum stats_type type;
@@ -18,7 +18,7 @@ struct stats_desc {
 };
 extern const struct stats_desc stats_desc[M_NR];
 
-/* Describes an event: its row of event.def. */
+/* A row of event.def. */
 struct stats_event_desc {
 	enum stats_metric metric;
 	const char *values[STATS_LABELS_MAX + 1]; /* values of the metric's labels, then NULL */
@@ -32,11 +32,11 @@ void stats_process(struct stats_out *out);
 
 /* ---- keys.c ---- */
 
-/* Makes an empty table.  0 or -ENOMEM. */
+/* Makes an empty table of access keys. Returns 0 or -ENOMEM. */
 int stats_keys_new(struct stats_keys **ret_keys);
 /* Frees the table. NULL is allowed. */
 void stats_keys_free(struct stats_keys *k);
-/* Emits the counters of the table. */
+/* Adds the counters of the table to out. */
 void stats_keys_collect(const struct stats_keys *k, struct stats_out *out);
 
 #endif
