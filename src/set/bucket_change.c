@@ -35,8 +35,8 @@ change_is_lost(const struct change *c)
 
 /* ---- taking turns ---- */
 
-/* Advances the change until it waits for an engine or for the map (returns false), or is complete (returns
- * true). */
+/* Advances the change. Returns true if the change is complete; false: it waits for an engine or for the
+ * map. */
 static bool
 drive(struct change *c, int r)
 {

@@ -82,16 +82,18 @@ struct change {
 	unsigned copies;     /* number of copies of each object in a new or changed bucket */
 	unsigned had_copies; /* previous number of copies of each object */
 	bool is_wanted;      /* true: an existing bucket must have the requested number of copies */
-	/* true: the change has ended, but the failure notification for it is still in flight */
+	/* true: the change has ended, but is not freed before the failure notification that is in flight has
+	 * arrived */
 	bool has_ended;
 	struct sub *sub;
 };
 
 /* ---- bucket_change.c ---- */
 
-/* Returns the engine in service after engine `at`, or the number of engines. */
+/* Returns the index of the next engine in service after engine `at`; the number of engines: no engine
+ * follows. */
 int change_next_of(const struct change *c, int at);
-/* Returns the engine in service before engine `at`; -1: none. */
+/* Returns the index of the last engine in service before engine `at`; -1: no such engine. */
 int change_before(const struct change *c, int at);
 /* Returns true if the engine of the current step is out of service, so that its result is ignored. */
 bool change_is_lost(const struct change *c);
@@ -100,39 +102,44 @@ int change_is_done(struct change *c, int result);
 /* Allocates a change of a bucket. Returns NULL if there is no memory. */
 struct change *change_new(struct set_port *p, struct store_op *op, const char *name, size_t len,
 			  int (*next)(struct change *, int));
-/* Takes the map change lock and begins the change. Returns the result of a start function, as described in
- * store.h. */
+/* Takes the map change lock and begins the change. Returns 1 if the change has ended with its result in
+ * op->result; 0: op->done() follows. */
 int change_begin(struct change *c);
 /* Returns the port of the engine of the current step, after initializing the operation for that engine. */
 struct store_port *change_engine_at(struct change *c);
 /* Copies the attributes for the engine of the current step, because this engine may read them after the
  * caller was answered. Returns 0 or -ENOMEM. */
 int change_copy_attrs(struct change *c);
-/* Removes the bucket on the engine of the current step. */
+/* Starts the removal of the bucket on the engine of the current step. Returns the result of the engine's
+ * start function (store.h). */
 int change_remove_at(struct change *c);
-/* Opens or closes the gate on the engine of the current step. */
+/* Starts to open or close the gate on the engine of the current step. Returns the result of the engine's
+ * start function (store.h). */
 int change_gate_at(struct change *c, enum store_gate gate);
-/* Opens the gate on the next engine in turn, except on engines whose gate stays closed. */
+/* Starts to open the gate on the next engine, except on engines whose gate stays closed. After the last
+ * engine the change ends. Returns the result of the engine's start function (store.h). */
 int change_open_next(struct change *c);
 
 /* ---- bucket_through.c ---- */
 
-/* Creates a bucket in a set of one engine. */
+/* Creates a bucket in a set of one engine. Returns the result of a start function (store.h). */
 int through_create(struct set_port *p, const char *name, size_t len, unsigned copies,
 		   const struct store_bucket_spec *spec, struct store_del *op);
-/* Removes a bucket in a set of one engine. */
+/* Removes a bucket in a set of one engine. Returns the result of a start function (store.h). */
 int through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op);
-/* Sets the attributes of a bucket in a set of one engine. */
+/* Sets the attributes of a bucket in a set of one engine. Returns the result of a start function
+ * (store.h). */
 int through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
 		  uint32_t attrs_len, struct store_bucket_set *op);
-/* Sets the quota of a bucket in a set of one engine. */
+/* Sets the quota of a bucket in a set of one engine. Returns the result of a start function (store.h). */
 int through_quota(struct set_port *p, const char *name, size_t len, const struct store_use *max,
 		  struct store_bucket_set *op);
 
 /* ---- bucket_remove.c ---- */
 
-/* Closes the gate on each engine in turn. When all gates are closed and every engine has confirmed that the
- * bucket is empty, continues with rest(). */
+/* Starts to close the gate on the next engine; r: result on the previous engine. When all gates are closed
+ * and every engine has confirmed that the bucket is empty, calls rest(). Returns the result of the function
+ * that was called. */
 int change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c));
 
 /* ---- bucket_copies.c ---- */

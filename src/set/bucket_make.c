@@ -17,8 +17,8 @@ make_at(struct change *c)
 
 	c->touched = true;
 	if (!is_gated)
-		c->closed |= (uint64_t)1 << c->at; /* the gate was not closed on this engine, so it is not
-		                                    * opened later */
+		/* the gate on this engine stays open, so no later step opens it */
+		c->closed |= (uint64_t)1 << c->at;
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;
 	spec = (struct store_bucket_spec){ c->copies, c->sub->attrs, c->attrs_len };

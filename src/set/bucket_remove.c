@@ -49,7 +49,8 @@ remove_next(struct change *c, int r)
 	return change_open_next(c);
 }
 
-/* Cancels a change: opens the gates that earlier steps closed, and (is_closed) the gate of this step. */
+/* Cancels a change with the error `why`: opens the gates that earlier steps closed. is_closed: opens the gate
+ * of the current step, too. */
 static int
 give_up(struct change *c, int why, bool is_closed)
 {

@@ -115,8 +115,8 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint
 	pthread_mutex_lock(&b->lock);
 	m = place(b, name, len, &is_found);
 	if (!is_found && b->nr == b->cap) {
-		/* No memory is reserved for an entry, because this change does not hold the map change lock;
-		 * the change is only counted. */
+		/* No memory is reserved for an entry, because this change does not hold the map change
+		 * lock. The change gets no entry. */
 		pthread_mutex_unlock(&b->lock);
 		return;
 	}

@@ -23,11 +23,11 @@ void set_buckets_free(struct set_buckets *b);
 /* Reserves memory for one more entry in the list of missed changes. Called by the owner of the map change
  * lock. Returns 0 or -ENOMEM. */
 int set_expect_missed(struct set *s);
-/* Notes that a bucket was made (is_there) or removed, and that the engines out of service have missed this
- * change, except the engines in the bitmap `but`. */
+/* Notes a change that the engines out of service have missed: the bucket was made (is_there) or removed (not
+ * is_there). but: bitmap of engines that have not missed the change. */
 void set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint64_t but);
-/* Returns true if an engine may have missed a change of the bucket, so that the engine's records of the
- * bucket do not count. */
+/* Returns true if an engine may have missed a change of the bucket; the engine's records of the bucket then
+ * do not count. *ret_is_there: true if the bucket was made, false if it was removed. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
 
 /* Notes that a bucket was removed, or that its removal was begun. */

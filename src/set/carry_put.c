@@ -221,7 +221,8 @@ has_buf(struct carry *c)
 
 static bool carry_again(struct store_carrier *sc, struct store_put *put);
 
-/* Begins a replay. before: the replay that wrote the PUT so far; NULL: the PUT was not replayed before. */
+/* Begins a replay of `put`. before: the previous replay of the same PUT; NULL: this is the first replay.
+ * Returns false if the PUT cannot be replayed. */
 static bool
 carry(struct set_port *p, struct store_put *put, struct carry *before)
 {

@@ -44,7 +44,8 @@ is_ending(struct set *s)
 	return is;
 }
 
-/* Returns true if a job is in progress. A job that will end soon is waited for first. */
+/* Returns true if a job other than a resynchronisation is in progress. Waits for at most ENDS_NS if the job
+ * will end soon. */
 static bool
 is_busy(struct set *s)
 {

@@ -20,12 +20,10 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 	       __builtin_popcountll(t->members & ~draining) > 1;
 }
 
-/*
- * Removes all secondaries from a map that will have one disk. Fails if a bucket has two copies; the next such
- * bucket assigns secondaries again. The caller holds the map change lock, so no bucket is made during the
- * call. A bucket counts even if only one disk has it: after an incomplete removal, that disk may be the only
- * one at the next start.
- */
+/* Removes all secondaries from a map that will have one disk. The first bucket with two copies that is made
+ * later assigns secondaries again. Returns 0; -EPERM if a bucket has two copies, even if only one disk has
+ * this bucket: after an incomplete removal, that disk may be the only one at the next start; or another
+ * -errno. The caller holds the map change lock, so no bucket is made during the call. */
 static int
 drop_pairs(struct mover *m, struct disk_table *next)
 {

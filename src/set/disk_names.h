@@ -8,7 +8,7 @@
 
 #include "set/set_int.h"
 
-/* Returns the number of an engine's disk for operators; -1: the engine has no such number. */
+/* Returns the unit of an engine's disk: its number for operators; -1: the engine's disk is not a unit. */
 int disk_unit_of(const struct set *s, int engine);
 /* Reads the state of an engine's disk. */
 void disk_look(const struct set *s, int engine, struct store_unit_info *ret_info);

@@ -59,10 +59,8 @@ issue_new(struct set_port *p, const struct store_key *k, struct store_op *op, co
 
 static void on_done(struct store_op *op);
 
-/*
- * Starts the change at the key's current engine, and returns the result of the engine's start function. A
- * result that is ready immediately is in the engine's operation.
- */
+/* Starts the change at the key's current engine, and returns the result of the engine's start function. After
+ * the result 1, op.result of the engine's operation is set. */
 static int
 go(struct issue *i)
 {

@@ -22,7 +22,8 @@ struct held_key {
 	char name[]; /* bucket name, followed by the object key */
 };
 
-/* A link from a key to a wait that ends when the key's current holder releases it. */
+/* A wait for the release of a key by its current holder. Linked in the list of the key; w may wait for
+ * several keys. */
 struct watcher {
 	struct watcher *next;
 	struct merge_wait *w;

@@ -38,8 +38,8 @@ void set_holds_free(struct set_holds *hs);
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);
 /* Releases the lock, and grants it to the next entry in the queue. */
 void set_release(struct set_holds *hs, struct set_hold *h);
-/* Marks the key as in doubt. Entries in the queue get the lock nevertheless, and set_is_open() returns true
- * for them. */
+/* Marks the key as in doubt and releases its lock. Entries in the queue still get the lock, one after the
+ * other, and find the mark with set_is_open(). */
 void set_leave_open(struct set_holds *hs, struct set_hold *h);
 /* Returns true if the key of this holder is in doubt. */
 bool set_is_open(const struct set_hold *h);

@@ -41,7 +41,8 @@ first_of(uint64_t bitmap)
 
 /* ---- the table; under the lock ---- */
 
-/* Returns the bitmap of the failed engines among those in service and those of the map being written. */
+/* Returns the bitmap of the failed engines. Only engines in service, and engines that take part in the map
+ * being written, are included. */
 static uint64_t
 failed(const struct set *s)
 {
@@ -110,8 +111,9 @@ fall_back(struct set *s, uint64_t bad)
 	m->change = -EIO;
 }
 
-/* Returns true if fewer than half of the members are left (M9). During a change of the members, both the
- * previous and the new members count: the disks with either map may be enough for a start (M35). */
+/* Returns true if the engines of the bitmap `left` are fewer than half of the members (M9). During a
+ * change of the members, they must be half of the members of both maps, because a start may find either
+ * map (M35). */
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
@@ -160,8 +162,8 @@ settle(struct set *s)
 
 /* ---- turns ---- */
 
-/* The owner of the map change lock when no caller owns it: the set writes a map after a failure, and keeps
- * the lock until the map is effective. */
+/* Stands for the set itself in m->settling. After a failure the set holds the map change lock until a map
+ * without the failed disk is effective. */
 static struct set_turn nobody;
 
 static void
@@ -489,8 +491,8 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 	if (t)
 		m->table = *t;
 	m->start_no = start_no;
-	/* The lock counts as taken here because a disk may have failed already; pass_turn() handles that, or
-	 * releases the lock. */
+	/* A disk may have failed already. The lock is marked as taken, so that pass_turn() either writes a
+	 * map without the failed disk or releases the lock. */
 	m->is_changing = true;
 	pass_turn(s);
 	pthread_mutex_unlock(&m->lock);

@@ -18,15 +18,15 @@
 struct set;
 struct set_map;
 
-/* An owner of the map change lock, or an entry in the queue of the lock or of a written map. go() runs
- * through the mailbox when the wait ends. Embedded by the caller. */
+/* An entry of a caller that owns the map change lock, waits for this lock, or waits until a map is written.
+ * At the end of a wait go() runs in mailbox mb. Embedded by the caller. */
 struct set_turn {
 	struct list link; /* link in the list of waiting entries */
 	struct msg msg;
 	struct mailbox *mb;
 	void (*go)(struct msg *m);
-	/* Message that an engine has failed, for an owner that may be waiting for this engine. on_alarm()
-	 * runs through the mailbox. */
+	/* Message to the owner of the map change lock that an engine has failed: the owner may be waiting for
+	 * an answer of this engine. The message runs on_alarm() in mailbox mb. */
 	struct msg alarm;
 	void (*on_alarm)(struct msg *m);
 	bool is_alarmed; /* true: the alarm message is in flight; protected by the mutex of the map */
@@ -38,10 +38,11 @@ struct set_turn {
 int set_map_new(struct set_map **ret_map);
 /* Frees the placement map state. NULL is allowed. */
 void set_map_free(struct set_map *m);
-/* Notes that all engines are present, and takes over their map (t; NULL: the engines have no map). Called
- * once, before the first port. */
+/* Begins the service with all engines and their map t (NULL: the engines store no map). start_no: number of
+ * this start. Called once, before the first port. */
 void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
-/* Notes that an engine has failed. */
+/* Handles the failure of an engine: begins to write a map without the engine, or notifies the owner of the
+ * map change lock through on_alarm(). */
 void set_table_failed(struct set *s);
 /* Notes that the engines will be stopped: from now on no map is written after a failure. */
 void set_table_end(struct set *s);
@@ -54,7 +55,7 @@ bool set_take_turn(struct set *s, struct set_turn *t);
 /* Releases the map change lock to the entry that has waited longest. Returns true if t->on_alarm() will still
  * run, so that t must not be freed before. */
 bool set_give_turn(struct set *s, struct set_turn *t);
-/* Notes that on_alarm() runs: from now on the alarm message can be posted again. */
+/* Notes that the alarm message of t has arrived, so that it can be posted again. Called by on_alarm(). */
 void set_hear_alarm(struct set *s, struct set_turn *t);
 
 /* ---- for the owner of the map change lock ---- */
@@ -62,18 +63,17 @@ void set_hear_alarm(struct set *s, struct set_turn *t);
 /* Checks whether an engine in service has failed. Returns true if none has failed or the set is read-only.
  * Returns false if a map without the failed engines is being written (M15): t->go() follows. */
 bool set_settle(struct set *s, struct set_turn *t);
-/*
- * Writes a map in place of the newest one. `all` is the bitmap of the engines of its members; `needs` is the
- * bitmap of the engines without which the map does not become effective. Returns true if the change is
- * complete; false: t->go() follows. Called after set_settle().
- */
+/* Writes the map `next`. all: bitmap of the engines whose disks are members of `next`. needs: bitmap of the
+ * engines without which `next` must not become effective; if one of them fails, the previous map is restored.
+ * Returns true if the write has ended; false: t->go() follows at its end. set_change_result() returns the
+ * result. Called after set_settle(). */
 bool set_change_table(struct set *s, struct set_turn *t, const struct disk_table *next, uint64_t all,
 		      uint64_t needs);
 /* Returns the result of set_change_table(). 0: the new map is effective; -EIO: the previous map is effective;
  * -EROFS: the set is read-only, and the next start may find either map. */
 int set_change_result(struct set *s);
-/* Writes the map without a disk to that disk, which is no longer a member. Later starts then do not count the
- * disk as a member. Called once for each engine. */
+/* Writes the map t to the disk of an engine; t no longer lists this disk as a member. Later starts then do
+ * not count the disk as a member. Called once for each engine. */
 void set_tell_left(struct set *s, int engine, const struct disk_table *t);
 /* Returns true if the write of set_tell_left() has ended. Any thread. */
 bool set_left_is_told(const struct set *s, int engine);
@@ -88,10 +88,11 @@ void set_new_head(struct set *s);
 bool set_has_table(const struct set *s);
 /* Returns the number of this start. */
 uint64_t set_start_no(const struct set *s);
-/* Copies the newest map. The owner of the map change lock gets the effective map after set_settle(). */
+/* Copies the newest map, which may not be effective yet. For the owner of the map change lock the newest map
+ * is effective after set_settle(). */
 void set_get_table(struct set *s, struct disk_table *ret_table);
-/* Looks up a slot of keys with two copies in the newest map. *ret_first is the number of its primary. Returns
- * true if its secondary is in sync. */
+/* Looks up a slot of keys with two copies in the newest map. *ret_first: number of the disk of its primary.
+ * Returns true if the secondary of the slot is in sync. */
 bool set_look_up_slot(struct set *s, int slot, int *ret_first);
 /* Returns true if a disk drains or fills according to the newest map. */
 bool set_members_change(struct set *s);

@@ -20,11 +20,12 @@ struct set_map {
 	struct set_turn *settling;
 	bool has_table;          /* true: the set has a map and serves */
 	struct disk_table table; /* newest map; its write has begun */
-	/* The map before the change in progress, which is restored when an engine of `needs` fails. */
+	/* The map before the change in progress; restored if an engine of the bitmap `needs` fails. */
 	struct disk_table before;
 	uint64_t needs;
-	/* Bitmap of the engines that are members in the other map, and their number. During a change the
-	 * other map is the previous map, or a new map that was abandoned. 0: no change is in progress. */
+	/* Bitmap and number of the members of a second map that a start may find while a change is in
+	 * progress: the previous map, or, after a cancelled change, the abandoned map. 0: no change is in
+	 * progress. */
 	uint64_t other;
 	int other_nr;
 	uint64_t all_next; /* bitmap of the engines that will be members when the newest map is effective */

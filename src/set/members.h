@@ -48,7 +48,8 @@ bool set_has_failed(const struct set *s, int engine);
 /* Returns the number of disks of the store, including disks drained since the start. */
 int set_units(const struct set *s);
 const struct set_member *set_unit(const struct set *s, int unit);
-/* Adds the disk of an engine to the units. uuid NULL: the engines of the set have no map. */
+/* Adds the disk of an engine to the units. uuid: UUID of the disk; NULL: the engines store no map, so the
+ * disk has no UUID. */
 void set_add_unit(struct set *s, int engine, const uint8_t *uuid);
 /* Returns true if the disk was drained, and no longer belongs to the store. */
 bool set_is_drained(const struct set *s, int unit);

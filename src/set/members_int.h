@@ -19,7 +19,8 @@ struct set_members {
 	_Atomic uint64_t drained; /* bitmap of units that were drained since the start */
 	int missing_nr;           /* number of units that were missing at the start */
 	uint8_t store_uuid[UUID_BYTES];
-	_Atomic bool can_fail; /* true: the engines have member functions, and the set serves */
+	/* true: set_has_failed() asks the engines; false: they have no member functions, or the set ends */
+	_Atomic bool can_fail;
 };
 
 #endif

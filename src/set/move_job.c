@@ -99,7 +99,7 @@ finish(struct mover *m, const struct disk_table *t)
 	struct set *s = m->set;
 	int leaves = t->draining ? set_engine_of(s, __builtin_ctzll(t->draining)) : -1, r;
 
-	/* The job cannot end yet: a missing disk may lack slots, or may have foreign records. */
+	/* The job cannot end yet: a missing disk may have foreign records, or slots that are yet to move. */
 	if (!disks_all_serve(s))
 		return -EBUSY;
 	/* The foreign records of a disk that leaves are not removed: the whole disk leaves the store. */
@@ -238,8 +238,8 @@ note_job(struct mover *m)
 	if (!move_members_change(t)) {
 		pthread_mutex_lock(&m->lock);
 		m->job = JOB_HEAL;
-		/* A cancel request that arrived after the last check gets the answer of a request without a
-		 * job. */
+		/* A cancel request that arrived after the last check is answered as if no job were in
+		 * progress. */
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, -ENOENT);
 		pthread_mutex_unlock(&m->lock);

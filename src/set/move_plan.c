@@ -104,10 +104,11 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 /* The partitions that are yet to move. A slot of keys with one copy counts once; a slot of keys with two
  * copies counts once for each copy. A swap of primary and secondary counts as no move. */
 struct to_go {
-	uint64_t homes[STORE_DISKS_MAX]; /* number of slots of keys with one copy to move, by source disk */
-	/* number of copies in slots of keys with two copies to move, by the disk that leaves */
+	/* number of slots of keys with one copy that are to move away from each disk */
+	uint64_t homes[STORE_DISKS_MAX];
+	/* number of copies that are to move away from each disk, in slots of keys with two copies */
 	uint64_t pairs[STORE_DISKS_MAX];
-	/* number of copies in slots of keys with two copies that disks being filled will receive */
+	/* number of copies that filling disks will receive, in slots of keys with two copies */
 	uint64_t come;
 	uint64_t nr; /* sum of homes, pairs and come, over all disks */
 };
@@ -186,7 +187,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (go)
 			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
-	/* The data for new secondary copies comes from the primaries, so it is a share of all bytes. */
+	/* The bytes of the new secondary copies are estimated: their share of all copies, times all bytes. */
 	if (g.come && roles)
 		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);

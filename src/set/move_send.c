@@ -17,10 +17,11 @@
 #ifndef WALK_KEYS
 #define WALK_KEYS 256 /* number of keys in one page of a scan */
 #endif
-#define PACE_AHEAD_NS (100 * NS_PER_MS) /* longest idle time, in ns, whose unused rate may be used later */
-#define PACE_ASK_NS (100 * NS_PER_MS)   /* longest wait, in ns, before the rate is read again */
+/* longest idle time, in ns, for which later sends may exceed the rate */
+#define PACE_AHEAD_NS (100 * NS_PER_MS)
+#define PACE_ASK_NS (100 * NS_PER_MS) /* longest wait, in ns, before the rate is read again */
 
-/* largest number of damaged keys that are kept for repair; further ones are found again by the next scan */
+/* largest number of damaged keys that are kept for repair; the next scan finds further damaged keys again */
 #define ROTTEN_MAX 4096
 
 /* State of the keys in flight, on the rebalancer's thread. */
@@ -35,9 +36,10 @@ struct move_sender {
 		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 	} send[MOVE_SENDS];
 	int sending;
-	int error;  /* first important error of the sends; 0: no error */
-	double may; /* number of bytes that the rate allows to read now; negative: bytes that were read beyond
-	             * the rate */
+	int error; /* most important error of the sends so far; 0: no error */
+	/* number of bytes that the rate allows to be read now; negative: number of bytes read beyond the
+	 * rate */
+	double may;
 	uint64_t paced_ns; /* time of clock_ns() at which `may` was computed */
 	uint64_t limit_ns; /* time of clock_ns() until which sends may continue; 0: no limit */
 	uint64_t damaged;  /* number of keys that could not be read */
@@ -112,8 +114,8 @@ move_forget_damaged(struct mover *m)
 	m->sender->damaged = 0;
 }
 
-/* Returns the time in ns to wait before `bytes` are read, called by the engine. Bytes that were read beyond
- * the rate delay later reads. The rate may change and the job may end during the wait. */
+/* Returns the time in ns that an engine must wait before it reads `bytes`. Bytes that were read beyond the
+ * rate delay later reads. The rate may change and the job may end during the wait. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {

@@ -58,9 +58,9 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
-/* Assigns `engine` as the secondary of the slots of m->slots, or restores the previous secondaries (`was`,
- * NULL: not restored). M8: a secondary receives every acknowledged change from before the map says that it is
- * in sync. */
+/* Assigns secondaries to the slots of m->slots: the previous ones from was[], or `engine` for every slot if
+ * `was` is NULL. M8: a secondary receives every acknowledged change from before the map says that it is in
+ * sync. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
@@ -127,8 +127,8 @@ write_homes(struct mover *m, int from, int to)
 	return r;
 }
 
-/* Directs look-ups of the slots to the new engine. The map is effective. was_first: the engine that becomes
- * the secondary in a swap; -1: no engine does. */
+/* Directs look-ups of the slots to the new engine, after the map has become effective. was_first: in a swap,
+ * the engine that becomes the secondary; -1: the move is no swap. */
 static void
 go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
 	struct store_slots_op *o)

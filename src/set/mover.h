@@ -57,9 +57,9 @@ struct mover {
 	_Atomic bool is_over;  /* true: the thread has finished its job */
 	_Atomic bool stop;     /* true: the set ends, so the job must stop */
 	_Atomic bool cancel;   /* true: an operator asked to cancel the job */
-	_Atomic uint64_t rate; /* limit in bytes a second; 0: no limit */
+	_Atomic uint64_t rate; /* limit of the bytes that moves read in a second; 0: no limit */
 
-	/* Requests of callers and their answers, protected by this lock. */
+	/* Protects the requests of callers and their answers, down to bytes_of_slots. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	enum mover_job job;
@@ -86,7 +86,8 @@ struct mover {
 	uint64_t bytes_of_slots; /* part of info.bytes_done that belongs to the slots being moved */
 
 	/* Private to the thread. */
-	struct store_user *user; /* user of the store for this thread; NULL: none at the moment */
+	/* access of this thread to the store; NULL: the thread has none at present */
+	struct store_user *user;
 	struct mailbox mb;
 	struct set_turn turn;
 	bool has_gone; /* true: turn.go() has run */
@@ -105,7 +106,8 @@ void move_turn(struct mover *m);
  * read-only; the lock is then not held. */
 int move_take_turn(struct mover *m);
 void move_give_turn(struct mover *m);
-/* Writes a map as set_change_table() does, waits for the end, and returns the result. */
+/* Writes the map `next` with set_change_table(), waits for the end of the write, and returns
+ * set_change_result(). all, needs: bitmaps of engines. */
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Runs a barrier of all ports and waits for its end. Returns 0, or the error of a port. */
 int move_visit(struct mover *m);
@@ -158,16 +160,18 @@ uint64_t move_damaged(const struct mover *m);
 void move_forget_damaged(struct mover *m);
 /* Waits until no key is in flight. Returns 0, or the most important error of a send. */
 int move_sends_end(struct mover *m);
-/* Pushes all records of an engine in these slots to another engine; if `to` is NULL, removes them. */
+/* Pushes all records of the engine `of` in these slots from port `from` to port `to`; if `to` is NULL,
+ * removes the records. Returns 0 or -errno. */
 int move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	      const struct store_slots *slots);
 /* Pushes all keys of m->slots from the source to the target, and removes from the target the keys that the
- * source does not have (M22). */
+ * source does not have (M22). Returns 0 or -errno. */
 int move_walk_both(struct mover *m, int from, int to);
-/* Pushes the keys changed so far. *ret_lost is true if some changed keys are unknown. */
+/* Pushes the keys that changed since the list of changed keys was last taken. *ret_lost is true if some
+ * changed keys are unknown. Returns 0 or -errno. */
 int move_send_changed(struct mover *m, int from, int to, bool *ret_lost);
-/* Empties the list of unreadable keys; no key is in flight. mends: keys are repaired if possible. Returns
- * true if the list had keys. */
+/* Empties the list of unreadable keys while no key is in flight. mends: first repairs each key on the
+ * primary, engine `first`, from its secondary if possible. Returns true if a key was repaired. */
 bool move_end_rotten(struct mover *m, int first, bool mends);
 
 /* ---- move_slots.c ---- */
@@ -206,8 +210,9 @@ bool move_is_under_way(struct set *s, const struct disk_table *t);
 /* Returns true if an engine has foreign records. Such records remain after a move that ended while the disk
  * was away. */
 bool move_has_leftovers(const struct set *s);
-/* Finds the next slots to move from one engine to another. Returns false if no slot can move now, because
- * every slot is at its planned engine, or cannot be moved, or because a disk is missing. */
+/* Finds the next slots to move from one engine to another, and sets m->slots. Returns false if no slot can
+ * move now: all slots are at their planned engines, the other slots cannot be moved, or a disk is missing.
+ * *ret_left: number of slots that are not at their planned engine. */
 bool move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left);
 /* Counts the slots and bytes that are to move according to the placement map t, for operators. */
 void move_begin_count(struct mover *m, const struct disk_table *t);
@@ -236,14 +241,14 @@ int move_add(struct mover *m);
 
 /* Sets the reason for which the job makes no progress; an empty text: the job makes progress. */
 void move_trouble(struct mover *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Sets the reason for the error r of a step. */
+/* Sets the reason that operators see for the error r of a step. */
 void move_explain(struct mover *m, int r);
-/* Sets the reason to the disk that is away. */
+/* Sets the reason that operators see: the job waits for a disk that is away. */
 void move_explain_wait(struct mover *m);
 
 /* ---- move_job.c ---- */
 
-/* Returns true if a job is in progress that does not yield. */
+/* Returns true if a job other than a resynchronisation is in progress. */
 bool move_has_job(struct mover *m);
 /* Begins a job, in place of a resynchronisation in progress. Returns 0, -EBUSY or -errno. The caller holds
  * job_lock. */

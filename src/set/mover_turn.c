@@ -35,8 +35,8 @@ on_turn(struct msg *msg)
 	container_of(msg, struct mover, turn.msg)->has_gone = true;
 }
 
-/* Allows the next alarm. The alarm needs no other action, because the rebalancer checks for failed disks
- * itself. */
+/* Handles the notification that a disk has failed: only allows the next notification, because the rebalancer
+ * checks for failed disks itself. */
 static void
 on_alarm(struct msg *msg)
 {

@@ -28,7 +28,7 @@ struct plan {
 	enum move_kind kind;
 	int from, to; /* numbers of the source and target disks of `slots`; -1: no slot was added */
 	int nr;
-	bool waits; /* true: a part of the plan must wait */
+	bool waits; /* true: a slot that is to move cannot move now */
 };
 
 static bool

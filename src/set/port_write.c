@@ -17,8 +17,8 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 	*ret_error = -EROFS;
 	if (set_is_read_only(port_set(p)))
 		return NULL;
-	/* A failed engine is used only without M33: it refuses writes itself, but does not know all
-	 * buckets. */
+	/* M33: a failed engine is not used, because it does not know all buckets. Without the rule the engine
+	 * itself refuses the write. */
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 

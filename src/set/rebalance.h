@@ -23,13 +23,13 @@ void set_move_end(struct set *s);
 /* Asks for the resynchronisation of secondaries, by the job in progress or by a separate one. Never
  * blocks. */
 void set_heal(struct set *s);
-/* Returns true if slots of keys with two copies wait for a secondary to be in sync, now or after
- * heal_after_ns. */
+/* Returns true if resynchronisation has work according to the map t: a secondary in service is not in sync,
+ * or another disk can replace a secondary that has been away for heal_after_ns. */
 bool set_pairs_wait(const struct set *s, const struct disk_table *t);
 /* Reports the progress of the resynchronisation. Returns the part of bytes_done that belongs to the slots in
  * progress. */
 uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);
-/* Returns the name of the work in progress or requested; NULL: none. */
+/* Returns the name of the work that is in progress or requested; NULL: the rebalancer has no work. */
 const char *set_move_work(const struct set *s);
 
 /* ---- calls of store.h ---- */

@@ -14,8 +14,8 @@
 struct set;
 struct set_recovery;
 
-/* An entry of a caller that waits until the newest map is applied; go() then runs through the mailbox.
- * Embedded by the caller. */
+/* An entry of a caller that waits until the recovery task has applied the newest map. At the end of the wait
+ * go() runs in mailbox mb. Embedded by the caller. */
 struct set_wait {
 	struct mailbox *mb;
 	void (*go)(struct msg *m);
@@ -27,11 +27,12 @@ struct set_wait {
 int set_recovery_new(struct set_recovery **ret_recovery);
 /* Frees the recovery task, which is idle. NULL is allowed. */
 void set_recovery_free(struct set_recovery *rc);
-/* Starts a round of the task, which begins soon on the thread of a port. */
+/* Asks for a round of the recovery task. The round begins on the thread of a port, after the round in
+ * progress. Does nothing if no bucket has two copies. */
 void set_keep(struct set *s);
-/* Starts a requested round, after the first port was attached. */
+/* Begins a round that was requested while the set had no port. Called after a port was attached. */
 void set_keep_on(struct set *s);
-/* Waits for the end of a round that begins after this call. w->go() then follows. */
+/* Asks for a round of the recovery task, and waits for its end: w->go() follows. */
 void set_wait_kept(struct set *s, struct set_wait *w);
 /* Returns true if a round runs or is requested. */
 bool set_recovers(struct set *s);

@@ -96,7 +96,8 @@ on_alarm(struct msg *m)
 
 /* ---- application of the newest map ---- */
 
-/* Removes the secondaries that the map does not list as in sync any longer. No operation waits for them. */
+/* Removes each secondary that the newest map does not list as in sync. Changes no longer wait for such a
+ * secondary. */
 static void
 drop_seconds(struct set *s)
 {
@@ -140,8 +141,8 @@ next_places(struct set *s)
 	return c->from >= 0;
 }
 
-/* The hand-over of partitions by the engine of a failed disk: it moves the usage counters, which may take
- * long. No operation waits for its end. */
+/* A request to the engine of a failed disk to hand over partitions. The request moves the usage counters, and
+ * may take long; no operation waits for its end. */
 struct leaving {
 	struct set_port *port;
 	struct store_slots places;

@@ -78,7 +78,8 @@ uint64_t set_counted(const struct set *s, enum set_counter what);
 
 /* ---- operations on keys with two copies: on the port's thread ---- */
 
-/* Makes replica pairs, and then the first bucket with two copies, as set_bucket_create() does. */
+/* Assigns secondaries to all slots, and then makes the first bucket with two copies. Arguments and result are
+ * those of set_bucket_create(). */
 int set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
 		   struct store_del *op);
 
@@ -89,13 +90,15 @@ struct set_part {
 	const uint8_t *id;
 	uint32_t number;
 };
-/* Opens an object, or (part) a part of an upload of the key. is_second: only the secondary copy is opened. */
+/* Opens an object; part not NULL: opens this part of an upload of the key instead. is_second: opens only the
+ * secondary copy. Returns 1 if the object is open; 0: obj->op.done() follows; or -errno. */
 int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
 		 struct store_obj *obj);
-/* Reads the state of an upload of a key with two copies. */
+/* Reads the state of an upload of a key with two copies, as store_upload_stat() does for callers. Returns the
+ * result of a start function (store.h). */
 int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
 			uint32_t cap, struct store_stat *st);
-/* Lists the parts of an upload of a key with two copies. */
+/* Lists the parts of an upload of a key with two copies. Returns the result of a start function (store.h). */
 int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint8_t *id,
 		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,

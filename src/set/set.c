@@ -114,7 +114,8 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return r;
 }
 
-/* Has the reason of a start that ran out of descriptors name a disk and the limit, wherever it ran out. */
+/* Completes the reason of a start for which the process had too few descriptors: adds the path of a disk and
+ * the limit to raise, if err lacks them. */
 static void
 say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_len)
 {
@@ -192,9 +193,9 @@ set_lane(const struct store_port *sp, const struct store_key *k)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine from which a key is read. Returns NULL with *ret_error as the answer if
- * there is none. No other engine is asked (M12). A failed disk counts as empty for buckets that were made, or
- * made again, after its failure. */
+/* Returns the port of the engine from which a key is read. NULL: the disk of the key is missing (M12: no
+ * other disk is read), or it has failed and the bucket was made, or made again, after its failure; *ret_error
+ * is then the error for the caller. */
 static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {

@@ -9,13 +9,13 @@
  * their parts share one log. Operations on a key are passed directly to the port of this engine.
  *
  * Buckets and their attributes are on every engine; the first engine determines their state: a bucket is made
- * on the first engine before, and removed after, all others. Changes of buckets are made one after the other,
- * on any port. Lists of objects and uploads are merged. A set of one engine passes all calls through.
+ * on the first engine last, and removed on the first engine first. Changes of buckets are made one after the
+ * other, on any port. Lists of objects and uploads are merged. A set of one engine passes all calls through.
  *
  * Additional errors of bucket changes and lists, in a set of several engines:
  *   -EAGAIN     no memory now
  *   -ECANCELED  an engine failed after others had made the change
- * While a bucket is being removed, writes to the bucket are -EAGAIN.
+ * While a bucket is being removed, writes to the bucket end with -EAGAIN.
  */
 #ifndef GANTRY_SET_H
 #define GANTRY_SET_H

@@ -16,7 +16,7 @@ struct look {
 	const struct disk_table *t;
 	struct store_copies_info *info;
 	uint64_t serving, named,
-		needed;      /* bitmaps of disk numbers; named: disks of slots that do not have two copies */
+		needed;      /* bitmaps of disk numbers; named: disks of the slots without two copies */
 	uint64_t heal_bytes; /* estimated number of bytes yet to be copied */
 	bool heals;
 };

@@ -37,7 +37,7 @@ struct set {
 	struct store_conf conf;      /* configuration of the engines, without the list of disks */
 	struct set_members *members; /* disks and their engines (members.h) */
 	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
-	/* NULL: engines cannot copy to each other. */
+	/* `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
 	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
 	struct set_recovery *recovery;   /* recovery task (recovery.h) */
 	struct store_watch watch;        /* receiver of the failure notifications of all engines */
@@ -65,12 +65,12 @@ void set_wake(struct store_port *sp);
 
 /* ---- port_write.c ---- */
 
-/* Begins a PUT on an engine, or (id) the upload of a part. If the key moves, the PUT is replayed at another
- * engine. */
+/* Begins a PUT on the engine of port e: of an object (id NULL), or of part `number` of the upload id. If the
+ * key moves, the PUT is replayed at another engine. Returns 0 or -errno, as store_put_init() does. */
 int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
 			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
-/* Returns the port of the engine at which a key may be written. Returns NULL with *ret_error as the answer if
- * there is none. */
+/* Returns the port of the engine at which a key may be written. NULL: no engine can take the write;
+ * *ret_error is then the error for the caller. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
 
 /* ---- failure.c ---- */
@@ -80,7 +80,8 @@ void set_failure_init(struct set *s);
 
 /* ---- start_call.c, issue.c ---- */
 
-/* A change of one key in one step, with its arguments. Pointers are valid as in the call of store.h. */
+/* A change of one key in one step, with its arguments. Pointers are valid as long as the same argument of the
+ * function in store.h. */
 struct set_call {
 	enum {
 		CALL_DELETE,
@@ -96,10 +97,12 @@ struct set_call {
 	uint32_t attrs_len;
 	const uint8_t *id; /* id of the upload; NULL: the change concerns no upload */
 };
-/* Starts a change at the engine of the key. op is the first member of the caller's operation. */
+/* Starts a change at the current engine of the key. op: first member of the caller's operation. Returns the
+ * result of a start function (store.h). */
 int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	      const struct set_call *c);
-/* Starts a change at the engine of port e. */
+/* Starts a change at the engine of port e, whether or not the key is assigned to it. Returns the result of a
+ * start function (store.h). */
 int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
 		   const struct set_call *c);
 /* Copies the result of a completion to the caller's operation. */

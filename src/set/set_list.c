@@ -21,8 +21,8 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 	return true;
 }
 
-/* Returns the engine of a source of the merge: the metadata leader is the first source. An engine that is not
- * a member has no keys. */
+/* Returns the engine that is source i of the merge. The sources are all engines of the set, beginning with
+ * the metadata leader (of->first). Engines that are not members are sources without keys. */
 static int
 engine_of(const struct merge_of *of, int i)
 {

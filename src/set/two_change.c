@@ -142,7 +142,8 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* A change on a slot that was moved (without a failure) has moved with the slot. */
+	/* A slot that was moved without a failure took the change with it. Only a failed primary can have
+	 * lost the change. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;
@@ -159,9 +160,9 @@ second_kept(struct change_two *c)
 	if (set_is_read_only(s))
 		end(c, -ECANCELED, true);
 	else if (is == FIRST_LOST)
-		/* The change is repeated with the same arguments, except a PUT, and except the creation of an
-		 * upload: the repeated upload would get another id than the one that the secondary may
-		 * already have. */
+		/* The change is repeated with the same arguments, with two exceptions: a PUT, and the
+		 * creation of an upload that the secondary may already have, because the repetition would
+		 * give the upload another id. */
 		c->put || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(c);
 	else if (set_secondary(s, &c->key) != SET_NOWHERE)
 		second(c);
@@ -224,8 +225,8 @@ on_put(struct store_op *op)
 	copy_ended(cp, op->result);
 }
 
-/* Allocates the buffer for bytes that the secondary lacks, which is rarely needed. Returns true if the buffer
- * exists. */
+/* Allocates the buffer for bytes that the secondary lacks; it is rarely needed. Returns false if there is no
+ * memory. */
 static bool
 has_buf(struct copy *cp)
 {
@@ -270,8 +271,9 @@ second(struct change_two *c)
 	int engine = set_secondary(s, &c->key), r;
 	struct store_port *from, *to;
 
-	/* Without a secondary, the change must wait for the recovery task: the engine may be becoming the
-	 * primary without this change, or may have failed, too. */
+	/* The slot has no secondary, but the newest map does not record that: the engine that was the
+	 * secondary may be becoming the primary without this change, or may have failed, too. The change
+	 * waits for the recovery task. */
 	if (engine == SET_NOWHERE && RULE_BOTH_TABLES && first_by_table(c) != FIRST_ALONE) {
 		wait_kept(c, second_kept);
 		return;
@@ -335,8 +337,7 @@ set_two_poke(struct set_port *p)
 static void
 first_kept(struct change_two *c)
 {
-	/* The primary is unchanged after the recovery round, so no recovery is possible, and the change
-	 * ends. */
+	/* The failed primary was not replaced in the recovery round, so the change ends. */
 	if (set_primary(port_set(c->port), &c->key) == c->first &&
 	    set_has_failed(port_set(c->port), c->first))
 		over(c, c->is_open ? -ECANCELED : -EROFS);
@@ -408,7 +409,8 @@ first(struct change_two *c)
 		wait_kept(c, first);
 		return;
 	}
-	/* If the primary is another engine now, a record on the former one no longer counts. */
+	/* If another engine is the primary now, it does not matter whether the former primary has the
+	 * change. */
 	c->is_open &= home == c->first;
 	c->first = home;
 	if (!e) {
@@ -465,7 +467,7 @@ two_set_key(struct change_two *c, const struct store_key *k)
 
 struct issue_two {
 	struct change_two c;
-	struct store_op mine; /* operation at the address in c.op, for the end of the change */
+	struct store_op mine; /* operation that c.op points to; its done() ends the change */
 	struct store_op *of;
 };
 

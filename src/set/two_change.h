@@ -81,7 +81,7 @@ int two_begin(struct change_two *c);
 /* Frees a copy now, or as soon as its disk no longer uses the memory. */
 void two_copy_drop(struct copy *cp);
 struct copy *two_copy_new(struct set_port *p, const struct store_key *k, int engine);
-/* Stores a key in a change. */
+/* Copies a key to c->name[], and makes c->key refer to the copy. */
 void two_set_key(struct change_two *c, const struct store_key *k);
 
 #endif

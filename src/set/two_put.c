@@ -26,9 +26,9 @@ put_two(const struct store_put *put)
 
 #define INIT_TRIES 3
 
-/* Begins the PUT on the primary. If the primary has failed and the map does not record that yet, the PUT
- * begins on the secondary, which is becoming the primary. The commit then waits until that engine is the
- * primary. */
+/* Begins the PUT on the primary. If the primary has failed and the map does not record that yet, begins the
+ * PUT on the secondary, which is becoming the primary; the commit then waits until this engine is the
+ * primary. Returns 0 or -errno. */
 static int
 init_first(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	   uint32_t number, uint64_t size_bytes)
@@ -60,8 +60,8 @@ has_no_room(const struct copy *cp, int error)
 	return error == -ENOSPC && !set_has_failed(port_set(cp->port), cp->engine);
 }
 
-/* Begins the copy on the secondary. If this fails, the copy is made at the commit, except after -ENOSPC, with
- * which the PUT fails. */
+/* Begins the copy on the secondary. After an error the copy is made at the commit instead; only after -ENOSPC
+ * the PUT fails. */
 static int
 init_copy(struct set_port *p, struct put_two *pt, const struct store_key *k, const uint8_t *id,
 	  uint32_t number, uint64_t size_bytes)

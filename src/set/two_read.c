@@ -144,7 +144,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* The secondary is not tried again, because it has no other record. */
+	/* The open record is that of the secondary, so this disk is not tried again. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))
@@ -171,7 +171,7 @@ look(struct open_two *o)
 		return is_there ? -ENOENT : -ENXIO;
 	e = port_engine(o->port, o->home);
 	r = open_at(o, o->home);
-	/* The disk has failed, and another disk may have a newer record: recovery comes first. */
+	/* The disk has failed, and another disk may have a newer record: the open waits for recovery. */
 	if (!o->is_second && !set_is_in(s, o->home) && !o->hold.key && o->tries++ < 2) {
 		if (r > 0)
 			store_close(e, &o->first);
@@ -277,7 +277,7 @@ mend_over(struct mend *m, int result)
 	struct list *next;
 
 	if (result >= 0 && !m->send.changes) {
-		/* No change was needed: the repair itself could read the bytes. */
+		/* The repair read the bytes without an error, so nothing was rewritten. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
 		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
@@ -291,7 +291,7 @@ mend_over(struct mend *m, int result)
 	port_two(p)->repairs = false;
 	if (m->hold.key)
 		set_release(set_key_locks(s), &m->hold);
-	/* The port outlives this message, because it has open objects. */
+	/* The port is not freed before this message arrives, because objects are open. */
 	if (m->read)
 		mailbox_post(port_mailbox(p), &m->read->wait.msg, on_read_mended);
 	port_unpin(p);
@@ -348,8 +348,8 @@ start_mend(struct mend *m)
 		mend(m);
 }
 
-/* Begins a repair. If another repair is in progress, this one is queued if `waits` is a read. Otherwise it is
- * skipped: the next read finds the damage again. Returns true if `waits` continues in on_read_mended(). */
+/* Begins a repair, for which the read `waits` waits (NULL: no read). During another repair the repair is
+ * queued; without a waiting read it is dropped. Returns true if `waits` will continue in on_read_mended(). */
 static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
@@ -395,7 +395,7 @@ open_second(struct open_two *o)
 	int engine = set_secondary(port_set(p), &o->key);
 	struct store_port *e;
 
-	/* If the secondary has become the primary, the other copy is at the primary. */
+	/* If the object was not opened at the primary, the other copy is at the primary. */
 	if (engine == SET_NOWHERE || engine == o->home)
 		engine = set_primary(port_set(p), &o->key);
 	if (o->asked_second || o->is_second)
@@ -416,7 +416,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Returns true for damage that can be repaired. Damage on a failed disk cannot. */
+/* Returns true for damage that can be repaired; a read error (-EIO) of a failed disk cannot. */
 static bool
 is_damage(const struct open_two *o, int error)
 {

@@ -93,22 +93,19 @@ void table_make(struct disk_table *ret_table, const uint8_t uuid[][UUID_BYTES], 
 		int nr, uint64_t start_no);
 /* Returns the number of the disk with this UUID; -1: no member has the UUID. */
 int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
-/*
- * Turns the newest map into the map of a start in which the disks of `present` take part, all of them
- * members. The secondary of a slot becomes its primary if the secondary is in sync and the primary is not
- * present. A secondary that is not present stays in sync only if the primary is not present either. Returns
- * true if the map has changed and its version was set.
- */
+/* Turns the newest map t into the map of a start. present: bitmap of the disks that take part, all of them
+ * members. Of an in-sync slot with only one disk present, this disk becomes the primary, and the secondary is
+ * no longer in sync. If neither disk is present, the slot stays unchanged. Returns true if the map has
+ * changed and has a new version. */
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
-/* Applies the failure of disks in service to the slots of keys with two copies, as table_start() does at a
- * start. `present` are the disks that are still in service. Returns true if the map has changed. */
+/* Updates the map after disks have failed. present: bitmap of the disks still in service. Of an in-sync slot
+ * with one disk left, this disk is the primary, and the secondary is no longer in sync. Other slots stay
+ * unchanged. Returns true if the map has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
-/*
- * Makes slots of keys with two copies wait, at a start, for a missing disk. If the secondary was in sync, one
- * of the two disks is missing and the other is stale (in `behind`), the missing disk becomes the primary, and
- * the secondary is no longer in sync. Slots whose secondary was not in sync stay unchanged, because no other
- * disk has all their records.
- */
+/* Makes slots of keys with two copies wait, at a start, for a missing disk. This concerns in-sync slots of
+ * which one disk is missing and the other disk is stale (in the bitmap `behind`): the missing disk becomes
+ * the primary, and the secondary is no longer in sync. Slots that were not in sync stay unchanged, because no
+ * other disk has all their records. */
 void table_wait(struct disk_table *t, uint64_t present, uint64_t behind);
 /* Returns true if the secondary of a slot is in sync. table_set_full() sets this state. */
 bool table_is_full(const struct disk_table *t, int slot);

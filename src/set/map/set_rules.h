@@ -89,7 +89,8 @@
 #ifndef RULE_FULL_ONLY
 #define RULE_FULL_ONLY 1
 #endif
-/* M19: data that the primary cannot return is read from the secondary if that has the same version. */
+/* M19: data that the primary cannot return is read from the secondary if the secondary has the same
+ * version. */
 #ifndef RULE_SAME_VERSION_READ
 #define RULE_SAME_VERSION_READ 1
 #endif

@@ -85,8 +85,8 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 	}
 }
 
-/* Checks that an opened disk is the disk of the record. Returns 0, or -ENODEV for any failure: the disk
- * counts as absent. */
+/* Checks that an opened disk is the disk that the record of the store (store/record.h) names. Returns 0, or
+ * -ENODEV after any error, so that the disk counts as absent. */
 static int
 check_unnamed(struct disk *d, int error)
 {

@@ -22,7 +22,8 @@ can_judge(const struct start *s, bool *ret_unmade)
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
-		/* A daemon uses the disk, or this user may read the configuration but not the disk. */
+		/* The disk cannot be identified now: a daemon uses it, or this user may read the
+		 * configuration but not the disk. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
 			return false;
 	}

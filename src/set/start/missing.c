@@ -73,7 +73,8 @@ void __attribute__((format(printf, 3, 4))) start_add(char *to, size_t len, const
 	va_end(ap);
 }
 
-/* Returns how much of a disk's message stands in the message of the start: its problem, without remedies. */
+/* Returns the length of the problem in a disk's message, at most WHY_BYTES. The message of the start quotes
+ * the problem, and not the remedies that follow. */
 static int
 problem_len(const char *err)
 {
@@ -147,8 +148,9 @@ state_of(const struct start *s, int number)
 	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
 }
 
-/* Writes the share of the objects that only these disks have: of slots with one copy, and of slots whose two copies they
- * have, as far as both are known to be in sync. */
+/* Writes the share of the objects that are lost with the disks of this bitmap. Lost are slots of keys with
+ * one copy on these disks, and slots of keys with two copies whose primary is on these disks, unless an
+ * in-sync secondary is on another disk. */
 void
 start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
 {
@@ -175,7 +177,8 @@ start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
 							   : (two * 100 + STORE_SLOT_NR / 2) / STORE_SLOT_NR);
 }
 
-/* Appends the remedies for refused disks.  uuids: at most NAMED_MAX of them, as a list; words: the options that give them up. */
+/* Appends the remedies for disks that a start may not miss. refused: bitmap of their numbers. uuids: UUIDs of
+ * the first NAMED_MAX of them. words: options of gantryd that remove them from the store for good. */
 static void
 advise(const struct start *s, uint64_t refused, const char *uuids, const char *words)
 {
@@ -197,7 +200,7 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 		else if (!unknown)
 			start_add(away, sizeof away, "%s%s", away[0] ? ", " : "", text);
 	}
-	/* Without a majority the start would still be refused. */
+	/* Accepting the missing disks is proposed only if the present disks are enough for a start. */
 	if (is_enough(s) && !s->forgotten)
 		v.accept = uuids;
 	start_say_loss(s, refused, loss, sizeof loss);
@@ -269,8 +272,8 @@ refuse_few(struct start *s, uint64_t missing)
 	return e;
 }
 
-/* Refuses a disk that cannot be any missing member of the store, because there are more absent disks than
- * missing members. */
+/* Refuses the start because of disk d, which cannot be a member of the store: more disks are absent than
+ * members are missing. */
 static int
 refuse_more(struct start *s, const struct disk *d)
 {

@@ -119,7 +119,8 @@ start_find_table(struct start *s)
 	return 0;
 }
 
-/* Returns the number that a disk outside of the map had in its own map. Used only without M13. */
+/* Returns the number of a disk in its own map; the newest map does not list the disk. Used only without
+ * M13. */
 static int
 number_of_stranger(struct start *s, const struct disk *d)
 {

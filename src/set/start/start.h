@@ -38,7 +38,9 @@ struct set_found {
 	int missing_nr; /* number of members of the map that are not present */
 	int member_nr;
 	struct set_member member[STORE_DISKS_MAX];
-	uint64_t drained; /* bitmap of member[]: disks that stored in this start that they are drained */
+	/* bitmap of indexes of member[]: drained disks that stored in this start that they are no longer
+	 * members */
+	uint64_t drained;
 };
 
 /* ---- start.c ---- */

@@ -37,12 +37,14 @@ struct disk {
 	bool is_out; /* true: the disk failed in an earlier attempt */
 	bool is_behind;
 	bool is_drained;
-	struct store *drained; /* disk that was drained and does not have the map without it yet; NULL: none,
-	                        * or it has the map by now */
-	/* a member that the configuration does not name, from the record; NULL: a configured disk */
+	/* open disk that was drained, and to which the map without it is still to be written; NULL: no such
+	 * write is left */
+	struct store *drained;
+	/* entry of the record of the store, for a member that the configuration does not name; NULL: the
+	 * configuration names the disk */
 	const struct store_record_disk *unnamed;
 	struct store_disk_conf unnamed_conf;
-	int error; /* reason why it is not present */
+	int error; /* negative errno: reason why the disk is not present */
 	char err[1200];
 	pthread_t thread;
 	bool has_thread;
@@ -76,12 +78,13 @@ start_count(uint64_t bitmap)
 
 /* Writes the reason for refusing the start to s->err, and returns error. */
 int start_refuse(struct start *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Refuses the start with a reason and the remedies for it; path: the disk that they name. */
+/* Refuses the start with a reason and the remedies for it. path: the disk to name in the remedies. Returns
+ * error. */
 int start_refuse_with(struct start *s, int error, enum advice_id advice, const char *path, const char *fmt,
 		      ...) __attribute__((format(printf, 5, 6)));
 /* Returns the path of a disk in the configuration. */
 const char *start_path(const struct disk *d);
-/* Runs fn() in parallel for each present disk, or (all) for each disk that has not failed yet. */
+/* Runs fn() in parallel for each present disk; all: for each disk that has not failed yet, present or not. */
 void start_each(struct start *s, bool all, int (*fn)(struct disk *d));
 /* Opens a disk, as a step of start_each(). */
 int start_open_one(struct disk *d);
@@ -110,8 +113,8 @@ int start_check_store(struct start *s);
 
 /* ---- unnamed.c: members that the configuration does not name ---- */
 
-/* Opens the members of the record that the configuration does not name; they become disks of the start,
- * present or not. After the others are open. */
+/* Opens the members in the record of the store that the configuration does not name, and adds them to the
+ * disks of the start, present or not. Called after the configured disks were opened. */
 void start_open_unnamed(struct start *s);
 /* Removes from the start the unconfigured disks that are no longer members of the newest map. */
 void start_leave_unnamed(struct start *s);
@@ -149,7 +152,8 @@ int start_find_forgotten(struct start *s);
 
 /* ---- judge_start.c ---- */
 
-/* Collects the sizes of the present disks in bytes, by number. */
+/* Writes the sizes of the present disks in bytes to ret_size[], by number in the map; 0: the disk is not
+ * present. */
 void start_sizes(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX]);
 /* Removes missing and stale disks from a placement map. */
 void start_lose(const struct start *s, struct disk_table *t);
