@@ -13,7 +13,7 @@
 #define OP(id, name, start, ...) enum verdict start(struct req *rq);
 #include "dialect/op.def"
 
-/* The entries of all operations, by enum op; that of OP_NONE is empty. */
+/* The entries of all operations, by enum op; the entry of OP_NONE is empty. */
 extern const struct op_entry op_table[OP_NR];
 
 #endif

@@ -8,31 +8,37 @@
 
 /* ---- writing an object or a part (put.c) ---- */
 
-/* Writes the payload, by descriptor or from the body, to the request's object or part; then continues with
- * the step `then`. */
+/* Writes the payload, from the memory that the token names or from the HTTP body, to the request's object or
+ * part; then continues with the step `then`. */
 enum verdict put_object(struct req *rq, step_fn then);
-/* Takes bytes of the body that belong to the object. */
+/* Passes payload bytes of an HTTP body to the transfer of the PUT. Returns the number of bytes taken: 0 while
+ * the transfer waits for its ticket, len if it has failed. Cancels the request if the body exceeds
+ * put_limit(). */
 size_t put_take(struct req *rq, const void *data, size_t len);
-/* Returns the size limit of the object or part of this request. */
+/* Returns the largest size in bytes that the object or part of this request may have. */
 uint64_t put_limit(const struct req *rq);
-/* Begins the put of the request's object or part in its part for changes.  0 or -errno of store_put_init(). */
+/* Begins the put of the request's object or part of size_bytes (or STORE_SIZE_UNKNOWN). Returns 0, -EAGAIN if there is
+ * no memory, or the -errno of store_put_init(). */
 int put_init(struct req *rq, uint64_t size_bytes);
-/* Compares the digests with the checksums of the request, and stores them; called when all bytes have
- * arrived. */
+/* Compares the computed digests with the checksums of the request, and adds the checksums to the attributes
+ * that are stored with the object. Called when all bytes have arrived. Returns FAULT_NONE, or the fault of a
+ * checksum that differs. */
 enum fault put_sums(struct req *rq);
-/* Commits the put. mtime_ns 0: the time of modification is now. */
+/* Commits the put, then continues with the step `next`. mtime_ns: time of modification in ns since 1970; 0:
+ * now. */
 enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
-/* Checks that the store's leader can validate If-Match and If-None-Match of a write, and fills in the
- * precondition. */
+/* Returns FAULT_NONE if the store can validate the If-Match and If-None-Match of a write together, otherwise
+ * the fault, with the reason in *ret_why. put_fill_pre() fills in the precondition. */
 enum fault put_pre_fault(const struct target *t, const char **ret_why);
 void put_fill_pre(const struct target *t, struct store_pre *pre);
-/* Fills in the precondition for making an object, including the restriction of the access key to new
- * objects. */
+/* Fills in the precondition for writing the object of rq. It includes the restriction of an access key that
+ * may only make new objects. */
 void put_fill_write_pre(const struct req *rq, struct store_pre *pre);
 
 /* ---- uploads (upload.c) ---- */
 
-/* The checksum that the parts of an upload have. */
+/* The checksum that was declared when an upload was created, and that its parts have. have: false: no
+ * checksum was declared. */
 struct declared {
 	bool have;
 	enum checksum_kind kind;
@@ -40,10 +46,11 @@ struct declared {
 };
 /* Reads the declared checksum from the upload's attributes. Returns 0 or -EBADMSG. */
 int upload_declared(const void *attrs, size_t len, struct declared *ret);
-/* Returns fault_of(), except that -ENOENT is FAULT_NO_SUCH_UPLOAD. */
+/* Returns the fault for the -errno of an operation on an upload: FAULT_NO_SUCH_UPLOAD for -ENOENT, otherwise
+ * fault_of(err). */
 enum fault upload_fault(int err);
-/* Checks that the upload of a part exists, and requests the checksum that it declared; after
- * req_stat_upload(). */
+/* Checks after req_stat_upload() that the upload of a part exists, and requests the checksum that the upload
+ * declared. Returns FAULT_NONE or the fault, with its reason in *ret_why. */
 enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */
@@ -51,21 +58,22 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 /* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0; -ENOSPC; or -EINVAL if the
  * daemon did not write the attributes. */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
-/* Adds x-amz-expiration to the reply, if a rule applies to the request's key with that size and meta. */
+/* Adds x-amz-expiration to the reply, if a lifecycle rule applies to an object with the request's key,
+ * size_bytes and meta. */
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);
-/* Appends "http://host/bucket/key" and NUL. */
+/* Appends the URL of the request's object, "http://host/bucket/key" or https, and a NUL. */
 void write_location(struct req *rq, struct text *x);
 
 /* ---- tags of a new bucket (subres.c) ---- */
 
-/* Makes the job of a CreateBucket with tags; the job takes over the memory of the tags. Returns 0 or
- * -EAGAIN. */
+/* Makes the job of a CreateBucket with tags; the job takes over the memory of the tags. Returns 0, or -EAGAIN
+ * if there is no memory. */
 int create_tags_new(struct req *rq, struct text *tags);
-/* Stores in spec the attributes of the bucket that rq creates: the tags of create_tags_new(), if it was
- * called, otherwise none. */
+/* Sets the attributes in spec of the bucket that rq creates: the tags passed to create_tags_new(), or no
+ * attributes if it was not called. */
 void create_tags_spec(const struct req *rq, struct store_bucket_spec *spec);
-/* Compares the tags of a bucket that existed, or may have existed, and replies: a bucket without tags gets them,
- * and different tags are a fault. */
+/* Compares the requested tags with the tags of a bucket that existed, or may have existed, before the
+ * request, and replies: a bucket without tags gets the requested ones, and different tags are a fault. */
 enum verdict create_tags_check(struct req *rq);
 
 /* ---- hooks, for the table ---- */

@@ -30,13 +30,13 @@ struct ring;
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while the operation is in flight; checked at the completion */
 	bool multishot;
-	/* Set by the caller before it starts a read or write: a worker of the kernel submits the I/O instead
-	 * of this thread, because the submission can block (for a file system's journal, or a slot in the
-	 * device's queue). The worker costs some microseconds. */
+	/* true: a worker of the kernel submits the read or write instead of this thread, because the
+	 * submission can block (for a file system's journal, or a slot in the device's queue). The worker
+	 * costs some microseconds. Set by the caller before it starts the operation. */
 	bool by_worker;
 	void *job; /* memory of the back end of the ring */
-	/* res: the kernel's result, a count or -errno. more: a multishot operation continues; without `more`
-	 * the caller owns op again, and can restart it, even in done(). */
+	/* res: the kernel's result, a count or -errno. more: true: a multishot operation continues; false:
+	 * the operation has ended, so the caller owns op again, and can restart it, even in done(). */
 	void (*done)(struct ring_op *op, int res, bool more);
 };
 
@@ -55,27 +55,29 @@ struct ring_params {
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
-/* Returns a description of the ring in one line for the log: flags and operations found. */
+/* Returns a description of the ring in one line for the log: its flags and the operations that the kernel
+ * supports. */
 const char *ring_describe(const struct ring *r);
 /* Returns the reason for using threads instead of io_uring, in words; NULL: io_uring is used. Lives as long
  * as r. */
 const char *ring_why_threads(const struct ring *r);
 
-/* Registers payload regions as fixed buffers, index = position. Returns 0, or the -errno of the kernel
- * (-ENOMEM: the memlock limit). After a failure the regions are used without registration, which is slower.
- * Threads need no registration. */
+/* Registers payload regions as fixed buffers; the index of a region is its position in the array. Returns 0,
+ * or the -errno of the kernel (-ENOMEM: the memlock limit). After a failure the regions are used without
+ * registration, which is slower. Threads need no registration. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
-/* Reads len bytes at off. region: the fixed-buffer index of the memory of buf, or RING_NO_REGION. */
+/* Reads len bytes at off. region: index of the fixed buffer that contains buf; RING_NO_REGION: buf is in
+ * none. */
 void ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region);
 void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off,
 		int region);
 void ring_fdatasync(struct ring *r, struct ring_op *op, int fd);
-/* Polls a descriptor, one-shot or multishot (res: the events). A nested epoll descriptor reports edges: drain
- * it fully. */
+/* Polls a descriptor, one-shot or multishot. The result in done() is the mask of events. Of a nested epoll
+ * descriptor only edges are reported, so the caller must take all of its events. */
 void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot);
-/* Accepts connections, multishot, as non-blocking, close-on-exec sockets; res: the new descriptor. Falls back
- * to one shot per call. */
+/* Accepts connections, multishot, as non-blocking, close-on-exec sockets. The result in done() is the new
+ * descriptor. Without multishot accept in the kernel each call accepts one connection. */
 void ring_accept(struct ring *r, struct ring_op *op, int listen_fd);
 /* Cancels op; its done() still runs, with -ECANCELED or the result of the operation. A read or write that a
  * worker thread executes is not cancelled. */

@@ -12,7 +12,7 @@
  * turns the core sends replies and accepts requests. */
 #define RING_TURN_NS (100ull * 1000)
 
-/* A back end: the calls of ring.h. */
+/* The functions of a back end; each of them implements the function of ring.h with the same name. */
 struct ring_ops {
 	void (*free)(struct ring *r);
 	int (*register_regions)(struct ring *r, const struct iovec *regions, int nr);
@@ -28,7 +28,7 @@ struct ring_ops {
 	int (*reap)(struct ring *r);
 };
 
-/* The common head of every back end's ring. */
+/* The first member of the ring of every back end. */
 struct ring {
 	const struct ring_ops *ops;
 	unsigned inflight;
@@ -43,7 +43,8 @@ int threads_new(const struct ring_params *params, struct ring **ret_ring);
 
 /* Marks an operation as in flight. */
 void ring_begin(struct ring *r, struct ring_op *op, bool multishot);
-/* Removes the mark of the operation unless it continues, and runs its done(). */
+/* Handles a completion: removes the mark of ring_begin(), unless `more` is true, and runs done() of the
+ * operation. */
 void ring_complete(struct ring *r, struct ring_op *op, int res, bool more);
 
 #endif

@@ -21,7 +21,7 @@ int expiry_new(struct store_port *store, struct expiry **ret_expiry);
 void expiry_free(struct expiry *ex);
 
 /*
- * Writes the value of the header, with a NUL, for an object of that key, size and meta (mtime_ns and
+ * Writes the value of the header, with a NUL, for an object with the key k, size_bytes and meta (mtime_ns and
  * attributes). Returns false with out unchanged if no rule applies, there is no memory, or ex is NULL.
  * now_ns: clock_ns(), or a little before.
  */

@@ -19,7 +19,7 @@ struct life_env {
 	struct store_port *store;
 	struct timers *timers;
 	struct stats_core *stats; /* counters of walks, deletions and aborted uploads */
-	/* set while a walk is in progress, for readers on other threads; owned by the caller */
+	/* true while a walk is in progress; read by other threads; owned by the caller */
 	_Atomic bool *walks;
 };
 

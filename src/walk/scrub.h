@@ -32,7 +32,8 @@ struct scrub_info {
 	uint64_t known_bad;
 };
 
-/* The state read by other threads, described at struct scrub_info. Written by the scrub alone. */
+/* The state of the scrub that other threads read; struct scrub_info describes its members. Written by the
+ * scrub alone. */
 struct scrub_public {
 	_Atomic int state;
 	_Atomic uint64_t walks, objects, bytes, damaged, unreadable;
@@ -44,13 +45,14 @@ struct scrub_env {
 	struct store_port *store;
 	struct bufpool *bufs; /* pool of small buffers, which are taken only while most of them are free */
 	struct timers *timers;
-	struct scrub_public *pub; /* numbers for other threads, zeroed, kept by the caller */
+	struct scrub_public *pub; /* state for other threads; the caller owns it and has zeroed it */
 };
 
 /* Makes a scrub that starts a scan interval_ns after the end of the last scan (0: only on request), and reads
  * at most `rate` (> 0) bytes per second. Returns 0 or -ENOMEM. */
 int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
-/* Sets interval and rate from now on. s may be NULL in this function and the following ones. */
+/* Changes the arguments interval_ns and rate of scrub_new() from now on. s may be NULL in this function and
+ * the following ones. */
 void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
 /* Pauses or resumes the scan at its current position. */
 void scrub_pause(struct scrub *s, bool on);

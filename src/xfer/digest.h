@@ -15,15 +15,15 @@ enum digest_kind { DIGEST_MD5, DIGEST_SHA1, DIGEST_SHA256, DIGEST_CRC32, DIGEST_
 
 struct digest {
 	unsigned mask; /* bits (DIGEST_BIT()) of the checksums being computed */
-	void *md[3];   /* contexts of OpenSSL (EVP_MD_CTX), each made at its first use */
+	void *md[3];   /* contexts of OpenSSL (EVP_MD_CTX); each is made at its first use */
 	uint32_t crc32, crc32c;
 };
 
 /* Starts the computation of the checksums in mask. Returns 0 or -ENOMEM. */
 int digest_begin(struct digest *d, unsigned mask);
 void digest_update(struct digest *d, const void *data, size_t len);
-/* Writes the value in wire order (CRCs most significant byte first); returns its length. Called once per kind
- * after each digest_begin(). */
+/* Writes the value of the checksum k to out in wire order (CRCs most significant byte first). Returns its
+ * length in bytes. Called once per kind after each digest_begin(). */
 size_t digest_value(struct digest *d, enum digest_kind k, uint8_t out[32]);
 void digest_fini(struct digest *d);
 

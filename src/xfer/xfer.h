@@ -42,57 +42,67 @@
 
 /* Counts of a client. Clients whose addresses lead to the same number share these counts. */
 struct xfer_client {
-	int held;   /* number of buffers of main_cls, plus one for each ticket without a buffer */
-	int waits;  /* number of transfers of the client on either list */
-	int queued; /* number of transfers of the client without a ticket */
+	/* number of buffers of main_cls that the client has, plus one for each of its tickets without a
+	 * buffer */
+	int held;
+	int waits;  /* number of transfers of the client in xfer_pool.waiting and xfer_pool.hungry */
+	int queued; /* number of transfers of the client that wait for a ticket */
 };
 
-/* An entry for a slow client; if several clients have the same entry, the latest of them. */
+/* Number of entries for slow clients. If several clients belong to one entry, the entry has the latest of
+ * them. */
 #define XFER_SLOW_NR 1024
 struct xfer_slow {
 	uint32_t id; /* id of the client, from xfer_client_of() */
 	uint32_t until_look;
 };
 
-/* A lane: one of several disks. Requests that wait for a disk that hangs have at most half of the buffers. */
+/* A lane: the transfers from or to one of several disks. A lane has at most half of the buffers, so that a
+ * disk that hangs cannot occupy all of them. */
 #define XFER_LANES 64
 struct xfer_lane {
-	/* number of tickets without a buffer, of all buffers, and of transfers that wait for a ticket and are
-	 * not held back */
+	/* number of buffers of the lane's transfers, plus one for each of its tickets without a buffer, and
+	 * one for each of its transfers that waits for a ticket and is not held back */
 	int held;
-	int shut;         /* number of transfers held back */
-	struct list back; /* transfers that are held back, in order */
+	int shut; /* number of transfers in back[] */
+	/* transfers that wait because the lane has its share of the buffers, in order of arrival */
+	struct list back;
 };
 
 struct xfer_pool {
 	struct bufpool *bp;
 	enum buf_class main_cls; /* class of the buffer that a ticket guarantees */
 	int tickets, tickets_out;
-	int bare; /* number of tickets without a buffer of main_cls, for which as many buffers are reserved */
+	/* number of issued tickets that hold no buffer of main_cls; that many free buffers of main_cls are
+	 * reserved for them */
+	int bare;
 	int queue_max, queued;
-	/* transfers without a ticket: clients take turns, transfers of one client in order */
+	/* transfers that wait for a ticket; clients take turns, and the transfers of one client keep their
+	 * order */
 	struct fair waiting;
 	struct list hungry;                      /* transfers that can use another buffer; they get buffers in
 	                                          * turn */
-	int waits;                               /* number of transfers on either list */
+	int waits;                               /* number of transfers in waiting and hungry */
 	int pieces_max;                          /* largest number of pieces of a transfer */
 	struct list holders;                     /* transfers with a ticket, the oldest first */
 	uint64_t looked_ns;                      /* time of the last xfer_pool_revoke() */
 	uint32_t looks;                          /* number of calls of xfer_pool_revoke() */
 	struct xfer_client client[XFER_CLIENTS]; /* state of each client, by xfer.client */
-	/* state of each lane, by xfer.lane; index 0: transfers between two lanes */
+	/* index 0: transfers between two lanes; index i + 1: lane i */
 	struct xfer_lane lane[XFER_LANES + 1];
-	int shut;                            /* number of transfers held back */
+	/* number of transfers, of all lanes, that wait because their lane holds its share of the buffers */
+	int shut;
 	struct store_spares spares;          /* functions by which the store borrows idle buffers */
 	struct xfer_slow slow[XFER_SLOW_NR]; /* clients that were slow, by client_id % XFER_SLOW_NR */
 };
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
-/* Returns a number for the client at an address, without the port; for IPv6 the number is that of the /64, in
- * which a client may use any address. Without the key a client cannot choose or predict collisions. */
+/* Returns the id of the client at an address, without the port. All addresses of an IPv6 /64 have one id,
+ * because a client may use any of them. key: a secret, so that a client cannot choose or predict which other
+ * clients have its id. */
 uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
-/* Returns a number for a client that has a name. */
+/* Returns the id of a client that has a name. key: the secret of xfer_client_of(). */
 uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
 
 /* ---- clients that are too slow (pace.c) ---- */
@@ -100,14 +110,14 @@ uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
 struct xfer;
 struct xfer_pool;
 
-/* The minimum speed of a client while others wait. */
+/* The minimum speed of a client while other clients wait for a ticket. */
 struct xfer_pace {
 	uint64_t rate; /* minimum rate in bytes a second; 0: no minimum */
 	uint64_t grace_ns;
 };
 
-/* The start of a client's measurement, and its bytes moved until then. since_ns 0: not measured, because the
- * transfer does not wait for the client. */
+/* The start of a client's measurement. since_ns: time of the start; 0: the client is not measured, because
+ * the transfer does not wait for it. bytes: number of bytes moved before the start. */
 struct pace_mark {
 	uint64_t since_ns, bytes;
 };
@@ -115,25 +125,29 @@ struct pace_mark {
 
 #define PACE_ANEW UINT64_MAX
 
-/* Returns the part of the time since the last check that does not count, because the check is late;
- * PACE_ANEW: the last check is too old, and the measurement restarts. */
+/* Returns how many ns since the last check do not count as time of the clients, because this check is late;
+ * PACE_ANEW: the last check is so long ago that all measurements restart. */
 uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
-/* Checks a client that has moved `bytes` in all; owes: the transfer waits for the client. */
+/* Updates the start m of a client's measurement: starts it when the transfer begins to wait for the client,
+ * moves it by skip_ns, and ends it when the transfer does not wait any longer. bytes: number of bytes moved
+ * so far. owes: true: the transfer waits for the client. skip_ns: result of pace_skip(). */
 void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
-/* Returns the bytes a second since the mark; PACE_UNKNOWN: no mark. */
+/* Returns the rate of a client in bytes a second since the start m; PACE_UNKNOWN: the client is not measured.
+ * bytes: number of bytes moved so far. */
 uint64_t pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns);
-/* Returns true if the client was measured for the whole grace and is too slow. */
+/* Returns true if the client was measured for at least the grace, and its rate is below the minimum. */
 bool pace_is_slow(const struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns);
-/* Restarts the measurement after a grace in which the client was fast enough. */
+/* Restarts the measurement of a client that was fast enough for the whole grace. */
 void pace_forgive(struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns);
 
-/* Counts candidates by the order of magnitude of their rate, so that the slowest are found in two passes. */
+/* Numbers of candidates by the order of magnitude of their rate. With these numbers the slowest candidates
+ * are found in two passes over all candidates. */
 struct pace_count {
 	int of[66];
 };
 void pace_count_add(struct pace_count *pc, uint64_t rate);
-/* Returns true if a candidate with that rate is among the *nr slowest; if so, decrements *nr and the
- * count. */
+/* Returns true if a candidate with this rate is among the *nr slowest candidates; then decrements *nr, and
+ * removes the candidate from the numbers. */
 bool pace_count_take(struct pace_count *pc, uint64_t rate, int *nr);
 
 enum xfer_revoke {
@@ -143,7 +157,8 @@ enum xfer_revoke {
 	XFER_OVER_SHARE
 };
 
-/* Returns true if that client lost a ticket for being slow within the last ten seconds of waiting. */
+/* Returns true if the client has lost a ticket because it was slow, at most ten seconds ago; only time in
+ * which a transfer waits for a ticket counts. */
 bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
 struct xfer_pace_ops {
 	/* Returns the number of bytes of a SERVE that were taken from the transfer and have not reached the
@@ -152,11 +167,13 @@ struct xfer_pace_ops {
 	/* Returns true if a transfer that waits for a ticket has little to put into a buffer: most of its
 	 * body has not arrived. */
 	bool (*is_late)(struct xfer *x);
-	/* Asks for the return of the ticket. Only notes the request, like done(). */
+	/* Asks for the return of the ticket of x. Must only note the request, because it runs inside calls of
+	 * this header. */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
-/* Checks the holders of tickets, and requests tickets back. Called every XFER_LOOK_NS while a transfer waits
- * for a ticket. Returns the number of requested tickets. */
+/* Checks the transfers that hold tickets, and requests tickets back from the slowest ones if other transfers
+ * wait. Called every XFER_LOOK_NS while a transfer waits for a ticket. Returns the number of requested
+ * tickets. */
 int xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struct xfer_pace_ops *ops,
 		     uint64_t now_ns);
 #define XFER_LOOK_NS (100ull * 1000 * 1000)
@@ -180,8 +197,8 @@ struct piece {
 	uint64_t at;   /* offset in the transfer of the piece's first byte */
 	uint32_t skew; /* offset in the buffer of the piece's first byte */
 	uint32_t len;  /* number of bytes of the transfer in this piece */
-	/* COPY: carry: bytes taken from the previous piece; carries_on: all bytes of the piece go to the next
-	 * one */
+	/* COPY: carry: number of bytes taken over from the previous piece; carries_on: true: all bytes of the
+	 * piece are passed on to the next piece */
 	uint32_t carry;
 	bool carries_on;
 	union {
@@ -193,13 +210,13 @@ struct piece {
 
 enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT, XFER_COPY };
 
-/* A transfer, embedded by the request, which calls xfer_idle() once, and xfer_init() for each transfer. */
+/* A transfer. Embedded in the request, which calls xfer_idle() once, and xfer_init() before each transfer. */
 struct xfer {
 	struct xfer_pool *pool;
 	struct store_port *store;
 	struct chan *chan;
-	/* Called when the transfer has ended, without pieces in flight: `result` has the outcome. Also called
-	 * when a ticket was granted. */
+	/* Called when the transfer has ended, without pieces in flight; its outcome is in `result`. Also
+	 * called when the ticket for which the transfer waits is granted. */
 	void (*done)(struct xfer *x);
 	/* Called in SERVE when bytes are ready to be taken; in ACCEPT when a buffer is ready to be fed; in
 	 * PUSH and PULL when the transfer has failed and only disk operations are in flight. */
@@ -207,55 +224,66 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	bool revoked; /* xfer_pool_revoke() has requested the ticket, which is not returned yet */
+	/* true: xfer_pool_revoke() has requested the ticket, and the ticket is not returned yet */
+	bool revoked;
 	/* lane that holds this waiting transfer back, because the lane has half of the buffers; NULL: not
 	 * held back */
 	struct xfer_lane *back;
-	uint8_t lane[2];    /* lanes of source and destination of the bytes, each + 1; 0: none */
-	bool was_slow;      /* the client was slow when the wait began */
-	bool is_late;       /* the body was late at the last check */
+	/* lane of the source and lane of the destination of the bytes, each as its index plus 1; 0: no
+	 * lane */
+	uint8_t lane[2];
+	bool was_slow; /* true: the client was slow when the transfer began to wait for a ticket */
+	/* true: most of the body had not arrived at the last check (xfer_pace_ops.is_late) */
+	bool is_late;
 	uint8_t client;     /* index of the client: client_id % XFER_CLIENTS */
 	uint32_t client_id; /* id of the client, from xfer_client_of() */
 	struct list link;   /* private to the pool: link of waiting or hungry transfers */
 	struct list holder; /* private to the pool: link of transfers with a ticket */
 	struct pace_mark mark;
-	uint64_t reached; /* bytes received from the client, or delivered to it, at the last check */
+	/* number of bytes received from the client, or delivered to it, at the last check of
+	 * xfer_pool_revoke() */
+	uint64_t reached;
 
 	struct store_obj *obj;
 	struct store_put *put;
 	struct chan_lease *lease;
 	struct digest *digest; /* PULL, ACCEPT, COPY: checksums over all bytes in order */
 
-	uint64_t base;        /* offset in the object of the first byte of the transfer */
-	uint64_t len;         /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next;        /* number of bytes of the transfer that have a piece so far */
-	uint64_t in_order;    /* PULL: bytes digested and written in order; SERVE: bytes taken */
+	uint64_t base; /* offset in the object of the first byte of the transfer */
+	uint64_t len;  /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
+	uint64_t next; /* number of bytes of the transfer that have a piece so far */
+	/* PULL: number of bytes digested and written in order; SERVE: number of bytes taken */
+	uint64_t in_order;
 	uint64_t moved;       /* number of bytes that reached the destination */
 	uint64_t progress_ns; /* time of the last progress */
 	/* wire_ns: total time with outstanding work requests; wire_since_ns: start of the current time with
 	 * outstanding work requests (0: there are none) */
 	uint64_t wire_ns, wire_since_ns;
 	uint64_t first_ns; /* time at which the first bytes of a GET reached the client; 0: not yet */
-	/* number of bytes posted and not completed, and their limit; wire_max 0: no limit */
+	/* wire_bytes: number of bytes in work requests that were posted and have not completed; wire_max:
+	 * limit of wire_bytes; 0: no limit */
 	uint64_t wire_bytes, wire_max;
-	int active;        /* number of pieces that are not idle */
-	int inflight;      /* number of pieces that the store or the NIC uses */
-	int bufs;          /* number of buffers of the transfer; a run counts as its buffers */
+	int active;   /* number of pieces that are not idle */
+	int inflight; /* number of pieces that the store or the NIC uses */
+	/* number of buffers of the transfer; a run of adjacent buffers counts as its number of buffers */
+	int bufs;
 	int main_bufs;     /* number of buffers of main_cls of the transfer */
-	int result;        /* first error of the transfer */
-	bool ended;        /* done() was called or is not needed */
-	bool fed_all;      /* ACCEPT: the body has ended */
-	bool wire_started; /* a work request was posted, or bytes were sent */
+	int result;        /* -errno of the first error of the transfer; 0: no error */
+	bool ended;        /* true: done() was called or will not be called */
+	bool fed_all;      /* ACCEPT: true: the body has ended */
+	bool wire_started; /* true: a work request was posted, or bytes were sent */
 
-	struct piece *filling;    /* ACCEPT: the piece that is being filled */
-	struct piece *last;       /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
-	uint32_t carry;           /* COPY: number of bytes of a granule that a later piece completes */
-	unsigned char *carry_buf; /* COPY: memory of the `carry` bytes, after they are read */
+	struct piece *filling; /* ACCEPT: the piece that is being filled */
+	struct piece *last;    /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
+	/* COPY: number of bytes at the end of a piece that belong to a granule which the next pieces
+	 * complete */
+	uint32_t carry;
+	unsigned char *carry_buf; /* COPY: memory for a copy of the `carry` bytes */
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
-/* Initializes memory of a former request as a transfer of `client` that was not begun, with fn as done and as
- * wake. Does not change the pieces. */
+/* Initializes x, whose memory an earlier request may have used, as a transfer of `client` that has not begun.
+ * fn: value of x->done and x->wake. Does not change the pieces. */
 void xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x));
 /* Sets the lanes of the transfer's source and destination (store_lane(); -1: none), before xfer_init(). */
 void xfer_set_lanes(struct xfer *x, int a, int b);
@@ -266,20 +294,24 @@ void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store,
  * started is allowed. */
 void xfer_fini(struct xfer *x);
 
-/* Asks for a ticket. Returns > 0 if it is granted; 0 if done() follows; -EAGAIN if the queue is full. */
+/* Asks for a ticket. Returns > 0 if it was granted; 0 if x waits, and done() is called when the ticket is
+ * granted; -EAGAIN if the queue is full. */
 int xfer_ticket(struct xfer *x);
 
-/* Starts a PUSH with a ticket and a granted lease; done() always follows. */
+/* Starts a PUSH: moves len bytes of the object, from off on, to the memory of the client. The transfer has a
+ * ticket and a granted lease. wire_max: limit of x->wire_bytes; 0: no limit. done() always follows. */
 void xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease,
 	       uint64_t wire_max);
-/* Starts a PULL with a ticket and a granted lease; done() always follows. */
+/* Starts a PULL: moves len bytes from the memory of the client to the put. The transfer has a ticket and a
+ * granted lease. wire_max: limit of x->wire_bytes; 0: no limit. done() always follows. */
 void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease,
 	       struct digest *dg, uint64_t wire_max);
-/* Starts SERVE: done() follows only after xfer_cancel(); otherwise the transfer ends when all bytes were
- * taken. */
+/* Starts a SERVE of len bytes of the object, from off on, for xfer_take(). The transfer ends without done()
+ * when all bytes were taken; done() is called only after an error or xfer_cancel(). */
 void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len);
-/* Copies up to max bytes at pos to out; each byte is copied once, in ascending order. Returns the number of
- * bytes; 0 if wake() follows; or the -errno with which the transfer has ended. */
+/* Copies up to max bytes of a SERVE, from position pos on, to out; each byte is copied once, in ascending
+ * order. Returns the number of bytes; 0 if no byte is ready, and wake() follows; or the -errno with which the
+ * transfer has failed. */
 ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
 /* Returns true if the transfer waits for the client: for bytes of the body, or until the client takes
@@ -288,34 +320,36 @@ bool xfer_client_owes(const struct xfer *x);
 /* Returns true if the transfer waits for the store, without an outstanding work request. */
 bool xfer_waits_for_store(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
-/* Takes bytes of the body, and returns their number. If it is less than len, wake() follows, or the transfer
- * has failed (see result). */
+/* Takes bytes of the body, and returns their number. If the number is less than len, wake() follows, or the
+ * transfer has failed (x->result < 0). */
 size_t xfer_feed(struct xfer *x, const void *data, size_t len);
-/* Ends the body; done() follows when all but the last piece is on the disk. */
+/* Ends the body of an ACCEPT; done() follows when all pieces except the last one are on the disk. */
 void xfer_feed_end(struct xfer *x);
 
-/* Copies bytes of an opened object to a put, at any alignment; done() follows when all but the last piece is
- * on the disk, possibly in the call. */
+/* Copies len bytes of an opened object, from off on, to a put, at any alignment. done() follows when all
+ * pieces except the last one are on the disk; it may run inside this call. */
 void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct store_put *put,
 	       struct digest *dg);
 
-/* Stops the transfer as soon as possible; work requests are flushed, and an earlier error remains the result.
- * Returns 0 if done() follows when no piece is in flight; > 0 if no piece was in flight, and done() does not
- * follow. */
+/* Stops the transfer with the error err as soon as possible: outstanding work requests are flushed. An
+ * earlier error remains the result. Returns 0 if pieces are in flight, and done() follows after their end; >
+ * 0 if no piece is in flight, and done() does not follow. */
 int xfer_cancel(struct xfer *x, int err);
 
-/* Returns the total time, up to now, with work requests of the transfer outstanding. */
+/* Returns the total time in ns, up to now_ns, during which work requests of the transfer were outstanding. */
 uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
-/* Returns the kept last piece after a successful PULL, ACCEPT or COPY, for the commit; NULL if there is
- * none. */
+/* Returns the buffer of the last piece of a successful PULL, ACCEPT or COPY, which was kept for the commit,
+ * and the length of the piece in *ret_len; NULL: there is no last piece. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
 /* Counters per thread, for tests: they prove that no payload byte is copied and that memory is bounded. */
 struct xfer_counts {
 	uint64_t copied_bytes; /* bytes copied by the CPU: HTTP bodies only */
 	uint64_t pushed_bytes, pulled_bytes;
-	int bufs_peak; /* the largest number of buffers of one transfer; a run counts as its buffers */
+	/* largest number of buffers of one transfer so far; a run of adjacent buffers counts as its number of
+	 * buffers */
+	int bufs_peak;
 };
 extern _Thread_local struct xfer_counts xfer_counts;
 

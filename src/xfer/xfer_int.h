@@ -5,16 +5,17 @@
 
 #include "xfer/xfer.h"
 
-/* Takes a buffer for another piece of x, of at least `len` bytes if the class has a free buffer. NULL: no
- * buffer is available; x is on the hungry list, and pool_feed() calls xfer_more() when a buffer is returned,
- * or x must return a buffer first. */
+/* Takes a buffer for another piece of x, of at least `len` bytes if the class has a free buffer of this size.
+ * Returns NULL if x has its largest number of buffers, and must return one first; or if no buffer is
+ * available: x is then in the list `hungry`, and pool_feed() calls xfer_more() when a buffer is returned. */
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
-/* Marks a client as slow for that number of calls of xfer_pool_revoke(). */
+/* Marks a client as slow for the next `looks` calls of xfer_pool_revoke(). */
 void pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks);
 
-/* Returns the number of bytes that may be written with the piece: limited by its buffer and by the store. */
+/* Returns the largest number of bytes that may be written with the piece: limited by its buffer and by the
+ * store. */
 static inline uint32_t
 piece_room(const struct piece *p)
 {
@@ -23,7 +24,8 @@ piece_room(const struct piece *p)
 	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
 }
 
-/* Returns the number of bytes of the store that one read may put into the piece. */
+/* Returns the largest number of bytes that one read of the store may put into the piece: limited by its
+ * buffer and by the store. */
 static inline uint32_t
 read_room(const struct piece *p)
 {
@@ -35,11 +37,12 @@ read_room(const struct piece *p)
 /* Takes an idle piece with a buffer for len bytes. Returns NULL if no piece or buffer is available now. */
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);
-/* Ends the operation that filled p (a read of the store, or a pull), with `result`. Returns true if p is
- * READY; false if the transfer has failed, now or before, and p was returned. */
+/* Handles the end of the operation that has filled p: a read of the store, or a pull. result: -errno if it
+ * has failed. Returns true if p is READY; false if the transfer has failed, now or before, and p was
+ * returned. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
-/* Ends a read of the store that filled p, as piece_arrived(); the store has set the offset of the bytes in
- * the buffer. */
+/* Ends a read of the store that filled p: takes the buffer and the offset of the first byte from p->rd, and
+ * calls piece_arrived(). Returns its result. */
 bool piece_read_arrived(struct piece *p, int result, uint64_t now_ns);
 /* Returns, for PULL and COPY, the READY piece that begins with the next byte in order; NULL: the piece has
  * not arrived. */
@@ -59,16 +62,19 @@ void xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *));
 void piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *));
 /* Hands p to the store; when the write ends, the piece is freed. */
 void piece_write(struct piece *p);
-/* Writes a piece after its turn (x->in_order is after its bytes), or keeps the last piece for the commit. */
+/* Writes a piece that was processed in its turn, so that x->in_order is after its bytes. Keeps it for the
+ * commit instead if it is the last piece of the transfer. */
 void piece_write_or_keep(struct piece *p);
 
 /* Notes that a work request is being posted. */
 void xfer_wire_begin(struct xfer *x);
-/* Notes that a work request returned. */
+/* Notes that a work request has completed. Ends the measurement of x->wire_ns if no work request is
+ * outstanding. */
 void xfer_wire_end(struct xfer *x, uint64_t now_ns);
 
 void xfer_set_error(struct xfer *x, int err);
-/* Calls done() if no work is left. */
+/* Calls done() if no work of the transfer is left. Calls wake() if a failed transfer only has disk operations
+ * in flight. */
 void xfer_end_if_over(struct xfer *x);
 
 #endif
