@@ -95,6 +95,7 @@ on_op(struct ring_op *op, int res, bool more)
 	x->inflight--;
 	x->p->inflight--;
 	p->workers -= o->has_worker;
+	p->write_workers -= o->has_worker && x->is_write;
 	note_error(x, sync_error(res, len));
 	if (x->error == 0)
 		xio_more(x);
@@ -112,13 +113,16 @@ on_op(struct ring_op *op, int res, bool more)
 }
 
 /*
- * Of several disks none may have all workers of a thread: those who come to one that hangs, or just has much to do, wait
- * until one of its own workers is free.
+ * Of several disks none may have all workers of a thread: operations for a disk that hangs, or is busy, wait until one
+ * of its own workers is free. Writes of a disk, also of the only one, have three quarters of its workers, so that reads
+ * continue while writes hang.
  */
 static bool
-may_have_worker(const struct disk_port *p, const struct disk *d)
+may_have_worker(const struct disk_port *p, const struct disk *d, bool is_write)
 {
-	return !d->workers_max || p->workers < d->workers_max;
+	unsigned max = d->workers_max ? d->workers_max : RING_WORKERS, writes_max = max > 1 ? max * 3 / 4 : 1;
+
+	return (!d->workers_max || p->workers < max) && (!is_write || p->write_workers < writes_max);
 }
 
 static void
@@ -126,25 +130,29 @@ wait_for_worker(struct xio *x)
 {
 	struct disk_port *p = x->p;
 
-	if (!p->waiting.next)
-		list_init(&p->waiting);
+	for (int i = 0; i < 2; i++) {
+		if (!p->waiting[i].next)
+			list_init(&p->waiting[i]);
+	}
 	p->inflight++;
 	_Static_assert(sizeof x->link <= offsetof(struct xio_op, x),
 		       "the link covers no mark of a free operation");
-	list_push_tail(&p->waiting, &x->link);
+	list_push_tail(&p->waiting[x->is_write], &x->link);
 }
 
 static void
 next_waiting(struct disk_port *p)
 {
-	while (p->waiting.next && !list_empty(&p->waiting)) {
-		struct xio *x = container_of(list_first(&p->waiting), struct xio, link);
+	for (int i = 0; i < 2; i++) {
+		while (p->waiting[i].next && !list_empty(&p->waiting[i])) {
+			struct xio *x = container_of(list_first(&p->waiting[i]), struct xio, link);
 
-		if (!may_have_worker(p, x->d))
-			return;
-		list_del(&x->link);
-		p->inflight--;
-		xio_more(x);
+			if (!may_have_worker(p, x->d, x->is_write))
+				break;
+			list_del(&x->link);
+			p->inflight--;
+			xio_more(x);
+		}
 	}
 }
 
@@ -173,7 +181,7 @@ xio_more(struct xio *x)
 		o->len = room < x->left ? (uint32_t)room : x->left;
 		by_worker = wants_worker(x->d, x->is_write);
 		o->has_worker = by_worker || x->p->is_threads;
-		if (o->has_worker && !may_have_worker(x->p, x->d)) {
+		if (o->has_worker && !may_have_worker(x->p, x->d, x->is_write)) {
 			/* What is under way goes on with it. */
 			if (x->inflight == 0)
 				wait_for_worker(x);
@@ -184,6 +192,7 @@ xio_more(struct xio *x)
 		o->op = (struct ring_op){ .done = on_op, .by_worker = by_worker };
 		enqueue(x->d, o->len);
 		x->p->workers += o->has_worker;
+		x->p->write_workers += o->has_worker && x->is_write;
 		off += x->ext_off;
 		x->inflight++;
 		x->p->inflight++;

@@ -26,11 +26,12 @@ struct disk_port {
 	/* number of ring operations, and of other work that must end before the port is freed */
 	unsigned inflight;
 	struct disk_watch watch;
-	bool is_threads;  /* true: every operation needs a worker */
-	unsigned workers; /* number of operations that have a worker */
-	/* entries of struct xio that wait for a worker; the operations of the first entry are started
-	 * first */
-	struct list waiting;
+	bool is_threads;        /* true: every operation needs a worker */
+	unsigned workers;       /* number of operations that have a worker */
+	unsigned write_workers; /* number of writes among them */
+	/* entries of struct xio that wait for a worker, reads and writes; the operations of the first entry are
+	 * started first */
+	struct list waiting[2];
 };
 
 struct xio;

@@ -281,6 +281,40 @@ test_workers(void **state)
 	free(mem);
 }
 
+/* Writes have three quarters of the workers, also of the only disk: a read that comes while they hang has one. */
+static void
+test_write_workers(void **state)
+{
+	struct disk *d = &extent_store(st)->vol->disk;
+	struct disk_port p = { .is_threads = true };
+	char *mem = aligned_alloc(4096, 32 * (size_t)d->geo.unit_bytes);
+	uint64_t ext[8];
+
+	check(mem);
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = 32 }, &p.ring), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		ext[i] = ext_make(i * 2, 1);
+	memset(mem, 0, 32 * (size_t)d->geo.unit_bytes);
+	d->workers_max = 4;
+	over_nr = 0;
+	for (int i = 0; i < XIOS - 1; i++)
+		xio_start(&xios[i], &p, d, true, ext, 8, 0, mem, (uint32_t)(8 * d->geo.unit_bytes),
+			  RING_NO_REGION, on_xio);
+	assert_int_equal(p.workers, 3);
+	assert_int_equal(p.write_workers, 3);
+	xio_start(&xios[XIOS - 1], &p, d, false, ext, 8, 0, mem + 8 * (size_t)d->geo.unit_bytes,
+		  (uint32_t)(8 * d->geo.unit_bytes), RING_NO_REGION, on_xio);
+	assert_int_equal(p.workers, 4);
+	while (over_nr < XIOS) {
+		assert_true(p.write_workers <= 3 && p.workers <= 4);
+		assert_true(ring_turn(p.ring, NS_PER_MS) >= 0);
+	}
+	assert_int_equal(p.inflight + p.workers + p.write_workers, 0);
+	d->workers_max = 0;
+	ring_free(p.ring);
+	free(mem);
+}
+
 int
 main(void)
 {
@@ -292,6 +326,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_helper, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_for_ever, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_workers, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_write_workers, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
