@@ -94,7 +94,7 @@ struct store_send {
 };
 #define STORE_SEND_STOP UINT64_MAX
 
-/* The usage of a bucket in the slots that move, for the quota ledger. */
+/* The usage of a bucket in the slots that move, of one copy, for the quota ledger. */
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;

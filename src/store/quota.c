@@ -734,7 +734,9 @@ int
 quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 	      const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold)
 {
-	struct quota_change more = *c;
+	const struct quota_change grown = quota_of_copies(*c, hold->has_two);
+	const int64_t whole = (int64_t)whole_bytes * (1 + hold->has_two);
+	struct quota_change more = grown;
 	struct quota_row *row;
 	int e = 0;
 
@@ -743,15 +745,16 @@ quota_reserve(struct quota_book *book, int counter, const void *name, size_t len
 	quota_lock(book);
 	row = *link_of(book, name, len);
 	if (row && hold->version != row->part[counter].version)
-		*hold = (struct quota_hold){ 0 };
+		*hold = (struct quota_hold){ .has_two = hold->has_two };
 	if (row && row->part[counter].version && (row->has_bound || row->rule_nr)) {
 		struct quota_change less = negative(&hold->more);
 
 		add(&more, &less);
-		e = judge_reserve(book, counter, row, &more, (int64_t)whole_bytes, hold->whole_bytes);
+		e = judge_reserve(book, counter, row, &more, whole, hold->whole_bytes);
 		if (e == 0) {
-			reserve(book, counter, row, &more, (int64_t)whole_bytes - hold->whole_bytes);
-			*hold = (struct quota_hold){ row->part[counter].version, *c, (int64_t)whole_bytes };
+			reserve(book, counter, row, &more, whole - hold->whole_bytes);
+			*hold = (struct quota_hold){ hold->has_two, row->part[counter].version, grown,
+						     whole };
 		}
 	}
 	quota_unlock(book);

@@ -18,6 +18,12 @@
  * changes that are in a block of a log already are not counted, so the usage can exceed the limit by their
  * size.
  *
+ * The bytes of an object or a part count once for each copy of its key, and the object, the upload and the
+ * documents of a bucket count once. The number of copies is a property of the key: it is the number that the
+ * bucket had when the key was written, and it changes only while the bucket is empty. The counter of the
+ * primary counts both copies, also while the secondary has no copy yet, has failed, or is copied again;
+ * foreign records count for no bucket. So the usage changes neither by a resynchronisation nor by a move.
+ *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
  * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 80 more for each
  * further counter, and 8 for each pattern that matches the name.
@@ -50,18 +56,19 @@ struct quota_book {
 	} counter[STORE_DISKS_MAX];
 };
 
-/* A change of a bucket's usage. Negative numbers: the usage decreases. */
+/* A change of a bucket's usage, with the bytes of all copies. Negative numbers: the usage decreases. */
 struct quota_change {
 	int64_t objects, bytes, uploads;
 };
 
 /* The reservation of a PUT in progress; the PUT owns it and zeroes it before its first use; changed under the lock. */
 struct quota_hold {
+	bool has_two;             /* set by the PUT: the key has two copies */
 	uint64_t version;         /* version of the bucket; 0: there is no reservation */
 	struct quota_change more; /* growth of the usage that the commit of the PUT will cause, as far as it
 	                           * is known */
-	int64_t whole_bytes;      /* all bytes of the PUT, including bytes that replace those of an existing
-	                           * object */
+	int64_t whole_bytes;      /* all bytes of the PUT, of all copies, including bytes that replace those
+	                           * of an existing object */
 };
 
 /* A plan to make a bucket, or to give a bucket documents, for a counter that publishes each change by itself.
@@ -79,6 +86,14 @@ static inline uint64_t
 quota_part_bytes(uint64_t size_bytes)
 {
 	return size_bytes > QUOTA_PART_BYTES ? size_bytes : QUOTA_PART_BYTES;
+}
+
+/* Returns the change of usage by a change of a key, with the bytes of all of its copies. */
+static inline struct quota_change
+quota_of_copies(struct quota_change c, bool has_two)
+{
+	c.bytes *= 1 + has_two;
+	return c;
 }
 
 /* Makes a quota ledger without rows.  0 or -ENOMEM. */
@@ -175,9 +190,9 @@ void quota_release(struct quota_book *book, int counter, struct quota_row *row, 
 
 /*
  * Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by the PUT;
- * whole_bytes: all of its bytes. Returns 0, also if no limit applies to the bucket; or -EDQUOT, without a
- * change, if the growth exceeds the limit together with the usage and all reservations, or if all bytes of
- * the PUT and of the other PUTs in progress exceed the limit.
+ * whole_bytes: all of its bytes, both of one copy. Returns 0, also if no limit applies to the bucket; or
+ * -EDQUOT, without a change, if the growth exceeds the limit together with the usage and all reservations, or
+ * if all bytes of the PUT and of the other PUTs in progress exceed the limit.
  */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);

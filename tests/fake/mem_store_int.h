@@ -189,7 +189,7 @@ int mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *
 int mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id);
 /* Takes the reference of v if it returns 0. */
 int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number);
-/* Judges and counts a change of what is in a bucket, which is there: 0 or -EDQUOT. */
+/* Judges and counts a change of what is in a bucket, which is there: 0 or -EDQUOT. c: of one copy. */
 int mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c);
 /* A bucket was made, or is to be removed. */
 void mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there);

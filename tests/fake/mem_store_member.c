@@ -840,8 +840,10 @@ leave_work(struct mem_store *st, struct job *j)
 	while (o->moved) {
 		struct store_moved *m = o->moved;
 		struct quota_row *row = quota_find(st->quotas, st->counter, m->name, m->len);
-		struct quota_change more = { (int64_t)m->use.objects, (int64_t)m->use.bytes,
-					     (int64_t)m->use.uploads };
+		struct quota_change more =
+			quota_of_copies((struct quota_change){ (int64_t)m->use.objects, (int64_t)m->use.bytes,
+							       (int64_t)m->use.uploads },
+					m->place >= STORE_SLOT_NR);
 		struct quota_change less = { -more.objects, -more.bytes, -more.uploads };
 
 		if (row) {
@@ -963,11 +965,11 @@ count_own(void *cookie, const char *bucket, size_t len, unsigned place, const st
 {
 	struct mem_store *st = cookie;
 	struct quota_row *row = quota_find(st->quotas, st->counter, bucket, len);
+	const struct quota_change one = { (int64_t)use->objects, (int64_t)use->bytes, (int64_t)use->uploads };
+	const struct quota_change all = quota_of_copies(one, place >= STORE_SLOT_NR);
 
 	check(row);
-	quota_count(
-		st->quotas, st->counter, row,
-		&(struct quota_change){ (int64_t)use->objects, (int64_t)use->bytes, (int64_t)use->uploads });
+	quota_count(st->quotas, st->counter, row, &all);
 }
 
 static int

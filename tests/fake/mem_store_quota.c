@@ -17,15 +17,18 @@ mem_quotas(const struct store *st)
 int
 mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c)
 {
+	const struct version *bucket = mem_lookup(st, like->bucket, like->bucket_len, "", 0);
+	/* Without a placement map each key has one copy. */
+	const struct quota_change all = quota_of_copies(*c, st->member && bucket->copies > 1);
 	struct quota_row *row;
 	int e = 0;
 
 	quota_lock(st->quotas);
 	row = quota_find(st->quotas, st->counter, like->bucket, like->bucket_len);
 	check(row && quota_version(row, st->counter));
-	e = quota_judge(st->quotas, st->counter, row, c, true);
+	e = quota_judge(st->quotas, st->counter, row, &all, true);
 	if (e == 0)
-		quota_count(st->quotas, st->counter, row, c);
+		quota_count(st->quotas, st->counter, row, &all);
 	quota_unlock(st->quotas);
 	return e;
 }
@@ -85,6 +88,7 @@ mem_quota_reserve(struct mem_store *st, struct put_state *ps, uint64_t size_byte
 
 	if (ps->is_copy)
 		return 0;
+	ps->hold.has_two = ps->has_two;
 	if (size_bytes != STORE_SIZE_UNKNOWN)
 		bytes = mem_quota_bytes(ps, size_bytes);
 	c.bytes = bytes > old_bytes ? (int64_t)(bytes - old_bytes) : 0;

@@ -429,7 +429,8 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_quota_counts),    cmocka_unit_test(sc_test_quota_bucket),
 		cmocka_unit_test(sc_test_quota_patterns),  cmocka_unit_test(sc_test_quota_races),
 		cmocka_unit_test(sc_test_quota_buckets),   cmocka_unit_test(sc_test_quota_bucket_number),
-		cmocka_unit_test(sc_test_quota_reserved),  cmocka_unit_test(sc_test_long_reads),
+		cmocka_unit_test(sc_test_quota_reserved),  cmocka_unit_test(sc_test_quota_copies),
+		cmocka_unit_test(sc_test_long_reads),
 	};
 	int failed;
 

@@ -92,6 +92,7 @@ void sc_test_quota_races(void **state);
 void sc_test_quota_buckets(void **state);
 void sc_test_quota_bucket_number(void **state);
 void sc_test_quota_reserved(void **state);
+void sc_test_quota_copies(void **state);
 void sc_test_delimiter(void **state);
 void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);

@@ -17,11 +17,18 @@
 #define PART QUOTA_PART_BYTES
 #define BUCKETS_AT_ONCE 8
 
+/* Returns the bytes that those of one copy of the keys of BUCKET count as. */
+static uint64_t
+all_copies(uint64_t bytes)
+{
+	return bytes == NO ? NO : bytes * (unsigned)sc_bucket_copies(BUCKET);
+}
+
 static int
 bound(const char *name, uint64_t objects, uint64_t bytes, uint64_t uploads)
 {
 	static struct store_bucket_set op;
-	struct store_use max = { objects, bytes, uploads };
+	struct store_use max = { objects, all_copies(bytes), uploads };
 
 	return sc_wait_for(&op.op,
 			   START(&op.op, store_bucket_set_quota(sc->port, name, strlen(name), &max, &op)));
@@ -34,7 +41,7 @@ patterns(const char *pattern, uint64_t objects, uint64_t bytes, uint64_t uploads
 	bool any = pattern[len - 1] == '*';
 	struct store_pattern_quota q = { .bucket_len = (uint8_t)(len - any),
 					 .any_suffix = any,
-					 .max = { objects, bytes, uploads },
+					 .max = { objects, all_copies(bytes), uploads },
 					 .max_buckets = NO };
 
 	memcpy(q.bucket, pattern, len - any);
@@ -48,7 +55,8 @@ expect_use(uint64_t objects, uint64_t bytes, uint64_t uploads)
 
 	assert_int_equal(store_bucket_quota(sc->store, BUCKET, strlen(BUCKET), &info), 0);
 	assert_string_equal(info.name, BUCKET);
-	if (info.used.objects != objects || info.used.bytes != bytes || info.used.uploads != uploads)
+	if (info.used.objects != objects || info.used.bytes != all_copies(bytes) ||
+	    info.used.uploads != uploads)
 		fail_msg("%llu objects, %llu bytes, %llu uploads", (unsigned long long)info.used.objects,
 			 (unsigned long long)info.used.bytes, (unsigned long long)info.used.uploads);
 }
@@ -184,9 +192,10 @@ sc_test_quota_bucket(void **state)
 	assert_int_equal(create("q1", &u), -EDQUOT);
 	assert_int_equal(store_list_quotas(sc->store, &list), 1);
 	assert_string_equal(list[0].name, BUCKET);
-	assert_true(!list[0].is_pattern && list[0].has_bound && list[0].max.bytes == 10 &&
+	assert_true(!list[0].is_pattern && list[0].has_bound && list[0].max.bytes == all_copies(10) &&
 		    list[0].max.objects == 1);
-	assert_true(list[0].used.bytes == 5010 && list[0].used.objects == 2 && list[0].refused >= 8);
+	assert_true(list[0].used.bytes == all_copies(5010) && list[0].used.objects == 2 &&
+		    list[0].refused >= 8);
 	free(list);
 	assert_int_equal(
 		sc_wait_for(&s.op, START(&s.op, store_bucket_head(sc->port, BUCKET, strlen(BUCKET), &s))), 0);
@@ -211,10 +220,10 @@ sc_test_quota_bucket(void **state)
 void
 sc_test_quota_patterns(void **state)
 {
-	static const struct store_pattern_quota both[] = {
+	const struct store_pattern_quota both[] = {
 		{ "con", 3, true, { 4, NO, NO }, NO },
-		{ "con", 3, true, { 3, 5000, NO }, NO },
-		{ "contract", 8, false, { NO, 4000, NO }, NO },
+		{ "con", 3, true, { 3, all_copies(5000), NO }, NO },
+		{ "contract", 8, false, { NO, all_copies(4000), NO }, NO },
 		{ "other", 5, true, { 0, 0, 0 }, NO },
 	};
 	struct store_quota_info *list;
@@ -227,7 +236,8 @@ sc_test_quota_patterns(void **state)
 	assert_int_equal(sc_bucket_create("contract-b"), 0);
 	assert_int_equal(store_list_quotas(sc->store, &list), 1);
 	assert_string_equal(list[0].name, "contr*");
-	assert_true(list[0].is_pattern && list[0].used.bytes == 5000 && list[0].used.objects == 4);
+	assert_true(list[0].is_pattern && list[0].used.bytes == all_copies(5000) &&
+		    list[0].used.objects == 4);
 	free(list);
 	assert_int_equal(sc_del("q2"), 1);
 	assert_int_equal(sc_bucket_delete("contract-b"), 0);
@@ -238,9 +248,10 @@ sc_test_quota_patterns(void **state)
 	assert_int_equal(sc_put("q3", 0, 1), -EDQUOT);
 	assert_int_equal(store_list_quotas(sc->store, &list), 3);
 	assert_string_equal(list[0].name, "con*");
-	assert_true(list[0].max.objects == 3 && list[0].max.bytes == 5000 && list[0].used.objects == 3);
+	assert_true(list[0].max.objects == 3 && list[0].max.bytes == all_copies(5000) &&
+		    list[0].used.objects == 3);
 	assert_string_equal(list[1].name, "contract");
-	assert_true(list[1].used.bytes == 3010);
+	assert_true(list[1].used.bytes == all_copies(3010));
 	assert_string_equal(list[2].name, "other*");
 	assert_true(list[2].used.objects == 0);
 	free(list);
@@ -300,10 +311,11 @@ void
 sc_test_quota_buckets(void **state)
 {
 	static const struct store_bucket_spec big = { .copies = 1, .attrs = "0123456789", .attrs_len = 10 };
+	static const struct store_pattern_quota max = { "quota-", 6, true, { 3, 30000, NO }, NO };
 	struct store_quota_info *list;
 	static struct store_del d;
 
-	patterns("quota-*", 3, 30000, NO);
+	assert_int_equal(store_set_quotas(sc->store, &max, 1), 0);
 	assert_int_equal(sc_bucket_create("quota-a"), 0);
 	assert_int_equal(sc_bucket_create("quota-b"), 0);
 	assert_int_equal(sc_bucket_create("quota-b"), -EEXIST);
@@ -419,7 +431,8 @@ sc_test_quota_reserved(void **state)
 		assert_int_equal(store_put_init(sc->port, &b, &k2, 0), 0);
 		assert_int_equal(store_put_init(sc->port, &c, &k3, 1000001), -EDQUOT);
 		assert_int_equal(store_bucket_quota(sc->store, BUCKET, strlen(BUCKET), &info), 0);
-		assert_true(info.used.bytes == 1000000 && info.in_progress_bytes == 2000000);
+		assert_true(info.used.bytes == all_copies(1000000) &&
+			    info.in_progress_bytes == all_copies(2000000));
 		store_put_abort(sc->port, &a);
 		store_put_abort(sc->port, &b);
 		/* those that replace others: so much again, and one alone always */
@@ -442,4 +455,72 @@ sc_test_quota_reserved(void **state)
 		expect_use(0, 0, 0);
 	}
 	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}
+
+/* Gives BUCKET a number of copies, as far as the store can, and returns the number of copies that its keys then have. */
+static unsigned
+set_copies(unsigned copies)
+{
+	int r = sc_bucket_make(BUCKET, copies);
+	struct store_obj obj;
+	bool has_second;
+
+	assert_true(r == 0 || r == -EEXIST || r == -EDOM || r == -EOPNOTSUPP);
+	assert_int_equal(sc_put("c0", 0, 1), 0);
+	assert_int_equal(sc_open_obj("c0", &obj), 0);
+	has_second = obj.has_second;
+	store_close(sc->port, &obj);
+	assert_int_equal(sc_del("c0"), 1);
+	assert_true(copies == 2 ? has_second || !sc->has_two_copies : !has_second);
+	return has_second ? 2 : 1;
+}
+
+static void
+expect_bytes(uint64_t used, uint64_t in_progress)
+{
+	struct store_quota_info info;
+
+	assert_int_equal(store_bucket_quota(sc->store, BUCKET, strlen(BUCKET), &info), 0);
+	assert_int_equal(info.used.bytes, used);
+	assert_int_equal(info.in_progress_bytes, in_progress);
+}
+
+/* claim TM71: each copy counts its bytes: those of objects, of parts, and of PUTs in progress. */
+void
+sc_test_quota_copies(void **state)
+{
+	struct store_key k1 = sc_key_of("c1"), k2 = sc_key_of("c2");
+	int first = sc_bucket_copies(BUCKET);
+	static struct store_bucket_set set;
+	static struct store_put a, b;
+	static struct store_upload u;
+
+	for (int round = 0; round < 4; round++) {
+		unsigned copies = set_copies(round % 2 ? 1 : 2);
+		struct store_use max = { NO, 100000 * copies, NO };
+		int r = START(&set.op, store_bucket_set_quota(sc->port, BUCKET, strlen(BUCKET), &max, &set));
+
+		assert_int_equal(sc_wait_for(&set.op, r), 0);
+		assert_int_equal(sc_put("c1", 0, 60001), 0);
+		assert_int_equal(sc_put("c2", 0, 40000), -EDQUOT);
+		assert_int_equal(sc_put("c2", 0, 39999), 0);
+		expect_bytes(100000 * copies, 0);
+		assert_int_equal(sc_del("c1"), 1);
+		assert_int_equal(create("c1", &u), 0);
+		assert_int_equal(part("c1", u.id, 1, 60000), 0);
+		assert_int_equal(part("c1", u.id, 2, 1), -EDQUOT);
+		assert_int_equal(part("c1", u.id, 1, 10), 0);
+		expect_bytes((39999 + PART) * copies, 0);
+		assert_int_equal(complete("c1", u.id, 1, 1), 0);
+		assert_int_equal(store_put_init(sc->port, &a, &k2, 99990), 0);
+		assert_int_equal(store_put_init(sc->port, &b, &k1, 11), -EDQUOT);
+		expect_bytes(40009 * copies, 99990 * copies);
+		store_put_abort(sc->port, &a);
+		assert_int_equal(sc_del("c1"), 1);
+		assert_int_equal(sc_del("c2"), 1);
+		expect_bytes(0, 0);
+	}
+	assert_int_equal(bound(BUCKET, NO, NO, NO), 0);
+	if (sc_bucket_copies(BUCKET) != first)
+		assert_int_equal(sc_bucket_make(BUCKET, (unsigned)first), 0);
 }

@@ -75,6 +75,13 @@ quotas_is_sure(const struct cell *c)
 	return c->nr == 1 && cell_rests(c) && !c->is_open;
 }
 
+/* Each copy takes the bytes. */
+static unsigned
+copies_of(int b)
+{
+	return many_has_two(b) ? 2 : 1;
+}
+
 static struct store_use
 most_of(int b, uint64_t since)
 {
@@ -88,6 +95,7 @@ most_of(int b, uint64_t since)
 		use.bytes += bytes;
 	}
 	uploads_most(b, since, &use);
+	use.bytes *= copies_of(b);
 	return use;
 }
 
@@ -106,6 +114,7 @@ least_of(int b)
 		use.bytes += quotas_size_of(c->may[0]);
 	}
 	uploads_least(b, &use);
+	use.bytes *= copies_of(b);
 	return use;
 }
 
@@ -159,7 +168,8 @@ quotas_check_grown(int b, uint64_t since, const struct store_use *grown, const c
 		return;
 	least = least_of(b);
 	if ((grown->objects && max->objects != STORE_UNBOUNDED && least.objects > max->objects + more) ||
-	    (grown->bytes && max->bytes != STORE_UNBOUNDED && least.bytes > max->bytes + more * BIG) ||
+	    (grown->bytes && max->bytes != STORE_UNBOUNDED &&
+	     least.bytes > max->bytes + more * BIG * copies_of(b)) ||
 	    (grown->uploads && max->uploads != STORE_UNBOUNDED && least.uploads > max->uploads + more))
 		sim_fail("%s is answered, and bucket %d, with a bound of %lld objects, %lld bytes and %lld "
 			 "uploads, "

@@ -80,11 +80,14 @@ assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 
 # ---- said to operators, and there again after a restart
 show() { "$BUILD/gantry" --admin "$T/admin.sock" bucket show "$@"; }
+# Bytes count once for each copy, after a restart as before.
+for b in two plain; do curl_s3 "/$b/counted" -T - < <(head -c 70000 /dev/zero); done
 for again in 0 1; do
+	assert_eq "$(show two --json | jq -r '"\(.objects) \(.bytes)"') $(show plain --json | jq -r '"\(.objects) \(.bytes)"')" "1 140000 1 70000"
 	assert_eq "$(copies two) $(copies plain) $(copies signed)" "2 1 2"
 	assert_eq "$(curl_s3 / | grep -o '<Name>two</Name><CreationDate>[^<]*')" "$made" "when it was made"
 	assert_match "$(curl_s3 '/two?tagging')" '<Key>a</Key><Value>b</Value>'
-	assert_match "$(header_of x-gantry-quota-objects /two --head)" 0/7
+	assert_match "$(header_of x-gantry-quota-objects /two --head)" 1/7
 	assert_match "$(show two)" ', 2 copies of each object'
 	! show plain | grep -q copies || fail "one copy is worth no word"
 	assert_eq "$(show two --json | jq .copies) $(show plain --json | jq .copies)" "2 1"

@@ -2,6 +2,7 @@
 /*
  * What buckets hold, see usage.h.  An object counts by its record, whatever its bytes lie in: chunks are not counted.
  * Parts count while their upload is there; with it go all of them at once, and their records when their turn comes.
+ * The primary of a key with two copies counts the bytes of both.
  */
 #include "extent/log/vol.h"
 
@@ -114,8 +115,9 @@ usage_judge_end(struct vol *vol)
 	vol->leader.judges_quotas = false;
 }
 
-struct quota_change
-usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
+/* Returns the change by one copy. */
+static struct quota_change
+change_of_one(const struct commit *c, bool exists, uint64_t old_bytes)
 {
 	struct quota_change change = { .objects = !exists, .bytes = (int64_t)c->view.size_bytes };
 
@@ -142,6 +144,14 @@ usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
 	}
 	change.bytes -= exists ? (int64_t)old_bytes : 0;
 	return change;
+}
+
+struct quota_change
+usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
+{
+	uint8_t type = c->kind == COMMIT_PART ? c->upload_key[0] : c->view.key[0];
+
+	return quota_of_copies(change_of_one(c, exists, old_bytes), key_has_two(type));
 }
 
 int
@@ -245,8 +255,11 @@ count(struct vol *vol, const struct commit *c, const uint8_t *key, size_t len,
 	if (c->is_gc)
 		return;
 	row = row_of(vol, vol->quotas, key, len);
-	if (row)
-		quota_count(vol->quotas, vol->counter, row, change);
+	if (row) {
+		const struct quota_change all = quota_of_copies(*change, key_has_two(key[0]));
+
+		quota_count(vol->quotas, vol->counter, row, &all);
+	}
 }
 
 /* It is collected, and was counted nowhere. */
@@ -423,8 +436,10 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	/* An upload that is older belongs to an earlier bucket of the name.  An object may have come from another disk, where
 	 * the bucket was made earlier. */
 	if (row && quota_version(row, vol->counter) &&
-	    (!is_upload || r->version > quota_version(row, vol->counter)))
+	    (!is_upload || r->version > quota_version(row, vol->counter))) {
+		change = quota_of_copies(change, key_has_two(key[0]));
 		quota_count(book, vol->counter, row, &change);
+	}
 	quota_unlock(book);
 	return e;
 }

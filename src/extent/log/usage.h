@@ -19,7 +19,7 @@ struct vol;
 void usage_judge_begin(struct vol *vol);
 /* Ends the judging of commits and unlocks the book. */
 void usage_judge_end(struct vol *vol);
-/* Returns the change of usage by c; exists: c replaces a record, of old_bytes. */
+/* Returns the change of usage by c, of all copies; exists: c replaces a record, of old_bytes. */
 struct quota_change usage_change(const struct commit *c, bool exists, uint64_t old_bytes);
 /* Judges a change of usage by c: 0 or -EDQUOT. For documents of a bucket it sets *change. */
 int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change);
@@ -45,8 +45,8 @@ int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, si
 /* ---- on a port's thread ---- */
 
 /* Reserves for an object, or a part (key: of its upload), before its bytes are taken, or changes the
- * reservation: 0 or -EDQUOT. size_bytes: all bytes of the PUT, with the taken ones; STORE_SIZE_UNKNOWN: none
- * yet. */
+ * reservation: 0 or -EDQUOT. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
+ * STORE_SIZE_UNKNOWN: none yet. */
 int usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
 		  size_t key_len, uint64_t size_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended. A commit ends its reservation when the leader packs it. */

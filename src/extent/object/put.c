@@ -79,6 +79,7 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
 	pi->vol = p->vp.vol;
+	pi->hold.has_two = key_has_two(pi->is_part ? pi->upload_key[0] : pi->key[0]);
 	e = early_check(p, pi->vol, size_bytes);
 	if (e == 0 && !pi->sent)
 		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,

@@ -12,7 +12,8 @@ WITH_NIC=1 NICS=2 RDMA='{ allow_special: [loopback, self] }'
 /usr/bin/python3 -c 'import boto3' 2>/dev/null || fail "no python3-boto3: scripts/deps clients"
 for d in /usr/include/node /usr/include/nodejs/src; do [ ! -e "$d/node_api.h" ] || node_headers=$d; done
 [ -n "${node_headers:-}" ] || fail "no node_api.h: scripts/deps clients"
-export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON=''
+# The software adapter's address is a loopback address, which a server takes from no token by default.
+export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON='' GANTRY_SERVER_ALLOW='subnet, loopback, self'
 make -s -C "$ROOT" cuobject || fail "make cuobject"
 with() { "$ROOT/scripts/with-gantry-cuobject" "$@"; }
 built() { with "$@" >"$T/out" 2>&1 || fail "$*: $(cat "$T/out")"; }
