@@ -107,7 +107,8 @@ struct cores {
 	struct auth_keys *keys;  /* first credentials */
 	struct auth_replay *replay;
 	const struct op_entry *operations;
-	_Atomic int trace_next; /* number of requests that are still to be traced from their beginning */
+	_Atomic uint64_t full_ns; /* time of the last refusal for want of space; 0: none */
+	_Atomic int trace_next;   /* number of requests that are still to be traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;

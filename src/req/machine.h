@@ -443,6 +443,9 @@ bool pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */
 void pace_slot_put(struct req *rq);
+/* Begins to check slow bodies, if the store refused a request of any core for want of space in the last
+ * minute. Bodies slower than limits.body_rate, which may hold space, are then ended. */
+void pace_check_full(struct reqs *rs);
 /* Checks the holders of buffers, while a request waits for one. */
 void pace_wait(struct reqs *rs);
 /* Asks for a buffer for HTTP bodies and continues with next; rq->xfer.have_ticket: the buffer was granted. */

@@ -80,6 +80,9 @@ struct req_env {
 	struct expiry *expiry;
 	/* Number of requests, over all cores, that will be traced from their beginning; NULL: no tracing. */
 	_Atomic int *trace_next;
+	/* Time of the last refusal for want of space, of all cores, by clock_ns(); 0: none. NULL: slow bodies
+	 * are not ended for want of space. */
+	_Atomic uint64_t *full_ns;
 	int core;
 };
 
