@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration: one table of keys (conf/table.c), one immutable struct.
+ * The configuration: a table of all keys (conf/table.c), and an immutable struct with their values.
  *
- * Flags take precedence over the environment (GANTRY_SECTION_KEY), then conf.d/ *.yaml next to the file, then
- * the file, then defaults. conf_load() runs on the main thread; the struct is read-only from then on and may
- * be read by any thread. Units: bytes and nanoseconds, regardless of the unit in the file. Errors name file,
- * line, column, key, the expected value and the nearest known key.
+ * If several sources give a key, the first of them in this order counts: options of the command line, the
+ * environment (GANTRY_SECTION_KEY), conf.d/ *.yaml next to the file, the file, the default. conf_load() runs
+ * on the main thread; the struct is read-only from then on and may be read by any thread. Units: bytes and
+ * nanoseconds, regardless of the unit in the file. Errors name file, line, column, key, the expected value
+ * and the nearest known key.
  */
 #ifndef GANTRY_CONF_CONF_H
 #define GANTRY_CONF_CONF_H
@@ -26,7 +27,7 @@
 #define CONF_DISKS_MAX 64
 #define CONF_CORES_MAX 256
 #define CONF_DOMAINS_MAX 16
-#define CONF_PIECES_MAX 16 /* limit of the pieces of one request in flight */
+#define CONF_PIECES_MAX 16 /* largest number of pieces of one request in flight */
 #define CONF_DEFAULT_FILE "/etc/gantry/gantryd.yaml"
 
 enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };
@@ -37,16 +38,17 @@ struct conf_listen {
 	struct sockaddr_storage sa;
 	socklen_t sa_len;
 	enum conf_dialect dialect;
-	char *tls_certificate, *tls_key; /* PEM files; either both are set or neither */
-	bool anonymous;                  /* s3: unsigned requests are accepted */
-	char *bucket;                    /* scality: bucket of the keys of this listener; default
-	                                  * ".scality" */
-	bool v1_prefix;                  /* scality: paths of keys begin with /v1/ (protocol.md item 93) */
-	bool decode;                     /* scality: keys are percent-decoded once; default true (item 94) */
-	bool delete_404;                 /* scality: DELETE of an absent key is answered 404, not 204 (item
-	                                  * 92) */
-	struct conf_nets proxy; /* addresses of proxies, whose connections begin with a header of the PROXY
-	                         * protocol */
+	/* paths of PEM files; NULL: plain HTTP; both are set, or neither is */
+	char *tls_certificate, *tls_key;
+	bool anonymous; /* s3: unsigned requests are accepted */
+	/* scality: name of the bucket that has the keys of this listener; default ".scality" */
+	char *bucket;
+	bool v1_prefix; /* scality: paths of keys begin with /v1/ (protocol.md item 93) */
+	bool decode;    /* scality: keys are percent-decoded once; default true (item 94) */
+	/* scality: true: DELETE of an absent key is answered with 404, otherwise with 204 (item 92) */
+	bool delete_404;
+	/* addresses of proxies; a connection from a proxy begins with a header of the PROXY protocol */
+	struct conf_nets proxy;
 };
 
 struct conf_disk {
@@ -54,7 +56,7 @@ struct conf_disk {
 	uint64_t size_bytes; /* size of the disk, used by --format */
 };
 
-/* Signatures of version 2 that are accepted: no such signature, or only that of a presigned URL. */
+/* Signatures of version 2 that are accepted. OFF: none. PRESIGNED: those of presigned URLs and of forms. */
 enum conf_sigv2 { SIGV2_OFF, SIGV2_PRESIGNED };
 /* Checks for repeated signatures. OFF: no check. PEER: a request with a descriptor is refused if its
  * signature was used from another address. ONCE: a request with a descriptor is refused if its signature
@@ -65,10 +67,11 @@ enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
-	enum conf_etag etag;             /* kind of ETag of objects received over HTTP */
-	char *domains[CONF_DOMAINS_MAX]; /* lower-case domains; a Host "bucket.domain" names the bucket */
+	enum conf_etag etag; /* kind of ETag of objects received over HTTP */
+	/* domains of the server, in lower case; a Host field "bucket.domain" names a bucket */
+	char *domains[CONF_DOMAINS_MAX];
 	int domain_nr;
-	bool encrypted_below; /* the operator states that the disks are encrypted below Gantry */
+	bool encrypted_below; /* true: the operator declares that the disks encrypt their data */
 };
 
 enum conf_backend { BACKEND_DISKS, BACKEND_RADOS };
@@ -97,13 +100,13 @@ struct conf {
 
 	int cores[CONF_CORES_MAX]; /* numbers of the CPUs */
 	int core_nr;
-	/* threads are pinned to CPUs; false, for tests with more threads than CPUs: the scheduler places
-	 * the threads */
+	/* true: threads are pinned to CPUs; false: the scheduler places them, for tests with more threads
+	 * than CPUs */
 	bool pin;
 
 	struct {
-		uint64_t buffers_bytes;      /* payload buffers, over all cores */
-		uint64_t http_buffers_bytes; /* quota of HTTP bodies, over all cores */
+		uint64_t buffers_bytes;      /* size of the payload buffers of all cores together */
+		uint64_t http_buffers_bytes; /* largest memory for HTTP bodies, all cores together */
 		uint64_t index_bytes;
 		uint64_t replay_bytes; /* size of the table of used signatures */
 	} memory;
@@ -117,23 +120,25 @@ struct conf {
 		int disk_nr;
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
-		int default_copies;    /* copies of a bucket whose creation does not specify a number */
-		int min_disks;         /* number of disks that must serve before the node is ready; 0: all
-		                        * but one */
-		bool partial_listings; /* lists omit the keys of a missing disk; false: such a list fails */
+		int default_copies; /* number of copies in a bucket whose creator does not specify it */
+		/* number of disks that must serve, or else the daemon is not ready; 0: all but one */
+		int min_disks;
+		/* true: a listing omits keys that only a missing disk has; false: such a listing fails */
+		bool partial_listings;
 		uint64_t lock_wait_ns;
-		uint64_t wait_for_disks_ns; /* limit of the time for which a start waits for absent disks;
-		                             * 0: it does not wait */
-		uint64_t disk_timeout_ns;   /* time limit of a write or flush of a disk; 0: no limit */
-		uint64_t pack_rate; /* limit of the bytes of small objects packed per second; 0: no packing */
-		/* limit of the bytes per second moved to or from a disk that is drained or added; 0: no
-		 * limit */
+		/* longest time for which a start waits for absent disks; 0: it does not wait */
+		uint64_t wait_for_disks_ns;
+		uint64_t disk_timeout_ns; /* time limit of a write or flush of a disk; 0: no limit */
+		/* largest number of bytes of small objects that are packed per second; 0: no packing */
+		uint64_t pack_rate;
+		/* largest number of bytes per second that are moved to or from a disk that is drained or
+		 * added; 0: no limit */
 		uint64_t move_rate;
 		/* time after which the secondary copies of an absent disk are rebuilt on another disk */
 		uint64_t heal_after_ns;
 		uint64_t scrub_interval_ns; /* time between two scrubs, which read all objects; 0: a scrub
 		                             * starts on request only */
-		uint64_t scrub_rate;        /* limit of the bytes per second that a scrub reads */
+		uint64_t scrub_rate;        /* largest number of bytes per second that a scrub reads */
 		const char *state_dir;      /* directory for state outside of the disks, as configured;
 		                             * NULL: none */
 	} store;
@@ -144,34 +149,38 @@ struct conf {
 		char *region;
 		char *credentials_file; /* path; NULL: no file; read by auth/ */
 		uint64_t clock_skew_ns;
-		/* x-rdma-info and x-cuobj-* must be signed as well; x-amz-* must be signed in any case */
+		/* true: the signature must cover x-rdma-info and x-cuobj-*, too; it must always cover
+		 * x-amz-* */
 		bool require_signed_headers;
 		enum conf_replay replay;
 		enum conf_sigv2 sigv2; /* signatures of version 2 that are accepted */
 	} auth;
 
 	struct {
-		int connections;             /* limit of each core */
-		int connections_per_address; /* limit over all cores, an IPv6 address by its first 64 bits;
-		                              * 0: no limit per address */
-		int requests;                /* limit of each core */
+		int connections; /* largest number of connections of a core */
+		/* largest number of connections of a client address, all cores together; an IPv6 address
+		 * counts by its first 64 bits; 0: no limit */
+		int connections_per_address;
+		int requests; /* largest number of requests of a core in flight */
 		int pieces_per_request;
-		int queue;             /* limit of the requests that wait in one FIFO */
+		/* largest number of requests of a core that wait for a buffer or a channel */
+		int queue;
 		uint64_t object_bytes; /* largest object */
 		uint64_t part_bytes;
 		uint64_t idle_ns; /* time limit of an idle connection */
-		/* time limit from the first byte of a request's head, or of a TLS handshake, to its end */
+		/* time limit from the first to the last byte of a request's head, or of a TLS handshake */
 		uint64_t head_ns;
 		uint64_t s3_progress_ns; /* time limit of a request without progress; default 8 s */
-		enum conf_fair fair_by;  /* identity of a client in fair queues */
-		/* minimum bytes per second of an HTTP body while other requests wait; 0: none */
+		enum conf_fair fair_by;  /* the identity by which fair queues tell clients apart */
+		/* bytes per second at which an HTTP body must arrive or leave at least, while other requests
+		 * wait; 0: no minimum */
 		uint64_t body_rate;
 		uint64_t body_grace_ns; /* time over which body_rate is averaged */
-		/* time limit of a request, to which length / s3_rate is added; default 8 s */
+		/* time limit of a request is s3_total_ns + its length / s3_rate; default 8 s */
 		uint64_t s3_total_ns;
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* time limit of a request; default 1.5 s */
-		uint64_t drain_ns;         /* time limit of running requests after SIGTERM */
+		uint64_t drain_ns;         /* time after SIGTERM in which running requests may end */
 		uint64_t xml_bytes;        /* largest XML body */
 		uint64_t upload_expire_ns; /* age at which an unfinished upload is removed; 0: never */
 	} limits;
@@ -185,19 +194,19 @@ struct conf {
 	struct {
 		enum log_level level;
 		enum log_format format;
-		bool access;                        /* the log has a line for each request */
-		bool object_keys;                   /* the lines of the access log contain the object's key */
+		bool access; /* true: the log has a line for each request */
+		/* true: the lines of the access log contain the object's key */
+		bool object_keys;
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
 	struct conf_origin *origins; /* private to conf/: the source of each value */
-	_Atomic int refs;            /* number of references in addition to the first; changed by
-	                              * conf_get() and conf_free() */
+	_Atomic int refs;            /* number of references in addition to the first one */
 };
 
-#define CONF_ANY_REGION "any" /* value of auth.region: signatures may name any region */
+#define CONF_ANY_REGION "any" /* value of auth.region with which signatures may name any region */
 
-/* Returns the region name for replies. */
+/* Returns the name of the region in replies: auth.region, or "us-east-1" if every region is accepted. */
 static inline const char *
 conf_region(const struct conf *c)
 {
@@ -210,11 +219,12 @@ struct conf_override {
 };
 
 struct conf_source {
-	const char *file;   /* true: the file must exist, because -c named it; false: the default file may
-	                     * be missing */
-	bool file_required; /* -c was given; the default file may be missing */
-	bool partial;       /* listeners and disks may be missing (for --list-devices) */
-	bool starts;        /* the process will serve, so the limits of this process are checked too */
+	const char *file; /* path of the configuration file */
+	/* true: the file must exist, because -c named it; false: it is the default file, and may be
+	 * missing */
+	bool file_required;
+	bool partial; /* true: the configuration may lack listeners and disks (for --list-devices) */
+	bool starts;  /* true: the process will serve, so its resource limits are checked, too */
 	const struct conf_override *overrides;
 	int override_nr;
 };
@@ -226,14 +236,15 @@ void conf_free(struct conf *c);
 /* Takes another reference, which conf_free() releases. Any thread. */
 const struct conf *conf_get(const struct conf *c);
 
-/* Receives a key whose value has changed. from, to: the old and the new value as in a file (secrets are
- * masked; both are empty for a list whose length has changed). applied: true if the new value is used;
- * false if the change needs a restart, and the fresh configuration has the old value. */
+/* Receives a key whose value has changed. from, to: the old and the new value as in a configuration file,
+ * with secrets masked; both are empty if the length of a list has changed. applied: true: the new
+ * configuration has the new value; false: the change needs a restart, and the new configuration has the old
+ * value. */
 typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
 			       bool applied);
-/* Prepares a configuration that was loaded for a reload: copies the running values of all keys that need a
- * restart to fresh. Calls change() for each key whose value has changed. Returns 0, or -ENOMEM; then fresh
- * must not be used. */
+/* Prepares the configuration `fresh`, loaded for a reload, to replace `running`: for each key that needs a
+ * restart, copies the value of `running` to `fresh`. Calls change() for each key whose value has changed.
+ * Returns 0; -ENOMEM: `fresh` must not be used. */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
 /* Prints every value with its origin, as YAML with comments; secrets are masked. */
@@ -245,38 +256,38 @@ void conf_print_json(const struct conf *c, FILE *out);
  * "key\ttype\tdefault\treload\thelp\tclass". class is basic, tuning or test. */
 void conf_print_table(FILE *out);
 
-/* Counts the typing mistakes between two names. If there are `limit` or more, the result may be any number
- * that is at least limit. */
+/* Returns the number of typing mistakes that turn one name into the other. If there are `limit` or more,
+ * returns some number that is at least limit. */
 int conf_edit_distance(const char *a, const char *b, int limit);
 
-/* Parses an address block such as "10.0.0.0/8" or "fd00::/8", or an address. Returns 0; -EINVAL; or
- * -ERANGE if bits are set after the prefix, as in "10.1.2.3/8": then *ret_net is the network with these
- * bits cleared. */
+/* Parses an address block such as "10.0.0.0/8" or "fd00::/8", or an address. Returns 0; -EINVAL; or -ERANGE
+ * if bits are set after the prefix, as in "10.1.2.3/8"; with -ERANGE *ret_net is the block with these bits
+ * cleared. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* Writes to out a sentence, without full stop, about the error in a text that conf_net_parse() refuses.
- * Returns out. */
+/* Writes to out a sentence, without a full stop, that explains why conf_net_parse() refuses text. Returns
+ * out. */
 #define CONF_NET_REFUSAL_MAX 160
 const char *conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX]);
 /* Limits of store.disks[].size: 64 MiB to 1024 TiB. */
 #define CONF_DISK_MIN_BYTES ((uint64_t)64 << 20)
 #define CONF_DISK_MAX_BYTES ((uint64_t)1024 << 40)
 
-/* Parses a limit of a quota: a number, or a size of at most 4 EiB ("10TiB") if is_bytes. Returns 0 or
+/* Parses a quota. is_bytes: true: a size of at most 4 EiB ("10TiB"); false: a number. Returns 0 or
  * -EINVAL. */
 int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
-/* Prints a network as in a configuration file. */
+/* Writes an address block to out as in a configuration file. */
 void conf_net_format(const struct conf_net *net, char *out, size_t cap);
-/* Parses an address with a port, without a resolver: "host:port", where host is a number, with or without
- * brackets for IPv6, or "localhost"; or "*:port", the IPv6 wildcard (which accepts IPv4, too, unless
- * IPV6_V6ONLY is set), or 0.0.0.0 if the kernel has no IPv6. Returns 0 or -EINVAL. */
+/* Parses an address with a port, without a resolver. "host:port": host is a numeric address (an IPv6 address
+ * with or without brackets) or "localhost". "*:port": the IPv6 wildcard address, which accepts IPv4, too,
+ * unless IPV6_V6ONLY is set; 0.0.0.0 if the kernel has no IPv6. Returns 0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 /* Returns true if only this machine can reach the address. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
-/* Returns true if a Host field can only mean this server: an address, localhost, or a name in s3.domain,
- * with or without a port. Another name could belong to a stranger who resolves it to this machine's
- * address; a browser would then treat the stranger's web page and this server as one origin (DNS
- * rebinding). s3 may be NULL. */
+/* Returns true if a Host field can only mean this server: it is an address, localhost, or a name in a domain
+ * of s3.domain, with or without a port. Any other name could belong to an attacker who resolves it to this
+ * machine's address; a browser would then treat the attacker's web page and this server as one origin (DNS
+ * rebinding). s3 NULL: no domains. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

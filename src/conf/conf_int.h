@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to conf/: the table of keys, the tree of a parsed source, and the loader, which applies one
- * source after the other. All functions run on the thread that called conf_load().
+ * Declarations shared by the files of conf/: the table of keys, the tree of a parsed source, and the loader,
+ * which applies one source after the other. All functions run on the thread that called conf_load().
  */
 #ifndef GANTRY_CONF_CONF_INT_H
 #define GANTRY_CONF_CONF_INT_H
@@ -18,7 +18,7 @@ enum key_type {
 	KT_U64,  /* uint64_t, decimal or 0x */
 	KT_SIZE, /* uint64_t, bytes */
 	KT_TIME, /* uint64_t, nanoseconds */
-	KT_WORD, /* an enum whose values are the indices of words */
+	KT_WORD, /* an enum; its values are the indices in conf_key.words */
 	KT_MTU,  /* int, a power of two */
 	KT_STRING,
 	KT_ADDR,    /* struct addr_field */
@@ -29,7 +29,7 @@ enum key_type {
 	KT_LEVELS,  /* log.levels */
 	KT_DOMAINS, /* s3.domain */
 	KT_UUIDS,   /* store.accept_missing */
-	KT_MAPS,    /* a list of maps with a table of its own */
+	KT_MAPS,    /* a list of maps, whose keys have a table of their own (conf_key.list) */
 };
 
 #define KEY_RELOAD 1u /* a reload applies a change of the key; other keys need a restart */
@@ -39,16 +39,19 @@ enum key_type {
 #define KEY_REQUIRED 16u
 #define KEY_S3 32u /* the key exists only for dialect s3 */
 #define KEY_SCALITY 64u
-/* used with KEY_RELOAD and KEY_NONE: a reload may change the value, except from or to none */
+/* used with KEY_RELOAD and KEY_NONE: a reload applies a change of the value, but not a change from or to
+ * "none" */
 #define KEY_KIND 128u
-/* The class of a key. A key with neither bit is basic: an operator sets it to get a working server. */
+/* Bits of the class of a key. A key without these bits is basic: an operator sets it to get a working
+ * server. */
 #define KEY_TUNING 256u /* limits, rates and parameters of the wire; their defaults fit most machines */
 #define KEY_TEST 512u   /* keys for tests; no server needs them */
 
 struct key_list;
 
 struct conf_key {
-	const char *name; /* full dotted name; in the table of a list the part after "listen[]." */
+	/* full name with dots ("rdma.dc_key"); in the table of a list only the name after "listen[]." */
+	const char *name;
 	enum key_type type;
 	unsigned flags;
 	uint64_t min, max;        /* smallest and largest value of KT_INT, KT_U64, KT_SIZE, KT_TIME */
@@ -65,7 +68,7 @@ struct key_list {
 	int key_nr;
 	size_t offset, nr_offset, elem_bytes;
 	int max;
-	const char *what; /* an element in messages: "a listener" */
+	const char *what; /* name of an element in messages: "a listener" */
 };
 
 struct loader;
@@ -74,7 +77,7 @@ struct node;
 extern const struct conf_key conf_keys[];
 extern const int conf_key_nr;
 
-/* The destination of KT_ADDR: the beginning of struct conf_listen and of conf.admin. */
+/* The fields to which a KT_ADDR is parsed: struct conf_listen and conf.admin begin with them. */
 struct addr_field {
 	char *address;
 	struct sockaddr_storage sa;
@@ -83,11 +86,12 @@ struct addr_field {
 
 /* Looks up a key by its name in a table of nr keys. Returns NULL if there is no such key. */
 const struct conf_key *key_find(const struct conf_key *keys, int nr, const char *name);
-/* Returns true if the name of a key begins with "<name>.". */
+/* Returns true if `name` is a section: the name of a key begins with "<name>.". */
 bool key_is_section(const char *name);
 /* Describes the allowed values of k, for messages and the manual: "an integer from 0 to 7". */
 void key_expected(const struct conf_key *k, char *out, size_t cap);
-/* Writes the known name that is nearest to `name` to buf, and returns buf; NULL if no known name is near. */
+/* Finds the name of a key that differs from `name` by few typing mistakes, and writes it to buf. Returns buf;
+ * NULL: there is no such key. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
 /* Reports a key that is not in the table of keys, with the nearest name of the table. */
 void load_unknown(struct loader *ld, const struct node *key, const char *path);
@@ -109,12 +113,12 @@ struct node {
 struct node *node_scalar(const char *text, size_t len);
 /* Frees a tree. NULL is allowed. */
 void node_free(struct node *n);
-/* Returns true if a node is an empty value: an empty text, ~ or null, not quoted. */
+/* Returns true if a node is an empty value: the text is empty, ~ or null, and is not quoted. */
 bool node_is_null(const struct node *n);
 
 /* ---- the loader (load.c), and its messages (diag.c) ---- */
 
-#define ERRORS_SHOWN 100 /* limit of the errors printed in full; further errors are only counted */
+#define ERRORS_SHOWN 100 /* number of errors that are printed; further errors are only counted */
 
 struct conf_origin {
 	char *path;   /* "rdma.dc_key", "listen[0].address" */
@@ -128,7 +132,7 @@ struct loader {
 	const char *source;       /* name of the source being read */
 	const char *missing_file; /* path of the default file, if it does not exist */
 	bool is_file;
-	bool defaults; /* true while the defaults are applied: before any source, each key once */
+	bool defaults; /* true while the default of each key is applied, before all sources */
 	int errors;
 	struct conf_origin *origin;
 	int origin_nr, origin_cap;
@@ -146,33 +150,35 @@ void load_fail(struct loader *ld, const struct node *n, const char *path, const 
 /* Reports an error in the value of a key, with the source of the value. */
 void load_fail_key(struct loader *ld, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Writes a line that is no error. */
+/* Writes a line to the error stream without counting it as an error. */
 void load_note(struct loader *ld, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Notes node n of the current source as the source of the value of the key at path. */
+/* Stores the current source, and the position of node n in it, as the origin of the value of the key at
+ * path. */
 void load_set_origin(struct loader *ld, const char *path, const struct node *n);
-/* Removes the records of sources of all keys whose paths begin with prefix. */
+/* Removes the stored origins of all keys whose paths begin with prefix. */
 void load_drop_origins(struct loader *ld, const char *prefix);
 
-/* Parses the text of a YAML stream into a tree. Returns NULL if there was an error, which was reported, or
- * if the document is empty; *ret_ok is true in the latter case. */
+/* Parses the text of a YAML file into a tree. Returns the tree, which the caller frees. Returns NULL with
+ * *ret_ok true if the document is empty, and NULL with *ret_ok false after reporting an error. */
 struct node *yaml_read(struct loader *ld, const char *text, size_t len, bool *ret_ok);
 
 /* ---- one key's value (value.c, lists.c) ---- */
 
-/* Parses n into base + k->offset. Returns 0; or -EINVAL, after reporting the error with `path`; then the
- * old value is unchanged. */
+/* Parses node n as a value of key k, and stores it at base + k->offset. Returns 0; or -EINVAL after reporting
+ * the error with `path`, and the old value is unchanged. */
 int value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
-/* Frees what value_set() allocated for k in base. */
+/* Frees the memory that value_set() has allocated for the value of k in base. */
 void value_free(const struct conf_key *k, void *base);
-/* Prints the value as in a file, on one line; prints nothing for KT_MAPS. */
+/* Prints the value of k in base on one line, as in a configuration file; prints nothing for KT_MAPS. */
 void value_print(const struct conf_key *k, const void *base, FILE *out);
 /* Prints a string, quoted where YAML needs it. */
 void string_print(const char *s, FILE *out);
-/* Returns the text that value_print() prints, with secrets masked; the caller frees it. NULL if there is
- * no memory. */
+/* Returns the text that value_print() prints, with secrets masked; the caller frees it. Returns NULL if there
+ * is no memory. */
 char *value_text(const struct conf_key *k, const void *base);
-/* Returns true if the dialect of element elem of the list does not have the key k. */
+/* Returns true if key k does not exist for element elem of list l, because the listener has another
+ * dialect. */
 bool key_is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k);
 
 /* Parses a value that is a list; called by value_set(). */
@@ -199,8 +205,8 @@ int u64_parse(const char *text, uint64_t *ret_value);
 
 /* ---- the control group's memory (cgroup.c) ---- */
 
-/* Returns the smallest memory limit, in bytes, of the control groups of this process, version 1 or 2, and
- * of their parents; UINT64_MAX: no limit. root: a directory that tests use in place of /. */
+/* Returns the smallest memory limit, in bytes, of the control groups (version 1 or 2) of this process and of
+ * their parents; UINT64_MAX: no limit. root: directory that tests use in place of /. */
 uint64_t cgroup_memory_bytes(const char *root);
 
 /* ---- checks of several keys together (verify.c) ---- */

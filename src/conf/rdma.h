@@ -15,7 +15,8 @@
 #define CONF_NETS_MAX 64
 #define CONF_DECLINE_RULES_MAX 32
 
-/* An address block; an IPv4 block is v4-mapped, with a prefix of at least 96. */
+/* An address block. addr: its address, IPv4 as an IPv4-mapped IPv6 address; prefix: number of fixed bits, 0
+ * to 128, for IPv4 at least 96. */
 struct conf_net {
 	struct in6_addr addr;
 	uint8_t prefix;
@@ -25,7 +26,7 @@ struct conf_net {
 struct conf_nets {
 	struct conf_net net[CONF_NETS_MAX];
 	int nr;
-	bool routed; /* the list has the word `routed` (only in keys that allow the word) */
+	bool routed; /* true: the list has the word `routed`, which only some keys allow */
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
@@ -41,12 +42,12 @@ enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
 #define CONF_LEVEL_AUTO 16 /* value of rdma.service_level: the service level of the path */
 #define CONF_PATHS_MAX 16
 
-/* Token headers; a rule can decline the clients of a header by a 2xx. */
+/* The headers in which a token can arrive, for rules of rdma.decline_2xx. */
 enum conf_token_header { TOKEN_HEADER_AMZ, TOKEN_HEADER_INFO, TOKEN_HEADER_CUOBJ };
 extern const char *const conf_token_header[]; /* "x-amz-rdma-token", ...; ends with NULL */
 
-/* A rule that selects clients which fall back to HTTP only after a 2xx. Every field that is not NULL must
- * match; at least one field is not NULL. */
+/* A rule of rdma.decline_2xx: it selects clients that fall back to HTTP only if their token is declined with
+ * a status of 2xx. A request matches if its token is in `header` and every field that is not NULL matches. */
 struct conf_decline_rule {
 	enum conf_token_header header;
 	char *access_key;
@@ -56,26 +57,29 @@ struct conf_decline_rule {
 
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
-	char *devices[CONF_DEVICES_MAX]; /* used only with RDMA_LIST: device names (mlx5_0, mlx5_0:1),
-	                                  * addresses or GIDs */
+	/* with RDMA_LIST: names of devices (mlx5_0) or ports (mlx5_0:1), addresses or GIDs */
+	char *devices[CONF_DEVICES_MAX];
 	int device_nr;
-	bool require; /* the daemon is not ready unless a rail is up */
+	bool require; /* true: the daemon is not ready while no rail is up */
 	uint64_t dc_key;
 	int channels; /* number of DCIs per rail, over all cores; at least 8 per core */
 	int cq_depth; /* number of entries of a completion queue; 0: the sum of the send depths */
-	/* limit of scatter entries of a work request; 0: one entry. Not a configuration key:
+	/* largest number of scatter entries of a work request; 0: one. Not a configuration key:
 	 * libgantry-server sets it */
 	int max_sge;
-	/* CONF_CLASS_AUTO: the setting of the port is used */
+	/* traffic_class CONF_CLASS_AUTO: the setting of the port is used; service_level CONF_LEVEL_AUTO: that
+	 * of the path */
 	int service_level, traffic_class, hop_limit, pkey_index;
-	/* number of address handles for each client, each with another path in the fabric; 0: 4 on RoCE, 1
-	 * on InfiniBand */
+	/* number of address handles for each client address, each of which takes another path through the
+	 * fabric; 0: 4 on RoCE, 1 on InfiniBand */
 	int paths;
 	enum conf_ordering relaxed_ordering;
 	bool thread_domains;
 	int timeout, retry_cnt, rnr_retry,
-		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
-	int path_mtu;          /* path MTU in bytes; 0: min(active, 4096) */
+		/* timeout: exponent t of the time limit 4.096 us * 2^t; max_rd_atomic: largest number of RDMA
+		 * reads in flight, 0: automatic */
+		max_rd_atomic;
+	int path_mtu; /* path MTU in bytes; 0: the active MTU of the port, at most 4096 */
 	enum conf_delay_mode delay_mode;
 	uint64_t delay_interval_ns;
 	bool qp_reset_on_failure;
@@ -84,20 +88,22 @@ struct conf_rdma {
 	int ah_cache;                         /* number of address handles kept for each rail */
 	struct conf_net allow[CONF_NETS_MAX]; /* allowed clients; an empty list: the subnets of the rails */
 	int allow_nr;
-	/* clients are allowed, too, if the kernel has a route to them through the interface of a rail */
+	/* true: addresses to which the kernel has a route through the interface of a rail are allowed as
+	 * well */
 	bool allow_routed;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
 	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];
 	int decline_2xx_nr;
-	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
-	bool short_get_reject;   /* a GET without Range into a window smaller than the object is answered
-	                          * 400, not 206 (4.3) */
-	uint64_t inflight_bytes; /* limit of the bytes of one request on the wire */
+	bool meta_token; /* true: tokens in x-amz-meta-rdma-token are served (protocol.md 2.7) */
+	/* true: a GET without Range into a window smaller than the object is answered with 400; false: with
+	 * 206 (4.3) */
+	bool short_get_reject;
+	uint64_t inflight_bytes; /* largest number of bytes of one request on the wire */
 };
 
-/* Returns true if address a is in net; IPv4 addresses are v4-mapped. Inline, so that a program which uses
- * this header needs no library. */
+/* Returns true if address a is in net; an IPv4 address is IPv4-mapped. The function is inline, so that a
+ * program with this header needs no library. */
 static inline bool
 conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 {

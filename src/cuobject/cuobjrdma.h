@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The description of registered memory for callbacks. NVIDIA's cufile.h and cuda.h are included if the
- * compiler finds them, as programs expect; neither is required.
+ * The type by which callbacks receive a token. Programs expect that this header includes NVIDIA's cufile.h
+ * and cuda.h: it does if the compiler finds them, and works without them.
  */
 #ifndef GANTRY_CUOBJRDMA_H
 #define GANTRY_CUOBJRDMA_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server interface of cuObject, on libgantry-server: a program with its own control plane moves bytes
- * between its memory and the window named by a client's token. gantry-cuobject(7) lists the differences from
- * NVIDIA's library.
+ * The server interface of cuObject, implemented with libgantry-server: a program that receives the requests
+ * of its clients itself moves bytes between its memory and the window that a client's token names.
+ * gantry-cuobject(7) lists the differences from NVIDIA's library.
  *
- * Any thread may make and return registrations, views and channels at any time. Only one thread at a time
+ * Any thread may make and release registrations, views and channels at any time. Only one thread at a time
  * may use a channel; a second thread gets -EIO. The library throws no exception.
  */
 #ifndef GANTRY_CUOBJSERVER_H
@@ -32,12 +32,12 @@ typedef enum cuObjChannelIdState_enum {
 	INVALID_CHANNEL_ID = UINT16_MAX, /* result of allocateChannelId() if no channel is free */
 } cuObjChannelIdState_t;
 
-/* Modes of polling, used by a call that waits for its completion. */
+/* The ways in which a call waits for its completion by polling. */
 typedef enum cuObjDelayMode {
 	CUOBJ_DELAY_NONE = 0,     /* no pause between polls */
 	CUOBJ_DELAY_BATCH = 1,    /* a pause after a poll without a completion */
 	CUOBJ_DELAY_ENTRY = 2,    /* one pause for each completion */
-	CUOBJ_DELAY_ADAPTIVE = 3, /* sleeps after some time without a completion */
+	CUOBJ_DELAY_ADAPTIVE = 3, /* polls without pause for some time, then sleeps until a completion */
 	CUOBJ_DELAY_INVALID = 4,
 } cuObjDelayMode_t;
 
@@ -46,7 +46,7 @@ typedef struct cuObjScatterGatherEntry {
 	size_t size;
 } cuObjScatterGatherEntry_t;
 
-/* A part of a registered buffer. */
+/* A range of bytes of a registered buffer. */
 typedef struct cuObjScatterGatherEntryWithOffset {
 	loff_t offset;
 	size_t size;
@@ -59,15 +59,15 @@ typedef struct cuObjAsyncEvent_s {
 
 struct cuObjRDMATunableParam {
 	int num_dcis;                /* number of channels */
-	unsigned cq_depth;           /* limit of the work requests of a channel on the wire */
+	unsigned cq_depth;           /* largest number of work requests of a channel on the wire */
 	unsigned long dc_key;        /* DC key, which must equal that of the clients */
 	int ibv_poll_max_comp_event; /* not used */
 	int service_level;
-	uint8_t timeout; /* time of one try: 4.096 us * 2^timeout */
+	uint8_t timeout; /* time limit of one try is 4.096 us * 2^timeout */
 	unsigned hop_limit;
 	int pkey_index;
 	int max_wr;              /* not used */
-	int max_sge;             /* limit of the pieces of one operation */
+	int max_sge;             /* largest number of pieces of one operation */
 	uint32_t delay_interval; /* pause between polls, ns */
 	cuObjDelayMode_t delay_mode;
 	/* true: a channel is reset after a failed operation; false: the channel stays unusable */
@@ -266,14 +266,14 @@ class cuObjRDMATunable
 	struct cuObjRDMATunableParam p;
 };
 
-/* The session of a server, the base class of cuObjServer, which programs use. */
+/* The RDMA session of a server. Programs use the derived class cuObjServer. */
 class RDMAConnection
 {
       public:
 	cuObjRDMATunable params;
 
-	/* Stores the address: IPv4 or IPv6, without brackets; 0.0.0.0 and :: mean every port of the
-	 * machine. */
+	/* Stores the address of the session: IPv4 or IPv6, without brackets; 0.0.0.0 and ::: the session uses
+	 * every RDMA port of the machine. */
 	RDMAConnection(const char *ip, unsigned short port);
 	RDMAConnection(const RDMAConnection &) = delete;
 	RDMAConnection &operator=(const RDMAConnection &) = delete;
@@ -281,17 +281,17 @@ class RDMAConnection
 	RDMAConnection &operator=(RDMAConnection &&) = delete;
 	~RDMAConnection();
 
-	/* Opens the session with params. Returns 0, also if the session is open already; -1 if the address
-	 * is invalid, or not an address of this machine. */
+	/* Opens the session with the parameters in params. Returns 0, also if the session is open already;
+	 * -1: the address is invalid, or is not an address of this machine. */
 	int startRDMASession();
 	void initRDMAConfigParams(cuObjRDMATunable config_params);
-	/* Releases channels and registrations. Handles that the program still has are invalid; it may
-	 * still return them. */
+	/* Closes the session, and releases its channels and registrations. The program may no longer use its
+	 * pointers and channel numbers, but may still pass them to the functions that release them. */
 	void closeRDMASession();
 	/* Does nothing, because a session has no connections. */
 	void handleDisconnectEvent(struct rdma_cm_id *id);
-	/* Returns the text of the source address of an id; id null: the address of the server. The next
-	 * call of the same thread overwrites the text. */
+	/* Returns the source address of an id as text; id null: the address of the server. The next call of
+	 * the same thread overwrites the text. */
 	char *getChannelIP(struct rdma_cm_id *id);
 	/* Returns the source port of an id; id null: the port of the server. */
 	int getChannelPort(struct rdma_cm_id *id);
@@ -307,7 +307,7 @@ class RDMAConnection
 class cuObjServer : public RDMAConnection
 {
       public:
-	/* Opens the session. isConnected() then returns true if it is open. */
+	/* Makes a server and opens its session. If this fails, isConnected() returns false. */
 	cuObjServer(const char *ip, unsigned short port, unsigned proto);
 	cuObjServer(const char *ip, unsigned short port, unsigned proto, cuObjRDMATunable params);
 	/* Makes a server without an address, which never has a session. */
@@ -317,12 +317,14 @@ class cuObjServer : public RDMAConnection
 	/* Allocates whole pages, which the program frees by free(). Returns null if size is 0, or if there
 	 * is no memory. */
 	void *allocHostBuffer(size_t size);
-	/* Registers memory. Returns null if that fails; telemetry logs the reason. */
+	/* Registers memory. Returns null after a failure, and logs the reason (setupTelemetry()). */
 	struct rdma_buffer *registerBuffer(void *ptr, size_t size);
-	/* Registers a list of at most 10 entries as one buffer. Returns null if that fails. */
+	/* Registers a list of at most 10 pieces of memory as one buffer. Returns null after a failure, and
+	 * logs the reason (setupTelemetry()). */
 	struct rdma_buffer *registerBuffer(std::vector<cuObjScatterGatherEntry_t> sglist);
-	/* Makes a view of parts of a buffer with one entry, which must stay registered until the view is
-	 * returned. Returns null if a part is outside of the buffer. */
+	/* Makes a view of some ranges of a buffer that was registered as one piece of memory. The buffer must
+	 * stay registered until the view is released by putRDMABufferFromSgList(). Returns null if a range is
+	 * outside of the buffer. */
 	struct rdma_buffer *getRDMABufferFromSgList(struct rdma_buffer *rdma_buffer,
 						    std::vector<cuObjScatterGatherEntryWithOffset_t> sglist);
 	void putRDMABufferFromSgList(struct rdma_buffer *rdma_buffer);
@@ -333,8 +335,8 @@ class cuObjServer : public RDMAConnection
 	 * Moves size bytes, at most 1 GiB, from the buffer to the client (handleGetObject()), or from the
 	 * client to the buffer (handlePutObject()). The client's memory begins at remote_buf_start, and must
 	 * be within the window of the token rdma_descr. The buffer's bytes begin at local_offset, which must
-	 * be 0 for a buffer of several entries. The channel must be allocated. poll_delay: pause between
-	 * polls, ns, in place of that of params.
+	 * be 0 if the buffer has several pieces of memory. channel: a number from allocateChannelId().
+	 * poll_delay: pause between polls in ns, in place of delay_interval.
 	 *
 	 * Without async_handle the call returns the number of bytes moved; with async_handle it returns 0,
 	 * and poll() returns the result. Errors: -ENODEV, -EIO, -ENOMEM, -EAFNOSUPPORT. *status is written
@@ -358,10 +360,11 @@ class cuObjServer : public RDMAConnection
 				ibv_wc_status *status = nullptr, void *async_handle = nullptr);
 
 	/*
-	 * Takes at most 16 completed operations that have a handle, and returns their number. Returns -EIO
-	 * if an operation failed: then the entries whose async_handle is not null are filled in, and the
-	 * other entries are unchanged. Returns -ENODEV; or -EINVAL if events is null, max_events is negative,
-	 * or the channel is not allocated.
+	 * Takes at most max_events completed operations that have an async_handle, and at most 16, and
+	 * returns their number. Returns -EIO if an operation has failed; then the entries of `events` whose
+	 * async_handle is not null are filled in, and the other entries are unchanged. Returns -ENODEV if no
+	 * port can be used; -EINVAL if events is null, max_events is negative, or the channel is not
+	 * allocated.
 	 */
 	int poll(cuObjAsyncEvent_t *events, int max_events, uint16_t channel = 0);
 
@@ -374,11 +377,12 @@ class cuObjServer : public RDMAConnection
 	/* Frees a channel; ignores an id that is not allocated. Any thread. */
 	void freeChannelId(uint16_t channel_id);
 
-	/* Writes log lines to a stream until shutdownTelemetry() returns; os null: to standard error. */
+	/* Starts to write log lines to a stream, until shutdownTelemetry() returns; os null: standard
+	 * error. */
 	static void setupTelemetry(bool use_OTEL, std::ostream *os);
 	static void shutdownTelemetry();
-	/* Selects the lines (flags: CUOBJ_LOG_PATH_..., default CUOBJ_LOG_PATH_ERROR) and the operations
-	 * (ops: CUOBJ_LOG_OP_...) that are logged. */
+	/* Selects which lines are logged. flags: CUOBJ_LOG_PATH_... bits, default CUOBJ_LOG_PATH_ERROR; ops:
+	 * the operations about which CUOBJ_LOG_PATH_DEBUG logs lines, CUOBJ_LOG_OP_... bits. */
 	static void setTelemFlags(unsigned flags);
 	static void setTelemFlags(unsigned flags, unsigned ops);
 };

@@ -25,8 +25,8 @@ typedef enum cuObjOpType_enum {
 } cuObjOpType_t;
 
 /*
- * Version numbers, for a program that tests the release. They are defined only with
- * -DGANTRY_CUOBJ_LEVEL=13 or 20, the level of a later release.
+ * Version numbers of cuObject, for programs that test them. They are defined only if the program is compiled
+ * with -DGANTRY_CUOBJ_LEVEL=13 or =20, and then name release 1.3 or 2.0.
  */
 #ifdef GANTRY_CUOBJ_LEVEL
 #define CUOBJ_CLIENT_MAJOR_VERSION (GANTRY_CUOBJ_LEVEL / 10)

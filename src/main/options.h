@@ -16,14 +16,15 @@ enum {
 	EXIT_RUNTIME = 1,  /* a failure while running */
 	EXIT_USAGE = 2,    /* an invalid command line */
 	EXIT_MISSING = 69, /* a required listener or device is missing */
-	EXIT_STORE = 74,   /* the store is damaged, unreadable, of another system, or not formatted yet */
-	EXIT_CONFIG = 78,  /* an invalid configuration, or files with wrong permissions */
+	/* the store is damaged, unreadable, not formatted yet, or another store than expected */
+	EXIT_STORE = 74,
+	EXIT_CONFIG = 78, /* an invalid configuration, or files with wrong permissions */
 };
 
-/* Writes a message with its remedies: the problem after prefix, and each remedy as a line of its own. */
+/* Writes prefix, message and a line feed to out. In message each remedy is a line of its own. */
 void options_say(FILE *out, const char *prefix, const char *message);
-/* Returns the exit code for a store that cannot be opened or formatted; error: -errno. The code is
- * EXIT_RUNTIME only if another start may succeed. */
+/* Returns the exit code for a store that cannot be opened or formatted. error: the negative errno value of
+ * the attempt. EXIT_RUNTIME: a later start may succeed; EXIT_STORE: it will not. */
 int exit_of_store(int error);
 
 enum action {
@@ -46,13 +47,14 @@ enum action {
 struct options {
 	enum action action;
 	const char *file;       /* value of -c; NULL: the default file */
-	const char *ready_file; /* additional file for the ready line; NULL: none */
+	const char *ready_file; /* path of an additional file for the ready line; NULL: none */
 	bool force, if_absent, repair, yes;
 	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* UUIDs of disks to forget */
 	int forget_nr;
-	const char *add;                   /* path of a disk to add */
-	bool replaces;                     /* --replace-store was given */
-	uint8_t replace_store[UUID_BYTES]; /* UUID of the remembered store that may be given up */
+	const char *add; /* path of a disk to add */
+	bool replaces;   /* --replace-store was given */
+	/* UUID of the recorded store (remember.c) that this start may replace by another */
+	uint8_t replace_store[UUID_BYTES];
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

@@ -15,11 +15,12 @@ int token_bad(const char **ret_why, const char *why);
 /* Parses ":ADDR2:SIZE2" of protocol.md 2.2, each with 1 to 16 hexadecimal digits. Returns 0 or -EINVAL. */
 int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const char **ret_why);
 
-/* Returns true if s, of at least 81 characters, has colons at the positions of protocol.md 2.1. */
+/* Returns true if s has colons at the positions of protocol.md 2.1. s has at least 81 characters. */
 bool token_has_colons(struct span s);
 
-/* Returns true, and the kind, for a family whose shape alone differs from that of protocol.md 2.1 (section
- * 8). scal: the header allows the form of 2.6. */
+/* Recognises the kinds of tokens that already differ in their shape from the form of protocol.md 2.1 (section
+ * 8). scal: true: the header allows the form of 2.6. Returns true, and the kind in *ret_kind; false: s is of
+ * none of these kinds. */
 bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);
 
 #endif
