@@ -23,7 +23,7 @@
 
 struct chan;
 
-/* A rail has a completion queue for each of its transports. */
+/* Largest number of descriptors of a chan: one for the completion queue of each transport of each rail. */
 #define CHAN_FDS_MAX (RDMA_RAILS_MAX * RDMA_TRANSPORTS_MAX)
 
 struct chan_params {
@@ -43,7 +43,7 @@ struct chan_params {
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
-	/* region_map[i]: number in rdma_region_add() of the core's region i */
+	/* region_map[i]: number that rdma_region_add() returned for region i of the core */
 	const uint64_t *region_map;
 	int region_nr;
 };
@@ -64,8 +64,8 @@ enum chan_reason {
 	CHAN_UNREACHABLE,  /* "unreachable": no rail reaches the target, or none was ready in time */
 	CHAN_NEEDS_ROUTER, /* "needs-router": the target is reached only through an InfiniBand router
 	                    * (protocol.md 2.8) */
-	CHAN_FAMILY,       /* "token-family": no transport serves such tokens (protocol.md 2.4, 2.6; rc:,
-	                    * ofi) */
+	/* "token-family": no transport serves tokens of this family (protocol.md 2.4, 2.6; rc:, ofi) */
+	CHAN_FAMILY,
 	/* "no-channel": every channel is fenced or lost, or no address handle can be created */
 	CHAN_NO_CHANNEL,
 	CHAN_NOT_ALLOWED, /* "not-allowed": rdma.allow does not contain the token's address; set by req/ */
@@ -73,7 +73,7 @@ enum chan_reason {
 };
 extern const char *const chan_reason_name[CHAN_REASON_NR];
 
-/* Returns true if a rail serves tokens of this family; otherwise leases for them are declined with
+/* Returns true if a rail serves tokens of this family; otherwise leases for these tokens are declined with
  * CHAN_FAMILY. Any thread. */
 bool chan_serves(const struct chan *ch, enum token_kind kind);
 
@@ -85,7 +85,7 @@ struct chan_lease {
 	 * 2.8: G=0 on Ethernet); -ECANCELED */
 	int result;
 	enum chan_reason reason;
-	int outstanding;         /* operations that were posted and have not completed */
+	int outstanding;         /* number of operations that were posted and have not completed */
 	bool failed;             /* true if the channel is in error: nothing more is posted */
 	bool flushed_writes;     /* true if a WRITE did not succeed: the error reply waits for the linger
 	                          * time (item 30) */
@@ -128,7 +128,7 @@ struct chan_op {
 	enum rdma_status status;
 	int wc_status;       /* status reported by the device, enum ibv_wc_status; 0 also if the device
 	                      * reported none */
-	uint32_t vendor_err; /* second status value reported by the device */
+	uint32_t vendor_err; /* vendor's error code, reported by the device; 0: none */
 	struct chan_lease *lease;
 	uint32_t len_bytes;
 	/* private to chan: link in the list of the lease's outstanding operations, in posting order */
@@ -136,7 +136,7 @@ struct chan_op {
 	uint32_t magic;
 	bool is_write;
 	bool posted; /* true from the post of the operation to its end */
-	/* private to chan from post to end */
+	/* private to chan from post to end: sequence number of the work request */
 	uint32_t seq;
 	int region; /* region of the buffer, an index of chan_params.region_map */
 	char *mem;
@@ -148,22 +148,23 @@ struct chan_op {
  * operation ends later with -ECANCELED. */
 void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
 	       uint32_t len, uint64_t at);
-/* Posts a READ of one piece: len bytes from byte `at` of the client's window to buf->mem + buf_off, with
- * the checks and the errors of chan_push(). */
+/* Posts a READ of one piece: len bytes from byte `at` of the client's window to buf->mem + buf_off. Checks
+ * that at + len is within the window (item 18). The call cannot fail: on a lease in error the operation ends
+ * later with -ECANCELED. */
 void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
 	       uint32_t len, uint64_t at);
 
 /* Returns the number of leases that wait for a target, a channel, or the connection of a channel. */
 int chan_waiting(const struct chan *ch);
 
-/* Polls the completion queues; returns the number of completions dispatched. */
+/* Polls the completion queues. Returns the number of completions whose operations were ended. */
 int chan_poll(struct chan *ch);
 /* Returns true if work requests are outstanding, so that polling is useful. */
 bool chan_busy(const struct chan *ch);
 /* Arms the descriptors of the completion queues: the next completion makes the descriptor of its queue
  * readable. The core polls once more after this call, before it sleeps. */
 void chan_arm(struct chan *ch);
-/* Handles a watched descriptor that became readable. */
+/* Handles a descriptor of watch_fd() that became readable. */
 void chan_event(struct chan *ch, int fd);
 /* Ends the removal of a descriptor, when no wait on it is pending any longer; called after unwatch_fd()
  * returned false. */

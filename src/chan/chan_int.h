@@ -78,7 +78,8 @@ struct chan_ep {
 	enum ep_state state;
 	struct chan_lease *lease; /* lease that uses the endpoint, until its last operation has ended;
 	                           * NULL: no lease */
-	struct list posted;       /* chan_op.link, in posting order */
+	/* operations that are outstanding, linked by chan_op.link, in posting order */
+	struct list posted;
 	int outstanding, reads;
 	/* sequence number of the next work request; it never restarts, so that a stale completion matches
 	 * no request */
@@ -96,8 +97,8 @@ struct chan_ep {
 	bool gone;
 	/* CONNECTING: target of the lease, kept here because the lease may be cancelled meanwhile */
 	struct rdma_target target;
-	/* DRAINING: the next check of the drain; CONNECTING, DESTROYING: time limit; BROKEN: time of the
-	 * next attempt */
+	/* DRAINING: time of the next check for missing completions; CONNECTING, DESTROYING: time limit;
+	 * BROKEN: time of the next attempt to create the endpoint */
 	struct timer timer;
 	struct list free;
 	/* The job that runs in the recovery helper. job_result and rdma belong to the helper until the job
@@ -160,7 +161,7 @@ struct chan_wait {
 	struct chan_rail *cr;
 	struct chan_lease *lease; /* waiting lease; NULL: it was cancelled */
 	struct msg back;
-	struct list link; /* link of the free list */
+	struct list link; /* link in chan.waits_free */
 };
 
 /* The message with which other threads wake the core. It is allocated on its own, because it outlives the
@@ -170,7 +171,7 @@ struct chan_wakeup {
 	void (*run)(struct msg *m);
 	_Atomic bool posted;
 	struct chan *ch; /* NULL: the chan was freed */
-	/* true if the chan was abandoned: `posted` stays true, so that the message is never posted again */
+	/* true: the chan was abandoned, and `posted` stays true, so that the message is never posted again */
 	bool left;
 };
 
@@ -185,7 +186,7 @@ struct chan {
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;
-	int rails_seen; /* number of rails of rdma/ that this chan has taken over */
+	int rails_seen; /* number of rails of rdma/ for which this chan has made its channels so far */
 	int core, core_nr, numa_node;
 	int channels, cq_depth; /* configured values */
 	unsigned turn;          /* index of the rail to try first among equally good rails */
@@ -193,7 +194,7 @@ struct chan {
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
 
-	int free_patience_ms; /* limit of the wait of chan_free() for the helper, milliseconds */
+	int free_patience_ms; /* longest time that chan_free() waits for the helper, in milliseconds */
 
 	/* leased: number of granted leases; waiting: number of leases that wait for a target, a channel,
 	 * or its connection */
@@ -202,7 +203,7 @@ struct chan {
 	/* operations whose done() is due although no completion arrived: they were never posted, or their
 	 * endpoint was destroyed */
 	struct list ended;
-	int outstanding; /* outstanding work requests */
+	int outstanding; /* number of outstanding work requests */
 	struct chan_wait *waits;
 	struct list waits_free;
 	int waits_out, jobs_out;
@@ -214,7 +215,8 @@ struct chan {
 	struct mailbox inbox;
 	struct chan_wakeup *wakeup;
 	_Atomic bool rails_changed;
-	/* number of helpers that will access this chan again; each decrements it in its last action */
+	/* number of jobs and waits for targets whose answer is still to come from another thread. The thread
+	 * decrements it after its last access to the chan; chan_free() waits for 0. */
 	_Atomic int answers_due;
 	struct rdma_watch watch;
 };
@@ -241,8 +243,9 @@ struct lease {
 	const struct sockaddr *local;
 	unsigned tried;       /* bit i: rail i does not reach the target */
 	enum chan_reason why; /* reason why the first rail did not reach the target */
-	struct list queue;    /* operations that are not posted yet, because the depth of the queue or its
-	                       * READs are used up */
+	/* operations that are not posted yet, because the endpoint has no room for further work requests or
+	 * READs */
+	struct list queue;
 	uint64_t addr, size;
 	uint32_t rkey;
 };
@@ -265,7 +268,8 @@ lease_of(struct chan_lease *ls)
 
 /* Wakes the core, which then reads the messages of other threads. Any thread. */
 void chan_wake(struct chan *ch);
-/* Makes the core run fn(m). This is the last message of a helper that answers_due counts. */
+/* Makes the core run fn(m), and then decrements answers_due. The calling thread must not access the chan
+ * after this call. Any thread. */
 void chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *));
 
 /* ---- lease.c ---- */
@@ -276,23 +280,24 @@ void lease_grant_waiting(struct chan_rail *cr);
 void lease_decline_waiting(struct chan_rail *cr, enum chan_reason reason);
 /* Removes an endpoint from its lease, whose work has ended. */
 void lease_detach(struct chan_ep *ep);
-/* Handles the end of a connection attempt of the endpoint; r: 0 if it is connected to its lease's target,
- * else -errno. */
+/* Handles the end of an attempt to connect the endpoint to its lease's target. r: 0 if it is connected, else
+ * -errno. */
 void lease_connected(struct chan_ep *ep, int r);
 /* Marks the lease as failed: nothing more is posted, and operations that wait to be posted end. */
 void lease_error(struct chan *ch, struct chan_lease *ls);
-/* Calls done() of leases that are due; returns their number. */
+/* Calls done() of all leases that are due. Returns the number of these leases. */
 int lease_run_ready(struct chan *ch);
 
 /* ---- op.c ---- */
 
-/* Ends an operation that has no outstanding work request. */
+/* Ends a posted operation with `status`, after its completion or the destruction of its endpoint, and calls
+ * its done(). If the status is not a success, the lease is marked as failed and its endpoint is repaired. */
 void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
-/* Calls done() of operations that ended without a completion; returns their number. */
+/* Calls done() of all operations that ended without a completion. Returns the number of these operations. */
 int op_run_ended(struct chan *ch);
 /* Moves the operations that a failed lease has not posted to chan.ended. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);
-/* Polls the rail's completion queue until it is empty; returns the number of completions dispatched. */
+/* Polls the rail's completion queue until it is empty. Returns the number of completions. */
 int rail_poll(struct chan_rail *cr);
 
 /* ---- repair.c ---- */
@@ -303,9 +308,10 @@ void ep_connect(struct chan_ep *ep);
 /* Begins to repair an endpoint in error that its lease can no longer use: the endpoint is drained, reset
  * and returned to the pool, or it is destroyed and created again. */
 void ep_fail(struct chan_ep *ep);
-/* Handles the last completion of an endpoint in error. */
+/* Handles the last completion of an endpoint in error: removes it from its lease, and resets it. */
 void ep_drained(struct chan_ep *ep);
-/* Returns an endpoint that works and has no lease to the pool. */
+/* Returns an endpoint without a lease to the pool of free endpoints, so that waiting leases get it. Resets or
+ * destroys it first if it was connected or its rail has changed. */
 void ep_to_pool(struct chan_ep *ep);
 /* Handles a failed creation (r: -errno): marks the endpoint BROKEN, and creates it again every second
  * until that succeeds. */
@@ -322,18 +328,22 @@ void ep_follow_path(struct chan_ep *ep);
 void ep_replace(struct chan_ep *ep);
 /* Begins to destroy the endpoint; called again after a failed attempt. */
 void ep_step_destroy(struct chan_ep *ep);
-/* Creates the endpoints that waited for a completion queue. */
+/* Creates the endpoint again if it waited for a completion queue. */
 void ep_create_again(struct chan_ep *ep);
 
 /* ---- renew.c ---- */
 
-/* Handles a change of the rail's context, which was abandoned, closed, or replaced. */
+/* Handles a change of the rail's context: releases the completion queue and the endpoints of an abandoned
+ * context, and makes a queue on a new context. */
 void rail_follow_context(struct chan_rail *cr);
-/* Continues the removal of a context after an endpoint was returned. */
+/* Continues to release the rail's abandoned context; called after an endpoint was released. Frees the
+ * completion queue when no endpoint is left. */
 void rail_end_step(struct chan_rail *cr);
-/* Returns true if a lease waits for a channel of the rail and no channel will be usable soon. */
+/* Returns true if no channel of the rail will be usable soon, so that waiting leases must be declined. Before
+ * that, begins to make the missing queue and the missing endpoints. */
 bool rail_unusable(struct chan_rail *cr);
-/* Returns a depth, in entries, at which the completion queue never overruns. */
+/* Returns the depth of the completion queue, in entries: the configured depth, or a depth at which the queue
+ * never overruns. */
 int rail_cq_depth(const struct chan_rail *cr);
 
 #endif

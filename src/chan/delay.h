@@ -14,8 +14,8 @@ struct delay {
 	unsigned idle_rounds; /* adaptive: number of polls since the last completion */
 };
 
-/* Returns the pause before the next poll, nanoseconds; 0: poll immediately. completions: number found by
- * the last poll. */
+/* Returns the pause before the next poll, in ns; 0: poll immediately. completions: number of completions that
+ * the last poll found. */
 uint64_t delay_next_ns(struct delay *d, int completions);
 
 #endif

@@ -47,8 +47,8 @@ unsigned rdma_rail_generation(const struct rdma_rail *rail);
 /* Returns the number of the rail's context; 0: the rail has no context. Any thread. */
 unsigned rdma_rail_context(const struct rdma_rail *rail);
 
-/* Counts the kernel calls on this rail that do not return: by is 1 for a call that is late, and -1 when such
- * a call has returned. The rail is LOST while the count is not 0. Any thread. */
+/* Counts the kernel calls on this rail that do not return. by: 1 for a call that is late; -1 when a late call
+ * has returned. The rail is LOST while the count is not 0. Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 /* Limits the number of endpoints of each core to `share` until the time until_ns, because the device has no
  * room for more, and notifies the watches. */
@@ -58,8 +58,8 @@ void rdma_rail_share(struct rdma_rail *rail, int share, uint64_t until_ns);
  * with an older number remains usable for its lease, and is reset as soon as it is free. Any thread. */
 unsigned rdma_rail_path(const struct rdma_rail *rail);
 
-/* Makes the helper read the rail's port again, because a transfer ended as if its settings had changed. Any
- * thread. */
+/* Makes the helper read the rail's port again, because a transfer ended with an error that a change of the
+ * port's settings can cause. Any thread. */
 void rdma_rail_suspect(struct rdma_rail *rail);
 
 /* Abandons the context of the rail's device, because one of its completion queues has overrun or cannot be
@@ -69,8 +69,8 @@ void rdma_rail_broken(struct rdma_rail *rail, const char *why);
 /* Returns the i-th transport of the rail; NULL: the rail has at most i transports. Any thread. */
 const struct rdma_ep_ops *rdma_rail_transport(const struct rdma_rail *rail, int i);
 
-/* A receiver of notifications of every change of a rail's state or generation, called on a helper thread. The
- * caller owns the memory until the _del function has returned. */
+/* A receiver of notifications of every change of a rail's state or generation; changed() is called on a
+ * helper thread. The caller owns the memory, and frees it after rdma_watch_del() has returned. */
 struct rdma_watch {
 	void (*changed)(struct rdma_watch *w);
 	struct list link;
@@ -100,7 +100,7 @@ struct rail_route {
 
 /* The caller of rdma_route(), and the data by which a rail is chosen. */
 struct rdma_asker {
-	const struct sockaddr *local; /* local address of the client's HTTP connection; may be NULL */
+	const struct sockaddr *local; /* local address of the client's HTTP connection; NULL: unknown */
 	unsigned tried;               /* bitmap of the rails that were tried and did not reach the target */
 	int numa_node;                /* NUMA node of the core; -1: unknown */
 	unsigned turn;                /* number of calls by this core, to use equal rails in turn */
@@ -110,9 +110,10 @@ struct rdma_asker {
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
  * items 22, 23, 26): the best combination that was not tried yet. Returns 0; -ENODEV if no rail has a
- * transport for the family of the token; -ENETDOWN if no such rail is up, or none has an address of the same
- * kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a LID, so that a router is needed;
- * -EINVAL if the token has no GID, and our ports are Ethernet. Any thread. */
+ * transport for the family of the token; -ENETDOWN if no rail with such a transport is up, or none of them
+ * has an address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a
+ * LID, so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any
+ * thread. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
@@ -206,8 +207,8 @@ struct rdma_ep_ops {
 	const char *name;
 	unsigned families; /* bitmap of the kinds of tokens that the transport serves */
 	const struct rdma_cq_ops *cq;
-	/* Checks whether a newly opened device supports the transport. Returns 0, or -errno with the
-	 * reason. */
+	/* Checks whether a newly opened device supports the transport. Returns 0, or -errno with the reason
+	 * in *ret_why. */
 	int (*probe)(struct rdma_context *c, const char **ret_why);
 	void (*limits)(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits);
 	int (*target_get)(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
@@ -275,8 +276,8 @@ rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 	target->ops = NULL;
 }
 
-/* Invalidates the cached path to the target, so that the next get determines it again (a transfer ended in
- * RETRY_EXC: item 31). The caller's target stays valid. Any thread. */
+/* Invalidates the cached path to the target after a transfer to it ended in RETRY_EXC (item 31), so that the
+ * next rdma_target_get() determines the path again. The caller's target stays valid. Any thread. */
 static inline void
 rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
@@ -284,16 +285,16 @@ rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 }
 
 /* Returns true if the rail or the path has changed since the target was made. A caller that keeps targets for
- * a long time then gets another one. Any thread; costs one load. */
+ * a long time then calls rdma_target_get() again. Any thread; costs one load. */
 static inline bool
 rdma_target_is_forgotten(const struct rdma_target *target)
 {
 	return target->ops->target_forgotten(target);
 }
 
-/* Finds or makes the target that the token names, and waits for it, at most limit_ms. Returns 0 with
- * *ret_target; -EHOSTUNREACH; -EAGAIN if too many targets are in use; -ETIMEDOUT; -ENOMEM. client: as in
- * struct rdma_target_wait. Blocks, so it must not be called on a core. */
+/* Finds or makes the target that the token names, and waits for it, at most limit_ms. client: number of the
+ * requesting client (base/fair.h). Returns 0 with *ret_target; -EHOSTUNREACH if the target cannot be reached;
+ * -EAGAIN if too many targets are in use; -ETIMEDOUT; -ENOMEM. Blocks, so it must not be called on a core. */
 int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		     uint8_t client, int limit_ms, struct rdma_target *ret_target);
 
@@ -423,13 +424,13 @@ rdma_ep_free(struct rdma_ep *ep, bool idle)
 /* ---- the recovery helper: one thread a rail, for calls that may block ---- */
 
 struct rdma_job {
-	/* called on the helper thread; the job may be reused from then on */
+	/* called on the helper thread, which does not access the job after this call began */
 	void (*run)(struct rdma_job *job);
 	struct list link;
 };
 /* Adds a job to the queue of the helper, which runs jobs in order. Any thread. */
 void rdma_job_post(struct rdma_rail *rail, struct rdma_job *job);
-/* Adds a job to the queue of the helper, before all others. */
+/* Adds a job to the queue of the helper, before all other jobs. Any thread. */
 void rdma_job_post_first(struct rdma_rail *rail, struct rdma_job *job);
 
 #endif

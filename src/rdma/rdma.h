@@ -54,17 +54,17 @@ struct rdma_rail_info {
 	bool spare;
 };
 
-/* Sets the environment variables that libibverbs reads at its first call. Called before any of these
- * functions, and before any thread starts. */
+/* Sets the environment variables that libibverbs reads at its first call. Called before all other functions
+ * of this header, and before any thread starts. */
 void rdma_prepare(void);
 
 /* Opens devices and their rails, and searches for further devices every 10 s. Rails are added, and never
- * removed. Returns 0, also without a rail, or -errno with the reason in err. */
+ * removed. Returns 0, also if there is no rail, or -errno with the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
-/* Starts a search for devices, and a new read of the known ports, immediately. Any thread. */
+/* Makes the helper threads search for devices, and read the known ports again, immediately. Any thread. */
 void rdma_look(struct rdma *rd);
-/* Reports a missing device: one that the configuration names, or an adapter that cannot be opened while there
- * is no rail. Returns false if none is missing. Any thread. */
+/* Writes a description of the missing devices to `what`: devices that the configuration names, or, while
+ * there is no rail, adapters that cannot be opened. Returns false if no device is missing. Any thread. */
 bool rdma_missing(struct rdma *rd, char *what, size_t cap);
 /* Closes all devices, after every struct chan was freed. NULL is allowed. */
 void rdma_close(struct rdma *rd);
@@ -115,11 +115,12 @@ void rdma_say_not_allowed(struct rdma *rd, const struct conf_rdma *conf, const u
 /* The result of rdma_reach() for an address. */
 struct rdma_reach {
 	bool allowed;
-	int rail;       /* index of the best rail that leads to the address now; -1: none */
+	int rail;       /* index of the best rail that leads to the address now; -1: no rail leads there */
 	char text[320]; /* sentence for the operator */
 };
 /* Determines whether tokens may name an address and which rail leads there, asking the kernel for routes.
- * -EINVAL: the text is no address. May block for the duration of some system calls. */
+ * Returns 0 with *ret_reach, or -EINVAL if `address` is not an address. May block for the duration of some
+ * system calls. */
 int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
 	       struct rdma_reach *ret_reach);
 
@@ -129,10 +130,11 @@ int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *addres
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended
- * use, or the reason why it is not used. Needs no rails. Returns 0, or the -errno of listing the devices. */
+ * use, or the reason why it is not used. May be called without rdma_open(). Returns 0, or the -errno of
+ * listing the devices. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
-/* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */
+/* Completion statuses of protocol.md 5, counted per rail (item 109). */
 enum rdma_status {
 	WCS_SUCCESS,
 	WCS_FLUSHED,
@@ -151,8 +153,9 @@ extern const char *const rdma_status_name[WCS_NR];
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
-		write_ops; /* number of READs (for PUTs) and WRITEs (for GETs) that we posted */
-	/* number of address handles found in the cache, by number of the path */
+		/* read_ops: number of READs posted, for PUTs; write_ops: number of WRITEs posted, for GETs */
+		write_ops;
+	/* for each path: number of look-ups that found an address handle in the cache */
 	_Atomic uint64_t ah_hits[CONF_PATHS_MAX];
 	_Atomic uint64_t ep_resets, ep_recreated, ah_misses, ah_failed;
 	/* number of times that the rail's device was re-opened after its context had died */
@@ -160,7 +163,8 @@ struct rdma_rail_stats {
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
 	_Atomic int eps_unusable; /* number of endpoints that are fenced, or whose creation fails */
 	_Atomic int eps_made;     /* number of existing endpoints, on all cores */
-	_Atomic int eps_share;    /* largest number of endpoints per core until share_until_ns; 0: no limit */
+	/* largest number of endpoints per core until eps_share_until_ns; 0: no limit */
+	_Atomic int eps_share;
 	_Atomic uint64_t eps_share_until_ns;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);

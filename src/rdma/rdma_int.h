@@ -43,12 +43,14 @@ struct rail_gid {
 	uint8_t prefix;   /* length of the prefix of the GID's subnet, in bits of 128; 128: unknown */
 };
 
-/* A snapshot of the data of a rail. It may be copied under the lock of struct rdma. */
+/* The data of a rail that the choice of routes needs. rail->view is read, and copied, under table_lock of
+ * struct rdma. */
 struct rail_view {
 	bool is_ethernet;
 	uint8_t port;
 	uint16_t lid;
-	int gid_nr, gids_cut; /* number of GIDs in gid[], and number of GIDs beyond RAIL_GIDS_MAX */
+	/* gid_nr: number of GIDs in gid[]; gids_cut: number of GIDs for which gid[] has no room */
+	int gid_nr, gids_cut;
 	struct rail_gid gid[RAIL_GIDS_MAX]; /* usable GIDs: RoCEv2 on Ethernet, all on InfiniBand */
 	int ip_nr;
 	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses of this rail that are in no GID table (IPoIB) */
@@ -58,8 +60,8 @@ struct ah_params {
 	uint8_t service_level, traffic_class, hop_limit;
 };
 
-/* Chooses a route as rdma_route() does, from views of the rails. Bit i of up: rail i is up. cost[i]: load of
- * rail i; NULL: all rails have the same load. */
+/* Chooses the route for rdma_route() from views of the rails. up: bit i is set if rail i is up. cost[i]: load
+ * of rail i; cost NULL: all rails have the same load. Returns the result of rdma_route(). */
 int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const int *cost,
 		const struct token *tok, const struct rdma_asker *asker, struct rail_route *ret_route);
 /* Fills in the attributes of an address handle, by the table of protocol.md 2.8. */
@@ -80,7 +82,7 @@ struct rdma_trust {
 void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct rdma_trust *ret_trust);
 int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
-/* Returns the reason why an address may not be named, and the remedy, as part of a sentence. */
+/* Returns the reason why tokens may not name an address, and the remedy, as part of a sentence. */
 const char *rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf,
 			   const uint8_t gid[16]);
 /* Implements rdma_shares_subnet(). */
@@ -94,8 +96,8 @@ bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *li
  * the duration of a system call. */
 int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
 /* Checks, by the routes of the kernel, whether the rail leads to the address of key. Returns 0 or
- * -ENETUNREACH. An unknown result is -ENETUNREACH if the address is allowed only with a route
- * (key->must_route). *ret_level: service level of the path; -1: unknown. */
+ * -ENETUNREACH. If the kernel does not know, returns -ENETUNREACH if key->must_route is true, otherwise 0.
+ * *ret_level: service level of the path; -1: unknown. */
 int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int *ret_level);
 
 /* ---- cmroute.c ---- */
@@ -147,13 +149,14 @@ struct rdma_ah {
 	struct rdma_rail *rail;
 	struct rdma_ah_key key;
 	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
-	_Atomic bool forgotten; /* true: look-ups do not find the handle any longer; written under the lock */
+	/* true: look-ups do not find the handle any longer; written under ah_cache.lock */
+	_Atomic bool forgotten;
 	int refs;
-	uint64_t since_ns; /* time of the request that made the state MAKING */
+	uint64_t since_ns; /* time at which the state became MAKING */
 	uint64_t failed_until_ns;
 	int failures;    /* number of consecutive failures */
 	uint8_t client;  /* in the state MAKING: number of the requesting client (base/fair.h) */
-	bool is_counted; /* in the state MAKING: true: the handle is counted in making[] of that client */
+	bool is_counted; /* in the state MAKING: true: the handle is counted in ah_helpers.making[client] */
 	/* lru is linked only while refs is 0 and the handle is not being made */
 	struct list bucket, lru, work, waiters;
 };
@@ -167,7 +170,7 @@ struct ah_cache {
 	struct list lru; /* unused handles; the first one is evicted first */
 };
 
-/* The threads that make address handles, owned by struct rdma. Clients take turns. */
+/* The threads that make address handles, owned by struct rdma. They serve the clients in turn. */
 struct ah_helpers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -180,7 +183,8 @@ struct ah_helpers {
 	bool started; /* true: the threads were started; owned by the thread that opens */
 };
 
-/* Finds or makes an address handle, as rdma_target_get() does for a target. Sets target.at of the waiter. */
+/* Finds or makes the address handle for key. Returns > 0 if *ret_ah is set; 0 if w->done() follows, with the
+ * handle in w->target.at; or the -errno of rdma_target_get(). */
 int ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
 	   struct rdma_ah **ret_ah);
 void ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
@@ -225,8 +229,9 @@ struct rdma_context {
 	struct ibv_device_attr attr;
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
 	int transport_nr;
-	char why[WHY_BYTES]; /* reason why the device lacks the other transports; "": it has all of them */
-	/* keys of regions, owned by region.c and freed with the context; NULL: none of these slots was ever
+	/* reason why the device lacks the transports that are not in transport[]; "": it has all of them */
+	char why[WHY_BYTES];
+	/* keys of regions, owned by region.c and freed with the context; NULL: none of these slots was
 	 * used */
 	struct region_keys *_Atomic keys[RDMA_REGIONS_MAX / REGION_CHUNK];
 };
@@ -243,8 +248,7 @@ struct rdma_device {
 	struct ibv_device_attr attr; /* attributes of the latest context; under rd->table_lock */
 
 	pthread_mutex_t lock; /* protects cur, old and references; the last lock in the lock order */
-	/* current context; old: a context that is abandoned and not closed yet. At most one of the two is
-	 * set. */
+	/* cur: current context; old: abandoned context that is not closed yet. At most one of them is set. */
 	struct rdma_context *cur, *old;
 	unsigned opened;          /* number of the latest context */
 	_Atomic unsigned serving; /* number of the context that rails may use; 0: none */
@@ -257,11 +261,11 @@ struct rdma_device {
 
 	bool fatal; /* true: the device is fatal; under rd->state_lock */
 
-	/* owned by the async helper */
-	/* descriptor of async events, owned by the async helper; -1: none, or the device is dead */
+	/* descriptor of async events; -1: none, or the device is dead. async_fd, fatal_ns and again_ns are
+	 * owned by the async helper. */
 	int async_fd;
 	uint64_t fatal_ns, again_ns;
-	/* Job that closes and re-opens the device, on the recovery helper of its first rail. */
+	/* job that closes and re-opens the device, on the recovery helper of its first rail */
 	struct rdma_job job;
 	_Atomic int job_state; /* state of the job, an enum reopen_state */
 };
@@ -271,7 +275,9 @@ struct rdma_rail {
 	struct rdma_device *dev;
 	uint8_t port;
 	bool is_ethernet;
-	int only_nr; /* number of GIDs chosen by address; only these GIDs are used; 0: all */
+	/* number of GIDs in only[], which the configuration chose by address and which alone are used; 0: all
+	 * are used */
+	int only_nr;
 	uint8_t only[CONF_DEVICES_MAX][16];
 	int ip_nr;
 	uint8_t ip[RAIL_IPS_MAX][16];
@@ -289,7 +295,7 @@ struct rdma_rail {
 	_Atomic unsigned generation;
 	_Atomic unsigned path; /* number of changes of the connection parameters; written under table_lock */
 	_Atomic bool suspect;
-	/* time of the last re-read that a suspicion caused; owned by the async helper */
+	/* time of the last read of the port that rdma_rail_suspect() caused; owned by the async helper */
 	uint64_t suspect_ns;
 	bool port_up, broken;
 	bool was_up;          /* true: the rail was up at least once */
@@ -318,13 +324,13 @@ struct rdma_region {
 	unsigned until[RDMA_RAILS_MAX];
 };
 
-/* Largest number of devices that are not used; see open.c and look.c. */
+/* Largest number of unused devices that struct rdma_look can remember. */
 #define UNUSED_MAX 64
 #define WHY_MISSING_BYTES 320
 struct rdma_look {
 	pthread_t thread;
 	bool started;
-	/* owned by the thread that looks for devices */
+	/* sel, found, unused and said_none are owned by the thread that searches for devices */
 	struct selector sel[CONF_DEVICES_MAX]; /* devices of the setting rdma.devices */
 	bool found[CONF_DEVICES_MAX];
 	struct unused {
@@ -380,7 +386,7 @@ min_int(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Returns the number of READs to request for an endpoint. */
+/* Returns the largest number of outstanding READs per endpoint that is configured. */
 static inline int
 reads_wanted(const struct conf_rdma *conf)
 {
@@ -477,7 +483,7 @@ bool context_is_given_up(const struct rdma_context *c);
 /* ---- rail.c ---- */
 
 /* Reads port, P_Key and GID table of a rail again. Returns false if the device does not answer. *ret_changed:
- * the values have changed; may be NULL. */
+ * true: the values have changed; ret_changed may be NULL. */
 bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
 /* Reads the values of a rail again although no change was reported, and drops its address handles only if the
  * values changed. */
@@ -495,8 +501,8 @@ bool device_is_broken(struct rdma_device *dev);
 /* Asks for a device to be opened again, even if it works: it did not answer when a region was registered or
  * removed. */
 void device_lost_region(struct rdma_device *dev);
-/* Copies the values of a context, which serves from now on, to the rails of its device, and marks the rails
- * as not broken. */
+/* Takes over the attributes of the context c, which serves from now on, into its device; marks the rails of
+ * the device as not broken, and counts the re-opening. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
 /* Returns true if one of the rails serves at least one family of tokens. */
 bool any_rail_serves(const struct rdma *rd);
@@ -526,7 +532,7 @@ void look_missing(struct rdma *rd, const char *what);
 
 /* ---- async.c ---- */
 
-/* Makes the descriptor by which the async helper is woken. */
+/* Makes the descriptor by which the async helper is woken. Returns 0 or -errno. */
 int async_init(struct rdma *rd);
 int async_start(struct rdma *rd);
 void async_stop(struct rdma *rd);
@@ -536,15 +542,15 @@ void async_fini(struct rdma *rd);
 /* ---- device.c: what a device can do; also for --list-devices ---- */
 
 /* Opens a device and determines its capabilities. The new context has no device and no number yet. Returns 0,
- * or -errno with the reason. */
+ * or -errno with the reason in *ret_why. */
 int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
 		 const char **ret_why);
 /* Returns the traffic class of packets from a port: rdma.traffic_class, or the driver's setting. */
 int port_class(const struct conf_rdma *conf, const char *device, int port);
 /* Returns true if the device may write payload buffers in any order (relaxed ordering). */
 bool relaxed_ordering(const struct conf_rdma *conf);
-/* Closes a context. Every object made on it is gone, or can be destroyed only by closing it. After a return
- * of 0 the hardware does no more work for it. */
+/* Closes a context. Its objects were destroyed before, or can be destroyed only by closing it. Returns 0,
+ * after which the hardware does no more work for it, or -errno. */
 int context_close(struct rdma_context *c);
 /* Reads the whole GID table of a context. Returns the number of entries, or -errno. The caller frees the
  * entries. */
