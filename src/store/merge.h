@@ -28,13 +28,15 @@ struct merge_of {
 	unsigned *inflight;      /* counter of the port for pages in progress, owned by the port */
 	int nr;                  /* number of sources of the list */
 	int first;               /* index of the source that list() uses first */
-	/* NULL, or a counter that is incremented while an entry moves from one source to another. Both
-	 * sources have the entry for a while. If the counter has changed, all sources are read again. */
+	/* Counter that is incremented when entries begin to move from one source to another, and when the
+	 * move has ended. In between both sources list the entries. If the counter has changed during a page,
+	 * all sources are read again. NULL: entries do not move. */
 	_Atomic uint64_t *changes;
 	/* current number of sources; a page that was begun with fewer sources ends with -EAGAIN. NULL: the
 	 * number is constant */
 	const int *nr_now;
-	/* Lists the i-th source, as store_list() does, with prefix, delimiter and max. */
+	/* Lists entries of the i-th source into ls, as store_list() lists a store; ls has the prefix, the
+	 * delimiter and the limit of the page. */
 	int (*list)(const struct merge_of *of, int i, struct store_list *ls);
 	/* Waits until the keys listed so far have no change in progress. Returns 1 if no change is in
 	 * progress; 0 if w->go() follows; -errno. NULL: the list does not wait. */
@@ -46,12 +48,12 @@ struct merge_of {
 	void (*over)(void *cookie);
 };
 
-/* Returns memory for the slots requested from a source. The memory is valid as long as the argument of
- * list(). */
+/* Returns memory for the slots requested from a source. The memory is valid as long as `ls`, which list()
+ * received. */
 struct store_slots *merge_slots(struct store_list *ls);
 
-/* Produces a page as store_list() does. Returns -EAGAIN if there is no memory; over() does not run in that
- * case. */
+/* Produces a page as store_list() does. Returns the result of a start function (store.h). After -EAGAIN (no
+ * memory) of->over() does not run. */
 int merge_list(const struct merge_of *of, struct store_list *ls);
 
 #endif

@@ -48,18 +48,16 @@ struct store_table_write {
 struct store_walk {
 	/* in */
 	const struct store_slots *slots; /* partitions to scan; NULL: all partitions */
-	/*
-	 * Port of another engine on the same thread. Only keys whose records (object, upload, part) differ in
-	 * that engine, or are missing there, are returned. A scan of the other engine, compared with this
-	 * one, finds its additional keys. NULL: all keys are returned. The comparison reads only the indexes,
-	 * and allocates nothing.
-	 */
+	/* Port of another engine on the same thread. Keys whose records (object, upload, part) are the same
+	 * in both engines are skipped. Keys that only the other engine has are found by a second scan, with
+	 * the engines exchanged. NULL: no key is skipped. The comparison reads only the indexes, and
+	 * allocates nothing. */
 	struct store_port *differs_from;
 	/* Receives a key during the call; k is valid until this function returns. Returns false to end the
 	 * call after this key. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
 	/* out */
-	bool more; /* true: another call continues after the last key */
+	bool more; /* result; true: keys are left, and the next call of walk() continues after the last key */
 	/* Position of the scan, owned by the engine: the name after which the scan continues, and the kind of
 	 * keys. */
 	bool at_two;
@@ -67,8 +65,8 @@ struct store_walk {
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
 };
 
-/* A push of a key: its copy from one engine to another. Embedded by the caller, who keeps all of it until
- * done(). */
+/* A push of a key: its copy from one engine to another. Embedded by the caller, who keeps the struct and the
+ * memory to which it points until done(). */
 struct store_send {
 	struct store_op op; /* operation of the push; result: 0 or -errno */
 	/* in */
@@ -103,8 +101,8 @@ struct store_moved {
 	char name[STORE_BUCKET_MAX];
 };
 
-/* A request about slots to an engine's leader. Embedded by the caller. */
 #define STORE_PRIV_SLOTS 768
+/* A request about slots to an engine's leader. Embedded by the caller. */
 struct store_slots_op {
 	struct store_op op; /* operation of the request; result: 0 or -errno */
 	/* partitions of the request, kept by the caller until the end */
@@ -139,13 +137,14 @@ struct store_put_args {
 	struct store_key key;
 	const uint8_t *upload_id; /* id of the upload, for a part; NULL: the PUT writes an object */
 	uint32_t part_number;
-	/* arguments of the commit, without the bytes; with have_expect_crc64 the CRC covers all bytes */
+	/* arguments of the commit, without pieces and inline data; if have_expect_crc64 is set, expect_crc64
+	 * covers all bytes of the PUT */
 	struct store_commit commit;
 };
 
-/* The additional functions of an engine that stores a placement map, for a set. A start calls the first
- * functions in order; each may be called on any thread. The reason of an error is in err; after an error the
- * store must be stopped. */
+/* The additional functions of an engine that stores a placement map, for a set. A start calls open(),
+ * recover(), begin(), set_table() and serve() in this order; each may be called on any thread. After an error
+ * of one of them the reason is in err, and the store must be stopped. */
 struct store_member_ops {
 	/* Opens and locks the disk, and returns its identity. Writes nothing. uuid (zeros: unknown) and
 	 * is_made are also set for a disk that cannot be opened. */
@@ -155,28 +154,25 @@ struct store_member_ops {
 	 * nothing. *ret_start_no is the lowest allowed number of this start. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
-	/* Claims the disk for the start with this number, and flushes the number before it returns. is_behind
-	 * is stored, too, until the disk gets a placement map. */
+	/* Claims the disk for the start with this number: stores and flushes the number, and (is_behind) a
+	 * mark that the disk is stale. The mark remains until the disk gets a placement map. Returns 0 or
+	 * -errno. */
 	int (*begin)(struct store *st, uint64_t start_no, bool is_behind, char *err, size_t err_len);
 	/* Writes a placement map, and flushes it before it returns. Called before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
-	/*
-	 * Writes a placement map, which the call copies, after serve(). One write at a time. Never blocks;
-	 * done() does not run before the return. For a failed disk done() may never run; no further write is
-	 * allowed then.
-	 */
+	/* Writes a placement map after serve(). The map is copied during the call. One write at a time. Never
+	 * blocks; done() does not run before the return. If the disk has failed, done() possibly never runs;
+	 * no further write is allowed then. */
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
 	/* Returns true if the disk has failed. A failure is final. Any thread. */
 	bool (*has_failed)(const struct store *st);
 
-	/*
-	 * Sets the partitions assigned to the engine by the table; between open() and recover(). Without this
-	 * call all partitions are assigned. Records in other partitions are *foreign*: they are not listed,
-	 * not counted, and do not prevent the removal of a bucket. Foreign records can be read by their key
-	 * (the set uses the table), and remain until they are removed. Changes of keys in other partitions
-	 * end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM.
-	 */
+	/* Sets the partitions that the placement map assigns to the engine; called between open() and
+	 * recover(). Without this call all partitions are assigned. Records in other partitions are
+	 * *foreign*: they are not listed, not counted, and do not prevent the removal of a bucket. Foreign
+	 * records can be read by their key, and remain until they are removed. Changes of keys in other
+	 * partitions end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM. */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
 	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns their
 	 * number, >= 0. A call examines some hundred records, and may find no key. */
@@ -198,46 +194,41 @@ struct store_member_ops {
 	 * are removed, parts of uploads too. The cost in addition to the bytes: a look-up for each part of
 	 * the completed object, and for each upload of the key, unless a hint excludes them.
 	 *
-	 * is_repair: from secondary to primary, or from primary to secondary: one of them has the key
-	 * assigned (else -EXDEV). Unreadable data of the target is written again from the source, if both
-	 * have one version and one version of the data, and nothing else is changed: the object, or its
-	 * parts; then parts of uploads, if both have the upload and the part is of one version. -ESTALE: the
-	 * object differs, or was changed during the repair, as validated by the leader. Readers with the
-	 * object open at the target keep the old bytes. changes: records with new bytes; 0: no damage.
+	 * is_repair: the push repairs damage at the target. One of the engines is the primary of the key, the
+	 * other is its secondary (else -EXDEV). Data that is unreadable at the target is written again from
+	 * the source, and nothing else is changed. The object is repaired, or its parts, if both engines have
+	 * the same version of the object and of its data; then parts of uploads, if both engines have the
+	 * upload and the same version of the part. -ESTALE: the objects differ, or the object was changed
+	 * during the repair. Readers with the object open at the target keep the old bytes. changes: number
+	 * of records with new bytes; 0: no damage.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
-	/*
-	 * Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
-	 * the key is not assigned (-EPERM). The pieces given to the primary are also given to this engine's
-	 * put_write(), at the same time if necessary: neither changes them, and both write the same padding.
-	 * Quotas are not applied. Otherwise as put_init(), except that room is estimated for small objects as
-	 * well; -ENOENT: the upload does not exist in this engine yet. Until the commit is started
-	 * put_abort() ends the copy.
-	 */
+	/* Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
+	 * the key is not assigned (-EPERM: the key is assigned). The pieces given to the primary are also
+	 * given to put_write() of this engine, at the same time if necessary: neither engine changes the
+	 * pieces, and both write the same padding. Quotas are not applied. Returns the results of put_init(),
+	 * but reserves space for small objects as well; and -ENOENT: this engine does not have the upload
+	 * yet. put_abort() ends the copy as long as its commit is not started. */
 	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
 			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
-	/*
-	 * Commits the secondary copy as put_commit() does, after the primary's commit with `version`: with
-	 * the current version, time, ETag, attributes and checksums of the record at `from`. Only the last
-	 * piece and inline data of sc are used. put->op.done() runs when the record is flushed and published.
-	 * -EAGAIN: `from` has another version, or size; -EILSEQ: other bytes; after these, and after any
-	 * other failure, put_abort() and send() make the copy. -EPERM: the key was assigned to the engine in
-	 * the meantime.
-	 */
+	/* Commits the secondary copy, as put_commit() does for a PUT, after the primary has committed
+	 * `version`. The copy gets the current version, time, ETag, attributes and checksums of the record at
+	 * `from`. Of sc only the last piece and the inline data are used. put->op.done() runs when the record
+	 * is flushed and published. -EAGAIN: version or size differ from the record at `from`; -EILSEQ: the
+	 * bytes differ; -EPERM: the key was assigned to the engine in the meantime. After any error except
+	 * -EPERM the caller makes the copy with put_abort() and send(). */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
-	/*
-	 * Opens the data of a PUT that its carrier owns as an object of one PUT, visible to this caller only,
-	 * for read() and close() before the abort. Returns 0; -EAGAIN: no memory.
-	 */
+	/* Opens the data of a PUT, which its carrier owns, like an object that one PUT has written. Only this
+	 * caller sees the object, and closes it before it aborts the PUT. Returns 0; -EAGAIN: no memory. */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);
-	/* Removes all records of a key that is not assigned to the engine (-EPERM if it is). One removal at a
-	 * time for a key, and not during send(). */
+	/* Removes all records of a key that is not assigned to the engine (-EPERM: the key is assigned). One
+	 * removal of a key at a time, and no removal during send() of the key. */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Reports each key of these slots of which a record is published from now on. Records that were
-	 * published earlier are visible to a scan after done(). slots NULL: ends the reports; changed() does
-	 * not run after done(). */
+	/* Reports to o->changed(), from now on, each key of these slots of which a record is published.
+	 * Records that were published earlier are visible to a scan after done(). slots NULL: ends the
+	 * reports; changed() does not run after done(). */
 	int (*watch)(struct store_port *p, struct store_slots_op *o);
 	/*
 	 * Pauses changes of keys in these slots. A change waits for a second at most, and then ends with
@@ -255,9 +246,8 @@ struct store_member_ops {
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
-	/* Performs the part of leave() that other threads see, immediately, for a failed disk: the partitions
-	 * are no longer assigned. leave() performs the rest on the leader, which may wait for a disk that
-	 * hangs. */
+	/* For a failed disk: ends the assignment of the partitions to the engine immediately, for all
+	 * threads. A later leave() moves the usage on the leader, which may wait for a disk that hangs. */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
 	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
@@ -280,7 +270,7 @@ struct store_ops {
 	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
 	/* Implements store_look(). NULL: no check is possible before a start. */
 	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
-	/* NULL: no check is implemented */
+	/* Implements store_fsck(). NULL: the back end has no check. */
 	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,
 		    void (*say)(void *cookie, const char *line), void *cookie);
 	void (*stop)(struct store *st); /* never NULL */
@@ -384,8 +374,8 @@ struct store_ops {
 	bool (*is_fenced)(const struct store *st);
 	/* Implements store_answers(). NULL: the back end always answers, or its units report problems. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
-	/* Implements store_change_disks(). NULL: the disks are fixed. The three functions for moves are all
-	 * set or all NULL. */
+	/* Implements store_change_disks(). NULL: the disks are fixed; move_info() and set_move_rate() are
+	 * NULL, too. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
 	void (*set_move_rate)(struct store *st, uint64_t bytes);
@@ -400,12 +390,11 @@ struct store_ops {
 	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
 			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
-	/*
-	 * Closes or opens the gate of a bucket. A gate can be closed if the bucket exists (-ENXIO) and is
-	 * empty, also of changes in progress (-ENOTEMPTY); -EAGAIN: too many gates are closed. While the gate
-	 * is closed, writers wait, and get -EAGAIN after a while. GATE_OPEN opens the gate, even if the
-	 * bucket does not exist. Repeated calls have no effect. The state of a gate is in memory only.
-	 */
+	/* Closes or opens the gate of a bucket. While the gate is closed, writers wait, and get -EAGAIN after
+	 * a while. A gate can be closed only if the bucket exists (otherwise -ENXIO) and is empty in the
+	 * sense of `gate`, with no change in progress (otherwise -ENOTEMPTY); -EAGAIN: too many gates are
+	 * closed. GATE_OPEN opens the gate, even if the bucket does not exist. Repeated calls have no effect.
+	 * The state of a gate is in memory only. */
 	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
 	/*
@@ -428,8 +417,8 @@ struct store_module {
 	const struct store_ops *ops;
 };
 
-/* Validates a precondition against an object with this ETag and version, or against no object (there NULL).
- * Returns 0, or the error of the precondition in store.h. */
+/* Validates a precondition against the existing object with ETag `there` and this version; there NULL: no
+ * object exists. Returns 0, or the error of the precondition in store.h. */
 int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
 
 /* Adds a number to a unit's list of numbers. */

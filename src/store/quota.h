@@ -50,8 +50,7 @@ struct quota_book {
 		/* row of the bucket that was looked up last, because consecutive changes often concern one
 		 * bucket */
 		struct quota_row *last;
-		/* list of the rows that have unpublished changes, and of those whose bucket does not exist
-		 * yet */
+		/* list of the rows that have unpublished changes or whose bucket does not exist yet */
 		struct quota_row *pending;
 	} counter[STORE_DISKS_MAX];
 };
@@ -71,17 +70,18 @@ struct quota_hold {
 	                           * of an existing object */
 };
 
-/* A plan to make a bucket, or to give a bucket documents, for a counter that publishes each change by itself.
- * The caller owns it; changed under the lock. */
+/* A bucket that is to be made, or a growth of a bucket's documents (attributes), for a counter that publishes
+ * each change by itself. The caller owns the plan; changed under the lock. */
 struct quota_plan {
 	bool is_made;
-	int64_t doc_bytes; /* planned growth of the bucket's documents, bytes */
+	int64_t doc_bytes; /* planned growth of the bucket's documents, in bytes */
 };
 
-/* The least count of a part, in bytes: the allocation unit of a disk, which a smaller part also takes. */
+/* Smallest number of bytes that a part counts: the allocation unit of a disk, which a smaller part takes as
+ * well. */
 #define QUOTA_PART_BYTES (16u << 10)
 
-/* Returns the bytes that a part of that size counts as. */
+/* Returns the number of bytes that a part of size_bytes bytes counts. */
 static inline uint64_t
 quota_part_bytes(uint64_t size_bytes)
 {
@@ -96,7 +96,7 @@ quota_of_copies(struct quota_change c, bool has_two)
 	return c;
 }
 
-/* Makes a quota ledger without rows.  0 or -ENOMEM. */
+/* Makes a quota ledger without rows, for counter_nr counters. Returns 0 or -ENOMEM. */
 int quota_book_new(int counter_nr, struct quota_book **ret_book);
 /* Makes room for more counters, on any thread, while other threads count. Returns 0, or -ENOMEM without a
  * change. */
@@ -147,8 +147,8 @@ uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes at this counter.
- * Returns 0, with their growth in bytes in *ret_more; or -EDQUOT, which is counted as a refusal. Every
- * counter has all documents of a bucket, and they count only once. */
+ * Every counter has all documents of a bucket, and they count only once. Returns 0, and in *ret_more the
+ * growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
 int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		     int64_t *ret_more);
 /* Adds `more` bytes to the documents of a bucket at this counter; a negative number subtracts bytes. */
@@ -183,7 +183,7 @@ void quota_hold(struct quota_book *book, int counter, struct quota_row *row, con
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 
-/* Ends a reservation, at the moment at which its bytes begin to count as a change. */
+/* Ends a reservation when its bytes begin to count as a change. */
 void quota_release(struct quota_book *book, int counter, struct quota_row *row, struct quota_hold *hold);
 
 /* ---- functions that take the lock ---- */

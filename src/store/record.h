@@ -23,7 +23,7 @@
 #include <stdio.h>
 
 #define RECORD_PATH_BYTES 1024
-/* Limit of the size of a record's file, bytes. */
+/* largest size of a record's file, in bytes */
 #define RECORD_FILE_BYTES (128u << 10)
 
 struct store_record_disk {
@@ -38,23 +38,24 @@ struct store_record {
 	struct store_record_disk disk[STORE_DISKS_MAX];
 };
 
-/* Parses the text of a record.  0, or -EBADMSG: the text is damaged, with the line and the reason in err. */
+/* Parses the text of a record. Returns 0; or -EBADMSG if the text is damaged, with the line and the reason in
+ * err. */
 int record_parse(const char *text, size_t len, struct store_record *ret_record, char *err, size_t err_len);
-/* Reads a record.  0; -ENOENT: there is none; -EBADMSG: damaged; another -errno: it cannot be read; with a sentence in err that names
- * the file. */
+/* Reads a record. Returns 0; -ENOENT: the file does not exist; -EBADMSG: the text is damaged; another -errno:
+ * the file cannot be read. After an error err has a sentence that names the file. */
 int record_read(const char *file, struct store_record *ret_record, char *err, size_t err_len);
 /* Writes the text of a record. about: text for a comment; only its first line is used. */
 void record_print(const struct store_record *record, const char *about, FILE *out);
-/* Replaces the record atomically and durably: a new file is flushed, gets the name, and the directory is
- * flushed. about: as for record_print(). Returns 0, or -errno with a sentence in err; then the file has the
- * former record. */
+/* Replaces the record atomically and durably: a new file is written, flushed and renamed, and the directory
+ * is flushed. about: text for a comment; only its first line is used. Returns 0; or -errno with a sentence in
+ * err: the file then has the former record. */
 int record_write(const char *file, const struct store_record *record, const char *about, char *err,
 		 size_t err_len);
-/* Returns the disk with that UUID; NULL if the record has no such disk. */
+/* Returns the disk with this UUID; NULL: the record has no such disk. */
 const struct store_record_disk *record_find(const struct store_record *record,
 					    const uint8_t uuid[UUID_BYTES]);
-/* Adds a disk. 0, or -ENOSPC. A path that is too long, is not absolute or has control characters is stored as
- * unknown. */
+/* Adds a disk to the record. Returns 0; -ENOSPC: the record is full. A path that is too long, is not absolute
+ * or has control characters is stored as unknown. */
 int record_add(struct store_record *record, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
 	       const char *path);
 

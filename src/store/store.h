@@ -120,7 +120,8 @@ struct store_disks_conf {
 	/* for the set: time in ns after which an away disk is replaced as secondary */
 	uint64_t heal_after_ns;
 	bool moves_wait; /* for the set: true: interrupted moves are not continued in this start */
-	/* time in ns after which a write or flush makes one of several disks fail; 0: never */
+	/* time in ns; in a store of several disks a write or flush that takes longer makes its disk fail; 0:
+	 * no limit */
 	uint64_t timeout_ns;
 	const struct store_ops *engine; /* for the set: back end of each of its disks */
 	int engines_max;                /* for the set: largest number of engines */
@@ -132,7 +133,8 @@ struct store_disks_conf {
 	struct store_birth *birth;
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;
-	bool is_examined; /* for --fsck that changes nothing: a disk that cannot be written is opened for reading */
+	/* true: --fsck changes nothing, so a disk that cannot be written is opened for reading */
+	bool is_examined;
 	/* for an engine in a set: receiver of its failure notification; NULL: none */
 	struct store_watch *watch;
 	/* for the set: UUIDs of the disks that may be missing at a start */
@@ -140,8 +142,8 @@ struct store_disks_conf {
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
 	int forget_nr;
-	/* for the set: record of the store to which the disks must belong, with the last paths of its
-	 * members, which are used for members that disk[] does not name; NULL: no record (store/record.h) */
+	/* for the set: record (store/record.h) of the store to which the disks must belong. Its last paths
+	 * are used for members that disk[] does not name. NULL: there is no record. */
 	const struct store_record *record;
 	struct store_record *made; /* for the set: record that store_format() fills in for the new store;
 	                            * NULL: no record is needed */
@@ -176,8 +178,8 @@ struct store_conf {
 	};
 };
 
-/* The limits of a back end. Buffers have the sizes of the constants named in the members, which no back end
- * exceeds. */
+/* The limits of a back end. Each is at most the STORE_ constant named beside it. Buffers are sized by these
+ * constants, so they fit every back end. */
 struct store_limits {
 	uint32_t piece_bytes; /* largest size of one write, in bytes; at most STORE_PIECE */
 	uint32_t read_bytes;  /* largest size of one read, in bytes; at least a piece, at most STORE_READ */
@@ -309,8 +311,8 @@ struct store_key;
  */
 int store_lane(const struct store_port *p, const struct store_key *k);
 
-/* A bucket name and an object key as bytes, not terminated. The caller keeps them until the call returns;
- * they are not needed until the end of the operation. */
+/* A bucket name and an object key as bytes, not terminated. The caller keeps both until the call returns, and
+ * may free them before the operation ends. */
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
@@ -350,16 +352,16 @@ struct store_meta {
 	uint32_t attrs_len;
 };
 
-/* The kind of a precondition, which is validated when the change is made: all changes of a key have one
- * order, and each change sees the previous one. The bucket must exist in every case. */
+/* The kind of a precondition. The condition is validated when the change is made: all changes of a key have
+ * one order, and each change sees the previous one. The bucket must exist in every case. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
-	/* true: an existing object is not replaced: if the condition of `kind` holds, the commit ends with
-	 * -EPERM; allowed with any kind */
+	/* true: an existing object is never replaced: the commit ends with -EPERM, or with the error of
+	 * `kind` if its condition does not hold; allowed with any kind */
 	bool keep;
 	uint64_t version; /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
 };
@@ -386,15 +388,16 @@ struct store_quota_info {
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
-	uint64_t buckets, max_buckets; /* of a pattern: its buckets, and the limit; STORE_UNBOUNDED: none */
-	uint64_t in_progress_bytes;    /* bytes reserved by PUTs that are not committed yet */
-	uint64_t refused;              /* refused changes since the start; counted while there is a limit */
+	/* of a pattern: number of its buckets, and the limit of this number; STORE_UNBOUNDED: no limit */
+	uint64_t buckets, max_buckets;
+	uint64_t in_progress_bytes; /* bytes reserved by PUTs that are not committed yet */
+	uint64_t refused;           /* refused changes since the start; counted while there is a limit */
 };
 
 /* A look-up of a bucket, of its attributes or of an upload, with the result. */
 struct store_stat {
 	struct store_op op; /* operation of the look-up; result: 0 or -errno */
-	/* The fields from here on are valid after success: */
+	/* The next members are valid after success: */
 	uint64_t ctime_ns;  /* time of creation, in ns since 1970 */
 	uint64_t version;   /* version of a bucket's attributes; 0: the bucket has no attributes */
 	uint32_t attrs_len; /* length of all attributes in bytes, even if only a part was copied */
@@ -450,29 +453,26 @@ struct store_read {
 	/* offset in buf->mem of the first byte, valid after success; less than a page, and 0 except for small
 	 * objects */
 	uint32_t lead;
-	/* Buffer that has the bytes after success, if the object was opened to be read with lent buffers;
-	 * NULL: the bytes are in the buffer of the call. `instead` has the class and the pool of that buffer.
-	 * The reader owns `instead` from now on, and the store owns the buffer of the call. */
+	/* Buffer with the bytes, after success, if the object was opened to be read with lent buffers. The
+	 * reader then owns `instead`, and the store owns the buffer that was passed to store_read(); both are
+	 * of one class and pool. NULL: the bytes are in the buffer that was passed to store_read(). */
 	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
-/*
- * Divides a range into reads. For `want` bytes from off on (off + want <= size_bytes, want > 0) and a buffer
- * of cap bytes (a multiple of STORE_GRANULE) it returns the length of the first read, which begins *ret_skew
- * (< STORE_GRANULE) bytes before off; the read has length - skew > 0 bytes from off on, perhaps more than
- * wanted. Checksums cover granules, and the granules of an object made of parts begin at each part, so that
- * its reads begin and end at odd offsets.
- */
+/* Plans the first read of a range of `want` bytes from off on (off + want <= size_bytes, want > 0) into a
+ * buffer of cap bytes (a multiple of STORE_GRANULE). Returns the length of the read. The read begins
+ * *ret_skew (< STORE_GRANULE) bytes before off, because checksums cover whole granules; its other bytes (at
+ * least 1) are from off on, perhaps more than wanted. In an object made of parts the granules begin at each
+ * part, so reads may begin and end at any offset. */
 uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			 uint32_t *ret_skew);
 
-/*
- * Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range is a
- * result of store_read_plan(). (For an object with part_nr 0 a range is also valid if off is a multiple of
- * STORE_GRANULE, and len is one, too, or the range ends with the object.) len <= buf->cap_bytes; the slack
- * after the buffer is used too. Reads of one object may overlap. -EINVAL: no such range.
- */
+/* Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range is a
+ * result of store_read_plan(). (If part_nr is 0, another range is also valid: off is a multiple of
+ * STORE_GRANULE, and the range ends at such a multiple or at the end of the object.) len <=
+ * buf->cap_bytes; the slack after the buffer is used too. Reads of one object may overlap. -EINVAL: the
+ * range is not valid. */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
 /*
@@ -533,9 +533,9 @@ int store_put_write(struct store_port *p, struct store_put *put, struct store_wr
 struct store_commit {
 	struct store_meta meta;
 	struct store_pre pre;
-	/* last: buffer with the last piece, if it was not passed to store_put_write(); NULL: there is none.
-	 * inline_data: bytes of an object of at most STORE_INLINE_MAX bytes that was not written by pieces;
-	 * copied during the call. */
+	/* last: buffer with the last piece; NULL: all pieces were passed to store_put_write(). inline_data:
+	 * all bytes of an object of at most STORE_INLINE_MAX bytes that has no pieces; copied during the
+	 * call. */
 	struct buf *last;
 	uint32_t last_len;
 	const void *inline_data;
@@ -544,9 +544,9 @@ struct store_commit {
 	 * differs from expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Variable that the store sets to the time of its last progress while it writes the bytes again, to
-	 * another disk. The caller keeps the variable until the end of the commit. NULL: the time is not
-	 * needed. */
+	/* Variable of the caller for the time of clock_ns() of the last progress. The store sets it while it
+	 * writes the bytes again to another disk. Kept by the caller until the end of the commit. NULL: the
+	 * time is not needed. */
 	uint64_t *progress_ns;
 };
 
@@ -604,21 +604,17 @@ int store_upload_create(struct store_port *p, const struct store_key *k, const v
 /* Ends an upload without making an object. After the answer no part of the upload can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-/*
- * Looks up an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
- * end. result: 0, -ENOENT (no such upload of this key), -ENXIO.
- */
+/* Looks up an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
+ * end. result: 0; -ENOENT: the key has no such upload; -ENXIO: no such bucket. */
 int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		      struct store_stat *st);
 
-/*
- * Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with attributes
- * up to STORE_PART_ATTRS_MAX and without a precondition. A part can have any length, also zero. A part with
- * the same number is replaced; if it is uploaded several times, the last commit is valid. Also -ENOENT: no
- * such upload (here early; result of the commit if the upload ended in the meantime), -EINVAL: the number is
- * not 1 to STORE_PART_NR_MAX.
- */
+/* Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with
+ * attributes up to STORE_PART_ATTRS_MAX and without a precondition. A part can have any length, also zero.
+ * A part with the same number is replaced; if it is uploaded several times, the last commit is valid.
+ * Additional errors: -ENOENT: no such upload (the commit checks this again); -EINVAL: the number is not 1
+ * to STORE_PART_NR_MAX. */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 
@@ -637,7 +633,7 @@ struct store_part {
 struct store_part_ref {
 	uint32_t number;
 	struct store_etag etag;
-	uint64_t version; /* required version of the part; 0: any version with that ETag */
+	uint64_t version; /* required version of the part; 0: every version with this ETag is accepted */
 };
 
 /*
@@ -653,7 +649,8 @@ struct store_part_ref {
  */
 struct store_complete {
 	struct store_op op;
-	/* list of parts; the caller keeps all memory behind pointers of this struct until the end */
+	/* list of parts. The caller keeps the list, and all memory to which this struct points, until the
+	 * end */
 	const struct store_part_ref *parts;
 	uint32_t part_nr;
 	struct store_meta meta; /* metadata of the new object */
@@ -692,6 +689,7 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 
 /* ---- buckets ---- */
 
+#define STORE_COPIES_MAX 2u
 /*
  * Makes a bucket with a number of copies of each key: 1 or STORE_COPIES_MAX; 0: the store's default_copies,
  * or for an existing bucket its current number. An existing bucket with another number of copies is changed
@@ -703,7 +701,6 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
  *   -EOPNOTSUPP  this back end does not support copies
  *   -EROFS, -ENODEV   (for a change) not all disks are in service
  */
-#define STORE_COPIES_MAX 2u
 int store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned copies,
 			struct store_del *op);
 
@@ -713,15 +710,15 @@ struct store_bucket_spec {
 	const void *attrs;  /* attributes, see store_bucket_set_attrs(); kept by the caller until the end */
 	uint32_t attrs_len; /* length of attrs in bytes, at most STORE_BUCKET_ATTRS_MAX; 0: no attributes */
 };
-/* Makes a bucket as store_bucket_create(), with attributes in the same change: after a crash the bucket has
- * its attributes or does not exist. An existing bucket keeps its attributes. Also -EINVAL: too many bytes of
- * attributes. */
+/* Makes a bucket like store_bucket_create(), and sets its attributes in the same change: after a crash the
+ * bucket has its attributes or does not exist. An existing bucket keeps its attributes. Additional error:
+ * -EINVAL: too many bytes of attributes. */
 int store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 			   const struct store_bucket_spec *spec, struct store_del *op);
-/* Removes a bucket. Returns 0, -ENXIO, -ENOTEMPTY (it has objects). Uploads in progress do not prevent the
- * removal, and end with the bucket. */
+/* Removes a bucket. result: 0; -ENXIO: no such bucket; -ENOTEMPTY: the bucket has objects. Uploads in
+ * progress do not prevent the removal, and end with the bucket. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-/* Looks up a bucket. result: 0, -ENXIO. */
+/* Looks up a bucket. result: 0; -ENXIO: no such bucket. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 /* Returns true if the bucket existed within the last second. This is sufficient for a request that begins to
  * write into the bucket, because the commit checks again. Returns false if unknown: the caller calls
@@ -741,8 +738,8 @@ struct store_bucket_set {
 };
 int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-/* Copies up to cap bytes of the attributes to attrs, which the caller keeps until the end. result: 0,
- * -ENXIO. */
+/* Copies up to cap bytes of the bucket's attributes to attrs, which the caller keeps until the end. result:
+ * 0; -ENXIO: no such bucket. */
 int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			   struct store_stat *st);
 
@@ -807,13 +804,11 @@ struct store_entry {
 	uint32_t attrs_len;
 };
 
-/*
- * A page, in key order, beginning after `after` (exclusive; NULL: from the start), of names that begin with
- * `prefix`. With a delimiter, names that contain it after the prefix are replaced by their common prefix
- * including its first occurrence, listed once, and are skipped by a seek. If `after` is such a common prefix
- * itself, the page begins after all names with it. The caller keeps the memory behind the pointers until the
- * operation's end.
- */
+/* A page of a list of names that begin with `prefix`, in key order, from the first name after `after` on
+ * (NULL: from the first name). With a delimiter, all names that contain the delimiter after the prefix are
+ * replaced by their common prefix, which ends with the first such delimiter, and is listed once. If `after`
+ * is a common prefix itself, the page begins after all names with this prefix. The caller keeps the memory to
+ * which this struct points until the end of the operation. */
 struct store_list {
 	/* operation of the list; result: number of entries; `more` is set if further entries follow */
 	struct store_op op;
@@ -876,7 +871,7 @@ struct store_move_info {
 	uint64_t draining, filling; /* draining: bitmap of the units that are being drained; filling: of the
 	                             * units that receive slots */
 	uint64_t slots_done, slots_total;
-	uint64_t bytes_done, bytes_total; /* bytes moved, and estimated total */
+	uint64_t bytes_done, bytes_total; /* number of bytes moved so far; estimated total */
 	uint64_t keys;                    /* number of keys copied */
 	uint64_t began_ns;                /* time of clock_ns() at which the move began */
 	uint64_t left_ns;                 /* estimated remaining time in ns; 0: not known */
@@ -898,24 +893,25 @@ struct store_copies_info {
 	/* number of objects, and bytes, of which only one disk in service has all data */
 	uint64_t exposed_objects, exposed_bytes;
 	/* Number of slots whose keys no disk in service is allowed to serve. Operations on these keys end
-	 * with -ENODEV, or the keys are read-only if the disk has failed. */
+	 * with -ENODEV if the disk is missing; if the disk has failed, the keys are read-only. */
 	uint64_t unreachable_slots;
 	uint64_t needed; /* bitmap of the units that have the keys of the unreachable slots */
 	/* Counters since the start: changes that a disk has missed; damaged copies that were rewritten from
 	 * the other copy; reads from the secondary. */
 	uint64_t missed, repaired, read_second;
-	/* true while second copies of keys are being made again */
+	/* true: secondary copies of keys are being made again */
 	bool is_healing;
-	/* bytes copied since the resynchronisation began; estimated total */
+	/* number of bytes copied since the resynchronisation began; estimated total */
 	uint64_t heal_bytes_done, heal_bytes_total;
-	uint64_t heal_rate;    /* rate in bytes a second; 0: not known yet */
-	uint64_t heal_left_ns; /* estimated remaining time in ns; 0: not known */
-	/* Reason why the resynchronisation makes no progress although both disks are present; "": none. */
+	uint64_t heal_rate;    /* rate of the resynchronisation in bytes a second; 0: not known yet */
+	uint64_t heal_left_ns; /* estimated remaining time of the resynchronisation in ns; 0: not known */
+	/* Reason why the resynchronisation makes no progress although both disks are present; "": it makes
+	 * progress. */
 	char trouble[STORE_TROUBLE_BYTES];
-	/* Disks with copies that are missing or have failed. */
-	uint64_t away;    /* bitmap of units: disks with copies that are missing or have failed */
-	bool may_replace; /* true: other disks can take over the slots of these disks */
-	/* for each away unit: time in ns until it is replaced; 0: now */
+	/* Missing and failed disks that have copies of keys: */
+	uint64_t away;    /* bitmap of the units of these disks */
+	bool may_replace; /* true: other disks can take over the slots of the disks in `away` */
+	/* for each unit in `away`: time in ns until another disk replaces it; 0: it is replaced now */
 	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
 /* Returns the state of keys with two copies. Any thread. */
@@ -923,8 +919,8 @@ void store_copies_info(const struct store *st, struct store_copies_info *ret_inf
 
 /* ---- state for operators ---- */
 
-/* A unit is the smallest part of the store that operators see and that can fail separately: a disk, or a
- * pool. */
+/* The state of a unit. A unit is the smallest section of the store that operators see and that can fail
+ * separately: a disk, or a pool. */
 enum store_unit_state {
 	UNIT_OK,
 	UNIT_FAILED,
@@ -942,7 +938,7 @@ store_unit_serves(enum store_unit_state state)
 	return state == UNIT_OK || state == UNIT_MOVING;
 }
 
-/* A number that only some back ends count. */
+/* A named number of a unit, for operators. Back ends have different numbers. */
 struct store_unit_number {
 	const char *name; /* constant name in the form of a JSON key, such as "log_used_bytes" */
 	uint64_t value;
@@ -952,8 +948,8 @@ struct store_unit_number {
 
 struct store_unit_info {
 	const char *name;          /* path of a disk; "": unknown */
-	const char *uuid;          /* of a disk; NULL or "": none */
-	const uint8_t *store_uuid; /* of the disk's store, constant; NULL: none */
+	const char *uuid;          /* UUID of the disk as text; NULL or "": the unit has no UUID */
+	const uint8_t *store_uuid; /* UUID of the disk's store, constant; NULL: the unit has no UUID */
 	enum store_unit_state state;
 	char reason[256]; /* reason of the state; with UNIT_OK: a problem, or "" if there is none */
 	const char *move; /* "drain" or "fill", a constant; NULL: the unit's slots do not move */
@@ -965,7 +961,7 @@ struct store_unit_info {
 		uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
 	int number_nr;
-	/* numbers of the unit, in the order of the pages */
+	/* numbers of the unit, in the order in which status pages show them */
 	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX];
 };
 
@@ -1001,8 +997,8 @@ int store_snapshot(struct store *st);
 const char *store_background(const struct store *st);
 
 /* Makes every unit read its metadata once, verify it, and repair damage. The work runs in the background. The
- * unit's number "metadata_damaged" counts the damage found, and the unit has a reason until all damage is
- * repaired. Called on the port's thread. */
+ * unit's number "metadata_damaged" counts the damage found, and the unit's `reason` reports damage until all
+ * of it is repaired. Called on the port's thread. */
 void store_reread(struct store_port *p);
 
 /* Returns true if another process has taken over the store, so that this process must exit and restart. Any
