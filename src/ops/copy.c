@@ -55,7 +55,7 @@ copy_source(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	memcpy(j->given, t->attrs, t->attrs_len);
 	j->given_len = t->attrs_len;
-	xfer_set_lanes(&rq->xfer, store_lane(rq->rs->env.store, &k), rq->lane - 1);
+	xfer_set_lanes(&rq->xfer, store_lane(rq->rs->env.store, &k, false), rq->lane - 1);
 	/* It is of the body, and there is none. */
 	t->sum[SUM_MD5].given = false;
 	return req_open(rq, &k, copy_opened);

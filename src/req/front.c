@@ -117,9 +117,12 @@ admit(struct req *rq, enum fault f, const char *why)
 	}
 	if (rq->rs->draining)
 		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
-	if (!pace_lane_get(rq))
-		return req_fail(rq, FAULT_BUSY,
-				"Half of the requests that are served at a time are for one disk.");
+	f = pace_lane_get(rq);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f,
+				f == FAULT_BUSY
+					? "Half of the requests that are served at a time are for one disk."
+					: NULL);
 	if (!pace_slot_get(rq))
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (rq->target.unknown_header.len)

@@ -437,9 +437,10 @@ void pace_init(struct reqs *rs);
 /* Determines the client of the request (limits.fair_by), and counts a request without descriptor for it; a
  * second call has no effect. Returns false if the limit of the client is reached. */
 bool pace_slot_get(struct req *rq);
-/* Counts a request, and its bytes, for the disk of its key. Returns false if half of all requests are for
- * this disk, which may hang. */
-bool pace_lane_get(struct req *rq);
+/* Counts a request, and its bytes, for the disk of its key. Returns FAULT_BUSY if half of all requests are for
+ * this disk, which may hang; the fault of -EROFS if the request is a change and the disk has failed;
+ * otherwise FAULT_NONE. */
+enum fault pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */
 void pace_slot_put(struct req *rq);

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
+
 /* Time after a refusal for want of space for which slow bodies are ended. */
 #define NO_ROOM_NS (60 * NS_PER_S)
 #define SENT_NS XFER_LOOK_NS /* so long a reply of one text takes that the client reads */
@@ -290,21 +292,23 @@ fair_by_key(struct req *rq)
 		xfer_set_client(&rq->xfer, xfer_client_named(name, rq->rs->client_key));
 }
 
-bool
+enum fault
 pace_lane_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
 	struct store_key k = req_key(rq);
-	int lane = k.key_len ? store_lane(rs->env.store, &k) : -1;
+	int lane = k.key_len ? store_lane(rs->env.store, &k, op_info[rq->target.op].writes) : -1;
 
+	if (lane == -EROFS)
+		return fault_of(lane);
 	if (lane < 0)
-		return true;
+		return FAULT_NONE;
 	if (rs->lane_nr[lane] >= (rs->nr > 1 ? rs->nr / 2 : 1))
-		return false;
+		return FAULT_BUSY;
 	rs->lane_nr[lane]++;
 	rq->lane = (uint8_t)(lane + 1);
 	xfer_set_lanes(&rq->xfer, lane, -1);
-	return true;
+	return FAULT_NONE;
 }
 
 void

@@ -181,14 +181,20 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
-/* Returns the lane of a key, which is its engine; -1: the set has one engine, or the disk is missing. */
+/* Returns the lane of a key, which is its engine; -1: the set has one engine, or the disk is missing. A change
+ * of a key with two copies is never refused here, because another disk may take it. */
 static int
-set_lane(const struct store_port *sp, const struct store_key *k)
+set_lane(struct store_port *sp, const struct store_key *k, bool changes)
 {
-	const struct set_port *p = set_port_const(sp);
-	int home = port_engines(p) > 1 ? set_primary(port_set(p), k) : SET_NOWHERE;
+	struct set_port *p = set_port(sp);
+	int error, home = port_engines(p) > 1 ? set_primary(port_set(p), k) : SET_NOWHERE;
+	struct store_key two;
 
-	return home == SET_NOWHERE ? -1 : home;
+	if (home == SET_NOWHERE)
+		return -1;
+	if (changes && !set_has_two(sp, k, &two) && !set_port_to_write(sp, k, &error))
+		return error;
+	return home;
 }
 
 /* ---- one key ---- */

@@ -285,7 +285,7 @@ struct store_ops {
 
 	const struct store_limits *(*limits)(const struct store_port *p);
 	/* Implements store_lane(). NULL: the back end has no lanes. */
-	int (*lane)(const struct store_port *p, const struct store_key *k);
+	int (*lane)(struct store_port *p, const struct store_key *k, bool changes);
 	/* Implements store_share(). NULL: every shard belongs to this process. */
 	bool (*share)(struct store_port *p, uint32_t shard);
 

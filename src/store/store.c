@@ -161,9 +161,9 @@ store_share(struct store_port *p, uint32_t shard)
 }
 
 int
-store_lane(const struct store_port *p, const struct store_key *k)
+store_lane(struct store_port *p, const struct store_key *k, bool changes)
 {
-	return p->ops->lane ? p->ops->lane(p, k) : -1;
+	return p->ops->lane ? p->ops->lane(p, k, changes) : -1;
 }
 
 /* ---- objects ---- */

@@ -307,9 +307,10 @@ struct store_key;
 /*
  * Returns the lane of a key: the number, below 64, of the disk that handles it. A caller uses lanes to keep
  * requests for one disk that hangs from using all resources. Returns -1 if the store has one disk, or if the
- * disk is unknown.
+ * disk is unknown. With `changes` the caller intends to change the key; returns -EROFS if that change is
+ * refused because a disk has failed, so that the caller does not wait for resources first.
  */
-int store_lane(const struct store_port *p, const struct store_key *k);
+int store_lane(struct store_port *p, const struct store_key *k, bool changes);
 
 /* A bucket name and an object key as bytes, not terminated. The caller keeps both until the call returns, and
  * may free them before the operation ends. */

@@ -56,7 +56,9 @@ done
 failed() { [ "$(disks '.[3].state')" = failed ]; }
 wait_for 60 failed
 assert_match "$(disks '.[3].reason')" 'longer than 8 s \(store.disk_timeout\)' "reason"
-assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${slow[0]}")" 503 "PUT on the disk that has failed"
+# The failure is the answer: such a PUT does not wait for the share of those that hang.
+assert_eq "$(curl -sS --max-time 60 -o "$T/out" -w '%{http_code}' -T "$T/body" "$URL_S3/bkt/${slow[0]}")" 503 "PUT on the disk that has failed"
+grep -q "<Code>ServiceUnavailable</Code>" "$T/out" || fail "PUT on the disk that has failed: $(cat "$T/out")"
 assert_eq "$(timely -X PUT "$URL_S3/made-without")" 200 "CreateBucket without the disk that has failed"
 assert_eq "$(timely -X DELETE "$URL_S3/made-without")" 503 "DeleteBucket while a disk has failed"
 assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${fast[0]}")" 200

@@ -9,7 +9,7 @@ unshare -m true 2>/dev/null || skip "no mount namespace of our own (root is need
 export G=$BUILD/gantryd T
 export GANTRY_STORE_STATE_DIR=none
 # In a namespace with a /dev in memory, which has nothing but what gantryd opens.
-in_ns() { unshare -m bash -c "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mkdir /dev/shm && mount -t tmpfs none /dev/shm && mkdir /dev/shm/there; $1"; }
+in_ns() { unshare -m bash -c "mkdir -p '$T/dev' && mount --bind /dev '$T/dev' && mount -t tmpfs none /dev && touch /dev/null && mount --bind '$T/dev/null' /dev/null && umount '$T/dev' && mkdir /dev/shm && mount -t tmpfs none /dev/shm && mkdir /dev/shm/there; $1"; }
 said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(cat "$T/said")"; }
 write_config
 
