@@ -11,17 +11,17 @@
 /* Size, in bytes, of a buffer for any address as text. */
 #define ADDRESS_TEXT_BYTES INET6_ADDRSTRLEN
 
-/* Converts the address to IPv6; an IPv4 address is mapped (::ffff:a.b.c.d). Returns false and gives all
- * zeroes for any other family, such as a Unix socket, and for NULL. */
+/* Converts an address to IPv6; an IPv4 address becomes a mapped address (::ffff:a.b.c.d). For any other
+ * family, such as a Unix socket, and for NULL, sets *ret_addr to zeroes and returns false. */
 bool address_in6(const struct sockaddr *sa, struct in6_addr *ret_addr);
 
-/* Gives the range of addresses that counts as one client: a single IPv4 address (mapped or not), or the /64
- * of an IPv6 address, in which one host can have any number of addresses. The address of a Unix socket, and
- * NULL, give all zeroes. */
+/* Sets *ret_client to the range of addresses that counts as one client: a single IPv4 address (mapped or
+ * not), or the /64 of an IPv6 address, because one host can have any number of addresses in a /64. For a Unix
+ * socket and for NULL the range is all zeroes. */
 void address_client(const struct sockaddr *sa, struct in6_addr *ret_client);
 
-/* Writes the address as text, or "-" for any other family, and returns text. A mapped IPv4 address is written
- * as mapped. */
+/* Writes the address as text, and returns `text`. A mapped IPv4 address is written as mapped; an address of a
+ * family other than IP as "-". */
 const char *address_text(const struct sockaddr *sa, char text[ADDRESS_TEXT_BYTES]);
 
 #endif

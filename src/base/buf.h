@@ -33,7 +33,8 @@
 enum buf_class { BUF_SMALL, BUF_LARGE, BUF_CLASS_NR, BUF_RUN = BUF_CLASS_NR };
 
 struct buf {
-	char *mem;          /* memory of the buffer, 4 KiB aligned; cap_bytes + BUF_SLACK_BYTES may be used */
+	/* memory of the buffer, 4 KiB aligned: cap_bytes of payload, and BUF_SLACK_BYTES after them */
+	char *mem;
 	uint32_t cap_bytes; /* capacity for payload in bytes, without the slack */
 	uint16_t region;    /* index of the region of the pool that contains the buffer */
 	uint8_t cls;        /* size class, an enum buf_class */
@@ -67,13 +68,13 @@ struct bufpool {
 	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR];
 };
 
-/* Splits `bytes` bytes of memory into buffers: about 1/8 into small buffers, the rest into large buffers, at
- * least one of each. 0 or -ENOMEM. */
+/* Allocates `bytes` bytes of memory and splits them into buffers: about 1/8 into small buffers, the rest into
+ * large buffers, at least one of each. Returns 0 or -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
-/* Makes a pool as bufpool_init() does, with at least one run. */
+/* Makes a pool like bufpool_init(), with at least one run. Returns 0 or -ENOMEM. */
 int bufpool_init_runs(struct bufpool *bp, size_t bytes);
-/* Makes a pool of buffers of one class, at least one buffer. Its regions are numbered from region_base on,
- * because its memory is registered after that of another pool. */
+/* Makes a pool of buffers of one class, with at least one buffer. region_base: number of its first region,
+ * because its memory is registered after that of another pool. Returns 0 or -ENOMEM. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
 /* Frees the memory of a pool, to which every buffer was returned. */
 void bufpool_fini(struct bufpool *bp);
@@ -86,7 +87,7 @@ struct buf *bufpool_get_run(struct bufpool *bp);
 /* Returns a buffer to its pool. b must not be NULL. */
 void bufpool_put(struct bufpool *bp, struct buf *b);
 
-/* Returns the smallest class that holds len bytes (len > 1 MiB: BUF_LARGE). */
+/* Returns the smallest class whose buffers hold len bytes; BUF_LARGE if len exceeds 1 MiB. */
 static inline enum buf_class
 buf_class_for(size_t len_bytes)
 {

@@ -17,8 +17,8 @@ uint64_t clock_ns(void);
 /* Reads the wall clock, in nanoseconds since 1970 (UTC). */
 uint64_t clock_wall_ns(void);
 
-/* Makes both functions return *ns from now on. ns NULL: the real clocks are used again. For tests, while no
- * other thread runs. */
+/* Makes clock_ns() and clock_wall_ns() return *ns from now on; ns NULL: they read the real clocks again. For
+ * tests, while no other thread runs. */
 void clock_fake(const uint64_t *ns);
 
 /* Makes clock_wall_ns() return *ns from now on, whatever clock_fake() was given. ns NULL: ends that. For

@@ -10,15 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continues a CRC over len bytes. crc is 0 for the first bytes. */
+/* Returns the CRC of earlier data followed by these len bytes. crc: CRC of the earlier data; 0: there is
+ * none. */
 uint64_t crc64_nvme(uint64_t crc, const void *data, size_t len);
 
 /* Computes the CRC of A followed by B, from the CRCs of A and B and the length of B. */
 uint64_t crc64_nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
 
 /* Chooses the implementation, for tests and benchmarks: "table", "pclmul", "vpclmul256", "vpclmul512",
- * "pmull"; NULL: the fastest for this CPU. Returns 0, -ENOTSUP if this CPU lacks it, -EINVAL for another
- * name. */
+ * "pmull"; NULL: the fastest for this CPU. Returns 0; -ENOTSUP: this CPU lacks the instructions; -EINVAL:
+ * another name. */
 int crc64_nvme_select(const char *path);
 /* Returns the name of the implementation that is in use. */
 const char *crc64_nvme_path(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue that is fair to clients. Each client has a separate line, and the lines take turns: an entry that
- * arrives after a hundred entries of another client waits for one of them only. Within a line the order is
- * that of arrival. Every operation takes constant time.
+ * arrives after a hundred entries of another client waits for only one of those entries. Within a line the
+ * order is that of arrival. Every operation takes constant time.
  *
  * A client is a number below FAIR_CLIENTS (xfer_client_of()); clients with the same number share a line.
- * Intrusive, as list.h, and without locking.
+ * Links are embedded in the entries, as in list.h. No locking.
  */
 #ifndef GANTRY_BASE_FAIR_H
 #define GANTRY_BASE_FAIR_H
@@ -15,12 +15,12 @@
 #define FAIR_CLIENTS 256
 
 struct fair_line {
-	struct list turn; /* link in fair.turns while the line has entries */
+	struct list turn; /* link in fair.turns while the line is not empty */
 	struct list waiting;
 };
 
 struct fair {
-	struct list turns; /* lines that have entries; the next one is first */
+	struct list turns; /* lines that are not empty; the line whose turn is next is first */
 	struct fair_line line[FAIR_CLIENTS];
 };
 
@@ -61,7 +61,7 @@ fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list 
 	list_insert_before(pos, l);
 }
 
-/* Removes an entry from the queue. The line keeps its position among the turns. */
+/* Removes an entry from the queue. Its line keeps its turn, unless the line is empty now. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)
 {
@@ -72,7 +72,7 @@ fair_del(struct fair *f, unsigned client, struct list *l)
 		list_del(&line->turn);
 }
 
-/* Ends the turn of a line that still has entries: the line becomes the last one. */
+/* Ends the turn of a line that is not empty: the line becomes the last one. */
 static inline void
 fair_yield(struct fair *f, struct fair_line *line)
 {

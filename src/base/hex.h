@@ -16,10 +16,10 @@ hex_digit(char c)
 	return hex_value[(unsigned char)c];
 }
 
-/* Parses exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
+/* Parses exactly `digits` hex digits (at most 16), most significant first. Returns 0 or -EINVAL. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* Parses 2 * len digits into len bytes, in memory order. Returns 0, or -EINVAL after writing the bytes before
- * the wrong digit. */
+/* Parses 2 * len hex digits into len bytes, in memory order. Returns 0; -EINVAL: a character is no hex digit;
+ * the bytes before it have been written. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* Writes len bytes as 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);

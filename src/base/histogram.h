@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A histogram in bounded memory, for quantiles of latencies. Its buckets have a bounded relative width:
- * between two powers of two there are 128 of equal width, so a quantile is too large by less than 1/128 (0.8
- * %), and exact below 256.
- *
- * The buckets of base/latency.h, few and equal for all metrics, are too wide for a p99.9.
- *
- * Any number of threads may add; a reader sees the values added before. Zeroed memory is an empty histogram.
- */
+/* A histogram in bounded memory, for quantiles of latencies. Between two powers of two there are 128 buckets
+ * of equal width, so a quantile is too large by less than 1/128 (0.8 %), and exact below 256. (The buckets of
+ * base/latency.h, few and equal for all metrics, are too wide for a p99.9.) Any number of threads may add
+ * values, while another thread reads. Zeroed memory is an empty histogram. */
 #ifndef GANTRY_BASE_HISTOGRAM_H
 #define GANTRY_BASE_HISTOGRAM_H
 
@@ -26,8 +21,8 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t value);
 uint64_t histogram_count(const struct histogram *h);
-/* Returns the p-quantile (0 to 1): the upper end of the bucket that a share p of the values does not exceed,
- * or the largest value. Returns 0 if no value was added. */
+/* Returns the p-quantile (p from 0 to 1): the upper end of the first bucket up to which the share p of all
+ * values lies, or the largest value if that is smaller. Returns 0 if no value was added. */
 uint64_t histogram_quantile(const struct histogram *h, double p);
 /* Returns the mean of the values; 0 if no value was added. */
 double histogram_mean(const struct histogram *h);

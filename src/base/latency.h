@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buckets of all histograms of durations. All histograms have the same buckets, so that they can be
+/* The buckets of all histograms of durations in metrics. All have the same buckets, so that they can be
  * compared. Pure. */
 #ifndef GANTRY_BASE_LATENCY_H
 #define GANTRY_BASE_LATENCY_H
 
 #include <stdint.h>
 
-#define LATENCY_NR 18 /* number of buckets; the last one has no bound */
+#define LATENCY_NR 18 /* number of buckets; the last bucket has no upper bound */
 
 /* upper bounds of the buckets in ns, inclusive; UINT64_MAX for the last bucket */
 extern const uint64_t latency_bound_ns[LATENCY_NR];

@@ -21,8 +21,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_N
 enum log_format { LOG_AUTO, LOG_PLAIN, LOG_JOURNAL, LOG_JSON };
 extern const char *const log_level_name[LOG_LEVEL_NR];
 
-/* Starts the log of the process. Called before the first thread starts; log_set_level() may be called before
- * it. */
+/* Starts the log of the process. Called before the second thread of the process starts. Only log_set_level()
+ * may be called before log_init(). */
 void log_init(enum log_format format, enum log_level level);
 /* Passes all log lines to fn, without line end and level name; for libraries. fn NULL: lines go to the output
  * of log_init() again. Called while no other thread logs. */
@@ -30,15 +30,15 @@ typedef void log_sink_fn(enum log_level level, const char *text);
 void log_set_sink(log_sink_fn *fn);
 /* Starts a thread that sends the log lines from now on, so that no caller waits for the reader of the log.
  * Lines wait in memory, at most 1 MiB of them. Lines that do not fit are dropped and counted, and a log line
- * reports their number. Returns 0, or -errno if there is no thread and lines are sent directly. The thread
- * has the signal mask of the caller. */
+ * reports their number. Returns 0; -errno: the thread was not started, and callers continue to send lines
+ * themselves. The thread has the signal mask of the caller. */
 int log_queue_start(void);
-/* Waits until all lines have been sent, at most max_ns.  Any thread. */
+/* Waits until all waiting lines have been sent, for at most max_ns. Any thread. */
 void log_flush(uint64_t max_ns);
-/* Flushes for at most max_ns, and ends the thread. If the reader of the log does not read, the thread remains
- * and lines are dropped. */
+/* Sends all waiting lines, for at most max_ns, and ends the thread of log_queue_start(). If the reader of the
+ * log does not read, the thread remains and lines are dropped. */
 void log_queue_stop(uint64_t max_ns);
-/* Writes text to standard output, through the same queue. */
+/* Writes text to standard output, through the queue of log lines. */
 void log_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 struct log_dropped {
@@ -47,7 +47,8 @@ struct log_dropped {
 	uint64_t waiting;
 	/* number of unreported lines that were warnings, errors or lines of the access log */
 	uint64_t audit_waiting;
-	uint64_t since_wall_ns; /* time, in ns since 1970, of the first unreported line; 0: there is none */
+	/* time, in ns since 1970, of the first dropped line that is not reported yet; 0: all are reported */
+	uint64_t since_wall_ns;
 };
 /* Returns the numbers of lines for which the queue had no room. Any thread. */
 void log_get_dropped(struct log_dropped *ret);
@@ -63,11 +64,11 @@ int log_level_parse(const char *text, enum log_level *ret_level);
 #define LOG_LEVEL_COMMON (-1)
 /* Names of all modules, which are the valid values of LOG_MODULE. */
 extern const char *const log_module_name[LOG_MODULES_NR];
-/* Returns the number of a module by its name, or -ENOENT. */
+/* Returns the number of the module with this name; -ENOENT: no module has the name. */
 int log_module_find(const char *name);
 /* Sets the level of a module: an enum log_level, or LOG_LEVEL_COMMON. */
 void log_set_module_level(int module, int level);
-/* Returns the level of a module as it was set: LOG_LEVEL_COMMON or a level. */
+/* Returns the level of a module as set by log_set_module_level(): an enum log_level, or LOG_LEVEL_COMMON. */
 int log_get_module_level(int module);
 
 /* ---- classes of events ---- */
@@ -88,7 +89,7 @@ enum log_event {
 	LOG_EV_RAIL_UP,        /* a rail can be used again */
 	LOG_EV_REOPENED,       /* a device with a dead context was re-opened */
 	LOG_EV_CORE_STUCK,     /* the event loop of a core does not run */
-	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
+	LOG_EV_CERTIFICATE,    /* a certificate has expired or will expire soon */
 	LOG_EV_CONTROL,        /* an operator's command was carried out */
 	LOG_EV_TRACE,          /* one step of a traced request */
 	LOG_EV_ACCESS,         /* a request ended */
@@ -151,7 +152,8 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 		if (log_on(level))                                                                           \
 			log_write_event(ev, level, LOG_MODULE, NULL, __VA_ARGS__);                           \
 	} while (0)
-/* Logs at a limited rate; for every line that a client can cause. */
+/* Logs a line at a limited rate: at most ten lines a second from one call site. Used for every line that a
+ * client can cause. */
 #define log_limited(level, ...)                                                                              \
 	do {                                                                                                 \
 		static struct log_site log_site_;                                                            \

@@ -28,14 +28,15 @@ extern enum log_format log_format_;
 /* The destination of the bytes of a line. */
 enum log_dest { LOG_TO_STDERR, LOG_TO_STDOUT, LOG_TO_JOURNAL };
 
-/* Writes the fields of a line for the journal to out, at most cap bytes, and returns the number of bytes.
- * NULL before log_init(). */
+/* Writes the fields of a line for the journal to out, at most cap bytes. Returns the number of bytes. The
+ * function pointer is NULL before log_init(). */
 typedef size_t log_journal_pack_fn(const struct log_about *a, const char *text, char *out, size_t cap);
 extern log_journal_pack_fn *log_journal_pack_;
 /* Sends the fields that log_journal_pack_() has written. */
 extern void (*log_journal_send_)(const char *packed, size_t len);
 
-/* Puts a line into a queue, which log_send() sends later; NULL: lines are sent immediately. */
+/* Puts a line into the queue, whose thread calls log_send() later. The function pointer is NULL while lines
+ * are sent immediately. */
 typedef void log_enqueue_fn(const struct log_about *a, enum log_dest to, const char *data, size_t len);
 extern log_enqueue_fn *log_enqueue_;
 

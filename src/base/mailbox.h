@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages between threads: a lock-free queue per receiver. Its nodes are embedded in the operations, so the
- * queue cannot be full. The doorbell (an eventfd) rings only when the receiver has declared that it sleeps.
- *
- * Senders: any thread. All other functions: the receiver's thread. The messages of each sender keep their
- * order.
- */
+/* Messages between threads: a lock-free queue for each receiver. The nodes of the queue are embedded in the
+ * senders' operations, so the queue cannot be full. The doorbell (an eventfd) rings only when the receiver
+ * has declared that it sleeps. Any thread may post a message; all other functions are called on the
+ * receiver's thread. The messages of each sender keep their order. */
 #ifndef GANTRY_BASE_MAILBOX_H
 #define GANTRY_BASE_MAILBOX_H
 
@@ -37,12 +34,12 @@ void mailbox_fini(struct mailbox *mb);
 /* Posts a message, which must not be in a mailbox already. */
 void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
 
-/* Runs messages that have arrived, at most max (0: all messages that have arrived before the call). Returns
- * the number of messages run. */
+/* Runs at most max messages that have arrived; max 0: all messages that arrived before the call. Returns the
+ * number of messages run. */
 int mailbox_run(struct mailbox *mb, int max);
 
-/* Declares that the receiver is about to wait. Returns true if the mailbox is empty, and the doorbell will
- * ring; false if the receiver must run messages first. */
+/* Declares that the receiver is about to wait. Returns true if the mailbox is empty: the doorbell then rings
+ * at the next message. Returns false if messages must run first. */
 bool mailbox_sleep(struct mailbox *mb);
 /* Declares that the receiver is awake again, and clears the doorbell, whether or not it has rung. */
 void mailbox_wake(struct mailbox *mb);

@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * Returns true if no tag, with its attributes, has more than max bytes. A parser compares each attribute of a
- * tag with all the others, so a tag of the length of a body would keep it busy for a minute.
- */
+/* Returns true if no tag, with its attributes, is longer than max bytes. A parser compares each attribute of
+ * a tag with all other attributes of the tag, so a tag as long as a whole body would keep the parser busy for
+ * a minute. */
 bool markup_tags_are_short(const char *text, size_t len, size_t max);
 
 #endif

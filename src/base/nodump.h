@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Excludes the pages that contain the bytes from core dumps, including other data in them; if the kernel
- * cannot do that, they are dumped. */
+/* Excludes the pages with these bytes from core dumps, and with them other data in these pages. Has no effect
+ * if the kernel does not support the exclusion. */
 void nodump(const void *p, size_t len);
 
 #endif

@@ -23,7 +23,7 @@ struct outbox {
 	pthread_t thread;
 	outbox_send_fn *send;
 	uint8_t *ring;
-	/* sizes in bytes; a record in the ring is its length (4 bytes) and its data */
+	/* sizes in bytes; a record in the ring consists of its length (4 bytes) and its data */
 	size_t cap, head, used;
 	bool sending, stop, runs;
 };
@@ -32,19 +32,20 @@ struct outbox {
  * outbox_stop() has returned true. Returns 0, or -errno if there is no thread. */
 int outbox_start(struct outbox *b, const char *name, void *ring, size_t cap, outbox_send_fn *send);
 
-/* Appends a copy of a record of at most OUTBOX_RECORD_MAX bytes, if `spare` bytes then remain free. Returns
- * true if the record was appended. Any thread; never waits for the receiver. */
+/* Appends a copy of a record of at most OUTBOX_RECORD_MAX bytes, unless fewer than `spare` bytes would then
+ * be free. Returns true if the record was appended. Any thread; never waits for the receiver. */
 bool outbox_put(struct outbox *b, const void *data, size_t len, size_t spare);
 
-/* Returns the number of bytes that wait, without the record that is being sent. Any thread. */
+/* Returns the number of bytes that wait to be sent; the record that is being sent does not count. Any
+ * thread. */
 size_t outbox_waiting(struct outbox *b);
 
-/* Waits until all records that were put have been sent, at most max_ns. Returns true if they have; false
- * immediately on the outbox's thread. Any thread. */
+/* Waits for at most max_ns until all records put so far have been sent. Returns true if they have been sent;
+ * returns false immediately on the outbox's thread. Any thread. */
 bool outbox_flush(struct outbox *b, uint64_t max_ns);
 
-/* Flushes as outbox_flush() does, and ends the thread. Returns false if the receiver does not read: the
- * thread then stays in its call until the process ends. */
+/* Waits for at most max_ns until all records have been sent, and ends the thread. Returns false if the
+ * receiver does not read: the thread then stays in its call until the process ends. */
 bool outbox_stop(struct outbox *b, uint64_t max_ns);
 
 #endif

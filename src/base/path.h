@@ -9,8 +9,8 @@
  * to a directory. Files are not examined. */
 bool path_same(const char *a, const char *b);
 
-/* Returns true if both paths refer to the same file, directory or device: equal paths, a link, a mount, or
- * another device node. A path that cannot be examined equals only itself. */
+/* Returns true if both paths refer to the same file, directory or device: the paths are equal, or differ by a
+ * link, a mount, or another device node. A path that cannot be examined is equal only to itself. */
 bool path_leads_same(const char *a, const char *b);
 
 #endif

@@ -13,8 +13,8 @@
 #define GANTRY_BASE_SLICE_H
 
 /* Sets the shortest possible slice for the calling thread and for threads that it starts later (including the
- * kernel's workers of its io_uring). Kernels before 6.12 have no slices, and ignore the call. Returns 0 or
- * the -errno of the system call; a failure changes nothing and can be ignored. */
+ * kernel's workers of its io_uring). Kernels before 6.12 have no slices, and ignore the call. Returns 0; or
+ * the -errno of the system call, which the caller can ignore because nothing has changed. */
 int slice_short(void);
 
 #endif

@@ -37,14 +37,15 @@ span_begins(struct span s, const char *text)
 	return s.len >= n && memcmp(s.p, text, n) == 0;
 }
 
-/* Tells whether two bytes may be one letter in either case: most texts differ in the first byte, so no call is needed. */
+/* Returns true if two bytes may be the same letter in either case. Most texts differ in their first byte, so
+ * this test saves most calls of strncasecmp(). */
 static inline bool
 span_may_be_letter(char a, char b)
 {
 	return ((a ^ b) & ~0x20) == 0;
 }
 
-/* Compares two spans, ignoring case. */
+/* Returns true if a span has the same text as `text`, apart from case. */
 static inline bool
 span_is_nocase(struct span s, const char *text)
 {
@@ -70,20 +71,18 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Returns the span without the blanks around it. */
+/* Returns the span without leading and trailing blanks and tabs. */
 struct span span_trim(struct span s);
-/* Removes the text before the next `sep`, and the `sep`, from *rest and returns that text (all of it if there
- * is no `sep`). */
+/* Removes the text before the next `sep` from *rest, together with this `sep`, and returns the text. Without
+ * a `sep`, returns all of *rest. */
 struct span span_cut(struct span *rest, char sep);
-/* Parses digits, without a sign and up to 64 bits.  0 or -EINVAL. */
+/* Parses a number of decimal digits without a sign, up to 64 bits. Returns 0 or -EINVAL. */
 int span_decimal(struct span s, uint64_t *ret_value);
 
 enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
-/*
- * Decodes percent sequences once, and '+' to a blank if requested. Returns the length; -EINVAL for a NUL, or
- * (strict) an invalid sequence; -E2BIG if the result exceeds cap. Not strict: a '%' without two hex digits
- * after it is unchanged.
- */
+/* Decodes percent sequences once, and, if `how` requests it, '+' as a blank. Returns the length; -EINVAL: the
+ * result contains a NUL, or (strict) a sequence is invalid; -E2BIG: the result exceeds cap. Not strict: a '%'
+ * without two hex digits after it stays unchanged. */
 int span_decode(struct span s, unsigned how, char *out, size_t cap);
 
 #endif

@@ -4,12 +4,13 @@
 #ifndef GANTRY_BASE_TCLASS_H
 #define GANTRY_BASE_TCLASS_H
 
-/* Returns the class, 1 to 255, from /sys/class/infiniband/DEVICE/tc/PORT/traffic_class, which NVIDIA's
- * drivers provide; -1 if the file does not exist. */
+/* Returns the traffic class, 1 to 255, that the driver gives every queue pair of the port: the contents of
+ * /sys/class/infiniband/DEVICE/tc/PORT/traffic_class, a file of NVIDIA's drivers. -1: the driver sets no
+ * class. */
 int tclass_forced(const char *device, unsigned port);
 
-/* Parses the text of a file traffic_class: "Global tclass=106", a number, or an empty text. Returns -1 if
- * there is no class. Pure. */
+/* Parses the text of a file traffic_class: "Global tclass=106", a number, or an empty text. Returns the
+ * class; -1: the text has no class. Pure. */
 int tclass_parse(const char *text);
 
 #endif

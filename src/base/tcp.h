@@ -12,8 +12,8 @@ struct tcp_came {
 	uint64_t last_ns; /* time in ns since the last byte arrived */
 };
 
-/* Returns the amount of data that has arrived on a connection, read or not. Returns 0, or -errno for a socket
- * other than TCP, or a kernel older than 4.2. */
+/* Gets the amount of data that has arrived on a connection, whether or not it was read. Returns 0; -errno:
+ * the socket is not a TCP socket, or the kernel is older than 4.2. */
 int tcp_came(int fd, struct tcp_came *ret_came);
 
 #endif

@@ -21,8 +21,8 @@ struct timers {
 	struct timer *root;
 };
 
-/* Arms t, which may be armed already: timers_run() calls fn(t) at at_ns or later. Zeroed memory is a valid
- * unarmed timer. */
+/* Arms t, also if t is armed already: timers_run() calls fn(t) when the time at_ns of clock_ns() has come.
+ * Zeroed memory is a valid unarmed timer. */
 void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(struct timer *));
 /* Disarms t; an unarmed timer is allowed. */
 void timer_disarm(struct timers *ts, struct timer *t);

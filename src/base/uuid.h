@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define UUID_BYTES 16
-#define UUID_TEXT 37 /* size in bytes of a UUID as text, with the NUL */
+#define UUID_TEXT 37 /* size in bytes of the text of a UUID, with the NUL */
 
 /* Writes a UUID with lower-case digits. */
 void uuid_write(char text[UUID_TEXT], const uint8_t uuid[UUID_BYTES]);
