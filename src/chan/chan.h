@@ -86,7 +86,7 @@ struct chan_lease {
 	int result;
 	enum chan_reason reason;
 	int outstanding;         /* number of operations that were posted and have not completed */
-	bool failed;             /* true if the channel is in error: nothing more is posted */
+	bool failed;             /* true: the channel is in error, so that nothing more is posted */
 	bool flushed_writes;     /* true if a WRITE did not succeed: the error reply waits for the linger
 	                          * time (item 30) */
 	enum rdma_status status; /* status of the first completion that was not a success */
@@ -124,10 +124,12 @@ void chan_lease_fail(struct chan *ch, struct chan_lease *ls);
 
 struct chan_op {
 	void (*done)(struct chan_op *op);
-	int result; /* 0; -EIO: completed without success (see status); -ECANCELED: flushed */
+	/* result of the operation: 0; -EIO: completed without success (see status); -ECANCELED: flushed */
+	int result;
 	enum rdma_status status;
-	int wc_status;       /* status reported by the device, enum ibv_wc_status; 0 also if the device
-	                      * reported none */
+	/* status reported by the device, an enum ibv_wc_status; 0: a success, or the device reported no
+	 * status */
+	int wc_status;
 	uint32_t vendor_err; /* vendor's error code, reported by the device; 0: none */
 	struct chan_lease *lease;
 	uint32_t len_bytes;

@@ -140,8 +140,8 @@ struct chan_rail {
 	unsigned cq_tried; /* number of the context for which a queue was last requested */
 	struct rdma_ep_limits limits;
 	struct chan_ep *ep;
-	int ep_nr, lease_max; /* lease_max: limit of leased endpoints; the endpoints beyond it replace
-	                       * endpoints under repair */
+	/* lease_max: limit of leased endpoints; the other endpoints replace endpoints under repair */
+	int ep_nr, lease_max;
 	int leased;
 	int unusable; /* number of endpoints in state BROKEN or FENCED */
 	int made;     /* number of endpoints in a state other than BROKEN, FENCED, CREATING and DESTROYING */
@@ -154,7 +154,7 @@ struct chan_rail {
 };
 
 /* A wait of a lease for its target. It is separate from the lease, because a cancelled lease ends
- * immediately and the helper answers later. */
+ * immediately, and the helper thread answers later. */
 struct chan_wait {
 	struct rdma_target_wait target;
 	struct chan *ch;
@@ -199,9 +199,9 @@ struct chan {
 	/* leased: number of granted leases; waiting: number of leases that wait for a target, a channel,
 	 * or its connection */
 	int leased, waiting;
-	struct list ready; /* leases whose done() is due */
-	/* operations whose done() is due although no completion arrived: they were never posted, or their
-	 * endpoint was destroyed */
+	struct list ready; /* leases that were granted or refused, and whose done() has not been called yet */
+	/* operations that ended without a completion, because they were never posted or their endpoint was
+	 * destroyed, and whose done() has not been called yet */
 	struct list ended;
 	int outstanding; /* number of outstanding work requests */
 	struct chan_wait *waits;
@@ -285,7 +285,7 @@ void lease_detach(struct chan_ep *ep);
 void lease_connected(struct chan_ep *ep, int r);
 /* Marks the lease as failed: nothing more is posted, and operations that wait to be posted end. */
 void lease_error(struct chan *ch, struct chan_lease *ls);
-/* Calls done() of all leases that are due. Returns the number of these leases. */
+/* Calls done() of all leases in chan.ready. Returns the number of these leases. */
 int lease_run_ready(struct chan *ch);
 
 /* ---- op.c ---- */
@@ -293,7 +293,7 @@ int lease_run_ready(struct chan *ch);
 /* Ends a posted operation with `status`, after its completion or the destruction of its endpoint, and calls
  * its done(). If the status is not a success, the lease is marked as failed and its endpoint is repaired. */
 void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
-/* Calls done() of all operations that ended without a completion. Returns the number of these operations. */
+/* Calls done() of all operations in chan.ended. Returns the number of these operations. */
 int op_run_ended(struct chan *ch);
 /* Moves the operations that a failed lease has not posted to chan.ended. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);

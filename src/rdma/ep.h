@@ -36,7 +36,7 @@ unsigned rdma_rail_generation(const struct rdma_rail *rail);
  *
  *   1. the device is fatal: the rail has another generation and is LOST
  *   2. its context is abandoned: rdma_rail_context() is 0, no object can be made on the rail. Each core
- *      releases its endpoints, then its completion queue; with the last of all cores the context is free
+ *      releases its endpoints, then its completion queue; after the last core the context has no references
  *   3. the recovery helper destroys address handles, regions and domain and closes the context. After
  *      that the hardware does no work for this context, and rdma_ep_free() of its endpoints returns 0
  *   4. the helper opens the device by name, once a second until it succeeds, and registers all regions
@@ -198,7 +198,7 @@ struct rdma_wr {
 	const struct rdma_target *target;
 	uint32_t rkey;
 	uint64_t remote;
-	const struct rdma_sge *sge; /* pieces in the order of the remote bytes; not read after the post */
+	const struct rdma_sge *sge; /* pieces in the order of the remote bytes; not accessed after the post */
 };
 
 /* The functions of a transport. A transport that serves no token has families 0, and needs only name and

@@ -43,7 +43,8 @@ struct rdma_rail_info {
 	uint8_t gid[16]; /* IPv4-mapped GID in use, if there is one; otherwise the first usable GID */
 	int active_mtu;  /* active MTU of the port, in bytes */
 	uint32_t max_msg_bytes;
-	int max_eps, max_cq_depth; /* limits of the device; 0: unknown */
+	/* largest numbers of endpoints and of entries of a completion queue on the device; 0: unknown */
+	int max_eps, max_cq_depth;
 	int max_rd_atomic;
 	int numa_node; /* NUMA node of the device; -1: unknown */
 	int traffic_class, paths;

@@ -282,7 +282,7 @@ struct rdma_rail {
 	int ip_nr;
 	uint8_t ip[RAIL_IPS_MAX][16];
 
-	/* data of the rail for the choice of routes; under rd->table_lock */
+	/* data of the rail for the choice of routes; protected by rd->table_lock */
 	struct rail_view view;
 	struct ibv_port_attr port_attr;
 	uint16_t pkey;
@@ -393,7 +393,8 @@ reads_wanted(const struct conf_rdma *conf)
 	return conf->max_rd_atomic > 0 ? conf->max_rd_atomic : RDMA_MAX_READS;
 }
 
-/* Returns the largest number of pieces in a work request on a device with this limit (0: unknown). */
+/* Returns the largest number of pieces in a work request: the configured number, but at most the limit
+ * `allowed` of the device (0: unknown). */
 static inline int
 sge_max(const struct rdma *rd, int allowed)
 {
@@ -488,15 +489,15 @@ bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
 /* Reads the values of a rail again although no change was reported, and drops its address handles only if the
  * values changed. */
 void rail_reread(struct rdma_rail *rail);
-/* Returns the number of paths through the fabric that each client of the rail has. */
+/* Returns the number of paths through the fabric that the rail uses to each client. */
 int rail_paths(const struct rdma_rail *rail);
 /* Returns the number of READs that an endpoint of the rail may have outstanding. */
 int rail_reads_max(const struct rdma_rail *rail);
 /* Reads a port (0: all ports) and the GID tables of a device again, and drops its address handles. */
 void device_refresh(struct rdma_device *dev, int port);
 void device_set_fatal(struct rdma_device *dev, bool fatal);
-/* Returns true if one of the device's rails has abandoned a completion queue. Only a new context repairs
- * this. */
+/* Returns true if one of the device's rails has abandoned a completion queue, so that the device needs a new
+ * context. */
 bool device_is_broken(struct rdma_device *dev);
 /* Asks for a device to be opened again, even if it works: it did not answer when a region was registered or
  * removed. */

@@ -32,7 +32,7 @@ struct ring_ops {
 struct ring {
 	const struct ring_ops *ops;
 	unsigned inflight;
-	const char *why_threads; /* reason for using threads; NULL: the ring uses io_uring */
+	const char *why_threads; /* reason why the ring uses threads; NULL: it uses io_uring */
 	char describe[256];
 };
 

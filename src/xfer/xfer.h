@@ -40,7 +40,7 @@
 
 /* ---- a core's buffers, shared out ---- */
 
-/* Counts of a client. Clients whose addresses lead to the same number share these counts. */
+/* Counts of a client. Clients with the same client_id % XFER_CLIENTS share them. */
 struct xfer_client {
 	/* number of buffers of main_cls that the client has, plus one for each of its tickets without a
 	 * buffer */
@@ -164,8 +164,8 @@ struct xfer_pace_ops {
 	/* Returns the number of bytes of a SERVE that were taken from the transfer and have not reached the
 	 * client. */
 	uint64_t (*unsent)(struct xfer *x);
-	/* Returns true if a transfer that waits for a ticket has little to put into a buffer: most of its
-	 * body has not arrived. */
+	/* Returns true if most of the body of a transfer that waits for a ticket has not arrived, so that a
+	 * buffer would stay almost empty. */
 	bool (*is_late)(struct xfer *x);
 	/* Asks for the return of the ticket of x. Must only note the request, because it runs inside calls of
 	 * this header. */
@@ -194,8 +194,8 @@ struct piece {
 	struct xfer *x;
 	enum piece_state state;
 	struct buf *buf;
-	uint64_t at;   /* offset in the transfer of the piece's first byte */
-	uint32_t skew; /* offset in the buffer of the piece's first byte */
+	uint64_t at;   /* offset in the transfer of the first byte of the piece, in bytes */
+	uint32_t skew; /* offset in the buffer of the first byte of the piece, in bytes */
 	uint32_t len;  /* number of bytes of the transfer in this piece */
 	/* COPY: carry: number of bytes taken over from the previous piece; carries_on: true: all bytes of the
 	 * piece are passed on to the next piece */
@@ -251,7 +251,7 @@ struct xfer {
 
 	uint64_t base; /* offset in the object of the first byte of the transfer */
 	uint64_t len;  /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next; /* number of bytes of the transfer that have a piece so far */
+	uint64_t next; /* number of bytes of the transfer that were assigned to pieces so far */
 	/* PULL: number of bytes digested and written in order; SERVE: number of bytes taken */
 	uint64_t in_order;
 	uint64_t moved;       /* number of bytes that reached the destination */

@@ -38,8 +38,8 @@ read_room(const struct piece *p)
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);
 /* Handles the end of the operation that has filled p: a read of the store, or a pull. result: -errno if it
- * has failed. Returns true if p is READY; false if the transfer has failed, now or before, and p was
- * returned. */
+ * has failed. Returns true if p is READY; false if the transfer has failed, now or before, and p was returned
+ * to the pool. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
 /* Ends a read of the store that filled p: takes the buffer and the offset of the first byte from p->rd, and
  * calls piece_arrived(). Returns its result. */

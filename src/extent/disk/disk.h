@@ -148,7 +148,7 @@ struct disk {
 		pthread_mutex_t lock;
 		struct store_table_write *w; /* write that was requested; NULL: no request */
 		struct disk_table table;
-	} asked; /* placement map that the helper thread is asked to write */
+	} asked; /* placement map that the helper thread will write on request */
 	struct disk_stats stats;
 	/* for a directory: approximate number of the daemon's requests in the queue of the device */
 	_Atomic uint32_t queued;
@@ -339,8 +339,8 @@ int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_su
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 
-/* Checks the mark (owner) of an open file. Returns 0, also for a file without a mark, or -EINVAL with the
- * reason in err. */
+/* Checks the mark of an open file. Returns 0, also for a file without a mark, or -EINVAL, with the reason in
+ * err, if the mark names another disk or another file. */
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
 /* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
@@ -396,7 +396,7 @@ uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* ---- segment.c: segments made before they are needed ---- */
 
-/* Returns true if segments are still to be made. */
+/* Returns true if the disk does not have all of its segments yet. */
 bool disk_segments_left(const struct disk *d);
 /* Makes one more segment if one is needed. Returns 1 if it was made, 0 if none is needed, or -errno. Runs on
  * the helper thread. */

@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 #define FMT_VERSION 3u /* format version that is written */
-/* format version of superblocks while the placement map names secondary disks; otherwise the same format */
+/* format version of superblocks whose placement map names secondary disks; apart from this number the same as
+ * FMT_VERSION */
 #define FMT_VERSION_COPIES 4u
 #define FMT_START_NO_MAX 0xffffffu /* largest start number; a version of a record has 24 bits for it */
 /* number of bits of the counter in a record's version; the start number is in the bits above */
@@ -135,7 +136,7 @@ struct snap_ref {
 	uint32_t head_bytes;
 	uint64_t block_nr, record_nr, bytes;
 	uint64_t crc64;       /* CRC64 over the CRCs of the blocks, in order */
-	uint64_t version_max; /* newest version of a record in the snapshot, or before the snapshot */
+	uint64_t version_max; /* newest version that any record had when the snapshot began */
 	struct log_pos begin; /* position at which the log continues after the snapshot */
 };
 

@@ -39,7 +39,7 @@ struct ring;
 #define HOST_NAME_MAX 64
 #define HOST_BEAT_NS ((uint64_t)5000000000)
 
-/* Identity of a host and of a process of it. Zeros: unknown. */
+/* Identity of a host and of one of its processes. Zeros: unknown. */
 struct host_id {
 	char name[HOST_NAME_MAX];
 	uint8_t machine[16], boot[16];
@@ -65,8 +65,10 @@ int host_decode(const void *buf, size_t len, struct host_block *ret_block);
 /* Relations of the host that wrote a block to this one. */
 enum host_relation {
 	HOST_OTHER,
-	HOST_REBOOTED, /* the same machine, before its last boot: its processes of that time are gone */
-	HOST_RUNNING,  /* the same machine, in the same boot as far as known: the process may live */
+	/* this machine has written the block before its last boot: the processes of that time are gone */
+	HOST_REBOOTED,
+	/* this machine has written the block, in the present boot as far as known: the process may exist */
+	HOST_RUNNING,
 };
 /* Compares the identity in a block with that of this host. */
 enum host_relation host_compare(const struct host_id *theirs, const struct host_id *here);

@@ -41,8 +41,8 @@
 #ifndef RULE_LARGE_FLUSHED_FIRST
 #define RULE_LARGE_FLUSHED_FIRST 1
 #endif
-/* §4: the list of a completion that is too long for its record enters the log only after a flush that began
- * after the last write of the list. */
+/* §4: the list of the parts of a completed upload, if it is too long for the record, is in a map: the record
+ * enters the log only after a flush that began after the last write of the map. */
 #ifndef RULE_PARTS_MAP_FLUSHED_FIRST
 #define RULE_PARTS_MAP_FLUSHED_FIRST 1
 #endif

@@ -26,10 +26,10 @@ struct disk_watch {
 	struct disk *disk;     /* disk of the operations in flight */
 	struct timer timer;
 	unsigned nr;                  /* number of operations in flight */
-	unsigned out[WATCH_QUARTERS]; /* of them, those that began in each quarter */
-	uint64_t end_ns
-		[WATCH_QUARTERS]; /* time of run_ns() at which each quarter ended, except that of `now` */
-	uint8_t now;              /* the current quarter */
+	unsigned out[WATCH_QUARTERS]; /* for each quarter: number of operations in flight that began in it */
+	/* for each quarter except the current one: time of run_ns() at which it ended */
+	uint64_t end_ns[WATCH_QUARTERS];
+	uint8_t now; /* index of the current quarter */
 };
 
 /* Begins the watch of an operation on d. Returns the argument for watch_end(). */

@@ -28,9 +28,9 @@ struct disk_port {
 	struct disk_watch watch;
 	bool is_threads;        /* true: every operation needs a worker */
 	unsigned workers;       /* number of operations that have a worker */
-	unsigned write_workers; /* number of writes among them */
-	/* entries of struct xio that wait for a worker, reads and writes; the operations of the first entry are
-	 * started first */
+	unsigned write_workers; /* number of writes that have a worker */
+	/* entries of struct xio that wait for a worker: [0] reads, [1] writes. The operations of the first entry
+	 * of each list are started first. */
 	struct list waiting[2];
 };
 

@@ -75,8 +75,9 @@ void *tree_del(struct tree *t, const void *key, size_t key_len);
  * not be used in other ways. Returns NULL if there is no memory.
  */
 struct tree_load *tree_load_new(struct tree *t);
-/* Puts a record under a key into the tree that is being loaded. A key that is not greater than the previous
- * one is allowed, and uses a reservation (tree_put()). Returns the record that the key had, or NULL. */
+/* Puts a record under a key into the tree that is being loaded. The keys should ascend; a smaller or equal
+ * key is put by tree_put(). Uses a reservation. Returns the record that the key had, or
+ * NULL. */
 void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
 /* Ends a load and frees it. NULL is allowed. */
 void tree_load_end(struct tree_load *l);

@@ -13,7 +13,7 @@
  * GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
-/* The write of the part of a piece that belongs to one chunk. */
+/* The write of those bytes of a piece that belong to one chunk. */
 struct segment_io {
 	struct chunk_writer *w;
 	char *mem;
@@ -44,10 +44,12 @@ struct put_sent {
 	struct commit_sent sent;
 };
 
-/* The secondary copy of an object, made while the primary `from` has the object. */
+/* The secondary copy of a PUT. It gets the same pieces as the primary copy, and is committed after it, with
+ * version and attributes from the record of the primary copy. */
 struct put_copy {
-	struct extent_port *from; /* port of the primary; NULL: the primary has not committed yet */
-	struct pin pin;           /* pin on the record at the primary */
+	/* port of the primary copy's engine; NULL: the primary copy is not committed yet */
+	struct extent_port *from;
+	struct pin pin; /* pin on the record of the primary copy */
 	struct put_sent ps;
 };
 
@@ -61,7 +63,7 @@ struct put_int {
 	struct chunk_writer *chunks; /* writers of chunks that are being committed to the log */
 	uint32_t chunk_nr, chunks_inflight;
 	uint32_t writes; /* number of pieces in flight */
-	int error;       /* first error; after an error only an abort is possible */
+	int error;       /* -errno of the first error, after which only an abort is possible; 0: no error */
 	uint64_t expect_bytes;
 	struct quota_hold hold; /* the reservation of this PUT's bytes in the quotas */
 	/* time of the last progress of the commit, for the carrier (set/carry_put.c) */
@@ -69,7 +71,8 @@ struct put_int {
 	bool is_ended, is_committing, handed_over;
 	/* true: the commit ended with -EXDEV, and the written data is kept for the carrier */
 	bool is_carried;
-	bool is_part; /* true: the PUT writes a part of an upload, whose record is always a manifest */
+	/* true: the PUT writes a part of an upload; the record of a part is always a manifest */
+	bool is_part;
 	/* object or part copied from another disk; NULL: the bytes come from a client */
 	const struct put_sent *sent;
 	struct put_copy copy;

@@ -6,8 +6,8 @@
 
 #include "extent/object/object.h"
 
-/* The state of a CRC block in memory, which is verified against its record. CRC blocks are cached by version
- * and checksum: this pair is never reused for other bytes. */
+/* States of a CRC block in memory. GOOD: the CRC block was verified against its record. CRC blocks are cached
+ * by version and checksum of their record; this pair is never used for other bytes. */
 enum crc_block_state { CRC_BLOCK_EMPTY, CRC_BLOCK_LOADING, CRC_BLOCK_GOOD };
 struct crc_block {
 	struct list lru; /* link in the list of unused CRC blocks */
