@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cores. A core is one thread with its own HTTP daemons and connections, ring, channels, buffers, requests
- * and counters. core/ builds these parts and runs the loop; main/ starts and stops the cores; admin/ uses the
- * functions marked "any thread".
- */
+/* Cores. A core is one thread with separate HTTP daemons and connections, and a separate ring, channels,
+ * buffers, requests and counters. core/ builds these objects and runs the loop; main/ starts and stops the
+ * cores; admin/ uses the functions marked "any thread". */
 #ifndef GANTRY_CORE_CORE_H
 #define GANTRY_CORE_CORE_H
 
@@ -24,54 +22,57 @@ struct store;
 struct tls_cert;
 
 struct core_env {
-	const struct conf *conf;           /* first configuration; the caller keeps it until cores_free() */
-	struct auth_keys *keys;            /* credentials, which the caller keeps until cores_free(); NULL:
+	const struct conf *conf; /* first configuration; the caller keeps it until cores_free() */
+	struct auth_keys *keys;  /* credentials, which the caller keeps until cores_free(); NULL:
 	                                    * no access keys */
-	struct auth_replay *replay;        /* NULL: repeated signatures are not detected */
+	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
+	struct auth_replay *replay;
 	const struct op_entry *operations; /* op_table of ops/ops.h */
 	struct rdma *rdma;
 	struct store *store;
-	struct stats *stats; /* counters, owned by main/; core i counts in stats_core(stats, i) */
-	/* Listening sockets passed by systemd, one per conf->listen[i]; -1: core/ makes the socket. */
+	struct stats *stats; /* counters, owned by main/; core i uses stats_core(stats, i) */
+	/* Listening sockets passed by systemd, one for each conf->listen[i]; -1: core/ makes the socket. */
 	const int *listen_fds;
-	/* Certificates of listeners with TLS, one per conf->listen[i]; an element is NULL for plain HTTP. */
+	/* Certificates of the listeners, one for each conf->listen[i]; NULL: the listener has no TLS. */
 	struct tls_cert *const *certs;
 };
 
-/* Makes buffers and regions, binds the listeners and starts the threads; returns when every loop runs.
- * Returns 0, or -errno with the reason in err: -EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener (exit
+/* Makes buffers and registers their memory, binds the listeners and starts the threads. Returns when every
+ * loop runs: 0; or -errno with the reason in err: -EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener (exit
  * 69); -ENOMEM if memory or the memlock limit is too small. */
 int cores_start(const struct core_env *env, struct cores **ret_cores, char *err, size_t err_len);
-/* Returns the port of listener i, which the kernel chose if the configured port is 0. */
+/* Returns the TCP port of listener i; the kernel has chosen it if the configured port is 0. */
 int cores_listen_port(const struct cores *cs, int listener);
 
-/* Refuses new requests (503), waits at most drain_ns for the running requests, then stops the threads.
- * Until cores_free() the functions marked "any thread" may be called, also at the same time: the admin
+/* Refuses new requests (503), waits for at most drain_ns until running requests have ended, then stops the
+ * threads. Functions marked "any thread" may be called until cores_free(), even during this call: the admin
  * thread and a second signal access cores that are stopping. */
 void cores_stop(struct cores *cs, uint64_t drain_ns);
 /* Frees the cores after cores_stop(). NULL is allowed. */
 void cores_free(struct cores *cs);
-/* Ends the drain immediately (a second signal arrived). Any thread. */
+/* Ends the wait of cores_stop() for running requests immediately. Called after a second signal. Any
+ * thread. */
 void cores_stop_now(struct cores *cs);
 
 /* ---- any thread but a core's ---- */
 
-/* Replaces configuration and credentials for all requests from the next one on; running requests keep the
- * old ones. The cores take references of their own. Returns the number of cores that use them before
- * wait_ns have passed (the other cores follow in their next turn); or -ENOMEM, with nothing changed. */
+/* Replaces configuration and credentials for all requests that begin from now on; running requests keep the
+ * old ones. The cores take references to both. Returns the number of cores that use them before wait_ns have
+ * passed (the other cores follow in their next turn); or -ENOMEM, with nothing changed. */
 int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
-/* Makes the cores answer new requests 503 (on), or serve again. The result is that of cores_set_conf(). */
+/* Makes the cores answer new requests with 503 (on), or serve again (not on). Returns the number of cores
+ * that have done so before wait_ns have passed, or -ENOMEM. */
 int cores_drain(struct cores *cs, bool on, uint64_t wait_ns);
-/* Logs every step of the live request with that id. Returns 0; -ENOENT: there is no such request, or its
- * core is stuck; -ENOMEM. */
+/* Logs every further step of the live request with this id. Returns 0; -ENOENT: there is no such request, or
+ * its core is stuck; -ENOMEM. */
 int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
-/* Logs every step of the next nr requests. */
+/* Logs every step of the next nr requests that begin, on all cores together. */
 void cores_trace_next(struct cores *cs, int nr);
 int cores_trace_left(const struct cores *cs);
 
-/* Begins a scrub, which reads every object, or ends it (walk/scrub.c). Returns 0; -EALREADY: a scrub is in
- * progress already, or there is none to end; -EBUSY: the cores drain; -ENOSYS: there is no store; -EAGAIN:
- * the core did not answer in time and may do it later; -ENOMEM. */
+/* Begins a scrub, which reads every object (on; walk/scrub.c), or ends the scrub in progress (not on).
+ * Returns 0; -EALREADY: a scrub is in progress already, or there is none to end; -EBUSY: the cores drain;
+ * -ENOSYS: there is no store; -EAGAIN: the core did not answer in time, and may follow later; -ENOMEM. */
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */
@@ -88,18 +89,19 @@ struct core_info {
 	 * and asleep is false */
 	uint64_t turned_ago_ns;
 	int requests, connections, queued;
-	int requests_high, queued_high;                /* largest values since the start */
+	int requests_high, queued_high; /* largest values of requests and queued since the start */
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
 	int http_bufs_total, http_bufs_avail, http_bufs_low;
 };
 /* Returns the state of a core, and sends it a message as a sign of life. A core that has not handled the
  * previous message counts as awake, with its last turn at the time of that message. */
 void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
-/* Collects the lines of the live requests of all cores. Waits at most 100 ms, and names the cores that did
- * not answer. */
+/* Passes a line for each live request of all cores to line(). Waits at most 100 ms; a core that has not
+ * answered by then gets a line with its number. */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Writes the line of a live request, and its latest steps if it is traced. Returns 0; -ENOENT: there is no
- * such request; -EAGAIN: the cores that answered in time do not have it; -ENOMEM. */
+/* Passes the line of the live request with this id to line(), and, if it is traced, a line for each of its
+ * latest steps. Returns 0; -ENOENT: there is no such request; -EAGAIN: the cores that answered in time do not
+ * have it; -ENOMEM. */
 int cores_show(struct cores *cs, const char *id, void (*line)(void *cookie, const char *text), void *cookie);
 
 #endif

@@ -25,14 +25,15 @@
 struct core_public {
 	_Alignas(128) _Atomic uint64_t turned_ns; /* time of run_ns() at which the loop turned last */
 	_Atomic bool asleep;
-	_Atomic bool over;    /* the core's thread has ended */
-	_Atomic bool serving; /* the core accepts sockets from others */
+	_Atomic bool over;    /* true: the core's thread has ended */
+	_Atomic bool serving; /* true: the core accepts sockets from other cores */
 	_Atomic int requests, connections, queued;
 	_Atomic int requests_high, queued_high;
 	_Atomic int http_bufs_low;
 	_Atomic int on_threads; /* the ring has no io_uring */
 	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
-	/* sockets sent to this core that have not arrived; the sender increments, the core decrements */
+	/* number of sockets sent to this core that have not arrived; the sender increments it, the core
+	 * decrements it */
 	_Alignas(128) _Atomic int coming;
 };
 
@@ -46,7 +47,7 @@ enum core_phase {
 /* The accept operation of a listener, on the core that runs it. */
 struct acceptor {
 	struct ring_op op;
-	struct timer again; /* pause after the process ran out of descriptors */
+	struct timer again; /* timer for the next accept after the process ran out of descriptors */
 	struct core *core;
 	int listener, fd;
 	bool active;
@@ -55,8 +56,8 @@ struct acceptor {
 struct chan_wait {
 	struct ring_op op;
 	struct core *core;
-	int fd;       /* -1: the element is not in use */
-	bool leaving; /* the ring is to release the descriptor; chan is notified after that */
+	int fd;       /* descriptor of a channel that the ring polls; -1: the element is not in use */
+	bool leaving; /* true: the ring is releasing the descriptor, and chan is notified after that */
 };
 
 struct core {
@@ -66,8 +67,7 @@ struct core {
 	pthread_t thread;
 	bool has_thread;
 
-	/* The message that tests whether the core answers, posted by a reader of core_info; ping_ns: time
-	 * of its post (0: it is not posted). */
+	/* The message that tests whether the core runs its loop; posted by a reader of struct core_info. */
 	struct msg ping;
 	_Atomic uint64_t ping_ns; /* time of run_ns() at which the message was sent; 0: the core has run it */
 
@@ -84,18 +84,21 @@ struct core {
 	struct reqs *reqs;
 	struct http *http;
 	struct expiry *expiry; /* NULL: there is no store */
-	struct scrub *scrub;   /* on core 0 only; NULL: there is no store, or its back end has no scrub */
-	struct life *life;     /* on core 0 only; NULL in the same cases as scrub */
+	/* scrub, on core 0 only; NULL: another core, or there is no store, or its back end has no scrub */
+	struct scrub *scrub;
+	struct life *life; /* walk of the lifecycle rules, on core 0 only; NULL in the same cases as scrub */
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[CHAN_FDS_MAX];
 	struct acceptor acceptors[CONF_LISTEN_MAX];
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;
-	bool more;            /* the next turn does not wait */
-	uint64_t progress_ns; /* time of the last progress */
+	bool more; /* true: the loop has more work, so its next turn does not wait */
+	/* time of clock_ns() of the last turn in which the loop had work; the loop spins for a while after
+	 * it */
+	uint64_t progress_ns;
 
-	/* used while the core stops */
+	/* Fields that are used while the core stops. */
 	enum core_phase phase;
 	struct timer stop_timer;
 	struct msg stop_msg;
@@ -108,19 +111,19 @@ struct cores {
 	struct auth_replay *replay;
 	const struct op_entry *operations;
 	_Atomic uint64_t full_ns; /* time of the last refusal for want of space; 0: none */
-	_Atomic int trace_next;   /* number of requests that are still to be traced from their beginning */
+	_Atomic int trace_next;   /* number of new requests that will be traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;
 	struct tls_cert *const *certs;
 	struct peers *peers;
 	int listen_fds[CONF_LISTEN_MAX];
-	bool listen_own[CONF_LISTEN_MAX]; /* true if core/ made the socket, which then closes it */
+	bool listen_own[CONF_LISTEN_MAX]; /* true: core/ made the socket, and closes it */
 	int listen_ports[CONF_LISTEN_MAX];
 	int listen_nr;
 
-	/* For the start: the number of threads that have reported; rc and err are the result of the first
-	 * thread that failed. */
+	/* Result of the start: `said` is the number of threads that have reported; rc and err are the result
+	 * of the first thread that failed. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	int said, rc;
@@ -138,23 +141,24 @@ struct cores {
 
 /* ---- broadcast.c ---- */
 typedef void (*tell_fn)(struct core *c, void *arg);
-/* Runs fn(core, arg) on the thread of each core that has not ended. Returns the number of cores that have
- * run it before wait_ns have passed (ended cores count; the others follow in their next turn), or -ENOMEM.
- * fini(arg) is called last, in every case, on any thread. Must not be called on a core's thread. */
+/* Runs fn(core, arg) on the thread of each core that has not ended. Returns the number of cores that have run
+ * it before wait_ns have passed, or -ENOMEM. Cores that have ended count as well; the others follow in their
+ * next turn. fini(arg) is called in every case, after all other calls, on any thread. Must not be called on a
+ * core's thread. */
 int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
 
 /* ---- control.c ---- */
-/* Makes a configuration for the requests of one core, with references of its own. Returns NULL if there is
- * no memory. */
+/* Makes a configuration for the requests of one core. It takes references to conf and keys. Returns NULL if
+ * there is no memory. */
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
-/* Pauses the core's background work, so that no new step begins, or resumes it. */
+/* Pauses the background work of the core, so that no new step begins (on), or resumes it (not on). */
 void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
-/* Makes a core drain and end. Main thread, once. */
+/* Posts a message that makes a core drain and end. Called once, on the main thread. */
 void core_stop_post(struct core *c);
-/* Publishes the counters that struct core_info shows. */
+/* Publishes the counters of the core for readers of struct core_info. */
 void core_publish(struct core *c);
 
 /* ---- listen.c ---- */

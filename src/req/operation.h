@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The interface of an operation to the request machine: its steps, its hooks, and its entry in the table of
- * req_env. The machine knows an operation's number and its row of op.def, and calls its code through the
- * entry only.
- */
+/* The interface of an operation to the request machine: its steps, its hooks, and its entry in the table of
+ * req_env. The machine knows the number of an operation and its row of op.def, and calls the code of the
+ * operation only through the entry. */
 #ifndef GANTRY_REQ_OPERATION_H
 #define GANTRY_REQ_OPERATION_H
 
@@ -16,29 +14,34 @@ struct req;
 enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
 typedef enum verdict (*step_fn)(struct req *rq);
 
-/* Takes bytes of a request's body, and returns the number taken, as req_body() does. */
+/* Takes bytes of a request's body. Returns the number of bytes taken; fewer than len: the connection is
+ * suspended until ops->ready(). */
 typedef size_t (*take_fn)(struct req *rq, const void *data, size_t len);
-/* Receives a header field of a reply; name is in lower case, value ends with a NUL. */
+/* Receives a header field of a reply. name: in lower case; value: terminated. */
 typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 
-/* The hooks of an operation for bodies and replies, in addition to its steps. Each hook may be NULL. */
+/* The hooks of an operation for bodies and replies, in addition to its steps; NULL: the operation does not
+ * need the hook. */
 struct op_hooks {
-	/* Takes a body that is not text. NULL: the operation has no such body. */
+	/* Takes the bytes of a body that is not collected as text. NULL: the operation has no such body. */
 	take_fn take;
-	/* true: the checksum headers refer to the resulting object, not to the text body */
+	/* true: checksum header fields of the request refer to the resulting object, not to the body */
 	bool sums_of_object;
-	/* Checks whether the body that take() received is complete. Returns FAULT_NONE or the fault to
-	 * answer. */
+	/* Checks whether the bytes that take() received are a complete body. Returns FAULT_NONE or the fault
+	 * for the reply. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);
-	/* Adds header fields to a reply with that outcome and kind, by reply_text() and similar functions. */
+	/* Adds header fields to the reply with reply_text() and similar functions. o, kind: outcome of the
+	 * request. */
 	void (*headers)(struct req *rq, const struct outcome *o, enum outcome_kind kind);
-	/* Adds header fields that are not stored in the request, after all others, when the reply is sent. */
+	/* Passes header fields that are not stored in the request to header(), after all other fields, when
+	 * the reply is sent. */
 	void (*stored)(struct req *rq, header_fn header, void *cookie);
 };
 
-/* The entry of an operation in req_env's table, by enum op. */
+/* The code of an operation, an entry of the table req_env.operations (by enum op). */
 struct op_entry {
-	step_fn start; /* first step of the operation; NULL: not served, 501 */
+	/* first step of the operation; NULL: the operation is not supported, and is answered 501 */
+	step_fn start;
 	const struct op_hooks *hooks;
 };
 

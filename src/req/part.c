@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts that not every request has: what changes the store, the body of an error, what an operation needs
- * beyond struct req; and the share of a core's memory that texts may take.  A core's thread.
+ * Optional blocks of memory of requests: for a change of the store, for the body of an error reply, and for
+ * the data of an operation. Also the share of a core's memory that texts may take. Runs on a core's thread.
  *
- * Pools are made at start, as large as limits.requests wants, and never grow: memory that was not used yet is
- * address space only, and what came back last is given out first.  An empty pool is FAULT_BUSY to a request.
+ * The pools of blocks are made at start, as large as limits.requests requires, and never grow: memory that
+ * was not used yet is only address space, and the block returned last is taken first. If its pool is empty,
+ * a request fails with FAULT_BUSY.
  */
 #include "req/machine.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- those of a core ---- */
+/* ---- the pools of a core ---- */
 
 int
 parts_init(struct reqs *rs, int nr)
@@ -46,7 +47,7 @@ parts_fini(struct reqs *rs)
 	}
 }
 
-/* ---- those of a request ---- */
+/* ---- the blocks of a request ---- */
 
 static void *
 part_get(struct req *rq, enum req_pool pool)
@@ -56,7 +57,8 @@ part_get(struct req *rq, enum req_pool pool)
 	return rq->part[pool];
 }
 
-/* Of a second change of the same request the first one is over. */
+/* Takes the block for a change. The block is used again for a second change of the request, when the first
+ * change has ended. */
 static struct req_change *
 change_get(struct req *rq, bool is_put)
 {

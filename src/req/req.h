@@ -29,8 +29,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Limit of the memory of http/ for the connection and the head of a request in flight, in bytes; together
- * with struct req it is 24 KiB. */
+/* Limit, in bytes, of the memory that http/ uses for the connection and the head of a request in flight. This
+ * memory and struct req together take 24 KiB. */
 #define REQ_OUTSIDE_BYTES 4736u
 
 struct auth_keys;
@@ -48,15 +48,16 @@ struct timers;
 
 /* Functions of http/. conn is the pointer of http/ that was passed to req_begin(). */
 struct reply_ops {
-	/* Resumes the connection: a reply is ready, a stream has bytes again, or the body can be taken
-	 * again. */
+	/* Resumes the connection: the reply is ready, a stream has more bytes, or the request takes more
+	 * bytes of the body. */
 	void (*ready)(void *conn);
-	/* Ends the connection, because the client does not take the bytes of the answer. Called by a
-	 * timer. */
+	/* Resets the connection, because the client does not read the answer. Called by a timer. */
 	void (*abort)(void *conn);
-	/* Returns the number of bytes of a body, or of its framing, that have arrived and were not taken. */
+	/* Returns the number of bytes of a body, including its framing, that have arrived and were not passed
+	 * to the request yet. */
 	uint64_t (*arrived)(void *conn);
-	/* Returns the number of bytes of the answer that the kernel has and the client does not. */
+	/* Returns the number of bytes of the answer that the kernel has and the client has not
+	 * acknowledged. */
 	uint64_t (*unsent)(void *conn);
 };
 
@@ -71,14 +72,16 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
-	const struct op_entry *operations; /* operations by enum op: op_table of ops/ops.h */
-	/* Credentials; NULL: none. A reload replaces them on the core's own thread; running requests keep a
-	 * reference to the old credentials. */
+	const struct op_entry *operations; /* code of the operations, by enum op: op_table of ops/ops.h */
+	/* Credentials; NULL: there are no access keys. A reload replaces them on the core's thread; running
+	 * requests keep a reference to the old credentials. */
 	struct auth_keys *keys;
-	struct auth_replay *replay; /* table of used signatures (auth.replay); NULL: off */
-	/* expiry dates for x-amz-expiration (walk/expiry.h); NULL: no answer has the header */
+	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
+	struct auth_replay *replay;
+	/* source of the expiry dates for x-amz-expiration (walk/expiry.h); NULL: no reply has this header */
 	struct expiry *expiry;
-	/* Number of requests, over all cores, that will be traced from their beginning; NULL: no tracing. */
+	/* Number of new requests that will be traced from their beginning, shared by all cores; NULL: no
+	 * tracing. */
 	_Atomic int *trace_next;
 	/* Time of the last refusal for want of space, of all cores, by clock_ns(); 0: none. NULL: slow bodies
 	 * are not ended for want of space. */
@@ -86,24 +89,24 @@ struct req_env {
 	int core;
 };
 
-/* A configuration as used by the requests of one core. Requests have pointers into the configuration until
- * they end; after the last of its requests unused() is called, on the core's thread. */
+/* A configuration that the requests of one core use. Requests have pointers into it until they end. After the
+ * end of its last request unused() is called on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
-	int users; /* number of requests that use the configuration; counted by req/ */
+	int users; /* number of requests that use the configuration, counted by req/ */
 	void (*unused)(struct req_conf *use);
 };
 
-/* Makes a core's requests, limits.requests of them.  0 or -ENOMEM. */
+/* Makes the request structs of a core, limits.requests of them. Returns 0 or -ENOMEM. */
 int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
-/* Frees a core's requests, none of which may be live. NULL is allowed. */
+/* Frees the request structs of a core, in which no request is live. NULL is allowed. */
 void reqs_free(struct reqs *rs);
 
 /* Runs every request that is ready; called once per turn of the loop. Returns the number of steps run. */
 int reqs_run(struct reqs *rs);
-/* Uses a configuration for requests that begin from now on, and its limits also for running ones. Before the
- * first call env->conf is used, without a count. */
+/* Sets the configuration of requests that begin from now on. Its limits also apply to running requests.
+ * Before the first call env->conf is used. */
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
 /* Logs every step of the live request with this id from now on. Returns false if there is no such request. */
 bool reqs_trace(struct reqs *rs, const char *id);
@@ -111,43 +114,44 @@ bool reqs_trace(struct reqs *rs, const char *id);
 int reqs_queued(const struct reqs *rs);
 /* Returns the number of requests that have not ended, including draining ones. */
 int reqs_live(const struct reqs *rs);
-/* Begins (on) or ends the refusal of new requests with 503 and Retry-After. */
+/* Refuses new requests with 503 and Retry-After from now on (on), or accepts them again (not on). */
 void reqs_drain(struct reqs *rs, bool on);
 /* Passes one line for each live request to line(): id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Passes the line of one request to line(), then a line for each of its latest traced steps. Returns false if
- * no live request has that id. */
+/* Passes the line of the live request with this id to line(), then a line for each of its latest traced
+ * steps. Returns false if there is no such request. */
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
 struct req_in {
 	/* head of the request, without uri; http/ keeps its fields and strings until req_end() */
 	struct dialect_in in;
-	/* The target of the request line and a NUL: decoded in place, and kept by http/ until req_end(). */
+	/* Target of the request line, terminated. req/ decodes it in place; http/ keeps the memory until
+	 * req_end(). */
 	char *target;
 	size_t target_len;
 	const struct sockaddr *local, *peer; /* addresses of the connection, kept by http/ until req_end() */
 	void *conn;
 };
 
-/* Logs that a message was answered with f before it became a request: writes its line of the access log, and
- * an id for the answer, 16 digits and NUL, as in x-amz-request-id. in may lack the target. */
+/* Writes a line of the access log for a message that was answered with f before a request began, and the id
+ * for the answer to out: 16 digits and a NUL, as in x-amz-request-id. in->target may be NULL. */
 void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17]);
 
-/* Begins a request: parses, authorises, starts the first operations. Returns NULL if no request is free
- * (http/ answers 503 SlowDown). */
+/* Begins a request: parses and authorises it, and starts its first operations. Returns NULL if no request
+ * struct is free: http/ then answers 503 SlowDown. */
 struct req *req_begin(struct reqs *rs, const struct req_in *in);
-/* Returns true if a body must be read (req_body) before the reply. */
+/* Returns true if the body must be passed to req_body() before the reply. */
 bool req_wants_body(const struct req *rq);
-/* Takes up to len bytes of the body, and returns the number taken. If it is less than len, the caller
- * suspends the connection until ops->ready(). */
+/* Takes at most len bytes of the body. Returns the number of bytes taken; fewer than len: the caller suspends
+ * the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
-/* Notes that the body is complete. */
+/* Notes that the whole body was passed to req_body(). */
 void req_body_end(struct req *rq);
-/* Notes that the client has left (its side of the connection is closed): cancels and drains a request with a
- * descriptor. */
+/* Notes that the client has closed its side of the connection. A request with a descriptor is cancelled and
+ * drained. */
 void req_gone(struct req *rq);
-/* Returns true if the request uses its descriptor. */
+/* Returns true if the request has a descriptor that it uses. */
 bool req_is_tokened(const struct req *rq);
 /* Returns true if the reply is ready. */
 bool req_is_ready(const struct req *rq);
@@ -156,28 +160,30 @@ enum reply_body {
 	REPLY_EMPTY,
 	REPLY_TEXT,
 	REPLY_STREAM,
-	REPLY_LENGTH_ONLY /* the answer (to a HEAD) has Content-Length and no body */
+	REPLY_LENGTH_ONLY /* the answer to a HEAD: it has Content-Length and no body */
 };
 struct reply {
 	int status;
 	enum reply_body body;
-	const char *text; /* body for REPLY_TEXT, in the request's memory */
+	const char *text; /* body of the reply for REPLY_TEXT, in the request's memory */
 	uint64_t len_bytes;
-	bool close;   /* true: the connection must be closed after this reply */
-	bool at_once; /* true: the connection must be closed immediately, without the rest of a body */
+	bool close; /* true: the connection must be closed after this reply */
+	/* true: the connection must be closed immediately; the rest of the request's body is not read */
+	bool at_once;
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
-/* Passes each header of the reply to header(): names in the spelling of the listener's dialect, values
- * terminated. http/ adds Content-Length. */
+/* Passes each header field of the reply, except Content-Length, to header(). name: in the spelling of the
+ * listener's dialect; name and value are terminated. http/ adds Content-Length. */
 void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		       void *cookie);
-/* Reads up to max bytes of a REPLY_STREAM at pos (ascending). 0: no bytes yet, the caller suspends the
- * connection until ops->ready(); -errno: the caller resets the connection. */
+/* Reads at most max bytes of a REPLY_STREAM, from the position pos on, which never decreases. Returns the
+ * number of bytes read; 0: no bytes yet, the caller suspends the connection until ops->ready(); -errno: the
+ * caller resets the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* Ends the request for http/ (sent, or the connection has failed). The request is freed when none of its
- * operations is in flight. */
+/* Notes that http/ no longer needs the request: its reply was sent (sent), or the connection has failed. The
+ * request is freed when none of its operations is in flight. */
 void req_end(struct req *rq, bool sent);
 
 #endif
