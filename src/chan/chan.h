@@ -58,10 +58,11 @@ void chan_free(struct chan *ch);
 /* The reason for a decline (x-gantry-rdma-reason, access log, metric label). */
 enum chan_reason {
 	CHAN_OK,
-	CHAN_DISABLED,     /* "disabled": rdma.devices is none */
-	CHAN_NO_DEVICE,    /* "no-device" */
-	CHAN_NO_RAIL,      /* "no-rail": no rail is up, or no rail has an address of the token's family */
-	CHAN_UNREACHABLE,  /* "unreachable": no rail reaches the target, or none was ready in time */
+	CHAN_DISABLED,  /* "disabled": rdma.devices is none */
+	CHAN_NO_DEVICE, /* "no-device" */
+	CHAN_NO_RAIL,   /* "no-rail": no rail is up, or no rail has an address of the token's family */
+	/* "unreachable": no rail reaches the target, or no rail was ready for it in time */
+	CHAN_UNREACHABLE,
 	CHAN_NEEDS_ROUTER, /* "needs-router": the target is reached only through an InfiniBand router
 	                    * (protocol.md 2.8) */
 	/* "token-family": no transport serves tokens of this family (protocol.md 2.4, 2.6; rc:, ofi) */

@@ -317,7 +317,7 @@ void ep_to_pool(struct chan_ep *ep);
  * until that succeeds. */
 void ep_create_failed(struct chan_ep *ep, int r);
 /* Creates the endpoints that could not be created while the rail was not up, without the usual wait of a
- * second, so that no lease is declined for lack of them (protocol.md 4.7). */
+ * second: otherwise leases would be declined for lack of endpoints (protocol.md 4.7). */
 void eps_retry(struct chan_rail *cr);
 /* Destroys the endpoints that exceed the core's share of a device that has no room for the endpoints of
  * all cores. */

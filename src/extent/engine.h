@@ -20,7 +20,7 @@ struct extent_store {
 	struct recover_report rep; /* result of the recovery at the start */
 	/* true: the start has claimed the disk, so a stop releases the disk */
 	bool has_begun;
-	/* quota ledger that the engine owns; NULL: the set owns the ledger, to which vol->quotas refers */
+	/* quota ledger that the engine owns; NULL: vol->quotas refers to a ledger that the set owns */
 	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
@@ -36,7 +36,7 @@ extent_store(const struct store *st)
 	return container_of(st, struct extent_store, base);
 }
 
-/* Allocates a ring for blocking I/O. */
+/* Allocates a ring for blocking I/O. Returns 0, or -errno with the reason in err. */
 int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
 /* Opens and recovers the disk, and claims it, without starting a thread; also used by fsck. *rep: options of
  * the recovery, then its result. Returns 0, or -errno with the reason in err. */
@@ -53,7 +53,7 @@ extern const struct store_member_ops extent_member_ops;
 int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
 		     size_t err_len);
-/* Starts the helper thread. */
+/* Starts the helper thread of the engine. Returns 0, or -errno with the reason in err. */
 int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */

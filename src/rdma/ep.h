@@ -110,16 +110,15 @@ struct rdma_asker {
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
  * items 22, 23, 26): the best combination that was not tried yet. Returns 0; -ENODEV if no rail has a
- * transport for the family of the token; -ENETDOWN if no rail with such a transport is up, or none of them
- * has an address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a
- * LID, so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any
- * thread. */
+ * transport for the family of the token; -ENETDOWN if the rails with a transport for it are not up, or have
+ * no address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a LID,
+ * so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
 /* ---- targets ---- */
 
-/* The destination of work requests. A plain value, which may be copied, and is released once. */
+/* The destination of work requests. A plain value: it may be copied, and one of the copies is released. */
 struct rdma_target {
 	const struct rdma_ep_ops *ops; /* functions of the transport; NULL: no target */
 	void *at;                      /* for DC: reference to the address handle */
@@ -128,7 +127,7 @@ struct rdma_target {
 
 /* A wait for a target that a helper thread makes. Embedded by the caller. */
 struct rdma_target_wait {
-	/* called on the helper thread, after result and target are set */
+	/* called on the helper thread when the wait has ended, with `result` and `target` */
 	void (*done)(struct rdma_target_wait *w);
 	struct rdma_target target; /* target, owned by the waiter, if result is 0 */
 	int result;                /* result of the wait: 0, -EHOSTUNREACH or -ENOMEM */

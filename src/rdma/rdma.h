@@ -100,12 +100,12 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region
 int rdma_region_del(struct rdma *rd, uint64_t region);
 
 /* Checks whether a token may name the address gid: first by rdma.allow (or the subnets of our rails), then by
- * rdma.allow_special; see "Tokens" in docs/threat-model.md. gid NULL: a token without a GID counts as in our
- * own subnet. peer: address of the HTTP client, for rdma.bind_gid. Returns 0 if the address is allowed; 1 if
- * it is allowed only with a route through a rail (`routed`), which the caller passes on in struct rdma_asker;
- * -EHOSTUNREACH if it is not allowed, and the token is declined; -EACCES (403) if it is the address of no
- * host or of several (multicast, broadcast, anycast, a subnet's address), or if rdma.bind_gid forbids this
- * client to name it. */
+ * rdma.allow_special; see "Tokens" in docs/threat-model.md. gid NULL: the token has no GID, and counts as one
+ * of our own subnet. peer: address of the HTTP client, for rdma.bind_gid. Returns 0 if the address is
+ * allowed; 1 if it is allowed only with a route through a rail (`routed`): the caller then sets must_route in
+ * struct rdma_asker; -EHOSTUNREACH if it is not allowed, so that the token is declined; -EACCES (403) if it
+ * is not the address of one host (multicast, broadcast, anycast, a subnet's address), or if rdma.bind_gid
+ * forbids this client to name it. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
@@ -125,9 +125,9 @@ struct rdma_reach {
 int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
 	       struct rdma_reach *ret_reach);
 
-/* Returns true if rdma.bind_gid is useful for a listener: its clients may be in a subnet of our rails. This
- * is the case if the address of the listener is in such a subnet, or is a wildcard, which also accepts
- * connections on the addresses of the rails. */
+/* Returns true if rdma.bind_gid is useful for a listener, because its clients may be in a subnet of our
+ * rails: its address is in a subnet of a rail, or is a wildcard, which also accepts connections on the
+ * addresses of the rails. */
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended

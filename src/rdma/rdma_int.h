@@ -91,8 +91,8 @@ bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *li
 /* ---- netroute.c ---- */
 
 /* Asks the kernel whether packets from src to dst leave by the interface ifindex (0: any interface). Returns
- * 0 if they do; -ENETUNREACH if there is no such route; -EADDRINUSE if dst is an address of this machine;
- * -EADDRNOTAVAIL if dst is not the address of one machine (broadcast); another -errno if unknown. Blocks for
+ * 0 if they do; -ENETUNREACH if they do not; -EADDRINUSE if dst is an address of this machine; -EADDRNOTAVAIL
+ * if dst is not the address of one machine (broadcast); another -errno if the answer is unknown. Blocks for
  * the duration of a system call. */
 int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
 /* Checks, by the routes of the kernel, whether the rail leads to the address of key. Returns 0 or
@@ -135,7 +135,7 @@ struct selector {
 /* Parses a selector: a device name, name:port, an IPv4 or IPv6 address, or a GID. Returns 0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
 /* Finds the device name and port of an address that is in no GID table, through librdmacm. Returns 0; -ENODEV
- * if there is no such device; -ENOENT if the kernel has no CM. */
+ * if no device has the address; -ENOENT if the kernel has no CM. */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
 /* ---- ahcache.c ---- */
@@ -167,7 +167,7 @@ struct ah_cache {
 	struct rdma_ah *slot;
 	int slot_nr;
 	struct list bucket[AH_BUCKETS];
-	struct list lru; /* unused handles; the first one is evicted first */
+	struct list lru; /* unused handles, in the order in which they are evicted */
 };
 
 /* The threads that make address handles, owned by struct rdma. They serve the clients in turn. */
@@ -474,7 +474,7 @@ extern const struct rdma_cq_ops verbs_cq_ops;
 
 /* ---- context.c: references.  Any thread. ---- */
 
-/* Returns a new reference to the device's context; NULL: the device has none. */
+/* Returns a new reference to the device's current context; NULL: the device has no context. */
 struct rdma_context *context_get(struct rdma_device *dev);
 /* Takes another reference to a context. */
 void context_hold(struct rdma_context *c);
@@ -563,8 +563,8 @@ int device_read_numa_node(const char *name);
 
 /* ---- region.c ---- */
 
-/* Registers all existing regions with a context that has none of them. The caller holds rd->region_lock.
- * Returns 0 or -errno. */
+/* Registers all existing regions with a new context. The caller holds rd->region_lock. Returns 0 or
+ * -errno. */
 int regions_register(struct rdma *rd, struct rdma_context *c);
 /* Deregisters all regions of a context that has no references. */
 void regions_deregister(struct rdma_context *c);

@@ -67,8 +67,8 @@ const char *ring_why_threads(const struct ring *r);
  * registration, which is slower. Threads need no registration. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
-/* Reads len bytes at off. region: index of the fixed buffer that contains buf; RING_NO_REGION: buf is in
- * none. */
+/* Reads len bytes at off. region: index of the fixed buffer that contains buf; RING_NO_REGION: no fixed
+ * buffer contains it. */
 void ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region);
 void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off,
 		int region);

@@ -7,8 +7,8 @@
 
 /* Time for which ring_free() waits for operations in flight. */
 #define RING_FREE_WAIT_NS (5ull * 1000 * 1000 * 1000)
-/* Limit of the time in which one turn runs completions; the next turn runs the remaining ones. Without a
- * limit, a disk that reports its reads in batches would be idle while a core handles 32 of them. Between two
+/* Longest time for which one turn runs completions; the next turn runs the remaining ones. Without this limit
+ * a disk that reports its reads in batches of 32 would be idle while the core handles a batch. Between two
  * turns the core sends replies and accepts requests. */
 #define RING_TURN_NS (100ull * 1000)
 

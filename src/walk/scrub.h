@@ -23,11 +23,11 @@ struct scrub_info {
 	/* counters since the start: complete scans; objects and bytes read; objects that did not match a
 	 * checksum; objects that the disk could not read */
 	uint64_t walks, objects, bytes, damaged, unreadable;
-	/* counters of the current scan, or of the last one if none is running */
+	/* counters of the current scan; if no scan is in progress, of the last one */
 	uint64_t walk_objects, walk_bytes, walk_errors;
 	/* times in ns since 1970: start of the latest scan, and end of the last complete one; 0: none */
 	uint64_t started_ns, finished_ns;
-	/* number of damaged objects found by the last complete scan, or by the current scan if that is
+	/* number of damaged objects that the last complete scan found, or the current scan if it has found
 	 * more */
 	uint64_t known_bad;
 };

@@ -58,7 +58,8 @@ void copy_more(struct xfer *x);
 /* Starts reads of the object, for PUSH and SERVE, from transfer byte x->next on, into all available
  * pieces. */
 void xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *));
-/* Starts a read of a piece whose offset and length are set; off: offset in the object. */
+/* Starts a read of len bytes at off of the object into a piece. The caller has set p->at, p->len and
+ * p->skew. */
 void piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *));
 /* Hands p to the store; when the write ends, the piece is freed. */
 void piece_write(struct piece *p);

@@ -97,10 +97,9 @@ struct disk {
 	uint32_t inline_max;
 	int dir_fd, log_fd;
 	int super_fd[2]; /* descriptors of the superblocks; -1: the superblock is lost */
-	int *seg_fd;     /* descriptors of the segments, geo.seg_nr entries; -1: there is no such segment */
-	/* For a directory: size of the file of each segment, and of the log, in bytes. A start refuses a disk
-	 * whose records refer to bytes that are missing in a file; only fsck opens such a disk
-	 * (is_lenient). */
+	int *seg_fd;     /* descriptors of the segments, geo.seg_nr entries; -1: the segment does not exist */
+	/* For a directory: size of the file of each segment, and of the log, in bytes. If records refer to
+	 * bytes that are missing in a file, a start refuses the disk, and only fsck opens it (is_lenient). */
 	uint64_t *seg_have, log_have;
 	uint8_t *seg_fault, log_fault; /* enum file_fault of each segment, and of the log */
 	/* for each segment, true: records refer to bytes that are missing in its file */
@@ -109,7 +108,8 @@ struct disk {
 	bool is_lenient;
 	/* true: nothing is written to the disk; files without write permission are opened for reading */
 	bool is_examined;
-	/* -errno of a file that could only be opened for reading (is_examined); 0: there is no such file */
+	/* -errno of a file that could only be opened for reading (is_examined); 0: all files were opened for
+	 * writing */
 	int read_only;
 	/* true: disk_open() creates the log if it is not complete; set only with is_lenient */
 	bool is_mending;
@@ -165,7 +165,8 @@ struct disk {
 	_Atomic uint64_t no_room_ns;
 	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: the segment was made */
 	_Atomic bool seg_hungry; /* true: a port waits for a segment */
-	/* number of flushes by the helper whose result is not known to all threads yet */
+	/* number of flushes in progress outside of the log leader: other threads do not know yet whether they
+	 * will fail */
 	_Atomic int flush_elsewhere;
 };
 
@@ -223,7 +224,7 @@ int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
 void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
 /* Writes the name of a segment's file. */
 void disk_seg_name(char name[32], uint32_t seg);
-/* Frees nr extents. Any thread. */
+/* Returns the units of nr extents to the free space. Any thread. */
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why.  Any thread. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -398,8 +399,8 @@ uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* Returns true if the disk does not have all of its segments yet. */
 bool disk_segments_left(const struct disk *d);
-/* Makes one more segment if one is needed. Returns 1 if it was made, 0 if none is needed, or -errno. Runs on
- * the helper thread. */
+/* Makes the next missing segment if little space is free. Returns 1 if a segment was made, 0 if no segment is
+ * due, or -errno. Runs on the helper thread. */
 int disk_grow(struct disk *d, struct ring *r);
 
 #endif

@@ -60,9 +60,10 @@ struct file_odd {
 	uint64_t off, len;
 	bool is_shared; /* true: the range is shared with another file; false: the range reads as zeros */
 };
-/* Finds the first range without private blocks in [*off, upto). Each call examines a limited part, and
- * advances *off. Returns 1 if *ret_odd is set; 0 if there is no such range before the new *off (the search is
- * complete when *off is upto); -EOPNOTSUPP if the file system does not report such ranges. */
+/* Finds the first range without private blocks (struct file_odd) in [*off, upto). Each call examines a
+ * limited part, and advances *off. Returns 1 if *ret_odd is set; 0 if the range before the new *off has
+ * private blocks (the search is complete when *off is upto); -EOPNOTSUPP if the file system does not report
+ * private blocks. */
 int file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd);
 /* Gives private blocks to bytes that are shared with another file. The contents of the bytes do not change,
  * even at a power cut. Returns 0; -EOPNOTSUPP if the file system cannot do this; or another -errno. */

@@ -22,7 +22,7 @@
  * FMT_VERSION */
 #define FMT_VERSION_COPIES 4u
 #define FMT_START_NO_MAX 0xffffffu /* largest start number; a version of a record has 24 bits for it */
-/* number of bits of the counter in a record's version; the start number is in the bits above */
+/* number of bits of the counter in a record's version; the higher bits are the start number */
 #define FMT_COUNTER_BITS 40
 #define FMT_CHANGE_BITS TABLE_CHANGE_BITS
 #define FMT_ALIGN 4096u             /* alignment in bytes of every I/O: offset, length and memory */

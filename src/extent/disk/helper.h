@@ -34,7 +34,7 @@ struct helper {
 void helper_init(struct helper *h, struct disk *d, helper_work_fn work);
 /* Frees the state of a helper thread that was stopped. */
 void helper_fini(struct helper *h);
-/* Starts the thread.  0 or -errno. */
+/* Starts the thread. Returns 0 or -errno. */
 int helper_start(struct helper *h);
 /* Stops the thread and waits for its end. A thread that does not run is allowed. */
 void helper_stop(struct helper *h);

@@ -36,8 +36,8 @@
 #ifndef RULE_JUDGE_PENDING
 #define RULE_JUDGE_PENDING 1
 #endif
-/* §4: data above the limit, and manifests, enter the log only after a flush that began after their last
- * write. */
+/* §4: the record of an object of more than FMT_FLUSHED_BYTES, and every manifest, enters the log only after a
+ * flush that began after the last write of its data. */
 #ifndef RULE_LARGE_FLUSHED_FIRST
 #define RULE_LARGE_FLUSHED_FIRST 1
 #endif
@@ -87,8 +87,8 @@
 #ifndef RULE_TAIL_PREFIX
 #define RULE_TAIL_PREFIX 1
 #endif
-/* §5: a valid block after the end of the log whose flushed_upto is beyond the end, or an epoch that is not
- * reached, is damage. */
+/* §5: the log is damaged if a valid block after its end has a flushed_upto beyond the end, or if replay does
+ * not reach the epoch of the superblock. */
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
@@ -151,8 +151,8 @@
 #ifndef RULE_PACK_LAST_FREES
 #define RULE_PACK_LAST_FREES 1
 #endif
-/* §2: on a file system where one flush covers the disk, a written segment is nevertheless flushed separately
- * as long as the file system has no private blocks for all of it. */
+/* §2: even on a file system where one flush covers the disk, a written segment is flushed separately until
+ * the file system has private blocks for the whole segment. */
 #ifndef RULE_TOUCHED_FILES_FLUSHED
 #define RULE_TOUCHED_FILES_FLUSHED 1
 #endif
@@ -184,7 +184,8 @@
 #ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
 #endif
-/* M25: writers wait before the switch, and their earlier changes are reported. */
+/* M25: before the switch of a partition to another disk its writers wait, and their earlier changes are
+ * reported. */
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif

@@ -25,8 +25,8 @@ bool sync_is_unreadable(int error);
  * files. */
 bool sync_is_no_room(int error);
 struct disk;
-/* Begins to watch the writes and flushes of the calling thread: one that takes longer than the timeout of d
- * makes d fail. d NULL: ends the watch. */
+/* Begins to watch the writes and flushes of the calling thread: the disk d fails if a write or flush takes
+ * longer than its timeout. d NULL: ends the watch. */
 void sync_watch(struct disk *d);
 /* Reads or writes len bytes; buf, len and off are multiples of FMT_ALIGN. Returns 0 or -errno. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);

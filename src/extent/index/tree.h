@@ -146,8 +146,8 @@ struct tree_cursor {
 
 /* Initializes a cursor for a state of the tree: a published root or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
-/* Moves to the first key that is not less than `key` (after: that is greater than `key`). Returns false if
- * there is no such key. */
+/* Moves to the first key that is not less than `key`; if `after` is true, to the first key that is greater.
+ * Returns false if there is no further key. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
 /* Moves to the next key. Returns false at the end of the tree, and in every call after that. */
 bool tree_next(struct tree_cursor *c);

@@ -13,7 +13,7 @@
 
 struct put_int;
 
-/* Largest number of extents of a writer: those of a full chunk, of one unit each, and 64 more. */
+/* Largest number of extents of a writer: one for each unit of a full chunk, and 64 more. */
 #define WRITER_EXTENTS (FMT_CHUNK_BYTES / FMT_UNIT_BYTES + 64)
 struct chunk_writer {
 	/* link in the list of free writers, or of the PUT's chunks that are being committed */
@@ -31,8 +31,8 @@ struct chunk_writer {
 	uint64_t units; /* number of allocated units */
 	uint32_t ext_nr, granule_nr;
 	uint32_t io_left; /* number of writes in flight or waiting for space */
-	/* error of a write; 0: none. The space of a failed write stays quarantined, because the write may
-	 * still access it */
+	/* -errno of a failed write; 0: no write has failed. The space of a failed write stays quarantined,
+	 * because the write may still access it. */
 	int error;
 	bool has_crc_block, is_closed, hand_over_when_written, close_when_written;
 	uint32_t index; /* index of the chunk in its object */
@@ -54,8 +54,8 @@ bool writer_avail(const struct extent_port *p, unsigned nr);
 /* Adds len bytes at mem to the checksums and sizes, without writing them. Returns the CRC of the bytes. The
  * bytes must fit into the chunk. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
-/* Allocates space for upto_bytes stored bytes in total. expect_bytes: final size of the chunk, if known.
- * Returns 0 or -ENOSPC. */
+/* Allocates space, so that the chunk has space for upto_bytes stored bytes in total. expect_bytes: final size
+ * of the chunk in bytes; 0: unknown. Returns 0 or -ENOSPC. */
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the padded CRC block to mem. Returns its length in bytes; 0: the chunk has no CRC block. */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);

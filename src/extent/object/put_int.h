@@ -95,8 +95,8 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
-/* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied. Returns 0 or
- * -errno, as extent_put_init(). */
+/* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied. Returns 0, or
+ * an error of store_put_init(). */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
 /* Begins a PUT of the secondary copy of an object (id NULL), or of part `number` of the upload `id`. Returns
  * 0 or -errno. */

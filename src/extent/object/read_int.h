@@ -80,7 +80,8 @@ void crc_block_put(struct extent_port *p, struct crc_block *t);
 
 /* ---- read.c ---- */
 
-/* Continues a read after its CRC block was loaded, or after the load has failed (error). */
+/* Continues a read after the load of its CRC block has ended. error: -errno of the load; 0: the CRC block is
+ * loaded. */
 void read_crc_block_done(struct read_int *ri, int error);
 /* Begins the next segment of a read. */
 void read_segment_begin(struct read_int *ri);
