@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fault - the faults of a request. The step that knows the meaning of an -errno converts it to a fault, and
- * the dialect converts the fault to status and body of the answer (protocol.md 4.8).
+ * The faults of a request. Code that knows the meaning of an -errno for the request converts it to a fault;
+ * dialect/ converts the fault to the status and body of the answer (protocol.md 4.8).
  */
 #ifndef GANTRY_DIALECT_FAULT_H
 #define GANTRY_DIALECT_FAULT_H
@@ -17,8 +17,9 @@ enum fault {
 
 struct fault_info {
 	int status;
-	const char *code;    /* error code of S3 */
-	const char *message; /* message in one sentence; a request may replace it */
+	const char *code; /* error code of S3 */
+	/* one sentence for the user; a request may have a more precise sentence instead */
+	const char *message;
 };
 
 const struct fault_info *fault_info(enum fault f);

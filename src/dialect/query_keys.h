@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of a query as numbers and bits: query.def, and their use in op.def. Private to query.c. */
+/* The query keys of query.def as numbers, and as bits for the rows of op.def. Private to query.c. */
 #ifndef GANTRY_DIALECT_QUERY_KEYS_H
 #define GANTRY_DIALECT_QUERY_KEYS_H
 
@@ -9,12 +9,12 @@ enum param {
 #define QUERY(id, ...) P_##id,
 #include "dialect/query.def"
 	P_NR,
-	P_ANY = P_NR, /* known and without effect */
-	P_SUM,        /* a header of a checksum that an SDK moved into a signed URL */
-	P_MOVED,      /* any other header that an SDK moved into a signed URL */
-	P_SIGNS,      /* part of a signature, in another letter case */
-	P_MISSING,    /* requests a feature that does not exist here */
-	P_STRANGER,   /* unknown key */
+	P_ANY = P_NR, /* a known key that has no effect */
+	P_SUM,        /* a checksum header that an SDK moved into a presigned URL */
+	P_MOVED,      /* any other header that an SDK moved into a presigned URL */
+	P_SIGNS,      /* a key of a signature, spelled in another letter case */
+	P_MISSING,    /* a key of S3 for an operation that the server does not have (MISSING) */
+	P_STRANGER,   /* any other key */
 };
 
 #define BIT(p) ((uint64_t)1 << (p))
@@ -23,8 +23,9 @@ _Static_assert(P_STRANGER <= 62, "one bit each, and one that none has");
 /* ---- what op.def says of keys ---- */
 
 #define Q(p) BIT(P_##p)
-#define ELSEWHERE BIT(63) /* for operations that no query selects */
-/* "id" selects one of several subresources, and is ignored where there are none. */
+#define ELSEWHERE BIT(63) /* value of NEEDS for operations that no query selects */
+/* Query keys that every listing accepts. "id" selects one of several configurations of a subresource; a
+ * listing has none, so it ignores the key. */
 #define LISTING (Q(PREFIX) | Q(DELIMITER) | Q(ENCODING) | Q(ID))
 #define PAGING (Q(CONTINUATION) | Q(START_AFTER) | Q(FETCH_OWNER))
 #define BUCKETS (Q(MAX_BUCKETS) | Q(CONTINUATION) | Q(PREFIX) | Q(BUCKET_REGION))
@@ -32,10 +33,12 @@ _Static_assert(P_STRANGER <= 62, "one bit each, and one that none has");
 	(Q(R_CACHE_CONTROL) | Q(R_DISPOSITION) | Q(R_ENCODING) | Q(R_EXPIRES) | Q(R_LANGUAGE) | Q(R_TYPE))
 #define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(ID))
 
-/* The keys that determine the operation. response-* never does: where it has no meaning it is ignored. */
+/* The keys that count when the operation of a request is searched. The keys response-* do not count: an
+ * operation that has no use for them ignores them. */
 #define DECIDES ((BIT(P_NR) - 1) & ~RESPONSE)
 
-/* The queries that select an operation: all keys of needs, and no key beyond needs and may. */
+/* The queries that select an operation: they have all keys of needs, and no other keys than those of needs
+ * and may. */
 struct query_shape {
 	uint64_t needs, may;
 };

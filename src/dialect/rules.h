@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules shared by the parser of requests (dialect/) and that of their documents (s3doc/): the form of
- * names, keys and dates, and the fields of an upload, which are headers or fields of a form. Pure; any
- * thread.
+ * Rules that the parser of requests (dialect/) and the parsers of XML and forms (s3doc/) share: the form of
+ * names, keys and dates, and the fields of an upload, which are headers or fields of a form. Pure functions;
+ * any thread.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
@@ -19,7 +19,7 @@ refuse(const char **ret_why, enum fault f, const char *why)
 
 /* ---- names.c ---- */
 
-/* Returns the length of the first character in bytes; 0 if it is invalid. */
+/* Returns the length in bytes of the first UTF-8 character of the text; 0: it is invalid. */
 int utf8_length(const char *text, size_t len);
 bool is_utf8(const char *text, size_t len);
 /* Counts the characters of valid UTF-8. */
@@ -28,10 +28,10 @@ bool has_control(const char *text, size_t len);
 /* Returns true for a valid name of a bucket, as in S3: 3 to 63 lower-case letters, digits, '-' and '.'
  * without a second '.' after it, a letter or digit at both ends, and not an IPv4 address. */
 bool is_bucket_name(const char *name, size_t len);
-/* Returns true if a bucket may be created with that name: no label begins or ends with a hyphen. Existing
- * buckets may have other names. */
+/* Returns true if a bucket may be created with that name: it is valid (is_bucket_name()), and none of the
+ * labels between its dots begins or ends with a hyphen. Existing buckets may have such labels. */
 bool is_new_bucket_name(const char *name, size_t len);
-/* Checks that an S3 object can have that key. */
+/* Checks that an S3 object can have that key. Returns FAULT_NONE or the fault. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);
 
 /* ---- date.c ---- */
@@ -42,11 +42,12 @@ int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
 /* ---- the fields of an upload: headers.c, sums.c, attrs.c ---- */
 
-/* Returns a fault if a header requests a feature that the server does not have. */
+/* Checks the headers for features that the server does not have. Returns FAULT_NONE, or the fault of the
+ * first such header. */
 enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);
-/* Parses the checksum headers into t. */
+/* Parses the checksum headers into t->sum and related members. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parses the content headers and the metadata into t. */
+/* Parses the content headers and the user metadata, and appends them to t->attrs. */
 enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Appends a name and a value to t->attrs. */

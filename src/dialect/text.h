@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing text, for bodies of unknown length: lists, results of multipart uploads. Not for the data path.
- * One thread at a time; the owner of a struct text owns its memory.
+ * A text that grows as it is written, for bodies of unknown length such as lists. Not for the data path. One
+ * thread at a time; the owner of a struct text owns its memory.
  *
- * After a failed allocation all calls do nothing, so the writer checks text_ok() once at the end.
+ * After a failed allocation all further calls do nothing, so it is enough to check text_ok() once, at the
+ * end.
  */
 #ifndef GANTRY_DIALECT_TEXT_H
 #define GANTRY_DIALECT_TEXT_H
@@ -44,10 +45,11 @@ void text_element_str(struct text *x, const char *name, const char *s);
 void text_element_u64(struct text *x, const char *name, uint64_t v);
 /* Appends a time such as <name>2009-10-12T17:50:30.000Z</name>. */
 void text_element_time(struct text *x, const char *name, uint64_t ns);
-/* Appends a date given in seconds since 1970; for dates beyond the range of 64 bits of nanoseconds. */
+/* Appends the element <name> with a date, given in seconds since 1970. Dates may be too far away for
+ * text_element_time(), whose argument is in nanoseconds. */
 void text_element_date(struct text *x, const char *name, uint64_t unix_s);
 void text_base64(struct text *x, const void *bytes, size_t len);
-/* Appends base64 in the form that needs no escape in a URL: with '-' and '_', without padding. */
+/* Appends base64 in the form for URLs: with '-' and '_', and without padding. */
 void text_base64url(struct text *x, const void *bytes, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CORS rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, evaluated
- * for every request with an Origin. Pure functions; any thread.
+ * CORS rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, and evaluated
+ * for every request with an Origin header. Pure functions; any thread.
  */
 #ifndef GANTRY_S3DOC_CORS_H
 #define GANTRY_S3DOC_CORS_H
@@ -11,7 +11,7 @@
 
 #define CORS_RULES_MAX 100
 #define CORS_PACKED_MAX (16u << 10)
-#define CORS_NAMES_MAX 128 /* limit of header names in a preflight: the limit of fields */
+#define CORS_NAMES_MAX 128 /* largest number of header names that a preflight request may ask for */
 
 /* Parses the rules of a body and appends their packed form to `packed`. Returns FAULT_NONE,
  * FAULT_MALFORMED_XML, FAULT_BAD_REQUEST, or FAULT_BUSY if there is no memory. */
@@ -20,9 +20,10 @@ enum fault cors_from_xml(const char *body, size_t len, struct text *packed, cons
  * packed bytes. */
 int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* The CORS headers of an answer. An answer does not have a header whose field is an empty string or 0. */
+/* The CORS headers of an answer. A member that is empty or 0 stands for a header that the answer does not
+ * have. */
 struct cors_answer {
-	char origin[512]; /* access-control-allow-origin: "*" or the origin */
+	char origin[512]; /* access-control-allow-origin: "*" or the origin of the request */
 	/* true: the answer has access-control-allow-credentials: true; always false with the origin "*" */
 	bool credentials;
 	char methods[64];   /* access-control-allow-methods */
@@ -32,10 +33,11 @@ struct cors_answer {
 };
 
 /*
- * Finds the first rule that allows the method and the origin, and for a preflight every name in `headers`
- * (the value of Access-Control-Request-Headers; NULL or empty: no names). Returns false if no rule does, or
- * if there are more than CORS_NAMES_MAX names or 4 KiB of names. In both cases the answer has "vary: Origin,
- * Access-Control-Request-Headers, Access-Control-Request-Method".
+ * Finds the first rule that allows the method, the origin and all header names. headers: value of
+ * Access-Control-Request-Headers of a preflight request, a list of names; NULL or empty: no names. Returns
+ * true and fills in *ret; false: no rule allows the request, or it has more than CORS_NAMES_MAX names or 4
+ * KiB of names. With either result the answer has "vary: Origin, Access-Control-Request-Headers,
+ * Access-Control-Request-Method".
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,
 		const char *method, size_t method_len, const char *headers, size_t headers_len,

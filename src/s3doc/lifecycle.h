@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lifecycle rules of a bucket: read from XML, stored in a packed form among the bucket's attributes,
+ * Lifecycle rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, and
  * evaluated by the lifecycle walk. Pure functions; any thread.
  *
  * Supported: expiration by age or date, end of unfinished uploads, filters by prefix, tags and size.
- * Transitions are refused, because there is only one storage class. Rules about old versions are stored
- * without effect, because an object has only one version.
+ * Transitions are refused, because there is only one storage class. Rules about noncurrent versions are
+ * stored and have no effect, because an object has only one version.
  */
 #ifndef GANTRY_S3DOC_LIFECYCLE_H
 #define GANTRY_S3DOC_LIFECYCLE_H
@@ -24,16 +24,17 @@ enum fault lifecycle_from_xml(const char *body, size_t len, struct text *packed,
  * write the packed bytes. */
 int lifecycle_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* Returns true if a rule says that the object is to be deleted by now. tags: canonical text of
- * dialect/tags.h. Ages count from the midnight (UTC) after mtime, as in S3. Returns false if the packed
- * bytes are damaged. */
+/* Returns true if a rule requires that the object be deleted at the time now_s. tags: canonical text of
+ * dialect/tags.h. The age of an object counts from the midnight (UTC) after mtime_s, as in S3. Returns false
+ * if the packed bytes are damaged. */
 bool lifecycle_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 		   uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s, uint64_t now_s);
-/* Returns true if a rule says that an unfinished upload which began at began_s is to be aborted by now. */
+/* Returns true if a rule requires that an unfinished upload which began at began_s be aborted at the time
+ * now_s. Returns false if the packed bytes are damaged. */
 bool lifecycle_upload_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t began_s, uint64_t now_s);
-/* Returns the time, in seconds since 1970, from which lifecycle_due() is true, for x-amz-expiration; 0:
- * never. *ret_id, the id of the rule, points into packed. */
+/* Returns the time, in seconds since 1970, from which lifecycle_due() is true, for the header
+ * x-amz-expiration; 0: no rule applies. *ret_id: id of the rule, which points into packed. */
 uint64_t lifecycle_expiry(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s,
 			  const char **ret_id, size_t *ret_id_len);

@@ -14,11 +14,11 @@ enum {
 	R_ENABLED = 1,
 	R_DAYS = 2,
 	R_DATE = 4,
-	R_MARKER = 8, /* ExpiredObjectDeleteMarker: stored, without effect */
+	R_MARKER = 8, /* the rule has ExpiredObjectDeleteMarker, which is stored and has no effect */
 	R_ABORT = 16,
 	R_GREATER = 32,
 	R_LESS = 64,
-	R_OLD_FORM = 128, /* Prefix is in the rule itself, not in a Filter */
+	R_OLD_FORM = 128, /* Prefix is an element of the rule itself, not of a Filter */
 	R_NONCURRENT = 256,
 	R_NEWER = 512
 };
@@ -35,8 +35,8 @@ struct lifecycle_rule {
 	struct span id, prefix, tags;
 };
 
-/* Returns an unpacker at the first rule; each call of lifecycle_next() returns a rule, and false after the
- * last rule. */
+/* Returns an unpacker that is at the first rule. Each call of lifecycle_next() stores the next rule in *r and
+ * returns true; false: there are no more rules, or the packed bytes are damaged. */
 struct unpacker lifecycle_rules(const void *packed, size_t len);
 bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
 void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small records as bytes, little endian, for configurations that are stored among a bucket's attributes.
- * Pure. */
+/* Packs numbers (little endian) and texts into bytes, and unpacks them, for configurations that are stored
+ * among a bucket's attributes. Pure functions. */
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H
 
@@ -23,7 +23,7 @@ pack_number(struct text *x, uint64_t v, size_t bytes)
 	text_put(x, b, bytes);
 }
 
-/* Appends a text of at most 65535 bytes. */
+/* Appends a text of at most 65535 bytes, with its length. */
 static inline void
 pack_span(struct text *x, struct span s)
 {
@@ -33,7 +33,7 @@ pack_span(struct text *x, struct span s)
 
 struct unpacker {
 	const unsigned char *p, *end;
-	bool bad; /* true after an error: all further values are 0 or empty */
+	bool bad; /* true after an error: from then on every unpacked value is 0 or empty */
 };
 
 static inline uint64_t

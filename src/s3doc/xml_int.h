@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the readers of XML bodies. Pure; any thread. */
+/* Declarations shared by the files that read and write XML. Pure functions; any thread. */
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
 
@@ -14,10 +14,10 @@
 #define XML_DECL "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 
 /*
- * The description of a body: the paths of its elements below the root ("Part/ETag"). begin and end are
- * called with the index of the element's path in `paths`. An element whose path is not in the list is
- * FAULT_MALFORMED_XML. For an element with children end gets an empty text. If begin or end returns a fault,
- * the parser stops and returns it.
+ * The description of an XML document. paths: the elements that it may have, each as its path below the root
+ * ("Part/ETag"); any other element is FAULT_MALFORMED_XML. begin() and end() are called at the beginning and
+ * the end of each element; path: index of the element in paths; text: content of the element, empty if it has
+ * children. If begin() or end() returns a fault, the parser stops and returns the fault.
  */
 struct xml_doc {
 	const char *root, *other_root; /* other_root: a second root that is accepted; NULL: none */
@@ -28,10 +28,10 @@ struct xml_doc {
 };
 enum fault xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **ret_why);
 
-/* Writes the elements of the given checksums. */
+/* Appends an element for each checksum that *s has. */
 void xml_sums_put(struct text *x, const struct xml_sums *s);
 
-/* Writes an <ETag> element, with the quotes of the ETag. */
+/* Appends an <ETag> element; adds the quotes to the ETag. */
 void xml_etag_put(struct text *x, const char *etag, size_t len);
 
 #endif
