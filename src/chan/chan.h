@@ -82,8 +82,8 @@ bool chan_serves(const struct chan *ch, enum token_kind kind);
 struct chan_lease {
 	void (*done)(struct chan_lease *ls); /* called after the lease was granted or refused, with
 	                                      * `result` set */
-	/* 0: granted; -EOPNOTSUPP: declined for `reason`; -EINVAL: the token is invalid (400; protocol.md
-	 * 2.8: G=0 on Ethernet); -ECANCELED */
+	/* result of the lease: 0: granted; -EOPNOTSUPP: declined for `reason`; -EINVAL: the token is invalid
+	 * (400; protocol.md 2.8: G=0 on Ethernet); -ECANCELED: cancelled */
 	int result;
 	enum chan_reason reason;
 	int outstanding;         /* number of operations that were posted and have not completed */
@@ -160,7 +160,8 @@ void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struc
 /* Returns the number of leases that wait for a target, a channel, or the connection of a channel. */
 int chan_waiting(const struct chan *ch);
 
-/* Polls the completion queues. Returns the number of completions whose operations were ended. */
+/* Polls the completion queues, and ends the operations of the completions. Returns the number of
+ * completions. */
 int chan_poll(struct chan *ch);
 /* Returns true if work requests are outstanding, so that polling is useful. */
 bool chan_busy(const struct chan *ch);

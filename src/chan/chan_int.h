@@ -88,8 +88,9 @@ struct chan_ep {
 	/* true if the endpoint was connected to a target, or an attempt was made: it is reset before the
 	 * next lease */
 	bool connected;
-	bool lost;        /* true if a completion did not arrive in time */
-	bool stuck;       /* true if the rail was notified that destroying the endpoint does not end */
+	bool lost; /* true if a completion did not arrive in time */
+	/* true: rdma_rail_stuck() counts the endpoint, because the call that destroys it does not return */
+	bool stuck;
 	bool awaits_rail; /* BROKEN: true if the creation failed because the rail was not up */
 	bool idle;        /* private to the job: no work was outstanding when the job was posted */
 	/* DESTROYING: true if the endpoint is destroyed but the hardware may still work for it; its
@@ -295,7 +296,7 @@ int lease_run_ready(struct chan *ch);
 void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
 /* Calls done() of all operations in chan.ended. Returns the number of these operations. */
 int op_run_ended(struct chan *ch);
-/* Moves the operations that a failed lease has not posted to chan.ended. */
+/* Moves to chan.ended all operations of a failed lease that were not posted yet. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);
 /* Polls the rail's completion queue until it is empty. Returns the number of completions. */
 int rail_poll(struct chan_rail *cr);

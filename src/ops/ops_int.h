@@ -49,14 +49,14 @@ int upload_declared(const void *attrs, size_t len, struct declared *ret);
 /* Returns the fault for the -errno of an operation on an upload: FAULT_NO_SUCH_UPLOAD for -ENOENT, otherwise
  * fault_of(err). */
 enum fault upload_fault(int err);
-/* Checks after req_stat_upload() that the upload of a part exists, and requests the checksum that the upload
- * declared. Returns FAULT_NONE or the fault, with its reason in *ret_why. */
+/* Checks after req_stat_upload() that the upload of a part exists, and marks the checksum that the upload
+ * declared as wanted for the part. Returns FAULT_NONE or the fault, with its reason in *ret_why. */
 enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */
 
-/* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0; -ENOSPC; or -EINVAL if the
- * daemon did not write the attributes. */
+/* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0; -ENOSPC if they do not
+ * fit; or -EINVAL if the daemon cannot have written the attributes. */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
 /* Adds x-amz-expiration to the reply, if a lifecycle rule applies to an object with the request's key,
  * size_bytes and meta. */

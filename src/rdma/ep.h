@@ -5,7 +5,7 @@
  *
  * Work requests are posted on an endpoint; its transport decides how it reaches a client. A transport is a
  * table of functions (struct rdma_ep_ops) in a separate file; transport.c lists all tables. Opening a device
- * determines which transports it supports, and its rails have that set. DC (dc.c) is the first. Unit tests
+ * determines which transports it supports, and its rails have these transports. DC (dc.c) is the first. Unit tests
  * give a rail another table: tests/fake/fake_ep.c.
  *
  * Threads: each function names them. "Core" is the core that owns the completion queue or the endpoint.

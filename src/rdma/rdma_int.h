@@ -85,7 +85,7 @@ int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *con
 /* Returns the reason why tokens may not name an address, and the remedy, as part of a sentence. */
 const char *rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf,
 			   const uint8_t gid[16]);
-/* Implements rdma_shares_subnet(). */
+/* Returns true if the address of a listener is in a subnet of a rail, or is a wildcard. */
 bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen);
 
 /* ---- netroute.c ---- */
@@ -386,7 +386,7 @@ min_int(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Returns the largest number of outstanding READs per endpoint that is configured. */
+/* Returns the configured limit of outstanding READs per endpoint. */
 static inline int
 reads_wanted(const struct conf_rdma *conf)
 {
@@ -499,8 +499,8 @@ void device_set_fatal(struct rdma_device *dev, bool fatal);
 /* Returns true if one of the device's rails has abandoned a completion queue, so that the device needs a new
  * context. */
 bool device_is_broken(struct rdma_device *dev);
-/* Asks for a device to be opened again, even if it works: it did not answer when a region was registered or
- * removed. */
+/* Asks for the re-opening of a device, because it did not answer when a region was registered or removed. The
+ * device is re-opened even if it works again. */
 void device_lost_region(struct rdma_device *dev);
 /* Takes over the attributes of the context c, which serves from now on, into its device; marks the rails of
  * the device as not broken, and counts the re-opening. */

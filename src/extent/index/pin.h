@@ -26,7 +26,7 @@ struct pin {
 	uint64_t id;
 };
 
-/* A wait until a version is not pinned. Embedded in the object that is freed afterwards. */
+/* A wait until a version is not pinned. Embedded in the object that is freed after the wait. */
 struct pin_wait {
 	struct pin_wait *next;
 	uint64_t id;

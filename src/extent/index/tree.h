@@ -49,8 +49,8 @@ void tree_free(struct tree *t);
 /* Allows a start to use an eighth more memory than the limit, through tree_reserve_deletes() only. A tree
  * that is rebuilt may need more memory than the previous tree, which was filled in the order of keys. */
 void tree_start_begin(struct tree *t);
-/* Ends the use of more memory than the limit by a start. New records are refused until the tree is within the
- * limit again. */
+/* Ends the permission of tree_start_begin(). New records are refused until the tree is within the limit
+ * again. */
 void tree_start_end(struct tree *t);
 
 /* ---- writer ---- */

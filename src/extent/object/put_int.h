@@ -137,7 +137,7 @@ void put_copy_over(struct put_int *pi);
 /* Begins to write a piece. Returns 0 if writes are in flight; 1 if the piece waits for space; or -errno if no
  * write was begun. After an error the PUT must be aborted. */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* Ends the segments of a piece that are not written yet with an error, without writing them. */
+/* Ends all segments of a piece that are not written yet as failed with `error`, without writing them. */
 void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
