@@ -50,7 +50,7 @@ enum gantry_dialect {
 enum gantry_open_flags {
 	GANTRY_NO_RDMA = 1 << 0,   /* all bytes move over HTTP */
 	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of using HTTP */
-	/* A token becomes invalid when its put or get returns. Costs each call a DC target. */
+	/* each put or get makes its own DC target, so its token is invalid after the call */
 	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
@@ -91,9 +91,9 @@ struct gantry_options {
 	unsigned timeout_ms;
 	uint64_t max_callback_bytes; /* largest piece for a callback, in bytes; 0: GANTRY_REGISTER_MAX */
 	/*
-	 * Access key and secret, both or none: with them requests, including tokens, are signed (AWS
-	 * Signature Version 4). session_token may be NULL; region NULL is "us-east-1". The strings are
-	 * copied; the S3 dialect only.
+	 * Keys with which requests, including tokens, are signed (AWS Signature Version 4). access_key and
+	 * secret_key: both NULL: requests are not signed. session_token NULL: none; region NULL: "us-east-1".
+	 * The library copies the strings. Only for the S3 dialect.
 	 */
 	const char *access_key, *secret_key, *session_token, *region;
 	/*
@@ -103,18 +103,20 @@ struct gantry_options {
 	 */
 	unsigned target_life_ms;
 	/*
-	 * Marking of the packets sent by this end, above all the bytes of puts: the server reads them from
-	 * the DC target, which uses the settings with which it was made. 0 is the default for each: the value
+	 * Settings of the packets that this end sends, above all those with the bytes of puts: the server
+	 * reads these bytes from the DC target, which keeps the settings with which it was made. 0: the value
 	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
-	 * else the value given below.
+	 * else the default given below.
 	 */
 	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
 	int service_level; /* service level, 0 to 15, on Ethernet the priority */
-	int path_mtu;      /* path MTU in bytes, 256 to 4096, if the server's is smaller; 0: the port's */
-	int pkey_index;    /* row of the port's partition table */
+	/* path MTU in bytes, a power of two from 256 to 4096, at most the MTU of this port; set it if the MTU
+	 * of the server's port is smaller. 0: the MTU of this port */
+	int path_mtu;
+	int pkey_index; /* index in the port's table of partition keys */
 	/*
-	 * For memory of a device, such as a GPU: copies from and to it when the bytes move over HTTP, and for
-	 * the checksum of a put. NULL: such a call fails with -EOPNOTSUPP. copy_cookie: first argument.
+	 * Copies memory of a device, such as a GPU, when the bytes move over HTTP, and for the checksum of a
+	 * put. NULL: a put or get that needs a copy fails with -EOPNOTSUPP. copy_cookie: first argument.
 	 */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
@@ -133,17 +135,17 @@ struct gantry_options {
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
 
-/* Opens a context. Returns 0; -EINVAL (options, configuration file), -ENODEV (a port that was named does not
- * exist), -ENOMEM. gantry_open_error() has the reason. Without any device it succeeds if none was named:
- * gantry_rdma_reason() reports it then. options may be NULL. */
+/* Opens a context. options NULL: the defaults. Returns 0, also if no device is named and none exists
+ * (gantry_rdma_reason() has the reason); -EINVAL (options, configuration file); -ENODEV (a port that was
+ * named does not exist); or -ENOMEM. gantry_open_error() describes the error. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
 const char *gantry_open_error(void);
 /*
- * Opens the process's one context, or counts one more opening of it: its registrations belong to the process.
- * Options are those of NULL; the environment may request a stage (GANTRY_STAGE=1, or its bytes). Each opening
- * needs a gantry_close(). The last one closes the context if no memory is registered; otherwise the context
- * remains. Returns as gantry_open().
+ * Opens the process's one context, with the default options, or counts one more opening of it: its
+ * registrations belong to the process. The environment may request a stage (GANTRY_STAGE=1, or its bytes).
+ * Each opening needs a gantry_close(). The last one closes the context if no memory is registered; otherwise
+ * the context remains. Returns 0, or an error of gantry_open().
  */
 int gantry_open_shared(struct gantry **ret_g);
 /*
@@ -177,15 +179,15 @@ const char *gantry_port(const struct gantry *g, int i);
 
 enum gantry_register_flags {
 	GANTRY_READ_ONLY = 1 << 0, /* the memory is used for puts only, and need not be writable */
-	/* Memory of a device: never read or written by the CPU. Memory that the CPU cannot read, or that a
-	 * driver reports as a device's, is treated so without this flag. */
+	/* Memory of a device: never read or written by the CPU. The flag is not needed for memory that the
+	 * CPU cannot read, or that a driver reports as a device's. */
 	GANTRY_DEVICE = 1 << 1,
 	/* Memory whose start is registered already is counted once more; if the existing registration is
 	 * shorter or not writable, the memory is registered a second time. Each gantry_deregister() reduces
 	 * the count by one, and the last one removes all registrations that begin there. */
 	GANTRY_COUNTED = 1 << 2,
 	/* Memory of a device that no port can register is accepted, if the context has a stage. Puts, gets,
-	 * gantry_obj_get() and gantry_obj_put() then use the stage; such memory has no tokens. */
+	 * gantry_obj_get() and gantry_obj_put() then use the stage. Staged memory has no tokens. */
 	GANTRY_STAGED = 1 << 3,
 };
 
@@ -208,7 +210,7 @@ enum gantry_memory gantry_memory_type(const void *ptr);
  * sizeof. */
 struct gantry_memory_info {
 	size_t size;
-	enum gantry_memory type; /* kind of the memory, as gantry_memory_type() */
+	enum gantry_memory type; /* kind of the memory, the result of gantry_memory_type() */
 	int device;              /* number of the device, as the driver counts */
 	uint64_t start, length;  /* start address and length in bytes of the pointer's allocation */
 	uint64_t id;             /* id of the allocation, never reused in this process; 0: none */
@@ -243,9 +245,9 @@ int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uin
 /* Returns the reason why this thread's last gantry_register() or gantry_register_dmabuf() failed; "" after a
  * success. */
 const char *gantry_register_error(void);
-/* Deregisters memory; ptr as given to gantry_register(). Does not wait: -EBUSY while a call uses the memory,
- * -ENOENT. The memory of its tokens cannot be reached any longer; the tokens may still be returned.
- * (cuMemObjPutDescriptor) */
+/* Deregisters the memory that was registered at ptr. Returns 0; -EBUSY, without a wait, while a call uses the
+ * memory; -ENOENT: no registration begins at ptr. Afterwards its tokens give no access to the memory; their
+ * text may still be freed. (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
 /* ---- tokens, for programs that speak HTTP themselves ---- */
@@ -296,7 +298,8 @@ struct gantry_result {
 	size_t size; /* size of the struct, set to sizeof before the call; 0: the size in this version */
 	enum gantry_path path; /* path on which the bytes moved */
 	int status;            /* HTTP status of the last answer; 0: there was no answer */
-	int reply;             /* x-amz-rdma-reply of the last answer to a request with a token; 0: none */
+	/* x-amz-rdma-reply of the last answer to a request with a token; 0: none */
+	int reply;
 	int requests;          /* number of HTTP requests made */
 	int checksum_verified; /* 1: the server sent a checksum of the delivered bytes that matches */
 	uint64_t bytes;        /* number of bytes moved */
@@ -406,21 +409,21 @@ int gantry_head(struct gantry *g, const char *url, const struct gantry_request *
 
 /* Receives a header of an answer. name is in lower case; value is terminated and safe for a terminal. */
 typedef void gantry_header_fn(void *cookie, const char *name, const char *value);
-/* Asks the server as gantry_head() does, including the stored checksums, and calls fn for each header of a
+/* Asks the server for the headers of an object, with the stored checksums, and calls fn for each header of a
  * success, in order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and all others. */
 int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
 		void *cookie, struct gantry_result *res);
 /* Deletes an object. Returns 0 also if it did not exist (204). */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
-/* Creates the bucket http://host:port/bucket (S3 only). Returns 0 also if the bucket exists already (409).
- * -EINVAL: the URL names a key or has a query, as for all functions of buckets. */
+/* Creates the bucket http://host:port/bucket (S3 only). Returns 0, also if the bucket exists already (409);
+ * -EINVAL, like all functions of buckets, if the URL names a key or has a query; or another -errno. */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
-/* Creates a bucket with each object on that number of disks (x-gantry-copies: 1 or 2; 0: the server's
- * default). An existing, empty bucket with another number is changed. -ENOTEMPTY: such a bucket is not empty;
- * -EINVAL: too few disks; -EOPNOTSUPP: the server does not know copies, but the bucket exists. */
+/* Creates a bucket whose objects are on `copies` disks each (x-gantry-copies: 1 or 2; 0: the server's
+ * default), or changes the number of an existing, empty bucket. -ENOTEMPTY: the bucket is not empty; -EINVAL:
+ * too few disks; -EOPNOTSUPP: the server does not know copies, but the bucket exists. */
 int gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res);
-/* Removes an empty bucket, S3 only. -ENOTEMPTY: it has objects or uploads; -ENOENT: no such bucket. */
+/* Removes an empty bucket, S3 only. -ENOTEMPTY: it has objects or uploads; -ENOENT: it does not exist. */
 int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 
 /* ---- lists (S3 only) ---- */
@@ -458,9 +461,9 @@ typedef int gantry_entry_fn(void *cookie, const struct gantry_entry *e);
 
 /*
  * Calls fn for every object of the bucket http://host:port/bucket, in the order of the server (that of the
- * keys' bytes), page after page. 0: fn has received all entries; the result of fn; -EPROTO: an answer that is
- * not a list, or pages without end; otherwise as gantry_get(). No entry of an invalid page is passed to fn.
- * options may be NULL.
+ * keys' bytes), page after page. options NULL: all objects. Returns 0 after fn has received all entries; the
+ * result of fn that ended the list; -EPROTO: an answer that is not a list, or pages without end; or an error
+ * of gantry_get(). No entry of an invalid page is passed to fn.
  */
 int gantry_list(struct gantry *g, const char *url, const struct gantry_list_options *options,
 		gantry_entry_fn *fn, void *cookie, struct gantry_result *res);
@@ -484,11 +487,11 @@ struct gantry_part {
  * it is completed or aborted, or until the server's time limit of uploads. */
 int gantry_upload_begin(struct gantry *g, const char *url, const struct gantry_request *req, char *ret_id,
 			struct gantry_result *res);
-/* Stores memory as a part of an upload, as gantry_put() does; res->etag is the ETag of the part. An existing
- * part of the number is replaced. Every part except the last must have at least 5 MiB. */
+/* Stores memory as part `number` of an upload, by the way of gantry_put(); res->etag is the ETag of the part.
+ * An existing part with this number is replaced. Every part except the last must have at least 5 MiB. */
 int gantry_upload_put(struct gantry *g, const char *url, const char *id, int number, const void *ptr,
 		      size_t size, const struct gantry_request *req, struct gantry_result *res);
-/* Copies size bytes of the object `source` on the same server, from byte first on, to a part. size 0: all. */
+/* Copies size bytes (0: all) of the object `source` on the same server, from byte first on, to a part. */
 int gantry_upload_copy(struct gantry *g, const char *url, const char *id, int number, const char *source,
 		       uint64_t first, uint64_t size, const struct gantry_request *req,
 		       struct gantry_result *res);
@@ -501,9 +504,9 @@ int gantry_upload_parts(struct gantry *g, const char *url, const char *id, gantr
  * are used. if_match and if_none_match of req are for the object that is replaced. */
 int gantry_upload_complete(struct gantry *g, const char *url, const char *id, const struct gantry_part *parts,
 			   size_t nr, const struct gantry_request *req, struct gantry_result *res);
-/* Aborts an upload and removes its parts. -ENOENT: no such upload. */
+/* Aborts an upload and removes its parts. -ENOENT: the upload does not exist. */
 int gantry_upload_abort(struct gantry *g, const char *url, const char *id, struct gantry_result *res);
-/* Calls fn for every upload in progress of the bucket; prefix may be NULL. */
+/* Calls fn for every upload in progress of the bucket whose key begins with prefix; NULL: every upload. */
 int gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry_entry_fn *fn, void *cookie,
 		   struct gantry_result *res);
 
@@ -575,19 +578,18 @@ void *gantry_handle_ctx(const void *handle);
 ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 
 /*
- * Moves [ptr + buf_offset, + size) from or to byte obj_offset of the object, by calling the callback as often
- * as needed with advancing offsets. ptr must be registered. Staged memory moves in pieces of at most the
- * stage's size: the callback gets the program's pointer and the token of a piece of the stage. If that
+ * Moves size bytes between ptr + buf_offset and the object, from byte obj_offset on, by calling the callback
+ * as often as needed with advancing offsets. ptr must be registered. Staged memory moves in pieces of at most
+ * the stage's size: the callback gets the program's pointer and the token of a piece of the stage. If that
  * callback fails, its token is invalid after its return. Returns the number of bytes moved (fewer than size
  * if a callback moved fewer), or a negative errno; if no bytes were moved before, the negative result of a
- * callback. -EINVAL: no such callback. (cuObjGet, cuObjPut)
+ * callback. -EINVAL: the context has no callback for the operation. (cuObjGet, cuObjPut)
  */
 ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
 ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
-/* Moves as gantry_obj_get() or gantry_obj_put(), according to op, with the callbacks ops, which are copied,
- * in place of the context's. */
+/* Does the work of gantry_obj_get() or gantry_obj_put(), according to op, with a copy of ops as callbacks. */
 ssize_t gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *ops, void *ctx,
 			void *ptr, size_t size, off_t obj_offset, off_t buf_offset);
 
