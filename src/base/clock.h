@@ -21,8 +21,8 @@ uint64_t clock_wall_ns(void);
  * tests, while no other thread runs. */
 void clock_fake(const uint64_t *ns);
 
-/* Makes clock_wall_ns() return *ns from now on, whatever clock_fake() was given. ns NULL: ends that. For
- * tests, while no other thread runs. */
+/* Makes only clock_wall_ns() return *ns from now on; clock_ns() stays as clock_fake() has set it. ns NULL:
+ * ends this effect. For tests, while no other thread runs. */
 void clock_fake_wall(const uint64_t *ns);
 
 #endif

@@ -23,8 +23,8 @@ struct tls_cert;
 
 struct core_env {
 	const struct conf *conf; /* first configuration; the caller keeps it until cores_free() */
-	struct auth_keys *keys;  /* credentials, which the caller keeps until cores_free(); NULL:
-	                                    * no access keys */
+	/* credentials; the caller keeps them until cores_free(). NULL: no access keys */
+	struct auth_keys *keys;
 	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
 	struct auth_replay *replay;
 	const struct op_entry *operations; /* op_table of ops/ops.h */
@@ -85,8 +85,8 @@ struct core_info {
 	int cpu;
 	bool asleep;     /* the core waits in the ring */
 	bool on_threads; /* threads are used instead of io_uring */
-	/* time since the last turn of the loop, without pauses of the process; the core is stuck if it is large
-	 * and asleep is false */
+	/* time in ns since the last turn of the loop, without pauses of the process; if it is long and
+	 * `asleep` is false, the core is stuck */
 	uint64_t turned_ago_ns;
 	int requests, connections, queued;
 	int requests_high, queued_high; /* largest values of requests and queued since the start */

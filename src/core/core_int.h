@@ -23,7 +23,7 @@
 
 /* The state of a core that other threads read. Only the core writes it, except where stated. */
 struct core_public {
-	_Alignas(128) _Atomic uint64_t turned_ns; /* time of run_ns() at which the loop turned last */
+	_Alignas(128) _Atomic uint64_t turned_ns; /* time of run_ns() of the last turn of the loop */
 	_Atomic bool asleep;
 	_Atomic bool over;    /* true: the core's thread has ended */
 	_Atomic bool serving; /* true: the core accepts sockets from other cores */
@@ -69,7 +69,8 @@ struct core {
 
 	/* The message that tests whether the core runs its loop; posted by a reader of struct core_info. */
 	struct msg ping;
-	_Atomic uint64_t ping_ns; /* time of run_ns() at which the message was sent; 0: the core has run it */
+	/* time of run_ns() at which `ping` was posted; 0: the core has received it */
+	_Atomic uint64_t ping_ns;
 
 	/* made by the main thread */
 	struct mailbox mb;
@@ -110,8 +111,9 @@ struct cores {
 	struct auth_keys *keys;  /* first credentials */
 	struct auth_replay *replay;
 	const struct op_entry *operations;
-	_Atomic uint64_t full_ns; /* time of the last refusal for want of space; 0: none */
-	_Atomic int trace_next;   /* number of new requests that will be traced from their beginning */
+	/* time of clock_ns() at which a request was last refused because the store is full; 0: never */
+	_Atomic uint64_t full_ns;
+	_Atomic int trace_next; /* number of new requests that will be traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;

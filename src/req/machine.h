@@ -457,15 +457,15 @@ void pace_init(struct reqs *rs);
  * client. A second call for the request has no effect. Returns false if the client has as many requests as
  * allowed. */
 bool pace_slot_get(struct req *rq);
-/* Counts a request, and its bytes, for the disk of its key. Returns FAULT_BUSY if half of all requests are for
- * this disk, which may hang; the fault of -EROFS if the request is a change and the disk has failed;
- * otherwise FAULT_NONE. */
+/* Counts a request, and its bytes, for the disk of its key. Returns FAULT_NONE; FAULT_BUSY if half of all
+ * requests are for this disk, which may hang; or the fault of -EROFS if the request is a change and the disk
+ * has failed. */
 enum fault pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */
 void pace_slot_put(struct req *rq);
-/* Begins to check slow bodies, if the store refused a request of any core for want of space in the last
- * minute. Bodies slower than limits.body_rate, which may hold space, are then ended. */
+/* Begins to check slow bodies if the store has refused a request of any core in the last minute because it is
+ * full. Slow bodies may hold space: those slower than limits.body_rate are ended. */
 void pace_check_full(struct reqs *rs);
 /* Begins to check whether the requests that hold buffers are too slow, because a request waits for a
  * buffer. */

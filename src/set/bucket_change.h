@@ -34,7 +34,7 @@ enum step { LOOK, CHANGE, CLEAR, OPEN, UNDO, UNDO_OPEN };
 /* largest number of attempts to remove a bucket on an engine that has no space for the record */
 #define TRIES 5
 
-/* An operation on one engine, one step of a change. The operation may outlive the change. */
+/* The operation on one engine in one step of a change. The operation may outlive the change. */
 struct sub {
 	/* change that waits for the result; NULL: no change waits, because the engine failed during the
 	 * operation */

@@ -16,7 +16,7 @@
 
 struct move_changed {
 	pthread_mutex_t lock;
-	/* keys changed since they were last taken; NULL: the changes are not recorded */
+	/* keys that changed since the last call of move_take_changed(); NULL: changes are not recorded */
 	struct move_keys *keys;
 	bool no_memory; /* true: some changed keys are missing from `keys`, for lack of memory */
 };

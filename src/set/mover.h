@@ -72,7 +72,8 @@ struct mover {
 	uint64_t size_bytes;
 	uint64_t index_bytes; /* result of JOB_ADD: memory limit of the new engine's index, in bytes */
 	bool force;
-	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]); /* of JOB_ADD; NULL: no call */
+	/* function to call before the disk of JOB_ADD becomes a member; NULL: no function is called */
+	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]);
 	void *joins_cookie;
 	bool is_answered;
 	int answer;

@@ -159,8 +159,8 @@ plan_drain(struct plan *p, const int *want, int *has)
 	}
 }
 
-/* Plans how to fill a new disk. The disk first becomes the secondary of some slots, and then the primary of a
- * part of them. */
+/* Plans how to fill a new disk. The disk first becomes the secondary of some slots, and then the primary of
+ * some of these. */
 static void
 plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
 {

@@ -26,7 +26,7 @@ void set_heal(struct set *s);
 /* Returns true if resynchronisation has work according to the map t: a secondary in service is not in sync,
  * or another disk can replace a secondary that has been away for heal_after_ns. */
 bool set_pairs_wait(const struct set *s, const struct disk_table *t);
-/* Reports the progress of the resynchronisation. Returns the part of bytes_done that belongs to the slots in
+/* Reports the progress of the resynchronisation. Returns the share of bytes_done that belongs to the slots in
  * progress. */
 uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);
 /* Returns the name of the work that is in progress or requested; NULL: the rebalancer has no work. */

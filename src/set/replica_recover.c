@@ -27,7 +27,7 @@ struct set_recovery {
 	bool is_keeping, again;
 	/* entries of struct set_wait that wait for the next round, and for the current round */
 	struct list waiting, round;
-	/* Port on whose thread the running round is executed; owns the fields below. */
+	/* Port on whose thread the round runs; this thread owns the fields below. */
 	struct set_port *keeper;
 	struct set_turn turn;
 	bool has_ended; /* true: the round has ended, but an alarm message is still in flight */

@@ -60,8 +60,8 @@ void set_end_doubt(struct set *s, unsigned slot);
 unsigned set_in_doubt(const struct set *s, unsigned slot);
 /* Notes the disks of a map that are away. For a disk that was not away before, the current time is noted. */
 void set_note_away(struct set *s, const struct disk_table *t);
-/* Returns the time in ns for which the disk with `number` is away, without the time in which the process did not
- * run; 0: the disk is in service. */
+/* Returns the time in ns for which the disk with `number` has been away, without pauses of the process; 0:
+ * the disk is in service. */
 uint64_t set_away_ns(const struct set *s, int number);
 /* Notes that the secondary of a partition has missed an update, so the next map says that it is not in sync.
  * The caller then calls set_wait_kept(). */

@@ -32,7 +32,7 @@ struct open_two {
 	uint32_t number; /* number of a part of an upload in progress; 0: the object itself */
 	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the part belongs to */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* the secondary's record is open; an attempt to open it was made */
+	bool has_second, asked_second; /* the record `second` is open; an attempt to open it was made */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 

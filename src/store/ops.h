@@ -27,7 +27,7 @@ struct store_member {
 	 * then */
 	bool is_behind;
 	const struct disk_table *table; /* placement map in the superblock */
-	bool is_made;                   /* true: the disk contains parts of a store */
+	bool is_made;                   /* true: the disk contains data of a store */
 };
 
 /* The write of a placement map while the engine serves. Embedded by the caller. */
@@ -277,7 +277,7 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* Implements store_quiesce(); with sleep() and wake(), NULL if the back end does not need these
+	/* Implements store_quiesce(). NULL, like sleep() and wake(): the back end does not need these
 	 * calls. */
 	void (*quiesce)(struct store_port *p);
 	void (*sleep)(struct store_port *p);

@@ -55,19 +55,21 @@ struct quota_book {
 	} counter[STORE_DISKS_MAX];
 };
 
-/* A change of a bucket's usage, with the bytes of all copies. Negative numbers: the usage decreases. */
+/* A change of a bucket's usage in objects, in bytes of all copies, and in uploads. Negative numbers: the
+ * usage decreases. */
 struct quota_change {
 	int64_t objects, bytes, uploads;
 };
 
 /* The reservation of a PUT in progress; the PUT owns it and zeroes it before its first use; changed under the lock. */
 struct quota_hold {
-	bool has_two;             /* set by the PUT: the key has two copies */
+	bool has_two;             /* true: the key has two copies; set by the PUT */
 	uint64_t version;         /* version of the bucket; 0: there is no reservation */
 	struct quota_change more; /* growth of the usage that the commit of the PUT will cause, as far as it
 	                           * is known */
-	int64_t whole_bytes;      /* all bytes of the PUT, of all copies, including bytes that replace those
-	                           * of an existing object */
+	/* number of bytes of all copies of the PUT, including bytes that replace those of an existing
+	 * object */
+	int64_t whole_bytes;
 };
 
 /* A bucket that is to be made, or a growth of a bucket's documents (attributes), for a counter that publishes
@@ -88,7 +90,7 @@ quota_part_bytes(uint64_t size_bytes)
 	return size_bytes > QUOTA_PART_BYTES ? size_bytes : QUOTA_PART_BYTES;
 }
 
-/* Returns the change of usage by a change of a key, with the bytes of all of its copies. */
+/* Returns the change of usage for all copies of a key. c: the change for one copy. */
 static inline struct quota_change
 quota_of_copies(struct quota_change c, bool has_two)
 {
@@ -188,12 +190,10 @@ void quota_release(struct quota_book *book, int counter, struct quota_row *row, 
 
 /* ---- functions that take the lock ---- */
 
-/*
- * Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by the PUT;
- * whole_bytes: all of its bytes, both of one copy. Returns 0, also if no limit applies to the bucket; or
+/* Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by one
+ * copy; whole_bytes: number of bytes of one copy. Returns 0, also if no limit applies to the bucket; or
  * -EDQUOT, without a change, if the growth exceeds the limit together with the usage and all reservations, or
- * if all bytes of the PUT and of the other PUTs in progress exceed the limit.
- */
+ * if all bytes of the PUT and of the other PUTs in progress exceed the limit. */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a store outside of its disks: its UUID, and the UUID, size and last path of each member.  A daemon keeps it so that
- * an empty mount point is not taken for a new machine, and a member that the configuration does not name is found.
+ * The record of a store outside of its disks: its UUID, and the UUID, size and last path of each member. From
+ * its record a daemon knows that a disk is missing if only an empty mount point is there, and finds members
+ * that the configuration does not name.
  *
- * A text file of one line each, in this order (docs/operations.md, "The record of the store"):
+ * The file is text with these lines in this order (docs/operations.md, "The record of the store"):
  *
  *	gantry-store 1
  *	store UUID
  *	disk UUID BYTES PATH        (BYTES 0: unknown; PATH to the end of the line, "-": unknown)
  *	end
  *
- * Lines that begin with # are comments.  Any thread; the functions that open files block.
+ * Lines that begin with # are comments. Any thread; the functions that open files block.
  */
 #ifndef GANTRY_STORE_RECORD_H
 #define GANTRY_STORE_RECORD_H

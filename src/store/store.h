@@ -304,12 +304,10 @@ bool store_share(struct store_port *p, uint32_t shard);
 /* ---- names and metadata ---- */
 
 struct store_key;
-/*
- * Returns the lane of a key: the number, below 64, of the disk that handles it. A caller uses lanes to keep
+/* Returns the lane of a key: the number, below 64, of the disk that handles it. A caller uses lanes to keep
  * requests for one disk that hangs from using all resources. Returns -1 if the store has one disk, or if the
- * disk is unknown. With `changes` the caller intends to change the key; returns -EROFS if that change is
- * refused because a disk has failed, so that the caller does not wait for resources first.
- */
+ * disk is unknown. changes: the caller intends to change the key; the result is then -EROFS if the change
+ * would be refused because a disk has failed, so that the caller does not wait for resources first. */
 int store_lane(struct store_port *p, const struct store_key *k, bool changes);
 
 /* A bucket name and an object key as bytes, not terminated. The caller keeps both until the call returns, and
@@ -844,8 +842,8 @@ struct store_disk_change {
 	const char *disk; /* name of the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
 	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
 	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
-	/* DISK_ADD: called on a thread of the store before the disk becomes a member, so that its UUID can be
-	 * recorded first; NULL: no call. It may block. */
+	/* DISK_ADD: function that is called on a thread of the store before the disk becomes a member, so
+	 * that the caller can record its UUID first; it may block. NULL: no function is called */
 	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]);
 	void *cookie;
 };

@@ -92,13 +92,14 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	return e;
 }
 
-/* Disks to examine: those that the configuration names, and members that only the record names. */
+/* The disks to examine: disks that the configuration names, and members that only the record of the store
+ * names. */
 struct examined {
 	struct store_disk_conf disk[STORE_DISKS_MAX];
 	int nr;
 };
 
-/* Adds the unnamed members that are at their paths. */
+/* Adds members that only the record of the store names, if they are at their last paths. */
 static void
 add_unnamed(const struct start *s, struct examined *all)
 {
@@ -112,8 +113,8 @@ add_unnamed(const struct start *s, struct examined *all)
 	}
 }
 
-/* Finds the newest map of the disks, and members that the configuration does not name. Returns 0, or the error
- * with which a start would end. *ret_has is true if a map was found. */
+/* Finds the newest map of the disks, and the members that the configuration does not name. Returns 0, or the
+ * error with which a start would end. *ret_has: true if a map was found. */
 static int
 look_across(const struct store_conf *conf, struct examined *all, struct disk_table *ret_table, bool *ret_has,
 	    char *err, size_t err_len)

@@ -26,7 +26,7 @@ is_absent(const struct disk *d)
 	return !d->st && !d->is_drained;
 }
 
-/* Returns the disk that cannot be opened and has the UUID of member `number`. */
+/* Returns the disk that has the UUID of member `number` and cannot be used; NULL: no such disk. */
 static const struct disk *
 absent_by_uuid(const struct start *s, int number)
 {

@@ -94,15 +94,15 @@ bool start_is_known(const struct disk *d);
 int start_refuse_disk(struct start *s, const struct disk *d);
 /* Returns true if a disk was examined and has no store. */
 bool start_is_unmade(const struct disk *d);
-/* Returns true if no disk has any part of a store, as far as the disks can be read, and the configuration
- * lists no disk as one that may be missing. */
+/* Returns true if the configured disks have no store yet: every disk was examined and has no data of a store,
+ * and the configuration names no disk that may be missing (store.accept_missing). */
 bool start_is_none_made(const struct start *s);
 /* Returns true if a disk has, or had, a store. */
 bool start_was_made(const struct disk *d);
 /* Returns true if the path of a disk could be examined, and has no store. */
 bool start_is_bare(const struct disk *d);
-/* Writes the problem of a disk that has no store to err, and whether the operator can format it: not if the
- * other disks have a store, which the format would lose. */
+/* Writes to err that a disk has no store, and how the operator can proceed. A format is proposed only if no
+ * other disk has a store, which the format would lose. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
 /* Checks that the disks that are not present may be missing. Returns 0 or -errno. */
 int start_check_opened(struct start *s);
@@ -121,8 +121,8 @@ void start_leave_unnamed(struct start *s);
 
 /* ---- numbers.c ---- */
 
-/* Leaves out drained disks whose map says that they are no longer members. A start therefore succeeds before
- * such disks are removed from the configuration. */
+/* Leaves out drained disks whose own map records that they are no longer members. A start therefore succeeds
+ * even if the configuration still names such disks. */
 int start_leave_drained(struct start *s);
 /* Finds the newest placement map of the present disks. The newest map is valid as a whole (M1). Returns 0 or
  * -errno. */
@@ -132,14 +132,15 @@ int start_find_numbers(struct start *s);
 
 /* ---- missing.c ---- */
 
-/* Returns the configured disk that is the missing member `number`, if known by its UUID, or because only one
- * absent disk is left. Returns NULL if unknown; *ret_unknown is then the number of candidates. */
+/* Returns the configured disk that is the missing member `number`. The disk is known by its UUID, or because
+ * it is the only absent disk and `number` is the only member without a known disk. Returns NULL if the disk
+ * is unknown; *ret_unknown is then the number of absent disks that may be the member. */
 const struct disk *start_absent_of(const struct start *s, int number, int *ret_unknown);
 /* Appends formatted text to `to`, whose size is len. */
 void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Appends the path of a missing disk and the reason why it is not present. */
 void start_add_why(const struct start *s, int number, char *to, size_t len);
-/* Writes the share of the store's objects that is lost with the disks of this bitmap, in per cent. */
+/* Writes the share of the store's objects, in per cent, that is lost with the disks of the bitmap `disks`. */
 void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len);
 /* Returns the number of a member as /disks shows it: its position in the order of the map's numbers, which
  * may have gaps. */
