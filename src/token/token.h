@@ -81,7 +81,7 @@ bool token_has_rc_shape(const char *text, size_t len);
  * -EINVAL; always 0 for a kind that token_parse() does not decode. */
 int token_check_move(const struct token *t, const char **ret_why);
 
-/* Writes a token in the form of protocol.md 2.1, 81 characters and a NUL (items 112, 113). Returns 0, or
+/* Writes a token of 81 characters and a NUL in the form of protocol.md 2.1 (items 112, 113). Returns 0, or
  * -EFBIG if t->size has more than 32 bits (item 114). */
 int token_format(const struct token *t, char text[TOKEN_DC_LEN + 1]);
 

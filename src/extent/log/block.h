@@ -22,28 +22,30 @@ struct vol;
 struct block {
 	char *mem; /* memory of the block, of geo.block_bytes */
 	uint32_t used, records;
-	uint64_t data_bytes;                   /* data that recovery may have to read */
+	/* number of bytes of data that recovery may have to read because of the block */
+	uint64_t data_bytes;
 	struct commit *batch, **batch_end;     /* the block's records, in order */
 	struct commit *after, **after_end;     /* commits whose answers wait for the flush of the block */
-	struct commit *overlay[OVERLAY_SLOTS]; /* newest record of each key */
+	struct commit *overlay[OVERLAY_SLOTS]; /* for each key in the block, its newest record */
 	struct block_head head;
 	struct ring_op op;
-	uint8_t watched;   /* watch_begin() */
-	bool tried;        /* the first write failed because the kernel had no memory */
+	uint8_t watched; /* watch_begin() */
+	/* true: the first write failed because the kernel had no memory, and was repeated */
+	bool tried;
 	_Atomic int left;  /* number of block and data writes in flight */
-	_Atomic int error; /* error of the first write that failed */
+	_Atomic int error; /* -errno of the first write that failed; 0: none has failed */
 	int log_error;     /* -ENOSPC: the write of the block found no room; owned by the leader */
 };
 
 /* Empties the block. */
 void block_reset(struct vol *vol);
-/* Tells whether there is room in the block and in the log for a record of that many bytes (0: for a stamp).
- * last_stand: the record may use the reserved end of the log. */
+/* Returns whether the block and the log have room for a record of that many bytes (0: for a stamp).
+ * last_stand: true: the record may use the reserved end of the log. */
 enum room { ROOM_YES, ROOM_NEXT_BLOCK, ROOM_LOG_FULL };
 enum room block_room(const struct vol *vol, size_t rec_bytes, bool last_stand);
 /* Encodes c->view into the block and links c. */
 void block_pack(struct vol *vol, struct commit *c);
-/* Returns the newest record of the block with this key, or NULL. */
+/* Returns the newest record of the block with this key; NULL: the block has no record of the key. */
 struct commit *block_find(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash);
 /* Makes the head of the block for its position in the log, and seals the block. */
 void block_make_head(struct vol *vol);

@@ -32,28 +32,28 @@ enum commit_kind {
 	COMMIT_BUCKET_MAKE,
 	COMMIT_BUCKET_REMOVE,
 	COMMIT_BUCKET_ATTRS,
-	/* the existing record with another number of copies: the leader makes the views */
+	/* changes the number of copies in the existing record of a bucket: the leader makes the views */
 	COMMIT_BUCKET_COPIES,
-	COMMIT_ATTRS, /* the existing record with other attributes: the leader makes the view */
+	COMMIT_ATTRS, /* changes the attributes of the existing record: the leader makes the view */
 	COMMIT_UPLOAD_MAKE,
 	COMMIT_UPLOAD_ABORT,
 	COMMIT_PART,
 	COMMIT_COMPLETE,
-	/* a commit of the leader: the existing record with its bytes in another place (pack.h) */
+	/* a commit of the leader: moves the bytes of the existing record to another place (pack.h) */
 	COMMIT_MOVE,
-	COMMIT_GATE_CLOSE, /* closes the gate of a bucket: no record */
+	COMMIT_GATE_CLOSE, /* closes the gate of a bucket; writes no record */
 	COMMIT_GATE_OPEN,
-	COMMIT_SLOTS, /* a command (slots.h): no record */
+	COMMIT_SLOTS, /* executes a command (slots.h); writes no record */
 };
 
 /* The fields that a record from another disk keeps. */
 struct commit_sent {
 	uint64_t version; /* version of the record; 0: a new version */
 	uint64_t data_version, expires_ns;
-	/* a repair: other bytes for the volume's own record of that version, whose other fields do not
-	 * change */
+	/* true: a repair: other bytes for the volume's own record with this version, whose other fields do
+	 * not change */
 	bool is_repair;
-	uint64_t pin_id; /* of a repair: the id that readers of the replaced record pin; 0: the usual id */
+	uint64_t pin_id; /* for a repair: the id that readers of the replaced record pin; 0: the usual id */
 };
 
 /* Bits of struct commit's state. */
@@ -69,9 +69,9 @@ struct commit {
 	struct msg msg;
 	void (*finished)(struct commit *c); /* called on the port's thread */
 	enum commit_kind kind;
-	bool is_gc;     /* a commit of the leader: finished() is called immediately */
-	bool is_gated;  /* BUCKET_MAKE: the bucket's gate is closed */
-	bool is_bare;   /* GATE_CLOSE: refused if the bucket has uploads in progress */
+	bool is_gc;     /* true: a commit of the leader: finished() is called immediately */
+	bool is_gated;  /* BUCKET_MAKE: true: the bucket is made with a closed gate */
+	bool is_bare;   /* GATE_CLOSE: true: refused if the bucket has uploads in progress */
 	uint8_t copies; /* BUCKET_COPIES: the new number of copies */
 	/* For a record from another disk, or the removal of a leftover record; NULL: any other change. */
 	const struct commit_sent *sent;
@@ -88,13 +88,15 @@ struct commit {
 	/* flush that must succeed before the record enters the log; 0: the data may be flushed with the
 	 * block */
 	uint64_t flush_ticket;
-	uint64_t came_ns; /* time when the leader first examined the commit */
+	uint64_t came_ns; /* time at which the leader first examined the commit; 0: not yet */
 	uint32_t key_hash;
 	const uint8_t *bucket_key; /* key of the object's bucket, of bucket_key_len bytes */
 	uint16_t bucket_key_len;
 	const uint8_t *upload_key; /* PART, COMPLETE: key of the upload, which must exist */
 	uint16_t upload_key_len;
-	struct quota_hold *hold; /* PUT, PART: the reservation, which ends when c is packed; NULL: none */
+	/* PUT, PART: the reservation in the quotas, which ends when c is packed; NULL: there is no
+	 * reservation */
+	struct quota_hold *hold;
 	struct rec_view view;
 	struct store_pre pre;
 	uint64_t want_version; /* required version: ATTRS (0: any), BUCKET_ATTRS (of view.key) */
@@ -102,7 +104,8 @@ struct commit {
 	uint32_t attrs_len;
 	const struct store_part_ref *parts; /* COMPLETE: the parts, view.entry_nr of them */
 	uint32_t bad;
-	/* job that begins when the commit is published; if the commit fails, its submitter frees the job */
+	/* job that begins when the commit is published; if the commit fails, its submitter frees the job;
+	 * NULL: no job */
 	struct gc_job *job;
 	/* used by the leader while the commit is in the block */
 	struct rec *rec;
@@ -111,8 +114,8 @@ struct commit {
 
 /* Submits c; c->finished runs later. c->state: whether data writes are in flight. */
 void commit_submit(struct vol_port *p, struct commit *c);
-/* Reports the end of the last data write of c; err is 0 or -errno. On the port's thread; the caller must
- * not use c after the call. */
+/* Reports the end of the last data write of c. err: 0 or -errno of the writes. Called on the port's thread;
+ * the caller must not use c after the call. */
 void commit_data_done(struct vol_port *p, struct commit *c, int err);
 /* Becomes the leader, if there is none, and does the leader's work. Called by the loop, the timers and the
  * messages of a port. */
@@ -125,7 +128,7 @@ void commit_look_later(struct vol_port *p);
 
 /* ---- answer.c ---- */
 
-/* Answers c with result, after the end of its data writes. */
+/* Ends c with the result `result`, after the end of its data writes. */
 void commit_answer(struct commit *c, int result);
 /* Sends the result of c to its port. */
 void commit_send(struct commit *c);

@@ -21,7 +21,7 @@ struct dead {
 	struct rec *rec;
 	uint64_t seq;    /* sequence number of the block whose record replaced or deleted this record */
 	uint64_t pin_id; /* id that readers of the record pin */
-	bool is_shared;  /* the record that replaced this one has the same extents */
+	bool is_shared;  /* true: the record that replaced this one has the same extents */
 	uint64_t epoch;  /* epoch (quiesce.h) after which no reader is between look-up and pin */
 	struct gc_job gc;
 };
@@ -32,7 +32,8 @@ void dead_put(struct vol *vol, struct dead *dead);
 /* Frees the pool. */
 void dead_fini(struct vol *vol);
 
-/* Counts a record added to the index and a record removed from it (NULL: none). */
+/* Counts a record that was added to the index (born) and a record that was removed from it (died); NULL:
+ * none. */
 void rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec *born,
 	       const struct rec *died);
 /* Frees the memory of a dead record when no reader and no snapshot can see the record any longer. */

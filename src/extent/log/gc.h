@@ -28,12 +28,16 @@ struct gc_job {
 	struct gc_job *next;
 	enum gc_kind kind;
 	uint8_t type;
-	struct dead *dead; /* dead record of the manifest; NULL: a job of an operation, freed with free() */
+	/* dead record of the manifest; NULL: the job is allocated for an operation, and is freed with
+	 * free() */
+	struct dead *dead;
 	uint8_t id[CHUNK_ID_BYTES];
 	uint32_t at, nr;
-	/* a bit per part number to be skipped, in the memory after the job; NULL: none */
+	/* one bit for each part number that is skipped, in the memory after the job; NULL: no part is
+	 * skipped */
 	const uint8_t *skip;
-	struct gc_bucket *bucket; /* in the memory after the job; NULL: none */
+	/* data of a GC_BUCKET job, in the memory after the job; NULL: another kind of job */
+	struct gc_bucket *bucket;
 };
 
 struct gc_bucket {
@@ -54,14 +58,15 @@ struct gc_commit {
 
 /* Packs removals while the block has room. */
 void gc_pack(struct vol *vol);
-/* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no owner
- * and will not get one. */
+/* Removes the records of chunks (type KEY_CHUNK) or parts (KEY_PART) with this id and the indexes from `from`
+ * to nr - 1, which have no owner and will not get one. */
 void gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
-/* Makes a job that begins when the end of an upload is published. Returns NULL if there is no memory. parts:
- * the parts that are kept. */
+/* Makes a job that removes the parts of an upload, except `parts`, when the end of the upload is published.
+ * Returns NULL if there is no memory. */
 struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
 			     uint32_t nr);
-/* Makes a job that begins when the removal of a bucket is published; name: without type byte. */
+/* Makes a job that removes the remaining records of a bucket when the removal of the bucket is published.
+ * name: without type byte. Returns NULL if there is no memory. */
 struct gc_job *gc_bucket_job(const uint8_t *name, size_t len);
 /* Begins a job. */
 void gc_add(struct vol *vol, struct gc_job *job);

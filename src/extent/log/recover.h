@@ -20,10 +20,10 @@ struct recover_report {
 	/* receives the lines of fsck; NULL: the lines are logged */
 	void (*say)(void *cookie, const char *line);
 	void *cookie;
-	bool check_only; /* the recovery writes nothing */
+	bool check_only; /* true: the recovery writes nothing */
 	bool repair;     /* damage is cut */
 	bool was_damaged;
-	unsigned lost_files; /* number of segments with bytes of records that are not there */
+	unsigned lost_files; /* number of segments whose files lack bytes of records */
 };
 
 /*
@@ -50,13 +50,14 @@ void report(struct recover_report *rep, const char *fmt, ...) __attribute__((for
 /* Reads the data of a record and checks it. entries: NULL if they are in the map. Returns 0, -EBADMSG
  * (differs), -EIO and the like, -ENOMEM. */
 int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
-/* Reads and checks a map; the caller frees *ret_entries with sync_free(). */
+/* Reads and checks a map; the caller frees *ret_entries with sync_free(). Returns 0, -EBADMSG if the map is
+ * damaged, or another -errno. */
 int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
 
 /* ---- lost.c ---- */
 
-/* Returns true if a record's bytes, or its map, are where the disk's files have nothing. Entries in a map that
- * is not loaded are not judged. */
+/* Returns true if bytes of a record, or of its map, are missing in the files of the disk. Entries in a map
+ * that is not loaded are not checked. */
 bool disk_lost(const struct disk *d, const struct rec_view *v);
 
 /* ---- records.c: iteration over the index ---- */

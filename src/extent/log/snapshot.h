@@ -35,17 +35,17 @@ struct snapshot {
 	const struct tree_node *root;
 	uint64_t gen;
 	uint64_t bytes; /* encoded size of the records in the snapshot */
-	bool at_start;  /* a snapshot at the start, when no requests are served */
+	bool at_start;  /* true: the snapshot is made at the start, when no requests are served */
 	/* reference of the snapshot being made: the leader sets begin and version, the helper the other
 	 * fields */
 	struct snap_ref ref;
 	_Atomic uint64_t trim_at;  /* linear log position up to which the log may be overwritten */
 	_Atomic uint64_t begin;    /* linear position of the current snapshot */
 	_Atomic uint64_t retry_ns; /* earliest time of the next snapshot after a failed one */
-	/* a snapshot is due regardless of the log's growth: requested by an operator, or only one snapshot
-	 * exists */
+	/* true: a snapshot is due regardless of the log's growth: requested by an operator, or only one
+	 * snapshot exists */
 	_Atomic bool asked;
-	_Atomic bool one_left; /* the older snapshot was dropped, and only one exists */
+	_Atomic bool one_left; /* true: the older snapshot was dropped, and only one exists */
 	_Atomic uint32_t load; /* bytes of snapshots per ten bytes of the log, if too many; otherwise 0 */
 	/* space of the snapshots in the superblock's snap[]; owned by the helper */
 	struct snap_space space[2];
@@ -63,7 +63,7 @@ int snapshot_now(struct vol *vol, struct ring *r);
 /* Drops the older snapshot and releases its space and log: the caller writes the superblock without the
  * older snapshot before the space or log is reused. */
 void snapshot_drop_older(struct vol *vol);
-/* Adds an extent to s.  0 or -ENOMEM. */
+/* Adds an extent to s. Returns 0 or -ENOMEM. */
 int snap_space_add(struct snap_space *s, const struct extent *x);
 
 #endif

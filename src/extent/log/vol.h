@@ -56,7 +56,7 @@ struct vol_port {
 	struct mailbox *mb;
 	struct timers *timers;
 	struct timer timer; /* timer of the leader's work: stamp, stalled commits, reclaim */
-	/* the port is being detached; read by other ports that choose a port to wake */
+	/* true: the port is being detached; read by other ports that choose a port to wake */
 	_Atomic bool is_detaching;
 };
 
@@ -78,10 +78,10 @@ struct leader {
 	struct gate gate[GATES_MAX];
 	uint32_t gate_nr;
 	struct commit *queue, **queue_end; /* commits taken from the pending list and not in a block yet */
-	/* some commits of the queue wait for room in the log, or (deletes) for memory */
+	/* true: some commits of the queue wait for room in the log, or (deletes) for memory */
 	bool have_stalled;
-	bool log_is_full;          /* the log has no room for the commits of the queue */
-	bool have_unflushed;       /* some commits of the queue wait for a flush of their data */
+	bool log_is_full;          /* true: the log has no room for the commits of the queue */
+	bool have_unflushed;       /* true: some commits of the queue wait for a flush of their data */
 	uint64_t room_ns;          /* the log found no room: clock_ns() of the next try; 0: it did */
 	struct log_pos next;       /* position of the next block, with epoch and nonce of the running epoch */
 	uint64_t last_records_seq; /* newest block that had records */
@@ -100,9 +100,9 @@ struct leader {
 	uint64_t held_units;   /* units reserved for snapshots in the allocator */
 	uint64_t grow_bytes;   /* bytes by which the index may grow before the allocator is asked again */
 	bool is_held;          /* true if the allocator has reserved all of held_units */
-	bool judges_quotas;    /* the book of quotas is locked */
-	bool has_usage;        /* changes of the block are noted in the book of quotas */
-	bool uploads_ended;    /* the block being published ends an upload */
+	bool judges_quotas;    /* true: the leader has locked the quota ledger */
+	bool has_usage;        /* true: changes of the block are noted in the quota ledger */
+	bool uploads_ended;    /* true: the block being published ends an upload */
 	uint64_t held_freed;   /* the disk's freed_nr at the last request to the allocator */
 	uint64_t helper_mark;  /* value of written_bytes when the helper was woken last */
 	struct vol_port *port; /* port whose ring has the write of the block or the flush */
@@ -129,19 +129,21 @@ struct vol {
 	struct pin_table *pins;
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
-	struct replay *replay; /* between vol_recover() and vol_begin() */
+	/* state of the recovery between vol_recover() and vol_begin(); NULL: no recovery is in progress */
+	struct replay *replay;
 	/* book of quotas, which belongs to the maker of the volume; the volume has the row `counter` */
 	struct quota_book *quotas;
 	int counter;
 	struct vol_stats stats;
-	struct slots *slots;      /* the keys of the volume; NULL: all keys */
+	/* the partitions whose keys belong to the volume; NULL: all keys belong to it */
+	struct slots *slots;
 	uint64_t start_no;        /* number of this start */
 	_Atomic uint64_t version; /* newest version: start number << FMT_COUNTER_BITS | counter */
 
 	/* Argument of the two functions below, which the maker of the volume sets. */
 	void *above;
-	/* Wakes one attached port, other than not_this, so that this port checks the lists. Any thread.
-	 * Returns false: no other port is attached. */
+	/* Wakes one attached port, other than not_this, so that it does pending work of the leader. Returns
+	 * false if no other port is attached. Any thread. */
 	bool (*kick)(void *above, const struct vol_port *not_this);
 	/* Wakes all ports when space was freed. */
 	void (*space)(void *above);
@@ -149,8 +151,8 @@ struct vol {
 	/* The commit list: any port adds a commit, the leader takes the whole list. */
 	_Alignas(64) _Atomic(struct commit *) pending;
 	_Alignas(64) _Atomic bool is_led; /* a leader exists */
-	_Atomic bool want_lead;           /* work other than the pending list waits for a leader */
-	_Atomic bool want_stamp;          /* the log has been idle */
+	_Atomic bool want_lead;           /* true: work other than the pending list waits for a leader */
+	_Atomic bool want_stamp;          /* true: the log has been idle, so that a stamp is due */
 	_Atomic(struct dead *) unpinned;  /* dead records whose last reader has ended; any thread adds one */
 	_Atomic(struct gc_job *) gc_new;  /* jobs from ports */
 	/* epoch after which the oldest dead record can be reclaimed; 0: none */
@@ -196,7 +198,7 @@ vol_flush_ticket(const struct vol *vol)
 
 struct recover_report;
 
-/* Makes a volume for at most users_max threads, the helper's among them.  0 or -ENOMEM. */
+/* Makes a volume for at most users_max threads, including the helper thread. Returns 0 or -ENOMEM. */
 int vol_new(int users_max, struct vol **ret_vol);
 /* Opens and locks the disk and reads its identity; writes nothing. The reason of an error is in err. The
  * caller calls vol_free() also after an error of vol_open(), vol_recover() or vol_begin(). */
@@ -213,8 +215,8 @@ int vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, siz
 void vol_last_stamp(struct vol *vol, struct ring *r);
 /* Frees vol, whose helper is stopped and whose ports are detached. NULL is allowed. */
 void vol_free(struct vol *vol);
-/* Does one round of the helper thread's work: a snapshot if one is requested, a segment if one is due.
- * Returns the time until the next call (helper.h). */
+/* Does one round of the helper thread's work: makes a snapshot if one is requested, and a segment if one is
+ * due. Returns the time in ns until the next call (helper.h). */
 uint64_t vol_upkeep(struct helper *h, struct ring *r);
 
 #endif
