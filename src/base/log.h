@@ -112,7 +112,7 @@ struct log_site {
 	_Atomic uint32_t in_window, held;
 };
 
-/* Highest level of any module. A log call above this level costs one load. */
+/* Highest level of any module. A call to log at a higher level costs only one load. */
 extern _Atomic int log_max_;
 bool log_enabled(enum log_level level, const char *module);
 

@@ -28,8 +28,8 @@ struct outbox {
 	bool sending, stop, runs;
 };
 
-/* Starts the thread with this name. The caller provides a ring buffer of cap bytes, and keeps it until
- * outbox_stop() has returned true. Returns 0, or -errno if there is no thread. */
+/* Starts the outbox's thread with this name. The caller provides a ring buffer of cap bytes, and keeps it
+ * until outbox_stop() has returned true. Returns 0; -errno: no thread could be started. */
 int outbox_start(struct outbox *b, const char *name, void *ring, size_t cap, outbox_send_fn *send);
 
 /* Appends a copy of a record of at most OUTBOX_RECORD_MAX bytes, unless fewer than `spare` bytes would then

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Returns true if two paths are written alike, apart from redundant slashes, such as one that a shell appends
- * to a directory. Files are not examined. */
+/* Returns true if two paths have the same text, apart from redundant slashes, which for example a shell
+ * appends to a directory. Files are not examined. */
 bool path_same(const char *a, const char *b);
 
 /* Returns true if both paths refer to the same file, directory or device: the paths are equal, or differ by a

@@ -93,8 +93,8 @@ struct core_info {
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
 	int http_bufs_total, http_bufs_avail, http_bufs_low;
 };
-/* Returns the state of a core, and sends it a message as a sign of life. A core that has not handled the
- * previous message counts as awake, with its last turn at the time of that message. */
+/* Returns the state of a core. Also sends the core a message to test whether it answers: until the core has
+ * handled the message, it counts as awake, with its last turn at the time of the message. */
 void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
 /* Passes a line for each live request of all cores to line(). Waits at most 100 ms; a core that has not
  * answered by then gets a line with its number. */

@@ -130,13 +130,14 @@ struct req {
 	/* sent: the reply was sent; gone: the client has closed its side of the connection */
 	bool sent, gone;
 	bool is_tokened;
-	bool must_route; /* true: the address in the token is allowed only if the kernel has a route to it */
+	/* true: the address in the token is allowed only if the kernel has a route to this address */
+	bool must_route;
 	/* true: the token names an address outside rdma.allow, and the request will be declined */
 	bool not_allowed;
 	/* true: the reply was sent while the store still commits, or while the disk still uses pieces of the
 	 * request */
 	bool detached;
-	/* true: one of the holds is for pieces that the disk uses; it ends with the transfer */
+	/* true: one of the holds is for pieces that the disk uses; this hold ends with the transfer */
 	bool disk_has;
 	int holds;        /* number of operations of the store in flight for the request */
 	bool awaiting;    /* true: the next step must not run before the operation of req_await() has ended */
@@ -209,8 +210,8 @@ struct req {
 	int header_nr;
 	size_t header_used;
 	bool send_attrs; /* true: the reply has the object's stored headers, too */
-	/* true: the remaining bytes of the connection cannot be read as requests, so it is closed after the
-	 * reply */
+	/* true: the rest of the bytes of this connection cannot be read as requests; the connection is closed
+	 * after the reply */
 	bool bad_framing;
 
 	/* ---- fields from here on are initialized separately ---- */
@@ -500,8 +501,8 @@ void lease_release(struct req *rq);
 /* Marks the descriptor of the request as declined, for the reason rq->reason, and chooses the form in which
  * the reply says so. */
 void req_declined(struct req *rq);
-/* Marks a failed request as declined that belongs to the control protocol of another transport (it connects
- * queue pairs): the whole protocol is declined. */
+/* Marks a failed request as declined if its control protocol belongs to another transport, which connects
+ * queue pairs. Such a protocol is declined as a whole. */
 void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */

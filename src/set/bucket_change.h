@@ -105,7 +105,7 @@ struct change *change_new(struct set_port *p, struct store_op *op, const char *n
 /* Takes the map change lock and begins the change. Returns 1 if the change has ended with its result in
  * op->result; 0: op->done() follows. */
 int change_begin(struct change *c);
-/* Returns the port of the engine of the current step, after initializing the operation for that engine. */
+/* Initializes the operation of the current step for its engine. Returns the port of this engine. */
 struct store_port *change_engine_at(struct change *c);
 /* Copies the attributes for the engine of the current step, because this engine may read them after the
  * caller was answered. Returns 0 or -ENOMEM. */

@@ -42,12 +42,10 @@ void set_end_through(struct set *s);
 /* Returns the number of changes in flight without the map change lock. */
 int set_through_nr(const struct set *s);
 
-/*
- * Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
- * by this time (M32). A coarse clock, or a clock read on two cores at the same time, could give two buckets
- * the same time: therefore the function returns each time only once in a process. If the clock is set back,
- * later results are earlier, too.
- */
+/* Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
+ * by this time (M32). The function returns each time only once in a process, because two buckets could
+ * otherwise get the same time from a coarse clock, or on two cores. If the clock is set back, later results
+ * are earlier, too. */
 uint64_t change_birth_time(struct set *s);
 
 #endif

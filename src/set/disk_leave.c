@@ -59,8 +59,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
-		/* A disk with both bits (draining and filling) does not leave, because its drain was
-		 * cancelled. */
+		/* A disk with both bits (draining and filling) remains, because its drain was cancelled. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
 			r = drop_pairs(m, next);

@@ -60,8 +60,8 @@ void set_hear_alarm(struct set *s, struct set_turn *t);
 
 /* ---- for the owner of the map change lock ---- */
 
-/* Checks whether an engine in service has failed. Returns true if none has failed or the set is read-only.
- * Returns false if a map without the failed engines is being written (M15): t->go() follows. */
+/* Checks whether an engine in service has failed. Returns true if no engine has failed, or the set is
+ * read-only. Returns false if a map without the failed engines is being written (M15): t->go() follows. */
 bool set_settle(struct set *s, struct set_turn *t);
 /* Writes the map `next`. all: bitmap of the engines whose disks are members of `next`. needs: bitmap of the
  * engines without which `next` must not become effective; if one of them fails, the previous map is restored.

@@ -292,8 +292,8 @@ thread_main(void *arg)
 		pthread_mutex_lock(&m->lock);
 		if (atomic_exchange(&m->cancel, false))
 			tell_cancel(m, atomic_load(&m->stop) ? -EAGAIN : -ENOENT);
-		/* A resynchronisation that yields to another job is requested again, because it has not
-		 * ended, and the other job possibly does not include it. */
+		/* A resynchronisation that yields to another job is requested again: it has not ended, and
+		 * the other job may not resynchronise the same secondaries. */
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;

@@ -84,7 +84,7 @@ struct mover {
 	struct store_move_info info;
 	/* time of clock_ns() at which the wait for an away disk ends; 0: no wait, or the time is unknown */
 	uint64_t waits_until_ns;
-	uint64_t bytes_of_slots; /* part of info.bytes_done that belongs to the slots being moved */
+	uint64_t bytes_of_slots; /* share of info.bytes_done that belongs to the slots being moved */
 
 	/* Private to the thread. */
 	/* access of this thread to the store; NULL: the thread has none at present */
@@ -112,8 +112,8 @@ void move_give_turn(struct mover *m);
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Runs a barrier of all ports and waits for its end. Returns 0, or the error of a port. */
 int move_visit(struct mover *m);
-/* Returns true if the job must end now, because the set ends, the job is cancelled, or it yields to another
- * job. */
+/* Returns true if the job must end now: the set ends, the job is cancelled, or another job is requested to
+ * which this resynchronisation yields. */
 bool move_is_to_end(const struct mover *m);
 /* Returns the rebalancer's own port at an engine. */
 struct store_port *move_port(struct mover *m, int engine);
@@ -189,11 +189,9 @@ int move_clean(struct mover *m, int but);
 
 /* ---- pair_plan.c ---- */
 
-/*
- * Finds the next slots of keys with two copies to move, and sets m->slots and m->kind. Returns 1 if slots
- * were found; 0 if there are none; -EAGAIN if some slots wait for a disk to return or to be replaced; -EINTR
- * if the map has changed.
- */
+/* Finds the next slots of keys with two copies to move, and sets m->slots and m->kind. Returns 1 if slots
+ * were found; 0: no slot is to move; -EAGAIN: some slots wait for a disk to return or to be replaced; -EINTR:
+ * the map has changed. */
 int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to);
 /* Changes a map: assigns a slot (below STORE_SLOT_NR) to the disk with the number `to`, in the role given by
  * `kind`. */

@@ -139,8 +139,8 @@ pairing_go(struct pairing *g)
 		for (int i = 0; i < STORE_SLOT_NR; i++)
 			is_new &= g->next.second[i] == TABLE_NO_DISK;
 		disk_sizes(s, size);
-		/* A disk that is away gets no secondary: it takes no part in the map, although it has missed
-		 * no change so far. */
+		/* A disk that is away gets no secondaries, because it does not take part in the newest map,
+		 * even if it has missed no change yet. */
 		for (int i = 0; i < STORE_DISKS_MAX; i++)
 			size[i] = table_has(g->next.in, i) ? size[i] : 0;
 		if (is_new && table_pair(&g->next, size, true)) {

@@ -12,9 +12,9 @@
 struct set_replicas {
 	struct set_holds *locks; /* key locks of keys with two copies */
 	_Atomic bool is_used;    /* true: buckets with two copies may exist */
-	/* Number of calls of set_begin_pairs() (paired), and the newest of these calls after which the
-	 * recovery task has ensured that all primaries answer (paired_kept). A bucket with two copies is made
-	 * only when both are equal. */
+	/* paired: number of calls of set_begin_pairs(). paired_kept: number of the newest of these calls for
+	 * which the recovery task has ensured that all primaries answer. A bucket with two copies is made
+	 * only when the two numbers are equal. */
 	_Atomic unsigned paired, paired_kept;
 	/* number of changes, by slot, that are on the primary and perhaps not on the secondary */
 	_Atomic uint32_t in_doubt[SET_SLOTS];

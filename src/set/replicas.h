@@ -34,8 +34,8 @@ bool set_uses_pairs(const struct set *s);
 /* Returns true if slots have secondaries and all primaries answer, so that a bucket with two copies may be
  * made. */
 bool set_has_pairs(const struct set *s);
-/* Notes that slots have secondaries from now on, and returns the number of such calls since the start. The
- * caller holds the map change lock. */
+/* Notes that slots have secondaries from now on. Returns the number of calls of this function since the
+ * start. The caller holds the map change lock. */
 unsigned set_begin_pairs(struct set *s);
 /* Notes that all primaries answer for the secondaries of the call of set_begin_pairs() that returned
  * `paired`. */
@@ -63,10 +63,11 @@ void set_note_away(struct set *s, const struct disk_table *t);
 /* Returns the time in ns for which the disk with `number` has been away, without pauses of the process; 0:
  * the disk is in service. */
 uint64_t set_away_ns(const struct set *s, int number);
-/* Notes that the secondary of a partition has missed an update, so the next map says that it is not in sync.
- * The caller then calls set_wait_kept(). */
+/* Notes that the secondary of a partition has missed an update: the next map says that this secondary is not
+ * in sync. The caller then calls set_wait_kept(). */
 void set_miss(struct set *s, unsigned place);
-/* Takes the partitions noted by set_miss() since the last call. Returns false if there are none. */
+/* Takes the partitions that set_miss() has noted since the last call of this function. Returns false if no
+ * partition was noted. */
 bool set_take_missed(struct set *s, struct store_slots *ret_places);
 /* Returns true if set_take_missed() has partitions to take. */
 bool set_has_miss(const struct set *s);

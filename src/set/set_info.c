@@ -77,7 +77,7 @@ look_at_slot(struct look *l, int slot)
 	l->heal_bytes += use.bytes > there.bytes ? use.bytes - there.bytes : 0;
 }
 
-/* Returns the number in the map of a unit's disk; -1: it has none. */
+/* Returns the number of a unit's disk in the map; -1: the disk has no number. */
 static int
 number_of(const struct set *s, const struct disk_table *t, int unit)
 {

@@ -33,8 +33,8 @@ static void second(struct change_two *c);
 
 /* ---- the end ---- */
 
-/* Ends the change with `result`. is_open: the key stays in doubt, because the primary has the change, and the
- * next start may or may not find it. */
+/* Ends the change with `result`. is_open: leaves the key in doubt, because the primary has the change, and
+ * the next start may keep or drop the change. */
 static void
 end(struct change_two *c, int result, bool is_open)
 {

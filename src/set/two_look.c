@@ -91,7 +91,7 @@ on_list(struct store_op *op)
 		  op->result);
 }
 
-/* Lists parts. Returns 1 if the list is complete, 0 if it is in progress, or -errno. */
+/* Lists parts. Returns 1 if the list is complete, 0 if the list is in progress, or -errno. */
 static int
 list(struct look_two *lk, struct store_port *e)
 {
@@ -102,7 +102,7 @@ list(struct look_two *lk, struct store_port *e)
 	return e->ops->list_parts(e, &lk->key, lk->id, &lk->mine);
 }
 
-/* Starts the read. Returns 1 if it is complete, 0 if it is in progress, or -errno. */
+/* Starts the read. Returns 1 if the read is complete, 0 if the read is in progress, or -errno. */
 static int
 look_at(struct look_two *lk, int home)
 {

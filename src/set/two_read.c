@@ -115,7 +115,7 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
-/* Opens a record, which completes immediately. Returns > 0 if it is open, or -errno. */
+/* Opens a record. Completes immediately. Returns a positive number if the record is open, or -errno. */
 static int
 open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
 {
@@ -133,8 +133,8 @@ open_at(struct open_two *o, int engine)
 	return open_in(o, port_engine(o->port, engine), &o->first);
 }
 
-/* Handles the result of opening the primary's record, with no change in progress. If that record is damaged,
- * the secondary's record is opened instead, and the primary is repaired. */
+/* Handles the result of opening the record of the primary, while no change of the key is in progress. If the
+ * record is damaged, opens that of the secondary, and begins to repair the primary. */
 static int
 opened(struct open_two *o, int r)
 {
@@ -152,7 +152,7 @@ opened(struct open_two *o, int r)
 	return 1;
 }
 
-/* Looks up and opens the record. Returns 1 if it is open, 0 if the open waits, or -errno. */
+/* Looks up and opens the record. Returns 1 if the record is open, 0 if the open waits, or -errno. */
 static int
 look(struct open_two *o)
 {
@@ -238,7 +238,7 @@ set_two_close(struct store_port *sp, struct store_obj *obj)
 
 /* ---- mending ---- */
 
-/* A repair of bytes that one copy could not deliver and the other could. */
+/* A repair of a damaged copy with the bytes of the other copy. */
 struct mend {
 	struct set_port *port;
 	bool of_second; /* true: the damaged copy is the secondary */
@@ -387,7 +387,7 @@ read_two(const struct store_read *rd)
 	return r;
 }
 
-/* Opens the same version at the other disk. Returns false if that disk does not have this version. */
+/* Opens the other copy. Returns false if its disk does not have the version that is being read. */
 static bool
 open_second(struct open_two *o)
 {

@@ -409,8 +409,8 @@ struct store_ops {
 	const struct store_member_ops *member;
 };
 
-/* A back end in a separate module, which the daemon loads if the configuration names it: the symbol
- * gantry_store_module. */
+/* A back end in a separate module: the symbol gantry_store_module of the module. The daemon loads the module
+ * if the configuration names this back end. */
 struct store_module {
 	/* version of Gantry for which the module was built; must equal the daemon's version */
 	const char *version;

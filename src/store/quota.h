@@ -135,8 +135,8 @@ int quota_make(struct quota_book *book, int counter, const void *name, size_t le
  * documents; the bucket counts as an object of each pattern. A bucket that has a row is never refused.
  * Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
-/* Returns the row of an existing bucket with this version; makes the row if there is none. Returns NULL if
- * there is no memory. */
+/* Returns the row of an existing bucket with this version. Makes the row if the bucket has no row. Returns
+ * NULL if there is no memory. */
 struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
 			      uint64_t version);
 /* Notes that the bucket of a row exists with this version. */

@@ -63,7 +63,8 @@ struct store_port;
 #define STORE_ATTRS_MAX (12u << 10)
 #define STORE_GRANULE (64u << 10) /* largest granule of any back end, in bytes */
 #define STORE_PIECE (1u << 20)    /* largest piece of any back end, in bytes */
-#define STORE_READ (4u << 20)     /* largest read of any back end, in bytes, into a buffer of that size */
+/* largest read of any back end, in bytes; possible with a buffer of this size */
+#define STORE_READ (4u << 20)
 #define STORE_SIZE_UNKNOWN UINT64_MAX
 #define STORE_BUCKET_ATTRS_MAX (32u << 10) /* largest size, in bytes, of a bucket's attributes */
 #define STORE_PART_ATTRS_MAX 512u          /* largest size, in bytes, of the attributes of an upload's part */
@@ -549,9 +550,9 @@ struct store_commit {
 	uint64_t *progress_ns;
 };
 
-/* Hands the PUT over to the store. After a return of 0 the PUT cannot be cancelled. After a negative return
- * it was not handed over, and the caller aborts it. *c is copied, but not the memory to which its pointers
- * lead (attrs, last, inline_data). */
+/* Hands the PUT over to the store. Returns 0: the PUT can no longer be cancelled, and put->op.done() follows;
+ * -errno: the PUT was not handed over, and the caller aborts it. *c is copied, but not the memory to which
+ * its pointers lead (attrs, last, inline_data). */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 /* Abandons a write that has not completed. Returns true if the write was abandoned: done() does not run, the
  * caller owns the buffer, and the PUT can only be aborted. Returns false if nothing has changed. */
@@ -561,7 +562,8 @@ bool store_write_cancel(struct store_port *p, struct store_write *w);
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
-	/* operation of the removal; result: 1 the object was removed, 0 it did not exist, or -errno */
+	/* operation of the removal; result: 1: the object was removed; 0: the object did not exist; or
+	 * -errno */
 	struct store_op op;
 	_Alignas(8) unsigned char priv[STORE_PRIV_DEL];
 };
@@ -666,8 +668,8 @@ struct store_complete {
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 
-/* A page of the list of an upload's parts, ordered by number. `after`: number of the part before the first
- * one listed; 0: the list begins with the first part. */
+/* A page of the list of an upload's parts, ordered by number. after: the page begins with the first part
+ * whose number is higher; 0: with the first part of the upload. */
 struct store_part_list {
 	/* operation of the list; result: number of parts listed, -ENOENT (no such upload) or -ENXIO */
 	struct store_op op;
@@ -765,8 +767,8 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  * limit by these blocks.
  */
 
-/* Sets the limits of one bucket. If all members are STORE_UNBOUNDED, the bucket has no limits. result: 0
- * durable, -ENXIO, -ENOSPC and others. */
+/* Sets the limits of one bucket. If all members are STORE_UNBOUNDED, the bucket has no limits. result: 0: the
+ * limits are durable; -ENXIO: no such bucket; -ENOSPC: no space for the record; or another -errno. */
 int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			   struct store_bucket_set *op);
 
@@ -950,7 +952,8 @@ struct store_unit_info {
 	const char *uuid;          /* UUID of the disk as text; NULL or "": the unit has no UUID */
 	const uint8_t *store_uuid; /* UUID of the disk's store, constant; NULL: the unit has no UUID */
 	enum store_unit_state state;
-	char reason[256]; /* reason of the state; with UNIT_OK: a problem, or "" if there is none */
+	/* reason of the state; with UNIT_OK: a problem of the unit, or "" if it has no problem */
+	char reason[256];
 	const char *move; /* "drain" or "fill", a constant; NULL: the unit's slots do not move */
 	uint64_t size_bytes, free_bytes;
 	uint64_t own_bytes; /* bytes that objects cannot use: log, superblocks, reserve for snapshots */

@@ -19,7 +19,8 @@
 #endif
 #define STORE_SLOT_NR (1 << STORE_SLOT_BITS)
 #define TABLE_NO_DISK 255
-/* number of low bits of a map's version that count changes; the start number is in the bits above */
+/* number of the low bits of a map's version, which count the changes since a start; the higher bits are the
+ * start number */
 #define TABLE_CHANGE_BITS 24
 
 struct disk_table {
@@ -27,8 +28,8 @@ struct disk_table {
 	uint64_t members;  /* bitmap of the members of the store */
 	uint64_t in;       /* bitmap of the members that took part in this map */
 	uint64_t draining; /* bitmap of the members that are drained: their slots move to other members */
-	/* bitmap of the members that receive slots, up to their share; a disk in both draining and filling:
-	 * its drain was cancelled */
+	/* bitmap of the members that receive slots, up to their share. If a disk is in both `draining` and
+	 * `filling`, its drain was cancelled. */
 	uint64_t filling;
 	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
 	uint8_t home[STORE_SLOT_NR]; /* number of the disk of each slot of keys with one copy */
@@ -50,11 +51,9 @@ table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_le
 	return (unsigned)(h >> (64 - STORE_SLOT_BITS));
 }
 
-/*
- * Number of partitions ("places"). A partition is a slot of keys with one copy, or a slot of keys with two
- * copies; the two are placed independently. The first STORE_SLOT_NR partitions are those of keys with one
- * copy, by slot; the others are those of keys with two copies.
- */
+/* Number of partitions ("places"). A partition is a slot of keys with one copy, or a slot of keys with two
+ * copies; each partition is placed separately. Partitions below STORE_SLOT_NR are the slots of keys with one
+ * copy; partition STORE_SLOT_NR + i is slot i of keys with two copies. */
 #define STORE_PLACE_NR (2 * STORE_SLOT_NR)
 static inline unsigned
 table_place(unsigned slot, bool has_two)
@@ -141,8 +140,8 @@ void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISK
 void table_move(struct disk_table *t, int slot, int disk);
 /* Returns the number of slots of keys with one copy on a disk. */
 int table_count(const struct disk_table *t, int disk);
-/* Returns true if the drain of a disk is complete: the disk is draining and still a member, and no slot of
- * either kind names it. */
+/* Returns true if the drain of a disk is complete: the disk is draining and still a member, and the map
+ * assigns no slot to the disk, neither of keys with one copy nor of keys with two copies. */
 bool table_is_drained(const struct disk_table *t, int disk);
 /* Adds a member with an unused number; the new member is filling. */
 void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);

@@ -69,11 +69,13 @@
 #ifndef RULE_COPY_BEFORE_ANSWER
 #define RULE_COPY_BEFORE_ANSWER 1
 #endif
-/* M15: a disk that fails leaves the map before a change of buckets that it missed is answered. */
+/* M15: a failed disk is removed from the map before the answer to a change of buckets that the disk has
+ * missed. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
 #endif
-/* M15: a disk that fails leaves the map before the answer to a change of a key of which it has a copy. */
+/* M15: a failed disk is removed from the map before the answer to a change of a key that has a copy on the
+ * disk. */
 #ifndef RULE_AWAY_BEFORE_COPY_ANSWER
 #define RULE_AWAY_BEFORE_COPY_ANSWER 1
 #endif
@@ -98,7 +100,7 @@
 #ifndef RULE_ALIGN_START
 #define RULE_ALIGN_START 1
 #endif
-/* M36: if primary and secondary were both away, a secondary that was in sync stays in sync. */
+/* M36: a secondary that was in sync stays in sync if it was away together with its primary. */
 #ifndef RULE_BOTH_AWAY_KEEP_FULL
 #define RULE_BOTH_AWAY_KEEP_FULL 1
 #endif
@@ -130,8 +132,8 @@
 #ifndef RULE_GATE_ALL_PRESENT
 #define RULE_GATE_ALL_PRESENT 1
 #endif
-/* M31b: from the moment a disk reports a bucket as empty until the bucket is removed, no object is written to
- * it. */
+/* M31b: after a disk has reported a bucket as empty, no object is written to the bucket until the bucket is
+ * removed. */
 #ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
 #endif
@@ -148,8 +150,8 @@
 #ifndef RULE_OLDER_THAN_BUCKET
 #define RULE_OLDER_THAN_BUCKET 1
 #endif
-/* M33: a failed disk is still read, but it is not asked about buckets. M39: it is not asked about the
- * contents of a bucket that has changed since the failure either. */
+/* M33: a failed disk is still read, but is not asked about buckets. M39: nor is a failed disk asked about the
+ * contents of a bucket that has changed since the failure. */
 #ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
 #endif

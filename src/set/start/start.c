@@ -52,8 +52,8 @@ start_stop_all(struct start *s)
 	}
 }
 
-/* Writes the effective map to drained disks whose own map does not record the drain. If the write fails, the
- * next start repeats it. Until then operators see such a disk as its own map describes it. */
+/* Writes the effective map to drained disks whose own map does not record the end of the drain. If a write
+ * fails, the next start repeats it; until then operators see the disk in the state that its own map has. */
 static void
 tell_drained(struct start *s, struct set_found *found)
 {

@@ -67,8 +67,8 @@ int set_align_buckets(struct store *const *engine, int nr, char *err, size_t err
 
 /* ---- find_two.c ---- */
 
-/* Finds a bucket with two copies on an engine. Returns 1 with its name in ret_name, 0 if there is none, or
- * -errno. */
+/* Finds a bucket with two copies on an engine. Returns 1 with the name of the bucket in ret_name; 0: no
+ * bucket has two copies; or -errno. */
 int set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1]);
 
 /* Smallest memory share of an engine, in bytes. */

@@ -142,8 +142,8 @@ void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format
 void start_add_why(const struct start *s, int number, char *to, size_t len);
 /* Writes the share of the store's objects, in per cent, that is lost with the disks of the bitmap `disks`. */
 void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len);
-/* Returns the number of a member as /disks shows it: its position in the order of the map's numbers, which
- * may have gaps. */
+/* Returns the number of a member that /disks shows: its position among the members, in the order of the map's
+ * numbers. The numbers in the map may have gaps. */
 int start_shown_number(const struct start *s, int number);
 /* Checks that enough members are present (M2, M3), and that the missing ones are allowed to be missing.
  * Returns 0 or -errno. */
@@ -172,8 +172,8 @@ int start_recover_one(struct disk *d);
 int start_set_table_one(struct disk *d);
 /* Makes a disk serve, as a step of start_each(). */
 int start_serve_one(struct disk *d);
-/* Marks failed disks as missing from now on. Returns 0 if none failed, AGAIN if one failed, or -errno if the
- * only disk of the store failed. */
+/* Marks failed disks as missing from now on. Returns 0: no disk has failed; AGAIN: a disk has failed; -errno:
+ * the only disk of the store has failed. */
 int start_drop_failed(struct start *s);
 /* Writes a start number that is greater than all known ones to all disks, before a map carries the number
  * (M5). */
