@@ -76,7 +76,7 @@ int bufpool_init_runs(struct bufpool *bp, size_t bytes);
 /* Makes a pool of buffers of one class, with at least one buffer. region_base: number of its first region,
  * because its memory is registered after that of another pool. Returns 0 or -ENOMEM. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
-/* Frees the memory of a pool, to which every buffer was returned. */
+/* Frees the memory of a pool. Every buffer was returned to the pool before. */
 void bufpool_fini(struct bufpool *bp);
 
 /* Takes a buffer. Returns NULL if no buffer is free; the caller then waits in a queue. Never blocks, never

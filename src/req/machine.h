@@ -63,7 +63,7 @@ enum req_pool {
  * xfer/, so that clients rarely share an entry. */
 #define SLOT_CLIENTS 4096
 struct slots {
-	int held[SLOT_CLIENTS];         /* number of requests of each client, except revoked ones */
+	int held[SLOT_CLIENTS];         /* number of requests of each client; revoked requests do not count */
 	struct list reqs[SLOT_CLIENTS]; /* requests of each client; the oldest is first */
 };
 
@@ -182,7 +182,7 @@ struct req {
 	/* Text, allocated when needed and freed with the request (body.c). */
 	char *body; /* received body, terminated */
 	size_t body_len, body_cap;
-	struct text out; /* text of an answer of any length */
+	struct text out; /* text of the answer, of any length */
 	size_t text_held;
 	struct cors_answer *cors; /* CORS answer, for a request with an Origin; NULL: none */
 	struct span claimed;      /* access key that a form names; in memory that is freed with the request */

@@ -215,8 +215,8 @@ bool move_has_leftovers(const struct set *s);
 bool move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to, int *ret_left);
 /* Counts the slots and bytes that are to move according to the placement map t, for operators. */
 void move_begin_count(struct mover *m, const struct disk_table *t);
-/* Notes the progress according to the placement map t. A slot may move in several steps, and again after the
- * failure of a disk. */
+/* Notes for operators how many slots have moved according to the placement map t. A slot may move in several
+ * steps, and again after the failure of a disk. */
 void move_note_progress(struct mover *m, const struct disk_table *t);
 /* Checks that every other disk has room for the records that it would receive in a drain of the engine.
  * Returns 0, or -errno with a sentence in said. */

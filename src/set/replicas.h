@@ -18,7 +18,7 @@
 
 /* Allocates the state for a set whose engines can copy to each other. Returns 0 or -ENOMEM. */
 int set_replicas_new(struct set_replicas **ret_replicas);
-/* Frees the state, in which no key is locked. NULL is allowed. */
+/* Frees the state. No key is locked. NULL is allowed. */
 void set_replicas_free(struct set_replicas *r);
 /* Takes over the primary and the secondary of each slot from the map of a start. is_used: buckets with two
  * copies may exist. engine[] gives the engine of each disk by number. Called before the first port. */
@@ -56,7 +56,7 @@ struct set_holds *set_key_locks(const struct set *s);
 void set_begin_doubt(struct set *s, unsigned slot);
 /* Notes the end of a change that set_begin_doubt() noted. */
 void set_end_doubt(struct set *s, unsigned slot);
-/* Returns the number of changes in this slot noted by set_begin_doubt() that have not ended. */
+/* Returns the number of changes in this slot that set_begin_doubt() has noted and that have not ended. */
 unsigned set_in_doubt(const struct set *s, unsigned slot);
 /* Notes the disks of a map that are away. For a disk that was not away before, the current time is noted. */
 void set_note_away(struct set *s, const struct disk_table *t);
@@ -104,9 +104,9 @@ int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint
 		       struct store_part_list *pl);
 int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
 		     uint32_t number, uint64_t size_bytes);
-/* Ends the waits of this port's changes for copies on failed disks. */
+/* Continues the changes of this port that wait for a copy on a failed disk. */
 void set_two_poke(struct set_port *p);
-/* Ends the waits of this port's PUT pieces for copies on failed disks. */
+/* Continues the PUT pieces of this port that wait for a copy on a failed disk. */
 void set_two_poke_writes(struct set_port *p);
 /* Closes an opened object. This function and the following ones are entries of store_set_ops. */
 void set_two_close(struct store_port *sp, struct store_obj *obj);

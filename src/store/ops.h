@@ -150,8 +150,8 @@ struct store_member_ops {
 	 * is_made are also set for a disk that cannot be opened. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
-	/* Reads the contents of the disk, and counts the usage in the counter with this index. Writes
-	 * nothing. *ret_start_no is the lowest allowed number of this start. */
+	/* Reads the contents of the disk, and counts the usage in the counter with the index `counter`.
+	 * Writes nothing. *ret_start_no: lowest number that this start may have. Returns 0 or -errno. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
 	/* Claims the disk for the start with this number: stores and flushes the number, and (is_behind) a

@@ -661,7 +661,7 @@ struct store_complete {
 	uint64_t expect_crc64, expect_size_bytes;
 	/* version, size in bytes, CRC and time of the object; valid after success */
 	uint64_t version, size_bytes, crc64, mtime_ns;
-	struct store_etag etag; /* ETag of the object, valid after success and with was_done */
+	struct store_etag etag; /* ETag of the object, valid after success, also if was_done is set */
 	bool was_done;
 	uint32_t bad; /* index in `parts` of the part that caused the error */
 };
@@ -869,8 +869,9 @@ int store_change_disks(struct store *st, const struct store_disk_change *c, char
 #define STORE_TROUBLE_BYTES 256
 struct store_move_info {
 	bool is_running;
-	uint64_t draining, filling; /* draining: bitmap of the units that are being drained; filling: of the
-	                             * units that receive slots */
+	/* draining: bitmap of the units that are being drained; filling: bitmap of the units that receive
+	 * slots */
+	uint64_t draining, filling;
 	uint64_t slots_done, slots_total;
 	uint64_t bytes_done, bytes_total; /* number of bytes moved so far; estimated total */
 	uint64_t keys;                    /* number of keys copied */

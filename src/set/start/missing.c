@@ -308,7 +308,8 @@ start_check_missing(struct start *s)
 		if (!other || is_member(s, other))
 			other = &s->disk[i];
 	}
-	/* More configured disks than missing members are absent, so one of these disks is not a member. */
+	/* More configured disks are absent than members are missing, so at least one of these disks is not a
+	 * member. */
 	if (absent > start_count(missing | s->forgotten))
 		return refuse_more(s, other);
 	if (s->forgotten)
