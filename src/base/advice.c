@@ -30,7 +30,7 @@ value_of(const struct advice_values *v, const char *at, size_t *ret_len)
 	} known[] = {
 		{ "{path}", v->path },     { "{away}", v->away }, { "{accept}", v->accept },
 		{ "{forget}", v->forget }, { "{loss}", v->loss }, { "{store}", v->store },
-		{ "{record}", v->record }, { "{line}", v->line },
+		{ "{record}", v->record }, { "{line}", v->line }, { "{size}", v->size },
 	};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -116,10 +116,12 @@ advice_insert(char *text, size_t len, const char *fmt, ...)
 	memcpy(text + at, words, n);
 }
 
-bool
-advice_has_last(const char *text)
+const char *
+advice_last(const char *text)
 {
-	return strstr(text, "; last resort: ") != NULL;
+	const char *line = strrchr(text, '\n');
+
+	return line && strstr(line, "; last resort: ") ? line + 1 : NULL;
 }
 
 void

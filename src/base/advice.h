@@ -40,6 +40,7 @@ struct advice_values {
 	const char *store;  /* {store}: UUID of a store */
 	const char *record; /* {record}: path of the record of the store */
 	const char *line;   /* {line}: entry of store.disks */
+	const char *size;   /* {size}: a size with its unit */
 };
 
 /* Appends the remedies of a row to the message in `text`, a buffer of len bytes. values: values of the names
@@ -51,8 +52,8 @@ void advice_first(char *text, size_t len, enum advice_id id, const struct advice
 size_t advice_problem(const char *text);
 /* Inserts formatted words at the end of the first line of a message. */
 void advice_insert(char *text, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Returns true if a message has a last resort. */
-bool advice_has_last(const char *text);
+/* Returns the last line of a message if it is a last resort; otherwise NULL. */
+const char *advice_last(const char *text);
 /* Logs each remedy of a message as a separate line. level: an enum log_level. */
 void advice_log(int level, const char *module, const char *text);
 

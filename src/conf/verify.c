@@ -5,6 +5,7 @@
  */
 #include "conf/conf_int.h"
 
+#include "base/advice.h"
 #include "base/buf.h"
 #include "base/path.h"
 
@@ -156,7 +157,7 @@ verify_memory(struct loader *ld)
 	struct conf *c = ld->conf;
 	uint64_t cores = (uint64_t)c->core_nr, group, have = usable_bytes(cores, &group), all;
 	int before = ld->errors;
-	char text[32], want[32];
+	char text[32], want[32], limit[32], remedy[128];
 
 	/* A quarter, and a sixteenth, are less than that on small machines alone; the least is what the pools of the cores need. */
 	if (!c->memory.buffers_bytes)
@@ -182,12 +183,20 @@ verify_memory(struct loader *ld)
 
 		size_format((group ? group : have) / MIB * MIB, text, sizeof text);
 		size_format((all + (group ? group - have : 0) + MIB - 1) / MIB * MIB, want, sizeof want);
+		if (group) {
+			uint64_t need = all + group - have;
+
+			/* Automatic sizes take less than half of what the limit grows by. */
+			size_format((need + (need - group) + MIB - 1) / MIB * MIB, limit, sizeof limit);
+			advice_first(remedy, sizeof remedy, ADVICE_GROUP_SMALL,
+				     &(struct advice_values){ .size = limit });
+		}
 		if (group)
 			load_fail_key(ld, most,
 				      "buffers, http_buffers, index, replay and the rest of the process need "
 				      "%s, and the control "
-				      "group (container, MemoryMax=) allows %s",
-				      want, text);
+				      "group (container, MemoryMax=) allows %s: %s",
+				      want, text, remedy);
 		else
 			load_fail_key(ld, most,
 				      "buffers, http_buffers, index and replay are %s, and do not fit into "

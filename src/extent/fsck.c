@@ -3,6 +3,7 @@
  * checksum. */
 #include "extent/engine.h"
 
+#include "base/advice.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -122,6 +123,7 @@ static void
 say_sums(struct fsck *f)
 {
 	const struct disk *d = &f->vol->disk;
+	char text[500];
 
 	if (atomic_load(&d->layout.odd_nr))
 		report(f->rep,
@@ -140,6 +142,12 @@ say_sums(struct fsck *f)
 	       "tail",
 	       d->path, (unsigned long long)f->objects, (unsigned long long)f->bytes,
 	       (unsigned long long)f->bad, (unsigned long long)f->rep->cut_records);
+	if (f->bad) {
+		snprintf(text, sizeof text, "%s: %llu damaged records, in %llu objects and their parts",
+			 d->path, (unsigned long long)f->bad, (unsigned long long)f->objects);
+		advice_add(text, sizeof text, ADVICE_OBJECTS_DAMAGED, NULL);
+		report(f->rep, "%s", text);
+	}
 	if (f->copied)
 		report(f->rep,
 		       "%s: %llu records are second copies, of keys whose first copy another disk has",

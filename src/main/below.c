@@ -5,6 +5,7 @@
 #include "main/daemon.h"
 #include "main/notify.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -110,9 +111,14 @@ below_wait(struct daemon *d, const struct store_record *record)
 			break;
 		}
 		if (strcmp(text, told) != 0) {
+			char remedies[1200] = "-";
+
 			atomic_store(&d->phase, PHASE_DISKS);
 			log_note("waiting for disks, at most %llu s (store.wait_for_disks): %s",
 				 (unsigned long long)(wait_ns / NS_PER_S), text);
+			advice_add(remedies, sizeof remedies, ADVICE_DISK_LATE,
+				   &(struct advice_values){ .path = text });
+			advice_log(LOG_NOTE, LOG_MODULE, remedies);
 			notify_send("STATUS=Waiting for disks: %s", text);
 			snprintf(told, sizeof told, "%s", text);
 		}

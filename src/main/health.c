@@ -26,6 +26,14 @@
 #define WRITE_WAITS_US 10000000ull
 #define CERTIFICATE_SOON_S (14 * 24 * 3600ll)
 
+/* Returns the first remedy of a row. */
+static const char *
+remedy(enum advice_id id, char text[200])
+{
+	advice_first(text, 200, id, NULL);
+	return text;
+}
+
 static int
 unit_nr(const struct daemon *d)
 {
@@ -141,13 +149,14 @@ room(struct health_unit *u, const struct store_unit_info *info, const char *unit
 		 index_max = store_unit_number(info, "index_max_bytes");
 
 	int lacks = (int)store_unit_number(info, "no_room");
+	char text[200];
 
 	if (lacks)
 		admin_reason(
 			r, REASON_DISK_FULL, object,
 			"%s: the file system or device below it has no room for what it counts as free: %s; "
-			"writes that need it answer 507",
-			unit, strerror(lacks));
+			"writes that need it answer 507; %s",
+			unit, strerror(lacks), remedy(ADVICE_NO_ROOM, text));
 	else if (may &&
 		 is_full(&u->space, used, may, DISK_FULL_PERCENT, store_unit_number(info, "space_refused")))
 		admin_reason(r, REASON_DISK_FULL, object,
@@ -166,14 +175,6 @@ room(struct health_unit *u, const struct store_unit_info *info, const char *unit
 }
 
 /* ---- disks and pools ---- */
-
-/* Returns the first remedy of a row. */
-static const char *
-remedy(enum advice_id id, char text[200])
-{
-	advice_first(text, 200, id, NULL);
-	return text;
-}
 
 bool
 health_waits(const struct store_unit_info *info, bool is_pool, char *out, size_t cap)
@@ -291,6 +292,7 @@ static void
 the_rest(struct daemon *d, struct admin_reasons *r)
 {
 	struct log_dropped dropped;
+	char text[200];
 
 	if (atomic_load(&d->reload_failed))
 		admin_reason(r, REASON_RELOAD_FAILED, "",
@@ -301,8 +303,8 @@ the_rest(struct daemon *d, struct admin_reasons *r)
 	if (dropped.audit_waiting)
 		admin_reason(r, REASON_LOG_DROPPED, "",
 			     "%llu warnings, errors or lines of the access log were dropped: the reader of "
-			     "the log does not read",
-			     (unsigned long long)dropped.audit_waiting);
+			     "the log does not read; %s",
+			     (unsigned long long)dropped.audit_waiting, remedy(ADVICE_LOG_UNREAD, text));
 }
 
 void

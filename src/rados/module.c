@@ -265,8 +265,11 @@ read_format(struct rstore *st, char *err, size_t err_len)
 	int e = rados_getxattr(st->client[0].io[POOL_META], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
 			       sizeof bytes);
 
-	if (e == -ENOENT || e == -ENODATA)
-		return refuse(err, err_len, -EINVAL, "pool %s: no store", st->meta_pool);
+	if (e == -ENOENT || e == -ENODATA) {
+		refuse(err, err_len, -EINVAL, "pool %s: no store", st->meta_pool);
+		advice_add(err, err_len, ADVICE_NO_POOL_STORE, NULL);
+		return -EINVAL;
+	}
 	if (e < 0)
 		return refuse(err, err_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
 	e = format_decode(bytes, (size_t)e, &st->gw.format);
@@ -396,14 +399,7 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 {
 	struct rstore *st = calloc(1, sizeof *st);
 	char err[256] = "no memory";
-	int e;
-
-	/* A repair removes what nothing names: no object is lost by it. */
-	if (mode == FSCK_PREVIEW) {
-		free(st);
-		return 0;
-	}
-	e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
 
 	if (e == 0) {
 		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
@@ -418,7 +414,8 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 	if (st)
 		disconnect(&st->client[0]);
 	free(st);
-	return e;
+	/* A repair removes damaged records, and data that no record names. */
+	return mode == FSCK_PREVIEW && e == -ENOTRECOVERABLE ? 1 : e;
 }
 
 /* ---- ports ---- */

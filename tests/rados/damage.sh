@@ -169,7 +169,13 @@ assert_status DELETE /bkt/record 500
 # ---- fsck names records that are damaged
 ! fsck || fail "damaged records: $(cat "$T/fsck")"
 for k in record inline map; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "fsck: $(cat "$T/fsck")"; done
-fsck --repair || fail "--repair: $(cat "$T/fsck")"
+# Without an answer it lists, and removes nothing.
+rc=0
+fsck --repair </dev/null || rc=$?
+assert_eq "$rc" 2 "a repair without an answer: $(cat "$T/fsck")"
+for k in record inline map; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "it lists: $(cat "$T/fsck")"; done
+! fsck || fail "a repair without an answer repaired: $(cat "$T/fsck")"
+fsck --repair --yes || fail "--repair: $(cat "$T/fsck")"
 fsck || fail "after the repair: $(cat "$T/fsck")"
 whole map_whole "$T/big"
 for k in record inline map; do

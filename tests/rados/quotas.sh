@@ -61,14 +61,14 @@ shard=$(for s in $(rados -p gantry.meta ls | grep '^idx'); do rados -p gantry.me
 printf 'no counter at all' | rados -p gantry.meta setomapval "$shard" c0000000000
 ! fsck || fail "a damaged counter: $(cat "$T/fsck")"
 grep -q "^bucket bkt: $shard counts .* one of its counters is damaged, and has " "$T/fsck" || fail "fsck: $(cat "$T/fsck")"
-fsck --repair || fail "--repair: $(cat "$T/fsck")"
+fsck --repair --yes || fail "--repair: $(cat "$T/fsck")"
 fsck || fail "after the repair: $(cat "$T/fsck")"
 # The gateway that runs goes on, and counts what is there.
 for i in 1 2 3 4 5 6 9; do assert_status PUT "/bkt/k$i" 200 -T "$T/body"; done
 stop_daemon
 rados -p gantry.meta rmomapkey "$shard" c0000000000
 ! fsck || fail "a counter that is missing: $(cat "$T/fsck")"
-fsck --repair || fail "--repair: $(cat "$T/fsck")"
+fsck --repair --yes || fail "--repair: $(cat "$T/fsck")"
 another_gateway 4
 bucket 4 -q set bkt --max-objects 20 || fail "gantry bucket set"
 uses 8 800000 || fail "after the repair: $(used objects) $(used bytes)"

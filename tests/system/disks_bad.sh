@@ -134,7 +134,7 @@ dd if=/dev/zero of="$T/disk1/log" bs=64K count=$(($(stat -c %s "$T/log") >> 16))
 ACTS=('')
 configure "$T"/disk{0,1,2}
 refused "disk $U1, number 1 .* is damaged ($T/disk1: the log ends at offset 0 in epoch .*)"
-advises "start without it, with store.accept_missing: \[$U1\]" "gantryd --fsck lists what a repair would drop" "gantryd --fsck --repair"
+advises "put the whole disk back" "gantryd --fsck lists what a repair would drop" "start without it, with store.accept_missing: \[$U1\]" "gantryd --fsck --repair"
 configure "$T/nowhere" "$T"/disk{1,0}
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\", \"$U2\"]|" "$T/gantryd.yaml"
 refused "only 1 of 3 disks are there"

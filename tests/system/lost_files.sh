@@ -43,6 +43,10 @@ echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail
 grep -o "lost: object '[^']*'" "$T/look" | sort >"$T/a"
 grep -o "lost: object '[^']*'" "$T/repaired" | sort -u >"$T/b"
 assert_same "$T/a" "$T/b"
+rc=0
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || rc=$?
+assert_eq "$rc" 74 "--fsck after the repair: $(cat "$T/said")"
+grep -A1 ': [1-9][0-9]* damaged records' "$T/said" | grep -q '^remedy: write them again, or delete them; --repair does nothing for them' || fail "no remedy: $(cat "$T/said")"
 
 daemon_run
 lost=0

@@ -184,6 +184,7 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 {
 	char path[512] = "", away[NAMED_MAX * UUID_TEXT + 16] = "", loss[200], text[UUID_TEXT];
 	const struct disk *d = NULL;
+	const char *last;
 	bool is_one = start_count(refused) == 1, lacks_store = false;
 	int unknown, nr = 0, paths = 0;
 	struct advice_values v = { .path = path, .away = away, .loss = loss, .forget = words };
@@ -206,9 +207,12 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 	start_say_loss(s, refused, loss, sizeof loss);
 	if (!is_one || lacks_store || !d) {
 		advice_add(s->err, s->err_len, is_one ? ADVICE_DISK_MISSING : ADVICE_DISKS_MISSING, &v);
-	} else if (advice_has_last(d->err)) {
+	} else if ((last = advice_last(d->err)) != NULL) {
+		/* What mends the disk comes before a start without it. */
+		start_add(s->err, s->err_len, "%.*s", (int)(last - 1 - d->err) - (int)advice_problem(d->err),
+			  d->err + advice_problem(d->err));
 		advice_add(s->err, s->err_len, ADVICE_DISK_DAMAGED, &v);
-		start_add(s->err, s->err_len, "%s", d->err + advice_problem(d->err));
+		start_add(s->err, s->err_len, "\n%s", last);
 	} else {
 		advice_add(s->err, s->err_len, ADVICE_DISK_UNUSABLE, &v);
 	}

@@ -23,7 +23,8 @@ static const struct advice_values all = { .path = "/srv/d1",
 					  .loss = "About 25 % of the objects",
 					  .store = "S",
 					  .record = "/var/lib/gantry/store",
-					  .line = "- { path: \"/srv/d1\" }" };
+					  .line = "- { path: \"/srv/d1\" }",
+					  .size = "200MiB" };
 
 /* Options and words of commands that destroy data, or that make a disk or store leave. */
 static const char *const destroys[] = { "--force", "--forget", "--replace-store", "--yes", "type yes",
@@ -100,7 +101,7 @@ messages(void **state)
 			nr--;
 		assert_int_equal(nr, 0);
 		assert_int_equal(a->loss != NULL, line != NULL);
-		assert_int_equal(advice_has_last(text), a->loss != NULL);
+		assert_ptr_equal(advice_last(text), line);
 		if (line && (!begins_with_loss(line) || strchr(line, '\n')))
 			fail_msg("%s: the last line is: %s", a->id, line);
 		advice_first(first, sizeof first, (enum advice_id)i, &all);
@@ -118,7 +119,7 @@ left_out(void **state)
 		   &(struct advice_values){ .away = "U1", .path = "" });
 	assert_string_equal(text,
 			    "gone\nremedy: attach the disk U1, add its path to store.disks, and start again");
-	assert_false(advice_has_last(text));
+	assert_null(advice_last(text));
 	advice_add(small, sizeof small, ADVICE_DISK_MISSING, &all);
 	assert_string_equal(small, "gone");
 	advice_insert(text, sizeof text, " (%s)", "disk U1");
