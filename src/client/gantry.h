@@ -3,26 +3,29 @@
  * libgantry: objects in and out of memory by RDMA, over a plain HTTP request.
  *
  * The bytes of an object travel between registered memory of this process and the server's NIC. The HTTP
- * request only carries a descriptor ("token") that names the memory, and the reply. Bytes that cannot move by
- * RDMA (no device, a server that declines, 4 GiB and more) move in the HTTP body, and struct gantry_result
- * has the path and the reason.
+ * request carries only a descriptor ("token") that names the memory. Bytes that cannot move by RDMA (no
+ * device, a server that declines, 4 GiB and more) move in the HTTP body; then struct gantry_result has the
+ * reason.
  *
  *     struct gantry *g;
  *     struct gantry_result res;
  *
- *     gantry_open(NULL, &g); gantry_register(g, buf, len, 0); // optional: saves the registration in every
- *     call gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res); gantry_get(g,
- *     "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res); gantry_close(g);
+ *     gantry_open(NULL, &g);
+ *     gantry_register(g, buf, len, 0); // optional: otherwise each call registers the memory
+ *     gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res);
+ *     gantry_get(g, "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res);
+ *     gantry_close(g);
  *
- * Threads: every call may be made from any thread, also at the same time; two calls must not use the same
- * memory at the same time unless both only read it. gantry_open() calls curl_global_init(): programs call it
- * before they start threads, or initialise curl themselves. gantry_close() must be the last call.
+ * Threads: every function may be called by any thread, also by several at a time. Two calls must not use the
+ * same memory at the same time, unless both only read it. gantry_open() calls curl_global_init(): a program
+ * calls gantry_open() before it starts threads, or initialises curl itself. gantry_close() must be the last
+ * call.
  *
- * Errors: functions that can fail return 0 or a negative errno value. Strings in results are terminated,
- * truncated if necessary, and safe for a terminal: a control character from the server is replaced by a
- * question mark, and an ETag that contains one by "". Sizes are bytes, times milliseconds.
+ * Errors: functions that can fail return 0 or a negative errno value. Strings in results end with a NUL, are
+ * truncated if necessary, and are safe for a terminal: a question mark replaces each control character from
+ * the server, and "" an ETag that has one. Sizes are in bytes, times in milliseconds.
  *
- * The names follow NVIDIA's cuObjClient where an equivalent exists, which the comment of each function names.
+ * If NVIDIA's cuObjClient has an equivalent of a function, the function's comment names it in parentheses.
  */
 #ifndef GANTRY_H
 #define GANTRY_H
@@ -56,142 +59,132 @@ enum gantry_open_flags {
 
 enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
 
-/*
- * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to`
- * gives the direction. The copy is complete on return. Called by the thread of the put or get, without a
- * lock, concurrently for concurrent calls. Returns 0, or the -errno with which the put or get fails without a
- * retry.
- */
+/* Copies size bytes, at most 256 KiB, between memory of a device, which the CPU cannot read, and host memory.
+ * to: the kind of memory of dst. The copy must be complete on return. Called by the thread of the put or get,
+ * without a lock, so also by several threads at a time. Returns 0, or the -errno with which the put or get
+ * fails without a retry. */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
-/* Options of a context. Zeroed memory is a good default; the program sets size to sizeof. */
+/* Options of a context. 0 in every member but size is the default; the program sets size to sizeof this
+ * struct. */
 struct gantry_options {
 	size_t size;
 	unsigned flags;
 	enum gantry_dialect dialect;
-	/*
-	 * Local ports, separated by commas: device names ("mlx5_0", or "mlx5_0:1" with a port number) or
-	 * addresses ("10.0.0.5"). "auto": every active port with DC. NULL or empty: rdma_dev_addr_list of the
-	 * configuration file, else "auto". With several ports, tokens take turns. The address of a port is
-	 * read again after a failed transfer, because it may have changed.
-	 */
+	/* Local ports, separated by commas: device names ("mlx5_0", or "mlx5_0:1" with a port number) or
+	 * addresses ("10.0.0.5"). "auto": every active port that supports DC. NULL or "": rdma_dev_addr_list
+	 * of the configuration file, or "auto" if the file has none. With several ports, tokens use them in
+	 * turn. The address of a port is read again after a failed transfer, because it may have changed. */
 	const char *device;
-	/* DC key as text, in decimal or with a prefix ("0xffeeddcc"). NULL: rdma_dc_key of the configuration
-	 * file, else 0xffeeddcc. */
+	/* DC key as text, in decimal or in hexadecimal with 0x. NULL: rdma_dc_key of the configuration file,
+	 * or 0xffeeddcc if the file has none. */
 	const char *dc_key;
-	/*
-	 * Configuration file: JSON with comments, like cufile.json. NULL: the first of these files that
-	 * exists: the file named by CUOBJ_ENV_PATH_JSON, /etc/cuobj.json, the file named by
-	 * CUFILE_ENV_PATH_JSON, /etc/cufile.json. A file named by a variable must be readable. "": no file.
-	 */
+	/* Path of the configuration file: JSON with comments, like cufile.json. "": no file is read. NULL:
+	 * the first of these files that exists is read: the file named by the environment variable
+	 * CUOBJ_ENV_PATH_JSON, /etc/cuobj.json, the file named by CUFILE_ENV_PATH_JSON, /etc/cufile.json. If
+	 * a variable is set, its file must be readable. */
 	const char *config_file;
-	unsigned connect_timeout_ms; /* limit of the connection setup, in ms; 0: 5000 */
-	/* Limit of a request, in ms. 0: with a token 10 s and 1 s for every 32 MiB; otherwise 30 s without
-	 * progress. */
+	unsigned connect_timeout_ms; /* time limit for opening a connection, in ms; 0: 5000 */
+	/* Time limit of a request, in ms. 0: for a request with a token 10 s plus 1 s for every 32 MiB; for
+	 * any other request 30 s without progress. */
 	unsigned timeout_ms;
 	uint64_t max_callback_bytes; /* largest piece for a callback, in bytes; 0: GANTRY_REGISTER_MAX */
-	/*
-	 * Keys with which requests, including tokens, are signed (AWS Signature Version 4). access_key and
-	 * secret_key: both NULL: requests are not signed. session_token NULL: none; region NULL: "us-east-1".
-	 * The library copies the strings. Only for the S3 dialect.
-	 */
+	/* Access key and secret key, with which requests and their tokens are signed (AWS Signature Version
+	 * 4); both NULL: requests are not signed. session_token: NULL: none. region: NULL: "us-east-1". The
+	 * strings are copied. S3 dialect only. */
 	const char *access_key, *secret_key, *session_token, *region;
-	/*
-	 * Lifetime of a DC target, and of the tokens of puts and gets that name it, in ms. 0: 5000. Calls
-	 * share targets, because the driver needs some 100 us to make a target. When a target has reached
-	 * this age, a call or a thread of the library destroys it. See gantry_put().
-	 */
+	/* Largest age of a DC target of puts and gets, in ms; 0: 5000. Calls use a target one after the
+	 * other, because the driver needs some 100 us to make one. A target of this age is destroyed, which
+	 * makes its tokens invalid. See gantry_put(). */
 	unsigned target_life_ms;
-	/*
-	 * Settings of the packets that this end sends, above all those with the bytes of puts: the server
-	 * reads these bytes from the DC target, which keeps the settings with which it was made. 0: the value
-	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
-	 * else the default given below.
-	 */
-	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the driver's class of the port, else 96 */
-	int service_level; /* service level, 0 to 15, on Ethernet the priority */
+	/* Settings of the packets that this host sends, which are mainly the bytes of puts. A DC target keeps
+	 * the settings with which it was made. 0: the value of the configuration file (rdma_traffic_class,
+	 * rdma_service_level, rdma_path_mtu, rdma_pkey_index) or, if the file has none, the value that the
+	 * member's comment gives. */
+	/* 1 to 255, or GANTRY_TRAFFIC_CLASS_0 for class 0; 0: the class that the driver has for the port,
+	 * else 96 */
+	int traffic_class;
+	int service_level; /* service level, 0 to 15; on Ethernet the priority */
 	/* path MTU in bytes, a power of two from 256 to 4096, at most the MTU of this port; set it if the MTU
 	 * of the server's port is smaller. 0: the MTU of this port */
 	int path_mtu;
 	int pkey_index; /* index in the port's table of partition keys */
-	/*
-	 * Copies memory of a device, such as a GPU, when the bytes move over HTTP, and for the checksum of a
-	 * put. NULL: a put or get that needs a copy fails with -EOPNOTSUPP. copy_cookie: first argument.
-	 */
+	/* Function that copies from and to memory of a device, such as a GPU. It is needed if the bytes of
+	 * this memory move over HTTP, and for the checksum of a put. NULL: without a stage these calls fail
+	 * with -EOPNOTSUPP. copy_cookie: its first argument. */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
-	/*
-	 * 1: memory of a device that no port can register is staged: the driver that the program has loaded
-	 * (libcuda.so.1, libamdhip64) copies it from and to host memory of the context, which is pinned and
-	 * registered once, and the bytes move by RDMA from there (GANTRY_PATH_RDMA_STAGED). The same memory
-	 * serves HTTP bodies and checksums if no copy function is given. 0: no staging. See "Staging" at
-	 * gantry_put().
-	 */
+	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register
+	 * memory of a device, the driver of the device, which the program has loaded (libcuda.so.1,
+	 * libamdhip64), copies the bytes to the stage or from it, and they move by RDMA between the stage and
+	 * the server (GANTRY_PATH_RDMA_STAGED). Without a copy function the stage is also used for HTTP
+	 * bodies and checksums. 0: there is no stage. See "Staging" at gantry_put(). */
 	int stage;
-	/* Size of the stage's host memory, which is allocated at its first use: 256 KiB to
-	 * GANTRY_REGISTER_MAX. 0: 64 MiB. Objects up to this size are put with one request. */
+	/* Size of the stage in bytes, 256 KiB to GANTRY_REGISTER_MAX; 0: 64 MiB. The memory is allocated at
+	 * its first use. Objects of at most this size are put with one request. */
 	uint64_t stage_bytes;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
 
-/* Opens a context. options NULL: the defaults. Returns 0, also if no device is named and none exists
- * (gantry_rdma_reason() has the reason); -EINVAL (options, configuration file); -ENODEV (a port that was
- * named does not exist); or -ENOMEM. gantry_open_error() describes the error. */
+/* Opens a context. options NULL: the defaults. Returns 0; -EINVAL: the options or the configuration file are
+ * invalid; -ENODEV: a port that they name does not exist; -ENOMEM. gantry_open_error() has the reason. On a
+ * machine without an RDMA device it succeeds if they name no port, and gantry_rdma_reason() says why there is
+ * no RDMA. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
 const char *gantry_open_error(void);
-/*
- * Opens the process's one context, with the default options, or counts one more opening of it: its
- * registrations belong to the process. The environment may request a stage (GANTRY_STAGE=1, or its bytes).
- * Each opening needs a gantry_close(). The last one closes the context if no memory is registered; otherwise
- * the context remains. Returns 0, or an error of gantry_open().
- */
+/* Opens the context that all users in this process share; if it is open, counts one more user. It has the
+ * default options; the environment variable GANTRY_STAGE requests a stage (1, or its size in bytes). Each
+ * call needs a gantry_close(). The last gantry_close() closes the context, unless memory is still registered.
+ * Returns the results of gantry_open(). */
 int gantry_open_shared(struct gantry **ret_g);
-/*
- * Frees the context with its remaining registrations. No call may be running. NULL is allowed. A context
- * belongs to the process that opened it: in a forked child this does nothing, registrations through it fail,
- * and puts and gets use HTTP.
- */
+/* Frees the context with its remaining registrations. No call may be running. NULL is allowed. A context
+ * belongs to the process that opened it. In a forked child gantry_close() does nothing, gantry_register()
+ * fails, and puts and gets use HTTP. */
 void gantry_close(struct gantry *g);
 
-/* Levels of log lines: failures; ports and registrations; successful gantry_obj_get(); gantry_obj_put(). */
+/* Levels of log lines. ERROR: failures. INFO: ports and registrations. GET: successful gantry_obj_get(). PUT:
+ * successful gantry_obj_put(). */
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
-/* Receives a log line without a newline. Called by any thread, also by several at a time; must not call
+/* Receives a log line, without a newline. Called by any thread, also by several at a time. It must not call
  * gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
-/* Sets the log function, which receives failures with their causes, ports and registrations, and operations.
- * NULL: no lines are logged. The previous function is not called any longer after the return. */
+/* Sets the log function, which receives the lines of enum gantry_log_level. NULL: nothing is logged. After
+ * the return the previous function is no longer called. */
 void gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie);
-/* Suppresses lines above the level `most`, which then cost no time. The default is GANTRY_LOG_PUT. */
+/* Sets the highest level that is logged, default GANTRY_LOG_PUT. Lines of higher levels cost no time. */
 void gantry_set_log_level(struct gantry *g, enum gantry_log_level most);
 
 /* Returns 1 if a port in use is up, otherwise 0. (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
 /* Returns the reason why gantry_is_connected() returns 0; "" if it returns 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
-/* Returns the i-th port in use as text, like "mlx5_0:1 10.0.0.5"; NULL: there are fewer ports. */
+/* Returns port i in use (from 0) as text, like "mlx5_0:1 10.0.0.5"; NULL: there are at most i ports. */
 const char *gantry_port(const struct gantry *g, int i);
 
 /* ---- memory ---- */
 
-#define GANTRY_REGISTER_MAX 0xffffffffu /* largest registration in bytes: SIZE of a token has 32 bits */
+/* largest size of a registration in bytes: the size in a token has 32 bits */
+#define GANTRY_REGISTER_MAX 0xffffffffu
 
 enum gantry_register_flags {
 	GANTRY_READ_ONLY = 1 << 0, /* the memory is used for puts only, and need not be writable */
-	/* Memory of a device: never read or written by the CPU. The flag is not needed for memory that the
-	 * CPU cannot read, or that a driver reports as a device's. */
+	/* Memory of a device, which the CPU must not read or write. The flag is not needed if the CPU cannot
+	 * read the memory, or if a driver reports it as memory of a device. */
 	GANTRY_DEVICE = 1 << 1,
-	/* Memory whose start is registered already is counted once more; if the existing registration is
-	 * shorter or not writable, the memory is registered a second time. Each gantry_deregister() reduces
-	 * the count by one, and the last one removes all registrations that begin there. */
+	/* Registrations are counted by the address at which they begin. If a registration begins there
+	 * already, the count is increased by one, and the memory is registered again only if the existing
+	 * registration is shorter or not writable. gantry_deregister() reduces the count by one; at 0 all
+	 * registrations that begin there end. */
 	GANTRY_COUNTED = 1 << 2,
-	/* Memory of a device that no port can register is accepted, if the context has a stage. Puts, gets,
-	 * gantry_obj_get() and gantry_obj_put() then use the stage. Staged memory has no tokens. */
+	/* Memory of a device is accepted also if no port can register it, provided that the context has a
+	 * stage. Puts, gets, gantry_obj_get() and gantry_obj_put() of this memory then use the stage;
+	 * gantry_token_get() fails. */
 	GANTRY_STAGED = 1 << 3,
 };
 
-/* Kinds of memory, with the numbers of cuObjClient's getMemoryType. */
+/* Kinds of memory, with the numbers that cuObjClient's getMemoryType returns. */
 enum gantry_memory {
 	GANTRY_MEM_SYSTEM,
 	GANTRY_MEM_MANAGED,
@@ -199,83 +192,78 @@ enum gantry_memory {
 	GANTRY_MEM_UNKNOWN,
 	GANTRY_MEM_INVALID
 };
-/*
- * Returns the kind of memory of ptr, without reading it. A driver of devices is asked if the program has
- * loaded it (CUDA's libcuda.so.1, ROCm's libamdhip64; neither is ever loaded for this). UNKNOWN: it is
- * mapped, the CPU cannot read it, and no driver knows it; INVALID: it is not mapped.
- */
+/* Returns the kind of the memory at ptr, without reading it. Asks the drivers of devices that the program has
+ * loaded (CUDA's libcuda.so.1, ROCm's libamdhip64), and loads none. UNKNOWN: the memory is mapped, the CPU
+ * cannot read it, and no driver knows it. INVALID: it is not mapped. */
 enum gantry_memory gantry_memory_type(const void *ptr);
 
-/* Data about memory that a driver of devices knows. Zeroed memory is a good default; the program sets size to
- * sizeof. */
+/* Data about memory that a driver of devices knows. The program sets size to sizeof this struct before the
+ * call. */
 struct gantry_memory_info {
 	size_t size;
-	enum gantry_memory type; /* kind of the memory, the result of gantry_memory_type() */
-	int device;              /* number of the device, as the driver counts */
+	enum gantry_memory type; /* kind of the memory, as gantry_memory_type() returns it */
+	int device;              /* number of the device in the driver's numbering */
 	uint64_t start, length;  /* start address and length in bytes of the pointer's allocation */
-	uint64_t id;             /* id of the allocation, never reused in this process; 0: none */
-	const char *driver;      /* name of the driver, "CUDA" or "ROCm"; a constant */
+	/* id of the allocation, never reused in this process; 0: the driver has no ids */
+	uint64_t id;
+	const char *driver; /* name of the driver, "CUDA" or "ROCm"; a constant */
 };
-/* Asks the driver that the program has loaded about ptr. Any thread; takes microseconds, and does not access
- * the memory. Returns 0; -ENOENT: the driver does not know the memory; -EOPNOTSUPP: no driver is loaded. */
+/* Fills in *ret_info about the memory at ptr, from a driver that the program has loaded. Any thread; takes
+ * microseconds, and does not access the memory. Returns 0; -ENOENT: no loaded driver knows the memory;
+ * -EOPNOTSUPP: no driver is loaded. */
 int gantry_memory_look(const void *ptr, struct gantry_memory_info *ret_info);
 
 /*
- * Registers [ptr, ptr + size) with every port. (cuMemObjGetDescriptor) Returns 0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when a registration begins at ptr already (registrations may overlap; see GANTRY_COUNTED);
- * -ENODEV without RDMA (not fatal: calls use HTTP); the driver's errno, e.g. -ENOMEM when memlock is too
- * small; -EFAULT for memory that is not mapped, or that the CPU cannot read and no driver of its device
- * registers. For CUDA and ROCm, if the program has loaded the driver, the driver exports a dma-buf; if the
- * dma-buf cannot be registered, a peer-memory driver (nvidia-peermem) is asked.
+ * Registers [ptr, ptr + size) with every port. (cuMemObjGetDescriptor) Returns 0; -EFBIG: 4 GiB or more;
+ * -EINVAL; -EEXIST: a registration begins at ptr already (other overlaps are allowed; see GANTRY_COUNTED);
+ * -ENODEV: there is no RDMA, and calls use HTTP; -EFAULT: the memory is not mapped, or the CPU cannot read it
+ * and no driver of its device can register it; or the negative errno of the driver, such as -ENOMEM if the
+ * limit of locked memory is too small. Memory of CUDA and ROCm, if the program has loaded the driver, is
+ * registered by a dma-buf that the driver exports; if this fails, by a peer-memory driver (nvidia-peermem).
  *
- * A registration of memory that a driver knows contains the driver's ids of the allocations. Each use
- * compares the ids: if the memory was freed and allocated again, the new allocation is registered, and
- * earlier tokens are invalid; if the memory was only freed, the use fails with -EFAULT. So a program may keep
- * registrations of memory that an allocator frees and reuses.
+ * A registration of memory of a device stores the driver's ids of the allocations, and each use compares
+ * them. If the memory was freed and allocated again, the new allocation is registered, and earlier tokens
+ * become invalid; if it was only freed, the use fails with -EFAULT. So a program may keep a registration
+ * while an allocator frees and reuses the memory.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
-/*
- * Registers [ptr, ptr + size), the contents of a dma-buf from byte `offset` on; the CPU need not reach this
- * memory. ptr and offset have the same offset in a page. The caller keeps fd, and may close it afterwards. If
- * no port can register a dma-buf (Linux 5.12 and a driver with this function are needed), the memory is
- * registered as by gantry_register(), without an export. flags: GANTRY_DEVICE, GANTRY_READ_ONLY. As
- * gantry_register(); also -EBADF, and -EINVAL if fd is not a dma-buf or the dma-buf is too short.
- */
+/* Registers [ptr, ptr + size), which are the bytes of the dma-buf fd from byte `offset` on. The CPU need not
+ * be able to access this memory. ptr and offset must have the same offset in a page. The caller owns fd, and
+ * may close it after the return. If no port can register a dma-buf (this needs Linux 5.12 and support by the
+ * driver), the address is registered without one. flags: GANTRY_DEVICE, GANTRY_READ_ONLY. Returns the results
+ * of gantry_register(); also -EBADF; -EINVAL: fd is not a dma-buf, or the dma-buf is too short. */
 int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags);
 /* Returns the reason why this thread's last gantry_register() or gantry_register_dmabuf() failed; "" after a
  * success. */
 const char *gantry_register_error(void);
-/* Deregisters the memory that was registered at ptr. Returns 0; -EBUSY, without a wait, while a call uses the
- * memory; -ENOENT: no registration begins at ptr. Afterwards its tokens give no access to the memory; their
- * text may still be freed. (cuMemObjPutDescriptor) */
+/* Ends a registration. ptr: the address that was registered. Does not wait. Returns 0; -EBUSY: a call uses
+ * the memory; -ENOENT: no registration begins at ptr. After the return no holder of a token can access the
+ * memory; gantry_token_put() may still be called for its tokens. (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
 /* ---- tokens, for programs that speak HTTP themselves ---- */
 
 enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
 
-/*
- * Makes a token for exactly [ptr + offset, ptr + offset + size), which must be in registered memory: of
- * several registrations that contain this range from ptr on, the token uses the smallest writable one.
- * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82. The
- * text is valid until gantry_token_put() or gantry_deregister(), independently of callbacks; every reader of
- * the token can reach the memory until gantry_deregister(), gantry_token_drop() with an error, or
- * gantry_close(): the targets of these tokens live as long as the context. Returns 0; -ENOENT not registered;
- * -ENODEV; -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT the memory of a device was freed;
- * -EOPNOTSUPP the memory is staged (GANTRY_STAGED).
- */
+/* Makes a token for exactly [ptr + offset, ptr + offset + size). A registration must contain the memory from
+ * ptr to the end of this range; if several do, the smallest writable one is used. (cuMemObjGetRDMAToken)
+ * *ret_token: 81 characters and a NUL; *ret_len (may be NULL): 82, the length with the NUL. The text is valid
+ * until gantry_token_put() or gantry_deregister(). Every reader of the token can access the memory until
+ * gantry_deregister(), gantry_token_drop() with an error, or gantry_close(). Returns 0; -ENOENT: the memory
+ * is not registered; -ENODEV; -ENETDOWN: every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT: memory of a
+ * device was freed; -EOPNOTSUPP: the memory is staged (GANTRY_STAGED). */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
-/* Frees the text of a token. The program must not reuse the memory while a server may still act on the token.
- * (cuMemObjPutRDMAToken) Returns 0 or -ENOENT. */
+/* Frees the text of a token. The token itself stays valid: the program must not reuse the memory while a
+ * server may still use the token. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token of this
+ * context. */
 int gantry_token_put(struct gantry *g, char *token);
-/*
- * Frees the text of a token; if error is not 0, the token is invalid for every holder after the return: its
- * target is destroyed. Tokens with the same target become invalid too; a port has 16 targets, and tokens
- * share one only if more than 16 tokens of a port are in use, or callbacks have used the target before.
- * (cuMemObjPutRDMAToken) Returns 0; -ENOENT; another -errno: the driver did not destroy the target, and is
- * asked again every second.
- */
+/* Frees the text of a token. With error other than 0 it also destroys the token's DC target, so that after
+ * the return no holder can use the token. Other tokens with this target become invalid as well: a port has 16
+ * targets for tokens, and tokens share one only if more than 16 tokens of the port are in use, or if
+ * callbacks have used the target before. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token
+ * of this context; another -errno: the driver did not destroy the target yet, and the library tries again
+ * every second. */
 int gantry_token_drop(struct gantry *g, char *token, int error);
 
 /* ---- objects ---- */
@@ -284,10 +272,11 @@ enum gantry_path {
 	GANTRY_PATH_NONE = 0,
 	GANTRY_PATH_RDMA = 1,
 	GANTRY_PATH_HTTP = 2,
-	GANTRY_PATH_RDMA_STAGED = 3, /* by RDMA from or to host memory, with a copy by the device's driver */
+	/* by RDMA between the server and the stage, with a copy by the device's driver */
+	GANTRY_PATH_RDMA_STAGED = 3,
 };
 
-/* The kind of pending device work for which a put or get waits before it accesses the memory. */
+/* The kind of queued work of a device for which a put or get waits before it accesses the memory. */
 enum gantry_wait {
 	GANTRY_WAIT_NONE = 0,
 	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: a CUstream, cudaStream_t or hipStream_t */
@@ -295,29 +284,32 @@ enum gantry_wait {
 };
 
 struct gantry_result {
-	size_t size; /* size of the struct, set to sizeof before the call; 0: the size in this version */
+	/* sizeof this struct, set by the program before the call; 0: the size in this version of the
+	 * library */
+	size_t size;
 	enum gantry_path path; /* path on which the bytes moved */
 	int status;            /* HTTP status of the last answer; 0: there was no answer */
-	/* x-amz-rdma-reply of the last answer to a request with a token; 0: none */
-	int reply;
+	int reply;             /* x-amz-rdma-reply in the last answer to a request with a token; 0: absent */
 	int requests;          /* number of HTTP requests made */
-	int checksum_verified; /* 1: the server sent a checksum of the delivered bytes that matches */
+	int checksum_verified; /* 1: the server has sent a checksum, and the received bytes match it */
 	uint64_t bytes;        /* number of bytes moved */
 	uint64_t object_size;  /* size of the whole object, in bytes; valid if has_object_size */
 	int has_object_size;
-	/* CRC of the bytes moved, valid if has_crc64nvme. For a put: if requested. For a get: if verified;
-	 * for memory of a device it is the value that the server sent */
+	/* CRC64-NVME of the bytes moved, valid if has_crc64nvme: after a put that requested it, and after a
+	 * get that has verified it; for memory of a device the value that the server sent */
 	uint64_t crc64nvme;
 	int has_crc64nvme;
-	char etag[136];    /* ETag of the object, with its quotes */
-	char reason[160];  /* reason for HTTP or staging: word of x-gantry-rdma-reason, or a sentence */
+	char etag[136]; /* ETag of the object, with its quotes */
+	/* reason for the use of HTTP or the stage: a word of x-gantry-rdma-reason, or a sentence */
+	char reason[160];
 	char code[64];     /* S3 error code, such as "NoSuchKey" */
 	char message[256]; /* S3 error message, or a sentence of the library */
 	char checksum[16]; /* x-amz-checksum-crc64nvme that the server sent, in base64; "": none */
 	char last_modified[40];
 };
 
-/* Parameters of a request. Zeroed memory is a good default; the program sets size to sizeof. */
+/* Parameters of a request. 0 in every member but size is the default; the program sets size to sizeof this
+ * struct. */
 struct gantry_request {
 	size_t size;
 	int checksum;         /* 1: put sends x-amz-checksum-crc64nvme, head asks for the stored checksum */
@@ -327,44 +319,43 @@ struct gantry_request {
 	const char *content_type;  /* content type of a put; NULL: application/octet-stream */
 	unsigned timeout_ms;       /* limit of the request in ms; 0: the limit of the context */
 	const char *source_if_match; /* copies: ETag with quotes that the source must have; NULL: any */
-	/*
-	 * put, get: the call waits, on its thread, for the work that is queued in the stream or before the
-	 * event at the call, before a put reads the memory and before a get writes to it. A stream may be a
-	 * number of the driver: 0 or 1 (the legacy default stream) or 2 (the default stream of the calling
-	 * thread), of the device that has the memory, otherwise of the thread's device. After the return the
-	 * bytes of a get are visible to all work that is queued later, on any stream. The call fails with
-	 * -EOPNOTSUPP if no driver is loaded, and with -EIO if the driver fails.
-	 */
+	/* put, get: before the call accesses the memory, its thread waits for the work that was queued in a
+	 * stream, or before an event, when the call began. A stream can be a number of the driver: 0 or 1
+	 * (the legacy default stream) or 2 (the default stream of the calling thread); then it is a stream of
+	 * the device that has the memory, or of the thread's device if the memory is host memory. After the
+	 * return all work that is queued later, on any stream, sees the bytes of a get. The call fails with
+	 * -EOPNOTSUPP if no driver is loaded, and with -EIO if the driver fails. */
 	enum gantry_wait wait;
 	void *wait_for;
 };
 
 /*
- * Stores size bytes as the object. url: http://host:port/bucket/key (Scality: /key), key percent-encoded as
- * far as the caller cares; blanks, control characters and bytes above 0x7e are encoded here.
+ * Stores size bytes as the object. url: http://host:port/bucket/key (Scality: http://host:port/key). The
+ * caller percent-encodes the key; the function encodes only remaining blanks, control characters and bytes
+ * above 0x7e.
  *
  * Returns 0 only if the server confirms the object: HTTP 2xx and, for RDMA, reply 200 or 206 (protocol.md
- * item 116). A decline (reply absent or 501) is repeated with the bytes in the body. A transfer that failed
- * is repeated once with a new token, then over HTTP.
+ * item 116). If the server declines RDMA (reply absent or 501), the request is repeated with the bytes in the
+ * body. If a transfer fails, the request is repeated once with a new token, and then over HTTP.
  *
- * Access to the memory after the call has returned: the server has confirmed that it has finished, or the
- * target of the token is destroyed. But a token is a capability, and HTTP shows it to every eavesdropper. As
- * long as both the target and the registration live, an attacker who captured it can have its server read or
- * write the window again. The target exists for target_life_ms (5 s) at most after its creation, which was
- * before or in the call; with GANTRY_TARGET_PER_CALL only until the end of the call. Memory that was not
- * registered before the call cannot be reached after it in any case. Over HTTPS no eavesdropper sees a token;
- * a gantryd refuses a signed request that is repeated from another address (auth.replay).
+ * Access to the memory after the return: when the call returns, the server has confirmed that it has
+ * finished, or the DC target of the token is destroyed. But a token is a capability, which an eavesdropper on
+ * HTTP can read. As long as both the target and the registration exist, an attacker who has the token can
+ * make the server read or write the window again. A target exists for at most target_life_ms (5 s), counted
+ * from its creation in this call or an earlier one; with GANTRY_TARGET_PER_CALL it ends with the call. Memory
+ * that was not registered before the call cannot be accessed after it. Over HTTPS no eavesdropper sees a
+ * token; a gantryd refuses a signed request that is repeated from another address (auth.replay).
  *
- * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
- * -EBADMSG wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH no connection; -EPIPE the connection
- * broke; -EPROTO an answer that contradicts itself; -EOPNOTSUPP RDMA is not possible, with GANTRY_RDMA_ONLY
- * or memory of a device and neither a copy function nor staging; -EFAULT memory that is not mapped: neither
- * the CPU can read the memory nor a loaded driver knows it; -EINVAL; -EIO any other error of the server, or
- * one of the device's driver. res may be NULL.
+ * Errors: -ENOENT: status 404; -EACCES: 403; -EEXIST or -ESTALE: 412; -ERANGE: 416; -EAGAIN: 503 after
+ * retries; -ENOSPC: 507; -EBADMSG: wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH: no connection;
+ * -EPIPE: the connection broke; -EPROTO: an answer that contradicts itself; -EOPNOTSUPP: RDMA is not
+ * possible, and HTTP is not allowed (GANTRY_RDMA_ONLY) or cannot be used (memory of a device, with neither a
+ * copy function nor a stage); -EFAULT: the CPU cannot read the memory, and no loaded driver knows it;
+ * -EINVAL; -EIO: any other error of the server, or an error of the device's driver. res may be NULL.
  *
- * Memory of a device is moved by RDMA; if not registered, it is registered for the call, if a driver of the
- * device supports this. The CPU does not access the memory, and the checksum of a get is compared only if the
- * bytes were staged in one piece.
+ * Bytes of memory of a device move by RDMA. Memory that is not registered is registered for the call, if a
+ * driver of the device supports this. The CPU does not access the memory; the checksum of a get is compared
+ * only if the bytes moved through the stage in one piece.
  *
  * Staging (gantry_options.stage): memory of a device that no port can register, that the server's NIC could
  * not reach, or of 4 GiB and more, is moved through the context's stage: pinned host memory of stage_bytes in
@@ -384,22 +375,19 @@ struct gantry_request {
 int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 	       const struct gantry_request *req, struct gantry_result *res);
 
-/*
- * Fetches size bytes of the object from byte offset on into ptr; res->bytes is the number of bytes fetched,
- * res->object_size the size of the object. Fewer than size bytes always mean that the object ends there
- * according to the server's answer. If a server or a cache answers less of the range than exists (HTTP allows
- * this), the result is -EPROTO, and the contents of the memory are undefined. Memory after the fetched bytes
- * is unchanged. An empty object read at 0 gives 0 bytes; otherwise an offset at or beyond the end is -ERANGE.
- */
+/* Fetches size bytes of the object, from byte offset on, into ptr. res->bytes: number of bytes fetched;
+ * res->object_size: size of the object. Fewer than size bytes are fetched only if the object ends there,
+ * according to the server. If the answer has less of the range than the object (HTTP allows this, and a cache
+ * may do so), returns -EPROTO, and the contents of the memory are undefined. Memory after the fetched bytes
+ * is unchanged. Returns -ERANGE if offset is at or beyond the end of the object, except for an empty object
+ * and offset 0, of which 0 bytes are fetched. Other errors are those of gantry_put(). */
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);
 
-/*
- * Copies size bytes from memory of a device to memory of this host, by the device's driver and after the work
- * that req (may be NULL) names; other members of req are ignored. Any thread; without a server. Returns 0;
- * -EOPNOTSUPP the context does not stage, or belongs to another process; -EFAULT no driver knows src; -EIO
- * the driver fails; res->message has the reason.
- */
+/* Copies size bytes from memory of a device to host memory, by the device's driver; no server takes part.
+ * Waits before for the work that wait and wait_for of req name (req may be NULL; its other members are
+ * ignored). Any thread. Returns 0; or, with the reason in res->message, -EOPNOTSUPP: the context has no
+ * stage, or belongs to another process; -EFAULT: no driver knows src; -EIO: the driver failed. */
 int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 			const struct gantry_request *req, struct gantry_result *res);
 
@@ -407,35 +395,37 @@ int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t siz
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 		struct gantry_result *res);
 
-/* Receives a header of an answer. name is in lower case; value is terminated and safe for a terminal. */
+/* Receives a header of an answer. name: in lower case; value: ends with a NUL and is safe for a terminal. */
 typedef void gantry_header_fn(void *cookie, const char *name, const char *value);
-/* Asks the server for the headers of an object, with the stored checksums, and calls fn for each header of a
- * success, in order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and all others. */
+/* Asks the server for all data about an object, stored checksums included. After a success calls fn for each
+ * header of the answer, in the server's order: content-type, x-amz-meta-*, x-amz-checksum-*,
+ * x-amz-tagging-count and all others. */
 int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
 		void *cookie, struct gantry_result *res);
 /* Deletes an object. Returns 0 also if it did not exist (204). */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
-/* Creates the bucket http://host:port/bucket (S3 only). Returns 0, also if the bucket exists already (409);
- * -EINVAL, like all functions of buckets, if the URL names a key or has a query; or another -errno. */
+/* Creates the bucket http://host:port/bucket (S3 only). Returns 0, also if the bucket exists already (409).
+ * Returns -EINVAL, like all functions for buckets, if the URL names a key or has a query. */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
-/* Creates a bucket whose objects are on `copies` disks each (x-gantry-copies: 1 or 2; 0: the server's
- * default), or changes the number of an existing, empty bucket. -ENOTEMPTY: the bucket is not empty; -EINVAL:
- * too few disks; -EOPNOTSUPP: the server does not know copies, but the bucket exists. */
+/* Creates a bucket whose objects are each stored on `copies` disks: 1 or 2 (x-gantry-copies), 0: the server's
+ * default. An existing bucket with another number of copies is changed if it is empty. Returns 0; -ENOTEMPTY:
+ * the existing bucket is not empty; -EINVAL: the server has too few disks; -EOPNOTSUPP: the server does not
+ * support copies, and the bucket exists without them. */
 int gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res);
-/* Removes an empty bucket, S3 only. -ENOTEMPTY: it has objects or uploads; -ENOENT: it does not exist. */
+/* Removes an empty bucket (S3 only). Returns 0; -ENOTEMPTY: the bucket has objects or uploads; -ENOENT: there
+ * is no such bucket. */
 int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 
 /* ---- lists (S3 only) ---- */
 
-/*
- * An object, a bucket, or an upload in progress. All texts are terminated and valid during the callback only.
- * name: any bytes; a server may send a name that is not safe for a file ("../x").
- */
+/* An entry of a list: an object, a common prefix, a bucket, or an upload in progress. All texts end with a
+ * NUL, and are valid only during the callback. name can have any bytes, and may be dangerous as the name of a
+ * file ("../x"). */
 struct gantry_entry {
 	const char *name; /* whole key of the object, or name of the bucket */
 	size_t name_len;
-	int is_prefix; /* 1: the entry is for all keys that begin with name, a common prefix */
+	int is_prefix; /* 1: the entry is a common prefix: it stands for all keys that begin with name */
 	/* 1: name is the server's text with percent sequences, because the decoded name contains a NUL */
 	int is_raw;
 	uint64_t size;
@@ -444,8 +434,8 @@ struct gantry_entry {
 	const char *upload_id; /* id of the upload; "": the entry is not an upload */
 };
 
-/* The selection of a list. Zeroed memory, which selects everything, is a good default; the program sets size
- * to sizeof. */
+/* Options of a list. With 0 in every member but size the list has everything; the program sets size to sizeof
+ * this struct. */
 struct gantry_list_options {
 	size_t size;
 	const char *prefix;      /* prefix of the listed keys; NULL: all keys */
@@ -459,12 +449,10 @@ struct gantry_list_options {
  * result. */
 typedef int gantry_entry_fn(void *cookie, const struct gantry_entry *e);
 
-/*
- * Calls fn for every object of the bucket http://host:port/bucket, in the order of the server (that of the
- * keys' bytes), page after page. options NULL: all objects. Returns 0 after fn has received all entries; the
- * result of fn that ended the list; -EPROTO: an answer that is not a list, or pages without end; or an error
- * of gantry_get(). No entry of an invalid page is passed to fn.
- */
+/* Calls fn for every object of the bucket http://host:port/bucket, in the order of the server (sorted by the
+ * bytes of the keys), page after page. No entry of an invalid page is passed to fn. options NULL: the
+ * defaults. Returns 0: fn has received all entries; the result of fn that ended the list; -EPROTO: an answer
+ * is not a list, or the pages do not end; or another error of gantry_get(). */
 int gantry_list(struct gantry *g, const char *url, const struct gantry_list_options *options,
 		gantry_entry_fn *fn, void *cookie, struct gantry_result *res);
 /* Calls fn for every bucket of http://host:port/ that the access key may see. */
@@ -474,7 +462,7 @@ int gantry_list_buckets(struct gantry *g, const char *url, gantry_entry_fn *fn, 
 /* ---- objects in parts (S3 only) ---- */
 
 #define GANTRY_UPLOAD_ID_MAX 1024 /* size of the buffer for the id of an upload, with the NUL */
-#define GANTRY_PARTS_MAX 10000    /* largest number of a part; parts are numbered from 1 */
+#define GANTRY_PARTS_MAX 10000    /* largest part number; parts are numbered from 1 */
 
 struct gantry_part {
 	int number;
@@ -483,61 +471,62 @@ struct gantry_part {
 	char checksum[16]; /* CRC64NVME of the part in base64; "": none */
 };
 
-/* Begins an upload of the object; ret_id, GANTRY_UPLOAD_ID_MAX bytes, takes its id. The upload exists until
- * it is completed or aborted, or until the server's time limit of uploads. */
+/* Begins an upload of the object in parts, and writes its id to ret_id (GANTRY_UPLOAD_ID_MAX bytes). The
+ * upload exists until it is completed or aborted, or until the server's time limit for uploads has passed. */
 int gantry_upload_begin(struct gantry *g, const char *url, const struct gantry_request *req, char *ret_id,
 			struct gantry_result *res);
-/* Stores memory as part `number` of an upload, by the way of gantry_put(); res->etag is the ETag of the part.
- * An existing part with this number is replaced. Every part except the last must have at least 5 MiB. */
+/* Stores memory as part `number` of an upload, and replaces an existing part of this number. res->etag: ETag
+ * of the part. Every part except the last must have at least 5 MiB. Arguments and errors are those of
+ * gantry_put(). */
 int gantry_upload_put(struct gantry *g, const char *url, const char *id, int number, const void *ptr,
 		      size_t size, const struct gantry_request *req, struct gantry_result *res);
-/* Copies size bytes (0: all) of the object `source` on the same server, from byte first on, to a part. */
+/* Copies size bytes of the object `source` (a URL) on the same server, from byte `first` on, to part `number`
+ * of an upload. size 0: the whole object. */
 int gantry_upload_copy(struct gantry *g, const char *url, const char *id, int number, const char *source,
 		       uint64_t first, uint64_t size, const struct gantry_request *req,
 		       struct gantry_result *res);
 /* Receives a part. A result other than 0 ends the list, which returns this result. */
 typedef int gantry_part_fn(void *cookie, const struct gantry_part *part);
-/* Calls fn for every part that the server has, in order of their numbers. -ENOENT: no such upload. */
+/* Calls fn for every part of an upload that the server has, in the order of part numbers. Returns -ENOENT if
+ * there is no such upload. */
 int gantry_upload_parts(struct gantry *g, const char *url, const char *id, gantry_part_fn *fn, void *cookie,
 			struct gantry_result *res);
-/* Completes an upload: makes the object of these parts, in ascending order; only number and etag of each part
- * are used. if_match and if_none_match of req are for the object that is replaced. */
+/* Completes an upload: the object consists of the nr parts, in ascending order of numbers; only number and
+ * etag of each part are used. if_match and if_none_match of req are conditions on the object that is
+ * replaced. */
 int gantry_upload_complete(struct gantry *g, const char *url, const char *id, const struct gantry_part *parts,
 			   size_t nr, const struct gantry_request *req, struct gantry_result *res);
-/* Aborts an upload and removes its parts. -ENOENT: the upload does not exist. */
+/* Aborts an upload and removes its parts. Returns -ENOENT if there is no such upload. */
 int gantry_upload_abort(struct gantry *g, const char *url, const char *id, struct gantry_result *res);
-/* Calls fn for every upload in progress of the bucket whose key begins with prefix; NULL: every upload. */
+/* Calls fn for every upload in progress of a bucket whose key begins with prefix; NULL: for every upload. */
 int gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry_entry_fn *fn, void *cookie,
 		   struct gantry_result *res);
 
-/*
- * Copies the object `source`, a URL, to url on the server, with its metadata; the bytes do not leave the
- * server. -EXDEV: the two are on different servers, by their URLs. S3 allows 5 GiB; gantry_upload_copy() is
- * for more. res->etag is the ETag of the new object; res->path is GANTRY_PATH_NONE.
- */
+/* Copies the object `source` (a URL) with its metadata to url, within the server. S3 allows objects of at
+ * most 5 GiB; gantry_upload_copy() copies larger ones. res->etag: ETag of the new object; res->path:
+ * GANTRY_PATH_NONE. Returns -EXDEV if the two URLs name different servers. */
 int gantry_copy(struct gantry *g, const char *url, const char *source, const struct gantry_request *req,
 		struct gantry_result *res);
 
 /* longest lifetime of a presigned URL in seconds: seven days, the maximum of S3 servers */
 #define GANTRY_PRESIGN_MAX_S 604800u
 
-/*
- * Makes a URL that permits one action on an object to every holder, for expires_s seconds (1 to
- * GANTRY_PRESIGN_MAX_S): the query has a signature (AWS Signature Version 4) by the keys of the context,
- * which covers the host and the query of url. method: "GET", "PUT", "HEAD" or "DELETE". Without a server. The
- * caller frees *ret_url with free(). Returns 0; -ENOKEY the context has no access key; -EOPNOTSUPP the
- * Scality dialect; -EEXIST the URL is signed already; -EINVAL another method or time, or not a URL with only
- * a host before its path; -ENOMEM.
- */
+/* Makes a presigned URL, with which every holder can send one kind of request for an object for expires_s
+ * seconds (1 to GANTRY_PRESIGN_MAX_S). Its query has a signature (AWS Signature Version 4) by the keys of the
+ * context, which covers the host and the query of url. method: "GET", "PUT", "HEAD" or "DELETE". No server is
+ * asked. The caller frees *ret_url with free(). Returns 0; -ENOKEY: the context has no access key;
+ * -EOPNOTSUPP: the dialect is Scality; -EEXIST: the URL has a signature already; -EINVAL: invalid method,
+ * time or URL (before its path it may have only a host); -ENOMEM. */
 int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
-/* Joins base and key into a URL to be freed with free(). Bytes of key other than unreserved ones and '/' are
- * encoded. Returns NULL if there is no memory. */
+/* Returns the URL base/key, which the caller frees with free(); every byte of key is percent-encoded, except
+ * '/' and those that a URL never needs to encode. Returns NULL if there is no memory. */
 char *gantry_url_join(const char *base, const char *key);
 
-/* Continues a CRC64-NVME over more bytes (crc: 0 for the start). */
+/* Returns the CRC64-NVME of the bytes so far followed by data. crc: CRC of the bytes so far; 0 at the
+ * start. */
 uint64_t gantry_crc64nvme(uint64_t crc, const void *data, size_t len);
-/* Computes the CRC64-NVME of A followed by B. */
+/* Returns the CRC64-NVME of A followed by B, from the CRCs of both and the length of B in bytes. */
 uint64_t gantry_crc64nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
 /* Writes a CRC in the form of x-amz-checksum-crc64nvme: 12 characters and a NUL. */
 void gantry_crc64nvme_text(uint64_t crc, char text[13]);
@@ -550,17 +539,15 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 struct gantry_io_info {
 	int version;      /* version of the struct: 1 */
 	size_t descr_len; /* length of descr with its NUL: 82 */
-	/* text of the token. The token is valid until the registration ends, its text until 64 later
-	 * callbacks for the registration */
+	/* text of the token. The token is valid until the registration ends; the text is readable until 64
+	 * more callbacks for the registration were made */
 	const char *descr;
 };
 
-/*
- * The callbacks of the program's control plane. Each callback sends the token to the server, waits for the
- * answer, and returns the number of bytes moved, or a negative number to abort. handle: see
- * gantry_handle_ctx(). offset: in the object. A callback may be NULL if its operation is not used. Callbacks
- * may call the library.
- */
+/* The functions of the program that speak to a server. Each callback sends the token to the server, waits for
+ * the answer, and returns the number of bytes moved, or a negative number to abort. handle: for
+ * gantry_handle_ctx(). offset: offset in the object, in bytes. A callback may be NULL if its operation is not
+ * used. Callbacks may call the library. */
 struct gantry_ops {
 	ssize_t (*get)(const void *handle, char *ptr, size_t size, off_t offset,
 		       const struct gantry_io_info *info);
@@ -568,28 +555,28 @@ struct gantry_ops {
 		       const struct gantry_io_info *info);
 };
 
-/* Sets the callbacks of a context for later operations; ops is copied. -EPROTONOSUPPORT: protocol not
- * 1001. */
+/* Sets the callbacks of a context for later operations; ops is copied. protocol: GANTRY_PROTOCOL_RDMA_DC_V1.
+ * Returns 0; -EPROTONOSUPPORT: another protocol. */
 int gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol);
-/* Returns the ctx passed to gantry_obj_get() or gantry_obj_put(). (getCtx) */
+/* Returns the ctx argument of the gantry_obj_get() or gantry_obj_put() for which a callback runs. (getCtx) */
 void *gantry_handle_ctx(const void *handle);
-/* Returns the largest piece passed to a callback, in bytes; -ENOENT: ptr is not registered.
- * (cuMemObjGetMaxRequestCallbackSize) */
+/* Returns the largest size in bytes that is passed to a callback for the memory at ptr; -ENOENT: it is not
+ * registered. (cuMemObjGetMaxRequestCallbackSize) */
 ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 
-/*
- * Moves size bytes between ptr + buf_offset and the object, from byte obj_offset on, by calling the callback
- * as often as needed with advancing offsets. ptr must be registered. Staged memory moves in pieces of at most
- * the stage's size: the callback gets the program's pointer and the token of a piece of the stage. If that
- * callback fails, its token is invalid after its return. Returns the number of bytes moved (fewer than size
- * if a callback moved fewer), or a negative errno; if no bytes were moved before, the negative result of a
- * callback. -EINVAL: the context has no callback for the operation. (cuObjGet, cuObjPut)
- */
+/* Moves size bytes between memory at ptr + buf_offset and an object, from byte obj_offset of the object
+ * on. Calls the callback as often as needed, with advancing offsets. ptr must be registered. Staged memory
+ * moves in pieces of at most the size of the stage: the callback gets the program's pointer, and the token
+ * of a piece of the stage; if the callback fails, the token is invalid after its return. Returns the
+ * number of bytes moved, which is less than size if a callback moved fewer bytes; or a negative errno,
+ * such as -EINVAL: there is no such callback. If the first callback fails, returns its negative result.
+ * (cuObjGet, cuObjPut) */
 ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
 ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
-/* Does the work of gantry_obj_get() or gantry_obj_put(), according to op, with a copy of ops as callbacks. */
+/* Does the work of gantry_obj_get() or gantry_obj_put(), whichever op names, with the callbacks in ops in
+ * place of those of the context. */
 ssize_t gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *ops, void *ctx,
 			void *ptr, size_t size, off_t obj_offset, off_t buf_offset);
 
