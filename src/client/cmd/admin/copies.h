@@ -11,7 +11,7 @@
 
 /* Returns the part of /status about buckets with two copies; NULL: there are no such buckets. */
 const json_t *copies_of(const json_t *status);
-/* Returns true if, as far as is known, each object in buckets with two copies has both copies. */
+/* Returns true if each object in buckets with two copies has both copies, as far as the daemon knows. */
 bool copies_are_whole(const json_t *copies);
 /* Prints the state of copies as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
 void copies_print(FILE *out, const json_t *copies);

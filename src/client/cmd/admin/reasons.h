@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Prints a line for each reason on a /healthz page: " ! code: text (since time)". A muted reason has "-" in
- * place of "!". */
+/* Prints a line for each reason of a /healthz page: " ! code: text (since time)". The line of a muted reason
+ * has "-" in place of "!". */
 void reasons_print(FILE *out, const json_t *health);
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench - the parts of gantry bench, which measures a server from this machine. The measurement is a closed
- * loop: each of `at_once` threads has one request at a time, and sends the next one after the answer, so a slow
- * server gets fewer requests. With --rate the requests have planned times, and latency counts from these times.
+ * bench - declarations shared by the files of gantry bench, which measures a server from this machine. The
+ * measurement is a closed loop: each of `at_once` threads sends a request when the previous one has its
+ * answer, so a slow server gets fewer requests. With --rate the requests have planned times, and latency
+ * counts from these times.
  *
  *     bench_plan.c    parses the options
  *     bench_work.c    threads and their requests
  *     bench_report.c  table and JSON
  *     bench.c         the order of all steps
  *
- * A plan is a list of rows. A row has a mix of sizes, a number of requests at a time, and a mix of operations.
- * A row has rounds, and in each round every way (RDMA, HTTP) has its turn. Objects belong to threads: only
- * thread i % at_once accesses object number i, so the expected contents of an object are always known.
+ * A plan is a list of rows, which are measured one after the other. A row is a combination of a mix of sizes,
+ * a number of requests at a time and a mix of operations. It has rounds, and in each round every way (RDMA,
+ * HTTP) is measured once. Only thread i % at_once accesses object number i, so the expected contents of each
+ * object are known.
  */
 #ifndef GANTRY_CLIENT_CMD_BENCH_H
 #define GANTRY_CLIENT_CMD_BENCH_H
@@ -35,12 +37,12 @@ enum bench_way { BENCH_RDMA, BENCH_HTTP, BENCH_WAY_NR };
 extern const char *const bench_op_name[BENCH_OP_NR];
 extern const char *const bench_way_name[BENCH_WAY_NR];
 
-/* A mix of sizes, of which one is chosen at random for each object. */
+/* A mix of sizes: the size of each object is chosen from it at random, by weight. */
 struct bench_sizes {
 	int nr;
 	uint64_t size[BENCH_SIZES_MAX];
 	unsigned weight[BENCH_SIZES_MAX];
-	char text[64]; /* text of the option */
+	char text[64]; /* the mix as text, as the option gave it */
 };
 
 struct bench_mix {
@@ -59,9 +61,11 @@ struct bench_plan {
 	int way_nr;
 };
 
-/* Parses an option, as the functions below do: the parts between commas are rows, and "a:3+b:1" in a part is a
- * mix with weights. They return false for an invalid text; the plan cannot be used then. */
-/* Reads a size above 0: 4096, 4k, 4K, 4KiB, 4kb, always powers of 1024. */
+/* Options of the plan are lists of rows, separated by commas. A row can be a mix: "a:3+b:1" has three times
+ * as much of a as of b. The functions bench_plan_*() that parse options return false if a text is invalid;
+ * then the plan cannot be used. */
+/* Parses a size above 0, such as 4096, 4k, 4K, 4KiB or 4kb; all units are powers of 1024. Returns false if
+ * the text is invalid. */
 bool bench_size(const char *text, uint64_t *ret);
 /* Parses sizes, such as "4k,1MiB" or "4k:70+1m:30". */
 bool bench_plan_sizes(struct bench_plan *p, const char *text);
@@ -74,17 +78,17 @@ bool bench_plan_ways(struct bench_plan *p, const char *text);
 
 int bench_plan_most_at_once(const struct bench_plan *p);
 uint64_t bench_plan_largest(const struct bench_plan *p);
-/* Returns the default number of objects of a row: together 1 GiB, at least one for each of at_once, and at
- * most 1024 or at_once, whichever is larger. */
+/* Returns the default number of objects of a row: as many as have 1 GiB together, but at least at_once, and
+ * at most the larger of 1024 and at_once. */
 uint64_t bench_usual_objects(const struct bench_sizes *s, int at_once);
-/* Picks one of nr entries by weight. `random` is any number. */
+/* Returns the index of one of nr entries, chosen by weight. random: a random number, any value. */
 int bench_pick(const unsigned *weight, int nr, uint64_t random);
 
 /* ---- at work: bench_work.c ---- */
 
 #define BENCH_KINDS_MAX 16
 
-/* Counts of events by kind; the last entry counts all other kinds. */
+/* Numbers of events by kind; if there are more kinds than entries, the last entry counts all others. */
 struct bench_kinds {
 	struct {
 		char name[160];
@@ -110,12 +114,12 @@ struct bench_row {
 	/* errors, and reasons for not using RDMA; protected by bench.lock */
 	struct bench_kinds error, not_rdma;
 	double seconds, client_cpu_s, server_cpu_s;
-	/* Rates of each round: requests a second, bytes a second. */
+	/* Rates of each round. rate: requests per second; byte_rate: bytes per second. */
 	double rate[BENCH_ROUNDS_MAX], byte_rate[BENCH_ROUNDS_MAX];
 	int rounds;
 };
 
-/* Sums over all requests, including requests that are not measured. */
+/* Sums over all requests, also those that are not measured. */
 struct bench_total {
 	_Atomic uint64_t nr[BENCH_OP_NR];
 	/* numbers of bytes, by way */
@@ -123,39 +127,39 @@ struct bench_total {
 };
 
 struct bench_object {
-	uint32_t version; /* version of the object's contents */
+	uint32_t version; /* version of the object's contents, which follow from it */
 	uint8_t size;     /* index of the object's size */
-	bool is_there;    /* true: the object exists with the known contents */
-	bool is_left;     /* true: the object may exist on the server, and must be removed */
+	bool is_there;    /* true: the object exists and has the expected contents */
+	bool is_left;     /* true: the object may exist on the server, so it must be deleted at the end */
 };
 
 struct bench {
 	struct cmd *c;
 	struct bench_plan plan;
-	char *base; /* URL prefix of the objects, whose URLs are base/KEY */
+	char *base; /* beginning of the URLs of all objects, which are base/KEY */
 	bool own_bucket;
 	uint64_t seed;
 	struct buffer *buffer; /* buffer of each thread */
 	int buffers;
 	struct bench_object *object;
 	uint64_t objects;
-	unsigned group; /* part of the keys that differs between mixes of sizes */
+	unsigned group; /* number of the current mix of sizes, which the keys contain */
 	bool has_server_cpu;
 	pthread_mutex_t lock;
 	struct bench_total total;
 };
 
 enum bench_job {
-	BENCH_PREPARE, /* job: puts the objects that are missing */
+	BENCH_PREPARE, /* puts the objects that do not exist yet */
 	BENCH_MEASURE,
-	BENCH_REMOVE, /* job: deletes the objects that may exist */
+	BENCH_REMOVE, /* deletes the objects that may exist */
 };
 
-/* Does one job with all threads. BENCH_MEASURE measures a row for the time or count of the command line, and
- * adds the results to the row. Returns 0; -EINTR after a signal; -EIO if the job was aborted after too many
- * failures, with a message on standard error. */
+/* Does a job with all threads. BENCH_MEASURE measures a round of row, for the time or number of requests of
+ * the command line, and adds the results to row. Returns 0; -EINTR: a signal has ended the job; -EIO: the job
+ * was aborted after too many failures, after printing a message on standard error. */
 int bench_work(struct bench *b, enum bench_job job, struct bench_row *row);
-/* Returns true if a signal has asked the program to end. */
+/* Returns true if a signal has requested the end of the program. */
 bool bench_ended(void);
 void bench_catch_signals(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * words - the words of a command line: commands and options (command.def, option.def), their help, and the
- * kinds of URLs. Main thread.
+ * words - the commands and options of the command line (command.def, option.def), their help, and the check
+ * of arguments. Main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_WORDS_H
 #define GANTRY_CLIENT_CMD_WORDS_H
@@ -12,16 +12,16 @@
 /* The kind of object that the argument URL of a command must name. */
 enum url_kind {
 	URL_NONE,
-	URL_OBJECT,     /* the URL names a bucket and a key */
-	URL_NEW_OBJECT, /* the URL names a bucket and a key; or it ends with '/', and the name of the file is
-	                 * appended */
-	URL_PREFIX,     /* the URL names a bucket, and optionally a prefix of keys */
+	URL_OBJECT, /* the URL names a bucket and a key */
+	/* the URL names a bucket and a key; if it ends with '/', the name of the file is appended */
+	URL_NEW_OBJECT,
+	URL_PREFIX, /* the URL names a bucket, and optionally a prefix of keys */
 	URL_BUCKET,
 	URL_BENCH,  /* the URL names a server, and optionally a bucket and a prefix of keys */
-	URL_SERVER, /* the URL names a server, or anything on a server */
+	URL_SERVER, /* the URL names a server, a bucket or a prefix */
 };
 
-/* Groups of commands, for the options that they use. */
+/* Groups of commands, as bits: an option is accepted by the commands of some groups. */
 enum {
 	FOR_SERVER = 1 << 0, /* commands that send S3 requests */
 	FOR_SUM = 1 << 1,    /* commands that use checksums */
@@ -61,7 +61,8 @@ enum command_id {
 	COMMAND_NR
 };
 
-/* The values that getopt_long() returns for options. Options with a letter have the letter as their value. */
+/* Numbers of the options. getopt_long() returns the number of an option without a letter, and the letter of
+ * any other option. */
 enum option_id {
 	OPT_BEGIN = 256,
 #define OPTION(id, ...) OPT_##id,
@@ -80,30 +81,33 @@ struct command {
 
 extern const struct command commands[COMMAND_NR];
 
-/* Advances through argv as getopt_long() does. Returns the id of an option, -1 at the end, or '?' after an
- * error message. */
+/* Finds the next option in argv by getopt_long(). Returns its enum option_id; -1: there are no more options;
+ * '?': invalid, after an error message. */
 int words_option(int argc, char **argv);
 
-/* Returns the command of that name, or ends the program with an error message and the nearest name. */
+/* Returns the command of that name. If there is none, ends the program with an error that names the nearest
+ * command. */
 enum command_id words_command(const char *name);
 /* Ends the program with an error if options were given that the command does not use; the error names these
- * options. given[] is indexed by OPT_ - OPT_BEGIN. */
+ * options. given[i]: true: the option OPT_BEGIN + i was given. */
 void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
-/* Ends the program with an error that names the missing or surplus words, unless the command takes nr
- * words. */
+/* Checks the number of arguments of a command. If nr is not allowed, ends the program with an error that
+ * names the missing or surplus arguments. */
 void words_judge(enum command_id id, int nr, char **words);
-/* Returns the index of the URL among the words of a command. */
+/* Returns the index of the URL among the arguments of a command. */
 int words_url_at(enum command_id id);
-/* Checks that url is a URL of the kind that the command needs; ends the program if it is not. file: source of
- * a put. Returns the URL to use, which is `url` or allocated. */
+/* Checks that url is a URL of the kind that the command needs; if not, ends the program with an error. file:
+ * name of the file of a put, which is appended to a URL that ends with '/'. Returns the URL to use: url
+ * itself, or an allocated text. */
 const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
 
-/* Returns true if a word is a URL, not a path. */
+/* Returns true if an argument is a URL; false: it is a path. */
 bool words_is_url(const char *word);
-/* Prints the help of one command, or of all if id is COMMAND_NR. Returns the exit status of the program. */
+/* Prints the help of a command; id COMMAND_NR: of all commands. Returns the exit status of the program. */
 int words_help(enum command_id id);
 
-/* Ends the program with an error about a word, and a reference to the help. cmd may be NULL. */
+/* Ends the program with an error: the sentence `what` about an argument, and a reference to the help of the
+ * command cmd; NULL: to the help of gantry. */
 _Noreturn void words_bad(const char *cmd, const char *what, const char *word);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor - the parts of gantry doctor. Each part examines one subject and reports its findings. Main
- * thread. */
+/* doctor - functions of gantry doctor. Each examines one subject and reports its findings. Main thread. */
 #ifndef GANTRY_CLIENT_CMD_DOCTOR_H
 #define GANTRY_CLIENT_CMD_DOCTOR_H
 
@@ -9,9 +8,9 @@
 
 enum finding {
 	FOUND_OK,
-	FOUND_NOTE, /* finding: information */
-	FOUND_WARN, /* finding: works, but slowly or only for a limited time */
-	FOUND_STOP, /* finding: prevents RDMA, or prevents the daemon from serving */
+	FOUND_NOTE, /* information */
+	FOUND_WARN, /* RDMA works, but slowly or only for a limited time */
+	FOUND_STOP, /* an obstacle that prevents RDMA, or prevents the daemon from serving */
 	FOUND_NR
 };
 
@@ -19,7 +18,7 @@ struct doctor {
 	const char *admin;
 	const char *client; /* address or GID of a client to reach; NULL: none */
 	bool json;
-	json_t *list; /* findings as JSON, for --json */
+	json_t *list; /* array of the findings, for --json */
 	int nr[FOUND_NR];
 };
 
@@ -30,7 +29,8 @@ void doctor_say(struct doctor *d, enum finding f, const char *topic, const char 
 void doctor_host(struct doctor *d);
 /* Examines device files, devices, ports, GIDs and DC, and the route to a client (doctor_rdma.c). */
 void doctor_rdma(struct doctor *d);
-/* Examines the state of a running gantryd, its disks, and its declines (doctor_daemon.c). */
+/* Examines the state of a running gantryd, its disks, and the reasons why it declined requests
+ * (doctor_daemon.c). */
 void doctor_daemon(struct doctor *d);
 /* Reports which libcuobjclient.so.1 a program written for cuObject would load (doctor_libs.c). */
 void doctor_libs(struct doctor *d);
