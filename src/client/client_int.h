@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of libgantry and the calls between its files. Private; programs see gantry.h.
+ * Declarations shared by the files of libgantry. Programs use gantry.h instead.
  *
  *     context.c    gantry_open, gantry_close
  *     call.c       the common part of all calls to a server
@@ -34,9 +34,10 @@
  *     url.c        encoding of URLs
  *     xml.c        answers in XML, read by libxml2
  *
- * Locks, in the order in which they are taken: g->map_lock, a read-write lock, protects the map of
- * registrations and the addresses of ports in tokens; r->lock protects the slots of a registration; g->lock
- * protects idle targets, free slots and curl handles. No lock is held during verbs, network I/O or callbacks.
+ * Locks, in the order in which a thread takes them: g->map_lock, a read-write lock, protects the map of
+ * registrations and the addresses of ports in tokens; r->lock of a registration protects its slots; g->lock
+ * protects idle targets, free slots and curl handles. No lock is held during calls of verbs, network I/O or
+ * callbacks.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H
@@ -53,8 +54,7 @@
 #include <stdint.h>
 
 #define PORTS_MAX 16
-/* largest number of targets of a port that tokens share; a small number, so that revoking one token affects
- * few others */
+/* number of targets of a port that tokens share; several, so that revoking a token affects few others */
 #define SHARED_MAX 16
 #define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
 #define HOP_LIMIT 64                 /* hop limit of the packets (protocol.md section 6) */
@@ -71,37 +71,35 @@ struct ibv_mr;
 #define CONFIG_DEVICES_MAX 16
 
 struct config {
-	char device[CONFIG_DEVICES_MAX][64]; /* device names or addresses; none: automatic */
+	char device[CONFIG_DEVICES_MAX][64]; /* names or addresses; device_nr 0: chosen automatically */
 	int device_nr;
 	uint64_t dc_key;
 	bool has_dc_key;
 	int traffic_class; /* traffic class; -1: the class of the port */
-	int service_level, path_mtu /* path MTU in bytes; 0: the port's MTU */, pkey_index;
+	int service_level, path_mtu /* path MTU in bytes; 0: the MTU of the port */, pkey_index;
 	bool no_dmabuf; /* true: memory of a device is registered only through a peer-memory driver */
 	bool is_multipath;
-	int retries;        /* number of retries after a callback has failed, with is_multipath */
+	int retries;        /* number of retries after a callback has failed; used if is_multipath */
 	int retry_delay_ms; /* pause in ms before each retry, if there is no other port */
 	char origin[256];   /* path of the configuration file; "": none */
 };
 
 /* Parses a JSON text into a configuration. Returns 0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
-/* Reads the options and the configuration file. Returns 0, or -errno with a sentence in err. */
+/* Reads the options and the configuration file into *ret_c. Returns 0, or -errno with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
 
 /* ---- JSON: json.c ---- */
 
 enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
-/* Receives one scalar. key: name of the member in the innermost object ("": none). text: decoded string, or
- * the digits of a number; terminated. A result other than 0 ends the parser, which returns this result. */
+/* Receives one scalar value. key: name of its member in the innermost object; "": none. text: decoded string
+ * or number, with a NUL at its end. A result other than 0 ends the parser, which returns it. */
 typedef int json_fn(void *cookie, const char *key, enum json_type type, const char *text, size_t len);
 
-/*
- * Reads a JSON text and calls fn for every scalar at any depth. Tolerates // and block comments, '#'
- * comments, trailing commas and a byte order mark, which configuration files may have. 0, the result of fn,
- * or -EINVAL with the line in *ret_line and a reason in *ret_why. No allocation; depth and string length are
- * limited (32, 1023).
- */
+/* Reads a JSON text and calls fn for every scalar value at any depth. Accepts comments (//, # and block
+ * comments), trailing commas and a byte order mark, which configuration files may have. Allocates no memory;
+ * the depth is at most 32, a string at most 1023 bytes. Returns 0; the result of fn that ended the parser; or
+ * -EINVAL with the line in *ret_line and the reason in *ret_why. */
 int json_parse(const char *text, size_t len, json_fn *fn, void *cookie, int *ret_line, const char **ret_why);
 
 /* ---- ports and DC targets: device.c ---- */
@@ -114,9 +112,9 @@ struct port {
 	struct ibv_srq *srq;
 	uint8_t port_num;
 	bool is_ethernet, has_wish;
-	uint8_t wish[16];     /* address that the configuration names for the port */
-	_Atomic bool is_down; /* true: the port is down, according to its events */
-	/* Address in tokens, protected by g->map_lock. It is read again after a transfer failed. */
+	uint8_t wish[16];     /* address by which the configuration names the port, if has_wish */
+	_Atomic bool is_down; /* true: the port is down, according to its last event */
+	/* The port's address in tokens, read again after a failed transfer. Protected by g->map_lock. */
 	uint16_t lid;
 	uint8_t gid[16];
 	_Atomic uint8_t gid_index;
@@ -125,26 +123,26 @@ struct port {
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
 	uint64_t dc_key;
-	/* Targets of tokens from gantry_token_get() and of callbacks, filled from the beginning. They exist
-	 * until the port is closed or until gantry_token_drop(). Protected by g->map_lock. */
+	/* The targets of tokens from gantry_token_get() and of callbacks, used ones first. A target exists
+	 * until the port is closed or gantry_token_drop() destroys it. Protected by g->map_lock. */
 	struct target *shared[SHARED_MAX];
-	struct target *free;    /* idle targets for puts and gets; protected by g->lock */
-	struct target *retired; /* shared targets with a former address; protected by g->map_lock */
+	struct target *free; /* idle targets for puts and gets; protected by g->lock */
+	/* shared targets that were made with a former address of the port; protected by g->map_lock */
+	struct target *retired;
 };
 
-/* A DC target. Each put or get has a separate target, whose destruction ends the accesses of this call
- * only. */
+/* A DC target. No two puts or gets use a target at the same time, so destroying it affects one call only. */
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
 	unsigned changes;     /* value of port.changes when the target was made */
-	_Atomic unsigned out; /* number of tokens with this target that have not been returned */
-	uint64_t made_ns;     /* time of the creation, of clock_ns() */
+	_Atomic unsigned out; /* number of tokens in use that name this target */
+	uint64_t made_ns;     /* clock_ns() when the target was made */
 	struct target *next;
 };
 
-/* Opens the ports named in c, or every usable port. Returns 0 (without a port: *ret_nr 0, and why), or
- * -ENODEV. */
+/* Opens the ports that c names; if it names none, every usable port. Returns 0 and the number of ports in
+ * *ret_nr; if it is 0, the reason is in why. Returns -ENODEV if a named port cannot be used. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
 /* The address of a port in the form that tokens contain. */
@@ -152,30 +150,29 @@ struct address {
 	uint8_t gid[16], gid_index;
 	uint16_t lid;
 };
-/* Reads the port's address again. Returns false if the port has no address now. */
+/* Reads the address of a port from the device. Returns false if the port has no address now. */
 bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
-/* Destroys a target. Returns 0, or -errno: clients may still reach the target. */
+/* Destroys a target. Returns 0; -errno: the driver failed, and servers may still use the target. */
 int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
 
 enum slot_state { SLOT_FREE, SLOT_OUT, SLOT_DEAD };
 
-/* A slot for the text of a token, which the program has or had. */
+/* A slot: memory for the text of a token. */
 struct token_slot {
-	_Alignas(128) struct token_slot *next; /* link in the list of free, used or dead slots */
-	struct token_slot *prev;               /* previous slot, for slots in use */
-	_Atomic(struct region *) region;       /* registration of the memory; NULL: slot of the context */
+	_Alignas(128) struct token_slot *next; /* next slot in the list of free, used or dead slots */
+	struct token_slot *prev;               /* previous slot in the list of used slots */
+	_Atomic(struct region *) region;       /* registration of the token; NULL: none */
 	uint32_t dctn;                         /* number of the DC target that the token names */
 	uint8_t state, port, shared;
 	char text[TOKEN_DC_LEN + 1];
 };
 _Static_assert(sizeof(struct token_slot) == 128, "a page holds 32");
 
-/* Number of token texts that a registration keeps for callbacks. A new text replaces the oldest one. A
- * program may therefore use a text after its callback has returned, and the number of operations does not
- * affect memory. */
+/* Number of token texts of callbacks that a registration keeps. A new text replaces the oldest one. So a
+ * program may read a text for some time after its callback has returned. */
 #define REGION_TEXTS 64
 
 struct region {
@@ -183,19 +180,17 @@ struct region {
 	char *ptr;
 	size_t size;
 	unsigned flags;
-	bool is_device;    /* true: the CPU must not access the memory */
-	bool is_temporary; /* true: the registration was made for one call */
-	/* true: replaced, because the memory was allocated again; the last user frees the registration */
-	bool is_stale;
-	bool is_staged; /* true: no port has the registration, and its bytes are moved through the stage */
-	struct gpu_ids *ids;    /* ids of the registered allocations; NULL: unknown */
-	_Atomic unsigned users; /* number of calls that use the registration; raised from 0 only under
-	                         * g->map_lock */
-	unsigned count; /* number of times that the program registered the memory; protected by g->map_lock */
-	struct ibv_mr *mr[PORTS_MAX]; /* memory regions by port; NULL: registering on the port failed */
+	bool is_device;         /* true: the CPU must not access the memory */
+	bool is_temporary;      /* true: the registration was made for one call */
+	bool is_stale;          /* true: another registration replaces it; the last user frees it */
+	bool is_staged;         /* true: no port registered the memory: the stage moves its bytes */
+	struct gpu_ids *ids;    /* driver's ids of the registered allocations; NULL: unknown */
+	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
+	unsigned count;         /* registrations by the program (GANTRY_COUNTED); protected by g->map_lock */
+	struct ibv_mr *mr[PORTS_MAX]; /* memory region on each port; NULL: registering failed */
 	pthread_mutex_t lock;
 	struct token_slot *free, *out;
-	struct token_slot **recent; /* last REGION_TEXTS texts for callbacks; NULL: no callback yet */
+	struct token_slot **recent; /* last REGION_TEXTS texts of callbacks; NULL: no callback yet */
 	unsigned recent_at;
 };
 
@@ -204,7 +199,7 @@ struct region {
 struct held {
 	uintptr_t start, end;
 	struct region *region;
-	uint32_t above; /* index of the nearest earlier entry that ends after this one */
+	uint32_t above; /* index of the nearest earlier entry that ends beyond the end of this one */
 };
 
 struct map {
@@ -216,18 +211,18 @@ struct map {
 int map_add(struct map *m, struct region *r);
 /* Removes a registration, if it is in the map. */
 void map_remove(struct map *m, const struct region *r);
-/* Replaces a registration by another of the same memory; false: the old one is not in the map. */
+/* Replaces a registration by another one of its memory. Returns false if the old one is not in the map. */
 bool map_replace(struct map *m, const struct region *old, struct region *r);
-/* Returns the smallest registration that contains [start, end). A writable one is preferred. */
+/* Returns the smallest writable, else the smallest read-only registration that contains [start, end). */
 struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first registration that begins at or after start. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* Number of entries in the record of the servers that have reached a port; see choice.c. */
+/* Number of entries of gantry.reach, which stores which server reaches which port (choice.c). */
 #define REACH_MAX 128
 enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
 struct reach {
-	uint64_t server; /* number of the server, from server_of() */
+	uint64_t server; /* number of the server: result of server_of() */
 	uint64_t until_ns;
 	int port;
 	enum reach_state state;
@@ -242,23 +237,24 @@ struct gantry {
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
 	bool no_dmabuf;       /* true: dma-bufs exported by CUDA are not used */
-	int retries;          /* number of retries of callbacks that failed because of the path */
+	int retries;          /* number of retries of a failed callback, on other ports */
 	int retry_delay_ms;   /* pause in ms before each retry, if there is no other port */
-	gantry_copy_fn *copy; /* function that copies from and to memory of a device; NULL: none */
+	gantry_copy_fn *copy; /* copies from and to memory of a device; NULL: none */
 	void *copy_cookie;
-	struct stage *stage; /* stage (stage.h); NULL: memory of a device is not staged */
+	struct stage *stage; /* the stage of the context (stage.h); NULL: there is none */
 	struct gantry_ops ops;
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
 	int port_nr;
 	_Atomic unsigned next_port; /* index of the port that is used next */
 	struct reach reach[REACH_MAX];
-	pthread_cond_t settled; /* choice_waits calls wait until a port's state is known */
+	/* choice_waits calls wait until it is known whether a server reaches a port */
+	pthread_cond_t settled;
 	int choice_waits;
 	pthread_rwlock_t map_lock;
-	struct map map;      /* map of the registrations of programs, and of the stage */
-	size_t own_regions;  /* number of entries that no program registered; protected by map_lock */
-	struct list regions; /* temporary and unreleased registrations; protected by g->lock */
+	struct map map;                /* map of the registrations of programs, and of the stage */
+	size_t own_regions;            /* entries of map that the library made; protected by map_lock */
+	struct list regions;           /* registrations that are not in map; protected by g->lock */
 	_Atomic(struct slabs *) slabs; /* memory of token slots (slot.c) */
 	struct token_slot *free_slots, *dead, *dead_last;
 	unsigned dead_nr;
@@ -279,8 +275,9 @@ struct gantry {
 	pthread_t reaper;
 	pid_t reaper_pid;
 	pthread_cond_t reap;
-	bool reaper_runs, reaper_waits, closes; /* reaper_waits: the reaper waits for the first target */
-	struct target *undead;                  /* targets that the driver could not destroy yet */
+	/* reaper_waits: true: the reaper sleeps because there is no idle target */
+	bool reaper_runs, reaper_waits, closes;
+	struct target *undead; /* targets that the driver could not destroy yet */
 	uint64_t undead_again_ns;
 };
 
@@ -293,34 +290,37 @@ struct window {
 	char token[96];
 };
 
-/* Returns the registration that contains [ptr, ptr + size), and adds a user to it; NULL: none. */
+/* Returns the registration that contains [ptr, ptr + size), and adds a user to it; region_put() removes the
+ * user. Returns NULL if there is no such registration. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
-/* Finds a registration like region_get(), and registers the memory again if a driver reports another
- * allocation. Returns 0, with *ret_region NULL if it is not registered; -EFAULT: the memory was freed. */
+/* Finds the registration that contains [ptr, ptr + size), and adds a user to it. If the driver reports that
+ * the memory was allocated again, registers the new allocation. Returns 0, with *ret_region NULL if the
+ * memory is not registered; -EFAULT: the memory was freed. */
 int region_take(struct gantry *g, const void *ptr, size_t size, struct region **ret_region);
 void region_put(struct region *r);
 void regions_close(struct gantry *g);
-/* Finds a registration without adding a user. The caller holds g->map_lock. */
+/* Finds a registration without adding a user; NULL: none. The caller holds g->map_lock. */
 struct region *region_at(const struct gantry *g, const void *ptr, size_t size);
 
 /* ---- tokens: mint.c, slot.c ---- */
 
-/* Writes a token to text, for [ptr, ptr + size) of registration r at port p, on which r is registered. The
- * caller holds g->map_lock. */
+/* Writes a token to text for the memory [ptr, ptr + size) of registration r, and the target dctn of port p.
+ * Port p must have registered r. The caller holds g->map_lock. */
 int mint(const struct gantry *g, const struct region *r, const struct port *p, uint32_t dctn, const void *ptr,
 	 size_t size, char text[TOKEN_DC_LEN + 1]);
-/* Takes a slot for a token of r. Returns NULL if there is no memory. The caller holds g->map_lock. */
+/* Takes a free slot for a token of r. Returns NULL if there is no memory. The caller holds g->map_lock. */
 struct token_slot *slot_take(struct gantry *g, struct region *r);
-/* Returns a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
+/* Frees a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
 bool slot_give(struct gantry *g, struct token_slot *s);
-/* Returns a slot, whose text stays readable until REGION_TEXTS later texts were made. r has a user. */
+/* Frees a slot when REGION_TEXTS more texts of r were made; the text is readable until then. r has a user. */
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot that contains a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
-/* Removes all slots from a registration that ends. Slots in use are kept for a while. The caller holds
- * g->map_lock for writing if other threads may have tokens of the registration. */
+/* Detaches all slots from a registration that ends. Unused slots become free. Slots in use enter g->dead, and
+ * become free when DEAD_MAX newer ones are there. If other threads may have tokens of r, the caller holds
+ * map_lock for writing. */
 void slots_release(struct gantry *g, struct region *r);
-/* Frees all slots. */
+/* Frees the memory of all slots of the context. */
 void slots_close(struct gantry *g);
 
 /* ---- ports that go down: events.c ---- */
@@ -333,17 +333,17 @@ void events_stop(struct gantry *g);
 
 /* Returns the number of forks that led to this process. */
 unsigned forks_now(void);
-/* Returns true if this process opened the context, false if a parent process did. */
+/* Returns true if this process has opened the context; false: its parent did, before a fork. */
 bool is_mine(const struct gantry *g);
-/* Ends one use of a context. Returns true if the caller must close the context (unused, or never shared). */
+/* Counts one user less. Returns true if none is left, or g is not shared: then the caller closes g. */
 bool shared_give(struct gantry *g);
 
 /* ---- log lines for the program: log.c ---- */
 
-/* Returns true if a log function receives lines of this level. */
+/* Returns true if lines of this level are logged. */
 bool is_told(const struct gantry *g, enum gantry_log_level level);
-#define KERNEL_ENOTSUPP 524 /* errno of the kernel (ENOTSUPP) that some device drivers return to user space */
-/* Returns the text of an errno, as strerror() does. */
+#define KERNEL_ENOTSUPP 524 /* ENOTSUPP of the kernel, which some drivers return to programs */
+/* Returns the text of a positive errno value; knows KERNEL_ENOTSUPP in addition to those of strerror(). */
 const char *error_text(int error);
 /* Passes a line to the program's log function. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
@@ -353,72 +353,75 @@ void client_log(struct gantry *g, enum gantry_log_level level, const char *forma
 struct memory {
 	char *ptr;
 	size_t size;
-	struct region *region; /* registration, of which this call is a user; NULL: none */
+	struct region *region; /* registration of the memory, which counts this call as a user; NULL: none */
 	bool is_device;        /* true: the CPU must not access the memory */
 };
 
-/* Makes a token for one call to a server (server_of()). It chooses a port, registers m with this port if m is
- * not registered, and takes a target. Returns 0, or -errno with the reason. */
+/* Makes a token for one call to a server (a result of server_of()): chooses a port, registers m with this
+ * port if m is not registered, and takes a target. Returns 0, or -errno with the reason in why. */
 int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
 		char *why, size_t why_len);
-/* Ends the token of a call. clean: the answer guarantees that the server has finished its accesses. Otherwise
- * the target is destroyed or, if this fails, the memory deregistered. Returns -EBUSY if both failed. */
+/* Ends the token of a call. clean: true: the answer guarantees that the server no longer accesses the memory;
+ * false: the target is destroyed or, if this fails, the memory is deregistered. Returns 0; -EBUSY: both
+ * failed, and the server may still access the memory. */
 int window_close(struct window *w, bool clean);
 
-/* Makes a token for a callback like gantry_token_get(); *ret_slot is returned by slot_give_late(). */
+/* Makes a token for a callback, with the arguments and errors of gantry_token_get(). *ret_slot: slot with the
+ * text; token_after_callback() frees it and the user of *ret_region. */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       struct region **ret_region, struct token_slot **ret_slot);
-/* Ends the token of a callback. */
+/* Ends the token of a callback: frees its slot, and removes the user of r. */
 void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
 
 /* ---- the choice of a port: choice.c ---- */
 
 /* Returns a number that identifies the server of a URL: scheme, host and port. */
 uint64_t server_of(const char *url);
-/* Returns the next port in turn that is up and on which r is registered (r NULL: any port); NULL: none. The
- * caller holds g->map_lock. */
+/* Returns the next port in turn that is up and has registered r (NULL: any port). The caller holds
+ * map_lock. */
 struct port *port_choose(struct gantry *g, const struct region *r);
-/* Returns the next port for a request to a server, preferably one that the server has not reported as
- * unreachable within a minute. May wait for the results of other threads' requests; the caller reports the
- * result of its request by port_settle() or port_avoid(). */
+/* Returns a port for a request to a server: the next one in turn that the server has not failed to reach in
+ * the last minute, otherwise any; NULL: none. May wait for results of other threads' requests. The caller
+ * reports the result of its own request with port_settle() or port_avoid(). */
 struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
-/* Notes whether a request to this server has shown that the server reaches the port. */
+/* Stores the result of a request for which port_take() chose the port. reached: true: the server has reached
+ * the port; false: the request did not show whether it does. */
 void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
-/* Notes for a minute that this server cannot reach the port. Returns true if r has another port to try. */
+/* Stores for a minute that the server cannot reach the port. Returns true if r has another port to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
 
-/* Reads the address of a port again after a failed operation. Returns true if the address has changed. */
+/* Reads the address of a port again, after a failed operation. Returns true if it has changed. */
 bool port_reread(struct gantry *g, struct port *p);
 
-/* Initializes the list of targets. Returns 0 or -errno. */
+/* Initializes the fields of targets.c in a context. Returns 0 or -errno. */
 int targets_init(struct gantry *g);
-/* Destroys a target, which is kept for another attempt if the driver fails. Returns 0 or -errno. */
+/* Destroys a target. Returns 0; -errno: the driver failed, and the library tries again later. */
 int target_end(struct gantry *g, struct target *t);
 /* Destroys all idle targets. No call may be running. */
 void targets_close(struct gantry *g);
-/* Takes an idle target below the age limit, or makes a target. Returns NULL with errno on failure. */
+/* Takes an idle target younger than target_life_ns, or makes one. Returns NULL and sets errno on failure. */
 struct target *target_take(struct gantry *g, struct port *p);
-/* Returns a target without users to the idle targets. It is destroyed when it reaches the age limit. Returns
- * 0, or -errno if the target is too old and could not be destroyed: clients may still reach it. */
+/* Adds a target that no server uses any longer to the idle targets; at the age target_life_ns it is
+ * destroyed. Returns 0; -errno: it has this age and could not be destroyed. */
 int target_give(struct gantry *g, struct port *p, struct target *t);
 
 /* ---- HTTP: http.c, reply.c ---- */
 
-/* The data of an answer: filled in by http.c, interpreted by reply.c. */
+/* The data of an HTTP answer, which http.c fills in and reply.c interprets. */
 struct reply {
 	int status;
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
-	bool has_request_id; /* true: the answer has a request id, which every S3 server sends */
-	bool is_chunked;     /* true: the body is chunked, and marks its end */
+	bool has_request_id; /* true: the answer has a request id, as answers of S3 servers have */
+	bool is_chunked;     /* true: the body is chunked, so its end can be recognised */
 	int code;            /* value of x-amz-rdma-reply */
-	uint64_t bytes;      /* value of x-amz-rdma-bytes-transferred, otherwise of x-amz-rdma-bytes */
+	uint64_t bytes;      /* value of x-amz-rdma-bytes-transferred, else of x-amz-rdma-bytes */
 	uint64_t content_length;
+	/* data of Content-Range; has_total is set also if it has only the total size */
 	uint64_t range_first, range_last, range_total;
-	/* Content-Range; has_total also for the form bytes */ /* N */
-	uint64_t body_bytes;                                   /* number of bytes of the body received */
-	bool body_overflow; /* true: more bytes arrived than the buffer holds */
+	uint64_t body_bytes; /* number of bytes of the body received */
+	bool body_overflow;  /* true: more bytes arrived than the buffer holds */
 	unsigned retry_after_s;
 	unsigned copies; /* value of x-gantry-copies; 0: absent */
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
@@ -428,48 +431,47 @@ struct reply {
 };
 
 void reply_init(struct reply *r);
-/* Processes a header line without its line end. */
+/* Stores the data of a header line, given without its line end. */
 void reply_header(struct reply *r, const char *line, size_t len);
-/* Copies a text of the server. Each character that a terminal would interpret becomes a question mark.
- * Returns true if no character was replaced. */
+/* Copies a text from the server to out. A question mark replaces each character that a terminal would
+ * interpret. Returns true if no character was replaced. */
 bool reply_copy(char *out, size_t cap, const char *text);
-/* Passes a header line to fn. The name is in lower case; name and value are safe for a terminal. A line that
- * is not a header is ignored. */
+/* Passes name (in lower case) and value of a header line to fn, safe for a terminal; ignores other lines. */
 void reply_header_to(const char *line, size_t len, gantry_header_fn *fn, void *cookie);
-/* Copies the text between <name> and </name> in an error body, unescaped; "" if there is no such element. */
+/* Copies the text of the element <name> in an error body to out, without XML escapes; "": none. */
 void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
 
 enum verdict {
 	VERDICT_RDMA,     /* the transfer by RDMA succeeded */
 	VERDICT_BODY,     /* success; the body of the answer is the data */
-	VERDICT_DECLINED, /* no RDMA for this request: repeat it over HTTP */
-	VERDICT_FAILED,   /* the transfer failed: repeat it once with a new token, then over HTTP */
+	VERDICT_DECLINED, /* the server declines RDMA: repeat the request over HTTP */
+	VERDICT_FAILED,   /* it failed: repeat the request once with a new token, then over HTTP */
 	VERDICT_ERROR,    /* an error of the request itself: do not repeat it */
 	VERDICT_BUSY,     /* 503: repeat the request later */
 	VERDICT_END,      /* 416: the offset is at or beyond the end of the object */
 	VERDICT_NR
 };
-/* Interprets the answer to a put with a token (protocol.md 3, 4.1, 4.2; item 116). *ret_why: reason for not
- * using RDMA. */
+/* Interprets the answer to a put with a token (protocol.md 3, 4.1, 4.2; item 116). *ret_why: the reason, if
+ * RDMA was not used. judge_get() does so for a get; *ret_bytes: number of bytes moved by RDMA. */
 enum verdict judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const char **ret_why);
 enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_t size,
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Interprets the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
-/* Returns true if the body of a get of size bytes at offset is complete: it has size bytes, or the object
- * ends with it according to the answer. */
+/* Returns true if the body of a get of size bytes at offset is complete: of this size, or to the object's
+ * end. */
 bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
 enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST };
 
-/* A header field of a request; name NULL: the field is not sent. */
+/* A header field of a request, or a parameter of a query; name NULL: it is not sent. */
 struct field {
 	const char *name, *value;
 };
 
 #define EXTRA_MAX 4
-#define FIELD_VALUE_MAX 4000 /* length in bytes at which longer values are truncated */
+#define FIELD_VALUE_MAX 4000 /* largest length of a header's value in bytes; longer values are truncated */
 
 struct exchange {
 	enum method method;
@@ -487,8 +489,8 @@ struct exchange {
 	struct field extra[EXTRA_MAX];
 	bool no_content_type;                    /* true: a put without Content-Type */
 	bool want_checksum;                      /* true: sends x-amz-checksum-mode: ENABLED */
-	unsigned connect_timeout_ms, timeout_ms; /* time limits; timeout_ms 0: no limit while bytes move */
-	bool is_device; /* true: body and buffer are memory of a device: copied by g->copy or the stage */
+	unsigned connect_timeout_ms, timeout_ms; /* in ms; timeout_ms 0: no limit while bytes move */
+	bool is_device; /* true: body and buffer are memory of a device, which g->copy or the stage copies */
 	gantry_header_fn *header; /* receives the headers of a 2xx answer; NULL: none */
 	void *header_cookie;
 };
@@ -497,27 +499,24 @@ struct handle;
 struct handle *handle_get(struct gantry *g);
 void handle_put(struct gantry *g, struct handle *h);
 void handles_close(struct gantry *g);
-/* Runs one HTTP exchange. Returns 0 with an answer in r, or -errno with a sentence in why. */
+/* Sends a request, receives the answer. Returns 0 with the answer in r, or -errno with a sentence in why. */
 int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
 
-/* Adds the headers of the signature to a request. Returns false if there is no memory. */
+/* Appends the signature's headers to a list of request headers. Returns false if there is no memory. */
 struct curl_slist;
 bool sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list);
 
-/* Encodes the characters that a URL must not contain and keeps the others. Returns allocated memory, or NULL
- * if there is none. */
+/* Returns url with the characters percent-encoded that no URL has, freed by the caller; NULL: no memory. */
 char *url_clean(const char *url);
 bool url_is_unreserved(unsigned char c);
-/* Returns true if the path of a URL contains more than a bucket. */
+/* Returns true if the path of a URL has more than a bucket, so that it names a key. */
 bool url_names_key(const char *url);
-/* Returns true if a text can be the value of a header: it has no control character, and is therefore one
- * line. NULL is allowed. */
+/* Returns true if a text can be the value of a header: it has no control character. NULL is allowed. */
 bool fits_header(const char *text);
-/* Encodes every byte that is not unreserved, for values of a signed query. Returns allocated memory, or NULL
- * if there is none. */
+/* Returns text with all but unreserved bytes percent-encoded, freed by the caller; NULL: no memory. */
 char *url_encode_all(const char *text);
-/* Appends name=value pairs to a URL. In a value every byte that is not unreserved is encoded; a pair with the
- * value NULL is omitted. Returns allocated memory, or NULL if there is none. */
+/* Returns a URL with nr pairs name=value appended to its query, the values percent-encoded; a pair with the
+ * value NULL is omitted. The caller frees the text; NULL: no memory. */
 char *url_query(const char *url, const struct field *pair, int nr);
 
 /* ---- one call of a program: call.c ---- */
@@ -530,55 +529,53 @@ struct call {
 	char *url;
 	struct memory memory;
 	uint64_t size, offset;
-	char checksum[16]; /* for a put: checksum of the bytes, if requested and known */
-	bool wants_stage;  /* true: memory of a device that the server's NIC did not reach */
-	bool is_filled_in; /* true: other calls have filled in the result */
+	char checksum[16]; /* for a put: checksum of the bytes in base64; "": not sent */
+	/* true: the server's NIC did not reach memory of a device: the stage is next */
+	bool wants_stage;
+	bool is_filled_in; /* true: calls for parts of this one have filled in the result */
 	struct reply r;    /* last answer */
 };
 
-/* Begins a call with results in c->own; call_end() follows in any case. Returns 0 or -errno. */
+/* Begins a call. res: the program's result, may be NULL; own: the result that the library fills in, from
+ * which call_end() copies to res. The caller calls call_end() also after an error. Returns 0 or -errno. */
 int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	       struct gantry_result *res, struct gantry_result *own);
-/* Begins a call for a bucket. Returns -EINVAL if the URL names a key or has a query, because the request
- * would apply to these. */
+/* Begins a call for a bucket, with the arguments of call_begin(). Returns 0 or -errno; -EINVAL if the URL
+ * names a key or has a query, because the request would then not be for the bucket. */
 int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 		      struct gantry_result *res, struct gantry_result *own);
-/* Ends a call with the result e: fills in the data of the last answer, and copies them to the caller's res,
- * as far as its size allows. Returns e. */
+/* Ends a call: adds the data of the last answer to its result, and copies to res what fits. Returns e. */
 int call_end(struct call *c, int e, struct gantry_result *res);
-/* Sets the message of the result to a sentence of the library. */
+/* Sets the message of the result to the sentence why. */
 void call_say(struct call *c, const char *why);
-/* Returns the exchange that the call's request describes. */
+/* Returns an exchange with the URL, the method and the parameters of the call's request. */
 struct exchange call_exchange(const struct call *c, enum method method);
 #define BUSY_TRIES 4 /* largest number of tries while the server answers 503 */
-/* Sets the reason for not using RDMA; a reason from the server takes precedence. */
+/* Sets the reason why RDMA is not used, unless the server has given one. */
 void call_reason(struct call *c, const char *why);
-/* Sends a request once. Returns 0 with an answer in c->r, or -errno. */
+/* Sends a request once. Returns 0 with the answer in c->r, or -errno. */
 int call_run(struct call *c, const struct exchange *x);
-/* Sends a request, and repeats it while the server answers 503. Returns 0 with an answer in c->r, or
- * -errno. */
+/* Sends a request, repeats it while the server answers 503. Returns 0 with an answer in c->r, or -errno. */
 int call_run_plain(struct call *c, const struct exchange *x);
-/* Waits before the next try, longer each time. */
+/* Waits before the next try of a request; the higher the number turn of the try, the longer. */
 void call_back_off(const struct call *c, int turn);
 /* Sends a request that exists only in S3, and repeats it while the server answers 503. Returns 0 with a 2xx
- * answer in c->r, or -errno; -EOPNOTSUPP in another dialect. */
+ * answer in c->r; -EOPNOTSUPP: the context has another dialect; or the -errno of any other answer. */
 int call_s3(struct call *c, const struct exchange *x);
 
 /* ---- answers in XML: xml.c ---- */
 
-/* Receives an element at its end. path: names below the root ("Contents/Key"). text: terminated text of the
- * element, "" for an element with child elements. A result other than 0 ends the reading, which returns this
- * result. */
+/* Receives an element when it ends. path: names of the element and its parents below the root
+ * ("Contents/Key"). text: its content, which ends with a NUL; "" for an element with child elements. A result
+ * other than 0 ends the reader, which returns this result. */
 typedef int xml_fn(void *cookie, const char *path, const char *text, size_t len);
-/*
- * Reads a document and calls fn at the end of each element except the root. 0, the result of fn, -ENOMSG if
- * the root has another name, -EPROTO (not well-formed, a document type, an entity of its own, nested deeper
- * than 8, a text beyond 8 KiB, a tag beyond 1 KiB), -ENOMEM. No resource other than `body` is ever opened or
- * fetched.
- */
+/* Reads an XML document and calls fn at the end of each element except the root. Opens and fetches no
+ * resource other than `body`. Returns 0; the result of fn that ended the reader; -ENOMSG: the root has
+ * another name; -EPROTO: the document is not well-formed, has a document type or entities of its own, is
+ * deeper than 8 elements, or has a text of more than 8 KiB or a tag of more than 1 KiB; -ENOMEM. */
 int xml_answer(const char *body, size_t len, const char *root, xml_fn *fn, void *cookie);
-/* Sends x and reads the XML of a 2xx answer, at most cap bytes, as xml_answer() does. An error document in a
- * 2xx answer is an error. */
+/* Sends a request, and passes the elements of a 2xx answer of at most cap bytes to fn (xml_answer()). Returns
+ * 0, the -errno of the request or of an error document, or a result of xml_answer(). */
 int call_xml(struct call *c, struct exchange *x, size_t cap, const char *root, xml_fn *fn, void *cookie);
 
 /* ---- a page of a list: page.c ---- */
@@ -587,13 +584,14 @@ enum list_kind { LIST_OBJECTS, LIST_BUCKETS, LIST_UPLOADS, LIST_PARTS, LIST_NR }
 
 struct list_page {
 	bool is_truncated;
-	char *next, *next_id; /* position of the next page, allocated; NULL: this is the last page */
+	char *next, *next_id; /* begin of the next page, freed by the caller; NULL: last page */
 };
 
-/* Receives an entry or a part; the other argument is NULL. */
+/* Receives an entry (p NULL) or, for LIST_PARTS, a part (e NULL). A result other than 0 ends the list. */
 typedef int list_fn(void *cookie, const struct gantry_entry *e, const struct gantry_part *p);
-/* Reads a page, and calls fn for each of its entries after the whole page was found valid. 0, the result of
- * fn, or as xml_answer(). The caller frees the texts of the page, also after an error. */
+/* Reads a page of a list. Calls fn for each entry, after it has checked that the whole page is valid.
+ * Returns 0, the result of fn that ended the list, or an error of xml_answer(). The caller frees
+ * *ret_page's texts. */
 int list_read(const char *body, size_t len, enum list_kind kind, list_fn *fn, void *cookie,
 	      struct list_page *ret_page);
 

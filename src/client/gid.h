@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gid - chooses the row of a port's GID table that tokens contain. Any thread. */
+/* gid - chooses the entry of a port's GID table whose address tokens contain. Any thread. */
 #ifndef GANTRY_CLIENT_GID_H
 #define GANTRY_CLIENT_GID_H
 
@@ -10,13 +10,13 @@
 struct ibv_context;
 struct ibv_gid_entry;
 
-/* Reads the GID table of all ports, of any length: the driver returns nothing if the buffer is too small. The
- * caller frees the table with free(). Returns NULL if there is no memory. *ret_nr: number of rows, or
- * -errno. */
+/* Reads the GID table with the entries of all ports of a device, of any length. Returns the table, which the
+ * caller frees with free(), and in *ret_nr its number of entries, or the -errno of the driver. Returns NULL
+ * if there is no memory. */
 struct ibv_gid_entry *gid_table(struct ibv_context *ctx, ssize_t *ret_nr);
 
-/* Chooses the best row of the port's GID table, or the row with the address `want` if that is not NULL.
- * Returns false if there is none. */
+/* Chooses an entry of a port's GID table. want: address of the entry; NULL: the best entry. Returns true,
+ * with the index and the address of the entry; false: there is no such entry. */
 bool port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_t *ret_index,
 	      uint8_t ret_gid[16]);
 

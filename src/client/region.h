@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region - the internal interface of registrations, for the files that make them: memory.c, register.c,
- * window.c. Locks: client_int.h. */
+/* region - functions that make and end registrations, for memory.c, register.c and window.c. client_int.h
+ * describes the locks. */
 #ifndef GANTRY_CLIENT_REGION_H
 #define GANTRY_CLIENT_REGION_H
 
@@ -12,28 +12,31 @@ struct wanted {
 	size_t size;
 	unsigned flags;
 	bool is_device;
-	/* true: the library exported the dma-buf; if registering it fails, the memory is registered without
-	 * it */
+	/* true: the library has exported the dma-buf; if no port can register it, the memory is registered
+	 * without it */
 	bool is_export;
-	int fd; /* descriptor of a dma-buf; -1: none */
+	int fd; /* file descriptor of the dma-buf that has the memory; -1: none */
 	uint64_t offset;
-	/* for a registration for one call: the only port to register with; NULL: all ports */
+	/* the only port that registers the memory, for a registration that serves one call; NULL: all ports
+	 * do */
 	struct port *only;
 };
 
-/* Makes a registration that has one user and is not found by look-ups yet. Returns 0 or -errno. */
+/* Makes a registration with one user. It is not in the map yet, so look-ups do not find it. Returns 0 or
+ * -errno. */
 int region_new(struct gantry *g, const struct wanted *w, struct region **ret_region);
-/* Deregisters memory on all ports, and frees the registration, which no look-up can find any longer. Returns
- * 0, or -errno: the registration is then kept until the context is closed. */
+/* Deregisters memory on all ports, and frees the registration, which is not in the map. Returns 0; -errno: a
+ * port did not deregister the memory, and the registration is kept until the context is closed. */
 int region_free(struct gantry *g, struct region *r);
-/* Adds a registration to the list of registrations that programs cannot find. region_unkeep() removes it from
- * the list. */
+/* Adds a registration to g->regions, the list of registrations that are not in the map (region_keep()), or
+ * removes it from the list (region_unkeep()). */
 void region_keep(struct gantry *g, struct region *r);
 void region_unkeep(struct gantry *g, struct region *r);
-/* Returns the names of the drivers, other than peer-memory drivers, that refused the device memory which this
- * thread last tried to register; "": none. */
+/* Returns the names of the drivers that refused the memory of a device which this thread last tried to
+ * register, without peer-memory drivers; "": none. */
 const char *refusals(void);
-/* Writes a sentence with the reason why a registration failed with e, and the remedy. */
+/* Writes to out a sentence with the reason why the registration of w failed with the error e, and with the
+ * remedy. */
 void explain_registration(const struct gantry *g, const struct wanted *w, int e, char *out, size_t cap);
 
 #endif
