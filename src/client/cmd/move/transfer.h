@@ -7,8 +7,8 @@
 
 #include "client/cmd/common/cmd.h"
 
-/* Uploads an open file; stores the result in o and prints nothing. A file larger than whole_max bytes is
- * sent in parts, `streams` at a time. */
+/* Uploads an open file to url. A file of more than whole_max bytes is sent in parts, `streams` at a time.
+ * Stores the result in o, and prints nothing. */
 void put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
 	    const char *url, struct outcome *o);
 void put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url,
@@ -18,13 +18,14 @@ void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, con
 void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      const struct part *part, struct outcome *o);
 struct written;
-/* Downloads an object to a name below the directory dir, never outside of it. others: files written by
- * this run (files.h). */
+/* Downloads an object to the path `name` below the directory dir, and never to a file outside of dir. others:
+ * files written by this run (files.h). Stores the result in o. */
 void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
 	       struct written *others, struct outcome *o);
-/* Parses a range of bytes: FIRST-LAST, FIRST- or -LENGTH. */
+/* Parses a range of bytes: FIRST-LAST, FIRST- or -LENGTH. Returns false if the text is invalid. */
 bool part_parse(const char *text, struct part *ret);
-/* Path of the file that this thread has mapped and is reading; NULL: no file is mapped. */
+/* Path of the file that this thread has mapped into memory and reads; NULL: none. It is for the message after
+ * SIGBUS. */
 extern _Thread_local const char *mapped_file;
 
 #endif
