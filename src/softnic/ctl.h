@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of softnicctl. Commands take the words after their name and return the
- * exit status. */
+/* Declarations shared by the files of softnicctl. A function ctl_cmd_*() runs a command with the words after
+ * its name, and returns the exit status of the program. */
 #ifndef SOFTNIC_CTL_H
 #define SOFTNIC_CTL_H
 
 #include "softnic/fabric.h"
 
 int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
-/* Maps the existing fabric. Returns 0, or -errno after a line on stderr. */
+/* Maps the fabric, which must exist. Returns 0, or -errno after writing a line to stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
-/* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
+/* Parses a duration such as "20ms", "1.5s" or "300us". Returns true; false: the text is invalid, or the
+ * duration is 0 or more than a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);
 int ctl_dev(const char *s); /* Returns the index of a device by its name or number; -1: there is no such
                              * device. */
@@ -18,7 +19,7 @@ const char *ctl_status_name(unsigned status);
 /* Prints a duration as " KEY=20ms"; prints nothing for 0. */
 void ctl_print_duration(const char *key, uint64_t ns);
 
-/* Runs the command softnicctl port DEV WORD... */
+/* Runs the command `softnicctl port DEV WORD...`. */
 int ctl_port_word(int dev, int argc, char **argv);
 int ctl_cmd_gid(int argc, char **argv);
 int ctl_cmd_firmware(int argc, char **argv);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the software mlx5 device and the calls between its files. Private to src/softnic: programs see
- * only <infiniband/verbs.h> and <infiniband/mlx5dv.h>.
+ * Declarations shared by the files of the software mlx5 device. Programs use only <infiniband/verbs.h> and
+ * <infiniband/mlx5dv.h>.
  *
- * Locks, outermost first; never take one to the left while holding one to the right:
+ * Locks, in the order in which a thread takes them; "leaf": the thread takes no further lock:
  *
  *     qp->post_lock -> qp->lock -> cq->lock -> channel->lock
  *                      qp->lock -> ctx->lock (leaf), async.lock (leaf)
  *
- * qp->post_lock is held by the application's thread from wr_start to wr_complete; cq->poll_lock from
- * start_poll to end_poll, and no other thread takes it. No lock is held across a copy: qp->busy is true
- * while a copy is running.
+ * The application's thread holds qp->post_lock from wr_start to wr_complete, and cq->poll_lock from
+ * start_poll to end_poll; the threads of softnic never take cq->poll_lock. No lock is held during a copy:
+ * qp->busy is true while a copy runs.
  */
 #ifndef SOFTNIC_SOFTNIC_H
 #define SOFTNIC_SOFTNIC_H
@@ -30,7 +30,7 @@
 
 #define SN_EXPORT __attribute__((visibility("default")))
 
-/* Checks for errors of softnic itself; also active in release builds. */
+/* Ends the process if x is false, which is an error of softnic itself; also in release builds. */
 #define sn_check(x) ((x) ? (void)0 : sn_check_failed(#x, __FILE__, __LINE__))
 _Noreturn void sn_check_failed(const char *what, const char *file, int line);
 
@@ -41,11 +41,13 @@ enum {
 	SN_MAX_CQE = 4194303,
 	SN_MAX_RD_ATOM = 16,
 	SN_STEP_BYTES =
-		1 << 20, /* most bytes of one process_vm_* call, and between two checks of a queue's state */
+		/* largest number of bytes of one process_vm_* call, and of one step of a work request */
+	1 << 20,
 };
 #define SN_MAX_MSG 0x40000000u
 
-/* Vendor syndromes, as far as known from a real adapter (softnic's own ones are above 0xf0). */
+/* Values of the vendor syndrome in completions: those of a real adapter, as far as known; values above 0xf0
+ * are softnic's own. */
 enum sn_vendor {
 	SN_VE_RETRY = 0x81,
 	SN_VE_REM_ACCESS = 0x88,
@@ -65,22 +67,25 @@ enum sn_pin { SN_PIN_COUNT = 1, SN_PIN_FRAMES = 2 };
 
 struct sn_conf {
 	unsigned devices_nr;
-	bool run_inline;   /* SOFTNIC_EXEC=inline: work requests are executed on the caller's thread */
-	int64_t assist_ns; /* interval in ns of the poll assist; < 0: no poll assist */
-	/* time in ns of all retries together; < 0: computed from the queue pair's timeout and retry_cnt */
+	bool run_inline; /* SOFTNIC_EXEC=inline: work requests are executed on the caller's thread */
+	/* time in ns after which a thread that polls executes waiting work itself (poll assist); < 0:
+	 * never */
+	int64_t assist_ns;
+	/* time in ns after which retries end; < 0: it follows from timeout and retry_cnt of the queue pair */
 	int64_t retry_ns;
-	int dckey_status; /* status after a wrong DC key, an enum ibv_wc_status */
-	int dc_rd_atomic; /* largest number of READs that an initiator may have in flight */
+	int dckey_status; /* status of a completion after a wrong DC key, an enum ibv_wc_status */
+	int dc_rd_atomic; /* largest number of RDMA reads of an initiator in flight */
 	bool peer_mem;    /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
 	bool no_dmabuf;   /* SOFTNIC_DMABUF=0: dma-bufs are not supported */
 	bool cuda;        /* SOFTNIC_CUDA: memory that only the CUDA driver reaches can be registered */
 	bool debug;
-	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
-	bool no_hazard; /* true: hazard words are off, as a negative control of the stress test */
+	unsigned pin; /* SOFTNIC_PIN: enum sn_pin */
+	/* true: hazard words are not used, so that the stress test can show that they are needed */
+	bool no_hazard;
 };
 extern struct sn_conf sn_conf;
 
-/* This process as a member of the fabric; NULL until the first list of devices. */
+/* This process in the fabric; fab is NULL until the program has asked for a list of devices. */
 struct sn_self {
 	struct fabric *fab;
 	struct fab_proc *proc;
@@ -98,27 +103,29 @@ void sn_sleep_ns(uint64_t ns);
 #define SN_NAP_NS 2000000u
 uint32_t sn_pow2(uint32_t n); /* Returns the smallest power of two that is not below n. */
 
-/* Claims a slot for a queue pair. Returns NULL if the table is full. */
+/* Claims a slot for a queue pair, and returns it with its number in *ret_qpn; NULL: the table is full. */
 struct fab_qp *sn_qp_claim(uint32_t *ret_qpn);
 struct fab_mr *sn_mr_claim(uint32_t *ret_key);
-/* Clears the key, waits until no live process can still be using the key, and frees the slot. */
+/* Unpublishes a slot: clears its number, waits until no live process can use the slot, and frees it. */
 void sn_qp_release(struct fab_qp *q, uint32_t qpn);
 void sn_mr_release(struct fab_mr *m, uint32_t key);
 
-/* Makes the thread an executor, which is inside one step of one work request; until the end its hazard words
- * belong to it. */
+/* Begins a step of a work request on this thread, which thereby becomes an executor with a pair of hazard
+ * words of its own. Returns the number x of the executor, for sn_exec_leave(x), which ends the step. */
 int sn_exec_enter(void);
 void sn_exec_leave(int x);
-/* Finds a queue pair by its number, protected until sn_exec_leave(); NULL: no such queue pair. */
+/* Finds a queue pair by its number; its slot is not freed before sn_exec_leave(). Returns NULL if there is no
+ * such queue pair. */
 struct fab_qp *sn_exec_find_qp(int x, uint32_t qpn);
-/* Finds a region by its rkey, protected until sn_exec_leave(); NULL: no such region. */
+/* Finds a memory region by its rkey; its slot is not freed before sn_exec_leave(). Returns NULL if there is
+ * no such region. */
 struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey);
-/* Finds a region of this process by its lkey, protected by the executor's sequence; NULL: no such
- * region. */
+/* Finds a memory region of this process by its lkey; its slot is not freed before sn_exec_leave(). Returns
+ * NULL if there is no such region. */
 struct fab_mr *sn_find_own_mr(uint32_t lkey);
-/* Waits until every executor that was inside a step has left it. */
+/* Waits until every step that has begun before this call has ended (sn_exec_leave()). */
 void sn_exec_quiesce(void);
-/* Returns true if the process of this slot is alive. The result may be up to 1 ms old unless exact. */
+/* Returns true if the process with this index is alive. exact: false: the answer may be up to 1 ms old. */
 bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
 
 /* ---- device and context ---- */
@@ -129,8 +136,8 @@ struct sn_dev {
 	__be64 guid;
 };
 
-/* A descriptor that is readable exactly while a queue is not empty. The completion and the event channel
- * use one. */
+/* A file descriptor that is readable exactly while a queue is not empty; for completion channels and
+ * asynchronous events. */
 struct sn_flag {
 	int fd;
 	bool set;
@@ -139,8 +146,9 @@ int sn_flag_init(struct sn_flag *fl);
 void sn_flag_fini(struct sn_flag *fl);
 void sn_flag_set(struct sn_flag *fl, bool on); /* Sets or clears the flag, under the lock of its queue. */
 int sn_flag_wait(const struct sn_flag *fl,
-		 int fd); /* Takes one event. Returns 0, or -1 with errno (EAGAIN on a non-blocking
-		           * descriptor). */
+		 /* Waits until the flag is set; fd: its descriptor. Returns 0, or -1 with errno (EAGAIN if fd
+		  * is non-blocking). */
+		 int fd);
 
 struct sn_chan;
 
@@ -164,28 +172,27 @@ struct sn_left;
 struct sn_ctx {
 	struct verbs_context v; /* context of verbs; it ends with the ibv_context that programs hold */
 	struct sn_dev *dev;
-	/* value of sn_self.forks at open; another value now means that this is a child's copy of the parent's
-	 * context */
+	/* value of sn_self.forks when the context was opened; another value: this process is a child, with a
+	 * copy of its parent's context */
 	uint32_t forks;
 	struct sn_ctx *next; /* link in the list of open contexts, for the watcher */
 	struct sn_async async;
 	uint32_t resets; /* value of sn_resets() for this device when the context was opened */
-	bool dead_told;  /* state of the watcher: true: the loss of the device was reported */
-	/* objects that the application could not destroy, or of which it believes that they are destroyed
-	 * (dead.c); under lock */
+	bool dead_told;  /* true: the watcher has reported the loss of the device to the application */
+	/* objects that exist although the application has called destroy for them, because their device was
+	 * reset (dead.c); protected by lock */
 	struct sn_left *left;
 	_Atomic uint32_t pd_next;
-	/* Fields of the engine (engine.c). All are protected by lock, except that runq_nr may be read without
-	 * it. */
+	/* Fields of the engine (engine.c), protected by lock; runq_nr may be read without it. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;  /* condition on which the engine thread waits */
-	pthread_cond_t unpin; /* condition on which destroy_qp waits */
+	pthread_cond_t unpin; /* condition for which the destruction of a queue pair waits */
 	pthread_t thread;
 	bool thread_on, idle, stop;
 	struct sn_qp *qps; /* all queue pairs of the context */
 	struct sn_qp *run_first, *run_last;
 	_Atomic uint32_t runq_nr;
-	struct sn_qp **heap; /* heap of parked queue pairs, ordered by park_until_ns */
+	struct sn_qp **heap; /* heap of the queue pairs that wait until park_until_ns, the earliest first */
 	uint32_t heap_nr, heap_max;
 };
 
@@ -195,8 +202,8 @@ sn_ctx(struct ibv_context *c)
 	return (struct sn_ctx *)((char *)c - offsetof(struct sn_ctx, v.context));
 }
 
-/* Returns true for a forked child's copy of a context: it may free inherited objects (exit handlers do),
- * while the objects on the fabric stay the parent's. */
+/* Returns true if this process is a child with a copy of its parent's context. The child may free its copies
+ * of objects, as exit handlers do, but the objects in the fabric still belong to the parent. */
 static inline bool
 sn_inherited(struct ibv_context *c)
 {
@@ -218,7 +225,7 @@ sn_port(const struct sn_ctx *ctx)
 struct sn_pd {
 	struct ibv_pd pd;
 	_Atomic uint32_t uses;
-	/* protection domain from which a parent domain was made; NULL: not a parent domain */
+	/* for a parent domain: the protection domain from which it was made; otherwise NULL */
 	struct sn_pd *of;
 };
 
@@ -238,16 +245,16 @@ struct sn_ah {
 
 /* ---- reach.c: reachability between ports ---- */
 
-/* Returns true if the row of the GID table is an address of the port. */
+/* Returns true if the entry `index` of the port's GID table has an address. */
 bool sn_has_row(const struct fab_port *port, uint32_t index);
 
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
-/* Returns true if the members of an address vector that the kernel checks are valid for the port. */
+/* Returns true if an address vector is valid for the port; checks the members that the kernel checks. */
 bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
-/* Resolves the neighbour as the kernel does. Returns 0, ENETUNREACH immediately, or ETIMEDOUT after the usual
- * time. */
+/* Looks up the neighbour for a destination, as the kernel does when an address handle is made. Returns 0;
+ * ENETUNREACH: there is no route; or, after fabric.absent_ns, ETIMEDOUT: the neighbour does not answer. */
 int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
-/* Returns true if packets from one port reach the other. */
+/* Returns true if packets from the port `from` to the destination `to` reach `port`. */
 bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
 		 const struct sn_dest *to);
 /* Returns the index of the interface that has the address gid; 0: none. */
@@ -262,12 +269,13 @@ bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
 /* Kinds of objects, in the order of their destruction when the context is closed. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
-/* Returns the immediate result of a destroy call whose object stays until its context is closed; -1: the
- * caller destroys the object. */
+/* Decides about a call that destroys an object. Returns -1: the caller destroys the object; any other value
+ * is the result of the call, and the object stays until its context is closed. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
 void sn_left_destroy(struct sn_ctx *ctx); /* Destroys the remaining objects when the context is closed. */
 void sn_qp_destroy(struct ibv_qp *qp);
-/* Destroys a shared receive queue. Returns 0 or EBUSY, as sn_cq_destroy() and sn_pd_destroy() do. */
+/* Destroys a shared receive queue (sn_srq_destroy()), a completion queue (sn_cq_destroy()) or a protection
+ * domain (sn_pd_destroy()). Returns 0; EBUSY: another object uses it. */
 int sn_srq_destroy(struct ibv_srq *srq);
 int sn_cq_destroy(struct ibv_cq *cq);
 int sn_pd_destroy(struct ibv_pd *pd);
@@ -275,15 +283,16 @@ void sn_pd_ops(struct sn_ctx *ctx);
 void sn_chan_destroy(struct sn_chan *ch);
 void sn_mr_destroy(struct ibv_mr *mr);
 
-/* Returns true if every byte is mapped and readable or writable, and populates the pages. */
+/* Touches every page of the memory, so that it is present. Returns true if every byte is readable and, with
+ * write true, writable. */
 bool sn_fault_in(const void *addr, size_t len, bool write);
 
-/* Pins a region that is about to be published, if SOFTNIC_PIN requires it: 0 or errno. The second function
- * unpins it. pin.c */
+/* Pins (sn_pin()) or unpins (sn_unpin()) the memory of a region, if SOFTNIC_PIN requires this (pin.c).
+ * sn_pin() is called before the region is published, and returns 0 or an errno value. */
 int sn_pin(const struct fab_mr *m, uint32_t key);
 void sn_unpin(const struct fab_mr *m, uint32_t key);
-/* Returns true if [addr, addr + len) of a region is at the same place in memory as when the region was
- * registered; kills a process that moved these bytes. */
+/* Returns true if the pages of [addr, addr + len) of a region are still those that were registered. If not,
+ * kills the process pid, which has replaced them. */
 bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
 
 struct sn_mr {
@@ -303,7 +312,8 @@ struct sn_cqe {
 	uint64_t wr_id;
 	uint64_t ts_ns;
 	struct sn_qp *qp;
-	uint32_t sq_upto; /* send queue slots up to this one become free when this completion is polled */
+	/* the entries of the send queue up to this index become free when the completion is polled */
+	uint32_t sq_upto;
 	uint32_t qpn;
 	uint32_t vendor;
 	uint32_t byte_len;
@@ -316,7 +326,8 @@ struct sn_chan {
 	struct ibv_comp_channel chan; /* completion channel; chan.fd is flag.fd */
 	pthread_mutex_t lock;
 	struct sn_flag flag;
-	struct sn_cq *first, **last; /* completion queues that have an event to fetch */
+	/* completion queues with an event that the program has not fetched yet */
+	struct sn_cq *first, **last;
 };
 
 struct sn_cq {
@@ -329,16 +340,19 @@ struct sn_cq {
 	struct sn_cqe *ring;
 	uint32_t mask;
 	_Atomic uint32_t head, tail; /* producers increment head */
-	int armed; /* 0: not armed; 1: for any completion; 2: for errors and solicited completions only */
+	/* 0: not armed; 1: armed for any completion; 2: for errors and solicited completions only */
+	int armed;
 	bool overrun;
 	_Atomic uint32_t users; /* number of queue pairs and receive queues that use this completion queue */
-	/* link in the channel's list; under the channel's lock */
+	/* link in the list of the channel; protected by the channel's lock */
 	struct sn_cq *ev_next;
 	uint32_t ev_waiting, ev_got;
-	uint32_t async_got; /* number of events fetched; under the context's async lock */
+	/* number of asynchronous events that the program has fetched; protected by async.lock of the
+	 * context */
+	uint32_t async_got;
 };
 
-/* Adds a completion to the queue. Returns false: the queue is full and the entry is lost. */
+/* Adds a completion to the queue. Returns true; false: the queue is full, and the completion is lost. */
 bool sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e);
 void sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp);
 void sn_chan_notify(struct sn_chan *ch, struct sn_cq *cq);
@@ -355,8 +369,8 @@ void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
 /* Removes the events of element that were not fetched yet. */
 void sn_async_forget(struct sn_ctx *ctx, const void *element);
 
-/* Starts the watcher, one thread per process. The watcher delivers port events, and its id is the target of
- * process_vm_* calls. */
+/* Starts the watcher of this process, a thread that delivers port events. Its id is fab_proc.tid, which
+ * process_vm_* calls name. Returns 0 or an errno value. */
 int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
@@ -392,17 +406,18 @@ struct sn_srq {
 	_Atomic uint32_t users;
 };
 
-/* The decision of a fault rule about the work request at `next`, and its progress; see fault.c. */
+/* The fault rule that has hit the work request at sn_qp.next, and the progress of its effect (fault.c). */
 struct sn_fault {
 	uint32_t rule; /* number of the rule; 0: no rule hit */
 	uint32_t chunk;
 	uint8_t phase;
 	bool killed;
-	uint32_t target;       /* process slot of the target that the rule killed */
-	uint64_t kill_wait_ns; /* time until which the end of the target is awaited; 0: not awaited */
+	uint32_t target; /* index of the target's process, which the rule has killed */
+	/* time until which the engine waits for the end of the target; 0: it does not wait */
+	uint64_t kill_wait_ns;
 	uint64_t seed;
 	struct fab_act act;
-	/* Number of operations of this queue pair that each fault rule has checked. */
+	/* For each fault rule, its id and the number of operations of this queue pair that it has checked. */
 	struct {
 		uint32_t id;
 		uint32_t nr;
@@ -418,7 +433,8 @@ struct sn_qp {
 	struct sn_ctx *ctx;
 	enum fab_qp_type type;
 	struct fab_qp *slot;
-	uint32_t qpn; /* number of the slot, also while ex.qp_base.qp_num of a DCT is still 0 */
+	/* number of the queue pair in the fabric; set also while ex.qp_base.qp_num of a DCT is still 0 */
+	uint32_t qpn;
 	bool has_ex;
 	bool sig_all;
 	struct ibv_qp_cap cap;
@@ -429,8 +445,8 @@ struct sn_qp {
 	uint32_t build_nr;
 	int build_err;
 
-	/* The send queue: slots [freed, head) are in use, and those in [next, head) wait or are
-	 * executed. */
+	/* The send queue. Its entries [freed, head) are in use; those in [next, head) wait for their
+	 * execution or are being executed. */
 	pthread_mutex_t lock;
 	pthread_cond_t quiet; /* signalled when busy becomes false */
 	struct sn_wqe *sq;
@@ -441,9 +457,12 @@ struct sn_qp {
 	_Atomic uint32_t freed;
 	uint64_t off; /* number of finished bytes of the work request at `next` */
 	bool busy, parked;
-	bool haunted;        /* true: a WRITE from before the change to ERR is in flight */
-	bool marked;         /* true: sn_mark_begin() was called for the work request at `next` */
-	uint64_t give_up_ns; /* time at which the work request at next fails; 0: no packet was dropped yet */
+	/* true: bytes of an RDMA write that was posted before the change to ERR may still arrive */
+	bool haunted;
+	bool marked; /* true: sn_mark_begin() was called for the work request at `next` */
+	/* time at which the retries of the work request at `next` end and it fails; 0: no packet of it was
+	 * dropped yet */
+	uint64_t give_up_ns;
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
 	struct sn_rq rq;
@@ -459,7 +478,7 @@ struct sn_qp {
 	int32_t heap_at; /* index in the heap; -1: not in the heap */
 	uint32_t async_got;
 
-	/* Fields of the executor while busy is true; otherwise under lock. */
+	/* Fields that only the executor uses while busy is true; otherwise protected by lock. */
 	struct sn_fault fault;
 	struct trace_rec *rec; /* trace record of the work request at `next` */
 	struct sn_trace_map *rec_map;
@@ -481,10 +500,10 @@ struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask,
 		       enum ibv_qp_state *ret_new);
 void sn_qp_to_err(struct sn_qp *qp); /* Puts a queue pair into the error state, under qp->lock (state.c). */
-/* Handles the requests of softnicctl for queue pairs; called by the watcher (state.c). */
+/* Handles fab_qp.poke of the queue pairs of a context; called by the watcher (state.c). */
 void sn_qp_poked(struct sn_ctx *ctx);
-/* Puts every queue pair of a context into error, because its device is lost or reset. targets_alone:
- * initiators stay unchanged. */
+/* Puts the queue pairs of a context into the error state, because its device is lost or reset. targets_alone:
+ * true: only targets; initiators stay unchanged. */
 void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
 void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work requests (wr.c). */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -514,20 +533,20 @@ struct sn_outcome {
 /* Executes one step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and
  * no lock held. */
 enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
-/* Executes a step for the bytes [at, at + len) of the work request; byte flip_at arrives inverted. DONE:
- * these bytes have arrived. */
+/* Executes a step for the bytes [at, at + len) of a work request. flip_at: offset of a byte that arrives
+ * inverted; SN_NO_FLIP: none. Returns SN_STEP_DONE when these bytes have arrived. */
 #define SN_NO_FLIP UINT64_MAX
 enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len,
 			   uint64_t flip_at, struct sn_outcome *ret_out);
 
-/* Makes bytes of a WRITE that is being flushed arrive later, like packets still in the network; under
- * qp->lock. */
+/* Lets bytes of an RDMA write that is being flushed arrive later, like packets that are still in the network.
+ * The caller holds qp->lock. */
 void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
- * Returns the bits of enum fab_active: does the fabric have fault rules (fault.c) or a trace (trace.c)? A
- * work request is marked when its first step begins while the fabric has rules or a trace; its further steps
- * use sn_marked_step() until the work request is finished or reset.
+ * Returns the bits of enum fab_active, which say whether the fabric has fault rules (fault.c) or a trace
+ * (trace.c). If it has one of these when the first step of a work request begins, the work request is marked
+ * (sn_mark_begin()): its steps use sn_marked_step() until it is finished or reset.
  */
 static inline uint32_t
 sn_active(void)
@@ -536,17 +555,18 @@ sn_active(void)
 }
 void sn_mark_begin(struct sn_qp *qp, const struct sn_wqe *w, bool ask_rules);
 enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
-/* Ends a marked work request, under qp->lock, when busy is false or by the executor. Returns the number of
- * completions to deliver. */
+/* Ends a marked work request. The caller holds qp->lock, and is the executor unless busy is false. Returns
+ * the number of completions to deliver. */
 unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
 /* Ends a marked work request because its queue pair was reset or destroyed. */
 void sn_mark_drop(struct sn_qp *qp);
-/* Releases work requests that waited for removed rules; called by the watcher. */
+/* Lets work requests continue that wait because of a fault rule which was removed. Called by the watcher. */
 void sn_fault_release(struct sn_ctx *ctx);
-/* Returns the errno of a call that a rule refuses, or that fails because the device is lost; otherwise
- * 0. */
+/* Returns the errno value of a call of verbs that a fault rule refuses, or that fails because the device is
+ * lost; 0: the call continues. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
-/* Returns the errno of a call that a rule refuses, otherwise 0; the caller checks for a lost device. */
+/* Returns the errno value of a call of verbs that a fault rule refuses; 0: no rule does. The caller checks
+ * for a lost device itself. */
 int sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len);
 bool sn_lost(const struct sn_ctx *ctx);
 
@@ -559,15 +579,18 @@ void sn_trace_forget(void); /* Forgets the trace in a forked child. */
 
 int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once. Returns 0 or -errno. */
 void sn_engine_stop(struct sn_ctx *ctx);
-/* Notifies the engine that the queue pair may have work; under qp->lock. */
+/* Tells the engine that the queue pair may have work. The caller holds qp->lock. */
 void sn_engine_kick(struct sn_qp *qp);
 void sn_engine_unpark(struct sn_qp *qp); /* Ends the wait of a parked queue pair; under qp->lock. */
-/* Removes the queue pair from the engine, which has no pointer to it after the return. Without a lock. */
+/* Removes the queue pair from the engine: after the return the engine has no pointer to it. The caller holds
+ * no lock. */
 void sn_engine_forget(struct sn_qp *qp);
-/* Ends the engine's use of a queue pair, without a lock; pins is incremented under ctx->lock. */
+/* Ends a use of a queue pair by the engine, which began when qp->pins was incremented under ctx->lock. The
+ * caller holds no lock. */
 void sn_engine_unpin(struct sn_qp *qp);
 bool sn_engine_assist(struct sn_ctx *ctx);
-/* Executes steps of a queue pair, under qp->lock, which is released during copies. */
+/* Executes at most `steps` steps of a queue pair. The caller holds qp->lock, which is released during
+ * copies. */
 void sn_qp_run(struct sn_qp *qp, unsigned steps);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace file: one record for every work request that was executed or flushed while the trace was on.
- * softnicctl creates the file, and every process on the fabric maps it. A record is claimed before the
- * first byte is copied and filled in during the work request, with plain stores: a record costs no system
- * call, and the record of a process that is killed during the work request remains. When the file is full,
- * further work requests are counted and not recorded.
+ * The trace file: it has a record for every work request that was executed or flushed while the trace was on.
+ * softnicctl creates the file, and every process in the fabric maps it. A process claims a record before it
+ * copies the first byte, and fills it in during the work request, with plain stores. So a record costs no
+ * system call, and it remains if the process is killed during the work request. When the file is full,
+ * further work requests are counted, but not recorded.
  */
 #ifndef SOFTNIC_TRACE_H
 #define SOFTNIC_TRACE_H
@@ -31,14 +31,16 @@ struct trace_rec {
 	uint64_t wr_id;
 	uint64_t raddr;
 	uint64_t len_bytes;
-	_Atomic uint64_t landed_bytes; /* number of bytes that arrived; in the state OPEN a lower bound */
+	/* number of bytes that have arrived; in the state OPEN possibly more have */
+	_Atomic uint64_t landed_bytes;
 	/* Times of CLOCK_MONOTONIC, in ns. */
-	_Atomic uint64_t start_ns; /* time before the first byte could be copied; 0: not started */
-	/* time after the last byte was copied; in the state OPEN the end of the last step */
+	/* time before the first byte was copied; 0: the work request has not started */
+	_Atomic uint64_t start_ns;
+	/* time after the last byte was copied; in the state OPEN the end of the last step so far */
 	_Atomic uint64_t end_ns;
 	_Atomic uint64_t done_ns; /* time of the completion */
-	/* Marks and source of the packets. far_: those of the packets that answer a READ; zeros: there was no
-	 * answer. */
+	/* Traffic class, service level and source address of the packets. far_: of the packets that answer an
+	 * RDMA read; zeros: there was no answer. */
 	uint8_t class, level, far_class, far_level;
 	uint32_t flow_label;
 	uint8_t sgid[16], far_sgid[16];
