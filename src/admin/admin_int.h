@@ -33,7 +33,8 @@ void health_free(struct admin_health *h);
 void health_look(const struct admin_env *env);
 /* Writes the answer of /livez, /readyz or /healthz, and returns its HTTP status. */
 int health_page(const struct admin_env *env, const char *path, FILE *out);
-/* Implements admin_mute() and admin_keep_mutes(). */
+/* Does the work of admin_mute() (health_mute()) and of admin_keep_mutes() (health_keep()), with their
+ * results. */
 int health_mute(struct admin_health *h, const char *code, uint64_t for_s);
 int health_keep(struct admin_health *h, const char *path);
 /* Adds the metric gantry_health_reason to out. */
@@ -92,7 +93,7 @@ struct visitor {
 	/* since_ns: time at which the connection began or its last request ended; head_ns: time at which the
 	 * current request began, 0: no request */
 	uint64_t since_ns, head_ns;
-	uint64_t taken;       /* number of bytes of the connection's requests */
+	uint64_t taken;       /* number of bytes received that belong to requests */
 	struct in6_addr from; /* address of the client */
 	/* asked: true: the connection has had a request; leaving: true: the connection is being ended */
 	bool asked, leaving;
@@ -154,7 +155,8 @@ struct call {
 
 struct control {
 	const struct admin_env *env;
-	/* Indexed by enum control_lane; the element of CONTROL_AT_ONCE is not used. */
+	/* The threads that run control calls, by enum control_lane; the element of CONTROL_AT_ONCE is not
+	 * used. */
 	struct lane {
 		struct control *ct;
 		pthread_t worker;

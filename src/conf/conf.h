@@ -67,7 +67,7 @@ enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
-	enum conf_etag etag; /* kind of ETag of objects received over HTTP */
+	enum conf_etag etag; /* kind of the ETag that an object received over HTTP gets */
 	/* domains of the server, in lower case; a Host field "bucket.domain" names a bucket */
 	char *domains[CONF_DOMAINS_MAX];
 	int domain_nr;
@@ -94,8 +94,10 @@ struct conf {
 		char *address; /* TCP address; NULL: no TCP */
 		struct sockaddr_storage sa;
 		socklen_t sa_len;
-		char *socket;     /* path of the Unix socket; NULL: no Unix socket */
-		char *token_file; /* NULL: control calls are accepted on the Unix socket only */
+		char *socket; /* path of the Unix socket; NULL: no Unix socket */
+		/* path of the file with the bearer token; NULL: control calls are accepted on the Unix socket
+		 * only */
+		char *token_file;
 	} admin;
 
 	int cores[CONF_CORES_MAX]; /* numbers of the CPUs */
@@ -170,7 +172,7 @@ struct conf {
 		uint64_t idle_ns; /* time limit of an idle connection */
 		/* time limit from the first to the last byte of a request's head, or of a TLS handshake */
 		uint64_t head_ns;
-		uint64_t s3_progress_ns; /* time limit of a request without progress; default 8 s */
+		uint64_t s3_progress_ns; /* time without progress after which a request ends; default 8 s */
 		enum conf_fair fair_by;  /* the identity by which fair queues tell clients apart */
 		/* bytes per second at which an HTTP body must arrive or leave at least, while other requests
 		 * wait; 0: no minimum */
@@ -187,7 +189,7 @@ struct conf {
 
 	struct {
 		uint64_t interval_ns; /* time between two scans of the buckets with rules */
-		uint64_t day_ns;      /* length of a day in the rules; tests shorten it */
+		uint64_t day_ns;      /* length of a day of lifecycle rules in ns; tests shorten it */
 		int rate;             /* maximum number of objects examined per second */
 	} lifecycle;
 

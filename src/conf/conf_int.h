@@ -104,7 +104,7 @@ struct node {
 	enum node_kind kind;
 	int line, column; /* position in the file, from 1; 0: the source is not a file */
 	char *text;       /* NODE_SCALAR */
-	bool plain;       /* the text is not quoted, so it can mean null */
+	bool plain;       /* true: the text is not quoted, so that null or ~ means an empty value */
 	struct node **item;
 	int item_nr; /* number of items; keys and values of a NODE_MAP alternate */
 };
@@ -138,7 +138,7 @@ struct loader {
 	int origin_nr, origin_cap;
 	bool no_memory;
 	bool starts;
-	/* value of `cores`: a number, CORES_AUTO or CORES_LIST; verify() looks up the CPUs */
+	/* value of the key `cores`: a number of CPUs, CORES_AUTO or CORES_LIST; verify() chooses the CPUs */
 	int cores_count;
 };
 #define CORES_AUTO (-1)

@@ -46,7 +46,8 @@ struct wire_row {
 	enum decline_style decline;
 	enum wire_reply reply;
 	enum wire_sign sign;
-	/* true: a GET without Range of an object that is larger than the window is 200 (4.3) */
+	/* true: a GET without Range of an object that is larger than the window is answered with 200; false:
+	 * with 206 (4.3) */
 	bool clips_as_200;
 	struct {
 		/* name: name of the header; repeated: sentence of the answer if it occurs more than once */
@@ -55,7 +56,7 @@ struct wire_row {
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 
-/* Returns true if the header with this name carries descriptors of this form. */
+/* Returns true if descriptors of form w are sent in the header of that name. */
 bool wire_carries(enum wire_form w, struct span name);
 /* Finds the descriptor of a request, and sets t->wire. Returns FAULT_NONE or a fault; t->wire is set also
  * with a fault, because the form of the answer depends on it. */
@@ -88,7 +89,8 @@ bool query_key_known(struct span key);
 bool query_key_is_header(struct span key);
 
 /* ---- headers.c ---- */
-/* Tells whether a name begins with x-amz-, in any letter case: most names are asked about several times. */
+/* Returns true if a name begins with x-amz-, in any letter case. Inline, because it is called several times
+ * for most names. */
 static inline bool
 dialect_is_amz(struct span name)
 {

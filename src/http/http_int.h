@@ -61,7 +61,7 @@ enum conn_where {
 	CONN_COMING,
 	CONN_OPEN,   /* open, in http->open */
 	CONN_CLOSED, /* closed by libmicrohttpd; waits until its operation in the ring (poll) ends */
-	/* closed by libmicrohttpd; in http->lingering: remaining input is read (mhd_linger.c) */
+	/* in http->lingering: closed by libmicrohttpd; its remaining input is read (mhd_linger.c) */
 	CONN_LINGERS,
 };
 
@@ -230,7 +230,7 @@ struct http {
 	 * added */
 	struct list unfinished;
 	struct peers *peers;
-	int open_nr;      /* number of connections in the states PREFACE, COMING and OPEN */
+	int open_nr;      /* number of connections in the states CONN_PREFACE, CONN_COMING and CONN_OPEN */
 	int leaving_nr;   /* number of connections counted in open_nr that are being ended */
 	uint64_t stamps;  /* stamp that was assigned last */
 	uint64_t look_ns; /* time of the next checks of connections for a late head (admit_run()) */
@@ -278,7 +278,7 @@ void conn_dismiss(struct hconn *c);
 
 /* Replaces an IPv4-mapped IPv6 address by the IPv4 address. */
 void conn_unmap(struct sockaddr_storage *sa);
-/* Removes the connection from all counts of open connections. */
+/* Removes the connection from the counts of open connections: of the core, and of its client's address. */
 void conn_uncount(struct hconn *c);
 /* Closes a connection that waits for its PROXY header. */
 void conn_drop(struct hconn *c);

@@ -186,7 +186,8 @@ void remember_show(const struct remember *m, const struct conf *conf, FILE *out)
  * had a store according to the record and have none now. Then logs the disks that share a device or file
  * system. record NULL: there is no record. */
 void below_wait(struct daemon *d, const struct store_record *record);
-/* Writes a sentence about disks that share a device or file system. Returns false if no disks do. */
+/* Writes to text a sentence about disks that share a device or file system. Returns false if no two disks
+ * do. */
 bool below_shared(const struct conf *conf, char *text, size_t len);
 /* Finds out which disks of the running store share a device or file system, and stores the result for
  * below_health(). Blocks. */
@@ -261,7 +262,8 @@ daemon_store_ports(const struct conf *conf)
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
 struct store_use;
-/* Sets the quota of a bucket. Any thread but a core's; blocks. Returns 0 or the -errno of the store. */
+/* Sets the quota of a bucket; max: the limits. Any thread but a core's; blocks. Returns 0 or the -errno of
+ * the store. */
 int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
 /* Returns the number of copies of each object of a bucket; 0 if it is unknown. Any thread but a core's;
  * blocks. */

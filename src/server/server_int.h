@@ -105,7 +105,7 @@ struct lane {
 	int outstanding, reads;
 	/* size in bytes of the longest work request posted since the lane last had none in flight */
 	uint64_t bytes;
-	uint64_t since_ns;   /* time at which the oldest request in flight became the oldest */
+	uint64_t since_ns;   /* time since which the oldest work request in flight is the oldest one */
 	int end_wc_status;   /* in the state ENDING: status for the work requests still in flight */
 	uint64_t ending_ns;  /* time at which ENDING began or was last reported in the log */
 	struct list waiting; /* operations with bytes that are not posted yet, oldest first */
@@ -166,8 +166,9 @@ struct gantry_channel {
 	struct op_block *ops;
 	/* free: unused operations; over: ended operations that gantry_channel_poll() has not returned yet */
 	struct list free, over;
-	int under_way;    /* number of asynchronous operations that have not finished */
-	uint64_t step_ns; /* time of the next step of an ENDING lane, during a call that waits */
+	int under_way; /* number of asynchronous operations that have not finished */
+	/* time at which lane_step() is called next, while a call waits for an ENDING lane */
+	uint64_t step_ns;
 	int epoll_fd, timer_fd, kick_fd; /* file descriptors for waiting; -1: no call has waited yet */
 	_Atomic bool can_be_kicked;
 	struct list link;
@@ -238,7 +239,7 @@ void lane_free(struct lane *l);
  * transfer (gantry_server.h), which it has logged. */
 int held_get(struct gantry_channel *c, const struct token *tok, struct op *op);
 void held_put(struct gantry_channel *c, struct op *op);
-/* Releases the kept targets of a lane (NULL: of all lanes) that no operation uses. */
+/* Releases the kept targets of a lane that no operation uses. l NULL: those of all lanes. */
 void held_drop(struct gantry_channel *c, const struct lane *l);
 
 /* ---- op.c ---- */

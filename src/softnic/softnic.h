@@ -185,7 +185,7 @@ struct sn_ctx {
 	_Atomic uint32_t pd_next;
 	/* Fields of the engine (engine.c), protected by lock; runq_nr may be read without it. */
 	pthread_mutex_t lock;
-	pthread_cond_t wake;  /* condition on which the engine thread waits */
+	pthread_cond_t wake;  /* condition for which the thread of the engine waits */
 	pthread_cond_t unpin; /* condition for which the destruction of a queue pair waits */
 	pthread_t thread;
 	bool thread_on, idle, stop;
@@ -383,7 +383,7 @@ struct sn_wqe {
 	uint64_t dc_key;
 	uint64_t total; /* number of bytes of the work request */
 	uint32_t rkey;
-	uint32_t dctn; /* target queue pair; for RC set when the work request is executed */
+	uint32_t dctn; /* number of the target queue pair; for RC set when the work request is executed */
 	struct sn_dest to;
 	uint8_t opcode; /* opcode of the work request, an enum ibv_wr_opcode */
 	bool signaled;
@@ -509,7 +509,7 @@ void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work request
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
 void sn_rq_fini(struct sn_rq *rq);
-void sn_rq_flush(struct sn_qp *qp); /* Flushes the receive queue, under qp->lock. */
+void sn_rq_flush(struct sn_qp *qp); /* Flushes the receive queue. The caller holds qp->lock. */
 void sn_rq_drop(struct sn_rq *rq);
 int sn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -581,7 +581,8 @@ int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once
 void sn_engine_stop(struct sn_ctx *ctx);
 /* Tells the engine that the queue pair may have work. The caller holds qp->lock. */
 void sn_engine_kick(struct sn_qp *qp);
-void sn_engine_unpark(struct sn_qp *qp); /* Ends the wait of a parked queue pair; under qp->lock. */
+/* Ends the wait of a parked queue pair. The caller holds qp->lock. */
+void sn_engine_unpark(struct sn_qp *qp);
 /* Removes the queue pair from the engine: after the return the engine has no pointer to it. The caller holds
  * no lock. */
 void sn_engine_forget(struct sn_qp *qp);

@@ -111,7 +111,7 @@ struct bench_row {
 	uint64_t objects;
 	struct bench_figures op[BENCH_OP_NR];
 	_Atomic uint64_t rdma_bytes, http_bytes, errors, damaged;
-	/* errors, and reasons for not using RDMA; protected by bench.lock */
+	/* error: errors by message; not_rdma: reasons why RDMA was not used. Protected by bench.lock */
 	struct bench_kinds error, not_rdma;
 	double seconds, client_cpu_s, server_cpu_s;
 	/* Rates of each round. rate: requests per second; byte_rate: bytes per second. */

@@ -37,7 +37,7 @@ enum {
 	FOR_KEY = 1 << 11,   /* commands that change a file of the daemon and do not need the library */
 	FOR_HW = 1 << 12,    /* commands that use the adapter directly and do not need the library */
 	FOR_BYTES = 1 << 13, /* commands that move the bytes of objects */
-	FOR_TIMED = 1 << 14, /* commands whose requests have a separate time limit */
+	FOR_TIMED = 1 << 14, /* commands whose requests have a time limit, which --timeout sets */
 	FOR_JSON = 1 << 15,
 	FOR_TREE = 1 << 16, /* commands that may work on a whole tree */
 	FOR_LS = 1 << 17,
@@ -49,9 +49,10 @@ enum {
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* commands that set quotas */
 	FOR_MB = 1 << 25,    /* commands that make buckets */
-	FOR_QUIET = 1 << 26, /* commands that print more than the requested output */
-	FOR_MUTE = 1 << 27,  /* commands that mute a reason of health */
-	FOR_DISK = 1 << 28,  /* commands that add disks */
+	/* commands that print messages in addition to their output, which --quiet suppresses */
+	FOR_QUIET = 1 << 26,
+	FOR_MUTE = 1 << 27, /* commands that mute a reason of health */
+	FOR_DISK = 1 << 28, /* commands that add disks */
 };
 
 enum command_id {
