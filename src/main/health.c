@@ -275,7 +275,7 @@ static void
 clock_health(struct admin_reasons *r)
 {
 	struct age_jump jump;
-	char from[AGE_TEXT_BYTES], to[AGE_TEXT_BYTES];
+	char from[AGE_TEXT_BYTES], to[AGE_TEXT_BYTES], first[200];
 
 	if (!age_clock_jumped(&jump))
 		return;
@@ -284,8 +284,9 @@ clock_health(struct admin_reasons *r)
 	admin_reason(
 		r, REASON_CLOCK_JUMPED, "",
 		"the clock jumped from %s to %s: nothing is deleted because of its age by the new time for "
-		"another %llu min, unless the clock is right before",
-		from, to, (unsigned long long)((jump.left_ns + 60 * NS_PER_S - 1) / (60 * NS_PER_S)));
+		"another %llu min, unless the clock is right before; %s",
+		from, to, (unsigned long long)((jump.left_ns + 60 * NS_PER_S - 1) / (60 * NS_PER_S)),
+		remedy(ADVICE_CLOCK_JUMPED, first));
 }
 
 static void

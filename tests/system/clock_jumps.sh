@@ -5,50 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 MORE='lifecycle: { interval: 300ms }' COPIES=1
 command -v cc >/dev/null || skip "no C compiler for the clock of this test"
-# clock_gettime() of the daemon, with an offset in seconds that a file has.
-cat >"$T/wall.c" <<'END'
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-
-static const volatile char *digits; /* ten of them */
-static int (*real)(clockid_t, struct timespec *);
-
-__attribute__((constructor)) static void
-begin(void)
-{
-	int fd = open(getenv("WALL_OFFSET"), O_RDONLY | O_CLOEXEC);
-	void *p = mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0);
-
-	real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-	if (fd < 0 || p == MAP_FAILED || !real)
-		abort();
-	close(fd);
-	digits = p;
-}
-
-int
-clock_gettime(clockid_t id, struct timespec *t)
-{
-	long offset = 0;
-	int r;
-
-	if (!digits)
-		begin();
-	r = real(id, t);
-	if (r == 0 && id == CLOCK_REALTIME) {
-		for (int i = 0; i < 10; i++)
-			offset = offset * 10 + (digits[i] - '0');
-		t->tv_sec += offset;
-	}
-	return r;
-}
-END
-cc -O -shared -fPIC -o "$T/wall.so" "$T/wall.c" -ldl || fail "the clock of this test does not compile"
+cc -O -shared -fPIC -o "$T/wall.so" tests/system/wall_clock.c -ldl || fail "the clock of this test does not compile"
 ahead() { printf '%010d' $(($1 * 86400)) | dd of="$T/wall" conv=notrunc status=none; } # DAYS
 printf 0000000000 >"$T/wall"
 DAEMON_WRAP="env LD_PRELOAD=$T/wall.so WALL_OFFSET=$T/wall"
