@@ -41,6 +41,11 @@ tags_read_end(struct tags_reader *b, enum tag_element e, struct span text, const
 			return refuse(ret_why, FAULT_MALFORMED_XML, "A Tag lacks its Key or its Value.");
 		b->have_key = b->have_value = false;
 		return tags_add(&b->tags, ret_why);
+	case TAG_SET:
+		if (b->have_set)
+			return refuse(ret_why, FAULT_MALFORMED_XML, "There are two sets of tags.");
+		b->have_set = true;
+		return FAULT_NONE;
 	default:
 		return FAULT_NONE;
 	}
@@ -61,6 +66,9 @@ tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_
 
 	check(b.tags.nr <= max && out->len >= b.tags.from);
 	*ret_nr = b.tags.nr;
+	/* Without a set the intention is unknown; an empty set removes all tags. */
+	if (f == FAULT_NONE && !b.have_set)
+		return refuse(ret_why, FAULT_MALFORMED_XML, "There is no TagSet.");
 	if (f == FAULT_NONE && max == TAGS_OBJECT_MAX && out->len - b.tags.from > DIALECT_TAGS_MAX)
 		return refuse(ret_why, FAULT_INVALID_TAG, "The tags are too large.");
 	return f;

@@ -22,9 +22,11 @@ enum tag_element { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
  * and tags.max; all other members start as 0. */
 struct tags_reader {
 	struct tags_builder tags;
+	bool have_set; /* true: the TagSet has ended; a second one is malformed */
 	bool have_key, have_value;
 };
-/* Handles the end of element e, whose content is `text`. At the end of a <Tag> appends the tag to tags.out.
+/* Handles the end of element e, whose content is `text`. At the end of a <Tag> appends the tag to tags.out. A
+ * second <TagSet> is refused.
  * Returns FAULT_NONE, FAULT_INVALID_TAG, FAULT_MALFORMED_XML, or FAULT_BUSY if there is no memory. */
 enum fault tags_read_end(struct tags_reader *r, enum tag_element e, struct span text, const char **ret_why);
 

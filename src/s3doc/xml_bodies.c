@@ -172,7 +172,7 @@ static const char *const delete_paths[] = { [D_OBJECT] = "Object",
 struct deleting {
 	struct xml_delete *out;
 	size_t used, cap; /* of out->text; decoded text is never longer than the body it came in */
-	bool have_key;
+	bool have_key, have_quiet;
 };
 
 static enum fault
@@ -214,6 +214,8 @@ delete_key(struct deleting *d, struct xml_delete_key *k, struct span text, const
 static enum fault
 delete_date(struct xml_delete_key *k, struct span text, const char **ret_why)
 {
+	if (k->have_mtime)
+		return malformed(ret_why, "An Object has two times.");
 	if (http_date_parse(text.p, text.len, &k->mtime_s) < 0 &&
 	    iso_date_parse(text.p, text.len, &k->mtime_s) < 0)
 		return malformed(ret_why, "A LastModifiedTime is not a date.");
@@ -241,16 +243,23 @@ delete_end(void *cookie, int path, struct span text, const char **ret_why)
 			k->fault = FAULT_NO_SUCH_VERSION;
 		return FAULT_NONE;
 	case D_ETAG:
+		if (k->have_etag)
+			return malformed(ret_why, "An Object has two ETags.");
 		k->have_etag = true;
 		xml_etag(text, k->etag, &k->etag_len);
 		return FAULT_NONE;
 	case D_TIME:
 		return delete_date(k, text, ret_why);
 	case D_SIZE:
+		if (k->have_size)
+			return malformed(ret_why, "An Object has two sizes.");
 		k->have_size = true;
 		return span_decimal(text, &k->size_bytes) < 0 ? malformed(ret_why, "A Size is not a number.")
 							      : FAULT_NONE;
 	default:
+		if (d->have_quiet)
+			return malformed(ret_why, "There are two Quiet elements.");
+		d->have_quiet = true;
 		d->out->quiet = span_is(text, "true");
 		return d->out->quiet || span_is(text, "false") || text.len == 0
 			       ? FAULT_NONE
@@ -310,6 +319,7 @@ static const char *const bucket_paths[] = { [B_LOCATION] = "LocationConstraint",
 
 struct creating {
 	const char *region;
+	bool have_location;
 	struct tags_reader tags;
 };
 
@@ -318,6 +328,9 @@ bucket_end(void *cookie, int path, struct span text, const char **ret_why)
 {
 	struct creating *c = cookie;
 
+	if (path == B_LOCATION && c->have_location)
+		return malformed(ret_why, "There are two location constraints.");
+	c->have_location |= path == B_LOCATION;
 	if (path == B_LOCATION)
 		return text.len == 0 || !c->region || span_is(text, c->region) || span_is(text, "us-east-1")
 			       ? FAULT_NONE

@@ -205,6 +205,15 @@ hostile(void **state)
 static void
 delete_bodies(void **state)
 {
+	/* pairs of values of one element */
+	static const char *const twice[] = {
+		"<ETag>\"x\"</ETag>",
+		"<ETag>\"y\"</ETag>",
+		"<Size>1</Size>",
+		"<Size>2</Size>",
+		"<LastModifiedTime>2026-01-02T03:04:05Z</LastModifiedTime>",
+		"<LastModifiedTime>2027-01-02T03:04:05Z</LastModifiedTime>",
+	};
 	struct text x = { 0 };
 	struct xml_delete d;
 
@@ -229,6 +238,21 @@ delete_bodies(void **state)
 	assert_fault(delete_keys("<Delete><Object/></Delete>", &d), FAULT_MALFORMED_XML);
 	assert_fault(delete_keys("<Delete><Object><Key/></Object></Delete>", &d), FAULT_MALFORMED_XML);
 	assert_fault(delete_keys("<Delete><Object><Key>a</Key><Key>b</Key></Object></Delete>", &d),
+		     FAULT_MALFORMED_XML);
+	/* The last of two conditions would decide. */
+	for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+		char body[200];
+
+		snprintf(body, sizeof body, "<Delete><Object><Key>a</Key>%s</Object></Delete>", twice[i]);
+		assert_fault(delete_keys(body, &d), FAULT_NONE);
+		xml_delete_free(&d);
+		snprintf(body, sizeof body, "<Delete><Object><Key>a</Key>%s%s</Object></Delete>", twice[i],
+			 twice[(i + 1) % 2 + i / 2 * 2]);
+		assert_fault(delete_keys(body, &d), FAULT_MALFORMED_XML);
+	}
+	assert_fault(delete_keys("<Delete><Quiet>true</Quiet><Quiet>false</Quiet><Object><Key>a</Key></"
+				 "Object></Delete>",
+				 &d),
 		     FAULT_MALFORMED_XML);
 	assert_fault(delete_keys("<Delete><Quiet>perhaps</Quiet><Object><Key>a</Key></Object></Delete>", &d),
 		     FAULT_MALFORMED_XML);
@@ -282,6 +306,12 @@ small_bodies(void **state)
 		     FAULT_INVALID_LOCATION);
 	assert_fault(xml_create_bucket_parse(body, strlen(body), NULL, &tags, &why), FAULT_NONE);
 	assert_fault(xml_create_bucket_parse("<a/>", 4, "eu-1", &tags, &why), FAULT_MALFORMED_XML);
+	for (int i = 0; i < 2; i++) {
+		snprintf(body, sizeof body, "<CreateBucketConfiguration>%s%s</CreateBucketConfiguration>",
+			 i ? "<Tags/>" : "<LocationConstraint/>", i ? "<Tags/>" : "<LocationConstraint/>");
+		assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &tags, &why),
+			     FAULT_MALFORMED_XML);
+	}
 	assert_int_equal(tags.len, 0);
 	text_free(&tags);
 	assert_fault(xml_acl_parse("", 0, &why), FAULT_NONE);
@@ -351,6 +381,12 @@ tag_bodies(void **state)
 	assert_fault(tags_from_xml("<Tagging><TagSet/></Tagging>", 28, TAGS_OBJECT_MAX, &again, &nr, &why),
 		     FAULT_NONE);
 	assert_int_equal(nr, 0);
+	/* Without a set, and with two, a caller would erase or merge by mistake. */
+	assert_fault(tags_from_xml("<Tagging/>", 10, TAGS_OBJECT_MAX, &again, &nr, &why),
+		     FAULT_MALFORMED_XML);
+	assert_fault(tags_from_xml("<Tagging><TagSet/><TagSet/></Tagging>", 37, TAGS_BUCKET_MAX, &again, &nr,
+				   &why),
+		     FAULT_MALFORMED_XML);
 	for (int max = TAGS_OBJECT_MAX; max <= TAGS_BUCKET_MAX; max += TAGS_BUCKET_MAX - TAGS_OBJECT_MAX) {
 		for (int over = 0; over < 2; over++) {
 			text_reset(&x);
