@@ -157,11 +157,11 @@ enum admin_reason_id {
 void admin_reason(struct admin_reasons *r, enum admin_reason_id id, const char *object, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Mutes the reasons of health with a code for for_s seconds; for_s 0 ends the mute. A muted reason is still
- * shown, but no longer makes the status "degraded"; a reason of "unavailable" still does. The mute is stored
- * in the file of admin_keep_mutes(). Returns 0; -ENOENT: there is no such code; another -errno: the file
- * could not be written, and the mute ends when the process does. Any thread; blocks while the file is
- * written. */
+/* Mutes all reasons of health whose code is `code`. The mute ends after for_s seconds; for_s 0: the mute ends
+ * now. A muted reason is still shown, but no longer makes the status "degraded"; a reason of "unavailable"
+ * still does. The mute is stored in the file of admin_keep_mutes(). Returns 0; -ENOENT: there is no such
+ * code; another -errno: the file could not be written, and the mute ends when the process does. Any thread;
+ * blocks while the file is written. */
 int admin_mute(struct admin *a, const char *code, uint64_t for_s);
 /* Sets the file in which mutes are stored, and reads it. Called before requests arrive. Returns 0, also if
  * the file does not exist; the -errno of opening it; or -ENOMEM. */

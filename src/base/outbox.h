@@ -45,7 +45,7 @@ size_t outbox_waiting(struct outbox *b);
 bool outbox_flush(struct outbox *b, uint64_t max_ns);
 
 /* Waits for at most max_ns until all records have been sent, and ends the thread. Returns false if the
- * receiver does not read: the thread then stays in its call until the process ends. */
+ * receiver does not read: the thread is then blocked in send() until the process ends. */
 bool outbox_stop(struct outbox *b, uint64_t max_ns);
 
 #endif

@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 #define RUN_TICK_NS (100 * NS_PER_MS)
-/* longest time in ns between two ticks that is not a pause of the process */
+/* time between two ticks, in ns, above which the process counts as paused: run_since_ns() then gives
+ * operations their full time again (a gap of more than two ticks is only counted as one tick) */
 #define RUN_PAUSE_NS (1 * NS_PER_S)
 
 /* Starts the thread of the run clock. Called before other threads read the clock. Returns 0 or -errno. */

@@ -37,8 +37,8 @@ _Static_assert(P_STRANGER <= 62, "one bit each, and one that none has");
  * operation that has no use for them ignores them. */
 #define DECIDES ((BIT(P_NR) - 1) & ~RESPONSE)
 
-/* The queries that select an operation: they have all keys of needs, and no other keys than those of needs
- * and may. */
+/* The query keys of an operation, as bitmaps of BIT(P_...). A query selects the operation if the query has
+ * every key in `needs`, and no key outside of `needs` and `may`. */
 struct query_shape {
 	uint64_t needs, may;
 };

@@ -276,7 +276,7 @@ set_two_put_write(struct store_port *sp, struct store_put *put, struct store_wri
 	return 1;
 }
 
-/* Ends the wait of a piece for its write at the secondary. */
+/* Ends the wait of a piece for its write at the secondary, and marks the secondary copy as failed (-EIO). */
 static void
 let_go(struct write_copy *wc)
 {

@@ -102,7 +102,8 @@ void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class mai
  * because a client may use any of them. key: a secret, so that a client cannot choose or predict which other
  * clients have its id. */
 uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
-/* Returns the id of a client that has a name. key: the secret of xfer_client_of(). */
+/* Returns the id of a client that is identified by its access key `name` (limits.fair_by) and not by its
+ * address. key: the secret of xfer_client_of(). */
 uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
 
 /* ---- clients that are too slow (pace.c) ---- */

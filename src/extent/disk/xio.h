@@ -54,7 +54,9 @@ struct xio {
 	uint32_t ext_nr, ext_at;
 	uint32_t ext_off; /* offset in bytes in the extent ext_at */
 	uint32_t left;    /* number of bytes not submitted yet */
-	uint64_t off;     /* offset in bytes, in the extents, of the first byte of the range, for a retry */
+	/* offset of the range in the bytes of all extents together, in bytes; unchanged by operations, so that
+	 * the transfer can be repeated */
+	uint64_t off;
 	uint32_t len;
 	char *mem;
 	int16_t region;

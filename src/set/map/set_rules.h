@@ -137,7 +137,8 @@
 #ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
 #endif
-/* M31d: a removal that began is completed on all remaining disks; otherwise the gate stays closed. */
+/* M31d: after the first engine has removed a bucket, all other engines remove the bucket, too. If an engine
+ * cannot, the gate of the bucket stays closed. */
 #ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
 #endif
