@@ -49,7 +49,7 @@ enum {
 	FOR_RB = 1 << 23,
 	FOR_QUOTA = 1 << 24, /* commands that set quotas */
 	FOR_MB = 1 << 25,    /* commands that make buckets */
-			     /* commands with --quiet, which suppresses all messages except errors */
+	/* commands with --quiet, which suppresses all messages except errors */
 	FOR_QUIET = 1 << 26,
 	FOR_MUTE = 1 << 27, /* commands that mute a reason of health */
 	FOR_DISK = 1 << 28, /* commands that add disks */
