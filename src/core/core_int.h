@@ -111,8 +111,6 @@ struct cores {
 	struct auth_keys *keys;  /* first credentials */
 	struct auth_replay *replay;
 	const struct op_entry *operations;
-	/* time of clock_ns() at which a request was last refused because the store is full; 0: never */
-	_Atomic uint64_t full_ns;
 	_Atomic int trace_next; /* number of new requests that will be traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;

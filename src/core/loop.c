@@ -394,8 +394,7 @@ make_reqs(struct core *c)
 			       .core = c->index,
 			       .replay = c->cs->replay,
 			       .expiry = c->expiry,
-			       .trace_next = &c->cs->trace_next,
-			       .full_ns = &c->cs->full_ns };
+			       .trace_next = &c->cs->trace_next };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
 	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
 

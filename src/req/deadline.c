@@ -31,7 +31,6 @@ on_deadline(struct timer *t)
 		at = clock_ns() + rq->progress_limit_ns;
 	if (at > clock_ns()) {
 		timer_arm(rq->rs->env.timers, t, at, on_deadline);
-		pace_check_full(rq->rs);
 		return;
 	}
 	/* It waits for something that is looked up, and was told before. */

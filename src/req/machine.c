@@ -9,7 +9,6 @@
 #include "req/machine.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 #include <errno.h>
 
@@ -166,14 +165,6 @@ req_on_del(struct store_op *op)
 
 /* ---- failing ---- */
 
-/* Notes that the store has no space, for pace_check_full() on all cores. */
-static void
-note_full(const struct reqs *rs)
-{
-	if (rs->env.full_ns)
-		atomic_store_explicit(rs->env.full_ns, clock_ns(), memory_order_relaxed);
-}
-
 enum verdict
 req_fail(struct req *rq, enum fault f, const char *why)
 {
@@ -183,8 +174,6 @@ req_fail(struct req *rq, enum fault f, const char *why)
 	}
 	if (f == FAULT_BUSY)
 		stats_event(rq->rs->env.stats, STATS_QUEUE_FULL);
-	if (f == FAULT_FULL)
-		note_full(rq->rs);
 	return req_go_to(rq, rq->rs->drain, "drain");
 }
 

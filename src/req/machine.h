@@ -465,9 +465,6 @@ enum fault pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */
 void pace_slot_put(struct req *rq);
-/* Begins to check slow bodies if the store has refused a request of any core in the last minute because it is
- * full. Slow bodies may hold space: those slower than limits.body_rate are ended. */
-void pace_check_full(struct reqs *rs);
 /* Begins to check whether the requests that hold buffers are too slow, because a request waits for a
  * buffer. */
 void pace_wait(struct reqs *rs);

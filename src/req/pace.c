@@ -6,11 +6,11 @@
  * are, until they run out: then room is made for the one that has less, by ending some of the client that has
  * most; those that wait for a buffer first, then the slowest.  Whose bytes come or go more slowly than
  * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few
- * are left, or while the store is full.
+ * are left.
  *
  * Who is ended so before the reply began gets one (400 RequestTimeout, or 503 SlowDown where the share was
  * the matter), and nothing is stored; a reply that is on its way is cut off, the connection reset.  The core's
- * thread; a timer runs while a request waits, requests are few, or the store is full.
+ * thread; a timer runs while somebody waits or requests are few.
  */
 #include "req/machine.h"
 
@@ -18,8 +18,6 @@
 
 #include <errno.h>
 
-/* Time after a refusal for want of space for which slow bodies are ended. */
-#define NO_ROOM_NS (60 * NS_PER_S)
 #define SENT_NS XFER_LOOK_NS /* so long a reply of one text takes that the client reads */
 
 static void on_pace(struct timer *t);
@@ -49,7 +47,7 @@ pace_of(const struct reqs *rs)
 
 /* ---- ending one ---- */
 
-enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER, SLOW_SPACE };
+enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER };
 
 static const struct {
 	enum stats_event event;
@@ -66,8 +64,6 @@ static const struct {
 			    "Others wait, and this client has more than its share of the requests." },
 	[STORE_BUFFER] = { STATS_REVOKED_STORE_BUFFER, FAULT_BUSY,
 			   "Others wait for the buffers, and the store does not answer." },
-	[SLOW_SPACE] = { STATS_REVOKED_SLOW_SPACE, FAULT_REQUEST_TIMEOUT,
-			 "The body came too slowly while the store was full." },
 };
 
 static void
@@ -184,24 +180,6 @@ is_slow(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns)
 	return !rq->revoked && pace_is_slow(mark_of(rq), bytes_of(rq), pace, now_ns);
 }
 
-/* ---- space ---- */
-
-/* A PUT in progress holds space, and a GET may hold that of an object which was deleted. */
-static bool
-store_is_full(const struct reqs *rs)
-{
-	uint64_t at = rs->env.full_ns ? atomic_load_explicit(rs->env.full_ns, memory_order_relaxed) : 0;
-
-	return at && clock_ns() < at + NO_ROOM_NS;
-}
-
-void
-pace_check_full(struct reqs *rs)
-{
-	if (!rs->pace.armed && store_is_full(rs))
-		timer_arm(rs->env.timers, &rs->pace, clock_ns() + XFER_LOOK_NS, on_pace);
-}
-
 /* ---- slots ---- */
 
 /* So many of them taken are few left. */
@@ -277,7 +255,7 @@ make_room(const struct req *rq)
 
 /* Those that are on their way out count no more, but leave half of what is kept for descriptors. */
 static bool
-has_no_slot(const struct reqs *rs)
+is_full(const struct reqs *rs)
 {
 	return rs->plain_nr - rs->plain_revoked >= rs->plain_max;
 }
@@ -327,7 +305,7 @@ pace_slot_get(struct req *rq)
 	fair_by_key(rq);
 	if (rq->target.wire != WIRE_NONE || list_linked(&rq->slot))
 		return true;
-	if (has_no_slot(rs) && !make_room(rq))
+	if (is_full(rs) && !make_room(rq))
 		return false;
 	if (rs->plain_nr >= rs->plain_max + (rs->nr - rs->plain_max) / 2)
 		return false;
@@ -343,7 +321,6 @@ pace_slot_put(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
 
-	pace_check_full(rs);
 	if (!list_linked(&rq->slot))
 		return;
 	list_del(&rq->slot);
@@ -354,13 +331,12 @@ pace_slot_put(struct req *rq)
 		rs->slots.held[slot_of(rq)]--;
 }
 
-/* Once few are left, the slow ones go, the slowest first, until there are some more. While the store is full,
- * all of them go. */
+/* Once few are left, the slow ones go, the slowest first, until there are some more. */
 static void
-look_at_slots(struct reqs *rs, const struct xfer_pace *pace, bool is_full, uint64_t now_ns)
+look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 {
 	uint64_t skip = pace_skip(rs->looked_ns, now_ns);
-	int nr = is_full ? rs->plain_nr : rs->plain_nr - rs->plain_revoked - rs->plain_max * 3 / 4;
+	int nr = rs->plain_nr - rs->plain_revoked - rs->plain_max * 3 / 4;
 	struct pace_count count = { { 0 } };
 
 	rs->looked_ns = now_ns;
@@ -382,7 +358,7 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, bool is_full, uint6
 			break;
 		if (list_linked(&rq->slot) && is_slow(rq, pace, now_ns) &&
 		    pace_count_take(&count, rate_of(rq, now_ns), &nr))
-			revoke(rq, is_full ? SLOW_SPACE : SLOW_REQUEST);
+			revoke(rq, SLOW_REQUEST);
 	}
 }
 
@@ -433,14 +409,13 @@ look_at_store(struct reqs *rs, struct xfer_pool *xp, uint64_t now_ns)
 
 static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
 
-/* Looks now, and continues as long as a request waits, few requests are left, or the store is full. */
+/* Looks now, and goes on as long as somebody waits or few requests are left. */
 static void
 look(struct reqs *rs)
 {
 	struct xfer_pace pace = pace_of(rs);
 	uint64_t now = clock_ns();
 	bool few = rs->plain_nr >= few_left_at(rs), wait = rs->http_pieces.queued > 0;
-	bool is_full = store_is_full(rs);
 	bool lets_go = store_limits(rs->env.store)->lets_go, wire_waits = lets_go && rs->pieces.queued > 0;
 
 	if (lets_go && wait)
@@ -449,9 +424,9 @@ look(struct reqs *rs)
 		look_at_store(rs, &rs->pieces, now);
 	if (wait)
 		xfer_pool_revoke(&rs->http_pieces, &pace, &pace_ops, now);
-	if ((few || is_full) && pace.rate)
-		look_at_slots(rs, &pace, is_full, now);
-	if (few || wait || wire_waits || is_full)
+	if (few && pace.rate)
+		look_at_slots(rs, &pace, now);
+	if (few || wait || wire_waits)
 		timer_arm(rs->env.timers, &rs->pace, now + XFER_LOOK_NS, on_pace);
 }
 

@@ -83,9 +83,6 @@ struct req_env {
 	/* Number of new requests that will be traced from their beginning, shared by all cores; NULL: no
 	 * tracing. */
 	_Atomic int *trace_next;
-	/* Time of clock_ns() at which a request was last refused because the store is full, shared by all
-	 * cores; 0: never. NULL: slow bodies are not ended when the store is full. */
-	_Atomic uint64_t *full_ns;
 	int core;
 };
 

@@ -45,7 +45,6 @@ struct rig {
 	struct conf *conf;
 	struct mailbox mb;
 	struct timers timers;
-	_Atomic uint64_t full_ns; /* time of a refusal for want of space, as of another core */
 	struct bufpool bufs, http_bufs;
 	struct rdma *rdma; /* no device: only its rules about addresses */
 	struct chan *chan;
@@ -233,7 +232,6 @@ rig_start(void **state)
 	env.bufs = &rig.bufs;
 	env.http_bufs = &rig.http_bufs;
 	env.timers = &rig.timers;
-	env.full_ns = &rig.full_ns;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
 	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);

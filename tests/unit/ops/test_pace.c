@@ -6,8 +6,6 @@
  */
 #include "tests/unit/ops/rig.h"
 
-#include <errno.h>
-
 enum { REQUESTS = 64, PLAIN = 48, FEW = 42 };
 
 static uint64_t rig_now; /* the fake clock */
@@ -350,84 +348,6 @@ test_list_slots(void **state)
 	assert_int_equal(cut, PLAIN / 4);
 }
 
-/* Returns the status of a PUT whose commit ends with this error of the store; 0: none. */
-static unsigned
-put_refused(int error)
-{
-	struct xchg x;
-	unsigned status;
-
-	if (error)
-		mem_store_fail(rig.store, MEM_COMMIT, error, 0, 1);
-	x_init(&x, 0, "PUT", "/bkt/other");
-	x_token(&x, "x-amz-rdma-token", 0, 100000);
-	status = (unsigned)x_run(&x);
-	x_end(&x);
-	return status;
-}
-
-/* A second of a body that is not slow. */
-static void
-pass_second(struct xchg *honest)
-{
-	static char bytes[16 << 10];
-
-	for (int i = 0; i < 10; i++) {
-		pass(100);
-		req_body(honest->rq, bytes, sizeof bytes);
-	}
-}
-
-/* claim TM71: a PUT in progress holds space, and a GET that of an object which was deleted. While nobody is refused for want of it, they may be
- * slow; then they are ended, on the core that refused and on another one, and not for ever. */
-static void
-test_full(void **state)
-{
-	struct xchg *put, *get, *honest, *list;
-
-	rig.conf->limits.s3_progress_ns = 8 * NS_PER_S;
-	put_object("o", 4 << 20, 1);
-	for (int other_core = 0; other_core < 2; other_core++) {
-		many_nr = cut = 0;
-		put = drip(1);
-		get = begin("GET", "/bkt/o", 0, 2);
-		list = begin("GET", "/bkt?list-type=2", 0, 3);
-		rig_until(req_is_ready(get->rq) && req_is_ready(list->rq));
-		honest = begin("PUT", "/bkt/honest", 8 << 20, 4);
-		rig_until(honest->rq->xfer.mode == XFER_ACCEPT);
-		for (int i = 0; i < 5; i++) {
-			pass_second(honest);
-			req_body(put->rq, "a", 1);
-		}
-		assert_int_equal(ready(true) + cut, 0);
-		assert_int_equal(put_refused(-EDQUOT), 403);
-		assert_int_equal(put_refused(0), 200);
-		pass_second(honest);
-		assert_int_equal(ready(true) + cut, 0);
-		if (other_core) {
-			rig.full_ns = clock_ns();
-		} else {
-			assert_int_equal(put_refused(-ENOSPC), 507);
-		}
-		/* by the deadline of any request, the other one's refusal is known */
-		for (int i = 0; i < 12 && (!put->rq->revoked || cut < 2); i++) {
-			pass_second(honest);
-			if (!put->rq->revoked)
-				req_body(put->rq, "a", 1);
-		}
-		assert_true(put->rq->revoked && req_is_ready(put->rq));
-		assert_int_equal(req_reply(put->rq)->status, 400);
-		assert_non_null(strstr(req_reply(put->rq)->text, "while the store was full"));
-		assert_int_equal(cut, 2);
-		assert_false(honest->rq->revoked);
-		req_end(put->rq, true);
-		req_end(honest->rq, false);
-		put->rq = honest->rq = NULL;
-		pass(61000);
-		assert_false(rig.reqs->pace.armed);
-	}
-}
-
 int
 main(void)
 {
@@ -440,7 +360,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_xml_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_list_slots, start, stop),
-		cmocka_unit_test_setup_teardown(test_full, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
