@@ -813,13 +813,13 @@ test_repaired_disk(void **state)
 
 		put_all(seed);
 		down();
-		snprintf(cmd, sizeof cmd, "cp -a %s/log %s/../log.save", dir[cut], dir[cut]);
+		snprintf(cmd, sizeof cmd, "cp -a %s/log %s.log.save", dir[cut], dir[cut]);
 		assert_int_equal(system(cmd), 0);
 		up();
 		put_all(seed + 1);
 		assert_int_equal(obj_delete(&l, BUCKET, "key-003", NULL), 1);
 		down();
-		snprintf(cmd, sizeof cmd, "mv %s/../log.save %s/log", dir[cut], dir[cut]);
+		snprintf(cmd, sizeof cmd, "mv %s.log.save %s/log", dir[cut], dir[cut]);
 		assert_int_equal(system(cmd), 0);
 		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
 		assert_non_null(strstr(err, "--fsck --repair"));
