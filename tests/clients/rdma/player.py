@@ -172,7 +172,7 @@ def holds(condition, answer, asked):
             ok = "content-range" in answer.header
         elif word == "body":
             ok = len(answer.data) > 0
-        elif word == "nobody":
+        elif word == "no-body":
             ok = len(answer.data) == 0
         else:
             sys.exit(f"player: clients.toml: what is {word!r}?")
