@@ -79,19 +79,30 @@ restart_daemon
 PORT=${S3##*:}
 for ((i = 0; i < 12; i++)); do put mlx5_5 10.1.1.1; done
 export RAW_DEVICE=mlx5_5
-nic "$BUILD/tools/rawclient" -s "10.1.1.1:$PORT" <<-'END' || fail "many at once"
-	windows w 8 1M pattern:%i
-	connections 8
-	parallel 8 PUT /bkt/p%i x-amz-rdma-token:@w%i content-length:0
-	expect status 200
-	parallel 8 PUT /bkt/q%i x-amz-rdma-token:@w%i content-length:0
-	expect status 200
-	parallel 8 PUT /bkt/r%i x-amz-rdma-token:@w%i content-length:0
-	expect status 200
-	parallel 8 GET /bkt/r%i x-amz-rdma-token:@w%i
-	expect status 200
-END
 a=$(moved mlx5_0) b=$(moved mlx5_1)
-assert_eq $((a + b)) $((44 * 1048576)) "bytes on both rails"
+assert_eq $((a + b)) $((12 * 1048576)) "bytes on both rails"
 [ $((a * 10)) -ge $((b * 8)) ] && [ $((b * 10)) -ge $((a * 8)) ] || fail "not even: $a on mlx5_0, $b on mlx5_1"
+# A rail is chosen by the transfers on it, so all are held on the wire until each has its rail: those that end early would leave theirs to others.
+leased() { curl_admin /rails | jq '[.[].dci.leased] | add'; }
+all_leased() { [ "$(leased)" = 8 ]; }
+for op in PUT GET; do
+	a0=$(moved mlx5_0) b0=$(moved mlx5_1)
+	wire=read length=content-length:0
+	[ $op = PUT ] || wire=write length=''
+	softnicctl rule add op=$wire delay=50s >/dev/null # until the rule goes
+	nic "$BUILD/tools/rawclient" -s "10.1.1.1:$PORT" <<-END &
+		timeout 60s
+		windows w 8 1M pattern:%i
+		connections 8
+		parallel 8 $op /bkt/p%i x-amz-rdma-token:@w%i $length
+		expect status 200
+	END
+	client=$!
+	wait_for 60 all_leased
+	softnicctl rule clear
+	wait $client || fail "many at once: $op"
+	a=$(($(moved mlx5_0) - a0)) b=$(($(moved mlx5_1) - b0))
+	assert_eq $((a + b)) $((8 * 1048576)) "$op: bytes on both rails"
+	[ "$a" -ge $((3 * 1048576)) ] && [ "$b" -ge $((3 * 1048576)) ] || fail "$op: not even: $a on mlx5_0, $b on mlx5_1"
+done
 assert_alive
