@@ -50,7 +50,7 @@ softnicctl trace off
 softnicctl trace show "$T/trace" | awk '!/^#/ { print $1, $9, $12 }' | while read -r start key status; do echo "$start $((key)) $status"; done | sort -n >"$T/writes"
 turns() {
 	awk 'NR == FNR { window[$1] = FNR - 1; next }
-		$3 == "SUCCESS" { w = window[$2]; printf "%d ", w == 16 ? 3 : w >= 14 ? 2 : 1 }' <(cut -d ' ' -f 2 "$T/writes" | sort -n -u) "$T/writes"
+		$3 == "SUCCESS" { w = window[$2]; printf "%d ", (w == 16 ? 3 : w >= 14 ? 2 : 1) }' <(cut -d ' ' -f 2 "$T/writes" | sort -n -u) "$T/writes"
 }
 got=$(turns)
 assert_eq "$got" "1 2 3 1 2 1 1 1 1 " "whose turn it was"

@@ -35,6 +35,7 @@ sums() { (cd "$T/src" && sha256sum disk?/super* disk?/log disk?/seg*); }
 daemon_run
 curl -sS --fail -X PUT "$URL_S3/bkt" -o /dev/null || fail "bucket"
 curl_s3 /bkt/one -T "$T/gantryd.yaml" || fail "PUT"
+settle
 sums >"$T/before"
 other 69 --
 in_use
@@ -50,7 +51,8 @@ if unshare -pf --mount-proc true 2>/dev/null; then
 	other 69 -pf -- # with a /proc of the outer one
 	grep -q 'in use by host' "$T/said" || fail "another PID namespace, the same /proc: $(cat "$T/said")"
 fi
-sums | cmp -s - "$T/before" || fail "something was written"
+sums >"$T/after"
+cmp -s "$T/before" "$T/after" || fail "something was written: $(diff "$T/before" "$T/after")"
 [ "$(curl_admin /healthz | jq -r .status)" = ok ] || fail "the first is disturbed: $(curl_admin /healthz)"
 curl_s3 /bkt/two -T "$T/gantryd.yaml" || fail "PUT after that"
 
