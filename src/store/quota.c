@@ -27,6 +27,7 @@ struct quota_part {
 	uint64_t version; /* of the bucket; 0: not there */
 	struct quota_change used, pend, held;
 	int64_t whole_bytes, doc_bytes;
+	int64_t pend_docs; /* growth of the documents by unpublished changes; counts for patterns alone */
 	struct quota_row *next_pending;
 	bool is_pending; /* in the counter's list */
 };
@@ -512,6 +513,54 @@ quota_pend(struct quota_book *book, int counter, struct quota_row *row, const st
 	note_pending(book, counter, row);
 }
 
+/* Returns the bytes of the documents of a bucket. Every counter has the same, except while they change. */
+static int64_t
+docs_of(const struct quota_book *book, const struct quota_row *row)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < book->counter_nr; i++)
+		most = row->part[i].doc_bytes > most ? row->part[i].doc_bytes : most;
+	return most;
+}
+
+/* Returns the growth of the documents of a bucket by unpublished changes, which each counter makes. */
+static int64_t
+docs_ahead(const struct quota_book *book, const struct quota_row *row)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < book->counter_nr; i++) {
+		int64_t bytes = row->part[i].doc_bytes + row->part[i].pend_docs;
+
+		most = bytes > most ? bytes : most;
+	}
+	most -= docs_of(book, row);
+	return most > 0 ? most : 0;
+}
+
+static void
+change_docs(struct quota_book *book, struct quota_row *row, int counter, int64_t more, int64_t pend_more)
+{
+	int64_t was = docs_of(book, row), ahead = docs_ahead(book, row);
+
+	row->part[counter].doc_bytes += more;
+	row->part[counter].pend_docs += pend_more;
+	more = docs_of(book, row) - was;
+	ahead = docs_ahead(book, row) - ahead;
+	for (int i = 0; i < row->rule_nr; i++) {
+		book->rules[row->rule[i]].doc_bytes += more;
+		book->rules[row->rule[i]].pend.bytes += ahead;
+	}
+}
+
+void
+quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more)
+{
+	change_docs(book, row, counter, 0, more);
+	note_pending(book, counter, row);
+}
+
 void
 quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
 {
@@ -535,6 +584,7 @@ quota_unpend(struct quota_book *book, int counter)
 		book->counter[counter].pending = row->part[counter].next_pending;
 		row->part[counter].is_pending = false;
 		change(book, row, counter, &less, true);
+		change_docs(book, row, counter, 0, -row->part[counter].pend_docs);
 		drop_row(book, row);
 	}
 }
@@ -566,22 +616,11 @@ quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64
 	return e;
 }
 
-/* The bytes of the documents of a bucket: counters have the same, except while a change of them is on its way. */
-static int64_t
-docs_of(const struct quota_book *book, const struct quota_row *row)
-{
-	int64_t most = 0;
-
-	for (int i = 0; i < book->counter_nr; i++)
-		most = row->part[i].doc_bytes > most ? row->part[i].doc_bytes : most;
-	return most;
-}
-
 int
 quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		 int64_t *ret_more)
 {
-	int64_t now = docs_of(book, row);
+	int64_t now = docs_of(book, row) + docs_ahead(book, row);
 	const struct quota_change c = { .bytes = doc_bytes > now ? doc_bytes - now : 0 };
 	int e = 0;
 
@@ -601,12 +640,7 @@ quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, in
 void
 quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more)
 {
-	int64_t was = docs_of(book, row);
-
-	row->part[counter].doc_bytes += more;
-	more = docs_of(book, row) - was;
-	for (int i = 0; i < row->rule_nr; i++)
-		book->rules[row->rule[i]].doc_bytes += more;
+	change_docs(book, row, counter, more, 0);
 }
 
 int64_t
@@ -945,6 +979,7 @@ fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 					rules[row->rule[i]].whole_bytes += row->part[k].whole_bytes;
 				}
 				rules[row->rule[i]].buckets++;
+				rules[row->rule[i]].pend.bytes += docs_ahead(book, row);
 				rules[row->rule[i]].doc_bytes += docs_of(book, row) + row->plan_bytes;
 			}
 		}

@@ -177,7 +177,10 @@ int quota_judge(struct quota_book *book, int counter, struct quota_row *row, con
 		bool pending);
 /* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
-/* Removes all changes that quota_pend() added for this counter. */
+/* Adds a growth of a bucket's documents, in bytes, that will later be published or dropped. Documents count
+ * for patterns, not for the limit of the bucket itself, and once, although every counter publishes them. */
+void quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
+/* Removes all changes that quota_pend() and quota_pend_docs() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);
 /* Adds a planned change for a counter that publishes each change by itself. Negative numbers remove a planned
  * change. The removal of a bucket removes its planned changes. */

@@ -25,6 +25,8 @@ seeds+=" 242 732"
 seeds+=" 1795507337122"
 # A removal that a failing disk cut short, and a reader of a disk on which the bucket is not yet again.
 seeds+=" 1795533417356 1795535467060"
+# Documents of a bucket that are set while an object is PUT, in a bucket with a limit of its own.
+seeds+=" 1795871873214"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done

@@ -177,7 +177,9 @@ usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *c
 
 	if (row && c->hold)
 		quota_release(vol->quotas, vol->counter, row, c->hold);
-	if (row && (change->objects || change->bytes || change->uploads))
+	if (row && is_docs(c))
+		quota_pend_docs(vol->quotas, vol->counter, row, change->bytes);
+	else if (row && (change->objects || change->bytes || change->uploads))
 		quota_pend(vol->quotas, vol->counter, row, change);
 	vol->leader.has_usage |= row != NULL;
 }
@@ -194,15 +196,15 @@ usage_judge_bucket(struct vol *vol, const struct commit *c)
 int
 usage_make(struct vol *vol, const struct commit *c)
 {
-	const struct quota_change docs = { .bytes = docs_after(c->also) };
+	int64_t docs = docs_after(c->also);
 	int e;
 
 	if (!vol->leader.judges_quotas)
 		quota_lock(vol->quotas);
 	e = quota_make(vol->quotas, vol->counter, c->view.key + 1, c->view.key_len - 1u);
-	if (e == 0 && docs.bytes)
-		quota_pend(vol->quotas, vol->counter, row_of(vol, vol->quotas, c->view.key, c->view.key_len),
-			   &docs);
+	if (e == 0 && docs)
+		quota_pend_docs(vol->quotas, vol->counter,
+				row_of(vol, vol->quotas, c->view.key, c->view.key_len), docs);
 	if (!vol->leader.judges_quotas)
 		quota_unlock(vol->quotas);
 	vol->leader.has_usage |= e == 0;

@@ -207,10 +207,55 @@ test_recount(void **state)
 	quota_book_free(book);
 }
 
+/* claim TM71: documents that are being set count for patterns, once for all counters, and not for the limit of the bucket itself. */
+static void
+test_pending_docs(void **state)
+{
+	static const struct store_pattern_quota all = { .any_suffix = true, .max = { NO, 100, NO }, .max_buckets = NO };
+	static const struct store_use own = { NO, 20, NO };
+	const struct quota_change object = { .objects = 1, .bytes = 20 }, large = { .objects = 1, .bytes = 50 };
+	struct quota_row *row[2];
+	int64_t more;
+
+	(void)state;
+	assert_int_equal(quota_book_new(2, &book), 0);
+	assert_int_equal(quota_set_rules(book, &all, 1), 0);
+	quota_lock(book);
+	for (int counter = 0; counter < 2; counter++) {
+		assert_int_equal(quota_make(book, counter, "a", 1), 0);
+		row[counter] = quota_find(book, counter, "a", 1);
+		quota_born(book, counter, row[counter], 1);
+		quota_unpend(book, counter);
+	}
+	quota_bound(book, row[0], &own);
+	for (int counter = 0; counter < 2; counter++) {
+		assert_int_equal(quota_judge_docs(book, counter, row[counter], 60, &more), 0);
+		assert_int_equal(more, counter == 0 ? 60 : 0);
+		quota_pend_docs(book, counter, row[counter], more);
+	}
+	assert_int_equal(quota_judge(book, 0, row[0], &object, true), 0);
+	quota_bound(book, row[0], &(struct store_use){ NO, NO, NO });
+	assert_int_equal(quota_judge(book, 0, row[0], &large, true), -EDQUOT);
+	assert_int_equal(quota_judge_docs(book, 1, row[1], 101, &more), -EDQUOT);
+	assert_int_equal(quota_judge_docs(book, 1, row[1], 100, &more), 0);
+	assert_int_equal(more, 40);
+	for (int counter = 0; counter < 2; counter++) {
+		quota_unpend(book, counter);
+		quota_count_docs(book, counter, row[counter], 60);
+		assert_int_equal(quota_judge(book, 0, row[0], &large, true), -EDQUOT);
+	}
+	quota_count_docs(book, 0, row[0], -60);
+	assert_int_equal(quota_judge(book, 0, row[0], &large, true), -EDQUOT);
+	quota_count_docs(book, 1, row[1], -60);
+	assert_int_equal(quota_judge(book, 0, row[0], &large, true), 0);
+	quota_unlock(book);
+	quota_book_free(book);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recount) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recount), cmocka_unit_test(test_pending_docs) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
