@@ -126,7 +126,9 @@ on_end(void *cookie, int path, struct span text, const char **ret_why)
 	case P_RULE:
 		return end_rule(b, ret_why);
 	case P_ID:
-		if (b->have_id || text.len > VALUE_MAX)
+		if (b->have_id)
+			return refuse(ret_why, FAULT_MALFORMED_XML, "A CORS rule has two IDs.");
+		if (text.len > VALUE_MAX)
 			return refuse(ret_why, FAULT_BAD_REQUEST,
 				      "The ID of a CORS rule is longer than 255 bytes.");
 		b->have_id = true;

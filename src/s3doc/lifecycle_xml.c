@@ -14,7 +14,8 @@ struct building {
 	struct text *out, tags;
 	int rules, tag_nr, predicates, made; /* made: the number in the last id of ours */
 	struct lifecycle_head h;
-	bool have_status, have_filter, have_prefix, have_and, have_id, have_key, have_value;
+	unsigned seen; /* elements of the rule so far, a bit for each path */
+	bool have_filter, have_prefix, have_key, have_value;
 	uint16_t id_len, prefix_len;
 	uint16_t key_len, value_len;
 	char id[ID_MAX], prefix[DIALECT_KEY_MAX];
@@ -91,6 +92,17 @@ static const char *const paths[] = { [P_RULE] = "Rule",
 				     "Rule/NoncurrentVersionTransition/StorageClass",
 				     NULL };
 
+/* Elements that a rule may have more than once, and those whose repetition has a message of its own. */
+#define REPEATS                                                                                              \
+	(1u << P_RULE | 1u << P_OLD_PREFIX | 1u << P_FILTER | 1u << P_KEY | 1u << P_VALUE |                  \
+	 1u << P_AND_TAG | 1u << P_AND_KEY | 1u << P_AND_VALUE)
+
+static bool
+has_seen(const struct building *b, int path)
+{
+	return b->seen & 1u << path;
+}
+
 static enum fault
 malformed(const char **ret_why, const char *why)
 {
@@ -105,6 +117,9 @@ on_begin(void *cookie, int path, const char **ret_why)
 	if (path >= P_TRANSITION)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "Transitions to other storage classes are not implemented.");
+	if (path != P_RULE && has_seen(b, path) && !(REPEATS & 1u << path))
+		return malformed(ret_why, "A lifecycle rule has an element twice that it may have once.");
+	b->seen |= 1u << path;
 	switch (path) {
 	case P_RULE:
 		if (b->rules++ == LIFECYCLE_RULES_MAX)
@@ -113,7 +128,8 @@ on_begin(void *cookie, int path, const char **ret_why)
 		text_reset(&b->tags);
 		memset(&b->h, 0, sizeof b->h);
 		b->tag_nr = b->predicates = 0;
-		b->have_status = b->have_filter = b->have_prefix = b->have_and = b->have_id = false;
+		b->seen = 0;
+		b->have_filter = b->have_prefix = false;
 		b->id_len = b->prefix_len = 0;
 		return FAULT_NONE;
 	case P_FILTER:
@@ -122,11 +138,6 @@ on_begin(void *cookie, int path, const char **ret_why)
 			return malformed(ret_why, "A rule has more than one Filter or Prefix.");
 		b->have_filter = true;
 		b->h.flags |= path == P_OLD_PREFIX ? R_OLD_FORM : 0;
-		return FAULT_NONE;
-	case P_AND:
-		if (b->have_and)
-			return malformed(ret_why, "A Filter has more than one And.");
-		b->have_and = true;
 		return FAULT_NONE;
 	case P_TAG:
 	case P_AND_TAG:
@@ -166,8 +177,8 @@ take_days(struct building *b, struct span text, unsigned flag, uint32_t *ret, co
 static enum fault
 take_date(struct building *b, struct span text, const char **ret_why)
 {
-	if (b->h.flags & R_DATE || iso_date_parse(text.p, text.len, &b->h.date_s) < 0)
-		return malformed(ret_why, "Date is not one date.");
+	if (iso_date_parse(text.p, text.len, &b->h.date_s) < 0)
+		return malformed(ret_why, "Date is not a date.");
 	if (b->h.date_s % LIFECYCLE_DAY)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "Date is not at midnight UTC.");
 	b->h.flags |= R_DATE;
@@ -231,9 +242,8 @@ take_status(struct building *b, struct span text, const char **ret_why)
 {
 	bool on = span_is(text, "Enabled");
 
-	if (b->have_status || (!on && !span_is(text, "Disabled")))
+	if (!on && !span_is(text, "Disabled"))
 		return malformed(ret_why, "Status is neither Enabled nor Disabled.");
-	b->have_status = true;
 	b->h.flags |= on ? R_ENABLED : 0;
 	return FAULT_NONE;
 }
@@ -269,7 +279,7 @@ what_is_wrong(const struct building *b)
 	unsigned actions = R_DAYS | R_DATE | R_MARKER | R_ABORT | R_NONCURRENT | R_NEWER;
 	unsigned expiry = b->h.flags & (R_DAYS | R_DATE | R_MARKER);
 
-	if (!b->have_status)
+	if (!has_seen(b, P_STATUS))
 		return "A lifecycle rule lacks its Status.";
 	if (!b->have_filter)
 		return "A lifecycle rule has neither Filter nor Prefix.";
@@ -277,9 +287,9 @@ what_is_wrong(const struct building *b)
 		return "A lifecycle rule does nothing.";
 	if (expiry & (expiry - 1))
 		return "An Expiration has more than one of Days, Date and ExpiredObjectDeleteMarker.";
-	if (!b->have_and && b->predicates > 1)
+	if (!has_seen(b, P_AND) && b->predicates > 1)
 		return "A Filter has more than one condition without And.";
-	if (b->have_and && b->predicates < 2)
+	if (has_seen(b, P_AND) && b->predicates < 2)
 		return "An And has fewer than two conditions.";
 	if (b->h.flags & R_GREATER && b->h.flags & R_LESS && b->h.greater >= b->h.less)
 		return "ObjectSizeGreaterThan is not below ObjectSizeLessThan.";
@@ -300,7 +310,7 @@ end_rule(struct building *b, const char **ret_why)
 	if (b->h.flags & R_ABORT && (b->tag_nr || b->h.flags & (R_GREATER | R_LESS)))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "AbortIncompleteMultipartUpload goes with a prefix only.");
-	if (b->have_id && b->id_len && id_taken(b))
+	if (b->id_len && id_taken(b))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "Two lifecycle rules have the same ID.");
 	if (b->id_len == 0)
 		make_id(b);
@@ -358,10 +368,10 @@ on_end(void *cookie, int path, struct span text, const char **ret_why)
 	case P_RULE:
 		return end_rule(b, ret_why);
 	case P_ID:
-		if (b->have_id || text.len > sizeof b->id || has_control(text.p, text.len))
-			return refuse(ret_why, FAULT_BAD_ARGUMENT,
-				      "The ID of a rule is longer than 255 bytes.");
-		b->have_id = true;
+		if (text.len > sizeof b->id || has_control(text.p, text.len))
+			return refuse(
+				ret_why, FAULT_BAD_ARGUMENT,
+				"The ID of a rule is longer than 255 bytes, or has control characters.");
 		b->id_len = (uint16_t)text.len;
 		memcpy(b->id, text.p, text.len);
 		return FAULT_NONE;

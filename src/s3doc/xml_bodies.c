@@ -172,7 +172,7 @@ static const char *const delete_paths[] = { [D_OBJECT] = "Object",
 struct deleting {
 	struct xml_delete *out;
 	size_t used, cap; /* of out->text; decoded text is never longer than the body it came in */
-	bool have_key, have_quiet;
+	bool have_key, have_version, have_quiet;
 };
 
 static enum fault
@@ -185,7 +185,7 @@ delete_begin(void *cookie, int path, const char **ret_why)
 	if (d->out->nr == XML_DELETE_MAX)
 		return malformed(ret_why, "There are more than 1000 keys.");
 	memset(&d->out->keys[d->out->nr], 0, sizeof *d->out->keys);
-	d->have_key = false;
+	d->have_key = d->have_version = false;
 	return FAULT_NONE;
 }
 
@@ -207,7 +207,9 @@ delete_key(struct deleting *d, struct xml_delete_key *k, struct span text, const
 	d->used += text.len + 1;
 	if (text.len == 0)
 		return malformed(ret_why, "A Key is empty.");
-	k->fault = key_check(text.p, text.len, &why);
+	/* A version that came first is as wrong as one that comes after its key. */
+	if (k->fault == FAULT_NONE)
+		k->fault = key_check(text.p, text.len, &why);
 	return FAULT_NONE;
 }
 
@@ -239,6 +241,9 @@ delete_end(void *cookie, int path, struct span text, const char **ret_why)
 	case D_KEY:
 		return delete_key(d, k, text, ret_why);
 	case D_VERSION:
+		if (d->have_version)
+			return malformed(ret_why, "An Object has two versions.");
+		d->have_version = true;
 		if (text.len && !span_is(text, "null"))
 			k->fault = FAULT_NO_SUCH_VERSION;
 		return FAULT_NONE;

@@ -362,6 +362,61 @@ lifecycle_texts(void **state)
 	text_free(&again);
 }
 
+/* A second element of a kind is refused as such, not as one that is too long or that is no word of the API. */
+static void
+rules_said_twice(void **state)
+{
+#define MARKER(v) "<Expiration><ExpiredObjectDeleteMarker>" v "</ExpiredObjectDeleteMarker></Expiration>"
+#define MORE_DAYS                                                                                            \
+	"<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration>"
+	static const char *const twice[] = {
+		RULE("<ID>a</ID><ID>b</ID>" ALL, DAYS("1")),
+		RULE("<ID/><ID>b</ID>" ALL, DAYS("1")),
+		RULE("<Status>Enabled</Status>" ALL, DAYS("1")),
+		RULE("<Status>Disabled</Status>" ALL, DAYS("1")),
+		RULE(ALL, DAYS("1") DAYS("2")),
+		RULE(ALL, "<Expiration><Days>1</Days><Days>1</Days></Expiration>"),
+		RULE(ALL, DAYS("1") "<Expiration/>"),
+		RULE(ALL, MARKER("true") MARKER("false")),
+		RULE(ALL, "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>"
+			  "<ExpiredObjectDeleteMarker>false</ExpiredObjectDeleteMarker></Expiration>"),
+		RULE(ALL, MORE_DAYS MORE_DAYS),
+		RULE("<Filter><And><Prefix>a</Prefix></And><And><Prefix>b</Prefix></And></Filter>",
+		     DAYS("1")),
+		RULE("<Filter><Tag><Key>a</Key><Value/></Tag><Tag><Key>b</Key><Value/></Tag></Filter>",
+		     DAYS("1")),
+	};
+	char long_id[300], rules[512];
+	struct text p = { 0 };
+
+	for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+		enum fault f = lifecycle(twice[i], &p);
+
+		if (f != FAULT_MALFORMED_XML || !strstr(why, "twice"))
+			fail_msg("%s: fault %d, %s", twice[i], f, why);
+	}
+	/* Tags of an And, and the rules themselves, are lists. */
+	assert_fault(lifecycle(RULE("<ID>a</ID>" ALL, DAYS("1")) RULE("<ID>b</ID>" ALL, DAYS("1")), &p),
+		     FAULT_NONE);
+	for (int n = 255; n <= 256; n++) {
+		memset(long_id, 'i', (size_t)n);
+		long_id[n] = 0;
+		snprintf(rules, sizeof rules, RULE("<ID>%s</ID>" ALL, DAYS("1")), long_id);
+		assert_fault(lifecycle(rules, &p), n == 255 ? FAULT_NONE : FAULT_BAD_ARGUMENT);
+	}
+	assert_non_null(strstr(why, "255 bytes"));
+	assert_fault(lifecycle(RULE("<ID>a&#9;b</ID>" ALL, DAYS("1")), &p), FAULT_BAD_ARGUMENT);
+	assert_non_null(strstr(why, "control characters"));
+	assert_fault(cors("<CORSRule><ID>a</ID><ID>b</ID><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET"
+			  "</AllowedMethod></CORSRule>",
+			  &p),
+		     FAULT_MALFORMED_XML);
+	assert_string_equal(why, "A CORS rule has two IDs.");
+	text_free(&p);
+#undef MARKER
+#undef MORE_DAYS
+}
+
 /* Ids of ours pass over those that the client gave; too many rules are refused when that is seen. */
 static void
 lifecycle_ids(void **state)
@@ -405,7 +460,7 @@ main(void)
 		cmocka_unit_test(lifecycle_ids),   cmocka_unit_test(cors_rules),
 		cmocka_unit_test(cors_refused),    cmocka_unit_test(cors_names),
 		cmocka_unit_test(lifecycle_ages),  cmocka_unit_test(lifecycle_filters),
-		cmocka_unit_test(lifecycle_texts),
+		cmocka_unit_test(lifecycle_texts), cmocka_unit_test(rules_said_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

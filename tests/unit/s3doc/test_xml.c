@@ -213,19 +213,25 @@ delete_bodies(void **state)
 		"<Size>2</Size>",
 		"<LastModifiedTime>2026-01-02T03:04:05Z</LastModifiedTime>",
 		"<LastModifiedTime>2027-01-02T03:04:05Z</LastModifiedTime>",
+		"<VersionId>null</VersionId>",
+		"<VersionId>7</VersionId>",
 	};
 	struct text x = { 0 };
 	struct xml_delete d;
 
-	assert_fault(delete_keys(HEAD "<Delete" NS "><Quiet>true</Quiet><Object><Key>a &amp; b</Key></Object>"
-				      "<Object><Key> </Key><VersionId>null</VersionId></Object>"
-				      "<Object><Key>c</Key><VersionId>7</VersionId></Object>"
-				      "<Object><Key>d</Key><ETag>\"e\"</ETag><Size>5</Size><LastModifiedTime>"
-				      "Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime></Object>"
-				      "<Object><Key>e&#10;f</Key></Object></Delete>",
+	assert_fault(delete_keys(HEAD
+				 "<Delete" NS "><Quiet>true</Quiet><Object><Key>a &amp; b</Key></Object>"
+				 "<Object><Key> </Key><VersionId>null</VersionId></Object>"
+				 "<Object><Key>c</Key><VersionId>7</VersionId></Object>"
+				 "<Object><Key>d</Key><ETag>\"e\"</ETag><Size>5</Size><LastModifiedTime>"
+				 "Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime></Object>"
+				 "<Object><Key>e&#10;f</Key></Object>"
+				 /* another version than the one that is there, whichever element is first */
+				 "<Object><VersionId>7</VersionId><Key>g</Key></Object>"
+				 "<Object><VersionId>null</VersionId><Key>h</Key></Object></Delete>",
 				 &d),
 		     FAULT_NONE);
-	assert_true(d.quiet && d.nr == 5);
+	assert_true(d.quiet && d.nr == 7);
 	assert_string_equal(d.keys[0].key, "a & b");
 	assert_string_equal(d.keys[1].key, " ");
 	assert_int_equal(d.keys[1].fault, FAULT_NONE);
@@ -233,6 +239,8 @@ delete_bodies(void **state)
 	assert_true(d.keys[3].have_etag && d.keys[3].have_size && d.keys[3].mtime_s == 1445412480);
 	assert_string_equal(d.keys[3].etag, "e");
 	assert_int_equal(d.keys[4].fault, FAULT_BAD_URI);
+	assert_int_equal(d.keys[5].fault, FAULT_NO_SUCH_VERSION);
+	assert_int_equal(d.keys[6].fault, FAULT_NONE);
 	xml_delete_free(&d);
 	assert_fault(delete_keys("<Delete/>", &d), FAULT_MALFORMED_XML);
 	assert_fault(delete_keys("<Delete><Object/></Delete>", &d), FAULT_MALFORMED_XML);
