@@ -714,6 +714,28 @@ test_off(void **state)
 		{ "replication", "<ReplicationConfiguration/>", 501, "NotImplemented" },
 		{ "policy", "{}", 501, "NotImplemented" },
 		{ "website", "<WebsiteConfiguration/>", 501, "NotImplemented" },
+		/* Disabled, and yet a document that would have to be kept: docs/s3.md declares them. */
+		{ "inventory&id=i",
+		  "<InventoryConfiguration><Id>i</Id><IsEnabled>false</IsEnabled></InventoryConfiguration>",
+		  501, "NotImplemented" },
+		{ "intelligent-tiering&id=i",
+		  "<IntelligentTieringConfiguration><Id>i</Id><Status>Disabled</Status></"
+		  "IntelligentTieringConfiguration>",
+		  501, "NotImplemented" },
+		{ "analytics&id=i", "<AnalyticsConfiguration><Id>i</Id></AnalyticsConfiguration>", 501,
+		  "NotImplemented" },
+		{ "metrics&id=i", "<MetricsConfiguration><Id>i</Id></MetricsConfiguration>", 501,
+		  "NotImplemented" },
+		{ "replication",
+		  "<ReplicationConfiguration><Role>r</Role><Rule><Status>Disabled</Status><Priority>1</"
+		  "Priority>"
+		  "<Destination><Bucket>arn:aws:s3:::b</Bucket></Destination></Rule></"
+		  "ReplicationConfiguration>",
+		  501, "NotImplemented" },
+		{ "lifecycle",
+		  "<LifecycleConfiguration><Rule><Filter/><Status>Disabled</Status><Transition><Days>1</Days>"
+		  "<StorageClass>GLACIER</StorageClass></Transition></Rule></LifecycleConfiguration>",
+		  501, "NotImplemented" },
 	};
 	static const char *const blocks[] = { "BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy",
 					      "RestrictPublicBuckets" };
