@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that the HTTP library refuses by itself, see library.sh: python3 library.py S3 S3-TLS S3-BEHIND-BALANCERS SCALITY
+"""Requests that the HTTP library refuses by itself, see http_library.sh: python3 http_library.py S3 S3-TLS S3-BEHIND-BALANCERS SCALITY
 
 Each is sent on a connection of its own, alone and behind a good request, and the answer is looked at byte by byte."""
 import re
@@ -8,6 +8,7 @@ import socket
 import ssl
 import sys
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 
 HOST = b"Host: localhost\r\n"
 PUT = b"PUT /bkt/k HTTP/1.1\r\n" + HOST
@@ -18,6 +19,8 @@ GOOD = b"GET /bkt/none HTTP/1.1\r\n" + HOST + b"\r\n"
 CASES = [
     # name, bytes, statuses (0: no answer is fine), codes
     ("Content-Length with a letter", GET + b"Content-Length: 5x\r\n\r\n", {400}, {"InvalidRequest"}),
+    # docs/s3.md: the one HEAD whose answer has a body, because the library names no method at that time.
+    ("HEAD with a Content-Length with a letter", b"HEAD /bkt/k HTTP/1.1\r\n" + HOST + b"Content-Length: 5x\r\n\r\n", {400}, {"InvalidRequest"}),
     ("Content-Length with a letter, a body", PUT + b"Content-Length: 5x\r\n\r\nhello", {400}, {"InvalidRequest"}),
     ("Content-Length with a letter, a request behind it", PUT + b"Content-Length: 5x\r\n\r\n" + GOOD, {400}, {"InvalidRequest"}),
     ("Content-Length below 0", PUT + b"Content-Length: -1\r\n\r\nhello", {400}, {"InvalidRequest"}),
@@ -151,22 +154,29 @@ def say(name, wrong, got=b""):
     print("ok   " if not wrong else "FAIL ", name, wrong, repr(got[:700]) if wrong else "", flush=True)
 
 
+def play(case, where, over_tls, behind):
+    name, data, statuses, codes = case
+    with connect(where, over_tls) as s:
+        if behind:
+            s.sendall(GOOD)
+            head_of(s)
+        got, end = receive(s, data)
+    # A request that the daemon takes may keep its connection: nothing was malformed then.
+    goes_on = got.startswith(b"HTTP/1.1 404 ") and 404 in statuses
+    wrong = wrong_with(got, statuses, codes) or ("" if goes_on else end)
+    if not wrong and got and not goes_on and b"\r\nConnection: close\r\n" not in got:
+        wrong = "it does not say that the connection ends"
+    return f"{name}{', TLS' * over_tls}{', behind a request' * behind}", wrong, got
+
+
 def main():
     plain, tls, balanced, scality = sys.argv[1:]
-    for name, data, statuses, codes in CASES:
-        for where, over_tls in ((plain, False), (tls, True)):
-            for behind in (False, True):
-                with connect(where, over_tls) as s:
-                    if behind:
-                        s.sendall(GOOD)
-                        head_of(s)
-                    got, end = receive(s, data)
-                # A request that the daemon takes may keep its connection: nothing was malformed then.
-                goes_on = got.startswith(b"HTTP/1.1 404 ") and 404 in statuses
-                wrong = wrong_with(got, statuses, codes) or ("" if goes_on else end)
-                if not wrong and got and not goes_on and b"\r\nConnection: close\r\n" not in got:
-                    wrong = "it does not say that the connection ends"
-                say(f"{name}{', TLS' * over_tls}{', behind a request' * behind}", wrong, got)
+    # Several at once: over TLS the daemon waits for the end of each connection.
+    with ThreadPoolExecutor(8) as pool:
+        played = [pool.submit(play, case, where, over_tls, behind)
+                  for case in CASES for where, over_tls in ((plain, False), (tls, True)) for behind in (False, True)]
+        for p in played:
+            say(*p.result())
     # In pieces: the library meets the line in another call than the one before it.
     with connect(plain, False) as s:
         for piece in (b"GET /bkt/k HTTP/1.1\r\n", HOST, b"nocol"):
