@@ -211,9 +211,12 @@ test_recount(void **state)
 static void
 test_pending_docs(void **state)
 {
-	static const struct store_pattern_quota all = { .any_suffix = true, .max = { NO, 100, NO }, .max_buckets = NO };
+	static const struct store_pattern_quota all = { .any_suffix = true,
+							.max = { NO, 100, NO },
+							.max_buckets = NO };
 	static const struct store_use own = { NO, 20, NO };
-	const struct quota_change object = { .objects = 1, .bytes = 20 }, large = { .objects = 1, .bytes = 50 };
+	const struct quota_change object = { .objects = 1, .bytes = 20 },
+				  large = { .objects = 1, .bytes = 50 };
 	struct quota_row *row[2];
 	int64_t more;
 
@@ -255,7 +258,8 @@ test_pending_docs(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recount), cmocka_unit_test(test_pending_docs) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recount),
+					    cmocka_unit_test(test_pending_docs) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
