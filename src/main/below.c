@@ -291,3 +291,21 @@ below_check_room(const struct conf *conf, char *err, size_t err_len)
 	}
 	return 0;
 }
+
+int
+below_check_writable(const struct conf *conf, char *err, size_t err_len)
+{
+	for (int i = 0; i < conf->store.disk_nr; i++) {
+		const char *path = conf->store.disks[i].path;
+		char at[PATH_MAX];
+
+		snprintf(at, sizeof at, "%s", path);
+		if (access(at, F_OK) < 0 && errno == ENOENT && strrchr(at, '/'))
+			*strrchr(at, '/') = 0;
+		if (access(at[0] ? at : "/", W_OK) == 0 || errno == ENOENT)
+			continue;
+		snprintf(err, err_len, "%.300s: this user cannot write there: %s", path, strerror(errno));
+		return -EROFS;
+	}
+	return 0;
+}

@@ -206,6 +206,9 @@ int format_store(const struct options *o, const struct conf *conf, const struct 
 
 /* ---- health.c: functions of struct admin_env ---- */
 void health_ready(void *cookie, struct admin_reasons *r);
+/* Checks that this user may write where --format would make the disks. Returns 0, or -EROFS with a sentence
+ * in err. */
+int below_check_writable(const struct conf *conf, char *err, size_t err_len);
 void health_reasons(void *cookie, struct admin_reasons *r);
 struct store_unit_info;
 /* Writes to out a sentence about how long the writes of a disk, or the operations of a pool, have waited.

@@ -21,10 +21,10 @@ look_for_known(const struct store_conf *sc, int *ret_rc)
 	char err[STORE_WHY_BYTES] = "";
 	int r = store_look(sc, err, sizeof err);
 
-	if (r == 0 && !err[0])
+	if (r == STORE_LOOK_IN_USE || (r == 0 && !err[0]))
 		return KNOWN;
 	options_say(stderr, "gantryd: nothing was done: ", err[0] ? err : strerror(-r));
-	*ret_rc = r == 0 ? EXIT_MISSING : exit_of_store(r);
+	*ret_rc = r == 0 ? EXIT_MISSING : r > 0 ? EXIT_CONFIG : exit_of_store(r);
 	return 0;
 }
 

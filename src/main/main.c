@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says whether a start would take the disks; returns an exit code. */
+/* Says whether a start would take the disks; returns an exit code. *ret_but: what the last line adds to "good". */
 static int
-check_store(const struct conf_source *src, const struct conf *conf)
+check_store(const struct conf_source *src, const struct conf *conf, const char **ret_but)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
 	struct remember *m;
-	char err[STORE_WHY_BYTES];
+	char err[STORE_WHY_BYTES], why[512] = "";
 	bool is_known;
 	int r;
 
@@ -40,11 +40,20 @@ check_store(const struct conf_source *src, const struct conf *conf)
 	if (r == 0 && err[0] && !is_known)
 		advice_insert(err, sizeof err, " (no error before the first --format; a start would end so)");
 	remember_way_out(m, r, err, sizeof err);
-	if (r < 0 || err[0])
-		options_say(stderr, "store: ", err);
+	if (r != 0 || err[0])
+		options_say(stderr, r > 0 ? "store: not looked at: " : "store: ", err);
+	if (r == 0 && err[0] && conf->store.backend == BACKEND_DISKS &&
+	    (r = below_check_writable(conf, why, sizeof why)) < 0)
+		options_say(stderr, "store: ", why);
 	remember_notes(m, conf, stderr);
 	remember_free(m);
-	return r < 0 ? exit_of_store(r) : err[0] && is_known ? EXIT_MISSING : EXIT_OK;
+	*ret_but = r > 0    ? ", as far as it goes: the disks were not looked at"
+		   : err[0] ? "; there is no store yet"
+			    : "";
+	return r < 0                          ? exit_of_store(r)
+	       : r == STORE_LOOK_DENIED       ? EXIT_MISSING
+	       : r == 0 && err[0] && is_known ? EXIT_MISSING
+					      : EXIT_OK;
 }
 
 static int
@@ -52,7 +61,8 @@ check_config(const struct options *o, const struct conf_source *src, const struc
 {
 	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
 	struct auth_keys *keys = NULL;
-	int r = check_store(src, conf);
+	const char *but;
+	int r = check_store(src, conf, &but);
 
 	if (r != EXIT_OK)
 		return r;
@@ -63,7 +73,7 @@ check_config(const struct options *o, const struct conf_source *src, const struc
 	auth_keys_put(keys);
 	if (r < 0)
 		return EXIT_CONFIG;
-	printf("%s: good\n", o->file ? o->file : CONF_DEFAULT_FILE);
+	printf("%s: good%s\n", o->file ? o->file : CONF_DEFAULT_FILE, but);
 	return EXIT_OK;
 }
 

@@ -211,13 +211,17 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
+/* Results of store_look() for a store that could not be examined; err has the reason for one disk. */
+#define STORE_LOOK_IN_USE 1 /* a process has locked a disk */
+#define STORE_LOOK_DENIED 2 /* this user may not open a disk */
+
 /*
  * Checks whether a start would accept the disks, as far as possible without recovery: their identities, and
- * whether enough are present. Writes nothing. Returns 0 if the start would accept the disks, if the answer is
- * unknown (the store is in use, or this user may not open it), or if the store is not formatted yet (as
- * described in err). Otherwise returns the -errno of store_start(), with the reason in err. With disks to
- * forget (disks.forget) the check is for store_forget(): 0 means that store_forget() would succeed, and err
- * has a line about each of these disks, also about disks in use.
+ * whether enough are present. Writes nothing. Returns 0 if the start would accept the disks, or if the store
+ * is not formatted yet (as described in err); STORE_LOOK_IN_USE or STORE_LOOK_DENIED if the answer is
+ * unknown; or the -errno of store_start(), with the reason in err. With disks to forget (disks.forget) the
+ * check is for store_forget(): 0 means that store_forget() would succeed, and err has a line about each of
+ * these disks, also about disks in use.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 

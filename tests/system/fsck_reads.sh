@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --fsck without --repair checks disks that cannot be written (a read-only mount, files that may only be read): it opens them for reading, says that this
 # proves nothing about a running daemon, finds damage as usual, and changes nothing. With --repair, and for a start, such disks are refused as before.
+# --check-config says "good" of no disk that it cannot look at, and of none that the daemon cannot write.
 DISK_SIZE=96MiB DISKS=2
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=1
@@ -41,6 +42,13 @@ read_only disk1 --fsck
 read_only 'disk0 disk1' --fsck --repair --yes
 assert_eq $? 78 "a repair: $(cat "$T/said")"
 said 'Read-only file system'
+for disks in disk0 disk1 'disk0 disk1'; do
+	read_only "$disks" --check-config
+	assert_eq $? 78 "--check-config of $disks read-only: $(cat "$T/said")"
+	said 'Read-only file system'
+	! grep -q -e --forget "$T/said" || fail "a disk that was mounted read-only is to be given up: $(cat "$T/said")"
+	! grep -q 'yaml: good' "$T/said" || fail "--check-config calls good what cannot be written: $(cat "$T/said")"
+done
 read_only 'disk0 disk1'
 assert_eq $? 78 "a start: $(cat "$T/said")"
 sums | cmp -s - "$T/before" || fail "a file was changed"
@@ -53,6 +61,34 @@ if chattr +i "$T/disk0/log" 2>/dev/null; then
 	assert_eq "$rc" 0 "an immutable log: $(cat "$T/said")"
 	reads disk0
 fi
+
+# ---- --check-config says good of nothing that it has not looked at ----
+check() { setpriv --bounding-set=-dac_override,-dac_read_search "$G" -c "$T/gantryd.yaml" --check-config "$@" >"$T/said" 2>&1; }
+check || fail "--check-config: $(cat "$T/said")"
+assert_eq "$(tail -n 1 "$T/said")" "$T/gantryd.yaml: good"
+chown 65534 "$T/disk1"
+chmod 700 "$T/disk1"
+check
+assert_eq $? 69 "a disk that may not be opened: $(cat "$T/said")"
+said "^store: not looked at: $T/disk1"
+! grep -q 'yaml: good' "$T/said" || fail "--check-config of a disk that may not be opened: $(cat "$T/said")"
+chown 0 "$T/disk1"
+mkdir -m 500 "$T/closed"
+mkdir "$T/free"
+for path in "$T/closed/new" "$T/closed"; do
+	check -o "store.disks=[{path: $path, size: 64MiB}]"
+	assert_eq $? 78 "where no store can be made: $(cat "$T/said")"
+	said "^store: $path: this user cannot write there: Permission denied"
+done
+check -o "store.disks=[{path: $T/free, size: 64MiB}]" || fail "where a store can be made: $(cat "$T/said")"
+assert_eq "$(tail -n 1 "$T/said")" "$T/gantryd.yaml: good; there is no store yet"
+check -o "store.disks=[{path: /dev/gantry-is-not-here}]"
+assert_eq $? 69 "a device that is not there: $(cat "$T/said")"
+daemon_run
+check || fail "--check-config beside the daemon: $(cat "$T/said")"
+said "^store: not looked at: $T/disk0: in use"
+assert_eq "$(tail -n 1 "$T/said")" "$T/gantryd.yaml: good, as far as it goes: the disks were not looked at"
+stop_daemon
 
 # ---- damage is found ----
 rm "$T/disk0/seg-0000"

@@ -56,6 +56,7 @@ curl_s3 '/bkt/o[1-40]' -T "$T/body" || fail "PUT"
 whole() { curl_s3 '/bkt/o[1-40]' >"$T/got" && assert_eq "$(md5 <"$T/got")" "$WHOLE"; }
 WHOLE=$(for i in $(seq 40); do cat "$T/body"; done | md5)
 assert_eq "$(health .status)" ok
+says 0 'there is a store already, nothing was done' g --format --if-absent
 stop_daemon
 
 # ---- no disk is there: nobody makes another store ----

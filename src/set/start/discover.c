@@ -151,7 +151,6 @@ start_is_unmade(const struct disk *d)
 	case ENODEV:
 	case ENOTDIR:
 	case ENOMEDIUM:
-	case EROFS:
 	case ENOTRECOVERABLE:
 		return !d->st && !d->id.is_made;
 	default:

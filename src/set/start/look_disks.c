@@ -13,23 +13,31 @@
  * locked for longer is in use. */
 #define LOOK_WAIT_NS NS_PER_S
 
-/* Returns true if the disks can be identified now. *ret_unmade is true if no disk has a store, so that a
- * store may be formatted. */
-static bool
-can_judge(const struct start *s, bool *ret_unmade)
+/* Returns a disk that cannot be identified now: a daemon uses it, or this user may read the configuration and
+ * not the disk. NULL: there is no such disk. */
+static const struct disk *
+find_unseen(const struct start *s)
 {
-	*ret_unmade = false;
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
 
-		/* The disk cannot be identified now: a daemon uses it, or this user may read the
-		 * configuration but not the disk. */
 		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
-			return false;
+			return d;
 	}
-	/* Whether a member may be missing is known only for an existing store. */
-	*ret_unmade = start_is_none_made(s);
-	return !*ret_unmade;
+	return NULL;
+}
+
+/* Reports that no disk has a store. Returns 0, or the error of a disk on which no store can be made, such as
+ * an absent device. */
+static int
+say_unmade(struct start *s)
+{
+	for (int i = 0; i < s->nr && !s->conf->disks.record; i++) {
+		if (s->disk[i].error != -ENOTRECOVERABLE)
+			return start_refuse_disk(s, &s->disk[i]);
+	}
+	start_say_unmade(&s->disk[0], s->err, s->err_len);
+	return 0;
 }
 
 static void
@@ -68,7 +76,8 @@ int
 set_look(const struct store_conf *conf, char *err, size_t err_len)
 {
 	struct start *s;
-	bool unmade, forgets = conf->disks.forget_nr > 0;
+	const struct disk *unseen;
+	bool forgets = conf->disks.forget_nr > 0;
 	int e = set_check_conf(conf, err, err_len);
 
 	if (e < 0 || !conf->disks.engine->member)
@@ -82,11 +91,18 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
 	start_each(s, true, start_open_one);
 	start_open_unnamed(s);
-	e = can_judge(s, &unmade) || forgets ? start_judge(s) : 0;
+	unseen = forgets ? NULL : find_unseen(s);
+	if (unseen) {
+		snprintf(err, err_len, "%.*s", (int)advice_problem(unseen->err), unseen->err);
+		e = unseen->error == -EBUSY ? STORE_LOOK_IN_USE : STORE_LOOK_DENIED;
+	} else if (start_is_none_made(s) && !forgets) {
+		/* Whether a member may be missing is known only for an existing store. */
+		e = say_unmade(s);
+	} else {
+		e = start_judge(s);
+	}
 	if (e == 0 && forgets)
 		say_forgotten(s);
-	else if (e == 0 && unmade)
-		start_say_unmade(&s->disk[0], err, err_len);
 	start_stop_all(s);
 	free(s);
 	return e;

@@ -143,6 +143,8 @@ state_of(const struct start *s, int number)
 	int unknown;
 	const struct disk *d = start_absent_of(s, number, &unknown);
 
+	if (d && d->error == -EROFS)
+		return "read-only";
 	if (!d || start_is_bare(d) || !start_was_made(d))
 		return "missing";
 	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
@@ -186,7 +188,7 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 	const struct disk *d = NULL;
 	const char *last;
 	bool is_one = start_count(refused) == 1, lacks_store = false;
-	int unknown, nr = 0, paths = 0;
+	int unknown, nr = 0, paths = 0, read_only = 0;
 	struct advice_values v = { .path = path, .away = away, .loss = loss, .forget = words };
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
@@ -194,6 +196,7 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 			continue;
 		d = start_absent_of(s, i, &unknown);
 		lacks_store |= strcmp(state_of(s, i), "missing") == 0;
+		read_only += d && d->error == -EROFS;
 		uuid_write(text, s->table.uuid[i]);
 		if (d)
 			start_add(path, sizeof path, "%s%.150s", paths++ ? ", " : "",
@@ -205,7 +208,9 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 	if (is_enough(s) && !s->forgotten)
 		v.accept = uuids;
 	start_say_loss(s, refused, loss, sizeof loss);
-	if (!is_one || lacks_store || !d) {
+	if (read_only == start_count(refused)) {
+		advice_add(s->err, s->err_len, ADVICE_DISK_READ_ONLY, &v);
+	} else if (!is_one || lacks_store || !d) {
 		advice_add(s->err, s->err_len, is_one ? ADVICE_DISK_MISSING : ADVICE_DISKS_MISSING, &v);
 	} else if ((last = advice_last(d->err)) != NULL) {
 		/* What mends the disk comes before a start without it. */
