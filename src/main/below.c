@@ -97,9 +97,19 @@ find_late(const struct conf *conf, const struct store_record *record, char *text
 	return nr;
 }
 
-void
-below_wait(struct daemon *d, const struct store_record *record)
+/* Returns true if a start would take the disks as they are, because the configuration accepts that the late ones are missing. */
+static bool
+is_enough(const struct conf *conf, const struct store_conf *sc)
 {
+	char err[STORE_WHY_BYTES];
+
+	return conf->store.accept_missing_nr > 0 && store_look(sc, err, sizeof err) == 0 && !err[0];
+}
+
+void
+below_wait(struct daemon *d, const struct store_conf *sc)
+{
+	const struct store_record *record = sc->disks.record;
 	struct timespec ts = { .tv_nsec = POLL_NS };
 	uint64_t began = clock_ns(), wait_ns = d->conf->store.wait_for_disks_ns;
 	char text[1024], told[1024] = "";
@@ -113,6 +123,8 @@ below_wait(struct daemon *d, const struct store_record *record)
 		if (strcmp(text, told) != 0) {
 			char remedies[1200] = "-";
 
+			if (is_enough(d->conf, sc))
+				break;
 			atomic_store(&d->phase, PHASE_DISKS);
 			log_note("waiting for disks, at most %llu s (store.wait_for_disks): %s",
 				 (unsigned long long)(wait_ns / NS_PER_S), text);

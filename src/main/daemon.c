@@ -235,7 +235,7 @@ start_store(struct daemon *d)
 	notify_send("%s", on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
 	r = remember_store_conf(d->conf, d->source, disks, &sc, &d->remember, err, sizeof err);
 	if (r == 0 && !on_cluster)
-		below_wait(d, sc.disks.record);
+		below_wait(d, &sc);
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
 	/* A cluster comes back without anybody's help: gateways that were started before it wait. */

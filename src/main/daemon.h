@@ -183,9 +183,9 @@ void remember_show(const struct remember *m, const struct conf *conf, FILE *out)
 /* ---- below.c: devices and file systems below the disks ---- */
 
 /* Waits for disks, for at most the time store.wait_for_disks: for absent devices, and for directories that
- * had a store according to the record and have none now. Then logs the disks that share a device or file
- * system. record NULL: there is no record. */
-void below_wait(struct daemon *d, const struct store_record *record);
+ * had a store according to the record and have none now. Disks that store.accept_missing lets be missing are
+ * not waited for. Then logs the disks that share a device or file system. */
+void below_wait(struct daemon *d, const struct store_conf *sc);
 /* Writes to text a sentence about disks that share a device or file system. Returns false if no two disks
  * do. */
 bool below_shared(const struct conf *conf, char *text, size_t len);

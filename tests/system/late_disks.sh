@@ -45,6 +45,22 @@ U1=$(sed -n "s|^disk \([^ ]*\) [0-9]* $T/disk1\$|\1|p" "$T"/state/store-*)
 GANTRY_STORE_WAIT_FOR_DISKS=600s daemon_run -o "store.accept_missing=[$U1]"
 ! grep -q 'waiting for disks' "$T/daemon.log" || fail "it waits for a disk whose absence is accepted"
 stop_daemon
+# Without a record the disk's own path says nothing of its UUID; the disks that are there say that it is missing, and that this is accepted.
+ln -s /dev/gantry-is-away "$T/disk1"
+: >"$T/daemon.log"
+GANTRY_STORE_STATE_DIR=none GANTRY_STORE_WAIT_FOR_DISKS=600s daemon_run -o "store.accept_missing=[$U1]"
+! grep -q 'waiting for disks' "$T/daemon.log" || fail "without a record it waits for a disk whose absence is accepted"
+stop_daemon
+# Another one is waited for, and that one alone.
+mv "$T/disk2" "$T/away2"
+ln -s /dev/gantry-is-late "$T/disk2"
+: >"$T/daemon.log"
+{ wait_for 60 waits "$T/disk1, $T/disk2"; ln -sfn away2 "$T/disk2"; } &
+GANTRY_STORE_STATE_DIR=none GANTRY_STORE_WAIT_FOR_DISKS=600s daemon_run -o "store.accept_missing=[$U1]"
+waits "$T/disk1, $T/disk2" || fail "it did not wait for the other one"
+stop_daemon
+rm "$T/disk1" "$T/disk2"
+mv "$T/away2" "$T/disk2"
 mv "$T/away" "$T/disk1"
 for p in "$T/never" "$T/state"; do
 	GANTRY_STORE_STATE_DIR=none GANTRY_STORE_WAIT_FOR_DISKS=600s timeout 60 "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $p}]" >"$T/said" 2>&1
