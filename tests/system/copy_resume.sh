@@ -24,26 +24,17 @@ rc_of() { "$@" >say 2>&1; echo $?; }
 bytes pattern:5 90000007 >big
 # A shell has its background ignore SIGINT.
 G=(env --default-signal=INT "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
-# Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  It stands still while
-# the command looks, and its transfers take a quarter of a second each, so nothing can be over before it is seen.
+# Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  The first three parts of 16 MiB
+# move at once, in 48 transfers of 1 MiB; each later transfer takes three seconds, so the copy does not end before the condition is seen.
 hold_when() {
-	local until=$((SECONDS + 60)) when=$1 op
+	local when=$1 op
 	shift
-	for op in read write; do softnicctl rule add op=$op delay=250ms >/dev/null || fail softnicctl; done
-	_hold_when "$@"
+	for op in read write; do softnicctl rule add op=$op skip=48 delay=3s >/dev/null || fail softnicctl; done
+	"${G[@]}" -q "$@" >say 2>&1 &
+	PID=$!
+	wait_for 60 eval "$when"
+	kill -STOP $PID || fail "the copy is over: $(cat say)"
 	softnicctl rule clear >/dev/null
-}
-_hold_when() {
-	{
-		"${G[@]}" -q "$@" >say 2>&1 &
-		PID=$!
-		while _runs $PID && [ $SECONDS -lt $until ]; do
-			kill -STOP $PID
-			! eval "$when" || return 0
-			kill -CONT $PID
-			pause 0.01
-		done
-	} 2>/dev/null
 }
 end_of_it() {
 	{
