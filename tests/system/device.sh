@@ -62,6 +62,7 @@ http_goes_on() {
 	until [ -e "$T/stop" ]; do
 		curl_s3 /bkt/old >"$T/http" && cmp -s "$T/old" "$T/http" || { echo "answer $n is wrong" >"$T/http.bad"; return; }
 		n=$((n + 1))
+		pause 0.02
 	done
 	echo $n >"$T/http.n"
 }

@@ -19,6 +19,8 @@ DIR, SEED = sys.argv[1], int(sys.argv[2])
 BUCKET = sys.argv[3]
 THREADS, KEYS = 3, 25
 LONGEST_MS, NO_FAULTS = int(os.environ.get("LONGEST_MS", "0")), "NO_FAULTS" in os.environ
+# Seconds between two requests of a thread. The sweeps of the long tier (SECS) have none.
+PAUSE_S = 0 if "SECS" in os.environ else 0.005
 wrong, counts, lock = [], {}, threading.Lock()
 
 
@@ -152,6 +154,7 @@ class Worker(threading.Thread):
 
     def run(self):
         while not os.path.exists(f"{DIR}/stop"):
+            time.sleep(PAUSE_S)
             key = self.key(self.rnd.randrange(KEYS))
             what = self.rnd.random()
             if what < 0.4:

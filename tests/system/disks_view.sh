@@ -44,6 +44,7 @@ assert_eq "$(curl_admin /status | jq .store.size_bytes)" "$(disks 'map(.size_byt
 	while [ ! -e "$T/over" ]; do
 		curl -sS -Z --parallel-max 4 -X PUT -d x -o /dev/null "$URL_S3/bkt/d[0-7]/x[100-120]" 2>>"$T/curl"
 		curl -sS -Z --parallel-max 4 -X DELETE -o /dev/null "$URL_S3/bkt/d[0-7]/x[100-120]" 2>>"$T/curl"
+		pause 0.05
 	done
 } &
 writer=$!
