@@ -54,7 +54,7 @@
 #include <stdint.h>
 
 #define PORTS_MAX 16
-/* number of targets of a port that tokens share; several, so that revoking a token affects few others */
+/* number of DC targets per port that tokens share, so that revoking a token invalidates few other tokens */
 #define SHARED_MAX 16
 #define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
 #define HOP_LIMIT 64                 /* hop limit of the packets (protocol.md section 6) */
@@ -71,7 +71,7 @@ struct ibv_mr;
 #define CONFIG_DEVICES_MAX 16
 
 struct config {
-	char device[CONFIG_DEVICES_MAX][64]; /* names or addresses; device_nr 0: chosen automatically */
+	char device[CONFIG_DEVICES_MAX][64]; /* names or addresses of ports; device_nr 0: automatic choice */
 	int device_nr;
 	uint64_t dc_key;
 	bool has_dc_key;
@@ -92,8 +92,8 @@ int config_load(const struct gantry_options *o, struct config *ret_c, char *err,
 /* ---- JSON: json.c ---- */
 
 enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
-/* Receives one scalar value. key: name of its member in the innermost object; "": none. text: decoded string
- * or number, with a NUL at its end. A result other than 0 ends the parser, which returns it. */
+/* Receives a scalar value. key: name of the value in its object; "": none. text: decoded string or number,
+ * with a NUL at its end. A result other than 0 ends the parser, which returns this result. */
 typedef int json_fn(void *cookie, const char *key, enum json_type type, const char *text, size_t len);
 
 /* Reads a JSON text and calls fn for every scalar value at any depth. Accepts comments (//, # and block
@@ -114,7 +114,7 @@ struct port {
 	bool is_ethernet, has_wish;
 	uint8_t wish[16];     /* address by which the configuration names the port, if has_wish */
 	_Atomic bool is_down; /* true: the port is down, according to its last event */
-	/* The port's address in tokens, read again after a failed transfer. Protected by g->map_lock. */
+	/* Address of the port for tokens, read again after a failed transfer. Protected by g->map_lock. */
 	uint16_t lid;
 	uint8_t gid[16];
 	_Atomic uint8_t gid_index;
@@ -123,7 +123,7 @@ struct port {
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
 	uint64_t dc_key;
-	/* The targets of tokens from gantry_token_get() and of callbacks, used ones first. A target exists
+	/* The targets of tokens from gantry_token_get() and of callbacks; NULL: unused entry. A target exists
 	 * until the port is closed or gantry_token_drop() destroys it. Protected by g->map_lock. */
 	struct target *shared[SHARED_MAX];
 	struct target *free; /* idle targets for puts and gets; protected by g->lock */
@@ -141,8 +141,8 @@ struct target {
 	struct target *next;
 };
 
-/* Opens the ports that c names; if it names none, every usable port. Returns 0 and the number of ports in
- * *ret_nr; if it is 0, the reason is in why. Returns -ENODEV if a named port cannot be used. */
+/* Opens the ports that c names; if c names none, every usable port. Returns 0 and the number of ports in
+ * *ret_nr; if this number is 0, the reason is in why. Returns -ENODEV if a named port cannot be used. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
 /* The address of a port in the form that tokens contain. */
@@ -182,7 +182,7 @@ struct region {
 	unsigned flags;
 	bool is_device;         /* true: the CPU must not access the memory */
 	bool is_temporary;      /* true: the registration was made for one call */
-	bool is_stale;          /* true: another registration replaces it; the last user frees it */
+	bool is_stale;          /* true: another registration replaces this one, which its last user frees */
 	bool is_staged;         /* true: no port registered the memory: the stage moves its bytes */
 	struct gpu_ids *ids;    /* driver's ids of the registered allocations; NULL: unknown */
 	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
@@ -211,7 +211,7 @@ struct map {
 int map_add(struct map *m, struct region *r);
 /* Removes a registration, if it is in the map. */
 void map_remove(struct map *m, const struct region *r);
-/* Replaces a registration by another one of its memory. Returns false if the old one is not in the map. */
+/* Replaces the registration `old` by r, of the same memory. Returns false if `old` is not in the map. */
 bool map_replace(struct map *m, const struct region *old, struct region *r);
 /* Returns the smallest writable, else the smallest read-only registration that contains [start, end). */
 struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
@@ -248,7 +248,7 @@ struct gantry {
 	int port_nr;
 	_Atomic unsigned next_port; /* index of the port that is used next */
 	struct reach reach[REACH_MAX];
-	/* choice_waits calls wait until it is known whether a server reaches a port */
+	/* condition for the choice_waits calls that do not know yet whether a server reaches their port */
 	pthread_cond_t settled;
 	int choice_waits;
 	pthread_rwlock_t map_lock;
@@ -275,7 +275,8 @@ struct gantry {
 	pthread_t reaper;
 	pid_t reaper_pid;
 	pthread_cond_t reap;
-	/* reaper_waits: true: the reaper sleeps because there is no idle target */
+	/* reaper_waits: true: the reaper, which destroys old idle targets, sleeps because no target is
+	 * idle */
 	bool reaper_runs, reaper_waits, closes;
 	struct target *undead; /* targets that the driver could not destroy yet */
 	uint64_t undead_again_ns;
@@ -312,12 +313,12 @@ int mint(const struct gantry *g, const struct region *r, const struct port *p, u
 struct token_slot *slot_take(struct gantry *g, struct region *r);
 /* Frees a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
 bool slot_give(struct gantry *g, struct token_slot *s);
-/* Frees a slot when REGION_TEXTS more texts of r were made; the text is readable until then. r has a user. */
+/* Frees a slot after REGION_TEXTS more texts of r; until then its text is readable. The caller uses r. */
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot that contains a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
 /* Detaches all slots from a registration that ends. Unused slots become free. Slots in use enter g->dead, and
- * become free when DEAD_MAX newer ones are there. If other threads may have tokens of r, the caller holds
+ * become free when g->dead has DEAD_MAX newer slots. If other threads may have tokens of r, the caller holds
  * map_lock for writing. */
 void slots_release(struct gantry *g, struct region *r);
 /* Frees the memory of all slots of the context. */
@@ -335,7 +336,7 @@ void events_stop(struct gantry *g);
 unsigned forks_now(void);
 /* Returns true if this process has opened the context; false: its parent did, before a fork. */
 bool is_mine(const struct gantry *g);
-/* Counts one user less. Returns true if none is left, or g is not shared: then the caller closes g. */
+/* Removes a user. Returns true if the caller must close g: no user is left, or g is not shared. */
 bool shared_give(struct gantry *g);
 
 /* ---- log lines for the program: log.c ---- */
@@ -367,7 +368,7 @@ int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool 
 int window_close(struct window *w, bool clean);
 
 /* Makes a token for a callback, with the arguments and errors of gantry_token_get(). *ret_slot: slot with the
- * text; token_after_callback() frees it and the user of *ret_region. */
+ * text. The call adds a user to *ret_region; token_after_callback() frees the slot and removes this user. */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       struct region **ret_region, struct token_slot **ret_slot);
 /* Ends the token of a callback: frees its slot, and removes the user of r. */
@@ -380,12 +381,12 @@ uint64_t server_of(const char *url);
 /* Returns the next port in turn that is up and has registered r (NULL: any port). The caller holds
  * map_lock. */
 struct port *port_choose(struct gantry *g, const struct region *r);
-/* Returns a port for a request to a server: the next one in turn that the server has not failed to reach in
- * the last minute, otherwise any; NULL: none. May wait for results of other threads' requests. The caller
- * reports the result of its own request with port_settle() or port_avoid(). */
+/* Returns a port for a request to a server: the next one in turn, without ports that the server failed to
+ * reach in the last minute; if none remains, any port; NULL: there is no port. May wait for results of other
+ * threads' requests. The caller reports the result of its own request with port_settle() or port_avoid(). */
 struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
 /* Stores the result of a request for which port_take() chose the port. reached: true: the server has reached
- * the port; false: the request did not show whether it does. */
+ * the port; false: the request did not show whether the server reaches the port. */
 void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
 /* Stores for a minute that the server cannot reach the port. Returns true if r has another port to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
@@ -404,7 +405,7 @@ void targets_close(struct gantry *g);
 /* Takes an idle target younger than target_life_ns, or makes one. Returns NULL and sets errno on failure. */
 struct target *target_take(struct gantry *g, struct port *p);
 /* Adds a target that no server uses any longer to the idle targets; at the age target_life_ns it is
- * destroyed. Returns 0; -errno: it has this age and could not be destroyed. */
+ * destroyed. Returns 0; -errno: the target has this age already, and the driver could not destroy it. */
 int target_give(struct gantry *g, struct port *p, struct target *t);
 
 /* ---- HTTP: http.c, reply.c ---- */
@@ -418,7 +419,7 @@ struct reply {
 	int code;            /* value of x-amz-rdma-reply */
 	uint64_t bytes;      /* value of x-amz-rdma-bytes-transferred, else of x-amz-rdma-bytes */
 	uint64_t content_length;
-	/* data of Content-Range; has_total is set also if it has only the total size */
+	/* first byte, last byte and total size in Content-Range, which may have only the total size */
 	uint64_t range_first, range_last, range_total;
 	uint64_t body_bytes; /* number of bytes of the body received */
 	bool body_overflow;  /* true: more bytes arrived than the buffer holds */
@@ -445,21 +446,21 @@ enum verdict {
 	VERDICT_RDMA,     /* the transfer by RDMA succeeded */
 	VERDICT_BODY,     /* success; the body of the answer is the data */
 	VERDICT_DECLINED, /* the server declines RDMA: repeat the request over HTTP */
-	VERDICT_FAILED,   /* it failed: repeat the request once with a new token, then over HTTP */
+	VERDICT_FAILED,   /* the transfer failed: repeat the request once with a new token, then over HTTP */
 	VERDICT_ERROR,    /* an error of the request itself: do not repeat it */
 	VERDICT_BUSY,     /* 503: repeat the request later */
 	VERDICT_END,      /* 416: the offset is at or beyond the end of the object */
 	VERDICT_NR
 };
-/* Interprets the answer to a put with a token (protocol.md 3, 4.1, 4.2; item 116). *ret_why: the reason, if
- * RDMA was not used. judge_get() does so for a get; *ret_bytes: number of bytes moved by RDMA. */
+/* Interprets the answer to a put (judge_put()) or a get (judge_get()) with a token; protocol.md 3, 4.1, 4.2,
+ * item 116. *ret_why: the reason, if RDMA was not used. *ret_bytes: number of bytes moved by RDMA. */
 enum verdict judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const char **ret_why);
 enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_t size,
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Interprets the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
-/* Returns true if the body of a get of size bytes at offset is complete: of this size, or to the object's
- * end. */
+/* Returns true if the body of a get of size bytes at offset is complete: it has this size, or ends at the end
+ * of the object. */
 bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
@@ -506,14 +507,14 @@ int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, c
 struct curl_slist;
 bool sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list);
 
-/* Returns url with the characters percent-encoded that no URL has, freed by the caller; NULL: no memory. */
+/* Returns an allocated copy of url with invalid characters percent-encoded; NULL: no memory. */
 char *url_clean(const char *url);
 bool url_is_unreserved(unsigned char c);
 /* Returns true if the path of a URL has more than a bucket, so that it names a key. */
 bool url_names_key(const char *url);
 /* Returns true if a text can be the value of a header: it has no control character. NULL is allowed. */
 bool fits_header(const char *text);
-/* Returns text with all but unreserved bytes percent-encoded, freed by the caller; NULL: no memory. */
+/* Returns an allocated copy of text with all but unreserved bytes percent-encoded; NULL: no memory. */
 char *url_encode_all(const char *text);
 /* Returns a URL with nr pairs name=value appended to its query, the values percent-encoded; a pair with the
  * value NULL is omitted. The caller frees the text; NULL: no memory. */
@@ -530,9 +531,9 @@ struct call {
 	struct memory memory;
 	uint64_t size, offset;
 	char checksum[16]; /* for a put: checksum of the bytes in base64; "": not sent */
-	/* true: the server's NIC did not reach memory of a device: the stage is next */
+	/* true: the server's NIC did not reach memory of a device, so the next attempt uses the stage */
 	bool wants_stage;
-	bool is_filled_in; /* true: calls for parts of this one have filled in the result */
+	bool is_filled_in; /* true: the calls for the parts of this call have filled in the result */
 	struct reply r;    /* last answer */
 };
 
@@ -544,20 +545,20 @@ int call_begin(struct call *c, struct gantry *g, const char *url, const struct g
  * names a key or has a query, because the request would then not be for the bucket. */
 int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 		      struct gantry_result *res, struct gantry_result *own);
-/* Ends a call: adds the data of the last answer to its result, and copies to res what fits. Returns e. */
+/* Ends a call: adds the data of the last answer to the result, which it copies to res. Returns e. */
 int call_end(struct call *c, int e, struct gantry_result *res);
 /* Sets the message of the result to the sentence why. */
 void call_say(struct call *c, const char *why);
 /* Returns an exchange with the URL, the method and the parameters of the call's request. */
 struct exchange call_exchange(const struct call *c, enum method method);
 #define BUSY_TRIES 4 /* largest number of tries while the server answers 503 */
-/* Sets the reason why RDMA is not used, unless the server has given one. */
+/* Sets the reason why RDMA is not used, unless the server has given a reason. */
 void call_reason(struct call *c, const char *why);
 /* Sends a request once. Returns 0 with the answer in c->r, or -errno. */
 int call_run(struct call *c, const struct exchange *x);
 /* Sends a request, repeats it while the server answers 503. Returns 0 with an answer in c->r, or -errno. */
 int call_run_plain(struct call *c, const struct exchange *x);
-/* Waits before the next try of a request; the higher the number turn of the try, the longer. */
+/* Waits before the next try of a request. turn: number of the try; the wait is longer for a higher number. */
 void call_back_off(const struct call *c, int turn);
 /* Sends a request that exists only in S3, and repeats it while the server answers 503. Returns 0 with a 2xx
  * answer in c->r; -EOPNOTSUPP: the context has another dialect; or the -errno of any other answer. */
@@ -584,7 +585,7 @@ enum list_kind { LIST_OBJECTS, LIST_BUCKETS, LIST_UPLOADS, LIST_PARTS, LIST_NR }
 
 struct list_page {
 	bool is_truncated;
-	char *next, *next_id; /* begin of the next page, freed by the caller; NULL: last page */
+	char *next, *next_id; /* markers of the next page, freed by the caller; NULL: last page */
 };
 
 /* Receives an entry (p NULL) or, for LIST_PARTS, a part (e NULL). A result other than 0 ends the list. */

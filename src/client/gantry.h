@@ -23,7 +23,7 @@
  *
  * Errors: functions that can fail return 0 or a negative errno value. Strings in results end with a NUL, are
  * truncated if necessary, and are safe for a terminal: a question mark replaces each control character from
- * the server, and "" an ETag that has one. Sizes are in bytes, times in milliseconds.
+ * the server; an ETag with a control character becomes "". Sizes are in bytes, times in milliseconds.
  *
  * If NVIDIA's cuObjClient has an equivalent of a function, the function's comment names it in parentheses.
  */
@@ -53,7 +53,7 @@ enum gantry_dialect {
 enum gantry_open_flags {
 	GANTRY_NO_RDMA = 1 << 0,   /* all bytes move over HTTP */
 	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of using HTTP */
-	/* each put or get makes its own DC target, so its token is invalid after the call */
+	/* each put or get makes a DC target of its own, so the token of the call is invalid after the call */
 	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
@@ -115,10 +115,11 @@ struct gantry_options {
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register
-	 * memory of a device, the driver of the device, which the program has loaded (libcuda.so.1,
-	 * libamdhip64), copies the bytes to the stage or from it, and they move by RDMA between the stage and
-	 * the server (GANTRY_PATH_RDMA_STAGED). Without a copy function the stage is also used for HTTP
-	 * bodies and checksums. 0: there is no stage. See "Staging" at gantry_put(). */
+	 * memory of a device, the bytes move by RDMA between the server and the stage
+	 * (GANTRY_PATH_RDMA_STAGED), and the driver of the device copies them between the stage and the
+	 * device. The program has to have loaded this driver (libcuda.so.1, libamdhip64). Without a copy
+	 * function the stage is also used for HTTP bodies and checksums. 0: there is no stage. See "Staging"
+	 * at gantry_put(). */
 	int stage;
 	/* Size of the stage in bytes, 256 KiB to GANTRY_REGISTER_MAX; 0: 64 MiB. The memory is allocated at
 	 * its first use. Objects of at most this size are put with one request. */
@@ -129,8 +130,8 @@ struct gantry_options {
 
 /* Opens a context. options NULL: the defaults. Returns 0; -EINVAL: the options or the configuration file are
  * invalid; -ENODEV: a port that they name does not exist; -ENOMEM. gantry_open_error() has the reason. On a
- * machine without an RDMA device it succeeds if they name no port, and gantry_rdma_reason() says why there is
- * no RDMA. */
+ * machine without an RDMA device the call succeeds if options and file name no port; gantry_rdma_reason()
+ * then returns the reason why there is no RDMA. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
 const char *gantry_open_error(void);
@@ -222,9 +223,9 @@ int gantry_memory_look(const void *ptr, struct gantry_memory_info *ret_info);
  * registered by a dma-buf that the driver exports; if this fails, by a peer-memory driver (nvidia-peermem).
  *
  * A registration of memory of a device stores the driver's ids of the allocations, and each use compares
- * them. If the memory was freed and allocated again, the new allocation is registered, and earlier tokens
- * become invalid; if it was only freed, the use fails with -EFAULT. So a program may keep a registration
- * while an allocator frees and reuses the memory.
+ * these ids with the current ids. If the memory was freed and allocated again, the new allocation is
+ * registered, and earlier tokens become invalid; if it was only freed, the use fails with -EFAULT. So a
+ * program may keep a registration while an allocator frees and reuses the memory.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
 /* Registers [ptr, ptr + size), which are the bytes of the dma-buf fd from byte `offset` on. The CPU need not
@@ -272,7 +273,8 @@ enum gantry_path {
 	GANTRY_PATH_NONE = 0,
 	GANTRY_PATH_RDMA = 1,
 	GANTRY_PATH_HTTP = 2,
-	/* by RDMA between the server and the stage, with a copy by the device's driver */
+	/* by RDMA between the server and the stage; the device's driver copied the bytes between stage and
+	 * device */
 	GANTRY_PATH_RDMA_STAGED = 3,
 };
 
@@ -300,7 +302,8 @@ struct gantry_result {
 	uint64_t crc64nvme;
 	int has_crc64nvme;
 	char etag[136]; /* ETag of the object, with its quotes */
-	/* reason for the use of HTTP or the stage: a word of x-gantry-rdma-reason, or a sentence */
+	/* reason for the use of HTTP or the stage: the word in x-gantry-rdma-reason of the answer, or a
+	 * sentence */
 	char reason[160];
 	char code[64];     /* S3 error code, such as "NoSuchKey" */
 	char message[256]; /* S3 error message, or a sentence of the library */
@@ -319,12 +322,13 @@ struct gantry_request {
 	const char *content_type;  /* content type of a put; NULL: application/octet-stream */
 	unsigned timeout_ms;       /* limit of the request in ms; 0: the limit of the context */
 	const char *source_if_match; /* copies: ETag with quotes that the source must have; NULL: any */
-	/* put, get: before the call accesses the memory, its thread waits for the work that was queued in a
-	 * stream, or before an event, when the call began. A stream can be a number of the driver: 0 or 1
-	 * (the legacy default stream) or 2 (the default stream of the calling thread); then it is a stream of
-	 * the device that has the memory, or of the thread's device if the memory is host memory. After the
-	 * return all work that is queued later, on any stream, sees the bytes of a get. The call fails with
-	 * -EOPNOTSUPP if no driver is loaded, and with -EIO if the driver fails. */
+	/* put, get: the work of the device for which the call waits before it accesses the memory: the work
+	 * that was in a stream when the call began, or the work before an event. The thread of the call
+	 * waits. A stream can be a number of the driver: 0 or 1 (the legacy default stream) or 2 (the default
+	 * stream of the calling thread); then it is a stream of the device that has the memory, or of the
+	 * thread's device if the memory is host memory. After the return all work that is queued later, on
+	 * any stream, sees the bytes of a get. The call fails with -EOPNOTSUPP if no driver is loaded, and
+	 * with -EIO if the driver fails. */
 	enum gantry_wait wait;
 	void *wait_for;
 };
@@ -338,9 +342,9 @@ struct gantry_request {
  * item 116). If the server declines RDMA (reply absent or 501), the request is repeated with the bytes in the
  * body. If a transfer fails, the request is repeated once with a new token, and then over HTTP.
  *
- * Access to the memory after the return: when the call returns, the server has confirmed that it has
- * finished, or the DC target of the token is destroyed. But a token is a capability, which an eavesdropper on
- * HTTP can read. As long as both the target and the registration exist, an attacker who has the token can
+ * Access to the memory after the return: when the call returns, either the server has confirmed the end of
+ * its access, or the DC target of the token is destroyed. But a token is a capability, which an eavesdropper
+ * on HTTP can read. As long as both the target and the registration exist, an attacker who has the token can
  * make the server read or write the window again. A target exists for at most target_life_ms (5 s), counted
  * from its creation in this call or an earlier one; with GANTRY_TARGET_PER_CALL it ends with the call. Memory
  * that was not registered before the call cannot be accessed after it. Over HTTPS no eavesdropper sees a
@@ -357,10 +361,11 @@ struct gantry_request {
  * driver of the device supports this. The CPU does not access the memory; the checksum of a get is compared
  * only if the bytes moved through the stage in one piece.
  *
- * Staging (gantry_options.stage): memory of a device that no port can register, that the server's NIC could
- * not reach, or of 4 GiB and more, is moved through the context's stage: pinned host memory of stage_bytes in
- * equal pieces (a quarter of it each, 16 MiB at most unless stage_bytes is above 1 GiB), which all calls
- * share. A call waits in turn for pieces that other calls use.
+ * Staging (gantry_options.stage): the stage of a context is pinned host memory of stage_bytes, divided into
+ * equal pieces, which all calls share. A piece is a quarter of the stage and at most 16 MiB; if stage_bytes
+ * is above 1 GiB, pieces are larger. Memory of a device moves through the stage in three cases: no port can
+ * register the memory, the server's NIC could not reach the memory, or the memory has 4 GiB or more. If too
+ * few pieces are free, calls wait in turn.
  *   - A put of up to stage_bytes is copied to the stage and then stored by one request.
  *   - A larger put is an S3 multipart upload: pieces are copied and stored by up to four threads at once,
  *     and the complete object appears at the end. Its ETag has the form of uploads ("...-3"). Conditions
@@ -377,16 +382,17 @@ int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 
 /* Fetches size bytes of the object, from byte offset on, into ptr. res->bytes: number of bytes fetched;
  * res->object_size: size of the object. Fewer than size bytes are fetched only if the object ends there,
- * according to the server. If the answer has less of the range than the object (HTTP allows this, and a cache
- * may do so), returns -EPROTO, and the contents of the memory are undefined. Memory after the fetched bytes
- * is unchanged. Returns -ERANGE if offset is at or beyond the end of the object, except for an empty object
- * and offset 0, of which 0 bytes are fetched. Other errors are those of gantry_put(). */
+ * according to the server. If the answer ends before the end of the range although the object has further
+ * bytes (HTTP allows this, and a cache may do so), returns -EPROTO, and the contents of the memory are
+ * undefined. Memory after the fetched bytes is unchanged. Returns -ERANGE if offset is at or beyond the end
+ * of the object, except for an empty object and offset 0, of which 0 bytes are fetched. Other errors are
+ * those of gantry_put(). */
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);
 
 /* Copies size bytes from memory of a device to host memory, by the device's driver; no server takes part.
- * Waits before for the work that wait and wait_for of req name (req may be NULL; its other members are
- * ignored). Any thread. Returns 0; or, with the reason in res->message, -EOPNOTSUPP: the context has no
+ * Before the copy waits for the work that wait and wait_for of req name (req may be NULL; its other members
+ * are ignored). Any thread. Returns 0; or, with the reason in res->message, -EOPNOTSUPP: the context has no
  * stage, or belongs to another process; -EFAULT: no driver knows src; -EIO: the driver failed. */
 int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 			const struct gantry_request *req, struct gantry_result *res);
@@ -512,15 +518,16 @@ int gantry_copy(struct gantry *g, const char *url, const char *source, const str
 #define GANTRY_PRESIGN_MAX_S 604800u
 
 /* Makes a presigned URL, with which every holder can send one kind of request for an object for expires_s
- * seconds (1 to GANTRY_PRESIGN_MAX_S). Its query has a signature (AWS Signature Version 4) by the keys of the
- * context, which covers the host and the query of url. method: "GET", "PUT", "HEAD" or "DELETE". No server is
- * asked. The caller frees *ret_url with free(). Returns 0; -ENOKEY: the context has no access key;
- * -EOPNOTSUPP: the dialect is Scality; -EEXIST: the URL has a signature already; -EINVAL: invalid method,
- * time or URL (before its path it may have only a host); -ENOMEM. */
+ * seconds (1 to GANTRY_PRESIGN_MAX_S). The query of the new URL has a signature (AWS Signature Version 4),
+ * which is made with the keys of the context and covers the method and the host, path and query of url.
+ * method: "GET", "PUT", "HEAD" or "DELETE". The function sends no request. The caller frees *ret_url with
+ * free(). Returns 0; -ENOKEY: the context has no access key; -EOPNOTSUPP: the dialect is Scality; -EEXIST:
+ * the URL has a signature already; -EINVAL: invalid method, time or URL (a URL with a user name before the
+ * host is invalid); -ENOMEM. */
 int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
 /* Returns the URL base/key, which the caller frees with free(); every byte of key is percent-encoded, except
- * '/' and those that a URL never needs to encode. Returns NULL if there is no memory. */
+ * '/' and the bytes that are unreserved in URLs. Returns NULL if there is no memory. */
 char *gantry_url_join(const char *base, const char *key);
 
 /* Returns the CRC64-NVME of the bytes so far followed by data. crc: CRC of the bytes so far; 0 at the
@@ -567,10 +574,10 @@ ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 /* Moves size bytes between memory at ptr + buf_offset and an object, from byte obj_offset of the object
  * on. Calls the callback as often as needed, with advancing offsets. ptr must be registered. Staged memory
  * moves in pieces of at most the size of the stage: the callback gets the program's pointer, and the token
- * of a piece of the stage; if the callback fails, the token is invalid after its return. Returns the
- * number of bytes moved, which is less than size if a callback moved fewer bytes; or a negative errno,
- * such as -EINVAL: there is no such callback. If the first callback fails, returns its negative result.
- * (cuObjGet, cuObjPut) */
+ * of a piece of the stage; if the callback fails, the token is invalid after the return of the callback.
+ * Returns the number of bytes moved, which is less than size if a callback moved fewer bytes; or a negative
+ * errno, such as -EINVAL: there is no such callback. If the first callback fails, returns its negative
+ * result. (cuObjGet, cuObjPut) */
 ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
 ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,

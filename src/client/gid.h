@@ -11,8 +11,8 @@ struct ibv_context;
 struct ibv_gid_entry;
 
 /* Reads the GID table with the entries of all ports of a device, of any length. Returns the table, which the
- * caller frees with free(), and in *ret_nr its number of entries, or the -errno of the driver. Returns NULL
- * if there is no memory. */
+ * caller frees with free(); NULL: no memory. *ret_nr: number of entries of the table, or the -errno of the
+ * driver. */
 struct ibv_gid_entry *gid_table(struct ibv_context *ctx, ssize_t *ret_nr);
 
 /* Chooses an entry of a port's GID table. want: address of the entry; NULL: the best entry. Returns true,

@@ -52,7 +52,7 @@ struct gpu_driver {
 	/* Finds the allocation that contains ptr, which is memory of kind DEVICE or MANAGED. */
 	int (*look)(const void *ptr, struct gpu_range *ret);
 	/* Retains the shared context of a device, so that its streams remain valid, and sets *ctx to NULL.
-	 * Does nothing if *ctx is another context than the shared one and not NULL. */
+	 * If *ctx is neither NULL nor the shared context, does nothing. */
 	int (*hold)(int ordinal, void **ctx);
 	void (*unhold)(int ordinal);
 	/* export() makes a dma-buf of the whole pages [start, start + size); *ret_offset: offset of start in
@@ -121,7 +121,7 @@ struct gpu_stream {
 	struct gpu_stream *next; /* link in the list of idle streams of a context */
 	const struct gpu_driver *driver;
 	int ordinal;
-	void *home; /* context of the driver to which the memory belongs for which the stream was made */
+	void *home; /* context of the driver that has the memory for which the stream was made */
 	/* context of the driver in which the stream was made; NULL: the shared context of the device, which
 	 * the stream retains */
 	void *ctx;
@@ -149,7 +149,7 @@ void gpu_unpin(const struct gpu_driver *d, int ordinal, void *ptr);
 
 /*
  * Returns true if the CPU can read all of this memory. Tests one byte at the beginning, at the end and in
- * every 2 MiB, because devices map memory in such steps. Nothing changes by the test, not even the set of
+ * every 2 MiB, because devices map memory in such steps. The test changes nothing, not even the set of
  * present pages, because the kernel reads the bytes.
  */
 bool cpu_reaches(const void *ptr, size_t size);

@@ -32,8 +32,8 @@ int region_free(struct gantry *g, struct region *r);
  * removes it from the list (region_unkeep()). */
 void region_keep(struct gantry *g, struct region *r);
 void region_unkeep(struct gantry *g, struct region *r);
-/* Returns the names of the drivers that refused the memory of a device which this thread last tried to
- * register, without peer-memory drivers; "": none. */
+/* Returns a text about the drivers that refused to register memory of a device in this thread's last
+ * registration; peer-memory drivers are omitted. "": no driver refused. */
 const char *refusals(void);
 /* Writes to out a sentence with the reason why the registration of w failed with the error e, and with the
  * remedy. */

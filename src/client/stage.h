@@ -28,9 +28,9 @@ size_t stage_piece(const struct gantry *g);
 /* Returns the size of all pieces together in bytes. */
 size_t stage_size(const struct gantry *g);
 /*
- * Takes as many adjacent pieces as are needed for `bytes`, after waiting in turn until they are free.
- * may_wait: false: does not wait, and takes them only if no other call waits. Returns 0; or, with the reason
- * in why, -EAGAIN: the pieces are not free now; -ENOMEM or -ENOBUFS: waiting does not help.
+ * Takes as many adjacent pieces as are needed for `bytes`. may_wait: true: waits in turn until they are free;
+ * false: does not wait, and takes them only if no other call waits. Returns 0; or, with the reason in why,
+ * -EAGAIN: the pieces are not free now; -ENOMEM or -ENOBUFS: waiting does not help.
  */
 int stage_take(struct gantry *g, size_t bytes, bool may_wait, struct stage_run *ret, char *why,
 	       size_t why_len);
@@ -63,8 +63,8 @@ int bounce_open(struct gantry *g, const void *ptr, uint64_t size, struct bounce 
  * *ret_n: their number. The bytes after them are copied in the background. Returns 0 or the -errno of the
  * copy. */
 int bounce_peek(struct bounce *b, uint64_t at, const char **ret, size_t *ret_n, char *why, size_t why_len);
-/* Copies n bytes to byte `at` of the device's memory, the end of the bytes of the previous call. Returns 0 or
- * the -errno of the copy. */
+/* Copies n bytes to the device's memory from byte `at` on, which is the end of the bytes of the previous
+ * call. Returns 0 or the -errno of the copy. */
 int bounce_push(struct bounce *b, uint64_t at, const void *bytes, size_t n, char *why, size_t why_len);
 /* Waits until all pushed bytes are copied, and ends the transfer. NULL is allowed. Returns 0 or the -errno of
  * a copy. */

@@ -183,7 +183,7 @@ struct op_info {
 extern const struct op_info op_info[OP_NR];
 
 /* Returns true if the operation receives object bytes, so that a descriptor can move them to the server by
- * RDMA. For operations without op_moves() a descriptor is ignored (item 77). */
+ * RDMA. If op_moves() is false, a descriptor is ignored (item 77). */
 static inline bool
 op_pulls(enum op op)
 {
@@ -228,7 +228,7 @@ struct checksum {
 	bool given; /* true: the request has a value, which must be verified */
 	/* true: the request asks for this checksum without a value: the server computes and returns it */
 	bool wanted;
-	/* true: value of x-amz-content-sha256: not stored or returned; a mismatch is FAULT_SHA_MISMATCH */
+	/* true: x-amz-content-sha256, neither stored nor returned; a mismatch is FAULT_SHA_MISMATCH */
 	bool payload_hash;
 	uint8_t value[32];
 	uint8_t len;
@@ -276,7 +276,7 @@ struct list_query {
 	/* valid if have_upload_id_marker: the list begins after the upload with this id and the key
 	 * `after` */
 	uint8_t upload_id_marker[16];
-	/* the list of parts, or the parts of GetObjectAttributes, begin after this part number */
+	/* part number after which the list of parts begins, also in GetObjectAttributes */
 	uint32_t part_number_marker;
 	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
@@ -345,8 +345,8 @@ struct target {
 
 	unsigned object_attributes; /* GetObjectAttributes: requested attributes, as ATTR_ bits */
 	uint8_t copies;             /* CreateBucket: value of x-gantry-copies; 0: the header is absent */
-	/* Text bodies: the SHA-256 of the body from x-amz-content-sha256. sum[] is also about the body,
-	 * except that of CompleteMultipartUpload, which is about the object. */
+	/* Text bodies: the SHA-256 of the body from x-amz-content-sha256. sum[] also has checksums of the
+	 * body, but for CompleteMultipartUpload checksums of the object. */
 	bool have_body_sha256;
 	uint8_t body_sha256[32];
 	/* DeleteObject: true: x-amz-if-match-size or x-amz-if-match-last-modified-time is present */
@@ -368,7 +368,7 @@ struct target {
 	struct checksum sum[SUM_NR];
 	/* true: x-amz-checksum-mode is ENABLED: HEAD, and GET over HTTP, return the stored checksums */
 	bool checksum_mode;
-	/* true: a checksum of the empty string came with an RDMA window, is ignored and counted (item 45) */
+	/* true: a checksum of the empty string came with a window: it is ignored and counted (item 45) */
 	bool sums_of_empty_ignored;
 
 	/*
@@ -380,7 +380,7 @@ struct target {
 	uint32_t attrs_len;
 	struct copy_source *copy; /* source of a copy; NULL for other operations */
 	struct list_query *list;  /* parameters of a list; NULL for other operations */
-	/* The source of attrs, copy and list. Its owner takes these back when the request has ended. */
+	/* The source of attrs, copy and list. Its owner takes them back after the end of the request. */
 	struct target_source source;
 };
 
@@ -453,9 +453,8 @@ bool dialect_is_field_name(const char *text, size_t len);
  * single CR for the end of a line, and a NUL for the end of the value. */
 bool dialect_is_text(const char *text, size_t len);
 
-/* Returns true for a preflight request of a browser (CORS). Of a preflight request only the method, the
- * bucket, the key and the CORS headers are used; query, signature, descriptor and all other content are
- * ignored. */
+/* Returns true for a preflight request of a browser (CORS). Only the method, bucket, key and CORS headers of
+ * a preflight request are used; query, signature, descriptor and all other content are ignored. */
 static inline bool
 dialect_is_preflight(const struct dialect_in *in)
 {
@@ -571,7 +570,7 @@ struct error_detail {
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);
 
-/* The form of an outcome in the answer, for each wire form (protocol.md 4.1, 4.2). */
+/* The parts of an answer that show the outcome; they depend on the wire form (protocol.md 4.1, 4.2). */
 struct outcome {
 	int status;
 	int reply;  /* value of x-amz-rdma-reply; 0: the header is absent */

@@ -122,8 +122,8 @@ enum fault copy_parse(const struct dialect_in *in, struct target *t, const char 
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parses a condition header with a list of ETags into *l. cond_date() parses one with a date, and returns
- * false if it is absent or not a date; then it is no condition. */
+/* Parses a condition header with a list of ETags into *l. cond_date() parses a condition header with a date.
+ * It returns false if the header is absent or has no valid date; then there is no condition. */
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);

@@ -7,8 +7,8 @@
 
 #include "client/cmd/common/cmd.h"
 
-/* Processes an option (OPT_ of words.h) with its argument in optarg. Ends the program to print the version,
- * or after an error. */
+/* Processes an option (OPT_ of words.h) with its argument in optarg. Ends the program after an error, and
+ * after --version, which prints the version. */
 void option_take(struct cmd *c, int opt);
 
 #endif

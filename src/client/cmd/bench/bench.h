@@ -127,7 +127,7 @@ struct bench_total {
 };
 
 struct bench_object {
-	uint32_t version; /* version of the object's contents, which follow from it */
+	uint32_t version; /* version of the object's contents, which are computed from this number */
 	uint8_t size;     /* index of the object's size */
 	bool is_there;    /* true: the object exists and has the expected contents */
 	bool is_left;     /* true: the object may exist on the server, so it must be deleted at the end */
@@ -155,9 +155,9 @@ enum bench_job {
 	BENCH_REMOVE, /* deletes the objects that may exist */
 };
 
-/* Does a job with all threads. BENCH_MEASURE measures a round of row, for the time or number of requests of
- * the command line, and adds the results to row. Returns 0; -EINTR: a signal has ended the job; -EIO: the job
- * was aborted after too many failures, after printing a message on standard error. */
+/* Does a job with all threads. BENCH_MEASURE measures a round of row, for the time or the number of requests
+ * that the command line sets, and adds the results to row. Returns 0; -EINTR: a signal has ended the job;
+ * -EIO: the job was aborted after too many failures, after printing a message on standard error. */
 int bench_work(struct bench *b, enum bench_job job, struct bench_row *row);
 /* Returns true if a signal has requested the end of the program. */
 bool bench_ended(void);

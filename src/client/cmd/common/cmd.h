@@ -159,8 +159,8 @@ int cmd_hwcheck(struct cmd *c, const char *host);
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Returns a description of a reason why a server declines RDMA (x-gantry-rdma-reason). */
 const char *decline_meaning(const char *reason);
-/* Puts or gets many files. list: path of a file with their names, one per line; "-": standard input. A name
- * is a path below -C DIR, and the end of a URL that begins with url. */
+/* Puts or gets many files. list: path of a file with their names, one per line; "-": standard input. Each
+ * name is both a path below the directory of -C and the end of the object's URL, which begins with url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 
 /* Parses a time of at least a second and at most max_s, such as 90, 90s, 15m, 12h or 7d. Returns false if the
@@ -175,8 +175,8 @@ int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 
-/* Adds a suggestion to the message of an outcome whose error was caused by a wrong address, scheme or port;
- * it sends another request to the address to find out. Other messages stay unchanged. */
+/* Adds a suggestion to the message of an outcome whose error was caused by a wrong address, scheme or port.
+ * Sends another request to the address to find the cause. Other messages stay unchanged. */
 void explain(struct outcome *o);
 
 /* ---- report.c ---- */

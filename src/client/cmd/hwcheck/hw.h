@@ -35,8 +35,8 @@ enum hw_op {
 	/* allocates len bytes of memory, registers them with mr_access, and makes a target with dct_access */
 	HW_OPEN,
 	HW_FILL, /* fills len bytes from `at` on by content_fill() with seed */
-	/* compares len bytes from `at` on with content_fill(); the answer's value is 1: they are equal, or
-	 * 0 */
+	/* compares len bytes from `at` on with content_fill(); the answer's value is 1: the bytes are equal;
+	 * 0: they differ */
 	HW_SAME,
 	HW_DEREGISTER,
 	HW_REGISTER, /* registers the memory again after HW_DEREGISTER, with mr_access */
@@ -92,8 +92,8 @@ int hw_far_ask(struct hw_far *f, const struct hw_ask *q, struct hw_answer *ret);
  * f->why. */
 int hw_far_connect(struct hw_far *f, const char *host);
 void hw_far_close(struct hw_far *f);
-/* Is the far side for other hosts, one at a time. where: [ADDRESS][:PORT] on which it listens; the default
- * is a loopback address. count: number of hosts to serve; 0: no limit. Returns the exit status of the
+/* Serves as the far side for other hosts, one at a time. where: [ADDRESS][:PORT] on which it listens; the
+ * default is a loopback address. count: number of hosts to serve; 0: no limit. Returns the exit status of the
  * program. */
 int hw_listen(struct hw_port *p, const char *name, const char *where, uint64_t largest, int count,
 	      bool quiet);

@@ -27,8 +27,8 @@ const char *name_fault(const char *name, size_t len);
  */
 int name_parent(int dir, const char *name, bool make, const char **ret_leaf, const char **ret_why);
 
-/* The files that this run has written, by device and inode number. So the run notices that a file system
- * takes two names for the same, before the second file overwrites the first. */
+/* The files that this run has written, by device and inode number. With them the run notices two names that
+ * the file system takes for one, before the second file overwrites the first. */
 struct written {
 	pthread_mutex_t lock;
 	struct inode {
@@ -76,23 +76,23 @@ int sink_open(struct sink *s, const char *file, const char *url);
 int sink_open_below(struct sink *s, int dir, const char *name, struct written *others);
 /*
  * Looks for the incomplete file of an earlier download of url, and checks its pieces of `piece` bytes by
- * their CRCs. mem: memory of `piece` bytes for the check. Returns 1 with *ret_u: it can be continued; 0:
- * there is none, or it was invalid and was removed; -EBUSY: another run uses it.
+ * their CRCs. mem: memory of `piece` bytes for the check. Returns 1 with *ret_u: the download can be
+ * continued; 0: there is no such file, or it was invalid and was removed; -EBUSY: another run uses the file.
  */
 int sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unfinished *ret_u);
 /* Parses the state of an interrupted download from f. Returns true; false: the state is invalid, or is about
  * another url. The caller clears *u before, and frees its arrays with either result. */
 bool unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u);
 /* Creates the output file under its temporary name. etag: ETag of the object, so that another run can
- * continue the download of this version; "": it cannot be continued. Returns 0 or the -errno of creating
- * it. */
+ * continue the download of this version; "": the download cannot be continued. Returns 0 or the -errno of
+ * creating it. */
 int sink_begin(struct sink *s, const char *url, const char *etag, uint64_t size);
 /* Writes len bytes to offset `at` of the output file. Returns 0 or the -errno of the write. */
 int sink_write(struct sink *s, const char *mem, size_t len, uint64_t at);
 void sink_note(struct sink *s, uint64_t piece, uint64_t crc);
 /* Ends the output file. good: true: the download succeeded; when all `size` bytes are durable, the file gets
- * its name. false: it is removed or, if keep is true, kept for another run. Returns 0 or the -errno of the
- * failed step. */
+ * its name. false: the file is removed or, if keep is true, kept for another run. Returns 0 or the -errno of
+ * the failed step. */
 int sink_close(struct sink *s, bool good, bool keep, uint64_t size);
 
 #endif

@@ -25,8 +25,9 @@ int origin_of_file(struct origin *from, int fd, const char *name);
 /* Uploads the source to url in parts, `streams` at a time. Continues the upload of an earlier run, if there
  * is one. Stores the result in o. */
 void put_parts(struct cmd *c, int streams, struct origin *from, const char *url, struct outcome *o);
-/* Copies the object `from` (a URL) to url. If both are on the same server, it copies the object itself;
- * otherwise the bytes move through the buffer b, `streams` parts at a time. Stores the result in o. */
+/* Copies the object `from` (a URL) to url. If both are on the same server, this server copies the object
+ * itself; otherwise the bytes move through the buffer b, `streams` parts at a time. Stores the result in
+ * o. */
 void copy_object(struct cmd *c, struct buffer *b, int streams, const char *from, const char *url,
 		 struct outcome *o);
 
@@ -45,7 +46,7 @@ struct resume {
  * (r->fd is -1); -EBUSY: another run uses the state. */
 int resume_open(struct resume *r, const struct origin *from, const char *url);
 /* Parses the text of a state into r, and modifies the text. head: lines with which the state of this upload
- * begins. If the text begins with head, sets r->id and r->part_size. If only its url matches, sets
+ * begins. If the text begins with head, sets r->id and r->part_size. If only the url in text matches, sets
  * r->stale_id, because that upload cannot be continued. */
 void resume_parse(struct resume *r, char *text, size_t len, const char *head, const char *url);
 /* Stores r->id and r->part_size durably in the file with the state. Returns false if this fails. */

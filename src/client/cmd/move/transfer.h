@@ -24,8 +24,8 @@ void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, in
 	       struct written *others, struct outcome *o);
 /* Parses a range of bytes: FIRST-LAST, FIRST- or -LENGTH. Returns false if the text is invalid. */
 bool part_parse(const char *text, struct part *ret);
-/* Path of the file that this thread has mapped into memory and reads; NULL: none. It is for the message after
- * SIGBUS. */
+/* Path of the file that this thread has mapped into memory and reads; NULL: none. The message after a SIGBUS
+ * names this file. */
 extern _Thread_local const char *mapped_file;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places, which are a directory, or a bucket with a prefix of keys (place.c); lists of their entries
- * (tree.c); and threads that share the work on a list (batch.c).
+ * Places (place.c), lists of their entries (tree.c), and threads that share the work on a list (batch.c). A
+ * place is a directory, or a bucket with a prefix of keys.
  */
 #ifndef GANTRY_CLIENT_CMD_TREE_H
 #define GANTRY_CLIENT_CMD_TREE_H
@@ -21,7 +21,7 @@ struct place {
 /* Parses an argument of the command line. Ends the program if it is an invalid URL. */
 void place_init(struct place *p, const char *word);
 void place_fini(struct place *p);
-/* Appends '/' to the prefix, unless it is empty or ends with '/', so that it names a directory. */
+/* Makes the prefix name a directory: appends '/', unless the prefix is empty or ends with '/' already. */
 void place_as_directory(struct place *p);
 /* Returns the URL of the entry `name` of the place, which the caller frees; NULL: no memory. */
 char *place_url(const struct place *p, const char *name);
@@ -59,7 +59,7 @@ void tree_fini(struct tree *t);
 struct batch {
 	struct cmd *c;
 	pthread_mutex_t lock; /* protects the members from `stop` on, and printing */
-	/* stop: true: no work is left, or it must end early; gone: true: the server does not answer */
+	/* stop: true: no work is left, or the work must end early; gone: true: the server does not answer */
 	bool stop, gone;
 	int errors; /* number of errors that were reported */
 	struct tally tally;
