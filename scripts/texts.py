@@ -10,6 +10,8 @@ os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 EXEMPT = ("src/rados/", "src/extent/log/")
 Comment = collections.namedtuple("Comment", "path line text code")
 TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+WORDS = "Cm|Fl|Ar|Xr|Pa|Em|Sy|Dq|Ql|Sq|Va|Ev|Fn|Fa|Vt|Er|Li|Dv|Sx|Pq|Op|Ic|No"  # macros of mdoc(7) in a sentence
+INLINE = re.compile(rf"\.({WORDS}|Po|Pc)\b ?(.*)")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", "docs/*.md", "man/*.[0-9]")
 
 
@@ -42,17 +44,39 @@ def documents():
         yield from sorted(glob.glob(pattern))
 
 
+def mdoc(macro, words):
+    """Returns the words of a line of mdoc(7), which begins with macro, as a reader of the manual page sees them."""
+    words = f" {macro} {words}".replace('"', "").replace("\\&", "").replace("\\-", "-").replace("\\(dq", "\"")
+    words = words.replace(" Fl Fl ", " --").replace(" Fl ", " -")
+    words = re.sub(r" Xr (\S+) (\d)", r" \1(\2)", words)
+    words = re.sub(r" Pq (.*?)( [.,;:])?$", r" ( \1)\2", words)
+    words = re.sub(r" Po *$", " (", re.sub(r" Pc\b", " )", words))
+    while (less := re.sub(rf" (?:{WORDS}|Oo|Oc) ", " ", words)) != words:
+        words = less
+    words = re.sub(r" Ns ", "", words)
+    return re.sub(r" (?=[.,;:]( |$))", "", words).strip()
+
+
+def joined(lines):
+    return re.sub(r" (?=\)[.,;:]?(?: |$))|(?<= \() ", "", " ".join(lines))
+
+
 def paragraphs(path):
     """Returns (line, text) of each paragraph, list item and cell of a table; no code, no markup of manual pages."""
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
-    out, at, fenced = [], 0, False
+    out, at, fenced, synopsis, name = [], 0, False, False, ""
     for i, line in enumerate(lines, 1):
         if line.startswith("```") or line.startswith(".Bd -literal") or line == ".Ed":
             fenced = not fenced
             line = ""
-        if inline := re.match(r"\.(?:Cm|Fl|Ar|Xr|Pa|Nm|Em|Sy|Dq|Ql|Va|Ev|Fn|Vt|Fa|Er|Li) (.*)", line):
-            line = inline.group(1)
+        if line.startswith(".Sh"):
+            synopsis = line == ".Sh SYNOPSIS"
+        if m := re.match(r"\.Nm(?: (\w\S*))?( .*)?$", line):
+            name = name or m[1] or ""
+            line = f".Li {m[1] or name}{m[2] or ''}"
+        if m := INLINE.match(line):
+            line = "" if synopsis else mdoc(m[1], m[2])
         if fenced or line.startswith("    ") and not out or line.startswith((".", "#", "'", "<")):
             line = ""
         if line.startswith("|"):
@@ -62,10 +86,10 @@ def paragraphs(path):
             line = ""
         if not line.strip() or re.match(r"\s*([-*]|\d+\.) ", line):
             if out:
-                yield at, " ".join(out)
+                yield at, joined(out)
             out = []
         if line.strip():
             at = at if out else i
             out.append(line.strip())
     if out:
-        yield at, " ".join(out)
+        yield at, joined(out)
