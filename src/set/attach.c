@@ -37,8 +37,8 @@ set_detach(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	/* A pinned port stays attached, because operations of the set itself may begin new operations on
-	 * engines. */
+	/* A port at which operations of the set itself are in flight (port_pin()) stays attached, because
+	 * these operations may begin new operations on engines. */
 	if (port_is_pinned(p) || !port_leave(p) || !port_detach_all(p))
 		return false;
 	port_free(p);

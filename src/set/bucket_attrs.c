@@ -19,10 +19,10 @@ set_at(struct change *c, uint64_t version)
 }
 
 /*
- * Handles the result of one step of a change. The first engine validates the change, and the other engines
- * accept the change that the first engine accepted. If the first engine leaves before its answer, the next
- * engine validates; a version that was read from the engine that left is not valid for the next engine.
- * Returns true if the change is complete.
+ * Handles the result of one step of a change. The first engine validates the change; the other engines make
+ * the accepted change without a validation. If the first engine fails before its answer, the next engine
+ * validates the change. A change that requires a version then ends with -EAGAIN, because engines have
+ * different versions. Returns true if the change is complete.
  */
 static bool
 judge_step(struct change *c, int r)
@@ -70,9 +70,9 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 
 /* ---- quotas ---- */
 
-/* Sets the limit of a bucket in the quota ledger. Counter 0 of the ledger belongs to the metadata leader,
- * which may change during the call: therefore only the holder of the map change lock calls this function
- * (M11). */
+/* Sets the limit of a bucket in the quota ledger. The row of the bucket is looked up with the counter of the
+ * metadata leader. The metadata leader cannot change during the call, because the caller holds the map change
+ * lock (M11). */
 static void
 bound(struct change *c)
 {
@@ -86,8 +86,8 @@ bound(struct change *c)
 	quota_unlock(book);
 }
 
-/* Stores a bucket's quota on each engine in turn. All engines share one quota ledger in memory; the copies on
- * disk are for a start without the first engine. */
+/* Stores a bucket's quota on each engine in turn. All engines share one quota ledger in memory. Each disk has
+ * a copy of the quota, so that a start without the first engine finds the quota. */
 static int
 set_quota_next(struct change *c, int r)
 {

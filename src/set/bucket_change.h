@@ -15,14 +15,15 @@
  *   number changes on all engines, on the first one last; then the gates open.
  *
  * If a power cut interrupts a change, the next start makes all engines equal to the first engine
- * (align_buckets.c). The removal of a bucket ends its uploads; the uploads still exist if the first engine
- * still has the bucket. Until a removal has ended, the last engine answers requests about the bucket. A
- * removal that has begun is completed on every engine that can complete it. If an engine cannot, the gate
- * stays closed: the gate never opens while only some engines have the bucket (M31).
+ * (align_buckets.c). The removal of a bucket ends the uploads in it; if the first engine still has the bucket
+ * after a power cut, the uploads still exist. Until a removal has ended, the last engine answers requests
+ * about the bucket. A removal that has begun is completed on every engine on which this is possible. If the
+ * removal fails on an engine, the gate stays closed there: the gate never opens while only some engines have
+ * the bucket (M31).
  *
  * If a disk fails during a change, the change waits until the map is written without that disk (M15,
- * map_change.c), and then continues without its engine. The metadata leader is replaced when all remaining
- * engines have the change.
+ * map_change.c), and then continues without the engine of this disk. The metadata leader is replaced when all
+ * remaining engines have the change.
  */
 #ifndef GANTRY_SET_BUCKET_CHANGE_H
 #define GANTRY_SET_BUCKET_CHANGE_H
@@ -51,13 +52,14 @@ struct sub {
 };
 
 struct change {
-	struct set_turn turn; /* entry in the queue for the map change lock, or for a written map */
+	/* entry of the change while it waits for the map change lock, or until a map is written */
+	struct set_turn turn;
 	struct set_port *port;
 	struct store_op *op; /* operation of the caller, completed at the end of the change */
 	/*
-	 * Starts the operation on the next engine, and returns the result of its start function. r is the
-	 * result of the previous operation, 0 at first. After the last operation the function calls
-	 * change_is_done() instead.
+	 * Starts the operation on the next engine, and returns the result of the engine's start function
+	 * (store.h). r is the result of the previous operation, 0 at first. After the last operation the
+	 * function calls change_is_done() instead.
 	 */
 	int (*next)(struct change *c, int r);
 	bool is_over;
@@ -70,7 +72,7 @@ struct change {
 	bool touched; /* true after a write was started on an engine */
 	bool judged;  /* true after the first engine has accepted the change */
 	int tries;
-	uint64_t closed; /* bitmap of the engines whose gate stays closed after the change */
+	uint64_t closed; /* bitmap of the engines whose gate the last step must not open */
 	uint64_t made;   /* bitmap of the engines that have made the bucket */
 	char name[STORE_BUCKET_MAX];
 	size_t len;
@@ -81,8 +83,10 @@ struct change {
 	struct store_use max_quota;
 	unsigned copies;     /* number of copies of each object in a new or changed bucket */
 	unsigned had_copies; /* previous number of copies of each object */
-	bool is_wanted;      /* true: an existing bucket must have the requested number of copies */
-	/* true: the change has ended, but is not freed before the failure notification that is in flight has
+	/* true: the caller named the number of copies, so an existing bucket with another number is
+	 * changed */
+	bool is_wanted;
+	/* true: the change has ended, and is freed when the failure notification that is in flight has
 	 * arrived */
 	bool has_ended;
 	struct sub *sub;

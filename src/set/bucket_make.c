@@ -17,7 +17,8 @@ make_at(struct change *c)
 
 	c->touched = true;
 	if (!is_gated)
-		/* the gate on this engine stays open, so no later step opens it */
+		/* The bucket is made without a closed gate on this engine, so no later step has to open the
+		 * gate. */
 		c->closed |= (uint64_t)1 << c->at;
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;

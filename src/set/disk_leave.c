@@ -20,10 +20,13 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 	       __builtin_popcountll(t->members & ~draining) > 1;
 }
 
-/* Removes all secondaries from a map that will have one disk. The first bucket with two copies that is made
- * later assigns secondaries again. Returns 0; -EPERM if a bucket has two copies, even if only one disk has
- * this bucket: after an incomplete removal, that disk may be the only one at the next start; or another
- * -errno. The caller holds the map change lock, so no bucket is made during the call. */
+/*
+ * Removes all secondaries from a map that will have one disk. The first bucket with two copies that is made
+ * later assigns secondaries again. The caller holds the map change lock, so no bucket is made during the
+ * call. Returns 0; -EPERM if any disk has a bucket with two copies; or another -errno. A disk may have such a
+ * bucket alone, after an incomplete removal; the bucket counts, because this disk may be the only one at the
+ * next start.
+ */
 static int
 drop_pairs(struct mover *m, struct disk_table *next)
 {

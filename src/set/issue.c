@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Issues changes of one key in one step. While slots move, a change may reach an engine that is handing over
- * the key; this engine returns -EXDEV after a wait. The change is then issued again at the key's current
- * engine. This file keeps the arguments of the change until the change ends.
+ * Issues changes of one key that consist of one step. While slots move, a change may reach an engine that is
+ * handing over the key; this engine returns -EXDEV after a wait. The change is then issued again at the key's
+ * current engine. This file keeps the arguments of the change until the change ends.
  */
 #include "set/replicas.h"
 

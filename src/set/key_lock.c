@@ -22,8 +22,8 @@ struct held_key {
 	char name[]; /* bucket name, followed by the object key */
 };
 
-/* A wait for the release of a key by its current holder. Linked in the list of the key; w may wait for
- * several keys. */
+/* A wait until the current holder of a key releases the key. Linked in the list of this key. w: wait of the
+ * caller, which may have an entry at each of several keys. */
 struct watcher {
 	struct watcher *next;
 	struct merge_wait *w;

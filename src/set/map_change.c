@@ -10,10 +10,11 @@
  *
  * A requested change of the map (set_change_table(): moved slots, members) is written in the same way. If a
  * disk that the change needs fails during the write, the result is a newer map with the previous contents
- * (M7). Each engine writes the map by itself, so only the holder of the lock waits for disks, and only for
- * disks that have not failed. The holder of the lock notices the failure of a disk in its next step.
+ * (M7). Each engine writes the map by itself. Only the holder of the map change lock waits for disks, and it
+ * waits only for disks that have not failed. In each of its steps the holder checks whether a disk has
+ * failed.
  *
- * Threads: engines report failures and written maps on any thread; the lock of the map is held briefly.
+ * Threads: engines report failures and written maps on any thread; the mutex of the map is held briefly.
  */
 #include "set/map_int.h"
 
@@ -90,8 +91,8 @@ stop_writing(struct set *s, uint64_t left)
 			  count(left), count(m->table.members));
 }
 
-/* Cancels a change of the map if a disk that the change needs has failed: the next map has the contents from
- * before the change. */
+/* Cancels a change of the map if a disk without which the change must not take effect has failed: the next
+ * map has the contents from before the change. */
 static void
 fall_back(struct set *s, uint64_t bad)
 {
@@ -111,9 +112,9 @@ fall_back(struct set *s, uint64_t bad)
 	m->change = -EIO;
 }
 
-/* Returns true if the engines of the bitmap `left` are fewer than half of the members (M9). During a
- * change of the members, they must be half of the members of both maps, because a start may find either
- * map (M35). */
+/* Returns true if the engines of the bitmap `left` are fewer than half of the members (M9). While a change of
+ * the members is in progress, a start may find the map before or after the change; the result is then true if
+ * `left` is fewer than half of the members of either map (M35). */
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
@@ -162,8 +163,8 @@ settle(struct set *s)
 
 /* ---- turns ---- */
 
-/* Stands for the set itself in m->settling. After a failure the set holds the map change lock until a map
- * without the failed disk is effective. */
+/* Stands for the set itself in m->settling: after a failure the set itself holds the map change lock, until a
+ * map without the failed disk is effective. */
 static struct set_turn nobody;
 
 static void

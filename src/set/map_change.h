@@ -3,10 +3,10 @@
  * map_change - the newest placement map of a set in service, its map epochs, and the map change lock
  * (docs/set.md, M11).
  *
- * The map change lock is held across operations, by one struct set_turn at a time. The mutex of the map is
- * held briefly. Under this mutex only messages are posted, and only those functions of engines are called
- * that return whether an engine has failed or that start the write of a map. Any thread may call these
- * functions, unless stated otherwise.
+ * The map change lock is held by one struct set_turn at a time, also while its owner waits for operations.
+ * The mutex of the map is held briefly: a thread that holds the mutex only posts messages, asks engines
+ * whether they have failed, and starts the write of a map. Any thread may call these functions, unless stated
+ * otherwise.
  */
 #ifndef GANTRY_SET_MAP_CHANGE_H
 #define GANTRY_SET_MAP_CHANGE_H
@@ -25,8 +25,8 @@ struct set_turn {
 	struct msg msg;
 	struct mailbox *mb;
 	void (*go)(struct msg *m);
-	/* Message to the owner of the map change lock that an engine has failed: the owner may be waiting for
-	 * an answer of this engine. The message runs on_alarm() in mailbox mb. */
+	/* Message to the owner of the map change lock that an engine has failed, because the owner may be
+	 * waiting for an answer of this engine. The message runs on_alarm() in mailbox mb. */
 	struct msg alarm;
 	void (*on_alarm)(struct msg *m);
 	bool is_alarmed; /* true: the alarm message is in flight; protected by the mutex of the map */
@@ -55,7 +55,8 @@ bool set_take_turn(struct set *s, struct set_turn *t);
 /* Releases the map change lock to the entry that has waited longest. Returns true if t->on_alarm() will still
  * run, so that t must not be freed before. */
 bool set_give_turn(struct set *s, struct set_turn *t);
-/* Notes that the alarm message of t has arrived, so that it can be posted again. Called by on_alarm(). */
+/* Notes that the alarm message of t has arrived, so that another alarm can be posted. Called by
+ * on_alarm(). */
 void set_hear_alarm(struct set *s, struct set_turn *t);
 
 /* ---- for the owner of the map change lock ---- */
@@ -72,8 +73,8 @@ bool set_change_table(struct set *s, struct set_turn *t, const struct disk_table
 /* Returns the result of set_change_table(). 0: the new map is effective; -EIO: the previous map is effective;
  * -EROFS: the set is read-only, and the next start may find either map. */
 int set_change_result(struct set *s);
-/* Writes the map t to the disk of an engine; t no longer lists this disk as a member. Later starts then do
- * not count the disk as a member. Called once for each engine. */
+/* Writes the map t, which does not list the disk of the engine as a member, to this disk. Later starts then
+ * do not count the disk as a member. Called once for each engine. */
 void set_tell_left(struct set *s, int engine, const struct disk_table *t);
 /* Returns true if the write of set_tell_left() has ended. Any thread. */
 bool set_left_is_told(const struct set *s, int engine);

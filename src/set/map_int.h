@@ -14,18 +14,20 @@ struct set_map {
 	pthread_mutex_t lock; /* protects all fields of this struct */
 	bool is_changing;     /* true: the map change lock is held */
 	struct list waiting;  /* entries of struct set_turn that wait for the map change lock */
-	/* owner of the map change lock; NULL: the lock is free, or the set itself changes the map */
+	/* owner of the map change lock; NULL: the lock is free, or the set itself holds the lock */
 	struct set_turn *holder;
-	/* owner of the lock during its wait for a written map; NULL: no owner waits */
+	/* owner of the map change lock, while the owner waits until a map is written; &nobody: the set itself
+	 * waits for the write; NULL: neither waits */
 	struct set_turn *settling;
 	bool has_table;          /* true: the set has a map and serves */
-	struct disk_table table; /* newest map; its write has begun */
-	/* The map before the change in progress; restored if an engine of the bitmap `needs` fails. */
+	struct disk_table table; /* newest map, written to the disks or being written */
+	/* The map before the change in progress. needs: bitmap of the engines that the change needs; if one
+	 * of them fails, the map in `before` is restored. */
 	struct disk_table before;
 	uint64_t needs;
-	/* Bitmap and number of the members of a second map that a start may find while a change is in
-	 * progress: the previous map, or, after a cancelled change, the abandoned map. 0: no change is in
-	 * progress. */
+	/* Bitmap and number of the members of the other map that the next start may find if this change is
+	 * interrupted: the previous map; after a cancelled change the abandoned map. other_nr 0: no change is
+	 * in progress. */
 	uint64_t other;
 	int other_nr;
 	uint64_t all_next; /* bitmap of the engines that will be members when the newest map is effective */

@@ -34,7 +34,7 @@ move_has_leftovers(const struct set *s)
 		disk_look(s, i, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
-		/* If the map has no secondaries, records with two copies are foreign records. */
+		/* If the map has no secondaries, all records of keys with two copies are foreign records. */
 		has |= !has_pairs &&
 		       (store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads"));
 	}
@@ -185,7 +185,8 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		if (go)
 			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
-	/* The bytes of the new secondary copies are estimated: their share of all copies, times all bytes. */
+	/* The bytes of the secondary copies to be made are estimated: their share of all copies, times all
+	 * bytes of keys with two copies. */
 	if (g.come && roles)
 		bytes += (uint64_t)((double)all * (double)g.come / (double)roles);
 	pthread_mutex_lock(&m->lock);

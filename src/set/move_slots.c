@@ -12,8 +12,8 @@
  *
  * Until the map is written, the records at the target are foreign records; after an error before that, the
  * source continues as before. If the target fails during the write of the map, the map falls back to the
- * previous one. If any other disk fails during the write, the new map stays and that disk leaves it, because
- * source and target have the same keys by then.
+ * previous one. If any other disk fails during the write, the move is not cancelled, because source and
+ * target have the same keys by then: the next map contains the move, and lists that disk as away.
  */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
@@ -319,8 +319,8 @@ move_clean(struct mover *m, int but)
 		memset(theirs, 0, sizeof *theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
-			/* A primary of the newest map keeps its records, although the recovery task has not
-			 * yet assigned the partition to this engine. */
+			/* The engine that the newest map names as primary keeps its records, even before the
+			 * recovery task has assigned the partition to the engine. */
 			bool is_of_pair = slot >= 0 && (t->first[slot] == set_number(s, i) ||
 							t->second[slot] == set_number(s, i));
 

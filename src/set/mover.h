@@ -55,11 +55,11 @@ struct mover {
 	bool has_thread; /* true: the thread must be joined; protected by job_lock */
 	pthread_mutex_t job_lock;
 	_Atomic bool is_over;  /* true: the thread has finished its job */
-	_Atomic bool stop;     /* true: the set ends, so the job must stop */
+	_Atomic bool stop;     /* true: the set ends, so the job must end */
 	_Atomic bool cancel;   /* true: an operator asked to cancel the job */
 	_Atomic uint64_t rate; /* limit of the bytes that moves read in a second; 0: no limit */
 
-	/* Protects the requests of callers and their answers, down to bytes_of_slots. */
+	/* Protects the requests and answers of callers: the fields from here to bytes_of_slots. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	enum mover_job job;
@@ -86,7 +86,7 @@ struct mover {
 	uint64_t waits_until_ns;
 	uint64_t bytes_of_slots; /* share of info.bytes_done that belongs to the slots being moved */
 
-	/* Private to the thread. */
+	/* The fields from here on are private to the thread of the rebalancer, except `changed`. */
 	/* access of this thread to the store; NULL: the thread has none at present */
 	struct store_user *user;
 	struct mailbox mb;
@@ -196,8 +196,8 @@ int move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, 
 /* Changes a map: assigns a slot (below STORE_SLOT_NR) to the disk with the number `to`, in the role given by
  * `kind`. */
 void move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to);
-/* Changes a map to the final map of a drain, for keys with two copies. The steps are those of
- * move_next_pairs() while all members serve. */
+/* Changes a map to the map at the end of a drain, for keys with two copies. The changes are the steps that
+ * move_next_pairs() would return while all members are in service. */
 void move_plan_drain(const struct set *s, struct disk_table *t);
 
 /* ---- move_plan.c ---- */

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The assignment of secondaries to all slots, before the bucket is made. Runs on the thread of a port. */
+/* The assignment of secondaries to all slots, which precedes the creation of the first bucket with two
+ * copies. Runs on the thread of a port. */
 struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
@@ -19,7 +20,7 @@ struct pairing {
 	size_t len;
 	bool has_written, has_ended;
 	int result;
-	unsigned paired; /* result of set_begin_pairs(), for set_note_pairs_answer() */
+	unsigned paired; /* number of the assignment (set_begin_pairs()), for set_note_pairs_answer() */
 	struct set_wait wait;
 	struct disk_table next;
 	char name[STORE_BUCKET_MAX];
@@ -51,9 +52,9 @@ pairing_kept(struct msg *m)
 	pairing_end(g);
 }
 
-/* Continues after the assignment. The map may name another primary for slots of a missing disk; the bucket is
- * made only after this primary answers for the slots. A caller that makes another bucket at the same time
- * waits here, too (set_has_pairs()). */
+/* Continues after the assignment. In slots of a missing disk the map may name another primary than before;
+ * the bucket is made only after this primary answers for the slots. A caller that makes another bucket with
+ * two copies at the same time waits here, too (set_has_pairs()). */
 static void
 pairing_over(struct pairing *g)
 {
@@ -75,7 +76,8 @@ pairing_alarm(struct msg *m)
 		pairing_over(g);
 }
 
-/* Assigns the secondaries of an effective map to the slots, and returns the result of set_begin_pairs(). */
+/* Assigns the secondaries of an effective map to the slots. Returns the number of the assignment
+ * (set_begin_pairs()). */
 static unsigned
 use_pairs(struct set *s, const struct disk_table *t)
 {
@@ -129,7 +131,7 @@ pairing_go(struct pairing *g)
 	if (set_is_read_only(s)) {
 		g->result = -EROFS;
 	} else if (__builtin_popcountll(g->next.members & ~g->next.draining) < 2) {
-		/* During a drain only one disk will remain (-EDOM). After a cancelled drain a map will soon
+		/* A drain will leave only one disk (-EDOM). If the drain was cancelled, a map will soon
 		 * record that the disk remains (-EAGAIN). */
 		g->result = table_gives_up(&g->next) ? -EAGAIN : -EDOM;
 	} else if (!g->has_written) {

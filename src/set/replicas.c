@@ -12,15 +12,14 @@
 struct set_replicas {
 	struct set_holds *locks; /* key locks of keys with two copies */
 	_Atomic bool is_used;    /* true: buckets with two copies may exist */
-	/* paired: number of calls of set_begin_pairs(). paired_kept: number of the newest of these calls for
-	 * which the recovery task has ensured that all primaries answer. A bucket with two copies is made
-	 * only when the two numbers are equal. */
+	/* paired: number of the latest assignment of secondaries, the result of set_begin_pairs().
+	 * paired_kept: number of the latest assignment for which the recovery task has ensured that all
+	 * primaries answer. A bucket with two copies is made only while the two numbers are equal. */
 	_Atomic unsigned paired, paired_kept;
-	/* number of changes, by slot, that are on the primary and perhaps not on the secondary */
+	/* for each slot: number of changes that are on the primary and perhaps not on the secondary */
 	_Atomic uint32_t in_doubt[SET_SLOTS];
-	_Atomic uint64_t away_since_ns
-		/* time of run_ns() since when each disk is away, by number; 0: in service */
-		[STORE_DISKS_MAX];
+	/* for each disk, by number: time of run_ns() since when the disk is away; 0: the disk is in service */
+	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX];
 	pthread_mutex_t lock;      /* protects the two fields below */
 	struct store_slots missed; /* partitions whose secondary has missed an update */
 	bool has_missed;

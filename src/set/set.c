@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Implements the life of a set, and operations on one key, which stay at one engine after the first call. See
- * set.h.
+ * Implements start and stop of a set, and the operations on one key. An operation on one key uses one engine
+ * from its first call to its end. See set.h.
  */
 #include "set/replicas.h"
 
@@ -114,8 +114,8 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return r;
 }
 
-/* Completes the reason of a start for which the process had too few descriptors: adds the path of a disk and
- * the limit to raise, if err lacks them. */
+/* Completes the reason in err of a start that failed because the process may not open enough file
+ * descriptors: adds the path of a disk and the limit to raise, if err lacks them. */
 static void
 say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_len)
 {
@@ -200,9 +200,9 @@ set_lane(struct store_port *sp, const struct store_key *k, bool changes)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine from which a key is read. NULL: the disk of the key is missing (M12: no
- * other disk is read), or it has failed and the bucket was made, or made again, after its failure; *ret_error
- * is then the error for the caller. */
+/* Returns the port of the engine from which a key is read. Returns NULL, with the error for the caller in
+ * *ret_error, in two cases: the disk of the key is missing (M12: no other disk is read); or the disk has
+ * failed, and the bucket was made or removed after the failure. */
 static struct store_port *
 port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {

@@ -15,8 +15,9 @@ struct look {
 	const struct set *s;
 	const struct disk_table *t;
 	struct store_copies_info *info;
-	uint64_t serving, named,
-		needed;      /* bitmaps of disk numbers; named: disks of the slots without two copies */
+	/* bitmaps of disk numbers. serving: disks in service; named: disks of slots without two copies; needed:
+	 * disks that have the keys of unreachable slots */
+	uint64_t serving, named, needed;
 	uint64_t heal_bytes; /* estimated number of bytes yet to be copied */
 	bool heals;
 };

@@ -37,7 +37,7 @@ struct set {
 	struct store_conf conf;      /* configuration of the engines, without the list of disks */
 	struct set_members *members; /* disks and their engines (members.h) */
 	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
-	/* `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
+	/* The pointers `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
 	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
 	struct set_recovery *recovery;   /* recovery task (recovery.h) */
 	struct store_watch watch;        /* receiver of the failure notifications of all engines */
@@ -80,8 +80,8 @@ void set_failure_init(struct set *s);
 
 /* ---- start_call.c, issue.c ---- */
 
-/* A change of one key in one step, with its arguments. Pointers are valid as long as the same argument of the
- * function in store.h. */
+/* The arguments of a change of one key that consists of one step. Each pointer is valid for as long as
+ * store.h requires for the same argument. */
 struct set_call {
 	enum {
 		CALL_DELETE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a change of one key in one step, on one engine. */
+/* Starts, on one engine, a change of one key that consists of one step. */
 #include "set/set_int.h"
 
 int

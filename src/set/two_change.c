@@ -130,8 +130,8 @@ second_over(struct change_two *c)
 	over(c, c->done);
 }
 
-/* The role, in the newest map, of the engine that was the primary of a change. The newest map may not be
- * effective yet. */
+/* The role, in the newest map, of the engine that was the primary at the start of a change. The newest map
+ * may not be effective yet. */
 enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 
 static enum first_is
@@ -142,8 +142,8 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* A slot that was moved without a failure took the change with it. Only a failed primary can have
-	 * lost the change. */
+	/* A move without a failure took the change along with the other records of the slot. Only a failed
+	 * primary can have lost the change. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;

@@ -32,7 +32,7 @@ struct open_two {
 	uint32_t number; /* number of a part of an upload in progress; 0: the object itself */
 	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the part belongs to */
 	struct store_obj first, second;
-	bool has_second, asked_second; /* the record `second` is open; an attempt to open it was made */
+	bool has_second, asked_second; /* `second` is open; an attempt to open `second` was made */
 	char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
 };
 
@@ -144,7 +144,7 @@ opened(struct open_two *o, int r)
 	if (r >= 0 || !is_lost(r) || o->is_second || engine == SET_NOWHERE || engine == o->home ||
 	    open_at(o, engine) < 0)
 		return r;
-	/* The open record is that of the secondary, so this disk is not tried again. */
+	/* The record opened above is that of the secondary, so this disk is not tried again. */
 	o->asked_second = true;
 	set_count(s, COUNT_READ_SECONDARY);
 	if (!set_has_failed(s, o->home))

@@ -7,14 +7,15 @@
 
 #include <string.h>
 
-/* State of dealing slots to disks. At any time each disk has its share of the slots dealt so far. */
+/* State of an assignment of slots to disks, one slot after the other. At any time each disk has its share of
+ * the slots assigned so far. */
 struct dealer {
 	uint64_t weight[STORE_DISKS_MAX], total;
 	int64_t credit[STORE_DISKS_MAX];
 };
 
-/* Adds a disk to the deal, with a weight of its size in MiB, so that the sum over all disks does not
- * overflow. A disk smaller than a MiB has the weight 1. */
+/* Adds a disk to the assignment of slots. The weight of a disk is its size in MiB, so that the sum over all
+ * disks does not overflow; the weight of a disk smaller than a MiB is 1. */
 static void
 weigh(struct dealer *d, int disk, uint64_t size_bytes)
 {

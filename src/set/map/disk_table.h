@@ -19,7 +19,7 @@
 #endif
 #define STORE_SLOT_NR (1 << STORE_SLOT_BITS)
 #define TABLE_NO_DISK 255
-/* number of the low bits of a map's version, which count the changes since a start; the higher bits are the
+/* number of low bits of a map's version: these bits count the changes since a start, the higher bits are the
  * start number */
 #define TABLE_CHANGE_BITS 24
 
@@ -93,12 +93,12 @@ void table_make(struct disk_table *ret_table, const uint8_t uuid[][UUID_BYTES], 
 /* Returns the number of the disk with this UUID; -1: no member has the UUID. */
 int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
 /* Turns the newest map t into the map of a start. present: bitmap of the disks that take part, all of them
- * members. Of an in-sync slot with only one disk present, this disk becomes the primary, and the secondary is
- * no longer in sync. If neither disk is present, the slot stays unchanged. Returns true if the map has
+ * members. If only one disk of an in-sync slot is present, this disk becomes the primary, and the secondary
+ * is no longer in sync. If neither disk is present, the slot stays unchanged. Returns true if the map has
  * changed and has a new version. */
 bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
-/* Updates the map after disks have failed. present: bitmap of the disks still in service. Of an in-sync slot
- * with one disk left, this disk is the primary, and the secondary is no longer in sync. Other slots stay
+/* Updates the map after disks have failed. present: bitmap of the disks still in service. If only one disk of
+ * an in-sync slot is left, this disk is the primary, and the secondary is no longer in sync. Other slots stay
  * unchanged. Returns true if the map has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
 /* Makes slots of keys with two copies wait, at a start, for a missing disk. This concerns in-sync slots of

@@ -2,7 +2,7 @@
 /*
  * set_rules - a switch for each rule (M1, M2, ...) of docs/set.md about many disks. The rules about one disk
  * are in extent/disk/rules.h. Private to src/set. M4 and a part of M35 are assertions (start/begin_disks.c).
- * With one copy, M8 has nothing to protect (docs/set.md). M20 and M31c are rules of each engine:
+ * For keys with one copy M8 needs no switch (docs/set.md). M20 and M31c are rules of each engine:
  * extent/disk/rules.h. The simulation switches a rule off to prove that the rule is needed.
  */
 #ifndef GANTRY_SET_RULES_H
@@ -21,8 +21,8 @@
 #ifndef RULE_HALF_ONLY_IF_ALL_IN
 #define RULE_HALF_ONLY_IF_ALL_IN 1
 #endif
-/* M5: a start number greater than all earlier ones is on every disk before a map with this number is
- * written. */
+/* M5: before a map with a start number is written, every disk has stored this number, which is greater than
+ * all earlier start numbers. */
 #ifndef RULE_START_NO
 #define RULE_START_NO 1
 #endif
@@ -38,12 +38,12 @@
 #ifndef RULE_TABLE_REDO_SERVING
 #define RULE_TABLE_REDO_SERVING 1
 #endif
-/* M8: from before the write of a map that marks a secondary as in sync, every answered change is on that
- * secondary. */
+/* M8: before the write of a map that marks a secondary as in sync begins, the secondary has every answered
+ * change; from then on it receives every change before the answer. */
 #ifndef RULE_BOTH_TABLES
 #define RULE_BOTH_TABLES 1
 #endif
-/* M9: with fewer than half of the members in service no change is made. */
+/* M9: while fewer than half of the members are in service, no change is made. */
 #ifndef RULE_BELOW_HALF_READ_ONLY
 #define RULE_BELOW_HALF_READ_ONLY 1
 #endif
@@ -104,7 +104,8 @@
 #ifndef RULE_BOTH_AWAY_KEEP_FULL
 #define RULE_BOTH_AWAY_KEEP_FULL 1
 #endif
-/* M22: after a push of a key or of slots, the target has exactly the records of the source for them. */
+/* M22: after a push of a key or of slots, the target has exactly those records of the key or slots that the
+ * source has. */
 #ifndef RULE_ALIGN_REMOVES
 #define RULE_ALIGN_REMOVES 1
 #endif
@@ -116,7 +117,7 @@
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
-/* M26: a disk hands over slots only after no port looks up keys of these slots there. */
+/* M26: a disk hands over slots only after all ports look up the keys of these slots at the new disk. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif

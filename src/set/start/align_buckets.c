@@ -4,8 +4,9 @@
  * cut may have left a change on some engines only, and a disk that was away has missed changes.
  *
  * A bucket differs from an earlier or later one of its name by its creation time: the set uses the same time
- * on all engines. A bucket with another number of copies than on the first engine is another bucket, too: no
- * object is written to a bucket while that number changes.
+ * on all engines. A bucket whose number of copies differs from the number on the first engine is treated as
+ * another bucket, too. No object is lost by this, because a bucket is empty while its number of copies
+ * changes.
  */
 #include "set/map/set_rules.h"
 #include "set/start/start.h"

@@ -37,8 +37,9 @@ align_buckets(struct start *s)
 	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
-/* A page of foreign records. The slots of a forgotten disk are assigned to other disks and begin empty:
- * records of these slots that other disks have from an interrupted move are removed. */
+/* A page of foreign records to remove after a disk was forgotten. The slots of the forgotten disk are
+ * assigned to other disks, and begin empty: therefore records of these slots are removed that another disk
+ * has from an interrupted move. */
 struct leftovers {
 	struct store_walk w;
 	struct store_slots slots;

@@ -105,8 +105,8 @@ check_unnamed(struct disk *d, int error)
 	snprintf(why, sizeof why, "%s", d->err);
 	snprintf(d->err, sizeof d->err, "store.disks does not name it; it was at %.*s",
 		 (int)advice_problem(why), why);
-	/* The UUID of the record identifies the member; the other identities are those of another disk at its
-	 * path. */
+	/* The UUID in the record identifies the member. The identity that was read is that of another disk at
+	 * the member's last path, and is cleared. */
 	memset(&d->id, 0, sizeof d->id);
 	memcpy(d->id.uuid, d->unnamed->uuid, UUID_BYTES);
 	return -ENODEV;

@@ -96,7 +96,7 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 		start_add(to, len, " (no path of store.disks is left for it)");
 }
 
-/* Appends the errors of the unidentified disks, if a missing member may be one of several disks. */
+/* Appends the errors of the disks without a known UUID, if several of them may be the missing member. */
 static void
 add_unknown(const struct start *s, uint64_t missing, char *to, size_t len)
 {
@@ -150,9 +150,9 @@ state_of(const struct start *s, int number)
 	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
 }
 
-/* Writes the share of the objects that are lost with the disks of this bitmap. Lost are slots of keys with
- * one copy on these disks, and slots of keys with two copies whose primary is on these disks, unless an
- * in-sync secondary is on another disk. */
+/* Writes the share of the objects that are lost with the disks of this bitmap: objects in slots of keys with
+ * one copy on these disks, and objects in slots of keys with two copies whose primary is on these disks and
+ * that have no in-sync secondary on another disk. */
 void
 start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
 {
@@ -179,8 +179,9 @@ start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
 							   : (two * 100 + STORE_SLOT_NR / 2) / STORE_SLOT_NR);
 }
 
-/* Appends the remedies for disks that a start may not miss. refused: bitmap of their numbers. uuids: UUIDs of
- * the first NAMED_MAX of them. words: options of gantryd that remove them from the store for good. */
+/* Appends the remedies for missing disks without which the set may not start. refused: bitmap of the numbers
+ * of these disks. uuids: UUIDs of the first NAMED_MAX of them. words: options of gantryd that remove them
+ * from the store for good. */
 static void
 advise(const struct start *s, uint64_t refused, const char *uuids, const char *words)
 {
@@ -213,7 +214,7 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 	} else if (!is_one || lacks_store || !d) {
 		advice_add(s->err, s->err_len, is_one ? ADVICE_DISK_MISSING : ADVICE_DISKS_MISSING, &v);
 	} else if ((last = advice_last(d->err)) != NULL) {
-		/* What mends the disk comes before a start without it. */
+		/* The message names the repair of the disk before a start without the disk. */
 		start_add(s->err, s->err_len, "%.*s", (int)(last - 1 - d->err) - (int)advice_problem(d->err),
 			  d->err + advice_problem(d->err));
 		advice_add(s->err, s->err_len, ADVICE_DISK_DAMAGED, &v);

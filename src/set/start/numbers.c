@@ -60,11 +60,14 @@ start_leave_drained(struct start *s)
 	return 0;
 }
 
-/* Leaves out a drained disk whose own map does not record the end of the drain: a power cut happened after
+/*
+ * Leaves out a drained disk whose own map does not record the end of the drain: a power cut happened after
  * the map without the disk was written to the other disks, and before it was written to the disk itself. The
- * own map of the disk lists it as draining and without slots; the newest map does not list it. A member
- * receives slots only by a map that it stores, and a disk that was started alone has assigned slots to itself
- * in its map. The disk therefore holds no data of the store. Returns true if the disk was left out. */
+ * disk's own map lists the disk as draining and without slots; the newest map does not list the disk. A
+ * member receives slots only by a map that it stores, and the map of a disk that was once started alone
+ * assigns slots to this disk. This disk has no slots in its own map, and therefore holds no data of the
+ * store. Returns true if the disk was left out.
+ */
 static bool
 leave_unaware(struct disk *d)
 {

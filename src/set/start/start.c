@@ -226,8 +226,8 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 
 /* ---- removal of missing disks (--forget) ---- */
 
-/* Returns the number of slots of keys with two copies that are lost: only forgotten disks had all of their
- * records. */
+/* Returns the number of lost slots of keys with two copies. A slot is lost if only forgotten disks had all of
+ * its records. */
 static int
 lost_pairs(const struct start *s)
 {

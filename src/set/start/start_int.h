@@ -37,7 +37,7 @@ struct disk {
 	bool is_out; /* true: the disk failed in an earlier attempt */
 	bool is_behind;
 	bool is_drained;
-	/* open disk that was drained, and to which the map without it is still to be written; NULL: no such
+	/* open disk that was drained, if the map without the disk must still be written to it; NULL: no such
 	 * write is left */
 	struct store *drained;
 	/* entry of the record of the store, for a member that the configuration does not name; NULL: the
