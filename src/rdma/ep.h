@@ -103,9 +103,11 @@ struct rdma_asker {
 	const struct sockaddr *local; /* local address of the client's HTTP connection; NULL: unknown */
 	unsigned tried;               /* bitmap of the rails that were tried and did not reach the target */
 	int numa_node;                /* NUMA node of the core; -1: unknown */
-	unsigned turn;                /* number of calls by this core, to use equal rails in turn */
-	unsigned core;                /* number of the core; each core uses one of the paths */
-	bool must_route;              /* true: rdma_gid_allowed() returned 1, so a route is required */
+	/* number that selects one of equally good rails, so that they are used in turn: number of earlier
+	 * calls of rdma_route() by this core; in libgantry-server the number of the channel */
+	unsigned turn;
+	unsigned core;   /* number of the core; each core uses one of the paths */
+	bool must_route; /* true: rdma_gid_allowed() returned 1, so a route is required */
 };
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
@@ -118,7 +120,8 @@ int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker
 
 /* ---- targets ---- */
 
-/* The destination of work requests. A plain value: it may be copied, and one of the copies is released. */
+/* The destination of work requests. A plain value, which may be copied; the last user releases one of the
+ * copies. */
 struct rdma_target {
 	const struct rdma_ep_ops *ops; /* functions of the transport; NULL: no target */
 	void *at;                      /* for DC: reference to the address handle */

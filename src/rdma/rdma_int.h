@@ -194,8 +194,8 @@ void ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
 int ah_cache_init(struct rdma_rail *rail, int slot_nr);
 void ah_cache_fini(struct rdma_rail *rail);
 void ah_cache_forget_all(struct rdma_rail *rail);
-/* Destroys every handle of a rail, even if referenced. The context is about to be closed, and no holder of a
- * reference has an endpoint left to post with. */
+/* Destroys every address handle of a rail, referenced ones included. Called before the context is closed,
+ * when no holder of a reference has an endpoint left. */
 void ah_cache_drop(struct rdma_rail *rail);
 int ah_helpers_start(struct ah_helpers *h);
 void ah_helpers_stop(struct ah_helpers *h);
@@ -275,8 +275,8 @@ struct rdma_rail {
 	struct rdma_device *dev;
 	uint8_t port;
 	bool is_ethernet;
-	/* number of GIDs in only[], which the configuration chose by address and which alone are used; 0: all
-	 * are used */
+	/* number of GIDs in only[], which the configuration names; the rail uses only these GIDs; 0: it uses
+	 * all of its GIDs */
 	int only_nr;
 	uint8_t only[CONF_DEVICES_MAX][16];
 	int ip_nr;

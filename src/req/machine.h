@@ -74,15 +74,15 @@ struct reqs {
 	struct list free, live, ready;
 	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
-	/* number of requests without a descriptor; its limit: the other requests of the core are reserved for
-	 * requests with a descriptor (pace.c) */
+	/* plain_nr: number of requests without a descriptor; plain_max: limit of this number, because the
+	 * other requests of the core are reserved for requests with a descriptor (pace.c) */
 	int plain_nr, plain_max;
 	int lane_nr[XFER_LANES]; /* number of requests of each lane (store_lane()) */
 	/* number of requests without a descriptor that are being ended in favour of other requests */
 	int plain_revoked;
 	struct slots slots;
 	struct timer pace;  /* timer that checks slow clients while other requests wait */
-	uint64_t looked_ns; /* time of clock_ns() of the last check of slow clients */
+	uint64_t looked_ns; /* time by clock_ns() of the last check of slow clients */
 	bool draining;
 	struct req_conf *use; /* configuration of new requests; NULL: env.conf, whose use is not counted */
 	step_fn drain;        /* step drain() of drain.c, for files on which drain.c depends */
@@ -98,7 +98,7 @@ struct req_change {
 	bool is_put;
 	union {
 		struct store_put put;
-		/* removal of an object or bucket; also a change of an object's attributes */
+		/* removal of an object or bucket; also used to change an object's attributes */
 		struct store_del del;
 	};
 };
@@ -145,20 +145,21 @@ struct req {
 	struct list slot; /* link in the client's list of requests without a descriptor (struct slots) */
 	/* lane of the key (store_lane()) + 1, while the request is counted in lane_nr[]; 0: not counted */
 	uint8_t lane;
-	struct pace_mark mark; /* progress of a body or an answer, if no struct xfer moves it */
+	/* start of the client's measurement, for a body or an answer that no struct xfer moves */
+	struct pace_mark mark;
 
 	/* time in ns spent in each phase (trace.c) */
 	uint64_t phase_ns[STATS_PHASE_NR];
-	uint64_t mark_ns; /* time of clock_ns() up to which phase_ns has been updated */
+	uint64_t mark_ns; /* time by clock_ns() up to which phase_ns has been updated */
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
 	int trace_left; /* number of trace lines that may still be logged; 0: the request is not traced */
 	struct trace_steps *steps; /* latest steps of a traced request; NULL: the request is not traced */
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
-	/* time of clock_ns() at which the client expects the answer; UINT64_MAX: unknown */
+	/* time by clock_ns() at which the client expects the answer; UINT64_MAX: unknown */
 	uint64_t answer_by_ns;
-	uint64_t progress_ns; /* time of clock_ns() of the last progress that struct xfer does not record */
+	uint64_t progress_ns; /* time by clock_ns() of the last progress that struct xfer does not record */
 
 	/* wants_body: the operation takes a body; body_ended: the body is complete */
 	bool wants_body, body_ended;
@@ -283,8 +284,8 @@ enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
  * For an operation whose commit checks the bucket again. */
 enum verdict req_expect_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_expect_bucket(rq, next) req_expect_bucket_to((rq), (next), #next)
-/* Looks up the target's upload, then runs `next`, which finds the result in rq->stat.op.result and the
- * upload's attributes in the target's attributes. */
+/* Looks up the upload that rq->target names, then runs `next`. The result is in rq->stat.op.result, the
+ * attributes of the upload are in rq->target.attrs. */
 enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
 #define req_stat_upload(rq, next) req_stat_upload_to((rq), (next), #next)
 /* Reads the attributes of the target's bucket, then runs `next`, which finds the result in
@@ -498,8 +499,8 @@ void lease_release(struct req *rq);
 /* Marks the descriptor of the request as declined, for the reason rq->reason, and chooses the form in which
  * the reply says so. */
 void req_declined(struct req *rq);
-/* Marks a failed request as declined if its control protocol belongs to another transport, which connects
- * queue pairs. Such a protocol is declined as a whole. */
+/* Marks a failed request as declined if it belongs to a control protocol that connects queue pairs (another
+ * transport than DC): every request of such a protocol is declined. */
 void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */
@@ -509,9 +510,9 @@ reply_name(const struct req *rq, enum reply_field h)
 {
 	return field_name[rq->listen->dialect][h];
 }
-/* Adds a header field to the reply. name: from reply_name(), or a name of Gantry in lower case. The value is
- * formatted by reply_header(), copied by reply_text(), a decimal number with reply_number(), and with
- * reply_ref() a text that lives as long as the request. */
+/* Adds a header field to the reply. name: from reply_name(), or a name of Gantry in lower case.
+ * reply_header() formats the value, reply_text() copies it, reply_number() writes a decimal number, and
+ * reply_ref() keeps a pointer to a text that lives as long as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void reply_text(struct req *rq, const char *name, const char *value);

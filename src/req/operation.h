@@ -38,7 +38,8 @@ struct op_hooks {
 	void (*stored)(struct req *rq, header_fn header, void *cookie);
 };
 
-/* The code of an operation, an entry of the table req_env.operations (by enum op). */
+/* The functions of an operation: its first step and its hooks. An entry of the table req_env.operations,
+ * whose index is an enum op. */
 struct op_entry {
 	/* first step of the operation; NULL: the operation is not supported, and is answered 501 */
 	step_fn start;

@@ -111,7 +111,7 @@ bool reqs_trace(struct reqs *rs, const char *id);
 int reqs_queued(const struct reqs *rs);
 /* Returns the number of requests that have not ended, including draining ones. */
 int reqs_live(const struct reqs *rs);
-/* Refuses new requests with 503 and Retry-After from now on (on), or accepts them again (not on). */
+/* Refuses new requests with 503 and Retry-After from now on (on: true), or accepts them again (on: false). */
 void reqs_drain(struct reqs *rs, bool on);
 /* Passes one line for each live request to line(): id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
