@@ -60,8 +60,8 @@ void cores_stop_now(struct cores *cs);
  * old ones. The cores take references to both. Returns the number of cores that use them before wait_ns have
  * passed (the other cores follow in their next turn); or -ENOMEM, with nothing changed. */
 int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
-/* Makes the cores answer new requests with 503 (on), or serve again (not on). Returns the number of cores
- * that have done so before wait_ns have passed, or -ENOMEM. */
+/* Makes the cores answer new requests with 503 (on: true), or serve again (on: false). Returns the number of
+ * cores that have done so before wait_ns have passed, or -ENOMEM. */
 int cores_drain(struct cores *cs, bool on, uint64_t wait_ns);
 /* Logs every further step of the live request with this id. Returns 0; -ENOENT: there is no such request, or
  * its core is stuck; -ENOMEM. */
@@ -70,9 +70,10 @@ int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
 void cores_trace_next(struct cores *cs, int nr);
 int cores_trace_left(const struct cores *cs);
 
-/* Begins a scrub, which reads every object (on; walk/scrub.c), or ends the scrub in progress (not on).
- * Returns 0; -EALREADY: a scrub is in progress already, or there is none to end; -EBUSY: the cores drain;
- * -ENOSYS: there is no store; -EAGAIN: the core did not answer in time, and may follow later; -ENOMEM. */
+/* Begins a scrub, which reads every object (on: true; walk/scrub.c), or ends the scrub in progress (on:
+ * false). Returns 0; -EALREADY: a scrub is in progress already, or there is none to end; -EBUSY: the cores
+ * drain; -ENOSYS: there is no store; -EAGAIN: the core did not answer in time, and may follow later;
+ * -ENOMEM. */
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */

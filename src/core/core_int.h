@@ -23,7 +23,7 @@
 
 /* The state of a core that other threads read. Only the core writes it, except where stated. */
 struct core_public {
-	_Alignas(128) _Atomic uint64_t turned_ns; /* time of run_ns() of the last turn of the loop */
+	_Alignas(128) _Atomic uint64_t turned_ns; /* time by run_ns() of the last turn of the loop */
 	_Atomic bool asleep;
 	_Atomic bool over;    /* true: the core's thread has ended */
 	_Atomic bool serving; /* true: the core accepts sockets from other cores */
@@ -69,7 +69,7 @@ struct core {
 
 	/* The message that tests whether the core runs its loop; posted by a reader of struct core_info. */
 	struct msg ping;
-	/* time of run_ns() at which `ping` was posted; 0: the core has received it */
+	/* time by run_ns() at which `ping` was posted; 0: the core has received the message */
 	_Atomic uint64_t ping_ns;
 
 	/* made by the main thread */
@@ -95,8 +95,8 @@ struct core {
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;
 	bool more; /* true: the loop has more work, so its next turn does not wait */
-	/* time of clock_ns() of the last turn in which the loop had work; the loop spins for a while after
-	 * it */
+	/* time by clock_ns() of the last turn in which the loop had work; the loop spins for a while after
+	 * that turn */
 	uint64_t progress_ns;
 
 	/* Fields that are used while the core stops. */
@@ -153,7 +153,8 @@ int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg,
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
-/* Pauses the background work of the core, so that no new step begins (on), or resumes it (not on). */
+/* Pauses the background work of the core (on: true), so that no new step begins, or resumes it (on:
+ * false). */
 void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
 /* Posts a message that makes a core drain and end. Called once, on the main thread. */

@@ -272,8 +272,8 @@ class RDMAConnection
       public:
 	cuObjRDMATunable params;
 
-	/* Stores the address of the session: IPv4 or IPv6, without brackets; 0.0.0.0 and ::: the session uses
-	 * every RDMA port of the machine. */
+	/* Stores the address of the session: IPv4 or IPv6, without brackets. With the address "0.0.0.0" or
+	 * "::" the session uses every RDMA port of the machine. */
 	RDMAConnection(const char *ip, unsigned short port);
 	RDMAConnection(const RDMAConnection &) = delete;
 	RDMAConnection &operator=(const RDMAConnection &) = delete;

@@ -83,16 +83,16 @@ typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, co
 #define GANTRY_PIECES_MAX 32
 #define GANTRY_MOVE_MAX ((size_t)1 << 30) /* largest number of bytes in one transfer */
 
-/* Parameters of a server, filled in by gantry_server_defaults(). The program then sets the members that
- * differ. gantry_server_open() copies the strings. */
+/* Parameters of a server, filled in by gantry_server_defaults(). The program then sets the members whose
+ * defaults it does not want. gantry_server_open() copies the strings. */
 struct gantry_server_params {
 	/* size of this struct in bytes, as the program was compiled; set by gantry_server_defaults() */
 	size_t size;
 	/*
 	 * The RDMA ports that the server uses, separated by commas: an address of this machine ("10.0.0.9",
-	 * "fd00::9") selects the port that has it, with addresses of its family only; a device ("mlx5_0")
-	 * selects all its ports, or one ("mlx5_0:1"). NULL or "auto": every port that supports DC, with all
-	 * its addresses.
+	 * "fd00::9") selects the port that has this address, and the port's addresses of the same family; a
+	 * device ("mlx5_0") selects all its ports, or one ("mlx5_0:1"). NULL or "auto": every port that
+	 * supports DC, with all its addresses.
 	 */
 	const char *address;
 	/*
@@ -117,7 +117,8 @@ struct gantry_server_params {
 	unsigned cq_depth;
 	uint64_t dc_key;   /* DC key, default 0xffeeddcc; must equal the key of the clients */
 	int service_level; /* service level, 0 to 15, on Ethernet to 7; default 0 */
-	/* acknowledgement timeout of one try is 4.096 us * 2^timeout; 0 to 31; 0: no limit; default 16 */
+	/* exponent t of the acknowledgement timeout of one try, 4.096 us * 2^t; 0 to 31; 0: no limit; default
+	 * 16 */
 	int timeout;
 	int retry_cnt; /* number of retries after the first try, 0 to 7; default 7 */
 	/* number of retries if the client's adapter is not ready (RNR); 7: no limit; default 7 */
@@ -186,7 +187,7 @@ int gantry_region_add(struct gantry_server *s, void *mem, size_t len, struct gan
  * Removes a region. Returns 0, also for NULL: no device accesses the memory any longer; -EBUSY: an operation
  * in the region has not been returned by gantry_channel_poll() yet; or another negative errno value: a device
  * did not deregister the region. After an error the region still exists, and the program calls again later.
- * If a device has died, the call waits until it is closed, which takes some seconds.
+ * If a device has died, the call waits until the device is closed, which takes some seconds.
  */
 int gantry_region_del(struct gantry_region *r);
 
@@ -271,7 +272,7 @@ int gantry_channel_fd(struct gantry_channel *c);
  * and waits for the end. delay_ns: interval in ns for gantry_server_params.delay_mode. Returns the number of
  * bytes moved, or an error of a transfer. After the return, with any result, no device accesses the pieces.
  * *ret_wc_status (may be NULL): an enum ibv_wc_status, written only if a completion arrived or was overdue.
- * Operations that were started before continue, and gantry_channel_poll() returns them.
+ * Operations that gantry_channel_start() has begun before continue, and gantry_channel_poll() returns them.
  */
 ssize_t gantry_channel_move(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
 			    uint64_t remote, const char *token, uint32_t delay_ns, int *ret_wc_status);

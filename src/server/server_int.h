@@ -105,7 +105,7 @@ struct lane {
 	int outstanding, reads;
 	/* size in bytes of the longest work request posted since the lane last had none in flight */
 	uint64_t bytes;
-	uint64_t since_ns;   /* time since which the oldest work request in flight is the oldest one */
+	uint64_t since_ns;   /* time at which the now oldest work request in flight became the oldest one */
 	int end_wc_status;   /* in the state ENDING: status for the work requests still in flight */
 	uint64_t ending_ns;  /* time at which ENDING began or was last reported in the log */
 	struct list waiting; /* operations with bytes that are not posted yet, oldest first */
@@ -239,7 +239,7 @@ void lane_free(struct lane *l);
  * transfer (gantry_server.h), which it has logged. */
 int held_get(struct gantry_channel *c, const struct token *tok, struct op *op);
 void held_put(struct gantry_channel *c, struct op *op);
-/* Releases the kept targets of a lane that no operation uses. l NULL: those of all lanes. */
+/* Releases the kept targets of lane l that no operation uses; l NULL: of all lanes. */
 void held_drop(struct gantry_channel *c, const struct lane *l);
 
 /* ---- op.c ---- */

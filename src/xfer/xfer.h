@@ -126,12 +126,13 @@ struct pace_mark {
 
 #define PACE_ANEW UINT64_MAX
 
-/* Returns how many ns since the last check do not count as time of the clients, because this check is late;
- * PACE_ANEW: the last check is so long ago that all measurements restart. */
+/* Returns the part in ns of the time since the last check that does not count for the clients, because this
+ * check is late; PACE_ANEW: the last check is so long ago that all measurements restart. */
 uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
-/* Updates the start m of a client's measurement: starts it when the transfer begins to wait for the client,
- * moves it by skip_ns, and ends it when the transfer does not wait any longer. bytes: number of bytes moved
- * so far. owes: true: the transfer waits for the client. skip_ns: result of pace_skip(). */
+/* Updates the measurement of a client, which begins when the transfer begins to wait for the client, and ends
+ * when the transfer does not wait any longer. m: start of the measurement, which moves ahead by skip_ns.
+ * bytes: number of bytes moved so far. owes: true: the transfer waits for the client. skip_ns: result of
+ * pace_skip(); after PACE_ANEW the measurement begins again. */
 void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
 /* Returns the rate of a client in bytes a second since the start m; PACE_UNKNOWN: the client is not measured.
  * bytes: number of bytes moved so far. */
