@@ -33,8 +33,7 @@ void health_free(struct admin_health *h);
 void health_look(const struct admin_env *env);
 /* Writes the answer of /livez, /readyz or /healthz, and returns its HTTP status. */
 int health_page(const struct admin_env *env, const char *path, FILE *out);
-/* Does the work of admin_mute() (health_mute()) and of admin_keep_mutes() (health_keep()), with their
- * results. */
+/* Implements admin_mute() (health_mute()) or admin_keep_mutes() (health_keep()), with its results. */
 int health_mute(struct admin_health *h, const char *code, uint64_t for_s);
 int health_keep(struct admin_health *h, const char *path);
 /* Adds the metric gantry_health_reason to out. */

@@ -77,7 +77,8 @@ enum auth_payload {
 	/* The body has aws-chunked frames: use struct auth_stream. */
 	PAYLOAD_STREAM_SIGNED,
 	PAYLOAD_STREAM_SIGNED_TRAILER,
-	PAYLOAD_STREAM_UNSIGNED_TRAILER, /* also in unsigned requests on an anonymous listener */
+	/* chunks are unsigned; also in unsigned requests on an anonymous listener */
+	PAYLOAD_STREAM_UNSIGNED_TRAILER,
 };
 
 static inline bool

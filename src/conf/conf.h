@@ -174,11 +174,12 @@ struct conf {
 		uint64_t head_ns;
 		uint64_t s3_progress_ns; /* time without progress after which a request ends; default 8 s */
 		enum conf_fair fair_by;  /* the identity by which fair queues tell clients apart */
-		/* bytes per second at which an HTTP body must arrive or leave at least, while other requests
-		 * wait; 0: no minimum */
+		/* minimum rate, in bytes per second, of an HTTP body that arrives or leaves while other
+		 * requests wait; 0: no minimum */
 		uint64_t body_rate;
 		uint64_t body_grace_ns; /* time over which body_rate is averaged */
-		/* time limit of a request is s3_total_ns + its length / s3_rate; default 8 s */
+		/* constant part of the time limit of a request, which is s3_total_ns + length / s3_rate;
+		 * default 8 s */
 		uint64_t s3_total_ns;
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* time limit of a request; default 1.5 s */
@@ -199,7 +200,8 @@ struct conf {
 		bool access; /* true: the log has a line for each request */
 		/* true: the lines of the access log contain the object's key */
 		bool object_keys;
-		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
+		/* level of each module: an enum log_level, or LOG_LEVEL_COMMON */
+		signed char levels[LOG_MODULES_NR];
 	} log;
 
 	struct conf_origin *origins; /* private to conf/: the source of each value */

@@ -35,7 +35,7 @@ enum conf_delay_mode {
 	DELAY_BATCH,
 	DELAY_ENTRY,
 	DELAY_ADAPTIVE
-}; /* numbers 0-3 of protocol.md 5 */
+}; /* the modes 0 to 3 of protocol.md 5 */
 
 enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
 #define CONF_CLASS_AUTO 256

@@ -153,8 +153,8 @@ struct hconn {
 	struct peer *peer_count;
 	/* state of reading the PROXY header; NULL: it was read, or none is expected */
 	struct preface *preface;
-	/* link in http->unfinished, linked while the first head is awaited, and while the head of a later
-	 * request has begun and is incomplete */
+	/* link in http->unfinished. The connection is in this list while its first head is awaited, and while
+	 * the head of a later request has begun and is incomplete */
 	struct list unfinished;
 	/* value of http->stamps when the connection began or, later, when its last request ended; orders
 	 * connections by time */
@@ -240,7 +240,8 @@ struct http {
 	int look_left; /* number of connections to check until the end of this round */
 	struct {
 		struct hconn *c;
-		/* stamp of the connection when it was chosen; another stamp: it had a request since then */
+		/* stamp of the connection when it was chosen; if the connection has another stamp now, it has
+		 * had a request since */
 		uint64_t stamp;
 	} victim[VICTIMS_MAX];
 	int victim_nr, victim_at;

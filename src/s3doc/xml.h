@@ -66,7 +66,7 @@ void xml_delete_free(struct xml_delete *d);
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, struct text *tags,
 				   const char **ret_why);
 /* Parses an AccessControlPolicy body, which may grant nothing but FULL_CONTROL to the owner. An empty body is
- * accepted, because a request with x-amz-acl has none. */
+ * accepted, because a request with x-amz-acl has no body. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
 /* Parses the VersioningConfiguration of a bucket. The functions from xml_versioning_parse() to
  * xml_abac_parse() accept only the value that describes the daemon: no versions, the owner pays, no
