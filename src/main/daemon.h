@@ -77,8 +77,8 @@ struct daemon {
 	const struct conf *conf_now;
 	pthread_mutex_t reload_lock; /* allows one reload at a time */
 	_Atomic int reloads_running; /* reloads started by SIGHUP */
-	/* reload_failures: number of failed reloads; reloaded_ns: wall clock of the last successful reload
-	 * or, before, of the start */
+	/* reload_failures: number of failed reloads; reloaded_ns: wall clock of the last successful reload;
+	 * without a reload, of the start */
 	_Atomic uint64_t reload_failures, reloaded_ns;
 	_Atomic int restart_pending; /* number of keys that were changed since the start and need a restart */
 	_Atomic bool drained;        /* true: an operator drains the daemon by a control call */

@@ -12,7 +12,7 @@
  * part; then continues with the step `then`. */
 enum verdict put_object(struct req *rq, step_fn then);
 /* Passes payload bytes of an HTTP body to the transfer of the PUT. Returns the number of bytes taken: 0 while
- * the transfer waits for its ticket, len if it has failed. Cancels the request if the body exceeds
+ * the transfer waits for its ticket, len if the transfer has failed. Cancels the request if the body exceeds
  * put_limit(). */
 size_t put_take(struct req *rq, const void *data, size_t len);
 /* Returns the largest size in bytes that the object or part of this request may have. */

@@ -73,8 +73,8 @@ void ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len
 void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off,
 		int region);
 void ring_fdatasync(struct ring *r, struct ring_op *op, int fd);
-/* Polls a descriptor, one-shot or multishot. The result in done() is the mask of events. Of a nested epoll
- * descriptor only edges are reported, so the caller must take all of its events. */
+/* Polls a descriptor, one-shot or multishot. The result in done() is the mask of events. A nested epoll
+ * descriptor reports only edges, so the caller must take all of its events. */
 void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot);
 /* Accepts connections, multishot, as non-blocking, close-on-exec sockets. The result in done() is the new
  * descriptor. Without multishot accept in the kernel each call accepts one connection. */

@@ -31,9 +31,9 @@ struct bucket_attrs {
 };
 
 /*
- * Starts reading all attributes of a bucket. Returns as every function of store.h that starts an operation,
- * or -ENOMEM. The result is in ba->stat.op: 0, or -ENXIO if the bucket does not exist. The caller has set
- * ba->stat.op.done, and frees the attributes in every case.
+ * Starts reading all attributes of a bucket. Returns the same values as every function of store.h that starts
+ * an operation, or -ENOMEM. The result is in ba->stat.op: 0, or -ENXIO if the bucket does not exist. The
+ * caller has set ba->stat.op.done, and frees the attributes in every case.
  */
 int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ba);
 /* Finds the attribute of a kind; *ret_p points into ba. Returns false if the bucket has no attribute of this

@@ -53,10 +53,10 @@ struct walk {
 	/* private to walk.c */
 	struct timer timer;
 	walk_fn step, then;
-	uint64_t due_ns;  /* time of clock_ns() of the next step; UINT64_MAX: never */
-	uint64_t pace_ns; /* time of clock_ns() by which the work done so far is due, according to the rate */
-	uint64_t rest_ns; /* time of clock_ns() at which the current rest began */
-	/* earliest time of clock_ns() of the next step; until then the core is free for other work */
+	uint64_t due_ns;  /* time by clock_ns() of the next step; UINT64_MAX: never */
+	uint64_t pace_ns; /* time by clock_ns() at which the work done so far is due, according to the rate */
+	uint64_t rest_ns; /* time by clock_ns() at which the current rest began */
+	/* earliest time by clock_ns() of the next step; until then the core is free for other work */
 	uint64_t free_ns;
 	bool first, busy, cancelled;
 	struct store_list buckets;
