@@ -10,6 +10,7 @@
 #include "rdma/rdma.h"
 #include "stats/stats.h"
 #include "set/set.h"
+#include "store/damage.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -157,43 +158,79 @@ say(void *cookie, const char *line)
 	printf("%s\n", line);
 }
 
-/* Asks whether what was listed may be lost: a line `yes`, of a terminal or of whatever standard input is. */
+/* Asks whether the loss is accepted: a line `yes`, of a terminal or of another standard input. */
 static bool
-may_repair(void)
+may_repair(const char *loss)
 {
-	char line[16];
+	char line[16], text[512] = "";
 
-	char text[512] = "";
-
-	advice_add(text, sizeof text, ADVICE_REPAIR, NULL);
+	advice_add(text, sizeof text, ADVICE_REPAIR, &(struct advice_values){ .loss = loss });
 	printf("%s\nType yes to go on: ", text);
 	fflush(stdout);
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
+}
+
+/* Lists what a repair would lose, and asks. Returns 0: it may begin; -ECANCELED: the answer is no; or the error of the check. */
+static int
+ask_repair(struct store_conf *sc)
+{
+	struct store_damage *damage = sc->ops == &store_set_ops ? damage_new() : NULL;
+	char loss[300] = "All objects that are listed as lost or dropped are lost";
+	int r;
+
+	if (sc->ops == &store_set_ops)
+		sc->disks.damage = damage;
+	r = store_fsck(sc, FSCK_PREVIEW, say, NULL);
+	if (damage) {
+		damage_loss(&damage->sums, loss, sizeof loss);
+		sc->disks.damage = NULL;
+	}
+	damage_free(damage);
+	return r <= 0 ? r : may_repair(loss) ? 0 : -ECANCELED;
+}
+
+/* Returns the last line of a check that has found errors. sums: NULL if unknown. */
+static const char *
+fsck_failed(int error, const struct damage_sums *sums)
+{
+	if (error == -ENOTRECOVERABLE && sums && sums->nr[DAMAGE_BAD] && !sums->refused)
+		return "objects are damaged; the store itself is whole, and a start would serve it";
+	if (error == -ENOTRECOVERABLE && sums && sums->refused)
+		return "the store is damaged, foreign, or not made yet: a start would be refused";
+	return error == -ENOTRECOVERABLE   ? "the store is damaged, foreign, or not made yet"
+	       : error == -EPROTONOSUPPORT ? "the store was made by another version of Gantry"
+	       : error == -EINVAL          ? "a start would be refused"
+					   : strerror(-error);
 }
 
 static int
 fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool yes)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_damage *damage;
 	struct store_conf sc;
 	struct remember *m;
 	char err[STORE_WHY_BYTES];
-	int r;
+	int r = remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err);
 
-	r = remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err);
 	if (r < 0) {
 		fprintf(stderr, "gantryd: %s\n", err);
 		return EXIT_CONFIG;
 	}
-	r = repair && !yes ? store_fsck(&sc, FSCK_PREVIEW, say, NULL) : 0;
-	if (r > 0 && !may_repair()) {
+	/* Whole lines, where a file or pipe gets those of the log as well. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	r = repair && !yes ? ask_repair(&sc) : 0;
+	if (r == -ECANCELED) {
 		fprintf(stderr, "gantryd: fsck: nothing was changed\n");
 		remember_free(m);
 		return EXIT_USAGE;
 	}
-	if (sc.ops == &store_set_ops)
+	damage = sc.ops == &store_set_ops ? damage_new() : NULL;
+	if (sc.ops == &store_set_ops) {
 		sc.disks.is_examined = !repair;
-	if (r >= 0)
+		sc.disks.damage = damage;
+	}
+	if (r == 0)
 		r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
 	remember_free(m);
 	if (r == 0)
@@ -201,11 +238,8 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 	else if (r > 0)
 		printf("gantryd: the store was repaired\n");
 	else
-		fprintf(stderr, "gantryd: fsck: %s\n",
-			r == -ENOTRECOVERABLE   ? "the store is damaged, foreign, or not made yet"
-			: r == -EPROTONOSUPPORT ? "the store was made by another version of Gantry"
-			: r == -EINVAL          ? "a start would be refused"
-						: strerror(-r));
+		fprintf(stderr, "gantryd: fsck: %s\n", fsck_failed(r, damage ? &damage->sums : NULL));
+	damage_free(damage);
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 

@@ -134,6 +134,9 @@ struct store_disks_conf {
 	struct store_birth *birth;
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;
+	/* for an engine, for --fsck: list of the damage of all disks (store/damage.h). For the set: list that
+	 * gets the sums; NULL: they are not needed */
+	struct store_damage *damage;
 	/* true: --fsck changes nothing, so a disk that cannot be written is opened for reading */
 	bool is_examined;
 	/* for an engine in a set: receiver of its failure notification; NULL: none */
@@ -244,6 +247,8 @@ enum fsck_mode {
 	FSCK_REPAIR,  /* removes damaged records, creates lost files again, and reads all data */
 	FSCK_PREVIEW, /* reports the records that FSCK_REPAIR would remove, and changes nothing; does not read
 	               * undamaged objects */
+	FSCK_FIND, /* for an engine: marks objects in the list of damage (store/damage.h) of which this disk
+	               * has a whole copy; reports and changes nothing */
 };
 
 /*

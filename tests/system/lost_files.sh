@@ -3,6 +3,8 @@
 # One file of a disk is removed: the start names it, and no key; --fsck lists the objects that are lost, --fsck --repair makes the file again, and the
 # next start serves the rest, with room for new objects. In a bucket with two copies nothing is lost: the other copy is read, and restores the lost one.
 . "$(dirname "$0")/lib.sh"
+export GANTRY_STORE_STATE_DIR=$T/state
+mkdir "$T/state"
 NO_NIC=1 RDMA='{ devices: none }' DISKS=2 DISK_SIZE=256MiB BUCKETS='plain'
 MORE='log: { access: false }'
 KEYS=30
@@ -30,6 +32,16 @@ rc=0
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/look" 2>&1 || rc=$?
 assert_eq "$rc" 74 "exit status of --fsck"
 [ ! -e "$T/disk0/seg-0000" ] || fail "--fsck changed the disk"
+# Each line says whether the other disk has the object whole; the sums, and what a repair loses, are those of the lines.
+grep -q "lost: object 'two/.*: whole on $T/disk1\$" "$T/look" || fail "what is whole on the other disk: $(cat "$T/look")"
+! grep "lost: object 'two/" "$T/look" | grep -v ": whole on $T/disk1\$" || fail "objects with two copies: $(cat "$T/look")"
+! grep "lost: object 'plain/" "$T/look" | grep -v ': no other disk has it whole$' || fail "objects with one copy: $(cat "$T/look")"
+all=$(grep -c 'lost: object ' "$T/look") whole=$(grep -c ": whole on $T/disk1\$" "$T/look")
+gone=$((all - whole))
+[ "$whole" -gt 0 ] && [ "$gone" -gt 1 ] || fail "$whole of $all are whole: $(cat "$T/look")"
+grep -qx "lost or dropped: $all objects, $((all * 300000)) bytes; whole on another disk: $whole objects, $((whole * 300000)) bytes; nowhere else: $gone objects, $((gone * 300000)) bytes" "$T/look" ||
+	fail "the sums: $(cat "$T/look")"
+assert_eq "$(tail -n 1 "$T/look")" 'gantryd: fsck: the store is damaged, foreign, or not made yet: a start would be refused'
 # Without an answer, with another one, and with half a line it lists, and changes nothing.
 (cd "$T/disk0" && sha256sum -- *) >"$T/before"
 for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
@@ -37,6 +49,8 @@ for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
 	printf %b "$answer" | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/asked" 2>&1 || rc=$?
 	assert_eq "$rc" 2 "exit status of a repair that was answered '$answer'"
 	grep -o "lost: object '[^']*'" "$T/asked" | sort | cmp -s - <(grep -o "lost: object '[^']*'" "$T/look" | sort) || fail "not all is listed: $(cat "$T/asked")"
+	grep -qx "$gone objects ($((gone * 300000)) bytes) are lost, of $all that are listed; last resort: type yes, or use --yes" "$T/asked" ||
+		fail "the question does not begin with the loss: $(cat "$T/asked")"
 	(cd "$T/disk0" && sha256sum -- *) | cmp -s - "$T/before" || fail "the answer '$answer' changed the disk"
 done
 echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
@@ -46,7 +60,9 @@ assert_same "$T/a" "$T/b"
 rc=0
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || rc=$?
 assert_eq "$rc" 74 "--fsck after the repair: $(cat "$T/said")"
-grep -A1 ': [1-9][0-9]* damaged records' "$T/said" | grep -q '^remedy: write them again, or delete them; --repair does nothing for them' || fail "no remedy: $(cat "$T/said")"
+grep -A1 "^$all of $((2 * KEYS)) objects are damaged ($gone of them in all copies); the daemon restores $whole from their whole copies\$" "$T/said" |
+	grep -q '^remedy: write them again, or delete them; --repair does nothing for them' || fail "the sum and its remedy: $(cat "$T/said")"
+assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: objects are damaged; the store itself is whole, and a start would serve it'
 
 daemon_run
 lost=0

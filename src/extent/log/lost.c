@@ -6,6 +6,8 @@
  */
 #include "extent/log/recover_int.h"
 
+#include "store/damage.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +70,8 @@ lost_judge(struct replay *rp)
 		       "%s: all that was written after the newest snapshot, whose names are not known, is "
 		       "lost",
 		       one);
+		if (rp->rep->damage)
+			rp->rep->damage->sums.has_unknown = true;
 	}
 	for (uint32_t i = 0; !d->is_device && i < d->geo.seg_nr; i++) {
 		if (!d->seg_lost[i])

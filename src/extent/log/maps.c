@@ -13,6 +13,7 @@
 
 #include "extent/disk/sync.h"
 #include "extent/log/parts.h"
+#include "store/damage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -146,7 +147,8 @@ judge(struct replay *rp, const struct lost_map *lost)
 {
 	struct rec *r = tree_find(rp->vol->tree, lost->key, lost->len);
 	const bool is_object = key_is_object(lost->key[0]);
-	char name[160], where[DISK_PLACE_BYTES];
+	char name[160], where[DISK_PLACE_BYTES], line[160 + DISK_PLACE_BYTES + 100];
+	struct rec_view v;
 	struct map_ref map;
 
 	name_text(rp->rep, name, sizeof name, is_object ? lost->key : rec_owner(r),
@@ -172,9 +174,13 @@ judge(struct replay *rp, const struct lost_map *lost)
 			"%s %s: the map of %s", where,
 			lost->error == -EBADMSG ? "is damaged" : "cannot be read", name);
 	rp->rep->was_damaged = true;
-	report(rp->rep, "%s %s: drops %s%s (version %llu), of which this is the map", where,
-	       lost->error == -EBADMSG ? "is damaged" : "cannot be read", is_object ? "" : "a part of ", name,
-	       (unsigned long long)r->version);
+	snprintf(line, sizeof line, "drops %s%s (version %llu), whose map at %s %s",
+		 is_object ? "" : "a part of ", name, (unsigned long long)r->version, where,
+		 lost->error == -EBADMSG ? "is damaged" : "cannot be read");
+	rec_view_of(r, lost->key, lost->len, &v);
+	report_dropped(rp, &v, line);
+	if (rp->rep->damage)
+		rp->rep->damage->sums.has_unknown |= !is_object;
 	return drop(rp, lost);
 }
 

@@ -7,6 +7,8 @@
  */
 #include "extent/log/recover_int.h"
 
+#include "store/damage.h"
+
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "extent/log/parts.h"
@@ -423,6 +425,8 @@ judge_end(struct replay *rp)
 				   rp->damage);
 	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.path,
 	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
+	if (rep->damage)
+		rep->damage->sums.has_unknown = true; /* the records of the damaged block */
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 struct disk;
 struct replay; /* state of a start between recover() and recover_begin() */
 struct ring;
+struct store_damage;
 struct vol;
 
 struct recover_report {
@@ -24,6 +25,9 @@ struct recover_report {
 	bool repair;     /* damage is cut */
 	bool was_damaged;
 	unsigned lost_files; /* number of segments whose files lack bytes of records */
+	/* list of damaged objects, and the path under which they are added; NULL: each is reported at once */
+	struct store_damage *damage;
+	const char *disk;
 };
 
 /*

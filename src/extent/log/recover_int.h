@@ -65,6 +65,9 @@ int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format
 int refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
 
+/* Reports a change of a key that a repair drops, in a line; an object becomes an entry of the list of damage
+ * instead, if there is one. */
+void report_dropped(struct replay *rp, const struct rec_view *v, const char *line);
 /* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
  * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */
 int refuse_memory(struct replay *rp, int error, uint64_t record_nr);

@@ -7,6 +7,7 @@
 
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
+#include "store/damage.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -177,6 +178,8 @@ refuse_end(struct replay *rp, int error)
 	report(rep, "%s cannot be read: taken as the log's end; drops block %llu%s%s", where,
 	       (unsigned long long)rp->pos.seq, was_flushed ? "" : ", if it was there", behind);
 	rep->was_damaged = true;
+	if (rep->damage)
+		rep->damage->sums.has_unknown |= rp->behind_blocks || was_flushed;
 	return 0;
 }
 
@@ -304,14 +307,15 @@ list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes
 
 	for (uint32_t i = 0; i < h->record_nr; i++) {
 		struct rec_view v;
-		char name[160];
+		char name[160], line[260];
 		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->vol->disk.geo, &v);
 
 		if (n < 0)
 			return;
 		name_text(rp->rep, name, sizeof name, v.key, v.key_len);
-		report(rp->rep, "%s: drops the %s of %s (version %llu)", rp->vol->disk.path,
-		       v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
+		snprintf(line, sizeof line, "drops the %s of %s (version %llu)",
+			 v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
+		report_dropped(rp, &v, line);
 		rp->cut_records++;
 		at += (uint32_t)n;
 	}

@@ -2,6 +2,8 @@
 /* What a start says, and why it refuses. */
 #include "extent/log/recover_int.h"
 
+#include "store/damage.h"
+
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -40,6 +42,19 @@ name_text(const struct recover_report *rep, char *text, size_t cap, const uint8_
 	} else {
 		snprintf(text, cap, "a part of an object");
 	}
+}
+
+void
+report_dropped(struct replay *rp, const struct rec_view *v, const char *line)
+{
+	const struct damage what = { .kind = DAMAGE_DROPPED,
+				     .is_removal = v->op != REC_PUT,
+				     .disk = rp->rep->disk,
+				     .version = v->version,
+				     .size_bytes = v->op == REC_PUT ? v->size_bytes : 0 };
+
+	if (!key_is_object(v->key[0]) || !damage_add(rp->rep->damage, &what, v->key, v->key_len, line))
+		report(rp->rep, "%s: %s", rp->vol->disk.path, line);
 }
 
 int

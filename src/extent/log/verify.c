@@ -2,6 +2,8 @@
 /* Data against its record: the tail of the log at start, and everything at fsck. */
 #include "extent/log/recover_int.h"
 
+#include "store/damage.h"
+
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
@@ -200,6 +202,8 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
 			rp->rep->was_damaged = true;
+			if (rp->rep->damage)
+				rp->rep->damage->sums.has_unknown = true;
 			e = -EBADMSG;
 		}
 		if (sync_is_unreadable(e)) {

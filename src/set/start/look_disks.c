@@ -3,6 +3,7 @@
 #include "set/start/start_int.h"
 
 #include "base/clock.h"
+#include "store/damage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,8 +76,8 @@ say_forgotten(struct start *s)
 int
 set_look(const struct store_conf *conf, char *err, size_t err_len)
 {
-	struct start *s;
 	const struct disk *unseen;
+	struct start *s;
 	bool forgets = conf->disks.forget_nr > 0;
 	int e = set_check_conf(conf, err, err_len);
 
@@ -160,11 +161,31 @@ look_across(const struct store_conf *conf, struct examined *all, struct disk_tab
 	return e;
 }
 
+/* Lets each disk look for whole copies of the objects that are damaged on the others, then reports the list. */
+static void
+report_damage(const struct store_conf *conf, const struct disk_table *table, struct store_damage *damage,
+	      void (*say)(void *cookie, const char *line), void *cookie)
+{
+	int nr = conf->disks.nr;
+
+	for (int i = 0; i < nr && nr > 1 && damage->nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+
+		c.disks.table = table;
+		c.disks.damage = damage;
+		c.disks.index_bytes = conf->disks.index_bytes;
+		store_fsck(&c, FSCK_FIND, NULL, NULL);
+	}
+	damage_report(damage, nr > 1, say, cookie);
+}
+
 int
 set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	 void *cookie)
 {
 	struct examined all = { .nr = 0 };
+	struct store_damage *own = conf->disks.damage ? NULL : damage_new(),
+			    *damage = conf->disks.damage ? conf->disks.damage : own;
 	struct store_conf with_all = *conf;
 	struct disk_table table;
 	bool has_table = false;
@@ -179,8 +200,10 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 		looked = look_across(conf, &all, &table, &has_table, err, sizeof err);
 	if (looked < 0 && say && (mode == FSCK_LOOK || refused < 0))
 		say(cookie, err);
-	if (refused < 0)
+	if (refused < 0) {
+		damage_free(own);
 		return refused;
+	}
 	/* All disks are examined, whatever the results of the first disks are. */
 	with_all.disks.disk = all.disk;
 	with_all.disks.nr = all.nr;
@@ -189,12 +212,16 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 		int one;
 
 		c.disks.table = has_table ? &table : NULL;
+		c.disks.damage = say ? damage : NULL;
 		/* The disks are examined one after the other, so each may use the whole memory limit. */
 		c.disks.index_bytes = conf->disks.index_bytes;
 		one = store_fsck(&c, mode, say, cookie);
 		if (one < 0 ? r >= 0 : r == 0)
 			r = one;
 	}
+	if (damage && say)
+		report_damage(&with_all, has_table ? &table : NULL, damage, say, cookie);
+	damage_free(own);
 	/* A disk that could not be opened may be the disk that needs the repair. */
 	if (looked < 0 && mode == FSCK_PREVIEW && r == 1)
 		return r;

@@ -72,7 +72,7 @@ rows(void **state)
 		}
 		assert_in_range(nr, 1, ADVICE_HARMLESS_MAX);
 		assert_int_equal(a->loss == NULL, a->last == NULL);
-		if (a->loss && strncmp(a->loss, "{loss} ", 7) != 0 && !begins_with_loss(a->loss))
+		if (a->loss && strncmp(a->loss, "{loss}", 6) != 0 && !begins_with_loss(a->loss))
 			fail_msg("%s: the last resort does not begin with what it loses: %s", a->id, a->loss);
 		if (a->loss && (strchr(a->loss, '\n') || strchr(a->last, '\n')))
 			fail_msg("%s: more than one line", a->id);
