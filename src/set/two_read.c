@@ -280,9 +280,9 @@ mend_over(struct mend *m, int result)
 		/* The repair read the bytes without an error, so nothing was rewritten. */
 	} else if (result >= 0) {
 		set_count(s, COUNT_REPAIRED);
-		log_note("%s that was damaged was rewritten from its other copy: %.*s/%.*s",
+		log_note("%s of bucket %.*s that was damaged was rewritten from its other copy",
 			 m->send.only_upload ? "a part of an upload" : "an object", m->send.key.bucket_len,
-			 m->send.key.bucket, m->send.key.key_len, m->send.key.key);
+			 m->send.key.bucket);
 	} else if (result != -ESTALE) {
 		log_limited(LOG_WARN,
 			    "an object that is damaged could not be rewritten from its other copy: %s",

@@ -88,4 +88,7 @@ curl_s3 /two/k-1- | cmp - "$T/body.two-1" || fail "the damaged copy was not read
 for o in two/k-2- one/k-3-; do [ "$(code "$o")" = 500 ] || fail "$o is damaged, and was served"; done
 for o in two-2 one-3; do curl -sS --fail -T "$T/body.$o" -o /dev/null "$URL_S3/${o%-*}/k-${o#*-}-" || fail "PUT $o"; done
 stop_daemon
+rewritten() { grep -q 'an object of bucket two that was damaged was rewritten from its other copy' "$T/daemon.log"; }
+wait_for 60 rewritten
+! grep -q 'k-1-' "$T/daemon.log" || fail "a key is in the log: $(grep 'k-1-' "$T/daemon.log")"
 fsck 0
