@@ -433,7 +433,7 @@ serve(struct daemon *d, const sigset_t *signals)
 		if (sig == SIGUSR2)
 			dump(d);
 		feed_watchdog(d, fed);
-		remember_look(d);
+		daemon_look(d);
 	}
 }
 

@@ -86,6 +86,7 @@ struct daemon {
 
 	struct health_unit unit_health[HEALTH_UNITS_MAX]; /* state of health.c */
 	struct remember *remember;                        /* state of remember.c; set by start_store() */
+	enum { RESCAN_UNKNOWN, RESCAN_RUNS, RESCAN_OVER } rescan; /* state of rescan.c; of the main thread */
 };
 
 /* Runs the daemon until a signal ends it. source: origin of conf, for reloads. ready_file: path of the file
@@ -117,6 +118,16 @@ void daemon_reload_wait(struct daemon *d);
  * -ENOENT: store.state_dir is not set or does not exist; -ENAMETOOLONG. */
 int daemon_state_path(const struct conf *conf, const struct conf_source *source, const char *name, char *out,
 		      size_t cap);
+
+/* Does the work that is due once a second. Called by the main thread while the daemon serves. */
+void daemon_look(struct daemon *d);
+
+/* ---- rescan.c: the scrub after a repair ---- */
+
+/* Makes the next start begin a scrub, and writes to out whether this was possible. */
+void rescan_want(const struct conf *conf, const struct conf_source *source, FILE *out);
+/* Begins the scrub that a repair has asked for, and forgets it after its end. Called by daemon_look(). */
+void rescan_look(struct daemon *d);
 
 struct admin_reasons;
 /* ---- remember.c: the record of the store outside of its disks (store/record.h) ---- */
@@ -195,6 +206,9 @@ void below_look(const struct store *st);
 /* Adds a reason of health if disks share a device or file system and a bucket has two copies. st NULL: the
  * store is not open yet. */
 void below_health(const struct store *st, struct admin_reasons *r);
+/* Checks that this user may write where --format would make the disks. Returns 0, or -EROFS with a sentence
+ * in err. */
+int below_check_writable(const struct conf *conf, char *err, size_t err_len);
 /* Checks that each file system has room for all new disks on it. Returns 0, or -ENOSPC with a sentence in
  * err. */
 int below_check_room(const struct conf *conf, char *err, size_t err_len);
@@ -206,9 +220,6 @@ int format_store(const struct options *o, const struct conf *conf, const struct 
 
 /* ---- health.c: functions of struct admin_env ---- */
 void health_ready(void *cookie, struct admin_reasons *r);
-/* Checks that this user may write where --format would make the disks. Returns 0, or -EROFS with a sentence
- * in err. */
-int below_check_writable(const struct conf *conf, char *err, size_t err_len);
 void health_reasons(void *cookie, struct admin_reasons *r);
 struct store_unit_info;
 /* Writes to out a sentence about how long the writes of a disk, or the operations of a pool, have waited.

@@ -239,6 +239,10 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 		printf("gantryd: the store was repaired\n");
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n", fsck_failed(r, damage ? &damage->sums : NULL));
+	/* Also where damaged objects are left. */
+	if (repair && damage && conf->store.disk_nr > 1 &&
+	    (r > 0 || (damage->sums.nr[DAMAGE_BAD] && !damage->sums.refused)))
+		rescan_want(conf, src, stdout);
 	damage_free(damage);
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }

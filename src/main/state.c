@@ -71,3 +71,10 @@ daemon_state_path(const struct conf *conf, const struct conf_source *source, con
 		     (unsigned long long)siphash(key, real, strlen(real)));
 	return r < 0 || (size_t)r >= cap ? -ENAMETOOLONG : 0;
 }
+
+void
+daemon_look(struct daemon *d)
+{
+	remember_look(d);
+	rescan_look(d);
+}

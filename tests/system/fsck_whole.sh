@@ -57,6 +57,7 @@ fsck 2 --repair
 grep -q "^$gone objects ([0-9]* bytes) are lost, of $all that are listed, and those whose names cannot be read; last resort: type yes, or use --yes\$" "$T/said" || fail "the question: $(cat "$T/said")"
 grep -o "drops the writing of 'one/[^']*'" "$T/said" | sort -u >"$T/lost"
 fsck 0 --repair --yes
+grep -q 'the next start begins a scrub, which restores what another disk has whole' "$T/said" || fail "no scrub is announced: $(cat "$T/said")"
 daemon_run
 for i in $(seq "$KEYS"); do
 	curl_s3 "/two/k-$i-" | cmp - "$T/body.two-$i" || fail "two/k-$i-"
@@ -66,6 +67,8 @@ for i in $(seq "$KEYS"); do
 done
 is_whole() { [ "$(curl_admin /status | jq '.store.copies | .exposed_objects == 0 and .objects == '"$KEYS")" = true ]; }
 wait_for 60 is_whole
+begun() { [ "$(metric gantry_scrub_walks_total)" = 1 ]; }
+wait_for 60 begun
 stop_daemon
 fsck 0
 
@@ -85,10 +88,10 @@ assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: objects are damaged; the stor
 fsck 74 --repair
 daemon_run
 curl_s3 /two/k-1- | cmp - "$T/body.two-1" || fail "the damaged copy was not read from the other disk"
-for o in two/k-2- one/k-3-; do [ "$(code "$o")" = 500 ] || fail "$o is damaged, and was served"; done
-for o in two-2 one-3; do curl -sS --fail -T "$T/body.$o" -o /dev/null "$URL_S3/${o%-*}/k-${o#*-}-" || fail "PUT $o"; done
-stop_daemon
 rewritten() { grep -q 'an object of bucket two that was damaged was rewritten from its other copy' "$T/daemon.log"; }
 wait_for 60 rewritten
 ! grep -q 'k-1-' "$T/daemon.log" || fail "a key is in the log: $(grep 'k-1-' "$T/daemon.log")"
+for o in two/k-2- one/k-3-; do [ "$(code "$o")" = 500 ] || fail "$o is damaged, and was served"; done
+for o in two-2 one-3; do curl -sS --fail -T "$T/body.$o" -o /dev/null "$URL_S3/${o%-*}/k-${o#*-}-" || fail "PUT $o"; done
+stop_daemon
 fsck 0
