@@ -113,8 +113,8 @@ enum fault entries_try(const struct auth_env *env, struct span access_key, struc
 		       entry_signed_fn is_signed, const void *what, struct identity *id,
 		       const char **ret_why);
 /* Checks a signature against the signatures seen before, and remembers it until until_s (seconds since 1970).
- * Which requests are checked, and which repetitions are forbidden, is set by auth.replay. Returns FAULT_NONE,
- * or the fault of a forbidden repetition. */
+ * auth.replay sets which requests are checked, and which repetitions are forbidden. Returns FAULT_NONE, or
+ * the fault of a forbidden repetition. */
 enum fault replay_check(const struct auth_env *env, const uint8_t signature[32], uint64_t until_s,
 			const struct target *t, uint64_t now_s, const struct identity *id,
 			const char **ret_why);
@@ -166,8 +166,8 @@ int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_un
 /* ---- the canonical request (canon.c) ---- */
 
 /* Checks the list of signed headers: its syntax is correct, the request has all headers of the list, the list
- * has all headers that must be signed, and no header of it would give the signed text a second meaning.
- * Returns FAULT_NONE or the fault. */
+ * has all headers that must be signed, and no header in the list makes the signed text ambiguous. Returns
+ * FAULT_NONE or the fault. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
 /* Checks, for a request with a descriptor, that the signature covers the headers that determine whether the

@@ -64,9 +64,9 @@ int keyfile_cut(const char *text, size_t len, const char *source, const char *ac
 struct keyfile;
 /*
  * Opens and reads a credentials file. change: true: for editing; the file need not exist, and is locked
- * against other editors until keyfile_close(). like: path of a file; if root creates the credentials file, it
- * gets the owner of this file; NULL: the owner of its folder. Returns 0, or the -errno of the failed system
- * call, -EINVAL for invalid content, or -ENOMEM, after writing the reason to err.
+ * against other editors until keyfile_close(). like: path of another file; a credentials file that root
+ * creates gets the owner of this other file; NULL: the owner of its folder. Returns 0, or the -errno of the
+ * failed system call, -EINVAL for invalid content, or -ENOMEM, after writing the reason to err.
  */
 int keyfile_open(const char *path, bool change, const char *like, struct keyfile **ret, FILE *err);
 /* Closes the file and wipes its contents in memory; NULL is allowed. */

@@ -252,8 +252,9 @@ struct gantry {
 	pthread_cond_t settled;
 	int choice_waits;
 	pthread_rwlock_t map_lock;
-	struct map map;                /* map of the registrations of programs, and of the stage */
-	size_t own_regions;            /* entries of map that the library made; protected by map_lock */
+	struct map map; /* map of the registrations of programs, and of the stage */
+	/* number of entries of map that the library made; protected by map_lock */
+	size_t own_regions;
 	struct list regions;           /* registrations that are not in map; protected by g->lock */
 	_Atomic(struct slabs *) slabs; /* memory of token slots (slot.c) */
 	struct token_slot *free_slots, *dead, *dead_last;
@@ -590,9 +591,8 @@ struct list_page {
 
 /* Receives an entry (p NULL) or, for LIST_PARTS, a part (e NULL). A result other than 0 ends the list. */
 typedef int list_fn(void *cookie, const struct gantry_entry *e, const struct gantry_part *p);
-/* Reads a page of a list. Calls fn for each entry, after it has checked that the whole page is valid.
- * Returns 0, the result of fn that ended the list, or an error of xml_answer(). The caller frees
- * *ret_page's texts. */
+/* Reads a page of a list. Calls fn for each entry, after the check that the whole page is valid. Returns 0,
+ * the result of fn that ended the list, or an error of xml_answer(). The caller frees *ret_page's texts. */
 int list_read(const char *body, size_t len, enum list_kind kind, list_fn *fn, void *cookie,
 	      struct list_page *ret_page);
 

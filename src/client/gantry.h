@@ -259,9 +259,9 @@ int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offs
  * server may still use the token. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token of this
  * context. */
 int gantry_token_put(struct gantry *g, char *token);
-/* Frees the text of a token. With error other than 0 it also destroys the token's DC target, so that after
- * the return no holder can use the token. Other tokens with this target become invalid as well: a port has 16
- * targets for tokens, and tokens share one only if more than 16 tokens of the port are in use, or if
+/* Frees the text of a token. With error other than 0 the call also destroys the token's DC target, so that
+ * after the return no holder can use the token. Other tokens with this target become invalid as well: a port
+ * has 16 targets for tokens, and tokens share one only if more than 16 tokens of the port are in use, or if
  * callbacks have used the target before. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token
  * of this context; another -errno: the driver did not destroy the target yet, and the library tries again
  * every second. */
@@ -504,7 +504,7 @@ int gantry_upload_complete(struct gantry *g, const char *url, const char *id, co
 			   size_t nr, const struct gantry_request *req, struct gantry_result *res);
 /* Aborts an upload and removes its parts. Returns -ENOENT if there is no such upload. */
 int gantry_upload_abort(struct gantry *g, const char *url, const char *id, struct gantry_result *res);
-/* Calls fn for every upload in progress of a bucket whose key begins with prefix; NULL: for every upload. */
+/* Calls fn for every upload in progress of a bucket if the upload's key begins with prefix; NULL: any key. */
 int gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry_entry_fn *fn, void *cookie,
 		   struct gantry_result *res);
 

@@ -282,8 +282,8 @@ struct list_query {
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
-	/* Text after which the list begins: it has only entries whose name, or common prefix, sorts after it;
-	 * after_len 0: the list begins with the first entry. The text comes from marker, key-marker,
+	/* Text after which the list begins: its entries have a name, or common prefix, that sorts after this
+	 * text; after_len 0: the list begins with the first entry. The text comes from marker, key-marker,
 	 * start-after or the decoded continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
 	/* start-after as received; with a continuation token it has no effect on `after`. */
@@ -462,10 +462,10 @@ dialect_is_preflight(const struct dialect_in *in)
 	       in->listen->dialect == DIALECT_S3;
 }
 
-/* Returns the header x-amz-content-sha256. Returns NULL if it is absent, or if it was added to a presigned
- * URL whose signature does not cover it: the user of the URL may be another than its signer. A value that
- * announces aws-chunked frames is returned even then, so that auth/ refuses it, and frames are never stored
- * as object bytes. *ret_nr: number of these headers. */
+/* Returns the header x-amz-content-sha256. Returns NULL if it is absent, or if the request has a presigned
+ * URL whose signature does not cover it: the user of the URL may then have added it. A value that announces
+ * aws-chunked frames is returned even then, so that auth/ refuses it, and frames are never stored as object
+ * bytes. *ret_nr: number of these headers. */
 const struct field *dialect_payload_hash(const struct dialect_in *in, int *ret_nr);
 
 /* Returns true if the query has any key of a signature (X-Amz-Signature etc., also of version 2). S3 only. */
@@ -522,8 +522,8 @@ int dialect_attrs_each(const void *attrs, size_t len,
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
 
-/* Returns true if answers to GET and HEAD have the attribute as a header. x-amz-tagging is not one: they have
- * x-amz-tagging-count instead, and the tags are returned by GetObjectTagging. */
+/* Returns true if answers to GET and HEAD have the attribute as a header. False for x-amz-tagging: these
+ * answers have x-amz-tagging-count instead, and GetObjectTagging returns the tags. */
 bool dialect_attr_is_header(const char *name, size_t name_len);
 /* Returns the value of an attribute among packed attributes, without a NUL at its end; NULL: it is absent. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);

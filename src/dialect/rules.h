@@ -25,8 +25,8 @@ bool is_utf8(const char *text, size_t len);
 /* Counts the characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
-/* Returns true for a valid name of a bucket, as in S3: 3 to 63 lower-case letters, digits, '-' and '.'
- * without a second '.' after it, a letter or digit at both ends, and not an IPv4 address. */
+/* Returns true for a valid name of a bucket, as in S3: 3 to 63 lower-case letters, digits, '-' and '.',
+ * without two adjacent '.', with a letter or digit at both ends, and not an IPv4 address. */
 bool is_bucket_name(const char *name, size_t len);
 /* Returns true if a bucket may be created with that name: it is valid (is_bucket_name()), and none of the
  * labels between its dots begins or ends with a hyphen. Existing buckets may have such labels. */

@@ -4,11 +4,12 @@
  * their targets, the recovery helper. No verbs type is visible here.
  *
  * Work requests are posted on an endpoint; its transport decides how it reaches a client. A transport is a
- * table of functions (struct rdma_ep_ops) in a separate file; transport.c lists all tables. Opening a device
- * determines which transports it supports, and its rails have these transports. DC (dc.c) is the first. Unit tests
- * give a rail another table: tests/fake/fake_ep.c.
+ * table of functions (struct rdma_ep_ops) in a separate file; transport.c lists all tables. When a device is
+ * opened, rdma/ determines the transports that it supports, which are the transports of its rails. DC (dc.c)
+ * is the first. Unit tests give a rail another table: tests/fake/fake_ep.c.
  *
- * Threads: each function names them. "Core" is the core that owns the completion queue or the endpoint.
+ * Threads: the comment of each function names the threads that may call it. "Core" is the core that owns the
+ * completion queue or the endpoint.
  */
 #ifndef GANTRY_RDMA_EP_H
 #define GANTRY_RDMA_EP_H

@@ -125,9 +125,9 @@ struct rdma_reach {
 int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
 	       struct rdma_reach *ret_reach);
 
-/* Returns true if rdma.bind_gid is useful for a listener, because its clients may be in a subnet of our
- * rails: its address is in a subnet of a rail, or is a wildcard, which also accepts connections on the
- * addresses of the rails. */
+/* Returns true if rdma.bind_gid is useful for a listener, because clients of the listener may be in a subnet
+ * of our rails: the address of the listener is in a subnet of a rail, or is a wildcard, which also accepts
+ * connections on the addresses of the rails. */
 bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
 
 /* Writes the output of --list-devices: each device with its transports, each port and GID, and its intended

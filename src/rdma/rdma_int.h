@@ -180,7 +180,7 @@ struct ah_helpers {
 	pthread_t thread[AH_THREADS_MAX];
 	int thread_nr, idle;
 	bool stop;
-	bool started; /* true: the threads were started; owned by the thread that opens */
+	bool started; /* true: the threads were started; owned by the thread of rdma_open() */
 };
 
 /* Finds or makes the address handle for key. Returns > 0 if *ret_ah is set; 0 if w->done() follows, with the

@@ -85,7 +85,8 @@ struct reqs {
 	uint64_t looked_ns; /* time by clock_ns() of the last check of slow clients */
 	bool draining;
 	struct req_conf *use; /* configuration of new requests; NULL: env.conf, whose use is not counted */
-	step_fn drain;        /* step drain() of drain.c, for files on which drain.c depends */
+	/* step drain() of drain.c; files on which drain.c depends call it by this pointer */
+	step_fn drain;
 	uint64_t next_id, id_salt;
 	uint64_t client_key[2]; /* secret key for xfer_client_of() */
 	uint64_t rng[2];        /* state of the random numbers for ETags of PUTs with a descriptor */

@@ -128,7 +128,7 @@ struct xml_part_entry {
 	const struct xml_sums *sums; /* NULL: none */
 };
 /* Writes an answer of OP_LIST_PARTS: the beginning (xml_parts_begin()), an entry for each part, and the end.
- * storage_class NULL: STANDARD. last: the highest part number in the answer; 0: it has no part. */
+ * storage_class NULL: STANDARD. last: the highest part number in the answer; 0: the answer has no part. */
 void xml_parts_begin(struct text *x, const struct target *t, const char *storage_class,
 		     const char *checksum_algorithm, enum checksum_type type);
 void xml_parts_entry(struct text *x, const struct xml_part_entry *e);

@@ -11,7 +11,8 @@
  * flight. Work whose amount a tenant's settings decide is done in pieces of WALK_HOLD_NS, and counted
  * by walk_held().
  *
- * Nothing of a walk is kept over a restart: the next one begins again, after its first rest.
+ * A restart of the daemon loses the position of a walk: the next walk begins with the first bucket, after its
+ * first rest.
  */
 #ifndef GANTRY_WALK_WALK_H
 #define GANTRY_WALK_WALK_H
