@@ -12,9 +12,9 @@
  * 3. The PUT is committed. If the key has moved again, another replay begins with the bytes written here.
  * 4. done() of the caller's PUT is called.
  *
- * The current engine validates the PUT like any other: it checks preconditions, quotas and free space, and
- * the caller gets its errors. If the former engine cannot deliver the bytes, nothing was changed, and the
- * result is -EXDEV.
+ * The current engine validates the PUT like any other PUT: preconditions, quotas and free space. The caller
+ * gets the errors of the current engine. If the former engine cannot deliver the bytes, nothing was changed,
+ * and the result is -EXDEV.
  */
 #include "set/replicas.h"
 

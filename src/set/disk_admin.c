@@ -4,7 +4,7 @@
  * of the map (table_plan()). The map records the job, so the next start continues the job.
  *
  * - drain: a map with the drain bit is written; the slots of the disk move, some at a time; a map without the
- *   disk is written; the disk stores that it is no longer a member.
+ *   disk is written; the leaving disk stores that it is no longer a member.
  * - add: the disk is formatted and opened, and every port attaches to its engine; its buckets are made equal
  *   to those of the other disks; a map with the disk is written; slots move to the disk.
  * - cancel: keys in transit finish; a map that records the cancellation is written, and the request is

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if two disks that are not draining remain; keys with two copies need them. */
+/* Returns true if two disks that are not draining remain; keys with two copies need two disks. */
 static bool
 leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 {

@@ -8,7 +8,8 @@
 
 #include "set/set_int.h"
 
-/* Returns the unit of an engine's disk: its number for operators; -1: the engine's disk is not a unit. */
+/* Returns the number of the unit (the disk as operators see it) that an engine's disk is; -1: the engine's
+ * disk is not a unit. */
 int disk_unit_of(const struct set *s, int engine);
 /* Reads the state of an engine's disk. */
 void disk_look(const struct set *s, int engine, struct store_unit_info *ret_info);

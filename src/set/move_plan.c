@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans the moves for joining and leaving disks: the next slots to move, the number of slots and bytes that
- * remain to be moved, and whether the disks have space for them; see rebalance.h. */
+/* Plans the moves for joining and leaving disks: finds the next slots to move, counts the slots and bytes
+ * that are still to move, and checks whether the disks have space for the moves; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
 #include "set/replicas.h"

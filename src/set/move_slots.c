@@ -328,7 +328,7 @@ move_clean(struct mover *m, int but)
 				slots_add(theirs, (unsigned)place);
 		}
 		r = move_walk(m, i, move_port(m, i), NULL, theirs);
-		/* The sends end, so that after an error the next attempt sends all keys again. */
+		/* All sends have ended now, so the next attempt after an error sends all keys again. */
 		e = move_sends_end(m);
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;

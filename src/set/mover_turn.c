@@ -35,8 +35,8 @@ on_turn(struct msg *msg)
 	container_of(msg, struct mover, turn.msg)->has_gone = true;
 }
 
-/* Handles the notification that a disk has failed: only allows the next notification, because the rebalancer
- * checks for failed disks itself. */
+/* Handles the notification that a disk has failed. The rebalancer checks for failed disks itself, so this
+ * function only makes the next notification possible. */
 static void
 on_alarm(struct msg *msg)
 {

@@ -115,8 +115,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 	return changes;
 }
 
-/* Returns the disk that has the fewest slots in proportion to its share, among the disks in service that are
- * not drained. */
+/* Returns the disk that lacks most slots of its share, among the disks in service that are not drained. */
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ports - the ports of a set: one for each thread that uses the store, with a port of every engine in it.
- *
- * A port is used on the thread that owns it, unless stated otherwise. The list of all ports has a separate
- * lock, the last in the lock order (set_int.h): under this lock only messages are posted.
+ * ports - the ports of a set: one for each thread that uses the store. The port of a set contains a port of
+ * every engine. A port is used on the thread that owns it, unless stated otherwise. The list of all ports has
+ * a separate lock, the last in the lock order (set_int.h): under this lock only messages are posted.
  */
 #ifndef GANTRY_SET_PORTS_H
 #define GANTRY_SET_PORTS_H

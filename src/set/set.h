@@ -2,8 +2,8 @@
 /*
  * set - a store that consists of engines, each with one disk: a back end that uses other back ends.
  *
- * To open a set, struct store_conf names store_set_ops, the ops of its engines, and one disk for each engine.
- * docs/set.md is the reference.
+ * The configuration of a set (struct store_conf) names store_set_ops, the ops of the engines, and one disk
+ * for each engine. docs/set.md is the reference.
  *
  * Placement. Only hash(bucket, object key) determines the engine of a key, so an object, its uploads and
  * their parts share one log. Operations on a key are passed directly to the port of this engine.

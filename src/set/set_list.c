@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns true if the records of this engine belong to an earlier bucket of this name, so that its list
- * counts as empty. */
+/* Returns true if the records of this engine belong to an earlier bucket of this name, so that the engine
+ * counts as having no keys of the bucket. */
 static bool
 has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {

@@ -225,8 +225,8 @@ on_put(struct store_op *op)
 	copy_ended(cp, op->result);
 }
 
-/* Allocates the buffer for bytes that the secondary lacks; it is rarely needed. Returns false if there is no
- * memory. */
+/* Allocates the buffer for bytes that the secondary lacks. Few changes need the buffer. Returns false if
+ * there is no memory. */
 static bool
 has_buf(struct copy *cp)
 {

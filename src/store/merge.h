@@ -27,7 +27,7 @@ struct merge_of {
 	struct mailbox *mb;      /* mailbox of the port */
 	unsigned *inflight;      /* counter of the port for pages in progress, owned by the port */
 	int nr;                  /* number of sources of the list */
-	int first;               /* index of the source that list() uses first */
+	int first; /* for list(): number, among the caller's sources, of the source that is listed as i = 0 */
 	/* Counter that is incremented when entries begin to move from one source to another, and when the
 	 * move has ended. In between both sources list the entries. If the counter has changed during a page,
 	 * all sources are read again. NULL: entries do not move. */

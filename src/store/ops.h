@@ -65,8 +65,8 @@ struct store_walk {
 	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
 };
 
-/* A push of a key: its copy from one engine to another. Embedded by the caller, who keeps the struct and the
- * memory to which it points until done(). */
+/* A push of a key: its copy from one engine to another. Embedded by the caller, who keeps the struct, and the
+ * memory to which the members of the struct point, until done(). */
 struct store_send {
 	struct store_op op; /* operation of the push; result: 0 or -errno */
 	/* in */
@@ -92,7 +92,8 @@ struct store_send {
 };
 #define STORE_SEND_STOP UINT64_MAX
 
-/* The usage of a bucket in the slots that move, of one copy, for the quota ledger. */
+/* The usage of one bucket in one partition that moves, as one copy of each key counts. An entry of a list
+ * that takes the usage from one counter of the quota ledger to another. */
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;
@@ -107,8 +108,8 @@ struct store_slots_op {
 	struct store_op op; /* operation of the request; result: 0 or -errno */
 	/* partitions of the request, kept by the caller until the end */
 	const struct store_slots *slots;
-	/* Reports a changed key, for watch(). Called on the leader's thread, which may be any thread, after a
-	 * record of the key was published in the engine. Must not block. */
+	/* Reports a changed key, for watch(). Called on the thread that is the leader at the moment, which
+	 * may be any thread, after a record of the key was published in the engine. Must not block. */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
 	/* list of usages: result of take(), argument of leave(), which frees the list */
@@ -119,8 +120,8 @@ struct store_slots_op {
 
 /*
  * The owner of replays of a PUT. A PUT whose commit ends with -EXDEV, because the key has moved to another
- * engine, is passed to its carrier. The set stores the carrier in store_put.carrier after the init; NULL: the
- * PUT is not replayed.
+ * engine, is passed to its carrier. The set stores the carrier in store_put.carrier after store_put_init();
+ * NULL: the PUT is not replayed.
  */
 struct store_carrier {
 	/*
@@ -144,7 +145,7 @@ struct store_put_args {
 
 /* The additional functions of an engine that stores a placement map, for a set. A start calls open(),
  * recover(), begin(), set_table() and serve() in this order; each may be called on any thread. After an error
- * of one of them the reason is in err, and the store must be stopped. */
+ * of one of these functions the reason is in err, and the store must be stopped. */
 struct store_member_ops {
 	/* Opens and locks the disk, and returns its identity. Writes nothing. uuid (zeros: unknown) and
 	 * is_made are also set for a disk that cannot be opened. */
@@ -154,9 +155,9 @@ struct store_member_ops {
 	 * Writes nothing. *ret_start_no: lowest number that this start may have. Returns 0 or -errno. */
 	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
 		       uint64_t *ret_start_no, char *err, size_t err_len);
-	/* Claims the disk for the start with this number: stores and flushes the number, and (is_behind) a
-	 * mark that the disk is stale. The mark remains until the disk gets a placement map. Returns 0 or
-	 * -errno. */
+	/* Claims the disk for the start with this number: stores and flushes the number and, if is_behind is
+	 * true, a mark that the disk is stale. The mark remains until the disk gets a placement map. Returns
+	 * 0 or -errno. */
 	int (*begin)(struct store *st, uint64_t start_no, bool is_behind, char *err, size_t err_len);
 	/* Writes a placement map, and flushes it before it returns. Called before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
@@ -174,8 +175,8 @@ struct store_member_ops {
 	 * records can be read by their key, and remain until they are removed. Changes of keys in other
 	 * partitions end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM. */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
-	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns their
-	 * number, >= 0. A call examines some hundred records, and may find no key. */
+	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns the number
+	 * of these keys, >= 0. A call examines some hundred records, and may find no key. */
 	int (*walk)(struct store_port *p, struct store_walk *w);
 	/*
 	 * Pushes a key: makes the records of engine `to` for the key equal to those of `from` (object,
@@ -186,13 +187,14 @@ struct store_member_ops {
 	 * records are not copied. After an error the next send() continues with the records copied so far.
 	 * -EXDEV: the key is not assigned to `from`; -ENOSPC; -EAGAIN (a change is in progress, or no memory:
 	 * try again); -EBADMSG: bytes or records of the source are damaged; -EIO, -ENODEV: the source cannot
-	 * be read; -EROFS: the target has failed; -EINTR: pace() requested it.
+	 * be read; -EROFS: the target has failed; -EINTR: pace() requested the end.
 	 *
 	 * send() also copies a change of a key with two copies to the secondary, after the change is
-	 * published at the primary, while the set holds the key: a deletion, attributes, an upload that is
-	 * created, completed or aborted; and a PUT whose copy_commit() failed. Records missing at the source
-	 * are removed, parts of uploads too. The cost in addition to the bytes: a look-up for each part of
-	 * the completed object, and for each upload of the key, unless a hint excludes them.
+	 * published at the primary, while the set holds the key lock: a deletion, attributes, an upload that
+	 * is created, completed or aborted; and a PUT whose copy_commit() failed. Records that the source
+	 * does not have are removed at the target, also parts of uploads. In addition to the transfer of
+	 * bytes, send() looks up each part of the completed object and each upload of the key, unless a hint
+	 * excludes them.
 	 *
 	 * is_repair: the push repairs damage at the target. One of the engines is the primary of the key, the
 	 * other is its secondary (else -EXDEV). Data that is unreadable at the target is written again from
@@ -203,24 +205,30 @@ struct store_member_ops {
 	 * of records with new bytes; 0: no damage.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
-	/* Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
+	/*
+	 * Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
 	 * the key is not assigned (-EPERM: the key is assigned). The pieces given to the primary are also
 	 * given to put_write() of this engine, at the same time if necessary: neither engine changes the
 	 * pieces, and both write the same padding. Quotas are not applied. Returns the results of put_init(),
-	 * but reserves space for small objects as well; and -ENOENT: this engine does not have the upload
-	 * yet. put_abort() ends the copy as long as its commit is not started. */
+	 * with two differences: -ENOSPC is also returned for a small object for which there is no space; and
+	 * -ENOENT means that this engine does not have the upload yet. Until copy_commit() is called,
+	 * put_abort() ends the copy.
+	 */
 	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
 			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
-	/* Commits the secondary copy, as put_commit() does for a PUT, after the primary has committed
+	/*
+	 * Commits the secondary copy, as put_commit() does for a PUT, after the primary has committed
 	 * `version`. The copy gets the current version, time, ETag, attributes and checksums of the record at
-	 * `from`. Of sc only the last piece and the inline data are used. put->op.done() runs when the record
+	 * `from`. Only the last piece and the inline data of sc are used. put->op.done() runs when the record
 	 * is flushed and published. -EAGAIN: version or size differ from the record at `from`; -EILSEQ: the
 	 * bytes differ; -EPERM: the key was assigned to the engine in the meantime. After any error except
-	 * -EPERM the caller makes the copy with put_abort() and send(). */
+	 * -EPERM the caller makes the copy with put_abort() and send().
+	 */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
-	/* Opens the data of a PUT, which its carrier owns, like an object that one PUT has written. Only this
-	 * caller sees the object, and closes it before it aborts the PUT. Returns 0; -EAGAIN: no memory. */
+	/* Opens the data of a PUT that its carrier owns, like an object that one PUT has written. No other
+	 * reader sees this object. The caller closes the object before it aborts the PUT. Returns 0; -EAGAIN:
+	 * no memory. */
 	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
 			struct store_put_args *ret_args);
 	/* Removes all records of a key that is not assigned to the engine (-EPERM: the key is assigned). One
@@ -239,15 +247,16 @@ struct store_member_ops {
 	/* Resumes changes of keys of these slots. */
 	int (*thaw)(struct store_port *p, struct store_slots_op *o);
 	/*
-	 * The switch, after a freeze and the last send: take() assigns these slots to the target; then the
-	 * set directs all requests to the target; then leave() makes the records of the slots foreign at the
-	 * source, and paused changes end with -EXDEV. In leave() (which needs the result of take()) the usage
-	 * moves in the usage table in one step. Both also run on a failed disk.
+	 * The switch of slots to another engine, after a freeze and the last send. take() assigns the slots to the
+	 * target; then the set directs all requests to the target; then leave() makes the records of the
+	 * slots foreign at the source, and paused changes end with -EXDEV. leave() needs the result of
+	 * take(), and moves the usage in the quota ledger in one step. Both functions also run on a failed
+	 * disk.
 	 */
 	int (*take)(struct store_port *p, struct store_slots_op *o);
 	int (*leave)(struct store_port *p, struct store_slots_op *o);
-	/* For a failed disk: ends the assignment of the partitions to the engine immediately, for all
-	 * threads. A later leave() moves the usage on the leader, which may wait for a disk that hangs. */
+	/* Ends the assignment of the partitions to an engine whose disk has failed, immediately and for all
+	 * threads. A later leave() moves the usage, on the leader, which may wait for a disk that hangs. */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
 	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
@@ -277,8 +286,8 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* Implements store_quiesce(). NULL, like sleep() and wake(): the back end does not need these
-	 * calls. */
+	/* Implements store_quiesce(). NULL: the back end does not need these calls; sleep() and wake() are
+	 * NULL, too. */
 	void (*quiesce)(struct store_port *p);
 	void (*sleep)(struct store_port *p);
 	void (*wake)(struct store_port *p);
@@ -301,7 +310,7 @@ struct store_ops {
 	int (*open_part)(struct store_port *p, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
 			 struct store_obj *obj);
-	/* Implements store_close(). obj is open. */
+	/* Implements store_close(); called only for an object that is open. */
 	void (*close)(struct store_port *p, struct store_obj *obj);
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			      uint32_t *ret_skew);
@@ -309,7 +318,7 @@ struct store_ops {
 		    uint64_t off, uint32_t len);
 	/* Implements store_read_cancel(). NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
-	/* Implements store_give_up(). NULL: look-ups never wait long. */
+	/* Implements store_give_up(). NULL: look-ups are not aborted, because they never wait long. */
 	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
@@ -318,7 +327,7 @@ struct store_ops {
 	/* Implements store_write_cancel(). NULL: a write cannot be cancelled. */
 	bool (*write_cancel)(struct store_port *p, struct store_write *w);
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
-	/* Implements store_put_abort(). The PUT was started. */
+	/* Implements store_put_abort(); called only for a PUT that was started. */
 	void (*put_abort)(struct store_port *p, struct store_put *put);
 	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		      struct store_del *del);
@@ -339,22 +348,23 @@ struct store_ops {
 			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 	int (*list_parts)(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
-	/* Implements store_obj_part(). obj is open. */
+	/* Implements store_obj_part(); called only for an object that is open. */
 	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	/* Implements store_bucket_create(). spec is copied during the call, except for the bytes of its
-	 * attributes. */
+	/* Implements store_bucket_create(). The function copies spec during the call; the caller keeps the
+	 * bytes of the attributes until the end. */
 	int (*bucket_create)(struct store_port *p, const char *name, size_t len,
 			     const struct store_bucket_spec *spec, struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-	/* Implements store_bucket_was_there(). NULL: store_bucket_head() is as fast. */
+	/* Implements store_bucket_was_there(). NULL: store_bucket_was_there() returns false, because
+	 * store_bucket_head() is as fast. */
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-	/* Implements store_bucket_set_quota(). NULL, like quotas(): the back end has no quotas. */
+	/* Implements store_bucket_set_quota(). NULL: the back end has no quotas; quotas() is NULL, too. */
 	int (*bucket_set_quota)(struct store_port *p, const char *name, size_t len,
 				const struct store_use *max, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
@@ -421,7 +431,7 @@ struct store_module {
  * object exists. Returns 0, or the error of the precondition in store.h. */
 int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
 
-/* Adds a number to a unit's list of numbers. */
+/* Adds a named number to the numbers of a unit (struct store_unit_info). */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)
 {

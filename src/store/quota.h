@@ -5,24 +5,25 @@
  *
  * For back ends; callers know the store_..._quota...() of store.h. The quota ledger (struct quota_book) has a
  * row for each bucket. Each part of a store with a separate log is a *counter*: an engine is a counter, and a
- * back end without engines has one counter. A counter counts its usage of a bucket. The sums over the
- * counters are compared with the limits.
+ * back end without engines has one counter. Each counter counts the usage of a bucket in its part of the
+ * store. The sum over all counters is compared with the limits.
  *
  * 	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
  * 	...the changes are made durable, or not...
  * 	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
- * A limit is therefore never exceeded, neither by changes that are checked together nor by counters that
- * check changes at the same time. There are two exceptions. If a removal that was checked is not made, the
- * usage can exceed the limit by the size of the removal. While a store without limits gets its first limit,
- * changes that are in a block of a log already are not counted, so the usage can exceed the limit by their
- * size.
+ * With this order of calls a limit is not exceeded, neither by changes that are checked together nor by
+ * counters that check changes at the same time. There are two exceptions. If a removal that was checked is
+ * not made, the usage can exceed the limit by the size of the removal. When a store gets its first limit,
+ * changes that are already in a block of a log are not counted, so the usage can exceed the limit by the size
+ * of these changes.
  *
  * The bytes of an object or a part count once for each copy of its key, and the object, the upload and the
  * documents of a bucket count once. The number of copies is a property of the key: it is the number that the
- * bucket had when the key was written, and it changes only while the bucket is empty. The counter of the
- * primary counts both copies, also while the secondary has no copy yet, has failed, or is copied again;
- * foreign records count for no bucket. So the usage changes neither by a resynchronisation nor by a move.
+ * bucket had when the key was written, and the number of a bucket changes only while the bucket is empty. The
+ * counter of the primary counts both copies, also while the secondary has no copy yet, has failed, or is
+ * copied again; foreign records count for no bucket. So the usage changes neither by a resynchronisation nor
+ * by a move.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
  * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 80 more for each
@@ -61,7 +62,8 @@ struct quota_change {
 	int64_t objects, bytes, uploads;
 };
 
-/* The reservation of a PUT in progress; the PUT owns it and zeroes it before its first use; changed under the lock. */
+/* The reservation of a PUT in progress. The PUT owns the reservation, and zeroes it before the first use.
+ * Changed under the lock. */
 struct quota_hold {
 	bool has_two;             /* true: the key has two copies; set by the PUT */
 	uint64_t version;         /* version of the bucket; 0: there is no reservation */
@@ -72,18 +74,18 @@ struct quota_hold {
 	int64_t whole_bytes;
 };
 
-/* A bucket that is to be made, or a growth of a bucket's documents (attributes), for a counter that publishes
- * each change by itself. The caller owns the plan; changed under the lock. */
+/* A planned creation of a bucket, or a planned growth of a bucket's documents (attributes), for a counter
+ * that publishes each change by itself. The caller owns the plan; changed under the lock. */
 struct quota_plan {
 	bool is_made;
 	int64_t doc_bytes; /* planned growth of the bucket's documents, in bytes */
 };
 
-/* Smallest number of bytes that a part counts: the allocation unit of a disk, which a smaller part takes as
- * well. */
+/* Smallest number of bytes for which a part is counted: the allocation unit of a disk, because a smaller part
+ * takes a whole unit. */
 #define QUOTA_PART_BYTES (16u << 10)
 
-/* Returns the number of bytes that a part of size_bytes bytes counts. */
+/* Returns the number of bytes for which a part of size_bytes bytes is counted. */
 static inline uint64_t
 quota_part_bytes(uint64_t size_bytes)
 {
@@ -149,8 +151,8 @@ uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes at this counter.
- * Every counter has all documents of a bucket, and they count only once. Returns 0, and in *ret_more the
- * growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
+ * Every counter has all documents of a bucket, but a document counts only once. Returns 0, and in *ret_more
+ * the growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
 int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		     int64_t *ret_more);
 /* Adds `more` bytes to the documents of a bucket at this counter; a negative number subtracts bytes. */
@@ -172,13 +174,15 @@ void quota_plan_end(struct quota_book *book, int counter, const void *name, size
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
 /* Checks the limits of a bucket for a change at this counter. Returns 0, or -EDQUOT, which is counted as a
- * refusal. A change without growth is never refused. pending: the usage includes unpublished changes. */
+ * refusal. A change without growth is never refused. pending: true: the usage of this check includes
+ * unpublished changes. */
 int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 		bool pending);
 /* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a growth of a bucket's documents, in bytes, that will later be published or dropped. Documents count
- * for patterns, not for the limit of the bucket itself, and once, although every counter publishes them. */
+ * for the limits of patterns, not for the limit of the bucket itself. A document counts once, although every
+ * counter publishes it. */
 void quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
 /* Removes all changes that quota_pend() and quota_pend_docs() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);
@@ -195,8 +199,8 @@ void quota_release(struct quota_book *book, int counter, struct quota_row *row, 
 
 /* Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by one
  * copy; whole_bytes: number of bytes of one copy. Returns 0, also if no limit applies to the bucket; or
- * -EDQUOT, without a change, if the growth exceeds the limit together with the usage and all reservations, or
- * if all bytes of the PUT and of the other PUTs in progress exceed the limit. */
+ * -EDQUOT, without a change, in two cases: the sum of the usage, all reservations and this growth exceeds the
+ * limit; or the sum of all bytes of this PUT and of the other PUTs in progress exceeds the limit. */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a store outside of its disks: its UUID, and the UUID, size and last path of each member. From
- * its record a daemon knows that a disk is missing if only an empty mount point is there, and finds members
- * that the configuration does not name.
+ * The record of a store outside of its disks: its UUID, and the UUID, size and last path of each member. The
+ * record shows a daemon that a disk is missing if the disk's path has only an empty mount point, and the
+ * daemon finds members that the configuration does not name.
  *
  * The file is text with these lines in this order (docs/operations.md, "The record of the store"):
  *

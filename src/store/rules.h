@@ -6,8 +6,8 @@
 #ifndef GANTRY_STORE_RULES_H
 #define GANTRY_STORE_RULES_H
 
-/* §4: a bucket's limit applies to the usage on all engines together, not to the usage on the judging
- * engine. */
+/* §4: a bucket's limit applies to the usage on all engines together, not only to the usage on the engine that
+ * checks the limit. */
 #ifndef RULE_QUOTA_OF_ALL
 #define RULE_QUOTA_OF_ALL 1
 #endif

@@ -93,8 +93,9 @@ struct store_disk_conf {
 
 /* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
 struct store_birth {
-	bool is_look; /* true: the disk is not formatted; only its size is determined, and whether it can be
-	               * formatted */
+	/* true: the disk is not formatted; the call only determines the size of the disk, and whether the
+	 * disk can be formatted */
+	bool is_look;
 	uint64_t size_bytes; /* result: size of the disk in bytes */
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
@@ -121,10 +122,10 @@ struct store_disks_conf {
 	/* for the set: time in ns after which an away disk is replaced as secondary */
 	uint64_t heal_after_ns;
 	bool moves_wait; /* for the set: true: interrupted moves are not continued in this start */
-	/* time in ns; in a store of several disks a write or flush that takes longer makes its disk fail; 0:
-	 * no limit */
+	/* in a store of several disks: time in ns after which a write or flush that has not ended makes its
+	 * disk fail; 0: no limit */
 	uint64_t timeout_ns;
-	const struct store_ops *engine; /* for the set: back end of each of its disks */
+	const struct store_ops *engine; /* for the set: back end of each of the set's disks */
 	int engines_max;                /* for the set: largest number of engines */
 	struct quota_book *quotas; /* for an engine: quota ledger of the set; NULL: the engine makes one */
 	int counter;               /* index of the engine's counter in quotas */
@@ -146,8 +147,8 @@ struct store_disks_conf {
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
 	int forget_nr;
-	/* for the set: record (store/record.h) of the store to which the disks must belong. Its last paths
-	 * are used for members that disk[] does not name. NULL: there is no record. */
+	/* for the set: record (store/record.h) of the store to which the disks must belong. The last paths in
+	 * the record are used for members that disk[] does not name. NULL: there is no record. */
 	const struct store_record *record;
 	struct store_record *made; /* for the set: record that store_format() fills in for the new store;
 	                            * NULL: no record is needed */
@@ -191,8 +192,8 @@ struct store_limits {
 	uint32_t granule_bytes;
 	/* largest size of an object that is committed as inline_data, in bytes; at most STORE_INLINE_MAX */
 	uint32_t inline_bytes;
-	/* true: reads and writes can be cancelled, and a started commit needs only the attributes, so a
-	 * request that ends gets its buffers back even while the store waits */
+	/* true: a request that ends gets its buffers back even while the store waits: reads and writes can be
+	 * cancelled, and a started commit keeps no buffer of the request, only the attributes */
 	bool lets_go;
 };
 
@@ -219,12 +220,12 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 #define STORE_LOOK_DENIED 2 /* this user may not open a disk */
 
 /*
- * Checks whether a start would accept the disks, as far as possible without recovery: their identities, and
- * whether enough are present. Writes nothing. Returns 0 if the start would accept the disks, or if the store
- * is not formatted yet (as described in err); STORE_LOOK_IN_USE or STORE_LOOK_DENIED if the answer is
- * unknown; or the -errno of store_start(), with the reason in err. With disks to forget (disks.forget) the
- * check is for store_forget(): 0 means that store_forget() would succeed, and err has a line about each of
- * these disks, also about disks in use.
+ * Checks whether a start would accept the disks, as far as possible without recovery: are the disks members
+ * of the store, and are enough members present? Writes nothing. Returns 0 if the start would accept the
+ * disks, or if the store is not formatted yet (as described in err); STORE_LOOK_IN_USE or STORE_LOOK_DENIED
+ * if the answer is unknown; or the -errno of store_start(), with the reason in err. With disks to forget
+ * (disks.forget) the check is for store_forget(): 0 means that store_forget() would succeed, and err has a
+ * line about each of these disks, also about disks in use.
  */
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
@@ -237,8 +238,8 @@ int store_start(const struct store_conf *conf, struct store **ret_store, char *e
 
 /*
  * Removes missing disks from a stopped store, for good (--forget): data that only these disks had is lost,
- * and they are refused if they return. All other disks must be present. Blocking. said contains the actions,
- * or the reason of the failure. Returns 0 or -errno.
+ * and the disks are refused if they return. All other disks must be present. Blocking. said contains the
+ * actions, or the reason of the failure. Returns 0 or -errno.
  */
 int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
@@ -314,9 +315,9 @@ bool store_share(struct store_port *p, uint32_t shard);
 /* ---- names and metadata ---- */
 
 struct store_key;
-/* Returns the lane of a key: the number, below 64, of the disk that handles it. A caller uses lanes to keep
- * requests for one disk that hangs from using all resources. Returns -1 if the store has one disk, or if the
- * disk is unknown. changes: the caller intends to change the key; the result is then -EROFS if the change
+/* Returns the lane of a key: the number, below 64, of the disk that handles the key. A caller uses lanes to
+ * keep requests for one disk that hangs from using all resources. Returns -1 if the store has one disk, or if
+ * the disk is unknown. changes: the caller intends to change the key; the result is then -EROFS if the change
  * would be refused because a disk has failed, so that the caller does not wait for resources first. */
 int store_lane(struct store_port *p, const struct store_key *k, bool changes);
 
@@ -355,8 +356,8 @@ struct store_etag {
 struct store_meta {
 	struct store_etag etag;
 	uint64_t mtime_ns; /* time of modification in ns since 1970; 0 at a commit: the current time */
-	/* attributes, opaque to the store. The committer keeps them until the end of the operation; for a
-	 * reader they are valid until store_close() */
+	/* attributes, opaque to the store. At a commit the caller keeps the attributes until the end of the
+	 * operation; after an open they are valid until store_close() */
 	const void *attrs;
 	uint32_t attrs_len;
 };
@@ -370,7 +371,7 @@ struct store_pre {
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
 	/* true: an existing object is never replaced: the commit ends with -EPERM, or with the error of
-	 * `kind` if its condition does not hold; allowed with any kind */
+	 * `kind` if the condition of `kind` does not hold; allowed with any kind */
 	bool keep;
 	uint64_t version; /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
 };
@@ -413,7 +414,8 @@ struct store_stat {
 	unsigned copies;    /* store_bucket_head(): number of copies of each key of the bucket */
 	bool has_quota;     /* true: the usage and the limits of the bucket are known */
 	struct store_use used,
-		/* limits of the bucket; also set by store_bucket_get_attrs() of an engine, from its record */
+		/* limits of the bucket; also set by store_bucket_get_attrs() of an engine, from the bucket's
+		 * record */
 		max;
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
@@ -454,7 +456,7 @@ int store_open_part(struct store_port *p, const struct store_key *k, const uint8
  * the beginning, or fewer if the object is smaller; 0: the whole object if it has one granule, nothing
  * otherwise. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
-/* Closes an object. No read of it may be in flight. NULL, and an object that was never open, are allowed. */
+/* Closes an object that has no read in flight. NULL, and an object that was never open, are allowed. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
@@ -469,19 +471,23 @@ struct store_read {
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
-/* Plans the first read of a range of `want` bytes from off on (off + want <= size_bytes, want > 0) into a
+/*
+ * Plans the first read of a range of `want` bytes from off on (off + want <= size_bytes, want > 0) into a
  * buffer of cap bytes (a multiple of STORE_GRANULE). Returns the length of the read. The read begins
- * *ret_skew (< STORE_GRANULE) bytes before off, because checksums cover whole granules; its other bytes (at
- * least 1) are from off on, perhaps more than wanted. In an object made of parts the granules begin at each
- * part, so reads may begin and end at any offset. */
+ * *ret_skew (< STORE_GRANULE) bytes before off, because checksums cover whole granules. After these bytes
+ * come at least 1 byte and possibly more than `want` bytes from off on. In an object made of parts the
+ * granules begin at each part, so reads may begin and end at any offset.
+ */
 uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			 uint32_t *ret_skew);
 
-/* Reads [off, off + len) of obj to buf->mem + rd->lead and verifies its CRCs before done(). The range is a
- * result of store_read_plan(). (If part_nr is 0, another range is also valid: off is a multiple of
- * STORE_GRANULE, and the range ends at such a multiple or at the end of the object.) len <=
- * buf->cap_bytes; the slack after the buffer is used too. Reads of one object may overlap. -EINVAL: the
- * range is not valid. */
+/*
+ * Reads [off, off + len) of obj to buf->mem + rd->lead. The CRCs of these bytes are verified before done().
+ * The range is a result of store_read_plan(). (If part_nr is 0, another range is also valid: off is a
+ * multiple of STORE_GRANULE, and the range ends at such a multiple or at the end of the object.) len <=
+ * buf->cap_bytes; the slack after the buffer is used too. Reads of one object may overlap. -EINVAL: the range
+ * is not valid.
+ */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
 /*
@@ -492,10 +498,10 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
 /* Sets the owner ("asker") of all operations that begin after this call, and of the operations that they
- * cause. NULL: an owner that never aborts its look-ups. */
+ * cause. NULL: the owner never aborts look-ups. */
 void store_asker(struct store_port *p, const void *asker);
-/* Aborts look-ups of this asker that have taken longer than older_ns, as far as the back end can. Their
- * done() runs soon, with -EAGAIN. For requests that cannot wait any longer. */
+/* Aborts look-ups of this asker that have taken longer than older_ns, as far as the back end can. done() of
+ * an aborted look-up runs soon, with -EAGAIN. For requests that cannot wait any longer. */
 void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
@@ -553,9 +559,9 @@ struct store_commit {
 	 * differs from expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
-	/* Variable of the caller for the time of clock_ns() of the last progress. The store sets it while it
-	 * writes the bytes again to another disk. Kept by the caller until the end of the commit. NULL: the
-	 * time is not needed. */
+	/* Variable of the caller in which the store notes the time of clock_ns() of its last progress, while
+	 * it writes the bytes again to another disk. Kept by the caller until the end of the commit. NULL:
+	 * the time is not needed. */
 	uint64_t *progress_ns;
 };
 
@@ -566,8 +572,8 @@ int store_put_commit(struct store_port *p, struct store_put *put, const struct s
 /* Abandons a write that has not completed. Returns true if the write was abandoned: done() does not run, the
  * caller owns the buffer, and the PUT can only be aborted. Returns false if nothing has changed. */
 bool store_write_cancel(struct store_port *p, struct store_write *w);
-/* Aborts a PUT and frees its space. Only cancelled writes may be in flight. NULL, a PUT that was never
- * started, and a call after the end of the commit are allowed. */
+/* Aborts a PUT and frees its space. Every write of the PUT has ended or was cancelled. NULL, a PUT that was
+ * never started, and a call after the end of the commit are allowed. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
@@ -594,10 +600,10 @@ int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t ve
 /* ---- multipart uploads ---- */
 
 /*
- * A multipart upload. An upload is created for a key, and gets parts. It ends by completion (the parts become
- * an object, and their bytes stay in place), by abort, or with the removal of its bucket. The id of an upload
- * is never reused. The end of the upload frees the parts outside of the completed object; a replaced part is
- * freed, too. Uploads and parts take index memory (-ENOSPC).
+ * A multipart upload. An upload is created for a key, and gets parts. An upload ends by completion (the parts
+ * become an object, and the bytes stay in place), by abort, or with the removal of the bucket. The id of an
+ * upload is never reused. The end of the upload frees the parts that are not in the completed object; a
+ * replaced part is freed, too. Uploads and parts take index memory (-ENOSPC).
  */
 
 struct store_upload {
@@ -620,11 +626,13 @@ int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		      struct store_stat *st);
 
-/* Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with
- * attributes up to STORE_PART_ATTRS_MAX and without a precondition. A part can have any length, also zero.
- * A part with the same number is replaced; if it is uploaded several times, the last commit is valid.
- * Additional errors: -ENOENT: no such upload (the commit checks this again); -EINVAL: the number is not 1
- * to STORE_PART_NR_MAX. */
+/*
+ * Begins the PUT of a part, in place of store_put_init(); then the PUT continues like others, with attributes
+ * up to STORE_PART_ATTRS_MAX and without a precondition. A part can have any length, also zero. A part with
+ * the same number is replaced; if several PUTs write the same part, the last commit is valid. Additional
+ * errors: -ENOENT: no such upload (the commit checks this again); -EINVAL: the number is not 1 to
+ * STORE_PART_NR_MAX.
+ */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 
@@ -654,8 +662,8 @@ struct store_part_ref {
  *   -EMSGSIZE  parts[bad] is not the last one and smaller than part_min_bytes        (EntityTooSmall)
  *   -ERANGE    the sizes do not add up to expect_size_bytes
  *   -EILSEQ    the content's CRC is not expect_crc64                                 (BadDigest)
- * The upload continues after each of these errors. A completion repeated with the same list after success,
- * while its object exists, is 0 again without a change, and was_done is set.
+ * The upload continues after each of these errors. If a successful completion is repeated with the same list
+ * while its object exists, the result is 0 again, without a change, and was_done is set.
  */
 struct store_complete {
 	struct store_op op;
@@ -701,9 +709,10 @@ int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *
 
 #define STORE_COPIES_MAX 2u
 /*
- * Makes a bucket with a number of copies of each key: 1 or STORE_COPIES_MAX; 0: the store's default_copies,
- * or for an existing bucket its current number. An existing bucket with another number of copies is changed
- * if it has neither objects nor uploads in progress; time, attributes and quota do not change.
+ * Makes a bucket with a number of copies of each key: 1 or STORE_COPIES_MAX; 0: the store's default_copies
+ * for a new bucket, and the current number for an existing bucket. An existing bucket with another number of
+ * copies is changed if it has neither objects nor uploads in progress; time, attributes and quota do not
+ * change.
  *   0            made or changed
  *   -EEXIST      the bucket exists with this number of copies
  *   -ENOTEMPTY   the bucket exists with another number of copies, and is not empty
@@ -736,10 +745,12 @@ int store_bucket_head(struct store_port *p, const char *name, size_t len, struct
 bool store_bucket_was_there(struct store_port *p, const char *name, size_t len);
 
 /*
- * Value of version that matches every version of a bucket's attributes. The attributes of a bucket are opaque
- * to the store, and are removed with the bucket. Setting attributes replaces all of them (length 0: the
- * bucket has none). version is that of store_bucket_get_attrs(), 0 if the bucket has none. attrs are kept
- * until the end. result: 0, -ENXIO, -ESTALE, -ENOSPC and others.
+ * Value of `version` that matches every version of a bucket's attributes. The attributes of a bucket are
+ * opaque to the store, and are removed with the bucket. store_bucket_set_attrs() replaces all attributes of
+ * the bucket; attrs_len 0: the bucket has none afterwards. version: the version that the attributes must
+ * have, from store_bucket_get_attrs(); 0: the bucket must have no attributes. The caller keeps attrs until
+ * the end. result: 0; -ENXIO: no such bucket; -ESTALE: the attributes have another version; -ENOSPC; or
+ * another -errno.
  */
 #define STORE_VERSION_ANY UINT64_MAX
 struct store_bucket_set {
@@ -756,12 +767,12 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
 /* ---- quotas ---- */
 
 /*
- * Limits on the contents of buckets: on one bucket, stored and removed with the bucket; on the buckets whose
- * names match a pattern, which the layer above sets again after each start. All limits of a bucket apply, to
- * all writers. A change that would exceed a limit ends with -EDQUOT; changes are validated in their order,
- * against the usage at that time, so no two changes share the remaining room. Only growth is validated: a
- * replaced object counts with the difference, a removal always succeeds, and a limit below the usage removes
- * nothing.
+ * Limits on the contents of buckets. A limit of one bucket is stored with the bucket and removed with it. A
+ * limit of a pattern applies to the buckets whose names match the pattern; the caller sets these limits again
+ * after each start. All limits of a bucket apply to all writers. A change that would exceed a limit ends with
+ * -EDQUOT. Changes are validated in their order, each against the usage that includes the earlier changes.
+ * Only growth is validated: only the difference of the sizes counts if an object is replaced, a removal
+ * always succeeds, and a limit below the usage removes nothing.
  *
  *   objects   a new key; for a pattern also each of its buckets
  *   bytes     bytes of objects as read; of parts from their commit until the end of the upload, 16 KiB each at
@@ -769,11 +780,11 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  *   uploads   uploads in progress
  *   buckets   buckets of a pattern; the creation of one more ends with -EMLINK
  *
- * A PUT reserves its bytes when it begins; without a size it reserves the bytes that have come. The growth by
- * all reservations fits within the limit, and the sum of all their bytes does not exceed the limit, except for
- * one PUT alone that replaces more. A back end that does not know the replaced object before the commit
- * validates the growth there. A back end of several logs that do not see each other's last block may exceed a
- * limit by these blocks.
+ * A PUT reserves its bytes when it begins; a PUT of unknown size reserves the bytes received so far. The
+ * growth by all reservations fits within the limit, and the sum of all their bytes does not exceed the limit,
+ * except for a single PUT that replaces a larger object. A back end that does not know the replaced object
+ * before the commit validates the growth at the commit. A back end with several logs, none of which knows the
+ * last block of the others, may exceed a limit by these blocks.
  */
 
 /* Sets the limits of one bucket. If all members are STORE_UNBOUNDED, the bucket has no limits. result: 0: the
@@ -860,9 +871,9 @@ struct store_disk_change {
 };
 
 /*
- * Begins to remove a disk from service, or to add a disk, or cancels such a change at its current state; long
- * work continues in the background, and after a restart. Blocking; any thread except a port's. said contains
- * the action begun, or the reason of the failure.
+ * Begins to remove a disk from service, or to add a disk, or cancels such a change; slots that have moved
+ * stay where they are. Long work continues in the background, and after a restart. Blocking; any thread
+ * except a port's. said contains the action begun, or the reason of the failure.
  *   0
  *   -ENOENT      no such disk; no change to cancel
  *   -EALREADY    the disk is drained; or (DISK_ADD) has a store
@@ -887,8 +898,10 @@ struct store_move_info {
 	uint64_t began_ns;                /* time of clock_ns() at which the move began */
 	uint64_t left_ns;                 /* estimated remaining time in ns; 0: not known */
 	uint64_t rate;
-	char trouble[STORE_TROUBLE_BYTES]; /* reason why the move makes no progress; "": it makes progress */
-	/* longest remaining wait, in ns, for an away disk that may return; 0: the move does not wait */
+	/* reason why the move makes no progress; "": the move makes progress */
+	char trouble[STORE_TROUBLE_BYTES];
+	/* longest remaining time, in ns, for which the move waits for the return of an away disk; 0: the move
+	 * does not wait */
 	uint64_t waits_ns;
 };
 /* Returns the progress of the current move. Any thread. */
@@ -916,8 +929,8 @@ struct store_copies_info {
 	uint64_t heal_bytes_done, heal_bytes_total;
 	uint64_t heal_rate;    /* rate of the resynchronisation in bytes a second; 0: not known yet */
 	uint64_t heal_left_ns; /* estimated remaining time of the resynchronisation in ns; 0: not known */
-	/* Reason why the resynchronisation makes no progress although both disks are present; "": it makes
-	 * progress. */
+	/* Reason why the resynchronisation makes no progress although both disks are present; "": the
+	 * resynchronisation makes progress. */
 	char trouble[STORE_TROUBLE_BYTES];
 	/* Missing and failed disks that have copies of keys: */
 	uint64_t away;    /* bitmap of the units of these disks */
@@ -996,9 +1009,9 @@ unsigned store_can(const struct store *st);
 int store_snapshot(struct store *st);
 
 /*
- * Returns the background work that is in progress, or that the store will begin without a further request, as
- * a constant; NULL: none. Reads of the scrub do not count. Scheduled work begins soon after a call. Any
- * thread.
+ * Returns the name of the background work that is in progress, or that the store will begin without a further
+ * request; NULL: there is no such work. The name is a constant. Reads of the scrub do not count. Scheduled
+ * work begins soon after a call. Any thread.
  *   "moves"    of slots between disks: a disk is added or drained
  *   "resync"   of copies: after a disk has failed or returned
  *   "packing"  of small objects into shared units

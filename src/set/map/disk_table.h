@@ -129,10 +129,10 @@ table_gives_up(const struct disk_table *t)
 }
 
 /*
- * Computes the planned disk of each slot of keys with one copy from the sizes of the members. Slots of a
- * draining disk go to the disks with the fewest slots for their size. A filling disk gets its share from the
- * disks that have more than their share. After all moves the plan equals the map. The plan depends as little
- * as possible on the moves already made.
+ * Computes the planned disk of each slot of keys with one copy from the sizes of the members. Each slot of a
+ * draining disk goes to the disk that then lacks most slots of its share. A filling disk gets its share from
+ * the disks that have more than their share. After all moves the plan equals the map. The plan depends as
+ * little as possible on the moves already made.
  */
 void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
 		uint8_t ret_home[STORE_SLOT_NR]);
@@ -149,7 +149,8 @@ void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);
 void table_remove(struct disk_table *t, int disk);
 /*
  * Removes disks for good. Their slots go to the other members in proportion to size_bytes (by number; 0 for
- * removed disks). *ret_lost gets the partitions that begin empty, even if a disk has foreign records of them.
+ * removed disks). *ret_lost gets the partitions that begin empty, although a disk may have foreign records of
+ * these partitions.
  */
 void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX],
 		  struct store_slots *ret_lost);

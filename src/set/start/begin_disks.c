@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes each disk of a start ready: it recovers, stores the start number, gets the placement map, and serves;
- * see start_int.h. */
+/* Makes each disk of a start ready: the disk recovers, stores the start number, gets the placement map, and
+ * serves; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"

@@ -53,7 +53,8 @@ start_stop_all(struct start *s)
 }
 
 /* Writes the effective map to drained disks whose own map does not record the end of the drain. If a write
- * fails, the next start repeats it; until then operators see the disk in the state that its own map has. */
+ * fails, the next start repeats the write; until then operators see the state of the disk according to the
+ * disk's own map. */
 static void
 tell_drained(struct start *s, struct set_found *found)
 {

@@ -38,8 +38,8 @@ struct set_found {
 	int missing_nr; /* number of members of the map that are not present */
 	int member_nr;
 	struct set_member member[STORE_DISKS_MAX];
-	/* bitmap of indexes of member[]: drained disks that stored in this start that they are no longer
-	 * members */
+	/* bitmap of indexes of member[]: drained disks to which this start has written that they are no
+	 * longer members */
 	uint64_t drained;
 };
 

@@ -142,8 +142,8 @@ void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format
 void start_add_why(const struct start *s, int number, char *to, size_t len);
 /* Writes the share of the store's objects, in per cent, that is lost with the disks of the bitmap `disks`. */
 void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len);
-/* Returns the number of a member that /disks shows: its position among the members, in the order of the map's
- * numbers. The numbers in the map may have gaps. */
+/* Returns the number of a member that /disks shows: the number of members with a smaller number in the map.
+ * The numbers in the map may have gaps. */
 int start_shown_number(const struct start *s, int number);
 /* Checks that enough members are present (M2, M3), and that the missing ones are allowed to be missing.
  * Returns 0 or -errno. */
@@ -158,7 +158,8 @@ int start_find_forgotten(struct start *s);
 void start_sizes(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX]);
 /* Removes missing and stale disks from a placement map. */
 void start_lose(const struct start *s, struct disk_table *t);
-/* Decides whether the start is allowed with the opened disks. Returns 0, or the error for refusing it. */
+/* Decides whether the start is allowed with the opened disks. Returns 0, or the error with which the start is
+ * refused. */
 int start_judge(struct start *s);
 
 /* ---- begin_disks.c ---- */
