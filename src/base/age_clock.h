@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * age_clock - the wall clock for every decision to delete something because of its age. Such a deletion
- * cannot be undone if the wall clock was wrong only for a moment.
+ * age_clock - the wall clock for every decision to delete something because of its age. A wall clock that is
+ * wrong only for a moment could cause deletions, which cannot be undone.
  *
  * If the wall clock jumps forward by more than AGE_JUMP_NS, the age clock does not follow the jump until the
- * process has run for AGE_HOLD_NS after it. Until then the age clock continues from the time before the jump,
- * by the monotonic clock. A difference between the wall clock at the start and the newest time that the store
- * knows is treated in the same way. The beginning and the end of a jump are logged. If the wall clock is set
- * back, the age clock follows immediately, because all ages become smaller.
+ * process has run for AGE_HOLD_NS after the jump. Until then the age clock continues from the time before the
+ * jump, by the monotonic clock. A difference between the wall clock at the start and the newest time that the
+ * store knows is treated in the same way. The beginning and the end of a jump are logged. If the wall clock
+ * is set back, the age clock follows immediately, because all ages become smaller.
  *
  * Any thread. Each call reads both clocks; the daemon calls age_clock_jumped() once a second for the reasons
  * of health.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue that is fair to clients. Each client has a separate line, and the lines take turns: an entry that
- * arrives after a hundred entries of another client waits for only one of those entries. Within a line the
- * order is that of arrival. Every operation takes constant time.
+ * A queue that is fair to clients. The entries of each client form a separate line, and the lines take turns:
+ * an entry that arrives after a hundred entries of another client waits for only one of those entries. Within
+ * a line the order is that of arrival. Every operation takes constant time.
  *
  * A client is a number below FAIR_CLIENTS (xfer_client_of()); clients with the same number share a line.
  * Links are embedded in the entries, as in list.h. No locking.
@@ -61,7 +61,8 @@ fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list 
 	list_insert_before(pos, l);
 }
 
-/* Removes an entry from the queue. Its line keeps its turn, unless the line is empty now. */
+/* Removes an entry from the queue. The client of the entry keeps its turn, unless no other entry of this
+ * client is left. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)
 {

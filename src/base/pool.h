@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of memory blocks of one size, made at start and never grown. Memory that was never used is only
- * address space: the kernel allocates a page when a block in it is first taken, and the block that was
- * returned last is taken first. A pool may therefore be as large as the largest possible need. Owned by one
- * thread; no locking. */
+/* Pools of memory blocks of one size, made at start and never grown. A block that was never taken costs no
+ * physical memory: the kernel allocates a page when a block in this page is first used, and the block that
+ * was returned last is taken first. A pool may therefore be as large as the largest possible need. Owned by
+ * one thread; no locking. */
 #ifndef GANTRY_BASE_POOL_H
 #define GANTRY_BASE_POOL_H
 

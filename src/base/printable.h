@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-/* Makes a text harmless, in place. Replaced by a question mark (a tab or line end by a blank) are characters
- * that a terminal may interpret or that change the direction of text (C0, DEL, C1 as UTF-8 or as a byte,
- * U+2028 to U+202E, U+2066 to U+2069), and bytes that are not UTF-8. keep: bytes below 0x20 that are not
- * replaced. The text never grows. Returns true if a character was replaced. */
+/* Makes a text harmless, in place. Characters that a terminal may interpret or that change the direction of
+ * text (C0, DEL, C1 as UTF-8 or as a byte, U+2028 to U+202E, U+2066 to U+2069), and bytes that are not UTF-8,
+ * are replaced by a question mark; a tab or line end is replaced by a blank. keep: bytes below 0x20 that are
+ * not replaced. The text never grows. Returns true if a character was replaced. */
 bool printable(char *text, const char *keep);
 
 #endif

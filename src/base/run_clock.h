@@ -17,7 +17,7 @@
 
 #define RUN_TICK_NS (100 * NS_PER_MS)
 /* time between two ticks, in ns, above which the process counts as paused: run_since_ns() then gives
- * operations their full time again (a gap of more than two ticks is only counted as one tick) */
+ * operations their full time again; a shorter gap of more than two ticks counts as one tick */
 #define RUN_PAUSE_NS (1 * NS_PER_S)
 
 /* Starts the thread of the run clock. Called before other threads read the clock. Returns 0 or -errno. */

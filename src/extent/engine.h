@@ -24,8 +24,8 @@ struct extent_store {
 	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
-	/* true: the last port was detached before it could write the stamp (log/block.h); the next port that
-	 * is attached writes it */
+	/* true: the last port was detached before it could write the stamp block (log/block.h); the next port
+	 * that is attached writes the block */
 	_Atomic bool is_left;
 	struct extent_port **port;
 };

@@ -24,8 +24,8 @@ struct cuda_window {
 /* Finds the device memory [addr, addr + len). Returns 0; SN_ENOTSUPP: it is not device memory, or the program
  * has not loaded CUDA. */
 int cuda_find(uint64_t addr, uint64_t len, struct cuda_window *ret);
-/* Finds the device memory of a dma-buf: of the bytes [offset, offset + len) of its buf_len bytes. iova: the
- * address by which the program names them. Returns 0 or SN_ENOTSUPP. */
+/* Finds the device memory of a dma-buf of buf_len bytes: its bytes [offset, offset + len). iova: the address
+ * that the program has given for the first of these bytes. Returns 0 or SN_ENOTSUPP. */
 int cuda_find_dmabuf(uint64_t buf_len, uint64_t offset, uint64_t len, uint64_t iova, struct cuda_window *ret);
 
 /* Begins to run jobs for a window, under a new key. proc: this process; ops: the allowed operations, a bit 1

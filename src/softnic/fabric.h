@@ -27,13 +27,14 @@ enum {
 	FAB_GIDS = 1024,
 	FAB_QPS = 1 << 16,
 	FAB_MRS = 1 << 16,
-	/* number of pairs of hazard words of a process: so many of its threads can execute work requests at a
-	 * time */
+	/* number of pairs of hazard words of a process: at most so many threads of the process execute work
+	 * requests at a time */
 	FAB_HZ = 64,
 	FAB_RULES = 16,
 	FAB_ROUTES = 64,
 	FAB_VECTORS = 8, /* number of completion vectors of a device */
-	/* number of jobs of a process: so many transfers from and to its device memory can run at a time */
+	/* number of jobs of a process: at most so many transfers from and to its device memory run at a
+	 * time */
 	FAB_JOBS = 16,
 	FAB_STAGE_BYTES = 1 << 20,
 	/* lowest number of a queue pair, because a real adapter reserves the small numbers */
@@ -67,13 +68,14 @@ enum fab_reset {
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
-/* The events of a port, without those that the members `down`, `changes` and `losses` report. */
+/* The events of a port, except those that the members `down`, `changes` and `losses` report. */
 enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
 	/* bits of enum fab_down, reasons why the port carries no packets; 0: it carries packets */
 	_Atomic uint32_t down;
-	/* number of changes of FAB_DOWN_PORT so far; so also a short interruption makes two events */
+	/* number of changes of FAB_DOWN_PORT so far; even a short interruption counts as two changes, and
+	 * makes two events */
 	_Atomic uint32_t changes;
 	_Atomic uint32_t losses; /* number of times that the device was lost */
 	_Atomic uint32_t mtu;    /* active MTU, an enum ibv_mtu; 0: 4096 */
@@ -130,10 +132,9 @@ struct fab_job {
 struct fab_proc {
 	_Atomic uint32_t state; /* state of the process, an enum fab_proc_state */
 	uint32_t pid;
-	_Atomic uint32_t
-		/* id of the thread that process_vm_* calls name; it lives as long as the memory of the
-		 * process */
-		tid;
+	/* id of a thread whose memory process_vm_*() calls access; the thread lives as long as the memory of
+	 * the process */
+	_Atomic uint32_t tid;
 	_Atomic uint32_t hz_high;
 	/* start time of the process in clock ticks; pid and start time together identify the process */
 	uint64_t start_ticks;
@@ -169,7 +170,8 @@ struct fab_qp {
 	_Atomic uint32_t poke;
 	uint64_t dc_key;
 	_Atomic uint32_t mtu; /* MTU of the path, an enum ibv_mtu */
-	/* FAB_MARKS() of the packets with which a target answers, from its address vector */
+	/* FAB_MARKS() of the packets with which this queue pair answers as a target, from its address
+	 * vector */
 	_Atomic uint32_t marks;
 	uint64_t reserved;
 };
@@ -252,11 +254,13 @@ struct fab_match {
 	uint32_t dctn;
 	uint32_t reserved0;
 	uint64_t min_len;
-	/* The share of the matching operations that the rule hits, counted over all processes. */
+	/* The members skip, every, limit, prob and seed select the operations that the rule hits, among the
+	 * matching operations of all processes. skip: number of operations before the first hit; every: after
+	 * these, each every-th operation is hit; limit: largest number of hits. */
 	uint64_t skip;
 	uint64_t every;
 	uint64_t limit;
-	uint64_t prob; /* probability times 2^32 */
+	uint64_t prob; /* probability, times 2^32, that a selected operation is hit */
 	uint64_t seed;
 };
 
@@ -293,8 +297,8 @@ struct fabric {
 	/* number of events so far; a futex on which the watcher thread of every process waits */
 	_Atomic uint32_t event_seq;
 	_Atomic uint32_t proc_high;
-	/* Numbers of slots assigned so far. Slots are assigned in the order of the table, from its beginning
-	 * after its end, so that a number is not reused soon. */
+	/* Numbers of slots assigned so far. Slots are assigned in the order of the table, and after its end
+	 * again from its beginning, so that a number is not reused soon. */
 	_Atomic uint64_t qp_next;
 	_Atomic uint64_t mr_next;
 	uint64_t reserved1;
@@ -358,7 +362,8 @@ uint32_t fab_mr_high(struct fabric *f);
 /* Returns true if the first `bits` bits of two GIDs are equal. */
 bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
 /* Parses an address with or without /PREFIX; raw: the address, IPv4 as IPv4-mapped. *ret_prefix: length of
- * the prefix; without /PREFIX the usual one for such an address. Returns false if the text is invalid. */
+ * the prefix, as of an IPv6 address; without /PREFIX it is 64 for IPv6, /24 for IPv4, and /8 for 127.0.0.0.
+ * Returns false if the text is invalid. */
 bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
 
 /* Sets the behaviour of the fabric to that of real networks (realistic true) or to the default of softnic

@@ -8,9 +8,9 @@
 
 #include "softnic/fabric.h"
 
-/* Claims a job of the process `owner`, which has the device memory, for the process with index `own`, the
- * initiator. Jobs that a dead process has claimed count as free. Returns the job, and in *ret_stage the
- * address of its buffer in the owner; NULL: all jobs are claimed. */
+/* Claims a job of the process `owner`, to which the device memory belongs. own: index of the initiator's
+ * process. Jobs that a dead process has claimed count as free. Returns the job, and in *ret_stage the address
+ * of its buffer in the owner; NULL: all jobs are claimed. */
 struct fab_job *job_claim(struct fabric *f, struct fab_proc *owner, uint32_t own, uint64_t *ret_stage);
 /* Frees the job, which must not be running. */
 void job_release(struct fab_job *job);

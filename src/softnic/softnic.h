@@ -291,8 +291,8 @@ bool sn_fault_in(const void *addr, size_t len, bool write);
  * sn_pin() is called before the region is published, and returns 0 or an errno value. */
 int sn_pin(const struct fab_mr *m, uint32_t key);
 void sn_unpin(const struct fab_mr *m, uint32_t key);
-/* Returns true if the pages of [addr, addr + len) of a region are still those that were registered. If not,
- * kills the process pid, which has replaced them. */
+/* Returns true if the pages of [addr, addr + len) of a region are still those that were registered. Otherwise
+ * kills the process `pid`, which has replaced the pages. */
 bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
 
 struct sn_mr {
@@ -312,7 +312,7 @@ struct sn_cqe {
 	uint64_t wr_id;
 	uint64_t ts_ns;
 	struct sn_qp *qp;
-	/* the entries of the send queue up to this index become free when the completion is polled */
+	/* index in the send queue: the entries before it become free when the completion is polled */
 	uint32_t sq_upto;
 	uint32_t qpn;
 	uint32_t vendor;
@@ -545,8 +545,8 @@ void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
  * Returns the bits of enum fab_active, which say whether the fabric has fault rules (fault.c) or a trace
- * (trace.c). If it has one of these when the first step of a work request begins, the work request is marked
- * (sn_mark_begin()): its steps use sn_marked_step() until it is finished or reset.
+ * (trace.c). If the fabric has rules or a trace when the first step of a work request begins, the work
+ * request is marked (sn_mark_begin()): its steps use sn_marked_step() until it is finished or reset.
  */
 static inline uint32_t
 sn_active(void)

@@ -43,7 +43,7 @@ enum stats_event {
 	STATS_EVENT_NR
 };
 
-/* Phases of a request. Its time is counted by phase. */
+/* Phases of a request. The time that a request spends in each phase is counted separately. */
 enum stats_phase {
 	STATS_PH_AUTH,  /* phase from the head to the first wait: parsing, authentication, authorization */
 	STATS_PH_OPEN,  /* phase of looking up an object in the index, and reading its record */
@@ -126,7 +126,7 @@ stats_get(const stats_counter *c)
 }
 
 /* Counts a request that has ended. Called once for each request, when its reply was handed over; http_code 0:
- * its client had left before. */
+ * the client had closed the connection before the reply. */
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
@@ -178,8 +178,8 @@ void stats_note(struct stats_core *st, const struct stats_note *n);
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);
-/* Returns the name of an operation (stats_op_name()) or of a decline reason (stats_reason_name()); without a
- * name "other" or "", in this order. */
+/* Returns the name of an operation (stats_op_name()) or of a decline reason (stats_reason_name()). Returns
+ * "other" for an operation without a name, and "" for a reason without a name. */
 const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
@@ -199,7 +199,7 @@ enum stats_metric {
 /* The types of metrics. */
 enum stats_type { ST_COUNTER, ST_GAUGE, ST_HISTOGRAM };
 
-/* The number of its arguments, which is one to five. */
+/* Expands to the number of its arguments, which is one to five. */
 #define STATS_COUNT(...) STATS_SIXTH(__VA_ARGS__, 5, 4, 3, 2, 1, 0)
 #define STATS_SIXTH(a, b, c, d, e, n, ...) n
 
@@ -222,14 +222,14 @@ typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 int stats_out_new(struct stats_out **ret_out);
 void stats_out_free(struct stats_out *out);
 
-/* Stands for metric m, and ends the build with `message` unless `holds`. */
+/* Expands to metric m. The build fails with `message` if the constant expression `holds` is false. */
 #define STATS_METRIC_IF(m, holds, message)                                                                   \
 	((enum stats_metric)(m + 0 * sizeof(struct {                                                         \
 					 _Static_assert(holds, message);                                     \
 					 int unused;                                                         \
 				 })))
-/* Stands for metric m, and ends the build if it is a histogram or if the arguments are not the values of its
- * labels followed by NULL. */
+/* Expands to metric m. The build fails if m is a histogram, or if the number of arguments after m is not the
+ * number of its labels plus one (for NULL). */
 #define STATS_METRIC_OF(m, ...)                                                                              \
 	STATS_METRIC_IF(                                                                                     \
 		m, (int)STATS_TYPE_##m != ST_HISTOGRAM && STATS_COUNT(__VA_ARGS__) == STATS_LABELS_##m + 1,  \
@@ -237,7 +237,7 @@ void stats_out_free(struct stats_out *out);
 
 /* Adds a sample of metric m, an ID of metric.def. The arguments after the value are the values of the
  * metric's labels, in the order of metric.def, and NULL. With too many or too few arguments the build
- * ends. */
+ * fails. */
 #define stats_emit(out, m, value, ...)                                                                       \
 	stats_emit_values(out, STATS_METRIC_OF(m, __VA_ARGS__), value, (const char *const[]){ __VA_ARGS__ })
 /* Adds a sample of metric m, whose unit is seconds; value_ns is in ns and is printed in seconds. The other

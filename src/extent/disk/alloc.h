@@ -5,11 +5,13 @@
  *
  * Units are numbered through the disk's data space; a segment has `seg_units` of them, and no extent crosses
  * a segment boundary. A port takes space from its own *run*, leased from the allocator and without a lock;
- * only the lease of another run takes the mutex. A run is one atomic word. Before alloc_take() returns
- * -ENOSPC it takes back the runs of idle or sleeping ports, without any action of these ports.
+ * only the lease of another run takes the mutex. A run is one atomic word. If space is short, alloc_take()
+ * takes back the runs of idle or sleeping ports, without any action of these ports, before it returns
+ * -ENOSPC.
  *
- * The allocator does not know when an extent may be reused (flushed stamp, grace period, pins, writes in
- * flight): the store calls alloc_free() after all of these.
+ * The allocator does not know when an extent may be reused. The store calls alloc_free() when all conditions
+ * are met: the stamp block is flushed, the grace period has passed, and no pin and no write of the extent is
+ * left.
  *
  * Memory: one bit per unit (8 KiB per GiB at 16 KiB units), allocated by alloc_add().
  */
@@ -47,8 +49,8 @@ void alloc_free_all(struct alloc *a);
  * exceed the data space; or -EEXIST if some of the units were added before. */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
 /* Marks an extent as used because a record refers to it. Returns 0; -ERANGE if the extent is outside of the
- * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if a record marked
- * before refers to one of its units. */
+ * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if one of its units was
+ * already marked for another record. */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
 /* Marks an extent as used by a snapshot. Returns 0; -ERANGE if the extent is outside of the data space or
  * crosses a segment boundary; or -EEXIST if one of its units is in use. */

@@ -11,7 +11,7 @@
  *
  * Life: disk_init(); disk_open() locks everything and reads the superblocks; disk_fini() in any state.
  * Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper thread, never
- * for a core; xio.h has what cores do.
+ * for a core; xio.h has the I/O functions for cores.
  *
  * Threads: fields set by disk_open() do not change while the disk serves, except seg_fd[], to which a segment
  * is added before the allocator knows the segment, and sb, which then belongs to the helper. The other fields
@@ -146,7 +146,8 @@ struct disk {
 	struct store_watch *watch; /* receiver of the failure notification; NULL: none */
 	struct {
 		pthread_mutex_t lock;
-		struct store_table_write *w; /* write that was requested; NULL: no request */
+		/* write of a placement map that was requested and has not begun; NULL: no request */
+		struct store_table_write *w;
 		struct disk_table table;
 	} asked; /* placement map that the helper thread will write on request */
 	struct disk_stats stats;
@@ -165,8 +166,8 @@ struct disk {
 	_Atomic uint64_t no_room_ns;
 	_Atomic int seg_error;   /* -errno of the latest attempt to make a segment; 0: the segment was made */
 	_Atomic bool seg_hungry; /* true: a port waits for a segment */
-	/* number of flushes in progress outside of the log leader: other threads do not know yet whether they
-	 * will fail */
+	/* number of flushes in progress outside of the log leader, whose results the leader does not know
+	 * yet */
 	_Atomic int flush_elsewhere;
 };
 
@@ -315,8 +316,8 @@ void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes d->sb over the older of the two superblocks, with the next generation number, and flushes it.
  * Returns 0; -EROFS if the disk has failed; or another -errno. */
 int disk_write_super(struct disk *d, struct ring *r);
-/* Writes the placement map into both superblocks, the only places that have it, so that a start that has lost
- * the newer superblock also has the map. Returns 0 or -errno. */
+/* Writes the placement map into both superblocks, so that a start that can read only the older superblock has
+ * the map, too. The superblocks are the only places on the disk that have the map. Returns 0 or -errno. */
 int disk_write_table(struct disk *d, struct ring *r);
 /* Asks the helper thread to write a placement map; w->done() is called on the helper thread. The caller wakes
  * the helper thread after this call (helper_ring()). Any thread. */
@@ -345,8 +346,8 @@ int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_su
 int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
 /* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
-/* Makes a locked file of `bytes` zeros in the directory. The file is written under another name, and renamed
- * when it is complete. Returns the descriptor, or -errno. */
+/* Makes and locks a file of `bytes` zeros in the directory. The file is written under another name, and
+ * renamed when it is complete. Returns the descriptor, or -errno. */
 int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. Returns
  * 0, or -errno with the reason in err. */

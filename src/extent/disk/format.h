@@ -18,8 +18,7 @@
 #include <stdint.h>
 
 #define FMT_VERSION 3u /* format version that is written */
-/* format version of superblocks whose placement map names secondary disks; apart from this number the same as
- * FMT_VERSION */
+/* format version of superblocks whose placement map names secondary disks; FMT_VERSION has the same layout */
 #define FMT_VERSION_COPIES 4u
 #define FMT_START_NO_MAX 0xffffffu /* largest start number; a version of a record has 24 bits for it */
 /* number of bits of the counter in a record's version; the higher bits are the start number */
@@ -113,10 +112,10 @@ uint64_t geo_second_off(const struct geometry *g);
 /* ---- superblock ---- */
 
 /*
- * Oldest format version that can be read. A superblock of a version between this one and FMT_VERSION has the
- * same bytes as one of FMT_VERSION: a start refuses it, and disk_upgrade() writes it as FMT_VERSION. No older
- * version exists yet, so the value is FMT_VERSION. Tests of the upgrade lower the value before they open a
- * disk.
+ * Oldest format version that can be read. All versions from fmt_oldest to FMT_VERSION have the same layout. A
+ * start refuses a superblock of a version before FMT_VERSION, and disk_upgrade() writes the superblock as
+ * FMT_VERSION. No older version exists yet, so the value is FMT_VERSION. Tests of the upgrade lower the value
+ * before they open a disk.
  */
 extern uint32_t fmt_oldest;
 
@@ -150,7 +149,8 @@ struct super {
 	uint8_t store_uuid[16], disk_uuid[16];
 	enum super_kind kind;
 	struct geometry geo;
-	uint64_t epoch; /* number of the running epoch, which replay must reach */
+	/* number of the running epoch of the log; the replay of the log must reach this epoch */
+	uint64_t epoch;
 	uint8_t nonce[16];
 	struct snap_ref snap[2]; /* references to the current and the previous snapshot */
 	uint64_t start_no;       /* number of the newest start that this disk knows */
@@ -167,10 +167,10 @@ void super_table_of_one(struct super *sb);
 bool super_peek(const void *buf);
 /* Encodes a superblock into buf, FMT_SUPER_BYTES long. */
 void super_encode(void *buf, const struct super *sb);
-/* Decodes a superblock of this format version or an earlier one; an earlier one gets a placement map of one
- * disk. Returns 0; -ENOENT if the bytes are not a superblock; -EBADMSG if the superblock is damaged;
- * -EPROTONOSUPPORT if it has another format version. In the last case *ret_super has only the version and the
- * UUIDs, whose offsets are the same in all versions. */
+/* Decodes a superblock of a format version from fmt_oldest to FMT_VERSION_COPIES. Returns 0; -ENOENT if the
+ * bytes are not a superblock; -EBADMSG if the superblock is damaged; -EPROTONOSUPPORT if it has another
+ * format version. In the last case *ret_super has only the version and the UUIDs, whose offsets are the same
+ * in all versions. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * helper - a disk's helper thread: a separate I/O ring, a bell, and a work function that runs when another
  * thread rings the bell. The work function returns the time in ns until its next call if the bell is not
- * rung: 0 means immediately, UINT64_MAX never. It checks `stop` during long work. The simulation replaces
- * helper.c. Threads: any thread may call helper_ring(); the other functions are called on the thread that
- * starts and stops the engine.
+ * rung: 0 means immediately, UINT64_MAX never. During long work the work function checks `stop`. The
+ * simulation replaces helper.c. Threads: any thread may call helper_ring(); the other functions are called on
+ * the thread that starts and stops the engine.
  */
 #ifndef GANTRY_EXTENT_DISK_HELPER_H
 #define GANTRY_EXTENT_DISK_HELPER_H

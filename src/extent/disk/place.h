@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* Returns true if a path leads below /dev and is not a device: then the device is absent, and no store is
- * made there. Returns false for a directory on a file system of its own, such as /dev/shm. */
+ * made there. Returns false for a directory on a separate file system, such as /dev/shm. */
 bool place_is_dev(const char *path);
 
 /* Returns true if the bytes of a directory or device are known to be in memory: on tmpfs or ramfs, on an

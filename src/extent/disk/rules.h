@@ -3,8 +3,9 @@
  * rules - a switch for each rule that a crash model showed to be needed. The rules are marked R in
  * docs/disk-format.md (§2 and §3) and in docs/engine.md, and M in docs/set.md (§6).
  *
- * Private to src/extent. Compile-time constants, always 1 in the daemon; only the objects that the simulation
- * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
+ * Private to src/extent. The switches are compile-time constants, always 1 in the daemon. Only object files
+ * of the simulation are built with a switch off (-DRULE_X=0), so that a test can show that the simulation
+ * finds the loss.
  */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
@@ -55,7 +56,8 @@
 #ifndef RULE_EPOCH_KEYED_OLD
 #define RULE_EPOCH_KEYED_OLD 1
 #endif
-/* §4: space is reused only after a flushed `flushed_upto` covers the record that freed the space. */
+/* §4: space is reused only after the record that freed the space is known to be flushed: the field
+ * flushed_upto of a flushed block covers the record. */
 #ifndef RULE_REUSE_STAMPED
 #define RULE_REUSE_STAMPED 1
 #endif
@@ -87,8 +89,8 @@
 #ifndef RULE_TAIL_PREFIX
 #define RULE_TAIL_PREFIX 1
 #endif
-/* §5: the log is damaged if a valid block after its end has a flushed_upto beyond the end, or if replay does
- * not reach the epoch of the superblock. */
+/* §5: the log is damaged if a valid block after its end says (field flushed_upto) that blocks after the end
+ * were flushed, or if replay does not reach the epoch of the superblock. */
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
@@ -139,7 +141,7 @@
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
 #endif
-/* §5: during a start the index may use more memory than the limit by which its records were accepted. */
+/* §5: during a start the index may use more memory than the limit up to which records were accepted. */
 #ifndef RULE_START_EXTENDS
 #define RULE_START_EXTENDS 1
 #endif
@@ -213,8 +215,8 @@
 #ifndef RULE_GATE_PENDING
 #define RULE_GATE_PENDING 1
 #endif
-/* §6: the kernel reports a failed flush once, to one caller. A thread other than the leader that gets the
- * error marks the disk as failed before the leader trusts a later flush. */
+/* §6: the kernel reports a failed flush once, to one caller. If the caller is a thread other than the leader,
+ * this thread marks the disk as failed before the leader trusts a later flush. */
 #ifndef RULE_FLUSH_ERRORS_SHARED
 #define RULE_FLUSH_ERRORS_SHARED 1
 #endif

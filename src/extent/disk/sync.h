@@ -2,8 +2,8 @@
 /*
  * sync - blocking I/O on a separate ring, for format, recovery, fsck and the helper thread. Cores must not
  * use it. All I/O goes through ring.h, so that a simulation can make it fail. Results are -errno. An
- * operation without kernel memory, or with a short result, is tried once more; it ends with -EAGAIN if the
- * second try fails, too. A flush is never repeated.
+ * operation that fails for lack of kernel memory, or transfers too few bytes, is tried once more, and ends
+ * with -EAGAIN if the second try fails, too. A flush is never repeated.
  */
 #ifndef GANTRY_EXTENT_DISK_SYNC_H
 #define GANTRY_EXTENT_DISK_SYNC_H

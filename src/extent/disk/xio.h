@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xio - I/O on the extents of a record: on a port, a few operations in flight; or blocking (sio_*), for
- * start, helper and fsck.
+ * xio - I/O on the extents of a record. On a port a transfer has a few operations in flight; the functions
+ * sio_*() block, and are for the start, the helper thread and fsck.
  *
- * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation without kernel memory, or
- * with a short result, is tried once more; it ends with -EAGAIN if the second try fails, too, for a cause
- * other than the disk. A write ends with -ENOSPC if the file system or the device has no space, for every
- * errno with this meaning; the disk has noted the error (disk_wrote()) and has not failed. Threads:
- * xio_start() is called, and x->done runs, on the port's thread; x->done always runs from the ring. Any
- * thread may call xio_by_worker() and xio_note_progress().
+ * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation that fails for lack of
+ * kernel memory, or transfers too few bytes, is tried once more, and ends with -EAGAIN if the second try
+ * fails, too, for a cause other than the disk. A write ends with -ENOSPC if the file system or the device has
+ * no space, for every errno with this meaning; the disk has noted the error (disk_wrote()) and has not
+ * failed. Threads: xio_start() is called, and x->done runs, on the port's thread; x->done always runs from
+ * the ring. Any thread may call xio_by_worker() and xio_note_progress().
  */
 #ifndef GANTRY_EXTENT_DISK_XIO_H
 #define GANTRY_EXTENT_DISK_XIO_H

@@ -2,9 +2,9 @@
 /*
  * arena - the index's memory: one bounded range of addresses, cut into 64 KiB slabs of one size class each.
  *
- * An arena belongs to one tree and is used only by the tree's writer (see tree.h). A block is named by a
- * 32-bit reference (its distance from the base in 16-byte steps), which tree nodes contain: 64 GiB at most.
- * Empty slabs can change their class, so the memory adapts to the contents of the index. A page takes
+ * An arena belongs to one tree and is used only by the tree's writer (see tree.h). Tree nodes refer to a
+ * block by a 32-bit number: its distance from the base in steps of 16 bytes. An arena therefore has at most
+ * 64 GiB. Empty slabs can change their class, so the memory adapts to the contents of the index. A page takes
  * physical memory when it is first used.
  */
 #ifndef GANTRY_EXTENT_INDEX_ARENA_H

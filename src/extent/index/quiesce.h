@@ -46,8 +46,8 @@ void quiesce_sleep(struct quiesce_user *u);
 /* Ends the sleep of a user: from now on the thread may access the index. */
 void quiesce_wake(struct quiesce_user *u);
 
-/* Returns a new epoch, which names the present instant and is larger than all earlier epochs. A user that
- * calls this function must be quiescent once more, too, before the epoch has passed. */
+/* Returns a new epoch, which names the present instant and is larger than all earlier epochs. If a user calls
+ * this function, this user, too, must be quiescent again before the epoch has passed. */
 uint64_t quiesce_now(struct quiesce *q);
 /* Returns true if every user has been quiescent since `epoch`. The epoch 0 has always passed. */
 bool quiesce_passed(struct quiesce *q, uint64_t epoch);

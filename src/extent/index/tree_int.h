@@ -135,8 +135,8 @@ struct tree {
 unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
 /* Returns the index of the child of an inner node to which the key belongs. */
 unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
-/* Returns a node that may be changed in place of n. This is n itself if it was not published; otherwise it is
- * a copy, and n is retired. */
+/* Returns a node that may be changed in place of n. Returns n itself if n was not published; otherwise
+ * returns a copy of n, and retires n. */
 struct tree_node *node_writable(struct tree *t, struct tree_node *n);
 struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key,
 			      size_t key_len, uint32_t ref, struct node_split *split);
@@ -243,8 +243,8 @@ node_live(const struct tree_node *n)
 /* Retires a node that is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* Ends the current batch of the limbo list, of which no entry is in a published state, and sets the epoch
- * that must pass before the batch is freed. */
+/* Ends the current batch of the limbo list, and sets the epoch that must pass before the batch is freed. No
+ * published state contains an entry of the batch. */
 void limbo_seal(struct tree *t);
 
 /* ---- tree.c ---- */

@@ -67,13 +67,13 @@ int writer_close(struct chunk_writer *w);
  * -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
 /* Begins to write the map to which the writer's next record refers. The caller has stored the list, of len
- * bytes, in the writer's array of extents. Returns 0; 1 if the map waits for space; or the -errno of
- * map_begin(), in which case nothing was begun. */
+ * bytes, in the writer's array of extents. Returns 0; 1 if the map waits for space; or, without having begun,
+ * the -errno of map_begin(). */
 int writer_map_list(struct chunk_writer *w, uint32_t len);
 /* Fills in the fields of the chunk's record, except the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
-/* Submits the record to the log: immediately, or after the data is written if the record must follow its data
- * or space is short. */
+/* Submits the record to the log. The record is submitted after the data is written if the record must follow
+ * its data or if space is short; otherwise it is submitted immediately. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
 /* Submits a chunk whose writes are in flight or wait for space. When these writes have completed, the chunk
  * is closed and its record is made. */

@@ -44,8 +44,8 @@ struct put_sent {
 	struct commit_sent sent;
 };
 
-/* The secondary copy of a PUT. It gets the same pieces as the primary copy, and is committed after it, with
- * version and attributes from the record of the primary copy. */
+/* The secondary copy of a PUT. The secondary copy gets the same pieces as the primary copy. It is committed
+ * after the primary copy, with version and attributes from the record of the primary copy. */
 struct put_copy {
 	/* port of the primary copy's engine; NULL: the primary copy is not committed yet */
 	struct extent_port *from;
@@ -142,16 +142,17 @@ void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
 
-/* Turns a PUT of a single run of bytes into a PUT of a manifest of chunks. Does nothing if it is one
- * already. */
+/* Turns a PUT of a single run of bytes into a PUT of a manifest of chunks. Does nothing if the PUT has a
+ * manifest already. */
 void large_begin(struct put_int *pi);
 /* Ends pi->cw as a complete chunk, because the chunk is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);
 /* Begins the commit of a large PUT: submits the last chunk to the log, and the manifest when the records of
  * all chunks are flushed. All writes of the PUT have been started. Returns 0. */
 int large_hand_over(struct put_int *pi);
-/* Releases all resources of the chunks after the operation has ended or was aborted with `result`. If result
- * < 0, except -ECANCELED, no record refers to the chunks in the log, and they are collected. */
+/* Releases all resources of the chunks after the operation has ended or was aborted with `result`. After an
+ * error other than -ECANCELED no record refers to the chunks that are in the log, and garbage collection
+ * frees these chunks. */
 void large_done(struct put_int *pi, int result);
 
 #endif
