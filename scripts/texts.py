@@ -65,7 +65,7 @@ def paragraphs(path):
     """Returns (line, text) of each paragraph, list item and cell of a table; no code, no markup of manual pages."""
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
-    out, at, fenced, synopsis, name = [], 0, False, False, ""
+    out, at, fenced, synopsis, name, manual = [], 0, False, False, "", path.startswith("man/")
     for i, line in enumerate(lines, 1):
         if line.startswith("```") or line.startswith(".Bd -literal") or line == ".Ed":
             fenced = not fenced
@@ -80,7 +80,7 @@ def paragraphs(path):
         if fenced or line.startswith("    ") and not out or line.startswith((".", "#", "'", "<")):
             line = ""
         if line.startswith("|"):
-            for cell in line.strip("|").split("|"):
+            for cell in re.split(r"(?<!\\)\|", line.strip("|")):
                 if cell.strip(" -"):
                     yield i, cell.strip()
             line = ""
@@ -90,6 +90,13 @@ def paragraphs(path):
             out = []
         if line.strip():
             at = at if out else i
-            out.append(line.strip())
+            # In a manual page the end of a sentence is the end of a line.
+            out.append(line.strip() + "\n" * (manual and line.rstrip().endswith((".", "!", "?"))))
     if out:
         yield at, joined(out)
+
+
+def sentences(text):
+    """Returns the sentences of a paragraph. A colon before a capital ends a sentence as well; code in backticks is never divided."""
+    whole = re.sub(r"`[^`]*`", lambda m: m.group().replace(" ", "\0"), text)
+    return [s.replace("\0", " ").strip() for s in re.split(r"\n|(?<=[.:!?]) +(?=[A-Z`*])", whole)]
