@@ -47,7 +47,7 @@ struct auth_entry {
 struct auth_keys {
 	_Atomic int refs;
 	int nr;
-	/* sorted by access key; entries with the same access key keep the order of the file */
+	/* entries, sorted by access key; entries with the same access key keep the order of the file */
 	struct auth_entry *entry;
 };
 

@@ -114,7 +114,7 @@ struct port {
 	bool is_ethernet, has_wish;
 	uint8_t wish[16];     /* address by which the configuration names the port, if has_wish */
 	_Atomic bool is_down; /* true: the port is down, according to its last event */
-	/* Address of the port for tokens, read again after a failed transfer. Protected by g->map_lock. */
+	/* lid, gid, gid_index: the port's address in tokens; protected by g->map_lock */
 	uint16_t lid;
 	uint8_t gid[16];
 	_Atomic uint8_t gid_index;
@@ -182,7 +182,7 @@ struct region {
 	unsigned flags;
 	bool is_device;         /* true: the CPU must not access the memory */
 	bool is_temporary;      /* true: the registration was made for one call */
-	bool is_stale;          /* true: another registration replaces this one, which its last user frees */
+	bool is_stale;          /* true: replaced by another registration; the last user frees this struct */
 	bool is_staged;         /* true: no port registered the memory: the stage moves its bytes */
 	struct gpu_ids *ids;    /* driver's ids of the registered allocations; NULL: unknown */
 	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
@@ -504,8 +504,8 @@ void handles_close(struct gantry *g);
 /* Sends a request, receives the answer. Returns 0 with the answer in r, or -errno with a sentence in why. */
 int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
 
-/* Appends the signature's headers to a list of request headers. Returns false if there is no memory. */
 struct curl_slist;
+/* Appends the signature's headers to a list of request headers. Returns false if there is no memory. */
 bool sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list);
 
 /* Returns an allocated copy of url with invalid characters percent-encoded; NULL: no memory. */

@@ -231,8 +231,8 @@ int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
 /* Registers [ptr, ptr + size), which are the bytes of the dma-buf fd from byte `offset` on. The CPU need not
  * be able to access this memory. ptr and offset must have the same offset in a page. The caller owns fd, and
  * may close it after the return. If no port can register a dma-buf (this needs Linux 5.12 and support by the
- * driver), the address is registered without one. flags: GANTRY_DEVICE, GANTRY_READ_ONLY. Returns the results
- * of gantry_register(); also -EBADF; -EINVAL: fd is not a dma-buf, or the dma-buf is too short. */
+ * driver), the address is registered without a dma-buf. flags: GANTRY_DEVICE, GANTRY_READ_ONLY. Returns the
+ * results of gantry_register(); also -EBADF; -EINVAL: fd is not a dma-buf, or the dma-buf is too short. */
 int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags);
 /* Returns the reason why this thread's last gantry_register() or gantry_register_dmabuf() failed; "" after a
  * success. */

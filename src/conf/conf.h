@@ -268,9 +268,9 @@ int conf_edit_distance(const char *a, const char *b, int limit);
  * if bits are set after the prefix, as in "10.1.2.3/8"; with -ERANGE *ret_net is the block with these bits
  * cleared. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+#define CONF_NET_REFUSAL_MAX 160
 /* Writes to out a sentence, without a full stop, that explains why conf_net_parse() refuses text. Returns
  * out. */
-#define CONF_NET_REFUSAL_MAX 160
 const char *conf_net_refusal(const char *text, char out[CONF_NET_REFUSAL_MAX]);
 /* Limits of store.disks[].size: 64 MiB to 1024 TiB. */
 #define CONF_DISK_MIN_BYTES ((uint64_t)64 << 20)

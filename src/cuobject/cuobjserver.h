@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server interface of cuObject, implemented with libgantry-server: a program that receives the requests
- * of its clients itself moves bytes between its memory and the window that a client's token names.
- * gantry-cuobject(7) lists the differences from NVIDIA's library.
+ * The server interface of cuObject, implemented with libgantry-server. The program receives the requests of
+ * its clients itself; the library moves bytes between memory of the program and the window that a client's
+ * token names. gantry-cuobject(7) lists the differences from NVIDIA's library.
  *
  * Any thread may make and release registrations, views and channels at any time. Only one thread at a time
  * may use a channel; a second thread gets -EIO. The library throws no exception.

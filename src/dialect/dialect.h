@@ -548,8 +548,8 @@ extern const char *const field_name[2][FIELD_NR];
 /* Finds a field by its name in lower case; FIELD_NR: not found. */
 enum reply_field reply_field_find(const char *name, size_t len);
 
-/* Writes the value of the Allow header for FAULT_METHOD: the methods in t->allow. */
 #define DIALECT_ALLOW_BYTES 64
+/* Writes the value of the Allow header for FAULT_METHOD: the methods in t->allow. */
 void dialect_allow(const struct target *t, char out[DIALECT_ALLOW_BYTES]);
 
 /* The details for an error body, which is XML in the dialect S3 and plain text in the dialect Scality.

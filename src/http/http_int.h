@@ -73,14 +73,14 @@ enum conn_stage {
 	STAGE_ANSWER, /* a response is queued */
 };
 
+#define KEPT_NR 8
+#define KEPT_HEADERS_MAX 16
 /*
  * A sent reply without a body, kept to be used again. The library makes three allocations for each header of
  * a new reply. The next reply mostly has the same headers with values of equal length, so its values are
  * written over those of a kept reply. A core keeps KEPT_NR replies for all of its connections: a kept reply
  * per connection would not be in the CPU's cache at its next use.
  */
-#define KEPT_NR 8
-#define KEPT_HEADERS_MAX 16
 struct kept {
 	struct MHD_Response *resp; /* the reply in the library; NULL: this entry is empty */
 	int nr;
@@ -93,12 +93,12 @@ struct kept {
 	} header[KEPT_HEADERS_MAX];
 };
 
+#define HEAD_TARGET_SHORT 1024
 /*
  * The head of a request: target and header fields. A connection has a struct head from the request line to
  * the end of the request; an idle connection has none. The pool of a core has one for each possible
  * connection.
  */
-#define HEAD_TARGET_SHORT 1024
 struct head {
 	int field_nr;
 	size_t header_bytes;

@@ -17,8 +17,8 @@ enum verdict put_object(struct req *rq, step_fn then);
 size_t put_take(struct req *rq, const void *data, size_t len);
 /* Returns the largest size in bytes that the object or part of this request may have. */
 uint64_t put_limit(const struct req *rq);
-/* Begins the put of the request's object or part of size_bytes (or STORE_SIZE_UNKNOWN). Returns 0, -EAGAIN if
- * there is no memory, or the -errno of store_put_init(). */
+/* Begins the put of the request's object or part. size_bytes: its size, or STORE_SIZE_UNKNOWN. Returns 0,
+ * -EAGAIN if there is no memory, or the -errno of store_put_init(). */
 int put_init(struct req *rq, uint64_t size_bytes);
 /* Compares the computed digests with the checksums of the request, and adds the checksums to the attributes
  * that are stored with the object. Called when all bytes have arrived. Returns FAULT_NONE, or the fault of a

@@ -150,7 +150,7 @@ struct rdma_completion {
 	uint32_t vendor_err;     /* vendor's error code; 0 if wc_status is a success */
 };
 
-/* The completion queue of a core for one transport of a rail. First member of the struct of the transport. */
+/* The completion queue of a core for one transport of a rail. The transport's own struct begins with it. */
 struct rdma_cq {
 	const struct rdma_cq_ops *ops;
 	struct rdma_rail *rail;
@@ -168,7 +168,7 @@ struct rdma_cq_ops {
 
 /* ---- endpoints ---- */
 
-/* An endpoint. First member of the struct of the transport. */
+/* An endpoint. The transport's own struct for an endpoint begins with it. */
 struct rdma_ep {
 	const struct rdma_ep_ops *ops;
 	struct rdma_rail *rail;

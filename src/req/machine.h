@@ -59,9 +59,9 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
+#define SLOT_CLIENTS 4096
 /* Requests without a descriptor, counted by client (xfer_client_of()). The table is larger than that of
  * xfer/, so that clients rarely share an entry. */
-#define SLOT_CLIENTS 4096
 struct slots {
 	int held[SLOT_CLIENTS];         /* number of requests of each client; revoked requests do not count */
 	struct list reqs[SLOT_CLIENTS]; /* requests of each client; the oldest is first */

@@ -18,8 +18,8 @@ void tags_to_xml_each(struct text *x, const char *tags, size_t len);
 
 /* Elements of a <TagSet>, for tags_read_end(). */
 enum tag_element { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
-/* State of reading a <TagSet> inside another document, one for the whole set. The caller sets tags.out, tags.from
- * and tags.max; all other members start as 0. */
+/* State of the reader of a <TagSet> inside another document; one struct serves the whole set. The caller sets
+ * tags.out, tags.from and tags.max; all other members start as 0. */
 struct tags_reader {
 	struct tags_builder tags;
 	bool have_set; /* true: the TagSet has ended; a second one is malformed */

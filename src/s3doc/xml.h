@@ -103,7 +103,7 @@ struct xml_entry {
 	const char *key; /* key of an object or upload, or a common prefix */
 	size_t key_len;
 	bool is_prefix;
-	uint64_t size_bytes, mtime_ns; /* mtime_ns of an upload: time of its start */
+	uint64_t size_bytes, mtime_ns; /* mtime_ns: time of modification; of an upload: time of its start */
 	const char *etag;              /* without quotes */
 	size_t etag_len;
 	const char *storage_class;      /* NULL: STANDARD */

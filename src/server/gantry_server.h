@@ -205,8 +205,8 @@ struct gantry_piece {
 	size_t len;
 };
 
-/* Makes a channel. Its queue pairs are made later, when it gets its first token. Returns 0; -ENOSPC if the
- * server has gantry_server_params.channels channels; -ENODEV; -ENOMEM. */
+/* Makes a channel. Its queue pairs are made later, when the channel gets its first token. Returns 0; -ENOSPC
+ * if the server has gantry_server_params.channels channels; -ENODEV; -ENOMEM. */
 int gantry_channel_new(struct gantry_server *s, struct gantry_channel **ret_c);
 /*
  * Frees a channel. Unfinished operations end without a report, and no device accesses their pieces after the
@@ -272,7 +272,7 @@ int gantry_channel_fd(struct gantry_channel *c);
  * and waits for the end. delay_ns: interval in ns for gantry_server_params.delay_mode. Returns the number of
  * bytes moved, or an error of a transfer. After the return, with any result, no device accesses the pieces.
  * *ret_wc_status (may be NULL): an enum ibv_wc_status, written only if a completion arrived or was overdue.
- * Operations that gantry_channel_start() has begun before continue, and gantry_channel_poll() returns them.
+ * Earlier operations of gantry_channel_start() continue, and gantry_channel_poll() returns them.
  */
 ssize_t gantry_channel_move(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
 			    uint64_t remote, const char *token, uint32_t delay_ns, int *ret_wc_status);

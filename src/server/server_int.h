@@ -33,7 +33,8 @@
 struct gantry_server {
 	/* value of `forks` (server.c) when the server was opened; another value: this process is a fork */
 	unsigned forks;
-	struct gantry_server_params p; /* parameters of the program; their strings are freed */
+	/* parameters of the program, without their strings (address and allow are NULL) */
+	struct gantry_server_params p;
 	struct conf_rdma conf;
 	char *names; /* memory of the strings to which conf.devices refers */
 	struct rdma *rd;

@@ -19,16 +19,16 @@
 #define TOKEN_TEXT_MAX 256
 
 enum token_kind {
-	TOKEN_DC,      /* protocol.md 2.1, 2.2 and 2.3 */
-	TOKEN_RC_V1,   /* protocol.md 2.4: declined for requests of objects */
-	TOKEN_RC_SCAL, /* protocol.md 2.6: recognised, and answered 501 */
-	TOKEN_RC_SHIM, /* protocol.md section 8, "rc:": declined */
-	TOKEN_OFI,     /* protocol.md section 8: declined */
-	/* protocol.md section 8, the form of 2.1 with DCT number 0: a client asks the server to connect to
+	TOKEN_DC,      /* forms of protocol.md 2.1, 2.2 and 2.3 */
+	TOKEN_RC_V1,   /* form of protocol.md 2.4: declined for requests of objects */
+	TOKEN_RC_SCAL, /* form of protocol.md 2.6: recognised, and answered 501 */
+	TOKEN_RC_SHIM, /* form "rc:" of protocol.md section 8: declined */
+	TOKEN_OFI,     /* form "ofi:" of protocol.md section 8: declined */
+	/* the form of protocol.md 2.1 with DCT number 0 (section 8): a client asks the server to connect to
 	 * it; declined */
 	TOKEN_RC_BACK,
-	TOKEN_JSON,   /* protocol.md section 8: declined */
-	TOKEN_BASE64, /* protocol.md section 8, a token of another kind in base64: declined */
+	TOKEN_JSON,   /* JSON form of protocol.md section 8: declined */
+	TOKEN_BASE64, /* a token of another kind in base64 (protocol.md section 8): declined */
 	/* a token of any kind in a header that is switched off (protocol.md 2.7): declined; set by dialect/,
 	 * not by the parser */
 	TOKEN_OFF,

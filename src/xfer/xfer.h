@@ -57,9 +57,9 @@ struct xfer_slow {
 	uint32_t until_look;
 };
 
+#define XFER_LANES 64
 /* A lane: the transfers from or to one of several disks. A lane has at most half of the buffers, so that a
  * disk that hangs cannot occupy all of them. */
-#define XFER_LANES 64
 struct xfer_lane {
 	/* number of buffers of the lane's transfers, plus one for each of its tickets without a buffer, and
 	 * one for each of its transfers that waits for a ticket and is not held back */
@@ -126,8 +126,8 @@ struct pace_mark {
 
 #define PACE_ANEW UINT64_MAX
 
-/* Returns the part in ns of the time since the last check that does not count for the clients, because this
- * check is late; PACE_ANEW: the last check is so long ago that all measurements restart. */
+/* Returns the time in ns that is left out of all measurements, because this check is late; PACE_ANEW: the
+ * last check is so long ago that all measurements restart. */
 uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
 /* Updates the measurement of a client, which begins when the transfer begins to wait for the client, and ends
  * when the transfer does not wait any longer. m: start of the measurement, which moves ahead by skip_ns.

@@ -38,7 +38,7 @@ struct entry {
 };
 
 struct tree {
-	struct entry *all; /* sorted by the bytes of the names */
+	struct entry *all; /* entries, sorted by the bytes of their names */
 	size_t nr, cap;
 	uint64_t bytes;
 	uint64_t skipped; /* number of entries that were omitted because they are links, devices etc. */
