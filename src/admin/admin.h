@@ -16,9 +16,9 @@
  * The TCP address and the Unix socket each have their own limit of connections. A request must arrive within
  * 5 s. If a new connection exceeds the limit, a connection with an incomplete request is closed.
  *
- * The thread waits for no core, so it answers also while a core is stuck, and reports the stuck core. It gets
- * its data through struct admin_env, which main/ fills in, and includes no code of the cores. No page shows
- * object keys, tokens, signatures or secrets.
+ * The thread waits for no core, so it answers also while a core is stuck, and reports the stuck core. The
+ * thread gets its data through struct admin_env, which main/ fills in; admin/ includes no code of the cores.
+ * No page shows object keys, tokens, signatures or secrets.
  */
 #ifndef GANTRY_ADMIN_ADMIN_H
 #define GANTRY_ADMIN_ADMIN_H
@@ -35,11 +35,11 @@ struct admin;
 struct admin_closed;
 struct admin_reasons;
 
-/* Time in ns without a turn of its loop after which a core that is awake counts as stuck; then the daemon is
- * not ready. */
+/* If the loop of an awake core has made no turn for this time in ns, the core counts as stuck, and the daemon
+ * is not ready. */
 #define ADMIN_STUCK_NS 1000000000ull
-/* Time in ns without a turn of its loop after which a core counts as dead; then /livez is 503, so that a
- * supervisor restarts the daemon. */
+/* If the loop of a core has made no turn for this time in ns, the core counts as dead, and /livez is 503, so
+ * that a supervisor restarts the daemon. */
 #define ADMIN_DEAD_NS 10000000000ull
 
 struct admin_core {
@@ -103,7 +103,7 @@ struct admin_env {
 	void (*status)(void *cookie, FILE *out);
 	void (*rails)(void *cookie, FILE *out);
 	/* Writes the JSON value of /rails/ADDRESS: whether tokens may name the address, and the rail that
-	 * reaches it. Returns the HTTP status; nothing is written unless it is 200. */
+	 * reaches the address. Returns the HTTP status; nothing is written unless it is 200. */
 	int (*reach)(void *cookie, const char *address, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
 	void (*quotas)(void *cookie, FILE *out);

@@ -124,7 +124,7 @@ void door_over(struct MHD_Connection *conn);
 
 /* ---- args.c ---- */
 
-/* Parses the JSON object in a body into arguments; the body ends with a NUL, and a blank one has no
+/* Parses the JSON object in a body into arguments; the body ends with a NUL, and a blank body has no
  * arguments. known: the allowed names, separated by blanks. Returns 0, or -EINVAL with a static text in
  * *ret_why. */
 int args_parse(const char *body, const char *known, struct admin_args *ret_args, const char **ret_why);
@@ -178,8 +178,9 @@ int control_start(struct control *ct, const struct admin_env *env);
 void control_stop(struct control *ct);
 void control_set_token(struct control *ct, const char *token);
 void control_resume(struct control *ct);
-/* Handles a complete request, and again a request whose slow call has ended. *ret_wait: true: the connection
- * was suspended until a slow call has ended; false: *ret_page is the answer. Returns 0 or -ENOMEM. */
+/* Handles a request that is complete. Called again for this request after its slow call has ended. *ret_wait:
+ * true: the connection was suspended until a slow call has ended; false: *ret_page is the answer. Returns 0
+ * or -ENOMEM. */
 int control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
 		 const char *path, const char *version, bool *ret_wait, struct page *ret_page);
 

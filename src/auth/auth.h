@@ -31,8 +31,8 @@
 
 /* A table of the signatures that were used, of bounded size and shared by all cores. A signature stays until
  * it expires, or until its set (25 entries of the table) is full: then the access key with the most
- * signatures in the set loses its oldest one, and auth_replay_info.forgotten counts it. So no access key can
- * displace the signatures of another key that uses at most an even share of the set. */
+ * signatures in the set loses its oldest signature, and auth_replay_info.forgotten counts this loss. So no
+ * access key can displace the signatures of another key that uses at most an even share of the set. */
 struct auth_replay;
 /* Makes a table of `bytes` bytes, 20.5 for each signature. The kernel allocates a page of the table when it
  * is first used. Returns 0, -ENOMEM, or -EIO if the kernel gave no random key. */

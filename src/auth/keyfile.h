@@ -21,7 +21,7 @@ struct key_pair {
 
 /* The rights of a new access key. If all fields are zero, it has every right. */
 struct key_wish {
-	/* array of bucket names; "name*": all names that begin so; "*": all names; NULL: all buckets */
+	/* array of bucket names; "x*": all names that begin with x; "*": all names; NULL: all buckets */
 	const char *const *bucket;
 	int bucket_nr;
 	const char *prefix; /* beginning of the keys that may be used in these buckets; NULL: all keys */

@@ -46,8 +46,8 @@ struct auth_grant {
 	bool read_only, no_delete, no_overwrite;
 	uint16_t prefix_len;
 	char *prefix; /* beginning of the allowed keys; NULL: all keys */
-	/* Quotas for the sum of all buckets that the grant names, also by other writers; AUTH_UNBOUNDED: no
-	 * limit. */
+	/* Quotas for all buckets of the grant together; contents of other writers count as well.
+	 * AUTH_UNBOUNDED: no limit. */
 	uint64_t max_objects, max_bytes, max_uploads, max_buckets;
 };
 

@@ -2,8 +2,9 @@
 /*
  * SHA-256 and HMAC-SHA-256 without an allocation, for signatures. Pure; any thread.
  *
- * libcrypto's block function does the work. Its EVP interface allocates a context for every hash and looks
- * the algorithm up each time, which costs more than hashing the short texts of a signature.
+ * libcrypto's block function does the work. The EVP interface of libcrypto is not used: it allocates a
+ * context for every hash and looks the algorithm up each time, which costs more than hashing the short texts
+ * of a signature.
  */
 #ifndef GANTRY_AUTH_SHA256_H
 #define GANTRY_AUTH_SHA256_H

@@ -292,7 +292,8 @@ int lease_run_ready(struct chan *ch);
 /* ---- op.c ---- */
 
 /* Ends a posted operation with `status`, after its completion or the destruction of its endpoint, and calls
- * its done(). If the status is not a success, the lease is marked as failed and its endpoint is repaired. */
+ * its done(). If the status is not a success, the lease is marked as failed, and the endpoint of the lease is
+ * repaired. */
 void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
 /* Calls done() of all operations in chan.ended. Returns the number of these operations. */
 int op_run_ended(struct chan *ch);

@@ -77,7 +77,8 @@ struct node;
 extern const struct conf_key conf_keys[];
 extern const int conf_key_nr;
 
-/* The fields to which a KT_ADDR is parsed: struct conf_listen and conf.admin begin with them. */
+/* The fields in which a value of type KT_ADDR is stored: struct conf_listen and conf.admin begin with
+ * them. */
 struct addr_field {
 	char *address;
 	struct sockaddr_storage sa;

@@ -94,15 +94,16 @@ struct core_info {
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
 	int http_bufs_total, http_bufs_avail, http_bufs_low;
 };
-/* Returns the state of a core. Also sends the core a message to test whether it answers: until the core has
- * handled the message, it counts as awake, with its last turn at the time of the message. */
+/* Returns the state of a core. Also sends the core a message to test whether it answers. Until the core has
+ * handled this message, the result is that the core is awake and made its last turn when the message was
+ * sent. */
 void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
 /* Passes a line for each live request of all cores to line(). Waits at most 100 ms; a core that has not
  * answered by then gets a line with its number. */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Passes the line of the live request with this id to line(), and, if it is traced, a line for each of its
- * latest steps. Returns 0; -ENOENT: there is no such request; -EAGAIN: the cores that answered in time do not
- * have it; -ENOMEM. */
+/* Passes the line of the live request with this id to line(), and, if the request is traced, a line for each
+ * of its latest steps. Returns 0; -ENOENT: there is no such request; -EAGAIN: the cores that answered in time
+ * do not have it; -ENOMEM. */
 int cores_show(struct cores *cs, const char *id, void (*line)(void *cookie, const char *text), void *cookie);
 
 #endif

@@ -16,8 +16,8 @@ enum decline_style {
 	DECLINE_501,       /* decline by HTTP 501 without an S3 header (4.2) */
 };
 
-/* The rule whether the signature of a request must cover a header with a descriptor, which names the memory
- * to which bytes are written. */
+/* The rule whether the signature of a request must cover the header with the descriptor. A descriptor names
+ * the memory to which bytes are written. */
 enum wire_sign {
 	SIGN_ALWAYS,
 	SIGN_UNLESS_RELAXED, /* the header may be unsigned if auth.require_signed_headers is false */

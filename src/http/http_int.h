@@ -77,7 +77,7 @@ enum conn_stage {
 #define KEPT_HEADERS_MAX 16
 /*
  * A sent reply without a body, kept to be used again. The library makes three allocations for each header of
- * a new reply. The next reply mostly has the same headers with values of equal length, so its values are
+ * a new reply. The next reply mostly has the same headers with values of equal length, so the new values are
  * written over those of a kept reply. A core keeps KEPT_NR replies for all of its connections: a kept reply
  * per connection would not be in the CPU's cache at its next use.
  */
@@ -96,8 +96,8 @@ struct kept {
 #define HEAD_TARGET_SHORT 1024
 /*
  * The head of a request: target and header fields. A connection has a struct head from the request line to
- * the end of the request; an idle connection has none. The pool of a core has one for each possible
- * connection.
+ * the end of the request; an idle connection has none. The pool of a core has one struct head for each
+ * possible connection.
  */
 struct head {
 	int field_nr;
@@ -115,8 +115,8 @@ struct head {
 
 /* State of reading the PROXY header of a connection. */
 struct preface {
-	/* have: number of bytes received; need: length of the header in bytes, and PROXY_FIRST until it is
-	 * known */
+	/* have: number of bytes received; need: length of the header in bytes; PROXY_FIRST while this length
+	 * is unknown */
 	size_t have, need;
 	bool stranger; /* true: the peer is not a configured proxy, and a PROXY header is refused */
 	uint8_t bytes[PROXY_HEADER_MAX];
@@ -297,8 +297,8 @@ int conn_start(struct hconn *c);
 void preface_begin(struct hconn *c);
 /* Reads the PROXY header as far as it has arrived. Called when input is available. */
 void preface_read(struct hconn *c);
-/* Ends the connections whose PROXY header is incomplete limits.head_ns after they opened. Returns the time of
- * the next check; UINT64_MAX: no connection waits for its PROXY header. */
+/* Ends each connection whose PROXY header is still incomplete after limits.head_ns. Returns the time of the
+ * next check; UINT64_MAX: no connection waits for its PROXY header. */
 uint64_t preface_run(struct http *h, uint64_t now_ns);
 
 /* ---- admit.c ---- */

@@ -11,8 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* length in bytes of the signature with which a PROXY header begins; no HTTP request or TLS record begins
- * so */
+/* length in bytes of the signature with which a PROXY header begins, and no HTTP request or TLS record */
 #define PROXY_SIGNATURE 12
 /* length in bytes of the first part of every header, which contains the length of the header */
 #define PROXY_FIRST 16

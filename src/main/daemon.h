@@ -36,8 +36,8 @@ extern const char *const phase_name[PHASE_NR];
 
 #define HEALTH_UNITS_MAX 64
 
-/* State of the checks whether the space, or the index, of a disk or pool is full. It lets a reason of health
- * stay until a later check, so that the reason does not come and go. */
+/* State of the checks whether the space, or the index, of a disk or pool is full. With this state a reason of
+ * health stays until a later check, so that the reason does not come and go. */
 struct health_fill {
 	bool is_full;
 	/* number of writes refused for lack of room since the start, at the last check */
@@ -170,16 +170,16 @@ void remember_joins(struct remember *m, const uint8_t uuid[UUID_BYTES], uint64_t
 		    const char *path);
 /* Ends the effect of remember_joins(): from now on the record has only the members of the store. */
 void remember_joined(struct remember *m);
-/* Removes nr disks that the operator has given up from the record, and writes it. Returns 0, also if there is
- * no store.state_dir; or -errno with a sentence in err. Blocks. */
+/* Removes from the record nr disks that the operator has given up, and writes the record. Returns 0, also if
+ * there is no store.state_dir; or -errno with a sentence in err. Blocks. */
 int remember_less(struct remember *m, const uint8_t (*uuid)[UUID_BYTES], int nr, char *err, size_t err_len);
 /* Writes to out a line for each disk of the record that the configuration does not name, and one for each
  * disk that shares a file system with the record. */
 void remember_notes(const struct remember *m, const struct conf *conf, FILE *out);
 /* Writes the record of the store that has just started, and logs a failure. */
 void remember_start(struct daemon *d);
-/* Checks whether the members of the running store have changed, and writes the record again on a thread of
- * its own if so. Called by the main thread once a second. */
+/* Checks whether the members of the running store have changed; if they have, writes the record again on a
+ * separate thread. Called by the main thread once a second. */
 void remember_look(struct daemon *d);
 /* Stores which disks a configuration names. Called at the start and for each reload. */
 void remember_named(struct remember *m, const struct conf *conf);
@@ -194,8 +194,8 @@ void remember_show(const struct remember *m, const struct conf *conf, FILE *out)
 /* ---- below.c: devices and file systems below the disks ---- */
 
 /* Waits for disks, for at most the time store.wait_for_disks: for absent devices, and for directories that
- * had a store according to the record and have none now. Disks that store.accept_missing lets be missing are
- * not waited for. Then logs the disks that share a device or file system. */
+ * had a store according to the record and have none now. Does not wait for a disk that may be missing
+ * according to store.accept_missing. Then logs the disks that share a device or file system. */
 void below_wait(struct daemon *d, const struct store_conf *sc);
 /* Writes to text a sentence about disks that share a device or file system. Returns false if no two disks
  * do. */

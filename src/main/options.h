@@ -24,7 +24,7 @@ enum {
 /* Writes prefix, message and a line feed to out. In message each remedy is a line of its own. */
 void options_say(FILE *out, const char *prefix, const char *message);
 /* Returns the exit code for a store that cannot be opened or formatted. error: the negative errno value of
- * the attempt. EXIT_RUNTIME: a later start may succeed; EXIT_STORE: it will not. */
+ * the attempt. EXIT_RUNTIME: a later start may succeed; EXIT_STORE: a later start will fail as well. */
 int exit_of_store(int error);
 
 enum action {

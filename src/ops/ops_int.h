@@ -49,8 +49,8 @@ int upload_declared(const void *attrs, size_t len, struct declared *ret);
 /* Returns the fault for the -errno of an operation on an upload: FAULT_NO_SUCH_UPLOAD for -ENOENT, otherwise
  * fault_of(err). */
 enum fault upload_fault(int err);
-/* Checks after req_stat_upload() that the upload of a part exists, and marks the checksum that the upload
- * declared as wanted for the part. Returns FAULT_NONE or the fault, with its reason in *ret_why. */
+/* Checks after req_stat_upload() that the upload of a part exists, and sets `wanted` of the part's checksum
+ * of the kind that the upload declared. Returns FAULT_NONE or the fault, with its reason in *ret_why. */
 enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */

@@ -82,7 +82,7 @@ void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret
 #define RDMA_NO_REGION UINT64_MAX /* value of a region's number that means no region */
 
 /* Registers a buffer region with every rail. *ret_region is the number of the region, which is the same on
- * all rails. A number is never reused, so a work request for a removed region cannot reach another one.
+ * all rails. A number is never reused, so a work request for a removed region cannot reach another region.
  * Returns 0, or the -errno of the driver. -ENOSPC: there are RDMA_REGIONS_MAX regions; -ENOMEM: the limit of
  * locked memory is too small for len bytes, with a message in err. May block. Any thread. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);

@@ -461,8 +461,8 @@ void pace_init(struct reqs *rs);
  * allowed. */
 bool pace_slot_get(struct req *rq);
 /* Counts a request, and its bytes, for the disk of its key. Returns FAULT_NONE; FAULT_BUSY if half of all
- * requests are for this disk, which may hang; or the fault of -EROFS if the request is a change and the disk
- * has failed. */
+ * requests are for this disk already; or the fault of -EROFS if the request is a change and the disk has
+ * failed. */
 enum fault pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */

@@ -179,8 +179,8 @@ void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *
  * caller resets the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* Notes that http/ no longer needs the request: its reply was sent (sent), or the connection has failed. The
- * request is freed when none of its operations is in flight. */
+/* Notes that http/ no longer needs the request: its reply was sent (sent: true), or the connection has failed
+ * (sent: false). The request is freed when none of its operations is in flight. */
 void req_end(struct req *rq, bool sent);
 
 #endif

@@ -61,8 +61,8 @@ struct xfer_slow {
 /* A lane: the transfers from or to one of several disks. A lane has at most half of the buffers, so that a
  * disk that hangs cannot occupy all of them. */
 struct xfer_lane {
-	/* number of buffers of the lane's transfers, plus one for each of its tickets without a buffer, and
-	 * one for each of its transfers that waits for a ticket and is not held back */
+	/* sum of three numbers: buffers of the lane's transfers; tickets of the lane without a buffer;
+	 * transfers of the lane that wait for a ticket and are not held back */
 	int held;
 	int shut; /* number of transfers in back[] */
 	/* transfers that wait because the lane has its share of the buffers, in order of arrival */
