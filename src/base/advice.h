@@ -25,7 +25,8 @@ enum advice_id {
 struct advice {
 	const char *id;                                /* name of the row */
 	const char *harmless[ADVICE_HARMLESS_MAX + 1]; /* ends with NULL */
-	/* loss: data that the last resort loses; last: the last resort; NULL: the row has none */
+	/* loss: data that the last resort loses; last: text of the last resort; NULL: the row has no last
+	 * resort */
 	const char *loss, *last;
 };
 extern const struct advice advice_table[ADVICE_NR];

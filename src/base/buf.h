@@ -73,8 +73,8 @@ struct bufpool {
 int bufpool_init(struct bufpool *bp, size_t bytes);
 /* Makes a pool like bufpool_init(), with at least one run. Returns 0 or -ENOMEM. */
 int bufpool_init_runs(struct bufpool *bp, size_t bytes);
-/* Makes a pool of buffers of one class, with at least one buffer. region_base: number of its first region,
- * because its memory is registered after that of another pool. Returns 0 or -ENOMEM. */
+/* Makes a pool of buffers of one class, with at least one buffer. region_base: number of the first region of
+ * this pool, greater than 0 if the regions of another pool are registered first. Returns 0 or -ENOMEM. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
 /* Frees the memory of a pool. Every buffer was returned to the pool before. */
 void bufpool_fini(struct bufpool *bp);

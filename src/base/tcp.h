@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct tcp_came {
-	/* number of bytes received from the peer since the connection was established; its FIN counts as one
-	 * byte */
+	/* number of bytes received from the peer since the connection was established; the FIN of the peer
+	 * counts as one byte */
 	uint64_t bytes;
 	uint64_t last_ns; /* time in ns since the last byte arrived */
 };

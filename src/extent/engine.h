@@ -38,8 +38,9 @@ extent_store(const struct store *st)
 
 /* Allocates a ring for blocking I/O. Returns 0, or -errno with the reason in err. */
 int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
-/* Opens and recovers the disk, and claims it, without starting a thread; also used by fsck. *rep: options of
- * the recovery, then its result. Returns 0, or -errno with the reason in err. */
+/* Opens and recovers the disk, and claims the disk, without starting a thread; also used by fsck. *rep has
+ * the options of the recovery before the call, and the result of the recovery after it. Returns 0, or -errno
+ * with the reason in err. */
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);

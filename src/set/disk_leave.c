@@ -81,7 +81,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 
 /* ---- the disk ---- */
 
-/* Writes the map that no longer contains this disk to the disk's own superblock. The wait is limited, because
+/* Writes, to the disk's own superblock, the map that does not contain this disk. The wait is limited, because
  * the disk may hang. */
 static void
 tell_it(struct mover *m, int engine, const struct disk_table *t)

@@ -222,8 +222,8 @@ set_table_failed(struct set *s)
 
 		look(s);
 		/*
-		 * The owner is notified of the failure, because it may be waiting for an answer of a disk
-		 * that hangs.
+		 * The owner is notified of the failure, because the owner may be waiting for an answer of a
+		 * disk that hangs.
 		 */
 		if (t && !t->is_alarmed) {
 			t->is_alarmed = true;

@@ -17,7 +17,7 @@
 #ifndef WALK_KEYS
 #define WALK_KEYS 256 /* number of keys in one page of a scan */
 #endif
-/* longest idle time, in ns, for which later sends may exceed the rate */
+/* longest idle time, in ns, for which later sends may make up by exceeding the rate */
 #define PACE_AHEAD_NS (100 * NS_PER_MS)
 #define PACE_ASK_NS (100 * NS_PER_MS) /* longest wait, in ns, before the rate is read again */
 
@@ -218,7 +218,8 @@ set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 	ms->m = m;
 }
 
-/* Starts to send a key, or to remove it if `to` is NULL, as soon as a slot for a key in flight is free. */
+/* Starts to send a key, or to remove the key if `to` is NULL, as soon as fewer than MOVE_SENDS keys are in
+ * flight. */
 static void
 send_key(struct mover *m, struct store_port *from, struct store_port *to, const struct store_key *k)
 {

@@ -59,8 +59,8 @@ slots_op(struct mover *m, struct store_slots_op *o)
 /* ---- the switch ---- */
 
 /* Assigns secondaries to the slots of m->slots: the previous ones from was[], or `engine` for every slot if
- * `was` is NULL. M8: a secondary receives every acknowledged change from before the map says that it is in
- * sync. */
+ * `was` is NULL. M8: already before the map says that a secondary is in sync, the secondary receives every
+ * acknowledged change. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
@@ -114,8 +114,8 @@ write_homes(struct mover *m, int from, int to)
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
-	/* M8: the secondary receives every change from before the write of the map that marks it as in
-	 * sync. */
+	/* M8: the secondary receives every change already before the write of the map that marks the
+	 * secondary as in sync. */
 	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
 		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
@@ -181,7 +181,7 @@ wait_unsettled(struct mover *m)
 	return 0;
 }
 
-/* Switches the slots to the other engine. The caller holds the map change lock, and every writer waits. */
+/* Switches the slots to the target. The caller holds the map change lock, and every writer waits. */
 static int
 switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_slots_op *o)
 {
@@ -211,7 +211,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		is_open = r == -EROFS;
 	}
 	if (m->kind == MOVE_SECOND) {
-		/* The primary has not changed, so the writers waiting there continue. */
+		/* The primary has not changed, so the writers that wait at the primary continue. */
 		if (RULE_MOVE_FREEZE)
 			tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	} else if (r == 0 || is_open)

@@ -103,8 +103,8 @@ has_two_left(const struct set *s, int number)
 	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
 }
 
-/* Marks secondaries on disks with old records of two copies as not in sync. Such disks may lack records, so
- * they are resynchronised first. */
+/* Marks secondaries as not in sync if their disks have old records of keys with two copies. Such disks may
+ * lack records, so they are resynchronised first. */
 static void
 keep_from_full(const struct set *s, struct disk_table *t)
 {

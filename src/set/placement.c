@@ -11,8 +11,8 @@
 struct set_placement {
 	_Atomic uint8_t primary[SET_PLACES];  /* engine of each partition */
 	_Atomic uint8_t secondary[SET_SLOTS]; /* engine of the secondary of each slot with two copies */
-	/* counter that is incremented at the beginning and at the end of each change of the engine of
-	 * partitions; odd: a change is in progress */
+	/* counter that is incremented at the beginning and at the end of each move of partitions between
+	 * engines; odd: a move is in progress */
 	_Atomic uint64_t relocations;
 	_Atomic bool is_moving;   /* true: partitions may change their engine */
 	_Atomic uint64_t all, in; /* bitmaps of engines: members, and engines in service */

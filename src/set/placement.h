@@ -44,8 +44,8 @@ int set_secondary_at(const struct set *s, int slot);
 void set_assign_secondary(struct set *s, int slot, int engine);
 /* Returns true if some slots of keys with two copies have neither copy in service. */
 bool set_misses_places(const struct set *s);
-/* Notes the beginning or the end of a change of the engine of partitions. During the change both engines can
- * list the keys. */
+/* Notes the beginning or the end of a move of partitions from one engine to another. During the move both
+ * engines can list the keys. */
 void set_note_relocation(struct set *s);
 /* Returns the counter of calls of set_note_relocation(). The counter exists as long as the set. */
 _Atomic uint64_t *set_relocations(const struct set *s);

@@ -37,7 +37,7 @@ bool set_has_pairs(const struct set *s);
 /* Notes that slots have secondaries from now on. Returns the number of this assignment of secondaries, which
  * increases with each assignment. The caller holds the map change lock. */
 unsigned set_begin_pairs(struct set *s);
-/* Notes that all primaries answer requests, in the assignment of secondaries for which set_begin_pairs()
+/* Notes that all primaries answer requests after the assignment of secondaries for which set_begin_pairs()
  * returned `paired`. */
 void set_note_pairs_answer(struct set *s, unsigned paired);
 /* Notes that no slot has a secondary any longer: a map without secondaries is effective. The caller holds the

@@ -452,8 +452,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 /* ---- the table ---- */
 
 /*
- * Objects and PUTs that are open use the port of the engine directly (store.c), except for keys with two
- * copies.
+ * store.c passes operations on open objects and PUTs directly to the engine, except for keys with two copies.
  */
 const struct store_ops store_set_ops = {
 	.name = "set",

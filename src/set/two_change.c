@@ -300,8 +300,8 @@ second(struct change_two *c)
 	}
 	c->copy->of = c;
 	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
-	/* The slot may have moved to another engine since the commit of the primary. Its records, including
-	 * this change, moved with it. */
+	/* The slot may have moved to another engine since the commit of the primary. The records of the slot,
+	 * including this change, moved with the slot. */
 	c->first = set_primary(s, &c->key);
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
@@ -326,8 +326,8 @@ set_two_poke(struct set_port *p)
 			continue;
 		two_copy_drop(c->copy);
 		c->copy = NULL;
-		/* The copy is finished as failed. The recovery task may have removed the secondary from the
-		 * map already. */
+		/* The copy ends with an error. The recovery task may have removed the secondary from the map
+		 * already. */
 		second_ended(c, engine, -EROFS);
 	}
 }
@@ -415,7 +415,7 @@ first(struct change_two *c)
 	c->first = home;
 	if (!e) {
 		/*
-		 * The engine is out of service. Its partition may be assigned to another engine now or soon.
+		 * The engine is out of service. The partition may be assigned to another engine now or soon.
 		 */
 		first_ended(c, error);
 		return;

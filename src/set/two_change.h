@@ -48,8 +48,9 @@ struct change_two {
 	/* true: the change was started on the secondary, which may be the primary now, and may or may not
 	 * have the change */
 	bool was_copied;
-	int tries, done, result; /* number of attempts; result of the primary; result of the change */
-	int first;               /* engine that was the primary at the start of the change */
+	/* tries: number of attempts; done: result of the primary; result: result of the change */
+	int tries, done, result;
+	int first; /* engine that was the primary at the start of the change */
 	struct copy *copy;
 	struct list link; /* link in the port's list of changes that wait for the secondary */
 	/* Operation on the primary, unless the change is a PUT. */

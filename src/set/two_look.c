@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the state and the parts of uploads of keys with two copies. The result is that of the primary, and
- * both disks have it (M16). The state of an upload is read first without the key lock, and read again with
- * the lock if the key was locked. Parts are listed with the lock, because a long list takes several steps.
+ * Reads the state and the parts of uploads of keys with two copies. The result is a state of the primary that
+ * both disks have (M16). The state of an upload is read first without the key lock, and read again with the
+ * lock if the key was locked. Parts are listed with the lock, because a long list takes several steps.
  */
 #include "set/replicas.h"
 

@@ -115,7 +115,7 @@ on_kept(struct msg *m)
 	looked(o, look(o));
 }
 
-/* Opens a record. Completes immediately. Returns a positive number if the record is open, or -errno. */
+/* Opens a record, and completes immediately. Returns a positive number if the record is open, or -errno. */
 static int
 open_in(struct open_two *o, struct store_port *e, struct store_obj *obj)
 {
@@ -134,7 +134,7 @@ open_at(struct open_two *o, int engine)
 }
 
 /* Handles the result of opening the record of the primary, while no change of the key is in progress. If the
- * record is damaged, opens that of the secondary, and begins to repair the primary. */
+ * record of the primary is damaged, opens the record of the secondary, and begins to repair the primary. */
 static int
 opened(struct open_two *o, int r)
 {
@@ -348,8 +348,8 @@ start_mend(struct mend *m)
 		mend(m);
 }
 
-/* Begins a repair, for which the read `waits` waits (NULL: no read). During another repair the repair is
- * queued; without a waiting read it is dropped. Returns true if `waits` will continue in on_read_mended(). */
+/* Begins a repair, for which the read `waits` waits (NULL: no read). During another repair the new repair is
+ * queued, or dropped if no read waits for it. Returns true if `waits` will continue in on_read_mended(). */
 static bool
 begin_mend(struct open_two *o, struct read_two *waits)
 {
@@ -416,7 +416,7 @@ open_second(struct open_two *o)
 	return true;
 }
 
-/* Returns true for damage that can be repaired; a read error (-EIO) of a failed disk cannot. */
+/* Returns true for damage that can be repaired. A read error (-EIO) of a failed disk cannot be repaired. */
 static bool
 is_damage(const struct open_two *o, int error)
 {

@@ -21,8 +21,8 @@ struct cuda_window {
 	int ordinal;       /* number of the device */
 };
 
-/* Finds the device memory [addr, addr + len). Returns 0; SN_ENOTSUPP: it is not device memory, or the program
- * has not loaded CUDA. */
+/* Finds the device memory [addr, addr + len). Returns 0; SN_ENOTSUPP: the memory is not device memory, or the
+ * program has not loaded CUDA. */
 int cuda_find(uint64_t addr, uint64_t len, struct cuda_window *ret);
 /* Finds the device memory of a dma-buf of buf_len bytes: its bytes [offset, offset + len). iova: the address
  * that the program has given for the first of these bytes. Returns 0 or SN_ENOTSUPP. */

@@ -369,8 +369,9 @@ void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
 /* Removes the events of element that were not fetched yet. */
 void sn_async_forget(struct sn_ctx *ctx, const void *element);
 
-/* Starts the watcher of this process, a thread that delivers port events. Its id is fab_proc.tid, which
- * process_vm_* calls name. Returns 0 or an errno value. */
+/* Starts the watcher of this process, a thread that delivers port events. The id of this thread is
+ * fab_proc.tid, with which process_vm_*() calls access the memory of the process. Returns 0 or an errno
+ * value. */
 int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
@@ -417,7 +418,8 @@ struct sn_fault {
 	uint64_t kill_wait_ns;
 	uint64_t seed;
 	struct fab_act act;
-	/* For each fault rule, its id and the number of operations of this queue pair that it has checked. */
+	/* For each fault rule, its id and the number of operations of this queue pair that the rule has
+	 * checked. */
 	struct {
 		uint32_t id;
 		uint32_t nr;

@@ -20,9 +20,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Largest numbers of names for stats_new(): of operations (enum op of dialect/), each of which costs 1376
- * bytes in each core, and of decline reasons (enum chan_reason of chan/). The caller asserts that its names
- * fit. */
+/* Largest numbers of names for stats_new(). STATS_OPS_MAX: names of operations (enum op of dialect/), each of
+ * which costs 1376 bytes in each core. STATS_REASONS_MAX: names of decline reasons (enum chan_reason of
+ * chan/). The caller asserts that its names fit. */
 #define STATS_OPS_MAX 128
 #define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR

@@ -26,8 +26,8 @@ struct damage {
 	enum damage_kind kind;
 	bool is_removal;  /* the change that is dropped is a removal */
 	const char *disk; /* path of the disk; the caller keeps it */
-	const char *
-		whole_on; /* path of another disk, which has a whole copy; NULL: no disk is known to have one */
+	/* path of another disk with a whole copy; NULL: no other disk is known to have a whole copy */
+	const char *whole_on;
 	uint64_t version, size_bytes;
 	char *line; /* message about the damage, without the path */
 	size_t len; /* length of the key, in bytes */
@@ -36,9 +36,10 @@ struct damage {
 
 /* Numbers for the summary of a check. */
 struct damage_sums {
-	/* objects of each kind, and their bytes */
+	/* for each kind of damage: number of objects, and number of bytes of these objects */
 	uint64_t nr[DAMAGE_KINDS], bytes[DAMAGE_KINDS];
-	/* objects of each kind of which no disk has a whole copy, and their bytes */
+	/* for each kind of damage: number of objects of which no disk has a whole copy, and number of bytes
+	 * of these objects */
 	uint64_t gone_nr[DAMAGE_KINDS], gone_bytes[DAMAGE_KINDS];
 	uint64_t objects; /* number of all objects that were examined, each counted once */
 	/* true: a repair also drops changes of objects whose names cannot be read */

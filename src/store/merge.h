@@ -25,14 +25,14 @@ struct merge_wait {
 struct merge_of {
 	struct store_port *port; /* port on which the page is requested */
 	struct mailbox *mb;      /* mailbox of the port */
-	unsigned *inflight;      /* counter of the port for pages in progress, owned by the port */
+	unsigned *inflight;      /* counter of the pages in progress at the port, owned by the port */
 	int nr;                  /* number of sources of the list */
 	int first; /* for list(): number, among the caller's sources, of the source that is listed as i = 0 */
 	/* Counter that is incremented when entries begin to move from one source to another, and when the
-	 * move has ended. In between both sources list the entries. If the counter has changed during a page,
-	 * all sources are read again. NULL: entries do not move. */
+	 * move has ended. Between these two increments both sources list the entries. If the counter has
+	 * changed during a page, all sources are read again. NULL: entries do not move. */
 	_Atomic uint64_t *changes;
-	/* current number of sources; a page that was begun with fewer sources ends with -EAGAIN. NULL: the
+	/* current number of sources. If the number grows during a page, the page ends with -EAGAIN. NULL: the
 	 * number is constant */
 	const int *nr_now;
 	/* Lists entries of the i-th source into ls, as store_list() lists a store; ls has the prefix, the
@@ -44,12 +44,12 @@ struct merge_of {
 	const char *bucket; /* name of the bucket, for settle() */
 	uint16_t bucket_len;
 	void *cookie;
-	/* called at the end of the page, before done(); NULL: nothing is called */
+	/* called at the end of the page, before done() of the list; NULL: nothing is called */
 	void (*over)(void *cookie);
 };
 
-/* Returns memory for the slots requested from a source. The memory is valid as long as `ls`, which list()
- * received. */
+/* Returns memory in which list() can store the slots to request from a source. The memory is valid as long as
+ * `ls`, the argument of list(). */
 struct store_slots *merge_slots(struct store_list *ls);
 
 /* Produces a page as store_list() does. Returns the result of a start function (store.h). After -EAGAIN (no

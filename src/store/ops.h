@@ -41,9 +41,9 @@ struct store_table_write {
 
 /*
  * A scan of keys. Slots are always given as *partitions* (set/map/disk_table.h): keys with one copy and keys
- * with two copies have different partitions. The scan returns the keys in some partitions for which the
- * engine has a record (object, upload, part), a few keys per call: first keys with one copy in order, then
- * keys with two copies in order. Embedded by the caller, zeroed except for the members marked "in".
+ * with two copies have different partitions. The scan returns the keys of the requested partitions for which
+ * the engine has a record (object, upload, part), a few keys per call: first keys with one copy in order,
+ * then keys with two copies in order. Embedded by the caller, zeroed except for the members marked "in".
  */
 struct store_walk {
 	/* in */
@@ -92,8 +92,8 @@ struct store_send {
 };
 #define STORE_SEND_STOP UINT64_MAX
 
-/* The usage of one bucket in one partition that moves, as one copy of each key counts. An entry of a list
- * that takes the usage from one counter of the quota ledger to another. */
+/* The usage of one bucket in one partition that moves, counted for one copy of each key. An entry of the list
+ * with which the usage moves from one counter of the quota ledger to another. */
 struct store_moved {
 	struct store_moved *next;
 	struct store_use use;
@@ -169,11 +169,13 @@ struct store_member_ops {
 	/* Returns true if the disk has failed. A failure is final. Any thread. */
 	bool (*has_failed)(const struct store *st);
 
-	/* Sets the partitions that the placement map assigns to the engine; called between open() and
+	/*
+	 * Sets the partitions that the placement map assigns to the engine; called between open() and
 	 * recover(). Without this call all partitions are assigned. Records in other partitions are
-	 * *foreign*: they are not listed, not counted, and do not prevent the removal of a bucket. Foreign
-	 * records can be read by their key, and remain until they are removed. Changes of keys in other
-	 * partitions end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM. */
+	 * *foreign*: foreign records are not listed, not counted, and do not prevent the removal of a bucket.
+	 * They can be read by their key, and remain until they are removed. Changes of keys in other
+	 * partitions end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM.
+	 */
 	int (*set_slots)(struct store *st, const struct store_slots *slots);
 	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns the number
 	 * of these keys, >= 0. A call examines some hundred records, and may find no key. */
@@ -234,9 +236,9 @@ struct store_member_ops {
 	/* Removes all records of a key that is not assigned to the engine (-EPERM: the key is assigned). One
 	 * removal of a key at a time, and no removal during send() of the key. */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Reports to o->changed(), from now on, each key of these slots of which a record is published.
-	 * Records that were published earlier are visible to a scan after done(). slots NULL: ends the
-	 * reports; changed() does not run after done(). */
+	/* Begins to report to o->changed() each key of these slots of which a record is published. Records
+	 * that were published earlier are visible to a scan after done(). slots NULL: ends the reports;
+	 * changed() does not run after done(). */
 	int (*watch)(struct store_port *p, struct store_slots_op *o);
 	/*
 	 * Pauses changes of keys in these slots. A change waits for a second at most, and then ends with
@@ -305,8 +307,8 @@ struct store_ops {
 			    struct store_obj *obj);
 	/* Implements store_open_second(). NULL: the back end has no secondary copies. */
 	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* Implements store_open_part(). NULL: the back end cannot open parts. is_second is false for an
-	 * engine. */
+	/* Implements store_open_part(). NULL: the back end cannot open parts. is_second: always false in a
+	 * call of an engine. */
 	int (*open_part)(struct store_port *p, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
 			 struct store_obj *obj);
@@ -382,7 +384,8 @@ struct store_ops {
 	void (*reread)(struct store_port *p);
 	/* Implements store_is_fenced(). NULL: no other process can replace this process. */
 	bool (*is_fenced)(const struct store *st);
-	/* Implements store_answers(). NULL: the back end always answers, or its units report problems. */
+	/* Implements store_answers(). NULL: the back end always answers, or the units of the back end report
+	 * problems. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
 	/* Implements store_change_disks(). NULL: the disks are fixed; move_info() and set_move_rate() are
 	 * NULL, too. */
@@ -400,11 +403,13 @@ struct store_ops {
 	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
 	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
 			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
-	/* Closes or opens the gate of a bucket. While the gate is closed, writers wait, and get -EAGAIN after
-	 * a while. A gate can be closed only if the bucket exists (otherwise -ENXIO) and is empty in the
-	 * sense of `gate`, with no change in progress (otherwise -ENOTEMPTY); -EAGAIN: too many gates are
+	/*
+	 * Closes or opens the gate of a bucket. While the gate is closed, writers wait, and end with -EAGAIN
+	 * after a while. A gate can be closed only if the bucket exists (otherwise -ENXIO) and is empty in
+	 * the sense of `gate`, with no change in progress (otherwise -ENOTEMPTY); -EAGAIN: too many gates are
 	 * closed. GATE_OPEN opens the gate, even if the bucket does not exist. Repeated calls have no effect.
-	 * The state of a gate is in memory only. */
+	 * The state of a gate is in memory only.
+	 */
 	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
 			   struct store_del *op);
 	/*

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 /*
- * Allocates cap_bytes of unregistered memory for a zeroed struct buf; the buffers of a core are reserved for
- * requests. A buffer that already has memory is left unchanged. The caller frees mem. Returns false if there
- * is no memory.
+ * Allocates cap_bytes of unregistered memory for a zeroed struct buf, because the buffers of a core are
+ * reserved for requests. A buffer that already has memory is left unchanged. The caller frees mem. Returns
+ * false if there is no memory.
  */
 static inline bool
 store_buf_make(struct buf *b, uint32_t cap_bytes)

@@ -22,8 +22,8 @@
  * documents of a bucket count once. The number of copies is a property of the key: it is the number that the
  * bucket had when the key was written, and the number of a bucket changes only while the bucket is empty. The
  * counter of the primary counts both copies, also while the secondary has no copy yet, has failed, or is
- * copied again; foreign records count for no bucket. So the usage changes neither by a resynchronisation nor
- * by a move.
+ * copied again; foreign records count for no bucket. Neither a resynchronisation nor a move therefore changes
+ * the usage.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
  * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 80 more for each
@@ -69,8 +69,8 @@ struct quota_hold {
 	uint64_t version;         /* version of the bucket; 0: there is no reservation */
 	struct quota_change more; /* growth of the usage that the commit of the PUT will cause, as far as it
 	                           * is known */
-	/* number of bytes of all copies of the PUT, including bytes that replace those of an existing
-	 * object */
+	/* number of bytes of all copies of the PUT; bytes that replace those of an existing object count,
+	 * too */
 	int64_t whole_bytes;
 };
 
@@ -133,9 +133,9 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
 /* Makes a row for a bucket that will be made. If quota_born() is not called, the next quota_unpend() removes
  * the row. Returns 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
-/* Checks the limits of all patterns that match the name of a bucket to be made with doc_bytes bytes of
- * documents; the bucket counts as an object of each pattern. A bucket that has a row is never refused.
- * Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
+/* Checks the limits of all patterns that match the name of a bucket to be made. doc_bytes: size of the
+ * bucket's documents in bytes. The bucket counts as an object of each pattern. A bucket that has a row is
+ * never refused. Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
 /* Returns the row of an existing bucket with this version. Makes the row if the bucket has no row. Returns
  * NULL if there is no memory. */
@@ -170,7 +170,7 @@ int quota_plan_docs(struct quota_book *book, int counter, const void *name, size
 		    struct quota_plan *ret_plan);
 /* Ends a plan, after the change was counted or has failed; does nothing without a plan. */
 void quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p);
-/* Sets the limits of the bucket; all members STORE_UNBOUNDED: removes them. */
+/* Sets the limits of the bucket. If all members are STORE_UNBOUNDED, removes the limits. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
 /* Checks the limits of a bucket for a change at this counter. Returns 0, or -EDQUOT, which is counted as a

@@ -48,15 +48,15 @@ int record_read(const char *file, struct store_record *ret_record, char *err, si
 /* Writes the text of a record. about: text for a comment; only its first line is used. */
 void record_print(const struct store_record *record, const char *about, FILE *out);
 /* Replaces the record atomically and durably: a new file is written, flushed and renamed, and the directory
- * is flushed. about: text for a comment; only its first line is used. Returns 0; or -errno with a sentence in
- * err: the file then has the former record. */
+ * is flushed. about: text for a comment; only its first line is used. Returns 0; or -errno, with a sentence
+ * in err; after an error the file has the former record. */
 int record_write(const char *file, const struct store_record *record, const char *about, char *err,
 		 size_t err_len);
 /* Returns the disk with this UUID; NULL: the record has no such disk. */
 const struct store_record_disk *record_find(const struct store_record *record,
 					    const uint8_t uuid[UUID_BYTES]);
-/* Adds a disk to the record. Returns 0; -ENOSPC: the record is full. A path that is too long, is not absolute
- * or has control characters is stored as unknown. */
+/* Adds a disk to the record. Returns 0; -ENOSPC: the record is full. A path that is too long, that is not
+ * absolute, or that has control characters is stored as unknown. */
 int record_add(struct store_record *record, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
 	       const char *path);
 

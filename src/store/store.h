@@ -183,8 +183,8 @@ struct store_conf {
 	};
 };
 
-/* The limits of a back end. Each is at most the STORE_ constant named beside it. Buffers are sized by these
- * constants, so they fit every back end. */
+/* The limits of a back end. Each limit is at most the STORE_ constant named beside it. Buffers are sized by
+ * these constants, so they fit every back end. */
 struct store_limits {
 	uint32_t piece_bytes; /* largest size of one write, in bytes; at most STORE_PIECE */
 	uint32_t read_bytes;  /* largest size of one read, in bytes; at least a piece, at most STORE_READ */
@@ -197,8 +197,8 @@ struct store_limits {
 	bool lets_go;
 };
 
-/* Checks whether the configuration is valid for any store, without reading a disk. Returns 0 or -EINVAL with
- * the reason in err. */
+/* Checks the configuration without reading a disk. Returns 0, or -EINVAL if the configuration is valid for no
+ * store, with the reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
 /* Size, in bytes, of the buffer for the reason of a failed start. The reason may name several disks. */
@@ -215,7 +215,8 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
  */
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
-/* Results of store_look() for a store that could not be examined; err has the reason for one disk. */
+/* Results of store_look() for a store that could not be examined. err has the reason, for one of the
+ * disks. */
 #define STORE_LOOK_IN_USE 1 /* a process has locked a disk */
 #define STORE_LOOK_DENIED 2 /* this user may not open a disk */
 
@@ -248,8 +249,9 @@ enum fsck_mode {
 	FSCK_REPAIR,  /* removes damaged records, creates lost files again, and reads all data */
 	FSCK_PREVIEW, /* reports the records that FSCK_REPAIR would remove, and changes nothing; does not read
 	               * undamaged objects */
-	FSCK_FIND, /* for an engine: marks objects in the list of damage (store/damage.h) of which this disk
-	               * has a whole copy; reports and changes nothing */
+	/* for an engine: marks, in the list of damage (store/damage.h), the objects of which this disk has a
+	 * whole copy; reports and changes nothing */
+	FSCK_FIND,
 };
 
 /*
@@ -299,8 +301,8 @@ struct store_spares {
 	 * exchange for it (store_read.instead). */
 	void (*give)(struct store_spares *s, struct buf *b);
 };
-/* Sets the lender of buffers. The caller keeps it until the port is detached. Without a lender no buffers are
- * lent. */
+/* Sets the lender of buffers. The caller keeps the lender until the port is detached. Without a lender no
+ * buffers are lent. */
 void store_set_spares(struct store_port *p, struct store_spares *s);
 
 /* Returns the limits of the port's back end, which are constant while the port is attached. Any thread. */
@@ -321,8 +323,8 @@ struct store_key;
  * would be refused because a disk has failed, so that the caller does not wait for resources first. */
 int store_lane(struct store_port *p, const struct store_key *k, bool changes);
 
-/* A bucket name and an object key as bytes, not terminated. The caller keeps both until the call returns, and
- * may free them before the operation ends. */
+/* A bucket name and an object key as bytes, not terminated. The caller keeps the bytes until the call
+ * returns, and may free them before the operation ends. */
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
@@ -398,7 +400,8 @@ struct store_quota_info {
 	bool is_pattern;
 	bool has_bound;
 	struct store_use used, max;
-	/* of a pattern: number of its buckets, and the limit of this number; STORE_UNBOUNDED: no limit */
+	/* of a pattern: number of the buckets that match the pattern, and the limit of this number;
+	 * STORE_UNBOUNDED: no limit */
 	uint64_t buckets, max_buckets;
 	uint64_t in_progress_bytes; /* bytes reserved by PUTs that are not committed yet */
 	uint64_t refused;           /* refused changes since the start; counted while there is a limit */
@@ -451,10 +454,10 @@ int store_open_second(struct store_port *p, const struct store_key *k, struct st
  */
 int store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    uint32_t number, bool is_second, struct store_obj *obj);
-/* Opens an object as store_open() does, for a caller that reads immediately afterwards. A back end in which
- * open and read are separate round trips can combine them. want: number of bytes that the caller reads from
- * the beginning, or fewer if the object is smaller; 0: the whole object if it has one granule, nothing
- * otherwise. */
+/* Opens an object as store_open() does, for a caller that reads immediately afterwards. A back end can then
+ * combine the open and the first read, if they are separate round trips otherwise. want: number of bytes that
+ * the caller reads from the beginning, or fewer if the object is smaller; 0: the whole object if it has one
+ * granule, nothing otherwise. */
 int store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
 /* Closes an object that has no read in flight. NULL, and an object that was never open, are allowed. */
 void store_close(struct store_port *p, struct store_obj *obj);
@@ -506,8 +509,8 @@ void store_give_up(struct store_port *p, const void *asker, uint64_t older_ns);
 
 /*
  * A PUT. The caller calls store_put_init(), then store_put_write() for each piece in order (several may be in
- * flight), and after every write has completed store_put_commit() or store_put_abort(). The last piece may be
- * passed to the commit; one flush then covers data and log.
+ * flight), and, after every write has completed, store_put_commit() or store_put_abort(). The last piece may
+ * be passed to the commit; one flush then covers data and log.
  */
 struct store_put {
 	struct store_op op; /* operation of the commit; result 0: the object is durable and visible */
@@ -570,7 +573,8 @@ struct store_commit {
  * its pointers lead (attrs, last, inline_data). */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 /* Abandons a write that has not completed. Returns true if the write was abandoned: done() does not run, the
- * caller owns the buffer, and the PUT can only be aborted. Returns false if nothing has changed. */
+ * caller owns the buffer, and the only further call for the PUT is store_put_abort(). Returns false if
+ * nothing has changed. */
 bool store_write_cancel(struct store_port *p, struct store_write *w);
 /* Aborts a PUT and frees its space. Every write of the PUT has ended or was cancelled. NULL, a PUT that was
  * never started, and a call after the end of the commit are allowed. */
@@ -587,8 +591,8 @@ int store_delete(struct store_port *p, const struct store_key *k, const struct s
 
 /*
  * Replaces an object's attributes; bytes, ETag and mtime do not change, the version increases. version: the
- * required version (0: any). The caller keeps attrs until the end. Objects opened before keep their
- * attributes.
+ * version that the object must have; 0: any version. The caller keeps attrs until the end. Objects opened
+ * earlier keep their attributes.
  *   0         durable
  *   -ENOENT   no such object (-ENXIO: nor bucket)
  *   -ESTALE   the object has another version
@@ -613,15 +617,15 @@ struct store_upload {
 	_Alignas(8) unsigned char priv[STORE_PRIV_UPLOAD];
 };
 
-/* Begins an upload. attrs (at most STORE_ATTRS_MAX bytes; the caller keeps them until the end) are returned
- * by store_upload_stat(), and contain the data that the object will need. */
+/* Begins an upload. attrs: at most STORE_ATTRS_MAX bytes, which the caller keeps until the end.
+ * store_upload_stat() returns these attributes, from which the caller makes the attributes of the object. */
 int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			uint32_t attrs_len, struct store_upload *u);
 /* Ends an upload without making an object. After the answer no part of the upload can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-/* Looks up an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
- * end. result: 0; -ENOENT: the key has no such upload; -ENXIO: no such bucket. */
+/* Looks up an upload, and copies up to cap bytes of the upload's attributes to attrs, which the caller keeps
+ * until the end. result: 0; -ENOENT: the key has no such upload; -ENXIO: no such bucket. */
 int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		      struct store_stat *st);
@@ -792,7 +796,8 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
 int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			   struct store_bucket_set *op);
 
-/* Limits for all buckets whose names begin with `bucket` (any_suffix), or for the bucket of this name. */
+/* Limits for all buckets whose names begin with `bucket` (any_suffix true), or for the one bucket of this
+ * name (any_suffix false). */
 struct store_pattern_quota {
 	char bucket[STORE_BUCKET_MAX];
 	uint8_t bucket_len;
@@ -806,8 +811,8 @@ struct store_pattern_quota {
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
 /* Returns a bucket's usage and its own limits, if any. Any thread. Returns 0, -ENXIO, -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
-/* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread. Returns their
- * number, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
+/* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread. Returns the
+ * number of entries, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
 int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
 /* ---- listing ---- */
@@ -825,11 +830,13 @@ struct store_entry {
 	uint32_t attrs_len;
 };
 
-/* A page of a list of names that begin with `prefix`, in key order, from the first name after `after` on
+/*
+ * A page of a list of names that begin with `prefix`, in key order, from the first name after `after` on
  * (NULL: from the first name). With a delimiter, all names that contain the delimiter after the prefix are
- * replaced by their common prefix, which ends with the first such delimiter, and is listed once. If `after`
- * is a common prefix itself, the page begins after all names with this prefix. The caller keeps the memory to
- * which this struct points until the end of the operation. */
+ * replaced by their common prefix. A common prefix ends with the first delimiter after `prefix`, and is
+ * listed once. If `after` is a common prefix itself, the page begins after all names with this prefix. The
+ * caller keeps the memory to which this struct points until the end of the operation.
+ */
 struct store_list {
 	/* operation of the list; result: number of entries; `more` is set if further entries follow */
 	struct store_op op;
@@ -864,8 +871,9 @@ struct store_disk_change {
 	const char *disk; /* name of the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
 	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
 	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
-	/* DISK_ADD: function that is called on a thread of the store before the disk becomes a member, so
-	 * that the caller can record its UUID first; it may block. NULL: no function is called */
+	/* DISK_ADD: function that a thread of the store calls before the disk becomes a member, so that the
+	 * caller can first record the UUID of the disk; the function may block. NULL: no function is
+	 * called */
 	void (*joins)(void *cookie, const uint8_t uuid[UUID_BYTES]);
 	void *cookie;
 };
@@ -935,7 +943,8 @@ struct store_copies_info {
 	/* Missing and failed disks that have copies of keys: */
 	uint64_t away;    /* bitmap of the units of these disks */
 	bool may_replace; /* true: other disks can take over the slots of the disks in `away` */
-	/* for each unit in `away`: time in ns until another disk replaces it; 0: it is replaced now */
+	/* for each unit in `away`: time in ns until another disk replaces the unit; 0: the unit is being
+	 * replaced now */
 	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
 /* Returns the state of keys with two copies. Any thread. */
@@ -943,8 +952,8 @@ void store_copies_info(const struct store *st, struct store_copies_info *ret_inf
 
 /* ---- state for operators ---- */
 
-/* The state of a unit. A unit is the smallest section of the store that operators see and that can fail
- * separately: a disk, or a pool. */
+/* The state of a unit. A unit is a part of the store that operators see and that can fail separately: a disk,
+ * or a pool. */
 enum store_unit_state {
 	UNIT_OK,
 	UNIT_FAILED,
@@ -1001,11 +1010,13 @@ enum {
 /* Returns STORE_CAN_... bits.  Any thread. */
 unsigned store_can(const struct store *st);
 
-/* Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
- * less of the log. Any thread, while a port is attached. The snapshot runs in the background: when the unit's
- * number "snapshot_runs" is 0 again, "snapshots" has increased, or the snapshot has failed (which is logged).
- * Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or another -errno if some units did not start a
- * snapshot. */
+/*
+ * Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
+ * less of the log. Any thread, while a port is attached. The snapshot runs in the background: it has ended
+ * when the unit's number "snapshot_runs" is 0 again; the number "snapshots" has then increased, unless the
+ * snapshot has failed, which is logged. Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or another -errno
+ * if some units did not start a snapshot.
+ */
 int store_snapshot(struct store *st);
 
 /*

@@ -45,8 +45,8 @@ void alloc_free_all(struct alloc *a);
 
 /* ---- adding space: recovery, and new segments. Any thread. ---- */
 
-/* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if they
- * exceed the data space; or -EEXIST if some of the units were added before. */
+/* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if the
+ * units exceed the data space; or -EEXIST if some of the units were added before. */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
 /* Marks an extent as used because a record refers to it. Returns 0; -ERANGE if the extent is outside of the
  * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if one of its units was

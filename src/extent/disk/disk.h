@@ -137,7 +137,8 @@ struct disk {
 	bool is_old; /* true: a superblock has an earlier format version, so disk_upgrade() is needed */
 	struct alloc *alloc;
 
-	uint64_t timeout_ns; /* time in ns after which a write or flush makes the disk fail; 0: no limit */
+	/* time in ns after which a write or flush that has not ended makes the disk fail; 0: no limit */
+	uint64_t timeout_ns;
 	/* largest number of a thread's workers that may be busy for this disk; 0: all workers */
 	unsigned workers_max;
 	_Atomic int state; /* state of the disk, an enum store_unit_state */
@@ -155,7 +156,8 @@ struct disk {
 	_Atomic uint32_t queued;
 	_Atomic uint64_t progress_ns; /* for a directory: time of the latest completion */
 	_Atomic uint32_t writes_out;  /* number of writes and flushes in progress */
-	/* time of run_ns() at which the latest write ended, or at which the first one in flight began */
+	/* the later one of two times of run_ns(): the end of the latest write, and the beginning of the first
+	 * write in flight */
 	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* counter, incremented whenever space is freed or added */
 	_Atomic bool segs_coming;  /* true: the helper has segments to make */
@@ -191,8 +193,8 @@ const char *disk_way_out(int error);
 
 /* ---- lock.c: files are opened and locked ---- */
 
-/* Opens a block device exclusively. If another process has it open, tries again until the time until_ns.
- * Returns the descriptor, or -errno. */
+/* Opens a block device exclusively. If another process has the device open, tries again until the time
+ * until_ns. Returns the descriptor, or -errno. */
 int disk_open_device(const char *path, uint64_t until_ns);
 /* Opens a file of the directory, or the device, and locks it. *ret_fd: descriptor of the opened file, even if
  * another process holds the lock. Returns 0, -ENOENT if the file does not exist, or another -errno, with the
@@ -209,8 +211,8 @@ int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, 
 	      char *err, size_t err_len);
 /* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
-/* Flushes all writes to the disk (disk_flush_sync()), or to one file of it (disk_flush_file()). Returns 0 or
- * -errno. A failed flush makes the disk fail. */
+/* Flushes all writes to the disk (disk_flush_sync()), or to one file of the disk (disk_flush_file()). Returns
+ * 0 or -errno. A failed flush makes the disk fail. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
 /* Flushes a file or a directory by fsync(). Returns 0 or -errno. A failed flush makes the disk fail. */
@@ -235,8 +237,8 @@ void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(print
 int disk_wrote(struct disk *d, enum disk_room of, int result);
 /* Returns true if the file system or the device had no space for a write in the last minutes. Any thread. */
 bool disk_is_short(const struct disk *d);
-/* Returns the -errno with which the file system or the device has lately refused space that the disk counts
- * as free, for a write or for a new segment; 0: writes and new segments find space. */
+/* Returns the -errno with which the file system or the device has lately refused a write or a new segment,
+ * although the disk counts the space as free; 0: writes and new segments find space. */
 int disk_lacks(const struct disk *d);
 static inline bool
 disk_failed(const struct disk *d)
@@ -278,8 +280,8 @@ disk_write_ends(struct disk *d)
 	atomic_fetch_sub_explicit(&d->writes_out, 1, memory_order_relaxed);
 }
 
-/* Returns the time in ns since the latest write or flush has ended, or since the first one in flight began,
- * if that is later. Pauses of the process do not count. 0: no write or flush is in flight. */
+/* Returns the time in ns since the latest write or flush has ended, or since the first write or flush in
+ * flight began, if that was later. Pauses of the process do not count. 0: no write or flush is in flight. */
 static inline uint64_t
 disk_writes_wait_ns(const struct disk *d)
 {
@@ -311,7 +313,7 @@ int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *
 /* Reads the UUID of the disk from the first superblock. Returns false if the superblock cannot be read, or if
  * fd < 0. */
 bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
-/* Reads the UUID of a disk that another process has open into d->uuid, if the superblock can be read. */
+/* Reads into d->uuid the UUID of a disk that another process has open, if the superblock can be read. */
 void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes d->sb over the older of the two superblocks, with the next generation number, and flushes it.
  * Returns 0; -EROFS if the disk has failed; or another -errno. */

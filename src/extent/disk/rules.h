@@ -18,8 +18,8 @@
 #ifndef RULE_SUPER_OLDER_COPY
 #define RULE_SUPER_OLDER_COPY 1
 #endif
-/* §3: chunks are freed only after the removal of their manifest is stamped, every thread was quiescent and no
- * reader pins the manifest. */
+/* §3: chunks are freed only after three conditions are met: the removal of their manifest is stamped, every
+ * thread was quiescent, and no reader pins the manifest. */
 #ifndef RULE_CHUNKS_AFTER_MANIFEST
 #define RULE_CHUNKS_AFTER_MANIFEST 1
 #endif
@@ -51,8 +51,8 @@
 #ifndef RULE_LOG_NONCE
 #define RULE_LOG_NONCE 1
 #endif
-/* §4: an epoch block is keyed with the nonce of the epoch that the block ends (off: of the epoch that it
- * begins). */
+/* §4: an epoch block is keyed with the nonce of the epoch that the block ends. With the switch off, the block
+ * is keyed with the nonce of the epoch that it begins. */
 #ifndef RULE_EPOCH_KEYED_OLD
 #define RULE_EPOCH_KEYED_OLD 1
 #endif
@@ -186,8 +186,8 @@
 #ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
 #endif
-/* M25: before the switch of a partition to another disk its writers wait, and their earlier changes are
- * reported. */
+/* M25: before a partition is switched to another disk, the writers of the partition wait, and their earlier
+ * changes are reported. */
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif

@@ -26,14 +26,14 @@ bool sync_is_unreadable(int error);
 bool sync_is_no_room(int error);
 struct disk;
 /* Begins to watch the writes and flushes of the calling thread: the disk d fails if a write or flush takes
- * longer than its timeout. d NULL: ends the watch. */
+ * longer than the timeout of d. d NULL: ends the watch. */
 void sync_watch(struct disk *d);
 /* Reads or writes len bytes; buf, len and off are multiples of FMT_ALIGN. Returns 0 or -errno. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);
-/* A read in the background, begun by sync_read_begin(). Before the caller frees buf it calls sync_read_end(),
- * which waits for the end of the read and returns its result. Zeroed memory means that no read is in
- * progress: sync_read_end() returns 0. */
+/* A read in the background, begun by sync_read_begin(). Before the caller frees buf, the caller calls
+ * sync_read_end(), which waits for the end of the read and returns its result. Zeroed memory means that no
+ * read is in progress: sync_read_end() returns 0. */
 struct sync_reading {
 	struct ring_op op;
 	struct ring *r; /* ring of the read; NULL: no read is in progress */

@@ -3,11 +3,11 @@
  * watch - a limit on the duration of a thread's writes and flushes: an operation that exceeds the disk's
  * timeout makes the disk fail.
  *
- * Time is that of the run clock, in which a pause of the process does not count. An operation is counted in
- * the quarter of the timeout in which it begins, and is late when the timeout has passed since the end of that
- * quarter. The cost is an increment and a decrement for each operation, and a timer while operations are in
- * flight. A late operation stays in flight, and its caller keeps waiting, because the kernel may still use its
- * memory. All functions are called on the port's thread.
+ * The duration is measured by the run clock, so a pause of the process does not count. An operation is
+ * counted in the quarter of the timeout in which it begins, and is late when the timeout has passed since the
+ * end of that quarter. The cost is an increment and a decrement for each operation, and a timer while
+ * operations are in flight. A late operation stays in flight, and its caller keeps waiting, because the
+ * kernel may still use its memory. All functions are called on the port's thread.
  */
 #ifndef GANTRY_EXTENT_DISK_WATCH_H
 #define GANTRY_EXTENT_DISK_WATCH_H

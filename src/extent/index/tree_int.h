@@ -222,8 +222,8 @@ node_child(const struct tree *t, const struct tree_node *n, unsigned i)
 	return arena_ptr(&t->arena, node_ref(n, i));
 }
 
-/* Prefetches a node, as many bytes as a node usually has: the actual size is unknown until the node is
- * loaded. */
+/* Prefetches as many bytes of a node as a node usually has, because the actual size is unknown until the node
+ * is loaded. */
 static inline void
 node_prefetch(const struct tree_node *n)
 {

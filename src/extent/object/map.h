@@ -32,8 +32,8 @@ struct map_out {
  */
 int map_begin(struct map_out *m, struct extent_port *p, const void *entries, uint32_t len,
 	      void (*done)(struct map_out *m, int error));
-/* Frees the memory of a map, if there is one. give_back: true: frees its space on the disk, too; space that
- * was not written yet is always freed. */
+/* Frees the memory of a map, if there is one. give_back: true: frees the space of the map on the disk, too;
+ * space that was not written yet is always freed. */
 void map_end(struct map_out *m, bool give_back);
 /* Sets the reference to the map in a record. Does nothing if m has no map. */
 void map_view(const struct map_out *m, struct rec_view *v);

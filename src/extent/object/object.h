@@ -91,14 +91,15 @@ void crc_blocks_fini(struct extent_port *p);
 /* ---- functions for the other files of this folder ---- */
 
 /* Returns true if the records r and `there` of two engines for one key are equal, except for the location of
- * their bytes. there NULL: the other engine has no record; returns false. Defined in send.c. */
+ * their bytes. If the other engine has no record, `there` is NULL, and the result is false. Defined in
+ * send.c. */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
 /* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. Each call makes another
  * id. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Fills in the i-th record of a bucket's attributes: a put of its share of attrs, or a removal if the
- * attributes need no more than i records. v refers to the memory of attrs, which the caller owns. */
+/* Fills in the i-th record of a bucket's attributes: a put of the i-th part of attrs, or a removal if the
+ * attributes need at most i records. v refers to the memory of attrs, which the caller owns. */
 void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Returns the published record of a bucket; NULL: there is none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);

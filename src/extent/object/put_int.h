@@ -36,7 +36,7 @@ struct write_int {
 /* An object or a part that is copied from another disk, with its keys. The caller owns the memory of keys and
  * record, and keeps it until the PUT has ended. */
 struct put_sent {
-	/* key: key in the index; upload_key: key of the upload of a part; NULL: the copy is of an object;
+	/* key: key in the index; upload_key: for a part, key of its upload; NULL: the copy is of an object;
 	 * bucket_key: key of the bucket */
 	const uint8_t *key, *upload_key, *bucket_key;
 	uint16_t key_len, upload_key_len, bucket_key_len;
@@ -137,7 +137,7 @@ void put_copy_over(struct put_int *pi);
 /* Begins to write a piece. Returns 0 if writes are in flight; 1 if the piece waits for space; or -errno if no
  * write was begun. After an error the PUT must be aborted. */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* Ends all segments of a piece that are not written yet as failed with `error`, without writing them. */
+/* Marks all segments of a piece that are not written yet as failed with `error`, and does not write them. */
 void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */
@@ -148,7 +148,7 @@ void large_begin(struct put_int *pi);
 /* Ends pi->cw as a complete chunk, because the chunk is full and more bytes follow. */
 void large_chunk_full(struct put_int *pi);
 /* Begins the commit of a large PUT: submits the last chunk to the log, and the manifest when the records of
- * all chunks are flushed. All writes of the PUT have been started. Returns 0. */
+ * all chunks are flushed. Called after all writes of the PUT were started. Returns 0. */
 int large_hand_over(struct put_int *pi);
 /* Releases all resources of the chunks after the operation has ended or was aborted with `result`. After an
  * error other than -ECANCELED no record refers to the chunks that are in the log, and garbage collection

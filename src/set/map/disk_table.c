@@ -210,8 +210,8 @@ table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STO
 	t->in &= ~disks;
 	t->draining &= ~disks;
 	t->filling &= ~disks;
-	/* A drain ends if no other disk is left that can take the slots of the disk, or the second copy of
-	 * keys with two copies. */
+	/* A drain ends if no other disk is left that can take the slots of the disk, or the second copies of
+	 * its keys. */
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		has_two |= t->second[i] != TABLE_NO_DISK;
 	if (__builtin_popcountll(t->members & ~t->draining) < (has_two ? 2 : 1))

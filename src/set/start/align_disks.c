@@ -21,7 +21,7 @@ start_disk_at(struct start *s, int number)
 	return NULL;
 }
 
-/* Makes the buckets of all present disks equal to those of the metadata leader (M30). */
+/* Makes the buckets of all present disks equal to the buckets of the metadata leader (M30). */
 static int
 align_buckets(struct start *s)
 {

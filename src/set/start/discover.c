@@ -67,8 +67,7 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 		if (all ? d->is_out : !d->st)
 			continue;
 		step[i] = (struct step){ d, fn };
-		/* The step of the first disk runs on this thread, so a store of one disk needs no other
-		 * thread. */
+		/* The step of one disk runs on this thread, so a store of one disk needs no other thread. */
 		if (!mine)
 			mine = d;
 		else

@@ -42,8 +42,8 @@ expect_table(struct start *s)
 /*
  * Finds stale disks (M41). The map of a start is written only when all participating disks know the number of
  * the start (M5). A disk that took part according to the map, and does not know the number, is therefore an
- * older copy of itself, restored from a backup; a power cut cannot cause this state. The other disks have all
- * acknowledged changes of buckets and of keys with two copies, so the stale disk counts as away. A stale disk
+ * older copy of itself, restored from a backup; a power cut cannot cause this state. All acknowledged changes
+ * of buckets and of keys with two copies are on other disks, so the stale disk counts as away. A stale disk
  * stores the number of this start, with a mark that the disk is stale, before it gets the map. A disk from
  * which a repair has dropped records is treated in the same way.
  */

@@ -161,7 +161,8 @@ look_across(const struct store_conf *conf, struct examined *all, struct disk_tab
 	return e;
 }
 
-/* Lets each disk look for whole copies of the objects that are damaged on the others, then reports the list. */
+/* Lets each disk look for whole copies of the objects that are damaged on other disks, then reports the list
+ * of damage. */
 static void
 report_damage(const struct store_conf *conf, const struct disk_table *table, struct store_damage *damage,
 	      void (*say)(void *cookie, const char *line), void *cookie)

@@ -73,8 +73,8 @@ void __attribute__((format(printf, 3, 4))) start_add(char *to, size_t len, const
 	va_end(ap);
 }
 
-/* Returns the length of the problem in a disk's message, at most WHY_BYTES. The message of the start quotes
- * the problem, and not the remedies that follow. */
+/* Returns the length of the first part of a disk's message, the problem, at most WHY_BYTES. The message of
+ * the start quotes only this part, and not the remedies after it. */
 static int
 problem_len(const char *err)
 {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stops a disk that counted as drained: in the next attempt, the newest map may be another one, and may list
- * the disk. */
+/* Stops a disk that counted as drained. In the next attempt another map may be the newest map, and this map
+ * may list the disk. */
 static void
 stop_drained(struct disk *d)
 {

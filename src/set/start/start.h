@@ -74,8 +74,8 @@ int set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1]);
 /* Smallest memory share of an engine, in bytes. */
 #define SET_SHARE_MIN ((uint64_t)4 << 20)
 
-/* Returns the share of an engine in memory that all disks share, in bytes. The share is in proportion to the
- * size of the disk, but at least the minimum. */
+/* Returns the share of one engine, in bytes, of the memory that all disks share. The share is in proportion
+ * to the size of the disk, but at least the minimum. */
 static inline uint64_t
 set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 {

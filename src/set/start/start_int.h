@@ -101,8 +101,8 @@ bool start_is_none_made(const struct start *s);
 bool start_was_made(const struct disk *d);
 /* Returns true if the path of a disk could be examined, and has no store. */
 bool start_is_bare(const struct disk *d);
-/* Writes to err that a disk has no store, and how the operator can proceed. A format is proposed only if no
- * other disk has a store, which the format would lose. */
+/* Writes to err that a disk has no store, and how the operator can proceed. Formatting is proposed only if no
+ * disk has a store, because a format destroys an existing store. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
 /* Checks that the disks that are not present may be missing. Returns 0 or -errno. */
 int start_check_opened(struct start *s);
@@ -113,8 +113,8 @@ int start_check_store(struct start *s);
 
 /* ---- unnamed.c: members that the configuration does not name ---- */
 
-/* Opens the members in the record of the store that the configuration does not name, and adds them to the
- * disks of the start, present or not. Called after the configured disks were opened. */
+/* Opens the members that are in the record of the store and not in the configuration. Adds these members to
+ * the disks of the start, whether present or not. Called after the configured disks were opened. */
 void start_open_unnamed(struct start *s);
 /* Removes from the start the unconfigured disks that are no longer members of the newest map. */
 void start_leave_unnamed(struct start *s);
@@ -127,13 +127,13 @@ int start_leave_drained(struct start *s);
 /* Finds the newest placement map of the present disks. The newest map is valid as a whole (M1). Returns 0 or
  * -errno. */
 int start_find_table(struct start *s);
-/* Finds the number of each disk, and the bitmap of present disks. Returns 0 or -errno. */
+/* Finds the number of each disk in the newest map, and the bitmap of present disks. Returns 0 or -errno. */
 int start_find_numbers(struct start *s);
 
 /* ---- missing.c ---- */
 
-/* Returns the configured disk that is the missing member `number`. The disk is known by its UUID, or because
- * it is the only absent disk and `number` is the only member without a known disk. Returns NULL if the disk
+/* Returns the configured disk that is the missing member `number`. The disk is known by its UUID, or if
+ * exactly one disk is absent and `number` is the only member without a known disk. Returns NULL if the disk
  * is unknown; *ret_unknown is then the number of absent disks that may be the member. */
 const struct disk *start_absent_of(const struct start *s, int number, int *ret_unknown);
 /* Appends formatted text to `to`, whose size is len. */
@@ -145,10 +145,10 @@ void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t le
 /* Returns the number of a member that /disks shows: the number of members with a smaller number in the map.
  * The numbers in the map may have gaps. */
 int start_shown_number(const struct start *s, int number);
-/* Checks that enough members are present (M2, M3), and that the missing ones are allowed to be missing.
+/* Checks that enough members are present (M2, M3), and that the missing members are allowed to be missing.
  * Returns 0 or -errno. */
 int start_check_missing(struct start *s);
-/* Finds the disks that the configuration names to be forgotten. Returns 0 or -errno. */
+/* Finds the disks that are to be forgotten according to the configuration. Returns 0 or -errno. */
 int start_find_forgotten(struct start *s);
 
 /* ---- judge_start.c ---- */
@@ -176,13 +176,13 @@ int start_serve_one(struct disk *d);
 /* Marks failed disks as missing from now on. Returns 0: no disk has failed; AGAIN: a disk has failed; -errno:
  * the only disk of the store has failed. */
 int start_drop_failed(struct start *s);
-/* Writes a start number that is greater than all known ones to all disks, before a map carries the number
- * (M5). */
+/* Writes a start number, greater than all known start numbers, to all disks, before a map contains this
+ * number (M5). */
 int start_begin_all(struct start *s);
 /* Writes the placement map of this start to all disks (M6, M7). A store of one disk keeps its map. With
- * several disks there are two reasons for a new map: a missing disk may have a map whose write was begun in
- * an earlier start, and which would be the newest one when the disk returns; and the map identifies stale
- * disks (M41). */
+ * several disks there are two reasons for a new map: a missing disk may have a map of an earlier start whose
+ * write was not completed, and this map would be the newest one when the disk returns; and the new map
+ * identifies stale disks (M41). */
 int start_write_table(struct start *s);
 
 /* ---- align_disks.c ---- */
