@@ -46,7 +46,7 @@ def documents():
 
 def mdoc(macro, words):
     """Returns the words of a line of mdoc(7), which begins with macro, as a reader of the manual page sees them."""
-    words = f" {macro} {words}".replace('"', "").replace("\\&", "").replace("\\-", "-").replace("\\(dq", "\"")
+    words = f" {macro} {words}".replace('"', "")
     words = words.replace(" Fl Fl ", " --").replace(" Fl ", " -")
     words = re.sub(r" Xr (\S+) (\d)", r" \1(\2)", words)
     words = re.sub(r" Pq (.*?)( [.,;:])?$", r" ( \1)\2", words)
@@ -58,7 +58,7 @@ def mdoc(macro, words):
 
 
 def joined(lines):
-    return re.sub(r" (?=\)[.,;:]?(?: |$))|(?<= \() ", "", " ".join(lines))
+    return re.sub(r" (?=\)[.,;:]?(?: |$))|(?<= \() ", "", " ".join(lines)).replace("\\(dq", "\"")
 
 
 def paragraphs(path):
@@ -70,6 +70,8 @@ def paragraphs(path):
         if line.startswith("```") or line.startswith(".Bd -literal") or line == ".Ed":
             fenced = not fenced
             line = ""
+        if manual:
+            line = line.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
         if line.startswith(".Sh"):
             synopsis = line == ".Sh SYNOPSIS"
         if m := re.match(r"\.Nm(?: (\w\S*))?( .*)?$", line):
@@ -77,7 +79,7 @@ def paragraphs(path):
             line = f".Li {m[1] or name}{m[2] or ''}"
         if m := INLINE.match(line):
             line = "" if synopsis else mdoc(m[1], m[2])
-        if fenced or line.startswith("    ") and not out or line.startswith((".", "#", "'", "<")):
+        if fenced or line.startswith("    ") and not out or not m and line.startswith((".", "#", "'", "<")):
             line = ""
         if line.startswith("|"):
             for cell in re.split(r"(?<!\\)\|", line.strip("|")):
