@@ -198,7 +198,7 @@ bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
 /* ---- aws-chunked bodies ---- */
 
 /*
- * Removes the frames of an aws-chunked body as its bytes arrive:
+ * Removes the frames of an aws-chunked body as its bytes arrive.
  *
  * While there are bytes, auth_stream_feed() consumes the framing (*ret_used) and returns the number of
  * payload bytes that follow it in `data` (*ret_run). The caller passes on as many payload bytes as it has

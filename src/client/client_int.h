@@ -272,7 +272,7 @@ struct gantry {
 	unsigned forks; /* value of forks_now() when the context was opened */
 	struct handle *free_handles;
 	/* targets.c */
-	uint64_t target_life_ns; /* lifetime of an idle target in ns; 0: it ends with its call */
+	uint64_t target_life_ns; /* lifetime of an idle target in ns; 0: a target ends with its call */
 	pthread_t reaper;
 	pid_t reaper_pid;
 	pthread_cond_t reap;
@@ -314,7 +314,7 @@ int mint(const struct gantry *g, const struct region *r, const struct port *p, u
 struct token_slot *slot_take(struct gantry *g, struct region *r);
 /* Frees a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
 bool slot_give(struct gantry *g, struct token_slot *s);
-/* Frees a slot after REGION_TEXTS more texts of r; until then its text is readable. The caller uses r. */
+/* Frees a slot after REGION_TEXTS more texts of r; until then its text is readable. r has a user. */
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot that contains a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
@@ -489,9 +489,10 @@ struct exchange {
 	const char *checksum; /* value of x-amz-checksum-crc64nvme; NULL: not sent */
 	const char *if_match, *if_none_match, *content_type;
 	struct field extra[EXTRA_MAX];
-	bool no_content_type;                    /* true: a put without Content-Type */
-	bool want_checksum;                      /* true: sends x-amz-checksum-mode: ENABLED */
-	unsigned connect_timeout_ms, timeout_ms; /* in ms; timeout_ms 0: no limit while bytes move */
+	bool no_content_type; /* true: a put without Content-Type */
+	bool want_checksum;   /* true: sends x-amz-checksum-mode: ENABLED */
+	/* time limits in ms; timeout_ms 0: no limit while bytes move */
+	unsigned connect_timeout_ms, timeout_ms;
 	bool is_device; /* true: body and buffer are memory of a device, which g->copy or the stage copies */
 	gantry_header_fn *header; /* receives the headers of a 2xx answer; NULL: none */
 	void *header_cookie;
@@ -546,7 +547,7 @@ int call_begin(struct call *c, struct gantry *g, const char *url, const struct g
  * names a key or has a query, because the request would then not be for the bucket. */
 int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 		      struct gantry_result *res, struct gantry_result *own);
-/* Ends a call: adds the data of the last answer to the result, which it copies to res. Returns e. */
+/* Ends a call: adds data of the last answer to the result, and copies the result to res. Returns e. */
 int call_end(struct call *c, int e, struct gantry_result *res);
 /* Sets the message of the result to the sentence why. */
 void call_say(struct call *c, const char *why);

@@ -36,8 +36,9 @@ struct gpu_place {
 };
 
 /*
- * The functions of one driver. Functions that return int return 0 or an error number of the driver, whose
- * name error_name() returns. pin() and the functions after it are called between enter() and leave().
+ * The functions of one driver. Functions that return int return 0 or an error number of the driver;
+ * error_name() returns the name of such an error. pin() and the functions after it are called between enter()
+ * and leave().
  */
 struct gpu_driver {
 	const char *name; /* name of the driver, such as "CUDA" */

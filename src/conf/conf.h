@@ -122,7 +122,8 @@ struct conf {
 		int disk_nr;
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
-		int default_copies; /* number of copies in a bucket whose creator does not specify it */
+		/* number of copies of each object in a bucket whose creator does not specify this number */
+		int default_copies;
 		/* number of disks that must serve, or else the daemon is not ready; 0: all but one */
 		int min_disks;
 		/* true: a listing omits keys that only a missing disk has; false: such a listing fails */

@@ -356,9 +356,9 @@ rdma_cq_event(struct rdma_cq *cq)
 	cq->ops->event(cq);
 }
 
-/* Makes an endpoint on the queue's context, ready for work requests, or for a connection if the transport
- * connects. Returns 0, or the -errno of the driver. May block: called on the main thread or the recovery
- * helper. */
+/* Makes an endpoint on the queue's context. The endpoint is ready for work requests or, if rdma_ep_connects()
+ * is true, ready to be connected. Returns 0, or the -errno of the driver. May block: called on the main
+ * thread or the recovery helper. */
 static inline int
 rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_cq *cq, int send_depth,
 	    struct rdma_ep **ret_ep)

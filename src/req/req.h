@@ -148,7 +148,7 @@ void req_body_end(struct req *rq);
 /* Notes that the client has closed its side of the connection. A request with a descriptor is cancelled and
  * drained. */
 void req_gone(struct req *rq);
-/* Returns true if the request has a descriptor that it uses. */
+/* Returns true if the request has a descriptor that its operation uses. */
 bool req_is_tokened(const struct req *rq);
 /* Returns true if the reply is ready. */
 bool req_is_ready(const struct req *rq);

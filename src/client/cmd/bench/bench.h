@@ -78,8 +78,8 @@ bool bench_plan_ways(struct bench_plan *p, const char *text);
 
 int bench_plan_most_at_once(const struct bench_plan *p);
 uint64_t bench_plan_largest(const struct bench_plan *p);
-/* Returns the default number of objects of a row: as many as have 1 GiB together, but at least at_once, and
- * at most the larger of 1024 and at_once. */
+/* Returns the default number of objects of a row: 1 GiB divided by the largest size, at most 1024, but never
+ * less than at_once. */
 uint64_t bench_usual_objects(const struct bench_sizes *s, int at_once);
 /* Returns the index of one of nr entries, chosen by weight. random: a random number, any value. */
 int bench_pick(const unsigned *weight, int nr, uint64_t random);
@@ -136,7 +136,7 @@ struct bench_object {
 struct bench {
 	struct cmd *c;
 	struct bench_plan plan;
-	char *base; /* beginning of the URLs of all objects, which are base/KEY */
+	char *base; /* beginning of the URLs of all objects; each URL is base/KEY */
 	bool own_bucket;
 	uint64_t seed;
 	struct buffer *buffer; /* buffer of each thread */

@@ -95,19 +95,19 @@ struct tally {
 	uint64_t copied_bytes, kept_bytes;
 	/* sync: numbers of equal and of deleted objects; skipped: number of entries that are not files */
 	uint64_t same, deleted, skipped;
-	char reason[160]; /* reason why the first transfer without RDMA did not use it */
+	char reason[160]; /* reason why the first transfer without RDMA did not use RDMA */
 	double start_s;
 };
 
 /* The outcome of the transfer of one file or object. */
 struct outcome {
-	const char *op, *url, *file; /* op: verb for reports ("put"); file: NULL: none */
+	const char *op, *url, *file; /* op: verb for reports ("put"); file: path of the file, NULL: none */
 	int error;                   /* 0, or the -errno of the transfer */
 	bool is_local;               /* true: the error is local; res.message describes it */
 	struct gantry_result res;    /* result from the library; res.bytes: sum over all pieces */
 	uint64_t rdma_bytes, http_bytes;
-	/* kept_bytes: number of bytes that an earlier run had moved; copied_bytes: that the server copied
-	 * itself */
+	/* kept_bytes: number of bytes that an earlier run had moved; copied_bytes: number of bytes that the
+	 * server copied itself */
 	uint64_t kept_bytes, copied_bytes;
 	double seconds;
 };
@@ -152,7 +152,7 @@ int cmd_disk(struct cmd *c, const char *what, const char *disk);
 /* Runs `gantry bucket`. what: "set" or "show", for the quota of a bucket; name NULL: shows all quotas. */
 int cmd_bucket(struct cmd *c, const char *what, const char *name);
 /* Tests RDMA ports: each port with itself as the target (host NULL), or one with a port of another host. With
- * c->listens it serves another host; host is then the local address. */
+ * c->listens the command serves another host, and `host` is the local address. */
 int cmd_hwcheck(struct cmd *c, const char *host);
 /* Runs `gantry key` for the access keys of a daemon on this machine. what: "new", "list" or "revoke";
  * access_key: the key to revoke. */

@@ -72,8 +72,8 @@ void batch_init(struct batch *b, struct cmd *c);
 /* Runs `jobs` threads, which call fn until it returns false or the server does not answer. Returns false if
  * no thread could be started. */
 bool batch_run(struct batch *b, int jobs, batch_fn *fn, void *cookie);
-/* Adds the result of a piece of work to the tally, and reports its error. After some errors further ones are
- * only counted. */
+/* Adds the result of a piece of work to the tally, and reports its error. After some reported errors, further
+ * errors are only counted. */
 void batch_done(struct batch *b, struct outcome *o);
 /* Deletes the object of entry n of a place. Returns true if it was deleted; otherwise reports the error.
  * file: name of the file in this message; NULL: none. */
