@@ -222,6 +222,11 @@ xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **r
 	/* Only UTF-8 is read, so text is never longer than the bytes it came in: readers count on that. */
 	if (len >= 2 && (memcmp(body, "\xff\xfe", 2) == 0 || memcmp(body, "\xfe\xff", 2) == 0))
 		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML is not in UTF-8.");
+	/* A byte order mark is no text (XML 1.0, 4.3.3); libxml2 skips it only where it finds out the encoding itself. */
+	if (len >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0) {
+		body += 3;
+		len -= 3;
+	}
 	if (!markup_tags_are_short(body, len, TAG_MAX))
 		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML has a tag of more than 1024 bytes.");
 	pthread_once(&init_once, xmlInitParser);

@@ -199,6 +199,21 @@ hostile(void **state)
 		}
 		assert_fault(xml_delete_parse(x.p, x.len, &d, &why), FAULT_MALFORMED_XML);
 	}
+	/* One mark of UTF-8 at the beginning, as editors of Windows write it. */
+	assert_fault(delete_keys("\xef\xbb\xbf<Delete><Object><Key>\xef\xbb\xbf"
+				 "a</Key></Object></Delete>",
+				 &d),
+		     FAULT_NONE);
+	assert_string_equal(d.keys[0].key, "\xef\xbb\xbf"
+					   "a");
+	xml_delete_free(&d);
+	assert_fault(delete_keys("\xef\xbb\xbf" HEAD "<Delete><Object><Key>a</Key></Object></Delete>", &d),
+		     FAULT_NONE);
+	xml_delete_free(&d);
+	assert_fault(
+		delete_keys("\xef\xbb\xbf\xef\xbb\xbf<Delete><Object><Key>a</Key></Object></Delete>", &d),
+		FAULT_MALFORMED_XML);
+	assert_fault(delete_keys("\xef\xbb\xbf", &d), FAULT_MALFORMED_XML);
 	text_free(&x);
 }
 
