@@ -94,6 +94,14 @@ is_about_content(enum fault f)
 	return f == FAULT_NOT_IMPLEMENTED || f == FAULT_NO_SUCH_VERSION || f == FAULT_NO_SUCH_UPLOAD;
 }
 
+/* Tells whether the bytes after the head of a request with this fault cannot be read as its body. */
+static bool
+is_about_framing(enum fault f)
+{
+	return f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
+	       f == FAULT_LENGTH_REQUIRED;
+}
+
 /* It is understood: is it granted?  f: FAULT_NONE, or why it was not understood. */
 static enum verdict
 admit(struct req *rq, enum fault f, const char *why)
@@ -107,8 +115,7 @@ admit(struct req *rq, enum fault f, const char *why)
 		f = who;
 		why = who_why;
 	}
-	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
-			  f == FAULT_LENGTH_REQUIRED;
+	rq->bad_framing = is_about_framing(f);
 	if (f != FAULT_NONE) {
 		enum verdict v = req_fail(rq, f, why);
 
@@ -137,7 +144,7 @@ static enum verdict
 front_cors(struct req *rq)
 {
 	cors_look(rq);
-	return admit(rq, FAULT_NONE, NULL);
+	return admit(rq, rq->parsed, rq->parsed_why);
 }
 
 enum verdict
@@ -151,9 +158,12 @@ front(struct req *rq)
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
-	if (f != FAULT_NONE || !cors_concerns(rq))
+	if (is_about_framing(f) || !cors_concerns(rq))
 		return admit(rq, f, why);
-	/* Rules come first, because an answer that is a refusal has their headers as well. */
+	/* Rules come first, because an answer that is a refusal has their headers as well: without them a browser
+	 * does not show the page which refusal it is. */
+	rq->parsed = f;
+	rq->parsed_why = why;
 	req_deadlines(rq, rq->target.content_length);
 	return req_read_battrs(rq, front_cors);
 }

@@ -215,6 +215,9 @@ struct req {
 	/* true: the rest of the bytes of this connection cannot be read as requests; the connection is closed
 	 * after the reply */
 	bool bad_framing;
+	/* result of dialect_parse(), while the CORS rules of the bucket are read */
+	enum fault parsed;
+	const char *parsed_why; /* message of `parsed`; NULL: none */
 
 	/* ---- fields from here on are initialized separately ---- */
 	/* request as received; its strings belong to http/, and are valid until req_end() */

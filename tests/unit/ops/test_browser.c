@@ -14,6 +14,23 @@
 #define ALL_OF "<Delete><Object><Key>none</Key></Object></Delete>"
 
 /* Headers, "name: value" lines; Host is 127.0.0.1:9000 unless they say another. */
+static void
+set_headers(struct xchg *x, const char *headers)
+{
+	for (const char *p = headers; *p;) {
+		size_t len = strcspn(p, "\n"), name = strcspn(p, ":");
+		char *copy = x->text + x->used;
+
+		memcpy(copy, p, name);
+		copy[name] = 0;
+		x->used += name + 1;
+		x_field(x, copy, "%.*s", (int)(len - name - 2), p + name + 2);
+		if (strcasecmp(copy, "host") == 0)
+			x->fields[0] = x->fields[--x->field_nr];
+		p += len + (p[len] != 0);
+	}
+}
+
 static int
 ask(int listen, const char *method, const char *target, const char *headers, const char *body, char *why,
     size_t cap)
@@ -23,18 +40,7 @@ ask(int listen, const char *method, const char *target, const char *headers, con
 	int status;
 
 	x_init(&x, listen, method, target);
-	for (const char *p = headers; *p;) {
-		size_t len = strcspn(p, "\n"), name = strcspn(p, ":");
-		char *copy = x.text + x.used;
-
-		memcpy(copy, p, name);
-		copy[name] = 0;
-		x.used += name + 1;
-		x_field(&x, copy, "%.*s", (int)(len - name - 2), p + name + 2);
-		if (strcasecmp(copy, "host") == 0)
-			x.fields[0] = x.fields[--x.field_nr];
-		p += len + (p[len] != 0);
-	}
+	set_headers(&x, headers);
 	if (body)
 		x_field(&x, "content-length", "%zu", strlen(body));
 	if (strstr(target, "?delete"))
@@ -149,6 +155,52 @@ test_cors(void **state)
 	       CROSS "\norigin: https://app.example.org\naccess-control-request-method: PUT", NULL, 200);
 }
 
+/* A page sees why its request was refused, also where the request was not understood: the refusal has the headers of the rule. */
+static void
+test_refusals(void **state)
+{
+	static const struct {
+		const char *method, *target, *headers;
+		int status;
+		bool allowed;
+	} cases[] = {
+		{ "GET", "/bkt/absent", "origin: http://app.test", 404, true },
+		{ "PUT", "/bkt/key", "origin: http://app.test\nx-amz-acl: public-read", 400, true },
+		{ "PUT", "/bkt/key",
+		  "origin: http://app.test\ncontent-length: 0\nx-amz-storage-class: GLACIER", 501, true },
+		{ "PUT", "/bkt/key?torrent", "origin: http://app.test", 501, true },
+		{ "PUT", "/bkt/key?partNumber=0&uploadId=u00000000000000000000000000000007",
+		  "origin: http://app.test", 400, true },
+		{ "GET", "/bkt/key?versionId=7", "origin: http://app.test", 404, true },
+		{ "GET", "/bkt?list-type=2&max-keys=x", "origin: http://app.test", 400, true },
+		/* No page of that origin, no such method, no such bucket. */
+		{ "PUT", "/bkt/key?torrent", "origin: http://other.test", 501, false },
+		{ "DELETE", "/bkt/key?torrent", "origin: http://app.test", 501, false },
+		{ "PUT", "/other/key?torrent", "origin: http://app.test", 501, false },
+		/* What follows such a head is no body: nothing is waited for. */
+		{ "PUT", "/bkt/key", "origin: http://app.test\ntransfer-encoding: chunked\ncontent-length: 5",
+		  400, false },
+	};
+	struct xchg x;
+	int status;
+
+	expect(0, "PUT", "/bkt?cors", "",
+	       "<CORSConfiguration><CORSRule><AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET"
+	       "</AllowedMethod><AllowedOrigin>http://app.test</AllowedOrigin></CORSRule></"
+	       "CORSConfiguration>",
+	       200);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		x_init(&x, 0, cases[i].method, cases[i].target);
+		set_headers(&x, cases[i].headers);
+		status = x_run(&x);
+		if (status != cases[i].status ||
+		    !!x_header(&x, "access-control-allow-origin") != cases[i].allowed)
+			fail_msg("%s %s with \"%s\": %d, or the rule's headers", cases[i].method,
+				 cases[i].target, cases[i].headers, status);
+		x_end(&x);
+	}
+}
+
 /* A name that a stranger's name server points at a loopback address. */
 static void
 test_names(void **state)
@@ -201,6 +253,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_writes, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_cors, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_refusals, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_names, s3_start, s3_stop),
 	};
 
