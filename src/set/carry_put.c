@@ -26,7 +26,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CARRY_BYTES (4 * STORE_GRANULE) /* bytes that a replay reads in one operation */
+#define CARRY_BYTES (4 * STORE_GRANULE) /* number of bytes that a replay reads in one operation */
 #define MOVES_MAX 8                     /* largest number of replays of one PUT */
 #define KEPT_MAX 8                      /* largest number of waits for the recovery task in one replay */
 

@@ -15,8 +15,8 @@
 
 #define THROUGH_NS (10 * NS_PER_S)
 
-/* Returns a number for a new disk. The number is not reused within one start, so that every record written
- * since the start refers to one disk. */
+/* Returns a number for a new disk. Within one start no number is given to two disks, so data that was written
+ * with a number since the start refers to one disk. */
 static int
 free_number(struct set *s)
 {

@@ -36,7 +36,7 @@ struct set_recovery {
 	struct store_slots places;
 	struct store_slots_op op;
 	struct leaving *leaving;
-	int from, to; /* engines of `places`: the former and the new primary */
+	int from, to; /* from: engine of the former primary of `places`; to: engine of the new primary */
 };
 
 static void begin_round(struct set *s);

@@ -181,7 +181,7 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(port_engine(set_port(sp), 0), shard);
 }
 
-/* Returns the lane of a key, which is the index of its engine; -1: the set has one engine, or the disk is
+/* Returns the lane of a key: the index of the key's engine; -1: the set has one engine, or the disk is
  * missing. -EROFS: a change (`changes`) would be refused, because the disk has failed. A change of a key with
  * two copies is never refused here, because another disk may accept it. */
 static int

@@ -120,7 +120,7 @@ struct fab_job {
 	_Atomic uint64_t holder;
 	_Atomic uint32_t state;  /* state of the job, an enum fab_job_state; a futex */
 	_Atomic uint32_t result; /* result of the job in the state DONE, an enum fab_job_result */
-	/* The request of the initiator. */
+	/* The fields from here on are the request of the initiator. key: key of the memory region */
 	uint32_t key;
 	uint32_t op;  /* operation: FAB_OP_READ or FAB_OP_WRITE */
 	uint32_t len; /* length in bytes, at most FAB_STAGE_BYTES */

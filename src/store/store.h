@@ -410,7 +410,7 @@ struct store_quota_info {
 /* A look-up of a bucket, of its attributes or of an upload, with the result. */
 struct store_stat {
 	struct store_op op; /* operation of the look-up; result: 0 or -errno */
-	/* The next members are valid after success: */
+	/* The fields from here on are valid after success. */
 	uint64_t ctime_ns;  /* time of creation, in ns since 1970 */
 	uint64_t version;   /* version of a bucket's attributes; 0: the bucket has no attributes */
 	uint32_t attrs_len; /* length of all attributes in bytes, even if only a part was copied */
@@ -848,7 +848,7 @@ struct store_list {
 	 * of that key */
 	const uint8_t *after_id;
 	uint32_t max;
-	/* true: keys of a missing disk may be omitted; false: a missing disk is -ENODEV */
+	/* true: keys of a missing disk may be omitted; false: if a disk is missing, the result is -ENODEV */
 	bool may_be_partial;
 	/* partitions whose names are listed, for an engine in a set; kept until the end. NULL: the partitions
 	 * assigned to the engine. */
@@ -940,8 +940,7 @@ struct store_copies_info {
 	/* Reason why the resynchronisation makes no progress although both disks are present; "": the
 	 * resynchronisation makes progress. */
 	char trouble[STORE_TROUBLE_BYTES];
-	/* Missing and failed disks that have copies of keys: */
-	uint64_t away;    /* bitmap of the units of these disks */
+	uint64_t away;    /* bitmap of the units of the missing and failed disks that have copies of keys */
 	bool may_replace; /* true: other disks can take over the slots of the disks in `away` */
 	/* for each unit in `away`: time in ns until another disk replaces the unit; 0: the unit is being
 	 * replaced now */

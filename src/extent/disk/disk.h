@@ -93,7 +93,8 @@ struct disk {
 	bool is_device;
 	bool flush_all; /* true: one flush does not cover the disk, so every written file is flushed */
 	struct layout layout;
-	/* number of queued bytes at which the I/O of a directory uses workers (by_worker of ring.h) */
+	/* number of requests in `queued` from which on the I/O of a directory uses workers (by_worker of
+	 * ring.h) */
 	uint32_t inline_max;
 	int dir_fd, log_fd;
 	int super_fd[2]; /* descriptors of the superblocks; -1: the superblock is lost */

@@ -33,7 +33,7 @@
 #define FMT_BLOCK_MIN (128u << 10) /* smallest size of a log block that format chooses, in bytes */
 /* smallest size of the log that format chooses, in bytes */
 #define FMT_LOG_MIN (4u << 20)
-/* unit of the size of the log, in bytes */
+/* unit of the size of the log, in bytes: the size is a multiple of this number */
 #define FMT_LOG_STEP (1u << 20)
 /* smallest size of a segment that format chooses, in bytes */
 #define FMT_SEG_MIN (8u << 20)

@@ -94,8 +94,8 @@
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
-/* §5: if the expected block cannot be read, the log ends at this block only if it is known that no trusted
- * block was in its place. */
+/* §5: if the block that is expected next cannot be read, the log ends before this place only if it is known
+ * that no trusted block, known to be flushed, was stored there. */
 #ifndef RULE_END_IS_KNOWN
 #define RULE_END_IS_KNOWN 1
 #endif
@@ -195,7 +195,8 @@
 #ifndef RULE_MOVE_REMOVES
 #define RULE_MOVE_REMOVES 1
 #endif
-/* M28: a record that was pushed to this disk again is not collected because of its earlier removal. */
+/* M28: if a part is pushed to this disk again while an earlier part with its id is being collected, the new
+ * part survives. */
 #ifndef RULE_MOVE_NOT_COLLECTED
 #define RULE_MOVE_NOT_COLLECTED 1
 #endif

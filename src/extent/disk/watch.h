@@ -38,7 +38,7 @@ uint8_t watch_begin(struct disk_watch *w, struct disk *d);
 /* Ends the watch of an operation that watch_begin() counted in `quarter`. */
 void watch_end(struct disk_watch *w, struct disk *d, uint8_t quarter);
 
-/* Stops the timer, when no operation is in flight. */
+/* Stops the timer. Called when no operation is in flight. */
 static inline void
 watch_fini(struct disk_watch *w)
 {
