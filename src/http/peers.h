@@ -26,7 +26,7 @@ int peers_add(struct peers *p, const struct sockaddr *sa, int cap, struct peer *
 /* Counts one connection less of an address. peer: the counter from peers_add(), which the caller no longer
  * uses. */
 void peers_remove(struct peers *p, struct peer *peer);
-/* Returns the number of connections that the counter has counted. */
+/* Returns the number of open connections of the address to which the counter belongs. */
 int peers_count(const struct peer *peer);
 
 #endif

@@ -117,7 +117,8 @@ struct cm_answer {
 
 struct cm_oracle;
 int cm_oracle_new(struct cm_oracle **ret_oracle);
-/* Frees the oracle after its last user has ended. NULL is allowed. */
+/* Ends the thread that serves cm_oracle_ask(), and frees o, after the last caller has ended. NULL is
+ * allowed. */
 void cm_oracle_free(struct cm_oracle *o);
 /* Asks librdmacm for the device that leads to an address. Returns 0, -ENETUNREACH (no device leads there) or
  * -ENODATA (unknown). Blocks for at most 200 ms. */
@@ -142,8 +143,8 @@ int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_l
 
 struct rdma_ah {
 	struct ibv_ah *ah,
-		/* handle of the previous use of this slot; the helper that makes the next handle destroys
-		 * it */
+		/* handle of the previous use of this slot; destroyed by the helper that makes the next
+		 * handle */
 		*old;
 	_Atomic unsigned context; /* number of the context on which ah was made */
 	struct rdma_rail *rail;
@@ -348,7 +349,8 @@ struct rdma_look {
 };
 
 struct rdma {
-	/* copy of the configuration, because it may be reloaded; its strings are used during opening only */
+	/* copy of the configuration, which a reload may replace; strings in it are used only by
+	 * rdma_open() */
 	struct conf_rdma conf;
 	/* devices; the array only grows, so a thread that has read dev_nr may read that many entries */
 	struct rdma_device *dev[RDMA_RAILS_MAX];

@@ -83,7 +83,7 @@ struct command {
 extern const struct command commands[COMMAND_NR];
 
 /* Finds the next option in argv by getopt_long(). Returns its enum option_id; -1: there are no more options;
- * '?': invalid, after an error message. */
+ * '?': the option is invalid, and an error message was printed. */
 int words_option(int argc, char **argv);
 
 /* Returns the command of that name. If there is none, ends the program with an error that names the nearest

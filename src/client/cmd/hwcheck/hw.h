@@ -148,17 +148,17 @@ void hw_measured(struct hw_row *row, const char *name, double value);
 void hw_times(struct hw_row *row, const char *name, uint64_t *ns, size_t nr);
 
 /* Opens a slot of the far side, with len bytes between guard bytes and these access rights. Returns true;
- * false: this failed, and the row has a failure, or is omitted. */
+ * false: this failed, and the check of this row has failed or is omitted. */
 bool hw_open_window(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t len, unsigned dct_access,
 		    unsigned mr_access, struct hw_token *ret_tok);
 void hw_close_window(struct hw_run *r, uint8_t slot);
 bool hw_far_fill(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len,
 		 uint64_t seed);
 /* Compares bytes on the far side with content_fill(). Returns 1: they are equal; 0: they differ; -1: the far
- * side reported an error, and the row has failed. */
+ * side reported an error, and the check of this row has failed. */
 int hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len, uint64_t seed);
-/* Makes an initiator in the state RTS for the target of a token. Returns false if this failed; then the row
- * has failed. */
+/* Makes an initiator in the state RTS for the target of a token. Returns false if this failed; then the check
+ * of this row has failed. */
 bool hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 		  unsigned depth, unsigned timeout, unsigned retry);
 #define HW_PATIENCE_MS 30000 /* largest time in ms to wait for a transfer; no transfer takes so long */

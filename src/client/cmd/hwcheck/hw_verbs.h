@@ -34,7 +34,7 @@ struct hw_port {
  * members. */
 int hw_open(struct hw_port *p, struct ibv_device *dev);
 /* Sets the link layer and the MTU of p to those of port nr of the device, and p->gid_index to the given entry
- * of its GID table. */
+ * of the port's GID table. */
 int hw_port_ask(struct hw_port *p, uint8_t nr, uint8_t gid_index);
 int hw_close(struct hw_port *p);
 

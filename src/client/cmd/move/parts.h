@@ -51,7 +51,7 @@ int resume_open(struct resume *r, const struct origin *from, const char *url);
 void resume_parse(struct resume *r, char *text, size_t len, const char *head, const char *url);
 /* Stores r->id and r->part_size durably in the file with the state. Returns false if this fails. */
 bool resume_keep(struct resume *r, const struct origin *from, const char *url);
-/* Closes the file with the state. keep: false: removes it. */
+/* Closes the file with the state. keep: false: removes the file. */
 void resume_close(struct resume *r, bool keep);
 
 #endif
