@@ -58,7 +58,7 @@ def mdoc(macro, words):
 
 
 def joined(lines):
-    return re.sub(r" (?=\)[.,;:]?(?: |$))|(?<= \() ", "", " ".join(lines)).replace("\\(dq", "\"")
+    return re.sub(r" (?=\)[.,;:]?(?:\s|$))|(?<= \() ", "", " ".join(lines)).replace("\\(dq", "\"")
 
 
 def paragraphs(path):
