@@ -13,10 +13,21 @@
  * 	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
  * With this order of calls a limit is not exceeded, neither by changes that are checked together nor by
- * counters that check changes at the same time. There are two exceptions. If a removal that was checked is
- * not made, the usage can exceed the limit by the size of the removal. When a store gets its first limit,
- * changes that are already in a block of a log are not counted, so the usage can exceed the limit by the size
- * of these changes.
+ * counters that check changes at the same time. There are exceptions. If a removal that was checked is not
+ * made, the usage can exceed the limit by the size of the removal. When a store gets its first limit, three
+ * kinds of bytes are not counted: those of changes that are already in a block of a log (the usage can exceed
+ * the limit by the size of these changes), and, until they end, those of PUTs in progress and of removed
+ * objects that are being read. On RADOS the changes that other gateways made in the last ten seconds are not
+ * known, so the usage can exceed the limit by their size, and removed objects that are being read count
+ * nowhere.
+ *
+ * The bytes in progress are bytes that take space and are not in the usage: all bytes of each PUT until its
+ * change is published or it has ended, and the bytes of each copy of a removed or overwritten object or part
+ * until its last reader has ended (at least QUOTA_PART_BYTES if they are not in the record). A PUT begins only
+ * if the bytes in progress, with its own bytes, do not exceed the limit. A published change only moves bytes
+ * between the usage and the bytes in progress. Both together therefore never exceed twice the limit, apart
+ * from what QUOTA_PART_BYTES adds to smaller objects. A row remains, and counts as a bucket, after its bucket
+ * was removed, while it has bytes in progress.
  *
  * The bytes of an object or a part count once for each copy of its key, and the object, the upload and the
  * documents of a bucket count once. The number of copies is a property of the key: it is the number that the
@@ -26,8 +37,8 @@
  * the usage.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
- * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 80 more for each
- * further counter, and 8 for each pattern that matches the name.
+ * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 120 for each
+ * counter, and 4 for each pattern that matches the name.
  */
 #ifndef GANTRY_STORE_QUOTA_H
 #define GANTRY_STORE_QUOTA_H
@@ -66,7 +77,7 @@ struct quota_change {
  * Changed under the lock. */
 struct quota_hold {
 	bool has_two;             /* true: the key has two copies; set by the PUT */
-	uint64_t version;         /* version of the bucket; 0: there is no reservation */
+	struct quota_row *row;    /* row of the bucket, which stays; NULL: there is no reservation */
 	struct quota_change more; /* growth of the usage that the commit of the PUT will cause, as far as it
 	                           * is known */
 	/* number of bytes of all copies of the PUT; bytes that replace those of an existing object count,
@@ -134,8 +145,8 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
  * the row. Returns 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Checks the limits of all patterns that match the name of a bucket to be made. doc_bytes: size of the
- * bucket's documents in bytes. The bucket counts as an object of each pattern. A bucket that has a row is
- * never refused. Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
+ * bucket's documents in bytes. The bucket counts as an object of each pattern. A bucket that a counter
+ * has is never refused. Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
 /* Returns the row of an existing bucket with this version. Makes the row if the bucket has no row. Returns
  * NULL if there is no memory. */
@@ -192,19 +203,28 @@ void quota_hold(struct quota_book *book, int counter, struct quota_row *row, con
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 
-/* Ends a reservation when its bytes begin to count as a change. */
-void quota_release(struct quota_book *book, int counter, struct quota_row *row, struct quota_hold *hold);
+/* Ends the growth of a reservation, when the change of the PUT is added by quota_pend(). All bytes of the PUT
+ * stay in progress. */
+void quota_settle(struct quota_book *book, int counter, struct quota_hold *hold);
+/* Ends a reservation when the change of the PUT is published. */
+void quota_release(struct quota_book *book, int counter, struct quota_hold *hold);
+/* Adds the bytes of a removed object or part that is being read to the bytes in progress. The row stays until
+ * quota_keep_end(). */
+void quota_keep(struct quota_book *book, int counter, struct quota_row *row, int64_t bytes);
+/* Ends quota_keep(), with the same arguments. */
+void quota_keep_end(struct quota_book *book, int counter, struct quota_row *row, int64_t bytes);
 
 /* ---- functions that take the lock ---- */
 
 /* Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by one
- * copy; whole_bytes: number of bytes of one copy. Returns 0, also if no limit applies to the bucket; or
- * -EDQUOT, without a change, in two cases: the sum of the usage, all reservations and this growth exceeds the
- * limit; or the sum of all bytes of this PUT and of the other PUTs in progress exceeds the limit. */
+ * copy; whole_bytes: number of bytes of one copy. Returns 0, also if no limit applies to the bucket; -ENXIO
+ * if a limit exists and the counter does not have the bucket; or -EDQUOT, without a change, in two cases: the
+ * sum of the usage, all reservations and this growth exceeds the limit; or the sum of all bytes of this PUT
+ * and of the other bytes in progress exceeds the limit. */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */
-void quota_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_hold *hold);
+void quota_end(struct quota_book *book, int counter, struct quota_hold *hold);
 /* Copies the usage and the limits of a bucket. Returns 0 or -ENXIO. */
 int quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info);
 /* Sets the fields of st that describe a bucket's quota. */

@@ -403,8 +403,9 @@ struct store_quota_info {
 	/* of a pattern: number of the buckets that match the pattern, and the limit of this number;
 	 * STORE_UNBOUNDED: no limit */
 	uint64_t buckets, max_buckets;
-	uint64_t in_progress_bytes; /* bytes reserved by PUTs that are not committed yet */
-	uint64_t refused;           /* refused changes since the start; counted while there is a limit */
+	/* bytes of PUTs that are not committed yet, and of removed objects that are being read */
+	uint64_t in_progress_bytes;
+	uint64_t refused; /* refused changes since the start; counted while there is a limit */
 };
 
 /* A look-up of a bucket, of its attributes or of an upload, with the result. */

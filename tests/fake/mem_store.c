@@ -104,6 +104,8 @@ mem_version_put(struct mem_store *st, struct version *v)
 {
 	if (!v || --v->refs > 0)
 		return;
+	mem_quota_keep_end(v);
+	mem_version_put(st, v->older);
 	if (v->is_counted)
 		st->used_bytes -= v->size_bytes;
 	for (uint32_t i = 0; v->own_parts && i < v->part_nr; i++)
@@ -112,6 +114,14 @@ mem_version_put(struct mem_store *st, struct version *v)
 	free(v->data);
 	free(v->attrs);
 	free(v);
+}
+
+void
+mem_removed(struct mem_store *st, struct version *v)
+{
+	for (struct version *w = v; w; w = w->older)
+		mem_quota_keep(st, w);
+	mem_version_put(st, v);
 }
 
 void
@@ -136,8 +146,13 @@ mem_index_set(struct mem_store *st, struct version *v)
 
 	mem_number(st, v);
 	if (i < st->nr && compare(st->index[i], v->bucket, v->bucket_len, v->key, v->key_len) == 0) {
-		mem_version_put(st, st->index[i]);
+		struct version *old = st->index[i];
+
 		st->index[i] = v;
+		if (old->data_version == v->data_version && (old->refs > 1 || old->older))
+			v->older = old;
+		else
+			mem_removed(st, old);
 		return;
 	}
 	if (st->nr == st->cap) {
@@ -157,7 +172,7 @@ mem_index_remove(struct mem_store *st, struct version *v)
 	check(st->index[i] == v);
 	memmove(&st->index[i], &st->index[i + 1], (--st->nr - i) * sizeof(struct version *));
 	st->records++;
-	mem_version_put(st, v);
+	mem_removed(st, v);
 }
 
 bool

@@ -38,6 +38,8 @@ mem_version_copy(const struct version *old)
 
 	*v = *old;
 	v->refs = 1;
+	v->older = NULL;
+	v->kept_in = NULL;
 	v->is_counted = false;
 	v->data = mem_copy_of(old->data, old->size_bytes);
 	v->attrs = mem_copy_of(old->attrs, old->attrs_len);

@@ -36,6 +36,11 @@ struct version {
 	struct store_use max;
 	uint32_t part_nr;
 	bool own_parts; /* their attributes are its own */
+	struct version
+		*older; /* replaced by this one, with the same bytes, and still open; it has a reference */
+	/* Of one that was removed while it is open: where its bytes count until the last reference goes; NULL: nowhere. */
+	struct quota_row *kept_in;
+	struct mem_store *kept_by;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
@@ -91,8 +96,6 @@ struct put_state {
 	uint32_t nr, writes;
 	uint64_t expect_bytes;
 	struct quota_hold hold;
-	char hold_bucket[STORE_BUCKET_MAX]; /* the bucket's name, also when v is another's */
-	size_t hold_len;
 	bool ended, committing;
 	bool has_two;    /* the key is one with two copies */
 	bool is_copy;    /* a second copy: neither quotas nor preconditions judge it */
@@ -169,6 +172,8 @@ struct version *mem_lookup(const struct mem_store *st, const char *bucket, size_
 void mem_version_put(struct mem_store *st, struct version *v);
 /* Gives a version its number, unless it has one, and counts its bytes. */
 void mem_number(struct mem_store *st, struct version *v);
+/* Gives back the index's reference of what was removed, and counts its bytes while it is open. NULL is allowed. */
+void mem_removed(struct mem_store *st, struct version *v);
 /* Takes the reference of v. */
 void mem_index_set(struct mem_store *st, struct version *v);
 void mem_index_remove(struct mem_store *st, struct version *v);
@@ -191,6 +196,9 @@ int mem_upload_exists(struct mem_store *st, const struct version *like, const ui
 int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number);
 /* Judges and counts a change of what is in a bucket, which is there: 0 or -EDQUOT. c: of one copy. */
 int mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c);
+/* Counts the bytes of a version that was removed and is open, and ends it. */
+void mem_quota_keep(struct mem_store *st, struct version *v);
+void mem_quota_keep_end(struct version *v);
 /* A bucket was made, or is to be removed. */
 void mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there);
 /* Judges a bucket that is to be made, with its documents: 0 or -EDQUOT. */

@@ -14,6 +14,13 @@ mem_quotas(const struct store *st)
 	return mem_store(st)->quotas;
 }
 
+/* Small ones are in the index. */
+static int64_t
+kept_bytes(const struct version *v)
+{
+	return (int64_t)(v->size_bytes > STORE_INLINE_MAX ? quota_part_bytes(v->size_bytes) : v->size_bytes);
+}
+
 int
 mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c)
 {
@@ -31,6 +38,30 @@ mem_quota_change(struct mem_store *st, const struct version *like, const struct 
 		quota_count(st->quotas, st->counter, row, &all);
 	quota_unlock(st->quotas);
 	return e;
+}
+
+void
+mem_quota_keep(struct mem_store *st, struct version *v)
+{
+	if (v->refs < 2 || v->kept_in || !v->key_len || !quota_is_active(st->quotas))
+		return;
+	quota_lock(st->quotas);
+	v->kept_in = quota_find(st->quotas, st->counter, v->bucket, v->bucket_len);
+	v->kept_by = st;
+	if (v->kept_in)
+		quota_keep(st->quotas, st->counter, v->kept_in, kept_bytes(v));
+	quota_unlock(st->quotas);
+}
+
+void
+mem_quota_keep_end(struct version *v)
+{
+	if (!v->kept_in)
+		return;
+	quota_lock(v->kept_by->quotas);
+	quota_keep_end(v->kept_by->quotas, v->kept_by->counter, v->kept_in, kept_bytes(v));
+	quota_unlock(v->kept_by->quotas);
+	v->kept_in = NULL;
 }
 
 int
@@ -106,7 +137,7 @@ mem_quota_put(struct mem_store *st, struct put_state *ps)
 	int e = mem_quota_change(st, v, &c);
 
 	if (e == 0)
-		quota_end(st->quotas, st->counter, v->bucket, v->bucket_len, &ps->hold);
+		quota_end(st->quotas, st->counter, &ps->hold);
 	return e;
 }
 

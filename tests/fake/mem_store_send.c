@@ -387,7 +387,7 @@ put_part(struct mem_store *st, struct job *j, struct send *sd)
 	else if (sd->v->size_bytes > st->size_bytes - st->used_bytes)
 		j->result = -ENOSPC;
 	else {
-		mem_version_put(st, u->part[sd->number]);
+		mem_removed(st, u->part[sd->number]);
 		u->part[sd->number] = sd->v;
 		mem_number(st, sd->v);
 		sd->v = NULL;
@@ -425,7 +425,7 @@ step_work(struct mem_store *st, struct job *j)
 	case STEP_REMOVE_PART:
 		u = upload_of(sd, st, sd->id);
 		if (u) {
-			mem_version_put(st, u->part[sd->number]);
+			mem_removed(st, u->part[sd->number]);
 			u->part[sd->number] = NULL;
 		}
 		break;

@@ -56,7 +56,7 @@ mem_upload_drop(struct mem_store *st, struct mem_upload **link)
 
 	*link = u->next;
 	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
-		mem_version_put(st, u->part[i]);
+		mem_removed(st, u->part[i]);
 	free(u->attrs);
 	free(u);
 }
@@ -117,7 +117,7 @@ mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint
 		return mem_bucket_judge(st, v);
 	if (!link)
 		return -ENOENT;
-	mem_version_put(st, (*link)->part[number]);
+	mem_removed(st, (*link)->part[number]);
 	(*link)->part[number] = v;
 	mem_number(st, v);
 	return 0;
@@ -384,6 +384,11 @@ complete_work(struct mem_store *st, struct job *j)
 	check(v->attrs);
 	if (v->attrs_len)
 		memcpy(v->attrs, c->meta.attrs, v->attrs_len);
+	/* Its bytes live on. */
+	for (uint32_t i = 0; i < c->part_nr; i++) {
+		mem_version_put(st, u->part[c->parts[i].number]);
+		u->part[c->parts[i].number] = NULL;
+	}
 	mem_upload_drop(st, mem_upload_find(st, v, j->id));
 	v->refs++;
 	mem_index_set(st, v);

@@ -30,7 +30,7 @@ put_end(struct mem_port *p, struct store_put *put)
 	for (uint32_t i = 0; i < ps->nr; i++)
 		free(ps->piece[i]);
 	free(ps->attrs);
-	quota_end(p->st->quotas, p->st->counter, ps->hold_bucket, ps->hold_len, &ps->hold);
+	quota_end(p->st->quotas, p->st->counter, &ps->hold);
 	pthread_mutex_lock(&p->st->lock);
 	p->st->put_nr--;
 	mem_version_put(p->st, ps->v);
@@ -69,7 +69,6 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	check(ps);
 	ps->v = v;
 	ps->expect_bytes = size_bytes;
-	memcpy(ps->hold_bucket, k->bucket, ps->hold_len = k->bucket_len);
 	ps->has_two = store_has_two(k);
 	ps->is_copy = is_copy;
 	ps->part_number = part_number;
@@ -291,7 +290,7 @@ commit_finish(struct mem_store *st, struct job *j)
 		struct put_state *ps = mem_put_state(put);
 
 		ps->committing = false;
-		quota_end(st->quotas, st->counter, ps->hold_bucket, ps->hold_len, &ps->hold);
+		quota_end(st->quotas, st->counter, &ps->hold);
 		if (j->buf)
 			memcpy(j->to, j->buf->mem, j->len);
 		ps->is_carried = true;

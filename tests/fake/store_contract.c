@@ -199,7 +199,8 @@ int
 sc_put_begin(struct putting *pt, const char *key, size_t start, size_t size, enum how how, uint32_t piece,
 	     bool say_size)
 {
-	struct store_key k = sc_key_of(key);
+	const char *bucket = pt->bucket ? pt->bucket : BUCKET;
+	struct store_key k = { bucket, key, (uint16_t)strlen(bucket), (uint16_t)strlen(key) };
 	size_t at = 0;
 	int r, busy = 0;
 
@@ -430,6 +431,7 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_quota_patterns),  cmocka_unit_test(sc_test_quota_races),
 		cmocka_unit_test(sc_test_quota_buckets),   cmocka_unit_test(sc_test_quota_bucket_number),
 		cmocka_unit_test(sc_test_quota_reserved),  cmocka_unit_test(sc_test_quota_copies),
+		cmocka_unit_test(sc_test_quota_readers),   cmocka_unit_test(sc_test_quota_ghosts),
 		cmocka_unit_test(sc_test_long_reads),
 	};
 	int failed;

@@ -20,7 +20,8 @@ struct contract {
 	void (*turn)(struct contract *c);
 	/* Whether an operation that was started on `port` may be done by p; NULL: by `port` alone. */
 	bool (*is_ours)(const struct contract *c, const struct store_port *p);
-	bool has_two_copies; /* each key is to have a second copy, which is looked at too */
+	bool keeps_uncounted; /* removed objects that are being read count in no quota */
+	bool has_two_copies;  /* each key is to have a second copy, which is looked at too */
 	uint64_t seed;
 	unsigned random_ops; /* of the random test; 0: 2000 */
 };

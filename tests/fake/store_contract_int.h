@@ -28,6 +28,7 @@ struct putting {
 	size_t start, size;
 	const uint8_t *upload_id; /* a part of it; NULL: an object */
 	uint32_t part_number;
+	const char *bucket; /* NULL: BUCKET */
 };
 
 uint64_t sc_rnd(void);
@@ -93,6 +94,8 @@ void sc_test_quota_buckets(void **state);
 void sc_test_quota_bucket_number(void **state);
 void sc_test_quota_reserved(void **state);
 void sc_test_quota_copies(void **state);
+void sc_test_quota_readers(void **state);
+void sc_test_quota_ghosts(void **state);
 void sc_test_delimiter(void **state);
 void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);

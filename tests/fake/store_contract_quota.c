@@ -524,3 +524,144 @@ sc_test_quota_copies(void **state)
 	if (sc_bucket_copies(BUCKET) != first)
 		assert_int_equal(sc_bucket_make(BUCKET, (unsigned)first), 0);
 }
+
+#define READ_BYTES 2000000u
+
+/* claim TM71: the bytes of what was overwritten or deleted are in progress until its last reader has ended, and the reader gets them all. */
+void
+sc_test_quota_readers(void **state)
+{
+	unsigned copies = (unsigned)sc_bucket_copies(BUCKET);
+	uint64_t kept = sc->keeps_uncounted ? 0 : READ_BYTES;
+	/* by one copy: a reader has one open */
+	uint64_t room = sc->keeps_uncounted ? 3000000 - 1000 : 3000000 - READ_BYTES / copies;
+	struct store_key k2 = sc_key_of("k2");
+	static struct store_put put;
+	struct store_obj a, b, c;
+
+	patterns("contract", NO, 3000000, NO);
+	for (int is_delete = 0; is_delete < 2; is_delete++) {
+		assert_int_equal(sc_put("k1", 7, READ_BYTES), 0);
+		assert_int_equal(sc_open_obj("k1", &a), 0);
+		assert_int_equal(sc_open_obj("k1", &b), 0);
+		expect_bytes(all_copies(READ_BYTES), 0);
+		/* other attributes leave the bytes where they are */
+		assert_int_equal(sc_set_attrs("k1", 0, "attributes", 10), 0);
+		expect_bytes(all_copies(READ_BYTES), 0);
+		if (is_delete)
+			assert_int_equal(sc_del("k1"), 1);
+		else
+			assert_int_equal(sc_put("k1", 0, 1000), 0);
+		expect_bytes(is_delete ? 0 : all_copies(1000), kept);
+		assert_int_equal(store_put_init(sc->port, &put, &k2, room + 1),
+				 room == 3000000 - 1000 && is_delete ? 0 : -EDQUOT);
+		store_put_abort(sc->port, &put);
+		assert_int_equal(store_put_init(sc->port, &put, &k2, room), 0);
+		store_put_abort(sc->port, &put);
+		/* who comes now reads the newer one */
+		assert_int_equal(sc_open_obj("k1", &c), is_delete ? -ENOENT : 0);
+		sc_read_all(&a, 7, READ_BYTES);
+		store_close(sc->port, &a);
+		expect_bytes(is_delete ? 0 : all_copies(1000), kept);
+		sc_read_all(&b, 7, READ_BYTES);
+		store_close(sc->port, &b);
+		expect_bytes(is_delete ? 0 : all_copies(1000), 0);
+		assert_int_equal(store_put_init(sc->port, &put, &k2, 2999000), 0);
+		store_put_abort(sc->port, &put);
+		if (!is_delete) {
+			/* a small one counts what it takes in the record, and deletes always work */
+			assert_int_equal(sc_put("k1", 0, 100), 0);
+			expect_bytes(all_copies(100), kept ? PART : 0);
+			store_close(sc->port, &c);
+			assert_int_equal(sc_open_obj("k1", &c), 0);
+			assert_int_equal(sc_del("k1"), 1);
+			expect_bytes(0, kept ? 100 : 0);
+			store_close(sc->port, &c);
+		}
+		expect_bytes(0, 0);
+	}
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}
+
+#define GHOST "contr-ghost"
+#define GHOST_BYTES 300000u
+
+static struct store_quota_info
+first_quota(void)
+{
+	struct store_quota_info *list, info;
+
+	assert_true(store_list_quotas(sc->store, &list) >= 1);
+	info = list[0];
+	free(list);
+	return info;
+}
+
+/* claim TM71: removing the bucket as well gives nothing back: neither what is being read, nor what is being put. */
+void
+sc_test_quota_ghosts(void **state)
+{
+	static const struct store_key k = { GHOST, "k", sizeof GHOST - 1, 1 };
+	uint64_t max = all_copies(1000000), copies;
+	static struct putting pt;
+	static struct store_put puts[8];
+	static struct store_obj obj[8];
+	static struct store_del d;
+	struct store_quota_info info;
+	unsigned nr = 0, put_nr;
+	int r;
+
+	patterns("contr*", NO, 1000000, NO);
+	for (;; nr++) {
+		assert_int_equal(sc_bucket_create(GHOST), 0);
+		copies = (uint64_t)sc_bucket_copies(GHOST);
+		memset(&pt, 0, sizeof pt);
+		pt.bucket = GHOST;
+		r = sc_put_end(&pt, sc_put_begin(&pt, "k", 3, GHOST_BYTES, HOW_COMMIT, STORE_PIECE, true));
+		if (r < 0 || nr == 8)
+			break;
+		memset(&obj[nr], 0, sizeof obj[nr]);
+		assert_int_equal(
+			sc_wait_for(&obj[nr].op, START(&obj[nr].op, store_open(sc->port, &k, &obj[nr]))), 0);
+		info = first_quota();
+		assert_true(info.used.bytes + info.in_progress_bytes <= 2 * max);
+		assert_int_equal(sc_wait_for(&d.op, START(&d.op, store_delete(sc->port, &k, NULL, &d))), 1);
+		assert_int_equal(sc_bucket_delete(GHOST), 0);
+		assert_int_equal(store_bucket_quota(sc->store, GHOST, strlen(GHOST), &info), -ENXIO);
+		info = first_quota();
+		assert_int_equal(info.in_progress_bytes, sc->keeps_uncounted ? 0 : (nr + 1) * GHOST_BYTES);
+		assert_true(info.used.bytes + info.in_progress_bytes <= 2 * max);
+	}
+	if (sc->keeps_uncounted) {
+		assert_int_equal(r, 0);
+	} else {
+		assert_int_equal(r, -EDQUOT);
+		assert_int_equal(nr, (max - GHOST_BYTES * copies) / GHOST_BYTES + 1);
+	}
+	for (unsigned i = 0; i < nr; i++) {
+		sc_read_all(&obj[i], 3, GHOST_BYTES);
+		store_close(sc->port, &obj[i]);
+	}
+	assert_int_equal(first_quota().in_progress_bytes, 0);
+	if (r == 0)
+		assert_int_equal(sc_wait_for(&d.op, START(&d.op, store_delete(sc->port, &k, NULL, &d))), 1);
+	for (put_nr = 0; put_nr < 8; put_nr++) {
+		r = store_put_init(sc->port, &puts[put_nr], &k, GHOST_BYTES);
+		if (r < 0)
+			break;
+		assert_int_equal(sc_bucket_delete(GHOST), 0);
+		assert_int_equal(sc_bucket_create(GHOST), 0);
+	}
+	assert_int_equal(r, -EDQUOT);
+	assert_int_equal(put_nr, max / (GHOST_BYTES * copies));
+	assert_int_equal(sc_bucket_delete(GHOST), 0);
+	info = first_quota();
+	assert_int_equal(info.buckets, 2);
+	assert_int_equal(info.in_progress_bytes, put_nr * GHOST_BYTES * copies);
+	for (unsigned i = 0; i < put_nr; i++)
+		store_put_abort(sc->port, &puts[i]);
+	info = first_quota();
+	assert_int_equal(info.buckets, 1);
+	assert_int_equal(info.in_progress_bytes, 0);
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}

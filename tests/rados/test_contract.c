@@ -59,6 +59,7 @@ main(int argc, char **argv)
 	con.turn = turn;
 	con.bufs = &bufs;
 	con.random_ops = 400;
+	con.keeps_uncounted = true;
 	printf("SEED=%llu\n", (unsigned long long)con.seed);
 	snprintf(ns, sizeof ns, "contract-%d", (int)getpid());
 	if (mailbox_init(&l.mb) < 0 || bufpool_init_runs(&bufs, 64 << 20) < 0)

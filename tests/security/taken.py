@@ -10,6 +10,7 @@ import time
 HOST, PORT = sys.argv[1].split(":")
 ADMIN = sys.argv[2]
 OBJECTS, BYTES, UPLOADS = 40, 4 << 20, 3
+READ_BYTES, READ_SIZE = 32 << 20, 10000000
 LIMIT_S = 100
 CORS = ("<CORSConfiguration>" + "".join(
     "<CORSRule><AllowedOrigin>http://%s.example</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>" % (chr(97 + i % 26) * 200)
@@ -25,7 +26,7 @@ def ask(method, path, body=b"", headers=None):
     return r.status, text
 
 
-def quota():
+def quota(pattern="team-a-*"):
     s = socket.socket(socket.AF_UNIX)
     s.connect(ADMIN)
     s.sendall(b"GET /quotas HTTP/1.0\r\n\r\n")
@@ -36,7 +37,7 @@ def quota():
             break
         got += more
     s.close()
-    return next(q for q in json.loads(got.split(b"\r\n\r\n", 1)[1]) if q["buckets"] == "team-a-*")
+    return next(q for q in json.loads(got.split(b"\r\n\r\n", 1)[1]) if q["buckets"] == pattern)
 
 
 victims = 0
@@ -51,7 +52,10 @@ def victim(what):
         status, text = ask(method, path, body)
         assert status == 200, "%s: %s %s: %d %s" % (what, method, path, status, text)
     q = quota()
-    assert q["objects"] <= OBJECTS and q["bytes"] <= BYTES and q["uploads"] <= UPLOADS and q["in_progress"] <= BYTES, (what, q)
+    assert q["objects"] <= OBJECTS and q["bytes"] <= BYTES and q["uploads"] <= UPLOADS, (what, q)
+    assert q["in_progress"] <= BYTES, (what, q)
+    b = quota("team-b-*")
+    assert b["bytes"] + b["in_progress"] <= 2 * READ_BYTES, (what, b)
     return q
 
 
@@ -110,6 +114,29 @@ class Put:
         return b" 403 " in self.answer and b"QuotaExceeded" in self.answer
 
 
+class Get:
+    """A GET of which nothing is read before rest()."""
+
+    def __init__(self, path):
+        self.s = socket.socket()
+        self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        self.s.settimeout(LIMIT_S)
+        self.s.connect((HOST, int(PORT)))
+        self.s.sendall(("GET %s HTTP/1.1\r\nhost: %s:%s\r\nconnection: close\r\n\r\n" % (path, HOST, PORT)).encode())
+        self.head = self.s.recv(12)
+        assert self.head == b"HTTP/1.1 200", self.head
+
+    def rest(self):
+        got = self.head
+        while True:
+            more = self.s.recv(1 << 20)
+            if not more:
+                break
+            got += more
+        self.s.close()
+        return got.split(b"\r\n\r\n", 1)[1]
+
+
 victim("before")
 
 # ---- buckets, and what they are configured with
@@ -157,6 +184,35 @@ end = time.monotonic() + LIMIT_S
 while quota()["in_progress"] and time.monotonic() < end:
     time.sleep(0.1)
 assert quota()["in_progress"] == 0
+
+# ---- objects that are read slowly, removed and stored again; then their bucket as well.  Larger ones than the kernel's buffers.
+for removes_bucket in False, True:
+    assert ask("PUT", "/team-b-0")[0] == 200
+    gets = []
+    for nr in range(10):
+        status, text = ask("PUT", "/team-b-0/slow", bytes([nr]) * READ_SIZE)
+        if status != 200:
+            break
+        gets += [(nr, Get("/team-b-0/slow")) for _ in range(2)]
+        assert ask("DELETE", "/team-b-0/slow")[0] == 204
+        if removes_bucket:
+            assert ask("DELETE", "/team-b-0")[0] == 204
+            assert ask("PUT", "/team-b-0")[0] == 200
+        q = quota("team-b-*")
+        assert q["bytes"] == 0 and q["in_progress"] == (nr + 1) * READ_SIZE, q  # those of two readers once
+    assert status == 403 and b"QuotaExceeded" in text, (nr, status, text)
+    assert nr == READ_BYTES // READ_SIZE, nr
+    victim("slow readers")
+    assert ask("DELETE", "/team-b-0")[0] == 204
+    q = quota("team-b-*")
+    assert q["bucket_number"] == 1 and q["in_progress"] == nr * READ_SIZE, q
+    for nr, get in gets:
+        assert get.rest() == bytes([nr]) * READ_SIZE, "a reader got other bytes"
+    end = time.monotonic() + LIMIT_S
+    while quota("team-b-*")["in_progress"] and time.monotonic() < end:
+        time.sleep(0.1)
+    q = quota("team-b-*")
+    assert q["bucket_number"] == 0 and q["in_progress"] == 0, q
 
 # ---- small parts
 status, text = ask("POST", "/team-a-0/small?uploads")

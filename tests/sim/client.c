@@ -329,6 +329,7 @@ do_get(struct client *c, int b, int k, bool slowly)
 	id = model_id(&c->obj.meta.etag);
 	if (id != want)
 		sim_fail("bucket %d key %d: open finds op %u, there is op %u", b, k, id, want);
+	model_reads(c->nr, id);
 	say("client %d reads op %u", c->nr, id);
 	if (slowly)
 		client_idle(c, below(80));
@@ -340,6 +341,7 @@ do_get(struct client *c, int b, int k, bool slowly)
 		read_piece(c, id, off - skew, n);
 	}
 	store_close(client_port(c), &c->obj);
+	model_reads(c->nr, 0);
 }
 
 static void

@@ -38,6 +38,7 @@ static struct {
 } given_up[GIVEN_UP_MAX]; /* blocks before it, for the same place */
 static int given_up_nr;
 static int active[CLIENTS_MAX], active_nr;
+static uint32_t reading[CLIENTS_MAX]; /* the operation whose object a client reads; 0: none */
 static uint64_t last_version;
 
 void
@@ -46,6 +47,7 @@ model_begin(void)
 	memset(&model, 0, sizeof model);
 	op_nr = 1;
 	undecided_nr = given_up_nr = active_nr = 0;
+	memset(reading, 0, sizeof reading);
 	last_version = 0;
 	model_any_state = model_damaged = false;
 }
@@ -208,6 +210,7 @@ static bool
 is_over_meanwhile(const struct sim_op *op)
 {
 	struct store_use adds = { 0 };
+	uint64_t kept = 0;
 
 	for (int i = 0; i < undecided_nr; i++) {
 		const struct change *c = &undecided[i];
@@ -227,13 +230,30 @@ is_over_meanwhile(const struct sim_op *op)
 
 		if (o == op || (o->kind != OP_PUT && o->kind != OP_PART))
 			continue;
-		adds.objects += o->kind == OP_PUT;
+		/* A bucket that was removed counts until they have ended. */
+		adds.objects += (o->kind == OP_PUT) + !model.bucket[o->bucket];
 		adds.bytes += quota_part_bytes(o->size);
 	}
-	if ((op->kind == OP_PUT || op->kind == OP_PART) && prof.quota.objects && adds.bytes &&
-	    adds.bytes + quota_part_bytes(op->size) > prof.quota.bytes)
+	/* What was removed and is being read, too; whether it was is not looked at. */
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		const struct sim_op *o = &ops[reading[i]];
+
+		if (!reading[i])
+			continue;
+		kept += quota_part_bytes(o->size);
+		adds.objects += !model.bucket[o->bucket];
+	}
+	kept += adds.bytes;
+	if ((op->kind == OP_PUT || op->kind == OP_PART) && prof.quota.objects && kept &&
+	    kept + quota_part_bytes(op->size) > prof.quota.bytes)
 		return true;
 	return is_over_with(op, adds);
+}
+
+void
+model_reads(int client, uint32_t id)
+{
+	reading[client] = id;
 }
 
 void
@@ -253,6 +273,9 @@ model_quota(struct store *st, bool recount)
 
 		if ((e == 0) != model.bucket[b])
 			sim_fail("bucket %d: is counted %d, is there %d", b, e, model.bucket[b]);
+		if (e == 0 && recount && info.in_progress_bytes)
+			sim_fail("bucket %d: %llu bytes are in progress without a PUT or a reader", b,
+				 (unsigned long long)info.in_progress_bytes);
 		if (e == 0 && memcmp(&use, &info.used, sizeof use) != 0)
 			sim_fail("bucket %d: %llu objects, %llu bytes, %llu uploads, counted as %llu, %llu, "
 				 "%llu",
@@ -656,6 +679,7 @@ model_process_over(void)
 	for (int i = 0; i < active_nr; i++)
 		ops[active[i]].active = false;
 	active_nr = 0;
+	memset(reading, 0, sizeof reading);
 }
 
 /* ---- after a start ---- */

@@ -326,6 +326,8 @@ int model_recount(struct vol *vol, struct quota_book *book);
 void model_quota(struct store *st, bool recount);
 /* A change begins, or ended with that outcome. */
 void model_op_begin(int op);
+/* A client reads the object of that operation from now on; 0: none any more. */
+void model_reads(int client, uint32_t id);
 void model_op_over(int op, int result);
 /* The leader's block is being written, and was flushed. */
 void model_block(struct vol *vol);

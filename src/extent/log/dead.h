@@ -11,6 +11,7 @@
 #include "extent/log/gc.h"
 
 struct commit;
+struct quota_row;
 struct rec;
 struct vol;
 
@@ -23,6 +24,13 @@ struct dead {
 	uint64_t pin_id; /* id that readers of the record pin */
 	bool is_shared;  /* true: the record that replaced this one has the same extents */
 	uint64_t epoch;  /* epoch (quiesce.h) after which no reader is between look-up and pin */
+	/* row of the bucket in the quota ledger, during the publishing of the block, and while kept_bytes count in
+	 * the row; NULL: none */
+	struct quota_row *row;
+	int64_t kept_bytes;
+	/* number of events for which the record waits before its pins are checked: the end of the grace period,
+	 * and, if kept_bytes count, the end of the last reader */
+	_Atomic unsigned left;
 	struct gc_job gc;
 };
 

@@ -3,12 +3,12 @@
  * After the flush: the index, what died, and when its space may be used again (docs/engine.md section 4, "Reuse").
  *
  *   record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: space, memory back
- *                                                                  |              ^
- *                                                                 yes             |
- *                                                                  v              |
- *                                      last unpin (any thread) --> unpinned ------'
+ *          |                                                      ^  |
+ *       pinned, and a limit exists: its bytes are                 | yes
+ *       in progress until the last unpin, which comes             |  v
+ *       before or after that ---> both over ----------------------'  last unpin (any thread) --> unpinned, once more
  *
- * Everything here runs as leader, but for on_unpinned().
+ * Everything here runs as leader, but for on_unpinned() and on_read_over().
  */
 #include "extent/log/vol.h"
 
@@ -22,12 +22,17 @@
 #include <string.h>
 
 static void
-kill(struct vol *vol, struct dead *dead, struct rec *r, bool is_shared)
+kill(struct vol *vol, struct dead *dead, const struct commit *c, struct rec *r)
 {
+	bool is_shared = c->kind == COMMIT_ATTRS && r->body != BODY_INLINE;
+
 	*dead = (struct dead){ .vol = vol,
 			       .rec = r,
 			       .seq = vol->block.head.seq,
 			       .pin_id = RULE_PIN_BYTES ? rec_pin_id(r) : r->version,
+			       .row = is_shared ? NULL
+						: usage_row_of_dead(vol, c->view.key, c->view.key_len, r),
+			       .left = 1,
 			       .is_shared = is_shared };
 	*vol->leader.dying_end = dead;
 	vol->leader.dying_end = &dead->next;
@@ -68,7 +73,7 @@ publish_one(struct vol *vol, struct commit *c)
 	if (old && !c->dead)
 		c->dead = dead_get(vol);
 	if (old && c->dead) {
-		kill(vol, c->dead, old, c->kind == COMMIT_ATTRS && old->body != BODY_INLINE);
+		kill(vol, c->dead, c, old);
 		if (c->sent && c->sent->pin_id)
 			c->dead->pin_id = c->sent->pin_id;
 	} else if (c->dead) {
@@ -83,6 +88,44 @@ publish_one(struct vol *vol, struct commit *c)
 	c->dead = NULL;
 }
 
+static void
+push_unpinned(struct dead *dead)
+{
+	struct vol *vol = dead->vol;
+
+	dead->next = atomic_load(&vol->unpinned);
+	while (!atomic_compare_exchange_weak(&vol->unpinned, &dead->next, dead))
+		;
+	atomic_store(&vol->want_lead, true);
+}
+
+/* The last reader that the record had when it was removed has ended. */
+static void
+on_read_over(struct pin_wait *w)
+{
+	struct dead *dead = container_of(w, struct dead, wait);
+
+	usage_keep_end(dead);
+	if (atomic_fetch_sub(&dead->left, 1) == 1)
+		push_unpinned(dead);
+}
+
+/* Counts the bytes of dead records that have readers, as bytes in progress. The caller holds the lock of the quota ledger, for which
+ * on_read_over() waits, and has published the index: a reader that pins a record later was between look-up and pin. */
+static void
+keep_read(struct vol *vol, struct dead *dead)
+{
+	for (; dead; dead = dead->next) {
+		if (!dead->row || !RULE_REUSE_UNPINNED)
+			continue;
+		atomic_store(&dead->left, 2);
+		if (pin_wait_free(vol->pins, &dead->wait, dead->pin_id, on_read_over))
+			atomic_store(&dead->left, 1);
+		else
+			usage_keep(vol, dead);
+	}
+}
+
 void
 publish_block(struct vol *vol)
 {
@@ -95,6 +138,7 @@ publish_block(struct vol *vol)
 		publish_one(vol, c);
 	if (vol->block.batch)
 		tree_publish(vol->tree);
+	keep_read(vol, *first);
 	usage_publish_end(vol);
 	if (vol->slots)
 		slots_published(vol);
@@ -157,13 +201,15 @@ dead_done(struct vol *vol, struct dead *dead)
 static void
 on_unpinned(struct pin_wait *w)
 {
-	struct dead *dead = container_of(w, struct dead, wait);
-	struct vol *vol = dead->vol;
+	push_unpinned(container_of(w, struct dead, wait));
+}
 
-	dead->next = atomic_load(&vol->unpinned);
-	while (!atomic_compare_exchange_weak(&vol->unpinned, &dead->next, dead))
-		;
-	atomic_store(&vol->want_lead, true);
+/* Frees a dead record, or waits for its last pin. No reader is between look-up and pin any more. */
+static void
+done_if_unpinned(struct vol *vol, struct dead *dead)
+{
+	if (!RULE_REUSE_UNPINNED || pin_wait_free(vol->pins, &dead->wait, dead->pin_id, on_unpinned))
+		dead_done(vol, dead);
 }
 
 static bool
@@ -183,15 +229,15 @@ publish_reclaim(struct vol *vol)
 	while (dead) {
 		struct dead *next = dead->next;
 
-		dead_done(vol, dead);
+		done_if_unpinned(vol, dead);
 		dead = next;
 	}
 	while ((dead = ld->dying) != NULL && is_ready(vol, dead)) {
 		ld->dying = dead->next;
 		if (!ld->dying)
 			ld->dying_end = &ld->dying;
-		if (!RULE_REUSE_UNPINNED || pin_wait_free(vol->pins, &dead->wait, dead->pin_id, on_unpinned))
-			dead_done(vol, dead);
+		if (atomic_fetch_sub(&dead->left, 1) == 1)
+			done_if_unpinned(vol, dead);
 	}
 	dead = ld->dying;
 	atomic_store(&vol->reclaim_epoch, dead && dead->seq <= ld->stamped ? dead->epoch : 0);

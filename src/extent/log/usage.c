@@ -176,7 +176,7 @@ usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *c
 					: NULL;
 
 	if (row && c->hold)
-		quota_release(vol->quotas, vol->counter, row, c->hold);
+		quota_settle(vol->quotas, vol->counter, c->hold);
 	if (row && is_docs(c))
 		quota_pend_docs(vol->quotas, vol->counter, row, change->bytes);
 	else if (row && (change->objects || change->bytes || change->uploads))
@@ -302,6 +302,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 	struct quota_change change = { 0 };
 	struct quota_row *row;
 
+	if (c->hold)
+		quota_release(vol->quotas, vol->counter, c->hold);
 	/* With other bytes, or as its object names it: counted it is. */
 	if (c->sent && c->sent->is_repair)
 		return;
@@ -355,6 +357,39 @@ usage_publish_end(struct vol *vol)
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);
+	quota_unlock(vol->quotas);
+}
+
+/* ---- removed, and still read ---- */
+
+struct quota_row *
+usage_row_of_dead(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
+{
+	if (!quota_is_active(vol->quotas))
+		return NULL;
+	if (key[0] == KEY_PART)
+		return row_of(vol, vol->quotas, rec_owner(r), r->owner_len);
+	return key_is_object(key[0]) ? row_of(vol, vol->quotas, key, len) : NULL;
+}
+
+void
+usage_keep(struct vol *vol, struct dead *dead)
+{
+	const struct rec *r = dead->rec;
+
+	dead->kept_bytes =
+		(int64_t)(r->body == BODY_INLINE ? r->size_bytes : quota_part_bytes(r->size_bytes));
+	quota_keep(vol->quotas, vol->counter, dead->row, dead->kept_bytes);
+}
+
+void
+usage_keep_end(struct dead *dead)
+{
+	struct vol *vol = dead->vol;
+
+	/* Before the members are read: usage_keep() sets them under the lock. */
+	quota_lock(vol->quotas);
+	quota_keep_end(vol->quotas, vol->counter, dead->row, dead->kept_bytes);
 	quota_unlock(vol->quotas);
 }
 
@@ -470,7 +505,7 @@ usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len,
 }
 
 void
-usage_reserve_end(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, struct quota_hold *hold)
+usage_reserve_end(struct vol *vol, struct quota_hold *hold)
 {
-	quota_end(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, hold);
+	quota_end(vol->quotas, vol->counter, hold);
 }

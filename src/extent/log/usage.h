@@ -3,7 +3,7 @@
  * usage - the usage of a volume's buckets, in the book of quotas (store/quota.h): the leader counts changes
  * when it publishes a block and judges commits in the order of the log; a start counts all records again.
  *
- * All functions run on the leader, except usage_reserve() and usage_reserve_end().
+ * All functions run on the leader, except usage_reserve(), usage_reserve_end() and usage_keep_end().
  */
 #ifndef GANTRY_EXTENT_LOG_USAGE_H
 #define GANTRY_EXTENT_LOG_USAGE_H
@@ -11,6 +11,7 @@
 #include "store/quota.h"
 
 struct commit;
+struct dead;
 struct rec;
 struct rec_view;
 struct vol;
@@ -35,6 +36,13 @@ int usage_make(struct vol *vol, const struct commit *c);
 void usage_publish_begin(struct vol *vol);
 void usage_published(struct vol *vol, const struct commit *c, const struct rec *old);
 void usage_publish_end(struct vol *vol);
+/* Returns the row of the bucket to which a removed record belongs; NULL: none, or no limit exists. */
+struct quota_row *usage_row_of_dead(const struct vol *vol, const uint8_t *key, size_t len,
+				    const struct rec *r);
+/* Counts the bytes of a removed record with readers in dead->row, during the publishing of a block. */
+void usage_keep(struct vol *vol, struct dead *dead);
+/* Ends the counting of these bytes, on any thread. */
+void usage_keep_end(struct dead *dead);
 /* Discards the noted usage of a block that is not published. */
 void usage_drop(struct vol *vol);
 
@@ -45,13 +53,12 @@ int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, si
 /* ---- on a port's thread ---- */
 
 /* Reserves for an object, or a part (key: of its upload), before its bytes are taken, or changes the
- * reservation: 0 or -EDQUOT. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
+ * reservation: 0, -EDQUOT or -ENXIO. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
  * STORE_SIZE_UNKNOWN: none yet. */
 int usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
 		  size_t key_len, uint64_t size_bytes, struct quota_hold *hold);
-/* Ends the reservation of a PUT that has ended. A commit ends its reservation when the leader packs it. */
-void usage_reserve_end(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len,
-		       struct quota_hold *hold);
+/* Ends the reservation of a PUT that has ended. A commit ends its reservation when it is published. */
+void usage_reserve_end(struct vol *vol, struct quota_hold *hold);
 
 /* ---- a bucket's quota, in the attributes of a record ---- */
 

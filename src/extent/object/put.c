@@ -90,7 +90,7 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0) {
-		usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
+		usage_reserve_end(pi->vol, &pi->hold);
 		return e;
 	}
 	pi->put = put;
@@ -318,7 +318,7 @@ put_done(struct put_int *pi, int result)
 	struct store_put *put = pi->put;
 
 	/* Before the answer, and before another engine reserves for the same bytes. */
-	usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
+	usage_reserve_end(pi->vol, &pi->hold);
 	if (result == -EXDEV && put->carrier) {
 		pi->is_committing = false;
 		pi->is_carried = true;
@@ -536,7 +536,7 @@ extent_put_abort(struct store_port *sp, struct store_put *put)
 		return;
 	pi = put_int(put);
 	check(pi->writes == 0 && !pi->is_committing);
-	usage_reserve_end(pi->vol, pi->bucket_key, pi->bucket_key_len, &pi->hold);
+	usage_reserve_end(pi->vol, &pi->hold);
 	put->is_started = false;
 	if (pi->cw)
 		writer_put(pi->cw, true);

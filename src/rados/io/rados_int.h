@@ -491,7 +491,7 @@ void usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t do
 int usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_bytes,
 		  struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended. */
-void usage_reserve_end(struct rstore *st, const char *name, size_t len, struct quota_hold *hold);
+void usage_reserve_end(struct rstore *st, struct quota_hold *hold);
 /* Takes back what is held. */
 void usage_release(struct txn *t);
 /* Counts what an operation has brought to a shard whose row of this gateway it has set, under the shard's lock, and takes

@@ -134,13 +134,16 @@ usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_by
 	/* The replaced object is unknown before the commit, so growth is judged there. */
 	static const struct quota_change none;
 
-	return quota_reserve(st->book, 0, name, len, &none, whole_bytes, hold);
+	int e = quota_reserve(st->book, 0, name, len, &none, whole_bytes, hold);
+
+	/* Whether there is such a bucket is for the commit to say. */
+	return e == -ENXIO ? 0 : e;
 }
 
 void
-usage_reserve_end(struct rstore *st, const char *name, size_t len, struct quota_hold *hold)
+usage_reserve_end(struct rstore *st, struct quota_hold *hold)
 {
-	quota_end(st->book, 0, name, len, hold);
+	quota_end(st->book, 0, hold);
 }
 
 /* ---- a change ---- */

@@ -108,7 +108,7 @@ rput_free(struct rput *rp)
 {
 	check(rp->writes == 0);
 	count_written(rp->port->st, own_bytes(rp));
-	usage_reserve_end(rp->port->st, rp->txn.bucket, rp->txn.bucket_len, &rp->hold);
+	usage_reserve_end(rp->port->st, &rp->hold);
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);

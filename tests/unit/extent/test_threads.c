@@ -104,10 +104,16 @@ thread_main(void *cookie)
 static void
 test_threads(void **state)
 {
+	/* one that refuses nothing: readers of what is removed are counted */
+	static const struct store_pattern_quota quota = {
+		"b", 1, true, { STORE_UNBOUNDED, 1ull << 40, STORE_UNBOUNDED }, STORE_UNBOUNDED
+	};
 	static struct thread t[THREADS];
+	struct store_quota_info use;
 	struct store_unit_info info;
 
 	assert_int_equal(make_store(256 * MIB), 0);
+	assert_int_equal(store_set_quotas(st, &quota, 1), 0);
 	loop_stop(&l);
 	for (int i = 0; i < THREADS; i++) {
 		t[i].nr = i;
@@ -116,6 +122,8 @@ test_threads(void **state)
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i].id, NULL);
+	assert_int_equal(store_bucket_quota(st, "b", 1, &use), 0);
+	assert_true(use.in_progress_bytes == 0 && use.used.objects > 0);
 	store_unit_info(st, 0, &info);
 	assert_int_equal(info.state, UNIT_OK);
 	assert_int_equal(store_unit_number(&info, "pins"), 0);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows and patterns of the quota ledger, for the files of quota.h: quota.c (rows, usage, documents), quota_reserve.c
+ * (planned changes, reservations, removed objects with readers), quota_rules.c (patterns, lists).
+ */
+#ifndef GANTRY_STORE_QUOTA_INT_H
+#define GANTRY_STORE_QUOTA_INT_H
+
+#include "store/quota.h"
+
+/* The limits of a pattern, and the usage of all buckets whose names match it. */
+struct quota_rule {
+	char name[STORE_BUCKET_MAX];
+	uint8_t len;
+	bool any_suffix;
+	struct store_use max;
+	uint64_t max_buckets;
+	struct quota_change used, pend; /* sums over all counters */
+	struct quota_change held;       /* growth reserved by PUTs in progress */
+	/* all bytes of these PUTs, and of removed objects and parts that still have readers */
+	int64_t whole_bytes;
+	int64_t buckets, doc_bytes; /* number of matching rows, and bytes of their documents */
+	uint64_t refused;
+};
+
+/* The part of a row that belongs to one counter. */
+struct quota_part {
+	uint64_t version; /* version of the bucket; 0: the counter does not have the bucket */
+	struct quota_change used, pend, held;
+	int64_t whole_bytes, doc_bytes;
+	int64_t pend_docs; /* growth of the documents by unpublished changes; counts for patterns alone */
+	struct quota_row *next_pending;
+	bool is_pending; /* true: the row is in the counter's list of pending rows */
+};
+
+/* A bucket. The address of a row stays the same. */
+struct quota_row {
+	struct quota_row *next;
+	uint32_t hash;
+	uint8_t len;
+	bool has_bound;
+	struct store_use max;
+	uint64_t refused;
+	/* number of plans, reservations, and removed objects with readers; the row stays until they have ended, also
+	 * without a bucket */
+	int64_t user_nr;
+	int plan_nr;        /* number of plans, which user_nr includes */
+	int64_t plan_bytes; /* growth of the documents by these plans */
+	int rule_nr;
+	int *rule; /* indexes of the patterns that match the name */
+	char name[STORE_BUCKET_MAX + 1];
+	struct quota_part *part; /* one for each counter */
+};
+
+extern const struct store_use quota_unbounded;
+
+/* The caller of each function holds the lock. */
+
+static inline bool
+quota_is_bound(const struct store_use *max)
+{
+	return max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
+	       max->uploads != STORE_UNBOUNDED;
+}
+
+static inline void
+quota_add(struct quota_change *to, const struct quota_change *c)
+{
+	to->objects += c->objects;
+	to->bytes += c->bytes;
+	to->uploads += c->uploads;
+}
+
+static inline struct quota_change
+quota_negative(const struct quota_change *c)
+{
+	return (struct quota_change){ -c->objects, -c->bytes, -c->uploads };
+}
+
+/* Returns true if a counter has the bucket, or is making it. */
+bool quota_row_is_there(const struct quota_book *book, const struct quota_row *row);
+/* Returns the link to the row of a name, or the link to NULL to which a new row of this name belongs. */
+struct quota_row **quota_link_of(struct quota_book *book, const char *name, size_t len);
+/* Returns the row of a name, which is made if there is none. Returns NULL if there is no memory. */
+struct quota_row *quota_row_for(struct quota_book *book, int counter, const void *name, size_t len);
+/* Frees a row that has neither a bucket nor users. */
+void quota_drop_row(struct quota_book *book, struct quota_row *row);
+/* Sets *ret_list to the indexes of the patterns that match a name, for free(); NULL: no pattern matches. Returns 0
+ * or -ENOMEM. */
+int quota_find_rules(const struct quota_rule *rules, int nr, const char *name, size_t len, int **ret_list,
+		     int *ret_nr);
+/* Notes whether any limit exists. */
+void quota_note_active(struct quota_book *book);
+/* Returns the usage of a bucket. counter: the counter that checks a change; QUOTA_ANY: none. */
+#define QUOTA_ANY (-1)
+struct quota_change quota_sum_of(const struct quota_book *book, int counter, const struct quota_row *row,
+				 bool pending);
+/* Returns the usage of the buckets of a pattern: they count as objects, and their documents as bytes. */
+struct quota_change quota_sum_of_rule(const struct quota_rule *r, bool pending);
+/* Returns the bytes of a bucket's documents. */
+int64_t quota_docs_of(const struct quota_book *book, const struct quota_row *row);
+/* Returns the growth of a bucket's documents by unpublished changes, which each counter makes. */
+int64_t quota_docs_ahead(const struct quota_book *book, const struct quota_row *row);
+/* Returns true if `more` bytes or objects in addition to `there` exceed max. */
+bool quota_is_beyond(int64_t there, int64_t more, uint64_t max);
+/* Returns true if the change c of the usage `there` keeps the limits max. */
+bool quota_may_grow(const struct quota_change *there, const struct quota_change *c,
+		    const struct store_use *max);
+
+#endif
