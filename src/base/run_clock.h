@@ -3,7 +3,7 @@
  * run_clock - the time for which this process has run. Time in which the process was stopped (SIGSTOP, the
  * freezer of a cgroup, a paused virtual machine) is not counted. Time limits for other parties, such as for a
  * write of a disk or for a turn of a core, are measured by this clock, so that a pause of the process is not
- * mistaken for their failure.
+ * mistaken for a failure of the other party.
  *
  * A thread reads clock_ns() in every tick of RUN_TICK_NS, and adds the time since the previous tick to the
  * run clock; if more than two ticks have passed, it adds one tick. The clock is therefore slow on a machine

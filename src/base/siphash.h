@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SipHash-1-3, for hash tables whose keys come from clients: without the secret key no client can choose its
- * bucket. Not a signature.
+ * SipHash-1-3, for hash tables whose keys come from clients: without the secret key no client can choose the
+ * hash chain into which a key falls. Not a signature.
  */
 #ifndef GANTRY_BASE_SIPHASH_H
 #define GANTRY_BASE_SIPHASH_H

@@ -322,7 +322,7 @@ move_walk_both(struct mover *m, int from, int to)
 		r = move_walk(m, to, f, t, &m->slots);
 	more = move_sends_end(m);
 	e = e ? e : more;
-	/* -EAGAIN does not fail the scan, because the keys concerned are noted as changed, and are sent
+	/* -EAGAIN is no error of the scan, because the keys concerned are noted as changed, and are sent
 	 * again. */
 	return r < 0 ? r : e == -EAGAIN ? 0 : e;
 }

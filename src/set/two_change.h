@@ -8,8 +8,8 @@
 
 #include "set/replicas.h"
 
-/* The operation of a change on the secondary. It has separate memory, because a disk that hangs may still use
- * the memory after the change was answered. */
+/* The operation of a change on the secondary. The operation has separate memory, because a disk that hangs
+ * may still use this memory after the change was answered. */
 struct copy {
 	struct change_two *of; /* change that waits for the copy; NULL: no change waits */
 	bool is_kept;          /* true until two_copy_drop(): the change still uses the copy */

@@ -290,7 +290,7 @@ void store_sleep(struct store_port *p);
 void store_wake(struct store_port *p);
 
 /*
- * A lender of additional buffers, for a back end that reads data before the request asks for it
+ * A lender of additional buffers, for a back end that reads data before the request asks for the data
  * (store_open_to_read()). Both functions are called on the port's thread: take() during the open, give() from
  * the mailbox and never during a call of store.h.
  */

@@ -39,10 +39,9 @@ struct ring;
 
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
-	_Atomic uint64_t space_refused,
-		/* space_refused, index_refused: number of operations refused for lack of space on the disk,
-		 * and for lack of memory in the index */
-		index_refused;
+	/* space_refused: number of operations refused for lack of space on the disk; index_refused: number of
+	 * operations refused for lack of memory in the index */
+	_Atomic uint64_t space_refused, index_refused;
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];

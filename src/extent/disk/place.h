@@ -11,9 +11,9 @@
  * made there. Returns false for a directory on a separate file system, such as /dev/shm. */
 bool place_is_dev(const char *path);
 
-/* Returns true if the bytes of a directory or device are known to be in memory: on tmpfs or ramfs, on an
- * overlay whose upper directory is on such a file system, on a RAM disk, or on a loop device whose file is in
- * memory. `why` then has a sentence for operators. For a path that does not exist the nearest existing
+/* Returns true if the bytes of a directory or device are known to be in memory, with a sentence for operators
+ * in `why`. Such places are tmpfs and ramfs, an overlay whose upper directory is on tmpfs or ramfs, a RAM
+ * disk, and a loop device whose file is in memory. For a path that does not exist the nearest existing
  * directory is checked. */
 bool place_is_memory(const char *path, char *why, size_t why_len);
 

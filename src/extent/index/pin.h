@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pin - the pin table: it contains the object versions that have readers, whose extents must not be reused.
+ * pin - the pin table: it contains the object versions that have readers. The extents of these versions must
+ * not be reused.
  *
  * A reader looks up a record and pins its version within one turn of its loop (without a quiesce_point() in
  * between). A writer that made a version unreachable waits for one grace period after the publication (then

@@ -95,8 +95,8 @@ void crc_blocks_fini(struct extent_port *p);
  * send.c. */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
-/* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. Each call makes another
- * id. */
+/* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. The ids of any two calls
+ * differ. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
 /* Fills in the i-th record of a bucket's attributes: a put of the i-th part of attrs, or a removal if the
  * attributes need at most i records. v refers to the memory of attrs, which the caller owns. */

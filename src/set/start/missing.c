@@ -150,9 +150,9 @@ state_of(const struct start *s, int number)
 	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
 }
 
-/* Writes the share of the objects that are lost with the disks of this bitmap: objects in slots of keys with
- * one copy on these disks, and objects in slots of keys with two copies whose primary is on these disks and
- * that have no in-sync secondary on another disk. */
+/* Writes the share of the objects that are lost with the disks of this bitmap. Objects with one copy are lost
+ * if the disk of their slot is in the bitmap. Objects with two copies are lost if the primary of their slot
+ * is in the bitmap and no in-sync secondary is on another disk. */
 void
 start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len)
 {

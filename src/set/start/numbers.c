@@ -61,12 +61,12 @@ start_leave_drained(struct start *s)
 }
 
 /*
- * Leaves out a drained disk whose own map does not record the end of the drain: a power cut happened after
- * the map without the disk was written to the other disks, and before it was written to the disk itself. The
- * disk's own map lists the disk as draining and without slots; the newest map does not list the disk. A
- * member receives slots only by a map that it stores, and the map of a disk that was once started alone
- * assigns slots to this disk. This disk has no slots in its own map, and therefore holds no data of the
- * store. Returns true if the disk was left out.
+ * Leaves out a drained disk whose own map does not record the end of the drain. A power cut causes this state
+ * if the map without the disk was written to the other disks, and not yet to the disk itself. The disk's own
+ * map lists the disk as draining and without slots; the newest map does not list the disk. A member receives
+ * slots only by a map that it stores, and the map of a disk that was once started alone assigns slots to this
+ * disk. This disk has no slots in its own map, and therefore holds no data of the store. Returns true if the
+ * disk was left out.
  */
 static bool
 leave_unaware(struct disk *d)
