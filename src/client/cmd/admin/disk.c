@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry disk: disks that come and go while the daemon serves, through its admin listener. */
+#include "base/path.h"
 #include "client/cmd/admin/copies.h"
+#include "client/cmd/admin/disk_file.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/words.h"
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static void
 print_disk(const json_t *d)
@@ -99,7 +102,8 @@ print_said(const struct cmd *c, const json_t *o)
 		putchar('\n');
 	} else if (!c->quiet) {
 		printf("%s\n", json_text_at(o, "said", "done"));
-		print_line(o);
+		if (!c->writes)
+			print_line(o);
 	}
 }
 
@@ -110,6 +114,95 @@ tell(const struct cmd *c, const char *admin, const char *what, const char *body)
 
 	snprintf(path, sizeof path, "/control/disk/%s", what);
 	return admin_tell(c, admin, "disk", path, body, print_said);
+}
+
+/* ---- --write ---- */
+
+/* Returns true if the change of a disk, named by path, UUID or number, is made: it is drained, or (not is_drain) it serves. */
+static bool
+is_made(const json_t *disks, const char *disk, bool is_drain)
+{
+	char number[32];
+	json_t *d;
+	size_t i;
+
+	json_array_foreach(disks, i, d)
+	{
+		const char *state = json_text_at(d, "state", "");
+
+		snprintf(number, sizeof number, "%.0f", json_at(d, "disk"));
+		if ((is_drain ? !strcmp(state, "drained")
+			      : !strcmp(state, "serving") || !strcmp(state, "moving")) &&
+		    (strcmp(disk, number) == 0 || strcasecmp(disk, json_text_at(d, "uuid", "")) == 0 ||
+		     path_same(disk, json_text_at(d, "path", ""))))
+			return true;
+	}
+	return false;
+}
+
+/* Has the daemon read its configuration again, so that health no longer names the disk. */
+static void
+reload(const struct cmd *c, const char *admin)
+{
+	struct answer a = { .text = NULL };
+	char err[1024];
+
+	if ((admin_post(admin, "/control/reload", "", &a, err, sizeof err) < 0 || a.status != 200) &&
+	    !c->quiet)
+		fprintf(stderr, "gantry: gantryd has not read the file yet: systemctl reload gantryd\n");
+	free(a.text);
+}
+
+static int
+write_file(const struct cmd *c, const char *admin, struct disk_file *f, const json_t *disks)
+{
+	bool wrote;
+
+	if (disk_file_write(f, disks, &wrote) < 0) {
+		fprintf(stderr, "gantry: disk: store.disks was not changed: gantry health shows what is "
+				"missing in it\n");
+		return EXIT_FAILED;
+	}
+	if (c->json)
+		printf("{\"file\":\"%s\",\"written\":%s}\n", disk_file_path(f), wrote ? "true" : "false");
+	else if (!c->quiet)
+		printf(wrote ? "%s: written: it has store.disks now\n"
+			     : "%s: not written, as store.disks is right already\n",
+		       disk_file_path(f));
+	if (wrote)
+		reload(c, admin);
+	return EXIT_OK;
+}
+
+/* Makes the change, unless it is made already, and keeps it in the daemon's configuration. */
+static int
+tell_and_write(const struct cmd *c, const char *admin, const char *what, const char *disk, const char *body)
+{
+	bool is_drain = strcmp(what, "drain") == 0;
+	struct disk_file *f = NULL;
+	json_t *disks = NULL, *after = NULL;
+	char err[1024] = "";
+	int rc = EXIT_FAILED;
+
+	if (admin_json(admin, "/disks", &disks, NULL, err, sizeof err) == 0)
+		f = disk_file_open(c->key.conf ? c->key.conf : CONF_DEFAULT_FILE, disks);
+	if (f)
+		rc = is_made(disks, disk, is_drain) ? EXIT_OK : tell(c, admin, what, body);
+	if (f && rc == EXIT_OK && admin_json(admin, "/disks", &after, NULL, err, sizeof err) < 0)
+		rc = EXIT_FAILED;
+	if (err[0])
+		fprintf(stderr, "gantry: %s\n", err);
+	if (after && !is_made(after, disk, is_drain)) {
+		if (!c->quiet && !c->json)
+			printf("when it is drained (gantry disk status), repeat this command: it takes the "
+			       "disk out of store.disks\n");
+	} else if (after) {
+		rc = write_file(c, admin, f, after);
+	}
+	json_decref(after);
+	json_decref(disks);
+	disk_file_close(f);
+	return rc;
 }
 
 int
@@ -129,6 +222,8 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 		words_bad("disk", wants ? "the DISK is missing" : "this takes no DISK", disk);
 	if (!is_add && (c->disk_size || c->force))
 		words_bad("disk", "--size and --force are for add", NULL);
+	if (c->writes && !wants)
+		words_bad("disk", "--write is for add and drain", NULL);
 	if (c->disk_size && conf_bound_parse(c->disk_size, true, &size) < 0)
 		words_bad("disk", "--size wants a size, 500GiB or 1TiB", c->disk_size);
 	if (is_status)
@@ -141,7 +236,9 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 	if (c->force)
 		json_object_set_new(o, "force", json_pack("s", "yes"));
 	body = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	rc = body ? tell(c, admin, what, body) : EXIT_FAILED;
+	rc = !body       ? EXIT_FAILED
+	     : c->writes ? tell_and_write(c, admin, what, disk, body)
+			 : tell(c, admin, what, body);
 	free(body);
 	json_decref(o);
 	return rc;

@@ -71,6 +71,7 @@ struct cmd {
 		bool read_only, no_delete, no_overwrite;
 	} key;                                             /* key */
 	const char *disk_size;                             /* disk add */
+	bool writes;                                       /* disk add, drain: writes the configuration */
 	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
 	const char *max_buckets;                           /* key new */
 	const char *mute_for;                              /* health mute */
