@@ -4,6 +4,7 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -41,12 +42,13 @@ drop_pairs(struct mover *m, struct disk_table *next)
 		r = set_all(s) >> i & 1 ? set_find_two(set_engine(s, i), name) : 0;
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
-	if (r > 0)
-		return disk_say(
-			m->said, sizeof m->said, -EPERM,
-			"bucket %s has two copies of each object, which need two disks: add another disk "
-			"first, or remove the bucket",
-			name);
+	if (r > 0) {
+		disk_say(m->said, sizeof m->said, -EPERM,
+			 "bucket %s has two copies of each object, which need two disks", name);
+		advice_add(m->said, sizeof m->said, ADVICE_TWO_DISKS_NEEDED,
+			   &(struct advice_values){ .path = name });
+		return -EPERM;
+	}
 	memset(next->second, TABLE_NO_DISK, sizeof next->second);
 	memset(next->full, 0, sizeof next->full);
 	return 0;

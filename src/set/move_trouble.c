@@ -59,11 +59,10 @@ move_explain(struct mover *m, int r)
 	case EBADMSG:
 	case EIO:
 	case ENODEV:
-		move_trouble(
-			m,
-			"%llu times something could not be read; the log names it: delete it, or write it "
-			"anew",
-			(unsigned long long)move_damaged(m));
+		move_trouble(m,
+			     "%llu times something could not be read; the log names its bucket: write it "
+			     "again",
+			     (unsigned long long)move_damaged(m));
 		break;
 	case EXDEV:
 		/* The text uses the newest map, which becomes effective a moment later. */

@@ -44,7 +44,7 @@ error_has NoSuchBucket
 put /one/a
 says 1 rb "$URL_S3/one"
 error_has "BucketNotEmpty"
-error_has "--force removes its contents first"
+error_has "All objects and uploads in it are lost; last resort: --force"
 says 2 --force rb "$URL_S3/one"
 error_has "--yes"
 assert_eq "$(keys one)" 1

@@ -103,7 +103,7 @@ assert_status GET /there/x/a 404
 # Nothing is deleted when something is unknown, or when there is nothing.
 mkdir none
 assert_eq "$(rc_of gantry sync --delete none "$B/copy")" 1
-assert_match "$(cat say)" "would remove all 3 at .*: --yes if that is meant"
+assert_match "$(cat say)" "3 objects or files are lost; last resort: --yes"
 assert_eq "$(rc_of gantry sync --delete missing "$B/copy")" 1
 assert_eq "$(rc_of gantry sync --delete "$URL_S3/none" out)" 3
 touch out/alone out/sub/deep/alone

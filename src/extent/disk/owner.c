@@ -11,6 +11,7 @@
 #include "extent/disk/file.h"
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #define LOG_MODULE "store"
@@ -154,11 +155,10 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 
 		uuid_text(block, h->seen.disk_uuid);
 		uuid_text(super, d->sb.disk_uuid);
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: superblocks and host block are of two disks (%s, %s): put back the "
-				   "superblocks that belong here%s",
-				   d->path, super, block,
-				   d->is_device ? "" : ", or remove the file host if they do");
+		disk_refuse(err, err_len, -EINVAL, "%s: superblocks and host block are of two disks (%s, %s)",
+			    d->path, super, block);
+		advice_add(err, err_len, ADVICE_HOST_OF_ANOTHER, &(struct advice_values){ .path = d->path });
+		return -EINVAL;
 	}
 	return 0;
 }

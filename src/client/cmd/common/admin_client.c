@@ -190,21 +190,26 @@ admin_tell(const struct cmd *c, const char *name, const char *command, const cha
 	struct answer a;
 	json_t *o;
 	int rc = EXIT_OK;
+	char *error;
 
 	if (admin_post(name, path, body, &a, err, sizeof err) < 0) {
 		fprintf(stderr, "gantry: %s\n", err);
 		return EXIT_FAILED;
 	}
 	o = json_loadb(a.text, a.len, 0, NULL);
+	/* Each remedy is a line of its own. */
+	error = strdup(json_text_at(o, "error", "no reason given"));
+	if (error)
+		printable(error, "\n");
 	clean(o);
 	if (a.status == 200 && o) {
 		print(c, o);
 	} else {
-		fprintf(stderr, "gantry: %s: %d: %s\n", command, a.status,
-			json_text_at(o, "error", "no reason given"));
+		fprintf(stderr, "gantry: %s: %d: %s\n", command, a.status, error ? error : "no memory");
 		rc = a.status == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
 	}
 	json_decref(o);
+	free(error);
 	free(a.text);
 	return rc;
 }

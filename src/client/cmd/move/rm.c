@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry rm: removes an object, or with -r all objects with a prefix. gantry rb: removes a bucket, with
  * --force after its content. The main thread lists, workers remove. */
+#include "base/advice.h"
 #include "client/cmd/move/tree.h"
 #include "client/cmd/common/words.h"
 
@@ -187,6 +188,7 @@ int
 cmd_rb(struct cmd *c, const char *url)
 {
 	struct gantry_result res = { .size = sizeof res };
+	char remedies[2048] = "";
 	struct outcome o;
 	int rc = EXIT_OK;
 
@@ -202,7 +204,10 @@ cmd_rb(struct cmd *c, const char *url)
 	}
 	outcome_init(&o, "rb", url, NULL);
 	rc = report_without_bytes(c, &o, gantry_remove_bucket(c->g, url, &res), &res);
-	if (o.error == -ENOTEMPTY && !c->force && !c->json)
-		fprintf(stderr, "gantry: rb: --force removes its contents first\n");
+	if (o.error == -ENOTEMPTY && !c->force && !c->json) {
+		advice_add(remedies, sizeof remedies, ADVICE_BUCKET_NOT_EMPTY,
+			   &(struct advice_values){ .path = url });
+		fprintf(stderr, "%s\n", remedies);
+	}
 	return rc;
 }

@@ -4,6 +4,7 @@
  * the same size, it is copied unless the content is equal. An entry that only the destination has is deleted
  * only with --delete, and only if the list of the source is complete.
  */
+#include "base/advice.h"
 #include "client/cmd/move/move.h"
 #include "client/cmd/common/words.h"
 
@@ -146,13 +147,15 @@ say_dry(const struct sync *s)
 static int
 refuse_to_empty(const struct sync *s)
 {
+	char remedies[2048] = "", loss[64];
+
 	if (!s->m.c->deletes || s->m.c->yes || s->m.tree.nr || !s->there.nr)
 		return EXIT_OK;
-	fprintf(stderr,
-		"gantry: sync: there is nothing at %s, and --delete would remove all %zu at %s: --yes if "
-		"that is "
-		"meant\n",
-		s->m.from.word, s->there.nr, s->m.to.word);
+	snprintf(loss, sizeof loss, "%zu objects or files", s->there.nr);
+	advice_add(remedies, sizeof remedies, ADVICE_SYNC_FROM_NOTHING,
+		   &(struct advice_values){ .path = s->m.from.word, .loss = loss });
+	fprintf(stderr, "gantry: sync: there is nothing at %s, and all at %s would be removed\n%s\n",
+		s->m.from.word, s->m.to.word, remedies);
 	return EXIT_FAILED;
 }
 
