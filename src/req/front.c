@@ -127,9 +127,9 @@ admit(struct req *rq, enum fault f, const char *why)
 	f = pace_lane_get(rq);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f,
-				f == FAULT_BUSY
-					? "Half of the requests that are served at a time are for one disk."
-					: NULL);
+				f == FAULT_BUSY ? "The requests for this disk have their share of those that "
+						  "are served at a time."
+						: NULL);
 	if (!pace_slot_get(rq))
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (rq->target.unknown_header.len)

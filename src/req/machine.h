@@ -64,6 +64,7 @@ enum req_pool {
  * xfer/, so that clients rarely share an entry. */
 struct slots {
 	int held[SLOT_CLIENTS];         /* number of requests of each client; revoked requests do not count */
+	int writes[SLOT_CLIENTS];       /* number of writes among them */
 	struct list reqs[SLOT_CLIENTS]; /* requests of each client; the oldest is first */
 };
 
@@ -77,9 +78,16 @@ struct reqs {
 	/* plain_nr: number of requests without a descriptor; plain_max: limit of this number, because the
 	 * other requests of the core are reserved for requests with a descriptor (pace.c) */
 	int plain_nr, plain_max;
-	int lane_nr[XFER_LANES]; /* number of requests of each lane (store_lane()) */
+	/* number of requests of each lane (store_lane()), and of writes among them; their limits */
+	int lane_nr[XFER_LANES], lane_writes[XFER_LANES];
+	int lane_max, lane_writes_max;
 	/* number of requests without a descriptor that are being ended in favour of other requests */
 	int plain_revoked;
+	/* number of writes without a descriptor, and its limit; number of those that are being ended in favour
+	 * of other requests */
+	int writes_nr, writes_max, writes_revoked;
+	/* number of writes with a descriptor; limit of the number of all writes */
+	int wire_writes, all_writes_max;
 	struct slots slots;
 	struct timer pace;  /* timer that checks slow clients while other requests wait */
 	uint64_t looked_ns; /* time by clock_ns() of the last check of slow clients */
@@ -144,6 +152,7 @@ struct req {
 	bool awaiting;    /* true: the next step must not run before the operation of req_await() has ended */
 	bool revoked;     /* true: the request is being ended in favour of waiting requests (pace.c) */
 	struct list slot; /* link in the client's list of requests without a descriptor (struct slots) */
+	bool wire_write;  /* true: the request is counted in wire_writes */
 	/* lane of the key (store_lane()) + 1, while the request is counted in lane_nr[]; 0: not counted */
 	uint8_t lane;
 	/* start of the client's measurement, for a body or an answer that no struct xfer moves */
@@ -460,12 +469,12 @@ void parts_release(struct req *rq);
 /* Makes the table of clients (struct slots), for as many requests as rs has. */
 void pace_init(struct reqs *rs);
 /* Determines the client of the request (limits.fair_by), and counts a request without a descriptor for this
- * client. A second call for the request has no effect. Returns false if the client has as many requests as
- * allowed. */
+ * client; counts a write. A second call for the request has no effect. Returns false if the client has as many
+ * requests as allowed, or if writes have their share of the requests: three quarters. */
 bool pace_slot_get(struct req *rq);
-/* Counts a request, and its bytes, for the disk of its key. Returns FAULT_NONE; FAULT_BUSY if half of all
- * requests are for this disk already; or the fault of -EROFS if the request is a change and the disk has
- * failed. */
+/* Notes whether the request is a write. Counts the request, and its bytes, for the disk of its key. Returns
+ * FAULT_NONE; FAULT_BUSY if half of all requests are for this disk already, or three quarters of this
+ * half are writes for it; or the fault of -EROFS if the request is a change and the disk has failed. */
 enum fault pace_lane_get(struct req *rq);
 void pace_lane_put(struct req *rq);
 /* Removes the request from the counts of its client and of its disk; a request without counts is allowed. */

@@ -8,6 +8,10 @@
  * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few
  * are left.
  *
+ * Writes may hang where reads are answered at once: they have three quarters of the requests, and of those without a
+ * descriptor as well, within which the same holds among them.  Of several disks each has half of the requests, and its
+ * writes three quarters of that.
+ *
  * Who is ended so before the reply began gets one (400 RequestTimeout, or 503 SlowDown where the share was
  * the matter), and nothing is stored; a reply that is on its way is cut off, the connection reset.  The core's
  * thread; a timer runs while somebody waits or requests are few.
@@ -23,10 +27,21 @@
 static void on_pace(struct timer *t);
 static void look(struct reqs *rs);
 
+/* Returns the part of n that writes may have. */
+static int
+share_of_writes(int n)
+{
+	return n > 1 ? n - (n + 3) / 4 : 1;
+}
+
 void
 pace_init(struct reqs *rs)
 {
 	rs->plain_max = rs->nr - rs->nr / 4;
+	rs->writes_max = share_of_writes(rs->plain_max);
+	rs->all_writes_max = share_of_writes(rs->nr);
+	rs->lane_max = rs->nr > 1 ? rs->nr / 2 : 1;
+	rs->lane_writes_max = share_of_writes(rs->lane_max);
 	for (int i = 0; i < SLOT_CLIENTS; i++)
 		list_init(&rs->slots.reqs[i]);
 }
@@ -77,6 +92,8 @@ revoke(struct req *rq, enum why why)
 	if (list_linked(&rq->slot)) {
 		rs->plain_revoked++;
 		rs->slots.held[slot_of(rq)]--;
+		rs->writes_revoked += rq->xfer.is_write;
+		rs->slots.writes[slot_of(rq)] -= rq->xfer.is_write;
 	}
 	stats_event(rs->env.stats, whys[why].event);
 	req_cancel(rq,
@@ -182,11 +199,39 @@ is_slow(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns)
 
 /* ---- slots ---- */
 
-/* So many of them taken are few left. */
-static int
-few_left_at(const struct reqs *rs)
+/* Requests without a descriptor that have a limit together. */
+struct scope {
+	int nr, max;
+	bool writes; /* of writes only */
+	int lane;    /* of one lane only: its index + 1; 0: of any */
+};
+
+/* Are few left? */
+static bool
+are_few(struct scope s)
 {
-	return rs->plain_max - rs->plain_max / 8;
+	return s.nr >= s.max - s.max / 8;
+}
+
+static bool
+is_within(const struct req *rq, const struct scope *s)
+{
+	return list_linked(&rq->slot) && (!s->writes || rq->xfer.is_write) &&
+	       (!s->lane || rq->lane == s->lane);
+}
+
+static struct scope
+scope_of(const struct reqs *rs, bool writes)
+{
+	return writes ? (struct scope){ rs->writes_nr, rs->writes_max, true, 0 }
+		      : (struct scope){ rs->plain_nr, rs->plain_max, false, 0 };
+}
+
+static struct scope
+scope_of_lane(const struct reqs *rs, int lane, bool writes)
+{
+	return writes ? (struct scope){ rs->lane_writes[lane], rs->lane_writes_max, true, lane + 1 }
+		      : (struct scope){ rs->lane_nr[lane], rs->lane_max, false, lane + 1 };
 }
 
 static bool
@@ -208,10 +253,10 @@ rate_of(struct req *rq, uint64_t now_ns)
 	return waits_for_ticket(rq) ? 0 : pace_rate(mark_of(rq), bytes_of(rq), now_ns);
 }
 
-/* Ends up to nr of the requests of one slot; but_for: none of that client's, and only of those that were
- * slow. Returns how many. */
+/* Ends up to nr of the requests of one slot, or of the writes among them; but_for: none of that client's, and only of
+ * those that were slow. Returns how many. */
 static int
-take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t now_ns)
+take_from(struct reqs *rs, int slot, int nr, bool writes, const struct req *but_for, uint64_t now_ns)
 {
 	struct pace_count count = { { 0 } };
 	int before = rs->plain_revoked;
@@ -221,7 +266,7 @@ take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t
 		{
 			struct req *rq = container_of(l, struct req, slot);
 
-			if (!is_candidate(rq, now_ns) ||
+			if (!is_candidate(rq, now_ns) || (writes && !rq->xfer.is_write) ||
 			    (but_for && (rq->xfer.client_id == but_for->xfer.client_id ||
 					 !xfer_was_slow(&rs->http_pieces, rq->xfer.client_id))))
 				continue;
@@ -235,29 +280,43 @@ take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t
 }
 
 /* From the client that has most, several at once, since more may come.  Where nobody has more than this
- * one, from one that shares its number and was slow. */
+ * one, from one that shares its number and was slow.  writes: of writes, which have their share. */
 static bool
-make_room(const struct req *rq)
+make_room(const struct req *rq, bool writes)
 {
 	struct reqs *rs = rq->rs;
-	int slot = slot_of(rq), most = 0, batch = rs->plain_max / 16, even;
+	const int *held = writes ? rs->slots.writes : rs->slots.held;
+	int slot = slot_of(rq), most = 0, batch = scope_of(rs, writes).max / 16, even;
 	uint64_t now = clock_ns();
 
 	for (int i = 1; i < SLOT_CLIENTS; i++) {
-		if (rs->slots.held[i] > rs->slots.held[most])
+		if (held[i] > held[most])
 			most = i;
 	}
-	even = (rs->slots.held[most] - rs->slots.held[slot]) / 2;
+	even = (held[most] - held[slot]) / 2;
 	batch = batch < 1 ? 1 : batch;
-	return (even > 0 && take_from(rs, most, even < batch ? even : batch, NULL, now) > 0) ||
-	       take_from(rs, slot, 1, rq, now) > 0;
+	return (even > 0 && take_from(rs, most, even < batch ? even : batch, writes, NULL, now) > 0) ||
+	       take_from(rs, slot, 1, writes, rq, now) > 0;
 }
 
-/* Those that are on their way out count no more, but leave half of what is kept for descriptors. */
+/* Those that are on their way out count no more, but leave half of what is kept for descriptors, or for reads. */
 static bool
 is_full(const struct reqs *rs)
 {
 	return rs->plain_nr - rs->plain_revoked >= rs->plain_max;
+}
+
+static bool
+are_writes_full(const struct reqs *rs)
+{
+	return rs->writes_nr - rs->writes_revoked >= rs->writes_max;
+}
+
+static bool
+is_room_left(const struct reqs *rs, bool writes)
+{
+	return rs->plain_nr < rs->plain_max + (rs->nr - rs->plain_max) / 2 &&
+	       (!writes || rs->writes_nr < rs->writes_max + (rs->plain_max - rs->writes_max) / 2);
 }
 
 /* Behind a proxy all have one address. */
@@ -270,21 +329,42 @@ fair_by_key(struct req *rq)
 		xfer_set_client(&rq->xfer, xfer_client_named(name, rq->rs->client_key));
 }
 
+static bool
+is_lane_short(const struct reqs *rs, int lane)
+{
+	return are_few(scope_of_lane(rs, lane, false)) || are_few(scope_of_lane(rs, lane, true));
+}
+
+static bool
+are_requests_few(const struct reqs *rs)
+{
+	bool few = are_few(scope_of(rs, false)) || are_few(scope_of(rs, true));
+
+	for (int i = 0; i < XFER_LANES && !few; i++)
+		few = is_lane_short(rs, i);
+	return few;
+}
+
 enum fault
 pace_lane_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
 	struct store_key k = req_key(rq);
-	int lane = k.key_len ? store_lane(rs->env.store, &k, op_info[rq->target.op].writes) : -1;
+	bool writes = op_info[rq->target.op].writes;
+	int lane = k.key_len ? store_lane(rs->env.store, &k, writes) : -1;
 
+	rq->xfer.is_write = writes;
 	if (lane == -EROFS)
 		return fault_of(lane);
 	if (lane < 0)
 		return FAULT_NONE;
-	if (rs->lane_nr[lane] >= (rs->nr > 1 ? rs->nr / 2 : 1))
+	if (rs->lane_nr[lane] >= rs->lane_max || (writes && rs->lane_writes[lane] >= rs->lane_writes_max))
 		return FAULT_BUSY;
 	rs->lane_nr[lane]++;
+	rs->lane_writes[lane] += writes;
 	rq->lane = (uint8_t)(lane + 1);
+	if (!rs->pace.armed && is_lane_short(rs, lane))
+		look(rs);
 	xfer_set_lanes(&rq->xfer, lane, -1);
 	return FAULT_NONE;
 }
@@ -292,26 +372,45 @@ pace_lane_get(struct req *rq)
 void
 pace_lane_put(struct req *rq)
 {
-	if (rq->lane)
+	if (rq->lane) {
 		rq->rs->lane_nr[rq->lane - 1]--;
+		rq->rs->lane_writes[rq->lane - 1] -= rq->xfer.is_write;
+	}
 	rq->lane = 0;
+}
+
+static bool
+may_write_more(const struct reqs *rs)
+{
+	return rs->writes_nr - rs->writes_revoked + rs->wire_writes < rs->all_writes_max;
 }
 
 bool
 pace_slot_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
+	bool writes = rq->xfer.is_write, full = writes && are_writes_full(rs);
 
 	fair_by_key(rq);
-	if (rq->target.wire != WIRE_NONE || list_linked(&rq->slot))
+	if (list_linked(&rq->slot) || rq->wire_write)
 		return true;
-	if (is_full(rs) && !make_room(rq))
+	if (rq->target.wire == WIRE_NONE && (full || is_full(rs)) && !make_room(rq, full))
 		return false;
-	if (rs->plain_nr >= rs->plain_max + (rs->nr - rs->plain_max) / 2)
+	if (writes && !may_write_more(rs))
+		return false;
+	if (rq->target.wire != WIRE_NONE) {
+		rq->wire_write = writes;
+		rs->wire_writes += writes;
+		return true;
+	}
+	if (!is_room_left(rs, writes))
 		return false;
 	list_push_tail(&rs->slots.reqs[slot_of(rq)], &rq->slot);
 	rs->slots.held[slot_of(rq)]++;
-	if (++rs->plain_nr >= few_left_at(rs) && !rs->pace.armed)
+	rs->slots.writes[slot_of(rq)] += writes;
+	rs->plain_nr++;
+	rs->writes_nr += writes;
+	if (!rs->pace.armed && (are_few(scope_of(rs, false)) || are_few(scope_of(rs, true))))
 		look(rs);
 	return true;
 }
@@ -321,33 +420,37 @@ pace_slot_put(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
 
+	rs->wire_writes -= rq->wire_write;
+	rq->wire_write = false;
 	if (!list_linked(&rq->slot))
 		return;
 	list_del(&rq->slot);
 	rs->plain_nr--;
-	if (rq->revoked)
+	rs->writes_nr -= rq->xfer.is_write;
+	if (rq->revoked) {
 		rs->plain_revoked--;
-	else
+		rs->writes_revoked -= rq->xfer.is_write;
+	} else {
 		rs->slots.held[slot_of(rq)]--;
+		rs->slots.writes[slot_of(rq)] -= rq->xfer.is_write;
+	}
 }
 
 /* Once few are left, the slow ones go, the slowest first, until there are some more. */
 static void
-look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
+end_slow(struct reqs *rs, struct scope s, const struct xfer_pace *pace, uint64_t now_ns)
 {
-	uint64_t skip = pace_skip(rs->looked_ns, now_ns);
-	int nr = rs->plain_nr - rs->plain_revoked - rs->plain_max * 3 / 4;
 	struct pace_count count = { { 0 } };
+	int nr = s.nr - s.max * 3 / 4;
 
-	rs->looked_ns = now_ns;
+	if (!are_few(s))
+		return;
 	list_for_each(l, &rs->live)
 	{
 		struct req *rq = container_of(l, struct req, link);
 
-		if (!list_linked(&rq->slot))
-			continue;
-		look_at(rq, skip, pace, now_ns);
-		if (is_slow(rq, pace, now_ns))
+		nr -= rq->revoked && is_within(rq, &s);
+		if (is_within(rq, &s) && is_slow(rq, pace, now_ns))
 			pace_count_add(&count, rate_of(rq, now_ns));
 	}
 	list_for_each_safe(l, &rs->live)
@@ -356,9 +459,29 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 
 		if (nr <= 0)
 			break;
-		if (list_linked(&rq->slot) && is_slow(rq, pace, now_ns) &&
+		if (is_within(rq, &s) && is_slow(rq, pace, now_ns) &&
 		    pace_count_take(&count, rate_of(rq, now_ns), &nr))
 			revoke(rq, SLOW_REQUEST);
+	}
+}
+
+static void
+look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	uint64_t skip = pace_skip(rs->looked_ns, now_ns);
+
+	rs->looked_ns = now_ns;
+	list_for_each(l, &rs->live)
+	{
+		struct req *rq = container_of(l, struct req, link);
+
+		if (list_linked(&rq->slot))
+			look_at(rq, skip, pace, now_ns);
+	}
+	for (int w = 0; w < 2; w++) {
+		for (int i = 0; i < XFER_LANES; i++)
+			end_slow(rs, scope_of_lane(rs, i, w), pace, now_ns);
+		end_slow(rs, scope_of(rs, w), pace, now_ns);
 	}
 }
 
@@ -415,7 +538,7 @@ look(struct reqs *rs)
 {
 	struct xfer_pace pace = pace_of(rs);
 	uint64_t now = clock_ns();
-	bool few = rs->plain_nr >= few_left_at(rs), wait = rs->http_pieces.queued > 0;
+	bool few = are_requests_few(rs), wait = rs->http_pieces.queued + rs->http_pieces.shut > 0;
 	bool lets_go = store_limits(rs->env.store)->lets_go, wire_waits = lets_go && rs->pieces.queued > 0;
 
 	if (lets_go && wait)

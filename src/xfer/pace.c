@@ -14,6 +14,10 @@
  * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to
  * put into a buffer.  It stays with the kernel until then.
  *
+ * Where writes have their share, a write that waits gains only by the end of another write: reads are left alone for
+ * it, and end only for reads that wait.  For transfers that are held back because their lane has its share, bodies of
+ * that lane that are too slow end.
+ *
  * What the kernel has taken for a client and could not send yet is not the client's doing: with a large
  * buffer of the socket's it would look like a fast reader for a while.
  *
@@ -115,6 +119,14 @@ pace_count_take(struct pace_count *pc, uint64_t rate, int *nr)
 	return true;
 }
 
+/* ---- clients that were slow ---- */
+
+static void
+set_slow(struct xfer_pool *xp, uint32_t client_id)
+{
+	xp->slow[client_id % XFER_SLOW_NR] = (struct xfer_slow){ client_id, xp->looks + SLOW_LOOKS };
+}
+
 /* ---- tickets ---- */
 
 struct look {
@@ -122,10 +134,14 @@ struct look {
 	const struct xfer_pace *pace;
 	const struct xfer_pace_ops *ops;
 	uint64_t now_ns;
-	int have[XFER_CLIENTS]; /* what each client keeps of the main class */
-	int active;             /* clients that have some or wait for some */
-	int coming;             /* tickets on their way back */
+	/* what each client keeps of the main class: of all of it, of what writes have */
+	int have[2][XFER_CLIENTS];
+	int active;    /* clients that have some or wait for some */
+	int coming[2]; /* tickets on their way back: all, those of writes */
 	int revoked;
+	/* whose tickets are looked at: those of writes only, those of one lane only (its index + 1; 0: any) */
+	bool writes;
+	int lane;
 };
 
 static int
@@ -151,7 +167,8 @@ is_candidate(const struct look *k, const struct xfer *x, int client)
 {
 	struct xfer_pace pace = pace_for(k, x);
 
-	if (x->revoked || !x->mark.since_ns)
+	if (x->revoked || !x->mark.since_ns || (k->writes && !x->is_write) ||
+	    (k->lane && x->lane[0] != k->lane && x->lane[1] != k->lane))
 		return false;
 	return client < 0 ? pace_is_slow(&x->mark, x->reached, &pace, k->now_ns) : x->client == client;
 }
@@ -178,11 +195,13 @@ revoke_slowest(struct look *k, int client, int nr)
 		    !pace_count_take(&count, pace_rate(&x->mark, x->reached, k->now_ns), &nr))
 			continue;
 		x->revoked = true;
-		k->have[x->client] -= holds(x);
-		k->coming++;
+		for (int w = 0; w <= x->is_write; w++) {
+			k->have[w][x->client] -= holds(x);
+			k->coming[w]++;
+		}
 		k->revoked++;
 		if (client < 0)
-			pool_slow_set(k->xp, x->client_id, SLOW_LOOKS);
+			set_slow(k->xp, x->client_id);
 		k->ops->revoke(x, client < 0 ? XFER_TOO_SLOW : XFER_OVER_SHARE);
 	}
 }
@@ -194,11 +213,12 @@ look_at_all(struct look *k, uint64_t skip_ns)
 	{
 		struct xfer *x = container_of(l, struct xfer, holder);
 
-		if (x->revoked) {
-			k->coming++;
-			continue;
+		for (int w = 0; w <= x->is_write; w++) {
+			k->coming[w] += x->revoked;
+			k->have[w][x->client] += x->revoked ? 0 : holds(x);
 		}
-		k->have[x->client] += holds(x);
+		if (x->revoked)
+			continue;
 		x->reached = x->moved - (x->mode == XFER_SERVE ? k->ops->unsent(x) : 0);
 		pace_look(&x->mark, x->reached, xfer_client_owes(x), skip_ns, k->now_ns);
 		pace_forgive(&x->mark, x->reached, k->pace, k->now_ns);
@@ -213,13 +233,15 @@ look_at_all(struct look *k, uint64_t skip_ns)
 static void
 look_who_waits(struct look *k)
 {
-	list_for_each(l, &k->xp->waiting.turns)
-	{
-		list_for_each(w, &container_of(l, struct fair_line, turn)->waiting)
+	for (int i = 0; i < 2; i++) {
+		list_for_each(l, &k->xp->waiting[i].turns)
 		{
-			struct xfer *x = container_of(w, struct xfer, link);
+			list_for_each(w, &container_of(l, struct fair_line, turn)->waiting)
+			{
+				struct xfer *x = container_of(w, struct xfer, link);
 
-			x->is_late = k->ops->is_late(x);
+				x->is_late = k->ops->is_late(x);
+			}
 		}
 	}
 }
@@ -227,10 +249,11 @@ look_who_waits(struct look *k)
 static int
 richest(const struct look *k)
 {
+	const int *have = k->have[k->writes];
 	int best = 0;
 
 	for (int i = 1; i < XFER_CLIENTS; i++) {
-		if (k->have[i] > k->have[best])
+		if (have[i] > have[best])
 			best = i;
 	}
 	return best;
@@ -242,30 +265,73 @@ at_most(int a, int b)
 	return a < b ? a : b;
 }
 
-/* For those that wait with less than their share, from whoever has most. */
+/* The tickets for reads, or writes, that clients wait for with less than their share, from whoever has most.  left: the
+ * tickets on their way back that nobody has been counted for. */
 static void
-level(struct look *k)
+level(struct look *k, bool of_writes, int *left)
 {
 	struct xfer_pool *xp = k->xp;
-	int share = xp->bp->total[xp->main_cls] / (k->active ? k->active : 1);
-	int left = k->coming, lines = 0;
+	int all = k->writes ? xp->writes_max : xp->bp->total[xp->main_cls];
+	int share = all / (k->active ? k->active : 1), lines = 0;
+	const int *have = k->have[k->writes];
 
-	list_for_each(l, &xp->waiting.turns)
+	list_for_each(l, &xp->waiting[of_writes].turns)
 	{
 		struct fair_line *line = container_of(l, struct fair_line, turn);
 		const struct xfer *first = container_of(list_first(&line->waiting), struct xfer, link);
-		int client = (int)(line - xp->waiting.line), from = richest(k);
-		int want = at_most(xp->client[client].queued, share - k->have[client]);
-		int covered = at_most(left, want > 0 ? want : 0);
+		int client = (int)(line - xp->waiting[of_writes].line), from = richest(k);
+		const struct xfer_client *c = &xp->client[client];
+		int reads = c->queued - c->queued_writes;
+		/* What its reads want it has asked for before. */
+		int has = have[client] + (of_writes && !k->writes ? reads : 0);
+		int want = at_most(of_writes ? c->queued_writes : reads, share - has);
+		int covered = at_most(*left, want > 0 ? want : 0);
 
 		if (k->now_ns - first->progress_ns < PATIENCE_NS)
 			continue;
-		left -= covered;
-		want = at_most(want - covered, k->have[from] - share);
+		*left -= covered;
+		want = at_most(want - covered, have[from] - share);
 		if (want <= 0 || ++lines > LINES_A_LOOK)
 			continue;
 		revoke_slowest(k, from, want);
 	}
+}
+
+/* For as many as wait.  claimed: tickets on their way back that others wait for. */
+static void
+look_at_tickets(struct look *k, int waiting, int claimed)
+{
+	int left;
+
+	if (k->pace->rate)
+		revoke_slowest(k, -1, waiting - (k->coming[k->writes] - claimed));
+	left = k->coming[k->writes] - claimed;
+	if (!k->writes)
+		level(k, false, &left);
+	if (waiting == k->xp->queued || k->writes)
+		level(k, true, &left);
+}
+
+/* For those that their lane holds back: bodies of the lane that are too slow. */
+static void
+look_at_lanes(struct look *k)
+{
+	struct xfer_pool *xp = k->xp;
+
+	for (int i = 1; i <= XFER_LANES && k->pace->rate && xp->shut; i++) {
+		int nr = xp->lane[i].shut;
+
+		k->lane = i;
+		list_for_each(l, &xp->holders)
+		{
+			const struct xfer *x = container_of(l, struct xfer, holder);
+
+			nr -= x->revoked && (x->lane[0] == i || x->lane[1] == i);
+		}
+		if (xp->lane[i].shut)
+			revoke_slowest(k, -1, nr);
+	}
+	k->lane = 0;
 }
 
 int
@@ -276,11 +342,18 @@ xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struc
 
 	look_at_all(&k, pace_skip(xp->looked_ns, now_ns));
 	xp->looked_ns = now_ns;
+	look_at_lanes(&k);
 	if (xp->queued == 0)
-		return 0;
+		return k.revoked;
 	look_who_waits(&k);
-	if (pace->rate)
-		revoke_slowest(&k, -1, xp->queued - k.coming);
-	level(&k);
+	if (xp->writes < xp->writes_max) {
+		look_at_tickets(&k, xp->queued, 0);
+		return k.revoked;
+	}
+	/* Writes have their share: what waits for it gains by the end of writes alone. */
+	k.writes = true;
+	look_at_tickets(&k, xp->queued_writes, 0);
+	k.writes = false;
+	look_at_tickets(&k, xp->queued - xp->queued_writes, at_most(k.coming[true], xp->queued_writes));
 	return k.revoked;
 }

@@ -21,9 +21,14 @@
  * The store has spares of the main class (struct store_spares), for bytes that it reads before it is asked for them: as long as nobody
  * waits, and half of the class stays.  They are no ticket's, and no client's.
  *
+ * Writes have three quarters of the main class, and reads what is left at least: writes may hang where reads are
+ * answered at once, and the buffers of a write that hangs do not come back.  A write that waits for that share waits in
+ * the same lines as one that waits for a buffer, so that clients take turns, and slow bodies give way (pace.c); reads
+ * pass it.
+ *
  * Where the store has several disks, what goes to or comes from one of them has no more than half of the buffers,
- * and half of the queue, whether others wait or not: a disk may hang, and what hangs on it is given back by nobody.
- * Who is over that is held back, and is in nobody's way.
+ * and half of the queue, whether others wait or not, and its writes three quarters of that: a disk may hang, and what
+ * hangs on it is given back by nobody.  Who is over that is held back, and is in nobody's way.
  */
 #include "xfer/xfer_int.h"
 
@@ -32,6 +37,7 @@
 #include "base/siphash.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -45,6 +51,19 @@ has_runs(const struct xfer_pool *xp)
 }
 
 static void pool_feed(struct xfer_pool *xp);
+
+static int
+at_least_one(int n)
+{
+	return n < 1 ? 1 : n;
+}
+
+/* Returns the part of n that writes may have. */
+static int
+share_of_writes(int n)
+{
+	return at_least_one(n - (n + 3) / 4);
+}
 
 static struct buf *
 spare_take(struct store_spares *s, enum buf_class cls)
@@ -78,13 +97,16 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	xp->main_cls = main_cls;
 	xp->tickets = bp->total[main_cls];
 	xp->pieces_max = pieces_max;
+	xp->writes_max = share_of_writes(xp->tickets);
 	xp->queue_max = queue_max;
 	xp->spares = (struct store_spares){ spare_take, spare_give };
-	fair_init(&xp->waiting);
 	list_init(&xp->hungry);
 	list_init(&xp->holders);
-	for (int i = 0; i <= XFER_LANES; i++)
-		list_init(&xp->lane[i].back);
+	for (int w = 0; w < 2; w++) {
+		fair_init(&xp->waiting[w]);
+		for (int i = 0; i <= XFER_LANES; i++)
+			list_init(&xp->lane[i].back[w]);
+	}
 }
 
 uint32_t
@@ -102,22 +124,10 @@ xfer_client_named(const char *name, const uint64_t key[2])
 	return (uint32_t)siphash(key, name, strlen(name));
 }
 
-static uint32_t
-slow_at(uint32_t client_id)
-{
-	return client_id % XFER_SLOW_NR;
-}
-
-void
-pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks)
-{
-	xp->slow[slow_at(client_id)] = (struct xfer_slow){ client_id, xp->looks + looks };
-}
-
 bool
 xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id)
 {
-	const struct xfer_slow *s = &xp->slow[slow_at(client_id)];
+	const struct xfer_slow *s = &xp->slow[client_id % XFER_SLOW_NR];
 
 	return s->id == client_id && (int32_t)(s->until_look - xp->looks) > 0;
 }
@@ -139,10 +149,11 @@ lane_of(const struct xfer *x)
 	return lane || has_two(x) ? &x->pool->lane[lane] : NULL;
 }
 
-static int
-at_least_one(int n)
+/* Is that all that x may have of a lane? */
+static bool
+is_full(const struct xfer *x, const struct xfer_lane *lane, int share)
 {
-	return n < 1 ? 1 : n;
+	return lane->held >= at_least_one(share) || (x->is_write && lane->writes >= share_of_writes(share));
 }
 
 /* The lane that has all that it may have, or NULL.  Of what copies from one to another it cannot be said on which it hangs:
@@ -156,7 +167,7 @@ full_lane(const struct xfer *x)
 	if (has_two(x) && both >= at_least_one(half / 4))
 		return &xp->lane[0];
 	for (int i = 0; i < 2; i++) {
-		if (x->lane[i] && xp->lane[x->lane[i]].held >= at_least_one(half - both))
+		if (x->lane[i] && is_full(x, &xp->lane[x->lane[i]], half - both))
 			return &xp->lane[x->lane[i]];
 	}
 	return NULL;
@@ -167,18 +178,17 @@ lane_take(const struct xfer *x, int nr)
 {
 	struct xfer_lane *lane = lane_of(x);
 
-	if (lane)
-		lane->held += nr;
+	if (!lane)
+		return;
+	lane->held += nr;
+	lane->writes += x->is_write ? nr : 0;
 }
 
 /* Does not let in who was held back: lanes_open() does. */
 static void
 lane_give(const struct xfer *x, int nr)
 {
-	struct xfer_lane *lane = lane_of(x);
-
-	if (lane)
-		lane->held -= nr;
+	lane_take(x, -nr);
 }
 
 /* ---- lines ---- */
@@ -187,12 +197,13 @@ lane_give(const struct xfer *x, int nr)
 static void
 line_up_waiting(struct xfer *x)
 {
-	struct list *line = &x->pool->waiting.line[x->client].waiting, *pos = line;
+	struct fair *waiting = &x->pool->waiting[x->is_write];
+	struct list *line = &waiting->line[x->client].waiting, *pos = line;
 
 	x->was_slow = xfer_was_slow(x->pool, x->client_id);
 	while (!x->was_slow && pos->prev != line && container_of(pos->prev, struct xfer, link)->was_slow)
 		pos = pos->prev;
-	fair_push_before(&x->pool->waiting, x->client, pos, &x->link);
+	fair_push_before(waiting, x->client, pos, &x->link);
 }
 
 static void
@@ -210,7 +221,7 @@ static void
 line_leave(struct xfer *x)
 {
 	if (x->is_waiting)
-		fair_del(&x->pool->waiting, x->client, &x->link);
+		fair_del(&x->pool->waiting[x->is_write], x->client, &x->link);
 	else
 		list_del(&x->link);
 	x->pool->waits--;
@@ -228,12 +239,20 @@ is_over_half(const struct xfer *x, int more)
 	       xp->waits > xp->client[x->client].waits;
 }
 
+/* Counts nr more buffers of the main class as x's. */
+static void
+hold(const struct xfer *x, int nr)
+{
+	x->pool->client[x->client].held += nr;
+	x->pool->writes += x->is_write ? nr : 0;
+}
+
 static void
 grant(struct xfer_pool *xp, struct xfer *x)
 {
 	xp->tickets_out++;
 	xp->bare++;
-	xp->client[x->client].held++;
+	hold(x, 1);
 	x->have_ticket = true;
 	list_push_tail(&xp->holders, &x->holder);
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
@@ -246,20 +265,46 @@ can_grant(const struct xfer_pool *xp)
 	return xp->tickets_out < xp->tickets && xp->bp->avail[xp->main_cls] > xp->bare;
 }
 
+/* May nr more buffers of the main class be for writes? */
+static bool
+may_write(const struct xfer_pool *xp, int nr)
+{
+	return xp->writes + nr <= xp->writes_max;
+}
+
+/* Does a transfer wait that would get the next ticket? */
+static bool
+is_next_there(const struct xfer_pool *xp)
+{
+	return !fair_empty(&xp->waiting[false]) || (!fair_empty(&xp->waiting[true]) && may_write(xp, 1));
+}
+
 static bool
 may_queue(const struct xfer *x)
 {
 	const struct xfer_pool *xp = x->pool;
 	int quarter = xp->queue_max / 4;
 
+	if (x->is_write && xp->queued_writes >= share_of_writes(xp->queue_max))
+		return false;
 	return xp->queued < xp->queue_max - (xp->client[x->client].queued >= quarter ? quarter : 0);
+}
+
+static void
+count_queued(const struct xfer *x, int nr)
+{
+	struct xfer_client *client = &x->pool->client[x->client];
+
+	x->pool->queued += nr;
+	client->queued += nr;
+	x->pool->queued_writes += x->is_write ? nr : 0;
+	client->queued_writes += x->is_write ? nr : 0;
 }
 
 static void
 begin_waiting(struct xfer *x)
 {
-	x->pool->queued++;
-	x->pool->client[x->client].queued++;
+	count_queued(x, 1);
 	x->is_waiting = true;
 	lane_take(x, 1);
 	line_up(x);
@@ -273,7 +318,7 @@ hold_back(struct xfer *x, struct xfer_lane *lane)
 	x->pool->shut++;
 	x->is_waiting = true;
 	x->back = lane;
-	list_push_tail(&lane->back, &x->link);
+	list_push_tail(&lane->back[x->is_write], &x->link);
 }
 
 static void
@@ -289,17 +334,19 @@ let_go(struct xfer *x)
 static void
 lane_open(struct xfer_lane *lane)
 {
-	while (lane->shut) {
-		struct xfer *y = container_of(list_first(&lane->back), struct xfer, link);
-		struct xfer_lane *full = full_lane(y);
+	for (int w = 0; w < 2; w++) {
+		while (!list_empty(&lane->back[w])) {
+			struct xfer *y = container_of(list_first(&lane->back[w]), struct xfer, link);
+			struct xfer_lane *full = full_lane(y);
 
-		if (full == lane)
-			return;
-		let_go(y);
-		if (full)
-			hold_back(y, full);
-		else
-			begin_waiting(y);
+			if (full == lane)
+				break;
+			let_go(y);
+			if (full)
+				hold_back(y, full);
+			else
+				begin_waiting(y);
+		}
 	}
 }
 
@@ -316,15 +363,16 @@ xfer_ticket(struct xfer *x)
 {
 	struct xfer_pool *xp = x->pool;
 	struct xfer_lane *full = full_lane(x);
+	int half = xp->queue_max / 2;
 
 	check(!x->have_ticket && !x->is_waiting);
-	if (full && full->shut >= xp->queue_max / 2)
+	if (full && full->shut >= (x->is_write ? half - half / 4 : half))
 		return -EAGAIN;
 	if (full) {
 		hold_back(x, full);
 		return 0;
 	}
-	if (fair_empty(&xp->waiting) && can_grant(xp)) {
+	if (can_grant(xp) && !is_next_there(xp) && (!x->is_write || may_write(xp, 1))) {
 		lane_take(x, 1);
 		grant(xp, x);
 		return 1;
@@ -340,8 +388,7 @@ stop_waiting(struct xfer *x)
 {
 	line_leave(x);
 	x->is_waiting = false;
-	x->pool->queued--;
-	x->pool->client[x->client].queued--;
+	count_queued(x, -1);
 }
 
 /* What a client counts as when tickets are given out: what it has, and more for one that was slow of late, or
@@ -356,27 +403,36 @@ weight(const struct xfer_pool *xp, const struct fair_line *line)
 	return xp->client[first->client].held + (slow ? xp->bp->total[xp->main_cls] / 8 + 1 : 0);
 }
 
-/* The first of the client that has least, of several the one whose turn it is.  Its turn is over. */
+/* The first of the client that has least, of several the one whose turn it is; writes as long as they have not their
+ * share.  Its turn is over. */
 static struct xfer *
 next_waiting(struct xfer_pool *xp)
 {
-	struct fair_line *line = fair_first(&xp->waiting);
-	int least;
+	struct fair_line *line = NULL;
+	bool is_write = false;
+	int least = INT_MAX;
 
-	if (!line)
-		return NULL;
-	least = weight(xp, line);
-	list_for_each(l, &xp->waiting.turns)
-	{
-		struct fair_line *this = container_of(l, struct fair_line, turn);
-		int w = weight(xp, this);
+	for (int i = 0; i < 2; i++) {
+		bool writes = xp->turn_of_writes == (i == 0);
 
-		if (w < least) {
-			line = this;
-			least = w;
+		if (writes && !may_write(xp, 1))
+			continue;
+		list_for_each(l, &xp->waiting[writes].turns)
+		{
+			struct fair_line *this = container_of(l, struct fair_line, turn);
+			int w = weight(xp, this);
+
+			if (w < least) {
+				line = this;
+				least = w;
+				is_write = writes;
+			}
 		}
 	}
-	fair_yield(&xp->waiting, line);
+	if (!line)
+		return NULL;
+	fair_yield(&xp->waiting[is_write], line);
+	xp->turn_of_writes = !is_write;
 	return container_of(list_first(&line->waiting), struct xfer, link);
 }
 
@@ -429,7 +485,7 @@ pool_ticket_put(struct xfer *x)
 	list_del(&x->holder);
 	xp->tickets_out--;
 	xp->bare--;
-	xp->client[x->client].held--;
+	hold(x, -1);
 	lane_give(x, 1);
 	lanes_open(xp);
 	pool_feed(xp);
@@ -445,9 +501,10 @@ may_take_main(const struct xfer *x, int nr)
 
 	if (more == 0)
 		return true;
-	if (xp->bp->avail[xp->main_cls] - xp->bare < more || is_over_half(x, more))
+	if (xp->bp->avail[xp->main_cls] - xp->bare < more || is_over_half(x, more) ||
+	    (x->is_write && !may_write(xp, more)))
 		return false;
-	if (!list_empty(&xp->hungry) || !fair_empty(&xp->waiting)) {
+	if (!list_empty(&xp->hungry) || is_next_there(xp)) {
 		int share = xp->bp->total[xp->main_cls] / (xp->tickets_out ? xp->tickets_out : 1);
 
 		return x->main_bufs + nr <= at_least_one(share);
@@ -513,7 +570,7 @@ pool_buf_get(struct xfer *x, size_t len)
 		xfer_counts.bufs_peak = x->bufs;
 	if (is_main(xp, b)) {
 		xp->bare -= x->main_bufs == 0;
-		xp->client[x->client].held += x->main_bufs ? nr : nr - 1;
+		hold(x, x->main_bufs ? nr : nr - 1);
 		x->main_bufs += nr;
 	}
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
@@ -531,7 +588,7 @@ pool_buf_put(struct xfer *x, struct buf *b)
 	if (is_main(xp, b)) {
 		x->main_bufs -= nr;
 		xp->bare += x->main_bufs == 0;
-		xp->client[x->client].held -= x->main_bufs ? nr : nr - 1;
+		hold(x, x->main_bufs ? -nr : 1 - nr);
 	}
 	bufpool_put(xp->bp, b);
 	lanes_open(xp);

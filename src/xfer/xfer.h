@@ -45,8 +45,9 @@ struct xfer_client {
 	/* number of buffers of main_cls that the client has, plus one for each of its tickets without a
 	 * buffer */
 	int held;
-	int waits;  /* number of transfers of the client in xfer_pool.waiting and xfer_pool.hungry */
-	int queued; /* number of transfers of the client that wait for a ticket */
+	int waits;         /* number of transfers of the client in xfer_pool.waiting and xfer_pool.hungry */
+	int queued;        /* number of transfers of the client that wait for a ticket */
+	int queued_writes; /* number of writes among them */
 };
 
 /* Number of entries for slow clients. If several clients belong to one entry, the entry has the latest of
@@ -59,14 +60,16 @@ struct xfer_slow {
 
 #define XFER_LANES 64
 /* A lane: the transfers from or to one of several disks. A lane has at most half of the buffers, so that a
- * disk that hangs cannot occupy all of them. */
+ * disk that hangs cannot occupy all of them; its writes have three quarters of that half. */
 struct xfer_lane {
 	/* sum of three numbers: buffers of the lane's transfers; tickets of the lane without a buffer;
 	 * transfers of the lane that wait for a ticket and are not held back */
 	int held;
-	int shut; /* number of transfers in back[] */
-	/* transfers that wait because the lane has its share of the buffers, in order of arrival */
-	struct list back;
+	int writes; /* the same number, of writes only */
+	int shut;   /* number of transfers in back[] */
+	/* transfers that wait because the lane has its share of the buffers, in order of arrival: reads,
+	 * writes */
+	struct list back[2];
 };
 
 struct xfer_pool {
@@ -76,17 +79,22 @@ struct xfer_pool {
 	/* number of issued tickets that hold no buffer of main_cls; that many free buffers of main_cls are
 	 * reserved for them */
 	int bare;
-	int queue_max, queued;
-	/* transfers that wait for a ticket; clients take turns, and the transfers of one client keep their
-	 * order */
-	struct fair waiting;
-	struct list hungry;                      /* transfers that can use another buffer; they get buffers in
+	/* number of buffers of main_cls of writes, plus one for each of their tickets without a buffer, and
+	 * its limit: three quarters of the buffers, so that reads have a buffer while writes hang */
+	int writes, writes_max;
+	int queue_max, queued; /* queued: number of transfers that wait for a ticket */
+	int queued_writes;     /* number of writes among them */
+	/* transfers that wait for a ticket, reads and writes; clients take turns, and the reads, or writes, of
+	 * one client keep their order */
+	struct fair waiting[2];
+	bool turn_of_writes; /* true: a write gets the next ticket if clients of both have equally much */
+	struct list hungry;  /* transfers that can use another buffer; they get buffers in
 	                                          * turn */
-	int waits;                               /* number of transfers in waiting and hungry */
-	int pieces_max;                          /* largest number of pieces of a transfer */
-	struct list holders;                     /* transfers with a ticket, the oldest first */
-	uint64_t looked_ns;                      /* time of the last xfer_pool_revoke() */
-	uint32_t looks;                          /* number of calls of xfer_pool_revoke() */
+	int waits;           /* number of transfers in waiting and hungry */
+	int pieces_max;      /* largest number of pieces of a transfer */
+	struct list holders; /* transfers with a ticket, the oldest first */
+	uint64_t looked_ns;  /* time of the last xfer_pool_revoke() */
+	uint32_t looks;      /* number of calls of xfer_pool_revoke() */
 	struct xfer_client client[XFER_CLIENTS]; /* state of each client, by xfer.client */
 	/* index 0: transfers between two lanes; index i + 1: lane i */
 	struct xfer_lane lane[XFER_LANES + 1];
@@ -226,10 +234,12 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
+	/* true: the transfer writes to the store. Set by the request before xfer_init(), and kept by it */
+	bool is_write;
 	/* true: xfer_pool_revoke() has requested the ticket, and the ticket is not returned yet */
 	bool revoked;
-	/* lane that holds this waiting transfer back, because the lane has half of the buffers; NULL: not
-	 * held back */
+	/* lane that holds this waiting transfer back, because the lane has its share of the buffers; NULL:
+	 * not held back */
 	struct xfer_lane *back;
 	/* lane of the source and lane of the destination of the bytes, each as its index plus 1; 0: no
 	 * lane */

@@ -11,8 +11,6 @@
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
-/* Marks a client as slow for the next `looks` calls of xfer_pool_revoke(). */
-void pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks);
 
 /* Returns the largest number of bytes that may be written with the piece: limited by its buffer and by the
  * store. */

@@ -143,11 +143,13 @@ assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_add
 wait_for 60 nothing_is_held
 stop_watching "limits.connections_per_address"
 
-# limits.requests: one more than four is answered at once, on connections that are kept.
+# limits.requests: one more than four is answered at once, on connections that are kept; one of four is for reads.
 MORE=$'limits: { requests: 4 }'
 fresh
 watch_livez
-softnicctl rule add op=read limit=4 delay=50s >/dev/null # until the rule goes
+bytes pattern:5 100000 | curl_s3 /bkt/g -T -
+softnicctl rule add op=read limit=3 delay=50s >/dev/null # until the rule goes
+softnicctl rule add op=write limit=1 delay=50s >/dev/null
 requests_are() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
 { wait_for 60 test -e "$T/sent" && wait_for 60 requests_are 4 && touch "$T/taken"
   wait_for 60 test -e "$T/refused" && softnicctl rule clear >/dev/null; } &
@@ -158,7 +160,7 @@ raw <<-END
 	start p0 PUT /bkt/p0 x-amz-rdma-token:@w0 content-length:0
 	start p1 PUT /bkt/p1 x-amz-rdma-token:@w1 content-length:0
 	start p2 PUT /bkt/p2 x-amz-rdma-token:@w2 content-length:0
-	start p3 PUT /bkt/p3 x-amz-rdma-token:@w3 content-length:0
+	start p3 GET /bkt/g x-amz-rdma-token:@w3
 	touch $T/sent
 	waitfile $T/taken
 	request PUT /bkt/x x-amz-rdma-token:@x content-length:0
@@ -183,13 +185,14 @@ raw <<-END
 	expect status 200
 	wait p3
 	expect status 200
+	expect window w3 pattern:5
 	request GET /bkt/x
 	expect status 404
 	request PUT /bkt/x x-amz-rdma-token:@x content-length:0
 	expect status 200
-	request GET /bkt/p3
+	request GET /bkt/p2
 	expect status 200
-	expect body pattern:3
+	expect body pattern:2
 END
 wait $!
 wait_for 60 nothing_is_held

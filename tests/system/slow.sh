@@ -82,7 +82,7 @@ assert_status GET /bkt/honest 200
 assert_alive
 stop_daemon
 
-# claim TM36: limits.fair_by: behind one address, access keys are clients.  One of them has every request there may be; the other is served.
+# claim TM36: limits.fair_by: behind one address, access keys are clients.  One of them has every request that there may be; the other is served.
 cat >"$T/keys.yaml" <<-END
 	- { access_key: MANY, secret_key: s3cr3t-key-1 }
 	- { access_key: ONE, secret_key: s3cr3t-key-2 }
@@ -92,9 +92,9 @@ sed -i "s|^limits: .*|limits: { s3_progress: 300s, idle: 300s, requests: 16, bod
 printf 'auth: { credentials_file: "%s" }\n' "$T/keys.yaml" >>"$T/gantryd.yaml"
 daemon_run
 url() { "$BUILD/tools/s3sign" -s "$S3" -k "$1" -p "$2" -P 600 -m unsigned -U "$3" "$4"; }
-/usr/bin/python3 - "$S3" "$(url MANY s3cr3t-key-1 PUT /bkt/slow)" "$(url MANY s3cr3t-key-1 GET /bkt/honest)" "$(url ONE s3cr3t-key-2 GET /bkt/honest)" <<-'END' || fail "fair_by: access_key"
+/usr/bin/python3 - "$S3" "$(url MANY s3cr3t-key-1 PUT /bkt/slow)" "$(url MANY s3cr3t-key-1 GET /bkt/honest)" "$(url ONE s3cr3t-key-2 GET /bkt/honest)" "$(url MANY s3cr3t-key-1 GET /bkt/big)" <<-'END' || fail "fair_by: access_key"
 	import http.client, socket, sys, time
-	where, put, get_many, get_one = sys.argv[1:]
+	where, put, get_many, get_one, big = sys.argv[1:]
 	host, port = where.split(":")
 
 	def get(target):
@@ -104,9 +104,15 @@ url() { "$BUILD/tools/s3sign" -s "$S3" -k "$1" -p "$2" -P 600 -m unsigned -U "$3
 	    return r.status, r.read()
 
 	held = []
+	# 12 of 16 requests are without tokens, and 9 of these are for writes.
 	for i in range(12):
-	    s = socket.create_connection((host, int(port)))
-	    s.sendall(f"PUT {put} HTTP/1.1\r\nHost: {where}\r\nContent-Length: 100000\r\n\r\na".encode())
+	    s = socket.socket()
+	    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+	    s.connect((host, int(port)))
+	    if i < 9:
+	        s.sendall(f"PUT {put} HTTP/1.1\r\nHost: {where}\r\nContent-Length: 100000\r\n\r\na".encode())
+	    else:
+	        s.sendall(f"GET {big} HTTP/1.1\r\nHost: {where}\r\n\r\n".encode())
 	    held.append(s)
 	until = time.monotonic() + 60
 	while get(get_many)[0] != 503:

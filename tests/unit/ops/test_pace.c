@@ -6,7 +6,8 @@
  */
 #include "tests/unit/ops/rig.h"
 
-enum { REQUESTS = 64, PLAIN = 48, FEW = 42 };
+/* Requests, those of them without a token, and the writes of these; buffers, and those that writes may have. */
+enum { REQUESTS = 64, PLAIN = 48, WRITES = 36, FEW_WRITES = 32, ALL_WRITES = 48, BUFS = 16, WRITE_BUFS = 12 };
 
 static uint64_t rig_now; /* the fake clock */
 static struct xchg many[REQUESTS + 8];
@@ -17,7 +18,7 @@ static struct sockaddr_in addresses[256];
 static int
 start(void **state)
 {
-	rig_small.http_bytes = 16 * (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
+	rig_small.http_bytes = BUFS * (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
 	rig_small.queue = 256;
 	rig_start(state);
 	rig.conf->limits.body_rate = 64u << 10;
@@ -51,7 +52,7 @@ begin(const char *method, const char *target, unsigned long long body, int from)
 
 	x_init(x, 0, method, target);
 	x->in.peer = (struct sockaddr *)&addresses[from];
-	if (body)
+	if (body || strcmp(method, "PUT") == 0)
 		x_field(x, "content-length", "%llu", body);
 	if (strstr(target, "?delete"))
 		x_field(x, "content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==");
@@ -137,18 +138,18 @@ assert_absent(const char *key)
 	x_end(&x);
 }
 
-/* Slow PUTs have every buffer: while nobody waits they are left alone; who waits has one soon, and the PUT
+/* Slow PUTs have every buffer that writes may have: while nobody waits they are left alone; who waits has one soon, and the PUT
  * that gave way is answered, not stored. */
 static void
 test_put(void **state)
 {
 	struct xchg *mine, *slow = NULL;
 
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < WRITE_BUFS; i++)
 		drip(i);
 	for (int i = 0; i < 10; i++) {
 		pass(6000);
-		for (int k = 0; k < 16; k++)
+		for (int k = 0; k < WRITE_BUFS; k++)
 			req_body(many[k].rq, "a", 1);
 	}
 	assert_int_equal(ready(false), 0);
@@ -157,7 +158,7 @@ test_put(void **state)
 	pass(600);
 	assert_true(mine->rq->xfer.have_ticket);
 	assert_int_equal(ready(true), 1);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < WRITE_BUFS; i++)
 		slow = req_is_ready(many[i].rq) ? &many[i] : slow;
 	assert_int_equal(req_reply(slow->rq)->status, 400);
 	assert_non_null(strstr(req_reply(slow->rq)->text, "RequestTimeout"));
@@ -254,10 +255,14 @@ test_slots(void **state)
 	int before;
 
 	put_object("o", 100000, 1);
-	for (int i = 0; i < PLAIN; i++)
+	for (int i = 0; i < WRITES; i++)
 		drip(1);
+	for (int i = 0; i < PLAIN - WRITES; i++) {
+		x = begin("GET", "/bkt?list-type=2", 0, 1);
+		rig_until(req_is_ready(x->rq));
+	}
 	assert_int_equal(reqs_live(rig.reqs), PLAIN);
-	assert_int_equal(ready(false), 0);
+	assert_int_equal(ready(false), PLAIN - WRITES);
 	/* Its own are as many as there may be. */
 	x = begin("GET", "/bkt/o", 0, 1);
 	rig_until(req_is_ready(x->rq));
@@ -275,7 +280,7 @@ test_slots(void **state)
 	before = ready(true);
 	assert_true(before >= 6 && before <= 12);
 	for (int i = 0; i < PLAIN; i++) {
-		if (!req_is_ready(many[i].rq))
+		if (!many[i].rq->revoked)
 			continue;
 		assert_int_equal(many[i].rq->xfer.client, many[0].rq->xfer.client);
 		assert_int_equal(req_reply(many[i].rq)->status, 503);
@@ -299,16 +304,16 @@ test_slow_slots(void **state)
 {
 	int left;
 
-	for (int i = 0; i < PLAIN; i++)
+	for (int i = 0; i < WRITES; i++)
 		drip(i);
 	pass(300);
 	assert_int_equal(ready(true), 0);
 	pass(1000);
 	/* Those with a buffer are slow at once, the rest when it is their turn; until some more are free. */
-	left = PLAIN - ready(true);
-	assert_true(left < FEW);
+	left = WRITES - ready(true);
+	assert_true(left < FEW_WRITES);
 	assert_true(left >= 8);
-	for (int i = 0; i < PLAIN; i++) {
+	for (int i = 0; i < WRITES; i++) {
 		if (req_is_ready(many[i].rq))
 			assert_int_equal(req_reply(many[i].rq)->status, 400);
 	}
@@ -318,7 +323,7 @@ test_slow_slots(void **state)
 static void
 test_xml_slots(void **state)
 {
-	for (int i = 0; i < PLAIN; i++) {
+	for (int i = 0; i < WRITES; i++) {
 		struct xchg *x = begin("POST", "/bkt?delete", 1000, i);
 
 		assert_int_equal(req_body(x->rq, "<", 1), 1);
@@ -326,8 +331,8 @@ test_xml_slots(void **state)
 	pass(300);
 	assert_int_equal(ready(false), 0);
 	pass(1000);
-	assert_int_equal(ready(true), PLAIN / 4);
-	for (int i = 0; i < PLAIN; i++) {
+	assert_int_equal(ready(true), WRITES / 4);
+	for (int i = 0; i < WRITES; i++) {
 		if (req_is_ready(many[i].rq))
 			assert_int_equal(req_reply(many[i].rq)->status, 400);
 	}
@@ -348,6 +353,78 @@ test_list_slots(void **state)
 	assert_int_equal(cut, PLAIN / 4);
 }
 
+/* Slow PUTs of one address are all writes that there may be: a PUT of another one has a request and a buffer, and a second
+ * one of the same address has not. */
+static void
+test_write_slots(void **state)
+{
+	struct xchg *x;
+
+	for (int i = 0; i < WRITES; i++)
+		drip(1);
+	x = begin("PUT", "/bkt/mine", 5, 1);
+	rig_until(req_is_ready(x->rq));
+	assert_int_equal(req_reply(x->rq)->status, 503);
+	assert_int_equal(ready(true), 0);
+	x = begin("PUT", "/bkt/mine", 5, 2);
+	rig_until(x->rq->xfer.is_waiting || x->rq->xfer.have_ticket);
+	assert_true(ready(true) > 0 && ready(true) <= WRITES / 16);
+	pass(300);
+	assert_true(x->rq->xfer.have_ticket);
+	assert_int_equal(req_body(x->rq, "12345", 5), 5);
+	req_body_end(x->rq);
+	rig_until(req_is_ready(x->rq));
+	assert_int_equal(req_reply(x->rq)->status, 200);
+}
+
+static struct xchg *
+tokened(const char *method, const char *target)
+{
+	struct xchg *x = &many[many_nr++];
+
+	x_init(x, 0, method, target);
+	x->in.peer = (struct sockaddr *)&addresses[1];
+	x_token(x, "x-amz-rdma-token", 0, 100000);
+	x_begin(x);
+	if (!req_is_ready(x->rq))
+		req_body_end(x->rq);
+	return x;
+}
+
+/* The store does not answer: writes have their share of requests and buffers, further ones are refused at once, and reads
+ * are taken, over HTTP and with tokens; when it answers, all are done. */
+static void
+test_writes_hang(void **state)
+{
+	int reads, refused = 0;
+
+	put_object("o", 100000, 1);
+	mem_store_hold(rig.store, true);
+	for (int i = 0; i < WRITES + 1; i++)
+		begin("PUT", "/bkt/empty", 0, 1);
+	rig_until(ready(false) == 1);
+	for (int i = 0; i < ALL_WRITES - WRITES + 1; i++)
+		tokened("PUT", "/bkt/full");
+	rig_until(ready(false) == 2);
+	reads = many_nr;
+	for (int i = 0; i < 4; i++) {
+		begin("GET", "/bkt/o", 0, 1);
+		tokened("GET", "/bkt/o");
+	}
+	for (int i = 0; i < 100; i++)
+		rig_turn();
+	assert_int_equal(ready(false), 2);
+	mem_store_hold(rig.store, false);
+	rig_until(ready(false) == many_nr);
+	for (int i = 0; i < many_nr; i++) {
+		int status = req_reply(many[i].rq)->status;
+
+		refused += status == 503;
+		assert_true(status == 200 || (status == 503 && i < reads));
+	}
+	assert_int_equal(refused, 2);
+}
+
 int
 main(void)
 {
@@ -357,6 +434,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_late, start, stop),
 		cmocka_unit_test_setup_teardown(test_read_to_end, start, stop),
 		cmocka_unit_test_setup_teardown(test_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_write_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_writes_hang, start, stop),
 		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_xml_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_list_slots, start, stop),

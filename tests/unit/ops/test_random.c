@@ -459,7 +459,7 @@ check_nothing_left(void)
 		assert_int_equal(xp[i]->tickets_out, 0);
 		assert_int_equal(xp[i]->bare, 0);
 		assert_int_equal(xp[i]->queued, 0);
-		assert_true(fair_empty(&xp[i]->waiting));
+		assert_true(fair_empty(&xp[i]->waiting[0]) && fair_empty(&xp[i]->waiting[1]));
 		assert_true(list_empty(&xp[i]->hungry));
 	}
 	assert_int_equal(mem_store_open_nr(rig.store), 0);

@@ -106,24 +106,58 @@ static int
 ask(int client)
 {
 	struct xfer *x = &xs[nr];
+	bool is_write = x->is_write;
+	uint8_t lane = x->lane[0];
 
 	xfer_idle(x, (unsigned)client, on_done);
+	x->is_write = is_write;
+	x->lane[0] = lane;
 	xfer_init(x, &xp, NULL, NULL);
 	assert_true(xfer_ticket(x) >= 0);
 	return nr++;
 }
 
-/* It has its ticket and takes a body: a buffer that is being filled. */
 static int
-hold(int client)
+ask_write(int client)
 {
-	int i = ask(client);
+	xs[nr].is_write = true;
+	return ask(client);
+}
 
+static int
+ask_in(int lane, int client)
+{
+	xs[nr].lane[0] = (uint8_t)(lane + 1);
+	return ask(client);
+}
+
+/* Has its ticket and takes a body: a buffer that is being filled. */
+static int
+fill(int i)
+{
 	assert_true(xs[i].have_ticket);
 	xs[i].mode = XFER_ACCEPT;
 	held[i] = pool_buf_get(&xs[i], BUF_SMALL_BYTES);
 	assert_non_null(held[i]);
 	return i;
+}
+
+static int
+hold(int client)
+{
+	return fill(ask(client));
+}
+
+static int
+hold_write(int client)
+{
+	return fill(ask_write(client));
+}
+
+static int
+hold_in(int lane, int client)
+{
+	return fill(ask_in(lane, client));
 }
 
 /* Looks for so long, while each holder's bytes come as `rate` says of it. */
@@ -301,6 +335,71 @@ test_share(void **state)
 	assert_int_equal(xp.client[2].held, TICKETS / 2);
 }
 
+/* Writes have their share, of slow bodies: the slowest give way to a write that waits, and readers that are as slow do not;
+ * for a read that waits any does. */
+static void
+test_writes(void **state)
+{
+	int read;
+
+	for (int i = 0; i < TICKETS - TICKETS / 4; i++)
+		hold_write(i);
+	for (int i = 0; i < TICKETS / 4 - 1; i++)
+		xs[hold(30 + i)].mode = XFER_ACCEPT;
+	assert_false(xs[ask_write(100)].have_ticket);
+	read = ask(100);
+	assert_true(xs[read].have_ticket);
+	xs[read].fed_all = true;
+	looks(5000, NULL);
+	assert_int_equal(gone_nr, 1);
+	assert_true(xs[gone[0].x].is_write);
+	assert_int_equal(gone[0].why, XFER_TOO_SLOW);
+	for (int i = 0; i < 2; i++)
+		ask(101 + i);
+	looks(1000, NULL);
+	assert_int_equal(gone_nr, 3);
+}
+
+/* A client has all that writes may have, and is fast: another's write gets its share of that, from writes alone. */
+static void
+test_share_of_writes(void **state)
+{
+	uint64_t rate[N] = { 0 };
+
+	for (int i = 0; i < TICKETS; i++) {
+		if (i < TICKETS - TICKETS / 4)
+			hold_write(1);
+		else
+			hold(1);
+		rate[i] = 1000000u * (unsigned)(20 - i);
+	}
+	for (int i = 0; i < 20; i++)
+		ask_write(2);
+	looks(3000, rate);
+	assert_int_equal(gone_nr, (TICKETS - TICKETS / 4) / 2);
+	for (int i = 0; i < gone_nr; i++)
+		assert_true(xs[gone[i].x].is_write);
+}
+
+/* Slow bodies have the share of a lane: as many give way as are held back, of that lane alone. */
+static void
+test_lane(void **state)
+{
+	for (int i = 0; i < TICKETS; i++)
+		hold_in(i % 2, i);
+	ask_in(1, 100);
+	ask_in(1, 101);
+	assert_int_equal(xp.shut, 2);
+	assert_int_equal(xp.queued, 0);
+	looks(5000, NULL);
+	assert_int_equal(gone_nr, 2);
+	for (int i = 0; i < gone_nr; i++) {
+		assert_int_equal(xs[gone[i].x].lane[0], 2);
+		end_one(gone[i].x);
+	}
+	assert_int_equal(xp.shut, 0);
+}
+
 /* Among those that wait, who has least is next, also behind many who came before. */
 static void
 test_least_first(void **state)
@@ -457,6 +556,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_our_turn, begin, end),
 		cmocka_unit_test_setup_teardown(test_unsent, begin, end),
 		cmocka_unit_test_setup_teardown(test_share, begin, end),
+		cmocka_unit_test_setup_teardown(test_writes, begin, end),
+		cmocka_unit_test_setup_teardown(test_share_of_writes, begin, end),
+		cmocka_unit_test_setup_teardown(test_lane, begin, end),
 		cmocka_unit_test_setup_teardown(test_least_first, begin, end),
 		cmocka_unit_test_setup_teardown(test_slow_last, begin, end),
 		cmocka_unit_test_setup_teardown(test_late, begin, end),

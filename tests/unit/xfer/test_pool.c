@@ -46,6 +46,19 @@ has(int client)
 	return n;
 }
 
+/* The same of writes, of all clients. */
+static int
+writes_have(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < N; i++) {
+		if (xs[i].is_write && xs[i].have_ticket)
+			n += xs[i].main_bufs ? xs[i].main_bufs : 1;
+	}
+	return n;
+}
+
 static bool
 others_wait(int client)
 {
@@ -74,6 +87,7 @@ random_run(bool runs)
 	for (int i = 0; i < N; i++) {
 		xs[i].done = xs[i].wake = on_done;
 		xs[i].client = (uint8_t)(i % 5 > 2 ? 2 : i % 5); /* the third has most of them */
+		xs[i].is_write = i % 2;
 		xfer_init(&xs[i], &xp, NULL, NULL);
 	}
 	for (int s = 0; s < STEPS; s++) {
@@ -108,7 +122,10 @@ random_run(bool runs)
 		assert_true(xp.tickets_out <= xp.tickets);
 		for (int c = 0; c < 3; c++)
 			assert_int_equal(xp.client[c].held, has(c));
+		assert_int_equal(xp.writes, writes_have());
+		assert_true(xp.writes <= xp.writes_max);
 	}
+	assert_true(xp.writes_max < bp.total[BUF_LARGE]);
 	/* Everybody gives back what they have; those who wait get their turn and give back too. */
 	for (int round = 0; round < N; round++) {
 		for (int i = 0; i < N; i++) {
@@ -125,10 +142,11 @@ random_run(bool runs)
 	assert_true(granted > 0);
 	assert_true(!runs || taken > STEPS / 1000);
 	assert_int_equal(xp.tickets_out, 0);
-	assert_int_equal(xp.waits, 0);
+	assert_int_equal(xp.waits + xp.writes + xp.queued + xp.queued_writes, 0);
 	for (int c = 0; c < 3; c++) {
 		assert_int_equal(xp.client[c].held, 0);
 		assert_int_equal(xp.client[c].waits, 0);
+		assert_int_equal(xp.client[c].queued + xp.client[c].queued_writes, 0);
 	}
 	assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
 	assert_int_equal(bp.avail[BUF_SMALL], bp.total[BUF_SMALL]);
@@ -391,6 +409,7 @@ test_lanes(void **state)
 		xs[i].client = (uint8_t)(i % 3);
 		/* Some copy from one to another. */
 		xfer_set_lanes(&xs[i], i % 4, i % 7 ? i % 4 : (i + 1) % 4);
+		xs[i].is_write = i % 7 == 0 || i % 3 == 0;
 		xfer_init(&xs[i], &xp, NULL, NULL);
 	}
 	for (int s = 0; s < STEPS; s++) {
@@ -431,6 +450,9 @@ test_lanes(void **state)
 					 (l < 0 ? two : !two && xs[k].lane[0] == l + 1);
 			}
 			assert_int_equal(xp.lane[l + 1].held, n + waits);
+			assert_true(l < 0 ||
+				    xp.lane[l + 1].writes <=
+					    (half - half / 4 > 1 ? half - half / 4 : 1) + XFER_PIECES_MAX);
 			assert_true(large <= (l < 0 ? (half / 4 ? half / 4 : 1) : half));
 		}
 	}
@@ -450,9 +472,103 @@ test_lanes(void **state)
 		xfer_fini(&xs[i]);
 	}
 	for (int l = 0; l <= 4; l++)
-		assert_int_equal(xp.lane[l].held + xp.lane[l].shut, 0);
+		assert_int_equal(xp.lane[l].held + xp.lane[l].writes + xp.lane[l].shut, 0);
 	assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
 	assert_int_equal(bp.avail[BUF_SMALL], bp.total[BUF_SMALL]);
+	bufpool_fini(&bp);
+}
+
+/* Writes of a lane that give nothing back: its reads have a quarter of what the lane may have, and pass the writes. */
+static void
+test_lane_writes(void **state)
+{
+	enum { WRITES = 6, READS = 3 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+	int half, i = 0;
+
+	assert_int_equal(bufpool_init_class(&bp, BUF_SMALL, 16 * (BUF_SMALL_BYTES + BUF_SLACK_BYTES), 0), 0);
+	xfer_pool_init(&xp, &bp, BUF_SMALL, 8, 16);
+	half = xp.tickets / 2;
+	assert_int_equal(half, 8);
+	memset(xs, 0, sizeof xs);
+	for (; i < WRITES + 2 + READS; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].is_write = i < WRITES + 2;
+		xfer_set_lanes(&xs[i], 0, -1);
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]),
+				 i < WRITES || (i >= WRITES + 2 && i < WRITES + 4) ? 1 : 0);
+	}
+	/* The two writes are held back, and a read behind them that has the lane's share gets what a read gives back. */
+	pool_ticket_put(&xs[WRITES + 2]);
+	assert_true(xs[WRITES + 4].have_ticket && !xs[WRITES].have_ticket);
+	pool_ticket_put(&xs[0]);
+	assert_true(xs[WRITES].have_ticket && !xs[WRITES + 1].have_ticket);
+	/* Half of the queue for the lane, and for its writes three quarters of that. */
+	for (int n = 1; n < 8; n++, i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].is_write = true;
+		xfer_set_lanes(&xs[i], 0, -1);
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), n < 6 ? 0 : -EAGAIN);
+	}
+	for (int k = 0; k < i; k++)
+		xfer_fini(&xs[k]);
+	assert_int_equal(xp.tickets_out + xp.queued + xp.shut + xp.lane[1].writes + xp.lane[1].held, 0);
+	bufpool_fini(&bp);
+}
+
+/* Writes that give nothing back have three quarters of the buffers and of the queue; reads are served at once, also those of
+ * the client whose writes wait, and a read that waits does not wait for them.  The first that comes back is the next
+ * write's. */
+static void
+test_writes(void **state)
+{
+	enum { WRITES = 12, QUEUE = 8, READS = 4 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+	struct buf *first[N] = { NULL };
+	int reads = WRITES + QUEUE;
+
+	assert_int_equal(bufpool_init_class(&bp, BUF_SMALL, 16 * (BUF_SMALL_BYTES + BUF_SLACK_BYTES), 0), 0);
+	xfer_pool_init(&xp, &bp, BUF_SMALL, 8, QUEUE);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < reads + READS + 2; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].is_write = i < reads;
+		xs[i].client = i < reads + 2 ? 1 : 2;
+		xfer_init(&xs[i], &xp, NULL, NULL);
+	}
+	for (int i = 0; i < reads; i++)
+		assert_int_equal(xfer_ticket(&xs[i]), i < WRITES                       ? 1
+						      : i < WRITES + QUEUE - QUEUE / 4 ? 0
+										       : -EAGAIN);
+	/* Each has its one buffer, and none has two. */
+	for (int i = 0; i < WRITES; i++) {
+		assert_non_null(first[i] = pool_buf_get(&xs[i], BUF_SMALL_BYTES));
+		assert_null(pool_buf_get(&xs[i], BUF_SMALL_BYTES));
+	}
+	for (int i = reads; i < reads + READS + 2; i++) {
+		assert_int_equal(xfer_ticket(&xs[i]), i < reads + READS ? 1 : 0);
+		if (i < reads + READS)
+			assert_non_null(first[i] = pool_buf_get(&xs[i], BUF_SMALL_BYTES));
+	}
+	pool_buf_put(&xs[reads], first[reads]);
+	pool_ticket_put(&xs[reads]);
+	assert_true(xs[reads + READS].have_ticket && !xs[WRITES].have_ticket);
+	/* A read takes what a write gives back only if no write waits that has less. */
+	pool_buf_put(&xs[0], first[0]);
+	pool_ticket_put(&xs[0]);
+	pool_buf_put(&xs[1], first[1]);
+	pool_ticket_put(&xs[1]);
+	assert_true(xs[reads + READS + 1].have_ticket && xs[WRITES].have_ticket);
+	for (int i = 0; i < reads + READS + 2; i++) {
+		if (xs[i].bufs)
+			pool_buf_put(&xs[i], first[i]);
+		xfer_fini(&xs[i]);
+	}
+	assert_int_equal(xp.tickets_out + xp.queued + xp.queued_writes + xp.writes, 0);
 	bufpool_fini(&bp);
 }
 
@@ -754,6 +870,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),       cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_lane_queue),   cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_lane_writes),  cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
 		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
 		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of),
