@@ -328,47 +328,6 @@ put_entry(FILE *f, const struct key_pair *pair, const struct key_wish *w, const 
 	fputs(s->in_brackets ? " }" : "", f);
 }
 
-bool
-key_wish_bucket(const char *text)
-{
-	struct span name = span_of(text);
-	bool any;
-
-	return credentials_bucket(&name, &any);
-}
-
-bool
-key_wish_bound(const char *text, bool is_bytes)
-{
-	uint64_t bound;
-
-	return conf_bound_parse(text, is_bytes, &bound) == 0;
-}
-
-bool
-key_wish_prefix(const char *text)
-{
-	char *copy = strdup(text);
-	bool good = copy && strlen(text) <= AUTH_PREFIX_MAX && !printable(copy, "");
-
-	free(copy);
-	return good;
-}
-
-bool
-key_wish_from(const char *text)
-{
-	struct conf_net net;
-
-	return conf_net_parse(text, &net) == 0;
-}
-
-bool
-key_wish_expires(const char *text, uint64_t *ret_s)
-{
-	return credentials_time(span_of(text), ret_s) == 0;
-}
-
 /* ---- what came out ---- */
 
 /* Is every entry that is not of that access key in both, and nothing else? */

@@ -4,14 +4,11 @@
  * the admin thread, waits for no core (cores_dump() at most 100 ms) and may be called in every phase: what is
  * not there yet is left out.
  */
-#include "main/daemon.h"
+#include "main/pages.h"
 
 #include "admin/admin.h"
 #include "auth/auth.h"
 #include "base/clock.h"
-#include "core/core.h"
-#include "rdma/rdma.h"
-#include "store/store.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,32 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct daemon *
-daemon_of(void *cookie)
-{
-	return cookie;
-}
-
 static int
-unit_nr(const struct daemon *d)
+count_cores(void *cookie)
 {
-	const struct store *st = atomic_load(&d->store);
-
-	return st ? store_unit_nr(st) : 0;
-}
-
-static int
-rail_nr(const struct daemon *d)
-{
-	return d->rdma ? rdma_rail_nr(d->rdma) : 0;
-}
-
-static int
-core_nr(void *cookie)
-{
-	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
-
-	return cores ? cores_nr(cores) : 0;
+	return core_nr(cookie);
 }
 
 static void
@@ -52,179 +27,9 @@ core(void *cookie, int i, struct admin_core *ret_core)
 {
 	struct core_info info;
 
-	cores_get_info(atomic_load(&daemon_of(cookie)->cores), i, &info);
+	cores_get_info(atomic_load(&((struct daemon *)cookie)->cores), i, &info);
 	ret_core->asleep = info.asleep;
 	ret_core->turned_ago_ns = info.turned_ago_ns;
-}
-
-/* ---- metrics ---- */
-
-static void
-rail_metrics(struct daemon *d, int i, struct stats_out *out)
-{
-	struct rdma_rail *rail = rdma_rail(d->rdma, i);
-	const struct rdma_rail_stats *st = rdma_rail_stats(rail);
-	struct rdma_rail_info info;
-	uint64_t hits = 0;
-	char name[80];
-
-	rdma_rail_get_info(rail, &info);
-	snprintf(name, sizeof name, "%s:%d", info.device, info.port);
-	stats_emit(out, M_RAIL_UP, info.state == RAIL_UP, name, NULL);
-	stats_emit(out, M_RAIL_MISSED, info.state != RAIL_UP && !info.spare, name, NULL);
-	for (int s = 0; s < WCS_NR; s++)
-		stats_emit(out, M_RDMA_COMPLETIONS, atomic_load(&st->status[s]), name, rdma_status_name[s],
-			   NULL);
-	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->read_bytes), name, "read", NULL);
-	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->written_bytes), name, "write", NULL);
-	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->read_ops), name, "read", NULL);
-	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->write_ops), name, "write", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_free), name, "free", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_leased), name, "leased", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_recovering), name, "recovering", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_unusable), name, "unusable", NULL);
-	stats_emit(out, M_DCI_RESETS, atomic_load(&st->ep_resets), name, NULL);
-	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->ep_recreated), name, NULL);
-	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);
-	for (int p = 0; p < CONF_PATHS_MAX; p++)
-		hits += atomic_load(&st->ah_hits[p]);
-	stats_emit(out, M_AH_LOOKUPS, hits, name, "hit", NULL);
-	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_misses), name, "miss", NULL);
-	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_failed), name, "failed", NULL);
-}
-
-/* Which numbers of a unit are metrics; the others are on its page alone. */
-static const struct {
-	const char *name;
-	enum stats_metric metric;
-	const char *kind; /* its label beside the disk; NULL: none */
-} number_metrics[] = {
-	{ "log_bytes", M_STORE_LOG_SIZE },
-	{ "log_used_bytes", M_STORE_LOG_USED },
-	{ "index_bytes", M_STORE_INDEX },
-	{ "index_max_bytes", M_STORE_INDEX_MAX },
-	{ "objects", M_STORE_OBJECTS },
-	{ "commits", M_STORE_COMMITS },
-	{ "records", M_STORE_RECORDS },
-	{ "snapshots", M_STORE_SNAPSHOTS },
-	{ "crc_errors", M_STORE_ERRORS, "crc" },
-	{ "segments_to_rewrite", M_STORE_REWRITE },
-	{ "metadata_damaged", M_STORE_METADATA },
-	{ "packed_objects", M_STORE_PACKED },
-	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
-	{ "packed_moves", M_STORE_PACKED_MOVES },
-	{ "move_bytes_done", M_STORE_MOVED },
-	{ "move_bytes_total", M_STORE_TO_MOVE },
-	{ "operations_late", M_STORE_LATE },
-	{ "oldest_wait_us", M_STORE_OLDEST },
-	{ "unwritten_bytes", M_STORE_UNWRITTEN },
-	{ "longest_call_us", M_STORE_LONGEST },
-	{ "epoch_age_us", M_STORE_EPOCH_AGE },
-	{ "gateways", M_STORE_GATEWAYS },
-	{ "gateways_cleaned_up", M_STORE_CLEANED },
-};
-
-/* As metrics name a disk: by number, as a path is no bounded label; a pool by its name. */
-static void
-unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out[64])
-{
-	if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
-		snprintf(out, 64, "%s", info->name);
-	else
-		snprintf(out, 64, "%d", i);
-}
-
-static void
-number_metric(const struct store_unit_number *n, const char *disk, struct stats_out *out)
-{
-	size_t len = strlen(n->name);
-	bool is_time = len > 3 && strcmp(n->name + len - 3, "_us") == 0;
-
-	for (unsigned i = 0; i < sizeof number_metrics / sizeof *number_metrics; i++) {
-		const char *const labels[] = { disk, number_metrics[i].kind, NULL };
-
-		if (strcmp(number_metrics[i].name, n->name) != 0)
-			continue;
-		/* Metrics are in seconds. */
-		if (is_time)
-			stats_emit_values_ns(out, number_metrics[i].metric, n->value * NS_PER_US, labels);
-		else
-			stats_emit_values(out, number_metrics[i].metric, n->value, labels);
-	}
-}
-
-static void
-disk_metrics(struct daemon *d, int i, struct stats_out *out)
-{
-	struct store_unit_info info;
-	char disk[64];
-
-	store_unit_info(atomic_load(&d->store), i, &info);
-	unit_label(d, i, &info, disk);
-	if (info.state == UNIT_DRAINED)
-		return;
-	stats_emit(out, M_STORE_UP, store_unit_serves(info.state), disk, NULL);
-	/* Of what is not there nothing else is known: zeros would be taken for a disk that is full. */
-	if (info.state == UNIT_MISSING)
-		return;
-	stats_emit(out, M_STORE_SIZE, info.size_bytes, disk, NULL);
-	stats_emit(out, M_STORE_FREE, info.free_bytes, disk, NULL);
-	for (int n = 0; n < info.number_nr; n++)
-		number_metric(&info.number[n], disk, out);
-	stats_emit(out, M_STORE_FLUSHES, info.flushes, disk, NULL);
-	stats_emit(out, M_STORE_IO_BYTES, info.read_bytes, disk, "read", NULL);
-	stats_emit(out, M_STORE_IO_BYTES, info.written_bytes, disk, "write", NULL);
-	stats_emit(out, M_STORE_OPERATIONS, info.read_ops, disk, "read", NULL);
-	stats_emit(out, M_STORE_OPERATIONS, info.write_ops, disk, "write", NULL);
-	for (int io = 0; io < DISK_IO_NR; io++)
-		stats_emit_histogram(out, M_STORE_LATENCY, info.latency[io].buckets, info.latency[io].sum_ns,
-				     disk,
-				     io == DISK_READ    ? "read"
-				     : io == DISK_WRITE ? "write"
-							: "flush");
-	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
-}
-
-/* As pages and metrics call it. */
-static const char *const unit_state_text[UNIT_STATE_NR] = { [UNIT_OK] = "serving",
-							    [UNIT_FAILED] = "failed",
-							    [UNIT_MISSING] = "missing",
-							    [UNIT_MOVING] = "moving",
-							    [UNIT_DRAINED] = "drained" };
-
-static void
-store_metrics(struct daemon *d, struct stats_out *out)
-{
-	uint64_t nr[UNIT_STATE_NR] = { 0 };
-
-	for (int i = 0; i < unit_nr(d); i++) {
-		struct store_unit_info info;
-
-		store_unit_info(atomic_load(&d->store), i, &info);
-		nr[info.state]++;
-		disk_metrics(d, i, out);
-	}
-	for (int s = 0; s < UNIT_STATE_NR; s++)
-		stats_emit(out, M_STORE_DISKS, nr[s], unit_state_text[s], NULL);
-}
-
-static void
-scrub_metrics(struct daemon *d, struct stats_out *out)
-{
-	struct cores *cores = atomic_load(&d->cores);
-	struct scrub_info i;
-
-	if (!cores)
-		return;
-	cores_get_scrub(cores, &i);
-	stats_emit(out, M_SCRUB_RUNNING, i.state != SCRUB_IDLE, NULL);
-	stats_emit(out, M_SCRUB_WALKS, i.walks, NULL);
-	stats_emit(out, M_SCRUB_OBJECTS, i.objects, NULL);
-	stats_emit(out, M_SCRUB_BYTES, i.bytes, NULL);
-	stats_emit(out, M_SCRUB_ERRORS, i.damaged, "crc", NULL);
-	stats_emit(out, M_SCRUB_ERRORS, i.unreadable, "io", NULL);
-	stats_emit(out, M_SCRUB_DAMAGED, i.known_bad, NULL);
-	stats_emit_ns(out, M_SCRUB_FINISHED, i.finished_ns, NULL);
 }
 
 /* ---- auth.replay ---- */
@@ -232,17 +37,6 @@ scrub_metrics(struct daemon *d, struct stats_out *out)
 static const char *const replay_text[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject"
 };
-
-static void
-replay_metrics(struct daemon *d, struct stats_out *out)
-{
-	struct auth_replay_info i = { 0 };
-
-	if (d->replay)
-		auth_replay_get_info(d->replay, &i);
-	stats_emit(out, M_REPLAYS, i.refused, NULL);
-	stats_emit(out, M_REPLAY_FORGOTTEN, i.forgotten, NULL);
-}
 
 static void
 replay_state(struct daemon *d, FILE *out)
@@ -269,131 +63,6 @@ replay_state(struct daemon *d, FILE *out)
 		putc('}', out);
 	}
 	putc('}', out);
-}
-
-struct totals {
-	int requests, connections;
-	int bufs_total[2], bufs_avail[2];
-	int http_total, http_avail;
-	int bufs_high[3];
-	bool on_threads;
-};
-
-static void
-add_core(struct totals *t, const struct core_info *info)
-{
-	t->on_threads |= info->on_threads;
-	t->requests += info->requests;
-	t->connections += info->connections;
-	for (int c = 0; c < 2; c++) {
-		t->bufs_total[c] += info->bufs_total[c];
-		t->bufs_avail[c] += info->bufs_avail[c];
-	}
-	t->http_total += info->http_bufs_total;
-	t->http_avail += info->http_bufs_avail;
-	for (int c = 0; c < 2; c++)
-		t->bufs_high[c] += info->bufs_total[c] - info->bufs_low[c];
-	t->bufs_high[2] += info->http_bufs_total - info->http_bufs_low;
-}
-
-static void
-buffer_metric(struct stats_out *out, const char *cls, int total, int avail)
-{
-	stats_emit(out, M_BUFFERS, (uint64_t)avail, cls, "free", NULL);
-	stats_emit(out, M_BUFFERS, (uint64_t)(total - avail), cls, "used", NULL);
-}
-
-static void
-core_metrics(struct daemon *d, struct stats_out *out)
-{
-	static const char *const classes[] = { "small", "large", "http" };
-	struct totals t = { 0 };
-
-	for (int i = 0; i < core_nr(d); i++) {
-		struct core_info info;
-		char name[16];
-
-		cores_get_info(atomic_load(&d->cores), i, &info);
-		snprintf(name, sizeof name, "%d", i);
-		stats_emit(out, M_REQUESTS_IN_FLIGHT, (uint64_t)info.requests, name, NULL);
-		stats_emit(out, M_REQUESTS_HIGH, (uint64_t)info.requests_high, name, NULL);
-		stats_emit(out, M_QUEUED, (uint64_t)info.queued, name, NULL);
-		stats_emit(out, M_QUEUED_HIGH, (uint64_t)info.queued_high, name, NULL);
-		stats_emit(out, M_CONNECTIONS, (uint64_t)info.connections, name, NULL);
-		stats_emit_ns(out, M_CORE_TURNED, info.asleep ? 0 : info.turned_ago_ns, name, NULL);
-		add_core(&t, &info);
-	}
-	if (!core_nr(d))
-		return;
-	stats_emit(out, M_IO_BACKEND, 1, t.on_threads ? "threads" : "io_uring", NULL);
-	buffer_metric(out, "small", t.bufs_total[0], t.bufs_avail[0]);
-	buffer_metric(out, "large", t.bufs_total[1], t.bufs_avail[1]);
-	buffer_metric(out, "http", t.http_total, t.http_avail);
-	for (int i = 0; i < 3; i++)
-		stats_emit(out, M_BUFFERS_HIGH, (uint64_t)t.bufs_high[i], classes[i], NULL);
-}
-
-/* The number of quotas that are metrics; each has at most nine. */
-#define QUOTA_METRICS_MAX 1000
-
-static void
-quota_metric(const struct store_quota_info *q, const char *resource, uint64_t used, uint64_t max,
-	     struct stats_out *out)
-{
-	const char *kind = q->is_pattern ? "grant" : "bucket";
-
-	if (max == STORE_UNBOUNDED)
-		return;
-	stats_emit(out, M_QUOTA_USED, used, kind, q->name, resource, NULL);
-	stats_emit(out, M_QUOTA_MAX, max, kind, q->name, resource, NULL);
-}
-
-static void
-quota_metrics(struct daemon *d, struct stats_out *out)
-{
-	struct store *st = atomic_load(&d->store);
-	struct store_quota_info *list = NULL;
-	int nr = st ? store_list_quotas(st, &list) : 0;
-
-	for (int i = 0; i < nr && i < QUOTA_METRICS_MAX; i++) {
-		const struct store_quota_info *q = &list[i];
-
-		quota_metric(q, "objects", q->used.objects, q->max.objects, out);
-		quota_metric(q, "bytes", q->used.bytes, q->max.bytes, out);
-		quota_metric(q, "uploads", q->used.uploads, q->max.uploads, out);
-		quota_metric(q, "buckets", q->buckets, q->max_buckets, out);
-		stats_emit(out, M_QUOTA_REFUSED, q->refused, q->is_pattern ? "grant" : "bucket", q->name,
-			   NULL);
-	}
-	free(list);
-}
-
-static void
-metrics(void *cookie, struct stats_out *out)
-{
-	struct daemon *d = cookie;
-	struct log_dropped dropped;
-	char missing[256];
-
-	core_metrics(d, out);
-	for (int l = 0; l < LOG_LEVEL_NR; l++)
-		stats_emit(out, M_LOG_LINES, log_lines((enum log_level)l), log_level_name[l], NULL);
-	stats_emit(out, M_LOG_HELD, log_lines_held(), NULL);
-	log_get_dropped(&dropped);
-	stats_emit(out, M_LOG_DROPPED, dropped.lines, NULL);
-	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
-	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
-	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);
-	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
-		   NULL);
-	scrub_metrics(d, out);
-	replay_metrics(d, out);
-	stats_emit(out, M_RDMA_MISSING, d->rdma && rdma_missing(d->rdma, missing, sizeof missing), NULL);
-	for (int i = 0; i < rail_nr(d); i++)
-		rail_metrics(d, i, out);
-	store_metrics(d, out);
-	copies_metrics(atomic_load(&d->store), out);
-	quota_metrics(d, out);
 }
 
 /* ---- JSON ---- */
@@ -594,7 +263,7 @@ add_step(void *cookie, const char *text)
 static int
 request(void *cookie, const char *id, FILE *out)
 {
-	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
+	struct cores *cores = atomic_load(&((struct daemon *)cookie)->cores);
 	struct lines l = { .out = out };
 	int r;
 
@@ -607,7 +276,7 @@ request(void *cookie, const char *id, FILE *out)
 static void
 requests(void *cookie, FILE *out)
 {
-	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
+	struct cores *cores = atomic_load(&((struct daemon *)cookie)->cores);
 	struct lines l = { .out = out };
 
 	putc('[', out);
@@ -642,7 +311,7 @@ core_list(struct daemon *d, struct totals *t, FILE *out)
 		struct core_info info;
 
 		cores_get_info(atomic_load(&d->cores), i, &info);
-		add_core(t, &info);
+		totals_add(t, &info);
 		fprintf(out,
 			"%s{\"core\":%d,\"cpu\":%d,\"asleep\":%s,\"turned_ago_seconds\":%.3f,\"requests\":%d,"
 			"\"connections\":%d,\"buffers\":{\"small\":[%d,%d,%d],\"large\":[%d,%d,%d]}}",
@@ -733,11 +402,11 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 	*ret_env = (struct admin_env){ .cookie = d,
 				       .config = config,
 				       .stats = d->stats,
-				       .core_nr = core_nr,
+				       .core_nr = count_cores,
 				       .core = core,
 				       .ready = health_ready,
 				       .health = health_reasons,
-				       .metrics = metrics,
+				       .metrics = pages_metrics,
 				       .status = status,
 				       .rails = rails,
 				       .quotas = quotas,

@@ -8,7 +8,6 @@
 #include "rdma/rdma_int.h"
 
 #include "base/log.h"
-#include "base/tclass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,16 +33,6 @@ device_read_numa_node(const char *name)
 		return -1;
 	text[n] = 0;
 	return sscanf(text, "%d", &node) == 1 ? node : -1;
-}
-
-int
-port_class(const struct conf_rdma *conf, const char *device, int port)
-{
-	int class = conf->traffic_class;
-
-	if (class == CONF_CLASS_AUTO)
-		class = tclass_forced(device, (unsigned)port);
-	return class < 0 ? TRAFFIC_CLASS : class;
 }
 
 /* Processors whose memory is slow to be written to in order. */
@@ -131,29 +120,6 @@ context_close(struct rdma_context *c)
 		free(c);
 	}
 	return r;
-}
-
-ssize_t
-context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries)
-{
-	size_t max = 0;
-	ssize_t n;
-
-	*ret_entries = NULL;
-	/* One entry too few, and nothing at all is told. */
-	for (int port = 1; port <= c->attr.phys_port_cnt; port++) {
-		struct ibv_port_attr attr;
-
-		if (ibv_query_port(c->ctx, (uint8_t)port, &attr) == 0 && attr.gid_tbl_len > 0)
-			max += (size_t)attr.gid_tbl_len;
-	}
-	if (max == 0)
-		return 0;
-	*ret_entries = calloc(max, sizeof **ret_entries);
-	if (!*ret_entries)
-		return -ENOMEM;
-	n = ibv_query_gid_table(c->ctx, *ret_entries, max, 0);
-	return n;
 }
 
 int

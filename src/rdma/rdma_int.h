@@ -485,9 +485,6 @@ bool context_is_given_up(const struct rdma_context *c);
 
 /* ---- rail.c ---- */
 
-/* Reads port, P_Key and GID table of a rail again. Returns false if the device does not answer. *ret_changed:
- * true: the values have changed; ret_changed may be NULL. */
-bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
 /* Reads the values of a rail again although no change was reported, and drops its address handles only if the
  * values changed. */
 void rail_reread(struct rdma_rail *rail);
@@ -507,14 +504,9 @@ void device_lost_region(struct rdma_device *dev);
 /* Takes over the attributes of the context c, which serves from now on, into its device; marks the rails of
  * the device as not broken, and counts the re-opening. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
-/* Returns true if one of the rails serves at least one family of tokens. */
-bool any_rail_serves(const struct rdma *rd);
 struct rdma_rail *device_first_rail(const struct rdma_device *dev);
 /* Notifies the watches, although no state has changed. */
 void watches_notify(struct rdma *rd);
-void trust_refresh(struct rdma *rd);
-int mtu_bytes(enum ibv_mtu mtu);
-enum ibv_mtu mtu_enum(int bytes);
 
 /* ---- ahattr.c ---- */
 
@@ -542,22 +534,33 @@ void async_stop(struct rdma *rd);
 /* Closes the descriptor of async_init(), after the last helper that may use it has ended. */
 void async_fini(struct rdma *rd);
 
+/* ---- rail_gids.c ---- */
+
+/* Reads port, P_Key and GID table of a rail again. Returns false if the device does not answer. *ret_changed:
+ * true: the values have changed; ret_changed may be NULL. */
+bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
+/* Returns true if one of the rails serves at least one family of tokens. */
+bool any_rail_serves(const struct rdma *rd);
+void trust_refresh(struct rdma *rd);
+int mtu_bytes(enum ibv_mtu mtu);
+enum ibv_mtu mtu_enum(int bytes);
+/* Returns the traffic class of packets from a port: rdma.traffic_class, or the driver's setting. */
+int port_class(const struct conf_rdma *conf, const char *device, int port);
+/* Reads the whole GID table of a context. Returns the number of entries, or -errno. The caller frees the
+ * entries. */
+ssize_t context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries);
+
 /* ---- device.c: what a device can do; also for --list-devices ---- */
 
 /* Opens a device and determines its capabilities. The new context has no device and no number yet. Returns 0,
  * or -errno with the reason in *ret_why. */
 int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
 		 const char **ret_why);
-/* Returns the traffic class of packets from a port: rdma.traffic_class, or the driver's setting. */
-int port_class(const struct conf_rdma *conf, const char *device, int port);
 /* Returns true if the device may write payload buffers in any order (relaxed ordering). */
 bool relaxed_ordering(const struct conf_rdma *conf);
 /* Closes a context. Its objects were destroyed before, or can be destroyed only by closing it. Returns 0,
  * after which the hardware does no more work for it, or -errno. */
 int context_close(struct rdma_context *c);
-/* Reads the whole GID table of a context. Returns the number of entries, or -errno. The caller frees the
- * entries. */
-ssize_t context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);
 void device_free(struct rdma_device *dev);

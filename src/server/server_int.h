@@ -245,6 +245,10 @@ void held_drop(struct gantry_channel *c, const struct lane *l);
 
 /* ---- op.c ---- */
 
+/* Checks a transfer and posts its first work requests; see gantry_channel_start(). is_sync: gantry_channel_move() waits for the
+ * operation, which is then not added to the finished ones. Under the channel's lock. Returns 0 or -errno. */
+int op_begin(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
+	     uint64_t remote, const char *token, void *handle, bool is_sync, struct op **ret_op);
 /* Ends an operation and adds it to the finished ones. */
 void op_end(struct op *op);
 /* Stores the status of a work request in its operation, which keeps the first status that is not
