@@ -321,3 +321,46 @@ below_check_writable(const struct conf *conf, char *err, size_t err_len)
 	}
 	return 0;
 }
+
+/* ---- disks in directories of other disks ---- */
+
+/* Returns true if a path leads, on one file system, into a directory. */
+static bool
+is_inside(const char *path, const struct stat *dir)
+{
+	char at[PATH_MAX], *slash;
+	struct stat st, above;
+	bool is_there;
+
+	snprintf(at, sizeof at, "%s", path);
+	while (at[0] && at[strlen(at) - 1] == '/')
+		at[strlen(at) - 1] = 0;
+	is_there = stat(at, &st) == 0;
+	while ((slash = strrchr(at, '/')) != NULL && slash != at) {
+		*slash = 0;
+		if (stat(at, &above) < 0)
+			continue;
+		/* Something is mounted there. */
+		if (is_there && above.st_dev != st.st_dev)
+			return false;
+		if (above.st_dev == dir->st_dev && above.st_ino == dir->st_ino)
+			return true;
+		st = above;
+		is_there = true;
+	}
+	return false;
+}
+
+int
+below_check_inside(const char *path, const char *other, char *err, size_t err_len)
+{
+	struct stat dir;
+
+	if (stat(other, &dir) < 0 || !S_ISDIR(dir.st_mode) || !is_inside(path, &dir))
+		return 0;
+	snprintf(err, err_len,
+		 "%.300s: is in the directory of another disk, %.300s, and would go with it: use a directory "
+		 "beside it",
+		 path, other);
+	return -EINVAL;
+}

@@ -209,6 +209,9 @@ void below_health(const struct store *st, struct admin_reasons *r);
 /* Checks that this user may write where --format would make the disks. Returns 0, or -EROFS with a sentence
  * in err. */
 int below_check_writable(const struct conf *conf, char *err, size_t err_len);
+/* Checks that the path of a new disk is not in the directory of another disk, unless something is mounted
+ * in between. Returns 0, or -EINVAL with a sentence in err. */
+int below_check_inside(const char *path, const char *other, char *err, size_t err_len);
 /* Checks that each file system has room for all new disks on it. Returns 0, or -ENOSPC with a sentence in
  * err. */
 int below_check_room(const struct conf *conf, char *err, size_t err_len);

@@ -155,6 +155,21 @@ add_setting(const char *path, int error, char *said, size_t len)
 	}
 }
 
+/* Checks that a new disk is not in the directory of another one, also of one that is drained and may be removed. */
+static int
+check_inside(const struct store *st, const char *path, char *said, size_t len)
+{
+	struct store_unit_info info;
+	int r = 0;
+
+	for (int i = 0; i < store_unit_nr(st) && r == 0; i++) {
+		store_unit_info(st, i, &info);
+		if (info.name)
+			r = below_check_inside(path, info.name, said, len);
+	}
+	return r;
+}
+
 static int
 change(struct daemon *d, const struct store_disk_change *asked, FILE *out)
 {
@@ -170,7 +185,9 @@ change(struct daemon *d, const struct store_disk_change *asked, FILE *out)
 		fprintf(out, "{\"error\":\"not now: %s\"}", phase_name[atomic_load(&d->phase)]);
 		return 503;
 	}
-	r = store_change_disks(st, c, said, sizeof said);
+	r = c->kind == DISK_ADD ? check_inside(st, c->disk, said, sizeof said) : 0;
+	if (r == 0)
+		r = store_change_disks(st, c, said, sizeof said);
 	remember_joined(d->remember);
 	if (r < 0 && c->kind == DISK_ADD)
 		add_setting(c->disk, r, said, sizeof said);
@@ -280,7 +297,8 @@ disks_add_stopped(const struct conf *conf, const struct conf_source *source, con
 	if (r == 0) {
 		is_device = stat(path, &file) == 0 && S_ISBLK(file.st_mode);
 		/* Nothing else says how large a directory is to be. */
-		if (c.size_bytes || is_device)
+		r = check_inside(st, path, said, sizeof said);
+		if (r == 0 && (c.size_bytes || is_device))
 			r = store_change_disks(st, &c, said, sizeof said);
 		else
 			r = -EINVAL;

@@ -73,7 +73,10 @@ make(const struct options *o, const struct conf *conf, struct remember *m, struc
 
 	if (!is_rados)
 		sc->disks.made = made;
-	if (!is_rados && !o->force)
+	for (int i = 0; !is_rados && i < sc->disks.nr * sc->disks.nr && r == 0; i++)
+		r = below_check_inside(conf->store.disks[i % sc->disks.nr].path,
+				       conf->store.disks[i / sc->disks.nr].path, err, sizeof err);
+	if (r == 0 && !is_rados && !o->force)
 		r = below_check_room(conf, err, sizeof err);
 	if (r == 0)
 		r = store_format(sc, o->force, err, sizeof err);

@@ -60,8 +60,28 @@ wait_for 60 ended
 U=$(disks '.[3].uuid')
 assert_eq "$(disk drain "${U^^}")" 0 "$(cat "$T/said")"
 wait_for 60 ended
+# In the directory of another disk, which may be removed after a drain; what is mounted there is not in it.
+mkdir "$T/disk0/deep"
+for path in "$T/disk0/sub" "$T/disk0/deep/" "$T/disk0/deep/er" "$long/sub"; do
+	assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(cat "$T/said")"
+	grep -q "is in the directory of another disk, $T/.*, and would go with it" "$T/said" || fail "$path: $(cat "$T/said")"
+done
+assert_eq "$(disks length)" 4
+rmdir "$T/disk0/deep"
+ls "$T"/disk0/[sd]*b "$T"/disk0/d* "$long/sub" 2>/dev/null && fail "something was made"
 there
 stop_daemon
+mkdir "$T/a" "$T/a/m"
+nested() { # STATUS WORDS [COMMAND...]: --format of a disk and one in it
+	local rc=0
+	"${@:3}" timeout 60 "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}]" -o store.state_dir=none --format --force >"$T/said" 2>&1 || rc=$?
+	assert_eq "$rc" "$1" "--format of a disk in a disk: $(cat "$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "--format of a disk in a disk: $(cat "$T/said")"
+}
+nested 78 "$T/a/m: is in the directory of another disk, $T/a, and would go with it"
+[ -z "$(ls "$T/a/m")" ] || fail "--format made something"
+! unshare -m true 2>/dev/null || nested 0 'made a store on 2 disks' unshare -m sh -c "mount -t tmpfs none '$T/a/m' && exec \"\$@\"" -
+rm -r "$T/a"
 
 # ---- in store.disks before it was added ----
 cp "$T/gantryd.yaml" "$T/was.yaml"
