@@ -35,7 +35,7 @@ $(CUOBJ)/libcuobjclient.so.1: $(CUOBJ_CLIENT) src/cuobject/libcuobjclient.map $(
 	$(Q)$(CXX) $(ALL_LDFLAGS) -shared -Wl,-soname,libcuobjclient.so.1 -Wl,--version-script,src/cuobject/libcuobjclient.map \
 		$(NODEFS-$(VARIANT)) -Wl,-z,nodelete -Wl,--as-needed -o $@ $(CUOBJ_CLIENT) $(O)/libgantry.so.0 -lpthread
 	@ln -sf libcuobjclient.so.1 $(CUOBJ)/libcuobjclient.so
-CUOBJ_SERVER := $(O)/src/cuobject/server.o $(O)/src/cuobject/telemetry.o
+CUOBJ_SERVER := $(patsubst %,$(O)/src/cuobject/%.o,server server_memory server_ops telemetry)
 $(CUOBJ)/libcuobjserver.so.1: $(CUOBJ_SERVER) src/cuobject/libcuobjserver.map $(O)/libgantry-server.so
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -shared -Wl,-soname,libcuobjserver.so.1 -Wl,--version-script,src/cuobject/libcuobjserver.map \
