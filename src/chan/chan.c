@@ -223,16 +223,10 @@ rails_add(struct chan *ch, bool late)
 	return r;
 }
 
-int
-chan_new(const struct chan_params *params, struct chan **ret_chan)
+/* Takes over the parameters of a pool. */
+static void
+take_params(struct chan *ch, const struct chan_params *params)
 {
-	struct chan *ch = calloc(1, sizeof *ch);
-	int wait_nr = 2 * params->queue_max + 8, r = -ENOMEM;
-
-	if (!ch)
-		return -ENOMEM;
-	check(params->pieces_max > 0);
-	check(params->core_nr > 0);
 	ch->rdma = params->rdma;
 	ch->mb = params->mb;
 	ch->timers = params->timers;
@@ -252,6 +246,48 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->free_patience_ms = FREE_PATIENCE_MS;
 	ch->delay = (struct delay){ .mode = params->conf->delay_mode,
 				    .interval_ns = params->conf->delay_interval_ns };
+	ch->region_nr = params->region_nr;
+	ch->mode = params->conf->mode == RDMA_NONE ? CHAN_MODE_NONE : CHAN_MODE_NO_DEVICE;
+}
+
+/* Makes the endpoints of all rails, and begins to watch them. Returns 0 or -errno. */
+static int
+rails_begin(struct chan *ch)
+{
+	int r;
+
+	/* An array of full size: rails keep their places when others are added. */
+	ch->rail = calloc(CHAN_FDS_MAX, sizeof *ch->rail);
+	if (!ch->rail)
+		return -ENOMEM;
+	r = rails_add(ch, false);
+	if (r < 0)
+		return r;
+	ch->watch.changed = on_rails_changed;
+	rdma_watch_add(ch->rdma, &ch->watch);
+	/* Changes before rdma_watch_add() were not reported. */
+	atomic_store(&ch->rails_changed, true);
+	for (int i = 0; ch->watch_fd && i < ch->rail_nr; i++) {
+		if (!has_cq(&ch->rail[i]))
+			continue;
+		ch->rail[i].watched = true;
+		ch->watch_fd(ch->fd_cookie, rdma_cq_fd(ch->rail[i].cq));
+	}
+	chan_wake(ch);
+	return 0;
+}
+
+int
+chan_new(const struct chan_params *params, struct chan **ret_chan)
+{
+	struct chan *ch = calloc(1, sizeof *ch);
+	int wait_nr = 2 * params->queue_max + 8, r;
+
+	if (!ch)
+		return -ENOMEM;
+	check(params->pieces_max > 0);
+	check(params->core_nr > 0);
+	take_params(ch, params);
 	list_init(&ch->ready);
 	list_init(&ch->ended);
 	list_init(&ch->waits_free);
@@ -261,7 +297,6 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 		return r;
 	}
 	r = -ENOMEM;
-	ch->mode = params->conf->mode == RDMA_NONE ? CHAN_MODE_NONE : CHAN_MODE_NO_DEVICE;
 	ch->wakeup = calloc(1, sizeof *ch->wakeup);
 	ch->waits = calloc((size_t)wait_nr, sizeof *ch->waits);
 	ch->region_map = calloc((size_t)params->region_nr + 1, sizeof *ch->region_map);
@@ -269,31 +304,15 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 		goto fail;
 	ch->wakeup->ch = ch;
 	ch->wakeup->run = on_wake;
-	ch->region_nr = params->region_nr;
 	if (params->region_nr)
 		memcpy(ch->region_map, params->region_map,
 		       (size_t)params->region_nr * sizeof *ch->region_map);
 	for (int i = 0; i < wait_nr; i++)
 		list_push_tail(&ch->waits_free, &ch->waits[i].link);
 	if (ch->mode != CHAN_MODE_NONE && ch->rdma) {
-		/* Where they are they stay, and more may come. */
-		ch->rail = calloc(CHAN_FDS_MAX, sizeof *ch->rail);
-		if (!ch->rail)
-			goto fail;
-		r = rails_add(ch, false);
+		r = rails_begin(ch);
 		if (r < 0)
 			goto fail;
-		ch->watch.changed = on_rails_changed;
-		rdma_watch_add(ch->rdma, &ch->watch);
-		/* What happened before is not told. */
-		atomic_store(&ch->rails_changed, true);
-		for (int i = 0; ch->watch_fd && i < ch->rail_nr; i++) {
-			if (!has_cq(&ch->rail[i]))
-				continue;
-			ch->rail[i].watched = true;
-			ch->watch_fd(ch->fd_cookie, rdma_cq_fd(ch->rail[i].cq));
-		}
-		chan_wake(ch);
 	}
 	*ret_chan = ch;
 	return 0;

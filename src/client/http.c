@@ -340,6 +340,63 @@ curl_errno(CURLcode code)
 	}
 }
 
+/* Sets the options of an exchange. error: buffer of CURL_ERROR_SIZE bytes for the reason of a failure. */
+static void
+set_options(struct handle *h, const struct exchange *x, struct curl_slist *list, char *error)
+{
+	CURL *c = h->curl;
+
+	curl_easy_reset(c); /* keeps the connections */
+	curl_easy_setopt(c, CURLOPT_URL, x->url);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+	/* A proxy has another address than the memory of this client. */
+	curl_easy_setopt(c, CURLOPT_PROXY, "");
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "libgantry/" GANTRY_VERSION);
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, list);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)x->connect_timeout_ms);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)x->timeout_ms);
+	if (!x->timeout_ms) {
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, STALL_S);
+	}
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
+	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
+	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
+	set_method(c, h, x);
+}
+
+/* Returns the result of an exchange, with a reason in why if it is an error. code, e: result of libcurl, as its code and as
+ * 0 or -errno. */
+static int
+judge(struct handle *h, CURLcode code, int e, const char *error, char *why, size_t why_len)
+{
+	/* The caller judges a body that is too long; the response is complete otherwise. */
+	if (code == CURLE_WRITE_ERROR && h->r->body_overflow)
+		e = 0;
+	if (h->copy_error < 0) {
+		snprintf(why, why_len, "%s", h->copy_why);
+		return h->copy_error;
+	}
+	if (code == CURLE_URL_MALFORMAT) {
+		snprintf(why, why_len,
+			 "this is no URL of a server: http://HOST:PORT/..., with a port from 1 to 65535");
+		return e;
+	}
+	if (e < 0) {
+		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
+		printable(why, ""); /* some quote the server */
+	}
+	return e;
+}
+
 int
 http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len)
 {
@@ -359,31 +416,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	h->sent = 0;
 	h->copy_error = 0;
 	h->has_head = false;
-	curl_easy_reset(c); /* keeps the connections */
-	curl_easy_setopt(c, CURLOPT_URL, x->url);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(c, CURLOPT_PROXY,
-			 ""); /* a proxy would speak from another address than our memory's */
-	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
-	curl_easy_setopt(c, CURLOPT_USERAGENT, "libgantry/" GANTRY_VERSION);
-	curl_easy_setopt(c, CURLOPT_HTTPHEADER, list);
-	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)x->connect_timeout_ms);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)x->timeout_ms);
-	if (!x->timeout_ms) {
-		curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-		curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, STALL_S);
-	}
-	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
-	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
-	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
-	set_method(c, h, x);
+	set_options(h, x, list, error);
 
 	CURLcode code = curl_easy_perform(c);
 	int e = curl_errno(code), copied;
@@ -396,23 +429,8 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
 	r->status = (int)status;
 	curl_slist_free_all(list);
+	e = judge(h, code, e, error, why, why_len);
 	h->x = NULL;
 	h->r = NULL;
-	/* Too long a body is the caller's to judge: the answer itself is there. */
-	if (code == CURLE_WRITE_ERROR && r->body_overflow)
-		e = 0;
-	if (h->copy_error < 0) {
-		snprintf(why, why_len, "%s", h->copy_why);
-		return h->copy_error;
-	}
-	if (code == CURLE_URL_MALFORMAT) {
-		snprintf(why, why_len,
-			 "this is no URL of a server: http://HOST:PORT/..., with a port from 1 to 65535");
-		return e;
-	}
-	if (e < 0) {
-		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
-		printable(why, ""); /* some quote the server */
-	}
 	return e;
 }

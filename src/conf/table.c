@@ -378,12 +378,34 @@ join_words(const struct conf_key *k, char *out, size_t cap)
 	return n;
 }
 
+/* Writes the range of a number, a size or a time. */
+static void
+range_expected(const struct conf_key *k, const char *or_auto, char *out, size_t cap)
+{
+	char lo[32], hi[32];
+
+	if (k->type == KT_SIZE) {
+		size_format(k->min, lo, sizeof lo);
+		size_format(k->max, hi, sizeof hi);
+		snprintf(out, cap, "a size (bytes, or KiB MiB GiB TiB) from %s to %s%s", lo, hi, or_auto);
+	} else if (k->type == KT_TIME) {
+		time_format(k->min, lo, sizeof lo);
+		time_format(k->max, hi, sizeof hi);
+		snprintf(out, cap, "a time (ns us ms s) from %s to %s%s", lo, hi, or_auto);
+	} else if (k->max == UINT64_MAX) {
+		snprintf(out, cap, "a number of at most 64 bits (decimal or 0x...)%s", or_auto);
+	} else {
+		snprintf(out, cap, "an integer from %llu to %llu%s", (unsigned long long)k->min,
+			 (unsigned long long)k->max, or_auto);
+	}
+}
+
 void
 key_expected(const struct conf_key *k, char *out, size_t cap)
 {
 	const char *or_auto = k->flags & KEY_AUTO ? ", or auto" : "";
 	const char *or_none = k->flags & KEY_NONE ? ", or none" : "";
-	char lo[32], hi[32], words[160];
+	char words[160];
 	size_t n = 0;
 
 	switch (k->type) {
@@ -392,21 +414,9 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 		return;
 	case KT_INT:
 	case KT_U64:
-		if (k->max == UINT64_MAX)
-			snprintf(out, cap, "a number of at most 64 bits (decimal or 0x...)%s", or_auto);
-		else
-			snprintf(out, cap, "an integer from %llu to %llu%s", (unsigned long long)k->min,
-				 (unsigned long long)k->max, or_auto);
-		return;
 	case KT_SIZE:
-		size_format(k->min, lo, sizeof lo);
-		size_format(k->max, hi, sizeof hi);
-		snprintf(out, cap, "a size (bytes, or KiB MiB GiB TiB) from %s to %s%s", lo, hi, or_auto);
-		return;
 	case KT_TIME:
-		time_format(k->min, lo, sizeof lo);
-		time_format(k->max, hi, sizeof hi);
-		snprintf(out, cap, "a time (ns us ms s) from %s to %s%s", lo, hi, or_auto);
+		range_expected(k, or_auto, out, cap);
 		return;
 	case KT_WORD:
 		join_words(k, words, sizeof words);
