@@ -91,6 +91,10 @@ refused "$T/other: disk .* is of another store"
 configure "$T/disk0"
 refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); disk $U2, number 2, is missing (no path of store.disks is left for it)"
 advises "attach the disks $U1, $U2, add their paths to store.disks, and start again" "gantryd --forget $U1 --forget $U2"
+# The question about two of them begins with what both lose together.
+"$G" -c "$T/gantryd.yaml" --forget "$U1" --forget "$U2" </dev/null >"$T/said" 2>&1 && fail "two disks were given up without an answer"
+assert_eq "$(grep -c '^About 67 % of the objects of buckets with one copy are lost$' "$T/said") $(grep -c '^disk .*, number [12] of a store of 3 disks' "$T/said")" '1 2' "the question: $(cat "$T/said")"
+! grep -q 'About 33 %' "$T/said" || fail "the question says half of the loss: $(cat "$T/said")"
 configure "$T"/disk{0,2}
 refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*)"
 advises "attach the disk $U1, add its path to store.disks, and start again" "start without it, with store.accept_missing: \[$U1\]" "gantryd --forget $U1"

@@ -44,10 +44,15 @@ say_unmade(struct start *s)
 static void
 say_forgotten(struct start *s)
 {
-	s->err[0] = 0;
+	bool is_one = start_count(s->forgotten) == 1;
+	char loss[200];
+
+	/* Together they may have both copies of an object. */
+	start_say_loss(s, s->forgotten, loss, sizeof loss);
+	start_refuse(s, 0, "%s are lost%s", loss, is_one ? ": " : "");
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		int one = 0, empty = 0, second = 0;
-		char text[UUID_TEXT], loss[200];
+		char text[UUID_TEXT];
 
 		if (!table_has(s->forgotten, i))
 			continue;
@@ -59,10 +64,8 @@ say_forgotten(struct start *s)
 			second += s->table.first[slot] == i && !is_lost;
 		}
 		uuid_write(text, s->table.uuid[i]);
-		start_say_loss(s, (uint64_t)1 << i, loss, sizeof loss);
-		start_add(s->err, s->err_len, "%s%s are lost: disk %s, number %d of a store of %d disks",
-			  s->err[0] ? "\n" : "", loss, text, start_shown_number(s, i),
-			  start_count(s->table.members));
+		start_add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks",
+			  is_one ? "" : "\n", text, start_shown_number(s, i), start_count(s->table.members));
 		start_add_why(s, i, s->err, s->err_len);
 		start_add(s->err, s->err_len,
 			  ": has %d of %d slots of keys with one copy, which begin empty on the others; of "
