@@ -120,7 +120,7 @@ stop_daemon
 
 # ---- it is used only where it was, and only if it is that disk of that store ----
 mv "$T/disk2" "$T/disk2.away"
-says 78 "store.disks does not name it; it was at $T/disk2" g
+says 78 "is missing (store.disks does not name it; it was at $T/disk2" g
 mkdir "$T/other"
 sed "s|$T/disk0|$T/other|; /disk1/d" "$T/gantryd.yaml" >"$T/other.yaml"
 GANTRY_STORE_STATE_DIR=none "$G" -c "$T/other.yaml" --format >/dev/null 2>&1 || fail "another store"

@@ -21,6 +21,12 @@ says 74 'fsck: the store is damaged, foreign, or not made yet' "$BUILD/gantryd" 
 grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(cat "$T/said")"
 mkdir "$T/disk0"
 says 74 'not a Gantry store (there is no super); is it mounted?' "$BUILD/gantryd" -c "$T/gantryd.yaml"
+# One that has lost both superblocks is no mount point.
+mkdir "$T/disk7"
+: >"$T/disk7/log"
+sed "s|$T/disk0|$T/disk7|" "$T/gantryd.yaml" >"$T/super.yaml"
+says 74 "$T/disk7: not a Gantry store (there is no super), but it has a log: put super and super2 back from a copy" "$BUILD/gantryd" -c "$T/super.yaml"
+! grep -q -e '--format' -e 'is it mounted' "$T/said" || fail "who lost the superblocks is told to make a store: $(cat "$T/said")"
 # A store that has lost its log is none that --format should make.
 sed "s|$T/disk0|$T/disk9|" "$T/gantryd.yaml" >"$T/lost.yaml"
 "$BUILD/gantryd" -c "$T/lost.yaml" --format >/dev/null 2>&1 || fail "--format"

@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #ifndef NO_ROOM_HOLDS_NS
 #define NO_ROOM_HOLDS_NS (10 * NS_PER_S) /* writes that end well after that prove that there is room again */
@@ -226,6 +228,15 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 		return e;
 	/* Where both are missing, it is the first one's absence that is told. */
 	second = disk_open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
+	if (second == -ENOENT && e < 0 && faccessat(d->dir_fd, "log", F_OK, 0) == 0) {
+		/* Nothing is missing here that could be mounted. */
+		d->has_super = true;
+		return disk_refuse(
+			err, err_len, -ENOTRECOVERABLE,
+			"%s: not a Gantry store (there is no super), but it has a log: put super and "
+			"super2 back from a copy",
+			d->path);
+	}
 	if (second < 0 && (second != -ENOENT || e < 0))
 		return second == -ENOENT ? -ENOTRECOVERABLE : second;
 	d->has_super = true;

@@ -145,7 +145,7 @@ state_of(const struct start *s, int number)
 
 	if (d && d->error == -EROFS)
 		return "read-only";
-	if (!d || start_is_bare(d) || !start_was_made(d))
+	if (!d || d->unnamed || start_is_bare(d) || !start_was_made(d))
 		return "missing";
 	return d->error == -ENOTRECOVERABLE ? "damaged" : "unreadable";
 }
