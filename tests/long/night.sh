@@ -5,7 +5,9 @@
 #
 # Events: a mount is missing; a disk is added and forgotten in the configuration; the files of a disk are moved away while it serves; a file is lost; the
 # log is damaged, with a copy and without one; a disk is late; the process is stopped; the clock jumps ahead; the log's pipe is not read; the memory of
-# the control group is too small; a file system is full. Disks are directories that are bound to mount points in a mount namespace of this test's own, which takes root.
+# the control group is too small; a quota is used up; the directory of a disk is deleted while it serves.
+# Disks are directories that are bound to mount points in a mount namespace of this test's own, which takes root. The quota is one of btrfs in a loop
+# device: XFS and ext4 have project quotas only in kernels that are built with them.
 [ "${OWN_MOUNTS:-}" = here ] || {
 	unshare -m true 2>/dev/null || { echo "night: FAIL: needs a mount namespace of its own (unshare -m), which takes root" >&2; exit 1; }
 	OWN_MOUNTS=here exec unshare -m --propagation private "$0" "$@"
@@ -23,7 +25,8 @@ _leave() {
 	local rc=$? d
 	[ -z "$DAEMON_PID" ] || { kill -KILL "$DAEMON_PID"; wait "$_daemon_job"; } 2>/dev/null
 	DAEMON_PID=''
-	for d in "$T"/disk? "$T/room"; do umount -l "$d" 2>/dev/null; done
+	for d in "$T"/disk? "$T/room"; do umount "$d" 2>/dev/null || umount -l "$d" 2>/dev/null; done
+	[ -z "${LOOP:-}" ] || losetup -d "$LOOP"
 	[ -z "${GROUP:-}" ] || rmdir "$GROUP" 2>/dev/null
 	(exit $rc)
 	_at_exit
@@ -95,7 +98,7 @@ carry_out() {
 		grep -q 'was removed' <<<"$1" && mv "$T"/away/* "$(place_of "$DAMAGED")/" && kill_daemon && daemon_run
 		;;
 	"the clock jumped "*"set the clock of this machine right"*) ahead 0 ;;
-	*"make room below it, or raise its limit"*) rm "$T/room/filler" ;;
+	*"make room below it, or raise its limit"*) btrfs qgroup limit none "$T/room/disk" ;;
 	*"have its reader read again"*)
 		cat "$T/pipe" >"$T/read" &
 		READER=$!
@@ -305,13 +308,18 @@ else
 	echo "$event: no memory control group of our own can be made here: not tried"
 fi
 
-event="a file system is full"
+event="a quota is used up"
+# Of the file systems of Linux btrfs has quotas in every kernel that has it; EDQUOT is the answer of the kernel.
+command -v mkfs.btrfs >/dev/null || fail "$event: no btrfs-progs: scripts/deps disk installs them"
 mkdir "$T/room"
-mount -t tmpfs -o size=600M tmpfs "$T/room"
-mkdir "$T/room/disk"
+truncate -s 1G "$T/image"
+mkfs.btrfs -q "$T/image" >"$T/said" 2>&1 && LOOP=$(losetup -f --show "$T/image") && mount "$LOOP" "$T/room" && btrfs quota enable "$T/room" &&
+	btrfs subvolume create "$T/room/disk" >"$T/said" 2>&1 || fail "$event: btrfs with a quota, in a loop device: $(cat "$T/said")"
 daemon_run
 gantry --admin "$A" disk add "$T/room/disk" --size 320MiB >"$T/said" || fail "disk add: $(cat "$T/said")"
-dd if=/dev/zero of="$T/room/filler" bs=1M 2>/dev/null
+settle
+sync -f "$T/room"
+btrfs qgroup limit $(($(btrfs qgroup show --raw -f "$T/room/disk" | awk '$1 ~ /^0\// { print $2 }') + (16 << 20))) "$T/room/disk" || fail "$event: no limit"
 bytes pattern:77 8M >"$T/large"
 full=''
 for i in $(seq 100); do
@@ -320,6 +328,7 @@ for i in $(seq 100); do
 	[ "$code" != 507 ] || { full=one/large$i; break; }
 done
 [ -n "$full" ] || fail "no PUT was refused for want of room"
+grep -q 'Disk quota exceeded' "$T/daemon.log" || fail "$event: the log does not have the error of the kernel"
 has_no_room() { health_screen; grep 'has no room for what it counts as free' "$T/screen" >"$T/one" && mv "$T/one" "$T/screen"; }
 wait_for 60 has_no_room
 obey "make room below it"
@@ -330,3 +339,25 @@ all_there
 assert_alive
 stop_daemon
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck in the morning: $(tail -n 20 "$T/said")"
+
+event="the directory of a disk is deleted while it serves"
+# Where a bucket has two copies; the other one loses what was on this disk.
+sed -i '/^one\//d' "$T/acked"
+DAMAGED=$T/disk0
+rm -rf "$T/away"
+daemon_run
+settle
+for i in $(seq 12); do put two || fail "PUT"; done
+rm -rf "$(place_of "$DAMAGED")"
+wait_for 60 has_failed
+for i in $(seq 20); do put two || :; done
+all_there
+kill_daemon
+refused_start
+last_is_last
+obey "start without it"
+daemon_run
+all_there
+for i in $(seq 12); do put two || fail "PUT without the disk"; done
+all_there
+stop_daemon
