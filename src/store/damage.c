@@ -202,6 +202,9 @@ damage_report(struct store_damage *all, bool has_others, void (*say)(void *cooki
 		say(cookie, text);
 	}
 	say_dropped(&all->sums, has_others, say, cookie);
+	if (all->sums.has_unknown)
+		say(cookie,
+		    "lost or dropped as well: an unknown number of objects, whose names cannot be read");
 	say_damaged(&all->sums, has_others, say, cookie);
 }
 

@@ -52,6 +52,7 @@ grep -q "^$T/disk0: drops the writing of 'two/k-16-' (version [0-9]*): whole on 
 ! grep "drops the writing of 'two/" "$T/said" | grep -v ": whole on $T/disk1\$" || fail "objects with two copies: $(cat "$T/said")"
 all=$(grep -c 'drops the writing of ' "$T/said") gone=$(grep -c "drops the writing of 'one/.*: no other disk has it whole\$" "$T/said")
 [ "$all" -gt "$gone" ] && [ "$gone" -gt 1 ] || fail "$gone of $all: $(cat "$T/said")"
+said 'lost or dropped as well: an unknown number of objects, whose names cannot be read'
 assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: the store is damaged, foreign, or not made yet: a start would be refused'
 fsck 2 --repair
 grep -q "^$gone objects ([0-9]* bytes) are lost, of $all that are listed, and those whose names cannot be read; last resort: type yes, or use --yes\$" "$T/said" || fail "the question: $(cat "$T/said")"
