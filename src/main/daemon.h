@@ -183,6 +183,8 @@ void remember_start(struct daemon *d);
 void remember_look(struct daemon *d);
 /* Stores which disks a configuration names. Called at the start and for each reload. */
 void remember_named(struct remember *m, const struct conf *conf);
+/* Returns true if the last configuration that was read names exactly the disks of the running store. */
+bool remember_names_all(struct remember *m, const struct store *st);
 /* Writes to out the line by which store.disks names a disk. */
 void remember_line(const char *path, uint64_t size_bytes, char *out, size_t cap);
 /* Adds reasons of health: disks that serve without a line in the configuration file, and a record that

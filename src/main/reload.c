@@ -112,7 +112,12 @@ on_change(void *cookie, const char *path, const char *from, const char *to, bool
 {
 	struct reload *r = cookie;
 	FILE *f = applied ? r->changed : r->kept;
+	const struct store *st = atomic_load(&r->d->store);
 
+	/* Disks that were added or drained while the daemon serves need no restart. */
+	if (!applied && st && strncmp(path, "store.disks", strlen("store.disks")) == 0 &&
+	    r->d->conf->store.backend == BACKEND_DISKS && remember_names_all(r->d->remember, st))
+		return;
 	if (applied)
 		fprintf(r->said, "+%s: %s is now %s\n", path, from, to);
 	else

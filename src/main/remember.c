@@ -380,6 +380,32 @@ is_named(const struct remember *m, const char *path)
 	return false;
 }
 
+bool
+remember_names_all(struct remember *m, const struct store *st)
+{
+	bool is_used, is_all = m->named_nr > 0;
+
+	pthread_mutex_lock(&m->lock);
+	for (int n = 0; n < m->named_nr; n++) {
+		is_used = false;
+		for (int i = 0; i < store_unit_nr(st); i++) {
+			struct store_unit_info info;
+
+			store_unit_info(st, i, &info);
+			is_used |= path_same(m->named[n], info.name);
+		}
+		is_all &= is_used;
+	}
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		struct store_unit_info info;
+
+		store_unit_info(st, i, &info);
+		is_all &= info.state == UNIT_DRAINED || is_named(m, info.name);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return is_all;
+}
+
 void
 remember_line(const char *path, uint64_t size_bytes, char *out, size_t cap)
 {

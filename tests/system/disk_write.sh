@@ -54,6 +54,14 @@ assert_eq "$(listed)" 'disk0 disk1 disk2 '
 assert_eq "$(ls -A "$T/conf.d")" disks.yaml
 grep -qF "    - { path: \"$T/disk2\", size: 96MiB }" "$FILE" || fail "$(cat "$FILE")"
 WAIT_USUAL=30 wait_for 60 unnamed 0
+assert_eq "$(metric gantry_config_restart_needed)" 0 "the file names the disks that the daemon has, and no restart is needed"
+reload() { curl -sS --fail --unix-socket "$A" -X POST http://x/control/reload -o "$T/said" || fail "reload"; }
+sed -i.bak "s|$T/disk1|$T/disk7|" "$FILE"
+reload
+assert_eq "$(metric gantry_config_restart_needed)" 1 "another disk is named: $(cat "$T/said")"
+mv "$FILE.bak" "$FILE"
+reload
+assert_eq "$(metric gantry_config_restart_needed)" 0 "$(cat "$T/said")"
 says 0 'not written, as store.disks is right already' disk add "$T/disk2" --size 96MiB --write
 WAIT_USUAL=60 wait_for 120 idle
 # A disk that was added without the option: the same command with it writes the list.
