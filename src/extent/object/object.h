@@ -92,7 +92,7 @@ void crc_blocks_fini(struct extent_port *p);
 
 /* Returns true if the records r and `there` of two engines for one key are equal, except for the location of
  * their bytes. If the other engine has no record, `there` is NULL, and the result is false. Defined in
- * send.c. */
+ * send_record.c. */
 bool send_is_same(const struct rec *r, const struct rec *there);
 
 /* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. The ids of any two calls
