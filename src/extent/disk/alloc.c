@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extent allocator; see alloc.h.  A bitmap per segment (a set bit is a free unit), made when the segment
- * is added, so that no later call allocates memory.  Per segment `longest` bounds its longest free range:
- * exact after a look that failed, raised again by every free.  Looking for space goes on where the last look
- * ended, from segment to segment, and reads the bitmap only where the bound promises enough.
+ * The extent allocator; see alloc.h. Each segment has a bitmap (alloc_bits.h), allocated when the segment is
+ * added, so that no later call allocates memory. `longest` bounds the longest free range of a segment: it is
+ * exact after a search that failed, and every free raises it again. A search for space begins where the
+ * previous search ended, continues from segment to segment, and reads the bitmap only where the bound is
+ * sufficient.
  */
 #include "extent/disk/alloc.h"
 
+#include "extent/disk/alloc_bits.h"
 #include "extent/disk/rules.h"
 #include "base/check.h"
 
@@ -15,19 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_RANGES 32 /* free ranges that a short look goes through */
-#define LOOK_MOST 64   /* units that the first is content with, and the last */
-#define LOOK_LEAST 4
 #define SPAN_BITS 24
 #define SPAN_MASK ((1u << SPAN_BITS) - 1)
-
-struct segment {
-	uint64_t *bits;
-	uint32_t lo, hi; /* units that are there: [lo, hi) */
-	uint32_t free, longest;
-	uint32_t at;   /* where the next short look begins */
-	uint64_t *old; /* used since alloc_note_old(); NULL: not known */
-};
 
 struct alloc {
 	pthread_mutex_t lock;
@@ -80,95 +71,6 @@ alloc_free_all(struct alloc *a)
 	}
 	pthread_mutex_destroy(&a->lock);
 	free(a);
-}
-
-/* ---- bits ---- */
-
-/* The bits [at, at + n) of one word. */
-static uint64_t
-word_mask(uint32_t at, uint32_t n)
-{
-	return (n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << at;
-}
-
-enum bits_op { BITS_SET, BITS_CLEAR, BITS_ALL_SET, BITS_ALL_CLEAR };
-
-/* The last two ask; the first two return true. */
-static bool
-bits_range(uint64_t *bits, uint32_t from, uint32_t nr, enum bits_op op)
-{
-	while (nr) {
-		uint32_t at = from % 64, n = 64 - at < nr ? 64 - at : nr;
-		uint64_t mask = word_mask(at, n), *w = &bits[from / 64];
-
-		if (op == BITS_SET)
-			*w |= mask;
-		else if (op == BITS_CLEAR)
-			*w &= ~mask;
-		else if (op == BITS_ALL_SET ? (*w & mask) != mask : (*w & mask) != 0)
-			return false;
-		from += n;
-		nr -= n;
-	}
-	return true;
-}
-
-/* The first set (or clear) bit at or behind `from`; `to` if there is none before. */
-static uint32_t
-bits_next(const uint64_t *bits, uint32_t from, uint32_t to, bool set)
-{
-	while (from < to) {
-		uint64_t w = (set ? bits[from / 64] : ~bits[from / 64]) >> from % 64;
-
-		if (w) {
-			from += (uint32_t)__builtin_ctzll(w);
-			return from < to ? from : to;
-		}
-		from = (from / 64 + 1) * 64;
-	}
-	return to;
-}
-
-/* The first free range of `want` in [*at, hi), else the longest of up to max_ranges; its length, 0 for none.
- * *at moves behind the last one looked at. */
-static uint32_t
-find_range(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want, uint32_t *ret_from)
-{
-	uint32_t best = 0, from = bits_next(s->bits, *at, s->hi, true);
-
-	while (from < s->hi && max_ranges--) {
-		uint32_t end = bits_next(s->bits, from, s->hi, false);
-
-		if (end - from > best) {
-			best = end - from;
-			*ret_from = from;
-			if (best >= want)
-				break;
-		}
-		from = bits_next(s->bits, end, s->hi, true);
-	}
-	*at = from;
-	return best;
-}
-
-/*
- * The same, but for less than `want` only a few ranges are looked at, others each time; each look is content
- * with less (but not with less than min).  0: not found so.  On a disk that is full and in pieces no range is
- * as long as a lease or a large object, and to find that out means to read the bitmap of all of it.
- */
-static uint32_t
-look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint32_t *ret_from)
-{
-	for (uint32_t enough = LOOK_MOST; enough >= LOOK_LEAST; enough /= 2) {
-		uint32_t least = asked < enough ? asked : enough, found;
-
-		if (s->at < s->lo || s->at >= s->hi)
-			s->at = s->lo;
-		found = find_range(s, &s->at, LOOK_RANGES, want, ret_from);
-		if (found && found >= min && found >= least)
-			return found;
-	}
-	return 0;
 }
 
 /* ---- under the lock ---- */
@@ -245,10 +147,10 @@ take_range(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_
 
 		if (!s || s->longest < min)
 			return 0;
-		found = asked ? look_around(s, want, asked, min, &from) : 0;
+		found = asked ? bits_look_around(s, want, asked, min, &from) : 0;
 		if (!found) {
 			at = s->lo;
-			found = find_range(s, &at, UINT32_MAX, want, &from);
+			found = bits_find(s, &at, UINT32_MAX, want, &from);
 			if (found < want && found < s->longest) {
 				s->longest = found; /* now exact; another one may be better */
 				continue;
