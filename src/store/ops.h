@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ops - the interface of a store back end: a table of functions, and the common first members of struct store
- * and struct store_port. For back ends and store.c; callers include only store.h. Each function implements
+ * and struct store_port. For back ends, store.c and units.c; callers include only store.h. Each function implements
  * the function store_*() of store.h with the same name. store.c checks names, lengths and numbers before it
  * calls a back end, so a back end checks only the remaining conditions.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
- * store or the port or, where a call has neither, of the configuration.  What was begun before (an open
- * object, a read, a PUT) goes on where it is: in a set that is an engine's port, not the caller's.  Callers'
- * threads; no state.
+ * The functions of store.h, except those of units.h (units.c): each makes the checks that are the same for all
+ * back ends, and calls the function with the same name of the back end of the store or of the port, or, without
+ * either, of the configuration. An operation that continues an earlier one (on an open object, a read, a PUT)
+ * is on the port of the earlier one: in a set the port of an engine, not the port of the caller. No state.
  */
 #include "store/store.h"
 
@@ -528,103 +528,4 @@ store_list_quotas(struct store *st, struct store_quota_info **ret_list)
 	struct quota_book *book = book_of(st);
 
 	return book ? quota_list(book, ret_list) : -EOPNOTSUPP;
-}
-
-/* ---- what operators see ---- */
-
-unsigned
-store_can(const struct store *st)
-{
-	return st->ops->can(st);
-}
-
-int
-store_snapshot(struct store *st)
-{
-	return store_can(st) & STORE_CAN_SNAPSHOT ? st->ops->snapshot(st) : -EOPNOTSUPP;
-}
-
-const char *
-store_background(const struct store *st)
-{
-	return st->ops->background ? st->ops->background(st) : NULL;
-}
-
-void
-store_reread(struct store_port *p)
-{
-	if (p->ops->reread)
-		p->ops->reread(p);
-}
-
-const char *
-store_name(const struct store *st)
-{
-	return st->ops->name;
-}
-
-int
-store_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len)
-{
-	if (st->ops->change_disks)
-		return st->ops->change_disks(st, c, said, said_len);
-	snprintf(said, said_len, "a store on %s has no disks that come and go", st->ops->name);
-	return -EOPNOTSUPP;
-}
-
-void
-store_move_info(const struct store *st, struct store_move_info *ret_info)
-{
-	*ret_info = (struct store_move_info){ .is_running = false };
-	if (st->ops->move_info)
-		st->ops->move_info(st, ret_info);
-}
-
-void
-store_copies_info(const struct store *st, struct store_copies_info *ret_info)
-{
-	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (st->ops->copies_info)
-		st->ops->copies_info(st, ret_info);
-}
-
-void
-store_set_move_rate(struct store *st, uint64_t bytes)
-{
-	if (st->ops->set_move_rate)
-		st->ops->set_move_rate(st, bytes);
-}
-
-int
-store_unit_nr(const struct store *st)
-{
-	return st->ops->unit_nr(st);
-}
-
-bool
-store_is_fenced(const struct store *st)
-{
-	return st->ops->is_fenced && st->ops->is_fenced(st);
-}
-
-bool
-store_answers(const struct store *st, char *why, size_t len)
-{
-	return !st->ops->answers || st->ops->answers(st, why, len);
-}
-
-void
-store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
-{
-	st->ops->unit_info(st, unit, ret_info);
-}
-
-uint64_t
-store_unit_number(const struct store_unit_info *info, const char *name)
-{
-	for (int i = 0; i < info->number_nr; i++) {
-		if (strcmp(info->number[i].name, name) == 0)
-			return info->number[i].value;
-	}
-	return 0;
 }
