@@ -58,6 +58,7 @@ assert_eq "$(rails)" "mlx5_0:up" "without the second"
 wait_for 60 grep -q 'rdma.devices: mlx5_1: no such device' "$T/daemon.log"
 assert_eq "$(healthz)" degraded "a device that was named and is not there"
 grep -q 'rdma.devices: mlx5_1: no such device' "$T/health" || fail "$(cat "$T/health")"
+assert_eq "$(jq -r '.reasons[] | select(.text | test("no such device")) | .code' "$T/health")" device_missing
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready all the same"
 serves_rdma || fail "by the first"
 softnicctl device 1 back

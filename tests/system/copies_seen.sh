@@ -10,6 +10,7 @@ KEYS=40
 G=$BUILD/gantryd
 status() { curl_admin /status | jq -r ".store.copies | $1"; }
 health() { curl_admin /healthz | jq -r '.reasons[].text'; }
+codes() { curl_admin /healthz | jq -r '.reasons[].code'; }
 admin() { gantry --admin "$T/admin.sock" "$@"; }
 configure() { # what store: says besides
 	{
@@ -94,6 +95,8 @@ assert_eq "$(metric gantry_copies_exposed_bytes) $(metric gantry_copies_objects)
 is_well && fail "a disk is away, and health is well"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
 assert_has "$(health)" "^$N objects \\($((N * 50000)) bytes\\) have one copy: disk 1 \\($U1\\) is away, and another takes its place in [0-9]+ min\$" health
+assert_has "$(codes)" '^one_copy$' codes
+assert_has "$(codes)" '^disk_missing$' codes
 assert_eq "$(status '[.exposed_objects, .exposed_bytes, .away[0].disk, .away[0].uuid, (.away[0].replaced_in_seconds > 1000), .healing] | join(" ")')" \
 	"$N $((N * 50000)) 1 $U1 true false"
 assert_has "$(admin top --count 1 --interval 0.1)" "^copies +$N objects \\(.*\\) have one copy, away: disk 1\$" "gantry top"
@@ -116,6 +119,7 @@ daemon_run
 wait_for 60 is_healing
 assert_eq "$(metric gantry_copies_disks_away)" 0
 assert_has "$(health)" '^[0-9]+ objects \([0-9]+ bytes\) have one copy and are being copied, [0-9]+ of about [0-9]+ bytes' health
+assert_has "$(codes)" '^one_copy$' codes
 [ "$(metric gantry_copies_to_heal_bytes)" -gt 0 ] || fail "nothing is to be copied"
 assert_has "$(admin top --count 1 --interval 0.1)" '^copies .* have one copy, being copied: .* of about ' "gantry top"
 assert_eq "$(status .healing)" true
@@ -127,6 +131,7 @@ configure "accept_missing: [\"$U0\"]" 'move_rate: 1'
 daemon_run
 [ "$(metric gantry_copies_unreachable_slots)" -gt 0 ] || fail "everything can be reached"
 assert_has "$(health)" "^disk 0 \\($U0\\) is needed: of keys with two copies no other disk has all in [0-9]+ of 4096 slots, which answer 503\$" health
+assert_has "$(codes)" '^disk_needed$' codes
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
 assert_eq "$(status '.needed | map(.disk) | join(" ")')" 0
 assert_has "$(admin top --count 1 --interval 0.1)" '^copies .*; needed for what only it has: disk 0$' "gantry top"

@@ -70,6 +70,7 @@ assert_status GET '/bkt?list-type=2' 503
 assert_status DELETE /bkt 503
 assert_status PUT /new 200
 assert_status GET / 200
+assert_eq "$(curl_admin /healthz | jq -r '.reasons[] | select(.object == "'"$U1"'") | .code')" disk_missing
 assert_match "$(curl_admin /healthz)" "disk 1 \($U1, $T/disk1\) is missing"
 assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "serving missing serving"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200

@@ -74,7 +74,7 @@ softnicctl rule add op=modify_qp error=EINVAL >/dev/null
 stop_daemon
 sed -i 's/^rdma: { /rdma: { require: true, /' "$T/gantryd.yaml"
 daemon_run
-none() { [ "$(healthz)" != ok ] && grep -q 'none of its channels can be used' "$T/health"; }
+none() { [ "$(healthz)" != ok ] && jq -r '.reasons[] | .code + ": " + .text' "$T/health" | grep -q '^rail_unusable: .*none of its channels can be used'; }
 wait_for 60 none
 wait_for 60 grep -q 'an initiator is refused from RESET to INIT (.*max_rd_atomic' "$T/daemon.log"
 softnicctl rule clear
