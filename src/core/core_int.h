@@ -112,6 +112,7 @@ struct cores {
 	struct auth_replay *replay;
 	const struct op_entry *operations;
 	_Atomic int trace_next; /* number of new requests that will be traced from their beginning */
+	struct space_want want; /* latest refusal for want of space */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;

@@ -394,7 +394,8 @@ make_reqs(struct core *c)
 			       .core = c->index,
 			       .replay = c->cs->replay,
 			       .expiry = c->expiry,
-			       .trace_next = &c->cs->trace_next };
+			       .trace_next = &c->cs->trace_next,
+			       .want = &c->cs->want };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
 	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
 

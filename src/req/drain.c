@@ -52,6 +52,8 @@ drained(struct req *rq)
 {
 	if (rq->linger.armed)
 		return req_wait(rq, "linger", drained);
+	if (rq->fault == FAULT_FULL)
+		space_refused(rq);
 	return req_go(rq, req_reply_step);
 }
 

@@ -132,6 +132,7 @@ admit(struct req *rq, enum fault f, const char *why)
 						: NULL);
 	if (!pace_slot_get(rq))
 		return req_fail(rq, FAULT_BUSY, NULL);
+	space_watch(rq->rs);
 	if (rq->target.unknown_header.len)
 		note_unknown(rq);
 	req_deadlines(rq, rq->target.content_length);

@@ -90,6 +90,7 @@ struct reqs {
 	int wire_writes, all_writes_max;
 	struct slots slots;
 	struct timer pace;  /* timer that checks slow clients while other requests wait */
+	struct timer space; /* timer that looks for refusals of other cores while there are requests */
 	uint64_t looked_ns; /* time by clock_ns() of the last check of slow clients */
 	bool draining;
 	struct req_conf *use; /* configuration of new requests; NULL: env.conf, whose use is not counted */
@@ -482,6 +483,22 @@ void pace_slot_put(struct req *rq);
 /* Begins to check whether the requests that hold buffers are too slow, because a request waits for a
  * buffer. */
 void pace_wait(struct reqs *rs);
+/* Measures the clients of all requests without a descriptor. */
+void pace_measure(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns);
+/* Returns true if the client of a request without a descriptor is slower than the pace. */
+bool pace_is_slow_request(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns);
+/* Returns the rate of a client in bytes a second. */
+uint64_t pace_rate_of(struct req *rq, uint64_t now_ns);
+/* Ends a slow request that holds space of the store. */
+void pace_end_for_space(struct req *rq);
+
+/* ---- slow clients that hold space (space.c) ---- */
+/* Notes that a request was refused for want of space, for all cores. */
+void space_refused(struct req *rq);
+/* Begins to look for refusals of other cores, once a second, while the core has requests without a
+ * descriptor. */
+void space_watch(struct reqs *rs);
+
 /* Asks for a buffer for an HTTP body, then runs `next`. rq->xfer.have_ticket: the buffer was granted. */
 enum verdict req_http_ticket_to(struct req *rq, step_fn next, const char *name);
 #define req_http_ticket(rq, next) req_http_ticket_to((rq), (next), #next)

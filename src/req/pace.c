@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slow clients may hold: buffers for HTTP bodies, and requests.
+ * Limits what slow clients hold: buffers for HTTP bodies, and requests; for space of the store see space.c.
  *
- * A quarter of a core's requests is for those with a descriptor.  Of the others a client has as many as there
- * are, until they run out: then room is made for the one that has less, by ending some of the client that has
- * most; those that wait for a buffer first, then the slowest.  Whose bytes come or go more slowly than
- * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few
- * are left.
+ * A quarter of a core's requests is for requests with a descriptor. A client may have all others until they run out: then
+ * requests of the client with most are ended for a client with fewer, first those that wait for a buffer, then the slowest. A
+ * body slower than limits.body_rate loses its buffer as soon as another request waits for one (xfer/pace.c), and its request
+ * when few requests are left.
  *
- * Writes may hang where reads are answered at once: they have three quarters of the requests, and of those without a
- * descriptor as well, within which the same holds among them.  Of several disks each has half of the requests, and its
- * writes three quarters of that.
+ * Writes, which may hang while reads are answered at once, have three quarters of the requests, with and without a descriptor.
+ * Each of several disks has half of the requests, and its writes have three quarters of this half.
  *
- * Who is ended so before the reply began gets one (400 RequestTimeout, or 503 SlowDown where the share was
- * the matter), and nothing is stored; a reply that is on its way is cut off, the connection reset.  The core's
- * thread; a timer runs while somebody waits or requests are few.
+ * A request that is ended before its reply began is answered (400 RequestTimeout, or 503 SlowDown for a share), and
+ * stores nothing; a reply in progress is cut off. The core's thread; a timer runs while a request waits or few are left.
  */
 #include "req/machine.h"
 
@@ -62,7 +59,7 @@ pace_of(const struct reqs *rs)
 
 /* ---- ending one ---- */
 
-enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER };
+enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER, SLOW_SPACE };
 
 static const struct {
 	enum stats_event event;
@@ -79,6 +76,8 @@ static const struct {
 			    "Others wait, and this client has more than its share of the requests." },
 	[STORE_BUFFER] = { STATS_REVOKED_STORE_BUFFER, FAULT_BUSY,
 			   "Others wait for the buffers, and the store does not answer." },
+	[SLOW_SPACE] = { STATS_REVOKED_SLOW_SPACE, FAULT_REQUEST_TIMEOUT,
+			 "The body came too slowly while the store had no space for others." },
 };
 
 static void
@@ -136,7 +135,7 @@ on_revoked(struct xfer *x, enum xfer_revoke why)
 
 /* ---- how fast a request's client is ---- */
 
-/* Is it the client that is waited for: for its body, or for it to read the reply? */
+/* Returns true if the request waits for its client: for the body, or for the client to read the reply. */
 static bool
 owes(const struct req *rq, uint64_t now_ns)
 {
@@ -164,8 +163,7 @@ mark_of(struct req *rq)
 	return has_xfer(rq) ? &rq->xfer.mark : &rq->mark;
 }
 
-/* What came or went.  Of a reply of one text nobody knows how far it is: it has the time that all of it
- * takes. */
+/* Returns the bytes moved so far; of a reply of one text, whose progress is not known, all of them. */
 static uint64_t
 bytes_of(const struct req *rq)
 {
@@ -197,6 +195,18 @@ is_slow(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns)
 	return !rq->revoked && pace_is_slow(mark_of(rq), bytes_of(rq), pace, now_ns);
 }
 
+bool
+pace_is_slow_request(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	return list_linked(&rq->slot) && is_slow(rq, pace, now_ns);
+}
+
+void
+pace_end_for_space(struct req *rq)
+{
+	revoke(rq, SLOW_SPACE);
+}
+
 /* ---- slots ---- */
 
 /* Requests without a descriptor that have a limit together. */
@@ -206,7 +216,6 @@ struct scope {
 	int lane;    /* of one lane only: its index + 1; 0: of any */
 };
 
-/* Are few left? */
 static bool
 are_few(struct scope s)
 {
@@ -240,15 +249,14 @@ waits_for_ticket(const struct req *rq)
 	return rq->xfer.is_waiting && rq->xfer.pool == &rq->rs->http_pieces;
 }
 
-/* Whose end costs a client least. */
 static bool
 is_candidate(struct req *rq, uint64_t now_ns)
 {
 	return !rq->revoked && (waits_for_ticket(rq) || owes(rq, now_ns));
 }
 
-static uint64_t
-rate_of(struct req *rq, uint64_t now_ns)
+uint64_t
+pace_rate_of(struct req *rq, uint64_t now_ns)
 {
 	return waits_for_ticket(rq) ? 0 : pace_rate(mark_of(rq), bytes_of(rq), now_ns);
 }
@@ -271,8 +279,8 @@ take_from(struct reqs *rs, int slot, int nr, bool writes, const struct req *but_
 					 !xfer_was_slow(&rs->http_pieces, rq->xfer.client_id))))
 				continue;
 			if (pass == 0)
-				pace_count_add(&count, rate_of(rq, now_ns));
-			else if (nr > 0 && pace_count_take(&count, rate_of(rq, now_ns), &nr))
+				pace_count_add(&count, pace_rate_of(rq, now_ns));
+			else if (nr > 0 && pace_count_take(&count, pace_rate_of(rq, now_ns), &nr))
 				revoke(rq, SHARE_REQUEST);
 		}
 	}
@@ -319,7 +327,6 @@ is_room_left(const struct reqs *rs, bool writes)
 	       (!writes || rs->writes_nr < rs->writes_max + (rs->plain_max - rs->writes_max) / 2);
 }
 
-/* Behind a proxy all have one address. */
 static void
 fair_by_key(struct req *rq)
 {
@@ -425,7 +432,8 @@ pace_slot_put(struct req *rq)
 	if (!list_linked(&rq->slot))
 		return;
 	list_del(&rq->slot);
-	rs->plain_nr--;
+	if (--rs->plain_nr == 0)
+		timer_disarm(rs->env.timers, &rs->space);
 	rs->writes_nr -= rq->xfer.is_write;
 	if (rq->revoked) {
 		rs->plain_revoked--;
@@ -451,7 +459,7 @@ end_slow(struct reqs *rs, struct scope s, const struct xfer_pace *pace, uint64_t
 
 		nr -= rq->revoked && is_within(rq, &s);
 		if (is_within(rq, &s) && is_slow(rq, pace, now_ns))
-			pace_count_add(&count, rate_of(rq, now_ns));
+			pace_count_add(&count, pace_rate_of(rq, now_ns));
 	}
 	list_for_each_safe(l, &rs->live)
 	{
@@ -460,13 +468,13 @@ end_slow(struct reqs *rs, struct scope s, const struct xfer_pace *pace, uint64_t
 		if (nr <= 0)
 			break;
 		if (is_within(rq, &s) && is_slow(rq, pace, now_ns) &&
-		    pace_count_take(&count, rate_of(rq, now_ns), &nr))
+		    pace_count_take(&count, pace_rate_of(rq, now_ns), &nr))
 			revoke(rq, SLOW_REQUEST);
 	}
 }
 
-static void
-look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
+void
+pace_measure(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 {
 	uint64_t skip = pace_skip(rs->looked_ns, now_ns);
 
@@ -478,6 +486,12 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 		if (list_linked(&rq->slot))
 			look_at(rq, skip, pace, now_ns);
 	}
+}
+
+static void
+look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	pace_measure(rs, pace, now_ns);
 	for (int w = 0; w < 2; w++) {
 		for (int i = 0; i < XFER_LANES; i++)
 			end_slow(rs, scope_of_lane(rs, i, w), pace, now_ns);
@@ -532,7 +546,7 @@ look_at_store(struct reqs *rs, struct xfer_pool *xp, uint64_t now_ns)
 
 static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
 
-/* Looks now, and goes on as long as somebody waits or few requests are left. */
+/* Looks now, and again as long as a request waits or few requests are left. */
 static void
 look(struct reqs *rs)
 {

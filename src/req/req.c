@@ -71,6 +71,7 @@ reqs_free(struct reqs *rs)
 		return;
 	check(rs->live_nr == 0);
 	timer_disarm(rs->env.timers, &rs->pace);
+	timer_disarm(rs->env.timers, &rs->space);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);

@@ -61,6 +61,15 @@ struct reply_ops {
 	uint64_t (*unsent)(void *conn);
 };
 
+/* The latest refusal of a request for want of space, shared by all cores. Zeroed: there was none. */
+struct space_want {
+	_Atomic uint64_t at_ns; /* time of the refusal by clock_ns(); 0: none */
+	_Atomic uint64_t left;  /* number of bytes that are still to be freed */
+	_Atomic uint64_t lane;  /* lane of the refused key + 1 (store_lane()); 0: the store has no lanes */
+	/* bytes that slow requests of each core hold, and at_ns of the refusal for which they were counted */
+	_Atomic uint64_t held[CONF_CORES_MAX], seen_ns[CONF_CORES_MAX];
+};
+
 struct req_env {
 	const struct conf *conf;
 	struct store_port *store;
@@ -83,6 +92,7 @@ struct req_env {
 	/* Number of new requests that will be traced from their beginning, shared by all cores; NULL: no
 	 * tracing. */
 	_Atomic int *trace_next;
+	struct space_want *want; /* NULL: no request is ended for want of space */
 	int core;
 };
 

@@ -40,7 +40,7 @@ BUILD=${BUILD:-build/release}
 case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
 TEST=${0##*/}
 TEST=${TEST%.sh}
-T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX")
+T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX") || exit 1
 export BUILD SOFTNIC_DIR=$T/nic
 mkdir -p "$SOFTNIC_DIR"
 # Who says how many disks there are has the copies that it says.

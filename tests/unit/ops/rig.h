@@ -45,6 +45,7 @@ struct rig {
 	struct conf *conf;
 	struct mailbox mb;
 	struct timers timers;
+	struct space_want want; /* refusals for want of space, of this core and of others */
 	struct bufpool bufs, http_bufs;
 	struct rdma *rdma; /* no device: only its rules about addresses */
 	struct chan *chan;
@@ -232,6 +233,7 @@ rig_start(void **state)
 	env.bufs = &rig.bufs;
 	env.http_bufs = &rig.http_bufs;
 	env.timers = &rig.timers;
+	env.want = &rig.want;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
 	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);

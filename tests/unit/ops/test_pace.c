@@ -6,6 +6,8 @@
  */
 #include "tests/unit/ops/rig.h"
 
+#include <errno.h>
+
 /* Requests, those of them without a token, and the writes of these; buffers, and those that writes may have. */
 enum { REQUESTS = 64, PLAIN = 48, WRITES = 36, FEW_WRITES = 32, ALL_WRITES = 48, BUFS = 16, WRITE_BUFS = 12 };
 
@@ -25,6 +27,8 @@ start(void **state)
 	rig.conf->limits.body_grace_ns = 400 * NS_PER_MS;
 	rig_now = 1000 * NS_PER_S;
 	clock_fake(&rig_now);
+	/* It was armed by the real clock, for the requests of rig_start(). */
+	timer_disarm(&rig.timers, &rig.reqs->space);
 	many_nr = cut = 0;
 	/* So that no two of the test's addresses share a number. */
 	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 4;
@@ -425,6 +429,199 @@ test_writes_hang(void **state)
 	assert_int_equal(refused, 2);
 }
 
+/* Returns the status of a PUT of so many bytes whose beginning ends with this error of the store; 0: none. */
+static unsigned
+put_refused(int error, unsigned bytes)
+{
+	struct xchg x;
+	unsigned status;
+
+	if (error)
+		mem_store_fail(rig.store, MEM_PUT_INIT, error, 0, 1);
+	x_init(&x, 0, "PUT", "/bkt/other");
+	x_token(&x, "x-amz-rdma-token", 0, bytes);
+	status = (unsigned)x_run(&x);
+	x_end(&x);
+	return status;
+}
+
+/* Passes a second in which a body that is not slow, and each byte of one that is, arrive. */
+static void
+pass_second(struct xchg *honest, struct xchg *const slow[], int slow_nr)
+{
+	static char bytes[16 << 10];
+
+	for (int i = 0; i < 10; i++) {
+		pass(100);
+		req_body(honest->rq, bytes, sizeof bytes);
+	}
+	for (int i = 0; i < slow_nr; i++) {
+		if (!slow[i]->rq->revoked)
+			req_body(slow[i]->rq, "a", 1 + (unsigned)i);
+	}
+}
+
+static void
+remove_object(const char *target)
+{
+	struct xchg x;
+
+	x_init(&x, 0, "DELETE", target);
+	x.in.peer = (struct sockaddr *)&addresses[200];
+	assert_int_equal(x_run(&x), 204);
+	x_end(&x);
+}
+
+static int
+revoked_of(struct xchg *const x[], int nr)
+{
+	int n = 0;
+
+	for (int i = 0; i < nr; i++)
+		n += x[i]->rq->revoked;
+	return n;
+}
+
+enum { DRIPS = 4 };
+
+/* Begins a body of 3 MiB, of which 2 MiB are stored. */
+static struct xchg *
+stored(int from)
+{
+	static char target[DRIPS][32], bytes[64 << 10];
+	char *name = target[many_nr];
+	struct xchg *x;
+
+	snprintf(name, sizeof target[0], "/bkt/slow%d", many_nr);
+	x = begin("PUT", name, 3 << 20, from);
+	rig_until(x->rq->xfer.mode == XFER_ACCEPT);
+	for (size_t left = 2 << 20; left > 0;) {
+		left -= req_body(x->rq, bytes, left < sizeof bytes ? left : sizeof bytes);
+		rig_turn();
+	}
+	rig_until(x->rq->xfer.moved == 2 << 20);
+	return x;
+}
+
+/* Fills in DRIPS bodies of which 2 MiB are stored and the rest arrives byte by byte, the first of them the slowest, two GETs
+ * that are not read, and a body that arrives at once. */
+static void
+begin_holders(struct xchg *drips[DRIPS], struct xchg *gets[2], struct xchg **ret_honest)
+{
+	many_nr = cut = 0;
+	for (int i = 0; i < DRIPS; i++)
+		drips[i] = stored(1);
+	*ret_honest = begin("PUT", "/bkt/honest", 8 << 20, 4);
+	rig_until((*ret_honest)->rq->xfer.mode == XFER_ACCEPT);
+	put_object("removed", 4 << 20, 1);
+	put_object("present", 4 << 20, 1);
+	gets[0] = begin("GET", "/bkt/removed", 0, 2);
+	gets[1] = begin("GET", "/bkt/present", 0, 3);
+	rig_until(req_is_ready(gets[0]->rq) && req_is_ready(gets[1]->rq));
+	for (int i = 0; i < 5; i++)
+		pass_second(*ret_honest, drips, DRIPS);
+	assert_int_equal(ready(true) + cut, 0);
+}
+
+static void
+end_holders(struct xchg *drips[DRIPS], struct xchg *gets[2], struct xchg *honest)
+{
+	assert_false(honest->rq->revoked);
+	req_end(honest->rq, false);
+	honest->rq = NULL;
+	for (int i = 0; i < DRIPS; i++) {
+		req_end(drips[i]->rq, true);
+		drips[i]->rq = NULL;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (gets[i]->rq)
+			req_end(gets[i]->rq, false);
+		gets[i]->rq = NULL;
+	}
+}
+
+/* claim TM71: a slow PUT holds space. It is ended after another request was refused for want of space, the slowest first, and
+ * only as many are ended as hold the missing bytes; none if they do not hold as much. */
+static void
+test_space(void **state)
+{
+	struct xchg *drips[DRIPS], *gets[2], *honest;
+
+	rig.conf->limits.s3_progress_ns = 100 * NS_PER_S;
+	begin_holders(drips, gets, &honest);
+	/* a quota, a PUT that is answered, and one that is too large for all of them */
+	assert_int_equal(put_refused(-EDQUOT, 100000), 403);
+	assert_int_equal(put_refused(0, 100000), 200);
+	assert_int_equal(put_refused(-ENOSPC, 9 << 20), 507);
+	for (int i = 0; i < 8; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(ready(true) + cut, 0);
+	/* one whose commit finds no room in the index */
+	mem_store_fail(rig.store, MEM_COMMIT, -ENOSPC, 0, 1);
+	assert_int_equal(put_refused(0, 100000), 507);
+	for (int i = 0; i < 4; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(ready(true) + cut, 0);
+	/* a smaller one, for which two are enough */
+	assert_int_equal(put_refused(-ENOSPC, (2 << 20) + 10000), 507);
+	for (int i = 0; i < 8; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(revoked_of(drips, DRIPS), 2);
+	assert_true(drips[0]->rq->revoked && drips[1]->rq->revoked);
+	assert_int_equal(req_reply(drips[0]->rq)->status, 400);
+	assert_non_null(strstr(req_reply(drips[0]->rq)->text, "no space for others"));
+	assert_int_equal(cut, 0);
+	end_holders(drips, gets, honest);
+	pass(61000);
+	assert_false(rig.reqs->pace.armed);
+	assert_absent("/bkt/slow0");
+}
+
+/* claim TM71: a GET holds the space of an object that was removed after its begin; a GET of an object that is there holds none. */
+static void
+test_space_of_removed(void **state)
+{
+	struct xchg *drips[DRIPS], *gets[2], *honest;
+
+	rig.conf->limits.s3_progress_ns = 100 * NS_PER_S;
+	begin_holders(drips, gets, &honest);
+	assert_int_equal(put_refused(-ENOSPC, 9 << 20), 507);
+	for (int i = 0; i < 8; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(ready(true) + cut, 0);
+	remove_object("/bkt/removed");
+	assert_int_equal(put_refused(-ENOSPC, 9 << 20), 507);
+	for (int i = 0; i < 8; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(cut, 1);
+	assert_null(gets[0]->rq);
+	assert_int_equal(revoked_of(drips, DRIPS), 3);
+	end_holders(drips, gets, honest);
+}
+
+/* claim TM71: the refusal by one core ends requests of another, which hold the bytes together with requests of a third. */
+static void
+test_space_of_cores(void **state)
+{
+	struct xchg *drips[DRIPS], *gets[2], *honest;
+
+	rig.conf->limits.s3_progress_ns = 100 * NS_PER_S;
+	begin_holders(drips, gets, &honest);
+	atomic_store(&rig.want.lane, drips[0]->rq->lane);
+	atomic_store(&rig.want.left, 10 << 20);
+	atomic_store(&rig.want.at_ns, clock_ns());
+	for (int i = 0; i < 8; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(revoked_of(drips, DRIPS), 0);
+	atomic_store(&rig.want.held[7], 3 << 20);
+	atomic_store(&rig.want.seen_ns[7], atomic_load(&rig.want.at_ns));
+	for (int i = 0; i < 2; i++)
+		pass_second(honest, drips, DRIPS);
+	assert_int_equal(revoked_of(drips, DRIPS), DRIPS);
+	assert_in_range(atomic_load(&rig.want.left), (2 << 20) - 1000, 2 << 20);
+	end_holders(drips, gets, honest);
+}
+
 int
 main(void)
 {
@@ -439,6 +636,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_xml_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_list_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_space, start, stop),
+		cmocka_unit_test_setup_teardown(test_space_of_removed, start, stop),
+		cmocka_unit_test_setup_teardown(test_space_of_cores, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
