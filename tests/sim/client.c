@@ -459,6 +459,8 @@ free_bytes(void)
 
 /* While a snapshot is written, it may hold what it reads of a small index. */
 enum { FULL_TRIES = 100 };
+/* A log that found no room is written again after a second. */
+enum { ROOM_TRIES = 200 };
 
 static void
 must(struct client *c, enum op_kind kind, int b, int k, const char *what)
@@ -524,6 +526,40 @@ client_can_write(int nr)
 	}
 	if (!disk_failed(&vol->disk))
 		must_delete_one(c);
+}
+
+void
+client_finds_room(int nr)
+{
+	struct client *c = &clients[nr];
+	struct profile was = prof;
+	struct alloc_stats as;
+
+	choose_port(c);
+	prof.pre = prof.abort = prof.forge = prof.ballast = 0;
+	for (uint32_t size = 100; size < 8000; size += 4000) {
+		for (int tries = 0;; tries++) {
+			uint64_t full = counts.index_full;
+			int answer;
+
+			if (model.bucket[0])
+				client_do_put(c, 0, 0, size);
+			else
+				do_del(c, OP_MAKE, 0, -1);
+			answer = ops[c->op].answer;
+			alloc_stats(sim_vol()->disk.alloc, &as);
+			if ((answer != -ENOSPC && answer != -EAGAIN) ||
+			    (answer == -ENOSPC &&
+			     (counts.index_full != full || as.free + as.leased <= as.held_back + 8)))
+				break;
+			if (tries == ROOM_TRIES)
+				sim_fail("there is room again, and a PUT is answered %d", answer);
+			client_idle(c, 20);
+			sim_now_ns += 10 * NS_PER_MS;
+		}
+		counts.found_room += ops[c->op].answer == 0;
+	}
+	prof = was;
 }
 
 void

@@ -74,13 +74,20 @@ static unsigned dirty_nr;
 static uint64_t write_seq;
 static struct page *free_pages;
 static struct page zero_page = { .refs = 1u << 30 };
-unsigned simdisk_faults, simdisk_soft, simdisk_cut_units;
+unsigned simdisk_faults, simdisk_soft, simdisk_cut_units, simdisk_refused, simdisk_log_refused;
 uint64_t simdisk_changes;
 static uint64_t submitted;
 const uint64_t *simdisk_cut_mask;
 unsigned simdisk_hung;
 unsigned simdisk_faulty = ~0u;
 unsigned simdisk_short;
+
+/* Of a disk: what its file system has no room for at present. */
+enum space { SPACE_DATA, SPACE_LOG, SPACE_OTHER, SPACE_NR };
+static struct shortage {
+	unsigned of;   /* bits of enum space */
+	uint32_t left; /* number of writes that are still refused */
+} shortage[DISKS_MAX];
 
 /* ---- pages ---- */
 
@@ -576,6 +583,7 @@ simdisk_begin(void)
 	simdisk_hung = 0;
 	simdisk_faulty = ~0u;
 	simdisk_short = 0;
+	memset(shortage, 0, sizeof shortage);
 }
 
 /* ---- operations ---- */
@@ -683,6 +691,63 @@ is_super(int file)
 	       file == file_of(disk * SIM_FILES + FILE_SUPER2);
 }
 
+static enum space
+space_of(const struct sim_io *io)
+{
+	int name = disk_of[io->file] * SIM_FILES;
+
+	if (prof.is_device)
+		return simdisk_is_data(io->file, io->first)        ? SPACE_DATA
+		       : io->first >= FMT_DEVICE_HEAD_BYTES / PAGE ? SPACE_LOG
+								   : SPACE_OTHER;
+	return io->file == file_of(name + FILE_LOG)                            ? SPACE_LOG
+	       : holds_data[io->file] && io->file != file_of(name + FILE_HOST) ? SPACE_DATA
+									       : SPACE_OTHER;
+}
+
+/* Does the file system of the disk refuse a write of that kind?  It begins to refuse some now and then, and ends by itself. */
+static bool
+is_refused(int disk, enum space kind)
+{
+	struct shortage *s = &shortage[disk];
+
+	if (!prof.no_room || !sim_disk_may_fail)
+		return false;
+	if (!s->left && one_in(prof.no_room)) {
+		s->of = 1 + below((1u << SPACE_NR) - 1);
+		s->left = 1 + below(one_in(2) ? 3 : 40);
+		say("  there is no room for %x", s->of);
+	}
+	if (!s->left || !(s->of >> kind & 1) || one_in(4))
+		return false;
+	s->left--;
+	simdisk_refused++;
+	simdisk_log_refused += kind == SPACE_LOG;
+	counts.no_room++;
+	return true;
+}
+
+bool
+simdisk_has_no_room(int disk)
+{
+	return is_refused(disk, SPACE_OTHER);
+}
+
+/* Some of it may be there, from its beginning on, but not all; and nothing comes later. */
+static int
+refuse(struct sim_io *io)
+{
+	static const int errors[] = { -ENOSPC, -EDQUOT, -EFBIG };
+	uint32_t done = one_in(4) ? below(io->nr) : 0;
+
+	take_pages(io);
+	write_seq++;
+	for (uint32_t i = 0; i < done; i++)
+		land(io->file, io->first + i, page_ref(io->page[i]));
+	free_pages_of(io);
+	return errors[below(3)];
+}
+
 static int
 perform(struct sim_io *io)
 {
@@ -699,6 +764,8 @@ perform(struct sim_io *io)
 	if (io->kind != IO_FLUSH && holds_data[io->file] &&
 	    ((sim_disk_may_fail && one_in(prof.soft)) || is_short(io)))
 		return soft_fault(io);
+	if (!fails && io->kind == IO_WRITE && is_refused(disk_of[io->file], space_of(io)))
+		return refuse(io);
 	simdisk_faults += fails;
 	counts.io_errors += fails;
 	switch (io->kind) {

@@ -525,7 +525,9 @@ start(bool calm, uint64_t life)
 		copied(ODD_SHARED, prof.copied);
 	simdisk_faults = calm ? simdisk_faults : 0;
 	simdisk_soft = calm ? simdisk_soft : 0;
-	faults_at_start = simdisk_faults + simdisk_soft;
+	simdisk_refused = calm ? simdisk_refused : 0;
+	simdisk_log_refused = calm ? simdisk_log_refused : 0;
+	faults_at_start = simdisk_faults + simdisk_soft + simdisk_refused;
 	sim_disk_may_fail = !calm;
 	counts.starts++;
 	co_start(CO_START, 0, start_main);
@@ -546,7 +548,7 @@ start(bool calm, uint64_t life)
 		die(END_KILL);
 		return 2;
 	}
-	if (simdisk_faults + simdisk_soft == faults_at_start)
+	if (simdisk_faults + simdisk_soft + simdisk_refused == faults_at_start)
 		sim_fail("the start failed without a fault: %d %s", open_result, open_error);
 	die(END_KILL);
 	return 1;
@@ -725,14 +727,19 @@ live(bool calm)
 		die(how);
 		return;
 	}
+	if (!calm && simdisk_refused && !disk_failed(&sim_vol()->disk) && !one_in(3)) {
+		sim_disk_may_fail = false;
+		co_start(CO_CLIENT, 0, client_finds_room);
+		run_until(clients_over, 0, &how);
+	}
 	if (calm || one_in(2)) {
-		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft)
+		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft && model_is_known())
 			model_space(sim_store, "at rest", true);
 		if (!disk_failed(&sim_vol()->disk))
 			model_quota(sim_store, true);
 	}
-	if (prof.rot && !prof.ballast && !simdisk_faults && !simdisk_soft && one_in(calm ? 2 : 4) &&
-	    !rot_and_heal(calm || one_in(2) ? 0 : 1 + below(400))) {
+	if (prof.rot && !prof.no_room && !prof.ballast && !simdisk_faults && !simdisk_soft &&
+	    one_in(calm ? 2 : 4) && !rot_and_heal(calm || one_in(2) ? 0 : 1 + below(400))) {
 		die(how);
 		return;
 	}
@@ -757,11 +764,20 @@ static bool
 repair(void)
 {
 	enum end how = END_KILL;
-	int r;
+	int r = 0;
 
-	co_start(CO_START, 0, fsck_main);
-	run_until(start_over, 0, &how);
-	r = open_result;
+	for (int tries = 0; tries < 2; tries++) {
+		unsigned refused = simdisk_refused;
+
+		co_start(CO_START, 0, fsck_main);
+		run_until(start_over, 0, &how);
+		r = open_result;
+		if (simdisk_refused == refused)
+			break;
+		/* One that found no room is made once more, with room. */
+		die(END_KILL);
+		sim_disk_may_fail = false;
+	}
 	if (r != 1 && r != -ENOTRECOVERABLE)
 		sim_fail("a repair ended with %d", r);
 	die(END_KILL);
@@ -1036,7 +1052,7 @@ history_run(uint64_t seed, struct plan *p)
 	sim_machine = sim_boot = 0;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
-	simdisk_faults = simdisk_soft = 0;
+	simdisk_faults = simdisk_soft = simdisk_refused = simdisk_log_refused = 0;
 	simdisk_begin();
 	model_begin();
 	clients_begin();

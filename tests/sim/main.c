@@ -132,7 +132,9 @@ tell_counts(double began)
 	       "%llu "
 	       "times no space (%llu of the index), %llu over a quota, %llu not now; "
 	       "%llu "
-	       "starts in storms of them; %llu objects moved together, %llu seen so\n",
+	       "starts in storms of them; %llu objects moved together, %llu seen so; %llu writes without "
+	       "room, %llu "
+	       "PUTs after that\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
@@ -150,7 +152,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.no_space, (unsigned long long)counts.index_full,
 	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
 	       (unsigned long long)counts.storm_starts, (unsigned long long)counts.moves,
-	       (unsigned long long)counts.packed);
+	       (unsigned long long)counts.packed, (unsigned long long)counts.no_room,
+	       (unsigned long long)counts.found_room);
 	if (opt.is_many)
 		printf("%llu drains asked for, %llu disks drained, %llu added, %llu cancelled, %llu put "
 		       "back; %llu "
@@ -362,7 +365,7 @@ exact_one(uint64_t seed, struct plan *p)
 		prof.keys = 3;
 		prof.size_equal = 1500;
 	}
-	prof.rot = prof.soft = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
+	prof.rot = prof.soft = prof.no_room = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
 	/* Large objects in what others have left: maps, and chunks that have no owner yet. */
 	if (p->is_sector && seed % 2) {
 		prof.ops = 24;

@@ -27,6 +27,7 @@ bool model_any_state, model_damaged;
 struct change {
 	enum { CH_BUCKET, CH_KEY, CH_ATTRS, CH_BATTRS, CH_UPLOAD, CH_PART } kind;
 	int bucket, key, slot, number;
+	int op;
 	uint32_t id; /* 0: removed */
 };
 static struct change undecided[UNDECIDED_MAX];
@@ -40,6 +41,7 @@ static int given_up_nr;
 static int active[CLIENTS_MAX], active_nr;
 static uint32_t reading[CLIENTS_MAX]; /* the operation whose object a client reads; 0: none */
 static uint64_t last_version;
+static uint64_t blocks_begun, blocks_over; /* of this process: written, and published */
 
 void
 model_begin(void)
@@ -421,6 +423,26 @@ model_op_begin(int op)
 	look_again();
 }
 
+static void
+cut_at(const struct change *change, int *nr, int op)
+{
+	for (int i = 0; i < *nr; i++) {
+		if (change[i].op == op) {
+			*nr = i;
+			return;
+		}
+	}
+}
+
+/* An operation that found no room has left nothing: its record, and what is behind it in its block, is not found by any start. */
+static void
+is_none(int op)
+{
+	cut_at(undecided, &undecided_nr, op);
+	for (int i = 0; i < given_up_nr; i++)
+		cut_at(given_up[i].change, &given_up[i].nr, op);
+}
+
 void
 model_op_over(int op, int result)
 {
@@ -462,7 +484,8 @@ model_op_over(int op, int result)
 	switch (result) {
 	case -ECANCELED:
 	case -EIO:
-		if (!simdisk_faults && !simdisk_soft)
+		/* Data that found no room was in a block with others. */
+		if (!simdisk_faults && !simdisk_soft && !(result == -ECANCELED && simdisk_refused))
 			sim_fail("op %d: answer %d, but no fault was injected", op, result);
 		break;
 	case -EROFS:
@@ -474,6 +497,10 @@ model_op_over(int op, int result)
 		break;
 	case -ENOSPC:
 		counts.no_space++;
+		if ((o->kind == OP_DEL || o->kind == OP_REMOVE || o->kind == OP_ABORT) &&
+		    !simdisk_log_refused)
+			sim_fail("op %d: a removal finds no room, and the log has had room", op);
+		is_none(op);
 		break;
 	case -EDQUOT:
 		counts.over_quota++;
@@ -529,7 +556,7 @@ change_of(const struct commit *c, struct change *ret)
 	bool is_put = v->op == REC_PUT;
 	int op = client_op_of(c);
 
-	*ret = (struct change){ .bucket = -1, .key = -1, .slot = -1 };
+	*ret = (struct change){ .bucket = -1, .key = -1, .slot = -1, .op = op };
 	/* What goes with another is its change; what nobody owns any more was gone before. */
 	if (c->is_also || c->is_gc || v->key[0] == KEY_CHUNK)
 		return false;
@@ -623,6 +650,7 @@ void
 model_block(struct vol *vol)
 {
 	set_aside();
+	blocks_begun++;
 	for (const struct commit *c = vol->block.batch; c; c = c->next) {
 		if (undecided_nr < UNDECIDED_MAX && change_of(c, &undecided[undecided_nr])) {
 			say("  in the block: bucket %d key %d id %u", undecided[undecided_nr].bucket,
@@ -659,6 +687,7 @@ judge_record(const struct commit *c, const struct change *ch)
 void
 model_published(struct vol *vol)
 {
+	blocks_over++;
 	for (const struct commit *c = vol->block.batch; c; c = c->next) {
 		struct change ch;
 
@@ -680,6 +709,13 @@ model_process_over(void)
 		ops[active[i]].active = false;
 	active_nr = 0;
 	memset(reading, 0, sizeof reading);
+	blocks_begun = blocks_over = 0;
+}
+
+bool
+model_is_known(void)
+{
+	return blocks_begun - blocks_over == simdisk_log_refused;
 }
 
 /* ---- after a start ---- */

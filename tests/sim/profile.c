@@ -148,6 +148,7 @@ profile_choose(uint64_t seed)
 	if ((h >> 44 & 3) == 0)
 		prof.quota = (struct store_use){ BUCKETS + 1 + (h >> 47 & 3), 20000 + (h >> 49 & 0xff) * 400,
 						 1 + (h >> 57 & 1) };
+	prof.no_room = (h >> 11 & 7) == 0 ? 20 + (uint32_t)(h >> 54 & 3) * 100 : 0;
 	switch ((h >> 40 & 0xff) % 15) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;

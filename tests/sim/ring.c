@@ -204,6 +204,8 @@ file_open(int dir_fd, const char *name, bool create)
 		return -ENOENT;
 	if (create && simdisk_exists(n))
 		return -EEXIST;
+	if (create && simdisk_has_no_room(dir_fd - DIR_FD))
+		return -ENOSPC;
 	if (create)
 		simdisk_create(n);
 	return FD_BASE + simdisk_open(n);

@@ -89,6 +89,8 @@ struct profile {
 	/* one in so many; 0: never */
 	uint32_t soft, eio_write, eio_read, eio_flush, eio_super, rot, kill, clean, cut_in_recovery, storm,
 		forge, slow, ballast;
+	uint32_t
+		no_room; /* at one write in so many the file system begins to refuse some writes for a while; 0: never */
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
 	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
 	uint64_t pack_rate;  /* of the mover, which moves small objects together; 0: it is off */
@@ -196,6 +198,10 @@ extern unsigned simdisk_faulty;
 extern unsigned simdisk_short;
 extern unsigned simdisk_faults; /* injected in this life */
 extern unsigned simdisk_soft;   /* of data, and none that the disk is to blame for */
+/* Writes that found no room in this life, and those of them that were of a log. */
+extern unsigned simdisk_refused, simdisk_log_refused;
+/* Returns true if the file system of the disk has no room for a new file or a new place of a page now. */
+bool simdisk_has_no_room(int disk);
 /* Exhaustive runs: bit i says whether the i-th page not flushed is kept.  NULL: chance. */
 extern const uint64_t *simdisk_cut_mask;
 extern unsigned simdisk_cut_units; /* how many there were at the last cut */
@@ -334,6 +340,9 @@ void model_block(struct vol *vol);
 void model_published(struct vol *vol);
 /* The process is gone: what was begun is open. */
 void model_process_over(void);
+/* Returns true, at rest, unless a block failed for other reasons than a log without room: what such a block names keeps its space until a
+ * restart. */
+bool model_is_known(void);
 /* After a start: exactly the published state, and the block that was on its way up to some record. */
 void model_recovered(struct store *st, struct store_port *p);
 /* The next start may find anything that is whole: a repair cut the log. */
@@ -366,6 +375,8 @@ void client_verify(int nr);
 void client_prepare(int nr);
 /* A store at rest takes a PUT, if there is room for it, and a delete; as client 0. */
 void client_can_write(int nr);
+/* A store whose file system has had no room takes a PUT as soon as there is room; as client 0. */
+void client_finds_room(int nr);
 /* Deletes all there is, which nothing may refuse, and puts into what is empty then; as client 0. */
 void client_can_empty(int nr);
 
@@ -457,7 +468,7 @@ struct sim_counts {
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
 		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
-		copies_changed, older, quotas, to_one;
+		copies_changed, older, quotas, to_one, no_room, found_room;
 };
 extern struct sim_counts counts;
 

@@ -165,10 +165,13 @@ on_done(struct commit *c)
 	struct move *m = container_of(c, struct move, c);
 	struct vol *vol = m->vol;
 
-	/* Where the block failed, it may be on the disk all the same: the place stays as it is until a restart. */
+	/* Where the block failed, it may be on the disk all the same: the place stays as it is until a restart.
+	 * A block for which the log had no room is not there. */
 	if (c->result == 0) {
 		atomic_fetch_add(&vol->packs.moved_nr, 1);
 		atomic_fetch_add(&vol->packs.moved_bytes, m->size_bytes);
+	} else if (c->result == -ENOSPC) {
+		pack_gone(vol, m->to, m->size_bytes);
 	}
 	vol->mover.left--;
 	look_if_over(vol);
