@@ -76,6 +76,7 @@ grep -qE '^disks: .*gantry\.(data|meta) pool serving [0-9]+ wait, the oldest sin
 assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" status 2>&1)" 'gantry\.(data|meta) serving, [^:]*: [0-9]+ operations? waits?, the oldest since' "gantry status"
 wait_for 30 ready_is 503
 grep -qE 'the store does not answer: pool gantry\.(data|meta): ' "$T/readyz" || fail "readyz: $(cat "$T/readyz")"
+[ "$(jq -r '.reasons[].code' "$T/readyz")" = store_silent ] || fail "readyz: $(cat "$T/readyz")"
 wait "${pids[@]}"
 assert_eq "$(cat "$T"/got[0-9]* "$T"/put[0-9]* | sort | uniq -c | xargs)" '56 503' "what they were told"
 answered=$(($(stat -c %Y "$T"/got[0-9]* "$T"/put[0-9]* "$T"/wire* | sort -n | tail -n 1) - began))

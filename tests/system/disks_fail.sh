@@ -112,6 +112,7 @@ wait_for 60 expired
 fails 3 "${KEY[3]}"
 assert_eq "$(ready)" 503
 assert_eq "$(reasons /readyz)" '2 of 4 disks serve, and store.min_disks wants 3'
+assert_eq "$(curl_admin /readyz | jq -r '.reasons[].code')" too_few_disks
 assert_status PUT "/bkt/${KEY[0]}" 200 -d bytes
 assert_status PUT /half 200
 fails 0 "${KEY[0]}"

@@ -83,7 +83,7 @@ wait_for 60 well
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "rdma.require with rails"
 softnicctl port mlx5_0 down
 softnicctl port mlx5_1 down
-wanting() { [ "$(curl_admin /readyz -o "$T/ready.json" -w '%{http_code}')" = 503 ] && grep -q rdma.require "$T/ready.json"; }
+wanting() { [ "$(curl_admin /readyz -o "$T/ready.json" -w '%{http_code}')" = 503 ] && [ "$(jq -r '.reasons[0] | .code + ": " + .text' "$T/ready.json")" = "no_rdma_rail: rdma.require is set, and no RDMA rail is up" ]; }
 wait_for 60 wanting
 softnicctl port mlx5_0 up
 softnicctl port mlx5_1 up

@@ -46,6 +46,7 @@ for ((tries = 0; ; tries++)); do
 done
 asks /healthz 503
 assert_match "$(cat "$T/answer")" 'core 0 is stuck: its loop has not turned for' "the reason"
+assert_eq "$(jq -r '.reasons[] | select(.text | test("is stuck")) | .code' "$T/answer" | sort -u)" core_stuck
 assert_match "$(curl_admin /requests)" 'core [0-9]+ does not answer' "/requests says which core does not answer"
 stalled=$(metric gantry_core_stalled_seconds)
 [ "${stalled%%.*}" -ge 1 ] || fail "gantry_core_stalled_seconds says $stalled"

@@ -107,3 +107,20 @@ for ((; i >= 0; i--)); do status_of DELETE "/bkt/k$i" >/dev/null; done
 wait_for 60 is certificate_ends
 [ "$(metric gantry_store_index_max_bytes)" -gt "$(metric gantry_store_index_bytes)" ] || fail "no bound of the index"
 stop_daemon
+
+# ---- a disk that serves, and is not as it should be: copied with holes ----
+# Other file systems do not tell the daemon which segments have holes.
+D=$(mktemp -d /var/tmp/gantry-health_reasons.XXXXXX) || exit 1
+trap 'rm -rf "$D"; _at_exit' EXIT
+fs=$(stat -f -c %T "$D")
+case $fs in
+ext2/ext3 | xfs)
+	cp -a --sparse=always "$T/disk0" "$D/disk0" || fail cp
+	sed -i "s|$T/disk0|$D/disk0|" "$T/gantryd.yaml"
+	daemon_run
+	wait_for 60 is "certificate_ends disk_notice"
+	assert_match "$(health '.reasons[] | select(.code == "disk_notice").text')" '[0-9]+ segments were copied with holes'
+	stop_daemon
+	;;
+*) echo "$D is on $fs: disk_notice is not tested" ;;
+esac
