@@ -179,9 +179,10 @@ on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_Requ
 	admit_request_over(c);
 	c->stage = STAGE_IDLE;
 	c->park = false;
-	if (c->gone)
+	c->failed = why != MHD_REQUEST_TERMINATED_COMPLETED_OK;
+	if (c->gone || c->failed)
 		conn_todo(c);
-	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK && !c->replied_early)
+	if (c->failed && !c->replied_early)
 		c->linger = false;
 	*req_cls = NULL;
 }

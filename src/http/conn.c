@@ -26,6 +26,20 @@ conn_resume(struct hconn *c)
 	c->l->hot = true;
 }
 
+/*
+ * When a stream ends with an error in the first call after a suspension, the library (0.9.75) closes the
+ * connection, but does not free it. The connection is then in no list of events, and the library frees it only
+ * after the end of all connections that were active before it, or after limits.idle. A resumed connection gets
+ * a turn, and in this turn the library frees it.
+ */
+void
+conn_remind(struct hconn *c)
+{
+	MHD_suspend_connection(c->mc);
+	c->suspended = true;
+	conn_resume(c);
+}
+
 void
 conn_reset(struct hconn *c)
 {

@@ -316,6 +316,11 @@ after_run(struct http *h)
 	{
 		struct hconn *c = container_of(link, struct hconn, todo);
 
+		if (c->failed) {
+			list_del(&c->todo);
+			conn_remind(c);
+			continue;
+		}
 		if (c->park) {
 			c->park = false;
 			MHD_suspend_connection(c->mc);

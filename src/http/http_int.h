@@ -141,6 +141,7 @@ struct hconn {
 	bool polling;
 	bool gone;    /* true: the client has closed its side */
 	bool aborted; /* true: conn_abort() was called; the connection ends in any state */
+	bool failed;  /* true: the library has closed the connection because of an error or a time-out */
 	/* true: input may be unread when the connection closes; it is read for a while (mhd_linger.c), so
 	 * that the client receives the answer */
 	bool linger;
@@ -269,6 +270,8 @@ void conn_target_set(struct hconn *c, const char *target, size_t len);
 void conn_head_put(struct hconn *c);
 /* Resumes a suspended connection in the library. */
 void conn_resume(struct hconn *c);
+/* Makes the library look at a connection that it has closed and not freed. */
+void conn_remind(struct hconn *c);
 /* Resets the TCP connection, so that the client does not take the bytes sent so far for the complete
  * answer. */
 void conn_reset(struct hconn *c);

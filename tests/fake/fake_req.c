@@ -314,8 +314,10 @@ script_stream(struct req *rq, const char *p)
 	if (sscanf(p, "/stream/%llu/%llu/%llu", &a, &b, &c) >= 1) {
 		rq->every = b;
 		rq->pause_ns = c * NS_PER_MS;
-	} else if (sscanf(p, "/broken/%llu/%llu", &a, &b) == 2) {
+	} else if (sscanf(p, "/broken/%llu/%llu/%llu", &a, &b, &c) >= 2) {
 		rq->fail_at = b;
+		rq->every = c ? b : 0;
+		rq->pause_ns = c * NS_PER_MS;
 	} else if (sscanf(p, "/stall/%llu", &a) == 1) {
 		rq->every = a / 2;
 		arm(rq, 100 * NS_PER_MS, on_stalled);
@@ -497,10 +499,10 @@ req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max)
 	size_t n = max;
 
 	check(pos == rq->at && max > 0);
-	if (pos >= rq->fail_at)
-		return -EIO;
 	if (rq->paused)
 		return 0;
+	if (pos >= rq->fail_at)
+		return -EIO;
 	if (n > rq->fail_at - pos)
 		n = (size_t)(rq->fail_at - pos);
 	if (n > rq->reply.len_bytes - pos)

@@ -15,7 +15,7 @@
  * - /slow/N/MS: takes N bytes of the body at a time, then none for MS; replies with the body's length
  * - /mid/N: 403 after N bytes of the body; /mid-at-once/N: one that does not wait for the rest
  * - /stream/N[/E/MS]: N bytes, a pause of MS after each E
- * - /broken/N/AT: a stream that fails at AT; /stall/N: one that stops half-way, aborted after 100 ms
+ * - /broken/N/AT[/MS]: a stream that fails at AT, after a pause of MS; /stall/N: one that stops half-way, aborted after 100 ms
  * - /clog/N: a stream that is aborted after 200 ms
  *
  * HEAD gets REPLY_LENGTH_ONLY of what the path gives.  A request with x-amz-rdma-token is tokened.

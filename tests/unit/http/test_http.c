@@ -342,6 +342,67 @@ test_stream_fails(void **state)
 	serve_stop(s);
 }
 
+/* Every connection that ends is freed, though an older one is open: the library alone (0.9.75) frees some only
+ * when they are the oldest. */
+static void
+test_ends_among_others(void **state)
+{
+	/* SERVER: the daemon resets it, or closes it; CLOSE, RESET: the client does. */
+	enum end { SERVER, CLOSE, RESET };
+	static const struct {
+		const char *text;
+		enum end end;
+	} t[] = {
+		{ GET("/stall/100000"), SERVER },
+		{ GET("/broken/100000/50000/20"), SERVER },
+		{ GET("/broken/100000/50000"), SERVER },
+		{ GET("/clog/400000000"), SERVER },
+		{ "GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", SERVER },
+		{ "GET / \r\n\r\n", SERVER },
+		{ "PUT /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", SERVER },
+		{ "PUT /mid-at-once/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", SERVER },
+		{ GET("/delay/50"), CLOSE },
+		{ GET("/delay/50"), RESET },
+		{ GET("/stream/100000/50000/50"), CLOSE },
+		{ GET("/stream/100000/50000/50"), RESET },
+		{ GET("/stream/400000000"), CLOSE },
+		{ GET("/stream/400000000"), RESET },
+		{ "PUT /slow/3/50 HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabcdef", CLOSE },
+		{ "PUT /slow/3/50 HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabcdef", RESET },
+		{ "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", CLOSE },
+		{ "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", RESET },
+		{ "PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n",
+		  RESET },
+		{ "GET /now HTTP/1.1\r\nHo", CLOSE },
+		{ "GET /now HTTP/1.1\r\nHo", RESET },
+	};
+	struct serve *s = serve_start(64, 3600 * NS_PER_S);
+	struct linger reset = { .l_onoff = 1 };
+	int old = client(s), fd[sizeof t / sizeof *t], err;
+	struct answer a;
+
+	put_text(old, GET("/now"));
+	expect_status(old, &a, 200);
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], t[i].text);
+		hook_clock_skip(10 * NS_PER_MS);
+		if (t[i].end == RESET)
+			setsockopt(fd[i], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		if (t[i].end != SERVER)
+			close(fd[i]);
+		hook_clock_skip(2 * NS_PER_S);
+		if (s->conns != 1)
+			fail_msg("%d: %d connections", (int)i, s->conns);
+		if (t[i].end == SERVER) {
+			free(get_all(fd[i], NULL, &err));
+			close(fd[i]);
+		}
+	}
+	close(old);
+	serve_stop(s);
+}
+
 /* item 28: the client of a tokened request goes away while it waits. */
 static void
 test_gone(void **state)
@@ -801,6 +862,7 @@ main(void)
 		cmocka_unit_test(test_expect),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_stream_fails),
+		cmocka_unit_test(test_ends_among_others),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_half_close),
 		cmocka_unit_test(test_abandoned),
