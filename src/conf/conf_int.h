@@ -133,7 +133,9 @@ struct loader {
 	const char *source;       /* name of the source being read */
 	const char *missing_file; /* path of the default file, if it does not exist */
 	bool is_file;
-	bool defaults; /* true while the default of each key is applied, before all sources */
+	/* true while the keys get their defaults, which happens before the first source (file, environment, option)
+	 * is read */
+	bool defaults;
 	int errors;
 	struct conf_origin *origin;
 	int origin_nr, origin_cap;

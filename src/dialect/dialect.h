@@ -158,8 +158,9 @@ enum op_right {
 	RIGHT_BUCKET,
 	/* RIGHT_BUCKET, and the right to delete the bucket, or its contents by its lifecycle rules */
 	RIGHT_DELETE_BUCKET,
-	RIGHT_WRITE_KEY,   /* right to write the key */
-	RIGHT_REPLACE_KEY, /* right to change the object of the key */
+	RIGHT_WRITE_KEY, /* right to write the key */
+	/* right to change the object of the key, such as its tags; no_overwrite of a grant removes this right */
+	RIGHT_REPLACE_KEY,
 	RIGHT_DELETE_KEY,  /* right to delete the key */
 	RIGHT_COPY,        /* right to write the key, and to read the source of the copy */
 	RIGHT_READ_KEY,    /* right to read the key */

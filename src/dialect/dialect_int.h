@@ -12,8 +12,9 @@
 /* ---- wire.c: the one table of descriptor headers ---- */
 
 enum decline_style {
-	DECLINE_501_REPLY, /* decline by HTTP 501 and reply 501 (4.1) */
-	DECLINE_501,       /* decline by HTTP 501 without an S3 header (4.2) */
+	/* decline by HTTP status 501 with the header x-amz-rdma-reply: 501 (protocol.md 4.1) */
+	DECLINE_501_REPLY,
+	DECLINE_501, /* decline by HTTP status 501 without an S3 header (protocol.md 4.2) */
 };
 
 /* The rule whether the signature of a request must cover the header with the descriptor. A descriptor names

@@ -135,7 +135,8 @@ bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
  * listing the devices. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
-/* Completion statuses of protocol.md 5, counted per rail (item 109). */
+/* Completion statuses (protocol.md, section 5). Each rail counts each status, as item 109 of protocol.md,
+ * section 7, requires. */
 enum rdma_status {
 	WCS_SUCCESS,
 	WCS_FLUSHED,

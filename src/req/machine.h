@@ -78,7 +78,8 @@ struct reqs {
 	/* plain_nr: number of requests without a descriptor; plain_max: limit of this number, because the
 	 * other requests of the core are reserved for requests with a descriptor (pace.c) */
 	int plain_nr, plain_max;
-	/* number of requests of each lane (store_lane()), and of writes among them; their limits */
+	/* number of requests, and of writes among them, for each lane (the number of the disk that handles a key:
+	 * store_lane()); lane_max, lane_writes_max: limits for one lane */
 	int lane_nr[XFER_LANES], lane_writes[XFER_LANES];
 	int lane_max, lane_writes_max;
 	/* number of requests without a descriptor that are being ended in favour of other requests */

@@ -39,7 +39,7 @@ int set_map_new(struct set_map **ret_map);
 /* Frees the placement map state. NULL is allowed. */
 void set_map_free(struct set_map *m);
 /* Begins the service with all engines and their map t (NULL: the engines store no map). start_no: number of
- * this start. Called once, before the first port. */
+ * this start. Called once, before the first port is attached. */
 void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
 /* Handles the failure of an engine: begins to write a map without the engine, or notifies the owner of the
  * map change lock through on_alarm(). */

@@ -23,7 +23,7 @@ int set_members_new(struct set_members **ret_members);
 void set_members_stop(struct set_members *m);
 void set_members_free(struct set_members *m);
 /* Takes over the disks that a start has found. All their engines have member functions. Called once, before
- * the first port. */
+ * the first port is attached. */
 void set_members_begin(struct set *s, const struct set_found *f);
 /* Notes that the set ends: from now on set_has_failed() calls no engine. */
 void set_members_end(struct set *s);

@@ -31,7 +31,8 @@
 #ifndef FEW
 #define FEW 64 /* largest number of keys that may be sent while writers wait */
 #endif
-/* longest time of sends while writers wait, in ns; the rest of a second remains for the write of the map */
+/* longest time of sends while writers wait, in ns. A writer waits for a second at most (freeze() in
+ * store/ops.h); the rest of this second remains for the write of the map. */
 #define FROZEN_SEND_NS (500 * NS_PER_MS)
 #define ROUNDS 50
 #define AGAIN_NS (20 * NS_PER_MS)

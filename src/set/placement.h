@@ -4,7 +4,7 @@
  * the engines in service, and the metadata leader.
  *
  * Any thread reads the placement through atomics, and the results stay valid until the next barrier
- * (ports.h). Writers are the start (before the first port), the owner of the map change lock, and
+ * (ports.h). Writers are the start (before the first port is attached), the owner of the map change lock, and
  * map_change.c. An engine is an index; SET_NOWHERE means that the disk is missing.
  */
 #ifndef GANTRY_SET_PLACEMENT_H

@@ -16,7 +16,7 @@ struct set;
 struct mover;
 
 /* Allocates the rebalancer, which resumes the job recorded in the placement map. Called before the first
- * port. Returns 0, or -errno with the reason in err. */
+ * port is attached. Returns 0, or -errno with the reason in err. */
 int set_move_begin(struct set *s, char *err, size_t err_len);
 /* Ends the job of the rebalancer and frees the rebalancer, before the engines stop. */
 void set_move_end(struct set *s);

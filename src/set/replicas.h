@@ -21,7 +21,8 @@ int set_replicas_new(struct set_replicas **ret_replicas);
 /* Frees the state. No key is locked. NULL is allowed. */
 void set_replicas_free(struct set_replicas *r);
 /* Takes over the primary and the secondary of each slot from the map of a start. is_used: buckets with two
- * copies may exist. engine[] gives the engine of each disk by number. Called before the first port. */
+ * copies may exist. engine[] gives the engine of each disk by number. Called before the first port is
+ * attached. */
 void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 			bool is_used);
 
@@ -37,8 +38,9 @@ bool set_has_pairs(const struct set *s);
 /* Notes that slots have secondaries from now on. Returns the number of this assignment of secondaries, which
  * increases with each assignment. The caller holds the map change lock. */
 unsigned set_begin_pairs(struct set *s);
-/* Notes that all primaries answer requests after the assignment of secondaries for which set_begin_pairs()
- * returned `paired`. */
+/* Notes that all primaries now answer for their slots under the assignment of secondaries number `paired`, the
+ * result of set_begin_pairs(). After this call set_has_pairs() returns true, unless a later assignment was
+ * made. */
 void set_note_pairs_answer(struct set *s, unsigned paired);
 /* Notes that no slot has a secondary any longer: a map without secondaries is effective. The caller holds the
  * map change lock. */

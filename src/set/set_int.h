@@ -75,7 +75,7 @@ struct store_port *set_port_to_write(struct store_port *sp, const struct store_k
 
 /* ---- failure.c ---- */
 
-/* Initializes the receiver of failure notifications, before the first engine. */
+/* Initializes the receiver of failure notifications. Called before the first engine is started. */
 void set_failure_init(struct set *s);
 
 /* ---- start_call.c, issue.c ---- */

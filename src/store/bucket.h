@@ -80,16 +80,19 @@ int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, v
  * always succeeds, and a limit below the usage removes nothing.
  *
  *   objects   a new key; for a pattern also each of its buckets
- *   bytes     bytes of objects as read; of parts from their commit until the end of the upload, 16 KiB each at
- *             least: a completion does not count bytes twice; for a pattern also the attributes of its buckets
+ *   bytes     the bytes of objects as read, and the bytes of the parts of unfinished uploads, each part as at
+ *             least 16 KiB. A part counts from its commit until the end of its upload, so a completed upload
+ *             does not count twice. For a pattern, the attributes of its buckets count too.
  *   uploads   uploads in progress
  *   buckets   buckets of a pattern; the creation of one more ends with -EMLINK
  *
- * A PUT reserves its bytes when it begins; a PUT of unknown size reserves the bytes received so far. The
- * growth by all reservations fits within the limit, and the sum of all their bytes does not exceed the limit,
- * except for a single PUT that replaces a larger object. A back end that does not know the replaced object
- * before the commit validates the growth at the commit. A back end with several logs, none of which knows the
- * last block of the others, may exceed a limit by these blocks.
+ * A PUT reserves its bytes when it begins; a PUT of unknown size reserves the bytes received so far. Two
+ * conditions apply. First, the usage and the growth by all reservations together stay within the limit. Second,
+ * the bytes of all reserved PUTs together stay within the limit; a PUT is exempt from this second condition if
+ * no other PUT is in progress and the PUT has no more bytes than the usage. A back end that does not know the
+ * replaced object before the commit validates the growth at the commit. A back end may have several logs, each
+ * without knowledge of the last block of the others; such a back end may exceed a limit by the contents of
+ * these last blocks.
  */
 
 /* Sets the limits of one bucket. If all members are STORE_UNBOUNDED, the bucket has no limits. result: 0: the

@@ -93,10 +93,12 @@ int file_check_fs(int fd, char *why, size_t why_len);
 
 #define FILE_MARK_MAX 96
 
-/* Reads the mark of a file, an extended attribute. Returns 1 with the mark in text; 0 if the file has no
- * mark; -EOPNOTSUPP if the file system has no extended attributes; or another -errno. */
+/* Reads the mark of a file: the extended attribute user.gantry.disk, which names the disk of the file.
+ * Returns 1 with the mark in text; 0 if the file has no mark; -EOPNOTSUPP if the file system has no extended
+ * attributes; or another -errno. */
 int file_mark_get(int fd, char text[FILE_MARK_MAX]);
-/* Sets the mark of a file. Returns 0 or -errno. */
+/* Sets the mark of a file: the extended attribute user.gantry.disk, which names the disk of the file. Returns
+ * 0 or -errno. */
 int file_mark_set(int fd, const char *text);
 
 /* ---- identity of the machine ---- */

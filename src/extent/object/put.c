@@ -243,26 +243,26 @@ take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len,
 	wi->pi = pi;
 	wi->buf = buf;
 	while (done < len) {
-		struct segment_io *seg = &wi->seg[wi->seg_nr++];
+		struct chunk_io *io = &wi->io[wi->io_nr++];
 		uint64_t room, crc;
 
 		next_writer(pi);
 		room = FMT_CHUNK_BYTES - pi->cw->size_bytes;
-		seg->w = pi->cw;
-		seg->off = (uint32_t)pi->cw->size_bytes;
-		seg->mem = buf->mem + done;
-		seg->len = len - done < room ? len - done : (uint32_t)room;
-		crc = writer_take(pi->cw, seg->mem, seg->len);
-		put->crc64 = put->size_bytes ? crc64_nvme_combine(put->crc64, crc, seg->len) : crc;
-		put->size_bytes += seg->len;
+		io->w = pi->cw;
+		io->off = (uint32_t)pi->cw->size_bytes;
+		io->mem = buf->mem + done;
+		io->len = len - done < room ? len - done : (uint32_t)room;
+		crc = writer_take(pi->cw, io->mem, io->len);
+		put->crc64 = put->size_bytes ? crc64_nvme_combine(put->crc64, crc, io->len) : crc;
+		put->size_bytes += io->len;
 		pi->cw->io_left++;
-		done += seg->len;
-		seg->len = (uint32_t)align_up(seg->len, FMT_ALIGN);
-		memset(buf->mem + done, 0, (size_t)(seg->mem + seg->len - (buf->mem + done)));
+		done += io->len;
+		io->len = (uint32_t)align_up(io->len, FMT_ALIGN);
+		memset(buf->mem + done, 0, (size_t)(io->mem + io->len - (buf->mem + done)));
 		/* Behind the last byte of the buffer there is room for the CRC block, and one write does for
 		 * both. */
 		if (done == len && (last || pi->cw->size_bytes == FMT_CHUNK_BYTES))
-			seg->len += writer_crc_block(pi->cw, seg->mem + seg->len);
+			io->len += writer_crc_block(pi->cw, io->mem + io->len);
 	}
 }
 
@@ -455,7 +455,7 @@ put_last_issued(struct put_int *pi)
 {
 	/* One piece, one chunk, nothing else to be written: it rides with its record.  All others are written
 	 * first. */
-	if (pi->last.seg_nr > 1 || pi->list || pi->cw->ext_nr > FMT_ENTRY_MAX || pi->handed_over)
+	if (pi->last.io_nr > 1 || pi->list || pi->cw->ext_nr > FMT_ENTRY_MAX || pi->handed_over)
 		return;
 	pi->handed_over = true;
 	check(hand_over(pi) == 0);

@@ -14,7 +14,7 @@
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
 /* The write of those bytes of a piece that belong to one chunk. */
-struct segment_io {
+struct chunk_io {
 	struct chunk_writer *w;
 	char *mem;
 	uint32_t off; /* offset in the chunk, in bytes */
@@ -28,8 +28,8 @@ struct write_int {
 	struct buf *buf;
 	struct space_wait wait;
 	int error;
-	uint8_t seg_nr, at;
-	struct segment_io seg[2];
+	uint8_t io_nr, at;
+	struct chunk_io io[2];
 	struct xio x;
 };
 
@@ -137,7 +137,8 @@ void put_copy_over(struct put_int *pi);
 /* Begins to write a piece. Returns 0 if writes are in flight; 1 if the piece waits for space; or -errno if no
  * write was begun. After an error the PUT must be aborted. */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* Marks all segments of a piece that are not written yet as failed with `error`, and does not write them. */
+/* Ends a piece without writing the rest of it: each chunk_io of the piece that is not written yet counts as
+ * failed. The error of the piece is `error`, unless the piece has an error already. */
 void put_write_give_up(struct write_int *wi, int error);
 
 /* ---- large.c ---- */

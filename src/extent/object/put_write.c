@@ -24,16 +24,16 @@ write_done(struct write_int *wi)
 static void write_more(struct write_int *wi);
 
 static void
-on_segment(struct xio *x)
+on_chunk_io(struct xio *x)
 {
 	struct write_int *wi = container_of(x, struct write_int, x);
-	struct chunk_writer *w = wi->seg[wi->at++].w;
+	struct chunk_writer *w = wi->io[wi->at++].w;
 
 	/* Not now; or the disk is done for, and this PUT is known not to be there: as what comes after it. */
 	if (x->error && !wi->error)
 		wi->error = x->error == -EAGAIN || x->error == -ENOSPC ? x->error : -EROFS;
 	writer_io_done(w, x->error);
-	if (wi->at < wi->seg_nr)
+	if (wi->at < wi->io_nr)
 		write_more(wi);
 	else
 		write_done(wi);
@@ -57,13 +57,13 @@ static bool
 issue(struct space_wait *sw)
 {
 	struct write_int *wi = container_of(sw, struct write_int, wait);
-	struct segment_io *seg = &wi->seg[wi->at];
-	struct chunk_writer *w = seg->w;
+	struct chunk_io *io = &wi->io[wi->at];
+	struct chunk_writer *w = io->w;
 
-	if (writer_reserve(w, (uint64_t)seg->off + seg->len, expected_stored(wi->pi, w)) < 0)
+	if (writer_reserve(w, (uint64_t)io->off + io->len, expected_stored(wi->pi, w)) < 0)
 		return false;
-	xio_start(&wi->x, &wi->pi->port->vp.io, &wi->pi->vol->disk, true, w->ext, w->ext_nr, seg->off,
-		  seg->mem, seg->len, wi->buf->region, on_segment);
+	xio_start(&wi->x, &wi->pi->port->vp.io, &wi->pi->vol->disk, true, w->ext, w->ext_nr, io->off, io->mem,
+		  io->len, wi->buf->region, on_chunk_io);
 	return true;
 }
 
@@ -71,8 +71,8 @@ void
 put_write_give_up(struct write_int *wi, int error)
 {
 	wi->error = wi->error ? wi->error : error;
-	for (; wi->at < wi->seg_nr; wi->at++)
-		writer_io_done(wi->seg[wi->at].w, -ENOSPC);
+	for (; wi->at < wi->io_nr; wi->at++)
+		writer_io_done(wi->io[wi->at].w, -ENOSPC);
 }
 
 static void

@@ -61,7 +61,7 @@ int set_format_disks(const struct store_conf *conf, bool force, char *err, size_
 /*
  * Makes the buckets of all engines equal to those of the first engine, with their attributes and quotas. A
  * bucket with the same name and another creation time is another bucket: it is removed with its contents.
- * Called before the first port.
+ * Called before the first port is attached.
  */
 int set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len);
 
