@@ -39,11 +39,36 @@ struct owner {
 	uint8_t object[KEY_BYTES_MAX];
 };
 
+/* Returns the part to which a chunk belongs; NULL: the chunk belongs to an object, or the record is no chunk. */
+static const struct rec *
+part_of_chunk(const struct tree *t, const uint8_t *key, const struct rec *r)
+{
+	return key[0] == KEY_CHUNK && r->owner_len && rec_owner(r)[0] == KEY_PART
+		       ? tree_find(t, rec_owner(r), r->owner_len)
+		       : NULL;
+}
+
+/* Returns true if no object and no upload needs a chunk or part: a PUT that did not end has left it, and the next start frees its space. */
+static bool
+is_leftover(const struct tree *t, const uint8_t *key, const struct rec *r)
+{
+	const struct rec *part = part_of_chunk(t, key, r);
+
+	return (key[0] == KEY_CHUNK || key[0] == KEY_PART) &&
+	       (!has_owner(t, key, r) || (part && !has_owner(t, rec_owner(r), part)));
+}
+
 static void
 find_owner(const struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, struct owner *ret_o)
 {
-	const struct rec *of = r;
+	const struct rec *of = part_of_chunk(f->vol->tree, key, r);
 
+	if (of) {
+		key = rec_owner(r);
+		len = r->owner_len;
+		r = of;
+	}
+	of = r;
 	*ret_o = (struct owner){ .key = key, .len = len };
 	if (!key_is_object(key[0]) && r->owner_len) {
 		ret_o->key = rec_owner(r);
@@ -135,7 +160,7 @@ is_lost(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, con
 
 	if (!disk_lost(&f->vol->disk, v))
 		return false;
-	if (is_stray(f, &n, &is_second))
+	if (is_stray(f, &n, &is_second) || is_leftover(f->vol->tree, key, r))
 		return true;
 	find_owner(f, key, len, r, &o);
 	key_text(name, sizeof name, o.key, o.len);

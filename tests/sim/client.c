@@ -270,6 +270,10 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 	    (r == -ENODEV && disk_failed(&sim_vol()->disk)) ||
 	    ((r == -EBADMSG || r == -EIO) && model_damaged))
 		return;
+	if (r == -EBADMSG && model_is_lost(id)) {
+		counts.lost_reads++;
+		return;
+	}
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
 	model_bytes(want, len, id, off);
@@ -287,6 +291,7 @@ static void
 read_all(struct client *c, uint32_t id, bool slowly)
 {
 	uint32_t piece = piece_max();
+	uint64_t lost_reads = counts.lost_reads;
 
 	if (c->obj.size_bytes != ops[id].size)
 		sim_fail("op %u has %llu bytes instead of %u", id, (unsigned long long)c->obj.size_bytes,
@@ -303,6 +308,8 @@ read_all(struct client *c, uint32_t id, bool slowly)
 		if (slowly)
 			client_idle(c, below(40));
 	}
+	if (model_is_lost(id) && counts.lost_reads == lost_reads && !simdisk_faults && !simdisk_soft)
+		sim_fail("op %u is read whole, and some of it was in a file that is lost", id);
 }
 
 static void

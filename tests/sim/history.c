@@ -554,10 +554,15 @@ start(bool calm, uint64_t life)
 	return 1;
 }
 
+static char told[1 << 16]; /* by a repair */
+
 static void
 on_fsck(void *cookie, const char *line)
 {
+	size_t at = strlen(told);
+
 	say("fsck: %s", line);
+	snprintf(told + at, sizeof told - at, "%s\n", line);
 }
 
 static void
@@ -570,7 +575,8 @@ fsck_main(int nr)
 				   .disks.index_bytes = prof.index_bytes,
 				   .ports_max = 1 };
 
-	open_result = store_fsck(&conf, true, on_fsck, NULL);
+	told[0] = 0;
+	open_result = store_fsck(&conf, FSCK_REPAIR, on_fsck, NULL);
 }
 
 static bool
@@ -764,21 +770,22 @@ static bool
 repair(void)
 {
 	enum end how = END_KILL;
-	int r = 0;
+	int r = 0, tries;
 
-	for (int tries = 0; tries < 2; tries++) {
+	for (tries = 0; tries < 2; tries++) {
 		unsigned refused = simdisk_refused;
 
 		co_start(CO_START, 0, fsck_main);
 		run_until(start_over, 0, &how);
 		r = open_result;
-		if (simdisk_refused == refused)
+		if (simdisk_refused == refused || r == 1 || r == -ENOTRECOVERABLE)
 			break;
 		/* One that found no room is made once more, with room. */
 		die(END_KILL);
 		sim_disk_may_fail = false;
 	}
-	if (r != 1 && r != -ENOTRECOVERABLE)
+	/* The first one may have written over what was damaged. */
+	if (r != 1 && r != -ENOTRECOVERABLE && !(tries && r == 0))
 		sim_fail("a repair ended with %d", r);
 	die(END_KILL);
 	model_any_state = model_damaged = true;
@@ -806,6 +813,136 @@ storm(void)
 	return true;
 }
 
+/* ---- files that are lost ---- */
+
+static bool has_lost;
+
+/* Bits of segments that a snapshot is in. */
+static uint32_t
+snapshot_segs(const struct vol *vol)
+{
+	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
+	uint32_t segs = 0;
+
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t j = 0; j < vol->snap.space[i].nr; j++)
+			segs |= 1u << vol->snap.space[i].ext[j].unit / per_seg;
+	}
+	return segs;
+}
+
+/* Of a store that has just started, and has published nothing since: it dies, and they vanish.  *ret_named: the segments that records
+ * name.  Returns the bits of the segments that are gone. */
+static uint32_t
+remove_segments(uint32_t *ret_named)
+{
+	const struct vol *vol = sim_vol();
+	uint32_t snaps = snapshot_segs(vol), gone = 0;
+	bool is_sure = !disk_failed(&vol->disk) && atomic_load(&vol->snap.state) == SNAP_IDLE;
+
+	*ret_named = model_places(vol);
+	die(choose_end());
+	while (simdisk_late())
+		simdisk_land_late(0);
+	for (int i = 0; is_sure && i < SEGS_MAX; i++) {
+		if (!simdisk_exists(FILE_SEG + i) || snaps >> i & 1 || !one_in(*ret_named >> i & 1 ? 2 : 16))
+			continue;
+		say("segment %d is lost", i);
+		simdisk_unlink(FILE_SEG + i);
+		gone |= 1u << i;
+		counts.lost_files++;
+	}
+	simdisk_sync_dir();
+	return gone;
+}
+
+/* The repair lists the objects that are lost, and no others. */
+static void
+check_told(void)
+{
+	if (strstr(told, "lost: a part of 'p"))
+		sim_fail("the repair names no upload: %s", told);
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS_MAX; k++) {
+			char line[100];
+			uint32_t id = model.id[b][k];
+			bool is = id && model_is_lost(id);
+
+			/* Of one without a map it says that it is dropped. */
+			snprintf(line, sizeof line, "%s'%s/%s' ",
+				 is && !ops[id].may_be_dropped ? "lost: object " : "", bucket_name(b),
+				 key_name(k));
+			if (!strstr(told, line) == is)
+				sim_fail("bucket %d key %d: it is lost: %d, and the repair says: %s", b, k,
+					 is, told);
+		}
+	}
+}
+
+/* Cut somewhere, it can be made again. */
+static void
+repair_files(void)
+{
+	enum end how = choose_end();
+	bool was_cut = false;
+
+	co_start(CO_START, 0, fsck_main);
+	if (!run_until(start_over, one_in(3) ? 1 + below(200) : 0, &how)) {
+		was_cut = true;
+		die(how);
+		while (simdisk_late())
+			simdisk_land_late(0);
+		co_start(CO_START, 0, fsck_main);
+		run_until(start_over, 0, &how);
+	}
+	/* The first one may have made the files, and then data is damaged and no file is lost; as where a map is lost. */
+	if (open_result != 1 && !(was_cut && open_result == 0) &&
+	    !(open_result == -ENOTRECOVERABLE && (was_cut || strstr(told, "whose map"))))
+		sim_fail("a repair of lost files ended with %d: %s", open_result, told);
+	if (!was_cut)
+		check_told();
+	die(END_KILL);
+}
+
+/* Some segments vanish between two lives.  A start refuses if they had something, and a repair lists the objects; these are damaged from
+ * then on, and everything else is whole. */
+static void
+lose_files(void)
+{
+	struct profile was = prof;
+	uint32_t gone, named;
+	unsigned lost;
+	int s;
+
+	/* Nothing moves. */
+	prof.pack_rate = 0;
+	s = start(true, 0);
+	prof = was;
+	if (s != 0)
+		return;
+	gone = remove_segments(&named);
+	if (!gone)
+		return;
+	lost = model_lose(gone);
+	has_lost = lost != 0;
+	counts.lost_objects += lost;
+	rotten = ROT_LOG;
+	s = start(true, 0);
+	rotten = ROT_NONE;
+	if (s == 0) {
+		if (lost)
+			sim_fail("a start does without files that have bytes of %u objects", lost);
+		live(true);
+		return;
+	}
+	if (!(named & gone) || open_result != -ENOTRECOVERABLE || !strstr(open_error, "is not there"))
+		sim_fail("lost files end the start like this: %d %s", open_result, open_error);
+	repair_files();
+	if (start(true, 0) != 0)
+		sim_fail("it does not start behind the repair: %d %s", open_result, open_error);
+	live(true);
+}
+
 static void
 lives(void)
 {
@@ -815,6 +952,8 @@ lives(void)
 
 		if (prof.storm && one_in(prof.storm) && !storm())
 			return;
+		if (!has_lost && one_in(prof.lost))
+			lose_files();
 		s = start(false, in_start);
 		if (s == 2 && !repair())
 			return;
@@ -1047,7 +1186,7 @@ history_run(uint64_t seed, struct plan *p)
 	plan = p;
 	steps = 0;
 	rotten = ROT_NONE;
-	rotted = ends = false;
+	rotted = ends = has_lost = false;
 	old_log.file = -1;
 	sim_machine = sim_boot = 0;
 	env_begin(seed);

@@ -267,10 +267,11 @@ model_space(struct store *st, const char *when, bool at_rest)
 			     "a snapshot");
 	}
 	/* A repair may have dropped some. */
-	if (!model_damaged && (s.named > s.chunks || (at_rest && s.named != s.chunks)))
+	if (!model_damaged && !model_lost_map && (s.named > s.chunks || (at_rest && s.named != s.chunks)))
 		sim_fail("%s: there are %llu chunks, manifests name %llu", when, (unsigned long long)s.chunks,
 			 (unsigned long long)s.named);
-	if (s.parts_named > s.parts || (at_rest && (s.parts_named != s.parts || s.leftovers)))
+	if ((!model_lost_map && (s.parts_named > s.parts || (at_rest && s.parts_named != s.parts))) ||
+	    (at_rest && s.leftovers))
 		sim_fail("%s: there are %llu parts, objects and uploads have %llu; %llu records are left of "
 			 "buckets",
 			 when, (unsigned long long)s.parts, (unsigned long long)s.parts_named,
@@ -281,6 +282,112 @@ model_space(struct store *st, const char *when, bool at_rest)
 		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,
 			 (unsigned long long)as.units, (unsigned long long)as.free,
 			 (unsigned long long)as.leased, (unsigned long long)s.nr);
+}
+
+/* ---- which files have what ---- */
+
+static uint32_t
+segs_of(const struct vol *vol, const uint64_t *ext, uint32_t nr)
+{
+	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
+	uint32_t segs = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		segs |= 1u << ext_unit(ext[i]) / per_seg;
+	return segs;
+}
+
+static uint32_t
+segs_of_record(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r, uint32_t *maps)
+{
+	const struct chunk_ref *ch = rec_entries(r);
+	struct rec_view v;
+	uint32_t segs = 0;
+
+	rec_view_of(r, key, len, &v);
+	if (v.flags & REC_MAPPED)
+		*maps |= segs_of(vol, v.map.ext, v.map.nr);
+	if (r->body == BODY_EXTENTS || r->body == BODY_PACKED)
+		segs |= segs_of(vol, rec_entries(r), r->body == BODY_PACKED ? 1 : r->entry_nr);
+	for (uint32_t i = 0; (r->body == BODY_MANIFEST || r->body == BODY_PARTS) && i < r->entry_nr; i++) {
+		uint8_t part[CHUNK_KEY_BYTES];
+		const struct rec *p;
+
+		key_chunk(part, ch[i].id, ch[i].index);
+		if (r->body == BODY_PARTS)
+			part[0] = KEY_PART;
+		p = tree_find(vol->tree, part, sizeof part);
+		if (p)
+			segs |= segs_of_record(vol, part, sizeof part, p, maps);
+	}
+	return segs | *maps;
+}
+
+struct places {
+	const struct vol *vol;
+	uint32_t segs;
+};
+
+static int
+on_placed(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct places *pl = cookie;
+	uint32_t maps = 0, segs = segs_of_record(pl->vol, key, len, r, &maps);
+	struct rec_view v;
+
+	pl->segs |= segs;
+	rec_view_of(r, key, len, &v);
+	if (key_is_object(key[0]) || key[0] == KEY_PART)
+		ops[model_id(&v.etag)].segs = segs;
+	if (key_is_object(key[0]) || key[0] == KEY_PART)
+		ops[model_id(&v.etag)].map_segs = maps;
+	return 0;
+}
+
+uint32_t
+model_places(const struct vol *vol)
+{
+	struct places pl = { .vol = vol };
+
+	each_record((struct vol *)(uintptr_t)vol, 0, on_placed, &pl);
+	return pl.segs;
+}
+
+static unsigned
+lose(uint32_t id, uint32_t segs)
+{
+	bool is = id && ops[id].segs & segs;
+
+	ops[id].is_lost |= is;
+	ops[id].may_be_dropped = is && ops[id].map_segs & segs;
+	model_lost_map |= ops[id].may_be_dropped;
+	return is;
+}
+
+unsigned
+model_lose(uint32_t segs)
+{
+	unsigned nr = 0;
+
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS_MAX; k++)
+			nr += lose(model.id[b][k], segs);
+	}
+	for (int s = 0; s < UPS_MAX; s++) {
+		for (int i = 0; i < PARTS_MAX; i++)
+			nr += lose(model.part[s][i], segs);
+	}
+	return nr;
+}
+
+bool
+model_is_lost(uint32_t id)
+{
+	bool is = ops[id].is_lost;
+
+	for (int i = 0; ops[id].kind == OP_COMPLETE && i < PARTS_MAX; i++)
+		is |= ops[ops[id].part[i]].is_lost;
+	return is;
 }
 
 /* ---- quotas ---- */

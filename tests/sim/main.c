@@ -134,7 +134,8 @@ tell_counts(double began)
 	       "%llu "
 	       "starts in storms of them; %llu objects moved together, %llu seen so; %llu writes without "
 	       "room, %llu "
-	       "PUTs after that\n",
+	       "PUTs after that; %llu files lost with "
+	       "bytes of %llu objects, %llu reads of these\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
@@ -153,7 +154,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
 	       (unsigned long long)counts.storm_starts, (unsigned long long)counts.moves,
 	       (unsigned long long)counts.packed, (unsigned long long)counts.no_room,
-	       (unsigned long long)counts.found_room);
+	       (unsigned long long)counts.found_room, (unsigned long long)counts.lost_files,
+	       (unsigned long long)counts.lost_objects, (unsigned long long)counts.lost_reads);
 	if (opt.is_many)
 		printf("%llu drains asked for, %llu disks drained, %llu added, %llu cancelled, %llu put "
 		       "back; %llu "

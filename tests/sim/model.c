@@ -21,7 +21,7 @@
 struct sim_op ops[OPS_MAX];
 int op_nr;
 struct model model;
-bool model_any_state, model_damaged;
+bool model_any_state, model_damaged, model_lost_map;
 
 /* One change of the block on its way. */
 struct change {
@@ -51,7 +51,7 @@ model_begin(void)
 	undecided_nr = given_up_nr = active_nr = 0;
 	memset(reading, 0, sizeof reading);
 	last_version = 0;
-	model_any_state = model_damaged = false;
+	model_any_state = model_damaged = model_lost_map = false;
 }
 
 void
@@ -765,6 +765,26 @@ applied(const struct model *seen, const struct change *change, int nr)
 	}
 }
 
+/* A repair drops what has lost a map. */
+static void
+drop_what_is_gone(const struct model *seen)
+{
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS_MAX; k++) {
+			if (!seen->id[b][k] && ops[model.id[b][k]].may_be_dropped)
+				model.id[b][k] = model.attr[b][k] = 0;
+		}
+	}
+	for (int s = 0; s < UPS_MAX; s++) {
+		for (int i = 0; i < PARTS_MAX; i++) {
+			if (!seen->part[s][i] && ops[model.part[s][i]].may_be_dropped)
+				model.part[s][i] = 0;
+		}
+	}
+	for (int i = 0; i < op_nr; i++)
+		ops[i].may_be_dropped = false;
+}
+
 void
 model_recovered(struct store *st, struct store_port *p)
 {
@@ -781,6 +801,8 @@ model_recovered(struct store *st, struct store_port *p)
 		model_any_state = false;
 		undecided_nr = given_up_nr = 0;
 	}
+	drop_what_is_gone(&seen);
+	published = model;
 	k = applied(&seen, undecided, undecided_nr);
 	for (int i = 0; i < given_up_nr && k < 0; i++) {
 		model = published;

@@ -149,6 +149,7 @@ profile_choose(uint64_t seed)
 		prof.quota = (struct store_use){ BUCKETS + 1 + (h >> 47 & 3), 20000 + (h >> 49 & 0xff) * 400,
 						 1 + (h >> 57 & 1) };
 	prof.no_room = (h >> 11 & 7) == 0 ? 20 + (uint32_t)(h >> 54 & 3) * 100 : 0;
+	prof.lost = (h >> 14 & 7) == 0 && !prof.is_device ? 3 : 0;
 	switch ((h >> 40 & 0xff) % 15) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
@@ -221,6 +222,7 @@ profile_choose(uint64_t seed)
 		break;
 	case 6: /* rot */
 		prof.rot = 2;
+		prof.lost = 0;
 		prof.forge = 0; /* what rots shall be a block */
 		prof.ops = 60;
 		break;

@@ -89,6 +89,7 @@ struct profile {
 	/* one in so many; 0: never */
 	uint32_t soft, eio_write, eio_read, eio_flush, eio_super, rot, kill, clean, cut_in_recovery, storm,
 		forge, slow, ballast;
+	uint32_t lost; /* before one life in so many some segments are lost, once; 0: never */
 	uint32_t
 		no_room; /* at one write in so many the file system begins to refuse some writes for a while; 0: never */
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
@@ -296,6 +297,10 @@ struct sim_op {
 	uint8_t uid[STORE_UPLOAD_ID_BYTES]; /* OP_CREATE */
 	uint32_t part[PARTS_MAX];           /* OP_COMPLETE: the list, by number; 0: not in it */
 	uint64_t want;                      /* OP_ATTRS, OP_BATTRS: the version that shall be there */
+	uint32_t segs;                      /* bits of segments that its bytes were in at model_places() */
+	uint32_t map_segs;                  /* those of its maps */
+	bool may_be_dropped;                /* a map is lost: nothing tells where its bytes are */
+	bool is_lost;                       /* some of its bytes went with a file */
 };
 extern struct sim_op ops[OPS_MAX];
 extern int op_nr;
@@ -349,6 +354,14 @@ void model_recovered(struct store *st, struct store_port *p);
 extern bool model_any_state;
 /* ... and objects that are not, if they are told as damaged. */
 extern bool model_damaged;
+/* A map went with a file, so a chunk or part that is named may be absent. */
+extern bool model_lost_map;
+/* Notes in which segments the bytes of each object and part are.  Returns the bits of all segments that any record names. */
+uint32_t model_places(const struct vol *vol);
+/* Those segments are lost.  Returns the number of objects and parts that lose bytes. */
+unsigned model_lose(uint32_t segs);
+/* Returns true if some bytes of the object, or of one of its parts, are lost. */
+bool model_is_lost(uint32_t id);
 /* Lists everything: published state, at once. */
 void model_list(struct store_port *p, struct model *ret);
 /* No unit has two owners, and what has none is free; at rest the same for chunks. */
@@ -468,7 +481,8 @@ struct sim_counts {
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
 		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told, drains, drained,
 		added, cancels, slots_moved, put_back, missed, read_second, repaired, compared,
-		copies_changed, older, quotas, to_one, no_room, found_room;
+		copies_changed, older, quotas, to_one, no_room, found_room, lost_files, lost_objects,
+		lost_reads;
 };
 extern struct sim_counts counts;
 
