@@ -79,9 +79,9 @@ struct door {
 	struct admin_closed *closed;
 };
 
-/* The stage of a connection. HEAD: it has no request, or the head of one is incomplete. BODY: the body is
- * incomplete. ANSWER: the request is complete and is being answered. CALL: it waits for a slow control
- * call. */
+/* The stage of a connection. HEAD: the connection has no request, or an incomplete head of a request. BODY:
+ * the body is incomplete. ANSWER: the request is complete and is being answered. CALL: the request waits for
+ * a slow control call. */
 enum visit { VISIT_HEAD, VISIT_BODY, VISIT_ANSWER, VISIT_CALL };
 
 struct visitor {
@@ -146,8 +146,8 @@ struct call {
 	size_t len;
 	bool too_large;
 	struct admin_args args;
-	/* for a slow call: ready: true: it has ended, and page is set; failed: true: it has ended, and there
-	 * was no memory for the page */
+	/* state of a slow call. ready: true: the call has ended, and page is set; failed: true: the call has
+	 * ended, and there was no memory for the page */
 	bool ready, failed;
 	struct page page;
 };

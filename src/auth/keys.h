@@ -28,8 +28,8 @@ struct auth_keys;
 struct auth_entry;
 
 /*
- * Reads a credentials file; called by the main thread. It must be a regular file that the daemon's user or
- * root owns, and that other users cannot access. Returns 0; or -EINVAL for invalid content, owner or mode,
+ * Reads a credentials file; called by the main thread. The file must be a regular file that the daemon's user
+ * or root owns, and that other users cannot access. Returns 0; or -EINVAL for invalid content, owner or mode,
  * -ENOMEM, or the -errno of opening it, after writing a line for every error to err.
  */
 int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);

@@ -109,9 +109,9 @@ struct gantry_options {
 	 * of the server's port is smaller. 0: the MTU of this port */
 	int path_mtu;
 	int pkey_index; /* index in the port's table of partition keys */
-	/* Function that copies from and to memory of a device, such as a GPU. It is needed if the bytes of
-	 * this memory move over HTTP, and for the checksum of a put. NULL: without a stage these calls fail
-	 * with -EOPNOTSUPP. copy_cookie: its first argument. */
+	/* Function that copies from and to memory of a device, such as a GPU. The function is needed if the
+	 * bytes of such memory move over HTTP, and for the checksum of a put from such memory. NULL: without
+	 * a stage these calls fail with -EOPNOTSUPP. copy_cookie: its first argument. */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register

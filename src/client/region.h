@@ -22,8 +22,8 @@ struct wanted {
 	struct port *only;
 };
 
-/* Makes a registration with one user. It is not in the map yet, so look-ups do not find it. Returns 0 or
- * -errno. */
+/* Makes a registration with one user. The registration is not in the map yet, so look-ups do not find the
+ * registration. Returns 0 or -errno. */
 int region_new(struct gantry *g, const struct wanted *w, struct region **ret_region);
 /* Deregisters memory on all ports, and frees the registration, which is not in the map. Returns 0; -errno: a
  * port did not deregister the memory, and the registration is kept until the context is closed. */

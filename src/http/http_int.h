@@ -84,7 +84,7 @@ enum conn_stage {
 struct kept {
 	struct MHD_Response *resp; /* the reply in the library; NULL: this entry is empty */
 	int nr;
-	bool other; /* result of a comparison: true: the next reply has other headers than this one */
+	bool other; /* true: the comparison found that the next reply has other headers than resp */
 	int at;
 	struct {
 		const char *name; /* name of the header, in the library's memory */

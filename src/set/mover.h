@@ -162,8 +162,8 @@ void move_forget_damaged(struct mover *m);
 /* Waits until no key is in flight. Returns 0, or the most important error of a send. */
 int move_sends_end(struct mover *m);
 /* Lists the keys that the engine with index `of` has in `slots`, and begins to push each key from port `from`
- * to port `to`; or, with `to` NULL, begins to remove each key from `from`. Some keys can still be in flight at the
- * return: see move_sends_end(). Returns 0 or -errno. */
+ * to port `to`; or, with `to` NULL, begins to remove each key from `from`. Some keys can still be in flight
+ * at the return: see move_sends_end(). Returns 0 or -errno. */
 int move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	      const struct store_slots *slots);
 /* Pushes all keys of m->slots from the source to the target, and removes from the target the keys that the

@@ -142,8 +142,8 @@ first_by_table(const struct change_two *c)
 	int number;
 
 	is_full = set_look_up_slot(s, (int)set_slot(&c->key), &number);
-	/* A move without a failure took the change along with the other records of the slot. Only a failed
-	 * primary can have lost the change. */
+	/* If the primary has not failed, a move took the change along with the other records of the slot. Only
+	 * a failed primary can have lost the change. */
 	if (has_failed && (set_primary(s, &c->key) != c->first || number != set_number(s, c->first)))
 		return FIRST_LOST;
 	return is_full ? FIRST_OF_TWO : FIRST_ALONE;

@@ -4,11 +4,11 @@
  * the switch, and the state of each adapter that other adapters need: processes, queue pairs, memory regions,
  * ports.
  *
- * fabric.c has its functions; softnicctl maps it, too. The file contains no pointers, and processes need no
- * lock: a slot is claimed by a compare-and-swap of its owner, published by storing its key, and unpublished
- * by clearing the key. A user of a slot first stores the key as a hazard word of its process, and then checks
- * the slot again. The owner unpublishes a slot, and waits until no live process has its key as a hazard word.
- * So after a crash of a process the others continue without a clean-up.
+ * fabric.c has the functions of the fabric. softnicctl maps the file, too. The file contains no pointers, and
+ * processes need no lock: a slot is claimed by a compare-and-swap of its owner, published by storing its key,
+ * and unpublished by clearing the key. A user of a slot first stores the key as a hazard word of its process,
+ * and then checks the slot again. The owner unpublishes a slot, and waits until no live process has its key
+ * as a hazard word. So after a crash of a process the others continue without a clean-up.
  */
 #ifndef SOFTNIC_FABRIC_H
 #define SOFTNIC_FABRIC_H

@@ -101,10 +101,10 @@ bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
  * an in-sync slot is left, this disk is the primary, and the secondary is no longer in sync. Other slots stay
  * unchanged. Returns true if the map has changed. */
 bool table_lose(struct disk_table *t, uint64_t present);
-/* Makes slots of keys with two copies wait, at a start, for a missing disk. This concerns in-sync slots with
- * one missing disk and one stale disk (in the bitmap `behind`): the missing disk becomes the primary, and the
- * secondary is no longer in sync. Slots that were not in sync stay unchanged, because no other disk has all
- * records of these slots. */
+/* Makes slots of keys with two copies wait, at a start, for a missing disk. The wait concerns in-sync slots
+ * with one missing disk and one stale disk (in the bitmap `behind`): the missing disk becomes the primary,
+ * and the secondary is no longer in sync. Slots that were not in sync stay unchanged, because no other disk
+ * has all records of these slots. */
 void table_wait(struct disk_table *t, uint64_t present, uint64_t behind);
 /* Returns true if the secondary of a slot is in sync. table_set_full() sets this state. */
 bool table_is_full(const struct disk_table *t, int slot);

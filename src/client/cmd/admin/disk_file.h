@@ -18,8 +18,8 @@ struct disk_file *disk_file_open(const char *conf, const json_t *disks);
 void disk_file_close(struct disk_file *f);
 /* Writes the file atomically. The new list has the disks of the configuration that are not drained, and after
  * them the serving disks that the configuration lacks. disks: the daemon's answer to GET /disks after the
- * change. Nothing is written if the configuration has exactly this list. Returns 0, with *ret_wrote true if the
- * file was written; or -1 after writing an error message to stderr, also if no disk would be left. */
+ * change. Nothing is written if the configuration has exactly this list. Returns 0, with *ret_wrote true if
+ * the file was written; or -1 after writing an error message to stderr, also if no disk would be left. */
 int disk_file_write(struct disk_file *f, const json_t *disks, bool *ret_wrote);
 /* Returns the path of the file. */
 const char *disk_file_path(const struct disk_file *f);
