@@ -61,10 +61,10 @@ struct admin_args {
 const char *admin_arg(const struct admin_args *args, const char *name);
 
 /*
- * The thread that runs a control call. CONTROL_AT_ONCE: the admin thread, immediately. Each of the others is
- * a thread that runs one call at a time. CONTROL_SLOW: for calls that take too long for the admin thread.
- * CONTROL_DISKS: for calls that change disks, because formatting a disk takes minutes. CONTROL_WAIT: for
- * calls that wait for work to end.
+ * The thread that runs a control call. CONTROL_AT_ONCE: the admin thread, immediately. Each other value is a
+ * thread of its own, which runs one call at a time. CONTROL_SLOW: for calls that take too long for the admin
+ * thread. CONTROL_DISKS: for calls that change disks, because formatting a disk takes minutes. CONTROL_WAIT:
+ * for calls that wait for work to end.
  */
 enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 

@@ -76,8 +76,8 @@ int credentials_read(const char *path, bool whose, char **ret_text, size_t *ret_
 /* Wipes the copy of the text in a YAML parser, and frees the parser. */
 void credentials_wipe(struct yaml_parser_s *y);
 void credentials_wipe_document(struct yaml_document_s *doc);
-/* Removes the * at the end of the `bucket` of a grant; *ret_any: true: there was one. Returns false if the
- * rest is not a bucket name or the beginning of one. */
+/* Removes the * at the end of the `bucket` of a grant; *ret_any: true: there was a *. Returns false
+ * if the text without the * is neither a bucket name nor the beginning of a bucket name. */
 bool credentials_bucket(struct span *name, bool *ret_any);
 /* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", or with an offset instead of Z. A fraction of a second
  * is dropped. *ret_s: seconds since 1970. Returns 0 or -EINVAL. */

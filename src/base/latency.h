@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buckets of all histograms of durations in metrics. All have the same buckets, so that they can be
- * compared. Pure. */
+/* The buckets of all histograms of durations in metrics. All these histograms have the same buckets, so
+ * that they can be compared. Pure. */
 #ifndef GANTRY_BASE_LATENCY_H
 #define GANTRY_BASE_LATENCY_H
 

@@ -199,7 +199,7 @@ struct region {
 struct held {
 	uintptr_t start, end;
 	struct region *region;
-	uint32_t above; /* index of the nearest earlier entry that ends beyond the end of this one */
+	uint32_t above; /* index of the nearest earlier entry with a larger `end` than this entry */
 };
 
 struct map {
@@ -314,7 +314,7 @@ int mint(const struct gantry *g, const struct region *r, const struct port *p, u
 struct token_slot *slot_take(struct gantry *g, struct region *r);
 /* Frees a slot. Returns false if the slot was not in use. The caller holds g->map_lock. */
 bool slot_give(struct gantry *g, struct token_slot *s);
-/* Frees a slot after REGION_TEXTS more texts of r; until then its text is readable. r has a user. */
+/* Frees a slot after REGION_TEXTS more calls for r; until then the slot's text is readable. r has a user. */
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot that contains a text; NULL: the text is not from this library. */
 struct token_slot *slot_of(struct gantry *g, const char *text);

@@ -57,8 +57,8 @@ void cores_stop_now(struct cores *cs);
 /* ---- any thread but a core's ---- */
 
 /* Replaces configuration and credentials for all requests that begin from now on; running requests keep the
- * old ones. The cores take references to both. Returns the number of cores that use them before wait_ns have
- * passed (the other cores follow in their next turn); or -ENOMEM, with nothing changed. */
+ * old ones. The cores take references to conf and keys. Returns the number of cores that use conf and keys
+ * before wait_ns have passed (the other cores follow in their next turn); or -ENOMEM, without a change. */
 int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
 /* Makes the cores answer new requests with 503 (on: true), or serve again (on: false). Returns the number of
  * cores that have done so before wait_ns have passed, or -ENOMEM. */

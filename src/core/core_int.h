@@ -143,9 +143,9 @@ struct cores {
 /* ---- broadcast.c ---- */
 typedef void (*tell_fn)(struct core *c, void *arg);
 /* Runs fn(core, arg) on the thread of each core that has not ended. Returns the number of cores that have run
- * it before wait_ns have passed, or -ENOMEM. Cores that have ended count as well; the others follow in their
- * next turn. fini(arg) is called in every case, after all other calls, on any thread. Must not be called on a
- * core's thread. */
+ * fn before wait_ns have passed, or -ENOMEM. Cores that have ended count as well; the remaining cores run fn
+ * in their next turn. fini(arg) is called in every case, after all other calls, on any thread. Must not be
+ * called on a core's thread. */
 int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
 
 /* ---- control.c ---- */

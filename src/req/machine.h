@@ -513,8 +513,8 @@ size_t body_take(struct req *rq, const void *data, size_t len);
 
 /* ---- ticket and lease (lease.c) ---- */
 enum verdict lease_start(struct req *rq);
-/* Gets a ticket, and then a lease, for a transfer by descriptor. Runs `granted` if the request has both; runs
- * `declined` if the transfer is declined for the reason rq->reason. */
+/* Gets a ticket, and then a lease, for a transfer by descriptor. Runs `granted` if the request has ticket and
+ * lease; runs `declined` if the transfer is declined for the reason rq->reason. */
 static inline enum verdict
 req_lease(struct req *rq, step_fn granted, step_fn declined)
 {

@@ -106,7 +106,8 @@ int crew_new(struct crew **ret_crew);
 void crew_free(struct crew *c);
 /* Starts a worker. Returns 0 or -errno. */
 int crew_add_worker(struct crew *c);
-/* Hands over a list of jobs, and empties it. Starts as many workers as there is work for, if it can. */
+/* Hands the jobs of a list to the workers, and empties the list. Starts as many workers as the jobs need, if
+ * possible. */
 void crew_submit(struct crew *c, struct job_list *held);
 /* Takes back a job that no worker has begun. Returns false if a worker has begun it. */
 bool crew_take_back(struct crew *c, struct job *j);

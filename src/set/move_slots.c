@@ -59,9 +59,9 @@ slots_op(struct mover *m, struct store_slots_op *o)
 
 /* ---- the switch ---- */
 
-/* Assigns secondaries to the slots of m->slots: the previous ones from was[], or `engine` for every slot if
- * `was` is NULL. M8: already before the map says that a secondary is in sync, the secondary receives every
- * acknowledged change. */
+/* Assigns secondaries to the slots of m->slots: the previous secondaries in was[], or, with `was` NULL,
+ * `engine` to every slot. M8: a secondary receives every acknowledged change even before the map says that
+ * the secondary is in sync. */
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {

@@ -54,8 +54,9 @@ struct store_read {
 	 * objects */
 	uint32_t lead;
 	/* Buffer with the bytes, after success, if the object was opened to be read with lent buffers. The
-	 * reader then owns `instead`, and the store owns the buffer that was passed to store_read(); both are
-	 * of one class and pool. NULL: the bytes are in the buffer that was passed to store_read(). */
+	 * reader then owns `instead`, and the store owns the buffer that was passed to store_read(); the two
+	 * buffers are of one class and pool. NULL: the bytes are in the buffer that was passed to
+	 * store_read(). */
 	struct buf *instead;
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };

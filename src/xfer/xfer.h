@@ -87,14 +87,16 @@ struct xfer_pool {
 	/* transfers that wait for a ticket, reads and writes; clients take turns, and the reads, or writes, of
 	 * one client keep their order */
 	struct fair waiting[2];
-	bool turn_of_writes; /* true: a write gets the next ticket if clients of both have equally much */
-	struct list hungry;  /* transfers that can use another buffer; they get buffers in
+	/* true: a write gets the next ticket if the least weights of reading and writing clients are equal
+	 * (weight() in pool.c) */
+	bool turn_of_writes;
+	struct list hungry;                      /* transfers that can use another buffer; they get buffers in
 	                                          * turn */
-	int waits;           /* number of transfers in waiting and hungry */
-	int pieces_max;      /* largest number of pieces of a transfer */
-	struct list holders; /* transfers with a ticket, the oldest first */
-	uint64_t looked_ns;  /* time of the last xfer_pool_revoke() */
-	uint32_t looks;      /* number of calls of xfer_pool_revoke() */
+	int waits;                               /* number of transfers in waiting and hungry */
+	int pieces_max;                          /* largest number of pieces of a transfer */
+	struct list holders;                     /* transfers with a ticket, the oldest first */
+	uint64_t looked_ns;                      /* time of the last xfer_pool_revoke() */
+	uint32_t looks;                          /* number of calls of xfer_pool_revoke() */
 	struct xfer_client client[XFER_CLIENTS]; /* state of each client, by xfer.client */
 	/* index 0: transfers between two lanes; index i + 1: lane i */
 	struct xfer_lane lane[XFER_LANES + 1];

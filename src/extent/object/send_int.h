@@ -117,7 +117,8 @@ void send_set_id(struct send *sd, const uint8_t *id);
 /* Returns true if the target has the part of the record r of the source, with its bytes. there: record of the
  * target for the key of the part; NULL: it has none. */
 bool send_has_part(const struct send *sd, const struct rec *r, const struct rec *there);
-/* Sends all uploads in progress of the key, removes the others from the target, and ends the transfer. */
+/* Sends all uploads in progress of the key, removes all other uploads of the key from the target, and ends
+ * the transfer. */
 void send_uploads(struct send *sd);
 /* Sends the upload s->only_upload and nothing else, and ends the transfer. */
 void send_only_upload(struct send *sd);
