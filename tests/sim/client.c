@@ -270,7 +270,7 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 	    (r == -ENODEV && disk_failed(&sim_vol()->disk)) ||
 	    ((r == -EBADMSG || r == -EIO) && model_damaged))
 		return;
-	if (r == -EBADMSG && model_is_lost(id)) {
+	if ((r == -EBADMSG || (r == -EINVAL && model_lost_map)) && model_is_lost(id)) {
 		counts.lost_reads++;
 		return;
 	}
@@ -298,13 +298,12 @@ read_all(struct client *c, uint32_t id, bool slowly)
 			 ops[id].size);
 	if ((c->obj.part_nr != 0) != (ops[id].kind == OP_COMPLETE))
 		sim_fail("op %u has %u parts", id, c->obj.part_nr);
-	for (uint32_t off = 0, n; off < ops[id].size; off += n) {
-		uint32_t skew;
-
+	for (uint32_t off = 0, n, skew; off < ops[id].size; off += n - skew) {
 		n = store_read_plan(&c->obj, off, ops[id].size - off, piece, &skew);
-		if (skew || n == 0 || n > piece)
+		/* Where a part is absent, nothing tells where its granules begin. */
+		if ((skew && !(model_lost_map && model_is_lost(id))) || n <= skew || n > piece)
 			sim_fail("reading op %u at %u: a plan of %u bytes, skew %u", id, off, n, skew);
-		read_piece(c, id, off, n);
+		read_piece(c, id, off - skew, n);
 		if (slowly)
 			client_idle(c, below(40));
 	}
