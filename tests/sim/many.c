@@ -466,6 +466,7 @@ many_put(struct many_client *c, int b, int k)
 		expected = choose_pre(&sc.pre, cell);
 	is_gone = cell_may_be(&many_buckets[b], 0);
 	counts.puts++;
+	quotas_leaves(b, cell);
 	cell->pending = id;
 	cell->since = since = ++many_events;
 	say("client %d puts %u in bucket %d key %d, at home on %d", c->nr, id, b, k, many_home(b, k));
@@ -518,6 +519,7 @@ many_delete(struct many_client *c, int b, int k)
 
 	many_begin(c);
 	counts.dels++;
+	quotas_leaves(b, cell);
 	cell->pending = 0;
 	cell->since = since = ++many_events;
 	say("client %d deletes bucket %d key %d", c->nr, b, k);

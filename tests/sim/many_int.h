@@ -173,6 +173,8 @@ void quotas_size(uint32_t id, uint32_t size);
 uint32_t quotas_size_of(uint32_t id);
 /* What a cell may have held since that event: whether anything, and the bytes of the largest. */
 void quotas_most(const struct cell *c, uint64_t since, uint64_t *ret_nr, uint64_t *ret_bytes);
+/* Notes that a change which begins may remove or overwrite the contents of a cell of that bucket. */
+void quotas_leaves(int b, const struct cell *c);
 /* Is it known what a cell holds, and will the next start find that? */
 bool quotas_is_sure(const struct cell *c);
 /* A change that began at that event, and is still under way for the checker, was refused by a quota; or was answered, and adds so much. */

@@ -434,6 +434,7 @@ do_twins(struct many_client *c, int b, int k)
 		if (t[i].id)
 			quotas_size(t[i].id, 8);
 	}
+	quotas_leaves(b, cell);
 	cell->pending = t[0].id;
 	cell->other = t[1].id;
 	cell->since = since = ++many_events;

@@ -8,6 +8,7 @@
 #include "tests/sim/many_int.h"
 
 #include "base/check.h"
+#include "store/quota.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 struct cell many_bounds[BUCKETS];
 static uint32_t size_of[IDS_MAX]; /* bytes of what has that id */
 static struct store_use max_of[IDS_MAX];
+/* Bytes of all contents of each bucket that may have been removed or overwritten since the store was last at rest. They count as bytes in
+ * progress while a move, a resynchronisation or a client reads them. */
+static uint64_t left_bytes[BUCKETS];
 
 static const struct store_use unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
 
@@ -25,6 +29,7 @@ quotas_begin(void)
 {
 	_Static_assert(IDS_MAX < ID_MOD, "each id is told by the bytes of its bound");
 	memset(size_of, 0, sizeof size_of);
+	memset(left_bytes, 0, sizeof left_bytes);
 	max_of[0] = unbounded;
 }
 
@@ -75,6 +80,17 @@ quotas_is_sure(const struct cell *c)
 	return c->nr == 1 && cell_rests(c) && !c->is_open;
 }
 
+static unsigned copies_of(int b);
+
+void
+quotas_leaves(int b, const struct cell *c)
+{
+	for (int i = 0; i < c->nr; i++) {
+		if (c->may[i])
+			left_bytes[b] += quota_part_bytes(quotas_size_of(c->may[i])) * copies_of(b);
+	}
+}
+
 /* Each copy takes the bytes. */
 static unsigned
 copies_of(int b)
@@ -118,10 +134,12 @@ least_of(int b)
 	return use;
 }
 
+/* left: bytes that may be in progress in addition */
 static bool
-is_beyond(const struct store_use *use, const struct store_use *max)
+is_beyond(const struct store_use *use, uint64_t left, const struct store_use *max)
 {
-	return use->objects > max->objects || use->bytes > max->bytes || use->uploads > max->uploads;
+	return (left && use->bytes + left > max->bytes) || use->objects > max->objects ||
+	       use->bytes > max->bytes || use->uploads > max->uploads;
 }
 
 void
@@ -135,10 +153,10 @@ quotas_check_refused(int b, uint64_t since, const char *what)
 	if (c->since > since || many_bucket_changed(b, since))
 		return;
 	for (int i = 0; i < c->nr; i++) {
-		if (is_beyond(&most, &max_of[c->may[i]]))
+		if (is_beyond(&most, left_bytes[b], &max_of[c->may[i]]))
 			return;
 	}
-	if (c->pending != UNKNOWN_ID && is_beyond(&most, &max_of[c->pending]))
+	if (c->pending != UNKNOWN_ID && is_beyond(&most, left_bytes[b], &max_of[c->pending]))
 		return;
 	sim_fail("%s is refused: bucket %d holds %llu objects, %llu bytes and %llu uploads at most, and no "
 		 "bound "
@@ -233,6 +251,7 @@ quotas_see(int b)
 void
 quotas_compare(void)
 {
+	memset(left_bytes, 0, sizeof left_bytes);
 	for (int b = 0; b < BUCKETS; b++) {
 		struct store_quota_info info;
 		struct store_use is = { 0 };

@@ -154,6 +154,7 @@ do_part(struct many_client *c, struct upload *u)
 	if (!is_certain(&u->there))
 		return;
 	quotas_size(id, size);
+	quotas_leaves(u->b, &u->part[n]);
 	u->part[n].pending = id;
 	u->part[n].since = since = ++many_events;
 	counts.parts++;
@@ -212,6 +213,8 @@ do_abort(struct many_client *c, struct upload *u)
 	many_begin(c);
 	if (!is_certain(&u->there))
 		return;
+	for (int i = 0; i < PARTS; i++)
+		quotas_leaves(u->b, &u->part[i]);
 	u->there.pending = 0;
 	since = ++many_events;
 	counts.aborted++;
@@ -247,6 +250,9 @@ do_complete(struct many_client *c, struct upload *u)
 		return;
 	quotas_size(id, size);
 	grown.objects = quotas_is_sure(key) && !key->may[0];
+	quotas_leaves(u->b, key);
+	for (int i = 0; i < PARTS; i++)
+		quotas_leaves(u->b, &u->part[i]);
 	key->pending = u->object = id;
 	key->since = since = ++many_events;
 	u->there.pending = 0;
