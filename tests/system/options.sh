@@ -23,7 +23,8 @@ as_nobody() {
 		env -u LD_LIBRARY_PATH "$@"
 	fi
 }
-chmod 755 "$T"
+# --check-config asks whether this user could make the disks.
+chmod 777 "$T"
 cp "$G" "$T/gantryd" && chmod 755 "$T/gantryd"
 write_config
 chmod 644 "$T/gantryd.yaml"

@@ -106,18 +106,25 @@ write_config
 sed -i 's/^memory:.*/memory: { buffers: 16MiB, index: 64MiB }/' "$T/gantryd.yaml"
 daemon_run
 serves_rdma                                      # nobody has to wait for an address handle any more
-softnicctl rule add op=read delay=50s >/dev/null # until the rule goes
+# Until the rules go, PUTs hold three quarters of the buffers, and GETs the rest.
+for op in read write; do softnicctl rule add op=$op delay=50s >/dev/null; done
 raw >"$T/held" <<-END &
 	windows w 30 100000 pattern:%i
 	connections 30
 	parallel 30 PUT /bkt/held%i x-amz-rdma-token:@w%i content-length:0
 END
 held=$!
+raw >"$T/held_gets" <<-END &
+	windows w 30 100000 zero
+	connections 30
+	parallel 30 GET /bkt/good x-amz-rdma-token:@w%i content-length:0 range:bytes=0-99999
+END
+held_gets=$!
 all_is_taken() { [ "$(metric gantry_buffers '"large",state="free"') $(metric gantry_requests_queued)" = "0 1" ]; }
 wait_for 20 all_is_taken
 play buffers
 softnicctl rule clear >/dev/null
-wait "$held"
+wait "$held" "$held_gets"
 wait_for 20 no_requests
 stop_daemon
 
