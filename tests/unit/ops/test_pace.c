@@ -457,7 +457,7 @@ pass_second(struct xchg *honest, struct xchg *const slow[], int slow_nr)
 	}
 	for (int i = 0; i < slow_nr; i++) {
 		if (!slow[i]->rq->revoked)
-			req_body(slow[i]->rq, "a", 1 + (unsigned)i);
+			req_body(slow[i]->rq, "aaaa", 1 + (unsigned)i);
 	}
 }
 
