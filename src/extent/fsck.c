@@ -304,8 +304,8 @@ say_sums(struct fsck *f)
 
 /* Opens the disk and goes through all of it.  1: something is dropped, or would be. */
 static int
-run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, struct ring *r,
-    uint64_t *ret_bad)
+run_on(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, struct ring *r,
+       uint64_t *ret_bad)
 {
 	const struct disk_table *table = conf->disks.table;
 	struct extent_store *st = NULL;
@@ -347,6 +347,24 @@ run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mo
 	return e < 0 ? e : rep->was_damaged;
 }
 
+/* Runs on a ring of its own. The kernel may let go of a closed file only when the thread enters the ring of the last operation
+ * on that file again, or when this ring is freed; until then the file keeps its lock, and the next run would wait for it. */
+static int
+run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, uint64_t *ret_bad)
+{
+	struct ring *r;
+	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+
+	*ret_bad = 0;
+	if (e < 0) {
+		report(rep, "cannot make a ring: %s", strerror(-e));
+		return e;
+	}
+	e = run_on(conf, rep, mode, r, ret_bad);
+	ring_free(r);
+	return e;
+}
+
 static void
 say_nothing(void *cookie, const char *line)
 {
@@ -362,15 +380,9 @@ extent_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 				      .repair = mode != FSCK_LOOK,
 				      .damage = conf->disks.damage,
 				      .disk = conf->disks.disk[0].path };
-	struct ring *r;
 	uint64_t bad;
-	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+	int e = run(conf, &rep, mode, &bad);
 
-	if (e < 0) {
-		report(&rep, "cannot make a ring: %s", strerror(-e));
-		return e;
-	}
-	e = run(conf, &rep, mode, r, &bad);
 	/* A start would be refused: what would a repair drop, and how is the rest? */
 	if (mode == FSCK_LOOK && (e == -ENOTRECOVERABLE || e == -EIO)) {
 		struct recover_report would = rep;
@@ -378,8 +390,7 @@ extent_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 		would.repair = true;
 
 		report(&rep, "%s: a repair would do this:", conf->disks.disk[0].path);
-		run(conf, &would, mode, r, &bad);
+		run(conf, &would, mode, &bad);
 	}
-	ring_free(r);
 	return e < 0 ? e : bad ? -ENOTRECOVERABLE : e;
 }
