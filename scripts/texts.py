@@ -9,6 +9,8 @@ os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 # Folders whose comments are exempt until their code is replaced.
 EXEMPT = ("src/rados/", "src/extent/log/")
 Comment = collections.namedtuple("Comment", "path line text code")
+# heading: the title of the section; lead: the head of the column and the first cell of the row, or the paragraph before a list, else "".
+Paragraph = collections.namedtuple("Paragraph", "line text heading lead")
 TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 WORDS = "Cm|Fl|Ar|Xr|Pa|Em|Sy|Dq|Ql|Sq|Va|Ev|Fn|Fa|Vt|Er|Li|Dv|Sx|Pq|Op|Ic|No"  # macros of mdoc(7) in a sentence
 INLINE = re.compile(rf"\.({WORDS}|Po|Pc)\b ?(.*)")
@@ -61,17 +63,26 @@ def joined(lines):
     return re.sub(r" (?=\)[.,;:]?(?:\s|$))|(?<= \() ", "", " ".join(lines)).replace("\\(dq", "\"")
 
 
+def cells(line):
+    return [c.strip() for c in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
 def paragraphs(path):
-    """Returns (line, text) of each paragraph, list item and cell of a table; no code, no markup of manual pages."""
+    """Returns each paragraph, list item and cell of a table; no code, no markup of manual pages."""
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
     out, at, fenced, synopsis, name, manual = [], 0, False, False, "", path.startswith("man/")
+    heading, lead, heads, item, lead_in = "", "", None, False, ""
     for i, line in enumerate(lines, 1):
         if line.startswith("```") or line.startswith(".Bd -literal") or line == ".Ed":
             fenced = not fenced
             line = ""
         if manual:
             line = line.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
+        if not fenced and (m := re.match(r"(?:#+|\.S[hs]) (.*)", line)):
+            heading, lead_in = m[1].strip(), ""
+        if m := re.match(r"\.It (.*)", line):
+            lead_in = mdoc("It", m[1]).removeprefix("It ")
         if line.startswith(".Sh"):
             synopsis = line == ".Sh SYNOPSIS"
         if m := re.match(r"\.Nm(?: (\w\S*))?( .*)?$", line):
@@ -82,20 +93,30 @@ def paragraphs(path):
         if fenced or line.startswith("    ") and not out or not m and line.startswith((".", "#", "'", "<")):
             line = ""
         if line.startswith("|"):
-            for cell in re.split(r"(?<!\\)\|", line.strip("|")):
-                if cell.strip(" -"):
-                    yield i, cell.strip()
+            row = cells(line)
+            heads = heads or row
+            for nr, cell in enumerate(row):
+                if cell.strip(" -:"):
+                    head = heads[nr] if nr < len(heads) else ""
+                    yield Paragraph(i, cell, heading, "" if row is heads else f"{head} | {row[0]}" if nr else head)
             line = ""
-        if not line.strip() or re.match(r"\s*([-*]|\d+\.) ", line):
+        else:
+            heads = None
+        begins = re.match(r"\s*([-*]|\d+\.) ", line)
+        if not line.strip() or begins:
             if out:
-                yield at, joined(out)
+                yield Paragraph(at, joined(out), heading, lead)
+                lead_in = lead_in if item or manual else joined(out)
             out = []
         if line.strip():
+            if not out:
+                item = bool(begins) or line.startswith(" ") and item
+                lead = lead_in if item or manual else ""
             at = at if out else i
             # In a manual page the end of a sentence is the end of a line.
             out.append(line.strip() + "\n" * (manual and line.rstrip().endswith((".", "!", "?"))))
     if out:
-        yield at, joined(out)
+        yield Paragraph(at, joined(out), heading, lead)
 
 
 def sentences(text):

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slice - the time slice of a thread: the time for which the scheduler lets other threads run before a thread
- * that has just become ready gets its CPU.
+ * slice - gives the calling thread a short time slice, so that it runs as soon as it wakes.
  *
- * A core sleeps some 20,000 times a second, for as long as a disk or a client takes. If another program
- * computes on its CPU in the meantime, kernels from 6.6 on let that program use up its slice (2.8 ms) before
- * they consider the thread that woke: ten times the duration of a durable PUT. A thread with a short slice
- * runs immediately, and gets no larger share of the CPU. Called by every core and by the benchmarks, each for
- * itself.
+ * A core sleeps some 20,000 times a second, while it waits for a disk or a client. If another program computes
+ * on the core's CPU in the meantime, kernels from 6.6 on let this program run to the end of its own slice
+ * (2.8 ms, ten times the duration of a durable PUT) before the core's thread runs. A thread with a short slice
+ * preempts the other program immediately, and gets no larger share of the CPU. Every core and every thread of
+ * a benchmark calls this for itself.
  */
 #ifndef GANTRY_BASE_SLICE_H
 #define GANTRY_BASE_SLICE_H

@@ -381,7 +381,7 @@ struct target {
 	uint32_t attrs_len;
 	struct copy_source *copy; /* source of a copy; NULL for other operations */
 	struct list_query *list;  /* parameters of a list; NULL for other operations */
-	/* The source of attrs, copy and list. Its owner takes them back after the end of the request. */
+	/* Provides the memory of attrs, copy and list. The owner of the source frees it after the request. */
 	struct target_source source;
 };
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* length in bytes of the signature with which a PROXY header begins, and no HTTP request or TLS record */
+/* length in bytes of the signature: every PROXY header begins with it; no HTTP request or TLS record does */
 #define PROXY_SIGNATURE 12
 /* length in bytes of the first part of every header, which contains the length of the header */
 #define PROXY_FIRST 16

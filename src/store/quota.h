@@ -192,8 +192,8 @@ int quota_judge(struct quota_book *book, int counter, struct quota_row *row, con
 /* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a growth of a bucket's documents, in bytes, that will later be published or dropped. Documents count
- * for the limits of patterns, not for the limit of the bucket itself. A document counts once, although every
- * counter publishes it. */
+ * for the limits of patterns, not for the limit of the bucket itself. The document of a bucket is on every
+ * disk, and each disk's counter publishes the growth, but its bytes are counted only once. */
 void quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
 /* Removes all changes that quota_pend() and quota_pend_docs() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);

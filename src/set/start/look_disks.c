@@ -100,7 +100,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 		snprintf(err, err_len, "%.*s", (int)advice_problem(unseen->err), unseen->err);
 		e = unseen->error == -EBUSY ? STORE_LOOK_IN_USE : STORE_LOOK_DENIED;
 	} else if (start_is_none_made(s) && !forgets) {
-		/* Without a store the configuration alone does not show whether a disk may be missing. */
+		/* No disk has a store, so no map shows whether the start is permitted without a disk. */
 		e = say_unmade(s);
 	} else {
 		e = start_judge(s);
