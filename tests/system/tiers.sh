@@ -21,7 +21,7 @@ tiers() {
 	local want=$1 rc
 	shift
 	: >order
-	env -u SKIP -u SEED -u CI_TURN -u CI_SECS "${vars[@]}" scripts/ci-tiers "$@" >"$T/out" 2>&1
+	env -u SKIP -u SEED -u CI_TURN -u CI_SECS -u SLOW "${vars[@]}" scripts/ci-tiers "$@" >"$T/out" 2>&1
 	rc=$?
 	ran=$(tr '\n' ' ' <order)
 	[ $rc = "$want" ] || { cat "$T/out" >&2; fail "exit $rc, wanted $want: ${vars[*]} $*"; }
@@ -41,6 +41,9 @@ tiers 1 slow two
 assert_eq "$ran" "slow two "
 has '^slow +FAILED .* not done within 1 s$'
 tiers 2 three
+vars=(SLOW=3)
+tiers 0 two
+has '^==== two [(]at most 90 s[)]$'
 vars=("SKIP=one,big")
 tiers 1
 assert_eq "$ran" "check two slow red mute "
