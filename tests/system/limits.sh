@@ -143,8 +143,10 @@ assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_add
 wait_for 60 nothing_is_held
 stop_watching "limits.connections_per_address"
 
-# limits.requests: one more than four is answered at once, on connections that are kept; one of four is for reads.
-MORE=$'limits: { requests: 4 }'
+# limits.requests: one more than four is answered at once, on connections that are kept; one of four is for reads. Of several disks each
+# has half of the requests at most, so there is one.
+copies=$COPIES disks=$DISKS
+MORE=$'limits: { requests: 4 }' COPIES=1 DISKS=1
 fresh
 watch_livez
 bytes pattern:5 100000 | curl_s3 /bkt/g -T -
@@ -197,6 +199,7 @@ END
 wait $!
 wait_for 60 nothing_is_held
 stop_watching "limits.requests"
+COPIES=$copies DISKS=$disks
 
 # limits.queue: who gets no buffer waits, and when too many wait the rest is told to come again.
 MORE=$'limits: { queue: 3 }'
