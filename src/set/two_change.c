@@ -421,7 +421,10 @@ first(struct change_two *c)
 		return;
 	}
 	op->done = c->put ? on_first_put : on_first;
-	r = c->put ? e->ops->put_commit(e, c->put, &c->commit) : set_start_call(e, &c->key, op, &c->call);
+	/* A PUT is committed at the engine at which it began, which may be the former primary: that engine hands
+	 * it over (carry_put.c). */
+	r = c->put ? store_put_commit(c->put->op.port, c->put, &c->commit)
+		   : set_start_call(e, &c->key, op, &c->call);
 	c->was_begun |= r >= 0;
 	if (r != 0)
 		first_ended(c, r < 0 ? r : op->result);

@@ -24,14 +24,19 @@ bool mem_disks_step(void);
 /* Takes a disk away from the next start on, or brings it back. */
 void mem_disk_absent(const char *path, bool absent);
 /* Fails after so many further changes (0: now): changes are -EROFS from then on, and the set is told.  Until the next start; of a disk
- * that is not in use those of the next life count. */
+ * that is not in use, or that is not made yet, those of the next life count. */
 void mem_disk_fail(const char *path, unsigned changes);
 /* Lets reads of bytes fail with -EIO, or not. */
 void mem_disk_unreadable(const char *path, bool unreadable);
 /* Lets a disk take no records of other disks (-ENOMEM), or again. */
 void mem_disk_refuse(const char *path, bool refuse);
+/* Puts a placement map on a disk that is not in use. */
+void mem_disk_put_map(const char *path, const struct disk_table *t);
 /* Lets nothing that was started end, or goes on. */
 void mem_disk_hang(const char *path, bool hang);
+/* Lets no write of a placement map end while the disk serves, or no change at all, which a gate is not, or all again. */
+enum mem_hold { HOLD_NOTHING, HOLD_MAPS, HOLD_CHANGES };
+void mem_disk_hold(const char *path, enum mem_hold what);
 /* Makes a disk, which is in use, so small that so many bytes are free. */
 void mem_disk_leave_free(const char *path, uint64_t bytes);
 /* Damages the bytes of an object: reads are -EBADMSG.  0 or -ENOENT. */

@@ -293,7 +293,7 @@ do_work(struct mem_store *st, struct job *j)
 {
 	int error;
 
-	if (st->member && j->not_before_ns > clock_ns())
+	if (st->member && (j->not_before_ns > clock_ns() || mem_member_holds(st, j)))
 		return false;
 	error = j->kind < MEM_FAULT_NR ? mem_fault_of(st, j->kind) : 0;
 	j->result = error;

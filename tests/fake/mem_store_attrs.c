@@ -156,6 +156,7 @@ get_battrs_work(struct mem_store *st, struct job *j)
 	if (!b)
 		return;
 	stat->attrs_len = b->attrs_len;
+	stat->ctime_ns = b->mtime_ns;
 	stat->version = b->battrs_number;
 	if (b->has_max)
 		stat->max = b->max;

@@ -288,6 +288,8 @@ void mem_member_keep(struct mem_store *st);
 bool mem_member_failed(const struct mem_store *st);
 /* Tells whether reads of bytes fail. */
 bool mem_member_unreadable(const struct mem_store *st);
+/* Tells whether a job waits, as it is held by the test. */
+bool mem_member_holds(const struct mem_store *st, const struct job *j);
 /* Tells whether it was said which places are the engine's own. */
 bool mem_member_has_slots(const struct mem_store *st);
 /* Tells whether a key is the engine's own, by the number of copies that it has itself. */

@@ -40,7 +40,8 @@ struct mem_disk {
 struct mem_member {
 	struct mem_disk *disk;
 	struct store_watch *watch;
-	bool has_slots, is_watched, has_failed, is_unreadable, refuses, is_told;
+	bool has_slots, is_watched, has_failed, is_unreadable, refuses, is_told, serves;
+	enum mem_hold holds;
 	unsigned fails_after; /* so many further changes; 0: it does not */
 	struct store_slots own, frozen, watched;
 	void (*changed)(void *cookie, const struct store_key *k);
@@ -70,6 +71,19 @@ find_disk(const char *path)
 			return &disks[i];
 	}
 	return NULL;
+}
+
+static struct mem_disk *
+new_disk(const char *path)
+{
+	struct mem_disk *d = find_disk(path);
+
+	if (d)
+		return d;
+	d = find_disk("");
+	check(d && strlen(path) < sizeof d->path);
+	strcpy(d->path, path);
+	return d;
 }
 
 static struct mem_disk *
@@ -179,6 +193,8 @@ mem_member_keep(struct mem_store *st)
 {
 	struct mem_disk *d = st->member->disk;
 
+	/* Each was ended by who began it. */
+	check(!st->open_nr && !st->put_nr);
 	for (struct job *j = st->jobs, *next; j; j = next) {
 		/* A table that nobody waits for any more. */
 		check(!j->port);
@@ -191,11 +207,19 @@ mem_member_keep(struct mem_store *st)
 	d->c.nr = st->nr;
 	d->c.uploads = st->uploads;
 	d->c.number = st->number;
-	for (size_t i = 0; i < d->c.nr; i++)
-		d->c.index[i]->gate = 0;
+	for (size_t i = 0; i < d->c.nr; i++) {
+		struct version *v = d->c.index[i], *older = v->older;
+
+		/* Nothing is open any more. */
+		v->older = NULL;
+		mem_version_put(st, older);
+		v->gate = 0;
+	}
 	st->index = NULL;
 	st->nr = 0;
 	st->uploads = NULL;
+	/* A start may open it again. */
+	d->fails_after = st->member->serves || st->member->has_failed ? 0 : st->member->fails_after;
 	d->st = NULL;
 	free(st->member);
 	st->member = NULL;
@@ -349,11 +373,12 @@ mem_disk_absent(const char *path, bool absent)
 void
 mem_disk_fail(const char *path, unsigned after)
 {
+	struct mem_disk *d = new_disk(path);
 	struct mem_member *m;
 
-	if (!get_disk(path)->st) {
+	if (!d->st) {
 		check(after);
-		get_disk(path)->fails_after = after;
+		d->fails_after = after;
 		return;
 	}
 	m = member_of(path);
@@ -380,6 +405,21 @@ void
 mem_disk_hang(const char *path, bool hang)
 {
 	mem_store_hold(&get_disk(path)->st->base, hang);
+}
+
+void
+mem_disk_hold(const char *path, enum mem_hold what)
+{
+	member_of(path)->holds = what;
+}
+
+void
+mem_disk_put_map(const char *path, const struct disk_table *t)
+{
+	struct mem_disk *d = get_disk(path);
+
+	check(!d->st);
+	d->c.table = *t;
 }
 
 void
@@ -619,6 +659,14 @@ is_change(const struct job *j)
 }
 
 bool
+mem_member_holds(const struct mem_store *st, const struct job *j)
+{
+	enum mem_hold what = st->member->holds;
+
+	return what == HOLD_CHANGES ? is_change(j) : what == HOLD_MAPS && !j->port;
+}
+
+bool
 mem_member_judge(struct mem_store *st, struct job *j)
 {
 	struct mem_member *m = st->member;
@@ -632,7 +680,8 @@ mem_member_judge(struct mem_store *st, struct job *j)
 	}
 	if (m->has_failed && (is_change(j) || j->kind == MEM_FAULT_NR) && !j->runs_failed)
 		e = -EROFS;
-	else if (j->kind == MEM_READ && m->is_unreadable)
+	/* Bytes of small ones are in their record. */
+	else if (j->kind == MEM_READ && m->is_unreadable && j->v->size_bytes > STORE_INLINE_MAX)
 		e = -EIO;
 	else if (j->is_sent && m->refuses)
 		e = -ENOMEM;
@@ -1050,6 +1099,7 @@ member_serve(struct store *store, char *err, size_t err_len)
 {
 	struct mem_member *m = mem_store(store)->member;
 
+	m->serves = true;
 	return m->has_failed ? refuse(err, err_len, -EIO, m->disk->path, "the test failed it") : 0;
 }
 
@@ -1103,19 +1153,6 @@ member_has_failed(const struct store *store)
 }
 
 /* ---- a store is made ---- */
-
-static struct mem_disk *
-new_disk(const char *path)
-{
-	struct mem_disk *d = find_disk(path);
-
-	if (d)
-		return d;
-	d = find_disk("");
-	check(d && strlen(path) < sizeof d->path);
-	strcpy(d->path, path);
-	return d;
-}
 
 /* A placement map of one disk. */
 static void

@@ -164,7 +164,7 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	struct job *j;
 	int r;
 
-	check(put->is_started);
+	check(put->is_started && put->op.port == sp);
 	check(len <= p->st->limits.piece_bytes);
 	r = reserve_more(p->st, put, ps, len);
 	if (r < 0)
@@ -315,6 +315,8 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 	struct job *j;
 	int r = 0;
 
+	/* It is committed where it began. */
+	check(put->op.port == &p->base);
 	check(put->is_started && !ps->committing && ps->writes == 0);
 	v = ps->v;
 	if (c->meta.attrs_len > (ps->part_number ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||

@@ -42,6 +42,8 @@ static struct store_conf conf;
 static struct store *st;
 static struct store_user *user;
 static char err[STORE_WHY_BYTES];
+static char rig_said[512];  /* of the latest change of disks */
+static uint32_t rig_pauses; /* one in so many PUTs pauses between its beginning and its end; 0: none does */
 
 /* ---- life ---- */
 
@@ -275,6 +277,10 @@ put_part(struct store_user *u, struct store_key k, const uint8_t *id, uint32_t n
 	r = id ? store_put_init_part(p, &op, &k, id, number, size) : store_put_init(p, &op, &k, size);
 	if (r < 0)
 		return r;
+	if (rig_pauses && turns_below(rig_pauses) == 0) {
+		for (uint64_t until = clock_ns() + turns_below(200) * NS_PER_MS; clock_ns() < until;)
+			store_user_turn(u);
+	}
 	check(store_buf_make(&buf, 2 * STORE_GRANULE));
 	for (; r >= 0 && size - off > STORE_GRANULE; off += STORE_GRANULE) {
 		fill_value(buf.mem, value, off, STORE_GRANULE);
@@ -469,13 +475,12 @@ list_names(struct store_user *u, const char *bucket, struct listing *ret_list)
 static inline int
 change_disks(int kind, const char *disk)
 {
-	char said[512] = "";
-
+	rig_said[0] = 0;
 	return store_change_disks(
 		st,
 		&(struct store_disk_change){
 			.kind = kind, .disk = disk, .size_bytes = 256 * MIB, .force = true },
-		said, sizeof said);
+		rig_said, sizeof rig_said);
 }
 
 /* Turns the loop of the user for so long. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PUTs whose keys go to another disk between their beginning and their commit: all kinds of them are done there, judged there, and leave
- * nothing behind, and whoever made them sees nothing of it.
+ * PUTs whose keys go to another disk between their beginning and their commit.  These are on files because the bytes and parts that a disk
+ * gives back of a PUT in progress, in all kinds of extents, are tested; set/test_mem_carried has all else.
  */
 #include "extent/engine.h"
 
@@ -15,40 +15,27 @@
 #define GRANULE STORE_GRANULE
 #define MOST 60 /* PUTs at a time */
 
-/* Of each disk: what is asked of it in that way fails so, or is held. */
-static _Atomic int bad[DISKS], bad_kind;
-static _Atomic int held; /* so often something waited for a disk */
+static _Atomic bool is_unreadable; /* bytes of objects on the first disk */
 
 static int
 hook(const struct fault_io *io)
 {
-	for (int i = 0; i < DISKS; i++) {
-		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->name, "seg-", 4) == 0 &&
-		    strncmp(io->path, dir[i], strlen(dir[i])) == 0) {
-			held += bad[i] == FAULT_HOLD;
-			return bad[i];
-		}
-	}
-	return 0;
-}
-
-static void
-is_bad(int disk, int kind, int result)
-{
-	bad_kind = kind;
-	bad[disk] = result;
+	return is_unreadable && io->kind == FAULT_READ && strncmp(io->name, "seg-", 4) == 0 &&
+			       strncmp(io->path, dir[0], strlen(dir[0])) == 0
+		       ? -EIO
+		       : 0;
 }
 
 static int
-setup_of(int nr, uint64_t first_bytes, uint64_t bytes)
+setup(void **state)
 {
 	fault_ring_hook = hook;
+	is_unreadable = false;
 	for (int i = 0; i < DISKS; i++) {
-		bad[i] = 0;
 		dir_make(dir[i]);
-		disks[i] = (struct store_disk_conf){ .path = dir[i], .size_bytes = i ? bytes : first_bytes };
+		disks[i] = (struct store_disk_conf){ .path = dir[i], .size_bytes = 320 * MIB };
 	}
-	use(nr);
+	use(2);
 	conf.disks.heal_after_ns = 1000 * NS_PER_S;
 	if (store_format(&conf, false, err, sizeof err) < 0)
 		fail_msg("%s", err);
@@ -58,34 +45,9 @@ setup_of(int nr, uint64_t first_bytes, uint64_t bytes)
 }
 
 static int
-setup_two(void **state)
-{
-	return setup_of(2, 320 * MIB, 320 * MIB);
-}
-
-static int
-setup_three(void **state)
-{
-	return setup_of(3, 320 * MIB, 320 * MIB);
-}
-
-static int
-setup_four(void **state)
-{
-	return setup_of(4, 320 * MIB, 320 * MIB);
-}
-
-static int
-setup_narrow(void **state)
-{
-	return setup_of(2, 320 * MIB, 64 * MIB);
-}
-
-static int
 teardown(void **state)
 {
-	for (int i = 0; i < DISKS; i++)
-		bad[i] = 0;
+	is_unreadable = false;
 	stop();
 	end();
 	return 0;
@@ -179,12 +141,6 @@ wait_free(int disk, uint64_t want)
 	assert_int_equal(free_bytes(disk), want);
 }
 
-static bool
-is_quiet(void)
-{
-	return !port_is_pinned(set_port(store_user_port(user, 0)));
-}
-
 /* ---- a PUT in steps ---- */
 
 struct slow {
@@ -274,13 +230,6 @@ commit_put(struct slow *s)
 }
 
 static void
-abort_put(struct slow *s)
-{
-	store_put_abort(store_user_port(user, 0), &s->put);
-	free(s->last.mem);
-}
-
-static void
 must_read(struct store_obj *o, uint64_t size, uint64_t seed, uint64_t at)
 {
 	struct buf b = buf_new();
@@ -344,14 +293,6 @@ make_upload(const struct store_key *k, uint8_t id[STORE_UPLOAD_ID_BYTES])
 	memcpy(id, u.id, sizeof u.id);
 }
 
-static int
-abort_upload(const struct store_key *k, const uint8_t *id)
-{
-	struct store_upload u;
-
-	return STORE_DO(user, &u.op, store_upload_abort(store_user_port(user, 0), k, id, &u));
-}
-
 /* ---- all kinds ---- */
 
 static const struct {
@@ -374,7 +315,6 @@ static const struct {
 	{ FMT_CHUNK_BYTES + 2 * MIB + 1, true },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
-#define SMALL (KINDS - 1) /* those of one chunk */
 static struct slow slow[MOST];
 
 /* Deletes what was put, and sees that no disk but for the one that went has kept any of it. */
@@ -385,7 +325,6 @@ must_leave_nothing(unsigned nr, const uint64_t *was, int disks_nr)
 		assert_int_equal(delete_key(&slow[i].key), 1);
 	for (int i = 0; i < disks_nr; i++)
 		wait_free(i, was[i]);
-	assert_true(is_quiet());
 }
 
 static void
@@ -421,13 +360,6 @@ static void
 test_objects(void **state)
 {
 	put_kinds("b", KINDS, 2);
-}
-
-static void
-test_two_copies(void **state)
-{
-	assert_int_equal(make_with("2b", 2), 0);
-	put_kinds("2b", SMALL, 3);
 }
 
 /* Parts, which are all committed behind the move of their uploads; then these are completed. */
@@ -489,321 +421,6 @@ test_parts(void **state)
 	put_parts("b", 2);
 }
 
-static void
-test_parts_of_two(void **state)
-{
-	assert_int_equal(make_with("2b", 2), 0);
-	put_parts("2b", 3);
-}
-
-/* ---- judged where the key is ---- */
-
-static void
-put_now(const struct store_key *k, uint64_t size)
-{
-	struct slow s;
-
-	begin_put(&s, k, size, true, NULL, 0);
-	assert_int_equal(commit_put(&s), 0);
-}
-
-static void
-judge(const char *bucket, int nr)
-{
-	enum { ABSENT, THERE, MATCH, NO_MATCH, KEPT, NONE_MATCH, VERSION, CASES };
-	static const int results[] = { 0, -EEXIST, 0, -ESTALE, -EPERM, -EEXIST, -ESTALE };
-	char names[CASES][32];
-	uint64_t was[DISKS];
-
-	for (int i = 0; i < CASES; i++) {
-		struct store_key k = key_at(names[i], bucket, 0);
-
-		if (i != ABSENT)
-			put_now(&k, 1000);
-		note_room(was, nr);
-		begin_put(&slow[i], &k, 2 * MIB, i % 2, NULL, 0);
-		slow[i].c.pre.kind = i == MATCH || i == NO_MATCH ? PRE_MATCH
-				     : i == NONE_MATCH           ? PRE_NONE_MATCH
-				     : i == VERSION              ? PRE_VERSION
-				     : i == KEPT                 ? PRE_NONE
-								 : PRE_ABSENT;
-		slow[i].c.pre.keep = i == KEPT;
-		slow[i].c.pre.version = 77;
-		slow[i].c.pre.etag_nr = i == MATCH || i == NO_MATCH || i == NONE_MATCH;
-		/* What is there when it begins, and what is there when it ends. */
-		slow[i].c.pre.etags[0] = (struct store_etag){ .parts = 0 };
-		memcpy(slow[i].c.pre.etags[0].sum, &(uint64_t){ i == NO_MATCH ? 1000 : 1001 },
-		       sizeof(uint64_t));
-	}
-	drain(0);
-	for (int i = 0; i < CASES; i++) {
-		if (i != ABSENT)
-			put_now(&slow[i].key, 1001);
-		assert_int_equal(commit_put(&slow[i]), results[i]);
-		if (results[i] == 0)
-			must_be_there(&slow[i], slow[i].put.version);
-	}
-	assert_true(is_quiet());
-}
-
-static void
-test_judged(void **state)
-{
-	judge("b", 2);
-}
-
-static void
-test_judged_two(void **state)
-{
-	assert_int_equal(make_with("2b", 2), 0);
-	judge("2b", 3);
-}
-
-/* The upload of a part is aborted, and a bucket is removed, before the commit. */
-static void
-test_gone(void **state)
-{
-	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	uint64_t was[2];
-	char name[32];
-	struct store_key k = key_at(name, "b", 0), in;
-
-	note_room(was, 2);
-	make_upload(&k, id);
-	begin_put(&slow[0], &k, 2 * MIB, true, id, 1);
-	assert_int_equal(make_with("empty", 1), 0);
-	in = key_at(name, "empty", 0);
-	begin_put(&slow[1], &in, 2 * MIB, true, NULL, 0);
-	drain(0);
-	assert_int_equal(abort_upload(&slow[0].key, id), 0);
-	assert_int_equal(removed("empty"), 0);
-	assert_int_equal(commit_put(&slow[0]), -ENOENT);
-	assert_int_equal(commit_put(&slow[1]), -ENXIO);
-	wait_free(0, was[0]);
-	wait_free(1, was[1]);
-}
-
-static void
-test_quota(void **state)
-{
-	struct store_use max = { STORE_UNBOUNDED, 5 * MIB, STORE_UNBOUNDED };
-	struct store_bucket_set op;
-	uint64_t was[2];
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-
-	note_room(was, 2);
-	begin_put(&slow[0], &k, 4 * MIB, true, NULL, 0);
-	k = key_at(name, "b", 0);
-	begin_put(&slow[1], &k, 3 * MIB, true, NULL, 0);
-	drain(0);
-	assert_int_equal(
-		STORE_DO(user, &op.op, store_bucket_set_quota(store_user_port(user, 0), "b", 1, &max, &op)),
-		0);
-	assert_int_equal(commit_put(&slow[0]), 0);
-	assert_int_equal(commit_put(&slow[1]), -EDQUOT);
-	must_leave_nothing(1, was, 2);
-}
-
-/* Puts an object of a piece; what the store says. */
-static int
-fill_some(int nr, uint32_t size)
-{
-	struct store_port *p = store_user_port(user, 0);
-	struct buf b = buf_new();
-	struct store_commit c = { .last = &b, .last_len = size };
-	struct store_put op;
-	char name[32];
-	struct store_key k;
-	int r;
-
-	snprintf(name, sizeof name, "fill-%d", nr);
-	k = key_of("b", name);
-	fill(b.mem, size, 1, 0);
-	r = store_put_init(p, &op, &k, size);
-	if (r == 0)
-		r = STORE_DO(user, &op.op, store_put_commit(p, &op, &c));
-	store_put_abort(p, &op);
-	free(b.mem);
-	return r;
-}
-
-/* No room for it where its key is now: that is told before anything is copied, or by the commit. */
-static void
-test_no_room(void **state)
-{
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-	uint64_t was, full;
-	int nr = 0, r;
-
-	was = free_bytes(0);
-	begin_put(&slow[0], &k, 20 * MIB, true, NULL, 0);
-	k = key_at(name, "b", 0);
-	begin_put(&slow[1], &k, 300000, true, NULL, 0);
-	k = key_at(name, "b", 0);
-	begin_put(&slow[2], &k, 5, true, NULL, 0);
-	drain(0);
-	while ((r = fill_some(nr, STORE_PIECE)) == 0)
-		nr++;
-	assert_int_equal(r, -ENOSPC);
-	while ((r = fill_some(nr, 65536)) == 0)
-		nr++;
-	assert_int_equal(r, -ENOSPC);
-	full = free_bytes(1);
-	assert_int_equal(commit_put(&slow[0]), -ENOSPC);
-	assert_int_equal(commit_put(&slow[1]), -ENOSPC);
-	assert_int_equal(free_bytes(1), full);
-	assert_int_equal(commit_put(&slow[2]), 0);
-	must_be_there(&slow[2], slow[2].put.version);
-	wait_free(0, was);
-	assert_true(is_quiet());
-}
-
-/* One that is given up is given up, wherever its key is. */
-static void
-test_aborted(void **state)
-{
-	uint64_t was[2];
-	char name[32];
-
-	note_room(was, 2);
-	for (unsigned i = 0; i < SMALL; i++) {
-		struct store_key k = key_at(name, "b", 0);
-
-		begin_put(&slow[i], &k, kinds[i].size, kinds[i].rides, NULL, 0);
-	}
-	drain(0);
-	for (unsigned i = 0; i < SMALL; i++)
-		abort_put(&slow[i]);
-	wait_free(0, was[0]);
-	wait_free(1, was[1]);
-}
-
-static bool
-refuse(struct store_carrier *c, struct store_put *put)
-{
-	return false;
-}
-
-/* Where nobody can carry it, it is told so, and gives all back. */
-static void
-test_refused(void **state)
-{
-	struct set_port *p = set_port(store_user_port(user, 0));
-	uint64_t was[2];
-	char name[32];
-
-	note_room(was, 2);
-	for (unsigned i = 0; i < SMALL; i++) {
-		struct store_key k = key_at(name, "b", 0);
-
-		begin_put(&slow[i], &k, kinds[i].size, kinds[i].rides, NULL, 0);
-	}
-	drain(0);
-	port_carrier(p)->carry = refuse;
-	for (unsigned i = 0; i < SMALL; i++) {
-		assert_int_equal(commit_put(&slow[i]), -EXDEV);
-		assert_int_equal(look(&slow[i].key), -ENOENT);
-	}
-	wait_free(0, was[0]);
-	wait_free(1, was[1]);
-}
-
-/* One that finds its key nowhere is not carried for ever. */
-static void
-test_nowhere(void **state)
-{
-	uint64_t was[3];
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-	int is;
-
-	note_room(was, 3);
-	begin_put(&slow[0], &k, 3 * MIB, true, NULL, 0);
-	drain(0);
-	/* What the set says is not what that disk says. */
-	is = set_primary(set_of(st), &k);
-	set_assign_primary(set_of(st), store_place(&k), is == 1 ? 2 : 1);
-	assert_int_equal(commit_put(&slow[0]), -EXDEV);
-	set_assign_primary(set_of(st), store_place(&k), is);
-	assert_int_equal(look(&k), -ENOENT);
-	for (int i = 0; i < 3; i++)
-		wait_free(i, was[i]);
-	assert_true(is_quiet());
-}
-
-/* What the client expects of its bytes is judged before anything else. */
-static void
-test_other_bytes(void **state)
-{
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-
-	begin_put(&slow[0], &k, 2 * MIB, true, NULL, 0);
-	drain(0);
-	slow[0].c.have_expect_crc64 = true;
-	slow[0].c.expect_crc64 = 4711;
-	assert_int_equal(commit_put(&slow[0]), -EILSEQ);
-	assert_int_equal(look(&slow[0].key), -ENOENT);
-}
-
-/* ---- once more, while it is on its way ---- */
-
-/* Commits, and waits until something of it waits for the disk. */
-static int
-commit_held(struct slow *s, int disk, int kind)
-{
-	uint64_t until_ns = clock_ns() + PATIENCE_NS;
-	int r;
-
-	held = 0;
-	is_bad(disk, kind, FAULT_HOLD);
-	r = commit_start(s);
-	assert_int_equal(r, 0);
-	while (!held && clock_ns() < until_ns)
-		store_user_turn(user);
-	assert_true(held > 0);
-	return r;
-}
-
-static void
-move_twice(const char *bucket, int nr, uint64_t size)
-{
-	uint64_t was[DISKS];
-	char name[32];
-	struct store_key k = key_at(name, bucket, 0);
-	int next, r;
-
-	note_room(was, nr);
-	begin_put(&slow[0], &k, size, true, NULL, 0);
-	drain(0);
-	next = home_of(&slow[0].key);
-	r = commit_held(&slow[0], 0, FAULT_READ);
-	drain(next);
-	assert_int_not_equal(home_of(&slow[0].key), next);
-	/* Of two copies it is held, and who asks for it waits. */
-	if (!has_two(bucket))
-		assert_int_equal(look(&slow[0].key), -ENOENT);
-	bad[0] = 0;
-	assert_int_equal(commit_end(&slow[0], r), 0);
-	must_be_there(&slow[0], slow[0].put.version);
-	must_leave_nothing(1, was, nr);
-}
-
-static void
-test_twice(void **state)
-{
-	move_twice("b", 3, 3 * MIB);
-}
-
-static void
-test_twice_of_two(void **state)
-{
-	assert_int_equal(make_with("2b", 2), 0);
-	move_twice("2b", 4, 3 * MIB);
-}
-
 /* ---- disks that fail ---- */
 
 static void
@@ -819,11 +436,11 @@ test_old_unreadable(void **state)
 		begin_put(&slow[i], &k, i == 2 ? 5 : 3 * MIB, true, NULL, 0);
 	}
 	drain(0);
-	is_bad(0, FAULT_READ, -EIO);
+	is_unreadable = true;
 	assert_int_equal(commit_put(&slow[0]), -EXDEV);
 	assert_int_equal(look(&slow[0].key), -ENOENT);
 	assert_int_equal(commit_put(&slow[2]), 0); /* which is in memory */
-	bad[0] = 0;
+	is_unreadable = false;
 	assert_int_equal(commit_put(&slow[1]), 0);
 	must_be_there(&slow[1], slow[1].put.version);
 	assert_int_equal(delete_key(&slow[1].key), 1);
@@ -831,91 +448,13 @@ test_old_unreadable(void **state)
 	wait_free(1, was[1]);
 }
 
-/* While it is read: it hangs, and then it fails. */
-static void
-test_old_fails(void **state)
-{
-	uint64_t was;
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-	int r;
-
-	was = free_bytes(1);
-	begin_put(&slow[0], &k, 3 * MIB, true, NULL, 0);
-	drain(0);
-	r = commit_held(&slow[0], 0, FAULT_READ);
-	/* Nobody waits for it but this one. */
-	k = key_of("b", "another");
-	assert_int_equal(put(&k), 0);
-	assert_int_equal(delete_key(&k), 1);
-	bad[0] = -EIO;
-	assert_int_equal(commit_end(&slow[0], r), -EXDEV);
-	assert_int_equal(look(&slow[0].key), -ENOENT);
-	wait_free(1, was);
-	assert_true(is_quiet());
-}
-
-static void
-test_new_fails(void **state)
-{
-	char name[32];
-	struct store_key k = key_at(name, "b", 0);
-	int next, r;
-
-	begin_put(&slow[0], &k, 3 * MIB, true, NULL, 0);
-	begin_put(&slow[1], &k, 3 * MIB, true, NULL, 0);
-	drain(0);
-	next = home_of(&slow[0].key);
-	r = commit_held(&slow[0], next, FAULT_WRITE);
-	bad[next] = -EIO;
-	assert_int_equal(commit_end(&slow[0], r), -EROFS);
-	assert_int_equal(look(&slow[0].key), -ENOENT);
-	assert_int_equal(commit_put(&slow[1]), -EROFS);
-	assert_true(is_quiet());
-}
-
-/* Of two copies the second becomes the first meanwhile. */
-static void
-test_two_new_fails(void **state)
-{
-	char name[32];
-	struct store_key k;
-	int next, r;
-
-	assert_int_equal(make_with("2b", 2), 0);
-	k = key_at(name, "2b", 0);
-	begin_put(&slow[0], &k, 3 * MIB, true, NULL, 0);
-	begin_put(&slow[1], &k, 3 * MIB, true, NULL, 0);
-	drain(0);
-	next = home_of(&slow[0].key);
-	r = commit_held(&slow[0], next, FAULT_WRITE);
-	bad[next] = -EIO;
-	r = commit_end(&slow[0], r);
-	assert_true(r == -EROFS || r == -ECANCELED);
-	/* Which is made anew where it is now, as the first that failed was told to nobody. */
-	for (uint64_t until_ns = clock_ns() + PATIENCE_NS;
-	     home_of(&slow[0].key) == next && clock_ns() < until_ns;)
-		store_user_turn(user);
-	assert_int_equal(commit_put(&slow[1]), 0);
-	assert_int_equal(look(&slow[1].key), 0);
-	assert_true(is_quiet());
-}
-
 int
 main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_objects, setup_two),        T(test_two_copies, setup_three),
-		T(test_parts, setup_two),          T(test_parts_of_two, setup_three),
-		T(test_judged, setup_two),         T(test_judged_two, setup_three),
-		T(test_gone, setup_two),           T(test_quota, setup_two),
-		T(test_no_room, setup_narrow),     T(test_aborted, setup_two),
-		T(test_refused, setup_two),        T(test_nowhere, setup_three),
-		T(test_other_bytes, setup_two),    T(test_twice, setup_three),
-		T(test_twice_of_two, setup_four),  T(test_old_unreadable, setup_two),
-		T(test_old_fails, setup_two),      T(test_new_fails, setup_three),
-		T(test_two_new_fails, setup_four),
+		cmocka_unit_test_setup_teardown(test_objects, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_old_unreadable, setup, teardown),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
