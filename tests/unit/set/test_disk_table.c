@@ -90,6 +90,34 @@ test_none_missing(void **state)
 	assert_memory_equal(&t, &was, sizeof t);
 }
 
+/* Slots are dealt by the sizes of the disks. */
+static void
+test_by_size(void **state)
+{
+	static struct disk_table t;
+	uint8_t uuid[64][UUID_BYTES] = { { 0 } };
+	uint64_t size[64];
+	int nr[64] = { 0 };
+
+	size[0] = 100 << 20;
+	size[1] = 800 << 20;
+	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, 2, 1);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr[t.home[i]]++;
+	assert_in_range(nr[0], STORE_SLOT_NR / 9, STORE_SLOT_NR / 9 + 1);
+	assert_int_equal(nr[0] + nr[1], STORE_SLOT_NR);
+	for (int i = 0; i < 64; i++) {
+		size[i] = (uint64_t)1 << 50;
+		nr[i] = 0;
+	}
+	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, 64, 1);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr[t.home[i]]++;
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(nr[i], 64);
+	assert_true(t.members == UINT64_MAX && t.in == UINT64_MAX);
+}
+
 int
 main(void)
 {
@@ -97,6 +125,7 @@ main(void)
 		cmocka_unit_test(test_both_missing),
 		cmocka_unit_test(test_both_lost),
 		cmocka_unit_test(test_none_missing),
+		cmocka_unit_test(test_by_size),
 	};
 
 	return cmocka_run_group_tests_name("store_table", tests, NULL, NULL);
