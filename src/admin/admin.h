@@ -137,9 +137,10 @@ struct admin_params {
 int admin_start(const struct admin_params *params, const struct admin_env *env, struct admin **ret_admin,
 		char *err, size_t err_len);
 /* Returns the TCP port: the configured one, or the one that the kernel chose if the configured port is 0.
- * Returns 0 if there is no TCP listener. Any thread. */
+ * Returns 0 if there is no TCP listener. Any thread may call this function. */
 int admin_port(const struct admin *a);
-/* Replaces the bearer token; NULL: control calls are accepted on the Unix socket only. Any thread. */
+/* Replaces the bearer token; NULL: control calls are accepted on the Unix socket only. Any thread may call
+ * this function. */
 void admin_set_token(struct admin *a, const char *token);
 /* Ends the thread and removes the socket. NULL is allowed. */
 void admin_stop(struct admin *a);
@@ -166,9 +167,9 @@ int admin_mute(struct admin *a, const char *code, uint64_t for_s);
 /* Sets the file in which mutes are stored, and reads it. Called before requests arrive. Returns 0, also if
  * the file does not exist; the -errno of opening it; or -ENOMEM. */
 int admin_keep_mutes(struct admin *a, const char *path);
-/* Writes all codes of reasons, separated by commas. */
+/* Writes the codes of all reasons of health, separated by commas. */
 void admin_show_codes(FILE *out);
-/* Writes the answer to GET /healthz. Any thread. */
+/* Writes the answer to GET /healthz. Any thread may call this function. */
 void admin_show_health(struct admin *a, FILE *out);
 
 /* ---- for the functions that write JSON ---- */

@@ -48,7 +48,7 @@ struct page {
 	const char *allow; /* Allow header of a 405 */
 };
 
-/* Fills in *ret_page, the answer to a GET of that path. Returns 0 or -ENOMEM. Admin thread. */
+/* Fills in *ret_page, the answer to a GET of that path. Returns 0 or -ENOMEM. Called by the admin thread. */
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
 /* Returns true if there is a page for a GET of that path. */
 bool admin_is_page(const struct admin_env *env, const char *path);

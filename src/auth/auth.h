@@ -40,11 +40,11 @@ int auth_replay_new(uint64_t bytes, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
 /* Returns true if the signature is new, and remembers it until expires_s. A signature that was used before:
  * returns true only if `once` is false and the signature came from the same address (IPv6: the same first 64
- * bits). access_key: key of the signer. Times: seconds since 1970. Any thread. */
+ * bits). access_key: key of the signer. Times: seconds since 1970. Any thread may call this function. */
 bool auth_replay_fresh(struct auth_replay *t, const char *access_key, const uint8_t signature[32],
 		       const struct sockaddr *peer, bool once, uint64_t now_s, uint64_t expires_s);
 /* Counts and logs a request of that access key that was refused because its signature was used before. Any
- * thread. */
+ * thread may call this function. */
 void auth_replay_refused(struct auth_replay *t, const char *access_key, const struct sockaddr *peer);
 
 /* Number of signatures that a table of `entries` entries is sure to keep until they expire, except for some

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * advice - remedies in messages for operators, from the table advice.def. Any thread.
+ * advice - remedies in messages for operators, from the table advice.def. Any thread may call these
+ * functions.
  *
  * A message has one line with the problem, and a line for each remedy. A harmless remedy has "remedy: "
  * before its text; harmless remedies are in the order in which to try them. If there is a last resort, it is

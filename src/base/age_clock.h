@@ -9,8 +9,8 @@
  * store knows is treated in the same way. The beginning and the end of a jump are logged. If the wall clock
  * is set back, the age clock follows immediately, because all ages become smaller.
  *
- * Any thread. Each call reads both clocks; the daemon calls age_clock_jumped() once a second for the reasons
- * of health.
+ * Any thread may call these functions. Each call reads both clocks; the daemon calls age_clock_jumped() once
+ * a second for the reasons of health.
  */
 #ifndef GANTRY_BASE_AGE_CLOCK_H
 #define GANTRY_BASE_AGE_CLOCK_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time. All code reads the clock through these functions, so that a test can control it. Any thread.
+ * Time. All code reads the clock through these functions, so that a test can control it. Any thread may call
+ * these functions.
  */
 #ifndef GANTRY_BASE_CLOCK_H
 #define GANTRY_BASE_CLOCK_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: journal fields under systemd, plain lines on a terminal, JSON on request. Any thread.
+ * The log: journal fields under systemd, plain lines on a terminal, JSON on request. Any thread may call
+ * these functions.
  *
  * Leaf code does not log above debug; the function that decides about an error logs it once. A line is cut at
  * 4.5 KiB. log_limited() keeps a client from filling the journal: at most ten lines a second per call site,
@@ -33,7 +34,7 @@ void log_set_sink(log_sink_fn *fn);
  * reports their number. Returns 0; -errno: the thread was not started, and callers continue to send lines
  * themselves. The thread has the signal mask of the caller. */
 int log_queue_start(void);
-/* Waits until all waiting lines have been sent, for at most max_ns. Any thread. */
+/* Waits until all waiting lines have been sent, for at most max_ns. Any thread may call this function. */
 void log_flush(uint64_t max_ns);
 /* Sends all waiting lines, for at most max_ns, and ends the thread of log_queue_start(). If the reader of the
  * log does not read, the thread remains and lines are dropped. */
@@ -50,7 +51,7 @@ struct log_dropped {
 	/* time, in ns since 1970, of the first dropped line that is not reported yet; 0: all are reported */
 	uint64_t since_wall_ns;
 };
-/* Returns the numbers of lines for which the queue had no room. Any thread. */
+/* Returns the numbers of lines for which the queue had no room. Any thread may call this function. */
 void log_get_dropped(struct log_dropped *ret);
 /* Sets the common level; -1: no line is logged. */
 void log_set_level(enum log_level level);

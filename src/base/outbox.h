@@ -36,12 +36,12 @@ int outbox_start(struct outbox *b, const char *name, void *ring, size_t cap, out
  * be free. Returns true if the record was appended. Any thread; never waits for the receiver. */
 bool outbox_put(struct outbox *b, const void *data, size_t len, size_t spare);
 
-/* Returns the number of bytes that wait to be sent; the record that is being sent does not count. Any
- * thread. */
+/* Returns the number of bytes that wait to be sent; the record that is being sent does not count. Any thread
+ * may call this function. */
 size_t outbox_waiting(struct outbox *b);
 
 /* Waits for at most max_ns until all records put so far have been sent. Returns true if they have been sent;
- * returns false immediately on the outbox's thread. Any thread. */
+ * returns false immediately on the outbox's thread. Any thread may call this function. */
 bool outbox_flush(struct outbox *b, uint64_t max_ns);
 
 /* Waits for at most max_ns until all records have been sent, and ends the thread. Returns false if the

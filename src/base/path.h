@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparison of two paths: as written, or by the file they refer to. Any thread. */
+/* Comparison of two paths: as written, or by the file they refer to. Any thread may call these functions. */
 #ifndef GANTRY_BASE_PATH_H
 #define GANTRY_BASE_PATH_H
 

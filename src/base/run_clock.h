@@ -8,7 +8,7 @@
  * A thread reads clock_ns() in every tick of RUN_TICK_NS, and adds the time since the previous tick to the
  * run clock; if more than two ticks have passed, it adds one tick. The clock is therefore slow on a machine
  * without free CPU time, and never fast. In a program that does not start the thread, run_ns() is clock_ns().
- * Any thread.
+ * Any thread may call these functions.
  */
 #ifndef GANTRY_BASE_RUN_CLOCK_H
 #define GANTRY_BASE_RUN_CLOCK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The traffic class that a driver gives every queue pair of a port, whatever class the program requests. Any
- * thread. */
+ * thread may call these functions. */
 #ifndef GANTRY_BASE_TCLASS_H
 #define GANTRY_BASE_TCLASS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp - data that the kernel has about a TCP connection. Any thread. */
+/* tcp - data that the kernel has about a TCP connection. Any thread may call these functions. */
 #ifndef GANTRY_BASE_TCP_H
 #define GANTRY_BASE_TCP_H
 

@@ -75,7 +75,7 @@ enum chan_reason {
 extern const char *const chan_reason_name[CHAN_REASON_NR];
 
 /* Returns true if a rail serves tokens of this family; otherwise leases for these tokens are declined with
- * CHAN_FAMILY. Any thread. */
+ * CHAN_FAMILY. Any thread may call this function. */
 bool chan_serves(const struct chan *ch, enum token_kind kind);
 
 /* A lease of a channel, embedded in the request and zeroed before use. */

@@ -76,8 +76,9 @@ struct chan_ep {
 	struct rdma_ep *rdma; /* NULL: no endpoint */
 	uint32_t nr;          /* number of the endpoint in its rail */
 	enum ep_state state;
-	struct chan_lease *lease; /* lease that uses the endpoint, until its last operation has ended;
-	                           * NULL: no lease */
+	/* lease that uses the endpoint; set until the last operation of the endpoint has ended; NULL: no
+	 * lease */
+	struct chan_lease *lease;
 	/* operations that are outstanding, linked by chan_op.link, in posting order */
 	struct list posted;
 	int outstanding, reads;
@@ -267,10 +268,10 @@ lease_of(struct chan_lease *ls)
 
 /* ---- wake.c ---- */
 
-/* Wakes the core, which then reads the messages of other threads. Any thread. */
+/* Wakes the core, which then reads the messages of other threads. Any thread may call this function. */
 void chan_wake(struct chan *ch);
 /* Makes the core run fn(m), and then decrements answers_due. The calling thread must not access the chan
- * after this call. Any thread. */
+ * after this call. Any thread may call this function. */
 void chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *));
 
 /* ---- lease.c ---- */
@@ -279,7 +280,7 @@ void chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *));
 void lease_grant_waiting(struct chan_rail *cr);
 /* Declines all leases that wait for a channel of this rail. */
 void lease_decline_waiting(struct chan_rail *cr, enum chan_reason reason);
-/* Removes an endpoint from its lease, whose work has ended. */
+/* Removes an endpoint from its lease. All work requests of the endpoint have ended. */
 void lease_detach(struct chan_ep *ep);
 /* Handles the end of an attempt to connect the endpoint to its lease's target. r: 0 if it is connected, else
  * -errno. */

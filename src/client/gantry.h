@@ -278,7 +278,7 @@ enum gantry_path {
 	GANTRY_PATH_RDMA_STAGED = 3,
 };
 
-/* The kind of queued work of a device for which a put or get waits before it accesses the memory. */
+/* The queued work of a device that must end before a put or get accesses the memory. */
 enum gantry_wait {
 	GANTRY_WAIT_NONE = 0,
 	GANTRY_WAIT_STREAM = 1, /* wait_for is a stream: a CUstream, cudaStream_t or hipStream_t */
@@ -393,8 +393,9 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 
 /* Copies size bytes from memory of a device to host memory, by the device's driver; no server takes part.
  * Before the copy waits for the work that wait and wait_for of req name (req may be NULL; its other members
- * are ignored). Any thread. Returns 0; or, with the reason in res->message, -EOPNOTSUPP: the context has no
- * stage, or belongs to another process; -EFAULT: no driver knows src; -EIO: the driver failed. */
+ * are ignored). Any thread may call this function. Returns 0; or, with the reason in res->message,
+ * -EOPNOTSUPP: the context has no stage, or belongs to another process; -EFAULT: no driver knows src; -EIO:
+ * the driver failed. */
 int gantry_copy_to_host(struct gantry *g, void *dst, const void *src, size_t size,
 			const struct gantry_request *req, struct gantry_result *res);
 
@@ -583,8 +584,8 @@ ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_
 		       off_t buf_offset);
 ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
-/* Does the work of gantry_obj_get() or gantry_obj_put(), whichever op names, with the callbacks in ops in
- * place of those of the context. */
+/* Works like gantry_obj_get() or gantry_obj_put(), as op says, but calls the callbacks in ops instead of the
+ * callbacks of g. */
 ssize_t gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *ops, void *ctx,
 			void *ptr, size_t size, off_t obj_offset, off_t buf_offset);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gid - chooses the entry of a port's GID table whose address tokens contain. Any thread. */
+/* gid - chooses the entry of a port's GID table whose address tokens contain. Any thread may call these
+ * functions. */
 #ifndef GANTRY_CLIENT_GID_H
 #define GANTRY_CLIENT_GID_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage - the stage of a context: host memory that is pinned for the driver of a device, and is registered
- * once with the ports. It is divided into equal pieces, which calls of the program take for a while. A call
- * that has a piece never waits for another one, so calls cannot block each other. Any thread.
+ * once with the ports. The stage is divided into equal pieces, which calls of the program take for a while. A
+ * call that has a piece never waits for another one, so calls cannot block each other. Any thread may call
+ * these functions.
  */
 #ifndef GANTRY_CLIENT_STAGE_H
 #define GANTRY_CLIENT_STAGE_H
@@ -28,9 +29,9 @@ size_t stage_piece(const struct gantry *g);
 /* Returns the size of all pieces together in bytes. */
 size_t stage_size(const struct gantry *g);
 /*
- * Takes as many adjacent pieces as are needed for `bytes`. may_wait: true: waits in turn until they are free;
- * false: does not wait, and takes them only if no other call waits. Returns 0; or, with the reason in why,
- * -EAGAIN: the pieces are not free now; -ENOMEM or -ENOBUFS: waiting does not help.
+ * Takes as many adjacent pieces as are needed for `bytes`. may_wait: true: waits in turn until these pieces
+ * are free; false: does not wait, and takes the pieces only if no other call waits. Returns 0; or, with the
+ * reason in why, -EAGAIN: the pieces are not free now; -ENOMEM or -ENOBUFS: waiting does not help.
  */
 int stage_take(struct gantry *g, size_t bytes, bool may_wait, struct stage_run *ret, char *why,
 	       size_t why_len);
@@ -45,11 +46,11 @@ void stage_stream_give(struct gantry *g, struct gpu_stream *s);
 
 /* ---- puts and gets through it: staged.c ---- */
 
-/* Puts the object of call c through the stage. Returns 0; 1: HTTP must be used, with the reason in
- * c->res->reason; or the -errno of the call. */
+/* Puts the object of call c by way of the stage. Returns 0; 1: HTTP must be used, with the reason in
+ * c->res->reason; or the -errno with which call c fails. */
 int staged_put(struct call *c);
-/* Gets the object of call c through the stage. Returns 0; 1: HTTP must be used, with the reason in
- * c->res->reason; or the -errno of the call. */
+/* Gets the object of call c by way of the stage. Returns 0; 1: HTTP must be used, with the reason in
+ * c->res->reason; or the -errno with which call c fails. */
 int staged_get(struct call *c);
 
 /* ---- bodies of HTTP, and checksums, through it: bounce.c ---- */

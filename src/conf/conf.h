@@ -238,7 +238,7 @@ struct conf_source {
  * line for every error to err. */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
-/* Takes another reference, which conf_free() releases. Any thread. */
+/* Takes another reference, which conf_free() releases. Any thread may call this function. */
 const struct conf *conf_get(const struct conf *c);
 
 /* Receives a key whose value has changed. from, to: the old and the new value as in a configuration file,

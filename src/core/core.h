@@ -50,8 +50,8 @@ int cores_listen_port(const struct cores *cs, int listener);
 void cores_stop(struct cores *cs, uint64_t drain_ns);
 /* Frees the cores after cores_stop(). NULL is allowed. */
 void cores_free(struct cores *cs);
-/* Ends the wait of cores_stop() for running requests immediately. Called after a second signal. Any
- * thread. */
+/* Ends the wait of cores_stop() for running requests immediately. Called after a second signal. Any thread
+ * may call this function. */
 void cores_stop_now(struct cores *cs);
 
 /* ---- any thread but a core's ---- */

@@ -164,8 +164,8 @@ void core_stop_post(struct core *c);
 void core_publish(struct core *c);
 
 /* ---- listen.c ---- */
-/* Makes and binds the sockets that the caller did not pass. Main thread. Returns 0, or -errno of the
- * failed system call with the reason in err. */
+/* Makes and binds the sockets that the caller did not pass. Called by the main thread. Returns 0, or -errno
+ * of the failed system call with the reason in err. */
 int listen_open(struct cores *cs, const int *fds, char *err, size_t err_len);
 void listen_close(struct cores *cs);
 /* Begins to accept connections on the core's share of the listeners. */

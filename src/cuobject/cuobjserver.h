@@ -374,7 +374,7 @@ class cuObjServer : public RDMAConnection
 	/* Allocates the free channel with the lowest number. Returns INVALID_CHANNEL_ID if no channel is
 	 * free. */
 	uint16_t allocateChannelId();
-	/* Frees a channel; ignores an id that is not allocated. Any thread. */
+	/* Frees a channel; ignores an id that is not allocated. Any thread may call this function. */
 	void freeChannelId(uint16_t channel_id);
 
 	/* Starts to write log lines to a stream, until shutdownTelemetry() returns; os null: standard

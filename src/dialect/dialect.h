@@ -159,7 +159,7 @@ enum op_right {
 	/* RIGHT_BUCKET, and the right to delete the bucket, or its contents by its lifecycle rules */
 	RIGHT_DELETE_BUCKET,
 	RIGHT_WRITE_KEY, /* right to write the key */
-	/* right to change the object of the key, such as its tags; no_overwrite of a grant removes this right */
+	/* right to change an existing object, such as its tags; a grant with no_overwrite lacks this right */
 	RIGHT_REPLACE_KEY,
 	RIGHT_DELETE_KEY,  /* right to delete the key */
 	RIGHT_COPY,        /* right to write the key, and to read the source of the copy */
@@ -381,7 +381,7 @@ struct target {
 	uint32_t attrs_len;
 	struct copy_source *copy; /* source of a copy; NULL for other operations */
 	struct list_query *list;  /* parameters of a list; NULL for other operations */
-	/* Provides the memory of attrs, copy and list. The owner of the source frees it after the request. */
+	/* Provides the memory of attrs, copy and list; the owner of the source frees it after the request. */
 	struct target_source source;
 };
 
@@ -564,7 +564,7 @@ struct error_detail {
 	uint64_t size_bytes;    /* size of the object, for <ActualObjectSize> */
 	const char *range_text; /* range of the request, for <RangeRequested> */
 	const char *region;     /* region that signatures must name, for <Region> */
-	/* texts for <StringToSign> and <CanonicalRequest>, if there is room; NULL: none */
+	/* texts for <StringToSign> and <CanonicalRequest>, left out if the body has no room; NULL: none */
 	const char *to_sign, *canonical;
 	size_t canonical_len;
 };

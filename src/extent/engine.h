@@ -60,7 +60,7 @@ int extent_serve(struct store *store, char *err, size_t err_len);
 /* ---- port.c ---- */
 
 /* Wakes one attached port other than not_this, so that it does pending work of the engine. Returns false if
- * no other port is attached. Any thread. */
+ * no other port is attached. Any thread may call this function. */
 bool port_kick(struct extent_store *st, const struct vol_port *not_this);
 /* Wakes all attached ports. */
 void port_kick_all(struct extent_store *st);

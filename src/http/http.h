@@ -38,7 +38,7 @@ int http_new(const struct conf *conf, struct tls_cert *const *certs, struct peer
 /* Returns the largest number of connections that a core has at a time, including connections that are being
  * ended. */
 int http_connections_max(const struct conf *conf);
-/* Sets the machine that handles the requests (req/). Called before the first http_add(). */
+/* Sets the state machine (req/) that handles the requests. Called before the first http_add(). */
 void http_set_reqs(struct http *h, struct reqs *rs);
 /* Replaces the configuration for requests that begin from now on. The new configuration must have the same
  * listeners as the first; the caller keeps it until the next one is set. */

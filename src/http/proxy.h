@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* length in bytes of the signature: every PROXY header begins with it; no HTTP request or TLS record does */
+/* length in bytes of the signature of a PROXY header; no HTTP request and no TLS record begins with it */
 #define PROXY_SIGNATURE 12
 /* length in bytes of the first part of every header, which contains the length of the header */
 #define PROXY_FIRST 16

@@ -3,7 +3,8 @@
  * A listener's certificate and key, for libmicrohttpd's handshakes (by GnuTLS, on the core's thread).
  *
  * Each listener with TLS has a struct tls_cert, which main makes and all cores share. A reload replaces its
- * contents: later handshakes use the new certificate, established connections are not affected. Any thread.
+ * contents: later handshakes use the new certificate, established connections are not affected. Any thread
+ * may call these functions.
  */
 #ifndef GANTRY_HTTP_TLS_H
 #define GANTRY_HTTP_TLS_H

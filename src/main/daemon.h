@@ -40,7 +40,7 @@ extern const char *const phase_name[PHASE_NR];
  * health stays until a later check, so that the reason does not come and go. */
 struct health_fill {
 	bool is_full;
-	/* number of writes refused for lack of room since the start, at the last check */
+	/* value, at the last check, of the count of writes that the store has refused for lack of room */
 	uint64_t refused;
 	/* clock_ns() of the last check at which `refused` had grown; 0: it has never grown */
 	uint64_t refused_ns;
@@ -96,7 +96,7 @@ int daemon_run(const struct conf *conf, const struct conf_source *source, const 
 /* ---- reload.c ---- */
 
 /* Returns a reference to the configuration in use, which the caller releases with daemon_conf_put(). Any
- * thread. */
+ * thread may call this function. */
 const struct conf *daemon_conf(struct daemon *d);
 void daemon_conf_put(const struct conf *c);
 void daemon_log_levels(const struct conf *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by pages.c and pages_metrics.c. On the admin thread. */
+/* Declarations shared by pages.c and pages_metrics.c. All functions are called by the admin thread. */
 #ifndef GANTRY_MAIN_PAGES_H
 #define GANTRY_MAIN_PAGES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations, called by the request machine (req/). The machine reaches them only through the table that
- * core/ puts into struct req_env.
+ * The operations, called by the state machine of requests (req/). The state machine reaches them only through
+ * the table that core/ puts into struct req_env.
  */
 #ifndef GANTRY_OPS_OPS_H
 #define GANTRY_OPS_OPS_H

@@ -8,8 +8,8 @@
  * opened, rdma/ determines the transports that it supports, which are the transports of its rails. DC (dc.c)
  * is the first. Unit tests give a rail another table: tests/fake/fake_ep.c.
  *
- * Threads: the comment of each function names the threads that may call it. "Core" is the core that owns the
- * completion queue or the endpoint.
+ * Threads: the comment of each function names the threads that may call it. The owning core is the core that
+ * owns the completion queue or the endpoint.
  */
 #ifndef GANTRY_RDMA_EP_H
 #define GANTRY_RDMA_EP_H
@@ -23,11 +23,11 @@ struct rdma_ep_ops;
 
 /* ---- rails ---- */
 
-/* Returns the rail's state.  Any thread. */
+/* Returns the rail's state. Any thread may call this function. */
 enum rail_state rdma_rail_state(const struct rdma_rail *rail);
 
 /* Returns the rail's generation: the number of times that the device has reported the loss of its queue
- * pairs. Any thread. */
+ * pairs. Any thread may call this function. */
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
 /*
@@ -40,34 +40,36 @@ unsigned rdma_rail_generation(const struct rdma_rail *rail);
  *      releases its endpoints, then its completion queue; after the last core the context has no references
  *   3. the recovery helper destroys address handles, regions and domain and closes the context. After
  *      that the hardware does no work for this context, and rdma_ep_free() of its endpoints returns 0
- *   4. the helper opens the device by name, once a second until it succeeds, and registers all regions
+ *   4. the recovery helper opens the device by name, once a second until it succeeds, and registers all regions
  *   5. rdma_rail_context() returns the number of the new context, the rail is UP or DOWN like its port, and the
  *      cores make their completion queues and endpoints on the new context
  */
 
-/* Returns the number of the rail's context; 0: the rail has no context. Any thread. */
+/* Returns the number of the rail's context; 0: the rail has no context. Any thread may call this function. */
 unsigned rdma_rail_context(const struct rdma_rail *rail);
 
 /* Counts the kernel calls on this rail that do not return. by: 1 for a call that is late; -1 when a late call
- * has returned. The rail is LOST while the count is not 0. Any thread. */
+ * has returned. The rail is LOST while the count is not 0. Any thread may call this function. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 /* Limits the number of endpoints of each core to `share` until the time until_ns, because the device has no
  * room for more, and notifies the watches. */
 void rdma_rail_share(struct rdma_rail *rail, int share, uint64_t until_ns);
 
 /* Returns the number of changes of the connection parameters (MTU, P_Key, GID of the source). An endpoint
- * with an older number remains usable for its lease, and is reset as soon as it is free. Any thread. */
+ * with an older number remains usable for its lease, and is reset as soon as it is free. Any thread may call
+ * this function. */
 unsigned rdma_rail_path(const struct rdma_rail *rail);
 
-/* Makes the helper read the rail's port again, because a transfer ended with an error that a change of the
- * port's settings can cause. Any thread. */
+/* Makes a helper thread read the rail's port again, because a transfer ended with an error that a change of
+ * the port's settings can cause. Any thread may call this function. */
 void rdma_rail_suspect(struct rdma_rail *rail);
 
 /* Abandons the context of the rail's device, because one of its completion queues has overrun or cannot be
- * polled. The device is then re-opened. Any thread. */
+ * polled. The device is then re-opened. Any thread may call this function. */
 void rdma_rail_broken(struct rdma_rail *rail, const char *why);
 
-/* Returns the i-th transport of the rail; NULL: the rail has at most i transports. Any thread. */
+/* Returns the i-th transport of the rail; NULL: the rail has at most i transports. Any thread may call this
+ * function. */
 const struct rdma_ep_ops *rdma_rail_transport(const struct rdma_rail *rail, int i);
 
 /* A receiver of notifications of every change of a rail's state or generation; changed() is called on a
@@ -115,7 +117,8 @@ struct rdma_asker {
  * items 22, 23, 26): the best combination that was not tried yet. Returns 0; -ENODEV if no rail has a
  * transport for the family of the token; -ENETDOWN if the rails with a transport for it are not up, or have
  * no address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a LID,
- * so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread. */
+ * so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread may
+ * call this function. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
@@ -172,8 +175,8 @@ struct rdma_cq_ops {
 struct rdma_ep {
 	const struct rdma_ep_ops *ops;
 	struct rdma_rail *rail;
-	/* value of rdma_rail_path() when the endpoint was made or last reset; owned by the helper during a
-	 * reset */
+	/* value of rdma_rail_path() when the endpoint was made or last reset; owned by the recovery helper
+	 * during a reset */
 	unsigned path;
 };
 
@@ -237,11 +240,12 @@ rdma_ep_serves(const struct rdma_ep_ops *ops, enum token_kind kind)
 }
 
 /* Returns true if tokens of this family are served by a rail of rd, or may be served later because this
- * program has a transport for them and a device may appear. rd may be NULL. Any thread. */
+ * program has a transport for them and a device may appear. rd may be NULL. Any thread may call this
+ * function. */
 bool rdma_serves(const struct rdma *rd, enum token_kind kind);
 
 /* Returns the limits that an endpoint of this rail would have if `want` work requests were requested. Any
- * thread. */
+ * thread may call this function. */
 static inline void
 rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int want,
 	       struct rdma_ep_limits *ret_limits)
@@ -254,7 +258,8 @@ rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int 
 
 /* Finds or makes the target that the token names. Returns > 0 if *ret_target is set; 0 if w->done() follows;
  * -EHOSTUNREACH if making the target failed a short time ago, takes longer than RDMA_TARGET_WAIT_NS, or if
- * the client has too many pending targets; -EAGAIN if too many targets are in use. Any thread. */
+ * the client has too many pending targets; -EAGAIN if too many targets are in use. Any thread may call this
+ * function. */
 static inline int
 rdma_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		struct rdma_target_wait *w, struct rdma_target *ret_target)
@@ -263,14 +268,14 @@ rdma_target_get(struct rdma_rail *rail, const struct token *tok, const struct ra
 }
 
 /* Ends a wait for a target. Returns true if w->done() will not run, false if it has run or is running. Any
- * thread. */
+ * thread may call this function. */
 static inline bool
 rdma_target_leave(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_target_wait *w)
 {
 	return ops->target_leave(rail, w);
 }
 
-/* Releases the target; a target without ops is allowed. Any thread. */
+/* Releases the target; a target without ops is allowed. Any thread may call this function. */
 static inline void
 rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 {
@@ -280,7 +285,8 @@ rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 }
 
 /* Invalidates the cached path to the target after a transfer to it ended in RETRY_EXC (item 31), so that the
- * next rdma_target_get() determines the path again. The caller's target stays valid. Any thread. */
+ * next rdma_target_get() determines the path again. The caller's target stays valid. Any thread may call this
+ * function. */
 static inline void
 rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
@@ -303,7 +309,8 @@ int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const stru
 
 /* Makes a completion queue on the rail's context. The interrupt of the queue is one of the device's
  * interrupts, chosen by the number of the core. -EINVAL: the queue is deeper than the device allows; -ENODEV:
- * the rail has no context. May block: main thread, a core that starts, or the recovery helper. */
+ * the rail has no context. May block; called by the main thread, by a core that starts, or by the recovery
+ * helper. */
 static inline int
 rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, int core,
 	    struct rdma_cq **ret_cq)
@@ -312,8 +319,8 @@ rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, in
 }
 
 /* Frees a completion queue. Only endpoints for which rdma_ep_free() returned -EINPROGRESS may be left on it,
- * and no thread waits on its descriptor. May block: called on the helper, or on a core that ends. NULL is
- * allowed. */
+ * and no thread waits on its descriptor. May block; called by the recovery helper, or by a core that ends.
+ * NULL is allowed. */
 static inline void
 rdma_cq_free(struct rdma_cq *cq)
 {
@@ -321,7 +328,7 @@ rdma_cq_free(struct rdma_cq *cq)
 		cq->ops->cq_free(cq);
 }
 
-/* Returns the number of the context on which the queue was made. Any thread. */
+/* Returns the number of the context on which the queue was made. Any thread may call this function. */
 static inline unsigned
 rdma_cq_context(const struct rdma_cq *cq)
 {
@@ -335,21 +342,23 @@ rdma_cq_fd(const struct rdma_cq *cq)
 	return cq->ops->fd(cq);
 }
 
-/* Takes up to max completions (at most 64) from the queue. Returns their number, or -EIO. Core. */
+/* Takes up to max completions (at most 64) from the queue. Returns their number, or -EIO. Called by the
+ * owning core. */
 static inline int
 rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
 {
 	return cq->ops->poll(cq, ret_wc, max);
 }
 
-/* Arms the queue: the next completion makes the descriptor readable. Core. */
+/* Arms the queue: the next completion makes the descriptor readable. Called by the owning core. */
 static inline void
 rdma_cq_arm(struct rdma_cq *cq)
 {
 	cq->ops->arm(cq);
 }
 
-/* Takes the events that made the descriptor readable, so that it can be waited on again. Core. */
+/* Takes the events that made the descriptor readable, so that the core can wait on the descriptor again.
+ * Called by the owning core. */
 static inline void
 rdma_cq_event(struct rdma_cq *cq)
 {
@@ -357,8 +366,8 @@ rdma_cq_event(struct rdma_cq *cq)
 }
 
 /* Makes an endpoint on the queue's context. The endpoint is ready for work requests or, if rdma_ep_connects()
- * is true, ready to be connected. Returns 0, or the -errno of the driver. May block: called on the main
- * thread or the recovery helper. */
+ * is true, ready to be connected. Returns 0, or the -errno of the driver. May block; called by the main
+ * thread or by the recovery helper. */
 static inline int
 rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_cq *cq, int send_depth,
 	    struct rdma_ep **ret_ep)
@@ -374,8 +383,8 @@ rdma_ep_connects(const struct rdma_ep_ops *ops)
 	return ops->ep_connect != NULL;
 }
 
-/* Connects an endpoint to a target. Returns 0, or -errno if the endpoint must be reset. May block: called on
- * the helper. */
+/* Connects an endpoint to a target. Returns 0, or -errno if the endpoint must be reset. May block; called by
+ * the recovery helper. */
 static inline int
 rdma_ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
 {
@@ -383,23 +392,23 @@ rdma_ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
 }
 
 /* Posts one work request. Returns 0, or -errno if nothing was posted. -ESTALE: the target belongs to another
- * context, or a region was removed. Core. */
+ * context, or a region was removed. Called by the owning core. */
 static inline int
 rdma_ep_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 {
 	return ep->ops->ep_post(ep, wr);
 }
 
-/* Puts an endpoint into the error state, so that its outstanding work requests end as flushed. May block:
- * called on the helper. */
+/* Puts an endpoint into the error state, so that its outstanding work requests end as flushed. May block;
+ * called by the recovery helper. */
 static inline int
 rdma_ep_error(struct rdma_ep *ep)
 {
 	return ep->ops->ep_error(ep);
 }
 
-/* Resets an endpoint to its initial state. No work request may be outstanding. May block: called on the
- * helper. */
+/* Resets an endpoint to its initial state. No work request may be outstanding. May block; called by the
+ * recovery helper. */
 static inline int
 rdma_ep_reset(struct rdma_ep *ep)
 {
@@ -415,8 +424,8 @@ rdma_ep_reset(struct rdma_ep *ep)
  *   other          the endpoint still exists
  *
  * idle: no work request of the endpoint is outstanding; then an endpoint on an abandoned context is released
- * whatever the device answers. NULL is allowed. May block: called on the helper; after -EINPROGRESS also on a
- * core.
+ * whatever the device answers. NULL is allowed. May block; called by the recovery helper, and after
+ * -EINPROGRESS also by a core.
  */
 static inline int
 rdma_ep_free(struct rdma_ep *ep, bool idle)
@@ -424,16 +433,18 @@ rdma_ep_free(struct rdma_ep *ep, bool idle)
 	return ep ? ep->ops->ep_free(ep, idle) : 0;
 }
 
-/* ---- the recovery helper: one thread a rail, for calls that may block ---- */
+/* ---- the recovery helper: one helper thread for each rail, for calls that may block ---- */
 
 struct rdma_job {
-	/* called on the helper thread, which does not access the job after this call began */
+	/* called by the recovery helper, which does not access the job after this call began */
 	void (*run)(struct rdma_job *job);
 	struct list link;
 };
-/* Adds a job to the queue of the helper, which runs jobs in order. Any thread. */
+/* Adds a job to the queue of the recovery helper, which runs jobs in order. Any thread may call this
+ * function. */
 void rdma_job_post(struct rdma_rail *rail, struct rdma_job *job);
-/* Adds a job to the queue of the helper, before all other jobs. Any thread. */
+/* Adds a job to the queue of the recovery helper, before all other jobs. Any thread may call this
+ * function. */
 void rdma_job_post_first(struct rdma_rail *rail, struct rdma_job *job);
 
 #endif

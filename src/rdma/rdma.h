@@ -62,17 +62,20 @@ void rdma_prepare(void);
 /* Opens devices and their rails, and searches for further devices every 10 s. Rails are added, and never
  * removed. Returns 0, also if there is no rail, or -errno with the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
-/* Makes the helper threads search for devices, and read the known ports again, immediately. Any thread. */
+/* Makes the helper threads search for devices, and read the known ports again, immediately. Any thread may
+ * call this function. */
 void rdma_look(struct rdma *rd);
 /* Writes a description of the missing devices to `what`: devices that the configuration names, or, while
- * there is no rail, adapters that cannot be opened. Returns false if no device is missing. Any thread. */
+ * there is no rail, adapters that cannot be opened. Returns false if no device is missing. Any thread may
+ * call this function. */
 bool rdma_missing(struct rdma *rd, char *what, size_t cap);
 /* Closes all devices, after every struct chan was freed. NULL is allowed. */
 void rdma_close(struct rdma *rd);
 
-/* Returns true if an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6. Any thread. */
+/* Returns true if an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6. Any thread may
+ * call this function. */
 bool rdma_has_family(struct rdma *rd, const uint8_t gid[16]);
-/* Returns true if a rail that serves is native InfiniBand. Any thread. */
+/* Returns true if a rail that serves is native InfiniBand. Any thread may call this function. */
 bool rdma_has_infiniband(struct rdma *rd);
 
 int rdma_rail_nr(const struct rdma *rd);
@@ -84,12 +87,13 @@ void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret
 /* Registers a buffer region with every rail. *ret_region is the number of the region, which is the same on
  * all rails. A number is never reused, so a work request for a removed region cannot reach another region.
  * Returns 0, or the -errno of the driver. -ENOSPC: there are RDMA_REGIONS_MAX regions; -ENOMEM: the limit of
- * locked memory is too small for len bytes, with a message in err. May block. Any thread. */
+ * locked memory is too small for len bytes, with a message in err. May block. Any thread may call this
+ * function. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
  * Removes a region. Work requests in it that are posted later are refused (-ESTALE), and outstanding work
- * requests in it fail. May block. Any thread.
+ * requests in it fail. May block. Any thread may call this function.
  *
  *   0              no device accesses the memory any longer
  *   -ENOENT        there is no such region, or it was removed
@@ -110,7 +114,7 @@ int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const 
 		     const struct sockaddr *peer);
 
 /* Logs that a token named an address that is not allowed, and the setting that would allow it; at most one
- * line a minute. Any thread. */
+ * line a minute. Any thread may call this function. */
 void rdma_say_not_allowed(struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid);
 
 /* The result of rdma_reach() for an address. */

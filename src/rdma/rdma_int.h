@@ -221,8 +221,8 @@ struct region_keys {
 struct rdma_context {
 	struct rdma_device *dev;
 	unsigned nr; /* number of the context: 1 for the first context of the device, and so on */
-	/* number of references, under dev->lock: one of the device while this is `cur`, one of each
-	 * completion queue and endpoint, and one of each address handle being made */
+	/* number of references to this context, under dev->lock: one of the device while dev->cur is this
+	 * context, one of each completion queue and endpoint, and one of each address handle being made */
 	int refs;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -407,7 +407,7 @@ sge_max(const struct rdma *rd, int allowed)
 	return sge < 1 ? 1 : sge;
 }
 
-/* Finds the local key of a region on a context. Returns 0, or -ESTALE if the region was removed. Core. */
+/* Finds the local key of a region on a context. Returns 0, or -ESTALE if the region was removed. */
 static inline int
 region_key(const struct rdma_context *c, uint64_t region, uint32_t *ret_lkey)
 {
@@ -474,7 +474,7 @@ struct verbs_cq {
 };
 extern const struct rdma_cq_ops verbs_cq_ops;
 
-/* ---- context.c: references.  Any thread. ---- */
+/* ---- context.c: references. Any thread may call these functions. ---- */
 
 /* Returns a new reference to the device's current context; NULL: the device has no context. */
 struct rdma_context *context_get(struct rdma_device *dev);
@@ -594,7 +594,7 @@ void recovery_stop(struct rdma_rail *rail);
 /* Starts a helper thread with all signals blocked. Returns 0, or the -errno of pthread_create(). */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
 int fd_nonblock(int fd);
-/* Wakes the async helper, which then checks every device that is not healthy. Any thread. */
+/* Makes the async helper check every device that is not healthy. Any thread may call this function. */
 void async_wake(struct rdma *rd);
 
 #endif

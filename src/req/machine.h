@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the request machine: struct req, its steps, and the functions by which a step selects the
- * next step.
+ * The inside of the state machine of requests: struct req, its steps, and the functions by which a step
+ * selects the next step.
  *
  * A step is a function. It never blocks, and ends with the choice of the next step: req_go(), req_await(),
  * req_fail(). Only req_run() calls steps. The done() function of an operation only stores the result and puts
@@ -280,8 +280,8 @@ req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
  * request fails; 0: waits for the operation, then `next` runs; > 0: `next` runs. */
 enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
-/* Selects the next step like req_await_to(), for an operation that cannot be cancelled after its start:
- * unless r < 0, the phase becomes PHASE_COMMIT. */
+/* Selects the next step like req_await_to(), for an operation that cannot be cancelled after its start: if r
+ * >= 0, the phase becomes PHASE_COMMIT. */
 enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await_commit(rq, r, what, next) req_await_commit_to((rq), (r), (what), (next), #next)
 /* Opens an object as rq->obj, then runs `next`, which finds the result in rq->obj.op.result. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface of an operation to the request machine: its steps, its hooks, and its entry in the table of
- * req_env. The machine knows the number of an operation and its row of op.def, and calls the code of the
- * operation only through the entry. */
+/* The interface of an operation to the state machine of requests: its steps, its hooks, and its entry in the
+ * table of req_env. The state machine knows the number of an operation and its row of op.def, and calls the
+ * code of the operation only through the entry. */
 #ifndef GANTRY_REQ_OPERATION_H
 #define GANTRY_REQ_OPERATION_H
 

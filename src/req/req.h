@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
+ * The state machine of requests: from header fields to a reply, in steps (docs/architecture.md, "The life of
+ * a GET").
  *
  * Each core has a struct reqs; all functions run on the core's thread. req/ knows no HTTP library: http/
  * hands header fields and body bytes in, and is notified through struct reply_ops when a reply or more body

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XML of S3: parses request bodies into structs, and writes answers as text. Pure functions, which need the
- * complete body; the caller limits its size. Any thread.
+ * complete body; the caller limits its size. Any thread may call these functions.
  *
  * libxml2 reads bodies as a stream of events. The parsers return FAULT_NONE; FAULT_MALFORMED_XML for a
  * document type declaration, an entity other than the five of XML, more than 8 levels of elements, an unknown

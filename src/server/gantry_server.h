@@ -231,10 +231,10 @@ struct gantry_done {
  * requests beyond cq_depth wait in the library. Returns 0, or an error of a transfer; after an error
  * gantry_channel_poll() does not return handle.
  *
- * The call takes no lock, allocates no memory and makes no system call, with three exceptions: the first use
- * of a port, or of an address that is not among the last eight, takes some milliseconds, and up to 5 s if the
- * address does not answer; memory is allocated for every cq_depth operations that gantry_channel_poll() has
- * not returned yet; and a channel is repaired after a failure.
+ * The call takes no lock, allocates no memory and makes no system call, with three exceptions. The first use
+ * of a port takes some milliseconds, and so does an address that is not among the last eight used, or up to 5
+ * s if this address does not answer. Each time that another cq_depth operations wait for
+ * gantry_channel_poll(), memory is allocated. After a failure the channel is repaired.
  */
 int gantry_channel_start(struct gantry_channel *c, enum gantry_dir d, const struct gantry_piece *p, int n,
 			 uint64_t remote, const char *token, void *handle);

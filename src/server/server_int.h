@@ -264,7 +264,7 @@ void ops_free(struct gantry_channel *c);
 
 /* ---- wait.c ---- */
 
-/* Wakes the thread that sleeps in channel_sleep(). Any thread. */
+/* Wakes the thread that sleeps in channel_sleep(). Any thread may call this function. */
 void channel_kick(struct gantry_channel *c);
 void waits_free(struct gantry_channel *c);
 /* Lets completions of a lane wake the thread that waits on the channel (wait_watch()), or ends this

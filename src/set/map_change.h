@@ -18,8 +18,8 @@
 struct set;
 struct set_map;
 
-/* An entry of a caller that owns the map change lock, waits for this lock, or waits until a map is written.
- * At the end of a wait go() runs in mailbox mb. Embedded by the caller. */
+/* A caller in the queue of the map change lock: the caller holds the lock, waits for the lock, or waits until
+ * a map is written. At the end of a wait go() runs in mailbox mb. Embedded by the caller. */
 struct set_turn {
 	struct list link; /* link in the list of waiting entries */
 	struct msg msg;
@@ -76,7 +76,7 @@ int set_change_result(struct set *s);
 /* Writes the map t, which does not list the disk of the engine as a member, to this disk. Later starts then
  * do not count the disk as a member. Called once for each engine. */
 void set_tell_left(struct set *s, int engine, const struct disk_table *t);
-/* Returns true if the write of set_tell_left() has ended. Any thread. */
+/* Returns true if the write of set_tell_left() has ended. Any thread may call this function. */
 bool set_left_is_told(const struct set *s, int engine);
 /* Returns true if this engine takes part in changes of buckets: its disk is a member and in service. */
 bool set_counts(const struct set *s, int engine);

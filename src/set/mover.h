@@ -128,7 +128,7 @@ void move_changed_free(struct move_changed *ch);
 bool move_begin_noting(struct mover *m);
 /* Stops noting changed keys, and empties the list. */
 void move_end_noting(struct mover *m);
-/* Notes a key that was changed.  Any thread. */
+/* Notes a key that was changed. Any thread may call this function. */
 void move_note(struct mover *m, const struct store_key *k);
 /* Notes a change reported by an engine. Used as changed() of struct store_slots_op, with the mover as
  * cookie. */

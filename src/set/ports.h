@@ -23,9 +23,9 @@ struct set_port *set_port(struct store_port *sp);
 const struct set_port *set_port_const(const struct store_port *sp);
 /* Returns the store port that is contained in a set port. */
 struct store_port *port_base(struct set_port *p);
-/* Returns the set of a port. Any thread. */
+/* Returns the set of a port. Any thread may call this function. */
 struct set *port_set(const struct set_port *p);
-/* Returns the mailbox of the port's thread.  Any thread. */
+/* Returns the mailbox of the port's thread. Any thread may call this function. */
 struct mailbox *port_mailbox(const struct set_port *p);
 /* Returns the number of engines that the port knows: all engines of the set, except those added since the
  * last barrier. */

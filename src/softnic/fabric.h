@@ -342,7 +342,8 @@ _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 /*
  * Maps the fabric (fab_map()): finds the directory (SOFTNIC_DIR, or /dev/shm/softnic-<uid>) and, under flock,
  * checks magic, version and size of the file. create: true: creates the file if it does not exist. Returns 0,
- * or -errno after writing a message to stderr. fab_path() writes the path of the file to buf. Any thread.
+ * or -errno after writing a message to stderr. fab_path() writes the path of the file to buf. Any thread may
+ * call this function.
  */
 int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
 void fab_path(char *buf, size_t len);

@@ -174,7 +174,7 @@ struct stats_note {
  * notes. */
 void stats_note(struct stats_core *st, const struct stats_note *n);
 /* Copies the max newest notes of all cores to `notes`, newest first. Returns the number of notes copied. Any
- * thread. */
+ * thread may call this function. */
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);

@@ -124,13 +124,14 @@ struct store_pattern_quota {
 	uint64_t max_buckets; /* limit of the number of buckets; STORE_UNBOUNDED: no limit */
 };
 /* Replaces the limits of all patterns. If a pattern has two entries, the smaller limit applies. All
- * validations after the return use the new limits. Any thread. Returns 0, -ENOMEM (without a change),
- * -EOPNOTSUPP. */
+ * validations after the return use the new limits. Any thread may call this function. Returns 0, -ENOMEM
+ * (without a change), -EOPNOTSUPP. */
 int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
-/* Returns a bucket's usage and its own limits, if any. Any thread. Returns 0, -ENXIO, -EOPNOTSUPP. */
+/* Returns a bucket's usage and its own limits, if any. Any thread may call this function. Returns 0, -ENXIO,
+ * -EOPNOTSUPP. */
 int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
-/* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread. Returns the
- * number of entries, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
+/* Lists the patterns, and then the buckets that have limits, each sorted by name. Any thread may call this
+ * function. Returns the number of entries, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
 int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
 /* ---- listing ---- */

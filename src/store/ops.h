@@ -166,7 +166,7 @@ struct store_member_ops {
 	 * blocks; done() does not run before the return. If the disk has failed, done() possibly never runs;
 	 * no further write is allowed then. */
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
-	/* Returns true if the disk has failed. A failure is final. Any thread. */
+	/* Returns true if the disk has failed. A failure is final. Any thread may call this function. */
 	bool (*has_failed)(const struct store *st);
 
 	/*

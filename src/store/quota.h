@@ -4,16 +4,15 @@
  * a pattern.
  *
  * For back ends; callers know the store_..._quota...() of store.h. The quota ledger (struct quota_book) has a
- * row for each bucket. Each part of a store with a separate log is a *counter*: an engine is a counter, and a
- * back end without engines has one counter. Each counter counts the usage of a bucket in its part of the
- * store. The sum over all counters is compared with the limits.
+ * row for each bucket. Each engine has a *counter* in every row: the usage of the bucket in this engine. A
+ * back end without engines has one counter. The sum over all counters is compared with the limits.
  *
  * 	quota_lock(); quota_judge(), quota_pend() for each change, in the order of the log; quota_unlock()
  * 	...the changes are made durable, or not...
  * 	quota_lock(); quota_unpend(); quota_count() for each that is published; quota_unlock()
  *
  * With this order of calls a limit is not exceeded, neither by changes that are checked together nor by
- * counters that check changes at the same time. There are exceptions. If a removal that was checked is not
+ * engines that check changes at the same time. There are exceptions. If a removal that was checked is not
  * made, the usage can exceed the limit by the size of the removal. When a store gets its first limit, three
  * kinds of bytes are not counted: those of changes that are already in a block of a log (the usage can exceed
  * the limit by the size of these changes), and, until they end, those of PUTs in progress and of removed
@@ -36,9 +35,9 @@
  * copied again; foreign records count for no bucket. Neither a resynchronisation nor a move therefore changes
  * the usage.
  *
- * Any thread may call these functions with the lock held; one thread at a time uses a counter. The functions
- * wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 120 for each
- * counter, and 4 for each pattern that matches the name.
+ * Any thread may call these functions with the lock held; one thread at a time uses the counter of an engine.
+ * The functions wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 120 for
+ * each counter, and 4 for each pattern that matches the name.
  */
 #ifndef GANTRY_STORE_QUOTA_H
 #define GANTRY_STORE_QUOTA_H
@@ -62,7 +61,8 @@ struct quota_book {
 		/* row of the bucket that was looked up last, because consecutive changes often concern one
 		 * bucket */
 		struct quota_row *last;
-		/* list of the rows that have unpublished changes or whose bucket does not exist yet */
+		/* list of the rows that have unpublished changes, or whose bucket does not exist yet in the
+		 * counter's engine */
 		struct quota_row *pending;
 	} counter[STORE_DISKS_MAX];
 };
@@ -85,7 +85,7 @@ struct quota_hold {
 	int64_t whole_bytes;
 };
 
-/* A planned creation of a bucket, or a planned growth of a bucket's documents (attributes), for a counter
+/* A planned creation of a bucket, or a planned growth of a bucket's documents (attributes), for a back end
  * that publishes each change by itself. The caller owns the plan; changed under the lock. */
 struct quota_plan {
 	bool is_made;
@@ -139,14 +139,14 @@ quota_unlock(struct quota_book *book)
 
 /* ---- under the lock ---- */
 
-/* Finds the row of a bucket. Returns NULL if no counter has the bucket. */
+/* Finds the row of a bucket. Returns NULL if the bucket has no row. */
 struct quota_row *quota_find(struct quota_book *book, int counter, const void *name, size_t len);
 /* Makes a row for a bucket that will be made. If quota_born() is not called, the next quota_unpend() removes
  * the row. Returns 0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Checks the limits of all patterns that match the name of a bucket to be made. doc_bytes: size of the
- * bucket's documents in bytes. The bucket counts as an object of each pattern. A bucket that a counter
- * has is never refused. Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
+ * bucket's documents in bytes. The bucket counts as an object of each pattern. A bucket that an engine has
+ * already is never refused. Returns 0; or -EDQUOT or -EMLINK, each of which is counted as a refusal. */
 int quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes);
 /* Returns the row of an existing bucket with this version. Makes the row if the bucket has no row. Returns
  * NULL if there is no memory. */
@@ -154,21 +154,22 @@ struct quota_row *quota_enter(struct quota_book *book, int counter, const void *
 			      uint64_t version);
 /* Notes that the bucket of a row exists with this version. */
 void quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version);
-/* Notes that a bucket was removed from this counter with all its usage. The first counter also removes the
- * limit of the bucket. */
+/* Notes that a bucket was removed from the counter's engine with all its usage. The removal from the first
+ * engine also removes the limit of the bucket. */
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 /* Returns the version that was passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
 bool quota_concerns(struct quota_book *book, const void *name, size_t len);
-/* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes at this counter.
- * Every counter has all documents of a bucket, but a document counts only once. Returns 0, and in *ret_more
- * the growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
+/* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes in the counter's
+ * engine. Every engine has all documents of a bucket, but a document counts only once. Returns 0, and in
+ * *ret_more the growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
 int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		     int64_t *ret_more);
-/* Adds `more` bytes to the documents of a bucket at this counter; a negative number subtracts bytes. */
+/* Adds `more` bytes to the documents of a bucket in the counter's engine; a negative number subtracts
+ * bytes. */
 void quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
-/* Returns the bytes of a bucket's documents at this counter. */
+/* Returns the bytes of a bucket's documents in the counter's engine. */
 int64_t quota_docs(const struct quota_row *row, int counter);
 /* Checks the limits for a bucket to be made with doc_bytes bytes of documents, and counts the bucket as
  * planned until quota_plan_end(). A bucket that exists is not refused, and gets no plan. Returns 0; -EDQUOT
@@ -179,26 +180,27 @@ int quota_plan_bucket(struct quota_book *book, int counter, const void *name, si
  * quota_plan_end(). Returns 0, or -EDQUOT, which is counted as a refusal. */
 int quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
 		    struct quota_plan *ret_plan);
-/* Ends a plan, after the change was counted or has failed; does nothing without a plan. */
+/* Ends a plan, after the planned change was counted or has failed; does nothing without a plan. */
 void quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p);
 /* Sets the limits of the bucket. If all members are STORE_UNBOUNDED, removes the limits. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
-/* Checks the limits of a bucket for a change at this counter. Returns 0, or -EDQUOT, which is counted as a
- * refusal. A change without growth is never refused. pending: true: the usage of this check includes
+/* Checks the limits of a bucket for a change in the counter's engine. Returns 0, or -EDQUOT, which is counted
+ * as a refusal. A change without growth is never refused. pending: true: the usage of this check includes
  * unpublished changes. */
 int quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 		bool pending);
 /* Adds a change that will later be published or dropped. */
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
-/* Adds a growth of a bucket's documents, in bytes, that will later be published or dropped. Documents count
- * for the limits of patterns, not for the limit of the bucket itself. The document of a bucket is on every
- * disk, and each disk's counter publishes the growth, but its bytes are counted only once. */
+/* Adds `more` bytes by which a bucket's documents will grow when a change is published. If the change fails,
+ * quota_unpend() removes the bytes. Documents count for the limits of patterns, not for the limit of the
+ * bucket itself. Every disk has the documents of a bucket, and the counter of every disk publishes the
+ * change, but the bytes are counted only once. */
 void quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
 /* Removes all changes that quota_pend() and quota_pend_docs() added for this counter. */
 void quota_unpend(struct quota_book *book, int counter);
-/* Adds a planned change for a counter that publishes each change by itself. Negative numbers remove a planned
- * change. The removal of a bucket removes its planned changes. */
+/* Adds a planned change, for a back end that publishes each change by itself. Negative numbers remove a
+ * planned change. The removal of a bucket removes its planned changes. */
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
@@ -218,9 +220,9 @@ void quota_keep_end(struct quota_book *book, int counter, struct quota_row *row,
 
 /* Makes or changes the reservation of a PUT before its bytes are received. c: growth of the usage by one
  * copy; whole_bytes: number of bytes of one copy. Returns 0, also if no limit applies to the bucket; -ENXIO
- * if a limit exists and the counter does not have the bucket; or -EDQUOT, without a change, in two cases: the
- * sum of the usage, all reservations and this growth exceeds the limit; or the sum of all bytes of this PUT
- * and of the other bytes in progress exceeds the limit. */
+ * if a limit exists and the counter's engine does not have the bucket; or -EDQUOT, without a change, in two
+ * cases: the sum of the usage, all reservations and this growth exceeds the limit; or the sum of all bytes of
+ * this PUT and of the other bytes in progress exceeds the limit. */
 int quota_reserve(struct quota_book *book, int counter, const void *name, size_t len,
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */

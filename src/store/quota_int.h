@@ -17,15 +17,17 @@ struct quota_rule {
 	uint64_t max_buckets;
 	struct quota_change used, pend; /* sums over all counters */
 	struct quota_change held;       /* growth reserved by PUTs in progress */
-	/* all bytes of these PUTs, and of removed objects and parts that still have readers */
+	/* all bytes of PUTs in progress, and of removed objects and parts that are still read */
 	int64_t whole_bytes;
-	int64_t buckets, doc_bytes; /* number of matching rows, and bytes of their documents */
+	/* number of buckets whose names match, and bytes of the documents of these buckets */
+	int64_t buckets, doc_bytes;
 	uint64_t refused;
 };
 
 /* The part of a row that belongs to one counter. */
 struct quota_part {
-	uint64_t version; /* version of the bucket; 0: the counter does not have the bucket */
+	/* version of the bucket in the counter's engine; 0: the engine does not have the bucket */
+	uint64_t version;
 	struct quota_change used, pend, held;
 	int64_t whole_bytes, doc_bytes;
 	int64_t pend_docs; /* growth of the documents by unpublished changes; counts for patterns alone */
@@ -41,8 +43,8 @@ struct quota_row {
 	bool has_bound;
 	struct store_use max;
 	uint64_t refused;
-	/* number of plans, reservations, and removed objects with readers; the row stays until they have ended, also
-	 * without a bucket */
+	/* number of users of the row: plans, reservations, and removed objects that are still read. The row
+	 * is kept until the number is 0, even if the bucket was removed. */
 	int64_t user_nr;
 	int plan_nr;        /* number of plans, which user_nr includes */
 	int64_t plan_bytes; /* growth of the documents by these plans */
@@ -77,7 +79,7 @@ quota_negative(const struct quota_change *c)
 	return (struct quota_change){ -c->objects, -c->bytes, -c->uploads };
 }
 
-/* Returns true if a counter has the bucket, or is making it. */
+/* Returns true if an engine has the bucket, or is making it. */
 bool quota_row_is_there(const struct quota_book *book, const struct quota_row *row);
 /* Returns the link to the row of a name, or the link to NULL to which a new row of this name belongs. */
 struct quota_row **quota_link_of(struct quota_book *book, const char *name, size_t len);
@@ -91,15 +93,17 @@ int quota_find_rules(const struct quota_rule *rules, int nr, const char *name, s
 		     int *ret_nr);
 /* Notes whether any limit exists. */
 void quota_note_active(struct quota_book *book);
-/* Returns the usage of a bucket. counter: the counter that checks a change; QUOTA_ANY: none. */
+/* Returns the usage of a bucket. counter: counter of the engine that checks a change; QUOTA_ANY: no engine
+ * checks a change. */
 #define QUOTA_ANY (-1)
 struct quota_change quota_sum_of(const struct quota_book *book, int counter, const struct quota_row *row,
 				 bool pending);
-/* Returns the usage of the buckets of a pattern: they count as objects, and their documents as bytes. */
+/* Returns the usage of the buckets of a pattern: the buckets count as objects, and their documents as
+ * bytes. */
 struct quota_change quota_sum_of_rule(const struct quota_rule *r, bool pending);
 /* Returns the bytes of a bucket's documents. */
 int64_t quota_docs_of(const struct quota_book *book, const struct quota_row *row);
-/* Returns the growth of a bucket's documents by unpublished changes, which each counter makes. */
+/* Returns the growth of a bucket's documents by unpublished changes, which each engine makes. */
 int64_t quota_docs_ahead(const struct quota_book *book, const struct quota_row *row);
 /* Returns true if `more` bytes or objects in addition to `there` exceed max. */
 bool quota_is_beyond(int64_t there, int64_t more, uint64_t max);

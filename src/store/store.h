@@ -180,7 +180,8 @@ struct store_spares {
  * buffers are lent. */
 void store_set_spares(struct store_port *p, struct store_spares *s);
 
-/* Returns the limits of the port's back end, which are constant while the port is attached. Any thread. */
+/* Returns the limits of the port's back end, which are constant while the port is attached. Any thread may
+ * call this function. */
 const struct store_limits *store_limits(const struct store_port *p);
 
 /* Returns the shard of a key, for store_share(). */

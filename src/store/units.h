@@ -64,9 +64,10 @@ struct store_move_info {
 	 * does not wait */
 	uint64_t waits_ns;
 };
-/* Returns the progress of the current move. Any thread. */
+/* Returns the progress of the current move. Any thread may call this function. */
 void store_move_info(const struct store *st, struct store_move_info *ret_info);
-/* Sets the limit of bytes a second that moves may use from now on; 0: no limit. Any thread. */
+/* Sets the limit of bytes a second that moves may use from now on; 0: no limit. Any thread may call this
+ * function. */
 void store_set_move_rate(struct store *st, uint64_t bytes);
 
 /* The state of keys with two copies, for operators. A slot is one of the 4096 hash values of keys. */
@@ -98,7 +99,7 @@ struct store_copies_info {
 	 * replaced now */
 	uint64_t replaced_in_ns[STORE_DISKS_MAX];
 };
-/* Returns the state of keys with two copies. Any thread. */
+/* Returns the state of keys with two copies. Any thread may call this function. */
 void store_copies_info(const struct store *st, struct store_copies_info *ret_info);
 
 /* ---- state for operators ---- */
@@ -158,7 +159,7 @@ enum {
 	/* the daemon can refuse new requests for a while (a drain) without effect on the store */
 	STORE_CAN_DRAIN = 8,
 };
-/* Returns STORE_CAN_... bits.  Any thread. */
+/* Returns STORE_CAN_... bits. Any thread may call this function. */
 unsigned store_can(const struct store *st);
 
 /*
@@ -173,7 +174,7 @@ int store_snapshot(struct store *st);
 /*
  * Returns the name of the background work that is in progress, or that the store will begin without a further
  * request; NULL: there is no such work. The name is a constant. Reads of the scrub do not count. Scheduled
- * work begins soon after a call. Any thread.
+ * work begins soon after a call. Any thread may call this function.
  *   "moves"    of slots between disks: a disk is added or drained
  *   "resync"   of copies: after a disk has failed or returned
  *   "packing"  of small objects into shared units
@@ -189,15 +190,16 @@ const char *store_background(const struct store *st);
 void store_reread(struct store_port *p);
 
 /* Returns true if another process has taken over the store, so that this process must exit and restart. Any
- * thread. */
+ * thread may call this function. */
 bool store_is_fenced(const struct store *st);
-/* Returns true if the store answers requests; otherwise why has the reason. Any thread. */
+/* Returns true if the store answers requests; otherwise why has the reason. Any thread may call this
+ * function. */
 bool store_answers(const struct store *st, char *why, size_t len);
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
 /* Returns the number of units. */
 int store_unit_nr(const struct store *st);
-/* Returns the state of a unit for operators. Any thread. */
+/* Returns the state of a unit for operators. Any thread may call this function. */
 void store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 /* Returns the unit's number of this name; 0: the unit has no such number. */
 uint64_t store_unit_number(const struct store_unit_info *info, const char *name);

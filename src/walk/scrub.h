@@ -66,7 +66,7 @@ int scrub_busy(const struct scrub *s);
 /* Frees a scrub without operations in flight. */
 void scrub_free(struct scrub *s);
 
-/* Copies the public state. Any thread. */
+/* Copies the public state. Any thread may call this function. */
 void scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info);
 
 #endif

@@ -266,7 +266,8 @@ struct xfer {
 	uint64_t base; /* offset in the object of the first byte of the transfer */
 	uint64_t len;  /* number of bytes to move; UINT64_MAX: until xfer_feed_end() */
 	uint64_t next; /* number of bytes of the transfer that were assigned to pieces so far */
-	/* PULL: number of bytes digested and written in order; SERVE: number of bytes that the answer has taken */
+	/* PULL: number of bytes digested and passed to the store, in the order of the object; SERVE: number
+	 * of bytes that the HTTP answer has taken from the pieces */
 	uint64_t in_order;
 	uint64_t moved;       /* number of bytes that reached the destination */
 	uint64_t progress_ns; /* time of the last progress */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options - stores the values of command-line options in struct cmd. Main thread.
+ * options - stores the values of command-line options in struct cmd. All functions are called by the main
+ * thread.
  */
 #ifndef GANTRY_CLIENT_CMD_OPTIONS_H
 #define GANTRY_CLIENT_CMD_OPTIONS_H

@@ -43,7 +43,7 @@ int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct
 /* Frees an allocator, from which all runs were removed. NULL is allowed. */
 void alloc_free_all(struct alloc *a);
 
-/* ---- adding space: recovery, and new segments. Any thread. ---- */
+/* ---- adding space: recovery, and new segments. Any thread may call this function. ---- */
 
 /* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if the
  * units exceed the data space; or -EEXIST if some of the units were added before. */

@@ -15,7 +15,7 @@ struct segment {
 	uint32_t lo, hi;  /* existing units: [lo, hi) */
 	uint32_t free;    /* number of free units */
 	uint32_t longest; /* upper bound of the length of the longest free range, in units */
-	uint32_t at;      /* position at which the next short search begins */
+	uint32_t at;      /* position at which the next search of a limited number of free ranges begins */
 	uint64_t *old;    /* bitmap of the units in use since alloc_note_old(); NULL: unknown */
 };
 

@@ -227,15 +227,16 @@ int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
 void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
 /* Writes the name of a segment's file. */
 void disk_seg_name(char name[32], uint32_t seg);
-/* Returns the units of nr extents to the free space. Any thread. */
+/* Returns the units of nr extents to the free space. Any thread may call this function. */
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
-/* Makes the disk read-only until a restart, and logs why.  Any thread. */
+/* Makes the disk read-only until a restart, and logs why. Any thread may call this function. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Handles the result of a write; `of`: the purpose of the write. Returns -ENOSPC if the file system or the
  * device had no space; the disk notes and logs this, and does not fail. Returns `result` otherwise. Any
- * thread. */
+ * thread may call this function. */
 int disk_wrote(struct disk *d, enum disk_room of, int result);
-/* Returns true if the file system or the device had no space for a write in the last minutes. Any thread. */
+/* Returns true if the file system or the device had no space for a write in the last minutes. Any thread may
+ * call this function. */
 bool disk_is_short(const struct disk *d);
 /* Returns the -errno with which the file system or the device has lately refused a write or a new segment,
  * although the disk counts the space as free; 0: writes and new segments find space. */
@@ -265,7 +266,7 @@ disk_has(const struct disk *d, uint64_t unit, uint64_t units)
 	       (unit % per_seg + units) * d->geo.unit_bytes <= d->seg_have[seg];
 }
 
-/* Counts a write or flush that begins.  Any thread. */
+/* Counts a write or flush that begins. Any thread may call this function. */
 static inline void
 disk_write_begins(struct disk *d)
 {
@@ -322,7 +323,7 @@ int disk_write_super(struct disk *d, struct ring *r);
  * the map, too. The superblocks are the only places on the disk that have the map. Returns 0 or -errno. */
 int disk_write_table(struct disk *d, struct ring *r);
 /* Asks the helper thread to write a placement map; w->done() is called on the helper thread. The caller wakes
- * the helper thread after this call (helper_ring()). Any thread. */
+ * the helper thread after this call (helper_ring()). Any thread may call this function. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
 /* Writes the requested placement map, if any, and calls done() of the request. If there is no space for the
  * write, the request is kept for a later call; any other error makes the disk fail. Called on the helper

@@ -29,8 +29,8 @@ struct disk_port {
 	bool is_threads;        /* true: every operation needs a worker */
 	unsigned workers;       /* number of operations that have a worker */
 	unsigned write_workers; /* number of writes that have a worker */
-	/* entries of struct xio that wait for a worker: [0] reads, [1] writes. The operations of the first entry
-	 * of each list are started first. */
+	/* transfers (struct xio) that wait for a worker: [0] reads, [1] writes, each in the order in which
+	 * their operations will be started */
 	struct list waiting[2];
 };
 

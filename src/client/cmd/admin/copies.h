@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies - prints the part of a daemon's /status page about buckets with two copies. Main thread.
+ * copies - prints the part of a daemon's /status page about buckets with two copies. All functions are called
+ * by the main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_COPIES_H
 #define GANTRY_CLIENT_CMD_COPIES_H

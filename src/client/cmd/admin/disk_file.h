@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * disk_file - conf.d/disks.yaml, in which `gantry disk add|drain --write` keeps store.disks. A list of conf.d
- * replaces that of the configuration file, so the file has all disks. Main thread.
+ * replaces that of the configuration file, so the file has all disks. All functions are called by the main
+ * thread.
  */
 #ifndef GANTRY_CLIENT_CMD_DISK_FILE_H
 #define GANTRY_CLIENT_CMD_DISK_FILE_H

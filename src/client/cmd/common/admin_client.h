@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admin_client - requests of commands such as status, top and doctor to the admin listener of a running
- * gantryd. The name of an admin listener is a URL (http://HOST:PORT) or the path of its Unix socket. Main
- * thread.
+ * gantryd. The name of an admin listener is a URL (http://HOST:PORT) or the path of its Unix socket. All
+ * functions are called by the main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_ADMIN_CLIENT_H
 #define GANTRY_CLIENT_CMD_ADMIN_CLIENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * words - the commands and options of the command line (command.def, option.def), their help, and the check
- * of arguments. Main thread.
+ * of arguments. All functions are called by the main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_WORDS_H
 #define GANTRY_CLIENT_CMD_WORDS_H

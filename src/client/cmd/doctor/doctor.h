@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor - functions of gantry doctor. Each examines one subject and reports its findings. Main thread. */
+/* doctor - functions of gantry doctor. Each examines one subject and reports its findings. All functions are
+ * called by the main thread. */
 #ifndef GANTRY_CLIENT_CMD_DOCTOR_H
 #define GANTRY_CLIENT_CMD_DOCTOR_H
 

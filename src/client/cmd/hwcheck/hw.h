@@ -3,7 +3,8 @@
  * hw - declarations shared by the files of gantry hwcheck, which tests an adapter. The initiators of its
  * transfers are on this host; their targets are on the far side, in this process or on another host.
  * hwcheck.c chooses ports and prints the findings, hw_rows.c and hw_errors.c have the checks, hw_far.c
- * implements the far side, and hw_wire.c its messages from and to another host. Main thread.
+ * implements the far side, and hw_wire.c its messages from and to another host. All functions are called by
+ * the main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_H
 #define GANTRY_CLIENT_CMD_HW_H

@@ -105,7 +105,8 @@ int hw_target_new(struct hw_target *t, struct hw_port *p, size_t len, unsigned d
 		  uint64_t dc_key, enum ibv_mtu mtu);
 int hw_target_token(const struct hw_target *t, struct hw_token *ret_tok);
 int hw_target_free(struct hw_target *t);
-/* Makes a DC target without memory, in the state RESET. Returns NULL and sets errno on failure. */
+/* Makes a DC target in the state RESET, and registers no memory for it. Returns NULL and sets errno on
+ * failure. */
 struct ibv_qp *hw_dct_new(struct hw_port *p, struct ibv_cq *cq, struct ibv_srq *srq, uint64_t dc_key);
 /* Brings a DC target from the state RESET to INIT (hw_dct_init()), or from INIT to RTR (hw_dct_rtr()). */
 int hw_dct_init(struct hw_port *p, struct ibv_qp *dct, unsigned access);
