@@ -252,6 +252,9 @@ typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from,
  * Returns 0; -ENOMEM: `fresh` must not be used. */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
+/* Writes the source of a value: FILE:LINE, "environment NAME", "option -o" or "default". path: the key, such
+ * as "rdma.dc_key" or "store.disks[0].path". */
+void conf_origin(const struct conf *c, const char *path, char *out, size_t cap);
 /* Prints every value with its origin, as YAML with comments; secrets are masked. */
 void conf_print(const struct conf *c, FILE *out);
 /* Prints every value with its origin as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin":

@@ -8,8 +8,8 @@
 
 #define COMMENT_COLUMN 48
 
-static void
-origin_text(const struct conf *c, const char *path, char *out, size_t cap)
+void
+conf_origin(const struct conf *c, const char *path, char *out, size_t cap)
 {
 	const struct conf_origin *o = c->origins;
 
@@ -28,7 +28,7 @@ print_origin(const struct conf *c, const char *path, size_t column, FILE *out)
 {
 	char origin[512];
 
-	origin_text(c, path, origin, sizeof origin);
+	conf_origin(c, path, origin, sizeof origin);
 	fprintf(out, "%*s# %s\n", column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 1, "", origin);
 }
 
@@ -151,7 +151,7 @@ json_value(const struct conf *c, const struct conf_key *k, const void *base, con
 		fputs(text, out);
 	else
 		json_quote(text ? text : "", out);
-	origin_text(c, path, origin, sizeof origin);
+	conf_origin(c, path, origin, sizeof origin);
 	fputs(",\"origin\":", out);
 	json_quote(origin, out);
 	putc('}', out);

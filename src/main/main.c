@@ -123,6 +123,25 @@ is_sure(int nr, const char *what)
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
 }
 
+/* Adds the lines of store.disks that name no disk of the store any more. */
+static void
+add_unused(const struct conf *conf, uint64_t unused, char *said, size_t len)
+{
+	char line[1200], origin[600], key[64];
+
+	for (int i = 0; i < conf->store.disk_nr; i++) {
+		const struct conf_disk *d = &conf->store.disks[i];
+
+		if (!(unused >> i & 1))
+			continue;
+		remember_line(d->path, d->size_bytes, line, sizeof line);
+		snprintf(key, sizeof key, "store.disks[%d].path", i);
+		conf_origin(conf, key, origin, sizeof origin);
+		advice_add(said, len, ADVICE_FORGOTTEN_NAMED,
+			   &(struct advice_values){ .line = line, .path = origin });
+	}
+}
+
 static int
 forget(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
@@ -130,11 +149,13 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 	struct store_conf sc;
 	struct remember *m;
 	char said[CONF_DISKS_MAX * 512] = "", why[512];
+	uint64_t unused = 0;
 	int r = remember_store_conf(conf, src, disks, &sc, &m, said, sizeof said);
 
 	if (r == 0 && sc.ops == &store_set_ops) {
 		sc.disks.forget = o->forget;
 		sc.disks.forget_nr = o->forget_nr;
+		sc.disks.ret_unused = &unused;
 		/* What would be refused anyway is not asked about. */
 		r = o->force ? 0 : store_look(&sc, said, sizeof said);
 		if (r == 0 && !o->force && !is_sure(o->forget_nr, said)) {
@@ -148,6 +169,7 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 	if (r == 0 && remember_less(m, o->forget, o->forget_nr, why, sizeof why) < 0)
 		fprintf(stderr, "gantryd: %s\n", why);
 	remember_free(m);
+	add_unused(conf, unused, said, sizeof said);
 	options_say(r < 0 ? stderr : stdout, "gantryd: ", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }

@@ -76,6 +76,9 @@ struct store_disks_conf {
 	int accept_missing_nr;
 	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
 	int forget_nr;
+	/* for the set, result of store_forget(): bitmap of the indexes in disk[] of disks that are no members;
+	 * NULL: the bitmap is not needed */
+	uint64_t *ret_unused;
 	/* for the set: record (store/record.h) of the store to which the disks must belong. The last paths in
 	 * the record are used for members that disk[] does not name. NULL: there is no record. */
 	const struct store_record *record;

@@ -554,3 +554,20 @@ quota_docs(const struct quota_row *row, int counter)
 {
 	return row->part[counter].doc_bytes;
 }
+
+void
+quota_total(struct quota_book *book, struct store_use *ret_use)
+{
+	struct quota_change sum = { 0 };
+
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (const struct quota_row *row = book->slots[i]; row; row = row->next) {
+			struct quota_change of = quota_sum_of(book, QUOTA_ANY, row, false);
+
+			quota_add(&sum, &of);
+		}
+	}
+	*ret_use = (struct store_use){ sum.objects > 0 ? (uint64_t)sum.objects : 0,
+				       sum.bytes > 0 ? (uint64_t)sum.bytes : 0,
+				       sum.uploads > 0 ? (uint64_t)sum.uploads : 0 };
+}

@@ -157,6 +157,8 @@ void quota_born(struct quota_book *book, int counter, struct quota_row *row, uin
 /* Notes that a bucket was removed from the counter's engine with all its usage. The removal from the first
  * engine also removes the limit of the bucket. */
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
+/* Returns the usage of all buckets, in the bytes of all copies. */
+void quota_total(struct quota_book *book, struct store_use *ret_use);
 /* Returns the version that was passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
 /* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */

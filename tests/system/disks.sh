@@ -83,6 +83,7 @@ daemon_run
 assert_eq "$(statuses)" "200:$KEYS"
 curl -sS --fail -X PUT -d x "$URL_S3/new/key-[0-$((KEYS - 1))]" || fail "PUTs into what was made meanwhile"
 assert_eq "$(curl_s3 '/new?list-type=2' | grep -o '<Key>' | wc -l)" "$KEYS"
+others=$(curl_admin /disks | jq '[.[0, 2].objects] | add')
 stop_daemon
 
 # ---- others in its place ----
@@ -100,8 +101,10 @@ mv "$T/disk1" "$T/away"
 configure '' 0 2
 echo no | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 && fail "given up without a yes"
 said 'nothing was done'
-said "^About 3[34] % of the objects of buckets with one copy are lost: disk $U1, number 1 of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
-[ "$(sed -n 's/.* has \([0-9]*\) of 4096 .*/\1/p' "$T/said")" -ge 1300 ] || fail "a third of all slots: $(cat "$T/said")"
+said "^About 3[34] % of the objects of buckets with one copy are lost, about [0-9]* objects ([0-9]* bytes) by what the other disks have: disk $U1, number 1 of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
+slots=$(sed -n 's/.* has \([0-9]*\) of 4096 .*/\1/p' "$T/said")
+[ "$slots" -ge 1300 ] || fail "a third of all slots: $(cat "$T/said")"
+assert_eq "$(sed -n 's/.* are lost, about \([0-9]*\) objects .*/\1/p' "$T/said")" $(((2 * others * slots / (4096 - slots) + 1) / 2)) "the estimate from $others objects: $(cat "$T/said")"
 said '^remedy: keep the disk in the store'
 # What would be refused is not asked about.
 for uuid in "$U2" 1b4e28ba-2fa1-11d2-883f-0016d3cca427; do
@@ -110,14 +113,22 @@ for uuid in "$U2" 1b4e28ba-2fa1-11d2-883f-0016d3cca427; do
 done
 refused 2 'wants the UUID of a disk' --forget 1
 refused 78 "disk $U2 is there" --force --forget "$U2"
+# The line that names the disk is to be removed, wherever it is; lines of other disks are not named.
+mkdir "$T/conf.d"
+printf 'store:\n  disks:\n    - { path: "%s" }\n    - { path: "%s" }\n    - { path: "%s" }\n' "$T/disk0" "$T/disk1" "$T/disk2" >"$T/conf.d/disks.yaml"
 echo yes | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 || fail "--forget: $(cat "$T/said")"
 said 'given up: 1 disk; the store has 2 now'
+assert_eq "$(grep -c 'remove the line' "$T/said")" 1
+said "^remedy: remove the line - { path: \"$T/disk1\" } from store.disks, at $T/conf.d/disks.yaml:4: a start does not accept it any more\$"
+refused 74 "$T/disk1: there is no store here yet; all disks of the store, 2, are others"
+sed -i 4d "$T/conf.d/disks.yaml"
 daemon_run
 assert_eq "$(statuses)" "${have/503/404}"
 assert_status PUT "/bkt/key-$gone" 200 -d again
 assert_status GET "/bkt/key-$gone" 200
 assert_status GET '/bkt?list-type=2' 200
 stop_daemon
+rm -r "$T/conf.d"
 mv "$T/away" "$T/disk1"
 configure '' 0 1 2
 refused 78 "$T/disk1: disk $U1 does not belong to this store (any more)"

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "store/damage.h"
+#include "store/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,11 +46,12 @@ static void
 say_forgotten(struct start *s)
 {
 	bool is_one = start_count(s->forgotten) == 1;
-	char loss[200];
+	char loss[200], estimate[200];
 
 	/* Together they may have both copies of an object. */
 	start_say_loss(s, s->forgotten, loss, sizeof loss);
-	start_refuse(s, 0, "%s are lost%s", loss, is_one ? ": " : "");
+	start_say_estimate(s, estimate, sizeof estimate);
+	start_refuse(s, 0, "%s are lost%s%s", loss, estimate, is_one ? ": " : "");
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		int one = 0, empty = 0, second = 0;
 		char text[UUID_TEXT];
@@ -108,6 +110,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	if (e == 0 && forgets)
 		say_forgotten(s);
 	start_stop_all(s);
+	quota_book_free(s->quotas);
 	free(s);
 	return e;
 }

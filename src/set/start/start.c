@@ -260,6 +260,8 @@ set_forget(const struct store_conf *conf, char *said, size_t said_len)
 			snprintf(said + len, said_len - (size_t)len,
 				 "; %d of %d slots of keys with two copies begin empty", lost_pairs(s),
 				 STORE_SLOT_NR);
+		for (int i = 0; conf->disks.ret_unused && i < conf->disks.nr; i++)
+			*conf->disks.ret_unused |= (uint64_t)!s->disk[i].st << i;
 		start_stop_all(s);
 		quota_book_free(s->quotas);
 	}

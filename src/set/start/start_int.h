@@ -151,6 +151,14 @@ int start_check_missing(struct start *s);
 /* Finds the disks that are to be forgotten according to the configuration. Returns 0 or -errno. */
 int start_find_forgotten(struct start *s);
 
+/* ---- loss.c ---- */
+
+/* Recovers the present disks, and writes the number of objects and bytes that are lost with the disks to
+ * forget, estimated from the contents of the present disks: a slot has about as much as another slot. Writes
+ * "" if the present disks allow no estimate. Called after start_judge(); the caller frees s->quotas after
+ * start_stop_all(). */
+void start_say_estimate(struct start *s, char *text, size_t len);
+
 /* ---- judge_start.c ---- */
 
 /* Writes the sizes of the present disks in bytes to ret_size[], by number in the map; 0: the disk is not
