@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # gantry disk add --write and drain --write keep store.disks in conf.d/disks.yaml: whole, with owner and mode of the configuration, read by the next start, which
-# finds each disk named. They refuse before any change where the file cannot be written or would not be used, and touch no file of others.
+# finds each disk named; an absent conf.d is made. They refuse before any change where the file cannot be written or would not be used, and touch no file of others.
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=1 DISKS=2 DISK_SIZE=96MiB
 MORE='log: { access: false }'
@@ -27,7 +27,9 @@ seq 3000 >"$T/body"
 for i in $(seq 30); do curl_s3 "/bkt/o$i" -T "$T/body" || fail "PUT"; done
 
 # ---- what is refused, is refused before anything is changed ----
-says 1 "$FILE: its directory is not there" disk add "$T/disk2" --size 96MiB --write
+: >"$T/conf.d"
+says 1 "$FILE: Not a directory" disk add "$T/disk2" --size 96MiB --write
+rm "$T/conf.d"
 mkdir "$T/conf.d"
 echo 'log: { level: info }' >"$FILE"
 says 1 'this command has not written the file' disk add "$T/disk2" --size 96MiB --write
@@ -44,12 +46,14 @@ says 2 '--write is for add and drain' gantry --admin "$A" disk status --write
 assert_eq "$(states)" $'disk0 serving\ndisk1 serving'
 [ ! -e "$FILE" ] && [ ! -e "$T/disk2" ] || fail "something was made"
 
-# ---- add ----
+# ---- add: the directory is made, if it is absent, for the users of the configuration ----
+rmdir "$T/conf.d"
 chmod 640 "$T/gantryd.yaml"
 chown 0:65534 "$T/gantryd.yaml"
 says 0 "$FILE: written" disk add "$T/disk2" --size 96MiB --write
 ! grep -q 'add this line' "$T/said" || fail "the line is written, and the operator is told to write it: $(cat "$T/said")"
 assert_eq "$(stat -c '%a %u:%g' "$FILE")" '640 0:65534'
+assert_eq "$(stat -c '%a %u:%g' "$T/conf.d")" '750 0:65534' "the directory"
 assert_eq "$(listed)" 'disk0 disk1 disk2 '
 assert_eq "$(ls -A "$T/conf.d")" disks.yaml
 grep -qF "    - { path: \"$T/disk2\", size: 96MiB }" "$FILE" || fail "$(cat "$FILE")"

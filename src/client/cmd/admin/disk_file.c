@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define DIRECTORY "conf.d"
 #define NAME "disks.yaml"
 #define MARK "# Written by gantry disk --write"
 #define ORIGIN_BYTES 512
@@ -42,26 +43,6 @@ disk_file_path(const struct disk_file *f)
 
 /* ---- may it be written, and is it used ---- */
 
-/* Writes the source from which the configuration takes store.disks: a file, an option or a variable. */
-static void
-find_origin(const struct conf *c, char out[ORIGIN_BYTES])
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-	json_t *o = NULL;
-
-	if (f) {
-		conf_print_json(c, f);
-		fclose(f);
-		o = json_loadb(text, len, 0, NULL);
-	}
-	snprintf(out, ORIGIN_BYTES, "%s",
-		 json_text_at(json_object_get(o, "store.disks[0].path"), "origin", ""));
-	json_decref(o);
-	free(text);
-}
-
 static int
 refuse(const struct disk_file *f, const char *why)
 {
@@ -75,7 +56,7 @@ check_origin(const struct disk_file *f)
 {
 	char origin[ORIGIN_BYTES], why[ORIGIN_BYTES + 100], *name;
 
-	find_origin(f->conf, origin);
+	conf_origin(f->conf, "store.disks[0].path", origin, sizeof origin);
 	/* A file has the number of a line after it. */
 	if ((name = strrchr(origin, ':')) != NULL)
 		*name = 0;
@@ -92,7 +73,7 @@ check_origin(const struct disk_file *f)
 static int
 check_file(const struct disk_file *f)
 {
-	char line[sizeof MARK] = "";
+	char line[sizeof MARK] = "", above[sizeof f->dir];
 	FILE *in = fopen(f->path, "re");
 	size_t n = in ? fread(line, 1, sizeof MARK - 1, in) : 0;
 
@@ -103,9 +84,11 @@ check_file(const struct disk_file *f)
 	line[n] = 0;
 	if (in && strcmp(line, MARK) != 0)
 		return refuse(f, "this command has not written the file, so it does not change it");
-	if (access(f->dir, F_OK) < 0)
-		return refuse(f, "its directory is not there");
-	if (access(f->dir, W_OK) < 0)
+	snprintf(above, sizeof above, "%s", f->dir);
+	/* The directory is made when the file is written. */
+	if (access(f->dir, F_OK) < 0 && errno == ENOENT)
+		snprintf(above, sizeof above, "%.*s.", (int)(strlen(f->dir) - strlen(DIRECTORY)), f->dir);
+	if (access(above, W_OK) < 0)
 		return refuse(f, errno == EACCES ? "it is for root: sudo gantry disk ..." : strerror(errno));
 	return 0;
 }
@@ -151,7 +134,7 @@ disk_file_open(const char *conf, const json_t *disks)
 	snprintf(f->conf_path, sizeof f->conf_path, "%s", conf);
 	snprintf(f->dir, sizeof f->dir, "%s", conf);
 	slash = strrchr(f->dir, '/');
-	snprintf(slash ? slash + 1 : f->dir, 8, "conf.d");
+	snprintf(slash ? slash + 1 : f->dir, 8, DIRECTORY);
 	snprintf(f->path, sizeof f->path, "%s/" NAME, f->dir);
 	if (conf_load(&src, &f->conf, stderr) == 0 &&
 	    (stat(conf, &f->of) == 0 || refuse(f, strerror(errno)) == 0) && check_origin(f) == 0 &&
@@ -238,6 +221,27 @@ put_disks(const struct disk_file *f, const json_t *disks, FILE *out, bool *ret_c
 
 /* ---- writing ---- */
 
+/* Makes the directory, if it is absent, with the owner of the configuration file, for the users who may read that file. Returns 0 or
+ * -errno. */
+static int
+make_directory(const struct disk_file *f)
+{
+	mode_t mode = f->of.st_mode & 0777;
+	int fd, e = 0;
+
+	if (mkdir(f->dir, 0700) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fchown(fd, f->of.st_uid, f->of.st_gid) < 0 && geteuid() == 0)
+		e = -errno;
+	if (e == 0 && fchmod(fd, mode | (mode & 0444) >> 2) < 0)
+		e = -errno;
+	close(fd);
+	return e;
+}
+
 /* Replaces the file. Returns 0 or -errno. */
 static int
 replace(const struct disk_file *f, const char *text, size_t len)
@@ -284,7 +288,7 @@ disk_file_write(struct disk_file *f, const json_t *disks, bool *ret_wrote)
 		e = -ENOMEM;
 	if (e == 0 && nr == 0)
 		e = refuse(f, "no disk would be left");
-	else if (e == 0 && *ret_wrote && (e = replace(f, text, len)) < 0)
+	else if (e == 0 && *ret_wrote && ((e = make_directory(f)) < 0 || (e = replace(f, text, len)) < 0))
 		refuse(f, strerror(-e));
 	free(text);
 	return e < 0 ? -1 : 0;
