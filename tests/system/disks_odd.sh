@@ -80,7 +80,36 @@ nested() { # STATUS WORDS [COMMAND...]: --format of a disk and one in it
 }
 nested 78 "$T/a/m: is in the directory of another disk, $T/a, and would go with it"
 [ -z "$(ls "$T/a/m")" ] || fail "--format made something"
-! unshare -m true 2>/dev/null || nested 0 'made a store on 2 disks' unshare -m sh -c "mount -t tmpfs none '$T/a/m' && exec \"\$@\"" -
+# A mount in the directory of a disk is not a part of the disk: for --format, a start, and a disk that is added while the daemon serves.
+if unshare -m true 2>/dev/null; then
+	mkdir "$T/a/other" "$T/a/other/deep"
+	cat >"$T/wrap" <<-END
+		#!/bin/sh
+		mount -t tmpfs none "$T/a/m" && mkdir "$T/a/m/deep" && mount -t tmpfs none "$T/a/other" && exec "\$@"
+	END
+	chmod +x "$T/wrap"
+	nested 0 'made a store on 2 disks' unshare -m "$T/wrap"
+	rm -r "$T/a"
+	mkdir "$T/a" "$T/a/m" "$T/a/other"
+	cat >"$T/format" <<-END
+		#!/bin/sh
+		rmdir "$T/a/m/deep" && "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}]" -o store.state_dir=none --format --force && exec "\$@"
+	END
+	chmod +x "$T/format"
+	DAEMON_WRAP="unshare -m $T/wrap $T/format" daemon_run -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}]" -o store.state_dir=none
+	assert_eq "$(disks 'map(.path + " " + .state) | sort | join(" ")')" "$T/a serving $T/a/m serving" "disks of which one is mounted in the other"
+	for path in "$T/a/sub" "$T/a/m/sub"; do
+		assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(cat "$T/said")"
+		grep -q "$path: is in the directory of another disk, ${path%/sub}, and would go with it" "$T/said" || fail "$path: $(cat "$T/said")"
+	done
+	assert_eq "$(disk add "$T/a/other" --size 64MiB)" 0 "of a mount in the directory of a disk: $(cat "$T/said")"
+	wait_for 60 ended
+	assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving serving"
+	stop_daemon
+	# Without the mounts their directories are empty, and nothing is made there.
+	offline 78 "$T/a/m: not a Gantry store (there is no super); is it mounted?" -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}, {path: $T/a/other, size: 64MiB}]" -o store.state_dir=none
+	[ -z "$(ls "$T/a/m")$(ls "$T/a/other")" ] || fail "a start made something below a mount point: $(ls "$T/a/m" "$T/a/other")"
+fi
 rm -r "$T/a"
 
 # ---- in store.disks before it was added ----
