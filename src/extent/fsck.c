@@ -25,18 +25,9 @@ struct fsck {
 	uint64_t strays;  /* those that another disk should have */
 	char stray[200];  /* the first of them */
 	enum fsck_mode mode;
-	uint64_t lost;               /* objects that have bytes in files that are not there */
-	uint8_t last[KEY_BYTES_MAX]; /* key of the last one */
+	uint64_t lost;                   /* objects that have bytes in files that are not there */
+	uint8_t last[KEY_BYTES_MAX + 4]; /* key of the last one, as in struct owner */
 	size_t last_len;
-};
-
-/* The object, or the upload in progress, to which a record belongs. */
-struct owner {
-	const uint8_t *key;
-	size_t len;
-	bool is_object;
-	uint64_t version, size_bytes;
-	uint8_t object[KEY_BYTES_MAX];
 };
 
 /* Returns the part to which a chunk belongs; NULL: the chunk belongs to an object, or the record is no chunk. */
@@ -56,34 +47,6 @@ is_leftover(const struct tree *t, const uint8_t *key, const struct rec *r)
 
 	return (key[0] == KEY_CHUNK || key[0] == KEY_PART) &&
 	       (!has_owner(t, key, r) || (part && !has_owner(t, rec_owner(r), part)));
-}
-
-static void
-find_owner(const struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, struct owner *ret_o)
-{
-	const struct rec *of = part_of_chunk(f->vol->tree, key, r);
-
-	if (of) {
-		key = rec_owner(r);
-		len = r->owner_len;
-		r = of;
-	}
-	of = r;
-	*ret_o = (struct owner){ .key = key, .len = len };
-	if (!key_is_object(key[0]) && r->owner_len) {
-		ret_o->key = rec_owner(r);
-		ret_o->len = r->owner_len;
-		if (key[0] == KEY_PART && object_names_part(f->vol->tree, rec_owner(r), r->owner_len, key)) {
-			memcpy(ret_o->object, rec_owner(r), r->owner_len);
-			ret_o->object[0] = key_object_type(key_has_two(ret_o->object[0]));
-			ret_o->key = ret_o->object;
-			ret_o->len -= UPLOAD_TAIL_BYTES;
-		}
-		of = tree_find(f->vol->tree, ret_o->key, ret_o->len);
-	}
-	ret_o->is_object = key_is_object(ret_o->key[0]);
-	ret_o->version = of && ret_o->is_object ? of->version : r->version;
-	ret_o->size_bytes = of && ret_o->is_object ? of->size_bytes : r->size_bytes;
 }
 
 static int
@@ -133,27 +96,42 @@ check_place(struct fsck *f, const uint8_t *key, size_t len)
 		key_text(f->stray, sizeof f->stray, key, 1 + n.len);
 }
 
-/* Reports damage of an object, once for all of its parts if it is in the list of damage. Returns true if it is news. */
+/* Reports damage of an object, or of a part of an upload, once for all of its records if it is in the list of damage. Returns true if it
+ * is news. */
 static bool
 report_damage(struct fsck *f, const struct owner *o, enum damage_kind kind, const char *line)
 {
-	const struct damage what = {
-		.kind = kind, .disk = f->rep->disk, .version = o->version, .size_bytes = o->size_bytes
-	};
-	bool is_news = o->len != f->last_len || memcmp(o->key, f->last, o->len) != 0;
+	const struct damage what = { .kind = kind,
+				     .is_part = o->is_part,
+				     .disk = f->rep->disk,
+				     .version = o->version,
+				     .size_bytes = o->size_bytes };
+	bool is_news = o->len != f->last_len || memcmp(o->key, f->last, o->len) != 0,
+	     is_known = o->is_object || o->is_part;
 
 	memcpy(f->last, o->key, o->len);
 	f->last_len = o->len;
-	if (is_news && (!o->is_object || !damage_add(f->rep->damage, &what, o->key, o->len, line)))
+	if (is_news && (!is_known || !damage_add(f->rep->damage, &what, o->key, o->len, line)))
 		report(f->rep, "%s: %s", f->vol->disk.path, line);
 	return is_news;
+}
+
+/* Writes what is damaged, with its version and size. */
+static void
+damage_text(const struct owner *o, const char *before, const char *after, char *line, size_t cap)
+{
+	char name[OWNER_TEXT];
+
+	owner_text(o, name, sizeof name);
+	snprintf(line, cap, "%s%s%s (version %llu, %llu bytes)%s", before, o->is_object ? "object " : "",
+		 name, (unsigned long long)o->version, (unsigned long long)o->size_bytes, after);
 }
 
 /* Returns true if a record has bytes that are not there, and reports it. */
 static bool
 is_lost(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, const struct rec_view *v)
 {
-	char name[1 + KEY_BYTES_MAX * 2], line[KEY_BYTES_MAX * 2 + 200];
+	char line[OWNER_TEXT + 100];
 	struct slot_name n = slot_name(key, len);
 	struct owner o;
 	bool is_second;
@@ -162,37 +140,24 @@ is_lost(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, con
 		return false;
 	if (is_stray(f, &n, &is_second) || is_leftover(f->vol->tree, key, r))
 		return true;
-	find_owner(f, key, len, r, &o);
-	key_text(name, sizeof name, o.key, o.len);
-	snprintf(line, sizeof line, "lost: %s'%s' (version %llu, %llu bytes)",
-		 o.is_object ? "object " : "a part of ", name, (unsigned long long)o.version,
-		 (unsigned long long)o.size_bytes);
+	owner_find(f->vol->tree, v, &o);
+	damage_text(&o, "lost: ", "", line, sizeof line);
 	f->lost += report_damage(f, &o, DAMAGE_LOST, line);
 	return true;
 }
 
 static void
-report_bad(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, int error)
+report_bad(struct fsck *f, const uint8_t *key, const struct rec_view *v, int error)
 {
 	const char *why = error == -EBADMSG ? "does not match its checksum" : strerror(-error);
-	char name[200], line[400];
+	char line[OWNER_TEXT + 200], after[100];
 	struct owner o;
 
 	f->bad++;
-	find_owner(f, key, len, r, &o);
-	key_text(name, sizeof name, key, len);
-	if (!o.is_object || !f->rep->damage) {
-		report(f->rep, "%s: %s '%s' (version %llu, %llu bytes): %s", f->vol->disk.path,
-		       key[0] == KEY_CHUNK  ? "chunk"
-		       : key[0] == KEY_PART ? "part"
-					    : "object",
-		       name, (unsigned long long)r->version, (unsigned long long)r->size_bytes, why);
-		return;
-	}
-	key_text(name, sizeof name, o.key, o.len);
-	snprintf(line, sizeof line, "object '%s' (version %llu, %llu bytes): %s%s", name,
-		 (unsigned long long)o.version, (unsigned long long)o.size_bytes,
-		 o.key == key ? "" : "a part of it ", why);
+	owner_find(f->vol->tree, v, &o);
+	snprintf(after, sizeof after, ": %s%s", o.is_object && !key_is_object(key[0]) ? "a part of it " : "",
+		 why);
+	damage_text(&o, "", after, line, sizeof line);
 	report_damage(f, &o, DAMAGE_BAD, line);
 }
 
@@ -213,50 +178,55 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	e = is_list ? check_manifest(f, r) : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	f->bytes += is_list ? 0 : r->size_bytes;
 	if (e < 0)
-		report_bad(f, key, len, r, e);
+		report_bad(f, key, &v, e);
 	return e == -ENOMEM ? e : 0;
 }
 
 /* ---- whole copies of what another disk has not ---- */
 
+/* Returns true if this disk has all bytes of a record, and of the parts and chunks that it names. */
 static bool
 is_whole(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r)
 {
 	const struct chunk_ref *ch = rec_entries(r);
 	struct rec_view v;
-	bool is_whole = true;
+	bool all = true;
 
-	if (r->body != BODY_MANIFEST && r->body != BODY_PARTS) {
-		rec_view_of(r, key, len, &v);
-		return !disk_lost(&f->vol->disk, &v) && verify_data(&f->vol->disk, f->r, &v, v.entries) == 0;
-	}
+	rec_view_of(r, key, len, &v);
+	if (disk_lost(&f->vol->disk, &v))
+		return false;
+	if (r->body != BODY_MANIFEST && r->body != BODY_PARTS)
+		return verify_data(&f->vol->disk, f->r, &v, v.entries) == 0;
 	if (check_manifest(f, r) < 0)
 		return false;
-	for (uint32_t i = 0; i < r->entry_nr && is_whole; i++) {
+	for (uint32_t i = 0; i < r->entry_nr && all; i++) {
 		uint8_t part[CHUNK_KEY_BYTES];
 
 		key_chunk(part, ch[i].id, ch[i].index);
 		if (r->body == BODY_PARTS)
 			part[0] = KEY_PART;
-		rec_view_of(tree_find(f->vol->tree, part, sizeof part), part, sizeof part, &v);
-		is_whole =
-			!disk_lost(&f->vol->disk, &v) && verify_data(&f->vol->disk, f->r, &v, v.entries) == 0;
+		all = is_whole(f, part, sizeof part, tree_find(f->vol->tree, part, sizeof part));
 	}
-	return is_whole;
+	return all;
 }
 
-/* Marks the objects of other disks of which this disk has a whole copy, or, for a removal that is dropped, of which it has none. */
+/* Marks the objects and parts of other disks of which this disk has a whole copy, or, for a removal that is dropped, of which it has
+ * none. */
 static void
 find_whole(struct fsck *f)
 {
 	for (struct damage *d = f->rep->damage->first; d; d = d->next) {
+		uint8_t part[CHUNK_KEY_BYTES];
+		const uint8_t *key = d->is_part ? part : d->key;
+		size_t len = d->is_part ? sizeof part : d->len;
 		const struct rec *r = NULL;
 
 		if (d->whole_on || strcmp(d->disk, f->rep->disk) == 0 || !key_has_two(d->key[0]))
 			continue;
-		r = tree_find(f->vol->tree, d->key, d->len);
+		r = d->is_part ? owner_part(f->vol->tree, d->key, d->len, part)
+			       : tree_find(f->vol->tree, d->key, d->len);
 		if (d->is_removal ? !r || r->version > d->version
-				  : r && r->version >= d->version && is_whole(f, d->key, d->len, r))
+				  : r && r->version >= d->version && is_whole(f, key, len, r))
 			d->whole_on = f->rep->disk;
 	}
 }

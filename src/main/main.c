@@ -215,7 +215,7 @@ ask_repair(struct store_conf *sc)
 static const char *
 fsck_failed(int error, const struct damage_sums *sums)
 {
-	if (error == -ENOTRECOVERABLE && sums && sums->nr[DAMAGE_BAD] && !sums->refused)
+	if (error == -ENOTRECOVERABLE && damage_is_bad(sums) && !sums->refused)
 		return "objects are damaged; the store itself is whole, and a start would serve it";
 	if (error == -ENOTRECOVERABLE && sums && sums->refused)
 		return "the store is damaged, foreign, or not made yet: a start would be refused";
@@ -263,7 +263,7 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 		fprintf(stderr, "gantryd: fsck: %s\n", fsck_failed(r, damage ? &damage->sums : NULL));
 	/* Also where damaged objects are left. */
 	if (repair && damage && conf->store.disk_nr > 1 &&
-	    (r > 0 || (damage->sums.nr[DAMAGE_BAD] && !damage->sums.refused)))
+	    (r > 0 || (damage_is_bad(&damage->sums) && !damage->sums.refused)))
 		rescan_want(conf, src, stdout);
 	damage_free(damage);
 	return r >= 0 ? EXIT_OK : exit_of_store(r);

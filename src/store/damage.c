@@ -116,48 +116,74 @@ is_first(const struct store_damage *all, const struct damage *d)
 }
 
 static void
-count(struct store_damage *all, const struct damage *d)
+add(struct damage_sum *sum, const struct damage *d)
 {
-	struct damage_sums *s = &all->sums;
-
-	if (!is_first(all, d))
-		return;
-	s->nr[d->kind]++;
-	s->bytes[d->kind] += d->size_bytes;
-	if (d->whole_on)
-		return;
-	s->gone_nr[d->kind]++;
-	s->gone_bytes[d->kind] += d->size_bytes;
+	sum->objects += !d->is_part;
+	sum->parts += d->is_part;
+	sum->bytes += d->size_bytes;
 }
 
-static const char *
-plural(uint64_t nr)
+static void
+count(struct store_damage *all, const struct damage *d)
 {
-	return nr == 1 ? "" : "s";
+	if (!is_first(all, d))
+		return;
+	add(&all->sums.all[d->kind], d);
+	if (!d->whole_on)
+		add(&all->sums.gone[d->kind], d);
+}
+
+static bool
+any(const struct damage_sum *s)
+{
+	return s->objects || s->parts;
+}
+
+/* Returns what a repair drops or has lost: of all of it, or of what no disk has whole. */
+static struct damage_sum
+dropped(const struct damage_sum sum[DAMAGE_KINDS])
+{
+	const struct damage_sum *a = &sum[DAMAGE_LOST], *b = &sum[DAMAGE_DROPPED];
+
+	return (struct damage_sum){ a->objects + b->objects, a->parts + b->parts, a->bytes + b->bytes };
+}
+
+#define SUM_TEXT 100
+
+/* Writes numbers of objects and parts, such as "3 objects and 1 part of an upload". */
+static const char *
+count_text(const struct damage_sum *s, char text[SUM_TEXT])
+{
+	int n = 0;
+
+	if (s->objects || !s->parts)
+		n = snprintf(text, SUM_TEXT, "%llu object%s%s", (unsigned long long)s->objects,
+			     s->objects == 1 ? "" : "s", s->parts ? " and " : "");
+	if (s->parts)
+		snprintf(text + n, SUM_TEXT - (size_t)n, "%llu part%s", (unsigned long long)s->parts,
+			 s->parts == 1 ? " of an upload" : "s of uploads");
+	return text;
 }
 
 static void
 say_dropped(const struct damage_sums *s, bool has_others, void (*say)(void *cookie, const char *line),
 	    void *cookie)
 {
-	uint64_t nr = s->nr[DAMAGE_LOST] + s->nr[DAMAGE_DROPPED],
-		 bytes = s->bytes[DAMAGE_LOST] + s->bytes[DAMAGE_DROPPED],
-		 gone = s->gone_nr[DAMAGE_LOST] + s->gone_nr[DAMAGE_DROPPED],
-		 gone_bytes = s->gone_bytes[DAMAGE_LOST] + s->gone_bytes[DAMAGE_DROPPED];
-	char text[400];
+	struct damage_sum all = dropped(s->all), gone = dropped(s->gone);
+	struct damage_sum whole = { all.objects - gone.objects, all.parts - gone.parts,
+				    all.bytes - gone.bytes };
+	char text[500], one[SUM_TEXT], two[SUM_TEXT];
 	int n;
 
-	if (!nr)
+	if (!any(&all))
 		return;
-	n = snprintf(text, sizeof text, "lost or dropped: %llu object%s, %llu bytes", (unsigned long long)nr,
-		     plural(nr), (unsigned long long)bytes);
+	n = snprintf(text, sizeof text, "lost or dropped: %s, %llu bytes", count_text(&all, one),
+		     (unsigned long long)all.bytes);
 	if (has_others)
 		snprintf(text + n, sizeof text - (size_t)n,
-			 "; whole on another disk: %llu object%s, %llu bytes; nowhere else: %llu object%s, "
-			 "%llu bytes",
-			 (unsigned long long)(nr - gone), plural(nr - gone),
-			 (unsigned long long)(bytes - gone_bytes), (unsigned long long)gone, plural(gone),
-			 (unsigned long long)gone_bytes);
+			 "; whole on another disk: %s, %llu bytes; nowhere else: %s, %llu bytes",
+			 count_text(&whole, one), (unsigned long long)whole.bytes, count_text(&gone, two),
+			 (unsigned long long)gone.bytes);
 	say(cookie, text);
 }
 
@@ -165,22 +191,26 @@ static void
 say_damaged(const struct damage_sums *s, bool has_others, void (*say)(void *cookie, const char *line),
 	    void *cookie)
 {
-	uint64_t nr = s->nr[DAMAGE_BAD], gone = s->gone_nr[DAMAGE_BAD];
-	char text[600];
+	const struct damage_sum *all = &s->all[DAMAGE_BAD], *gone = &s->gone[DAMAGE_BAD];
+	uint64_t nr = all->objects + all->parts, gone_nr = gone->objects + gone->parts;
+	char text[600], parts[SUM_TEXT] = "", one[SUM_TEXT];
 	int n;
 
 	if (!nr)
 		return;
-	n = snprintf(text, sizeof text, "%llu of %llu objects %s damaged", (unsigned long long)nr,
-		     (unsigned long long)s->objects, nr == 1 ? "is" : "are");
+	if (all->parts)
+		snprintf(parts, sizeof parts, " and %s",
+			 count_text(&(struct damage_sum){ .parts = all->parts }, one));
+	n = snprintf(text, sizeof text, "%llu of %llu objects%s %s damaged", (unsigned long long)all->objects,
+		     (unsigned long long)s->objects, parts, nr == 1 ? "is" : "are");
 	if (has_others)
 		n += snprintf(text + n, sizeof text - (size_t)n, " (%llu of them in all copies)",
-			      (unsigned long long)gone);
-	if (nr > gone)
+			      (unsigned long long)gone_nr);
+	if (nr > gone_nr)
 		snprintf(text + n, sizeof text - (size_t)n,
 			 "; the daemon restores %llu from their whole copies",
-			 (unsigned long long)(nr - gone));
-	if (gone)
+			 (unsigned long long)(nr - gone_nr));
+	if (gone_nr)
 		advice_add(text, sizeof text, ADVICE_OBJECTS_DAMAGED, NULL);
 	say(cookie, text);
 }
@@ -189,10 +219,10 @@ void
 damage_report(struct store_damage *all, bool has_others, void (*say)(void *cookie, const char *line),
 	      void *cookie)
 {
-	char text[1400];
+	char text[2400];
 
 	for (const struct damage *d = all->first; d; d = d->next) {
-		int n = snprintf(text, sizeof text, "%.300s: %.700s", d->disk, d->line);
+		int n = snprintf(text, sizeof text, "%.300s: %.1500s", d->disk, d->line);
 
 		count(all, d);
 		if (has_others && d->whole_on)
@@ -211,18 +241,19 @@ damage_report(struct store_damage *all, bool has_others, void (*say)(void *cooki
 void
 damage_loss(const struct damage_sums *s, char *text, size_t len)
 {
-	uint64_t nr = s->nr[DAMAGE_LOST] + s->nr[DAMAGE_DROPPED],
-		 gone = s->gone_nr[DAMAGE_LOST] + s->gone_nr[DAMAGE_DROPPED],
-		 bytes = s->gone_bytes[DAMAGE_LOST] + s->gone_bytes[DAMAGE_DROPPED];
+	struct damage_sum all = dropped(s->all), gone = dropped(s->gone);
+	uint64_t listed = all.objects + all.parts;
+	char one[SUM_TEXT];
 
-	if (gone)
-		snprintf(text, len, "%llu object%s (%llu bytes) %s lost, of %llu that are listed%s",
-			 (unsigned long long)gone, plural(gone), (unsigned long long)bytes,
-			 gone == 1 ? "is" : "are", (unsigned long long)nr,
+	if (any(&gone))
+		snprintf(text, len, "%s (%llu bytes) %s lost, of %llu that are listed%s",
+			 count_text(&gone, one), (unsigned long long)gone.bytes,
+			 gone.objects + gone.parts == 1 ? "is" : "are", (unsigned long long)listed,
 			 s->has_unknown ? ", and those whose names cannot be read" : "");
 	else if (s->has_unknown)
 		snprintf(text, len, "An unknown number of objects is lost, whose names cannot be read%s",
-			 nr ? "; other disks have all that is listed" : "");
+			 listed ? "; other disks have all that is listed" : "");
 	else
-		snprintf(text, len, "No object is lost%s", nr ? ": other disks have all that is listed" : "");
+		snprintf(text, len, "No object is lost%s",
+			 listed ? ": other disks have all that is listed" : "");
 }

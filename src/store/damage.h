@@ -25,6 +25,7 @@ struct damage {
 	struct damage *next, *same_hash;
 	enum damage_kind kind;
 	bool is_removal;  /* the change that is dropped is a removal */
+	bool is_part;     /* part of an upload in progress, not an object */
 	const char *disk; /* path of the disk; the caller keeps it */
 	/* path of another disk with a whole copy; NULL: no other disk is known to have a whole copy */
 	const char *whole_on;
@@ -34,13 +35,15 @@ struct damage {
 	uint8_t key[];
 };
 
+/* Numbers of objects, of parts of uploads in progress, and of the bytes of both. */
+struct damage_sum {
+	uint64_t objects, parts, bytes;
+};
+
 /* Numbers for the summary of a check. */
 struct damage_sums {
-	/* for each kind of damage: number of objects, and number of bytes of these objects */
-	uint64_t nr[DAMAGE_KINDS], bytes[DAMAGE_KINDS];
-	/* for each kind of damage: number of objects of which no disk has a whole copy, and number of bytes
-	 * of these objects */
-	uint64_t gone_nr[DAMAGE_KINDS], gone_bytes[DAMAGE_KINDS];
+	struct damage_sum all[DAMAGE_KINDS];
+	struct damage_sum gone[DAMAGE_KINDS]; /* those of `all` of which no disk has a whole copy */
 	uint64_t objects; /* number of all objects that were examined, each counted once */
 	/* true: a repair also drops changes of objects whose names cannot be read */
 	bool has_unknown;
@@ -68,7 +71,13 @@ bool damage_add(struct store_damage *all, const struct damage *what, const uint8
  * several disks, so that each line says whether another disk has a whole copy. */
 void damage_report(struct store_damage *all, bool has_others, void (*say)(void *cookie, const char *line),
 		   void *cookie);
-/* Writes the loss that a repair causes: a number of objects, and the verb. */
+/* Returns true if objects or parts do not match their checksums. sums: NULL: unknown. */
+static inline bool
+damage_is_bad(const struct damage_sums *sums)
+{
+	return sums && (sums->all[DAMAGE_BAD].objects || sums->all[DAMAGE_BAD].parts);
+}
+/* Writes the loss that a repair causes: a number of objects and parts, and the verb. */
 void damage_loss(const struct damage_sums *sums, char *text, size_t len);
 
 #endif

@@ -147,17 +147,16 @@ judge(struct replay *rp, const struct lost_map *lost)
 {
 	struct rec *r = tree_find(rp->vol->tree, lost->key, lost->len);
 	const bool is_object = key_is_object(lost->key[0]);
-	char name[160], where[DISK_PLACE_BYTES], line[160 + DISK_PLACE_BYTES + 100];
+	char name[OWNER_TEXT], where[DISK_PLACE_BYTES], line[OWNER_TEXT + DISK_PLACE_BYTES + 100];
 	struct rec_view v;
 	struct map_ref map;
 
-	name_text(rp->rep, name, sizeof name, is_object ? lost->key : rec_owner(r),
-		  is_object ? lost->len : r->owner_len);
+	rec_view_of(r, lost->key, lost->len, &v);
+	name_text(rp, name, sizeof name, &v);
 	if (lost->error == -EEXIST) {
 		report(rp->rep,
-		       "%s: drops %s%s (version %llu), whose removal was cut: a snapshot has its space",
-		       rp->vol->disk.path, is_object ? "" : "a part of ", name,
-		       (unsigned long long)r->version);
+		       "%s: drops %s (version %llu), whose removal was cut: a snapshot has its space",
+		       rp->vol->disk.path, name, (unsigned long long)r->version);
 		return drop(rp, lost);
 	}
 	rec_map(r, &map);
@@ -174,13 +173,11 @@ judge(struct replay *rp, const struct lost_map *lost)
 			"%s %s: the map of %s", where,
 			lost->error == -EBADMSG ? "is damaged" : "cannot be read", name);
 	rp->rep->was_damaged = true;
-	snprintf(line, sizeof line, "drops %s%s (version %llu), whose map at %s %s",
-		 is_object ? "" : "a part of ", name, (unsigned long long)r->version, where,
+	snprintf(line, sizeof line, "drops %s (version %llu), whose map at %s %s", name,
+		 (unsigned long long)r->version, where,
 		 lost->error == -EBADMSG ? "is damaged" : "cannot be read");
-	rec_view_of(r, lost->key, lost->len, &v);
-	report_dropped(rp, &v, line);
-	if (rp->rep->damage)
-		rp->rep->damage->sums.has_unknown |= !is_object;
+	if (!report_dropped(rp, &v, line) && rp->rep->damage)
+		rp->rep->damage->sums.has_unknown = true;
 	return drop(rp, lost);
 }
 

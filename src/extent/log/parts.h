@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts - checks the list that completes an upload against the existing parts, and finds the owner of a
- * part or chunk. */
+/* parts - checks the list that completes an upload against the existing parts, and finds and names the owner
+ * of a part or chunk. */
 #ifndef GANTRY_EXTENT_LOG_PARTS_H
 #define GANTRY_EXTENT_LOG_PARTS_H
 
@@ -23,5 +23,28 @@ bool object_names_part(const struct tree *t, const uint8_t *upload_key, size_t l
 /* Returns true if a record refers to r, the chunk or part with the key `key`. Called by the index's
  * writer. */
 bool has_owner(const struct tree *t, const uint8_t *key, const struct rec *r);
+
+/* The object, or the part of an upload in progress, to which a record belongs. */
+struct owner {
+	bool is_object, is_part; /* both false: the owner is unknown */
+	uint32_t number;         /* number of the part */
+	uint64_t version, size_bytes;
+	/* key of the object; of a part the key of its upload, and after it the number of the part (4, big
+	 * endian); of an unknown owner the key of the record */
+	uint8_t key[KEY_BYTES_MAX + 4];
+	size_t len;
+};
+
+/* Size of a text of owner_text(), in bytes. */
+#define OWNER_TEXT (KEY_BYTES_MAX + 80)
+
+/* Finds the owner of a record of any type. Called by a thread that reads the index. */
+void owner_find(const struct tree *t, const struct rec_view *v, struct owner *ret_owner);
+/* Writes bucket and key of an object; number, bucket, key and upload id of a part. Unprintable bytes are
+ * written as '?'. */
+void owner_text(const struct owner *o, char *text, size_t cap);
+/* Finds the part of an owner in an index, and writes the part's key (CHUNK_KEY_BYTES). owner_key: key of a
+ * struct owner. Returns NULL: the index lacks the part. */
+struct rec *owner_part(const struct tree *t, const uint8_t *owner_key, size_t len, uint8_t *ret_key);
 
 #endif

@@ -26,8 +26,9 @@
 
 /* ---- space ---- */
 
+/* v: NULL: the extent is of a snapshot. */
 static int
-mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
+mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 {
 	char name[160] = "a snapshot";
 	struct extent x = { ext_unit(ext), ext_nr(ext) };
@@ -40,11 +41,11 @@ mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 	/* The rest of a segment that a repair makes again is not given out before that. */
 	if (!disk_is_whole(&rp->vol->disk, x.unit))
 		return 0;
-	e = key ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
+	e = v ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
 	if (e == 0)
 		return 0;
-	if (key)
-		name_text(rp->rep, name, sizeof name, key, len);
+	if (v)
+		name_text(rp, name, sizeof name, v);
 	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of %s %s", rp->vol->disk.path,
 		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
@@ -52,19 +53,19 @@ mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 
 /* The first record of a unit brings the unit. */
 static int
-mark_place(struct replay *rp, uint64_t place, const uint8_t *key, size_t len, const struct rec *r)
+mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 {
 	struct vol *vol = rp->vol;
-	int e = pack_steps(vol, ext_unit(place)) ? 0 : mark(rp, ext_make(ext_unit(place), 1), key, len);
+	int e = pack_steps(vol, ext_unit(place)) ? 0 : mark(rp, ext_make(ext_unit(place), 1), v);
 	char name[160];
 
 	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
-		e = pack_start(vol, place, r->size_bytes);
+		e = pack_start(vol, place, v->size_bytes);
 	if (e == -ENOMEM)
 		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.path);
 	if (e != -EEXIST)
 		return e;
-	name_text(rp->rep, name, sizeof name, key, len);
+	name_text(rp, name, sizeof name, v);
 	return refuse(rp, -ENOTRECOVERABLE,
 		      "%s: what shares unit %llu with %s takes more than there is of it", vol->disk.path,
 		      (unsigned long long)ext_unit(place), name);
@@ -94,12 +95,12 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	}
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
-		e = mark(cookie, ext[i], key, len);
+		e = mark(cookie, ext[i], &v);
 	if (e == 0 && r->body == BODY_PACKED)
-		e = mark_place(cookie, ext[0], key, len, r);
+		e = mark_place(cookie, ext[0], &v);
 	if (rec_map(r, &map)) {
 		for (uint32_t i = 0; e == 0 && i < map.nr; i++)
-			e = mark(cookie, map.ext[i], key, len);
+			e = mark(cookie, map.ext[i], &v);
 	}
 	if (e == 0 && key[0] != KEY_BUCKET)
 		e = usage_start(rp->vol, rp->vol->quotas, key, len, r);
@@ -141,7 +142,7 @@ find_space(struct replay *rp)
 		for (uint32_t i = 0; e == 0 && i < vol->snap.space[s].nr; i++)
 			e = mark(rp,
 				 ext_make(vol->snap.space[s].ext[i].unit, vol->snap.space[s].ext[i].units),
-				 NULL, 0);
+				 NULL);
 	}
 	return e;
 }

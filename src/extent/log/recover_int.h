@@ -65,16 +65,16 @@ int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format
 int refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
 
-/* Reports a change of a key that a repair drops, in a line; an object becomes an entry of the list of damage
- * instead, if there is one. */
-void report_dropped(struct replay *rp, const struct rec_view *v, const char *line);
+/* Reports a change of a key that a repair drops, in a line; an object, or a part of an upload, becomes an
+ * entry of the list of damage instead, if there is one. Returns true if the list has the entry. */
+bool report_dropped(struct replay *rp, const struct rec_view *v, const char *line);
 /* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
  * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */
 int refuse_memory(struct replay *rp, int error, uint64_t record_nr);
 
-/* Writes the name of a record's key for a message: bucket and key for fsck's caller; for the log, which has no
- * keys, the bucket. */
-void name_text(const struct recover_report *rep, char *text, size_t cap, const uint8_t *key, size_t len);
+/* Writes the name of a record for a message: bucket and key for fsck's caller, and of a part of an upload its
+ * number and the upload; for the log, which has no keys, the bucket. */
+void name_text(const struct replay *rp, char *text, size_t cap, const struct rec_view *v);
 
 /* ---- lost.c: records whose bytes are in files that are not whole ---- */
 

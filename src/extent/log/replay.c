@@ -5,6 +5,7 @@
  */
 #include "extent/log/recover_int.h"
 
+#include "extent/log/parts.h"
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "store/damage.h"
@@ -307,12 +308,12 @@ list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes
 
 	for (uint32_t i = 0; i < h->record_nr; i++) {
 		struct rec_view v;
-		char name[160], line[260];
+		char name[OWNER_TEXT], line[OWNER_TEXT + 100];
 		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->vol->disk.geo, &v);
 
 		if (n < 0)
 			return;
-		name_text(rp->rep, name, sizeof name, v.key, v.key_len);
+		name_text(rp, name, sizeof name, &v);
 		snprintf(line, sizeof line, "drops the %s of %s (version %llu)",
 			 v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
 		report_dropped(rp, &v, line);

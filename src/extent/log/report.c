@@ -2,6 +2,7 @@
 /* What a start says, and why it refuses. */
 #include "extent/log/recover_int.h"
 
+#include "extent/log/parts.h"
 #include "store/damage.h"
 
 #define LOG_MODULE "store"
@@ -15,7 +16,7 @@
 void
 report(struct recover_report *rep, const char *fmt, ...)
 {
-	char line[512];
+	char line[OWNER_TEXT + 600];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -28,33 +29,42 @@ report(struct recover_report *rep, const char *fmt, ...)
 }
 
 void
-name_text(const struct recover_report *rep, char *text, size_t cap, const uint8_t *key, size_t len)
+name_text(const struct replay *rp, char *text, size_t cap, const struct rec_view *v)
 {
-	bool has_bucket = len && key[0] != KEY_CHUNK && key[0] != KEY_PART;
-	size_t n = has_bucket ? strnlen((const char *)key + 1, len - 1) : 0;
+	struct owner o;
+	const char *of_object;
+	char name[OWNER_TEXT];
 
-	if (rep->say || key[0] == KEY_BUCKET) {
-		snprintf(text, cap, "'");
-		key_text(text + 1, cap - 2, key, len);
-		snprintf(text + strlen(text), 2, "'");
-	} else if (has_bucket) {
-		snprintf(text, cap, "an object of bucket '%.*s'", (int)n, (const char *)key + 1);
-	} else {
+	owner_find(rp->vol->tree, v, &o);
+	of_object = o.is_object && !key_is_object(v->key[0]) ? "a part of " : "";
+	if (rp->rep->say || v->key[0] == KEY_BUCKET) {
+		owner_text(&o, name, sizeof name);
+		snprintf(text, cap, "%s%s", of_object, name);
+	} else if (o.key[0] == KEY_CHUNK || o.key[0] == KEY_PART) {
 		snprintf(text, cap, "a part of an object");
+	} else {
+		snprintf(text, cap, "%san object of bucket '%.*s'", o.is_part ? "a part of " : of_object,
+			 (int)strnlen((const char *)o.key + 1, o.len - 1), (const char *)o.key + 1);
 	}
 }
 
-void
+bool
 report_dropped(struct replay *rp, const struct rec_view *v, const char *line)
 {
-	const struct damage what = { .kind = DAMAGE_DROPPED,
-				     .is_removal = v->op != REC_PUT,
-				     .disk = rp->rep->disk,
-				     .version = v->version,
-				     .size_bytes = v->op == REC_PUT ? v->size_bytes : 0 };
+	struct damage what = { .kind = DAMAGE_DROPPED,
+			       .is_removal = v->op != REC_PUT,
+			       .disk = rp->rep->disk,
+			       .version = v->version,
+			       .size_bytes = v->op == REC_PUT ? v->size_bytes : 0 };
+	struct owner o;
 
-	if (!key_is_object(v->key[0]) || !damage_add(rp->rep->damage, &what, v->key, v->key_len, line))
-		report(rp->rep, "%s: %s", rp->vol->disk.path, line);
+	owner_find(rp->vol->tree, v, &o);
+	what.is_part = o.is_part;
+	/* An object that loses a part remains, and is damaged. */
+	if ((o.is_part || key_is_object(v->key[0])) && damage_add(rp->rep->damage, &what, o.key, o.len, line))
+		return true;
+	report(rp->rep, "%s: %s", rp->vol->disk.path, line);
+	return false;
 }
 
 int

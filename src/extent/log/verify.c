@@ -198,7 +198,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		if (n < 0)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
 				      rp->vol->disk.path, (unsigned long long)b->head.pos, i);
-		name_text(rp->rep, name, sizeof name, v.key, v.key_len);
+		name_text(rp, name, sizeof name, &v);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
 			rp->rep->was_damaged = true;
