@@ -2,7 +2,7 @@
 /*
  * RDMA of one core: leases of channels, posting, dispatch of completions, recovery.
  *
- * A chan belongs to one core. All calls are made on this core, and done() is always called on it, from
+ * A chan belongs to one core. All calls are made on this core, and done() is always called on this core, from
  * chan_poll() or the mailbox, never inside a call that starts an operation. A channel (for DC: an initiator)
  * is leased to one request, and so to one target, from its first post to its last completion (protocol.md
  * items 17-32).

@@ -103,8 +103,8 @@ struct chan_ep {
 	 * BROKEN: time of the next attempt to create the endpoint */
 	struct timer timer;
 	struct list free;
-	/* The job that runs in the recovery helper. job_result and rdma belong to the helper until the job
-	 * returns. */
+	/* The job that runs in the recovery helper. job_result and rdma belong to the recovery helper until
+	 * the job returns. */
 	enum job_kind kind;
 	int job_result;
 	struct rdma_job job;
@@ -196,10 +196,11 @@ struct chan {
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
 
-	int free_patience_ms; /* longest time that chan_free() waits for the helper, in milliseconds */
+	/* longest time that chan_free() waits for the recovery helper, in milliseconds */
+	int free_patience_ms;
 
-	/* leased: number of granted leases; waiting: number of leases that wait for a target, a channel,
-	 * or its connection */
+	/* leased: number of granted leases; waiting: number of leases that wait for a target, for a channel,
+	 * or for the connection of a channel */
 	int leased, waiting;
 	struct list ready; /* leases that were granted or refused, and whose done() has not been called yet */
 	/* operations that ended without a completion, because they were never posted or their endpoint was
@@ -217,8 +218,8 @@ struct chan {
 	struct mailbox inbox;
 	struct chan_wakeup *wakeup;
 	_Atomic bool rails_changed;
-	/* number of jobs and waits for targets whose answer is still to come from another thread. The thread
-	 * decrements it after its last access to the chan; chan_free() waits for 0. */
+	/* number of jobs and waits for targets whose answer is still to come from another thread. The other
+	 * thread decrements the number after its last access to the chan; chan_free() waits for 0. */
 	_Atomic int answers_due;
 	struct rdma_watch watch;
 };
@@ -311,10 +312,11 @@ void ep_connect(struct chan_ep *ep);
 /* Begins to repair an endpoint in error that its lease can no longer use: the endpoint is drained, reset
  * and returned to the pool, or it is destroyed and created again. */
 void ep_fail(struct chan_ep *ep);
-/* Handles the last completion of an endpoint in error: removes it from its lease, and resets it. */
+/* Handles the last completion of an endpoint in error: removes the endpoint from its lease, and resets the
+ * endpoint. */
 void ep_drained(struct chan_ep *ep);
-/* Returns an endpoint without a lease to the pool of free endpoints, so that waiting leases get it. Resets or
- * destroys it first if it was connected or its rail has changed. */
+/* Returns an endpoint without a lease to the pool of free endpoints, so that waiting leases get it. If the
+ * endpoint was connected or its rail has changed, the endpoint is first reset or destroyed. */
 void ep_to_pool(struct chan_ep *ep);
 /* Handles a failed creation (r: -errno): marks the endpoint BROKEN, and creates it again every second
  * until that succeeds. */

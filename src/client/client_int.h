@@ -185,7 +185,7 @@ struct region {
 	bool is_stale;          /* true: replaced by another registration; the last user frees this struct */
 	bool is_staged;         /* true: no port registered the memory: the stage moves its bytes */
 	struct gpu_ids *ids;    /* driver's ids of the registered allocations; NULL: unknown */
-	_Atomic unsigned users; /* number of calls that use it; raised from 0 only under g->map_lock */
+	_Atomic unsigned users; /* number of users (calls); raised from 0 only under g->map_lock */
 	unsigned count;         /* registrations by the program (GANTRY_COUNTED); protected by g->map_lock */
 	struct ibv_mr *mr[PORTS_MAX]; /* memory region on each port; NULL: registering failed */
 	pthread_mutex_t lock;
@@ -248,7 +248,7 @@ struct gantry {
 	int port_nr;
 	_Atomic unsigned next_port; /* index of the port that is used next */
 	struct reach reach[REACH_MAX];
-	/* condition for the choice_waits calls that do not know yet whether a server reaches their port */
+	/* condition on which calls wait, choice_waits of them, for the results of other calls (choice.c) */
 	pthread_cond_t settled;
 	int choice_waits;
 	pthread_rwlock_t map_lock;
@@ -345,7 +345,7 @@ bool shared_give(struct gantry *g);
 /* Returns true if lines of this level are logged. */
 bool is_told(const struct gantry *g, enum gantry_log_level level);
 #define KERNEL_ENOTSUPP 524 /* ENOTSUPP of the kernel, which some drivers return to programs */
-/* Returns the text of a positive errno value; knows KERNEL_ENOTSUPP in addition to those of strerror(). */
+/* Returns the text of a positive errno value; knows KERNEL_ENOTSUPP, unlike strerror(). */
 const char *error_text(int error);
 /* Passes a line to the program's log function. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)

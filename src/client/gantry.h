@@ -111,7 +111,7 @@ struct gantry_options {
 	int pkey_index; /* index in the port's table of partition keys */
 	/* Function that copies from and to memory of a device, such as a GPU. The function is needed if the
 	 * bytes of such memory move over HTTP, and for the checksum of a put from such memory. NULL: without
-	 * a stage these calls fail with -EOPNOTSUPP. copy_cookie: its first argument. */
+	 * a stage these calls fail with -EOPNOTSUPP. copy_cookie: first argument of the function. */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register
@@ -135,10 +135,10 @@ struct gantry_options {
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Returns the reason why the last gantry_open() of this thread failed; "" after success. */
 const char *gantry_open_error(void);
-/* Opens the context that all users in this process share; if it is open, counts one more user. It has the
- * default options; the environment variable GANTRY_STAGE requests a stage (1, or its size in bytes). Each
- * call needs a gantry_close(). The last gantry_close() closes the context, unless memory is still registered.
- * Returns the results of gantry_open(). */
+/* Opens the context that all users in this process share; if the context is open already, counts one more
+ * user. The context has the default options; the environment variable GANTRY_STAGE requests a stage (1, or
+ * its size in bytes). Each call needs a gantry_close(). The last gantry_close() closes the context, unless
+ * memory is still registered. Returns the results of gantry_open(). */
 int gantry_open_shared(struct gantry **ret_g);
 /* Frees the context with its remaining registrations. No call may be running. NULL is allowed. A context
  * belongs to the process that opened it. In a forked child gantry_close() does nothing, gantry_register()
@@ -148,8 +148,8 @@ void gantry_close(struct gantry *g);
 /* Levels of log lines. ERROR: failures. INFO: ports and registrations. GET: successful gantry_obj_get(). PUT:
  * successful gantry_obj_put(). */
 enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
-/* Receives a log line, without a newline. Called by any thread, also by several at a time. It must not call
- * gantry_set_log(). */
+/* Receives a log line, without a newline. Called by any thread, also by several at a time. The function must
+ * not call gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
 /* Sets the log function, which receives the lines of enum gantry_log_level. NULL: nothing is logged. After
  * the return the previous function is no longer called. */
@@ -161,7 +161,7 @@ void gantry_set_log_level(struct gantry *g, enum gantry_log_level most);
 int gantry_is_connected(const struct gantry *g);
 /* Returns the reason why gantry_is_connected() returns 0; "" if it returns 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
-/* Returns port i in use (from 0) as text, like "mlx5_0:1 10.0.0.5"; NULL: there are at most i ports. */
+/* Returns port i in use (from 0) as text, like "mlx5_0:1 10.0.0.5"; NULL: there is no such port. */
 const char *gantry_port(const struct gantry *g, int i);
 
 /* ---- memory ---- */
@@ -195,7 +195,7 @@ enum gantry_memory {
 };
 /* Returns the kind of the memory at ptr, without reading it. Asks the drivers of devices that the program has
  * loaded (CUDA's libcuda.so.1, ROCm's libamdhip64), and loads none. UNKNOWN: the memory is mapped, the CPU
- * cannot read it, and no driver knows it. INVALID: it is not mapped. */
+ * cannot read it, and no driver knows it. INVALID: the memory is not mapped. */
 enum gantry_memory gantry_memory_type(const void *ptr);
 
 /* Data about memory that a driver of devices knows. The program sets size to sizeof this struct before the
@@ -209,9 +209,9 @@ struct gantry_memory_info {
 	uint64_t id;
 	const char *driver; /* name of the driver, "CUDA" or "ROCm"; a constant */
 };
-/* Fills in *ret_info about the memory at ptr, from a driver that the program has loaded. Any thread; takes
- * microseconds, and does not access the memory. Returns 0; -ENOENT: no loaded driver knows the memory;
- * -EOPNOTSUPP: no driver is loaded. */
+/* Fills in *ret_info about the memory at ptr, from a driver that the program has loaded. Any thread may call
+ * this function, which takes microseconds and does not access the memory. Returns 0; -ENOENT: no loaded
+ * driver knows the memory; -EOPNOTSUPP: no driver is loaded. */
 int gantry_memory_look(const void *ptr, struct gantry_memory_info *ret_info);
 
 /*
@@ -410,7 +410,7 @@ typedef void gantry_header_fn(void *cookie, const char *name, const char *value)
  * x-amz-tagging-count and all others. */
 int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
 		void *cookie, struct gantry_result *res);
-/* Deletes an object. Returns 0 also if it did not exist (204). */
+/* Deletes an object. Returns 0 also if the object did not exist (204). */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
 /* Creates the bucket http://host:port/bucket (S3 only). Returns 0, also if the bucket exists already (409).
@@ -569,8 +569,8 @@ struct gantry_ops {
 int gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol);
 /* Returns the ctx argument of the gantry_obj_get() or gantry_obj_put() for which a callback runs. (getCtx) */
 void *gantry_handle_ctx(const void *handle);
-/* Returns the largest size in bytes that is passed to a callback for the memory at ptr; -ENOENT: it is not
- * registered. (cuMemObjGetMaxRequestCallbackSize) */
+/* Returns the largest size in bytes that is passed to a callback for the memory at ptr; -ENOENT: this memory
+ * is not registered. (cuMemObjGetMaxRequestCallbackSize) */
 ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 
 /* Moves size bytes between memory at ptr + buf_offset and an object, from byte obj_offset of the object

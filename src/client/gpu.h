@@ -2,8 +2,8 @@
 /*
  * gpu - memory of devices, and the drivers that own it: the kind of memory of a pointer, dma-bufs, copies on
  * streams. A driver is used only if the program has loaded it. Each driver is a table of functions
- * (gpu_cuda.c, gpu_rocm.c); users of this header do not distinguish between drivers. Any thread; no function
- * takes a lock of the context.
+ * (gpu_cuda.c, gpu_rocm.c); users of this header do not distinguish between drivers. Any thread may call
+ * these functions, which take no lock of the context.
  */
 #ifndef GANTRY_CLIENT_GPU_H
 #define GANTRY_CLIENT_GPU_H
@@ -87,7 +87,7 @@ const struct gpu_driver *gpu_of(const void *ptr, enum gantry_memory *ret_type);
  * allocation. */
 const struct gpu_driver *gpu_look(const void *ptr, struct gpu_range *ret);
 /* Exports the allocation that contains [ptr, ptr + size) as a dma-buf. Returns its file descriptor, which the
- * caller owns, and in *ret_offset the offset of ptr in it; or -EOPNOTSUPP with the reason in why. */
+ * caller owns, and in *ret_offset the offset of ptr in the dma-buf; or -EOPNOTSUPP with the reason in why. */
 int gpu_dmabuf(const struct gpu_driver *d, const struct gpu_range *range, const void *ptr, size_t size,
 	       uint64_t *ret_offset, char *why, size_t why_len);
 /* Makes the writes of a NIC to memory at ptr visible to later work of the device. Returns 0, or -EIO with the
@@ -100,7 +100,7 @@ int gpu_wait(const void *ptr, enum gantry_wait wait, void *wait_for, char *why, 
 
 /* ---- detection of memory that was allocated again ---- */
 
-/* The driver's ids of the allocations in a range of memory, at the time when it was registered. */
+/* The driver's ids of the allocations in a range of memory, at the time when the memory was registered. */
 struct gpu_ids {
 	size_t nr;
 	struct gpu_id {
@@ -113,7 +113,7 @@ struct gpu_ids {
 struct gpu_ids *gpu_ids_of(const void *ptr, size_t size);
 enum gpu_same { GPU_SAME, GPU_ANOTHER, GPU_GONE };
 /* Compares ids with the current ids of the allocations in [ptr, ptr + size). Returns GPU_SAME, also if ids is
- * NULL; GPU_ANOTHER: the memory was allocated again; GPU_GONE: it was freed. */
+ * NULL; GPU_ANOTHER: the memory was allocated again; GPU_GONE: the memory was freed. */
 enum gpu_same gpu_ids_hold(const struct gpu_ids *ids, const void *ptr, size_t size);
 
 /* ---- streams of the library: copies between a device and the stage ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two dialects of requests, S3 and Scality: finds the meaning of a request, and writes the text of its
- * answer. No I/O; any thread. Memory is allocated only for tags, forms and XML.
+ * answer. Any thread may call the functions; they do no I/O, and allocate only for tags, forms and XML.
  *
  * dialect_read_target() decodes the target of a request; dialect_parse() turns method, decoded target and
  * header fields into a struct target: operation, bucket, key, range, conditions, descriptor. Clients differ
@@ -73,7 +73,7 @@ enum target_part {
 };
 
 /* The source of the memory blocks of targets. get() returns a block with any content: DIALECT_ATTRS_MAX bytes
- * for TARGET_ATTRS, a struct copy_source for TARGET_COPY, a struct list_query for TARGET_LIST. It returns
+ * for TARGET_ATTRS, a struct copy_source for TARGET_COPY, a struct list_query for TARGET_LIST. get() returns
  * NULL if no block is free; then the request ends with FAULT_BUSY. */
 struct target_source {
 	void *(*get)(void *cookie, enum target_part part);
@@ -198,7 +198,7 @@ op_moves(enum op op)
 }
 
 /* The header in which the descriptor of a request arrived. The forms of the answers about success, decline
- * and failure depend on it (protocol.md 4.1, 4.2). */
+ * and failure depend on this header (protocol.md 4.1, 4.2). */
 enum wire_form {
 	WIRE_NONE, /* no descriptor: bytes are in the HTTP body */
 #define WIRE(id, ...) WIRE_##id,
@@ -341,7 +341,7 @@ struct target {
 	/* CompleteMultipartUpload: true: the parts together must have mp_object_size bytes */
 	bool have_mp_object_size;
 	uint64_t mp_object_size;
-	/* CompleteMultipartUpload: number N of "-N" after the received checksum; 0: it has no "-N" */
+	/* CompleteMultipartUpload: number N of "-N" after the received checksum; 0: there is no "-N" */
 	uint32_t composite_parts;
 
 	unsigned object_attributes; /* GetObjectAttributes: requested attributes, as ATTR_ bits */
@@ -422,9 +422,9 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
-/* Returns the value of a header that is a list. If it occurs several times, the values that are not empty are
- * joined by ", " in buf (RFC 9110 5.3). p of the result is NULL if the header is absent, or if buf, of cap
- * bytes, is too small. *ret_nr (may be NULL): number of occurrences. */
+/* Returns the value of a header that is a list. If the header occurs several times, the values that are not
+ * empty are joined by ", " in buf (RFC 9110 5.3). p of the result is NULL if the header is absent, or if buf,
+ * of cap bytes, is too small. *ret_nr (may be NULL): number of occurrences. */
 struct span dialect_field_list(const struct dialect_in *in, const char *name, char *buf, size_t cap,
 			       int *ret_nr);
 
@@ -433,7 +433,7 @@ struct span dialect_field_list(const struct dialect_in *in, const char *name, ch
 bool dialect_wire_clips(enum wire_form w);
 /* Returns true if descriptors of form w are sent in the header of that name. */
 bool dialect_wire_carries(enum wire_form w, const char *header);
-/* Returns true if a header of that name contains a descriptor, or belongs to that of another header. */
+/* Returns true if a header of that name contains a descriptor, or belongs to another header's descriptor. */
 bool dialect_is_wire_header(struct span name);
 /* Returns true if the signature of a request must cover that header: host, x-amz-*, x-gantry-*, and every
  * header with a descriptor. relax: true: x-rdma-info and x-cuobj-* are excepted (auth.require_signed_headers
@@ -463,10 +463,10 @@ dialect_is_preflight(const struct dialect_in *in)
 	       in->listen->dialect == DIALECT_S3;
 }
 
-/* Returns the header x-amz-content-sha256. Returns NULL if it is absent, or if the request has a presigned
- * URL whose signature does not cover it: the user of the URL may then have added it. A value that announces
- * aws-chunked frames is returned even then, so that auth/ refuses it, and frames are never stored as object
- * bytes. *ret_nr: number of these headers. */
+/* Returns the header x-amz-content-sha256. Returns NULL if the header is absent, or if the request has a
+ * presigned URL whose signature does not cover the header: the user of the URL may then have added the
+ * header. A value that announces aws-chunked frames is returned even then, so that auth/ refuses it, and
+ * frames are never stored as object bytes. *ret_nr: number of these headers. */
 const struct field *dialect_payload_hash(const struct dialect_in *in, int *ret_nr);
 
 /* Returns true if the query has any key of a signature (X-Amz-Signature etc., also of version 2). S3 only. */
@@ -483,8 +483,8 @@ bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
 /*
  * Evaluates If-Match and the related conditions against the existing object, with the precedence of RFC 9110
  * section 13.2.2 (items 48, 69). etag_text: ETag of the object without quotes; NULL: there is no object (PUT,
- * DELETE). mtime_s: its time of modification in seconds since 1970. Returns FAULT_NONE if the request
- * continues; if If-Range does not hold, t->range has then been removed. Otherwise returns FAULT_NOT_MODIFIED
+ * DELETE). mtime_s: the object's time of modification in seconds since 1970. Returns FAULT_NONE if the
+ * request continues (without t->range if If-Range does not hold); otherwise returns FAULT_NOT_MODIFIED
  * (only for GET and HEAD), FAULT_PRECONDITION, or FAULT_NO_SUCH_KEY (If-Match, and there is no object).
  */
 enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
@@ -511,7 +511,7 @@ size_t checksum_len(enum checksum_kind k);
 /* ---- stored attributes ---- */
 
 /* The attributes of an object are stored as a packed sequence of pairs of name and value. dialect_parse()
- * writes it, and answers to GET and HEAD return it as headers. */
+ * writes the sequence, and answers to GET and HEAD return the pairs as headers. */
 
 /* Calls fn for each pair of packed attributes. Returns 0, or -EINVAL if the bytes are damaged. */
 int dialect_attrs_each(const void *attrs, size_t len,
@@ -526,7 +526,7 @@ int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const c
 /* Returns true if answers to GET and HEAD have the attribute as a header. False for x-amz-tagging: these
  * answers have x-amz-tagging-count instead, and GetObjectTagging returns the tags. */
 bool dialect_attr_is_header(const char *name, size_t name_len);
-/* Returns the value of an attribute among packed attributes, without a NUL at its end; NULL: it is absent. */
+/* Returns the value of an attribute among packed attributes, without a NUL at its end; NULL: absent. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of dialect/. Pure functions; any thread. */
+/* Declarations shared by the files of dialect/. Pure functions, which any thread may call. */
 #ifndef GANTRY_DIALECT_DIALECT_INT_H
 #define GANTRY_DIALECT_DIALECT_INT_H
 
@@ -51,7 +51,8 @@ struct wire_row {
 	 * with 206 (4.3) */
 	bool clips_as_200;
 	struct {
-		/* name: name of the header; repeated: sentence of the answer if it occurs more than once */
+		/* name: name of the header; repeated: sentence of the answer if the header occurs more than
+		 * once */
 		const char *name, *repeated;
 	} companion[2]; /* other headers with a part of the descriptor; name NULL: there is no further one */
 };
@@ -65,8 +66,8 @@ enum fault wire_find(const struct dialect_in *in, struct target *t, const char *
 
 /* ---- fields.c ---- */
 
-/* Finds the field with this name. Returns FAULT_NONE, and the field in *ret_f, NULL if it is absent;
- * FAULT_BAD_REQUEST with the sentence `repeated` if there are several. */
+/* Finds the field with this name. Returns FAULT_NONE, and the field in *ret_f, NULL if the field is absent;
+ * FAULT_BAD_REQUEST with the sentence `repeated` if there are several such fields. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
 /* Checks the head of a request for errors that libmicrohttpd accepts: in names and values of fields, in Host,
@@ -124,7 +125,7 @@ enum fault copy_parse(const struct dialect_in *in, struct target *t, const char 
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Parses a condition header with a list of ETags into *l. cond_date() parses a condition header with a date.
- * It returns false if the header is absent or has no valid date; then there is no condition. */
+ * cond_date() returns false if the header is absent or has no valid date; then there is no condition. */
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);

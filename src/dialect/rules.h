@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules that the parser of requests (dialect/) and the parsers of XML and forms (s3doc/) share: the form of
- * names, keys and dates, and the fields of an upload, which are headers or fields of a form. Pure functions;
- * any thread.
+ * names, keys and dates, and the fields of an upload, which are headers or fields of a form. Pure functions,
+ * which any thread may call.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
@@ -28,8 +28,8 @@ bool has_control(const char *text, size_t len);
 /* Returns true for a valid name of a bucket, as in S3: 3 to 63 lower-case letters, digits, '-' and '.',
  * without two adjacent '.', with a letter or digit at both ends, and not an IPv4 address. */
 bool is_bucket_name(const char *name, size_t len);
-/* Returns true if a bucket may be created with that name: it is valid (is_bucket_name()), and none of the
- * labels between its dots begins or ends with a hyphen. Existing buckets may have such labels. */
+/* Returns true if a bucket may be created with that name: the name is valid (is_bucket_name()), and none of
+ * the labels between its dots begins or ends with a hyphen. Existing buckets may have such labels. */
 bool is_new_bucket_name(const char *name, size_t len);
 /* Checks that an S3 object can have that key. Returns FAULT_NONE or the fault. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tags of objects and buckets. Pure functions; any thread.
+ * Tags of objects and buckets. Pure functions, which any thread may call.
  *
  * Tags are stored as the text of a canonical x-amz-tagging header: "key=value&key=value", with '%', '&', '=',
  * '+' and control bytes as %XX, and all other bytes unchanged. The attributes of an object or bucket have

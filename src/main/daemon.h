@@ -195,9 +195,10 @@ void remember_show(const struct remember *m, const struct conf *conf, FILE *out)
 
 /* ---- below.c: devices and file systems below the disks ---- */
 
-/* Waits for disks, for at most the time store.wait_for_disks: for absent devices, and for directories that
- * had a store according to the record and have none now. Does not wait for a disk that may be missing
- * according to store.accept_missing. Then logs the disks that share a device or file system. */
+/* Waits, at most the time store.wait_for_disks, until absent devices appear, and until directories that had a
+ * store according to the record of the store (store/record.h) have one again. Does not wait for a disk that
+ * may be missing according to store.accept_missing. Then logs the disks that share a device or file
+ * system. */
 void below_wait(struct daemon *d, const struct store_conf *sc);
 /* Writes to text a sentence about disks that share a device or file system. Returns false if no two disks
  * do. */

@@ -56,7 +56,7 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 /* ---- what several need (shared.c) ---- */
 
 /* Appends the stored attributes selected by keep() to rq->target.attrs. Returns 0; -ENOSPC if they do not
- * fit; or -EINVAL if the daemon cannot have written the attributes. */
+ * fit; or -EINVAL if the attributes are malformed. */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
 /* Adds x-amz-expiration to the reply, if a lifecycle rule applies to an object with the request's key,
  * size_bytes and meta. */

@@ -3,10 +3,11 @@
  * ep - the interface of rdma/ for chan/ and server/ only: rails, routes, completion queues, endpoints and
  * their targets, the recovery helper. No verbs type is visible here.
  *
- * Work requests are posted on an endpoint; its transport decides how it reaches a client. A transport is a
- * table of functions (struct rdma_ep_ops) in a separate file; transport.c lists all tables. When a device is
- * opened, rdma/ determines the transports that it supports, which are the transports of its rails. DC (dc.c)
- * is the first. Unit tests give a rail another table: tests/fake/fake_ep.c.
+ * Work requests are posted on an endpoint. The transport of the endpoint decides how the work requests reach
+ * a client. A transport is a table of functions (struct rdma_ep_ops) in a separate file; transport.c lists
+ * all tables. When a device is opened, rdma/ determines the transports that the device supports; these are
+ * the transports of the device's rails. DC (dc.c) is the first transport. Unit tests give a rail another
+ * table: tests/fake/fake_ep.c.
  *
  * Threads: the comment of each function names the threads that may call it. The owning core is the core that
  * owns the completion queue or the endpoint.
@@ -115,10 +116,10 @@ struct rdma_asker {
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
  * items 22, 23, 26): the best combination that was not tried yet. Returns 0; -ENODEV if no rail has a
- * transport for the family of the token; -ENETDOWN if the rails with a transport for it are not up, or have
- * no address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without a LID,
- * so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread may
- * call this function. */
+ * transport for the family of the token; -ENETDOWN if the rails with a transport for this family are not up,
+ * or have no address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without
+ * a LID, so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread
+ * may call this function. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
@@ -153,7 +154,8 @@ struct rdma_completion {
 	uint32_t vendor_err;     /* vendor's error code; 0 if wc_status is a success */
 };
 
-/* The completion queue of a core for one transport of a rail. The transport's own struct begins with it. */
+/* The completion queue of a core for one transport of a rail. The transport's own struct for a queue begins
+ * with this struct. */
 struct rdma_cq {
 	const struct rdma_cq_ops *ops;
 	struct rdma_rail *rail;
@@ -171,7 +173,7 @@ struct rdma_cq_ops {
 
 /* ---- endpoints ---- */
 
-/* An endpoint. The transport's own struct for an endpoint begins with it. */
+/* An endpoint. The transport's own struct for an endpoint begins with this struct. */
 struct rdma_ep {
 	const struct rdma_ep_ops *ops;
 	struct rdma_rail *rail;
@@ -284,9 +286,9 @@ rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 	target->ops = NULL;
 }
 
-/* Invalidates the cached path to the target after a transfer to it ended in RETRY_EXC (item 31), so that the
- * next rdma_target_get() determines the path again. The caller's target stays valid. Any thread may call this
- * function. */
+/* Invalidates the cached path to the target after a transfer to the target ended in RETRY_EXC (item 31), so
+ * that the next rdma_target_get() determines the path again. The caller's target stays valid. Any thread may
+ * call this function. */
 static inline void
 rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
@@ -294,7 +296,7 @@ rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 }
 
 /* Returns true if the rail or the path has changed since the target was made. A caller that keeps targets for
- * a long time then calls rdma_target_get() again. Any thread; costs one load. */
+ * a long time then calls rdma_target_get() again. Any thread may call this function, which costs one load. */
 static inline bool
 rdma_target_is_forgotten(const struct rdma_target *target)
 {
@@ -318,9 +320,9 @@ rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, in
 	return ops->cq->cq_new(rail, depth, core, ret_cq);
 }
 
-/* Frees a completion queue. Only endpoints for which rdma_ep_free() returned -EINPROGRESS may be left on it,
- * and no thread waits on its descriptor. May block; called by the recovery helper, or by a core that ends.
- * NULL is allowed. */
+/* Frees a completion queue. Only endpoints for which rdma_ep_free() returned -EINPROGRESS may be left on the
+ * queue, and no thread waits on the descriptor of the queue. May block; called by the recovery helper, or by
+ * a core that ends. NULL is allowed. */
 static inline void
 rdma_cq_free(struct rdma_cq *cq)
 {
@@ -417,7 +419,8 @@ rdma_ep_reset(struct rdma_ep *ep)
 
 /*
  * Destroys an endpoint. After a return of 0 the device accesses no memory for the endpoint any longer, no
- * completion of it is left, and it is freed. After another result the caller calls again later:
+ * completion of the endpoint is left, and the endpoint is freed. After another result the caller calls again
+ * later:
  *
  *   -EINPROGRESS   the endpoint only waits until its context is closed; further calls do not block
  *   -EAGAIN        the endpoint is destroyed, but the device does not answer

@@ -558,8 +558,8 @@ int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct 
 		 const char **ret_why);
 /* Returns true if the device may write payload buffers in any order (relaxed ordering). */
 bool relaxed_ordering(const struct conf_rdma *conf);
-/* Closes a context. Its objects were destroyed before, or can be destroyed only by closing it. Returns 0,
- * after which the hardware does no more work for it, or -errno. */
+/* Closes a context. Its objects were destroyed before, or can be destroyed only by the close. Returns 0: the
+ * hardware does no more work for the context; or -errno. */
 int context_close(struct rdma_context *c);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);

@@ -5,7 +5,7 @@
  *
  * Each core has a struct reqs; all functions run on the core's thread. req/ knows no HTTP library: http/
  * hands header fields and body bytes in, and is notified through struct reply_ops when a reply or more body
- * is ready. Its services are in struct req_env, filled in by core/.
+ * is ready. The services that req/ uses are in struct req_env, filled in by core/.
  *
  * The life of a request as http/ sees it:
  *
@@ -83,8 +83,8 @@ struct req_env {
 	struct stats_core *stats;
 	const struct reply_ops *ops;
 	const struct op_entry *operations; /* code of the operations, by enum op: op_table of ops/ops.h */
-	/* Credentials; NULL: there are no access keys. A reload replaces them on the core's thread; running
-	 * requests keep a reference to the old credentials. */
+	/* Credentials; NULL: there are no access keys. A reload replaces the credentials on the core's
+	 * thread; running requests keep a reference to the old credentials. */
 	struct auth_keys *keys;
 	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
 	struct auth_replay *replay;
@@ -97,8 +97,8 @@ struct req_env {
 	int core;
 };
 
-/* A configuration that the requests of one core use. Requests have pointers into it until they end. After the
- * end of its last request unused() is called on the core's thread. */
+/* A configuration that the requests of one core use. Requests have pointers into the configuration until they
+ * end. After the end of its last request unused() is called on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;

@@ -158,8 +158,8 @@ void xml_not_deleted(struct text *x, const char *key, size_t len, enum fault f, 
 void xml_deleted_end(struct text *x);
 
 /* The content of an answer of GetObjectAttributes; t->object_attributes selects the elements that are
- * written. parts_total: number of parts of the object, 0: no parts. parts: the part_nr parts of this answer,
- * at most max of t->list, with numbers above its part_number_marker. */
+ * written. parts_total: number of parts of the object, 0: no parts. parts: the parts in this answer, part_nr
+ * of them, at most t->list->max; their part numbers are above t->list->part_number_marker. */
 struct xml_attributes {
 	const char *etag;
 	size_t etag_len;

@@ -45,8 +45,8 @@ void set_leave_open(struct set_holds *hs, struct set_hold *h);
 bool set_is_open(const struct set_hold *h);
 /* Returns true if the key is locked or in doubt. */
 bool set_is_held(struct set_holds *hs, const struct store_key *k);
-/* Waits until the current holders of all locks on keys of a bucket have released them. Returns 1 if no key is
- * locked; 0 if w->go() follows; -EAGAIN if a key is in doubt; -ENOMEM. */
+/* Waits until the current holders of locks on keys of a bucket have released these locks. Returns 1 if no key
+ * is locked; 0 if w->go() follows; -EAGAIN if a key is in doubt; -ENOMEM. */
 int set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge_wait *w);
 
 #endif

@@ -31,9 +31,9 @@ set_slot(const struct store_key *k)
 	return table_slot(k->bucket, k->bucket_len, k->key, k->key_len);
 }
 
-/* Returns the primary of a key, or SET_NOWHERE if its disk is missing. */
+/* Returns the primary of a key; SET_NOWHERE: the disk of the primary is missing. */
 int set_primary(const struct set *s, const struct store_key *k);
-/* Returns the primary of a partition, or SET_NOWHERE if its disk is missing. */
+/* Returns the primary of a partition; SET_NOWHERE: the disk of the primary is missing. */
 int set_primary_at(const struct set *s, unsigned place);
 void set_assign_primary(struct set *s, unsigned place, int engine);
 /* Returns the secondary of a key, which gets every change of the key before the change is answered. Returns

@@ -87,7 +87,8 @@ struct set_port *port_take_wake(struct msg *m);
 /* Posts a message to the first port of the list. *ret_port is set to this port before go() runs; the port is
  * not freed before port_take_sent(). Returns false if there is no port. */
 bool set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct set_port **ret_port);
-/* Notes that the message of set_send_to_one() has arrived: from now on the port is pinned. */
+/* Notes that the message of set_send_to_one() has arrived, and that an operation of the set itself begins at
+ * the port, as port_pin() does. */
 void port_take_sent(struct set_port *p);
 
 #endif

@@ -14,8 +14,8 @@
 struct set;
 struct set_recovery;
 
-/* An entry of a caller that waits until the recovery task has applied the newest map. At the end of the wait
- * go() runs in mailbox mb. Embedded by the caller. */
+/* A caller that waits until the recovery task has applied the newest map. At the end of the wait go() runs in
+ * mailbox mb. Embedded by the caller. */
 struct set_wait {
 	struct mailbox *mb;
 	void (*go)(struct msg *m);

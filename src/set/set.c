@@ -114,8 +114,8 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	return r;
 }
 
-/* Completes the reason in err of a start that failed because the process may not open enough file
- * descriptors: adds the path of a disk and the limit to raise, if err lacks them. */
+/* Completes the reason in err, if a start failed because the process may not open enough file descriptors:
+ * adds the path of a disk and the limit to raise, if err does not have them. */
 static void
 say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_len)
 {

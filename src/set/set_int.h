@@ -101,8 +101,8 @@ struct set_call {
  * result of a start function (store.h). */
 int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
 	      const struct set_call *c);
-/* Starts a change at the engine of port e, whether or not the key is assigned to it. Returns the result of a
- * start function (store.h). */
+/* Starts a change at the engine of port e, whether or not the key is assigned to this engine. Returns the
+ * result of a start function (store.h). */
 int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
 		   const struct set_call *c);
 /* Copies the result of a completion to the caller's operation. */

@@ -51,8 +51,8 @@ struct store_disks_conf {
 	/* for the set: time in ns after which an away disk is replaced as secondary */
 	uint64_t heal_after_ns;
 	bool moves_wait; /* for the set: true: interrupted moves are not continued in this start */
-	/* in a store of several disks: time in ns after which a write or flush that has not ended makes its
-	 * disk fail; 0: no limit */
+	/* in a store of several disks: time limit in ns of a write or flush; the disk fails if the write or
+	 * flush has not ended then; 0: no limit */
 	uint64_t timeout_ns;
 	const struct store_ops *engine; /* for the set: back end of each of the set's disks */
 	int engines_max;                /* for the set: largest number of engines */
@@ -65,11 +65,11 @@ struct store_disks_conf {
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;
 	/* for an engine, for --fsck: list of the damage of all disks (store/damage.h). For the set: list that
-	 * gets the sums; NULL: they are not needed */
+	 * gets the sums; NULL: the sums are not needed */
 	struct store_damage *damage;
 	/* true: --fsck changes nothing, so a disk that cannot be written is opened for reading */
 	bool is_examined;
-	/* for an engine in a set: receiver of its failure notification; NULL: none */
+	/* for an engine in a set: receiver of the engine's failure notification; NULL: none */
 	struct store_watch *watch;
 	/* for the set: UUIDs of the disks that may be missing at a start */
 	const uint8_t (*accept_missing)[UUID_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * damage - the list of objects that a check of the store (--fsck) has found damaged, lost, or in the way of a
- * repair, with the disk that has another, whole copy of each. One thread.
+ * repair, with the disk that has another, whole copy of each. One thread at a time uses a list.
  *
  * The set examines its disks one after the other; each engine adds the objects of its disk. Then each engine
  * looks for whole copies of the objects of the others (FSCK_FIND), and the set reports the list.

@@ -10,8 +10,7 @@
 
 #include <stdatomic.h>
 
-/* An entry of a caller that waits until all current changes of a bucket's keys have ended. Embedded by the
- * caller. */
+/* A caller that waits until all current changes of a bucket's keys have ended. Embedded by the caller. */
 struct merge_wait {
 	struct mailbox *mb;
 	void (*go)(struct msg *m);

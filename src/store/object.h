@@ -87,8 +87,8 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
-/* Sets the owner ("asker") of all operations that begin after this call, and of the operations that they
- * cause. NULL: the owner never aborts look-ups. */
+/* Sets the owner ("asker") of all operations that begin after this call, and of the operations that these
+ * operations cause. NULL: the owner never aborts look-ups. */
 void store_asker(struct store_port *p, const void *asker);
 /* Aborts look-ups of this asker that have taken longer than older_ns, as far as the back end can. done() of
  * an aborted look-up runs soon, with -EAGAIN. For requests that cannot wait any longer. */
@@ -145,8 +145,8 @@ struct store_commit {
 	uint32_t last_len;
 	const void *inline_data;
 	uint32_t inline_len;
-	/* true: the commit is refused with -EILSEQ before the hand-over if the CRC64-NVME of the content
-	 * differs from expect_crc64. */
+	/* true: store_put_commit() returns -EILSEQ if the CRC64-NVME of the content differs from
+	 * expect_crc64. */
 	bool have_expect_crc64;
 	uint64_t expect_crc64;
 	/* Variable of the caller in which the store notes the time of clock_ns() of its last progress, while

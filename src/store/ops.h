@@ -43,10 +43,10 @@ struct store_table_write {
  * A scan of keys. Slots are always given as *partitions* (set/map/disk_table.h): keys with one copy and keys
  * with two copies have different partitions. The scan returns the keys of the requested partitions for which
  * the engine has a record (object, upload, part), a few keys per call: first keys with one copy in order,
- * then keys with two copies in order. Embedded by the caller, zeroed except for the members marked "in".
+ * then keys with two copies in order. Embedded by the caller, zeroed except for the arguments of the caller.
  */
 struct store_walk {
-	/* in */
+	/* arguments of the caller */
 	const struct store_slots *slots; /* partitions to scan; NULL: all partitions */
 	/* Port of another engine on the same thread. Keys whose records (object, upload, part) are the same
 	 * in both engines are skipped. Keys that only the other engine has are found by a second scan, with
@@ -56,7 +56,7 @@ struct store_walk {
 	/* Receives a key during the call; k is valid until this function returns. Returns false to end the
 	 * call after this key. */
 	bool (*key)(struct store_walk *w, const struct store_key *k);
-	/* out */
+	/* results */
 	bool more; /* result; true: keys are left, and the next call of walk() continues after the last key */
 	/* Position of the scan, owned by the engine: the name after which the scan continues, and the kind of
 	 * keys. */
@@ -69,7 +69,7 @@ struct store_walk {
  * memory to which the members of the struct point, until done(). */
 struct store_send {
 	struct store_op op; /* operation of the push; result: 0 or -errno */
-	/* in */
+	/* arguments of the caller */
 	struct store_key key;
 	struct buf *buf; /* buffer of STORE_PIECE bytes, from the pool of the thread's core */
 	/*
@@ -85,7 +85,7 @@ struct store_send {
 	const uint8_t *only_upload;
 	bool only_object;
 	bool is_repair; /* true: the push repairs damage at the target; see send() */
-	/* out, also after an error */
+	/* results, also after an error */
 	uint64_t bytes;   /* number of bytes of data written */
 	uint32_t changes; /* number of records written or removed; 0: source and target were equal */
 	void *priv;       /* private to the engine */
@@ -119,9 +119,9 @@ struct store_slots_op {
 };
 
 /*
- * The owner of replays of a PUT. A PUT whose commit ends with -EXDEV, because the key has moved to another
- * engine, is passed to its carrier. The set stores the carrier in store_put.carrier after store_put_init();
- * NULL: the PUT is not replayed.
+ * The carrier of a PUT, which takes over the PUT for a replay. A PUT whose commit ends with -EXDEV, because
+ * the key has moved to another engine, is passed to its carrier. The set stores the carrier in
+ * store_put.carrier after store_put_init(); NULL: the PUT is not replayed.
  */
 struct store_carrier {
 	/*
@@ -262,7 +262,7 @@ struct store_member_ops {
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
 	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
-	 * objects, and the bytes of objects and of parts of uploads. Any thread, after recover().
+	 * objects, and the bytes of objects and of parts of uploads. Called by any thread, after recover().
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };

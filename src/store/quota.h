@@ -20,20 +20,19 @@
  * known, so the usage can exceed the limit by their size, and removed objects that are being read count
  * nowhere.
  *
- * The bytes in progress are bytes that take space and are not in the usage: all bytes of each PUT until its
- * change is published or it has ended, and the bytes of each copy of a removed or overwritten object or part
- * until its last reader has ended (at least QUOTA_PART_BYTES if they are not in the record). A PUT begins only
- * if the bytes in progress, with its own bytes, do not exceed the limit. A published change only moves bytes
- * between the usage and the bytes in progress. Both together therefore never exceed twice the limit, apart
- * from what QUOTA_PART_BYTES adds to smaller objects. A row remains, and counts as a bucket, after its bucket
- * was removed, while it has bytes in progress.
+ * The bytes in progress are bytes that take space and are not in the usage: all bytes of each PUT until the
+ * change of the PUT is published or the PUT has ended, and the bytes of each copy of a removed or overwritten
+ * object or part until the last reader of the copy has ended (at least QUOTA_PART_BYTES if the bytes are not
+ * in the record). A PUT begins only if the bytes in progress, with its own bytes, do not exceed the limit. A
+ * published change only moves bytes between the usage and the bytes in progress. Both together therefore
+ * never exceed twice the limit, apart from what QUOTA_PART_BYTES adds to smaller objects. A row remains, and
+ * counts as a bucket, after its bucket was removed, while it has bytes in progress.
  *
  * The bytes of an object or a part count once for each copy of its key, and the object, the upload and the
- * documents of a bucket count once. The number of copies is a property of the key: it is the number that the
- * bucket had when the key was written, and the number of a bucket changes only while the bucket is empty. The
- * counter of the primary counts both copies, also while the secondary has no copy yet, has failed, or is
- * copied again; foreign records count for no bucket. Neither a resynchronisation nor a move therefore changes
- * the usage.
+ * documents of a bucket count once. A key has as many copies as its bucket had when the key was written; the
+ * number of copies of a bucket changes only while the bucket is empty. The counter of the primary counts both
+ * copies, also while the secondary has no copy yet, has failed, or is copied again; foreign records count for
+ * no bucket. Neither a resynchronisation nor a move therefore changes the usage.
  *
  * Any thread may call these functions with the lock held; one thread at a time uses the counter of an engine.
  * The functions wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 120 for

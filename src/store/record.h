@@ -6,12 +6,12 @@
  *
  * The file is text with these lines in this order (docs/operations.md, "The record of the store"):
  *
- *	gantry-store 1
- *	store UUID
- *	disk UUID BYTES PATH        (BYTES 0: unknown; PATH to the end of the line, "-": unknown)
- *	end
+ * 	gantry-store 1
+ * 	store UUID
+ * 	disk UUID BYTES PATH        (BYTES 0: unknown; PATH to the end of the line, "-": unknown)
+ * 	end
  *
- * Lines that begin with # are comments. Any thread; the functions that open files block.
+ * Lines that begin with # are comments. Any thread may call these functions; those that open files block.
  */
 #ifndef GANTRY_STORE_RECORD_H
 #define GANTRY_STORE_RECORD_H
@@ -29,8 +29,8 @@
 
 struct store_record_disk {
 	uint8_t uuid[UUID_BYTES];
-	uint64_t size_bytes;          /* 0: unknown */
-	char path[RECORD_PATH_BYTES]; /* absolute path; "": unknown */
+	uint64_t size_bytes;          /* size of the disk; 0: unknown */
+	char path[RECORD_PATH_BYTES]; /* absolute path of the disk; "": unknown */
 };
 
 struct store_record {

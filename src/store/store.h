@@ -106,7 +106,7 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 int store_look(const struct store_conf *conf, char *err, size_t err_len);
 
 /*
- * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during that time.
+ * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during the call.
  * Returns 0, or -errno with the reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size
  * differs from the superblock, or store_upgrade() is needed (exit 78), -EBUSY still locked.
  */
@@ -184,7 +184,7 @@ void store_set_spares(struct store_port *p, struct store_spares *s);
  * call this function. */
 const struct store_limits *store_limits(const struct store_port *p);
 
-/* Returns the shard of a key, for store_share(). */
+/* Returns the shard of a key, for store_share(): a number that follows from the key. */
 uint32_t store_shard(const char *key, size_t len);
 /* Returns true if the background work for a shard (scrub, lifecycle walk) belongs to this process. A store
  * that one process uses, such as a store on disks, has all shards. */

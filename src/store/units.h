@@ -32,8 +32,8 @@ struct store_disk_change {
 
 /*
  * Begins to remove a disk from service, or to add a disk, or cancels such a change; slots that have moved
- * stay where they are. Long work continues in the background, and after a restart. Blocking; any thread
- * except a port's. said contains the action begun, or the reason of the failure.
+ * stay where they are. Long work continues in the background, and after a restart. Blocking; called by any
+ * thread except the thread of a port. said contains the action begun, or the reason of the failure.
  *   0
  *   -ENOENT      no such disk; no change to cancel
  *   -EALREADY    the disk is drained; or (DISK_ADD) has a store
@@ -164,10 +164,10 @@ unsigned store_can(const struct store *st);
 
 /*
  * Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
- * less of the log. Any thread, while a port is attached. The snapshot runs in the background: it has ended
- * when the unit's number "snapshot_runs" is 0 again; the number "snapshots" has then increased, unless the
- * snapshot has failed, which is logged. Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or another -errno
- * if some units did not start a snapshot.
+ * less of the log. Called by any thread, while a port is attached. The snapshot runs in the background: it
+ * has ended when the unit's number "snapshot_runs" is 0 again; the number "snapshots" has then increased,
+ * unless the snapshot has failed, which is logged. Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or
+ * another -errno if some units did not start a snapshot.
  */
 int store_snapshot(struct store *st);
 

@@ -37,7 +37,7 @@
 #define FMT_LOG_STEP (1u << 20)
 /* smallest size of a segment that format chooses, in bytes */
 #define FMT_SEG_MIN (8u << 20)
-/* largest number of extents or chunks in a record; a longer list is in a map */
+/* largest number of extents or chunks in a record; a longer list is in a map, outside of the record */
 #define FMT_ENTRY_MAX 64u
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* largest number of entries in a map; decoders refuse more */
 #define FMT_DISKS_MAX STORE_DISKS_MAX

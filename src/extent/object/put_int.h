@@ -118,7 +118,8 @@ put_sent_of(const struct rec *r)
 	return sent;
 }
 /* Ends the operation of a PUT with `result`, on the thread of the PUT: releases its resources and calls
- * op.done(). A PUT that ended with -EXDEV may be taken over by its carrier instead. */
+ * op.done(). If the result is -EXDEV, and the carrier of the PUT takes over the PUT (struct store_carrier),
+ * does neither. */
 void put_done(struct put_int *pi, int result);
 /* Continues a commit after all writes of its last piece were started. Submits the record immediately if the
  * PUT consists of this piece and its record alone; otherwise put_last_written() submits it. */

@@ -6,8 +6,9 @@
 
 #include "extent/object/object.h"
 
-/* States of a CRC block in memory. GOOD: the CRC block was verified against its record. CRC blocks are cached
- * by version and checksum of their record; this pair is never used for other bytes. */
+/* States of a CRC block in memory. GOOD: the CRC block was verified against its record. The key of a CRC
+ * block in the cache is the version and the checksum of its record; two records with different bytes never
+ * have the same key. */
 enum crc_block_state { CRC_BLOCK_EMPTY, CRC_BLOCK_LOADING, CRC_BLOCK_GOOD };
 struct crc_block {
 	struct list lru; /* link in the list of unused CRC blocks */

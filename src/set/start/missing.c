@@ -214,7 +214,8 @@ advise(const struct start *s, uint64_t refused, const char *uuids, const char *w
 	} else if (!is_one || lacks_store || !d) {
 		advice_add(s->err, s->err_len, is_one ? ADVICE_DISK_MISSING : ADVICE_DISKS_MISSING, &v);
 	} else if ((last = advice_last(d->err)) != NULL) {
-		/* The message names the repair of the disk before a start without the disk. */
+		/* The message names two remedies in this order: the repair of the disk, and a start without
+		 * the disk. */
 		start_add(s->err, s->err_len, "%.*s", (int)(last - 1 - d->err) - (int)advice_problem(d->err),
 			  d->err + advice_problem(d->err));
 		advice_add(s->err, s->err_len, ADVICE_DISK_DAMAGED, &v);

@@ -104,7 +104,7 @@ bool start_is_bare(const struct disk *d);
 /* Writes to err that a disk has no store, and how the operator can proceed. Formatting is proposed only if no
  * disk has a store, because a format destroys an existing store. */
 void start_say_unmade(const struct disk *d, char *err, size_t err_len);
-/* Checks that the disks that are not present may be missing. Returns 0 or -errno. */
+/* Checks that a start is permitted without the disks that are not present. Returns 0 or -errno. */
 int start_check_opened(struct start *s);
 /* Returns a disk of the store to which most of the present disks belong. */
 const struct disk *start_find_store(const struct start *s);

@@ -14,8 +14,8 @@
 
 struct cmd;
 
-/* Returns the name of the admin listener. It is the first of these that exists: name, unless it is NULL; the
- * environment variable GANTRY_ADMIN; the default Unix socket; the default port. */
+/* Returns the name of the admin listener: the argument `name`; if `name` is NULL, the first of these that
+ * exists: the environment variable GANTRY_ADMIN, the default Unix socket, the default port. */
 const char *admin_name(const char *name);
 
 struct answer {

@@ -69,12 +69,14 @@ struct cmd {
 	struct {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
-	} key;                                             /* key */
-	const char *disk_size;                             /* disk add */
-	bool writes;                                       /* disk add, drain: writes the configuration */
-	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
-	const char *max_buckets;                           /* key new */
-	const char *mute_for;                              /* health mute */
+	} key;                 /* options of the command key */
+	const char *disk_size; /* option of the command disk add */
+	/* commands disk add and disk drain: true: writes the configuration */
+	bool writes;
+	/* options of the commands bucket set and key new */
+	const char *max_objects, *max_bytes, *max_uploads;
+	const char *max_buckets; /* option of the command key new */
+	const char *mute_for;    /* option of the command health mute */
 	/* options of bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;

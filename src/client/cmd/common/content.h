@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * content - contents of test objects. Each byte follows from a seed and its offset, so that it can be checked
- * without a stored copy. Pure functions; any thread.
+ * content - contents of test objects. Each byte follows from a seed and the offset of the byte, so that
+ * contents can be checked without a stored copy. Pure functions, which any thread may call.
  */
 #ifndef GANTRY_CLIENT_CMD_CONTENT_H
 #define GANTRY_CLIENT_CMD_CONTENT_H

@@ -131,8 +131,8 @@ extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_
 /* Waits for `ms` milliseconds. */
 void hw_nap(unsigned ms);
 
-/* Makes a JSON string. It is used in place of json_string() of the library jansson, because gantryd has a
- * function of that name. */
+/* Makes a JSON string. Used in place of json_string() of the library jansson, because gantryd has a function
+ * of that name. */
 static inline json_t *
 text_of(const char *text)
 {

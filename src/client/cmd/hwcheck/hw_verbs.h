@@ -2,7 +2,7 @@
 /*
  * hw_verbs - objects for tests of an adapter, made by verbs and mlx5dv: ports, DC initiators, DC targets,
  * registered memory. The tests of the software NIC use them, too. Functions that return int return 0 or
- * -errno. Any thread; the caller owns the objects.
+ * -errno. Any thread may call these functions; the caller owns the objects.
  */
 #ifndef GANTRY_CLIENT_CMD_HW_VERBS_H
 #define GANTRY_CLIENT_CMD_HW_VERBS_H
@@ -72,7 +72,8 @@ int hw_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned read
 int hw_dci_rtr(struct hw_dci *i);
 int hw_dci_rtr_to_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
 int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* Brings an initiator to the state ERR or RESET. */
-/* Makes an address handle for the target t. It replaces the previous address handle of the initiator. */
+/* Makes an address handle for the target t. The new handle replaces the previous address handle of the
+ * initiator. */
 int hw_dci_to(struct hw_dci *i, const struct hw_token *t);
 int hw_dci_free(struct hw_dci *i);
 

@@ -19,7 +19,8 @@
 /* Prefix of the names of incomplete files. An object whose name begins with it is not downloaded. */
 #define UNFINISHED ".gantry-"
 
-/* Returns the reason why a key cannot be the path of a file below a directory; NULL: it can. */
+/* Returns the reason why a key cannot be the path of a file below a directory; NULL: the key can be such a
+ * path. */
 const char *name_fault(const char *name, size_t len);
 /*
  * Opens the parent directory of the path `name` below dir. make: true: creates missing directories. Returns

@@ -75,8 +75,8 @@ bool batch_run(struct batch *b, int jobs, batch_fn *fn, void *cookie);
 /* Adds the result of a piece of work to the tally, and reports its error. After some reported errors, further
  * errors are only counted. */
 void batch_done(struct batch *b, struct outcome *o);
-/* Deletes the object of entry n of a place. Returns true if it was deleted; otherwise reports the error.
- * file: name of the file in this message; NULL: none. */
+/* Deletes the object of entry n of a place. Returns true if the object was deleted; otherwise reports the
+ * error. file: name of the file in this message; NULL: none. */
 bool batch_delete(struct batch *b, const struct place *p, const struct entry *n, const char *op,
 		  const char *file);
 void batch_fini(struct batch *b);
