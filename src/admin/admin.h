@@ -69,7 +69,7 @@ const char *admin_arg(const struct admin_args *args, const char *name);
 enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 
 struct admin_control {
-	const char *path; /* "/control/drain" */
+	const char *path; /* path of the call, such as "/control/drain" */
 	/* names of the allowed arguments, separated by blanks; "": no argument is allowed */
 	const char *args;
 	enum control_lane lane;
@@ -161,8 +161,8 @@ void admin_reason(struct admin_reasons *r, enum admin_reason_id id, const char *
 /* Mutes all reasons of health whose code is `code`. The mute ends after for_s seconds; for_s 0: the mute ends
  * now. A muted reason is still shown, but no longer makes the status "degraded"; a reason of "unavailable"
  * still does. The mute is stored in the file of admin_keep_mutes(). Returns 0; -ENOENT: there is no such
- * code; another -errno: the file could not be written, and the mute ends when the process does. Any thread;
- * blocks while the file is written. */
+ * code; another -errno: the file could not be written, and the mute ends when the process does. Any thread
+ * may call this function, which blocks while the file is written. */
 int admin_mute(struct admin *a, const char *code, uint64_t for_s);
 /* Sets the file in which mutes are stored, and reads it. Called before requests arrive. Returns 0, also if
  * the file does not exist; the -errno of opening it; or -ENOMEM. */

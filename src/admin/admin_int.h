@@ -41,8 +41,8 @@ void health_metrics(const struct admin_env *env, struct stats_out *out);
 
 struct page {
 	int status;
-	const char *type;   /* Content-Type */
-	const char *policy; /* Content-Security-Policy; NULL: none */
+	const char *type;   /* value of the header Content-Type */
+	const char *policy; /* value of the header Content-Security-Policy; NULL: none */
 	char *body;         /* content, freed by the receiver */
 	size_t len;
 	const char *allow; /* Allow header of a 405 */

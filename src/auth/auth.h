@@ -87,7 +87,7 @@ auth_payload_is_stream(enum auth_payload p)
 	return p >= PAYLOAD_STREAM_SIGNED;
 }
 
-#define AUTH_STAMP_LEN 16 /* "20130524T000000Z" */
+#define AUTH_STAMP_LEN 16 /* length of a time of a signature, such as "20130524T000000Z" */
 #define AUTH_SCOPE_MAX (8 + 1 + AUTH_REGION_MAX + sizeof "/s3/aws4_request")
 
 /* The sender of a request. A sender that is not anonymous and has no entry has no rights: the sender of a
@@ -152,7 +152,7 @@ bool auth_explain(const struct auth_env *env, const struct dialect_in *in, struc
  * The form fields of a signed POST (OP_POST_OBJECT); NULL for a missing field. The signature of the form
  * covers the text of the policy. The caller of auth_check_form() passes in *out the identity that
  * auth_check() has filled in for the request. On success *out becomes the identity of the signer of the form;
- * after a fault it is cleared.
+ * after a fault *out is cleared.
  */
 struct auth_form {
 	const char *policy, *algorithm, *credential, *date, *signature, *security_token;
@@ -241,7 +241,7 @@ int auth_stream_feed(struct auth_stream *s, const void *data, size_t len, size_t
  * the framing that the last auth_stream_feed() consumed; n: at most its *ret_run. */
 void auth_stream_took(struct auth_stream *s, const void *run, size_t n);
 /* Ends the body. Returns FAULT_NONE or the fault of the body. If the trailer has a checksum, *ret_sum (may be
- * NULL) receives it; the caller must compare it with the checksum of the payload. */
+ * NULL) receives this checksum; the caller must compare it with the checksum of the payload. */
 enum fault auth_stream_end(struct auth_stream *s, struct checksum *ret_sum, const char **ret_why);
 
 #endif

@@ -61,7 +61,7 @@ bool signing_key(struct auth_entry *e, const char *date, struct span region, uin
 bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
 
 #define AUTH_EXPIRES_MAX_S (7u * 86400)         /* longest validity of a presigned URL, seconds */
-#define CREDENTIALS_BYTES_MAX ((size_t)4 << 20) /* largest credentials file */
+#define CREDENTIALS_BYTES_MAX ((size_t)4 << 20) /* size of the largest credentials file, in bytes */
 struct yaml_parser_s;
 struct yaml_document_s;
 
@@ -108,7 +108,7 @@ typedef bool (*entry_signed_fn)(struct auth_entry *e, const void *what, struct i
 /* Finds the entry of that access key whose secret made the signature, and checks that the entry is valid for
  * this security token, time and peer address. Returns FAULT_NONE, and sets id->entry and id->keys; or the
  * fault of the last entry whose secret made the signature; FAULT_SIGNATURE: no secret of the access key made
- * it; FAULT_ACCESS_KEY: the access key is unknown. */
+ * the signature; FAULT_ACCESS_KEY: the access key is unknown. */
 enum fault entries_try(const struct auth_env *env, struct span access_key, struct span token, uint64_t now_s,
 		       entry_signed_fn is_signed, const void *what, struct identity *id,
 		       const char **ret_why);
@@ -142,9 +142,10 @@ enum fault sigv2_check_form(const struct auth_env *env, const struct auth_form *
 struct sigv4 {
 	bool presigned;
 	struct span access_key, signed_headers;
-	struct span region;             /* region named by the credential */
-	char scope[AUTH_SCOPE_MAX];     /* "20130524/us-east-1/s3/aws4_request" */
-	char stamp[AUTH_STAMP_LEN + 1]; /* "20130524T000000Z" */
+	struct span region; /* region named by the credential */
+	/* scope of the credential, such as "20130524/us-east-1/s3/aws4_request" */
+	char scope[AUTH_SCOPE_MAX];
+	char stamp[AUTH_STAMP_LEN + 1]; /* time of the signature, such as "20130524T000000Z" */
 	uint64_t time_s, expires_s;     /* expires_s: validity of a presigned URL, seconds */
 	uint8_t signature[32];
 	struct span token; /* security token; length 0: none */

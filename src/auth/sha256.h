@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-256 and HMAC-SHA-256 without an allocation, for signatures. Pure; any thread.
+ * SHA-256 and HMAC-SHA-256 without an allocation, for signatures. Pure functions, which any thread may call.
  *
  * libcrypto's block function does the work. The EVP interface of libcrypto is not used: it allocates a
  * context for every hash and looks the algorithm up each time, which costs more than hashing the short texts

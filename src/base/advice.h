@@ -24,8 +24,9 @@ enum advice_id {
 #define ADVICE_HARMLESS_MAX 4
 
 struct advice {
-	const char *id;                                /* name of the row */
-	const char *harmless[ADVICE_HARMLESS_MAX + 1]; /* ends with NULL */
+	const char *id; /* name of the row */
+	/* harmless remedies, in order; the array ends with NULL */
+	const char *harmless[ADVICE_HARMLESS_MAX + 1];
 	/* loss: data that the last resort loses; last: text of the last resort; NULL: the row has no last
 	 * resort */
 	const char *loss, *last;

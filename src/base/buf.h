@@ -28,8 +28,7 @@
 #define BUF_RUN_NR 4 /* large buffers in a run */
 #define BUF_RUN_BYTES (BUF_RUN_NR * BUF_LARGE_BYTES)
 
-/* Size class of a buffer. BUF_RUN is not a separate class: a run is counted as the large buffers that it
- * consists of. */
+/* Size class of a buffer. BUF_RUN is not a separate class: a run is counted as its four large buffers. */
 enum buf_class { BUF_SMALL, BUF_LARGE, BUF_CLASS_NR, BUF_RUN = BUF_CLASS_NR };
 
 struct buf {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRC64-NVME (polynomial 0xad93d23594c93659, reflected 0x9a6c9329ac4bc9b5, initial value and final xor all
- * ones; "123456789" gives 0xae8b14860a799888). Pure functions, any thread; the first call chooses the fastest
- * implementation for this CPU.
+ * ones; "123456789" gives 0xae8b14860a799888). Pure functions, which any thread may call; the first call
+ * chooses the fastest implementation for this CPU.
  */
 #ifndef GANTRY_BASE_CRC64_H
 #define GANTRY_BASE_CRC64_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cursor - a position in a buffer of limited length, used to encode and decode all stored data. Little
  * endian. A read beyond the end marks the cursor as bad and returns zeros; a write beyond the end is a defect
- * of the caller, and aborts. Any thread, each with its own cursors. */
+ * of the caller, and aborts. Any thread may use these functions, each with its own cursors. */
 #ifndef GANTRY_BASE_CURSOR_H
 #define GANTRY_BASE_CURSOR_H
 
@@ -63,8 +63,8 @@ put_zero_to(struct cur *c, const uint8_t *start, size_t align)
 	put_bytes(c, zero, (align - off % align) % align);
 }
 
-/* Returns a pointer to the next n bytes in the buffer, and moves past them. Returns NULL if fewer bytes are
- * left; never NULL if n is 0. */
+/* Returns a pointer to the next n bytes in the buffer, and moves the cursor past these bytes. Returns NULL if
+ * fewer bytes are left; never NULL if n is 0. */
 static inline const uint8_t *
 take(struct cur *c, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hexadecimal text.  Pure functions, any thread. */
+/* Hexadecimal text. Pure functions, which any thread may call. */
 #ifndef GANTRY_BASE_HEX_H
 #define GANTRY_BASE_HEX_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* markup - checks of XML before a parser reads it. Pure; any thread. */
+/* markup - checks of XML before a parser reads it. Pure functions, which any thread may call. */
 #ifndef GANTRY_BASE_MARKUP_H
 #define GANTRY_BASE_MARKUP_H
 

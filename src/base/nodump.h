@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Excludes the pages with these bytes from core dumps, and with them other data in these pages. Has no effect
+/* Excludes the pages with these bytes from core dumps, together with other data in these pages. Has no effect
  * if the kernel does not support the exclusion. */
 void nodump(const void *p, size_t len);
 

@@ -33,7 +33,8 @@ struct outbox {
 int outbox_start(struct outbox *b, const char *name, void *ring, size_t cap, outbox_send_fn *send);
 
 /* Appends a copy of a record of at most OUTBOX_RECORD_MAX bytes, unless fewer than `spare` bytes would then
- * be free. Returns true if the record was appended. Any thread; never waits for the receiver. */
+ * be free. Returns true if the record was appended. Any thread may call this function, which never waits for
+ * the receiver. */
 bool outbox_put(struct outbox *b, const void *data, size_t len, size_t spare);
 
 /* Returns the number of bytes that wait to be sent; the record that is being sent does not count. Any thread

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* printable - makes text from other parties safe for a terminal or a log. Pure; any thread. */
+/* printable - makes text from other parties safe for a terminal or a log. Pure functions, which any thread
+ * may call. */
 #ifndef GANTRY_BASE_PRINTABLE_H
 #define GANTRY_BASE_PRINTABLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* span - a part of a text, such as a part of a request or of a descriptor. The text belongs to another
- * object, and the part is not terminated. Pure functions, any thread. */
+ * object, and the part is not terminated. Pure functions, which any thread may call. */
 #ifndef GANTRY_BASE_SPAN_H
 #define GANTRY_BASE_SPAN_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UUIDs as text: 8-4-4-4-12 hex digits, the bytes in memory order.  Pure functions, any thread. */
+/* UUIDs as text: 8-4-4-4-12 hex digits, the bytes in memory order. Pure functions, which any thread may
+ * call. */
 #ifndef GANTRY_BASE_UUID_H
 #define GANTRY_BASE_UUID_H
 

@@ -59,7 +59,7 @@ void chan_free(struct chan *ch);
 enum chan_reason {
 	CHAN_OK,
 	CHAN_DISABLED,  /* "disabled": rdma.devices is none */
-	CHAN_NO_DEVICE, /* "no-device" */
+	CHAN_NO_DEVICE, /* "no-device": the daemon has no RDMA device */
 	CHAN_NO_RAIL,   /* "no-rail": no rail is up, or no rail has an address of the token's family */
 	/* "unreachable": no rail reaches the target, or no rail was ready for it in time */
 	CHAN_UNREACHABLE,
@@ -96,7 +96,7 @@ struct chan_lease {
 	/* true: a target counts as reachable only if the kernel has a route to it (rdma_gid_allowed());
 	 * the caller sets it before chan_lease_get() */
 	bool must_route;
-	struct list link; /* private to chan */
+	struct list link; /* private to chan: link in a list of leases */
 	_Alignas(8) unsigned char priv[256];
 };
 

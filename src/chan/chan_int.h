@@ -73,7 +73,7 @@ enum job_kind { JOB_NONE, JOB_CONNECT, JOB_ERROR, JOB_RESET, JOB_DESTROY, JOB_CR
 
 struct chan_ep {
 	struct chan_rail *cr;
-	struct rdma_ep *rdma; /* NULL: no endpoint */
+	struct rdma_ep *rdma; /* endpoint of rdma/; NULL: no endpoint */
 	uint32_t nr;          /* number of the endpoint in its rail */
 	enum ep_state state;
 	/* lease that uses the endpoint; set until the last operation of the endpoint has ended; NULL: no

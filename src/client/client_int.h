@@ -417,7 +417,7 @@ struct reply {
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
 	bool has_request_id; /* true: the answer has a request id, as answers of S3 servers have */
 	bool is_chunked;     /* true: the body is chunked, so its end can be recognised */
-	int code;            /* value of x-amz-rdma-reply */
+	int code;            /* value of x-amz-rdma-reply, if has_reply; -1: invalid */
 	uint64_t bytes;      /* value of x-amz-rdma-bytes-transferred, else of x-amz-rdma-bytes */
 	uint64_t content_length;
 	/* first byte, last byte and total size in Content-Range, which may have only the total size */
@@ -536,7 +536,7 @@ struct call {
 	/* true: the server's NIC did not reach memory of a device, so the next attempt uses the stage */
 	bool wants_stage;
 	bool is_filled_in; /* true: the calls for the parts of this call have filled in the result */
-	struct reply r;    /* last answer */
+	struct reply r;    /* answer to the last request of the call */
 };
 
 /* Begins a call. res: the program's result, may be NULL; own: the result that the library fills in, from

@@ -168,7 +168,7 @@ struct conf {
 		int pieces_per_request;
 		/* largest number of requests of a core that wait for a buffer or a channel */
 		int queue;
-		uint64_t object_bytes; /* largest object */
+		uint64_t object_bytes; /* size of the largest object, in bytes */
 		uint64_t part_bytes;
 		uint64_t idle_ns; /* time limit of an idle connection */
 		/* time limit from the first to the last byte of a request's head, or of a TLS handshake */
@@ -182,10 +182,10 @@ struct conf {
 		/* constant part of the time limit of a request, which is s3_total_ns + length / s3_rate;
 		 * default 8 s */
 		uint64_t s3_total_ns;
-		uint64_t s3_rate;          /* bytes per second */
+		uint64_t s3_rate;          /* rate of the variable part of this limit, in bytes per second */
 		uint64_t scality_total_ns; /* time limit of a request; default 1.5 s */
 		uint64_t drain_ns;         /* time after SIGTERM in which running requests may end */
-		uint64_t xml_bytes;        /* largest XML body */
+		uint64_t xml_bytes;        /* size of the largest XML body, in bytes */
 		uint64_t upload_expire_ns; /* age at which an unfinished upload is removed; 0: never */
 	} limits;
 
@@ -292,10 +292,10 @@ int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t
 
 /* Returns true if only this machine can reach the address. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
-/* Returns true if a Host field can only mean this server: it is an address, localhost, or a name in a domain
- * of s3.domain, with or without a port. Any other name could belong to an attacker who resolves it to this
- * machine's address; a browser would then treat the attacker's web page and this server as one origin (DNS
- * rebinding). s3 NULL: no domains. */
+/* Returns true if a Host field can only mean this server: the field is an address, localhost, or a name in a
+ * domain of s3.domain, with or without a port. Any other name could belong to an attacker who resolves it to
+ * this machine's address; a browser would then treat the attacker's web page and this server as one origin
+ * (DNS rebinding). s3 NULL: no domains. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

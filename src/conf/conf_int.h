@@ -14,21 +14,21 @@
 
 enum key_type {
 	KT_BOOL,
-	KT_INT,  /* int */
+	KT_INT,  /* an int */
 	KT_U64,  /* uint64_t, decimal or 0x */
-	KT_SIZE, /* uint64_t, bytes */
-	KT_TIME, /* uint64_t, nanoseconds */
+	KT_SIZE, /* a size in bytes, in a uint64_t */
+	KT_TIME, /* a time in nanoseconds, in a uint64_t */
 	KT_WORD, /* an enum; its values are the indices in conf_key.words */
 	KT_MTU,  /* int, a power of two */
 	KT_STRING,
-	KT_ADDR,    /* struct addr_field */
+	KT_ADDR,    /* an address with a port, in a struct addr_field */
 	KT_NETS,    /* struct conf_nets: rdma.allow, listen[].proxy */
-	KT_SPECIAL, /* rdma.allow_special */
-	KT_DEVICES, /* rdma.devices */
-	KT_CORES,   /* cores */
-	KT_LEVELS,  /* log.levels */
-	KT_DOMAINS, /* s3.domain */
-	KT_UUIDS,   /* store.accept_missing */
+	KT_SPECIAL, /* the value of rdma.allow_special */
+	KT_DEVICES, /* the value of rdma.devices */
+	KT_CORES,   /* the value of the key cores */
+	KT_LEVELS,  /* the value of log.levels */
+	KT_DOMAINS, /* the value of s3.domain */
+	KT_UUIDS,   /* the value of store.accept_missing */
 	KT_MAPS,    /* a list of maps, whose keys have a table of their own (conf_key.list) */
 };
 
@@ -104,7 +104,7 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 struct node {
 	enum node_kind kind;
 	int line, column; /* position in the file, from 1; 0: the source is not a file */
-	char *text;       /* NODE_SCALAR */
+	char *text;       /* text of a NODE_SCALAR */
 	bool plain;       /* true: the text is not quoted, so that null or ~ means an empty value */
 	struct node **item;
 	int item_nr; /* number of items; keys and values of a NODE_MAP alternate */
@@ -122,7 +122,7 @@ bool node_is_null(const struct node *n);
 #define ERRORS_SHOWN 100 /* number of errors that are printed; further errors are only counted */
 
 struct conf_origin {
-	char *path;   /* "rdma.dc_key", "listen[0].address" */
+	char *path;   /* path of the key, such as "rdma.dc_key" or "listen[0].address" */
 	char *source; /* name of a file, "environment GANTRY_X", or "option -o"; NULL: the default */
 	int line, column;
 };
@@ -192,18 +192,18 @@ void lists_print(const struct conf_key *k, const void *base, FILE *out);
 
 /* ---- numbers with and without units (units.c), networks (net.c) ---- */
 
-/* Parses a size: "1.5GiB", or a number of bytes. Returns 0, -EINVAL, or -ERANGE if it has more than 64
+/* Parses a size: "1.5GiB", or a number of bytes. Returns 0, -EINVAL, or -ERANGE if the size has more than 64
  * bits. */
 int size_parse(const char *text, uint64_t *ret_bytes);
-/* Parses a time such as "5ms"; "0" needs no unit. Returns 0, -EINVAL, or -ERANGE if it has more than 64
+/* Parses a time such as "5ms"; "0" needs no unit. Returns 0, -EINVAL, or -ERANGE if the time has more than 64
  * bits. */
 int time_parse(const char *text, uint64_t *ret_ns);
-/* Prints a size with the largest unit in which it is a whole number. */
+/* Prints a size as a whole number of the largest possible unit. */
 void size_format(uint64_t bytes, char *out, size_t cap);
-/* Prints a time with the largest unit in which it is a whole number. */
+/* Prints a time as a whole number of the largest possible unit. */
 void time_format(uint64_t ns, char *out, size_t cap);
-/* Parses a number, decimal or with 0x, without other characters. Returns 0, -EINVAL, or -ERANGE if it has
- * more than 64 bits. */
+/* Parses a number, decimal or with 0x, without other characters. Returns 0, -EINVAL, or -ERANGE if the number
+ * has more than 64 bits. */
 int u64_parse(const char *text, uint64_t *ret_value);
 
 /* ---- the control group's memory (cgroup.c) ---- */

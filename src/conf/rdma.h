@@ -91,7 +91,7 @@ struct conf_rdma {
 	/* true: addresses to which the kernel has a route through the interface of a rail are allowed as
 	 * well */
 	bool allow_routed;
-	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
+	bool allow_loopback, allow_self, allow_link_local; /* the words of rdma.allow_special */
 	enum conf_bind_gid bind_gid;
 	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];
 	int decline_2xx_nr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cores. A core is one thread with separate HTTP daemons and connections, and a separate ring, channels,
  * buffers, requests and counters. core/ builds these objects and runs the loop; main/ starts and stops the
- * cores; admin/ uses the functions marked "any thread". */
+ * cores; admin/ uses the functions that any thread may call. */
 #ifndef GANTRY_CORE_CORE_H
 #define GANTRY_CORE_CORE_H
 
@@ -27,7 +27,7 @@ struct core_env {
 	struct auth_keys *keys;
 	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
 	struct auth_replay *replay;
-	const struct op_entry *operations; /* op_table of ops/ops.h */
+	const struct op_entry *operations; /* code of the operations: op_table of ops/ops.h */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats; /* counters, owned by main/; core i uses stats_core(stats, i) */
@@ -45,7 +45,7 @@ int cores_start(const struct core_env *env, struct cores **ret_cores, char *err,
 int cores_listen_port(const struct cores *cs, int listener);
 
 /* Refuses new requests (503), waits for at most drain_ns until running requests have ended, then stops the
- * threads. Functions marked "any thread" may be called until cores_free(), even during this call: the admin
+ * threads. The functions for any thread may be called until cores_free(), even during this call: the admin
  * thread and a second signal access cores that are stopping. */
 void cores_stop(struct cores *cs, uint64_t drain_ns);
 /* Frees the cores after cores_stop(). NULL is allowed. */
@@ -91,7 +91,7 @@ struct core_info {
 	uint64_t turned_ago_ns;
 	int requests, connections, queued;
 	int requests_high, queued_high; /* largest values of requests and queued since the start */
-	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
+	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* numbers of buffers, by enum buf_class */
 	int http_bufs_total, http_bufs_avail, http_bufs_low;
 };
 /* Returns the state of a core. Also sends the core a message to test whether it answers. Until the core has

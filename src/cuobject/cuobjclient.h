@@ -55,8 +55,8 @@ class cuObjClient
 	 * CU_OBJ_SUCCESS, also for null; CU_OBJ_FAIL: an operation uses the memory, or the memory is not
 	 * registered. */
 	cuObjErr_t cuMemObjPutDescriptor(void *ptr);
-	/* Returns the largest size, in bytes, that the library passes to a callback for this memory; -1: it
-	 * is not registered. */
+	/* Returns the largest size, in bytes, that the library passes to a callback for this memory; -1: this
+	 * memory is not registered. */
 	ssize_t cuMemObjGetMaxRequestCallbackSize(void *ptr);
 	/* Makes a token for the size bytes at ptr + buffer_offset, which must be in the registration that
 	 * begins at ptr. *desc_str_out: text of the token, to be freed by cuMemObjPutRDMAToken(). */

@@ -22,7 +22,7 @@
 typedef struct cufileRDMAInfo {
 	int version;
 	int desc_len;         /* length of desc_str, with its NUL */
-	const char *desc_str; /* the token */
+	const char *desc_str; /* text of the token */
 } cufileRDMAInfo_t;
 #endif
 

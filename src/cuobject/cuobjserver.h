@@ -54,11 +54,11 @@ typedef struct cuObjScatterGatherEntryWithOffset {
 
 typedef struct cuObjAsyncEvent_s {
 	void *async_handle;
-	ssize_t status; /* enum ibv_wc_status */
+	ssize_t status; /* status of the transfer, an enum ibv_wc_status */
 } cuObjAsyncEvent_t;
 
 struct cuObjRDMATunableParam {
-	int num_dcis;                /* number of channels */
+	int num_dcis;                /* largest number of channels */
 	unsigned cq_depth;           /* largest number of work requests of a channel on the wire */
 	unsigned long dc_key;        /* DC key, which must equal that of the clients */
 	int ibv_poll_max_comp_event; /* not used */
@@ -72,7 +72,7 @@ struct cuObjRDMATunableParam {
 	cuObjDelayMode_t delay_mode;
 	/* true: a channel is reset after a failed operation; false: the channel stays unusable */
 	bool qp_reset_on_failure;
-	uint8_t retry_cnt;      /* 0 to 7 */
+	uint8_t retry_cnt;      /* number of retries, 0 to 7 */
 	unsigned traffic_class; /* 0 to 255; another value is logged, and the default is used */
 	int max_rd_atomic;      /* 0: automatic */
 };

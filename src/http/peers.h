@@ -3,8 +3,8 @@
  * Counts the open connections of each client address, over all cores. IPv6 addresses count by their /64, the
  * usual assignment to one client.
  *
- * The functions are called when a connection begins and ends, never for a request. Any thread; the table has
- * a lock.
+ * The functions are called when a connection begins and ends, never for a request. Any thread may call these
+ * functions; the table has a lock.
  */
 #ifndef GANTRY_HTTP_PEERS_H
 #define GANTRY_HTTP_PEERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The header of the PROXY protocol, version 2, in which a TCP proxy gives the client's address of a
- * connection (haproxy.org, doc/proxy-protocol.txt, section 2.2). Pure functions, any thread.
+ * connection (haproxy.org, doc/proxy-protocol.txt, section 2.2). Pure functions, which any thread may call.
  */
 #ifndef GANTRY_HTTP_PROXY_H
 #define GANTRY_HTTP_PROXY_H

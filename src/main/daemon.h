@@ -57,7 +57,7 @@ struct daemon {
 	const struct conf *conf; /* first configuration, which is used for keys that need a restart */
 	const struct conf_source *source;
 	_Atomic int phase;
-	uint64_t started_ns; /* clock_ns() */
+	uint64_t started_ns; /* time of clock_ns() at the start of the daemon */
 	struct rdma *rdma;
 	struct stats *stats;
 	_Atomic(struct store *) store;
@@ -104,7 +104,8 @@ void daemon_log_levels(const struct conf *c);
  * Returns 0, or -EINVAL after writing the reason to err. */
 int daemon_read_token(const struct conf *c, char token[ADMIN_TOKEN_MAX + 2], FILE *err);
 /* Reads the configuration again, and applies all of it or, after an error, nothing. Writes the answer of the
- * control call as JSON, and returns its HTTP status. Blocks while it reads files. Any thread but a core's. */
+ * control call as JSON, and returns its HTTP status. Blocks while it reads files. Called by any thread except
+ * a core. */
 int daemon_reload(struct daemon *d, FILE *out);
 /* Runs daemon_reload() on a thread of its own. */
 void daemon_reload_begin(struct daemon *d);
@@ -165,7 +166,7 @@ int remember_store(struct remember *m, const struct store *st, char *err, size_t
 int remember_made(struct remember *m, const struct store_record *made, char *err, size_t err_len);
 /* Adds a disk to the record before the disk becomes a member of the store, so that a start after a kill finds
  * it. The record keeps the disk until remember_joined(); a start ignores a recorded disk that has not become
- * a member. Any thread; a failure is logged. */
+ * a member. Any thread may call this function; a failure is logged. */
 void remember_joins(struct remember *m, const uint8_t uuid[UUID_BYTES], uint64_t size_bytes,
 		    const char *path);
 /* Ends the effect of remember_joins(): from now on the record has only the members of the store. */
@@ -285,7 +286,7 @@ struct store_use;
 /* Sets the quota of a bucket; max: the limits. Any thread but a core's; blocks. Returns 0 or the -errno of
  * the store. */
 int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
-/* Returns the number of copies of each object of a bucket; 0 if it is unknown. Any thread but a core's;
+/* Returns the number of copies of each object of a bucket; 0: unknown. Called by any thread except a core;
  * blocks. */
 unsigned daemon_bucket_copies(struct store *store, const char *name);
 

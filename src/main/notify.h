@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to the service manager (sd_notify(3)). A separate thread sends them in order, so that no caller
- * waits for a service manager that does not read. All functions: any thread, after notify_start().
+ * waits for a service manager that does not read. Any thread may call these functions after notify_start().
  */
 #ifndef GANTRY_MAIN_NOTIFY_H
 #define GANTRY_MAIN_NOTIFY_H

@@ -52,7 +52,7 @@ struct crew {
 	pthread_mutex_t lock; /* protects the members up to `orphan`, apart from nr */
 	pthread_cond_t work, gone;
 	struct job_list queue;
-	unsigned queued; /* length of queue */
+	unsigned queued; /* number of jobs in the queue */
 	unsigned idle;   /* number of waiting workers */
 	unsigned nr;     /* number of started workers; of the ring's thread */
 	unsigned exited; /* number of workers that have ended */

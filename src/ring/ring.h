@@ -25,8 +25,8 @@ struct ring;
  * may occupy all of them; later operations then wait for a free worker. */
 #define RING_WORKERS 64
 
-/* An operation, embedded by the caller. It must stay in place until done() has run, for a multishot operation
- * until done() has run without `more`. */
+/* An operation, embedded by the caller. The operation must stay in place until done() has run, for a
+ * multishot operation until done() has run without `more`. */
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while the operation is in flight; checked at the completion */
 	bool multishot;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CORS rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, and evaluated
- * for every request with an Origin header. Pure functions; any thread.
+ * for every request with an Origin header. Pure functions, which any thread may call.
  */
 #ifndef GANTRY_S3DOC_CORS_H
 #define GANTRY_S3DOC_CORS_H
@@ -26,17 +26,17 @@ struct cors_answer {
 	char origin[512]; /* access-control-allow-origin: "*" or the origin of the request */
 	/* true: the answer has access-control-allow-credentials: true; always false with the origin "*" */
 	bool credentials;
-	char methods[64];   /* access-control-allow-methods */
+	char methods[64];   /* value of access-control-allow-methods */
 	char headers[4096]; /* access-control-allow-headers, only in the answer to a preflight */
-	char expose[1024];  /* access-control-expose-headers */
+	char expose[1024];  /* value of access-control-expose-headers */
 	uint32_t max_age_s; /* access-control-max-age */
 };
 
 /*
  * Finds the first rule that allows the method, the origin and all header names. headers: value of
  * Access-Control-Request-Headers of a preflight request, a list of names; NULL or empty: no names. Returns
- * true and fills in *ret; false: no rule allows the request, or it has more than CORS_NAMES_MAX names or 4
- * KiB of names. With either result the answer has "vary: Origin, Access-Control-Request-Headers,
+ * true and fills in *ret; false: no rule allows the request, or the request has more than CORS_NAMES_MAX
+ * names or 4 KiB of names. With either result the answer has "vary: Origin, Access-Control-Request-Headers,
  * Access-Control-Request-Method".
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,

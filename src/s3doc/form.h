@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST of an HTML form (multipart/form-data): an incremental parser that passes the bytes of the file on
- * without a copy, and the policy document of signed forms. One request, one thread.
+ * without a copy, and the policy document of signed forms. One thread at a time uses a form.
  *
  * A form has fields, and the file after them. Content after the file is read and ignored, as S3 does.
  */
@@ -23,7 +23,7 @@ struct form_field {
 struct form {
 	/* The state of the parser, private to form.c. */
 	int state, mode;
-	char delim[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
+	char delim[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary": the text before each part of the form */
 	size_t delim_len, matched, head_len, tail;
 	bool saw_file, accepted;
 	char head[FORM_HEAD_MAX];
@@ -41,7 +41,7 @@ struct form {
 };
 
 /* Begins to parse a form. content_type: value of Content-Type, with the boundary. Returns FAULT_NONE;
- * FAULT_POST_FORM: it is not the type of a form, or the boundary is invalid. */
+ * FAULT_POST_FORM: content_type is not the type of a form, or the boundary is invalid. */
 enum fault form_init(struct form *f, const char *content_type, size_t len, const char **ret_why);
 /*
  * Parses the first *ret_used bytes of data; the caller calls again with the rest. *ret_run: bytes of the
@@ -64,7 +64,7 @@ const char *form_get(const struct form *f, const char *name, size_t *ret_len);
  * attributes, tags, checksums, acl. */
 struct form_success {
 	int status;
-	const char *redirect; /* NULL: no redirect */
+	const char *redirect; /* URL of the redirect; NULL: no redirect */
 	size_t redirect_len;
 };
 enum fault form_target(const struct form *f, const struct dialect_in *in, struct target *t,
@@ -72,9 +72,9 @@ enum fault form_target(const struct form *f, const struct dialect_in *in, struct
 
 /*
  * The limits that the policy of a form sets. The policy is the field "policy": JSON in base64. form_policy()
- * is called after form_target(). It checks that the policy has not expired, that a condition of the policy
- * allows each field, and that every condition holds. It accepts a form without a policy: auth/ checks whether
- * a policy is required, and the signature of the policy.
+ * is called after form_target(). form_policy() checks that the policy has not expired, that a condition of
+ * the policy allows each field, and that every condition holds. It accepts a form without a policy: auth/
+ * checks whether a policy is required, and the signature of the policy.
  */
 struct form_limits {
 	uint64_t min_bytes, max_bytes; /* smallest and largest size of the file, from content-length-range */

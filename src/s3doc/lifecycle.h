@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lifecycle rules of a bucket: read from XML, stored in a packed form among the bucket's attributes, and
- * evaluated by the lifecycle walk. Pure functions; any thread.
+ * evaluated by the lifecycle walk. Pure functions, which any thread may call.
  *
  * Supported: expiration by age or date, end of unfinished uploads, filters by prefix, tags and size.
  * Transitions are refused, because there is only one storage class. Rules about noncurrent versions are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Declares the functions that subres.def names: for each subresource of a bucket, one that parses its XML and
- * one that writes it. Pure functions; any thread. */
+ * one that writes it. Pure functions, which any thread may call. */
 #ifndef GANTRY_S3DOC_SUBRES_H
 #define GANTRY_S3DOC_SUBRES_H
 

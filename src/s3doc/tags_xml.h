@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the tags of objects and buckets as XML. In memory tags have the canonical form of
- * dialect/tags.h. Pure functions; any thread. */
+ * dialect/tags.h. Pure functions, which any thread may call. */
 #ifndef GANTRY_S3DOC_TAGS_XML_H
 #define GANTRY_S3DOC_TAGS_XML_H
 

@@ -24,8 +24,8 @@ struct xml_part {
 	bool have_sum;
 	enum checksum_kind sum;
 	uint8_t value[32];
-	/* without quotes; etag_len 0: the received ETag was longer than any ETag of the daemon, so it matches
-	 * no part */
+	/* ETag without quotes; etag_len 0: the received ETag was longer than any ETag of the daemon, so it
+	 * matches no part */
 	char etag[64];
 };
 
@@ -104,11 +104,11 @@ struct xml_entry {
 	size_t key_len;
 	bool is_prefix;
 	uint64_t size_bytes, mtime_ns; /* mtime_ns: time of modification; of an upload: time of its start */
-	const char *etag;              /* without quotes */
+	const char *etag;              /* ETag without quotes */
 	size_t etag_len;
-	const char *storage_class;      /* NULL: STANDARD */
+	const char *storage_class;      /* storage class; NULL: STANDARD */
 	const uint8_t *upload_id;       /* 16 bytes, only for an upload */
-	const char *checksum_algorithm; /* "CRC64NVME"; NULL: none */
+	const char *checksum_algorithm; /* name of the algorithm, such as "CRC64NVME"; NULL: none */
 	enum checksum_type checksum_type;
 };
 
@@ -125,7 +125,7 @@ struct xml_part_entry {
 	uint64_t size_bytes, mtime_ns;
 	const char *etag;
 	size_t etag_len;
-	const struct xml_sums *sums; /* NULL: none */
+	const struct xml_sums *sums; /* checksums of the part; NULL: none */
 };
 /* Writes an answer of OP_LIST_PARTS: the beginning (xml_parts_begin()), an entry for each part, and the end.
  * storage_class NULL: STANDARD. last: the highest part number in the answer; 0: the answer has no part. */
@@ -164,7 +164,7 @@ struct xml_attributes {
 	const char *etag;
 	size_t etag_len;
 	uint64_t size_bytes;
-	const char *storage_class; /* NULL: STANDARD */
+	const char *storage_class; /* storage class; NULL: STANDARD */
 	const struct xml_sums *sums;
 	uint32_t parts_total;
 	const struct xml_part_entry *parts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files that read and write XML. Pure functions; any thread. */
+/* Declarations shared by the files that read and write XML. Pure functions, which any thread may call. */
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
 

@@ -75,8 +75,8 @@ enum gantry_delay {
 /* Levels of log lines. ERROR: failures. INFO: ports, sessions, channels and regions that are added and
  * removed. DEBUG: details for debugging. */
 enum gantry_server_log { GANTRY_SERVER_LOG_ERROR, GANTRY_SERVER_LOG_INFO, GANTRY_SERVER_LOG_DEBUG };
-/* Receives a log line, without a line feed. Called by any thread, also by several threads at a time. It must
- * not call this library, and must not throw. */
+/* Receives a log line, without a line feed. Called by any thread, also by several threads at a time. The
+ * function must not call this library, and must not throw. */
 typedef void gantry_server_log_fn(void *cookie, enum gantry_server_log level, const char *text);
 
 #define GANTRY_CHANNELS_MAX 65535
@@ -136,7 +136,7 @@ struct gantry_server_params {
 	enum gantry_delay delay_mode;
 	uint32_t delay_interval_ns; /* interval of delay_mode in ns; default 5000 */
 	/* 1 (default): a channel is reset after a failed transfer, and works again. 0: the channel is fenced:
-	 * its calls return -EIO until it is freed. */
+	 * calls on it return -EIO until the channel is freed. */
 	int qp_reset_on_failure;
 };
 

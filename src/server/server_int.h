@@ -48,10 +48,10 @@ struct gantry_server {
 	pthread_mutex_t lock;
 	struct list channels, regions;
 	int channel_nr;
-	unsigned channel_count; /* number of channels made so far; the next channel gets it as its number */
+	unsigned channel_count; /* number of channels made so far, which is the number of the next channel */
 
-	/* Receiver of notifications about rails; it wakes the keeper, the thread that repairs channels which
-	 * no call uses. */
+	/* Receiver of notifications about rails; the receiver wakes the keeper, the thread that repairs
+	 * channels which no call uses. */
 	struct rdma_watch watch;
 	pthread_t keeper;
 	pthread_mutex_t keeper_lock;

@@ -141,8 +141,8 @@ next_places(struct set *s)
 	return c->from >= 0;
 }
 
-/* A request to the engine of a failed disk to hand over partitions. The request moves the usage counters, and
- * may take long; no operation waits for its end. */
+/* A request to the engine of a failed disk to hand over partitions. The request moves the usage in the quota
+ * ledger, and may take long; no operation waits for its end. */
 struct leaving {
 	struct set_port *port;
 	struct store_slots places;

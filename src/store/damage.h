@@ -56,7 +56,7 @@ struct store_damage {
 	struct damage *first, **end; /* in the order in which they were added */
 	struct damage *hash[DAMAGE_HASHES];
 	uint64_t nr;
-	struct damage_sums sums; /* complete after damage_report() */
+	struct damage_sums sums; /* sums of the list; complete after damage_report() */
 };
 
 /* Allocates an empty list. Returns NULL without memory. */

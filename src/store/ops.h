@@ -284,7 +284,7 @@ struct store_ops {
 	/* Implements store_fsck(). NULL: the back end has no check. */
 	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,
 		    void (*say)(void *cookie, const char *line), void *cookie);
-	void (*stop)(struct store *st); /* never NULL */
+	void (*stop)(struct store *st); /* Implements the function of the same name; never NULL. */
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);

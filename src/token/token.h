@@ -47,7 +47,7 @@ struct token {
 	uint32_t dctn; /* number of the DC target; for RC_V1: number of the QP */
 	bool have_gid; /* true: the token has a GID (G = 1) */
 	uint8_t gid[16];
-	uint8_t port; /* port of RC_V1 */
+	uint8_t port; /* for RC_V1: number of the port of the adapter */
 };
 
 /*

@@ -2,7 +2,7 @@
 /*
  * Checksums over the bytes of one PUT, in order: MD5, CRC32, CRC32C, SHA-1, SHA-256 (the store computes
  * CRC64-NVME). Contexts are reused from request to request; the hashes are OpenSSL's, the CRCs ISA-L's. One
- * thread at a time.
+ * thread at a time uses a digest.
  */
 #ifndef GANTRY_XFER_DIGEST_H
 #define GANTRY_XFER_DIGEST_H

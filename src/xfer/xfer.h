@@ -236,7 +236,8 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	/* true: the transfer writes to the store. Set by the request before xfer_init(), and kept by it */
+	/* true: the transfer writes to the store. Set by the request before xfer_init(), which does not
+	 * change the value */
 	bool is_write;
 	/* true: xfer_pool_revoke() has requested the ticket, and the ticket is not returned yet */
 	bool revoked;

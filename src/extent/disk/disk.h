@@ -2,20 +2,20 @@
 /*
  * disk - one disk: its files or its device, its superblock, its free space, and its state.
  *
- *	directory			block device
- *	super	a superblock		0		a superblock
- *	super2	its copy		last 2 MiB	its copy (after the first, if the segments reach there)
- *	host	the host block		256 KiB		the host block
- *	log	the ring		1 MiB		the ring
- *	seg-NNNN data			after it	data; all of it exists from the start
+ * 	directory			block device
+ * 	super	a superblock		0		a superblock
+ * 	super2	its copy		last 2 MiB	its copy (after the first, if the segments reach there)
+ * 	host	the host block		256 KiB		the host block
+ * 	log	the ring		1 MiB		the ring
+ * 	seg-NNNN data			after it	data; all of it exists from the start
  *
  * Life: disk_init(); disk_open() locks everything and reads the superblocks; disk_fini() in any state.
  * Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper thread, never
  * for a core; xio.h has the I/O functions for cores.
  *
  * Threads: fields set by disk_open() do not change while the disk serves, except seg_fd[], to which a segment
- * is added before the allocator knows the segment, and sb, which then belongs to the helper. The other fields
- * name their threads.
+ * is added before the allocator knows the segment, and sb, which then belongs to the helper thread. The other
+ * fields name their threads.
  *
  * Errors: -errno. A failed write or flush is final: disk_fail() logs the reason, and disk_failed() is true
  * until a restart. A write for which the file system or the device has no space is no failure of the disk;
@@ -68,7 +68,7 @@ enum file_fault {
  * superblocks, host block). */
 enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
-/* Progress of disk_layout_work(). The helper owns all fields except odd_nr. */
+/* Progress of disk_layout_work(). The helper thread owns all fields except odd_nr. */
 struct layout {
 	_Atomic uint32_t odd_nr; /* number of segments that need their own flush ("odd", see seg_odd) */
 	uint32_t told_nr;        /* number of odd segments in the last log line */
@@ -160,7 +160,7 @@ struct disk {
 	 * write in flight */
 	_Atomic uint64_t writes_ns;
 	_Atomic uint64_t freed_nr; /* counter, incremented whenever space is freed or added */
-	_Atomic bool segs_coming;  /* true: the helper has segments to make */
+	_Atomic bool segs_coming;  /* true: the helper thread has segments to make */
 	/* no_room: for each purpose of writes, -errno of the latest write for which the file system or the
 	 * device had no space; 0: writes for this purpose find space. no_room_ns: time of clock_ns() of the
 	 * latest write of any purpose that found no space; 0: every write has found space. */

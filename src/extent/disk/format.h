@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * format - the constants of the disk format and the contents of the superblock: sizes, extents, geometry,
- * positions in the log. Pure functions; any thread may call them. docs/disk-format.md gives the reasons; all
+ * positions in the log. Pure functions, which any thread may call. docs/disk-format.md gives the reasons; all
  * integers are little endian. Records, log blocks and snapshot blocks are in log/rec_codec.h.
  *
  * Decoders accept hostile bytes: they return -EBADMSG, never read outside their buffer, and their results

@@ -3,8 +3,8 @@
  * host - the host block: it names the host that has the disk open, so that a second host that reaches the
  * same disk (a shared device, a volume that was attached twice) does not open the disk, too.
  *
- *	directory	the file host
- *	device		4 KiB at FMT_HOST_OFF
+ * 	directory	the file host
+ * 	device		4 KiB at FMT_HOST_OFF
  *
  * The host block is separate, with a CRC, and never part of a superblock: it is written without a flush,
  * every HOST_BEAT_NS, and its loss at a power cut does no harm. The block contains the host (name,
@@ -14,14 +14,14 @@
  * clock (base/age_clock.h).
  *
  * A start that finds a block that is not closed waits for two heartbeats. If a heartbeat is written during
- * the wait, the start is refused; otherwise it continues. The start does not wait if the process that wrote
- * the block is known to be gone: after a reboot of the same machine, or if the process cannot exist any more
- * (its id and start time are in the block). The start is refused at once if that process is known to run. A
- * free lock of the kernel does not prove that the process is gone: a lock taken by another path to the disk
- * may be invisible (FUSE, an overlay, NFS with local locks). For a process of another PID namespace, or with
- * an unknown id, the start waits, because the state of such a process is unknown. The clocks of two hosts are
- * never compared. The holder of the disk reads the block before each heartbeat: if another host has written
- * to it, the holder stops all writes.
+ * the wait, the start is refused; otherwise the start continues. The start does not wait if the process that
+ * wrote the block is known to be gone: after a reboot of the same machine, or if the process cannot exist any
+ * more (its id and start time are in the block). The start is refused at once if that process is known to
+ * run. A free lock of the kernel does not prove that the process is gone: a lock taken by another path to the
+ * disk may be invisible (FUSE, an overlay, NFS with local locks). For a process of another PID namespace, or
+ * with an unknown id, the start waits, because the state of such a process is unknown. The clocks of two
+ * hosts are never compared. The holder of the disk reads the block before each heartbeat: if another host has
+ * written to it, the holder stops all writes.
  *
  * All functions block. They are called on the thread that starts the disk, and then on the helper thread,
  * never on a core. A block that is absent, damaged or unreadable has no effect.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the path of a disk before it is opened: is it below /dev, or in memory? Any thread; the functions
- * examine files and can block. */
+/* Checks of the path of a disk before it is opened: is it below /dev, or in memory? Any thread may call these
+ * functions, which examine files and can block. */
 #ifndef GANTRY_EXTENT_DISK_PLACE_H
 #define GANTRY_EXTENT_DISK_PLACE_H
 

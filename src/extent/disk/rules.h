@@ -61,8 +61,8 @@
 #ifndef RULE_REUSE_STAMPED
 #define RULE_REUSE_STAMPED 1
 #endif
-/* §4: space is reused only after every port and helper was quiescent since the record that freed the space
- * was published. */
+/* §4: space is reused only after every port and every helper thread was quiescent since the record that freed
+ * the space was published. */
 #ifndef RULE_REUSE_QUIESCENT
 #define RULE_REUSE_QUIESCENT 1
 #endif

@@ -34,8 +34,8 @@ struct pin_wait {
 	void (*fn)(struct pin_wait *w);
 };
 
-/* Allocates a table. expected: number of simultaneous pins for which the table is sized; more pins make it
- * slower. Returns 0 or -ENOMEM. */
+/* Allocates a table. expected: number of simultaneous pins for which the table is sized; more pins make the
+ * table slower. Returns 0 or -ENOMEM. */
 int pin_table_new(unsigned expected, struct pin_table **ret_t);
 /* Frees a table without pins. NULL is allowed. */
 void pin_table_free(struct pin_table *t);

@@ -2,16 +2,16 @@
 /*
  * quiesce - grace periods, after which memory that readers found without a lock may be reused.
  *
- * A *user* is one thread that reads the index: a port (core) or a helper. A user calls quiesce_point() once
- * per turn of its loop, to declare that it uses no pointer found before. A user that sleeps counts as
+ * A *user* is one thread that reads the index: a port (core) or a helper thread. A user calls quiesce_point()
+ * once per turn of its loop, to declare that it uses no pointer found before. A user that sleeps counts as
  * quiescent. An *epoch* names an instant; an epoch has passed when every user has been quiescent since.
  * Memory whose removal was published before quiesce_now() may be reused when the epoch has passed.
  *
- *	publish the new root;
- *	epoch = quiesce_now(q);
- *	...later...
- *	if (quiesce_passed(q, epoch))
- *		reuse the old nodes;
+ * 	publish the new root;
+ * 	epoch = quiesce_now(q);
+ * 	...later...
+ * 	if (quiesce_passed(q, epoch))
+ * 		reuse the old nodes;
  *
  * One struct quiesce serves one engine: its index and all its ports.
  *

@@ -48,7 +48,7 @@ say_forgotten(struct start *s)
 	bool is_one = start_count(s->forgotten) == 1;
 	char loss[200], estimate[200];
 
-	/* Together they may have both copies of an object. */
+	/* These disks together may have both copies of an object. */
 	start_say_loss(s, s->forgotten, loss, sizeof loss);
 	start_say_estimate(s, estimate, sizeof estimate);
 	start_refuse(s, 0, "%s are lost%s%s", loss, estimate, is_one ? ": " : "");

@@ -9,7 +9,7 @@
 
 enum finding {
 	FOUND_OK,
-	FOUND_NOTE, /* information */
+	FOUND_NOTE, /* information that needs no action */
 	FOUND_WARN, /* RDMA works, but slowly or only for a limited time */
 	FOUND_STOP, /* an obstacle that prevents RDMA, or prevents the daemon from serving */
 	FOUND_NR
