@@ -69,7 +69,7 @@ struct daemon {
 	/* a reference to the access keys, owned by reload.c after the start; NULL: there are none */
 	struct auth_keys *keys;
 	_Atomic int key_nr;         /* number of access keys */
-	struct auth_replay *replay; /* NULL: auth.replay is off */
+	struct auth_replay *replay; /* table of used signatures; NULL: auth.replay is off */
 
 	/* state of reload.c */
 	pthread_mutex_t conf_lock; /* protects conf_now */
@@ -86,7 +86,8 @@ struct daemon {
 
 	struct health_unit unit_health[HEALTH_UNITS_MAX]; /* state of health.c */
 	struct remember *remember;                        /* state of remember.c; set by start_store() */
-	enum { RESCAN_UNKNOWN, RESCAN_RUNS, RESCAN_OVER } rescan; /* state of rescan.c; of the main thread */
+	/* state of rescan.c; owned by the main thread */
+	enum { RESCAN_UNKNOWN, RESCAN_RUNS, RESCAN_OVER } rescan;
 };
 
 /* Runs the daemon until a signal ends it. source: origin of conf, for reloads. ready_file: path of the file
@@ -283,8 +284,8 @@ daemon_store_ports(const struct conf *conf)
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
 struct store_use;
-/* Sets the quota of a bucket; max: the limits. Any thread but a core's; blocks. Returns 0 or the -errno of
- * the store. */
+/* Sets the quota of a bucket; max: the limits. Called by any thread except a core; blocks. Returns 0 or the
+ * -errno of the store. */
 int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
 /* Returns the number of copies of each object of a bucket; 0: unknown. Called by any thread except a core;
  * blocks. */

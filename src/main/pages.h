@@ -36,8 +36,8 @@ core_nr(const struct daemon *d)
 	return cores ? cores_nr(cores) : 0;
 }
 
-/* Sums over the cores. Of the arrays of buffers the index is the class, small or large; bufs_high has the HTTP buffers as well:
- * highest number of used buffers so far. */
+/* Sums over the cores. The index of the arrays of buffers is the class, small or large; bufs_high, the
+ * highest number of used buffers so far, has the HTTP buffers as well. */
 struct totals {
 	int requests, connections;
 	int bufs_total[2], bufs_avail[2];

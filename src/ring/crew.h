@@ -22,7 +22,7 @@ enum job_kind {
 /* An operation of a ring: a read, write or flush for a worker, or an entry of the epoll descriptor. */
 struct job {
 	struct job *next;
-	struct ring_op *op; /* NULL: the job is free */
+	struct ring_op *op; /* operation of the job; NULL: the job is free */
 	enum job_kind kind;
 	int fd;
 	/* descriptor in the epoll descriptor: fd, or a duplicate if fd is there already; -1: none */
@@ -54,14 +54,14 @@ struct crew {
 	struct job_list queue;
 	unsigned queued; /* number of jobs in the queue */
 	unsigned idle;   /* number of waiting workers */
-	unsigned nr;     /* number of started workers; of the ring's thread */
+	unsigned nr;     /* number of started workers; owned by the ring's thread */
 	unsigned exited; /* number of workers that have ended */
 	bool stop;
 	bool orphan; /* true: the ring is gone, so the last worker frees the crew */
 	int wake_fd, stop_fd;
 	struct job *_Atomic done; /* stack of finished jobs, the latest first */
 	_Atomic bool asleep;      /* true: the ring's thread waits, and a worker must wake it */
-	struct job_chunk *chunks; /* all jobs; of the ring's thread */
+	struct job_chunk *chunks; /* all jobs; owned by the ring's thread */
 	pthread_attr_t attr;      /* attributes of the worker threads */
 	pthread_t thread[RING_WORKERS];
 };

@@ -60,8 +60,8 @@ enum fault form_end(const struct form *f, const char **ret_why);
 const char *form_get(const struct form *f, const char *name, size_t *ret_len);
 
 /* The reply to a successful form: success_action_status (200, 201 or 204) and the redirect. form_target()
- * fills it in from the fields, and sets in *t the target of the upload: key (with ${filename} replaced),
- * attributes, tags, checksums, acl. */
+ * fills in the reply from the fields, and sets in *t the target of the upload: key (with ${filename}
+ * replaced), attributes, tags, checksums, acl. */
 struct form_success {
 	int status;
 	const char *redirect; /* URL of the redirect; NULL: no redirect */

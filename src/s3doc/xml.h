@@ -19,7 +19,7 @@
 /* ---- bodies ---- */
 
 struct xml_part {
-	uint16_t number; /* 1 to 10000, ascending */
+	uint16_t number; /* part number, 1 to 10000; the numbers ascend */
 	uint8_t etag_len;
 	bool have_sum;
 	enum checksum_kind sum;
@@ -47,13 +47,13 @@ struct xml_delete_key {
 	/* true: the key is deleted only if its object has this ETag, size or time of modification */
 	bool have_etag, have_size, have_mtime;
 	uint8_t etag_len;
-	char etag[64]; /* without quotes; "*": any ETag */
+	char etag[64]; /* ETag without quotes; "*": any ETag */
 	uint64_t size_bytes, mtime_s;
 };
 
 struct xml_delete {
 	bool quiet;
-	int nr; /* 1 to 1000 */
+	int nr; /* number of keys, 1 to 1000 */
 	struct xml_delete_key *keys;
 	char *text;
 };
@@ -107,7 +107,7 @@ struct xml_entry {
 	const char *etag;              /* ETag without quotes */
 	size_t etag_len;
 	const char *storage_class;      /* storage class; NULL: STANDARD */
-	const uint8_t *upload_id;       /* 16 bytes, only for an upload */
+	const uint8_t *upload_id;       /* id of the upload, 16 bytes; NULL: not an upload */
 	const char *checksum_algorithm; /* name of the algorithm, such as "CRC64NVME"; NULL: none */
 	enum checksum_type checksum_type;
 };

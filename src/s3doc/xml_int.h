@@ -21,8 +21,9 @@
  */
 struct xml_doc {
 	const char *root, *other_root; /* other_root: a second root that is accepted; NULL: none */
-	const char *const *paths;      /* NULL-terminated */
-	enum fault (*begin)(void *cookie, int path, const char **ret_why); /* NULL: not called */
+	const char *const *paths;      /* paths of the elements; the array ends with NULL */
+	/* function for the beginning of an element; NULL: none */
+	enum fault (*begin)(void *cookie, int path, const char **ret_why);
 	enum fault (*end)(void *cookie, int path, struct span text, const char **ret_why);
 	void *cookie;
 };

@@ -108,7 +108,8 @@ void move_turn(struct mover *m);
 int move_take_turn(struct mover *m);
 void move_give_turn(struct mover *m);
 /* Writes the map `next` with set_change_table(), waits for the end of the write, and returns
- * set_change_result(). all, needs: bitmaps of engines. */
+ * set_change_result(). all: bitmap of the engines whose disks are members of `next`; needs: bitmap of the
+ * engines without which `next` must not become effective. */
 int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
 /* Runs a barrier of all ports and waits for its end. Returns 0, or the error of a port. */
 int move_visit(struct mover *m);

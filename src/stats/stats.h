@@ -184,7 +184,7 @@ const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
 /* Returns the number of requests of a dialect that ended with status http_code on a core, of all operations
- * and transports. Any thread; for tests. */
+ * and transports. Any thread may call this function. For tests. */
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
 /* ---- the text: any thread ---- */

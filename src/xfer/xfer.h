@@ -65,7 +65,7 @@ struct xfer_lane {
 	/* sum of three numbers: buffers of the lane's transfers; tickets of the lane without a buffer;
 	 * transfers of the lane that wait for a ticket and are not held back */
 	int held;
-	int writes; /* the same number, of writes only */
+	int writes; /* sum of the same three numbers, of writes only */
 	int shut;   /* number of transfers in back[] */
 	/* transfers that wait because the lane has its share of the buffers, in order of arrival: reads,
 	 * writes */

@@ -2,7 +2,7 @@
 /*
  * chunk - the writer of one chunk, or of an object not larger than a chunk. A writer takes bytes, allocates
  * space, writes the bytes, makes the record, and hands the record over to the log. Writers are in the port's
- * pool; all functions are called on the port's thread. The space of a failed write stays quarantined until a
+ * pool; all functions are called on the port's thread. The space of a failed write is not used again until a
  * restart.
  */
 #ifndef GANTRY_EXTENT_OBJECT_CHUNK_H
@@ -31,8 +31,8 @@ struct chunk_writer {
 	uint64_t units; /* number of allocated units */
 	uint32_t ext_nr, granule_nr;
 	uint32_t io_left; /* number of writes in flight or waiting for space */
-	/* -errno of a failed write; 0: no write has failed. The space of a failed write stays quarantined,
-	 * because the write may still access it. */
+	/* -errno of a failed write; 0: no write has failed. The space of a failed write is not used again,
+	 * because the write may still access this space. */
 	int error;
 	bool has_crc_block, is_closed, hand_over_when_written, close_when_written;
 	uint32_t index; /* index of the chunk in its object */
