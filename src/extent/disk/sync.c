@@ -79,6 +79,12 @@ sync_error(int res, size_t len)
 	}
 }
 
+int
+sync_write_error(int res, size_t len, bool is_last)
+{
+	return is_last && res >= 0 && (size_t)res < len ? -ENOSPC : sync_error(res, len);
+}
+
 bool
 sync_is_unreadable(int error)
 {
@@ -93,10 +99,17 @@ sync_is_no_room(int error)
 }
 
 static int
-finish(struct ring *r, struct sync_op *s, size_t len, bool is_write)
+finish_read(struct ring *r, struct sync_op *s, size_t len)
 {
-	wait_for(r, &s->done, is_write);
+	wait_for(r, &s->done, false);
 	return sync_error(s->res, len);
+}
+
+static int
+finish_write(struct ring *r, struct sync_op *s, size_t len, bool is_last)
+{
+	wait_for(r, &s->done, true);
+	return sync_write_error(s->res, len, is_last);
 }
 
 int
@@ -108,7 +121,7 @@ sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off)
 		struct sync_op s = { .op.done = on_done };
 
 		ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish(r, &s, len, false);
+		e = finish_read(r, &s, len);
 	}
 	return e;
 }
@@ -122,7 +135,7 @@ sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
 		struct sync_op s = { .op.done = on_done };
 
 		ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish(r, &s, len, true);
+		e = finish_write(r, &s, len, i == SYNC_TRIES - 1);
 	}
 	return e;
 }
@@ -184,7 +197,7 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 		size[i] = 0;
 	}
 	for (int i = 0;; i = (i + 1) % ZERO_DEPTH) {
-		int r1 = finish(r, &s[i], size[i], true);
+		int r1 = finish_write(r, &s[i], size[i], true);
 
 		result = result ? result : r1;
 		size[i] = len < ZERO_BYTES ? len : ZERO_BYTES;
@@ -199,7 +212,7 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 		len -= size[i];
 	}
 	for (int i = 0; i < ZERO_DEPTH; i++) {
-		int r1 = finish(r, &s[i], size[i], true);
+		int r1 = finish_write(r, &s[i], size[i], true);
 
 		result = result ? result : r1;
 	}

@@ -3,7 +3,8 @@
  * sync - blocking I/O on a separate ring, for format, recovery, fsck and the helper thread. Cores must not
  * use it. All I/O goes through ring.h, so that a simulation can make it fail. Results are -errno. An
  * operation that fails for lack of kernel memory, or transfers too few bytes, is tried once more, and ends
- * with -EAGAIN if the second try fails, too. A flush is never repeated.
+ * with -EAGAIN if the second try fails, too; a write whose second try transfers too few bytes ends with
+ * -ENOSPC. A flush is never repeated.
  */
 #ifndef GANTRY_EXTENT_DISK_SYNC_H
 #define GANTRY_EXTENT_DISK_SYNC_H
@@ -19,6 +20,9 @@
 /* Converts the result `res` of a read or write of len bytes. Returns 0, -errno, or -EAGAIN if the disk is not
  * the cause of the error (no memory, a signal, a short transfer). */
 int sync_error(int res, size_t len);
+/* Converts the result of a write, like sync_error(). is_last: the write is not tried again, so too few bytes
+ * mean that the file or the device has no space for the others: -ENOSPC. */
+int sync_write_error(int res, size_t len, bool is_last);
 /* Returns true if a read failed because of a bad sector, and not for lack of a resource. */
 bool sync_is_unreadable(int error);
 /* Returns true if the error means that there was no space: a full device, a quota, or a limit on the size of

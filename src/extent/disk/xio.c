@@ -96,7 +96,7 @@ on_op(struct ring_op *op, int res, bool more)
 	x->p->inflight--;
 	p->workers -= o->has_worker;
 	p->write_workers -= o->has_worker && x->is_write;
-	note_error(x, sync_error(res, len));
+	note_error(x, x->is_write ? sync_write_error(res, len, x->tried) : sync_error(res, len));
 	if (x->error == 0)
 		xio_more(x);
 	if (x->error == 0 && x->left) {

@@ -6,7 +6,7 @@
  * Offsets and lengths are multiples of FMT_ALIGN, within the extents. An operation that fails for lack of
  * kernel memory, or transfers too few bytes, is tried once more, and ends with -EAGAIN if the second try
  * fails, too, for a cause other than the disk. A write ends with -ENOSPC if the file system or the device has
- * no space, for every errno with this meaning; the disk has noted the error (disk_wrote()) and has not
+ * no space, for every errno with this meaning and for a second try that transfers too few bytes; the disk has noted the error (disk_wrote()) and has not
  * failed. Threads: xio_start() is called, and x->done runs, on the port's thread; x->done always runs from
  * the ring. Any thread may call xio_by_worker() and xio_note_progress().
  */

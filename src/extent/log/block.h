@@ -30,7 +30,7 @@ struct block {
 	struct block_head head;
 	struct ring_op op;
 	uint8_t watched; /* watch_begin() */
-	/* true: the first write failed because the kernel had no memory, and was repeated */
+	/* true: the first write failed because the kernel had no memory, or ended short, and was repeated */
 	bool tried;
 	_Atomic int left;  /* number of block and data writes in flight */
 	_Atomic int error; /* -errno of the first write that failed; 0: none has failed */

@@ -227,7 +227,8 @@ on_block(struct ring_op *op, int res, bool more)
 	p->io.inflight--;
 	watch_end(&p->io.watch, &vol->disk, vol->block.watched);
 	xio_note_progress(&vol->disk);
-	if (sync_error(res, vol->block.head.len_bytes) == -EAGAIN && !vol->block.tried) {
+	res = sync_write_error(res, vol->block.head.len_bytes, vol->block.tried);
+	if (res == -EAGAIN && !vol->block.tried) {
 		vol->block.tried = true;
 		submit_block(vol, p);
 		return;
@@ -236,13 +237,13 @@ on_block(struct ring_op *op, int res, bool more)
 	if (res == -ENOSPC) {
 		vol->block.log_error = res;
 		vol->leader.room_ns = clock_ns() + ROOM_RETRY_NS;
-		block_failed(vol, res);
-	} else if (res < 0 || (uint32_t)res != vol->block.head.len_bytes) {
+	} else if (res < 0) {
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 		disk_fail(&vol->disk, "writing the log at %llu failed: %s",
-			  (unsigned long long)vol->block.head.pos, strerror(res < 0 ? -res : EIO));
-		block_failed(vol, res < 0 ? res : -EIO);
+			  (unsigned long long)vol->block.head.pos, strerror(-res));
 	}
+	if (res < 0)
+		block_failed(vol, res);
 	share_done(vol, p);
 }
 
