@@ -446,5 +446,5 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
 				     : format_directory(dc, index_bytes, birth, force, r, err, err_len);
 	ring_free(r);
-	return e;
+	return sync_no_room(e, err, err_len);
 }

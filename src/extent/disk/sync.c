@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,19 @@ bool
 sync_is_no_room(int error)
 {
 	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
+int
+sync_no_room(int error, char *err, size_t err_len)
+{
+	size_t at = strlen(err);
+
+	if (!sync_is_no_room(error) || error == -ENOSPC)
+		return error;
+	if (at && at < err_len)
+		snprintf(err + at, err_len - at,
+			 "; there is no room: a quota, or a limit on the size of files");
+	return -ENOSPC;
 }
 
 static int

@@ -28,6 +28,9 @@ bool sync_is_unreadable(int error);
 /* Returns true if the error means that there was no space: a full device, a quota, or a limit on the size of
  * files. */
 bool sync_is_no_room(int error);
+/* Returns -ENOSPC for each error that means that there was no room, and says so at the end of err if the text
+ * of the error does not. Returns every other error unchanged, and 0 for 0. */
+int sync_no_room(int error, char *err, size_t err_len);
 struct disk;
 /* Begins to watch the writes and flushes of the calling thread: the disk d fails if a write or flush takes
  * longer than the timeout of d. d NULL: ends the watch. */

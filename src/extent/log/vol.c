@@ -134,7 +134,7 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0 && rep->repair && !rep->check_only)
 		e = disk_mend_log(&vol->disk, r, err, err_len);
-	return e;
+	return sync_no_room(e, err, err_len);
 }
 
 int
@@ -149,7 +149,7 @@ vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recove
 		e = recover(vol, r, rep, &vol->replay, err, err_len);
 	if (e == 0)
 		*ret_start_no = recover_start_no(vol->replay);
-	return e;
+	return sync_no_room(e, err, err_len);
 }
 
 int
@@ -159,7 +159,7 @@ vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, size_t 
 
 	recover_free(vol->replay);
 	vol->replay = NULL;
-	return e == 0 ? disk_layout_in_use(&vol->disk) : e;
+	return e == 0 ? disk_layout_in_use(&vol->disk) : sync_no_room(e, err, err_len);
 }
 
 void

@@ -697,6 +697,59 @@ test_add_fails(void **state)
 	end();
 }
 
+/* Of a disk that is added: the beginning of the name of a file that has no room, and how it is told. */
+static const char *_Atomic no_room_name;
+static _Atomic int no_room_result;
+
+/* The epoch block of a start is the first write of a log that is smaller than that. */
+#define EPOCH_MAX ((size_t)64 << 10)
+
+static int
+hook_no_room(const struct fault_io *io)
+{
+	const char *name = no_room_name;
+
+	if (!name || io->kind != FAULT_WRITE || strncmp(io->path, dir[2], strlen(dir[2])) != 0)
+		return 0;
+	if (strcmp(name, "epoch") == 0)
+		return strcmp(io->name, "log") == 0 && io->len < EPOCH_MAX ? no_room_result : 0;
+	return strncmp(io->name, name, strlen(name)) == 0 ? no_room_result : 0;
+}
+
+/* A disk without room is no disk, whatever the errno, and whichever file has none. */
+static void
+test_add_no_room(void **state)
+{
+	static const char *const names[] = { "log", "seg-", "super", "host", "epoch" };
+	static const int results[] = { -ENOSPC, -EDQUOT, -EFBIG, FAULT_SHORT };
+
+	begin(2);
+	must_start();
+	put_all();
+	fault_ring_hook = hook_no_room;
+	forces = true;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		for (size_t j = 0; j < sizeof results / sizeof *results; j++) {
+			no_room_result = results[j];
+			no_room_name = names[i];
+			assert_int_equal(ask(DISK_ADD, dir[2], 96 * MIB), -ENOSPC);
+			if (!strstr(said, "No space left on device") && !strstr(said, "there is no room"))
+				fail_msg("%s: %s", names[i], said);
+			no_room_name = NULL;
+			wait_for_end();
+			assert_int_equal(store_unit_nr(st), 2);
+		}
+	}
+	assert_int_equal(ask(DISK_ADD, dir[2], 96 * MIB), 0);
+	wait_for_end();
+	forces = false;
+	assert_int_equal(store_unit_nr(st), 3);
+	must_have_all();
+	stop();
+	fault_ring_hook = NULL;
+	end();
+}
+
 static _Atomic bool fails_old;
 
 /* Fails what makes a change of members effective, on the first disk. */
@@ -1281,15 +1334,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_drain),           cmocka_unit_test(test_add),
-		cmocka_unit_test(test_refused),         cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_under_load),      cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_forget),          cmocka_unit_test(test_add_fails),
-		cmocka_unit_test(test_target_fails),    cmocka_unit_test(test_target_fails_frozen),
-		cmocka_unit_test(test_cancel_fails),    cmocka_unit_test(test_cancel_cut),
-		cmocka_unit_test(test_leave_cut),       cmocka_unit_test(test_forget_other),
-		cmocka_unit_test(test_old_fails),       cmocka_unit_test(test_target_fails_after),
-		cmocka_unit_test(test_new_fails_after), cmocka_unit_test(test_cancel_pairs),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_add_no_room),
+		cmocka_unit_test(test_under_load),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_add_fails),
+		cmocka_unit_test(test_target_fails),
+		cmocka_unit_test(test_target_fails_frozen),
+		cmocka_unit_test(test_cancel_fails),
+		cmocka_unit_test(test_cancel_cut),
+		cmocka_unit_test(test_leave_cut),
+		cmocka_unit_test(test_forget_other),
+		cmocka_unit_test(test_old_fails),
+		cmocka_unit_test(test_target_fails_after),
+		cmocka_unit_test(test_new_fails_after),
+		cmocka_unit_test(test_cancel_pairs),
 		cmocka_unit_test(test_after_drain),
 	};
 
