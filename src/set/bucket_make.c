@@ -52,6 +52,24 @@ make_next(struct change *c)
 	return c->at >= 0 ? make_at(c) : change_open_next(c);
 }
 
+/* Handles a creation that failed on the engine of the current step with the error r. The gate opens if the
+ * bucket is not on this engine. An incomplete removal or creation may have left the bucket there: if the
+ * remains could not be removed, the gate stays closed (M31), and the error is that of their removal. */
+static int
+make_failed(struct change *c, int r)
+{
+	c->failed = r;
+	if (r == -ECANCELED) {
+		c->step = UNDO;
+		return change_remove_at(c);
+	}
+	c->step = UNDO_OPEN;
+	if (r != -EEXIST || change_before(c, c->at) < 0)
+		return change_gate_at(c, GATE_OPEN);
+	c->failed = c->not_cleared;
+	return undo_next(c, 0);
+}
+
 static int
 create_next(struct change *c, int r)
 {
@@ -83,12 +101,11 @@ create_next(struct change *c, int r)
 			c->step = CLEAR;
 			return change_remove_at(c);
 		}
-		c->failed = r;
-		c->step = r == -ECANCELED ? UNDO : UNDO_OPEN;
-		return r == -ECANCELED ? change_remove_at(c) : change_gate_at(c, GATE_OPEN);
+		return make_failed(c, r);
 	case CLEAR:
 		if (change_is_lost(c))
 			return make_next(c);
+		c->not_cleared = r < 0 ? r : -EAGAIN;
 		c->step = CHANGE;
 		return make_at(c);
 	case OPEN:

@@ -45,12 +45,13 @@ enum mem_fault {
 	MEM_COMMIT,
 	MEM_DELETE,
 	MEM_LIST,
+	MEM_BUCKET_DELETE,
 	MEM_FAULT_NR
 };
 /*
  * After `skip` more operations of this kind that go well, the next `times` end with error (-EBADMSG, -ENOSPC,
  * -EROFS ...).  MEM_COMMIT with -ECANCELED: by chance the write survives or not.  MEM_DELETE: bucket
- * operations too.  times 0: no fault any more.
+ * operations too; MEM_BUCKET_DELETE: removals of buckets alone.  times 0: no fault any more.
  */
 void mem_store_fail(struct store *st, enum mem_fault kind, int error, unsigned skip, unsigned times);
 

@@ -463,8 +463,9 @@ bucket_work(struct mem_store *st, struct job *j)
 		}
 	} else {
 		bool holds = old && mem_bucket_holds(st, old->bucket, old->bucket_len);
+		int error = mem_fault_of(st, MEM_BUCKET_DELETE);
 
-		j->result = !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
+		j->result = error ? error : !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
 		if (j->result == 0) {
 			mem_quota_bucket(st, old, false);
 			mem_drop_records(st, old);

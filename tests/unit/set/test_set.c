@@ -344,6 +344,19 @@ test_make_fails(void **state)
 	assert_int_equal(make(&l, "b"), -EEXIST);
 	assert_int_equal(del(&l, l.port, "b", name), 1);
 	assert_int_equal(removed(&l, "b"), 0);
+	/* and while it cannot be removed it is no bucket that exists */
+	mem_store_fail(engine(0), MEM_DELETE, -ENOSPC, 0, 1);
+	mem_store_fail(engine(2), MEM_BUCKET_DELETE, -ENOSPC, 0, 100);
+	assert_int_equal(make(&l, "b"), -ECANCELED);
+	assert_int_equal(make(&l, "b"), -ENOSPC);
+	assert_int_equal(head(&l, l.port, "b", NULL), -ENXIO);
+	assert_int_equal(put(&l, l.port, "b", name), -ENXIO);
+	mem_store_fail(engine(2), MEM_BUCKET_DELETE, 0, 0, 0);
+	assert_int_equal(make(&l, "b"), 0);
+	expect_on_all(0, "");
+	assert_int_equal(put(&l, l.port, "b", name), 0);
+	assert_int_equal(del(&l, l.port, "b", name), 1);
+	assert_int_equal(removed(&l, "b"), 0);
 	end();
 }
 
