@@ -58,7 +58,8 @@ answer_batch(struct commit *c, int log_error)
 	}
 }
 
-/* Refuses what waits, as the log found no room a moment ago; commands, which have no record, wait on. */
+/* Refuses what waits, as the log found no room a moment ago; commands, which have no record, wait on, and so does a gate
+ * that is to open, as a refused one would stay closed. */
 static void
 refuse_for_room(struct vol *vol)
 {
@@ -70,7 +71,7 @@ refuse_for_room(struct vol *vol)
 		struct commit *next = c->next;
 
 		c->next = NULL;
-		if (c->kind == COMMIT_SLOTS) {
+		if (c->kind == COMMIT_SLOTS || c->kind == COMMIT_GATE_OPEN) {
 			*vol->leader.queue_end = c;
 			vol->leader.queue_end = &c->next;
 		} else {

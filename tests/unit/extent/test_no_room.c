@@ -157,6 +157,34 @@ test_log(void **state)
 	all_is_there();
 }
 
+/* Waits for an operation whose start said r. */
+static int
+over(struct store_op *op, int r)
+{
+	return r == 0 ? op_wait(&l, op) : r < 0 ? r : op->result;
+}
+
+/* What needs no room is done all the same: the set opens a gate only once. */
+static void
+test_gate(void **state)
+{
+	const struct store_bucket_spec one = { .copies = 1 };
+	struct store_del op = { .op.done = on_put };
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	assert_int_equal(over(&op.op, l.p->ops->bucket_make(l.p, "g", 1, clock_wall_ns(), &one, true, &op)),
+			 0);
+	assert_int_equal(put_simple(&l, "g", "x", 10, 1), -ENXIO);
+	bad("log", -EDQUOT);
+	assert_int_equal(put_simple(&l, "b", "x", 10, 1), -ENOSPC);
+	op = (struct store_del){ .op.done = on_put };
+	assert_int_equal(over(&op.op, l.p->ops->bucket_gate(l.p, "g", 1, GATE_OPEN, &op)), 0);
+	bad_name = NULL;
+	assert_int_equal(put_at_last("old", 10), 0);
+	assert_int_equal(put_simple(&l, "g", "x", 10, 1), 0);
+	all_is_there();
+}
+
 /* Snapshots, and the superblock that names one, are made as soon as there is room. */
 static void
 test_snapshot(void **state)
@@ -252,6 +280,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_data, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_log, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_host, setup, teardown),
