@@ -5,32 +5,11 @@
  * up again, so a deregistration, a dead port or a dead process in the middle of a large transfer is noticed
  * at the next step, as a real adapter notices it at the next packet.
  */
+#include "softnic/exec.h"
 #include "softnic/job.h"
-#include "softnic/softnic.h"
 
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
-
-static enum sn_step
-fail(struct sn_outcome *out, enum ibv_wc_status status, enum sn_vendor vendor)
-{
-	out->status = (uint8_t)status;
-	out->vendor = (uint8_t)vendor;
-
-	return SN_STEP_FAIL;
-}
-
-/* No answer will come: what a dead or unreachable target looks like from here. */
-static enum sn_step
-drop(struct sn_outcome *out)
-{
-	out->status = IBV_WC_RETRY_EXC_ERR;
-	out->vendor = SN_VE_RETRY;
-
-	return SN_STEP_DROP;
-}
 
 /* ---- local side ---- */
 
@@ -59,8 +38,8 @@ local_ok(const struct sn_qp *qp, const struct ibv_sge *s, bool write)
 
 /* The part [off, off + len) of the work request's buffers.
  * Returns the number of pieces, -1 for a bad one. */
-static int
-gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t len, struct iovec *iov)
+int
+sn_exec_gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t len, struct iovec *iov)
 {
 	uint32_t at = (uint32_t)(w - qp->sq);
 	const struct ibv_sge *sge = qp->sge + (size_t)at * qp->cap.max_send_sge;
@@ -99,8 +78,8 @@ gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t le
 }
 
 /* EFAULT does not say which side was wrong: is every local page there? */
-static bool
-local_there(const struct iovec *iov, int n, bool write)
+bool
+sn_exec_local_there(const struct iovec *iov, int n, bool write)
 {
 	for (int i = 0; i < n; i++) {
 		if (!sn_fault_in(iov[i].iov_base, iov[i].iov_len, write))
@@ -144,11 +123,11 @@ check_mtu(const struct sn_qp *qp, const struct sn_wqe *w, const struct fab_qp *t
 	if (packet > w->total)
 		packet = w->total;
 	if (packet > port_mtu(sn_port(qp->ctx)) || packet > port_mtu(&sn_self.fab->port[t->dev]))
-		return drop(out);
+		return sn_drop(out);
 	if (own == its || w->total <= (own < its ? own : its))
 		return SN_STEP_DONE;
 
-	return read ? drop(out) : fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+	return read ? sn_drop(out) : sn_fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 }
 
 /* DONE: the target would accept the packets. */
@@ -161,18 +140,18 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 	struct fab_qp *t;
 
 	if (atomic_load(&sn_port(qp->ctx)->down))
-		return drop(out);
+		return sn_drop(out);
 	t = sn_exec_find_qp(x, w->dctn);
 	if (!t || !ready(qp, t) || atomic_load(&f->port[t->dev].down) ||
 	    !sn_delivers(sn_port(qp->ctx), qp->ctx->dev->index, &f->port[t->dev], &w->to))
-		return drop(out);
+		return sn_drop(out);
 	if (qp->type == FAB_QP_DCI && t->dc_key != w->dc_key) {
 		/* What a real adapter answers is not known; silence is the default. */
-		fail(out, sn_conf.dckey_status, SN_VE_DC_KEY);
+		sn_fail(out, sn_conf.dckey_status, SN_VE_DC_KEY);
 		return sn_conf.dckey_status == IBV_WC_RETRY_EXC_ERR ? SN_STEP_DROP : SN_STEP_FAIL;
 	}
 	if (!(atomic_load(&t->access) & need))
-		return fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+		return sn_fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 	*ret_t = t;
 
 	return qp->type == FAB_QP_DCI ? check_mtu(qp, w, t, out) : SN_STEP_DONE;
@@ -227,17 +206,17 @@ copy_error(int err, const struct fab_proc *p, const struct iovec *iov, int n, bo
 {
 	switch (err) {
 	case ESRCH:
-		return drop(out);
+		return sn_drop(out);
 	case EPERM:
 		warn_perm(p);
-		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_NO_PERM);
+		return sn_fail(out, IBV_WC_REM_OP_ERR, SN_VE_NO_PERM);
 	case EFAULT:
-		if (!local_there(iov, n, read))
-			return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
-		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+		if (!sn_exec_local_there(iov, n, read))
+			return sn_fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+		return sn_fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
 	default:
 		sn_warn("process_vm: %s", strerror(err));
-		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+		return sn_fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
 	}
 }
 
@@ -339,23 +318,23 @@ ask(const struct path *pa, struct fab_job *job, uint64_t at, size_t len, struct 
 		(uint32_t)len);
 	while (!job_done(job, DEVICE_LOOK_NS, &result)) {
 		if (!target_lives(owner(pa)))
-			return drop(out);
+			return sn_drop(out);
 		/* What it has begun it will end, also if it is stopped now: nobody else may have the bytes by then. */
 		if (sn_now_ns() > end && job_cancel(job))
-			return drop(out);
+			return sn_drop(out);
 	}
 	switch (result) {
 	case FAB_JOB_OK:
 		return SN_STEP_DONE;
 	case FAB_JOB_REFUSED:
-		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
+		return sn_fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
 	case FAB_JOB_FAILED:
-		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+		return sn_fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
 	case FAB_JOB_GONE:
 		break;
 	}
 
-	return drop(out);
+	return sn_drop(out);
 }
 
 /* By way of a buffer in the owner's memory: a WRITE has landed when the owner says so. */
@@ -369,7 +348,7 @@ copy_device(struct iovec *iov, int n, const struct path *pa, uint64_t at, size_t
 	enum sn_step r = SN_STEP_DONE;
 
 	if (!job)
-		return drop(out);
+		return sn_drop(out);
 	if (!is_read(pa))
 		r = copy(iov, n, stage, len, false, pa->p, out);
 	start = sn_now_ns();
@@ -400,10 +379,10 @@ static enum sn_step
 copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
 {
 	struct iovec iov[SN_MAX_SGE];
-	int n = len ? gather(pa->qp, pa->w, at, len, iov) : 0;
+	int n = len ? sn_exec_gather(pa->qp, pa->w, at, len, iov) : 0;
 
 	if (n < 0)
-		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+		return sn_fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 
 	return copy_to(iov, n, pa, at, len, out);
 }
@@ -416,8 +395,8 @@ copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
 	enum sn_step r;
 	uint8_t byte;
 
-	if (gather(pa->qp, pa->w, at, 1, iov) != 1 || !local_there(iov, 1, is_read(pa)))
-		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+	if (sn_exec_gather(pa->qp, pa->w, at, 1, iov) != 1 || !sn_exec_local_there(iov, 1, is_read(pa)))
+		return sn_fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 	own = (struct iovec){ .iov_base = &byte, .iov_len = 1 };
 	byte = (uint8_t) ~*(uint8_t *)iov[0].iov_base;
 	r = copy_to(&own, 1, pa, at, 1, out);
@@ -441,27 +420,27 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 	uint32_t index;
 	int n;
 
-	n = gather(qp, w, at, len, iov);
+	n = sn_exec_gather(qp, w, at, len, iov);
 	if (n < 0)
-		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+		return sn_fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 	r = find_target(qp, w, x, &t, out);
 	if (r != SN_STEP_DONE)
 		return r;
 	if (w->total == 0) /* no memory is touched, so no rkey is checked; but somebody must answer */
-		return target_lives(atomic_load(&t->owner) - 1) ? SN_STEP_DONE : drop(out);
+		return target_lives(atomic_load(&t->owner) - 1) ? SN_STEP_DONE : sn_drop(out);
 	index = atomic_load(&t->owner) - 1;
 	out->now_ns = sn_now_ns();
 	if (index >= FAB_PROCS || !sn_peer_alive(index, out->now_ns, false))
-		return drop(out);
+		return sn_drop(out);
 	pa.m = find_memory(w, x, t);
 	if (!pa.m)
-		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
+		return sn_fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
 	pa.p = &sn_self.fab->proc[index];
 	pa.offset = w->raddr - pa.m->iova;
 	/* Its process dies: a packet sent again could meet one whose registrations are gone before its memory. */
 	if (sn_conf.pin & SN_PIN_FRAMES &&
 	    !sn_pin_check(pa.p->pid, pa.m, w->rkey, pa.m->va + pa.offset + at, len))
-		return fail(out, IBV_WC_RETRY_EXC_ERR, SN_VE_RETRY);
+		return sn_fail(out, IBV_WC_RETRY_EXC_ERR, SN_VE_RETRY);
 	out->moved = (uint32_t)len;
 	if (flip_at < at || flip_at >= at + len)
 		return copy_to(iov, n, &pa, at, len, out);
@@ -482,11 +461,11 @@ sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t le
 	int x;
 
 	if (w->opcode != IBV_WR_RDMA_WRITE && w->opcode != IBV_WR_RDMA_READ)
-		return fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
+		return sn_fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
 	if (w->opcode == IBV_WR_RDMA_READ && w->is_inline)
-		return fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
+		return sn_fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
 	if (w->total > SN_MAX_MSG)
-		return fail(out, IBV_WC_LOC_LEN_ERR, SN_VE_LOC_LEN);
+		return sn_fail(out, IBV_WC_LOC_LEN_ERR, SN_VE_LOC_LEN);
 	x = sn_exec_enter();
 	r = piece(qp, w, x, at, len, flip_at, out);
 	sn_exec_leave(x);
@@ -501,93 +480,4 @@ sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
 	enum sn_step r = sn_exec_piece(qp, w, qp->off, len, SN_NO_FLIP, out);
 
 	return r == SN_STEP_DONE && len < left ? SN_STEP_MORE : r;
-}
-
-/* ---- ghosts ---- */
-
-enum { GHOST_BYTES = 65536 };
-
-/* Packets that the network still has: a WRITE of its own, by a queue pair that is nobody else's. */
-struct ghost {
-	struct sn_qp qp;
-	struct sn_ctx ctx;
-	struct fab_qp slot;
-	struct sn_wqe w;
-	uint64_t delay_ns;
-	uint8_t data[GHOST_BYTES];
-};
-
-static void *
-haunt(void *arg)
-{
-	struct sn_outcome out = { 0 };
-	struct ghost *g = arg;
-	bool landed;
-
-	if (sn_active() & FAB_ACTIVE_TRACE)
-		sn_trace_begin(&g->qp, &g->w);
-	sn_sleep_ns(g->delay_ns);
-	sn_trace_copying(&g->qp);
-	landed = sn_exec_piece(&g->qp, &g->w, 0, g->w.total, SN_NO_FLIP, &out) == SN_STEP_DONE;
-	sn_trace_copied(&g->qp, &out);
-	sn_trace_end(&g->qp, landed ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, 0);
-	free(g);
-
-	return NULL;
-}
-
-/* What is in the buffers now; 0: they cannot be read. */
-static uint32_t
-take_bytes(const struct sn_qp *qp, const struct sn_wqe *w, uint8_t data[GHOST_BYTES])
-{
-	uint64_t left = w->total - qp->off;
-	struct iovec iov[SN_MAX_SGE];
-	uint32_t at = 0;
-	int x = sn_exec_enter(), n;
-
-	n = gather(qp, w, qp->off, left < GHOST_BYTES ? left : GHOST_BYTES, iov);
-	if (n > 0 && local_there(iov, n, false)) {
-		for (int i = 0; i < n; i++) {
-			memcpy(data + at, iov[i].iov_base, iov[i].iov_len);
-			at += (uint32_t)iov[i].iov_len;
-		}
-	}
-	sn_exec_leave(x);
-
-	return at;
-}
-
-void
-sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w)
-{
-	struct ghost *g = calloc(1, sizeof(*g));
-	sigset_t all, old;
-	pthread_t thread;
-	uint32_t len = g ? take_bytes(qp, w, g->data) : 0;
-
-	if (len == 0) {
-		free(g);
-		return;
-	}
-	g->delay_ns = atomic_load(&sn_self.fab->ghost_ns);
-	g->ctx.dev = qp->ctx->dev;
-	memcpy(&g->slot, qp->slot, sizeof(g->slot));
-	g->w = *w;
-	g->w.raddr += qp->off;
-	g->w.total = len;
-	g->w.is_inline = true;
-	g->qp.type = qp->type;
-	g->qp.qpn = qp->qpn;
-	g->qp.ctx = &g->ctx;
-	g->qp.slot = &g->slot;
-	g->qp.sq = &g->w;
-	g->qp.inl = g->data;
-	g->qp.cap.max_inline_data = GHOST_BYTES;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, NULL, haunt, g) == 0)
-		pthread_detach(thread);
-	else
-		free(g);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -153,4 +154,33 @@ sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, 
 	free(was);
 
 	return same;
+}
+
+/* ---- presence of pages ---- */
+
+/*
+ * Registration on a real adapter pins: it faults every page in and fails where there is none or where the
+ * mapping does not allow it.  MADV_POPULATE does the same bar the pinning, in one call.  Kernels before 5.14
+ * do not know it; there the pages are looked at with mincore(), which finds holes but not missing rights.
+ */
+bool
+sn_fault_in(const void *addr, size_t len, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = (uintptr_t)addr & ~(page - 1), to = ((uintptr_t)addr + len + page - 1) & ~(page - 1);
+	unsigned char vec[256];
+
+	if (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+		return true;
+	/* EINVAL is a missing right or an unknown advice; of nothing, a known advice is always taken. */
+	if (errno != EINVAL || madvise((void *)from, 0, MADV_POPULATE_READ) == 0)
+		return false;
+	for (uintptr_t a = from; a < to; a += sizeof(vec) * page) {
+		size_t n = to - a < sizeof(vec) * page ? to - a : sizeof(vec) * page;
+
+		if (mincore((void *)a, n, vec) < 0)
+			return false;
+	}
+
+	return true;
 }

@@ -27,6 +27,7 @@
 #include <infiniband/verbs.h>
 #include <infiniband/mlx5dv.h>
 #include "softnic/fabric.h"
+#include "softnic/recv.h"
 
 #define SN_EXPORT __attribute__((visibility("default")))
 
@@ -61,7 +62,7 @@ enum sn_vendor {
 	SN_VE_NO_PERM = 0xfe,
 };
 
-/* ---- settings and the process: device.c, fabric.c ---- */
+/* ---- settings and the process: common.c, attach.c, slot.c ---- */
 
 enum sn_pin { SN_PIN_COUNT = 1, SN_PIN_FRAMES = 2 };
 
@@ -84,6 +85,7 @@ struct sn_conf {
 	bool no_hazard;
 };
 extern struct sn_conf sn_conf;
+void sn_conf_read(void); /* Reads the settings from the environment. */
 
 /* This process in the fabric; fab is NULL until the program has asked for a list of devices. */
 struct sn_self {
@@ -95,6 +97,7 @@ struct sn_self {
 };
 extern struct sn_self sn_self;
 
+void sn_slots_forget(void); /* Forgets the executors and the other processes in a forked child. */
 int sn_attach(void); /* Maps the fabric and claims a slot for the process, once. Returns 0 or -errno. */
 void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -393,20 +396,6 @@ struct sn_wqe {
 	uint32_t sge_nr;
 };
 
-struct sn_rq { /* The receive queue of a queue pair, or a shared receive queue. */
-	pthread_mutex_t lock;
-	uint64_t *wr_id;
-	uint32_t depth, head, tail;
-	uint32_t max_sge;
-};
-
-struct sn_srq {
-	struct ibv_srq srq;
-	struct sn_rq rq;
-	uint32_t limit, num;
-	_Atomic uint32_t users;
-};
-
 /* The fault rule that has hit the work request at sn_qp.next, and the progress of its effect (fault.c). */
 struct sn_fault {
 	uint32_t rule; /* number of the rule; 0: no rule hit */
@@ -509,14 +498,6 @@ void sn_qp_poked(struct sn_ctx *ctx);
 void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
 void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work requests (wr.c). */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
-void sn_rq_fini(struct sn_rq *rq);
-void sn_rq_flush(struct sn_qp *qp); /* Flushes the receive queue. The caller holds qp->lock. */
-void sn_rq_drop(struct sn_rq *rq);
-int sn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-int sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-struct ibv_srq *sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a);
-int sn_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 
 /* ---- running work: engine.c, exec.c ---- */
 
