@@ -4,6 +4,7 @@
  * a list of devices, and in a forked child.
  */
 #include "softnic/cuda.h"
+#include "softnic/message.h"
 #include "softnic/softnic.h"
 
 #include <fcntl.h>
@@ -78,6 +79,7 @@ forget_parent(void)
 	sn_self = (struct sn_self){ .fd = -1, .forks = sn_self.forks + 1 };
 	pthread_mutex_init(&attach_lock, NULL);
 	sn_slots_forget();
+	sn_mail_forget();
 	sn_trace_forget();
 	cuda_forget();
 }

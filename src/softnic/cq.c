@@ -40,7 +40,7 @@ sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e)
 	}
 	cq->ring[head & cq->mask] = *e;
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	if (cq->armed == 1 || (cq->armed == 2 && e->status != IBV_WC_SUCCESS)) {
+	if (cq->armed == 1 || (cq->armed == 2 && (e->status != IBV_WC_SUCCESS || e->solicited))) {
 		cq->armed = 0;
 		notify = true;
 	}
@@ -125,7 +125,9 @@ sn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 			.opcode = e.opcode,
 			.vendor_err = e.vendor,
 			.byte_len = e.byte_len,
+			.imm_data = e.imm,
 			.qp_num = e.qpn,
+			.wc_flags = e.flags,
 		};
 	}
 	pthread_mutex_unlock(&cq->lock);
@@ -218,13 +220,13 @@ read_zero(struct ibv_cq_ex *cq)
 static __be32
 read_imm(struct ibv_cq_ex *cq)
 {
-	return 0;
+	return sn_cqx(cq)->cur.imm;
 }
 
 static unsigned int
 read_flags(struct ibv_cq_ex *cq)
 {
-	return 0;
+	return sn_cqx(cq)->cur.flags;
 }
 
 static uint8_t

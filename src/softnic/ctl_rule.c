@@ -47,6 +47,7 @@ static const char *const op_names[FAB_OP_NR] = {
 	[FAB_OP_ANY] = "any",
 	[FAB_OP_READ] = "read",
 	[FAB_OP_WRITE] = "write",
+	[FAB_OP_SEND] = "send",
 	[FAB_OP_CREATE_QP] = "create_qp",
 	[FAB_OP_REG_MR] = "reg_mr",
 	[FAB_OP_CREATE_AH] = "create_ah",

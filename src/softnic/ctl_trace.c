@@ -98,7 +98,13 @@ on(struct fabric *f, int fd, const char *path, uint64_t max)
 static const char *
 op_name(uint8_t op)
 {
-	return op == IBV_WR_RDMA_WRITE ? "write" : op == IBV_WR_RDMA_READ ? "read" : "other";
+	static const char *const names[] = { [IBV_WR_RDMA_WRITE] = "write",
+					     [IBV_WR_RDMA_WRITE_WITH_IMM] = "write_imm",
+					     [IBV_WR_SEND] = "send",
+					     [IBV_WR_SEND_WITH_IMM] = "send_imm",
+					     [IBV_WR_RDMA_READ] = "read" };
+
+	return op < sizeof(names) / sizeof(names[0]) ? names[op] : "other";
 }
 
 static const char *

@@ -11,6 +11,7 @@
  *
  * A queue pair in the engine's hands is pinned; destroying it waits for the pins.
  */
+#include "softnic/message.h"
 #include "softnic/softnic.h"
 
 #include <signal.h>
@@ -183,6 +184,8 @@ flush_one(struct sn_qp *qp)
 {
 	const struct sn_wqe *w = &qp->sq[qp->next & qp->mask];
 
+	if (qp->send.phase)
+		sn_send_cancel(qp);
 	/* The first that was not done: the one whose packets were sent last. */
 	if (atomic_load_explicit(&sn_self.fab->ghost_ns, memory_order_relaxed) && !qp->haunted &&
 	    w->opcode == IBV_WR_RDMA_WRITE && w->total) {
@@ -200,6 +203,8 @@ fail(struct sn_qp *qp, const struct sn_outcome *out)
 	sn_debug("qp %06x: work request %#llx fails: %s, vendor %#x", qp->qpn,
 		 (unsigned long long)qp->sq[qp->next & qp->mask].wr_id, ibv_wc_status_str(out->status),
 		 out->vendor);
+	if (qp->send.phase)
+		sn_send_cancel(qp);
 	finish(qp, out->status, out->vendor, 0);
 	sn_qp_to_err(qp);
 }
@@ -258,7 +263,28 @@ may_run(const struct sn_qp *qp)
 		return false;
 	/* In SQD what has begun is finished. */
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_ERR ||
-	       (qp->state == IBV_QPS_SQD && qp->off > 0);
+	       (qp->state == IBV_QPS_SQD && (qp->off > 0 || qp->send.phase));
+}
+
+/* There is no receive: again after the receiver's time, or give up. */
+static void
+not_ready(struct sn_qp *qp, const struct sn_outcome *out)
+{
+	const uint8_t unlimited = 7;
+
+	if (qp->attr.rnr_retry != unlimited && qp->send.naks++ >= qp->attr.rnr_retry)
+		fail(qp, out);
+	else if (!park(qp, out->wait_ns))
+		fail(qp, out);
+}
+
+/* The receiver has the message: its answer ends the wait (mail.c), which is therefore looked for under qp->lock once more. */
+static void
+await_answer(struct sn_qp *qp, const struct sn_outcome *out)
+{
+	sn_mail_start();
+	if (!sn_send_answered(qp))
+		qp->send.waiting = park(qp, out->wait_ns);
 }
 
 static void
@@ -277,6 +303,14 @@ after_step(struct sn_qp *qp, enum sn_step r, const struct sn_outcome *out)
 		break;
 	case SN_STEP_FAIL:
 		fail(qp, out);
+		break;
+	case SN_STEP_WAIT:
+		if (qp->state != IBV_QPS_ERR)
+			await_answer(qp, out);
+		break;
+	case SN_STEP_RNR:
+		if (qp->state != IBV_QPS_ERR)
+			not_ready(qp, out);
 		break;
 	case SN_STEP_DROP:
 		if (qp->state != IBV_QPS_ERR)
@@ -318,12 +352,12 @@ sn_qp_run(struct sn_qp *qp, unsigned steps)
 		if (__builtin_expect(sn_active() || qp->marked, 0))
 			r = sn_marked_step(qp, w, &out);
 		else
-			r = sn_exec_step(qp, w, &out);
+			r = sn_step(qp, w, &out);
 		pthread_mutex_lock(&qp->lock);
 		after_step(qp, r, &out);
 	}
 	qp->busy = false;
-	if (qp->state == IBV_QPS_SQD && qp->sqd_notify) {
+	if (qp->state == IBV_QPS_SQD && qp->sqd_notify && !qp->send.phase) {
 		qp->sqd_notify = false;
 		sn_async_raise(qp->ctx, IBV_EVENT_SQ_DRAINED, qp);
 	}
@@ -347,6 +381,7 @@ sn_engine_unpark(struct sn_qp *qp)
 	if (!qp->parked)
 		return;
 	qp->parked = false;
+	qp->send.waiting = false;
 	pthread_mutex_lock(&qp->ctx->lock);
 	if (qp->heap_at >= 0)
 		heap_remove(qp->ctx, qp);
@@ -431,7 +466,11 @@ sn_engine_assist(struct sn_ctx *ctx)
 {
 	struct sn_qp *qp;
 
-	if (sn_conf.assist_ns < 0 || atomic_load_explicit(&ctx->runq_nr, memory_order_relaxed) == 0)
+	if (sn_conf.assist_ns < 0)
+		return false;
+	if (sn_mail_assist())
+		return true;
+	if (atomic_load_explicit(&ctx->runq_nr, memory_order_relaxed) == 0)
 		return false;
 	pthread_mutex_lock(&ctx->lock);
 	qp = ctx->run_first;

@@ -302,6 +302,9 @@ count_got(const struct ibv_async_event *ev)
 	case IBV_EVENT_CQ_ERR:
 		((struct sn_cq *)ev->element.cq)->async_got++;
 		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		((struct sn_srq *)ev->element.srq)->async_got++;
+		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -353,6 +356,12 @@ ibv_ack_async_event(struct ibv_async_event *event)
 		cq->async_events_completed++;
 		pthread_cond_signal(&cq->cond);
 		pthread_mutex_unlock(&cq->mutex);
+		return;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		pthread_mutex_lock(&event->element.srq->mutex);
+		event->element.srq->events_completed++;
+		pthread_cond_signal(&event->element.srq->cond);
+		pthread_mutex_unlock(&event->element.srq->mutex);
 		return;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:

@@ -130,12 +130,20 @@ check_mtu(const struct sn_qp *qp, const struct sn_wqe *w, const struct fab_qp *t
 	return read ? sn_drop(out) : sn_fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 }
 
-/* DONE: the target would accept the packets. */
-static enum sn_step
-find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
-	    struct sn_outcome *out)
+/* The right that a work request needs at its target; 0: none. */
+static unsigned
+needs(const struct sn_wqe *w)
 {
-	unsigned need = w->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	return w->opcode == IBV_WR_RDMA_READ             ? IBV_ACCESS_REMOTE_READ
+	       : w->opcode <= IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_ACCESS_REMOTE_WRITE
+							 : 0;
+}
+
+enum sn_step
+sn_exec_find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
+		    struct sn_outcome *out)
+{
+	unsigned need = needs(w);
 	struct fabric *f = sn_self.fab;
 	struct fab_qp *t;
 
@@ -150,7 +158,7 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 		sn_fail(out, sn_conf.dckey_status, SN_VE_DC_KEY);
 		return sn_conf.dckey_status == IBV_WC_RETRY_EXC_ERR ? SN_STEP_DROP : SN_STEP_FAIL;
 	}
-	if (!(atomic_load(&t->access) & need))
+	if ((atomic_load(&t->access) & need) != need)
 		return sn_fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 	*ret_t = t;
 
@@ -160,7 +168,7 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 static const struct fab_mr *
 find_memory(const struct sn_wqe *w, int x, const struct fab_qp *t)
 {
-	unsigned need = w->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	unsigned need = needs(w);
 	const struct fab_mr *m = sn_exec_find_mr(x, w->rkey);
 
 	if (!m || atomic_load(&m->owner) != atomic_load(&t->owner) || m->pd != t->pd || !(m->access & need))
@@ -268,23 +276,14 @@ copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct 
 	return err ? copy_error(err, p, iov, n, read, out) : SN_STEP_DONE;
 }
 
-/* A transfer whose two ends have been found. */
-struct path {
-	const struct sn_qp *qp;
-	const struct sn_wqe *w;
-	struct fab_proc *p;
-	const struct fab_mr *m;
-	uint64_t offset; /* of its first byte in the region */
-};
-
 static bool
-is_read(const struct path *pa)
+is_read(const struct sn_path *pa)
 {
 	return pa->w->opcode == IBV_WR_RDMA_READ;
 }
 
 static uint32_t
-owner(const struct path *pa)
+owner(const struct sn_path *pa)
 {
 	return (uint32_t)(pa->p - sn_self.fab->proc);
 }
@@ -296,7 +295,7 @@ owner(const struct path *pa)
 #define DEVICE_LOOK_NS 5000000u
 
 static struct fab_job *
-claim(const struct path *pa, uint64_t *ret_stage)
+claim(const struct sn_path *pa, uint64_t *ret_stage)
 {
 	uint64_t end = sn_now_ns() + DEVICE_WAIT_NS;
 	struct fab_job *job;
@@ -309,7 +308,7 @@ claim(const struct path *pa, uint64_t *ret_stage)
 }
 
 static enum sn_step
-ask(const struct path *pa, struct fab_job *job, uint64_t at, size_t len, struct sn_outcome *out)
+ask(const struct sn_path *pa, struct fab_job *job, uint64_t at, size_t len, struct sn_outcome *out)
 {
 	uint64_t end = sn_now_ns() + DEVICE_WAIT_NS;
 	enum fab_job_result result;
@@ -339,7 +338,8 @@ ask(const struct path *pa, struct fab_job *job, uint64_t at, size_t len, struct 
 
 /* By way of a buffer in the owner's memory: a WRITE has landed when the owner says so. */
 static enum sn_step
-copy_device(struct iovec *iov, int n, const struct path *pa, uint64_t at, size_t len, struct sn_outcome *out)
+copy_device(struct iovec *iov, int n, const struct sn_path *pa, uint64_t at, size_t len,
+	    struct sn_outcome *out)
 {
 	struct fab_stats *st = &sn_self.proc->stats;
 	uint64_t stage = 0, start;
@@ -367,7 +367,7 @@ copy_device(struct iovec *iov, int n, const struct path *pa, uint64_t at, size_t
 
 /* The bytes [at, at + len) of a transfer, from or to these buffers. */
 static enum sn_step
-copy_to(struct iovec *iov, int n, const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
+copy_to(struct iovec *iov, int n, const struct sn_path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
 {
 	if (len && pa->m->flags & FAB_MR_DEVICE)
 		return copy_device(iov, n, pa, at, len, out);
@@ -376,7 +376,7 @@ copy_to(struct iovec *iov, int n, const struct path *pa, uint64_t at, uint64_t l
 }
 
 static enum sn_step
-copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
+copy_part(const struct sn_path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
 {
 	struct iovec iov[SN_MAX_SGE];
 	int n = len ? sn_exec_gather(pa->qp, pa->w, at, len, iov) : 0;
@@ -389,7 +389,7 @@ copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *o
 
 /* One byte, inverted.  The buffer of a WRITE is not ours to change, so another byte is sent. */
 static enum sn_step
-copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
+copy_flipped(const struct sn_path *pa, uint64_t at, struct sn_outcome *out)
 {
 	struct iovec iov[SN_MAX_SGE], own;
 	enum sn_step r;
@@ -406,6 +406,22 @@ copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
 	return r;
 }
 
+enum sn_step
+sn_exec_copy(const struct sn_path *pa, uint64_t at, uint64_t len, uint64_t flip_at, struct sn_outcome *out)
+{
+	enum sn_step r;
+
+	if (flip_at < at || flip_at >= at + len)
+		return copy_part(pa, at, len, out);
+	r = copy_part(pa, at, flip_at - at, out);
+	if (r == SN_STEP_DONE)
+		r = copy_flipped(pa, flip_at, out);
+	if (r == SN_STEP_DONE)
+		r = copy_part(pa, flip_at + 1, at + len - flip_at - 1, out);
+
+	return r;
+}
+
 /* ---- a step ---- */
 
 /* The bytes [at, at + len).  The plain case reads its buffers once, before anything is looked up. */
@@ -413,7 +429,7 @@ static enum sn_step
 piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64_t len, uint64_t flip_at,
       struct sn_outcome *out)
 {
-	struct path pa = { .qp = qp, .w = w };
+	struct sn_path pa = { .qp = qp, .w = w };
 	struct iovec iov[SN_MAX_SGE];
 	struct fab_qp *t = NULL;
 	enum sn_step r;
@@ -423,7 +439,7 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 	n = sn_exec_gather(qp, w, at, len, iov);
 	if (n < 0)
 		return sn_fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
-	r = find_target(qp, w, x, &t, out);
+	r = sn_exec_find_target(qp, w, x, &t, out);
 	if (r != SN_STEP_DONE)
 		return r;
 	if (w->total == 0) /* no memory is touched, so no rkey is checked; but somebody must answer */
@@ -444,13 +460,8 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 	out->moved = (uint32_t)len;
 	if (flip_at < at || flip_at >= at + len)
 		return copy_to(iov, n, &pa, at, len, out);
-	r = copy_part(&pa, at, flip_at - at, out);
-	if (r == SN_STEP_DONE)
-		r = copy_flipped(&pa, flip_at, out);
-	if (r == SN_STEP_DONE)
-		r = copy_part(&pa, flip_at + 1, at + len - flip_at - 1, out);
 
-	return r;
+	return sn_exec_copy(&pa, at, len, flip_at, out);
 }
 
 enum sn_step
@@ -460,7 +471,7 @@ sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t le
 	enum sn_step r;
 	int x;
 
-	if (w->opcode != IBV_WR_RDMA_WRITE && w->opcode != IBV_WR_RDMA_READ)
+	if (w->opcode > IBV_WR_RDMA_WRITE_WITH_IMM && w->opcode != IBV_WR_RDMA_READ)
 		return sn_fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
 	if (w->opcode == IBV_WR_RDMA_READ && w->is_inline)
 		return sn_fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);

@@ -35,4 +35,21 @@ int sn_exec_gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off,
 /* Returns true if every page of the pieces is present. */
 bool sn_exec_local_there(const struct iovec *iov, int n, bool write);
 
+/* A transfer whose two ends have been found. */
+struct sn_path {
+	const struct sn_qp *qp;
+	const struct sn_wqe *w;
+	struct fab_proc *p;
+	const struct fab_mr *m;
+	uint64_t offset; /* offset in the region m of the first byte of the work request; it may wrap */
+};
+
+/* Looks up the queue pair to which a work request is sent; x: the executor. Returns SN_STEP_DONE if it would accept the
+ * packets. */
+enum sn_step sn_exec_find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
+				 struct sn_outcome *ret_out);
+/* Copies the bytes [at, at + len) of a transfer. flip_at: offset of a byte that arrives inverted. */
+enum sn_step sn_exec_copy(const struct sn_path *pa, uint64_t at, uint64_t len, uint64_t flip_at,
+			  struct sn_outcome *ret_out);
+
 #endif

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* magic number of the file: "SOFTNIC1" */
-#define FAB_VERSION 7u
+#define FAB_VERSION 8u
 
 enum {
 	FAB_PROCS = 256,
@@ -37,6 +37,7 @@ enum {
 	 * time */
 	FAB_JOBS = 16,
 	FAB_STAGE_BYTES = 1 << 20,
+	FAB_INBOX = 64, /* number of queue pairs with which a process can have unread messages at a time */
 	/* lowest number of a queue pair, because a real adapter reserves the small numbers */
 	FAB_QP_FIRST = 64,
 	FAB_MR_FIRST = 1,
@@ -153,6 +154,48 @@ struct fab_proc {
 	/* address, in this process, of the buffers of the jobs, FAB_STAGE_BYTES for each job */
 	_Atomic uint64_t stage;
 	struct fab_job job[FAB_JOBS];
+	/* Numbers of queue pairs whose fab_msg this process has to look at; 0: the entry is free. */
+	_Atomic uint32_t inbox[FAB_INBOX];
+	_Atomic uint32_t inbox_bell; /* number of entries made so far; a futex */
+	/* true: the process reads its inbox; false: it has not posted a receive yet */
+	_Atomic uint32_t inbox_on;
+	uint32_t reserved1[14];
+};
+
+/*
+ * A message: the request of the sender, in its own fab_qp, for a receive of its target, and the answer. Only the
+ * process of the target has access to its receive queue and completion queue.
+ *
+ *     FREE -> TAKE (sender) -> BUSY -> ANSWERED (receiver) -> PUT (sender) -> BUSY -> ANSWERED (receiver) -> FREE (sender)
+ *
+ * TAKE requests a receive, whose buffers the sender then fills; PUT ends the receive. An RDMA write with immediate data
+ * needs only PUT. The sender can withdraw a request that is not BUSY.
+ */
+enum fab_msg_state { FAB_MSG_FREE, FAB_MSG_TAKE, FAB_MSG_PUT, FAB_MSG_BUSY, FAB_MSG_ANSWERED };
+enum fab_msg_result {
+	FAB_MSG_OK,
+	FAB_MSG_NOBODY,    /* the target is not ready: it sends no answer in a real network */
+	FAB_MSG_NOT_READY, /* there is no receive (RNR NAK) */
+	FAB_MSG_INVALID,   /* the message is longer than the receive */
+	FAB_MSG_BROKEN,    /* the buffers of the receive violate their registration */
+};
+
+struct fab_msg {
+	/* number of the sender's queue pair << 8 | an enum fab_msg_state */
+	_Atomic uint32_t state;
+	/* The request, by the sender. */
+	uint32_t to_qpn;
+	uint32_t opcode; /* opcode of the work request, an enum ibv_wr_opcode */
+	uint32_t imm;    /* immediate data, in network byte order */
+	uint64_t len;    /* length of the message in bytes */
+	uint32_t solicited;
+	uint32_t broken; /* true: the sender could not write to the buffers of the receive */
+	/* The answer, by the receiver. */
+	uint32_t result; /* result of the request, an enum fab_msg_result */
+	uint32_t sge_nr; /* after TAKE: number of buffers of the receive */
+	uint64_t sge;    /* after TAKE: address of their struct ibv_sge, in the process of the target */
+	uint32_t pd;     /* after TAKE: protection domain of the buffers */
+	uint32_t reserved;
 };
 
 struct fab_qp {
@@ -173,7 +216,10 @@ struct fab_qp {
 	/* FAB_MARKS() of the packets with which this queue pair answers as a target, from its address
 	 * vector */
 	_Atomic uint32_t marks;
-	uint64_t reserved;
+	_Atomic uint32_t rnr_timer; /* time after an RNR NAK, as in ibv_qp_attr.min_rnr_timer */
+	uint32_t reserved;
+	struct fab_msg msg; /* message of this queue pair as a sender */
+	uint64_t reserved1;
 };
 
 /* Marks of packets in one number: traffic class, service level, and the index of the source address in the
@@ -209,6 +255,7 @@ enum fab_op {
 	FAB_OP_ANY,
 	FAB_OP_READ,
 	FAB_OP_WRITE,
+	FAB_OP_SEND,
 	FAB_OP_CREATE_QP,
 	FAB_OP_REG_MR,
 	FAB_OP_CREATE_AH,
@@ -331,8 +378,9 @@ _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
 _Static_assert(sizeof(struct fab_port) == 64 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_job) == 64, "fabric layout");
-_Static_assert(sizeof(struct fab_proc) == 224 + 8 * FAB_HZ + 64 * FAB_JOBS, "fabric layout");
-_Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
+_Static_assert(sizeof(struct fab_proc) == 288 + 8 * FAB_HZ + 64 * FAB_JOBS + 4 * FAB_INBOX, "fabric layout");
+_Static_assert(sizeof(struct fab_msg) == 56, "fabric layout");
+_Static_assert(sizeof(struct fab_qp) == 128, "fabric layout");
 _Static_assert(sizeof(struct fab_mr) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_rule) == 256, "fabric layout");
 _Static_assert(sizeof(struct fab_route) == 32, "fabric layout");

@@ -12,6 +12,7 @@
  *
  * Also what calls of the application ask, on its threads: is it to fail, or to take its time?
  */
+#include "softnic/message.h"
 #include "softnic/softnic.h"
 
 #include <dirent.h>
@@ -70,7 +71,7 @@ read_rule(int i, uint32_t *ret_id, struct fab_match *ret_match, struct fab_act *
 static bool
 is_for(const struct fab_match *m, enum fab_op op, uint32_t dev, uint64_t len)
 {
-	bool any = m->op == FAB_OP_ANY && (op == FAB_OP_READ || op == FAB_OP_WRITE);
+	bool any = m->op == FAB_OP_ANY && (op == FAB_OP_READ || op == FAB_OP_WRITE || op == FAB_OP_SEND);
 
 	return (m->op == op || any) && (!m->dev || m->dev == dev + 1) &&
 	       (!m->pid || m->pid == sn_self.proc->pid) && len >= m->min_len;
@@ -99,10 +100,12 @@ hits(struct fab_rule *r, const struct fab_match *m, uint32_t asked)
 static void
 ask_rules(struct sn_qp *qp, const struct sn_wqe *w)
 {
-	enum fab_op op = w->opcode == IBV_WR_RDMA_READ ? FAB_OP_READ : FAB_OP_WRITE;
+	enum fab_op op = w->opcode == IBV_WR_RDMA_READ             ? FAB_OP_READ
+			 : w->opcode <= IBV_WR_RDMA_WRITE_WITH_IMM ? FAB_OP_WRITE
+								   : FAB_OP_SEND;
 	struct sn_fault *f = &qp->fault;
 
-	if (w->opcode != IBV_WR_RDMA_READ && w->opcode != IBV_WR_RDMA_WRITE)
+	if (w->opcode > IBV_WR_RDMA_READ)
 		return;
 	for (int i = 0; i < FAB_RULES; i++) {
 		struct fab_match m;
@@ -320,7 +323,7 @@ next_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t want, struct sn_ou
 	if (a->flags & FAB_ACT_CORRUPT)
 		flip = a->corrupt_at < want ? a->corrupt_at : want - 1;
 	sn_trace_copying(qp);
-	r = sn_exec_piece(qp, w, at, len, flip, out);
+	r = sn_piece(qp, w, at, len, flip, out);
 	sn_trace_copied(qp, out);
 	if (r != SN_STEP_DONE)
 		return r;
@@ -359,6 +362,10 @@ faulty_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
 		f->kill_wait_ns = 0;
 		if (qp->off < want || (w->total == 0 && f->chunk == 0 && !(a->flags & FAB_ACT_STATUS)))
 			return next_piece(qp, w, want, out);
+		enum sn_step r = a->flags & FAB_ACT_STATUS ? SN_STEP_DONE : sn_send_deliver(qp, w, out);
+
+		if (r != SN_STEP_DONE)
+			return r;
 		f->phase = PHASE_OVER;
 		if (a->hold_ns)
 			return wait_for(out, a->hold_ns);
@@ -398,7 +405,7 @@ sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
 	if (qp->fault.rule)
 		return faulty_step(qp, w, out);
 	sn_trace_copying(qp);
-	r = sn_exec_step(qp, w, out);
+	r = sn_step(qp, w, out);
 	sn_trace_copied(qp, out);
 
 	return r;

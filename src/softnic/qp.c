@@ -3,6 +3,7 @@
  * Queue pairs: creation, query, destruction.  RC, DC initiator (DCI) and DC target (DCT).  Called by the
  * application on any thread; state changes are in state.c.
  */
+#include "softnic/message.h"
 #include "softnic/softnic.h"
 
 static const uint64_t send_ops_known =
@@ -92,6 +93,7 @@ free_queues(struct sn_qp *qp)
 	free(qp->sq);
 	free(qp->sge);
 	free(qp->inl);
+	free(qp->send.sge);
 }
 
 static void
@@ -218,6 +220,7 @@ create(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, enum fab_qp_t
 	init_slot(qp, dc_key);
 	sn_wr_ops(qp);
 	enlist(qp);
+	sn_mail_add(qp);
 	a->cap = qp->cap;
 
 	return &qp->ex.qp_base;
@@ -302,7 +305,7 @@ ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv
 	pthread_mutex_lock(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
-	attr->sq_draining = qp->state == IBV_QPS_SQD && qp->busy;
+	attr->sq_draining = qp->state == IBV_QPS_SQD && (qp->busy || qp->send.phase);
 	attr->cap = qp->cap;
 	ibqp->state = attr->qp_state;
 	pthread_mutex_unlock(&qp->lock);
@@ -364,8 +367,11 @@ sn_qp_destroy(struct ibv_qp *ibqp)
 	sn_engine_unpark(qp);
 	while (qp->busy)
 		pthread_cond_wait(&qp->quiet, &qp->lock);
+	sn_send_cancel(qp);
 	sn_mark_drop(qp);
+	sn_rq_drop(qp);
 	pthread_mutex_unlock(&qp->lock);
+	sn_mail_remove(qp);
 	sn_engine_forget(qp);
 	sn_qp_release(qp->slot, qp->qpn);
 	if (ibqp->send_cq)

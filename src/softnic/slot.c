@@ -86,6 +86,7 @@ sn_qp_claim(uint32_t *ret_qpn)
 			continue;
 		q->gen = (q->gen + 1) & 0xff;
 		atomic_store(&q->poke, 0);
+		atomic_store(&q->msg.state, FAB_MSG_FREE);
 		*ret_qpn = q->gen << 16 | i;
 		return q;
 	}
@@ -144,6 +145,12 @@ wait_unused(uint32_t key, enum fab_hz kind)
 			}
 		}
 	}
+}
+
+void
+sn_qp_quiesce(uint32_t qpn)
+{
+	wait_unused(qpn, FAB_HZ_QP);
 }
 
 void

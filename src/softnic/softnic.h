@@ -53,6 +53,7 @@ enum sn_vendor {
 	SN_VE_RETRY = 0x81,
 	SN_VE_REM_ACCESS = 0x88,
 	SN_VE_REM_OP = 0x89,
+	SN_VE_RNR = 0x87,
 	SN_VE_REM_INV = 0x8a,
 	SN_VE_DC_KEY = 0x8c,
 	SN_VE_LOC_PROT = 0x51,
@@ -130,6 +131,8 @@ struct fab_mr *sn_find_own_mr(uint32_t lkey);
 void sn_exec_quiesce(void);
 /* Returns true if the process with this index is alive. exact: false: the answer may be up to 1 ms old. */
 bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
+/* Waits until no live process executes a step to this queue pair. */
+void sn_qp_quiesce(uint32_t qpn);
 
 /* ---- device and context ---- */
 
@@ -323,6 +326,9 @@ struct sn_cqe {
 	uint8_t status;
 	uint8_t opcode;
 	bool is_recv;
+	uint8_t flags; /* flags of the completion, enum ibv_wc_flags */
+	__be32 imm;
+	bool solicited;
 };
 
 struct sn_chan {
@@ -393,7 +399,9 @@ struct sn_wqe {
 	bool signaled;
 	bool is_inline;
 	bool has_dc;
+	bool solicited;
 	uint32_t sge_nr;
+	__be32 imm;
 };
 
 /* The fault rule that has hit the work request at sn_qp.next, and the progress of its effect (fault.c). */
@@ -447,6 +455,7 @@ struct sn_qp {
 	uint32_t head, next;
 	_Atomic uint32_t freed;
 	uint64_t off; /* number of finished bytes of the work request at `next` */
+	struct sn_send send;
 	bool busy, parked;
 	/* true: bytes of an RDMA write that was posted before the change to ERR may still arrive */
 	bool haunted;
@@ -457,6 +466,7 @@ struct sn_qp {
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
 	struct sn_rq rq;
+	struct sn_rx *rx; /* receives that senders have taken and not ended yet */
 	bool sqd_notify;
 
 	/* Fields protected by ctx->lock. */
@@ -501,7 +511,8 @@ int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 
 /* ---- running work: engine.c, exec.c ---- */
 
-enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
+/* Results of a step. WAIT: the next step follows the receiver's answer; RNR: it follows an RNR NAK. */
+enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL, SN_STEP_WAIT, SN_STEP_RNR };
 
 struct sn_outcome {
 	/* status of the work request, an enum ibv_wc_status; for DROP the status after all retries */
@@ -510,7 +521,7 @@ struct sn_outcome {
 	uint32_t moved;   /* number of bytes moved, for MORE and DONE */
 	uint32_t landed;  /* number of bytes that arrived, with any outcome */
 	uint64_t now_ns;  /* time at which the copy ended; 0: no bytes were copied */
-	uint64_t wait_ns; /* earliest time of the next step after MORE; 0: immediately */
+	uint64_t wait_ns; /* earliest time of the next step after MORE, WAIT, RNR; 0: immediately */
 };
 
 /* Executes one step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and

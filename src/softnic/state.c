@@ -12,6 +12,7 @@
  * A DCT goes RESET, INIT, RTR and no further.  The masks are those of the Linux kernel: the RC rows those of
  * the IB core, the DCI and DCT rows those of its mlx5 driver.
  */
+#include "softnic/message.h"
 #include "softnic/softnic.h"
 
 struct rule {
@@ -150,6 +151,8 @@ remember(struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 		atomic_store(&qp->slot->dest_qpn, a->dest_qp_num);
 	if (mask & IBV_QP_PATH_MTU)
 		atomic_store(&qp->slot->mtu, a->path_mtu);
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		atomic_store(&qp->slot->rnr_timer, a->min_rnr_timer);
 	if (mask & IBV_QP_AV)
 		atomic_store(&qp->slot->marks, sn_dest_of(&a->ah_attr).marks);
 }
@@ -170,6 +173,8 @@ sn_qp_to_err(struct sn_qp *qp)
 	set_state(qp, IBV_QPS_ERR);
 	sn_engine_unpark(qp);
 	sn_rq_flush(qp);
+	if (qp->ex.qp_base.srq)
+		sn_async_raise(qp->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
 }
 
 /* Under qp->lock.  Queued work and completions not yet polled disappear; no byte moves after this. */
@@ -182,6 +187,7 @@ reset(struct sn_qp *qp)
 	sn_engine_unpark(qp);
 	while (qp->busy)
 		pthread_cond_wait(&qp->quiet, &qp->lock);
+	sn_send_cancel(qp);
 	sn_mark_drop(qp);
 	if (b->send_cq)
 		sn_cq_purge((struct sn_cq *)b->send_cq, qp);
@@ -195,7 +201,7 @@ reset(struct sn_qp *qp)
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	atomic_store(&qp->slot->access, 0);
 	atomic_store(&qp->slot->dest_qpn, 0);
-	sn_rq_drop(&qp->rq);
+	sn_rq_drop(qp);
 }
 
 /* Under qp->lock. */
@@ -221,8 +227,8 @@ enter(struct sn_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *a, int m
 	}
 	if (from == IBV_QPS_RTS && to == IBV_QPS_SQD && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
 	    a->en_sqd_async_notify) {
-		qp->sqd_notify = qp->busy;
-		if (!qp->busy)
+		qp->sqd_notify = qp->busy || qp->send.phase;
+		if (!qp->sqd_notify)
 			sn_async_raise(qp->ctx, IBV_EVENT_SQ_DRAINED, qp);
 	}
 	if (to == IBV_QPS_RTS)
@@ -284,7 +290,7 @@ in_use(const struct sn_qp *qp, bool targets_alone)
 {
 	uint32_t s = atomic_load(&qp->slot->state);
 
-	return s != IBV_QPS_RESET && s != IBV_QPS_ERR && (!targets_alone || qp->type == FAB_QP_DCT);
+	return s != IBV_QPS_RESET && s != IBV_QPS_ERR && (!targets_alone || qp->type != FAB_QP_DCI);
 }
 
 /* The device is lost.  Its targets answer no more, not even when it is back: they can only be destroyed. */
@@ -305,6 +311,9 @@ sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone)
 		pthread_mutex_lock(&qp->lock);
 		if (in_use(qp, targets_alone) && qp->type == FAB_QP_DCT)
 			set_state(qp, IBV_QPS_ERR);
+		else if (in_use(qp, targets_alone) && targets_alone)
+			atomic_store(&qp->slot->state,
+				     IBV_QPS_ERR); /* as a target; its own work stops, or runs */
 		else if (in_use(qp, targets_alone))
 			sn_qp_to_err(qp);
 		sn_qp_run(qp, 0);

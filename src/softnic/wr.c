@@ -48,6 +48,7 @@ begin(struct sn_qp *qp, enum ibv_wr_opcode op)
 		.wr_id = qp->ex.wr_id,
 		.opcode = (uint8_t)op,
 		.signaled = qp->sig_all || qp->ex.wr_flags & IBV_SEND_SIGNALED,
+		.solicited = qp->ex.wr_flags & IBV_SEND_SOLICITED,
 	};
 
 	return w;
@@ -140,11 +141,25 @@ wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr)
 	begin_rdma(ex, IBV_WR_RDMA_READ, rkey, raddr);
 }
 
-/* The rest of the mlx5 set can be built, since programs ask for it at creation; it fails when it is run. */
+static void
+begin_imm(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, __be32 imm)
+{
+	struct sn_wqe *w = begin(of(ex), op);
+
+	if (w)
+		w->imm = imm;
+}
+
 static void
 wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, __be32 imm)
 {
-	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, raddr);
+	struct sn_wqe *w = begin(of(ex), IBV_WR_RDMA_WRITE_WITH_IMM);
+
+	if (!w)
+		return;
+	w->rkey = rkey;
+	w->raddr = raddr;
+	w->imm = imm;
 }
 
 static void
@@ -156,8 +171,10 @@ wr_send(struct ibv_qp_ex *ex)
 static void
 wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	begin(of(ex), IBV_WR_SEND_WITH_IMM);
+	begin_imm(ex, IBV_WR_SEND_WITH_IMM, imm);
 }
+
+/* The rest of the mlx5 set can be built, since programs ask for it at creation; it fails when it is run. */
 
 static void
 wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
@@ -335,7 +352,12 @@ build_one(struct sn_qp *qp, const struct ibv_send_wr *wr)
 {
 	qp->ex.wr_id = wr->wr_id;
 	qp->ex.wr_flags = wr->send_flags;
-	begin_rdma(&qp->ex, wr->opcode, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	if (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM)
+		begin(qp, wr->opcode);
+	else
+		begin_rdma(&qp->ex, wr->opcode, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	if (cur(qp))
+		cur(qp)->imm = wr->imm_data;
 	if (wr->num_sge < 0)
 		qp->build_err = EINVAL;
 	else if (wr->send_flags & IBV_SEND_INLINE)

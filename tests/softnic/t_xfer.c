@@ -340,6 +340,8 @@ test_local_errors(void)
 	struct ibv_mr bogus = { .lkey = 0x7fff00 },
 		      *foreign = ibv_reg_mr(pd2, own, page, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *ro = ibv_reg_mr(dev.pd, own, page, 0);
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc;
 
 	must(foreign && ro);
 	ok(sn_xfer(&dci, false, &far.tok, &bogus, buf, 8) == IBV_WC_LOC_PROT_ERR, "no such lkey");
@@ -359,7 +361,11 @@ test_local_errors(void)
 	ibv_wr_send(dci.ex);
 	mlx5dv_wr_set_dc_addr(dci.dv, dci.ah, far.tok.dctn, far.tok.dc_key);
 	ibv_wr_set_sge(dci.ex, mr->lkey, (uintptr_t)buf, 8);
-	ok(ibv_wr_complete(dci.ex) == 0 && sn_wait(&dci, NULL) == IBV_WC_LOC_QP_OP_ERR, "SEND is not there");
+	ok(ibv_wr_complete(dci.ex) == 0, "SEND to a target without a receive");
+	sn_nap_ms(20);
+	ok(ibv_poll_cq(ibv_cq_ex_to_cq(dci.cq), 1, &wc) == 0, "is tried without end");
+	must(ibv_modify_qp(dci.qp, &err, IBV_QP_STATE) == 0);
+	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR, "until it is flushed");
 	make_ready(&dci);
 	struct ibv_sge huge[2] = { { (uintptr_t)buf, 0x40000000, mr->lkey },
 				   { (uintptr_t)buf, 1, mr->lkey } };

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
-# ibv_devinfo, and perftest over DC and RC in both modes.  Skipped for sanitizer builds, which those cannot load.
+# ibv_devinfo, ibv_rc_pingpong, and perftest over DC and RC, in both modes.  Skipped for sanitizer builds, which those cannot load.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build/release}
@@ -54,29 +54,44 @@ listens() {
 	*) kill -0 "$server" ;; # nobody tells us
 	esac
 }
-bench() { # PROGRAM MODE CONNECTION
+two() { # MODE NAME COMMAND...: a server, and a client of it
+	mode=$1 name=$2
+	shift 2
 	i=0
-	until listens && SOFTNIC_EXEC=$2 timeout 60 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
-		--connection="$3" 127.0.0.1 >"$tmp/client" 2>&1; do
+	until listens && SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic "$@" -p $port 127.0.0.1 >"$tmp/client" 2>&1; do
 		i=$((i + 1))
-		[ $i -lt 300 ] || { cat "$tmp/server" "$tmp/client"; fail "$1 $3, $2"; }
+		[ $i -lt 300 ] || { cat "$tmp/server" "$tmp/client"; fail "$name, $mode"; }
 		# It says nothing when it listens; one that has ended found the port taken.
 		if [ -z "$server" ] || ! kill -0 "$server" 2>/dev/null; then
 			port=$((port + 1))
-			SOFTNIC_EXEC=$2 timeout 60 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
-				--connection="$3" >"$tmp/server" 2>&1 &
+			SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic "$@" -p $port >"$tmp/server" 2>&1 &
 			server=$!
 		fi
 		sleep 0.2
 	done
-	wait "$server" || { cat "$tmp/server"; fail "server of $1 $3, $2"; }
+	wait "$server" || { cat "$tmp/server"; fail "server of $name, $mode"; }
 	server=
+}
+bench() { # PROGRAM MODE CONNECTION
+	two "$2" "$1 $3" "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F --connection="$3"
 	awk -v what="$1 $3 $2" '$1 == 65536 { print what ": " $4 " MB/s"; ok = 1 } END { exit !ok }' "$tmp/client" ||
 		fail "$1 reported nothing"
 }
 for mode in thread inline; do
 	for conn in DC RC; do
-		bench ib_write_bw $mode $conn
-		bench ib_read_bw $mode $conn
+		bench ib_write_bw "$mode" "$conn"
+		bench ib_read_bw "$mode" "$conn"
+		bench ib_send_bw "$mode" "$conn"
+	done
+	# Pollers of messages leave little of two processors to each other, so there are few.
+	two "$mode" "ib_send_lat RC" ib_send_lat -d mlx5_0 -x 3 -s 64 -n 100 -F --connection=RC
+	awk -v what="ib_send_lat RC $mode" '$1 == 64 { print what ": " $5 " us"; ok = 1 } END { exit !ok }' "$tmp/client" ||
+		fail "ib_send_lat reported nothing"
+	for how in "-n 100" "-e -N -n 1000" "-s 3000000 -r 16 -n 100 -e"; do
+		# shellcheck disable=SC2086
+		two "$mode" "ibv_rc_pingpong $how" ibv_rc_pingpong -d mlx5_0 -g 3 -c $how
+		grep -q 'iters in' "$tmp/client" || fail "ibv_rc_pingpong $how, $mode: $(cat "$tmp/client")"
+		if grep -q invalid "$tmp/client" "$tmp/server"; then fail "ibv_rc_pingpong $how, $mode: wrong bytes"; fi
+		echo "ibv_rc_pingpong $how $mode: $(sed -n 's/.*= //p' "$tmp/client" | tail -n 1)"
 	done
 done
