@@ -2,6 +2,8 @@
 /* Changes the number of copies of a bucket; see bucket_change.h. */
 #include "set/bucket_change.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 
 static int
@@ -9,6 +11,8 @@ copies_at(struct change *c)
 {
 	struct store_port *e = change_engine_at(c);
 
+	/* A failed change restores the previous number. */
+	check(c->failed ? c->copies == c->had_copies : c->copies != c->had_copies);
 	c->touched = true;
 	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
 }
@@ -41,6 +45,8 @@ copies_next(struct change *c, int r)
 static int
 copies_first(struct change *c)
 {
+	/* M31: no engine is missing, and all gates are closed. */
+	check(set_in(port_set(c->port)) == set_all(port_set(c->port)) && c->at == port_engines(c->port));
 	set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));
 	c->at = -1;
 	return copies_next(c, 0);

@@ -5,6 +5,8 @@
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,6 +17,8 @@ make_at(struct change *c)
 	struct store_bucket_spec spec;
 	bool is_gated = RULE_BUCKET_ON_ALL && change_before(c, c->at) >= 0;
 
+	/* M29: the metadata leader makes the bucket last. */
+	check(!(c->made >> c->at & 1) && (is_gated || !RULE_BUCKET_ON_ALL || change_next_of(c, -1) == c->at));
 	c->touched = true;
 	if (!is_gated)
 		/* The bucket is made without a closed gate on this engine, so no later step has to open the

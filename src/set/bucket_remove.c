@@ -5,6 +5,8 @@
 #include "set/map/set_rules.h"
 #include "store/quota.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -84,6 +86,9 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 static int
 remove_first(struct change *c)
 {
+	/* M31: no engine is missing, and all gates are closed. */
+	check(!RULE_GATE_ALL_PRESENT || set_in(port_set(c->port)) == set_all(port_set(c->port)));
+	check(c->at == port_engines(c->port) && c->step == CHANGE);
 	c->at = port_engines(c->port);
 	if (RULE_HEAD_REMOVES_FIRST) {
 		set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));

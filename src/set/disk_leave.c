@@ -5,6 +5,7 @@
 #include "set/replicas.h"
 
 #include "base/advice.h"
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -35,6 +36,7 @@ drop_pairs(struct mover *m, struct disk_table *next)
 	char name[STORE_BUCKET_MAX + 1];
 	int r = 0;
 
+	check(set_uses_pairs(s));
 	if (!disks_all_serve(s))
 		return disk_say(m->said, sizeof m->said, -EROFS,
 				"a disk is missing or has failed: members change only when all others serve");
@@ -64,6 +66,7 @@ move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 		bool drops;
 
 		set_get_table(m->set, next);
+		check(!((draining | filling) & ~next->members));
 		/* A disk with both bits (draining and filling) remains, because its drain was cancelled. */
 		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
 		if (drops)
@@ -117,6 +120,7 @@ move_leave(struct mover *m, int engine)
 	}
 	if (r == 0) {
 		table_remove(next, set_number(s, engine));
+		check(next->members);
 		/* The disk leaves only if every remaining disk accepts the map. Otherwise the disks without
 		 * the new map, together with this disk, could be enough for a start (M35). */
 		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),

@@ -349,6 +349,8 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 		return true;
 	}
 	m->before = m->table;
+	/* M4: members change one at a time. */
+	check(count(m->before.members ^ next->members) <= 1);
 	m->table = *next;
 	m->table.version = m->before.version;
 	m->needs = needs;

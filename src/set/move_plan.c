@@ -5,6 +5,7 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -92,6 +93,7 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 	}
 	if (!nr)
 		return false;
+	check(*ret_from != *ret_to && table_has(t->members, *ret_to));
 	*ret_from = set_engine_of(s, *ret_from);
 	*ret_to = set_engine_of(s, *ret_to);
 	return true;
@@ -126,6 +128,7 @@ count_pairs(const struct disk_table *t, const uint64_t size[STORE_DISKS_MAX], st
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (t->second[i] == TABLE_NO_DISK)
 			continue;
+		check(t->first[i] != t->second[i]);
 		firsts[t->first[i]]++;
 		seconds[t->second[i]]++;
 	}
@@ -182,6 +185,7 @@ move_begin_count(struct mover *m, const struct disk_table *t)
 		used = disk_used_bytes(s, i);
 		all += used;
 		roles += has;
+		check(go <= has);
 		if (go)
 			bytes += (uint64_t)((double)used * (double)go / (double)has);
 	}
@@ -252,6 +256,7 @@ reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_
 			continue;
 		if (to == t->first[i] || to == t->second[i])
 			to = end->second[i];
+		check(to < STORE_DISKS_MAX);
 		ops->two_use(set_engine(s, engine), (unsigned)i, &use);
 		two += use.bytes;
 		ret_come[to] += use.bytes;

@@ -6,6 +6,8 @@
 #include "set/disk_names.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,7 @@ pairing_end(struct pairing *g)
 	struct store_del *op = g->op;
 	int r = g->result;
 
+	check(g->has_ended);
 	if (r == 0)
 		r = set_bucket_create(port_base(g->port), g->name, g->len, &g->spec, op);
 	port_unpin(g->port);
@@ -84,6 +87,9 @@ use_pairs(struct set *s, const struct disk_table *t)
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
 
+		/* Both copies of a key are never on one disk, and only an existing secondary is in sync. */
+		check(t->first[i] != t->second[i]);
+		check(!table_is_full(t, i) || t->second[i] != TABLE_NO_DISK);
 		set_assign_secondary(s, i, second < 0 ? SET_NOWHERE : second);
 	}
 	return set_begin_pairs(s);

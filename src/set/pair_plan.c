@@ -15,6 +15,8 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,7 @@ add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
 	unsigned place = (unsigned)(STORE_SLOT_NR + slot);
 
+	check(from != to && serves(p, to));
 	if (p->stuck && slots_has(p->stuck, place)) {
 		p->waits = true;
 		return false;
@@ -284,11 +287,14 @@ move_change_pair(struct disk_table *t, enum move_kind kind, int slot, int to)
 		t->second[slot] = (uint8_t)to;
 		table_set_full(t, slot, true);
 	} else if (kind == MOVE_SWAP) {
+		/* Only a secondary that is in sync becomes the primary. */
+		check(t->second[slot] == to && table_is_full(t, slot));
 		t->second[slot] = t->first[slot];
 		t->first[slot] = (uint8_t)to;
 	} else {
 		t->first[slot] = (uint8_t)to;
 	}
+	check(t->first[slot] != t->second[slot]);
 }
 
 void
