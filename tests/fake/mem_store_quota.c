@@ -104,7 +104,8 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 		quota_born(st->quotas, st->counter, row, v->number);
 		quota_count_docs(st->quotas, st->counter, row, v->attrs_len);
 		quota_unpend(st->quotas, st->counter);
-	} else {
+	} else if (row) {
+		/* The set may have forgotten it before, of a disk that is no member yet. */
 		quota_gone(st->quotas, st->counter, row);
 	}
 	quota_unlock(st->quotas);
