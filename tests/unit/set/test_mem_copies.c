@@ -592,22 +592,272 @@ test_missed(void **state)
 	}
 }
 
+/* ---- the primary fails behind a change ---- */
+
+static bool stands; /* the thread of the deleter does nothing */
+static int del_result;
+static bool has_deleted;
+
+static void
+deleter_main(void *arg)
+{
+	struct store_key k = key_of(TWO, arg);
+	struct store_user *u;
+	struct store_del op;
+	int r;
+
+	check(store_user_new(&st, 1, &u) == 0);
+	store_user_begin(u, &op.op);
+	r = store_delete(store_user_port(u, 0), &k, NULL, &op);
+	while (stands)
+		turns_yield();
+	del_result = store_user_wait(u, &op.op, r);
+	has_deleted = true;
+	store_user_free(u);
+}
+
+/*
+ * M8: the primary has a change, and before the secondary is asked for it the primary fails, and the map that makes the secondary the primary
+ * is being written (is_map_held: one disk does not write it) or effective.  When the change is answered the new primary has it.
+ */
+static void
+fail_behind_change(bool is_map_held)
+{
+	char name[32];
+	struct store_key k;
+
+	begin(3);
+	k = key_of(TWO, name_on(name, TWO, 0, 1, 0));
+	k.copies = 2;
+	assert_int_equal(put(user, TWO, name, OLD), 0);
+	stands = true;
+	has_deleted = false;
+	turns_go(deleter_main, name);
+	while (mem_disk_has(paths[0], TWO, name, NULL))
+		store_user_turn(user);
+	mem_disk_hold(paths[2], is_map_held ? HOLD_MAPS : HOLD_NOTHING);
+	mem_disk_fail(paths[0], 0);
+	if (is_map_held) {
+		turn_for(NS_PER_S);
+		assert_true(set_is_in(set_of(st), 0));
+	} else {
+		while (set_primary(set_of(st), &k) != 1)
+			store_user_turn(user);
+	}
+	assert_true(mem_disk_has(paths[1], TWO, name, NULL));
+	stands = false;
+	if (is_map_held) {
+		turn_for(NS_PER_S);
+		/* By either map the change is made. */
+		assert_true(!has_deleted || !mem_disk_has(paths[1], TWO, name, NULL));
+		mem_disk_hold(paths[2], HOLD_NOTHING);
+	}
+	while (!has_deleted)
+		store_user_turn(user);
+	assert_int_equal(del_result, 1);
+	assert_false(mem_disk_has(paths[1], TWO, name, NULL));
+	assert_int_equal(get(user, TWO, name), 0);
+	turns_wait();
+	restart();
+	assert_int_equal(get(user, TWO, name), 0);
+	assert_true(wait_quiet());
+	assert_false(mem_disk_has(paths[0], TWO, name, NULL) || mem_disk_has(paths[1], TWO, name, NULL));
+	end();
+}
+
+static void
+test_first_fails_behind(void **state)
+{
+	fail_behind_change(false);
+}
+
+static void
+test_first_fails_in_table(void **state)
+{
+	fail_behind_change(true);
+}
+
+/* A PUT, or a part, begins after the primary has failed, and before the map that says so is written. */
+static void
+begin_as_first_fails(enum change c)
+{
+	struct act a = { .change = c };
+	char name[32], other[32];
+	struct store_key k;
+
+	begin(3);
+	a.name = name_on(name, TWO, 0, 1, 0);
+	k = key_of(TWO, name);
+	k.copies = 2;
+	name_on(other, TWO, 0, 1, 1);
+	prepare(&a);
+	mem_disk_hold(paths[2], HOLD_MAPS);
+	mem_disk_fail(paths[0], 1);
+	assert_int_equal(put(user, TWO, other, SMALL), -ECANCELED);
+	assert_true(set_has_failed(set_of(st), 0));
+	assert_int_equal(set_primary(set_of(st), &k), 0);
+	turns_go(act_main, &a);
+	turn_for(NS_PER_S);
+	assert_false(a.is_over);
+	assert_int_equal(set_primary(set_of(st), &k), 0);
+	mem_disk_hold(paths[2], HOLD_NOTHING);
+	while (!a.is_gone)
+		store_user_turn(user);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(set_primary(set_of(st), &k), 1);
+	if (c == PART)
+		assert_int_equal(upload_end(user, TWO, name, a.id, LARGE), 0);
+	assert_int_equal(get(user, TWO, name), LARGE);
+	restart();
+	assert_int_equal(get(user, TWO, name), LARGE);
+	assert_true(wait_quiet());
+	assert_int_equal(get_second(user, TWO, name), LARGE);
+	end();
+}
+
+static void
+test_begun_as_first_fails(void **state)
+{
+	begin_as_first_fails(PUT_LARGE);
+	begin_as_first_fails(PART);
+}
+
+/* ---- reads of what is damaged ---- */
+
+/* An open object is a version that both disks have replaced by now: its bytes are not read from the secondary, which has another version. */
+static void
+test_other_version(void **state)
+{
+	struct store_port *p;
+	struct store_copies_info info;
+	struct buf b = { .mem = NULL };
+	struct store_read rd = { .lead = 0 };
+	struct store_obj o;
+	char name[32];
+	struct store_key k;
+
+	begin(2);
+	p = store_user_port(user, 0);
+	k = key_of(TWO, name_on(name, TWO, 0, 1, 0));
+	assert_int_equal(put(user, TWO, name, LARGE), 0);
+	memset(&o, 0, sizeof o);
+	assert_int_equal(STORE_DO(user, &o.op, store_open(p, &k, &o)), 0);
+	assert_int_equal(put(user, TWO, name, LARGE + 5), 0);
+	mem_disk_unreadable(paths[0], true);
+	assert_true(store_buf_make(&b, STORE_GRANULE));
+	assert_int_equal(STORE_DO(user, &rd.op, store_read(p, &o, &rd, &b, 0, STORE_GRANULE)), -EIO);
+	mem_disk_unreadable(paths[0], false);
+	store_close(p, &o);
+	free(b.mem);
+	store_copies_info(st, &info);
+	assert_int_equal(info.read_second, 0);
+	assert_int_equal(get(user, TWO, name), LARGE + 5);
+	end();
+}
+
+static struct store_ops blind_ops; /* as those of an engine, which cannot read its records */
+
+static int
+open_blind(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	obj->op.port = p;
+	obj->is_open = false;
+	obj->op.result = -EBADMSG;
+	return 1;
+}
+
+/* An object whose record the primary cannot give is read from the secondary; a request for that copy is an error. */
+static void
+test_record_damaged(void **state)
+{
+	char name[2][32];
+	struct store_port *e;
+	struct store_copies_info info;
+
+	begin(2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(put(user, TWO, name_on(name[i], TWO, i, !i, 0), LARGE), 0);
+	e = port_engine(set_port(store_user_port(user, 0)), 0);
+	blind_ops = *e->ops;
+	blind_ops.open = open_blind;
+	e->ops = &blind_ops;
+	assert_int_equal(get(user, TWO, name[0]), LARGE);
+	assert_int_equal(get_second(user, TWO, name[0]), LARGE);
+	assert_int_equal(get(user, TWO, name[1]), LARGE);
+	assert_int_equal(get_second(user, TWO, name[1]), -EBADMSG);
+	store_copies_info(st, &info);
+	assert_int_equal(info.read_second, 1);
+	e->ops = port_engine(set_port(store_user_port(user, 0)), 1)->ops;
+	end();
+}
+
+/* Reads a copy as the scrub does: damage is mended before the read ends. */
+static int
+scrub(const char *name, bool is_second)
+{
+	struct store_port *p = store_user_port(user, 0);
+	struct store_key k = key_of(TWO, name);
+	struct store_obj o;
+	int r;
+
+	memset(&o, 0, sizeof o);
+	r = STORE_DO(user, &o.op, is_second ? store_open_second(p, &k, &o) : store_open(p, &k, &o));
+	o.mends_first = true;
+	return r < 0 ? r : read_value(user, &o);
+}
+
+static void
+test_scrubbed(void **state)
+{
+	for (int disk = 0; disk < 2; disk++) {
+		struct store_copies_info info;
+		char name[32];
+
+		begin(2);
+		name_on(name, TWO, 0, 1, 0);
+		assert_int_equal(put(user, TWO, name, LARGE), 0);
+		assert_int_equal(mem_disk_spoil(paths[disk], TWO, name), 0);
+		assert_int_equal(scrub(name, disk), disk ? -EBADMSG : LARGE);
+		store_copies_info(st, &info);
+		assert_int_equal(info.repaired, 1);
+		assert_int_equal(info.read_second, !disk);
+		assert_int_equal(scrub(name, disk), LARGE);
+		assert_true(mem_disks_same(paths[0], paths[1]));
+		end();
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both),        cmocka_unit_test(test_fails),
-		cmocka_unit_test(test_cuts),        cmocka_unit_test(test_missed_update),
-		cmocka_unit_test(test_map_first),   cmocka_unit_test(test_one_of_two),
-		cmocka_unit_test(test_first_hangs), cmocka_unit_test(test_second_hangs),
-		cmocka_unit_test(test_settled),     cmocka_unit_test(test_upload_settled),
+		cmocka_unit_test(test_both),
+		cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_missed_update),
+		cmocka_unit_test(test_map_first),
+		cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_first_hangs),
+		cmocka_unit_test(test_second_hangs),
+		cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_upload_settled),
 
-		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_damaged_both),
-		cmocka_unit_test(test_no_room),     cmocka_unit_test(test_heals_elsewhere),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged_both),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_heals_elsewhere),
 		cmocka_unit_test(test_missed),
+		cmocka_unit_test(test_first_fails_behind),
+		cmocka_unit_test(test_first_fails_in_table),
+		cmocka_unit_test(test_begun_as_first_fails),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_record_damaged),
+		cmocka_unit_test(test_scrubbed),
 	};
 
 	seed = turns_seed();
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	log_init(LOG_PLAIN, LOG_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

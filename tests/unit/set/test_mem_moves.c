@@ -5,6 +5,8 @@
  */
 #include "mem_rig.h"
 
+#include "set/map_int.h"
+
 static uint64_t seed;
 static bool writes, is_writing; /* the writer is to go on; it has not ended */
 static int written;
@@ -66,6 +68,7 @@ end_writing(void)
 
 static int change_result;
 static bool is_changed;
+static void (*after_answer)(void); /* called before anything else goes on; NULL: nothing is */
 
 static void
 changer(void *arg)
@@ -73,6 +76,8 @@ changer(void *arg)
 	const struct store_disk_change *c = arg;
 
 	change_result = change_disks(c->kind, c->disk);
+	if (after_answer)
+		after_answer();
 	is_changed = true;
 }
 
@@ -100,6 +105,60 @@ configure_without(int disk)
 {
 	conf.disks.nr--;
 	memmove(&disks[disk], &disks[disk + 1], (DISKS - 1 - (size_t)disk) * sizeof disks[0]);
+}
+
+/* ---- numbers, units and counts ---- */
+
+static enum store_unit_state
+state_of(int unit)
+{
+	struct store_unit_info info;
+
+	store_unit_info(st, unit, &info);
+	return info.state;
+}
+
+static const struct disk_table *
+table_now(void)
+{
+	static struct disk_table t;
+
+	set_get_table(set_of(st), &t);
+	return &t;
+}
+
+static struct store_move_info
+move_info(void)
+{
+	struct store_move_info i;
+
+	store_move_info(st, &i);
+	return i;
+}
+
+/* Keys beside those of the rig, whose moves take time when moves are slow. */
+static void
+put_heavy(int disk)
+{
+	for (int i = 0; i < 4; i++) {
+		char name[32];
+
+		assert_int_equal(put(user, ONE, name_on(name, ONE, disk, -1, i), 4), 0);
+	}
+}
+
+/* Checks that each object of the rig counts once, whether moves have ended or not. */
+static void
+must_be_counted(void)
+{
+	struct store_quota_info q;
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < RIG_KEYS; i++)
+		bytes += size_of_value(rig_value[0][i]);
+	assert_int_equal(store_bucket_quota(st, ONE, strlen(ONE), &q), 0);
+	assert_int_equal(q.used.objects, RIG_KEYS);
+	assert_int_equal(q.used.bytes, bytes);
 }
 
 /* ---- what goes well ---- */
@@ -196,6 +255,30 @@ test_no_room(void **state)
 	for (int i = 1; i < 3; i++)
 		mem_disk_leave_free(paths[i], 10000);
 	assert_int_equal(ask(DISK_DRAIN, paths[0]), -ENOSPC);
+	assert_non_null(strstr(rig_said, "no room"));
+	assert_true(state_of(0) == UNIT_OK && table_now()->draining == 0);
+	must_have_both();
+	end();
+}
+
+/* The second copies of a disk that is drained have no room: the disk that would get them is named, and the drain goes on with room there. */
+static void
+test_no_room_for_copies(void **state)
+{
+	begin(3);
+	for (int i = 0; i < 10; i++) {
+		char name[32];
+
+		assert_int_equal(put(user, TWO, name_on(name, TWO, i % 2 ? 0 : 2, i % 2 ? 2 : 0, i), 4), 0);
+	}
+	mem_disk_leave_free(paths[1], 200000);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), -ENOSPC);
+	assert_non_null(strstr(rig_said, "there is no room: /mem/1 would get"));
+	assert_int_equal(table_now()->draining, 0);
+	mem_disk_leave_free(paths[1], 64 * MIB);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	assert_true(wait_quiet());
+	assert_false(is_member(0));
 	must_have_both();
 	end();
 }
@@ -366,18 +449,573 @@ test_paced(void **state)
 	end();
 }
 
+/* ---- units ---- */
+
+/* A disk that was drained is shown as such until the restart, and is no store by itself. */
+static void
+test_drained(void **state)
+{
+	for (int gone = 0; gone < 3; gone++) {
+		begin(3);
+		assert_int_equal(ask(DISK_DRAIN, paths[gone]), 0);
+		assert_true(wait_quiet());
+		assert_true(state_of(gone) == UNIT_DRAINED);
+		must_have_both();
+		must_be_counted();
+		assert_int_equal(make_bucket(user, "c", 1), 0);
+		assert_int_equal(put(user, "c", "x", 5), 0);
+		assert_int_equal(remove_bucket(user, "c"), -ENOTEMPTY);
+		assert_int_equal(del(user, "c", "x"), 1);
+		assert_int_equal(remove_bucket(user, "c"), 0);
+		assert_int_equal(ask(DISK_DRAIN, paths[gone]), -EALREADY);
+		restart();
+		assert_int_equal(store_unit_nr(st), 2);
+		must_have_both();
+		must_be_counted();
+		down();
+		use(1);
+		disks[0].path = paths[gone];
+		assert_int_equal(start(), -EINVAL);
+		assert_non_null(strstr(err, "does not belong to this store"));
+		use(3);
+		configure_without(gone);
+		up();
+		must_have_both();
+		end();
+	}
+}
+
+/* A store of one disk gets a second disk, then a third, and loses the first, which is named by its number. */
+static void
+test_grow(void **state)
+{
+	rig_begin(seed, 1);
+	up();
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	for (int i = 0; i < RIG_KEYS; i++) {
+		rig_open[0][i] = false;
+		rig_value[0][i] = (uint32_t)i + 1;
+		assert_int_equal(put(user, ONE, rig_name(i), rig_value[0][i]), 0);
+	}
+	for (int nr = 1; nr < 3; nr++) {
+		assert_int_equal(ask(DISK_ADD, paths[nr]), 0);
+		assert_true(wait_quiet());
+		assert_int_equal(store_unit_nr(st), nr + 1);
+		assert_true(state_of(nr) == UNIT_OK);
+		must_be_counted();
+		for (int i = 0; i < RIG_KEYS; i++)
+			assert_int_equal(get(user, ONE, rig_name(i)), rig_value[0][i]);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_true(table_count(table_now(), i) > STORE_SLOT_NR / 5);
+	assert_int_equal(ask(DISK_DRAIN, "0"), 0);
+	assert_true(wait_quiet());
+	must_be_counted();
+	down();
+	configure();
+	assert_int_equal(conf.disks.nr, 2);
+	up();
+	for (int i = 0; i < RIG_KEYS; i++)
+		assert_int_equal(get(user, ONE, rig_name(i)), rig_value[0][i]);
+	end();
+}
+
+/* A drained disk counts as one until the restart, which the answer says; from then on other disks have the numbers that operators see. */
+static void
+test_after_drain(void **state)
+{
+	struct store_unit_info info;
+	char want[256];
+
+	rig_begin(seed, 3);
+	conf.disks.engines_max = 3;
+	up();
+	fill();
+	assert_int_equal(ask(DISK_ADD, paths[3]), -EINVAL);
+	assert_string_equal(rig_said, "a store may have 3 disks");
+	assert_int_equal(ask(DISK_DRAIN, "0"), 0);
+	assert_true(wait_quiet());
+	assert_int_equal(ask(DISK_ADD, paths[3]), -EAGAIN);
+	assert_non_null(strstr(rig_said, "until the restart those count that were drained"));
+	down();
+	configure_without(0);
+	up();
+	store_unit_info(st, 1, &info);
+	assert_string_equal(info.name, paths[2]);
+	snprintf(want, sizeof want, "disk %s, number 1 of a store of 2 disks, is missing", info.uuid);
+	down();
+	conf.disks.nr = 1;
+	assert_int_equal(start(), -EINVAL);
+	assert_non_null(strstr(err, want));
+	conf.disks.nr = 2;
+	up();
+	assert_int_equal(ask(DISK_ADD, paths[3]), 0);
+	assert_true(wait_quiet());
+	must_have_both();
+	end();
+}
+
+/* ---- disks that are given up in the middle ---- */
+
+static void
+give_up(int disk)
+{
+	memcpy(accepted[0], mem_disk_uuid(paths[disk]), UUID_BYTES);
+	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])accepted;
+	conf.disks.forget_nr = 1;
+	if (store_forget(&conf, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	conf.disks.forget_nr = 0;
+}
+
+/* A disk whose slots moved is given up on the way: records that others had of slots that had not moved do not come again. */
+static void
+test_forget(void **state)
+{
+	static uint8_t home[STORE_SLOT_NR];
+	int there = 0, lost = 0;
+	struct listing l;
+	char name[32];
+
+	rig_begin(seed, 3);
+	conf.disks.move_rate = 1;
+	up();
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	for (int i = 0; i < 60; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(put(user, ONE, name, 5), 0);
+	}
+	assert_int_equal(make_bucket(user, "heavy", 1), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(put(user, "heavy", name_on(name, "heavy", 0, -1, i), 4), 0);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	/* Some keys have moved, and some slots have not. */
+	turn_for(10 * NS_PER_S);
+	assert_true(move_info().is_running && move_info().keys > 0);
+	down();
+	conf.disks.moves_wait = true;
+	up();
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		home[i] = set_primary_at(set_of(st), (unsigned)i);
+	down();
+	configure_without(0);
+	give_up(0);
+	up();
+	for (int i = 0; i < 60; i++) {
+		struct store_key k;
+		bool is_lost;
+
+		snprintf(name, sizeof name, "n%d", i);
+		k = key_of(ONE, name);
+		is_lost = home[set_slot(&k)] == 0;
+		assert_int_equal(get(user, ONE, name), is_lost ? 0 : 5);
+		there += !is_lost;
+		lost += is_lost;
+	}
+	assert_true(there > 0 && lost > 0);
+	assert_int_equal(list_names(user, ONE, &l), there);
+	down();
+	/* It was being drained, but had slots. */
+	use(3);
+	assert_int_equal(start(), -EINVAL);
+	assert_non_null(strstr(err, "does not belong to this store"));
+	rig_end();
+}
+
+/* The only other disk is given up while a disk is drained: the last one stays. */
+static void
+test_forget_other(void **state)
+{
+	rig_begin(seed, 2);
+	conf.disks.move_rate = 1;
+	up();
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	put_heavy(1);
+	assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
+	down();
+	configure_without(0);
+	give_up(0);
+	up();
+	assert_true(wait_quiet());
+	assert_int_equal(table_now()->draining, 0);
+	assert_true(state_of(0) == UNIT_OK);
+	assert_int_equal(make_bucket(user, "c", 1), 0);
+	end();
+}
+
+/* ---- disks that fail at one moment ---- */
+
+/* A disk that fails when it is to become a member is none, and all goes on; one that fails later is a member that failed. */
+static void
+test_add_fails(void **state)
+{
+	int refused = 0;
+
+	for (unsigned changes = 1; changes < 14; changes++) {
+		int r;
+
+		begin(2);
+		mem_disk_fail(paths[2], changes);
+		r = ask(DISK_ADD, paths[2]);
+		if (r < 0) {
+			refused++;
+			assert_true(wait_quiet());
+			assert_int_equal(store_unit_nr(st), 2);
+			must_have_both();
+			assert_int_equal(make_bucket(user, "c", 1), 0);
+			assert_int_equal(remove_bucket(user, "c"), 0);
+		}
+		down();
+		configure();
+		assert_int_equal(conf.disks.nr, r < 0 ? 2 : 3);
+		up();
+		assert_int_equal(store_unit_nr(st), r < 0 ? 2 : 3);
+		must_have_both();
+		end();
+	}
+	assert_in_range(refused, 2, 12);
+}
+
+/* Asks for a change of the disks, and fails the disk that the first map needs which makes slots or members change, while another disk does not
+ * write that map.  Returns the failed engine. */
+static int
+fail_needed(int kind, const char *disk)
+{
+	static struct store_disk_change c;
+	int engine;
+
+	c = (struct store_disk_change){ .disk = disk };
+	c.kind = kind;
+	is_changed = false;
+	turns_go(changer, &c);
+	while (!set_of(st)->map->needs) {
+		/* The map that says what drains needs no disk, and is written. */
+		mem_disk_hold(paths[0], HOLD_NOTHING);
+		store_user_turn(user);
+	}
+	mem_disk_hold(paths[0], HOLD_MAPS);
+	engine = __builtin_ctzll(set_of(st)->map->needs);
+	mem_disk_fail(paths[engine], 0);
+	mem_disk_hold(paths[0], HOLD_NOTHING);
+	while (!is_changed)
+		store_user_turn(user);
+	return engine;
+}
+
+/* A new disk that fails while the map with it is written is no member, and all goes on. */
+static void
+test_new_fails_in_map(void **state)
+{
+	begin(2);
+	assert_int_equal(fail_needed(DISK_ADD, paths[2]), 2);
+	assert_true(change_result < 0);
+	assert_true(wait_quiet());
+	assert_int_equal(store_unit_nr(st), 2);
+	must_have_both();
+	down();
+	configure();
+	assert_int_equal(conf.disks.nr, 2);
+	up();
+	must_have_both();
+	end();
+}
+
+/* A target that fails while the map is written that gives it slots has none of them. */
+static void
+test_target_fails_in_map(void **state)
+{
+	static struct disk_table before;
+	int target;
+
+	begin(3);
+	before = *table_now();
+	target = fail_needed(DISK_DRAIN, paths[0]);
+	assert_int_equal(change_result, 0);
+	for (uint64_t until = clock_ns() + PATIENCE_NS; set_is_in(set_of(st), target) && clock_ns() < until;)
+		store_user_turn(user);
+	assert_false(set_is_in(set_of(st), target));
+	assert_memory_equal(table_now()->home, before.home, sizeof before.home);
+	must_have(true);
+	restart();
+	assert_true(wait_quiet());
+	assert_false(is_member(0));
+	must_have_both();
+	end();
+}
+
+/* A target fails: the answer to operators names that disk and what failed, no other disk is drained meanwhile, and a start with it continues. */
+static void
+test_target_fails(void **state)
+{
+	char want[1024];
+	struct store_unit_info info;
+
+	begin(3);
+	put_heavy(0);
+	store_set_move_rate(st, 1);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	turn_for(NS_PER_S);
+	mem_disk_fail(paths[1], 0);
+	store_set_move_rate(st, 0);
+	for (uint64_t until = clock_ns() + PATIENCE_NS; !move_info().trouble[0] && clock_ns() < until;)
+		store_user_turn(user);
+	store_unit_info(st, 1, &info);
+	assert_true(info.state == UNIT_FAILED);
+	snprintf(want, sizeof want, "disk %s (%s) has failed: %s", info.name, info.uuid, info.reason);
+	if (!strstr(move_info().trouble, want))
+		fail_msg("no '%s' in: %s", want, move_info().trouble);
+	assert_int_equal(__builtin_popcountll(set_in(set_of(st))), 2);
+	must_have(true);
+	assert_int_equal(ask(DISK_DRAIN, paths[1]), -EBUSY);
+	restart();
+	assert_true(wait_quiet());
+	assert_false(is_member(0));
+	must_have_both();
+	end();
+}
+
+/* ---- cancellations, and the end of a drain ---- */
+
+static struct mem_image *answered; /* the disks at the answer */
+
+static void
+copy_disks(void)
+{
+	answered = mem_disks_copy(NULL);
+}
+
+/* A cancellation counts from its answer on, whatever comes then. */
+static void
+test_cancel_cut(void **state)
+{
+	int left;
+
+	rig_begin(seed, 2);
+	conf.disks.move_rate = 1;
+	up();
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	put_heavy(0);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	after_answer = copy_disks;
+	assert_int_equal(ask(DISK_CANCEL, NULL), 0);
+	after_answer = NULL;
+	left = table_count(table_now(), 0);
+	down();
+	mem_disks_put_back(answered);
+	mem_image_free(answered);
+	conf.disks.move_rate = 0;
+	up();
+	assert_true(wait_quiet());
+	assert_true(state_of(0) == UNIT_OK);
+	assert_int_equal(table_count(table_now(), 0), left);
+	assert_true((table_now()->draining | table_now()->filling) == 0);
+	for (int i = 0; i < 4; i++) {
+		char name[32];
+
+		assert_int_equal(get(user, ONE, name_on(name, ONE, 0, -1, i)), 4);
+	}
+	assert_int_equal(ask(DISK_CANCEL, NULL), -ENOENT);
+	end();
+}
+
+static unsigned fails_after;
+
+static void
+fail_second(void)
+{
+	mem_disk_fail(paths[1], fails_after);
+}
+
+/* A disk that fails while remains of a cancelled drain are removed makes no drain of it again. */
+static void
+test_cancel_fails(void **state)
+{
+	bool has_failed = true;
+
+	for (fails_after = 1; has_failed; fails_after++) {
+		unsigned records;
+
+		begin(3);
+		put_heavy(0);
+		store_set_move_rate(st, 1);
+		records = mem_disk_records(paths[1]);
+		assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+		while (mem_disk_records(paths[1]) < records + 2)
+			store_user_turn(user);
+		after_answer = fail_second;
+		assert_int_equal(ask(DISK_CANCEL, NULL), 0);
+		after_answer = NULL;
+		store_set_move_rate(st, 0);
+		turn_for(10 * NS_PER_S);
+		has_failed = mem_disk_has_failed(paths[1]);
+		assert_int_equal(table_now()->draining & ~table_now()->filling, 0);
+		must_have(true);
+		restart();
+		assert_true(wait_quiet());
+		assert_int_equal(table_now()->draining, 0);
+		assert_true(state_of(0) == UNIT_OK);
+		must_have_both();
+		end();
+		assert_true(fails_after < 200);
+	}
+	assert_true(fails_after > 3);
+}
+
+static void
+hang_second(void)
+{
+	mem_disk_hang(paths[1], true);
+}
+
+/* A cancelled drain leaves two disks: a caller that requests two copies then is told to come again, and not that there is one disk. */
+static void
+test_cancel_pairs(void **state)
+{
+	rig_begin(seed, 2);
+	conf.disks.move_rate = 1;
+	up();
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	put_heavy(0);
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	while (!mem_disk_records(paths[1]))
+		store_user_turn(user);
+	assert_int_equal(make_bucket(user, TWO, 2), -EDOM);
+	after_answer = hang_second;
+	assert_int_equal(ask(DISK_CANCEL, NULL), 0);
+	after_answer = NULL;
+	assert_int_equal(make_bucket(user, TWO, 2), -EAGAIN);
+	mem_disk_hang(paths[1], false);
+	assert_true(wait_quiet());
+	assert_int_equal(make_bucket(user, TWO, 2), 0);
+	end();
+}
+
+/* Returns the unit with this UUID; -1. */
+static int
+unit_with(const uint8_t uuid[UUID_BYTES])
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, uuid);
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		struct store_unit_info info;
+
+		store_unit_info(st, i, &info);
+		if (strcmp(info.uuid, text) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* A disk that a start has found drained is added again at once, as another disk with the same path, and a drain by this path is of that. */
+static void
+come_again(int unit, int disk)
+{
+	assert_int_equal(ask(DISK_ADD, paths[disk]), 0);
+	assert_true(wait_quiet());
+	assert_int_equal(store_unit_nr(st), 4);
+	assert_true(state_of(unit) == UNIT_DRAINED && state_of(3) == UNIT_OK);
+	assert_int_equal(ask(DISK_ADD, paths[disk]), -EEXIST);
+	assert_int_equal(ask(DISK_DRAIN, paths[disk]), 0);
+	assert_true(wait_quiet());
+	assert_true(state_of(3) == UNIT_DRAINED);
+}
+
+static int unaware; /* starts in which the drained disk was found to be one */
+
+/* The power goes after so many changes of a drain: the next start goes well with the disk, and knows that it is drained, or drains it; later
+ * starts do not count it. */
+static void
+leave_cut_at(int leaver, uint64_t changes)
+{
+	struct mem_image *image;
+	uint8_t uuid[UUID_BYTES];
+	int unit;
+
+	begin(3);
+	memcpy(uuid, mem_disk_uuid(paths[leaver]), UUID_BYTES);
+	mem_disks_cut_after(changes);
+	assert_int_equal(ask(DISK_DRAIN, paths[leaver]), 0);
+	assert_true(wait_quiet());
+	image = mem_disks_cut();
+	down();
+	if (image)
+		mem_disks_put_back(image);
+	mem_image_free(image);
+	use(3);
+	up();
+	assert_true(wait_quiet());
+	unit = unit_with(uuid);
+	if (unit >= 0) {
+		assert_true(state_of(unit) == UNIT_DRAINED);
+		assert_int_equal(ask(DISK_DRAIN, paths[leaver]), -EALREADY);
+		if (set_unit(set_of(st), unit)->engine == SET_NOWHERE && !unaware++)
+			come_again(unit, leaver);
+	}
+	must_have_both();
+	restart();
+	assert_int_equal(store_unit_nr(st), 2);
+	down();
+	configure_without(leaver);
+	up();
+	assert_int_equal(store_unit_nr(st), 2);
+	must_have_both();
+	end();
+}
+
+/* The changes at the end of a drain are those of the disk that leaves. */
+static void
+test_leave_cut(void **state)
+{
+	unaware = 0;
+	for (int leaver = 0; leaver < 3; leaver++) {
+		uint64_t changes;
+
+		begin(3);
+		changes = mem_disks_changes();
+		assert_int_equal(ask(DISK_DRAIN, paths[leaver]), 0);
+		assert_true(wait_quiet());
+		changes = mem_disks_changes() - changes;
+		end();
+		for (uint64_t i = changes - 3; i <= changes; i++)
+			leave_cut_at(leaver, i);
+	}
+	assert_true(unaware > 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_drain),      cmocka_unit_test(test_add),
-		cmocka_unit_test(test_cancel),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_no_room),    cmocka_unit_test(test_fails),
-		cmocka_unit_test(test_only_fails), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_damaged),    cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_only_fails),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_drained),
+		cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_after_drain),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_forget_other),
+		cmocka_unit_test(test_add_fails),
+		cmocka_unit_test(test_target_fails),
+		cmocka_unit_test(test_cancel_cut),
+		cmocka_unit_test(test_cancel_fails),
+		cmocka_unit_test(test_cancel_pairs),
+		cmocka_unit_test(test_leave_cut),
+		cmocka_unit_test(test_new_fails_in_map),
+		cmocka_unit_test(test_target_fails_in_map),
+		cmocka_unit_test(test_no_room_for_copies),
 	};
 
 	seed = turns_seed();
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	log_init(LOG_PLAIN, LOG_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
