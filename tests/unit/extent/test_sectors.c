@@ -123,6 +123,8 @@ test_starts(void **state)
 			break;
 		}
 		open_store();
+		/* A bad sector of the log is written before any request is served. */
+		assert_true(i < 4 || !bad_name[0]);
 		is_whole(20);
 		/* There are two snapshots again, and then it is the next one's turn. */
 		make_snapshot();
@@ -282,8 +284,8 @@ test_end(void **state)
 	put_files_back();
 	bad("log", end + FMT_ALIGN);
 	open_store();
-	is_whole(20);
 	assert_int_equal(bad_name[0], 0);
+	is_whole(20);
 }
 
 /* ---- maps ---- */

@@ -298,10 +298,14 @@ test_expiry(void **state)
 
 /* ---- room for them in the log ---- */
 
-/* A disk with a battery: what a flush is for is not what is looked at. */
+static _Atomic bool segments_fail;
+
+/* Skips flushes, as a disk with a battery does, since flushes are not tested here. Writes of segments fail on request. */
 static int
 skip_flushes(const struct fault_io *io)
 {
+	if (segments_fail && io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0)
+		return -EIO;
 	return io->kind == FAULT_FLUSH ? FAULT_LIE : 0;
 }
 
@@ -329,6 +333,44 @@ test_many_starts(void **state)
 	put_records(1);
 }
 
+static void
+drop_line(enum log_level level, const char *text)
+{
+	(void)level;
+	(void)text;
+}
+
+/* Starts that end after the block of their epoch, since no snapshot can be written, do not overwrite the log that
+ * the next start reads. */
+static void
+test_starts_without_snapshots(void **state)
+{
+	unsigned refused = 0;
+	uint64_t left;
+
+	fault_ring_hook = skip_flushes;
+	put_records(1);
+	while (disk_number("log_used_bytes") < disk_number("log_bytes") / 2)
+		put_records(10);
+	left = disk_number("log_bytes") - disk_number("log_used_bytes");
+	close_store();
+	segments_fail = true;
+	log_set_sink(drop_line); /* an error of each start */
+	for (uint64_t i = 0; i < left / FMT_ALIGN + 20; i++) {
+		if (store_start(&conf, &st, err, sizeof err) < 0)
+			refused++;
+		else
+			store_stop(st);
+		st = NULL;
+	}
+	segments_fail = false;
+	log_set_sink(NULL);
+	assert_true(refused > 20);
+	open_store();
+	records_are_there(1);
+	put_records(1);
+}
+
 int
 main(void)
 {
@@ -338,6 +380,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_older_super, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_expiry, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_starts_without_snapshots, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
