@@ -2,7 +2,7 @@
 # A store of three disks over many lives (tests/long/disks_rig.py), sourced after lib.sh or disk.sh by tests that end each life in their way: every fifth
 # start goes without one of the disks, another one each time.
 #
-#     rig_run CUT SECS ROUNDS      CUT is a command that ends the daemon, and may take something with it
+#     rig_run CUT SECS ROUNDS      CUT is a command that ends the daemon, and may take something with it; SECS seconds, at least RIG_LIVES (6) lives
 #     rig_same_on_both             of a bucket with two copies: whatever disk is away, the others have all that all of them have
 #
 # DISK_PATH[i] are the disks, as the configuration names them; with COPIES=2, exported, objects of the bucket have two copies.
@@ -33,7 +33,7 @@ rig_run() {
 	local cut=$1 until=$((SECONDS + $2)) rounds=$3 r away='' job i
 	: >"$T/history"
 	_rig_uuids
-	for ((r = 1; r <= rounds && (SECONDS < until || r < 7); r++)); do
+	for ((r = 1; r <= rounds && (SECONDS < until || r <= ${RIG_LIVES:-6}); r++)); do
 		"$RIG" load "$URL_S3" "$T/history" "$SEED" $away &
 		job=$!
 		wait_for 60 _rig_looked "$r"
