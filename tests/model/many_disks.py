@@ -1101,7 +1101,7 @@ def search(seconds, profile, off, seed=0):
 # Rules whose loss shows rarely, and a history that shows it.
 KEPT = {
     "BOTH_TABLES": (101743, "tight"), "TARGET_FLUSHED": (120554, "tight"), "BOTH_AWAY_KEEP_FULL": (158783, "tight"),
-    "OLDER_AFTER_TABLE": (603, "buckets"), "READ_NOT_OLDER": (4384, "buckets"),
+    "OLDER_AFTER_TABLE": (603, "buckets"), "READ_NOT_OLDER": (4384, "buckets"), "FORWARD_WHOLE": (1179, "plain"),
 }
 
 
