@@ -72,7 +72,8 @@ snapshot_check(struct vol *vol)
 	struct snapshot *snap = &vol->snap;
 	/* Commits wait for room, and one more snapshot would trim to the current one: due, however little
 	 * came since. */
-	bool force = vol->leader.log_is_full && atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
+	bool force = (vol->leader.log_is_full || vol_refuses_puts(vol)) &&
+		     atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
 	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
 	uint64_t interval = interval_for(&vol->disk.geo, vol->leader.rec_bytes);
 

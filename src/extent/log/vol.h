@@ -188,6 +188,14 @@ vol_head(const struct vol *vol)
 	return vol_linear(vol, vol->leader.next.lap, vol->leader.next.pos);
 }
 
+/* Returns true if the log is so full that PUTs are refused before their first byte. */
+static inline bool
+vol_refuses_puts(const struct vol *vol)
+{
+	return atomic_load_explicit(&vol->log_used, memory_order_relaxed) >
+	       vol->disk.geo.log_bytes / 100 * 95;
+}
+
 /* Returns the number of a flush that covers all data written before this call: the flush_ticket of a
  * commit. */
 static inline uint64_t

@@ -35,8 +35,12 @@ early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 
 	if (disk_failed(&vol->disk))
 		return -EROFS;
-	if (atomic_load_explicit(&vol->log_used, memory_order_relaxed) > vol->disk.geo.log_bytes / 100 * 95)
+	if (vol_refuses_puts(vol)) {
+		/* A snapshot gives the log room. If the last one failed, the leader has to begin the next one, and
+		 * no commit of a refused PUT wakes the leader. */
+		atomic_store(&vol->want_lead, true);
 		return -EAGAIN;
+	}
 	if (size_bytes == STORE_SIZE_UNKNOWN || size_bytes <= STORE_PIECE)
 		return 0;
 	if (size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX)

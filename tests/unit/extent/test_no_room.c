@@ -207,6 +207,44 @@ test_snapshot(void **state)
 	all_is_there();
 }
 
+/* The log fills while no snapshot finds room, until PUTs are refused before they become commits. Once there is room, such a
+ * PUT is enough for the next snapshot. Deletes fill a large log so far; here the number says so. */
+static void
+test_full_log(void **state)
+{
+	static char attrs[4000];
+	struct vol *vol = extent_store(st)->vol;
+	struct snapshot *snap = &vol->snap;
+	char key[32];
+	struct put_args a = {
+		.bucket = "b", .key = key, .size = 8, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	uint64_t most = vol->disk.geo.log_bytes / 100 * 95;
+	int r = 0;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	bad("seg-", -ENOSPC);
+	for (int i = 0; r == 0 && i < 3000; i++) {
+		snprintf(key, sizeof key, "r%d", i);
+		r = obj_put(&l, &a);
+	}
+	assert_int_equal(r, -EAGAIN);
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     (atomic_load(&snap->retry_ns) == 0 || atomic_load(&snap->state) != SNAP_IDLE) &&
+	     clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	loop_for(&l, 50 * NS_PER_MS); /* work that waits for a leader */
+	atomic_fetch_add(&vol->log_used, most + 1 - atomic_load(&vol->log_used));
+	bad_name = NULL;
+	atomic_store(&snap->retry_ns, 0);
+	for (uint64_t until = clock_ns() + PATIENCE_NS; r == -EAGAIN && clock_ns() < until;) {
+		r = obj_put(&l, &a);
+		loop_for(&l, 5 * NS_PER_MS);
+	}
+	assert_int_equal(r, 0);
+	all_is_there();
+}
+
 static _Atomic int table_result;
 
 static void
@@ -282,6 +320,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_host, setup, teardown),
 		cmocka_unit_test_teardown(test_segment, teardown),
