@@ -649,6 +649,8 @@ far_end(int fd)
 		} else if (c == 's') {
 			must(post_send(&b, IBV_WR_SEND, 1, LEN, IBV_SEND_SIGNALED) == 0);
 			wait_wc(b.scq, &wc);
+		} else if (c == 'e') {
+			ok(sn_next_event(dev.ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_DEVICE_FATAL, "reset");
 		}
 		must(write(fd, &c, 1) == 1);
 	}
@@ -753,6 +755,32 @@ test_killed_sender(void)
 	end_free(&a);
 }
 
+/* A queue pair of a context from before a reset of its device answers no more, though it exists and is in RTS. */
+static void
+test_reset_peer(void)
+{
+	static const enum ibv_wr_opcode ops[2] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND };
+
+	for (int i = 0; i < 2; i++) {
+		char cmd[64];
+		int fd, status;
+		pid_t pid = far_start(&fd, &(struct opt){ 0 });
+
+		ask(fd, 'p');
+		must(post_send(&a, IBV_WR_RDMA_WRITE, 1, 0, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_SUCCESS, 1);
+		snprintf(cmd, sizeof(cmd), "device mlx5_0 reset pid=%d", (int)pid);
+		sn_ctl(cmd);
+		ask(fd, 'e');
+		must(post_send(&a, ops[i], 2, 0, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_RETRY_EXC_ERR, 2);
+		close(fd);
+		must(waitpid(pid, &status, 0) == pid);
+		ok(status == 0, "it had its event: %#x", (unsigned)status);
+		end_free(&a);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -777,6 +805,7 @@ main(int argc, char **argv)
 	test_port_and_device();
 	test_process();
 	test_killed_sender();
+	test_reset_peer();
 	sn_mem_free(mr);
 	sn_mem_free(to);
 	sn_close(&dev);
