@@ -84,9 +84,16 @@ for mode in thread inline; do
 		bench ib_send_bw "$mode" "$conn"
 	done
 	# Pollers of messages leave little of two processors to each other, so there are few.
-	two "$mode" "ib_send_lat RC" ib_send_lat -d mlx5_0 -x 3 -s 64 -n 100 -F --connection=RC
-	awk -v what="ib_send_lat RC $mode" '$1 == 64 { print what ": " $5 " us"; ok = 1 } END { exit !ok }' "$tmp/client" ||
-		fail "ib_send_lat reported nothing"
+	for what in "ib_send_lat RC" "ib_send_lat DC" "ib_read_lat RC" "ib_read_lat DC" "ib_send_bw RC -b" "ib_send_bw RC -e" \
+		"ib_send_bw RC --use-srq -q 4"; do
+		# shellcheck disable=SC2086
+		set -- $what
+		prog=$1 conn=$2
+		shift 2
+		two "$mode" "$what" "$prog" -d mlx5_0 -x 3 -s 64 -n 100 -F --connection="$conn" "$@"
+		grep -q '^ 64 ' "$tmp/client" || fail "$what reported nothing, $mode"
+		echo "$what, $mode"
+	done
 	for how in "-n 100" "-e -N -n 1000" "-s 3000000 -r 16 -n 100 -e"; do
 		# shellcheck disable=SC2086
 		two "$mode" "ibv_rc_pingpong $how" ibv_rc_pingpong -d mlx5_0 -g 3 -c $how
