@@ -81,6 +81,7 @@ const uint64_t *simdisk_cut_mask;
 unsigned simdisk_hung;
 unsigned simdisk_faulty = ~0u;
 unsigned simdisk_short;
+unsigned simdisk_tight;
 
 /* Of a disk: what its file system has no room for at present. */
 enum space { SPACE_DATA, SPACE_LOG, SPACE_OTHER, SPACE_NR };
@@ -582,7 +583,7 @@ simdisk_begin(void)
 	memset(&dirs[0], -1, sizeof dirs[0]);
 	simdisk_hung = 0;
 	simdisk_faulty = ~0u;
-	simdisk_short = 0;
+	simdisk_short = simdisk_tight = 0;
 	memset(shortage, 0, sizeof shortage);
 }
 
@@ -711,7 +712,7 @@ is_refused(int disk, enum space kind)
 {
 	struct shortage *s = &shortage[disk];
 
-	if (!prof.no_room || !sim_disk_may_fail)
+	if (!prof.no_room || !(prof.disks ? simdisk_tight >> disk & 1 : sim_disk_may_fail))
 		return false;
 	if (!s->left && one_in(prof.no_room)) {
 		s->of = 1 + below((1u << SPACE_NR) - 1);
@@ -733,19 +734,19 @@ simdisk_has_no_room(int disk)
 	return is_refused(disk, SPACE_OTHER);
 }
 
-/* Some of it may be there, from its beginning on, but not all; and nothing comes later. */
+/* Some of it may be there, from its beginning on, but not all; and nothing comes later.  It is said how much, or why. */
 static int
 refuse(struct sim_io *io)
 {
 	static const int errors[] = { -ENOSPC, -EDQUOT, -EFBIG };
-	uint32_t done = one_in(4) ? below(io->nr) : 0;
+	uint32_t done = one_in(4) ? below(io->nr) : 0, how = below(4);
 
 	take_pages(io);
 	write_seq++;
 	for (uint32_t i = 0; i < done; i++)
 		land(io->file, io->first + i, page_ref(io->page[i]));
 	free_pages_of(io);
-	return errors[below(3)];
+	return how == 3 ? (int)(done * PAGE) : errors[how];
 }
 
 static int

@@ -23,6 +23,7 @@ void *sim_calloc(size_t nr, size_t len);
 int sim_posix_memalign(void **ret, size_t align, size_t len);
 void *sim_realloc(void *p, size_t len);
 void *sim_aligned_alloc(size_t align, size_t len);
+char *sim_strdup(const char *s);
 void sim_free(void *p);
 void *sim_mmap(size_t len);
 int sim_munmap(const void *p);
@@ -203,6 +204,15 @@ sim_calloc(size_t nr, size_t len)
 	if (p)
 		memset(p, 0, nr * len);
 	return p;
+}
+
+char *
+sim_strdup(const char *s)
+{
+	size_t len = strlen(s) + 1;
+	char *p = sim_malloc(len);
+
+	return p ? memcpy(p, s, len) : NULL;
 }
 
 void

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
@@ -19,6 +20,7 @@ void *sim_calloc(size_t nr, size_t len);
 void *sim_realloc(void *p, size_t len);
 void *sim_aligned_alloc(size_t align, size_t len);
 int sim_posix_memalign(void **ret, size_t align, size_t len);
+char *sim_strdup(const char *s);
 void sim_free(void *p);
 void *sim_mmap(size_t len);
 int sim_munmap(const void *p);
@@ -35,6 +37,7 @@ sim_nothing(const void *p)
 #define calloc(nr, len) sim_calloc(nr, len)
 #define realloc(p, len) sim_realloc(p, len)
 #define aligned_alloc(align, len) sim_aligned_alloc(align, len)
+#define strdup(s) sim_strdup(s)
 #define posix_memalign(ret, align, len) sim_posix_memalign(ret, align, len)
 #define free(p) sim_free(p)
 #define mmap(addr, len, prot, flags, fd, off) sim_mmap(len)

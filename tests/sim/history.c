@@ -817,9 +817,8 @@ storm(void)
 
 static bool has_lost;
 
-/* Bits of segments that a snapshot is in. */
-static uint32_t
-snapshot_segs(const struct vol *vol)
+uint32_t
+sim_snapshot_segs(const struct vol *vol)
 {
 	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
 	uint32_t segs = 0;
@@ -837,7 +836,7 @@ static uint32_t
 remove_segments(uint32_t *ret_named)
 {
 	const struct vol *vol = sim_vol();
-	uint32_t snaps = snapshot_segs(vol), gone = 0;
+	uint32_t snaps = sim_snapshot_segs(vol), gone = 0;
 	bool is_sure = !disk_failed(&vol->disk) && atomic_load(&vol->snap.state) == SNAP_IDLE;
 
 	*ret_named = model_places(vol);

@@ -297,8 +297,8 @@ segs_of(const struct vol *vol, const uint64_t *ext, uint32_t nr)
 	return segs;
 }
 
-static uint32_t
-segs_of_record(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r, uint32_t *maps)
+uint32_t
+sim_segs_of(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r, uint32_t *maps)
 {
 	const struct chunk_ref *ch = rec_entries(r);
 	struct rec_view v;
@@ -318,7 +318,7 @@ segs_of_record(const struct vol *vol, const uint8_t *key, size_t len, const stru
 			part[0] = KEY_PART;
 		p = tree_find(vol->tree, part, sizeof part);
 		if (p)
-			segs |= segs_of_record(vol, part, sizeof part, p, maps);
+			segs |= sim_segs_of(vol, part, sizeof part, p, maps);
 	}
 	return segs | *maps;
 }
@@ -332,7 +332,7 @@ static int
 on_placed(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct places *pl = cookie;
-	uint32_t maps = 0, segs = segs_of_record(pl->vol, key, len, r, &maps);
+	uint32_t maps = 0, segs = sim_segs_of(pl->vol, key, len, r, &maps);
 	struct rec_view v;
 
 	pl->segs |= segs;

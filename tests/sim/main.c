@@ -3,7 +3,9 @@
  * The simulation of the store, see sim.h.
  *
  *	sim [--seed N] [--ops K] [--histories H] [--secs S]   random histories from seed N on
- *	sim --many ...                                        the same of several disks
+ *	sim --many ...                                        the same of several disks; --pairs: some have buckets with two copies;
+ *	                                                      --no-room: of a disk some writes find no room, in all that can have it;
+ *	                                                      --lost: the same of lost segments
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
  *	sim --exhaustive --many [--secs S] [--sample N]       the same of two disks, or three, one of which is missing behind the cut; or
  *	                                                      every Nth way of the first round
@@ -99,9 +101,10 @@ tell_failure(void)
 			     : sim_rule_on[opt.profile] ? " --for "
 							: " --off ";
 
-	printf("FAILED: seed %llu: %s\n        trace %016llx; again with: --replay %llu%s%s -v\n",
+	printf("FAILED: seed %llu: %s\n        trace %016llx; again with: --replay %llu%s%s%s%s -v\n",
 	       (unsigned long long)outcome.seed, outcome.what, (unsigned long long)outcome.hash,
-	       (unsigned long long)outcome.seed, option, opt.profile >= 0 ? rule_names[opt.profile] : "");
+	       (unsigned long long)outcome.seed, option, opt.profile >= 0 ? rule_names[opt.profile] : "",
+	       sim_no_room ? " --no-room" : "", sim_lost ? " --lost" : "");
 }
 
 /* The same seed once more must fail in the same way. */
@@ -750,7 +753,7 @@ static void
 usage(void)
 {
 	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] "
-			"[--sectors] [--many] [--pairs] [--sample N] [--way ...] "
+			"[--sectors] [--many] [--pairs] [--no-room] [--lost] [--sample N] [--way ...] "
 			"[--rules [--part K/N]] "
 			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
@@ -781,6 +784,10 @@ main(int argc, char **argv)
 			opt.is_many = true;
 		} else if (strcmp(a, "--pairs") == 0) {
 			opt.is_many = sim_pairs = true;
+		} else if (strcmp(a, "--no-room") == 0) {
+			sim_no_room = true;
+		} else if (strcmp(a, "--lost") == 0) {
+			sim_lost = true;
 		} else if (strcmp(a, "-v") == 0) {
 			sim_verbose = true;
 		} else if (!v) {

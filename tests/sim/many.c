@@ -36,6 +36,7 @@ static int start_result;
 static char start_error[1024];
 static unsigned faulty;  /* disks that may fail in this life; one that stops */
 static unsigned lacking; /* disks for which there was no memory in this life */
+static unsigned tight;   /* disks whose file systems may have no room in this life */
 
 static int
 count(unsigned bits)
@@ -266,7 +267,7 @@ failed(void)
 unsigned
 many_short(void)
 {
-	return lacking;
+	return lacking | tight;
 }
 
 unsigned
@@ -303,7 +304,9 @@ many_check_error(int r, unsigned disks, const char *what)
 		counts.no_space++;
 	else if (r == -ENODEV && !(away & disks))
 		sim_fail("%s is told that a disk is missing, and none that it needs is", what);
-	else if ((r == -ECANCELED || r == -EIO) && (lacking & disks))
+	else if ((r == -ECANCELED || r == -ENOSPC) && (tight & disks))
+		counts.not_now++;
+	else if ((r == -ECANCELED || r == -EIO || r == -ENOSPC) && (lacking & disks))
 		counts.not_now++; /* it was in a block whose data could not be written */
 	else if ((r == -ECANCELED || r == -EIO || r == -EROFS) && !(failed() & disks) && !is_below_half())
 		sim_fail("%s ends with %d, and no disk that it needs failed", what, r);
@@ -314,7 +317,7 @@ many_check_error(int r, unsigned disks, const char *what)
 void
 many_check_carried(int r, const char *what)
 {
-	if (r == -EXDEV && !many_hurt() && !lacking)
+	if (r == -EXDEV && !many_hurt() && !many_short())
 		sim_fail("%s is told that its key has moved", what);
 }
 
@@ -348,7 +351,7 @@ many_check_key_error(int r, int b, int k, uint64_t since, const char *what)
 void
 many_check_bucket_error(int r, bool needs_all, const char *what)
 {
-	if (r != -ECANCELED)
+	if (r != -ECANCELED && !(r == -ENOSPC && many_short()))
 		many_check_error(r, needs_all ? ~0u : 0, what);
 }
 
@@ -357,7 +360,7 @@ static bool
 is_refused(int r)
 {
 	return r == -ENODEV || r == -ENXIO || r == -EAGAIN || r == -ENOENT || r == -EROFS || r == -EXDEV ||
-	       r == -EEXIST || r == -ESTALE || r == -EDOM || r == -EDQUOT;
+	       r == -EEXIST || r == -ESTALE || r == -EDOM || r == -EDQUOT || r == -ENOSPC;
 }
 
 /* A change of a cell ended so: done, not done, or nobody knows. */
@@ -444,7 +447,7 @@ is_of_pre(int r)
 	return r == -EEXIST || r == -ESTALE || r == -ENOENT;
 }
 
-void
+int
 many_put(struct many_client *c, int b, int k)
 {
 	struct store_key sk = many_key(b, k);
@@ -505,6 +508,7 @@ many_put(struct many_client *c, int b, int k)
 		sim_fail("a PUT is told that bucket %d is not there, and it was all the time", b);
 	if (r < 0 && r != -ENXIO && r != -EDQUOT && !is_of_pre(r))
 		many_check_key_error(r, b, k, since, "a PUT");
+	return r;
 }
 
 /* One that began when there was no bucket has the number of copies of none: where the bucket came meanwhile it found nothing in it, which is
@@ -565,6 +569,10 @@ read_all(struct many_client *c, int b, int k)
 		if (r == 0)
 			co_wait(&c->flag, c->port);
 		r = r < 0 ? r : c->rd.op.result;
+		if (r == -EBADMSG && lost_is((uint32_t)many_etag_nr(&obj->meta.etag))) {
+			counts.lost_reads++;
+			return;
+		}
 		if (r < 0) {
 			if (!(many_homes(b, k) & (failed() | faulty | lacking | pairs_rotten())))
 				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
@@ -581,6 +589,8 @@ read_all(struct many_client *c, int b, int k)
 				sim_fail("bucket %d key %d has bytes that nobody wrote there", b, k);
 		}
 	}
+	if (lost_is((uint32_t)many_etag_nr(&obj->meta.etag)))
+		sim_fail("bucket %d key %d can be read, and its bytes are lost", b, k);
 }
 
 static uint32_t
@@ -680,7 +690,7 @@ many_get(struct many_client *c, int b, int k)
 	say("client %d sees %d in bucket %d key %d, at home on %d", c->nr,
 	    r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b, k, many_home(b, k));
 	cell_looked_at(&many_keys[b][k], r < 0 ? 0 : seen_id(&c->u.obj), since, "the object", b, k);
-	if (r >= 0 && (prof.moves || prof.two))
+	if (r >= 0 && (prof.moves || prof.two || prof.lost))
 		read_all(c, b, k);
 	if (r >= 0)
 		store_close(many_port(c), &c->u.obj);
@@ -1177,6 +1187,41 @@ client_main(int nr)
 	}
 }
 
+#define ROOM_TRIES 200
+
+/* As soon as there is room again, a disk that had none takes PUTs, without a restart. */
+static void
+finds_room_main(int nr)
+{
+	struct many_client *c = &many_clients[0];
+	struct alloc_stats as;
+
+	for (int i = 0; i < BUCKETS * KEYS; i++) {
+		int b = i % BUCKETS, k = i / BUCKETS, r = -ENOSPC;
+		const struct set *s = set_of(sim_store);
+		int engine = set_primary_at(s, many_place(b, k));
+
+		if (engine == SET_NOWHERE || !(tight >> moves_disk(s, engine) & 1) ||
+		    cell_may_be(&many_buckets[b], 0) || many_keys[b][k].is_open)
+			continue;
+		for (int tries = 0; r == -ENOSPC || r == -EAGAIN; tries++) {
+			r = many_put(c, b, k);
+			alloc_stats(extent_store(set_engine(s, engine))->vol->disk.alloc, &as);
+			if (r == -ENOSPC && as.free + as.leased <= as.held_back + 32)
+				return;
+			if (tries == ROOM_TRIES && r == -ENOSPC)
+				sim_fail("there is room again, and a PUT is answered %d", r);
+			if (tries == ROOM_TRIES)
+				return;
+			for (int n = 0; n < 20; n++)
+				co_yield ();
+			sim_now_ns += 10 * NS_PER_MS;
+		}
+		counts.found_room += r >= 0;
+		return;
+	}
+}
+
 /* ---- lives ---- */
 
 /* Of keys, and below 0 of the bucket. */
@@ -1212,7 +1257,7 @@ many_dies(bool cut)
 	} else {
 		simdisk_kill();
 	}
-	simdisk_hung = simdisk_short = 0;
+	simdisk_hung = simdisk_short = simdisk_tight = 0;
 	simdisk_faulty = ~0u;
 	sched_drop();
 	rings_drop();
@@ -1256,8 +1301,8 @@ static uint8_t missing[DISKS_MAX][UUID_BYTES], given_up[1][UUID_BYTES];
 static bool accepts_all; /* whoever is missing may be */
 static bool waits;       /* what was being moved is left as it is */
 
-static struct store_conf
-conf_of(void)
+struct store_conf
+many_conf(void)
 {
 	static const char *const names[DISKS_MAX] = { "sim", "sim1", "sim2", "sim3", "sim4" };
 	struct store_conf conf = { .ops = &store_set_ops,
@@ -1294,7 +1339,7 @@ static int twice; /* a path is there twice */
 static void
 start_main(int nr)
 {
-	struct store_conf conf = conf_of();
+	struct store_conf conf = many_conf();
 	struct store *st;
 
 	if (twice) {
@@ -1320,7 +1365,7 @@ start_main(int nr)
 static void
 forget_main(int nr)
 {
-	struct store_conf conf = conf_of();
+	struct store_conf conf = many_conf();
 
 	conf.disks.accept_missing_nr = 0;
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])given_up;
@@ -1440,6 +1485,29 @@ many_start(uint64_t life)
 		sim_fail("the start is refused with %d: %s", start_result, start_error);
 	many_dies(false);
 	return false;
+}
+
+unsigned
+many_serving(void)
+{
+	return many_disks_of(set_of(sim_store), set_in(set_of(sim_store)));
+}
+
+int
+many_try_start(const char **ret_error)
+{
+	int r;
+
+	start_result = 0;
+	start_error[0] = 0;
+	counts.starts++;
+	co_start(CO_START, 0, start_main);
+	sim_go(start_over, 0);
+	say("start: %d %s", start_result, start_error);
+	r = start_result;
+	*ret_error = start_error;
+	many_dies(false);
+	return r;
 }
 
 /* True: it was not cut. */
@@ -1629,8 +1697,15 @@ live(bool calm)
 	if (!calm && prof.eio_write && one_in(2))
 		may_fail();
 	if (!calm && one_in(prof.lacks)) {
-		lacking = simdisk_short = 1u << below((uint32_t)prof.disks);
+		/* A page that went bad in free space stays so if the kernel does not write it: a start cannot tell it from one that counts. */
+		lacking = 1u << below((uint32_t)prof.disks) & ~pairs_rotten();
+		simdisk_short = lacking;
+	}
+	if (lacking)
 		say("there is no memory for disk %d", __builtin_ctz(lacking));
+	if (!calm && prof.no_room && one_in(2)) {
+		tight = simdisk_tight = 1u << below((uint32_t)prof.disks);
+		say("there may be no room for disk %d", __builtin_ctz(tight));
 	}
 	for (int i = 0; i < CLIENTS && !calm; i++)
 		co_start(CO_CLIENT, i, client_main);
@@ -1638,6 +1713,11 @@ live(bool calm)
 		co_start(CO_CLIENT, OPERATOR, moves_main);
 	if (sim_go(many_over, life) && prof.two && many_hurt() == away) {
 		co_start(CO_CLIENT, 0, pairs_settled_main);
+		sim_go(many_over, 0);
+	}
+	if (tight && many_over() && many_hurt() == away && one_in(2)) {
+		simdisk_tight = 0;
+		co_start(CO_CLIENT, 0, finds_room_main);
 		sim_go(many_over, 0);
 	}
 	if (calm && (prof.moves || prof.two))
@@ -1653,7 +1733,7 @@ live(bool calm)
 	faulty = 0;
 	sim_disk_may_fail = false;
 	many_dies(one_in(2));
-	lacking = 0;
+	lacking = tight = 0;
 }
 
 /* Those of the newest table, as far as it can be known: what a dead process wrote may still come. */
@@ -1771,7 +1851,7 @@ many_fail(int disk)
 void
 many_none_fails(void)
 {
-	faulty = lacking = 0;
+	faulty = lacking = tight = 0;
 	sim_disk_may_fail = false;
 }
 
@@ -1801,6 +1881,7 @@ many_begin_history(void)
 	memset(bucket_over, 0, sizeof bucket_over);
 	uploads_begin();
 	pairs_begin();
+	lost_begin();
 	away = 0;
 	faulty = 0;
 	sim_disk_may_fail = false;
@@ -1827,6 +1908,11 @@ many_run(void)
 		if (prof.eio_write && one_in(4)) {
 			may_fail();
 			accepts_all = one_in(2);
+		}
+		if (one_in(prof.lost)) {
+			lost_files();
+			choose_members();
+			choose_away();
 		}
 		twice = !away && one_in(16);
 		if (many_start(one_in(prof.cut_in_recovery) ? 1 + below(150u * (uint32_t)prof.disks) : 0))

@@ -91,7 +91,8 @@ void many_begin(struct many_client *c);
 /* The result of an operation whose start said r. */
 int many_wait(struct many_client *c, int r);
 void many_delete(struct many_client *c, int b, int k);
-void many_put(struct many_client *c, int b, int k);
+/* Returns the answer. */
+int many_put(struct many_client *c, int b, int k);
 void many_get(struct many_client *c, int b, int k);
 void many_make(struct many_client *c, int b);
 void many_remove(struct many_client *c, int b);
@@ -128,7 +129,7 @@ void many_check_carried(int r, const char *what);
 void many_check_key_error(int r, int b, int k, uint64_t since, const char *what);
 /* The disks of engines. */
 unsigned many_disks_of(const struct set *s, uint64_t engines);
-/* Disks for whose data there was no memory for a while of this life. */
+/* Disks for whose data there was no memory, or for which there was no room, for a while of this life. */
 unsigned many_short(void);
 /* Disks that are away, have failed, or may in this life. */
 unsigned many_hurt(void);
@@ -138,6 +139,21 @@ unsigned many_away(void);
 void many_of_bucket_over(struct cell *c, int b, uint64_t since);
 /* Is a change of that bucket under way, or has one ended since that event? */
 bool many_bucket_changed(int b, uint64_t since);
+
+/* Disks that serve. */
+unsigned many_serving(void);
+/* What the next start, or a repair, is given. */
+struct store_conf many_conf(void);
+/* Tries a start that may be refused: its result, and the reason.  The process is gone then. */
+int many_try_start(const char **ret_error);
+
+/* ---- many_lost.c: files that are lost ---- */
+
+void lost_begin(void);
+/* Segments of a disk vanish, and a repair makes them again. */
+void lost_files(void);
+/* Are bytes of what was put with that id lost?  Of one copy. */
+bool lost_is(uint32_t id);
 
 /* ---- many_uploads.c ---- */
 
@@ -252,6 +268,9 @@ void pairs_older(void);
 bool pairs_can_start(unsigned present);
 /* Behind a start: bytes of one disk rot, always the same one.  Bit of it, as soon as some have; and its copies are read, to be mended. */
 void pairs_rot(void);
+/* The disk whose bytes may rot now; -1: none may.  Some have. */
+int pairs_may_rot(void);
+void pairs_has_rotten(void);
 unsigned pairs_rotten(void);
 void pairs_mend_main(int nr);
 void pairs_same_main(int nr);

@@ -88,17 +88,30 @@ is_clients(const uint8_t *page)
 }
 
 /* All keys with two copies have them, and the rest of what the disks have is such that a power cut takes none of it. */
-void
-pairs_rot(void)
+int
+pairs_may_rot(void)
 {
 	const struct set *s = set_of(sim_store);
-	int d = __builtin_ctz(rots);
 	bool all = !simdisk_late();
 
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		all &= set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)) != SET_NOWHERE &&
 		       set_secondary_at(s, i) != SET_NOWHERE;
-	for (int i = 0; all && i < SEGS_MAX; i++) {
+	return all ? __builtin_ctz(rots) : -1;
+}
+
+void
+pairs_has_rotten(void)
+{
+	rotten = rots;
+}
+
+void
+pairs_rot(void)
+{
+	int d = pairs_may_rot();
+
+	for (int i = 0; d >= 0 && i < SEGS_MAX; i++) {
 		int name = d * SIM_FILES + FILE_SEG + i, file;
 
 		if (!simdisk_exists(name))

@@ -29,7 +29,12 @@ seeds+=" 1795533417356 1795535467060"
 seeds+=" 1795871873214"
 # An object that is deleted while a drain reads it: its bytes are in progress, so a PUT is refused.
 seeds+=" 601188 802222"
+# The log has no room when the gate of a bucket that was made is to open; each of these histories has a disk without room.
+without_room="30119"
 for seed in $seeds; do
 	"$sim" --pairs --replay "$seed" >/dev/null || { "$sim" --pairs --replay "$seed"; exit 1; }
 done
-exec "$sim" --pairs --histories "${HISTORIES:-500}"
+for seed in $without_room; do
+	"$sim" --pairs --no-room --replay "$seed" >/dev/null || { "$sim" --pairs --no-room --replay "$seed"; exit 1; }
+done
+exec "$sim" --pairs --histories "${HISTORIES:-460}"

@@ -276,7 +276,7 @@ profile_for_moves(int disks, int spare)
 	prof.seg_nr = prof.segs_there = 5;
 }
 
-bool sim_pairs;
+bool sim_pairs, sim_no_room, sim_lost;
 
 /* Buckets with two copies, of more disks than one. */
 static void
@@ -310,6 +310,16 @@ profile_for_older(void)
 	prof.older = 2;
 	prof.abort = 0;
 	prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
+}
+
+/* Segments are lost, of objects with one copy.  What a part of an upload in progress loses, its completion would not know. */
+static void
+profile_for_lost(void)
+{
+	prof.lost = 3;
+	prof.w_upload = 0;
+	prof.w_get = 10;
+	prof.slow = prof.eio_write = prof.eio_flush = prof.eio_super = prof.eio_read = 0;
 }
 
 /* Few clients that do one thing each, and nothing goes wrong but what is said. */
@@ -346,14 +356,21 @@ profile_choose_many(uint64_t seed)
 	prof.w_upload = (h >> 40 & 3) * 6;
 	if (h >> 36 & 1)
 		prof_fails((h >> 37 & 1) ? 20 : 80);
-	if ((h >> 42 & 0xff) % 3 == 0)
+	if ((h >> 42 & 0xff) % 3 == 0 && (sim_pairs || !sim_lost))
 		profile_for_moves(2 + (int)(h >> 50 & 0xff) % 3, (int)(h >> 58 & 1));
-	if (sim_pairs && (h >> 12 & 0xff) % 3 == 0)
-		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0);
+	if (sim_pairs && ((h >> 12 & 0xff) % 3 == 0 || sim_lost))
+		profile_for_pairs(1 + (unsigned)(h >> 60 & 0xf) % 3, (h >> 44 & 3) == 0 || sim_lost);
 	if (prof.two && !prof.moves && !prof.rot && (h >> 46 & 1))
 		profile_for_older();
 	if ((h >> 10 & 3) == 0)
 		prof.w_quota = 4;
+	h *= 0x9e3779b97f4a7c15u;
+	if ((sim_lost || (h >> 55 & 7) == 0) && prof.rot)
+		prof.lost = 3;
+	else if ((sim_lost || (h >> 55 & 7) == 0) && !prof.moves && !prof.two)
+		profile_for_lost();
+	if ((sim_no_room || h >> 61 == 0) && !prof.rot && !prof.older)
+		prof.no_room = 10 + (uint32_t)(h >> 58 & 3) * 30;
 }
 
 static void

@@ -9,7 +9,7 @@
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
  *	many.c     one history of several disks, with clients and a checker of its own; many_uploads.c: their uploads;
  *		   many_moves.c: disks that are drained and added meanwhile; many_pairs.c: buckets with two copies;
- *		   many_quotas.c: bounds of buckets;
+ *		   many_quotas.c: bounds of buckets; many_lost.c: files that are lost;
  *		   many_exact.c: short histories, one after the other in every way
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
@@ -56,6 +56,8 @@ bool one_in(uint32_t n);
 extern uint64_t trace_hash;
 extern bool sim_verbose;
 extern bool sim_pairs; /* some histories of many disks have buckets with two copies */
+/* In all histories of many disks that can have it, some writes find no room; files are lost. */
+extern bool sim_no_room, sim_lost;
 void trace(uint64_t what, uint64_t a, uint64_t b);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -197,6 +199,8 @@ extern unsigned simdisk_hung;
 extern unsigned simdisk_faulty;
 /* Bits of disks for whose data the kernel has no memory, but seldom. */
 extern unsigned simdisk_short;
+/* Of several disks: bits of those whose file systems may have no room for some writes. */
+extern unsigned simdisk_tight;
 extern unsigned simdisk_faults; /* injected in this life */
 extern unsigned simdisk_soft;   /* of data, and none that the disk is to blame for */
 /* Writes that found no room in this life, and those of them that were of a log. */
@@ -358,6 +362,9 @@ extern bool model_damaged;
 extern bool model_lost_map;
 /* Notes in which segments the bytes of each object and part are.  Returns the bits of all segments that any record names. */
 uint32_t model_places(const struct vol *vol);
+/* Bits of segments that a record, or a chunk or part that it names, has bytes in; maps: those of its maps are added. */
+uint32_t sim_segs_of(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r,
+		     uint32_t *maps);
 /* Those segments are lost.  Returns the number of objects and parts that lose bytes. */
 unsigned model_lose(uint32_t segs);
 /* Returns true if some bytes of the object, or of one of its parts, are lost. */
@@ -425,6 +432,8 @@ struct plan {
 };
 
 struct vol *sim_vol(void);
+/* Bits of segments that a snapshot is in. */
+uint32_t sim_snapshot_segs(const struct vol *vol);
 /* A superblock without a table, and the files of a disk that has it. */
 struct super sim_super(void);
 void sim_make_disk(int disk, const struct super *sb);
