@@ -104,7 +104,10 @@ pause() { read -rt "$1" -u "$_empty" || :; }
 
 # Any command on the software NIC of this test.  A test that wants none says NO_NIC=1 before start_daemon.
 _on_nic() { if [ -n "${NO_NIC:-}" ]; then ON_NIC=(env); else ON_NIC=("$ROOT/scripts/with-softnic" -d "$NICS"); fi; }
-nic() { _on_nic; "${ON_NIC[@]}" "$@"; }
+# It sets the variables that scripts/with-softnic sets, without a shell for each command; daemons are started by the script.
+nic() {
+	if [ -n "${NO_NIC:-}" ]; then "$@"; else SOFTNIC_DEVICES=$NICS LD_LIBRARY_PATH=$BUILD/softnic${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"; fi
+}
 softnicctl() { nic "$BUILD/softnicctl" "$@"; }
 
 # Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
@@ -310,7 +313,7 @@ xml() {
 # The error code of an answer: code_of PATH [curl words]
 code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
-md5() { md5sum "${@:--}" | cut -d' ' -f1; }
+md5() { md5sum "${@:--}" | { read -r s _; echo "$s"; }; }
 
 # ---- assertions --------------------------------------------------------------------------------------------------------
 
