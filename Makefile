@@ -108,7 +108,7 @@ endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 
 # ---- programs ------------------------------------------------------------------------------------------------------
-$(O)/gantryd: $(call archives,main)
+$(O)/gantryd: $(call archives,main) src/rados/daemon.list
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--dynamic-list=src/rados/daemon.list -o $@ $(call linkmod,main)
 

@@ -192,21 +192,29 @@ may_repair(const char *loss)
 	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
 }
 
+/* Has a check count the damage in this list; NULL: in none. */
+static void
+count_damage(struct store_conf *sc, struct store_damage *damage)
+{
+	if (sc->ops == &store_set_ops)
+		sc->disks.damage = damage;
+	else
+		sc->rados.damage = damage;
+}
+
 /* Lists what a repair would lose, and asks. Returns 0: it may begin; -ECANCELED: the answer is no; or the error of the check. */
 static int
 ask_repair(struct store_conf *sc)
 {
-	struct store_damage *damage = sc->ops == &store_set_ops ? damage_new() : NULL;
+	struct store_damage *damage = damage_new();
 	char loss[300] = "All objects that are listed as lost or dropped are lost";
 	int r;
 
-	if (sc->ops == &store_set_ops)
-		sc->disks.damage = damage;
+	count_damage(sc, damage);
 	r = store_fsck(sc, FSCK_PREVIEW, say, NULL);
-	if (damage) {
+	count_damage(sc, NULL);
+	if (damage)
 		damage_loss(&damage->sums, loss, sizeof loss);
-		sc->disks.damage = NULL;
-	}
 	damage_free(damage);
 	return r <= 0 ? r : may_repair(loss) ? 0 : -ECANCELED;
 }
@@ -247,11 +255,10 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 		remember_free(m);
 		return EXIT_USAGE;
 	}
-	damage = sc.ops == &store_set_ops ? damage_new() : NULL;
-	if (sc.ops == &store_set_ops) {
+	damage = damage_new();
+	count_damage(&sc, damage);
+	if (sc.ops == &store_set_ops)
 		sc.disks.is_examined = !repair;
-		sc.disks.damage = damage;
-	}
 	if (r == 0)
 		r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
 	remember_free(m);
@@ -262,7 +269,7 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n", fsck_failed(r, damage ? &damage->sums : NULL));
 	/* Also where damaged objects are left. */
-	if (repair && damage && conf->store.disk_nr > 1 &&
+	if (repair && damage && conf->store.backend == BACKEND_DISKS && conf->store.disk_nr > 1 &&
 	    (r > 0 || (damage_is_bad(&damage->sums) && !damage->sums.refused)))
 		rescan_want(conf, src, stdout);
 	damage_free(damage);

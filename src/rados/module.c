@@ -8,6 +8,7 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "store/damage.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -400,6 +401,7 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 	struct rstore *st = calloc(1, sizeof *st);
 	char err[256] = "no memory";
 	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+	struct store_damage *damage = conf->rados.damage;
 
 	if (e == 0) {
 		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
@@ -410,12 +412,13 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 		say(cookie, err);
 	else
 		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
-			       st->gw.format.object_bytes, mode == FSCK_REPAIR, say, cookie);
+			       st->gw.format.object_bytes, mode, damage ? &damage->sums : NULL, say, cookie);
+	if (damage && e != 0)
+		damage_report(damage, false, say, cookie);
 	if (st)
 		disconnect(&st->client[0]);
 	free(st);
-	/* A repair removes damaged records, and data that no record names. */
-	return mode == FSCK_PREVIEW && e == -ENOTRECOVERABLE ? 1 : e;
+	return e;
 }
 
 /* ---- ports ---- */

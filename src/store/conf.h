@@ -96,6 +96,8 @@ struct store_rados_conf {
 	uint32_t object_bytes;             /* size of a data object in bytes, for --format */
 	/* number of librados clients in this process; 0: one client for every 4 ports */
 	int clients;
+	/* for --fsck: list that gets the sums (store/damage.h); NULL: they are not needed */
+	struct store_damage *damage;
 	uint64_t dead_after_ns; /* time in ns without a sign of life after which a gateway counts as dead */
 	/* limit of the bytes of PUTs that the cluster has not acknowledged; further PUTs are refused; 0: no
 	 * limit */

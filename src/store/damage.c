@@ -177,8 +177,11 @@ say_dropped(const struct damage_sums *s, bool has_others, void (*say)(void *cook
 
 	if (!any(&all))
 		return;
-	n = snprintf(text, sizeof text, "lost or dropped: %s, %llu bytes", count_text(&all, one),
-		     (unsigned long long)all.bytes);
+	/* On RADOS the record that had the size is damaged. */
+	n = snprintf(text, sizeof text, "lost or dropped: %s", count_text(&all, one));
+	if (all.bytes)
+		n += snprintf(text + n, sizeof text - (size_t)n, ", %llu bytes",
+			      (unsigned long long)all.bytes);
 	if (has_others)
 		snprintf(text + n, sizeof text - (size_t)n,
 			 "; whole on another disk: %s, %llu bytes; nowhere else: %s, %llu bytes",
@@ -232,6 +235,13 @@ damage_report(struct store_damage *all, bool has_others, void (*say)(void *cooki
 		say(cookie, text);
 	}
 	say_dropped(&all->sums, has_others, say, cookie);
+	if (all->sums.unnamed.objects) {
+		snprintf(text, sizeof text, "named by no record: %llu object%s in the pools, %llu bytes",
+			 (unsigned long long)all->sums.unnamed.objects,
+			 all->sums.unnamed.objects == 1 ? "" : "s",
+			 (unsigned long long)all->sums.unnamed.bytes);
+		say(cookie, text);
+	}
 	if (all->sums.has_unknown)
 		say(cookie,
 		    "lost or dropped as well: an unknown number of objects, whose names cannot be read");
@@ -243,11 +253,13 @@ damage_loss(const struct damage_sums *s, char *text, size_t len)
 {
 	struct damage_sum all = dropped(s->all), gone = dropped(s->gone);
 	uint64_t listed = all.objects + all.parts;
-	char one[SUM_TEXT];
+	char one[SUM_TEXT], bytes[40] = "";
+	size_t n;
 
+	if (gone.bytes)
+		snprintf(bytes, sizeof bytes, " (%llu bytes)", (unsigned long long)gone.bytes);
 	if (any(&gone))
-		snprintf(text, len, "%s (%llu bytes) %s lost, of %llu that are listed%s",
-			 count_text(&gone, one), (unsigned long long)gone.bytes,
+		snprintf(text, len, "%s%s %s lost, of %llu that are listed%s", count_text(&gone, one), bytes,
 			 gone.objects + gone.parts == 1 ? "is" : "are", (unsigned long long)listed,
 			 s->has_unknown ? ", and those whose names cannot be read" : "");
 	else if (s->has_unknown)
@@ -256,4 +268,10 @@ damage_loss(const struct damage_sums *s, char *text, size_t len)
 	else
 		snprintf(text, len, "No object is lost%s",
 			 listed ? ": other disks have all that is listed" : "");
+	n = strlen(text);
+	if (s->unnamed.objects)
+		snprintf(text + n, len - n,
+			 "; %llu object%s in the pools, %llu bytes, that no record names, %s removed",
+			 (unsigned long long)s->unnamed.objects, s->unnamed.objects == 1 ? "" : "s",
+			 (unsigned long long)s->unnamed.bytes, s->unnamed.objects == 1 ? "is" : "are");
 }

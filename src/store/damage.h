@@ -44,6 +44,8 @@ struct damage_sum {
 struct damage_sums {
 	struct damage_sum all[DAMAGE_KINDS];
 	struct damage_sum gone[DAMAGE_KINDS]; /* those of `all` of which no disk has a whole copy */
+	/* On RADOS: number and bytes of the objects in pools that no record names, and that a repair removes. */
+	struct damage_sum unnamed;
 	uint64_t objects; /* number of all objects that were examined, each counted once */
 	/* true: a repair also drops changes of objects whose names cannot be read */
 	bool has_unknown;

@@ -166,13 +166,31 @@ for k in data trailer first little gone listed map_data; do
 	whole "$k" "$T/small"
 done
 assert_status DELETE /bkt/record 500
-# ---- fsck names records that are damaged
+# ---- fsck names records that are damaged, of a part of an upload with the upload, and says how much a repair removes
+up=$(curl_s3 '/bkt/parted?uploads' -X POST | sed -n 's:.*<UploadId>\(.*\)</UploadId>.*:\1:p')
+assert_status PUT "/bkt/parted?partNumber=7&uploadId=$up" 200 -T "$T/small"
+row=p${up: -32}00007
+for s in $(rados -p gantry.meta ls | grep '^idx'); do
+	rados -p gantry.meta listomapkeys "$s" | grep -qx "$row" || continue
+	rados -p gantry.meta getomapval "$s" "$row" "$T/rec" >/dev/null
+	/usr/bin/python3 -c 'import sys; b = bytearray(open(sys.argv[1], "rb").read()); b[len(b) // 2] ^= 4; open(sys.argv[1], "wb").write(b)' "$T/rec"
+	rados -p gantry.meta setomapval "$s" "$row" --input-file "$T/rec"
+done
 ! fsck || fail "damaged records: $(cat "$T/fsck")"
 for k in record inline map; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "fsck: $(cat "$T/fsck")"; done
+grep -qx "bucket bkt: the record of part 7 of an upload of 'parted', id ${up: -32} is damaged" "$T/fsck" || fail "a part of an upload: $(cat "$T/fsck")"
+grep -qx 'lost or dropped: 3 objects and 1 part of an upload' "$T/fsck" || fail "the sum: $(cat "$T/fsck")"
+unnamed=$(grep -c ' has no owner$' "$T/fsck")
+[ "$unnamed" -gt 2 ] || fail "the data of damaged records has no owner: $(cat "$T/fsck")"
+bytes=$(sed -n "s/^named by no record: $unnamed objects in the pools, \([0-9]*\) bytes\$/\1/p" "$T/fsck")
+# The data of two objects and a part at least.
+[ "${bytes:-0}" -ge 9400000 ] || fail "the bytes that no record names: $(cat "$T/fsck")"
 # Without an answer it lists, and removes nothing.
 rc=0
 fsck --repair </dev/null || rc=$?
 assert_eq "$rc" 2 "a repair without an answer: $(cat "$T/fsck")"
+grep -qx "3 objects and 1 part of an upload are lost, of 4 that are listed; $unnamed objects in the pools, $bytes bytes, that no record names, are removed; last resort: type yes, or use --yes" "$T/fsck" ||
+	fail "the question: $(cat "$T/fsck")"
 for k in record inline map; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "it lists: $(cat "$T/fsck")"; done
 ! fsck || fail "a repair without an answer repaired: $(cat "$T/fsck")"
 fsck --repair --yes || fail "--repair: $(cat "$T/fsck")"

@@ -11,6 +11,7 @@
 
 #include "base/crc64.h"
 #include "rados/io/gateway_int.h"
+#include "store/damage.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -43,7 +44,9 @@ struct checking {
 	struct live *live;
 	uint32_t live_nr;
 	uint64_t next_instance; /* that gateways had when it began */
-	uint64_t damage, removed;
+	/* damage: number of errors that are left; would: those of them that a repair removes */
+	uint64_t damage, would, removed;
+	struct damage_sums *sums; /* NULL: nothing is counted */
 	/* What is being read. */
 	const char *bucket, *shard;
 	struct quota_change there; /* in the shard */
@@ -62,7 +65,7 @@ struct counters {
 
 static void __attribute__((format(printf, 2, 3))) tell(struct checking *c, const char *fmt, ...)
 {
-	char line[512];
+	char line[STORE_KEY_MAX + 512];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -226,6 +229,73 @@ count_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	return 0;
 }
 
+/* -- damaged records -- */
+
+#define ID_DIGITS (2 * STORE_UPLOAD_ID_BYTES)
+
+/* A search for the upload with an id among the uploads of a shard. */
+struct upload_search {
+	const char *id; /* ID_DIGITS digits */
+	char key[STORE_KEY_MAX + 1];
+	bool is_found;
+};
+
+static int
+on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct upload_search *s = cookie;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	uint16_t len;
+
+	if (s->is_found || key_len < ID_DIGITS || memcmp(key + key_len - ID_DIGITS, s->id, ID_DIGITS) != 0 ||
+	    key_upload_decode(key, key_len, s->key, &len, id) < 0)
+		return 0;
+	s->key[len] = 0;
+	s->is_found = true;
+	return 0;
+}
+
+/* Names the object of a record, or the upload and the number of the part; unprintable bytes as '?'. */
+static void
+record_text(struct checking *c, const char *key, size_t key_len, char *text, size_t cap)
+{
+	struct upload_search s = { .id = key + 1 };
+	uint32_t number = key_part_number(key, key_len);
+
+	if (number)
+		each_entry(c->io[POOL_META], c->shard, "u", on_upload, &s);
+	else if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
+		s.id = key + key_len - ID_DIGITS;
+	if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
+		on_upload(&s, key, key_len, NULL, 0);
+	if (number)
+		snprintf(text, cap, "part %u of an upload%s%s%s, id %.*s", number, s.is_found ? " of '" : "",
+			 s.key, s.is_found ? "'" : "", ID_DIGITS, s.id);
+	else if (s.is_found)
+		snprintf(text, cap, "an upload of '%s', id %.*s", s.key, ID_DIGITS, s.id);
+	else
+		snprintf(text, cap, "'%.*s'", (int)key_len - 1, key + 1);
+	for (; *text; text++)
+		*text = *text >= 0x20 && *text < 0x7f ? *text : '?';
+}
+
+static void
+tell_damaged(struct checking *c, const char *key, size_t key_len)
+{
+	char text[STORE_KEY_MAX + 100];
+
+	record_text(c, key, key_len, text, sizeof text);
+	tell(c, "bucket %s: the record of %s is damaged%s", c->bucket, text, c->repair ? ": removed" : "");
+	c->damage += !c->repair;
+	c->would++;
+	c->removed += c->repair;
+	if (!c->sums || key[0] == KEY_GARBAGE)
+		return;
+	c->sums->all[DAMAGE_DROPPED].objects += key[0] == KEY_OBJECT;
+	c->sums->all[DAMAGE_DROPPED].parts += key[0] != KEY_OBJECT;
+	c->sums->gone[DAMAGE_DROPPED] = c->sums->all[DAMAGE_DROPPED];
+}
+
 /* Nobody can read, replace or delete what it was of. */
 static int
 remove_row(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
@@ -265,10 +335,7 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 		count_entry(c, key, key_len, val, val_len);
 	if (e != -EBADMSG)
 		return e;
-	tell(c, "bucket %s: the record of '%.*s' is damaged%s", c->bucket, (int)key_len - 1, key + 1,
-	     c->repair ? ": removed" : "");
-	c->damage += !c->repair;
-	c->removed += c->repair;
+	tell_damaged(c, key, key_len);
 	if (!c->repair)
 		return 0;
 	c->nr = named_nr; /* what it named has no owner any more */
@@ -381,6 +448,7 @@ judge_counters(struct checking *c, const char *shard, struct counters *before)
 		     c->repair ? ": mended" : "");
 		e = c->repair ? mend_counters(c, shard, &now) : 0;
 		c->damage += !c->repair || e == -ECANCELED;
+		c->would++;
 		c->removed += c->repair && e == 0;
 		e = e == -ECANCELED ? 0 : e;
 	}
@@ -538,6 +606,8 @@ static int
 look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uint32_t n, bool is_map)
 {
 	struct named *found = find(c, id);
+	uint64_t size;
+	time_t mtime;
 	int e;
 
 	if (found && (is_map ? found->is_map : n < found->nr)) {
@@ -547,6 +617,11 @@ look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uin
 	if (is_under_way(c, id))
 		return 0;
 	tell(c, "%s %s has no owner%s", is_map ? "map" : "data object", name, c->repair ? ": removed" : "");
+	c->would++;
+	if (c->sums && rados_stat(c->io[pool], name, &size, &mtime) == 0) {
+		c->sums->unnamed.objects++;
+		c->sums->unnamed.bytes += size;
+	}
 	if (!c->repair) {
 		c->damage++;
 		return 0;
@@ -629,12 +704,13 @@ tell_missing(struct checking *c)
 }
 
 int
-fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, bool repair,
-	   void (*say)(void *cookie, const char *line), void *cookie)
+fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum fsck_mode mode,
+	   struct damage_sums *sums, void (*say)(void *cookie, const char *line), void *cookie)
 {
 	struct checking c = { .io = { meta, data },
 			      .object_bytes = object_bytes,
-			      .repair = repair,
+			      .repair = mode == FSCK_REPAIR,
+			      .sums = sums,
 			      .say = say,
 			      .cookie = cookie };
 	int e = read_gateways(&c);
@@ -653,5 +729,7 @@ fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, bool r
 		e = tell_missing(&c);
 	free(c.named);
 	free(c.live);
+	if (e == 0 && mode == FSCK_PREVIEW && c.would)
+		return 1;
 	return e < 0 ? e : c.damage ? -ENOTRECOVERABLE : c.removed ? 1 : 0;
 }

@@ -5,8 +5,11 @@
 
 #include "rados/io/rados_int.h"
 
-/* Says through say(), a line a call, what is wrong; repair: removes what nothing names.  As store_fsck(). */
-int fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, bool repair,
-	       void (*say)(void *cookie, const char *line), void *cookie);
+struct damage_sums;
+
+/* Reports damage through say(), one line a call, and counts in *sums the objects and data that a repair removes. Modes and result are
+ * those of store_fsck(); FSCK_PREVIEW: -ENOTRECOVERABLE if there is only damage that a repair does not change. */
+int fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum fsck_mode mode,
+	       struct damage_sums *sums, void (*say)(void *cookie, const char *line), void *cookie);
 
 #endif
