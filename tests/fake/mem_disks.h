@@ -56,7 +56,7 @@ void mem_disks_put_back(const struct mem_image *image);
 void mem_image_free(struct mem_image *image);
 /* Returns how many changes disks have made since mem_disks_begin(). */
 uint64_t mem_disks_changes(void);
-/* Keeps an image after so many further changes, which mem_disks_cut() gives: as if the power had gone then. */
+/* Keeps an image after so many further changes, which mem_disks_cut() gives: as if the power had gone then.  None is kept yet. */
 void mem_disks_cut_after(uint64_t changes);
 /* Tells whether that image was taken. */
 bool mem_disks_is_cut(void);

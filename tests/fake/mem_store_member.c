@@ -333,7 +333,8 @@ mem_disks_changes(void)
 void
 mem_disks_cut_after(uint64_t nr)
 {
-	mem_image_free(cut);
+	/* Clients may know of the cut already: another one would be a later one. */
+	check(!cut);
 	cut = nr ? NULL : mem_disks_copy(NULL);
 	cut_after = nr ? changes + nr : 0;
 }

@@ -516,7 +516,9 @@ may_cut(void)
 	if (mem_disks_is_cut() || turns_below(2))
 		return;
 	turns_sleep(turns_below(5) * NS_PER_MS);
-	mem_disks_cut_after(turns_below(6));
+	/* It may have gone meanwhile, as begin_life() had it. */
+	if (!mem_disks_is_cut())
+		mem_disks_cut_after(turns_below(6));
 }
 
 /* Waits until the primary of a key has a version that the secondary has not, which hangs.  False: it does not come to that. */
