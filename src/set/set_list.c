@@ -4,6 +4,8 @@
 #include "set/replicas.h"
 #include "store/merge.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -44,6 +46,18 @@ ask_home(const struct set *s, int engine, struct store_list *ls)
 	ls->slots = slots;
 }
 
+/* Returns 0 if the bucket exists, or -ENXIO. */
+static int
+find_bucket(const struct merge_of *of, const struct store_list *ls)
+{
+	struct store_stat st;
+	int r = set_bucket_head(of->port, ls->bucket, ls->bucket_len, &st);
+
+	/* The metadata leader answers from memory, without a wait. */
+	check(r != 0);
+	return r < 0 ? r : st.op.result;
+}
+
 static int
 list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 	       int (*list)(struct store_port *, struct store_list *))
@@ -52,7 +66,9 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 	int i = engine_of(of, source);
 
 	if (!(set_all(port_set(p)) >> i & 1)) {
-		ls->op.result = source ? -ENXIO : 0;
+		/* If the metadata leader left the map after the list had begun, or leaves at this moment, the
+		 * list still ends with -ENXIO if the bucket does not exist. */
+		ls->op.result = source ? -ENXIO : find_bucket(of, ls);
 		ls->more = false;
 		return 1;
 	}

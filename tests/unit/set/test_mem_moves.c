@@ -485,6 +485,78 @@ test_drained(void **state)
 	}
 }
 
+static int
+list_uploads_of(const char *bucket)
+{
+	struct store_list ls = {
+		.bucket = bucket, .bucket_len = (uint16_t)strlen(bucket), .max = 64, .entry = on_listed
+	};
+
+	return STORE_DO(user, &ls.op, store_list_uploads(store_user_port(user, 0), &ls));
+}
+
+/* The map without the disk that answers for buckets has taken effect, and no other disk answers for them yet. */
+static bool
+leader_has_left(void)
+{
+	return !(set_all(set_of(st)) >> set_head(set_of(st)) & 1);
+}
+
+static bool leader_left; /* since the drain began */
+
+/* Makes that moment last. */
+static bool
+step_while_leaving(void)
+{
+	if (!leader_left && leader_has_left()) {
+		leader_left = true;
+		turns_stall_others(50);
+	}
+	return mem_disks_step();
+}
+
+/* Drains the disk that answers for buckets.  True: lists were asked for at that moment. */
+static bool
+list_while_leaving(void)
+{
+	bool is_between = false;
+
+	begin(3);
+	leader_left = false;
+	turns_step = step_while_leaving;
+	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+	while (!is_quiet()) {
+		struct listing l;
+
+		store_user_turn(user);
+		if (!leader_has_left())
+			continue;
+		is_between = true;
+		assert_int_equal(list_names(user, "none", &l), -ENXIO);
+		assert_int_equal(list_uploads_of("none"), -ENXIO);
+		assert_int_equal(list_names(user, ONE, &l), RIG_KEYS);
+		assert_int_equal(list_names(user, TWO, &l), RIG_KEYS);
+		assert_int_equal(list_uploads_of(ONE), 0);
+	}
+	turns_step = mem_disks_step;
+	assert_false(is_member(0));
+	end();
+	return is_between;
+}
+
+/* A list of a bucket that does not exist says so at each moment of a drain. */
+static void
+test_list_while_leaving(void **state)
+{
+	uint64_t was = seed;
+	int nr = 0;
+
+	for (int i = 0; i < 20 && nr < 2; i++, seed++)
+		nr += list_while_leaving();
+	seed = was;
+	assert_int_equal(nr, 2);
+}
+
 /* A store of one disk gets a second disk, then a third, and loses the first, which is named by its number. */
 static void
 test_grow(void **state)
@@ -998,6 +1070,7 @@ main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_drained),
+		cmocka_unit_test(test_list_while_leaving),
 		cmocka_unit_test(test_grow),
 		cmocka_unit_test(test_after_drain),
 		cmocka_unit_test(test_forget),
