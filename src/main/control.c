@@ -310,22 +310,22 @@ background(const struct store *st, const struct cores *cores)
 	return cores_expire(cores) ? "lifecycle" : store_background(st);
 }
 
-/* Seconds, 0: the text is no number in the range. */
+/* Returns the number of seconds in text, from 1 to max; 0: NULL, or another text. */
 static uint64_t
-settle_seconds(const char *text)
+seconds_of(const char *text, uint64_t max)
 {
-	long n = !text                                                            ? SETTLE_DEFAULT_S
-		 : strspn(text, "0123456789") == strlen(text) && strlen(text) < 6 ? atol(text)
-										  : 0;
+	bool is_number = text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 10;
+	uint64_t n = is_number ? strtoull(text, NULL, 10) : 0;
 
-	return n > SETTLE_MAX_S ? 0 : (uint64_t)n;
+	return n > max ? 0 : n;
 }
 
 static int
 settle(void *cookie, const struct admin_args *args, FILE *out)
 {
 	struct daemon *d = cookie;
-	uint64_t began = clock_ns(), seconds = settle_seconds(admin_arg(args, "timeout"));
+	const char *timeout = admin_arg(args, "timeout");
+	uint64_t began = clock_ns(), seconds = timeout ? seconds_of(timeout, SETTLE_MAX_S) : SETTLE_DEFAULT_S;
 	const char *busy;
 
 	if (!seconds)
@@ -534,16 +534,15 @@ show_health(void *cookie, FILE *out)
 static int
 health(void *cookie, const struct admin_args *args, FILE *out)
 {
-	const char *action = admin_arg(args, "action"), *code = admin_arg(args, "code"),
-		   *seconds = admin_arg(args, "seconds");
+	const char *action = admin_arg(args, "action"), *code = admin_arg(args, "code");
 	struct daemon *d = cookie;
 	bool is_mute = action && strcmp(action, "mute") == 0;
-	unsigned long s = seconds && is_mute ? strtoul(seconds, NULL, 10) : 0;
+	uint64_t s = is_mute ? seconds_of(admin_arg(args, "seconds"), MUTE_MAX_S) : 0;
 	int r;
 
 	if (!action || (!is_mute && strcmp(action, "unmute") != 0) || !code)
 		return refuse(out, 400, "expected \"action\" mute or unmute, and the \"code\" of a reason");
-	if (is_mute && (s < 1 || s > MUTE_MAX_S))
+	if (is_mute && !s)
 		return refuse(out, 400, "expected \"seconds\", from 1 to a year");
 	r = admin_mute(d->admin, code, s);
 	if (r == -ENOENT)

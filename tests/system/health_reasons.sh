@@ -36,6 +36,10 @@ grep -q '^warning  daemon  *.healthz: certificate_ends: ' "$T/out" || fail "$(ca
 mute nonsense --for 8h 2>"$T/err" && fail "a code that there is not"
 grep -q 'no reason has that code; there are not_serving, ' "$T/err" || fail "$(cat "$T/err")"
 mute certificate_ends 2>/dev/null && fail "a mute without an end"
+for s in 1e9 '' ' 5' 5s 0 -1 31536001 99999999999; do
+	curl -sS --unix-socket "$A" -d "{\"action\":\"mute\",\"code\":\"certificate_ends\",\"seconds\":\"$s\"}" http://x/control/health -o "$T/out" -w '%{http_code}' >"$T/status"
+	assert_eq "$(cat "$T/status")" 400 "'$s' seconds: $(cat "$T/out")"
+done
 mute certificate_ends --for 8h >"$T/out" || fail "mute: $(cat "$T/out")"
 grep -q '^ok$' "$T/out" && grep -q '^  - certificate_ends: .*, muted until 2' "$T/out" || fail "$(cat "$T/out")"
 gantry --admin "$A" --quiet status || fail "a muted reason counts"
