@@ -410,17 +410,25 @@ void
 remember_line(const char *path, uint64_t size_bytes, char *out, size_t cap)
 {
 	static const char *const units[] = { "", "KiB", "MiB", "GiB", "TiB" };
+	char quoted[2 * PATH_MAX];
+	size_t n = 0;
 	struct stat st;
 	int unit = 0;
 
+	for (const char *p = path; *p && n + 3 < sizeof quoted; p++) {
+		if (*p == '"' || *p == '\\')
+			quoted[n++] = '\\';
+		quoted[n++] = *p;
+	}
+	quoted[n] = '\0';
 	/* A device is as large as it is, or as the line said; one that is away is not known to be a device. */
 	if (!size_bytes || (stat(path, &st) == 0 && S_ISBLK(st.st_mode))) {
-		snprintf(out, cap, "- { path: \"%s\" }", path);
+		snprintf(out, cap, "- { path: \"%s\" }", quoted);
 		return;
 	}
 	for (; unit < 4 && size_bytes % 1024 == 0; unit++)
 		size_bytes /= 1024;
-	snprintf(out, cap, "- { path: \"%s\", size: %llu%s }", path, (unsigned long long)size_bytes,
+	snprintf(out, cap, "- { path: \"%s\", size: %llu%s }", quoted, (unsigned long long)size_bytes,
 		 units[unit]);
 }
 

@@ -112,3 +112,9 @@ WAIT_USUAL=60 wait_for 120 drained disk3
 gantry --admin "$A" --json disk drain "$T/disk3" --write --conf "$T/gantryd.yaml" >"$T/said" || fail "drain --write"
 assert_eq "$(jq -r '.file + " " + (.written | tostring)' "$T/said")" "$FILE true"
 assert_eq "$(listed)" 'disk0 disk2 '
+
+# ---- a path with characters that YAML escapes ----
+odd="$T/di\"s\\k"
+says 0 "$FILE: written" disk add "$odd" --size 96MiB --write
+grep -qF '/di\"s\\k", size: 96MiB }' "$FILE" || fail "$(cat "$FILE")"
+WAIT_USUAL=30 wait_for 60 unnamed 0
