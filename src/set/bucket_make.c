@@ -70,7 +70,8 @@ make_failed(struct change *c, int r)
 	c->step = UNDO_OPEN;
 	if (r != -EEXIST || change_before(c, c->at) < 0)
 		return change_gate_at(c, GATE_OPEN);
-	c->failed = c->not_cleared;
+	/* 0: each engine with remains failed while they were removed. */
+	c->failed = c->not_cleared ? c->not_cleared : -EAGAIN;
 	return undo_next(c, 0);
 }
 
