@@ -303,6 +303,26 @@ move_slots(struct mover *m, int from, int to)
 
 /* ---- leftovers ---- */
 
+bool
+set_removes_foreign(const struct set *s)
+{
+	return s->mover && atomic_load(&s->mover->cleans);
+}
+
+/* Notes that foreign records are being removed, and copies the newest map. Both happen under the map change
+ * lock, so a change of the map either precedes the copy or sees the note. A read-only set makes no further
+ * map. */
+static void
+begin_clean(struct mover *m, struct disk_table *ret_table)
+{
+	int r = move_take_turn(m);
+
+	atomic_store(&m->cleans, true);
+	set_get_table(m->set, ret_table);
+	if (r == 0)
+		move_give_turn(m);
+}
+
 int
 move_clean(struct mover *m, int but)
 {
@@ -313,7 +333,7 @@ move_clean(struct mover *m, int but)
 
 	move_forget_error(m);
 	if (r == 0)
-		set_get_table(s, t);
+		begin_clean(m, t);
 	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		if (i == but || !set_is_in(s, i) || set_has_failed(s, i))
 			continue;
@@ -334,6 +354,7 @@ move_clean(struct mover *m, int but)
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;
 	}
+	atomic_store(&m->cleans, false);
 	free(theirs);
 	free(t);
 	return r;

@@ -57,6 +57,7 @@ struct mover {
 	_Atomic bool is_over;  /* true: the thread has finished its job */
 	_Atomic bool stop;     /* true: the set ends, so the job must end */
 	_Atomic bool cancel;   /* true: an operator asked to cancel the job */
+	_Atomic bool cleans;   /* true: foreign records are being removed (move_clean()) */
 	_Atomic uint64_t rate; /* limit of the bytes that moves read in a second; 0: no limit */
 
 	/* Protects the requests and answers of callers: the fields from here to bytes_of_slots. */

@@ -110,12 +110,15 @@ has_two_left(const struct set *s, int number)
 }
 
 /* Marks secondaries as not in sync if their disks have old records of keys with two copies. Such disks may
- * lack records, so they are resynchronised first. */
+ * lack records, so they are resynchronised first. While foreign records are removed, all secondaries are marked:
+ * the removal does not know the new map, and would remove secondary copies. */
 static void
 keep_from_full(const struct set *s, struct disk_table *t)
 {
+	bool all = set_removes_foreign(s);
+
 	for (int d = 0; d < STORE_DISKS_MAX; d++) {
-		if (!table_has(t->members, d) || !has_two_left(s, d))
+		if (!table_has(t->members, d) || (!all && !has_two_left(s, d)))
 			continue;
 		for (int i = 0; i < STORE_SLOT_NR; i++) {
 			if (t->second[i] == d)

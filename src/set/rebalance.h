@@ -26,6 +26,9 @@ void set_heal(struct set *s);
 /* Returns true if resynchronisation has work according to the map t: a secondary in service is not in sync,
  * or another disk can replace a secondary that has been away for heal_after_ns. */
 bool set_pairs_wait(const struct set *s, const struct disk_table *t);
+/* Returns true if the rebalancer removes foreign records according to an earlier map. The caller holds the map
+ * change lock. */
+bool set_removes_foreign(const struct set *s);
 /* Reports the progress of the resynchronisation. Returns the share of bytes_done that belongs to the slots in
  * progress. */
 uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);

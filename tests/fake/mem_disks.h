@@ -34,9 +34,12 @@ void mem_disk_refuse(const char *path, bool refuse);
 void mem_disk_put_map(const char *path, const struct disk_table *t);
 /* Lets nothing that was started end, or goes on. */
 void mem_disk_hang(const char *path, bool hang);
-/* Lets no write of a placement map end while the disk serves, or no change at all, which a gate is not, or all again. */
-enum mem_hold { HOLD_NOTHING, HOLD_MAPS, HOLD_CHANGES };
+/* Lets no write of a placement map end while the disk serves, or no change at all, which a gate is not, or no change of a record that is not
+ * the disk's own, or all again. */
+enum mem_hold { HOLD_NOTHING, HOLD_MAPS, HOLD_CHANGES, HOLD_FOREIGN };
 void mem_disk_hold(const char *path, enum mem_hold what);
+/* Tells whether something waits for the end of a hold. */
+bool mem_disk_holds_any(const char *path);
 /* Makes a disk, which is in use, so small that so many bytes are free. */
 void mem_disk_leave_free(const char *path, uint64_t bytes);
 /* Damages the bytes of an object: reads are -EBADMSG.  0 or -ENOENT. */

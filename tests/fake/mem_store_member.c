@@ -414,6 +414,18 @@ mem_disk_hold(const char *path, enum mem_hold what)
 	member_of(path)->holds = what;
 }
 
+bool
+mem_disk_holds_any(const char *path)
+{
+	const struct mem_store *st = get_disk(path)->st;
+
+	for (const struct job *j = st->jobs; j; j = j->next) {
+		if (mem_member_holds(st, j))
+			return true;
+	}
+	return false;
+}
+
 void
 mem_disk_put_map(const char *path, const struct disk_table *t)
 {
@@ -664,7 +676,9 @@ mem_member_holds(const struct mem_store *st, const struct job *j)
 {
 	enum mem_hold what = st->member->holds;
 
-	return what == HOLD_CHANGES ? is_change(j) : what == HOLD_MAPS && !j->port;
+	return what == HOLD_CHANGES   ? is_change(j)
+	       : what == HOLD_FOREIGN ? j->is_sent
+				      : what == HOLD_MAPS && !j->port;
 }
 
 bool

@@ -220,6 +220,40 @@ test_made_beside(void **state)
 	}
 }
 
+#define MANY 100
+
+/* The first bucket is made while remains of a move are removed, which began by a map without second copies: those that are made meanwhile
+ * stay. */
+static void
+test_made_while_cleaning(void **state)
+{
+	char name[32], two[RIG_KEYS][32];
+
+	begin(2);
+	assert_int_equal(make_bucket(user, ONE, 1), 0);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "m%d", i);
+		assert_int_equal(put(user, ONE, name, 1), 0);
+	}
+	mem_disk_hold(paths[0], HOLD_FOREIGN);
+	assert_int_equal(ask(DISK_ADD, paths[2]), 0);
+	/* Slots move from the first disk, until it is to remove the first key that has moved. */
+	while (!mem_disk_holds_any(paths[0]))
+		store_user_turn(user);
+	assert_int_equal(make_bucket(user, TWO, 2), 0);
+	for (int i = 0; i < RIG_KEYS; i++)
+		assert_int_equal(put(user, TWO, name_on(two[i], TWO, 0, 1, i), 2), 0);
+	mem_disk_hold(paths[0], HOLD_NOTHING);
+	wait_for_mover();
+	assert_true(wait_quiet());
+	assert_true(is_full());
+	for (int i = 0; i < RIG_KEYS; i++) {
+		assert_int_equal(get(user, TWO, two[i]), 2);
+		assert_int_equal(copies_of(TWO, two[i]), 2);
+	}
+	end();
+}
+
 /* ---- down to one disk ---- */
 
 static void
@@ -583,17 +617,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_made_without),
-		cmocka_unit_test(test_made_beside),
-		cmocka_unit_test(test_to_one),
-		cmocka_unit_test(test_to_one_cancelled),
-		cmocka_unit_test(test_to_one_race),
-		cmocka_unit_test(test_to_one_cut),
-		cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_forget_exposed),
-		cmocka_unit_test(test_heals_after_a_refusal),
-		cmocka_unit_test(test_older_cut_start),
-		cmocka_unit_test(test_unheard_start),
+		cmocka_unit_test(test_made_without),        cmocka_unit_test(test_made_beside),
+		cmocka_unit_test(test_made_while_cleaning), cmocka_unit_test(test_to_one),
+		cmocka_unit_test(test_to_one_cancelled),    cmocka_unit_test(test_to_one_race),
+		cmocka_unit_test(test_to_one_cut),          cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_forget_exposed),      cmocka_unit_test(test_heals_after_a_refusal),
+		cmocka_unit_test(test_older_cut_start),     cmocka_unit_test(test_unheard_start),
 	};
 
 	seed = turns_seed();
