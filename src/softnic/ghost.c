@@ -7,7 +7,7 @@
 
 enum { GHOST_BYTES = 65536 };
 
-/* Packets that the network still has: a WRITE of its own, by a queue pair that is nobody else's. */
+/* A packet that the network still has: a WRITE with a queue pair and a context of its own. */
 struct ghost {
 	struct sn_qp qp;
 	struct sn_ctx ctx;

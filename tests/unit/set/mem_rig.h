@@ -577,4 +577,32 @@ must_be_clean(int nr)
 	assert_int_equal(records, want);
 }
 
+/* Puts a value under the first key of a bucket that a disk has. */
+static inline int
+put_on(const char *bucket, int disk)
+{
+	char name[32];
+
+	return put(user, bucket, name_on(name, bucket, disk, -1, 0), 5);
+}
+
+/* Reads this key. Returns 0 or -errno. */
+static inline int
+look_on(const char *bucket, int disk)
+{
+	char name[32];
+	int r = get(user, bucket, name_on(name, bucket, disk, -1, 0));
+
+	return r == 0 ? -ENOENT : r > 0 ? 0 : r;
+}
+
+/* Deletes this key. */
+static inline int
+del_on(const char *bucket, int disk)
+{
+	char name[32];
+
+	return del(user, bucket, name_on(name, bucket, disk, -1, 0));
+}
+
 #endif

@@ -55,32 +55,6 @@ engine(int i)
 }
 
 static int
-put_on(const char *bucket, int disk)
-{
-	char name[32];
-
-	return put(user, bucket, name_on(name, bucket, disk, -1, 0), 5);
-}
-
-/* Reads this key: 0, or -errno. */
-static int
-look_on(const char *bucket, int disk)
-{
-	char name[32];
-	int r = get(user, bucket, name_on(name, bucket, disk, -1, 0));
-
-	return r == 0 ? -ENOENT : r > 0 ? 0 : r;
-}
-
-static int
-del_on(const char *bucket, int disk)
-{
-	char name[32];
-
-	return del(user, bucket, name_on(name, bucket, disk, -1, 0));
-}
-
-static int
 list(const char *bucket)
 {
 	struct listing l;
