@@ -106,7 +106,9 @@ write_config
 sed -i 's/^memory:.*/memory: { buffers: 16MiB, index: 64MiB }/' "$T/gantryd.yaml"
 daemon_run
 serves_rdma                                      # nobody has to wait for an address handle any more
-# Until the rules go, PUTs hold three quarters of the buffers, and GETs the rest.
+# Until the rules go, PUTs hold three quarters of the buffers, and GETs the rest; of different objects, because one disk gets half of all.
+bytes pattern:9 100000 >"$T/held_object"
+curl -sS --fail -T "$T/held_object" "$URL_S3/bkt/got[0-29]" || fail "PUT of 30 objects"
 for op in read write; do softnicctl rule add op=$op delay=50s >/dev/null; done
 raw >"$T/held" <<-END &
 	windows w 30 100000 pattern:%i
@@ -117,7 +119,7 @@ held=$!
 raw >"$T/held_gets" <<-END &
 	windows w 30 100000 zero
 	connections 30
-	parallel 30 GET /bkt/good x-amz-rdma-token:@w%i content-length:0 range:bytes=0-99999
+	parallel 30 GET /bkt/got%i x-amz-rdma-token:@w%i content-length:0
 END
 held_gets=$!
 all_is_taken() { [ "$(metric gantry_buffers '"large",state="free"') $(metric gantry_requests_queued)" = "0 1" ]; }
