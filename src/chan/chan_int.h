@@ -116,9 +116,8 @@ struct chan_ep {
  * "contexts"):
  *
  *     ON --abandoned--> ENDING --all released--> FREEING --> NONE --new context--> MAKING --> ON
- *                                                             ^   fails, again in 1 s  |
- *                                                             `------------------------'
  *
+ * If MAKING fails, the state is NONE again, and the next attempt follows in 1 s.
  * ENDING lasts until the queue has no endpoints, and no wait on its descriptor is pending.
  */
 enum cq_state { CQ_NONE, CQ_MAKING, CQ_ON, CQ_ENDING, CQ_FREEING };

@@ -367,7 +367,7 @@ void past_end(struct past_answer *a, bool has_length, const char *body, uint64_t
 bool past_send(struct hconn *c, const struct past_answer *a);
 /* Closes the server's side of the connection: later output of the library is discarded. */
 void past_close(struct hconn *c);
-/* Answers with fault f input that did not become a request. why: sentence for the error text; NULL: the
+/* Sends fault f as the answer to input that did not become a request. why: sentence for the error text; NULL: the
  * sentence of the fault. Returns false if the answer was not written completely. */
 bool past_refuse(struct hconn *c, enum fault f, const char *why);
 
