@@ -25,7 +25,7 @@ s3=$(free_port)
 ours() { sed "s|127\.0\.0\.1:9000|127.0.0.1:$s3|; s|127\.0\.0\.1 9000|127.0.0.1 $s3|; s|/tmp/gantry-disk|$T/page-disk|; s|/tmp/nic|$T/page-nic|"; }
 sed -n '/^# gantryd.yaml$/,/^```/p' "$PAGE" | sed '$d' | ours >gantryd.yaml
 printf 'admin: { address: "127.0.0.1:0" }\n' >>gantryd.yaml
-sed -n '/^    export SOFTNIC_DIR/,/^    put 4194304/p' "$PAGE" | sed 's/^    //; /^put /d' | ours >lines
+sed -n '/^    export SOFTNIC_DIR=[^ ]*$/,/^    put 4194304/p' "$PAGE" | sed 's/^    //; /^put /d' | ours >lines
 cat >after <<-'END'
 	pid=$!
 	trap 'kill $pid; wait $pid' EXIT
