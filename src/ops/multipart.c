@@ -456,6 +456,20 @@ upload_complete_start(struct req *rq)
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_stat_upload(rq, complete_begin);
 }
 
+/* Goes on without the upload: the request may repeat one whose answer was lost, or that ends just now, which the store
+ * can tell. */
+static enum verdict
+complete_again(struct req *rq)
+{
+	struct upload_job *j = rq->job;
+	enum fault f;
+
+	j->found = false;
+	rq->target.attrs_len = 0;
+	f = make_refs(rq, j, false);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_go(rq, complete_go);
+}
+
 static enum verdict
 complete_begin(struct req *rq)
 {
@@ -463,15 +477,10 @@ complete_begin(struct req *rq)
 	struct upload_job *j = rq->job;
 	struct store_key k = req_key(rq);
 	int r = rq->stat.op.result;
-	enum fault f;
 
 	t->attrs_len = rq->stat.attrs_len;
-	if (r == -ENOENT) {
-		/* Perhaps the repetition of one whose answer was lost: the store can tell. */
-		t->attrs_len = 0;
-		f = make_refs(rq, j, false);
-		return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_go(rq, complete_go);
-	}
+	if (r == -ENOENT)
+		return complete_again(rq);
 	if (r < 0)
 		return req_fail(rq, upload_fault(r), NULL);
 	j->found = true;
@@ -490,6 +499,8 @@ complete_known(struct req *rq)
 	struct upload_job *j = rq->job;
 	enum fault f;
 
+	if (j->list.op.result == -ENOENT)
+		return complete_again(rq);
 	if (j->list.op.result < 0)
 		return req_fail(rq, upload_fault(j->list.op.result), NULL);
 	if (j->out_of_memory)

@@ -209,6 +209,40 @@ test_complete_again(void **state)
 	}
 }
 
+/* Sends a completion again while the first is in progress, a few turns later each time: both are answered the same. */
+static void
+test_complete_together(void **state)
+{
+	static const char create[] = "/bkt/m?uploads",
+			  body[] = "<CompleteMultipartUpload><Part><PartNumber>7</PartNumber><ETag>" MD5_9
+				   "</ETag></Part></CompleteMultipartUpload>";
+
+	for (int turns = 0; turns < 40; turns++) {
+		char id[64], out[2048], target[256];
+		struct xchg x, first, again;
+
+		assert_int_equal(text_request("POST", create, "", out, sizeof out), 200);
+		field_of(out, "UploadId", id, sizeof id);
+		snprintf(target, sizeof target, "/bkt/m?uploadId=%s&partNumber=7", id);
+		assert_int_equal(ask(&x, "PUT", target, NULL, "123456789"), 200);
+		x_end(&x);
+		snprintf(target, sizeof target, "/bkt/m?uploadId=%s", id);
+		begin_body(&first, "POST", target, strlen(body));
+		begin_body(&again, "POST", target, strlen(body));
+		x_begin(&first);
+		feed(&first, body, strlen(body), sizeof body);
+		for (int i = 0; i < turns % 20; i++)
+			rig_turn();
+		x_begin(&again);
+		feed(&again, body, strlen(body), sizeof body);
+		rig_until(req_is_ready(first.rq) && req_is_ready(again.rq));
+		assert_int_equal(req_reply(first.rq)->status, 200);
+		assert_int_equal(req_reply(again.rq)->status, 200);
+		x_end(&first);
+		x_end(&again);
+	}
+}
+
 /* ---- conditions ---- */
 
 /* DELETE of what is not there is 204, with a condition too; what is there must meet it. */
@@ -534,6 +568,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_put_type, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_complete_together, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_sums, s3_start, s3_stop),
