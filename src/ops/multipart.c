@@ -456,17 +456,13 @@ upload_complete_start(struct req *rq)
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_stat_upload(rq, complete_begin);
 }
 
-/* Goes on without the upload: the request may repeat one whose answer was lost, or that ends just now, which the store
- * can tell. */
+/* Asks the store without the upload, which an equal request may have completed. */
 static enum verdict
 complete_again(struct req *rq)
 {
-	struct upload_job *j = rq->job;
-	enum fault f;
+	enum fault f = make_refs(rq, rq->job, false);
 
-	j->found = false;
 	rq->target.attrs_len = 0;
-	f = make_refs(rq, j, false);
 	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_go(rq, complete_go);
 }
 
