@@ -101,7 +101,7 @@ verify() {
 	verified=$((verified + ${#want[@]}))
 }
 
-healthy() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
+healthy() { [ "$(curl_admin /healthz | json status)" = ok ]; }
 status_of_admin() { curl -sS --max-time 5 -o /dev/null -w '%{http_code}' "$URL_ADMIN$1"; }
 
 heal() {
@@ -138,7 +138,7 @@ is_read_only() {
 	assert_eq "$(status_of_scal PUT /more --data-binary @"$T/mid")" 503 "$form, $1: a PUT on the scality listener"
 	verify "$1, while the disk is read-only"
 	assert_eq "$(head_status /bkt)" 200 "$form, $1: HEAD of the bucket"
-	assert_eq "$(curl_admin /healthz | jq -r .status)" unavailable "$form, $1: health"
+	assert_eq "$(curl_admin /healthz | json status)" unavailable "$form, $1: health"
 	assert_match "$(curl_admin /healthz)" 'disk 0 \(.*, .*\) failed, read-only until a restart' "$form, $1: health's reason"
 	assert_eq "$(metric gantry_store_up)" 0 "$form, $1: the metric"
 	# For good: that the fault is gone changes nothing before a restart.
@@ -344,7 +344,7 @@ full() {
 	END
 	verify "full"
 	# Health may say that it is full, and nothing else.
-	assert_match "$(curl_admin /disks | jq -r '.[0].state'), $(curl_admin /healthz | jq -r '[.reasons[].code] | unique | join(" ")')" \
+	assert_match "$(curl_admin /disks | json state 0), $(curl_admin /healthz | jq -r '[.reasons[].code] | unique | join(" ")')" \
 		'^serving, (disk_full)?$' "$form: a full disk is not a failed one"
 	for ((i = 0; i < nr; i++)); do
 		answers "full" "204 " DELETE /bkt/fill-$i

@@ -30,7 +30,7 @@ _moves_configure() {
 _moves_state() { curl_admin /disks | jq -r ".[] | select(.path == \"$(path_of "$1")\") | .state"; }
 _moves_is() { [ "$(_moves_state "$1")" = "$2" ]; }
 _moves_has_failed() { _moves_is "$1" failed || _moves_is "$1" drained; }
-_moves_ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ] && _rig_full; }
+_moves_ended() { [ "$(curl_admin /control/disk/drain | json running)" = false ] && _rig_full; }
 _moves_looked() { [ "$(grep -c '"is":"looked"' "$T/history.$1")" -ge "$2" ]; }
 _moves_tell() { gantry --admin "$T/admin.sock" disk "$@" >>"$T/told" 2>&1; }
 _moves_did() { MOVES_DID[$1]=$((${MOVES_DID[$1]:-0} + 1)); }

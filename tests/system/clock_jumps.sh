@@ -29,7 +29,7 @@ END
 assert_status PUT '/bkt?lifecycle' 200 -T "$T/rules"
 some_walks
 untouched "with the right clock"
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 
 # ---- ahead for some walks ----
 ahead 400
@@ -37,7 +37,7 @@ some_walks
 untouched "with a clock that is ahead"
 wait_for 60 jumped
 assert_match "$(health '.reasons[0].text')" '^the clock jumped from 20[0-9T:-]+Z to 20[0-9T:-]+Z: nothing is deleted because of its age by the new time for another [1-6][0-9] min'
-assert_eq "$(health .status) $(metric gantry_health_reason 'code="clock_jumped"')" "degraded 1"
+assert_eq "$(curl_admin /healthz | json status) $(metric gantry_health_reason 'code="clock_jumped"')" "degraded 1"
 wait_for 60 grep -qE 'warning clock: the clock jumped from .*Z to .*Z' "$T/daemon.log"
 some_walks
 untouched "after more walks"

@@ -20,7 +20,7 @@ made=3
 disks() { curl_admin /disks | jq -r "$1"; }
 state_of() { disks ".[] | select(.path == \"$1\") | .state"; }
 is() { [ "$(state_of "$1")" = "$2" ]; }
-ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ] && _rig_full; }
+ended() { [ "$(curl_admin /control/disk/drain | json running)" = false ] && _rig_full; }
 again() {
 	kill_daemon
 	rm -f "$T"/fault/*

@@ -20,14 +20,14 @@ configure() { # what store: says besides
 		sed '1,/^store:/d' "$T/first.yaml"
 	} >"$T/gantryd.yaml"
 }
-uuid_of() { curl_admin /disks | jq -r ".[$1].uuid"; }
+uuid_of() { curl_admin /disks | json uuid "$1"; }
 put_all() { curl -sS --fail -Z --parallel-max 8 -X PUT --data-binary @"$T/body" -o /dev/null "$URL_S3/$1" 2>>"$T/curl" || fail "PUTs: $1"; }
 # How many of KEYS objects answer each status.
 statuses() { curl -sS -o /dev/null -w '%{http_code}\n' "$URL_S3/two/k[1-$KEYS]" | sort | uniq -c | awk '{ printf "%s%s:%s", n++ ? " " : "", $2, $1 }'; }
 exposed() { metric gantry_copies_exposed_objects; }
 none_exposed() { [ "$(exposed)" = 0 ] && [ "$(metric gantry_copies_exposed_bytes)" = 0 ]; }
 is_healing() { [ "$(metric gantry_copies_healing)" = 1 ]; }
-is_well() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
+is_well() { [ "$(curl_admin /healthz | json status)" = ok ]; }
 assert_has() { grep -qE -- "$2" <<<"$1" || fail "$3: no $2 in: $1"; }
 assert_lacks() { ! grep -qE -- "$2" <<<"$1" || fail "$3: $2 in: $1"; }
 

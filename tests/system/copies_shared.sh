@@ -25,7 +25,7 @@ if unshare -m true 2>/dev/null; then
 	gantry mb "$URL_S3/two" --copies 2 || fail "mb"
 	curl_s3 /two/one -T "$T/gantryd.yaml" || fail "PUT"
 	assert_eq "$(shared)" '' "disks on file systems of their own"
-	assert_eq "$(health .status)" ok
+	assert_eq "$(curl_admin /healthz | json status)" ok
 	# A directory beside a disk of the store.
 	gantry --admin "$T/admin.sock" disk add "$T/disk1/more" --size 96MiB >"$T/said" || fail "disk add: $(cat "$T/said")"
 	wait_for 60 is_said
@@ -40,10 +40,10 @@ assert_eq "$(shared)" '' "without two copies"
 gantry mb "$URL_S3/two" --copies 2 || fail "mb"
 wait_for 60 is_said
 shared | grep -q "$T/disk0 and $T/disk1 are on one device or file system.*both copies" || fail "$(shared)"
-assert_eq "$(health .status)" degraded
+assert_eq "$(curl_admin /healthz | json status)" degraded
 assert_eq "$(metric gantry_health_reason 'code="disks_shared"')" 1
 stop_daemon
 daemon_run
 is_said || fail "not after a restart"
 gantry --admin "$T/admin.sock" health mute disks_shared --for 1h >/dev/null || fail "mute"
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok

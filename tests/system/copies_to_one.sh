@@ -8,7 +8,7 @@ NO_NIC=1 RDMA='{ devices: none }' DISKS=2 DISK_SIZE=64MiB BUCKETS='plain'
 MORE='log: { access: false }'
 export GANTRY_ADMIN=$T/admin.sock
 states() { curl_admin /disks | jq -r 'map(.state) | join(" ")'; }
-ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ]; }
+ended() { [ "$(curl_admin /control/disk/drain | json running)" = false ]; }
 again() {
 	kill_daemon
 	daemon_run

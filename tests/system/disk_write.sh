@@ -105,7 +105,7 @@ mv "$T/state" "$T/state.away"
 mkdir "$T/state"
 daemon_run
 assert_eq "$(states)" $'disk0 serving\ndisk2 serving\ndisk3 serving'
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 for i in $(seq 30); do curl_s3 "/bkt/o$i" | cmp - "$T/body" || fail "o$i"; done
 gantry --admin "$A" --json disk drain "$T/disk3" --write --conf "$T/gantryd.yaml" >"$T/said" || fail "drain"
 WAIT_USUAL=60 wait_for 120 drained disk3

@@ -26,7 +26,7 @@ configure() { # what store: says besides, then the disks
 }
 # How many of the objects answer each status.
 statuses() { curl -sS -o "$T/body#1" -w '%{http_code}\n' "$URL_S3/bkt/key-[0-$((KEYS - 1))]" | sort | uniq -c | awk '{ printf "%s%s:%s", n++ ? " " : "", $2, $1 }'; }
-uuid_of() { curl_admin /disks | jq -r ".[$1].uuid"; }
+uuid_of() { curl_admin /disks | json uuid "$1"; }
 
 start_daemon
 cp "$T/gantryd.yaml" "$T/first.yaml"
@@ -41,7 +41,7 @@ for i in 0 1 2; do said "$T/disk$i: .* 0 damaged"; done
 configure '' 2 0 1
 daemon_run
 assert_eq "$(statuses)" "200:$KEYS"
-assert_eq "$(curl_admin /disks | jq -r '.[0].path')" "$T/disk0"
+assert_eq "$(curl_admin /disks | json path 0)" "$T/disk0"
 assert_eq "$(uuid_of 2)" "$U2"
 assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" "$KEYS"
 kill_daemon
@@ -72,7 +72,7 @@ assert_status PUT /new 200
 assert_status GET / 200
 assert_eq "$(curl_admin /healthz | jq -r '.reasons[] | select(.object == "'"$U1"'") | .code')" disk_missing
 assert_match "$(curl_admin /healthz)" "disk 1 \($U1, $T/disk1\) is missing"
-assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "serving missing serving"
+assert_eq "$(curl_admin /disks | json state)" "serving missing serving"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
 kill_daemon
 

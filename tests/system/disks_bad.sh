@@ -51,7 +51,7 @@ advises() {
 
 start_daemon
 cp "$T/gantryd.yaml" "$T/first.yaml"
-uuid() { curl_admin /disks | jq -r ".[$1].uuid"; }
+uuid() { curl_admin /disks | json uuid "$1"; }
 U1=$(uuid 1) U2=$(uuid 2)
 configure "$T"/disk{0,1,2}
 "$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(cat "$T/said")"
@@ -200,7 +200,7 @@ if loop && loop && loop --sizelimit 256M; then
 	make_buckets
 	curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" || fail "PUTs"
 	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[2] > 3 * .[0] and .[2] > 3 * .[1] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
-	has=$(curl_admin /disks | jq '.[2].objects') UD=$(uuid 2)
+	has=$(curl_admin /disks | json objects 2) UD=$(uuid 2)
 	configure "$dev" "$T"/disk{1,2}
 	GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
 	grep -q "$dev: in use: cannot open the device.*stop that first (disk $UD)" "$T/said" || fail "a device in use: $(cat "$T/said")"
@@ -224,7 +224,7 @@ if loop && loop && loop --sizelimit 256M; then
 	statuses() { curl -sS -Z -o /dev/null -w '%{http_code}\n' "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" | sort | uniq -c | xargs; }
 	daemon_run
 	assert_eq "$(statuses)" "$((180 - has)) 200 $has 503"
-	assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "serving serving missing"
+	assert_eq "$(curl_admin /disks | json state)" "serving serving missing"
 	stop_daemon
 	assert_eq "$(image)" "$was" "a device that is missing was written to"
 	configure "$T"/disk{1,2} "$second"

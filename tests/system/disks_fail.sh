@@ -40,7 +40,7 @@ unavailable_token() { # KEY METHOD...
 	done
 	assert_eq "$(metric gantry_rdma_bytes_total)" "$moved" "bytes that RDMA moved for $1"
 }
-failed() { [ "$(disks ".[$1].state")" = failed ]; }
+failed() { [ "$(curl_admin /disks | json state "$1")" = failed ]; }
 fails() { # the I-th disk, which has the key K
 	echo "write flush" >"$T/fault/disk$1"
 	[ "$(status_of PUT "/bkt/$2" -d x)" = 503 ] || fail "a PUT on a disk that fails"
@@ -51,10 +51,10 @@ start_daemon
 # A key of each disk: by whose objects grow.
 KEY=('' '' '' '') n=0
 while [ -z "${KEY[0]}" ] || [ -z "${KEY[1]}" ] || [ -z "${KEY[2]}" ] || [ -z "${KEY[3]}" ]; do
-	read -ra was < <(disks 'map(.objects) | join(" ")')
+	read -ra was < <(curl_admin /disks | json objects)
 	k=key-$((n++))
 	assert_status PUT "/bkt/$k" 200 -d bytes
-	read -ra now < <(disks 'map(.objects) | join(" ")')
+	read -ra now < <(curl_admin /disks | json objects)
 	for i in 0 1 2 3; do [ "${now[i]}" = "${was[i]}" ] || KEY[i]=$k; done
 done
 curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/old/k[1-40]" "$URL_S3/bkt/more-[1-40]" 2>>"$T/curl" || fail PUTs
@@ -68,8 +68,8 @@ complete() { echo "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETa
 
 # ---- one fails ----
 fails 1 "${KEY[1]}"
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving failed serving serving"
-assert_match "$(reasons /healthz)" "disk 1 \\($(curl_admin /disks | jq -r '.[1].uuid'), $(curl_admin /disks | jq -r '.[1].path')\\) failed, read-only until a restart: .*Input/output error"
+assert_eq "$(curl_admin /disks | json state)" "serving failed serving serving"
+assert_match "$(reasons /healthz)" "disk 1 \\($(curl_admin /disks | json uuid 1), $(curl_admin /disks | json path 1)\\) failed, read-only until a restart: .*Input/output error"
 assert_eq "$(ready)" 200
 assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'serving') $(metric gantry_store_up 'disk="1"')" "1 3 0"
 gantry --admin "$T/admin.sock" status >"$T/said" || true

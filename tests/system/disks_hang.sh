@@ -22,10 +22,10 @@ disks() { curl_admin /disks | jq -r "$1"; }
 timely() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' "$@"; }
 
 head -c 200000 /dev/urandom >"$T/body"
-slow=() fast=() before=$(disks '.[3].objects')
+slow=() fast=() before=$(curl_admin /disks | json objects 3)
 for ((k = 0; k < KEYS; k++)); do
 	assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/k$k")" 200
-	now=$(disks '.[3].objects')
+	now=$(curl_admin /disks | json objects 3)
 	if [ "$now" -gt "$before" ]; then slow+=("k$k"); else fast+=("k$k"); fi
 	before=$now
 done
@@ -55,7 +55,7 @@ for ((r = 0; r < 3; r++)); do
 done
 
 # ---- it has failed ----
-failed() { [ "$(disks '.[3].state')" = failed ]; }
+failed() { [ "$(curl_admin /disks | json state 3)" = failed ]; }
 wait_for 60 failed
 assert_match "$(disks '.[3].reason')" 'longer than 8 s \(store.disk_timeout\)' "reason"
 # The failure is the answer: such a PUT does not wait for the share of those that hang.
@@ -72,10 +72,10 @@ for ((w = 0; w < WRITERS; w++)); do
 	case $(cat "$T/slow.$w") in 200 | 503) ;; *) fail "a PUT on the disk that hung was told $(cat "$T/slow.$w")" ;; esac
 done
 wait_for 60 nothing_is_held
-assert_eq "$(disks '.[3].state')" failed
+assert_eq "$(curl_admin /disks | json state 3)" failed
 assert_alive
 stop_daemon
 daemon_run
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving serving serving"
+assert_eq "$(curl_admin /disks | json state)" "serving serving serving serving"
 for k in "${slow[@]}" "${fast[@]}"; do curl -sS "$URL_S3/bkt/$k" | cmp - "$T/body" || fail "$k after the restart"; done
 assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${slow[0]}") $(timely -X DELETE "$URL_S3/made-without")" "200 204"

@@ -19,8 +19,9 @@ DIR, SEED = sys.argv[1], int(sys.argv[2])
 BUCKET = sys.argv[3]
 THREADS, KEYS = 3, 25
 LONGEST_MS, NO_FAULTS = int(os.environ.get("LONGEST_MS", "0")), "NO_FAULTS" in os.environ
-# Seconds between two requests of a thread. The sweeps of the long tier (SECS) have none.
-PAUSE_S = 0 if "SECS" in os.environ else 0.005
+# Seconds between two requests of a thread, which would otherwise take a processor for as long as a move takes. The sweeps of the long tier (SECS)
+# have none.
+PAUSE_S = 0 if "SECS" in os.environ else 0.02
 wrong, counts, lock = [], {}, threading.Lock()
 
 

@@ -10,12 +10,12 @@ MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 SEED=${SEED:-$(date +%s)}
 echo "SEED=$SEED"
 disks() { curl_admin /disks | jq -r "$1"; }
-states() { disks 'map(.state) | join(" ")'; }
+states() { curl_admin /disks | json state; }
 disk() { gantry --admin "$T/admin.sock" disk "$@"; }
 control() { # PATH BODY: the status
 	curl -sS --unix-socket "$T/admin.sock" -o "$T/said" -w '%{http_code}' -d "$2" "http://gantryd/control/disk/$1"
 }
-moves() { [ "$(curl_admin /control/disk/drain | jq .running)" = true ]; }
+moves() { [ "$(curl_admin /control/disk/drain | json running)" = true ]; }
 ended() { ! moves; }
 load_begin() { # BUCKET
 	rm -f "$T/stop"
@@ -61,7 +61,7 @@ assert_eq "$(control drain '{"disk":"0"}')" 409
 assert_eq "$(control add "{\"disk\":\"$T/disk3\",\"size\":\"1GiB\"}")" 409
 moving() { [ "$(states)" = "serving moving serving" ]; }
 wait_for 60 moving
-assert_eq "$(disks '.[1].move'),$(disks '.[0].move')" "drain,null"
+assert_eq "$(curl_admin /disks | json move 1),$(curl_admin /disks | json move 0)" "drain,null"
 top_shows() { # in an interval in which something moved
 	gantry --admin "$T/admin.sock" --interval 0.3 --count 1 top >"$T/said" &&
 		grep -qE '^moves +1 drains, [0-9.]+ [KMG]?i?B of about [0-9.]+ [KMG]?i?B, [0-9.]+ [KMG]?i?B/s, some [0-9]+ s left' "$T/said"
@@ -78,7 +78,7 @@ load_works 100
 load_end drain
 assert_eq "$(curl_s3 '/load?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
 assert_eq "$(gantry --admin "$T/admin.sock" bucket show load | sed 's/.*load *\([0-9]*\) objects.*/\1/')" "$(cat "$T/there")"
-assert_eq "$(curl_admin /healthz | jq -r .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 assert_eq "$(control drain '{"disk":"1"}')" 409
 
 # ---- a start leaves it alone, one without it asks for nothing ----
@@ -97,7 +97,7 @@ disk --size 1GiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
 assert_match "$(cat "$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving"
-[ "$(disks '.[2].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
+[ "$(curl_admin /disks | json objects 2)" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
 still
 load_works 100
 load_end add
@@ -120,7 +120,7 @@ grep -q 'disk4 is a disk of this store already' "$T/said" || fail "--add of a me
 daemon_run
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving serving"
-[ "$(disks '.[3].objects')" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
+[ "$(curl_admin /disks | json objects 3)" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
 still
 stop_daemon
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"

@@ -10,7 +10,7 @@ G=$BUILD/gantryd
 export GANTRY_ADMIN=$T/admin.sock
 disks() { curl_admin /disks | jq -r "$1"; }
 store() { curl_admin /status | jq -r ".store | $1"; }
-ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ]; }
+ended() { [ "$(curl_admin /control/disk/drain | json running)" = false ]; }
 disk() { # WORDS...: the exit status, what is said in $T/said
 	local rc=0
 	"$BUILD/gantry" disk "$@" >"$T/said" 2>&1 || rc=$?
@@ -31,7 +31,7 @@ sed -i "s|disk1\", size: 64MiB|disk1\", size: 2GiB|; s|^store:|store:\n  min_dis
 format_store
 daemon_run
 make_buckets
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving"
+assert_eq "$(curl_admin /disks | json state)" "serving serving"
 assert_eq "$(disks 'map(.index_max_bytes >= 4194304) | join(" ")')" "true true"
 for i in 1 2 3 4 5 6; do curl_s3 "/bkt/k$i" -X PUT -d "body $i" -o /dev/null || fail PUT; done
 there() { local i; for i in 1 2 3 4 5 6; do assert_eq "$(curl_s3 "/bkt/k$i")" "body $i"; done; }
@@ -50,14 +50,14 @@ assert_eq "$(store .disks) $all" "3 $(disks 'map(.size_bytes) | add')"
 assert_eq "$(disk drain "${long:0:-1}/")" 3
 assert_eq "$(disk drain "$long//")" 0 "$(cat "$T/said")"
 # Nothing of it is an object: its log and the like do not move.
-[ "$(curl_admin /control/disk/drain | jq .bytes)" -lt 1048576 ] || fail "of six small objects: $(curl_admin /control/disk/drain)"
+[ "$(curl_admin /control/disk/drain | json bytes)" -lt 1048576 ] || fail "of six small objects: $(curl_admin /control/disk/drain)"
 wait_for 60 ended
-assert_eq "$(disks '.[2].state')" drained
-assert_eq "$(store .disks) $(store .size_bytes)" "2 $((all - $(disks '.[2].size_bytes')))" "a disk that was drained is room of the store"
+assert_eq "$(curl_admin /disks | json state 2)" drained
+assert_eq "$(store .disks) $(store .size_bytes)" "2 $((all - $(curl_admin /disks | json size_bytes 2)))" "a disk that was drained is room of the store"
 assert_eq "$(store .free_bytes)" "$(disks '.[:2] | map(.free_bytes) | add')"
 assert_eq "$(disk add "$T/disk2" --size 64MiB)" 0 "$(cat "$T/said")"
 wait_for 60 ended
-U=$(disks '.[3].uuid')
+U=$(curl_admin /disks | json uuid 3)
 assert_eq "$(disk drain "${U^^}")" 0 "$(cat "$T/said")"
 wait_for 60 ended
 # In the directory of another disk, which may be removed after a drain; what is mounted there is not in it.
@@ -104,7 +104,7 @@ if unshare -m true 2>/dev/null; then
 	done
 	assert_eq "$(disk add "$T/a/other" --size 64MiB)" 0 "of a mount in the directory of a disk: $(cat "$T/said")"
 	wait_for 60 ended
-	assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving serving"
+	assert_eq "$(curl_admin /disks | json state)" "serving serving serving"
 	stop_daemon
 	# Without the mounts their directories are empty, and nothing is made there.
 	offline 78 "$T/a/m: not a Gantry store (there is no super); is it mounted?" -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}, {path: $T/a/other, size: 64MiB}]" -o store.state_dir=none
@@ -127,7 +127,7 @@ offline 78 'a directory needs a size: write both into store.disks' --add "$T/dis
 daemon_run
 wait_for 60 ended
 there
-U=$(disks '.[2].uuid')
+U=$(curl_admin /disks | json uuid 2)
 stop_daemon
 # It is missing: the same goes for its path.
 mv "$T/disk3" "$T/away"
@@ -139,9 +139,9 @@ offline 0 'given up: 1 disk; the store has 2 now' --force --forget "$U" --forget
 
 # ---- of two disks that store.min_disks wants one is drained ----
 daemon_run
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving"
+assert_eq "$(curl_admin /disks | json state)" "serving serving"
 assert_eq "$(disk drain 0)" 0 "$(cat "$T/said")"
 wait_for 60 ended
-assert_eq "$(disks 'map(.state) | join(" ")')" "drained serving"
+assert_eq "$(curl_admin /disks | json state)" "drained serving"
 assert_eq "$(curl_admin /readyz -o "$T/said" -w '%{http_code}')" 200 "/readyz: $(cat "$T/said")"
 stop_daemon

@@ -6,8 +6,8 @@
 NO_NIC=1 RDMA='{ devices: none }' DISKS=3 DISK_SIZE=64MiB BUCKETS='bkt'
 MORE='log: { access: false }'
 disks() { curl_admin /disks | jq -r "$1"; }
-states() { disks 'map(.state) | join(" ")'; }
-ended() { [ "$(curl_admin /control/disk/drain | jq .running)" = false ]; }
+states() { curl_admin /disks | json state; }
+ended() { [ "$(curl_admin /control/disk/drain | json running)" = false ]; }
 control() { # BODY: the status
 	curl -sS --unix-socket "$T/admin.sock" -o "$T/body" -w '%{http_code}' -d "$1" http://gantryd/control/disk/drain
 }
@@ -41,11 +41,11 @@ all -X DELETE "$URL_S3/bkt/k[1-$((nr - 1))]-[1-8]"
 goes() { drain 2; }
 # The room comes back by and by.
 wait_for 60 goes
-assert_match "$(cat "$T/out")" "disk $(disks '.[2].uuid') is being drained"
+assert_match "$(cat "$T/out")" "disk $(curl_admin /disks | json uuid 2) is being drained"
 wait_for 60 ended
 assert_eq "$(states)" "serving serving drained"
 refused 2 409 'it is drained already, and may be pulled'
-drain "$(disks '.[1].uuid')" || fail "gantry disk drain UUID: $(cat "$T/err")"
+drain "$(curl_admin /disks | json uuid 1)" || fail "gantry disk drain UUID: $(cat "$T/err")"
 wait_for 60 ended
 assert_eq "$(states)" "serving drained drained"
 refused "$T/disk0" 409 'it is the last disk of the store'

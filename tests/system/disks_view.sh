@@ -26,11 +26,11 @@ put_all() { curl -sS --fail -Z --parallel-max 8 -X PUT -d "${2:-bytes}" -o /dev/
 
 # ---- by size, and in all ----
 put_all "bkt/d[0-7]/k[100-$((99 + KEYS / 8))]"
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving serving serving"
+assert_eq "$(curl_admin /disks | json state)" "serving serving serving serving"
 assert_eq "$(disks '[(map(.uuid) | unique | length), (map(.objects) | add), (map(select(.reason != null)) | length)] | join(" ")')" "4 $KEYS 0"
 assert_eq "$(disks 'map(.path) | join(" ")')" "$T/disk0 $T/disk1 $T/disk2 $LOOP"
 # Within what a hash does: 8/15 of them on the largest, 1/15 on the smallest.
-assert_eq "$(disks 'map(.objects) | .[0] < .[3] / 3 and .[3] > add / 3 and .[0] > 0')" true "objects: $(disks 'map(.objects) | join(" ")')"
+assert_eq "$(disks 'map(.objects) | .[0] < .[3] / 3 and .[3] > add / 3 and .[0] > 0')" true "objects: $(curl_admin /disks | json objects)"
 assert_eq "$(disks '[.[] | .index_max_bytes / .size_bytes] | (max - min) / max < 0.01')" true "index: $(disks 'map(.index_max_bytes) | join(" ")')"
 assert_eq "$(disks 'map(.index_max_bytes) | add <= 67108864 and add > 66000000')" true
 assert_eq "$(metric gantry_store_disks 'serving') $(metric gantry_store_disks 'missing') $(metric gantry_store_up)" "4 0 4"

@@ -10,17 +10,23 @@ MORE='log: { access: false }'
 WAIT_USUAL=30
 KEYS=60
 disk() { curl_admin /disks | jq -r ".[$1] | $2"; }
-state_of() { disk "$1" .state; }
-have_failed() {
-	local i
-	for i; do [ "$(state_of "$i")" = failed ] || return 1; done
-}
+state_of() { curl_admin /disks | json state "$1"; }
+# The first disks, as many as there are words.
+have_failed() { local s; s=$(curl_admin /disks | json state) && [[ $s = "$*"* ]]; }
 reasons() { curl_admin /healthz | jq -r '.reasons[].text'; }
-code() { curl -sS -o /dev/null -w '%{http_code}' "$@"; }
-put() { code -X PUT --data-binary "$2" "$URL_S3/bkt/$1"; }
+# puts NAME N: objects NAME1 to NAMEN with the bodies "NAME 1" to "NAME N", by one curl; the statuses, one a line.
+puts() {
+	local i
+	for ((i = 1; i <= $2; i++)); do
+		[ "$i" = 1 ] || echo next
+		printf '%s\n' "url = \"$URL_S3/bkt/$1$i\"" 'request = PUT' "data-binary = \"$1 $i\"" 'output = /dev/null' 'write-out = "%{http_code}\n"' silent show-error
+	done | curl -K -
+}
+all_put() { assert_eq "$(puts "$@" | sort | uniq -c | xargs)" "$2 200" "PUTs of $1"; }
+all_read() { assert_eq "$(curl -sS -w '\n' "$URL_S3/bkt/$1[1-$2]")" "$(seq -f "$1 %g" "$2")" "what was PUT as $1"; }
 
 start_daemon
-for i in $(seq "$KEYS"); do assert_eq "$(put "old$i" "old $i")" 200; done
+all_put old "$KEYS"
 
 # ---- a path that leads elsewhere loses nothing ----
 mv "$T/disk6" "$T/elsewhere"
@@ -30,14 +36,14 @@ wait_for 60 is_warned
 mkdir "$T/disk6"
 is_warned || fail "an empty directory is taken for the disk"
 assert_eq "$(state_of 6)" serving
-for i in $(seq "$KEYS"); do assert_eq "$(put "moved$i" "moved $i")" 200; done
+all_put moved "$KEYS"
 rmdir "$T/disk6"
 mv "$T/elsewhere" "$T/disk6"
-is_well() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
+is_well() { [ "$(curl_admin /healthz | json status)" = ok ]; }
 wait_for 60 is_well
 stop_daemon
 daemon_run
-for i in $(seq "$KEYS"); do assert_eq "$(curl_s3 "/bkt/moved$i")" "moved $i"; done
+all_read moved "$KEYS"
 
 # ---- another file system is mounted over the path; the file system of the disk is detached ----
 if unshare -m true 2>/dev/null; then
@@ -52,21 +58,19 @@ if unshare -m true 2>/dev/null; then
 	inside mount -t tmpfs none "$T/disk6" || fail "mount"
 	wait_for 60 is_warned
 	assert_eq "$(state_of 6)" serving
-	for i in $(seq 12); do assert_eq "$(put "covered$i" "covered $i")" 200; done
+	all_put covered 12
 	inside umount "$T/disk6" || fail "umount"
 	wait_for 60 is_well
 	mkdir "$T/empty"
 	# What is below the mount is another directory.
 	inside mount --bind "$T/empty" "$T/disk6" && inside umount -l "$T/disk6" && inside umount -l "$T/disk6" && inside mount --bind "$T/empty" "$T/disk6" || fail "umount -l"
 	wait_for 60 is_warned
-	for i in $(seq 12); do assert_eq "$(put "detached$i" "detached $i")" 200; done
+	all_put detached 12
 	stop_daemon
 	DAEMON_WRAP=
 	daemon_run
-	for i in $(seq 12); do
-		assert_eq "$(curl_s3 "/bkt/covered$i")" "covered $i"
-		assert_eq "$(curl_s3 "/bkt/detached$i")" "detached $i"
-	done
+	all_read covered 12
+	all_read detached 12
 fi
 
 # ---- files, of three disks at first ----
@@ -82,18 +86,19 @@ rm "$T/disk0/seg-0000"
 cp -a "$T/disk1/log" "$T/log"
 mv "$T/log" "$T/disk1/log"
 rm "$T/disk2/super2"
-wait_for 60 have_failed 0 1 2
+wait_for 60 have_failed failed failed failed
 said 0 1 2
 assert_eq "$(state_of 6)" serving
 
 # ---- what is acknowledged from now on is on the disks that are whole ----
 acked=()
+mapfile -t rc < <(puts new "$KEYS")
+assert_eq "${#rc[@]}" "$KEYS" "answers"
 for i in $(seq "$KEYS"); do
-	rc=$(put "new$i" "new $i")
-	case $rc in
+	case ${rc[i - 1]} in
 	200) acked+=("$i") ;;
 	503) ;;
-	*) fail "PUT new$i: $rc" ;;
+	*) fail "PUT new$i: ${rc[i - 1]}" ;;
 	esac
 done
 [ "${#acked[@]}" -gt 0 ] && [ "${#acked[@]}" -lt "$KEYS" ] || fail "${#acked[@]} of $KEYS PUTs were acknowledged"
@@ -103,8 +108,8 @@ for i in "${acked[@]}"; do assert_eq "$(curl_s3 "/bkt/new$i")" "new $i"; done
 rm -rf "$T/disk3"
 truncate -s 4096 "$T/disk4/seg-0000"
 mv "$T/disk5/host" "$T/disk5/host.old"
-wait_for 60 have_failed 0 1 2 3 4 5
+wait_for 60 have_failed failed failed failed failed failed failed
 said 3 4 5
-for i in $(seq 10); do assert_eq "$(put "late$i" "late $i")" 503; done
+assert_eq "$(puts late 10 | sort | uniq -c | xargs)" "10 503" "PUTs when fewer than half of the disks are left"
 assert_alive
 stop_daemon

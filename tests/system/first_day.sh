@@ -21,7 +21,7 @@ softnicctl port mlx5_1 down
 start_daemon
 rails() { curl_admin /rails | /usr/bin/python3 -c 'import json, sys; print(*[r["state"] for r in json.load(sys.stdin)])'; }
 assert_eq "$(rails)" "down down" "two rails"
-assert_eq "$(curl_admin /healthz | jq -r .status)" ok "a port without a cable"
+assert_eq "$(curl_admin /healthz | json status)" ok "a port without a cable"
 softnicctl port mlx5_0 up
 up() { [ "$(rails)" = "up down" ]; }
 wait_for 60 up
@@ -32,7 +32,7 @@ wait_for 60 both
 # What has been up once is missed.
 softnicctl port mlx5_1 down
 wait_for 60 up
-assert_eq "$(curl_admin /healthz | jq -r .status)" degraded "a port that was up"
+assert_eq "$(curl_admin /healthz | json status)" degraded "a port that was up"
 gantry --quiet --admin "$ADMIN" status >"$T/out" 2>"$T/err" && fail "status --quiet: 0 while the daemon is not well"
 [ ! -s "$T/out" ] || fail "status --quiet: $(cat "$T/out")"
 grep -q '^  ! rail_down: rail ' "$T/err" || fail "status --quiet does not say why: $(cat "$T/err")"

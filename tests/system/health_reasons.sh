@@ -46,17 +46,17 @@ gantry --admin "$A" --quiet status || fail "a muted reason counts"
 assert_eq "$(metric gantry_health_reason 'code="certificate_ends"')" 0
 restart_daemon
 wait_for 60 is certificate_ends
-assert_eq "$(health .status)" ok "a mute after a restart"
+assert_eq "$(curl_admin /healthz | json status)" ok "a mute after a restart"
 gantry --admin "$A" health unmute certificate_ends >/dev/null || fail "unmute"
-assert_eq "$(health .status)" degraded "unmuted"
+assert_eq "$(curl_admin /healthz | json status)" degraded "unmuted"
 mute certificate_ends --for 1s >/dev/null
-is_degraded() { [ "$(health .status)" = degraded ]; }
+is_degraded() { [ "$(curl_admin /healthz | json status)" = degraded ]; }
 wait_for 60 is_degraded
 mute certificate_ends --for 8h >/dev/null
 # It does not hide that nothing is served.
 curl -sS --unix-socket "$A" -X POST http://x/control/drain >/dev/null
 mute draining --for 8h >/dev/null
-assert_eq "$(health .status)" unavailable "a drain that is muted"
+assert_eq "$(curl_admin /healthz | json status)" unavailable "a drain that is muted"
 curl -sS --unix-socket "$A" -X POST http://x/control/resume >/dev/null
 wait_for 60 is certificate_ends
 

@@ -289,7 +289,23 @@ crc64() { "$BUILD/tools/rawclient" --crc64 "$1"; }
 # curl PATH on a listener, other words as they are.  Only the body on standard output; fails on 4xx and 5xx.
 curl_s3() { curl -sS --fail --max-time 60 "${@:2}" "$URL_S3$1"; }
 curl_scal() { curl -sS --fail --max-time 60 "${@:2}" "$URL_SCAL$1"; }
-curl_admin() { curl -sS --max-time 60 "${@:2}" "$URL_ADMIN$1"; }
+# Without words, by a socket of the shell: a start of curl(1) costs 7 ms of CPU time, and tests look at these pages in loops.
+curl_admin() { if [ $# = 1 ]; then _get "$1" _body; else curl -sS --max-time 60 "${@:2}" "$URL_ADMIN$1"; fi; }
+# _get PATH COMMAND...: GET on the admin listener; COMMAND reads the answer with its head.
+_get() {
+	{ printf 'GET %s HTTP/1.0\r\nHost: %s\r\n\r\n' "$1" "$ADMIN" >&3 && "${@:2}" <&3; } 3<>"/dev/tcp/${ADMIN%:*}/${ADMIN##*:}"
+}
+# The body of an answer. The shell reads a socket byte by byte, which is faster than a process for short ones only.
+_body() {
+	local line='' length=''
+	while IFS= read -rt 60 line && [ "$line" != $'\r' ]; do
+		case $line in Content-Length:*) length=${line//[!0-9]/} ;; esac
+	done
+	[ "$line" = $'\r' ] || return 1
+	[ "${length:-9999}" -lt 2000 ] || { cat; return; }
+	IFS= read -rd '' line
+	printf %s "$line"
+}
 # Only the status: status_of GET /bkt/key [curl words]
 status_of() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_S3$2"; }
 status_of_scal() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_SCAL$2"; }
@@ -298,10 +314,10 @@ head_status() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --head "$U
 header_of() { curl -sS --max-time 60 -o /dev/null -w "%header{$1}" "${@:3}" "$URL_S3$2"; }
 # A sample of /metrics, summed over its label sets: metric gantry_requests_total 'op="PutObject"'
 metric() {
-	curl_admin /metrics | awk -v n="$1" -v l="${2:-}" '
-		/^#/ { next }
-		{ name = $1; sub(/[{].*/, "", name); if (name == n && (l == "" || index($0, l))) s += $NF }
-		END { printf "%.15g\n", s }'
+	_get /metrics awk -v n="$1" -v l="${2:-}" '
+		index($0, n) == 1 && (l == "" || index($0, l)) { name = $1; sub(/[{].*/, "", name); if (name == n) s += $NF }
+		NR == 1 { answered = / 200 / }
+		END { if (answered) printf "%.15g\n", s; exit !answered }'
 }
 
 # The text of the last element of that name on standard input, without quotation marks; nothing where there is none: xml KeyCount <FILE
@@ -309,6 +325,17 @@ xml() {
 	local s
 	s=$(</dev/stdin)
 	[[ ! ${s//$'\n'/} =~ .*"<$1>"([^<]*)"</$1>" ]] || echo "${BASH_REMATCH[1]//&quot;/}"
+}
+# The values of all members of that name in JSON on standard input, numbers, words and texts without escapes, with blanks between them; with a number only
+# that one of them, from 0: curl_admin /disks | json state 3. A start of jq(1) costs 17 ms of CPU time.
+json() {
+	local s v=()
+	s=$(</dev/stdin)
+	while [[ $s = *"\"$1\":"* ]]; do
+		s=${s#*"\"$1\":"}
+		case $s in '"'*) s=${s#?} v+=("${s%%\"*}") ;; *) v+=("${s%%[],\}]*}") ;; esac
+	done
+	if [ $# = 1 ]; then echo "${v[*]}"; else echo "${v[$2]:-}"; fi
 }
 # The error code of an answer: code_of PATH [curl words]
 code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }

@@ -13,21 +13,21 @@ G=$BUILD/gantryd
 code() { curl -sS -o /dev/null -w '%{http_code}' "$URL_S3/$1"; }
 # begin BUCKET I: an upload of BUCKET/up-I in progress, with part I; its id is in $T/id-BUCKET-I.
 begin() {
-	curl_s3 "/$1/up-$2?uploads" -X POST | sed -n 's:.*<UploadId>\(.*\)</UploadId>.*:\1:p' >"$T/id-$1-$2"
-	curl -sS --fail -T "$T/body" -o /dev/null "$URL_S3/$1/up-$2?partNumber=$2&uploadId=$(cat "$T/id-$1-$2")" || fail "part $2 of $1/up-$2"
+	curl_s3 "/$1/up-$2?uploads" -X POST | xml UploadId >"$T/id-$1-$2"
+	curl -sS --fail -T "$T/body" -o /dev/null "$URL_S3/$1/up-$2?partNumber=$2&uploadId=$(<"$T/id-$1-$2")" || fail "part $2 of $1/up-$2"
 }
 complete() { # BUCKET I
-	curl_s3 "/$1/up-$2?uploadId=$(cat "$T/id-$1-$2")" -d "<CompleteMultipartUpload><Part><PartNumber>$2</PartNumber><ETag>\"$(md5sum <"$T/body" | cut -d' ' -f1)\"</ETag></Part></CompleteMultipartUpload>" |
+	curl_s3 "/$1/up-$2?uploadId=$(<"$T/id-$1-$2")" -d "<CompleteMultipartUpload><Part><PartNumber>$2</PartNumber><ETag>\"$MD5\"</ETag></Part></CompleteMultipartUpload>" |
 		grep -q '<ETag>' || fail "complete $1/up-$2"
 }
 put() { curl -sS --fail -X PUT --data-binary @"$T/body" -o /dev/null "$URL_S3/$1" || fail "PUT $1"; }
 
 start_daemon
 bytes pattern:1 300000 >"$T/body"
+MD5=$(md5 "$T/body")
 gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2"
+put "{two,plain}/secret-[1-$KEYS]"
 for i in $(seq "$KEYS"); do
-	put "two/secret-$i"
-	put "plain/secret-$i"
 	begin two "$i"
 	begin plain "$i"
 	[ $((i % 5)) != 0 ] || complete two "$i"
@@ -71,7 +71,7 @@ grep -qx "lost or dropped: $(sum $all $all_parts); whole on another disk: $(sum 
 	fail "the sums: $(cat "$T/look")"
 assert_eq "$(tail -n 1 "$T/look")" 'gantryd: fsck: the store is damaged, foreign, or not made yet: a start would be refused'
 # Without an answer, with another one, and with half a line it lists, and changes nothing.
-(cd "$T/disk0" && sha256sum -- *) >"$T/before"
+(cd "$T/disk0" && cksum -- *) >"$T/before"
 for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
 	rc=0
 	printf %b "$answer" | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/asked" 2>&1 || rc=$?
@@ -79,7 +79,7 @@ for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
 	grep -o "lost: object '[^']*'" "$T/asked" | sort | cmp -s - <(grep -o "lost: object '[^']*'" "$T/look" | sort) || fail "not all is listed: $(cat "$T/asked")"
 	grep -qx "$gone objects and $gone_parts parts of uploads ($(((gone + gone_parts) * 300000)) bytes) are lost, of $((all + all_parts)) that are listed; last resort: type yes, or use --yes" "$T/asked" ||
 		fail "the question does not begin with the loss: $(cat "$T/asked")"
-	(cd "$T/disk0" && sha256sum -- *) | cmp -s - "$T/before" || fail "the answer '$answer' changed the disk"
+	(cd "$T/disk0" && cksum -- *) | cmp -s - "$T/before" || fail "the answer '$answer' changed the disk"
 done
 echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
 grep -o "lost: object '[^']*'" "$T/look" | sort >"$T/a"
@@ -109,8 +109,8 @@ for i in $(seq "$KEYS"); do
 done
 # A part that is lost is uploaded again, and an upload can be aborted.
 for i in $(seq "$KEYS"); do
-	[ $((i % 2)) = 0 ] && curl -sS --fail -T "$T/body" -o /dev/null "$URL_S3/plain/up-$i?partNumber=$i&uploadId=$(cat "$T/id-plain-$i")" && complete plain "$i" ||
-		curl -sS --fail -X DELETE "$URL_S3/plain/up-$i?uploadId=$(cat "$T/id-plain-$i")" || fail "the upload of plain/up-$i"
+	[ $((i % 2)) = 0 ] && curl -sS --fail -T "$T/body" -o /dev/null "$URL_S3/plain/up-$i?partNumber=$i&uploadId=$(<"$T/id-plain-$i")" && complete plain "$i" ||
+		curl -sS --fail -X DELETE "$URL_S3/plain/up-$i?uploadId=$(<"$T/id-plain-$i")" || fail "the upload of plain/up-$i"
 	[ $((i % 5)) != 0 ] || curl_s3 "/two/up-$i" | cmp - "$T/body" || fail "two/up-$i"
 done
 # The scrub that restores second copies begins by itself.

@@ -31,7 +31,7 @@ wait_for 60 writes_wait
 stand_still 10
 rm "$T/fault/disk0" "$T/fault/disk1"
 wait $snapshot || fail "snapshot: $(cat "$T/snapshot")"
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving" "after a pause with a snapshot in progress"
+assert_eq "$(curl_admin /disks | json state)" "serving serving" "after a pause with a snapshot in progress"
 
 # ---- writes of the cores ----
 echo hang | tee "$T/fault/disk0" >"$T/fault/disk1"
@@ -46,7 +46,7 @@ for ((w = 0; w < 6; w++)); do
 	wait "${pids[w]}" || fail "PUT $w: $(cat "$T/curl")"
 	assert_eq "$(cat "$T/put.$w")" 200
 done
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving" "after a pause with PUTs in progress"
+assert_eq "$(curl_admin /disks | json state)" "serving serving" "after a pause with PUTs in progress"
 
 # ---- short pauses under load ----
 load() { for ((i = 0; ; i++)); do
@@ -64,7 +64,7 @@ for ((i = 0; i < 5; i++)); do
 done
 touch "$T/over"
 for p in "${pids[@]}"; do wait "$p" || fail "a PUT was not answered well: $(cat "$T/curl")"; done
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving" "after pauses under load"
+assert_eq "$(curl_admin /disks | json state)" "serving serving" "after pauses under load"
 grep -E 'is stuck|failed and is read-only' "$T/daemon.log" && fail "a pause was taken for a fault"
 [ "$(status_of GET /bkt/first)" = 200 ] || fail "GET"
 stop_daemon

@@ -55,7 +55,7 @@ seq 2000 >"$T/body"
 curl_s3 '/bkt/o[1-40]' -T "$T/body" || fail "PUT"
 whole() { curl_s3 '/bkt/o[1-40]' >"$T/got" && assert_eq "$(md5 <"$T/got")" "$WHOLE"; }
 WHOLE=$(for i in $(seq 40); do cat "$T/body"; done | md5)
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 says 0 'there is a store already, nothing was done' g --format --if-absent
 stop_daemon
 
@@ -102,7 +102,7 @@ daemon_run
 whole || fail "objects are lost"
 says 0 "disk $U2 was last at $T/disk2, which store.disks does not name: add the line - { path: \"$T/disk2\", size: 256MiB }" g --check-config
 wait_for 60 has_code disk_unnamed 1
-assert_eq "$(health .status)" degraded
+assert_eq "$(curl_admin /healthz | json status)" degraded
 assert_eq "$(metric gantry_health_reason 'code="disk_unnamed"')" 1
 gantry --admin "$A" status >"$T/said" && fail "status ends well"
 grep -qF "add the line - { path: \"$T/disk2\", size: 256MiB }" "$T/said" || fail "status: $(cat "$T/said")"
@@ -143,7 +143,7 @@ cp "$T/short.yaml" "$T/gantryd.yaml"
 rm -r "$T/moved"
 daemon_run
 whole || fail "objects are lost"
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 stop_daemon
 
 # ---- --add, and --forget ----
@@ -211,7 +211,7 @@ mv "$T/one.yaml" "$T/gantryd.yaml"
 rm "$(record)"
 says 0 'made a store on 1 disk' g --format
 daemon_run
-assert_eq "$(health .status)" ok
+assert_eq "$(curl_admin /healthz | json status)" ok
 stop_daemon
 unmount single
 says 69 'nothing was done: ' g --format --if-absent

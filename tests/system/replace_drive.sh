@@ -102,7 +102,7 @@ load_end "replaced"
 unset NO_FAULTS LONGEST_MS
 for b in one two; do ! grep -o 'GET:503=[0-9]*' "$T/$b/load" || fail "$b: reads were held up"; done
 restart_daemon
-assert_eq "$(disks 'map(.state) | join(" ")') $(disks 'map(.path | sub(".*/"; "")) | sort | join(" ")')" "serving serving serving disk2 disk3 disk4"
+assert_eq "$(curl_admin /disks | json state) $(disks 'map(.path | sub(".*/"; "")) | sort | join(" ")')" "serving serving serving disk2 disk3 disk4"
 still one
 still two
 rm -rf "$T/disk0" "$T/disk1"
@@ -133,7 +133,7 @@ assert_match "$lost" '^200:[0-9]+ 404:[0-9]+$' "of one copy"
 assert_eq "$(statuses PUT "/one/still[1-$KEYS]" --data-binary @"$T/body")" "200:$KEYS"
 rm -rf "$T/disk3"
 restart_daemon
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving serving serving"
+assert_eq "$(curl_admin /disks | json state)" "serving serving serving"
 assert_eq "$(metric gantry_copies_exposed_objects)" 0
 still one
 still two

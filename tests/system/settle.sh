@@ -57,10 +57,10 @@ busy moves || fail "a drain: $(cat "$T/answer")"
 set_key move_rate 1GiB
 reload
 settle
-assert_eq "$(disks 'map(.state) | join(" ")')" "serving drained serving"
+assert_eq "$(curl_admin /disks | json state)" "serving drained serving"
 gantry --admin "$T/admin.sock" disk --size 256MiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
 settle
-assert_eq "$(disks '.[3].state') $(disks '.[1].objects')" "serving 0"
+assert_eq "$(curl_admin /disks | json state 3) $(curl_admin /disks | json objects 1)" "serving 0"
 sed -i "/disk1\"/d; /disk2\"/a\\    - { path: \"$T/disk3\", size: 256MiB }" "$T/gantryd.yaml"
 
 # ---- copies that are made again ----

@@ -53,7 +53,7 @@ if unshare -pf --mount-proc true 2>/dev/null; then
 fi
 sums >"$T/after"
 cmp -s "$T/before" "$T/after" || fail "something was written: $(diff "$T/before" "$T/after")"
-[ "$(curl_admin /healthz | jq -r .status)" = ok ] || fail "the first is disturbed: $(curl_admin /healthz)"
+[ "$(curl_admin /healthz | json status)" = ok ] || fail "the first is disturbed: $(curl_admin /healthz)"
 curl_s3 /bkt/two -T "$T/gantryd.yaml" || fail "PUT after that"
 
 # ---- a process that is stopped is not gone ----

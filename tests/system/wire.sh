@@ -51,7 +51,8 @@ moved() { [ "$(sample "$NOW" "$@")" -gt "$(sample "$WAS" "$@")" ] || fail "$what
 
 # Everything that a request holds is back.
 is_settled() {
-	curl -sS --max-time 30 -o "$NOW" "$URL_ADMIN/metrics" -o "$T/requests" "$URL_ADMIN/requests"
+	curl_admin /metrics >"$NOW"
+	curl_admin /requests >"$T/requests"
 	awk -v dci="$DCI" -v fds="$FDS" '
 		/^gantry_dci[{].*"free"/ { free += $NF }
 		/^gantry_dci[{].*"(leased|recovering)"/ { bad += $NF }
@@ -60,7 +61,7 @@ is_settled() {
 		/^gantry_connections[{]/ { bad += $NF }
 		/^process_open_fds/ { have = $NF }
 		END { exit bad > 0 || (dci && free != dci) || (fds && have > fds) }' "$NOW" &&
-		[ "$(cat "$T/requests")" = "[]" ]
+		[ "$(<"$T/requests")" = "[]" ]
 }
 settled() {
 	local i
@@ -470,7 +471,7 @@ case_create_qp() {
 # ---- which, and in what order ----------------------------------------------------------------------------------------
 
 begin() {
-	local size
+	local size disk
 	export SOFTNIC_EXEC=$1
 	DCI=0 FDS=0 what="$1 begin"
 	rm -rf "$T"/disk*
@@ -484,6 +485,8 @@ begin() {
 			wire_raw "$srv" < <(next_works $size) || told "without any fault"
 		done
 	done
+	# The segments made ahead of need, each with a descriptor.
+	for disk in "$T"/disk*; do [ ! -d "$disk" ] || wait_for 60 test -e "$disk/seg-0002"; done
 	settled
 	DCI=$(sample "$NOW" gantry_dci) FDS=$(sample "$NOW" process_open_fds)
 	RSS=$(sample "$NOW" process_resident_memory_bytes)
