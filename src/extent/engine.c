@@ -328,7 +328,7 @@ add_state(struct vol *vol, struct store_unit_info *info)
 
 	pthread_mutex_lock(&d->reason_lock);
 	info->state = (enum store_unit_state)atomic_load(&d->state);
-	memcpy(info->reason, d->reason, sizeof info->reason);
+	snprintf(info->reason, sizeof info->reason, "%s", d->reason);
 	pthread_mutex_unlock(&d->reason_lock);
 	if (info->state != UNIT_OK)
 		return;
