@@ -76,11 +76,12 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 static void
 bound(struct change *c)
 {
-	struct quota_book *book = port_set(c->port)->quotas;
+	const struct set *s = port_set(c->port);
+	struct quota_book *book = s->quotas;
 	struct quota_row *row;
 
 	quota_lock(book);
-	row = quota_find(book, change_next_of(c, -1), c->name, c->len);
+	row = quota_find(book, s->counter[change_next_of(c, -1)], c->name, c->len);
 	if (row)
 		quota_bound(book, row, &c->max_quota);
 	quota_unlock(book);

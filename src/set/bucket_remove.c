@@ -117,14 +117,16 @@ forget_use(struct change *c)
 {
 	struct set *s = port_set(c->port);
 	struct quota_row *row;
+	int counter;
 
 	for (int i = 0; i < set_engines(s); i++) {
 		if (set_is_in(s, i))
 			continue;
+		counter = s->counter[i];
 		quota_lock(s->quotas);
-		row = quota_find(s->quotas, i, c->name, c->len);
-		if (row && quota_version(row, i))
-			quota_gone(s->quotas, i, row);
+		row = quota_find(s->quotas, counter, c->name, c->len);
+		if (row && quota_version(row, counter))
+			quota_gone(s->quotas, counter, row);
 		quota_unlock(s->quotas);
 	}
 }

@@ -103,6 +103,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 
 	if (r == 0) {
 		s->quotas = f->quotas;
+		memcpy(s->counter, f->counter, (size_t)f->nr);
 		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
 			set_assign_primary(s, (unsigned)i, f->engine_of[f->table.home[i]]);
@@ -143,6 +144,8 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->conf = with_watch;
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++)
+		s->counter[i] = (uint8_t)i;
 	set_failure_init(s);
 	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 || set_map_new(&s->map) < 0 ||
 	    set_placement_new(&s->placement) < 0 || set_buckets_new(&s->buckets) < 0 ||

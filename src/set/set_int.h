@@ -37,6 +37,8 @@ struct set {
 	struct store_conf conf;      /* configuration of the engines, without the list of disks */
 	struct set_members *members; /* disks and their engines (members.h) */
 	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
+	/* index of each engine's counter in the ledger: a start gives the first one to the metadata leader */
+	uint8_t counter[STORE_DISKS_MAX];
 	/* The pointers `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
 	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
 	struct set_recovery *recovery;   /* recovery task (recovery.h) */

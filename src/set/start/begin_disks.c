@@ -67,8 +67,9 @@ start_recover_one(struct disk *d)
 
 	if (r < 0)
 		return r;
+	d->counter = counter_of(d);
 	return d->of->ops->recover(d->st, set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
-				   d->of->quotas, counter_of(d), &d->start_no, d->err, sizeof d->err);
+				   d->of->quotas, d->counter, &d->start_no, d->err, sizeof d->err);
 }
 
 static int

@@ -206,6 +206,7 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 			if (d) {
 				found->engine_of[i] = (uint8_t)found->nr;
 				found->number[found->nr] = (uint8_t)i;
+				found->counter[found->nr] = (uint8_t)d->counter;
 				found->engine[found->nr++] = d->st;
 			} else {
 				snprintf(m->path, sizeof m->path, "%s", missing_path(s, i));

@@ -32,7 +32,8 @@ struct set_found {
 	bool has_two;      /* true: buckets with two copies may exist */
 	int nr;            /* number of entries in engine[] and number[] */
 	struct store *engine[STORE_DISKS_MAX];
-	uint8_t number[STORE_DISKS_MAX]; /* number in the map of each engine's disk */
+	uint8_t number[STORE_DISKS_MAX];  /* number in the map of each engine's disk */
+	uint8_t counter[STORE_DISKS_MAX]; /* index of each engine's counter in the quota ledger */
 	/* engine of each disk, by number in the map; SET_NOWHERE: no engine */
 	uint8_t engine_of[STORE_DISKS_MAX];
 	int missing_nr; /* number of members of the map that are not present */

@@ -32,7 +32,8 @@ struct disk {
 	struct store_conf conf;
 	struct store *st; /* open disk; NULL: the disk is not present */
 	struct store_member id;
-	int number; /* number of the disk in the map */
+	int number;  /* number of the disk in the map */
+	int counter; /* index of the engine's counter in the quota ledger, from start_recover_one() on */
 	uint64_t start_no;
 	bool is_out; /* true: the disk failed in an earlier attempt */
 	bool is_behind;

@@ -255,6 +255,39 @@ test_under_change(void **state)
 	}
 }
 
+/* A disk fails while a bucket with a quota is removed: the next bucket of that name has no quota, whichever disk led the last start. */
+static void
+test_quota_goes(void **state)
+{
+	for (int i = 0; i < 9; i++) {
+		int absent = i / 3, bad = i % 3;
+		struct store_use max = { .objects = 1, .bytes = STORE_UNBOUNDED, .uploads = STORE_UNBOUNDED };
+		struct store_bucket_set set;
+		struct store_quota_info q;
+
+		begin(3);
+		/* The start that brings it back is led by another disk. */
+		fails(absent);
+		wait_in(7 & ~((uint64_t)1 << absent));
+		restart();
+		assert_int_equal(make("new"), 0);
+		assert_int_equal(
+			STORE_DO(user, &set.op,
+				 store_bucket_set_quota(store_user_port(user, 0), "new", 3, &max, &set)),
+			0);
+		assert_int_equal(store_bucket_quota(st, "new", 3, &q), 0);
+		assert_true(q.has_bound);
+		mem_disk_fail(paths[bad], 1);
+		assert_int_equal(removed("new"), 0);
+		assert_int_equal(make("new"), 0);
+		assert_int_equal(store_bucket_quota(st, "new", 3, &q), 0);
+		assert_false(q.has_bound);
+		assert_int_equal(put_on("new", (bad + 1) % 3), 0);
+		assert_int_equal(put_on("new", (bad + 2) % 3), 0);
+		end();
+	}
+}
+
 /* A version that was read from a disk that has failed since is no version of the next disk, though both count alike. */
 static void
 test_version_of_another(void **state)
@@ -496,15 +529,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_under_change),
-		cmocka_unit_test(test_version_of_another),
-		cmocka_unit_test(test_uploads),
-		cmocka_unit_test(test_below_half),
-		cmocka_unit_test(test_no_majority),
-		cmocka_unit_test(test_told_once),
-		cmocka_unit_test(test_table_held),
-		cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_share),       cmocka_unit_test(test_under_change),
+		cmocka_unit_test(test_quota_goes),  cmocka_unit_test(test_version_of_another),
+		cmocka_unit_test(test_uploads),     cmocka_unit_test(test_below_half),
+		cmocka_unit_test(test_no_majority), cmocka_unit_test(test_told_once),
+		cmocka_unit_test(test_table_held),  cmocka_unit_test(test_hangs),
 	};
 
 	seed = turns_seed();
