@@ -210,17 +210,31 @@ lose_head(void)
 	simdisk_sync_dir();
 }
 
+/* The last page of the log that went bad and that a start need not read: the log comes around to it later. */
+static struct {
+	int file;
+	uint32_t page;
+	uint64_t starts; /* number of starts before it went bad */
+} old_log;
+
+static void
+note_old_log(int file, uint32_t page)
+{
+	old_log.file = file;
+	old_log.page = page;
+	old_log.starts = counts.starts;
+}
+
 /* A log block of the running epoch that a later one, flushed too, says was flushed; or the one that began the
  * epoch, which the superblock knows. */
 static void
 rot_log(const struct vol *vol)
 {
-	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE), found[64], nr = 0;
+	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE), found[64], nr = 0, at;
 	bool epoch = one_in(4);
 
 	for (uint32_t i = 0; i < pages && nr < 64; i++) {
-		uint32_t at = i;
-		int file = log_page(vol, &at);
+		int file = log_page(vol, (at = i, &at));
 		const uint8_t *page = simdisk_page(file, at);
 		uint64_t seq, new_epoch;
 
@@ -235,22 +249,10 @@ rot_log(const struct vol *vol)
 	if (!nr)
 		return;
 	rotten = ROT_LOG;
-	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
-}
-
-/* The last page of the log that went bad and that a start need not read: the log comes around to it later. */
-static struct {
-	int file;
-	uint32_t page;
-	uint64_t starts; /* number of starts before it went bad */
-} old_log;
-
-static void
-note_old_log(int file, uint32_t page)
-{
-	old_log.file = file;
-	old_log.page = page;
-	old_log.starts = counts.starts;
+	at = found[below(nr)];
+	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), at);
+	/* New snapshots, which the scrub asks for, make it old. */
+	note_old_log(log_page(vol, &(uint32_t){ 0 }), at);
 }
 
 /* The last block that was flushed, of which nothing else tells. */

@@ -397,8 +397,7 @@ may_now(const struct sim_op *op)
 	    !is_list(op))
 		may |= bit(-EBADR);
 	/* A growth beyond the quota is refused early, before the preconditions and the upload are looked at. */
-	if ((op->kind == OP_PUT || op->kind == OP_PART) && model.bucket[op->bucket] &&
-	    (is_over(op) || is_over_meanwhile(op)))
+	if ((op->kind == OP_PUT || op->kind == OP_PART) && (is_over(op) || is_over_meanwhile(op)))
 		may |= bit(-EDQUOT);
 	if (may & bit(0) && is_over_meanwhile(op))
 		may |= bit(-EDQUOT);
