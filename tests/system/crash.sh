@@ -10,8 +10,8 @@
 #   - what was found once stays: at the end everything of all rounds is looked at again, and --fsck has nothing to say.
 # long/crash: the same for SECS seconds.
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s, scality_total: 30s }'
-# Three disks take no more of the tmpfs of a run, which tests share, than the one of another run.
-DISK_SIZE=$((${COPIES:-1} > 1 ? 4096 / 3 : 4096))MiB
+# Three disks of a run with copies lie on the tmpfs beside the files of other tests, which are larger there as well.
+DISK_SIZE=$((${COPIES:-1} > 1 ? 2048 / 3 : 4096))MiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 if [ -n "${SECS:-}" ]; then ROUNDS=1000000; elif [ -n "${ROUNDS:-}" ]; then SECS=86400; else ROUNDS=8 SECS=100; fi
