@@ -960,6 +960,56 @@ test_carrier(void **state)
 	free(was);
 }
 
+/* ---- the number of copies of an empty bucket ---- */
+
+static void
+must_have(const char *name, int copies, const char *attrs, uint64_t objects)
+{
+	char text[16] = { 0 };
+	struct store_quota_info q;
+	struct store_stat s = { .copies = 77 };
+
+	assert_int_equal(STORE_DO(user, &s.op, store_bucket_head(at(A), name, strlen(name), &s)), 0);
+	assert_int_equal(s.copies, copies);
+	assert_int_equal(
+		STORE_DO(user, &s.op,
+			 store_bucket_get_attrs(at(A), name, strlen(name), text, sizeof text - 1, &s)),
+		0);
+	assert_string_equal(text, attrs);
+	assert_int_equal(store_bucket_quota(engine[A], name, strlen(name), &q), 0);
+	assert_true(q.has_bound);
+	assert_int_equal(q.max.objects, objects);
+}
+
+/* Its attributes and its quota are those of the same bucket, also after a start. */
+static void
+test_bucket_copies(void **state)
+{
+	static const char name[] = "empty";
+	struct store_use max = { .objects = 5, .bytes = STORE_UNBOUNDED, .uploads = STORE_UNBOUNDED };
+	struct store_bucket_set set;
+	struct store_del op;
+
+	assert_int_equal(bucket(A, name, 1), 0);
+	assert_int_equal(STORE_DO(user, &set.op,
+				  store_bucket_set_attrs(at(A), name, strlen(name), STORE_VERSION_ANY, "tags",
+							 4, &set)),
+			 0);
+	assert_int_equal(
+		STORE_DO(user, &set.op, store_bucket_set_quota(at(A), name, strlen(name), &max, &set)), 0);
+	must_have(name, 1, "tags", 5);
+	for (unsigned copies = 2; copies >= 1; copies--) {
+		assert_int_equal(
+			STORE_DO(user, &op.op,
+				 at(A)->ops->bucket_set_copies(at(A), name, strlen(name), copies, &op)),
+			0);
+		must_have(name, (int)copies, "tags", 5);
+		stop();
+		start(&all, &none);
+		must_have(name, (int)copies, "tags", 5);
+	}
+}
+
 int
 member_contract_run(const struct member_contract *c)
 {
@@ -982,6 +1032,7 @@ member_contract_run(const struct member_contract *c)
 		cmocka_unit_test_setup_teardown(test_copy, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_of_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_carrier, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bucket_copies, setup, teardown),
 	};
 	int failed;
 
