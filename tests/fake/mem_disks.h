@@ -40,6 +40,8 @@ enum mem_hold { HOLD_NOTHING, HOLD_MAPS, HOLD_CHANGES, HOLD_FOREIGN };
 void mem_disk_hold(const char *path, enum mem_hold what);
 /* Tells whether something waits for the end of a hold. */
 bool mem_disk_holds_any(const char *path);
+/* Tells whether a disk, which is in use, refuses changes of a key, as another disk is about to get it. */
+bool mem_disk_is_frozen(const char *path, const char *bucket, const char *key);
 /* Makes a disk, which is in use, so small that so many bytes are free. */
 void mem_disk_leave_free(const char *path, uint64_t bytes);
 /* Damages the bytes of an object: reads are -EBADMSG.  0 or -ENOENT. */

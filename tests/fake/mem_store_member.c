@@ -426,6 +426,14 @@ mem_disk_holds_any(const char *path)
 	return false;
 }
 
+bool
+mem_disk_is_frozen(const char *path, const char *bucket, const char *key)
+{
+	const struct mem_member *m = member_of(path);
+
+	return mem_is_of(m->disk->st, &m->frozen, bucket, strlen(bucket), key, strlen(key));
+}
+
 void
 mem_disk_put_map(const char *path, const struct disk_table *t)
 {

@@ -64,19 +64,30 @@ use(int nr)
 				    .ports_max = 12 };
 }
 
-/* Makes a store of nr disks. */
+/* Makes a store of nr disks of these sizes. */
 static inline void
-rig_begin(uint64_t seed, int nr)
+rig_begin_of(uint64_t seed, int nr, const uint64_t *size_bytes)
 {
 	turns_begin(seed);
 	turns_step = mem_disks_step;
 	mem_disks_begin(seed);
 	use(nr);
 	for (int i = 0; i < nr; i++)
-		disks[i].size_bytes = (256 + 64 * (uint64_t)i) * MIB;
+		disks[i].size_bytes = size_bytes[i];
 	if (store_format(&conf, true, err, sizeof err) < 0)
 		fail_msg("%s", err);
 	use(nr);
+}
+
+/* Makes a store of nr disks. */
+static inline void
+rig_begin(uint64_t seed, int nr)
+{
+	uint64_t size_bytes[DISKS];
+
+	for (int i = 0; i < DISKS; i++)
+		size_bytes[i] = (256 + 64 * (uint64_t)i) * MIB;
+	rig_begin_of(seed, nr, size_bytes);
 }
 
 static inline void
@@ -481,6 +492,80 @@ change_disks(int kind, const char *disk)
 		&(struct store_disk_change){
 			.kind = kind, .disk = disk, .size_bytes = 256 * MIB, .force = true },
 		rig_said, sizeof rig_said);
+}
+
+static int ask_kind, ask_result;
+static const char *ask_disk;
+static bool is_answered;
+static void (*after_answer)(void); /* called at the answer, before any thread continues; NULL: none */
+
+static inline void
+ask_main(void *arg)
+{
+	ask_result = change_disks(ask_kind, ask_disk);
+	if (after_answer)
+		after_answer();
+	is_answered = true;
+}
+
+/* Begins a change of the disks, one at a time: is_answered tells of its end, with ask_result. */
+static inline void
+ask_begin(int kind, const char *disk)
+{
+	ask_kind = kind;
+	ask_disk = disk;
+	is_answered = false;
+	turns_go(ask_main, NULL);
+}
+
+/* Returns the result of a change of the disks, while this loop turns. */
+static inline int
+ask(int kind, const char *disk)
+{
+	ask_begin(kind, disk);
+	while (!is_answered)
+		store_user_turn(user);
+	return ask_result;
+}
+
+/* Returns the placement map that is in effect, until the next call. */
+static inline const struct disk_table *
+table_now(void)
+{
+	static struct disk_table t;
+
+	set_get_table(set_of(st), &t);
+	return &t;
+}
+
+static inline struct store_move_info
+move_info(void)
+{
+	struct store_move_info i;
+
+	store_move_info(st, &i);
+	return i;
+}
+
+static inline enum store_unit_state
+state_of(int unit)
+{
+	struct store_unit_info info;
+
+	store_unit_info(st, unit, &info);
+	return info.state;
+}
+
+/* Waits until no drain or addition is in progress. */
+static inline void
+wait_for_mover(void)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
+		store_user_turn(user);
+		if (!move_info().is_running)
+			return;
+	}
+	fail_msg("%s", move_info().trouble);
 }
 
 /* Turns the loop of the user for so long. */

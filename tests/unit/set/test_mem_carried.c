@@ -64,38 +64,12 @@ key_in(const char *bucket, const char *key)
 
 /* ---- moves ---- */
 
-static struct {
-	const char *disk;
-	int result;
-	bool is_over;
-} call;
-
-static void
-call_main(void *arg)
-{
-	call.result = change_disks(DISK_DRAIN, call.disk);
-	call.is_over = true;
-}
-
 /* Drains a disk, while the loop of the test turns. */
 static void
 drain(int disk)
 {
-	struct store_move_info i;
-
-	call.disk = paths[disk];
-	call.is_over = false;
-	turns_go(call_main, NULL);
-	while (!call.is_over)
-		store_user_turn(user);
-	assert_int_equal(call.result, 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
-		store_user_turn(user);
-		store_move_info(st, &i);
-		if (!i.is_running)
-			return;
-	}
-	fail_msg("%s", i.trouble);
+	assert_int_equal(ask(DISK_DRAIN, paths[disk]), 0);
+	wait_for_mover();
 }
 
 static int

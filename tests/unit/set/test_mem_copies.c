@@ -560,7 +560,37 @@ test_heals_elsewhere(void **state)
 	down();
 	up();
 	must_have_both();
+	must_be_clean(3);
 	end();
+}
+
+/* A disk is not there at a start: a third one gets the copies that the missing one has, which loses them when it is back. */
+static void
+test_heals_missing(void **state)
+{
+	for (int away = 0; away < 3; away++) {
+		rig_begin(seed, 3);
+		up();
+		fill();
+		down();
+		take_away(away);
+		conf.disks.heal_after_ns = 1;
+		up();
+		must_have(true);
+		assert_true(wait_quiet());
+		for (int i = 0; i < RIG_KEYS; i++) {
+			assert_int_equal(get_second(user, TWO, rig_name(i)), rig_value[1][i]);
+			rig_value[1][i] += i % 2 ? 50 : 0;
+			assert_int_equal(put(user, TWO, rig_name(i), rig_value[1][i]), 0);
+			assert_int_equal(get_second(user, TWO, rig_name(i)), rig_value[1][i]);
+		}
+		down();
+		bring_back(away);
+		up();
+		must_have_both();
+		must_be_clean(3);
+		end();
+	}
 }
 
 /* A disk that was away is given what it missed, and nothing else. */
@@ -846,6 +876,7 @@ main(void)
 		cmocka_unit_test(test_damaged_both),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_heals_elsewhere),
+		cmocka_unit_test(test_heals_missing),
 		cmocka_unit_test(test_missed),
 		cmocka_unit_test(test_first_fails_behind),
 		cmocka_unit_test(test_first_fails_in_table),

@@ -66,34 +66,6 @@ end_writing(void)
 		store_user_turn(user);
 }
 
-static int change_result;
-static bool is_changed;
-static void (*after_answer)(void); /* called before anything else goes on; NULL: nothing is */
-
-static void
-changer(void *arg)
-{
-	const struct store_disk_change *c = arg;
-
-	change_result = change_disks(c->kind, c->disk);
-	if (after_answer)
-		after_answer();
-	is_changed = true;
-}
-
-/* Asks for a change of the disks: what comes of it, while this loop turns. */
-static int
-ask(int kind, const char *disk)
-{
-	struct store_disk_change c = { .kind = kind, .disk = disk };
-
-	is_changed = false;
-	turns_go(changer, &c);
-	while (!is_changed)
-		store_user_turn(user);
-	return change_result;
-}
-
 static bool
 is_member(int disk)
 {
@@ -107,33 +79,18 @@ configure_without(int disk)
 	memmove(&disks[disk], &disks[disk + 1], (DISKS - 1 - (size_t)disk) * sizeof disks[0]);
 }
 
-/* ---- numbers, units and counts ---- */
+#define MANY 60
 
-static enum store_unit_state
-state_of(int unit)
+/* Returns the slot of the i-th of many keys. */
+static unsigned
+slot_of_many(int i)
 {
-	struct store_unit_info info;
+	char name[32];
+	struct store_key k;
 
-	store_unit_info(st, unit, &info);
-	return info.state;
-}
-
-static const struct disk_table *
-table_now(void)
-{
-	static struct disk_table t;
-
-	set_get_table(set_of(st), &t);
-	return &t;
-}
-
-static struct store_move_info
-move_info(void)
-{
-	struct store_move_info i;
-
-	store_move_info(st, &i);
-	return i;
+	snprintf(name, sizeof name, "n%d", i);
+	k = key_of(ONE, name);
+	return set_slot(&k);
 }
 
 /* Keys beside those of the rig, whose moves take time when moves are slow. */
@@ -147,18 +104,47 @@ put_heavy(int disk)
 	}
 }
 
-/* Checks that each object of the rig counts once, whether moves have ended or not. */
+/* Checks that each object of the rig counts once, and the bytes of each copy, whether moves have ended or not. */
 static void
 must_be_counted(void)
 {
 	struct store_quota_info q;
-	uint64_t bytes = 0;
 
-	for (int i = 0; i < RIG_KEYS; i++)
-		bytes += size_of_value(rig_value[0][i]);
-	assert_int_equal(store_bucket_quota(st, ONE, strlen(ONE), &q), 0);
-	assert_int_equal(q.used.objects, RIG_KEYS);
-	assert_int_equal(q.used.bytes, bytes);
+	for (int two = 0; two <= set_uses_pairs(set_of(st)); two++) {
+		const char *bucket = two ? TWO : ONE;
+		uint64_t objects = 0, bytes = 0;
+
+		for (int i = 0; i < RIG_KEYS; i++) {
+			if (!rig_value[two][i])
+				continue;
+			objects++;
+			bytes += (1 + (uint64_t)two) * size_of_value(rig_value[two][i]);
+		}
+		assert_int_equal(store_bucket_quota(st, bucket, strlen(bucket), &q), 0);
+		assert_int_equal(q.used.objects, objects);
+		assert_int_equal(q.used.bytes, bytes);
+	}
+}
+
+static uint64_t slots_done, slots_total; /* of the move, when they were last seen */
+
+/* Checks the progress of a move: the figures grow, and are complete no earlier than the move. */
+static void
+must_make_sense(void)
+{
+	const struct store_move_info i = move_info();
+	const struct disk_table *t = table_now();
+	int roles = 0;
+
+	if (!i.draining && !i.filling)
+		return;
+	assert_true(i.slots_done <= i.slots_total && i.bytes_done <= i.bytes_total);
+	assert_true(i.slots_done >= slots_done);
+	slots_done = i.slots_done;
+	slots_total = i.slots_total;
+	for (int d = 0; d < STORE_DISKS_MAX; d++)
+		roles += table_has(t->draining, d) ? table_roles(t, d) : 0;
+	assert_true(!roles || i.slots_done < i.slots_total);
 }
 
 /* ---- what goes well ---- */
@@ -167,21 +153,36 @@ static void
 test_drain(void **state)
 {
 	for (int disk = 0; disk < 3; disk++) {
-		struct store_move_info info;
+		uint64_t roles;
 
 		begin(3);
+		roles = (uint64_t)table_roles(table_now(), disk);
+		slots_done = slots_total = 0;
 		/* Keys change after they were sent, and before their slots are switched. */
 		store_set_move_rate(st, 50000);
 		begin_writing();
 		assert_int_equal(ask(DISK_DRAIN, paths[disk]), 0);
-		store_move_info(st, &info);
-		assert_true(info.is_running);
-		assert_true(wait_quiet());
+		assert_true(move_info().is_running);
+		for (uint64_t until = clock_ns() + PATIENCE_NS; !is_quiet() && clock_ns() < until;) {
+			must_make_sense();
+			turn_for(10 * NS_PER_MS);
+		}
+		assert_true(is_quiet());
 		end_writing();
 		assert_false(is_member(disk));
 		must_have_both();
+		must_be_counted();
+		/* Slots of keys with two copies count once for each copy. */
+		assert_int_equal(slots_total, roles);
+		for (int i = 0; i < RIG_KEYS; i++)
+			assert_false(mem_disk_has(paths[disk], TWO, rig_name(i), NULL));
+		/* Two copies need two disks. */
+		assert_int_equal(ask(DISK_DRAIN, paths[!disk]), -EPERM);
+		assert_non_null(strstr(rig_said, "two copies"));
+		must_be_counted();
 		restart();
 		must_have_both();
+		must_be_counted();
 		down();
 		configure_without(disk);
 		up();
@@ -190,9 +191,28 @@ test_drain(void **state)
 	}
 }
 
+/* Slots move together, also if several disks may have them: each placement map is a write of every disk. */
+static void
+test_drain_together(void **state)
+{
+	uint64_t version;
+
+	begin(4);
+	version = table_now()->version;
+	begin_writing();
+	assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
+	assert_true(wait_quiet());
+	end_writing();
+	must_have_both();
+	assert_in_range(table_now()->version - version, 1, 100);
+	end();
+}
+
 static void
 test_add(void **state)
 {
+	int roles = 0;
+
 	begin(2);
 	begin_writing();
 	assert_int_equal(ask(DISK_ADD, paths[2]), 0);
@@ -200,13 +220,21 @@ test_add(void **state)
 	end_writing();
 	assert_true(is_member(2));
 	assert_true(table_count(mem_disk_table(paths[0]), 2) > 0);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		assert_true(table_now()->first[i] != table_now()->second[i]);
+		roles += (table_now()->first[i] == 2) + (table_now()->second[i] == 2);
+	}
+	/* 256 of 832 MiB, within a tenth. */
+	assert_in_range(roles, 2 * STORE_SLOT_NR * 28 / 100, 2 * STORE_SLOT_NR * 34 / 100);
 	must_have_both();
+	must_be_counted();
 	/* What has gone is removed where it was. */
 	must_be_clean(3);
 	down();
 	conf.disks.nr = 3;
 	up();
 	must_have_both();
+	must_be_counted();
 	must_be_clean(3);
 	end();
 }
@@ -261,21 +289,39 @@ test_no_room(void **state)
 	end();
 }
 
-/* The second copies of a disk that is drained have no room: the disk that would get them is named, and the drain goes on with room there. */
+/* Two small disks and a large one, which has a copy of nearly each object, so that all of one small disk would be on the other one, and all of the
+ * large one on both: without room for that the disk that would get the copies is named and nothing moves, and with room the drain is done. */
 static void
 test_no_room_for_copies(void **state)
 {
-	begin(3);
-	for (int i = 0; i < 10; i++) {
-		char name[32];
+	static const uint64_t size_bytes[] = { 64 * MIB, 64 * MIB, 256 * MIB };
+	char name[32];
 
-		assert_int_equal(put(user, TWO, name_on(name, TWO, i % 2 ? 0 : 2, i % 2 ? 2 : 0, i), 4), 0);
+	rig_begin_of(seed, 3, size_bytes);
+	up();
+	fill();
+	for (int i = 0; i < 40; i++) {
+		int small = i / 20, large_first = i % 2;
+
+		name_on(name, TWO, large_first ? 2 : small, large_first ? small : 2, i % 20 / 2);
+		assert_int_equal(put(user, TWO, name, 4), 0);
 	}
-	mem_disk_leave_free(paths[1], 200000);
+	/* A small disk has 20 of them, and the room of 7 more. */
+	mem_disk_leave_free(paths[0], 7 * STORE_GRANULE);
+	mem_disk_leave_free(paths[1], 7 * STORE_GRANULE);
 	assert_int_equal(ask(DISK_DRAIN, paths[0]), -ENOSPC);
 	assert_non_null(strstr(rig_said, "there is no room: /mem/1 would get"));
+	assert_int_equal(ask(DISK_DRAIN, paths[2]), -ENOSPC);
+	assert_non_null(strstr(rig_said, "there is no room: /mem/"));
 	assert_int_equal(table_now()->draining, 0);
-	mem_disk_leave_free(paths[1], 64 * MIB);
+	must_have_both();
+	/* The room of objects that are deleted suffices: two of each small disk stay. */
+	for (int i = 0; i < 40; i++) {
+		int small = i / 20, large_first = i % 2;
+
+		name_on(name, TWO, large_first ? 2 : small, large_first ? small : 2, i % 20 / 2);
+		assert_int_equal(i % 20 / 2 ? del(user, TWO, name) : 1, 1);
+	}
 	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
 	assert_true(wait_quiet());
 	assert_false(is_member(0));
@@ -753,13 +799,9 @@ test_add_fails(void **state)
 static int
 fail_needed(int kind, const char *disk)
 {
-	static struct store_disk_change c;
 	int engine;
 
-	c = (struct store_disk_change){ .disk = disk };
-	c.kind = kind;
-	is_changed = false;
-	turns_go(changer, &c);
+	ask_begin(kind, disk);
 	while (!set_of(st)->map->needs) {
 		/* The map that says what drains needs no disk, and is written. */
 		mem_disk_hold(paths[0], HOLD_NOTHING);
@@ -769,7 +811,7 @@ fail_needed(int kind, const char *disk)
 	engine = __builtin_ctzll(set_of(st)->map->needs);
 	mem_disk_fail(paths[engine], 0);
 	mem_disk_hold(paths[0], HOLD_NOTHING);
-	while (!is_changed)
+	while (!is_answered)
 		store_user_turn(user);
 	return engine;
 }
@@ -780,7 +822,7 @@ test_new_fails_in_map(void **state)
 {
 	begin(2);
 	assert_int_equal(fail_needed(DISK_ADD, paths[2]), 2);
-	assert_true(change_result < 0);
+	assert_true(ask_result < 0);
 	assert_true(wait_quiet());
 	assert_int_equal(store_unit_nr(st), 2);
 	must_have_both();
@@ -790,6 +832,39 @@ test_new_fails_in_map(void **state)
 	up();
 	must_have_both();
 	end();
+}
+
+static void
+wait_for_trouble(void)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS; !move_info().trouble[0] && clock_ns() < until;)
+		store_user_turn(user);
+	assert_string_not_equal(move_info().trouble, "");
+}
+
+/* Checks that keys with two copies are read and written while a move waits for the disk that has failed, and that the next start, which is with
+ * this disk, ends the move; drained: the disk that leaves by it, -1: none. */
+static void
+must_go_on(int drained)
+{
+	must_have(true);
+	for (int i = 0; i < RIG_KEYS; i++) {
+		rig_value[1][i] = 2000 + (uint32_t)i;
+		rig_open[1][i] = false;
+		assert_int_equal(put_again(user, TWO, rig_name(i), rig_value[1][i]), 0);
+	}
+	must_have(true);
+	assert_true(move_info().is_running);
+	conf.disks.move_rate = 0;
+	down();
+	configure();
+	up();
+	must_have(true);
+	assert_true(wait_quiet());
+	must_have_both();
+	assert_true(drained < 0 || !is_member(drained));
+	for (int i = 0; i < RIG_KEYS && drained >= 0; i++)
+		assert_false(mem_disk_has(paths[drained], TWO, rig_name(i), NULL));
 }
 
 /* A target that fails while the map is written that gives it slots has none of them. */
@@ -802,16 +877,12 @@ test_target_fails_in_map(void **state)
 	begin(3);
 	before = *table_now();
 	target = fail_needed(DISK_DRAIN, paths[0]);
-	assert_int_equal(change_result, 0);
+	assert_int_equal(ask_result, 0);
 	for (uint64_t until = clock_ns() + PATIENCE_NS; set_is_in(set_of(st), target) && clock_ns() < until;)
 		store_user_turn(user);
 	assert_false(set_is_in(set_of(st), target));
 	assert_memory_equal(table_now()->home, before.home, sizeof before.home);
-	must_have(true);
-	restart();
-	assert_true(wait_quiet());
-	assert_false(is_member(0));
-	must_have_both();
+	must_go_on(0);
 	end();
 }
 
@@ -819,31 +890,153 @@ test_target_fails_in_map(void **state)
 static void
 test_target_fails(void **state)
 {
-	char want[1024];
-	struct store_unit_info info;
+	for (int target = 1; target < 3; target++) {
+		char want[1024];
+		struct store_unit_info info;
 
+		begin(3);
+		put_heavy(0);
+		store_set_move_rate(st, 1);
+		assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+		turn_for(NS_PER_S);
+		mem_disk_fail(paths[target], 0);
+		store_set_move_rate(st, 0);
+		wait_for_trouble();
+		store_unit_info(st, target, &info);
+		assert_true(info.state == UNIT_FAILED);
+		snprintf(want, sizeof want, "disk %s (%s) has failed: %s", info.name, info.uuid, info.reason);
+		if (!strstr(move_info().trouble, want))
+			fail_msg("no '%s' in: %s", want, move_info().trouble);
+		assert_int_equal(__builtin_popcountll(set_in(set_of(st))), 2);
+		assert_int_equal(ask(DISK_DRAIN, paths[target]), -EBUSY);
+		must_go_on(0);
+		end();
+	}
+}
+
+static int failed_frozen; /* the target that has failed; -1: none yet */
+
+/* Returns a key with one copy of whose changes the first disk refuses all; -1: there is none. */
+static int
+frozen_key(void)
+{
+	for (int i = 0; i < RIG_KEYS; i++) {
+		if (mem_disk_is_frozen(paths[0], ONE, rig_name(i)))
+			return i;
+	}
+	return -1;
+}
+
+/* Fails a target that is about to get the last changes of slots of the first disk. */
+static bool
+step_while_frozen(void)
+{
+	for (int i = 1; i < 3 && failed_frozen < 0; i++) {
+		mem_disk_hold(paths[i], frozen_key() >= 0 ? HOLD_FOREIGN : HOLD_NOTHING);
+		if (mem_disk_holds_any(paths[i]))
+			failed_frozen = i;
+	}
+	if (failed_frozen > 0 && !mem_disk_has_failed(paths[failed_frozen])) {
+		mem_disk_fail(paths[failed_frozen], 0);
+		mem_disk_hold(paths[1], HOLD_NOTHING);
+		mem_disk_hold(paths[2], HOLD_NOTHING);
+	}
+	return mem_disks_step();
+}
+
+/* A target fails while the last changes go to it, and the source refuses others: slots stay where they were, and the source takes changes again. */
+static void
+test_target_fails_frozen(void **state)
+{
 	begin(3);
-	put_heavy(0);
-	store_set_move_rate(st, 1);
+	store_set_move_rate(st, 50000);
+	failed_frozen = -1;
+	turns_step = step_while_frozen;
+	begin_writing();
 	assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
-	turn_for(NS_PER_S);
-	mem_disk_fail(paths[1], 0);
-	store_set_move_rate(st, 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; !move_info().trouble[0] && clock_ns() < until;)
+	while (failed_frozen < 0 && move_info().is_running)
 		store_user_turn(user);
-	store_unit_info(st, 1, &info);
-	assert_true(info.state == UNIT_FAILED);
-	snprintf(want, sizeof want, "disk %s (%s) has failed: %s", info.name, info.uuid, info.reason);
-	if (!strstr(move_info().trouble, want))
-		fail_msg("no '%s' in: %s", want, move_info().trouble);
-	assert_int_equal(__builtin_popcountll(set_in(set_of(st))), 2);
-	must_have(true);
-	assert_int_equal(ask(DISK_DRAIN, paths[1]), -EBUSY);
-	restart();
-	assert_true(wait_quiet());
-	assert_false(is_member(0));
-	must_have_both();
+	assert_true(failed_frozen > 0);
+	wait_for_trouble();
+	end_writing();
+	turns_step = mem_disks_step;
+	assert_int_equal(frozen_key(), -1);
+	for (int i = 0; i < MANY; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(put(user, ONE, name, 5),
+				 table_now()->home[slot_of_many(i)] == failed_frozen ? -EROFS : 0);
+	}
+	must_go_on(0);
 	end();
+}
+
+/* A target has got some slots, and others are to come, when it fails: the slots that it has got can be read, and no more slots go there; the
+ * others are served where they are.  A start with it continues. */
+static void
+fail_after_switch(int kind, int nr, int moved)
+{
+	static uint8_t home[STORE_SLOT_NR];
+	int target = -1, at_target = 0;
+	char name[32];
+
+	rig_begin(seed, nr);
+	conf.disks.move_rate = 20000;
+	up();
+	fill();
+	put_heavy(0);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(put(user, ONE, name, 5), 0);
+	}
+	memcpy(home, table_now()->home, sizeof home);
+	assert_int_equal(ask(kind, paths[moved]), 0);
+	for (uint64_t until = clock_ns() + PATIENCE_NS; target < 0 && clock_ns() < until;) {
+		const struct disk_table *t = table_now();
+
+		for (int i = 0; i < MANY && target < 0; i++) {
+			unsigned slot = slot_of_many(i);
+
+			target = t->home[slot] != home[slot] ? t->home[slot] : -1;
+		}
+		turn_for(NS_PER_MS);
+	}
+	assert_true(target > 0 && move_info().is_running);
+	mem_disk_fail(paths[target], 0);
+	for (int i = 0; i < MANY; i++) {
+		bool is_there = table_now()->home[slot_of_many(i)] == target;
+
+		snprintf(name, sizeof name, "n%d", i);
+		assert_int_equal(put(user, ONE, name, 6), is_there ? -EROFS : 0);
+		assert_int_equal(get(user, ONE, name), is_there ? 5 : 6);
+		at_target += is_there;
+	}
+	assert_in_range(at_target, 1, MANY - 1);
+	store_set_move_rate(st, 0);
+	wait_for_trouble();
+	assert_false(set_is_in(set_of(st), target));
+	for (int i = 0; i < MANY; i++)
+		at_target -= table_now()->home[slot_of_many(i)] == target;
+	assert_int_equal(at_target, 0);
+	must_go_on(kind == DISK_DRAIN ? moved : -1);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		assert_true(get(user, ONE, name) > 0);
+	}
+	end();
+}
+
+static void
+test_target_fails_after(void **state)
+{
+	fail_after_switch(DISK_DRAIN, 3, 0);
+}
+
+static void
+test_new_fails_after(void **state)
+{
+	fail_after_switch(DISK_ADD, 2, 2);
 }
 
 /* ---- cancellations, and the end of a drain ---- */
@@ -1060,6 +1253,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_drain_together),
 		cmocka_unit_test(test_add),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_refused),
@@ -1077,6 +1271,9 @@ main(void)
 		cmocka_unit_test(test_forget_other),
 		cmocka_unit_test(test_add_fails),
 		cmocka_unit_test(test_target_fails),
+		cmocka_unit_test(test_target_fails_frozen),
+		cmocka_unit_test(test_target_fails_after),
+		cmocka_unit_test(test_new_fails_after),
 		cmocka_unit_test(test_cancel_cut),
 		cmocka_unit_test(test_cancel_fails),
 		cmocka_unit_test(test_cancel_pairs),

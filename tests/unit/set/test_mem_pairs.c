@@ -58,15 +58,6 @@ must_have_copies(int nr)
 		assert_int_equal(copies_of(TWO, rig_name(i)), nr);
 }
 
-static const struct disk_table *
-table_now(void)
-{
-	static struct disk_table t;
-
-	set_get_table(set_of(st), &t);
-	return &t;
-}
-
 static bool
 is_full(void)
 {
@@ -92,53 +83,6 @@ static bool
 is_used(void)
 {
 	return set_uses_pairs(set_of(st));
-}
-
-/* ---- changes of disks, on a thread of their own ---- */
-
-static struct {
-	int kind, result;
-	const char *disk;
-	bool is_over;
-} call;
-
-static void
-call_main(void *arg)
-{
-	call.result = change_disks(call.kind, call.disk);
-	call.is_over = true;
-}
-
-static void
-ask_begin(int kind, const char *disk)
-{
-	call.kind = kind;
-	call.disk = disk;
-	call.is_over = false;
-	turns_go(call_main, NULL);
-}
-
-static int
-ask(int kind, const char *disk)
-{
-	ask_begin(kind, disk);
-	while (!call.is_over)
-		store_user_turn(user);
-	return call.result;
-}
-
-static void
-wait_for_mover(void)
-{
-	struct store_move_info i;
-
-	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
-		store_user_turn(user);
-		store_move_info(st, &i);
-		if (!i.is_running)
-			return;
-	}
-	fail_msg("%s", i.trouble);
 }
 
 /* ---- the first bucket ---- */
@@ -374,16 +318,16 @@ test_to_one_race(void **state)
 	mem_disk_hold(paths[0], HOLD_MAPS);
 	ask_begin(DISK_DRAIN, "1");
 	turn_for(NS_PER_S);
-	assert_true(!call.is_over && is_used());
+	assert_true(!is_answered && is_used());
 	race_is_over = false;
 	turns_go(race_main, NULL);
 	turn_for(NS_PER_S);
 	assert_false(race_is_over);
 	mem_disk_hold(paths[0], HOLD_NOTHING);
-	while (!race_is_over || !call.is_over)
+	while (!race_is_over || !is_answered)
 		store_user_turn(user);
 	assert_int_equal(race_result, -EAGAIN);
-	assert_int_equal(call.result, 0);
+	assert_int_equal(ask_result, 0);
 	assert_int_equal(make_bucket(user, TWO, 2), -EDOM);
 	wait_for_mover();
 	must_have_one();

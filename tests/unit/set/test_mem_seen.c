@@ -54,15 +54,6 @@ keys_of(const struct disk_table *t, uint64_t first, uint64_t second)
 	return nr;
 }
 
-static const struct disk_table *
-table_now(void)
-{
-	static struct disk_table t;
-
-	set_get_table(set_of(st), &t);
-	return &t;
-}
-
 static int
 unit_of_number(int number)
 {

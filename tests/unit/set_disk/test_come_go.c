@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Disks that come and go while a store on files serves.  These are on files because paths, links and locks of disks are tested, moves under
- * threads that write, and failures at moments that only a real log has; set/test_mem_moves has all else.
+ * Disks that come and go while a store on files serves.  These are on files because paths, links and locks of disks are tested, disks whose
+ * files have no room, and moves under threads that write; set/test_mem_moves has all else.
  */
 #include "extent/engine.h"
 
 #include "disks_rig.h"
 
-#include "set/map_int.h"
 #include "tests/fake/fault_ring.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/file.h>
 
@@ -29,10 +27,6 @@ change(int kind, const char *disk, uint64_t size_bytes)
 	return store_change_disks(st, &c, said, sizeof said);
 }
 
-/* The power is gone: what was written stays, and nothing is any more. */
-static _Atomic bool is_cut, cuts_after_answer;
-static _Atomic bool is_cancelling;
-
 /* The test's port is one of those that are visited, so it turns meanwhile. */
 struct call {
 	int kind;
@@ -47,10 +41,7 @@ call_main(void *arg)
 {
 	struct call *c = arg;
 
-	atomic_store(&is_cancelling, c->kind == DISK_CANCEL);
 	c->result = change(c->kind, c->disk, c->size_bytes);
-	if (atomic_load(&cuts_after_answer))
-		atomic_store(&is_cut, true);
 	atomic_store(&c->is_over, true);
 	return NULL;
 }
@@ -149,15 +140,6 @@ must_have_all(void)
 	assert_int_equal(store_bucket_quota(st, "b", 1, &q), 0);
 	assert_int_equal(q.used.objects, KEYS);
 	assert_int_equal(q.used.bytes, KEYS * 5);
-}
-
-static enum store_unit_state
-state_of(int unit)
-{
-	struct store_unit_info info;
-
-	store_unit_info(st, unit, &info);
-	return info.state;
 }
 
 /* ---- tests ---- */
@@ -375,39 +357,7 @@ test_under_load(void **state)
 	end();
 }
 
-/* Some with bytes, on a disk, whose move the pace holds up. */
-static void
-put_heavy(int disk)
-{
-	struct store_port *p = store_user_port(user, 0);
-	struct bufpool bufs;
-	struct buf *b;
-
-	assert_int_equal(bufpool_init_class(&bufs, BUF_LARGE, BUF_LARGE_BYTES, 0), 0);
-	b = bufpool_get(&bufs, BUF_LARGE);
-	memset(b->mem, 'x', 200000);
-	for (int i = 0, nr = 0; nr < 4; i++) {
-		char name[32];
-		struct store_key k;
-		struct store_commit c = { .inline_len = 0 };
-		struct store_write w;
-		struct store_put op;
-
-		snprintf(name, sizeof name, "heavy-%d", i);
-		k = key_of("h", name);
-		if (set_primary(set_of(st), &k) != disk)
-			continue;
-		assert_int_equal(store_put_init(p, &op, &k, 200000), 0);
-		assert_int_equal(STORE_DO(user, &w.op, store_put_write(p, &op, &w, b, 200000, true)), 0);
-		assert_int_equal(STORE_DO(user, &op.op, store_put_commit(p, &op, &c)), 0);
-		store_put_abort(p, &op);
-		nr++;
-	}
-	bufpool_put(&bufs, b);
-	bufpool_fini(&bufs);
-}
-
-/* ---- disks that fail on the way ---- */
+/* ---- a disk without room ---- */
 
 /* Of a disk that is added: the beginning of the name of a file that has no room, and how it is told. */
 static const char *_Atomic no_room_name;
@@ -462,192 +412,6 @@ test_add_no_room(void **state)
 	end();
 }
 
-static bool
-is_stuck(void)
-{
-	return move_info().trouble[0] != 0;
-}
-
-static _Atomic bool is_held, fails_frozen;
-static _Atomic int rounds, frozen_disk; /* the disk that fails; 0: none yet */
-
-/* Writes for the target wait until something has changed, and those of one disk fail after the freeze.  It looks on while the leader works. */
-static __attribute__((no_sanitize_thread)) int
-hook_frozen(const struct fault_io *io)
-{
-	const struct slots *sl;
-	int none = 0, disk = strncmp(io->path, dir[1], strlen(dir[1])) == 0 ? 1 : 2;
-
-	if (!atomic_load(&fails_frozen) || io->kind != FAULT_WRITE || strncmp(io->name, "super", 5) == 0 ||
-	    strncmp(io->path, dir[0], strlen(dir[0])) == 0)
-		return 0;
-	sl = extent_store(set_engine(set_of(st), 0))->vol->slots;
-	if (sl->is_watched && atomic_load(&rounds) < 1) {
-		atomic_store(&is_held, true);
-		return FAULT_HOLD;
-	}
-	/* Another disk may write in the same moment: two that fail of three are too many. */
-	if (!sl->is_frozen || (!atomic_compare_exchange_strong(&frozen_disk, &none, disk) && none != disk))
-		return 0;
-	return -EIO;
-}
-
-/* One that fails while the last of what changed goes to it: the slots stay where they were, and are written there as before. */
-static void
-test_target_fails_frozen(void **state)
-{
-	uint64_t until_ns = clock_ns() + PATIENCE_NS, failed;
-	char name[32];
-
-	begin(3);
-	must_start();
-	put_all();
-	fault_ring_hook = hook_frozen;
-	atomic_store(&rounds, 0);
-	atomic_store(&frozen_disk, 0);
-	atomic_store(&is_held, false);
-	atomic_store(&fails_frozen, true);
-	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
-	while (!is_stuck() && clock_ns() < until_ns) {
-		bool counts = atomic_load(&is_held);
-
-		for (int i = 0; i < KEYS && !is_stuck(); i++) {
-			struct store_key k = numbered(name, i);
-
-			if (set_primary(set_of(st), &k) == 0)
-				put(&k);
-		}
-		store_user_turn(user);
-		if (counts)
-			atomic_fetch_add(&rounds, 1);
-	}
-	assert_true(is_stuck());
-	atomic_store(&fails_frozen, false);
-	while (set_in(set_of(st)) == set_all(set_of(st)) && clock_ns() < until_ns)
-		store_user_turn(user);
-	failed = set_all(set_of(st)) & ~set_in(set_of(st));
-	assert_int_equal(__builtin_popcountll(failed), 1);
-	must_have_all();
-	for (int i = 0; i < KEYS; i++) {
-		struct store_key k = numbered(name, i);
-
-		assert_int_equal(put(&k), failed >> set_primary(set_of(st), &k) & 1 ? -EROFS : 0);
-	}
-	stop();
-	all_again(3);
-	must_start();
-	wait_for_end();
-	assert_true(state_of(0) == UNIT_DRAINED);
-	must_have_all();
-	stop();
-	end();
-}
-
-static _Atomic int fails_disk = -1;
-
-static int
-hook_disk(const struct fault_io *io)
-{
-	int d = atomic_load(&fails_disk);
-
-	return d >= 0 && io->kind != FAULT_READ && strncmp(io->path, dir[d], strlen(dir[d])) == 0 ? -EIO : 0;
-}
-
-/* Which engine has each key: the first that it is not any more where it was. */
-static int
-first_moved(const uint8_t was[KEYS])
-{
-	char name[32];
-
-	for (int i = 0; i < KEYS; i++) {
-		struct store_key k = numbered(name, i);
-		int home = set_primary(set_of(st), &k);
-
-		if (home != was[i])
-			return home;
-	}
-	return -1;
-}
-
-/* A target that fails when it has got some slots, and others are to come: it has those it got, which can be read, and the rest stays where it
- * was; when it is back it goes on. */
-static void
-fail_behind_switch(int kind, int disks_nr, const char *disk)
-{
-	uint64_t until_ns = clock_ns() + PATIENCE_NS;
-	uint8_t was[KEYS];
-	char name[32];
-	int target, at_target = 0;
-
-	begin(disks_nr);
-	conf.disks.move_rate = 1;
-	must_start();
-	put_all();
-	assert_int_equal(make("h"), 0);
-	put_heavy(0);
-	for (int i = 0; i < KEYS; i++) {
-		struct store_key k = numbered(name, i);
-
-		was[i] = (uint8_t)set_primary(set_of(st), &k);
-	}
-	fault_ring_hook = hook_disk;
-	assert_int_equal(ask(kind, disk, kind == DISK_ADD ? 96 * MIB : 0), 0);
-	while ((target = first_moved(was)) < 0 && clock_ns() < until_ns)
-		store_user_turn(user);
-	assert_true(target > 0 && move_info().is_running);
-	atomic_store(&fails_disk, target);
-	for (int i = 0; i < KEYS; i++) {
-		struct store_key k = numbered(name, i);
-		bool is_there = set_primary(set_of(st), &k) == target;
-
-		int r = put(&k);
-
-		/* Of the one under which it fails nobody knows; a stamp, or the mover, may be before it. */
-		if (r != (is_there ? -EROFS : 0) && (!is_there || at_target || r != -ECANCELED))
-			fail_msg("key %d, of which %d were there: %d", i, at_target, r);
-		at_target += is_there;
-	}
-	assert_true(at_target > 0 && at_target < KEYS);
-	/* The placement map is written without the disk by a thread of its own. */
-	while (set_is_in(set_of(st), target) && clock_ns() < until_ns)
-		store_user_turn(user);
-	assert_false(set_is_in(set_of(st), target));
-	must_have_all();
-	store_set_move_rate(st, 0);
-	while (!is_stuck() && clock_ns() < until_ns)
-		store_user_turn(user);
-	assert_true(is_stuck());
-	/* Nothing more goes there. */
-	for (int i = 0; i < KEYS; i++) {
-		struct store_key k = numbered(name, i);
-
-		at_target -= set_primary(set_of(st), &k) == target;
-	}
-	assert_int_equal(at_target, 0);
-	stop();
-	atomic_store(&fails_disk, -1);
-	conf.disks.move_rate = 0;
-	all_again(3);
-	must_start();
-	wait_for_end();
-	assert_true(kind != DISK_DRAIN || state_of(0) == UNIT_DRAINED);
-	must_have_all();
-	stop();
-	end();
-}
-
-static void
-test_target_fails_after(void **state)
-{
-	fail_behind_switch(DISK_DRAIN, 3, dir[0]);
-}
-
-static void
-test_new_fails_after(void **state)
-{
-	fail_behind_switch(DISK_ADD, 2, dir[2]);
-}
-
 int
 main(void)
 {
@@ -655,9 +419,6 @@ main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_add_no_room),
 		cmocka_unit_test(test_under_load),
-		cmocka_unit_test(test_target_fails_frozen),
-		cmocka_unit_test(test_target_fails_after),
-		cmocka_unit_test(test_new_fails_after),
 	};
 
 	if (getenv("ONLY"))

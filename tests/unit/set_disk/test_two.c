@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets with two copies on disks that fail, hang, are full, damaged or repaired, while clients write and disks come and go.  These are on
- * files because errors of files, damage, the room of a disk, and a disk's own repair are tested, and threads at the same time;
- * set/test_mem_copies, test_mem_pairs and test_mem_moves have all else.
+ * Buckets with two copies on disks that fail, hang, are full, damaged or repaired.  These are on files because errors of files, damage of
+ * bytes and sectors, the room of a disk as its segments have it, and a disk's own repair are tested; set/test_mem_copies, test_mem_pairs and
+ * test_mem_moves have all else.
  */
 #include "extent/engine.h" /* ahead of the rig, whose names it does not know */
 
@@ -15,21 +15,13 @@
 
 #include "set/replicas.h"
 
-#include <limits.h>
-#include <sched.h>
-
 #define BUCKET "2b"
 #define KEYS 60
 
 static struct loop l;
 
-/* Of each disk: what is asked of it fails so (result < 0), or is held. */
+/* Results of writes, by disk: -errno, or FAULT_HOLD; 0: none fails. */
 static _Atomic int bad[DISKS];
-static _Atomic int bad_kind = FAULT_WRITE;
-static _Atomic int bad_files;
-enum { FILES_ALL, FILES_SUPER, FILES_OTHERS };
-
-static _Atomic bool is_held; /* something waits for a disk that hangs */
 static _Atomic int no_room_on =
 	-1; /* bytes of objects cannot be written there: no memory, which says nothing of the disk */
 
@@ -66,13 +58,9 @@ hook(const struct fault_io *io)
 	if (no_room_on >= 0 && io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0 &&
 	    strncmp(io->path, dir[no_room_on], strlen(dir[no_room_on])) == 0)
 		return -ENOMEM;
-	if (bad_files && (bad_files == FILES_SUPER) != (strncmp(io->name, "super", 5) == 0))
-		return 0;
 	for (int i = 0; i < DISKS; i++) {
-		if (bad[i] && (int)io->kind == bad_kind && strncmp(io->path, dir[i], strlen(dir[i])) == 0) {
-			is_held |= bad[i] == FAULT_HOLD;
+		if (bad[i] && io->kind == FAULT_WRITE && strncmp(io->path, dir[i], strlen(dir[i])) == 0)
 			return bad[i];
-		}
 	}
 	return 0;
 }
@@ -82,8 +70,6 @@ all_good(void)
 {
 	for (int i = 0; i < DISKS; i++)
 		bad[i] = 0;
-	bad_kind = FAULT_WRITE;
-	bad_files = FILES_ALL;
 	unreadable = no_room_on = -1;
 }
 
@@ -130,30 +116,6 @@ static int
 setup_three(void **state)
 {
 	return setup_of(3);
-}
-
-/* Two small ones and a large one: what has a copy there has the other one on either of these. */
-static int
-setup_uneven(void **state)
-{
-	fault_ring_hook = hook;
-	all_good();
-	for (int i = 0; i < DISKS; i++) {
-		dir_make(dir[i]);
-		disks[i] =
-			(struct store_disk_conf){ .path = dir[i], .size_bytes = (i == 2 ? 256 : 64) * MIB };
-	}
-	use(3);
-	if (store_format(&conf, false, err, sizeof err) < 0)
-		fail_msg("%s", err);
-	up();
-	return 0;
-}
-
-static int
-setup_four(void **state)
-{
-	return setup_of(4);
 }
 
 /* A write that takes half a second is a disk that hangs. */
@@ -329,19 +291,6 @@ must_have_copies(int nr)
 		assert_int_equal(copies_of(i), nr);
 }
 
-/* What a disk has of slots that are no longer its own goes by and by. */
-static void
-wait_copies(int nr)
-{
-	uint64_t until = clock_ns() + PATIENCE_NS;
-
-	for (int i = 0; i < KEYS; i++) {
-		while (copies_of(i) != nr && clock_ns() < until)
-			loop_for(&l, NS_PER_MS);
-	}
-	must_have_copies(nr);
-}
-
 static bool
 is_full(void)
 {
@@ -414,32 +363,6 @@ static void
 test_fail_last(void **state)
 {
 	fail_one(1);
-}
-
-/* A third disk takes the place of one that stays away. */
-static void
-test_heal_elsewhere(void **state)
-{
-	assert_int_equal(make_two(BUCKET), 0);
-	put_all(1);
-	must_have_copies(2);
-	accept(1);
-	down();
-	leave_out(1, 3);
-	conf.disks.accept_missing_nr = 2;
-	conf.disks.heal_after_ns = 1;
-	up();
-	must_have_all(1);
-	wait_full();
-	must_have_copies(2);
-	put_all(2);
-	must_have_copies(2);
-	down();
-	all_again(3);
-	up();
-	must_have_all(2);
-	/* What the third one has by now the second one loses. */
-	wait_copies(2);
 }
 
 /* ---- what is damaged ---- */
@@ -698,60 +621,18 @@ call_main(void *arg)
 	return NULL;
 }
 
-static int round_nr;
-static int more_nr; /* keys beside those of KEYS */
-static uint64_t seed_of[KEYS];
-
-/* What clients do meanwhile. */
-static void
-change_some(void)
-{
-	int i = round_nr++ % KEYS;
-	uint64_t seed = (uint64_t)round_nr;
-
-	int r = put_nr(i, seed);
-
-	/* Its bytes are where the key was: clients send it again. */
-	assert_true(r == 0 || r == -EXDEV);
-	if (r == 0)
-		seed_of[i] = seed;
-	i = (i * 7 + 3) % KEYS;
-	assert_int_equal(check_nr(i, seed_of[i]), 0);
-	if (round_nr % 16 == 0)
-		assert_int_equal(list_all(), KEYS + more_nr);
-}
-
 static int
-ask_while(int kind, const char *disk, uint64_t size_bytes, void (*turn)(void))
+ask(int kind, const char *disk)
 {
-	struct call c = { .c = { .disk = disk, .size_bytes = size_bytes } };
+	struct call c = { .c = { .disk = disk } };
 	pthread_t thread;
 
 	c.c.kind = kind;
 	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
 	while (!atomic_load(&c.is_over))
-		turn();
+		loop_for(&l, NS_PER_MS);
 	pthread_join(thread, NULL);
 	return c.result;
-}
-
-static int
-ask(int kind, const char *disk, uint64_t size_bytes)
-{
-	return ask_while(kind, disk, size_bytes, change_some);
-}
-
-static void
-turn_a_while(void)
-{
-	loop_for(&l, NS_PER_MS);
-}
-
-/* Asks while nobody changes anything. */
-static int
-ask_alone(int kind, const char *disk, uint64_t size_bytes)
-{
-	return ask_while(kind, disk, size_bytes, turn_a_while);
 }
 
 static void
@@ -766,245 +647,6 @@ wait_for_mover(void)
 	} while (i.is_running && clock_ns() < until);
 	if (i.is_running)
 		fail_msg("it does not end: %s", i.trouble);
-}
-
-static uint64_t most_done, most_slots; /* of progress that was seen */
-
-/* Progress goes one way, and is over when all is. */
-static void
-must_make_sense(const struct store_move_info *i)
-{
-	static struct disk_table t;
-	int roles = 0;
-
-	if (!i->draining && !i->filling)
-		return;
-	assert_true(i->slots_done <= i->slots_total && i->bytes_done <= i->bytes_total);
-	assert_true(i->slots_done >= most_done);
-	most_done = i->slots_done;
-	most_slots = i->slots_total;
-	set_get_table(set_of(st), &t);
-	for (int d = 0; d < STORE_DISKS_MAX; d++)
-		roles += table_has(t.draining, d) ? table_roles(&t, d) : 0;
-	/* What was read of the two before the table was. */
-	if (roles)
-		assert_true(i->slots_done < i->slots_total);
-}
-
-static void
-wait_for_end(void)
-{
-	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct store_move_info i;
-
-	do {
-		change_some();
-		store_move_info(st, &i);
-		must_make_sense(&i);
-	} while ((i.draining || i.filling) && clock_ns() < until);
-	if (i.draining || i.filling)
-		fail_msg("it does not end: %s", i.trouble);
-	wait_full();
-}
-
-static void
-begin_changes(void)
-{
-	round_nr = 0;
-	most_done = most_slots = 0;
-	assert_int_equal(make_two(BUCKET), 0);
-	for (int i = 0; i < KEYS; i++) {
-		assert_int_equal(put_nr(i, 1), 0);
-		seed_of[i] = 1;
-	}
-}
-
-/* Each object counts once, its bytes for both copies, wherever they are and after any start. */
-static void
-must_be_counted(void)
-{
-	struct store_quota_info q;
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < KEYS; i++)
-		bytes += 2 * size_of(i);
-	assert_int_equal(store_bucket_quota(st, BUCKET, 2, &q), 0);
-	assert_int_equal(q.used.objects, KEYS);
-	assert_int_equal(q.used.bytes, bytes);
-}
-
-static void
-must_be_whole(void)
-{
-	must_be_counted();
-	for (int i = 0; i < KEYS; i++) {
-		assert_int_equal(check_nr(i, seed_of[i]), 0);
-		assert_int_equal(copies_of(i), 2);
-	}
-	assert_int_equal(list_all(), KEYS);
-}
-
-static void
-test_drain(void **state)
-{
-	static struct disk_table t;
-	struct store_move_info info;
-	char which[2] = "1";
-
-	begin_changes();
-	set_get_table(set_of(st), &t);
-	store_set_move_rate(st, 1);
-	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
-	store_move_info(st, &info);
-	must_make_sense(&info);
-	store_set_move_rate(st, 0);
-	wait_for_end();
-	must_be_whole();
-	/* Every slot that it had, each copy once. */
-	assert_int_equal(most_slots, table_roles(&t, 1));
-	for (int i = 0; i < KEYS; i++)
-		assert_int_equal(version_on(1, i), 0);
-	/* Two copies need two disks. */
-	which[0] = '0';
-	assert_int_equal(ask(DISK_DRAIN, which, 0), -EPERM);
-	assert_non_null(strstr(said, "two copies"));
-	must_be_counted();
-	down();
-	leave_out(1, 3);
-	up();
-	must_be_whole();
-}
-
-/* A disk fails that is to be the second of what another one leaves: nothing is lost, all goes on with what is left, and the drain
- * when it is back. */
-static void
-target_fails(int files)
-{
-	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct store_move_info info;
-	char which[2] = "1";
-
-	begin_changes();
-	store_set_move_rate(st, 1);
-	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
-	bad_files = files;
-	bad[2] = -EIO;
-	store_set_move_rate(st, 0);
-	/* Nobody else writes there. */
-	while (set_is_in(set_of(st), 2) && clock_ns() < until)
-		loop_for(&l, NS_PER_MS);
-	assert_false(set_is_in(set_of(st), 2));
-	for (int i = 0; i < KEYS; i++)
-		assert_int_equal(check_nr(i, seed_of[i]), 0);
-	for (int i = 0; i < KEYS; i++) {
-		int r;
-
-		while ((r = put_nr(i, 1000)) == -ECANCELED || r == -EROFS || r == -EAGAIN || r == -EXDEV) {
-			assert_true(clock_ns() < until);
-			loop_for(&l, NS_PER_MS);
-		}
-		assert_int_equal(r, 0);
-		seed_of[i] = 1000;
-	}
-	assert_true(set_is_in(set_of(st), 0) && set_is_in(set_of(st), 1));
-	/* It waits for the one that failed. */
-	store_move_info(st, &info);
-	assert_true(info.is_running && info.draining);
-	all_good();
-	restart();
-	for (int i = 0; i < KEYS; i++)
-		assert_int_equal(check_nr(i, 1000), 0);
-	most_done = most_slots = 0;
-	wait_for_end();
-	must_be_whole();
-	for (int i = 0; i < KEYS; i++)
-		assert_int_equal(version_on(1, i), 0);
-}
-
-static void
-test_target_fails(void **state)
-{
-	target_fails(FILES_OTHERS);
-}
-
-/* ... while the table is written that makes it so. */
-static void
-test_target_fails_switching(void **state)
-{
-	target_fails(FILES_SUPER);
-}
-
-/* Slots go together, also where several disks may have them: each table is flushed on all disks. */
-static void
-test_drain_together(void **state)
-{
-	static struct disk_table was, is;
-	char which[2] = "1";
-
-	begin_changes();
-	set_get_table(set_of(st), &was);
-	assert_int_equal(ask(DISK_DRAIN, which, 0), 0);
-	wait_for_end();
-	must_be_whole();
-	set_get_table(set_of(st), &is);
-	assert_in_range(is.version - was.version, 1, 100);
-}
-
-/* The other copy cannot go where the one is: all of a small disk comes to the other small one, and nothing moves when there is no room for it. */
-static void
-test_no_room(void **state)
-{
-	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct store_unit_info info;
-	char name[32];
-	struct put_args a = { .bucket = BUCKET, .key = name, .size = 1 * MIB, .seed = 1 };
-	int r;
-
-	begin_changes();
-	do {
-		snprintf(name, sizeof name, "zz-fill-%03d", more_nr);
-		assert_int_equal(obj_put(&l, &a), 0);
-		more_nr++;
-		store_unit_info(st, 0, &info);
-	} while (info.free_bytes > info.size_bytes * 2 / 5);
-	assert_int_equal(ask(DISK_DRAIN, "0", 0), -ENOSPC);
-	assert_non_null(strstr(said, "there is no room: "));
-	/* Nor can the two small ones have all of it, each. */
-	assert_int_equal(ask(DISK_DRAIN, "2", 0), -ENOSPC);
-	assert_int_equal(set_of(st)->map->table.draining, 0);
-	while (more_nr > 0) {
-		snprintf(name, sizeof name, "zz-fill-%03d", --more_nr);
-		assert_int_equal(obj_delete(&l, BUCKET, name, NULL), 1);
-	}
-	/* The room comes back by and by. */
-	while ((r = ask(DISK_DRAIN, "0", 0)) == -ENOSPC && clock_ns() < until)
-		loop_for(&l, 10 * NS_PER_MS);
-	assert_int_equal(r, 0);
-	wait_for_end();
-	must_be_whole();
-}
-
-static void
-test_add(void **state)
-{
-	static struct disk_table t;
-	int roles = 0;
-
-	begin_changes();
-	assert_int_equal(ask(DISK_ADD, dir[2], 128 * MIB), 0);
-	wait_for_end();
-	must_be_whole();
-	set_get_table(set_of(st), &t);
-	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		assert_true(t.first[i] != t.second[i]);
-		roles += (t.first[i] == 2) + (t.second[i] == 2);
-	}
-	/* 128 of 288 MiB, within a tenth. */
-	assert_in_range(roles, 2 * STORE_SLOT_NR * 40 / 100, 2 * STORE_SLOT_NR * 49 / 100);
-	down();
-	all_again(3);
-	up();
-	must_be_whole();
 }
 
 /* ---- a secondary that is full ---- */
@@ -1214,7 +856,7 @@ drain_with(void (*lose)(int disk))
 	assert_int_equal(put_part(&k, 1, 70000, 7), 0);
 	assert_int_equal(put_part(&k, 2, 5000, 8), 0);
 	lose(0);
-	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
 	wait_for_mover();
 	assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 2);
 	assert_true(set_counted(set_of(st), COUNT_REPAIRED) > 1);
@@ -1389,12 +1031,12 @@ left_over(bool is_made_at_once)
 	assert_int_equal(remove_bucket(BUCKET), 0);
 	assert_true(version_of(0, &k) == 0 && version_of(1, &k) > 0);
 	store_set_move_rate(st, 1);
-	assert_int_equal(ask_alone(DISK_DRAIN, "1", 0), 0);
+	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
 	/* It fails by the next change of buckets. */
 	bad[1] = -EIO;
 	assert_int_equal(make_bucket("1c", 1), 0);
 	assert_false(set_is_in(set_of(st), 1));
-	assert_int_equal(ask_alone(DISK_CANCEL, NULL, 0), 0);
+	assert_int_equal(ask(DISK_CANCEL, NULL), 0);
 	wait_for_mover();
 	all_good();
 	if (!is_made_at_once)
@@ -1437,7 +1079,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_fail_first, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_fail_last, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_heal_elsewhere, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_scrubbed, setup_two, teardown),
@@ -1446,12 +1087,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_drain_damaged, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_drain_unreadable, setup_three, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_parts, setup_two, teardown),
-		cmocka_unit_test_setup_teardown(test_drain, setup_three, teardown),
-		cmocka_unit_test_setup_teardown(test_drain_together, setup_four, teardown),
-		cmocka_unit_test_setup_teardown(test_target_fails, setup_three, teardown),
-		cmocka_unit_test_setup_teardown(test_target_fails_switching, setup_three, teardown),
-		cmocka_unit_test_setup_teardown(test_no_room, setup_uneven, teardown),
-		cmocka_unit_test_setup_teardown(test_add, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_second_full, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_to_one_left, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(test_to_one_left_removed, setup_two, teardown),
