@@ -5,6 +5,7 @@
  */
 #include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
 
+#include "crumbs.h"
 #include "fixture.h"
 #include "tests/fake/fault_ring.h"
 
@@ -84,7 +85,7 @@ segments_come(void)
 
 /* Waits until the helper made all segments, so that its writes are not mixed with ours. */
 static void
-wait_segments(void)
+wait_due_segments(void)
 {
 	for (uint64_t until = clock_ns() + PATIENCE_NS; segments_come() && clock_ns() < until;) {
 		helper_ring(&extent_store(st)->vol->helper);
@@ -102,7 +103,7 @@ setup(void **state)
 	good();
 	fault_ring_hook = hook;
 	r = make_store(100 * MIB);
-	wait_segments();
+	wait_due_segments();
 	return r;
 }
 
@@ -156,6 +157,24 @@ test_flush_of_large_fails(void **state)
 	is_read_only();
 }
 
+/* A chunk may be in the log, whose write has failed: no other write gets its space. */
+static void
+test_log_write_of_chunk_fails(void **state)
+{
+	uint64_t free_bytes;
+	int r;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	wait_stamped(&l);
+	free_bytes = disk_info().free_bytes;
+	bad(FAULT_WRITE, "log", 0, -EIO);
+	r = put_simple(&l, "b", "x", FMT_CHUNK_BYTES + MIB, 1);
+	assert_true(r == -ECANCELED || r == -EROFS);
+	loop_for(&l, 30 * NS_PER_MS);
+	assert_true(disk_info().free_bytes + FMT_CHUNK_BYTES <= free_bytes);
+	is_read_only();
+}
+
 static void
 test_log_write_fails(void **state)
 {
@@ -174,11 +193,11 @@ test_data_write_fails(void **state)
 	/* with its record: nobody knows; before it: known not to be */
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -ECANCELED);
 	is_read_only();
-	wait_segments();
+	wait_due_segments();
 	bad(FAULT_WRITE, "seg-", 1, -EIO);
 	assert_int_equal(put_simple(&l, "b", "y", 5 * MIB, 1), -EROFS);
 	is_read_only();
-	wait_segments();
+	wait_due_segments();
 	bad(FAULT_WRITE, "seg-", 9, -EIO);
 	assert_int_equal(put_simple(&l, "b", "y", 10 * MIB, 1), -EROFS);
 	is_read_only();
@@ -246,7 +265,7 @@ test_short(void **state)
 	assert_int_equal(disk_info().state, UNIT_OK);
 	assert_int_equal(obj_check(&l, "b", "x", 10, 1), -ENOENT);
 	good();
-	wait_segments();
+	wait_due_segments();
 	bad(FAULT_WRITE, "seg-", 0, FAULT_SHORT);
 	assert_int_equal(put_simple(&l, "b", "y", 100000, 1), -ENOSPC);
 	good();
@@ -386,7 +405,7 @@ test_snapshot_fails(void **state)
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		int n = 0;
 
-		wait_segments();
+		wait_due_segments();
 		bad(t[i].kind, "seg-", 0, t[i].result);
 		do {
 			obj_put(&l, &a);
@@ -411,7 +430,7 @@ test_table_fails(void **state)
 	int n = 0;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
-	wait_segments();
+	wait_due_segments();
 	super_tried = 0;
 	bad(FAULT_WRITE, "super", 0, -EIO);
 	asks = true;
@@ -519,6 +538,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_flush_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_of_large_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_log_write_of_chunk_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_log_write_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_data_write_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stamp_fails, setup, teardown),

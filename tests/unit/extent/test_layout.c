@@ -24,6 +24,7 @@ nanosleep(const struct timespec *duration, struct timespec *ret_rest)
 
 static _Atomic unsigned seg_flushes;
 static _Atomic bool mends_later; /* the helper does not get on with what it writes */
+static _Atomic bool fails_flush; /* flushes of segments by the helper fail */
 static pthread_t ours;
 static char said[4096];
 
@@ -32,8 +33,10 @@ hook(const struct fault_io *io)
 {
 	if (strncmp(io->name, "seg-", 4) != 0)
 		return 0;
-	if (io->kind == FAULT_FLUSH)
+	if (io->kind == FAULT_FLUSH) {
 		atomic_fetch_add(&seg_flushes, 1);
+		return fails_flush && !pthread_equal(pthread_self(), ours) ? -EIO : 0;
+	}
 	return io->kind == FAULT_WRITE && mends_later && !pthread_equal(pthread_self(), ours) ? FAULT_HOLD
 											      : 0;
 }
@@ -108,7 +111,7 @@ setup(void **state)
 {
 	fault_ring_hook = hook;
 	atomic_store(&seg_flushes, 0);
-	mends_later = false;
+	mends_later = fails_flush = false;
 	ours = pthread_self();
 	said[0] = 0;
 	return make_store(32 * MIB);
@@ -118,7 +121,7 @@ static int
 teardown(void **state)
 {
 	/* A store does not stop before its helper does, also where a test has failed. */
-	mends_later = false;
+	mends_later = fails_flush = false;
 	return remove_store(state);
 }
 
@@ -215,12 +218,52 @@ test_while_serving(void **state)
 	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
 }
 
+/* The flush of a segment that the helper has rewritten fails: any write before it may be lost, so the disk has failed, and no later flush that
+ * goes well is taken for that one. */
+static void
+test_flush_fails(void **state)
+{
+	struct stat sb;
+	int fd;
+
+	if (!is_known())
+		skip(); /* test_holes says why */
+	assert_int_equal(put_simple(&l, "b", "k", 50000, 1), 0);
+	close_store();
+	/* A hole at the end, where no object is: all of it is rewritten in the first pass. */
+	fd = open_segment();
+	assert_int_equal(fstat(fd, &sb), 0);
+	assert_int_equal(
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, sb.st_size - FMT_ALIGN, FMT_ALIGN),
+		0);
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+	mends_later = true;
+	open_store();
+	assert_int_equal(disk_number("segments_to_rewrite"), 1);
+	fails_flush = true;
+	mends_later = false;
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_info().state != UNIT_FAILED && disk_info().reason[0] && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	fails_flush = false;
+	assert_int_equal(disk_info().state, UNIT_FAILED);
+	assert_non_null(strstr(disk_info().reason, "a flush failed"));
+	assert_int_equal(put_simple(&l, "b", "after", 10, 1), -EROFS);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+	close_store();
+	open_store();
+	assert_int_equal(put_simple(&l, "b", "after", 10, 1), 0);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_holes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_while_serving, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flush_fails, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
