@@ -194,6 +194,12 @@ bring_back(int disk)
 
 /* ---- keys ---- */
 
+static inline bool
+has_two(const char *bucket)
+{
+	return strcmp(bucket, TWO) == 0;
+}
+
 static inline struct store_key
 key_of(const char *bucket, const char *key)
 {
@@ -232,7 +238,7 @@ disk_of(const struct store_key *k, bool is_second)
 	const struct disk_table *t = mem_disk_table(paths[0]);
 	unsigned slot = set_slot(k);
 
-	if (strcmp(k->bucket, TWO) != 0)
+	if (!has_two(k->bucket))
 		return t->home[slot];
 	return is_second ? t->second[slot] : t->first[slot];
 }

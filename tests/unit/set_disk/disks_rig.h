@@ -9,6 +9,8 @@
 #include "store/user.h"
 #include "tests/fake/remedies.h"
 
+#include <stdatomic.h>
+
 #define DISKS 6
 
 static char dir[DISKS][128];
@@ -134,6 +136,75 @@ accept(int unit)
 
 	store_unit_info(st, unit, &info);
 	assert_int_equal(uuid_parse(info.uuid, accepted[unit]), 0);
+}
+
+/* ---- changes of disks ---- */
+
+static char rig_said[512]; /* of the latest one */
+static void (*turn_other)(
+	void); /* turns the loop of a test that has another one than that of `user`; NULL: there is none */
+
+static inline void
+turn(void)
+{
+	if (turn_other)
+		turn_other();
+	else
+		store_user_turn(user);
+}
+
+struct disk_call {
+	struct store_disk_change c;
+	int result;
+	_Atomic bool is_over;
+};
+
+static inline void *
+disk_call_main(void *arg)
+{
+	struct disk_call *call = arg;
+
+	call->result = store_change_disks(st, &call->c, rig_said, sizeof rig_said);
+	atomic_store(&call->is_over, true);
+	return NULL;
+}
+
+/* Returns the result of a change of disks, while the loop of the test turns, whose port is visited. */
+static inline int
+ask_with(const struct store_disk_change *c)
+{
+	struct disk_call call = { .c = *c };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, disk_call_main, &call), 0);
+	while (!atomic_load(&call.is_over))
+		turn();
+	pthread_join(thread, NULL);
+	return call.result;
+}
+
+static inline int
+ask(int kind, const char *disk)
+{
+	struct store_disk_change c = { .disk = disk };
+
+	c.kind = kind;
+	return ask_with(&c);
+}
+
+/* Waits until no drain or addition is in progress. */
+static inline void
+wait_for_mover(void)
+{
+	uint64_t until = clock_ns() + PATIENCE_NS;
+	struct store_move_info i;
+
+	do {
+		turn();
+		store_move_info(st, &i);
+	} while (i.is_running && clock_ns() < until);
+	if (i.is_running)
+		fail_msg("it does not end: %s", i.trouble);
 }
 
 /* ---- what is in it ---- */

@@ -15,68 +15,13 @@
 
 #define KEYS 600
 
-static char said[512];
-static bool forces; /* what is on a disk that is added is lost */
+static bool forces; /* a disk that is added loses its records */
 
 static int
-change(int kind, const char *disk, uint64_t size_bytes)
+add(const char *disk, uint64_t size_bytes)
 {
-	struct store_disk_change c = { .disk = disk, .size_bytes = size_bytes, .force = forces };
-
-	c.kind = kind;
-	return store_change_disks(st, &c, said, sizeof said);
-}
-
-/* The test's port is one of those that are visited, so it turns meanwhile. */
-struct call {
-	int kind;
-	const char *disk;
-	uint64_t size_bytes;
-	int result;
-	_Atomic bool is_over;
-};
-
-static void *
-call_main(void *arg)
-{
-	struct call *c = arg;
-
-	c->result = change(c->kind, c->disk, c->size_bytes);
-	atomic_store(&c->is_over, true);
-	return NULL;
-}
-
-static int
-ask(int kind, const char *disk, uint64_t size_bytes)
-{
-	struct call c = { kind, disk, size_bytes, 0, false };
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
-	while (!atomic_load(&c.is_over))
-		store_user_turn(user);
-	pthread_join(thread, NULL);
-	return c.result;
-}
-
-static struct store_move_info
-move_info(void)
-{
-	struct store_move_info i;
-
-	store_move_info(st, &i);
-	return i;
-}
-
-static void
-wait_for_end(void)
-{
-	uint64_t until_ns = clock_ns() + PATIENCE_NS;
-
-	while (move_info().is_running && clock_ns() < until_ns)
-		store_user_turn(user);
-	if (move_info().is_running)
-		fail_msg("it does not end: %s", move_info().trouble);
+	return ask_with(&(struct store_disk_change){
+		.kind = DISK_ADD, .disk = disk, .size_bytes = size_bytes, .force = forces });
 }
 
 static struct store_key
@@ -173,40 +118,40 @@ test_refused(void **state)
 	begin(2);
 	must_start();
 	put_all();
-	assert_int_equal(ask(DISK_DRAIN, "/nowhere", 0), -ENOENT);
+	assert_int_equal(ask(DISK_DRAIN, "/nowhere"), -ENOENT);
 	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-		assert_int_equal(ask(DISK_DRAIN, number[i], 0), -ENOENT);
-	assert_int_equal(ask(DISK_CANCEL, NULL, 0), -ENOENT);
-	assert_int_equal(ask(DISK_ADD, dir[1], 96 * MIB), -EEXIST);
+		assert_int_equal(ask(DISK_DRAIN, number[i]), -ENOENT);
+	assert_int_equal(ask(DISK_CANCEL, NULL), -ENOENT);
+	assert_int_equal(add(dir[1], 96 * MIB), -EEXIST);
 	store_unit_info(st, 1, &info);
 	snprintf(path, sizeof path, "%s is disk %s of this store; give the path of another one", dir[1],
 		 info.uuid);
-	assert_string_equal(said, path);
+	assert_string_equal(rig_said, path);
 	/* By another way it is still that one, and nothing of it is lost. */
 	snprintf(link, sizeof link, "%s/by-id", dir[3]);
 	assert_int_equal(symlink(dir[1], link), 0);
 	forces = true;
-	assert_int_equal(ask(DISK_ADD, link, 96 * MIB), -EEXIST);
+	assert_int_equal(add(link, 96 * MIB), -EEXIST);
 	snprintf(path, sizeof path, "%s is disk %s of this store (%s); give the path of another one", link,
 		 info.uuid, dir[1]);
-	assert_string_equal(said, path);
+	assert_string_equal(rig_said, path);
 	unlink(link);
 	/* One that somebody else has is named as what it is. */
 	make_other(3, other);
 	snprintf(path, sizeof path, "%s/super", dir[3]);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
-	assert_int_equal(ask(DISK_ADD, dir[3], 96 * MIB), -EBUSY);
+	assert_int_equal(add(dir[3], 96 * MIB), -EBUSY);
 	snprintf(path, sizeof path, "%s: disk %s is in use by another process; stop gantryd first", dir[3],
 		 other);
-	assert_string_equal(said, path);
+	assert_string_equal(rig_said, path);
 	close(fd);
 	forces = false;
 	store_unit_info(st, 1, &info);
-	assert_int_equal(ask(DISK_DRAIN, info.uuid, 0), 0);
-	wait_for_end();
-	assert_int_equal(ask(DISK_DRAIN, "0", 0), -EPERM);
-	assert_true(ask(DISK_ADD, dir[2], 4096) < 0);
+	assert_int_equal(ask(DISK_DRAIN, info.uuid), 0);
+	wait_for_mover();
+	assert_int_equal(ask(DISK_DRAIN, "0"), -EPERM);
+	assert_true(add(dir[2], 4096) < 0);
 	assert_int_equal(store_unit_nr(st), 2);
 	must_have_all();
 	stop();
@@ -329,10 +274,10 @@ test_under_load(void **state)
 		writers[i].nr = i;
 		assert_int_equal(pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]), 0);
 	}
-	assert_int_equal(ask(DISK_ADD, dir[2], 128 * MIB), 0);
-	wait_for_end();
-	assert_int_equal(ask(DISK_DRAIN, dir[0], 0), 0);
-	wait_for_end();
+	assert_int_equal(add(dir[2], 128 * MIB), 0);
+	wait_for_mover();
+	assert_int_equal(ask(DISK_DRAIN, dir[0]), 0);
+	wait_for_mover();
 	for (int i = 0; i < WRITERS; i++) {
 		char name[32];
 
@@ -394,16 +339,17 @@ test_add_no_room(void **state)
 		for (size_t j = 0; j < sizeof results / sizeof *results; j++) {
 			no_room_result = results[j];
 			no_room_name = names[i];
-			assert_int_equal(ask(DISK_ADD, dir[2], 96 * MIB), -ENOSPC);
-			if (!strstr(said, "No space left on device") && !strstr(said, "there is no room"))
-				fail_msg("%s: %s", names[i], said);
+			assert_int_equal(add(dir[2], 96 * MIB), -ENOSPC);
+			if (!strstr(rig_said, "No space left on device") &&
+			    !strstr(rig_said, "there is no room"))
+				fail_msg("%s: %s", names[i], rig_said);
 			no_room_name = NULL;
-			wait_for_end();
+			wait_for_mover();
 			assert_int_equal(store_unit_nr(st), 2);
 		}
 	}
-	assert_int_equal(ask(DISK_ADD, dir[2], 96 * MIB), 0);
-	wait_for_end();
+	assert_int_equal(add(dir[2], 96 * MIB), 0);
+	wait_for_mover();
 	forces = false;
 	assert_int_equal(store_unit_nr(st), 3);
 	must_have_all();

@@ -74,11 +74,18 @@ all_good(void)
 }
 
 static void
+turn_a_while(void)
+{
+	loop_for(&l, NS_PER_MS);
+}
+
+static void
 up(void)
 {
 	if (store_start(&conf, &st, err, sizeof err) < 0)
 		fail_msg("%s", err);
 	loop_start(&l, st);
+	turn_other = turn_a_while;
 }
 
 static void
@@ -599,54 +606,6 @@ begin_upload(const struct store_key *k)
 	assert_int_equal(r == 0 ? op_wait(&l, &u->op) : r < 0 ? r : u->op.result, 0);
 	memcpy(upload_id, u->id, sizeof upload_id);
 	free(u);
-}
-
-/* ---- disks that come and go ---- */
-
-static char said[512];
-
-struct call {
-	struct store_disk_change c;
-	int result;
-	_Atomic bool is_over;
-};
-
-static void *
-call_main(void *arg)
-{
-	struct call *c = arg;
-
-	c->result = store_change_disks(st, &c->c, said, sizeof said);
-	atomic_store(&c->is_over, true);
-	return NULL;
-}
-
-static int
-ask(int kind, const char *disk)
-{
-	struct call c = { .c = { .disk = disk } };
-	pthread_t thread;
-
-	c.c.kind = kind;
-	assert_int_equal(pthread_create(&thread, NULL, call_main, &c), 0);
-	while (!atomic_load(&c.is_over))
-		loop_for(&l, NS_PER_MS);
-	pthread_join(thread, NULL);
-	return c.result;
-}
-
-static void
-wait_for_mover(void)
-{
-	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct store_move_info i;
-
-	do {
-		loop_for(&l, NS_PER_MS);
-		store_move_info(st, &i);
-	} while (i.is_running && clock_ns() < until);
-	if (i.is_running)
-		fail_msg("it does not end: %s", i.trouble);
 }
 
 /* ---- a secondary that is full ---- */
