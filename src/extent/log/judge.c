@@ -384,8 +384,10 @@ is_no_growth(const struct commit *c)
 	return c->view.op == REC_DELETE || c->kind == COMMIT_BUCKET_COPIES;
 }
 
+/* Allocates all memory for publishing c, before anything is written. Returns 0 or -ENOSPC. Memory that no
+ * reader uses any longer was freed at the beginning of the leader's step (publish_reclaim()). */
 static int
-set_aside_once(struct vol *vol, struct commit *c, bool replaces)
+set_aside(struct vol *vol, struct commit *c, bool replaces)
 {
 	bool is_put = c->view.op == REC_PUT;
 
@@ -400,16 +402,6 @@ set_aside_once(struct vol *vol, struct commit *c, bool replaces)
 		return 0;
 	put_back(vol, c);
 	return -ENOSPC;
-}
-
-/* Memory for publishing c, all of it, before anything is written.  0 or -ENOSPC. */
-static int
-set_aside(struct vol *vol, struct commit *c, bool replaces)
-{
-	int e = set_aside_once(vol, c, replaces);
-
-	/* Where nothing is published any more, nothing else gives back what was removed last. */
-	return e < 0 && tree_reclaim(vol->tree) ? set_aside_once(vol, c, replaces) : e;
 }
 
 /* The same for c and the records that go with it: all, or none. */
