@@ -376,7 +376,7 @@ install-rados: all
 	$(if $(RADOS),$(call installman,gantryd-rados.8))
 # Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
 install-softnic: all
-	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done
+	for l in libibverbs.so.1 libmlx5.so.1 cm/librdmacm.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done
 	install -D -m 755 $(O)/softnicctl $(DESTDIR)$(PREFIX)/bin/softnicctl
 	sed 's|^installed=.*|installed=$(LIBDIR)/gantry|' scripts/with-softnic > $(DESTDIR)$(PREFIX)/bin/with-softnic
 	chmod 755 $(DESTDIR)$(PREFIX)/bin/with-softnic

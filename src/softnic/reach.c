@@ -74,21 +74,34 @@ sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a)
 }
 
 int
-sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to)
+sn_look_up(const struct sn_ctx *ctx, const uint8_t gid[16], uint64_t *ret_wait_ns)
 {
 	const struct fab_port *port = sn_port(ctx);
-	uint64_t absent_ns = atomic_load(&sn_self.fab->absent_ns);
 
-	/* On InfiniBand nobody is asked for the address. */
-	if (port->lid)
-		return 0;
-	if (atomic_load(&sn_self.fab->reach) == FAB_REACH_SUBNET &&
-	    !has_route(port, ctx->dev->index, to->dgid))
+	*ret_wait_ns = 0;
+	if (atomic_load(&sn_self.fab->reach) == FAB_REACH_SUBNET && !has_route(port, ctx->dev->index, gid))
 		return ENETUNREACH;
-	for (int i = 0; i < FAB_DEVS && absent_ns; i++) {
-		if (!sn_self.fab->port[i].lid && has_gid(&sn_self.fab->port[i], to->dgid))
+	for (int i = 0; i < FAB_DEVS; i++) {
+		if (!sn_self.fab->port[i].lid && has_gid(&sn_self.fab->port[i], gid))
 			return 0;
 	}
+	*ret_wait_ns = atomic_load(&sn_self.fab->absent_ns);
+
+	return ETIMEDOUT;
+}
+
+int
+sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to)
+{
+	uint64_t absent_ns;
+	int r;
+
+	/* On InfiniBand nobody is asked for the address. */
+	if (sn_port(ctx)->lid)
+		return 0;
+	r = sn_look_up(ctx, to->dgid, &absent_ns);
+	if (r != ETIMEDOUT)
+		return r;
 	/* In small naps: who ends the rule ends the wait. */
 	for (uint64_t end = sn_now_ns() + absent_ns, now;
 	     (now = sn_now_ns()) < end && atomic_load(&sn_self.fab->absent_ns);)

@@ -260,6 +260,9 @@ bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
 /* Looks up the neighbour for a destination, as the kernel does when an address handle is made. Returns 0;
  * ENETUNREACH: there is no route; or, after fabric.absent_ns, ETIMEDOUT: the neighbour does not answer. */
 int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
+/* Looks up a neighbour without waiting for the answer. Returns 0; ENETUNREACH: there is no route; ETIMEDOUT: no port has the
+ * address, which the kernel would know after *ret_wait_ns. */
+int sn_look_up(const struct sn_ctx *ctx, const uint8_t gid[16], uint64_t *ret_wait_ns);
 /* Returns true if packets from the port `from` to the destination `to` reach `port`. */
 bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
 		 const struct sn_dest *to);

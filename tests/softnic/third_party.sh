@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
-# ibv_devinfo, ibv_rc_pingpong, and perftest over DC and RC, in both modes.  Skipped for sanitizer builds, which those cannot load.
+# ibv_devinfo, ibv_rc_pingpong, perftest over DC and RC, also by RDMA-CM, rping, and ucx_perftest, in both modes.  Skipped for
+# sanitizer builds, which those cannot load.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build/release}
@@ -23,11 +24,13 @@ fail() {
 names() {
 	readelf --dyn-syms -W "$1" | awk '$7 != "UND" && $8 ~ /@@/ { print $8 }' | sort
 }
-for lib in libibverbs libmlx5; do
+for lib in libibverbs libmlx5 librdmacm; do
 	real=$(gcc -print-file-name=$lib.so)
 	[ -e "$real" ] || { echo "no $lib.so of the distribution to compare with"; exit 1; }
 	names "$real" >"$tmp/real"
-	names "$BUILD/softnic/$lib.so.1" >"$tmp/ours"
+	dir=softnic
+	[ $lib != librdmacm ] || dir=softnic/cm
+	names "$BUILD/$dir/$lib.so.1" >"$tmp/ours"
 	missing=$(comm -23 "$tmp/real" "$tmp/ours")
 	[ -z "$missing" ] || fail "$lib.so.1 lacks: $missing"
 	echo "$lib.so.1: $(wc -l <"$tmp/real") names at their nodes"
@@ -42,7 +45,9 @@ if command -v ibv_devinfo >/dev/null; then
 	echo "ibv_devinfo -v: two devices"
 fi
 
-command -v ib_write_bw >/dev/null || { echo "no perftest here: scripts/deps test installs it"; exit 1; }
+for prog in ib_write_bw rping ucx_perftest; do
+	command -v $prog >/dev/null || { echo "no $prog here: scripts/deps test installs it"; exit 1; }
+done
 port=$((20000 + $$ % 10000))
 # Is it our server that listens there?  Another's, of a test beside this one, would take our client for its own.
 listens() {
@@ -54,23 +59,43 @@ listens() {
 	*) kill -0 "$server" ;; # nobody tells us
 	esac
 }
-two() { # MODE NAME COMMAND...: a server, and a client of it
+two() { # MODE NAME COMMAND...: a server, and a client of it.  NODES=-n: with the nodes of the device
 	mode=$1 name=$2
 	shift 2
 	i=0
-	until listens && SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic "$@" -p $port 127.0.0.1 >"$tmp/client" 2>&1; do
+	until listens && SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port 127.0.0.1 >"$tmp/client" 2>&1; do
 		i=$((i + 1))
 		[ $i -lt 300 ] || { cat "$tmp/server" "$tmp/client"; fail "$name, $mode"; }
 		# It says nothing when it listens; one that has ended found the port taken.
 		if [ -z "$server" ] || ! kill -0 "$server" 2>/dev/null; then
 			port=$((port + 1))
-			SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic "$@" -p $port >"$tmp/server" 2>&1 &
+			SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port >"$tmp/server" 2>&1 &
 			server=$!
 		fi
 		sleep 0.2
 	done
 	wait "$server" || { cat "$tmp/server"; fail "server of $name, $mode"; }
 	server=
+}
+by_cm() { # MODE NAME SERVER-WORDS CLIENT-WORDS COMMAND...: the same for programs that meet by RDMA-CM, in a fabric of their own
+	mode=$1 name=$2 as_server=$3 as_client=$4
+	shift 4
+	i=0
+	# shellcheck disable=SC2086
+	SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic -n "$@" $as_server >"$tmp/server" 2>&1 &
+	server=$!
+	# shellcheck disable=SC2086
+	until SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic -n "$@" $as_client >"$tmp/client" 2>&1; do
+		i=$((i + 1))
+		if [ $i -ge 300 ] || ! kill -0 "$server" 2>/dev/null; then
+			cat "$tmp/server" "$tmp/client"
+			fail "$name, $mode"
+		fi
+		sleep 0.2 # it does not listen yet
+	done
+	wait "$server" || { cat "$tmp/server"; fail "server of $name, $mode"; }
+	server=
+	echo "$name, $mode"
 }
 bench() { # PROGRAM MODE CONNECTION
 	two "$2" "$1 $3" "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F --connection="$3"
@@ -82,6 +107,15 @@ for mode in thread inline; do
 		bench ib_write_bw "$mode" "$conn"
 		bench ib_read_bw "$mode" "$conn"
 		bench ib_send_bw "$mode" "$conn"
+	done
+	for what in "ib_write_bw RC -b" "ib_write_bw RC -q 4" "ib_write_bw DC -q 4" "ib_read_bw RC -b" "ib_write_lat RC" "ib_write_lat DC"; do
+		# shellcheck disable=SC2086
+		set -- $what
+		prog=$1 conn=$2
+		shift 2
+		two "$mode" "$what" "$prog" -d mlx5_0 -x 3 -s 4096 -n 100 -F --connection="$conn" "$@"
+		grep -q '^ 4096 ' "$tmp/client" || fail "$what reported nothing, $mode"
+		echo "$what, $mode"
 	done
 	# Pollers of messages leave little of two processors to each other, so there are few.
 	for what in "ib_send_lat RC" "ib_send_lat DC" "ib_read_lat RC" "ib_read_lat DC" "ib_send_bw RC -b" "ib_send_bw RC -e" \
@@ -100,5 +134,19 @@ for mode in thread inline; do
 		grep -q 'iters in' "$tmp/client" || fail "ibv_rc_pingpong $how, $mode: $(cat "$tmp/client")"
 		if grep -q invalid "$tmp/client" "$tmp/server"; then fail "ibv_rc_pingpong $how, $mode: wrong bytes"; fi
 		echo "ibv_rc_pingpong $how $mode: $(sed -n 's/.*= //p' "$tmp/client" | tail -n 1)"
+	done
+	# Every ping is read and written by the other end, and compared.
+	by_cm "$mode" "rping" "-s" "-c" rping -a 127.0.0.1 -C 20 -v -V
+	[ "$(grep -c 'ping data: rdma-ping' "$tmp/client")" = 20 ] || fail "rping, $mode: $(cat "$tmp/client")"
+	for prog in ib_send_bw ib_write_bw ib_read_bw ib_send_lat ib_write_lat ib_read_lat; do
+		by_cm "$mode" "$prog -R" "" "127.0.0.1" $prog -R -d mlx5_0 -x 3 -s 4096 -n 100 -F
+		grep -q '^ 4096 ' "$tmp/client" || fail "$prog -R reported nothing, $mode"
+	done
+	for what in "am_lat" "am_bw -D bcopy -s 2048" "am_bw -D zcopy -s 2048" "put_lat" "put_bw -D bcopy -s 8000" "put_bw -D zcopy -s 65536" \
+		"get -D bcopy -s 8000" "get -D zcopy -s 65536"; do
+		# shellcheck disable=SC2086
+		NODES=-n two "$mode" "ucx_perftest $what" ucx_perftest -d mlx5_0:1 -x rc_verbs -n 500 -w 10 -t $what
+		grep -q '^Final:' "$tmp/client" || fail "ucx_perftest $what reported nothing, $mode: $(cat "$tmp/client")"
+		echo "ucx_perftest -x rc_verbs -t $what, $mode"
 	done
 done
