@@ -100,7 +100,16 @@ ready(const struct sn_qp *qp, const struct fab_qp *t)
 		return t->type == FAB_QP_DCT && state == IBV_QPS_RTR;
 
 	return t->type == FAB_QP_RC && atomic_load(&t->dest_qpn) == qp->qpn &&
+	       !(atomic_load(&t->poke) & FAB_POKE_BROKEN) &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
+}
+
+/* Has the owner of an RC queue pair raise an event. */
+static void
+poke(struct fab_qp *t, enum fab_poke bit)
+{
+	if (t->type == FAB_QP_RC && !(atomic_fetch_or(&t->poke, bit) & bit))
+		fab_event(sn_self.fab);
 }
 
 static uint32_t
@@ -158,8 +167,13 @@ sn_exec_find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struc
 		sn_fail(out, sn_conf.dckey_status, SN_VE_DC_KEY);
 		return sn_conf.dckey_status == IBV_WC_RETRY_EXC_ERR ? SN_STEP_DROP : SN_STEP_FAIL;
 	}
-	if ((atomic_load(&t->access) & need) != need)
+	if (atomic_load(&t->state) == IBV_QPS_RTR &&
+	    !(atomic_load(&t->poke) & (FAB_POKE_COMM | FAB_POKE_TOLD)))
+		poke(t, FAB_POKE_COMM);
+	if ((atomic_load(&t->access) & need) != need) {
+		poke(t, FAB_POKE_REQUEST);
 		return sn_fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+	}
 	*ret_t = t;
 
 	return qp->type == FAB_QP_DCI ? check_mtu(qp, w, t, out) : SN_STEP_DONE;
@@ -449,8 +463,10 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 	if (index >= FAB_PROCS || !sn_peer_alive(index, out->now_ns, false))
 		return sn_drop(out);
 	pa.m = find_memory(w, x, t);
-	if (!pa.m)
+	if (!pa.m) {
+		poke(t, FAB_POKE_ACCESS);
 		return sn_fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
+	}
 	pa.p = &sn_self.fab->proc[index];
 	pa.offset = w->raddr - pa.m->iova;
 	/* Its process dies: a packet sent again could meet one whose registrations are gone before its memory. */

@@ -48,6 +48,20 @@ enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
 /* Type of an entry of the GID table. NONE: this entry and all later ones were never used; GONE: the address
  * of the entry was removed. */
 enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
+/*
+ * What the owner of a queue pair has to learn. FATAL is set by `softnicctl qp N fatal`, the others by an initiator whose packet has
+ * arrived: ACCESS and REQUEST after a violation, which breaks an RC queue pair; COMM when the queue pair is still in RTR. TOLD: the
+ * owner has raised the event for COMM.
+ */
+enum fab_poke {
+	FAB_POKE_FATAL = 1,
+	FAB_POKE_ACCESS = 2,
+	FAB_POKE_REQUEST = 4,
+	FAB_POKE_COMM = 8,
+	FAB_POKE_TOLD = 16,
+	FAB_POKE_BROKEN = FAB_POKE_ACCESS | FAB_POKE_REQUEST,
+	FAB_POKE_EVENTS = FAB_POKE_FATAL | FAB_POKE_BROKEN | FAB_POKE_COMM,
+};
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
@@ -209,7 +223,7 @@ struct fab_qp {
 	_Atomic uint32_t state; /* state of the queue pair, an enum ibv_qp_state */
 	_Atomic uint32_t access;
 	_Atomic uint32_t dest_qpn;
-	/* set to 1 by `softnicctl qp N fatal`; the owner then raises the event and clears the field */
+	/* bits of enum fab_poke; the owner raises their events and clears them */
 	_Atomic uint32_t poke;
 	uint64_t dc_key;
 	_Atomic uint32_t mtu; /* MTU of the path, an enum ibv_mtu */

@@ -399,7 +399,7 @@ cmd_qp(int argc, char **argv)
 		fprintf(stderr, "softnicctl: no queue pair %#lx\n", qpn);
 		return 1;
 	}
-	atomic_store(&q->poke, 1);
+	atomic_fetch_or(&q->poke, FAB_POKE_FATAL);
 	fab_event(f);
 
 	return 0;

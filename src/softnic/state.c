@@ -201,6 +201,7 @@ reset(struct sn_qp *qp)
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	atomic_store(&qp->slot->access, 0);
 	atomic_store(&qp->slot->dest_qpn, 0);
+	atomic_store(&qp->slot->poke, 0);
 	sn_rq_drop(qp);
 }
 
@@ -256,29 +257,50 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	return r;
 }
 
-/* softnicctl asked for a fatal error: as when the adapter finds a queue broken, there is an event and no
- * completion. */
+/* Raises the events of the bits of fab_qp.poke. The caller holds qp->lock. When an adapter finds a queue broken, or refuses a
+ * packet of RC, there is an event and no completion. */
+static void
+poked(struct sn_qp *qp, uint32_t bits)
+{
+	if (qp->type == FAB_QP_DCT || qp->state == IBV_QPS_RESET)
+		return;
+	if (bits & FAB_POKE_COMM)
+		sn_async_raise(qp->ctx, IBV_EVENT_COMM_EST, qp);
+	if (bits & (FAB_POKE_FATAL | FAB_POKE_BROKEN)) {
+		sn_qp_to_err(qp);
+		sn_async_raise(qp->ctx,
+			       bits & FAB_POKE_FATAL    ? IBV_EVENT_QP_FATAL
+			       : bits & FAB_POKE_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
+							: IBV_EVENT_QP_REQ_ERR,
+			       qp);
+		sn_qp_run(qp, 0);
+	}
+}
+
 void
 sn_qp_poked(struct sn_ctx *ctx)
 {
 	for (;;) {
+		uint32_t bits = 0;
 		struct sn_qp *qp;
 
 		pthread_mutex_lock(&ctx->lock);
-		for (qp = ctx->qps; qp && atomic_load_explicit(&qp->slot->poke, memory_order_relaxed) == 0;)
-			qp = qp->all_next;
+		for (qp = ctx->qps; qp; qp = qp->all_next) {
+			bits = atomic_load_explicit(&qp->slot->poke, memory_order_relaxed) & FAB_POKE_EVENTS;
+			if (bits)
+				break;
+		}
 		if (qp)
 			qp->pins++;
 		pthread_mutex_unlock(&ctx->lock);
 		if (!qp)
 			return;
-		atomic_store(&qp->slot->poke, 0);
 		pthread_mutex_lock(&qp->lock);
-		if (qp->type != FAB_QP_DCT && qp->state != IBV_QPS_RESET) {
-			sn_qp_to_err(qp);
-			sn_async_raise(ctx, IBV_EVENT_QP_FATAL, qp);
-			sn_qp_run(qp, 0);
-		}
+		bits &= atomic_load(&qp->slot->poke); /* a reset clears them */
+		poked(qp, bits);
+		if (bits & FAB_POKE_COMM)
+			atomic_fetch_or(&qp->slot->poke, FAB_POKE_TOLD);
+		atomic_fetch_and(&qp->slot->poke, ~bits);
 		pthread_mutex_unlock(&qp->lock);
 		sn_engine_unpin(qp);
 	}

@@ -174,7 +174,8 @@ wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 	begin_imm(ex, IBV_WR_SEND_WITH_IMM, imm);
 }
 
-/* The rest of the mlx5 set can be built, since programs ask for it at creation; it fails when it is run. */
+/* The rest of the mlx5 set can be built, since programs ask for it at creation; it fails when it is run. Atomic operations, which the
+ * attributes of the device exclude, are refused as libmlx5 does. */
 
 static void
 wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
@@ -191,19 +192,19 @@ wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 static void
 wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t compare, uint64_t swap)
 {
-	begin_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, raddr);
+	of(ex)->build_err = EOPNOTSUPP;
 }
 
 static void
 wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, uint64_t add)
 {
-	begin_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, raddr);
+	of(ex)->build_err = EOPNOTSUPP;
 }
 
 static void
 wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t raddr, const void *data)
 {
-	begin_rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, raddr);
+	of(ex)->build_err = EOPNOTSUPP;
 }
 
 static void
@@ -350,6 +351,8 @@ sn_wr_ops(struct sn_qp *qp)
 static int
 build_one(struct sn_qp *qp, const struct ibv_send_wr *wr)
 {
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return ENOSYS;
 	qp->ex.wr_id = wr->wr_id;
 	qp->ex.wr_flags = wr->send_flags;
 	if (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM)

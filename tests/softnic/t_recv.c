@@ -27,6 +27,7 @@ struct opt {
 	struct ibv_srq *srq;
 	uint8_t rnr_retry, rnr_timer, timeout;
 	bool sig_all, extended;
+	bool to_rtr; /* the queue pairs stay in RTR */
 };
 
 static struct hw_port dev;
@@ -50,7 +51,8 @@ end_new(struct end *e, const struct opt *o)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = dev.pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV,
+				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	};
 
 	e->scq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0);
@@ -73,6 +75,20 @@ end_free(struct end *e)
 }
 
 static void
+to_rts(struct ibv_qp *qp, const struct opt *o)
+{
+	struct ibv_qp_attr t = { .qp_state = IBV_QPS_RTS,
+				 .timeout = o->timeout ? o->timeout : 8,
+				 .retry_cnt = 3,
+				 .rnr_retry = o->rnr_retry,
+				 .max_rd_atomic = 1 };
+
+	must(ibv_modify_qp(qp, &t,
+			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void
 connect_to(struct ibv_qp *qp, uint32_t peer, const struct opt *o)
 {
 	struct ibv_qp_attr t = { .qp_state = IBV_QPS_RESET };
@@ -92,14 +108,8 @@ connect_to(struct ibv_qp *qp, uint32_t peer, const struct opt *o)
 	must(ibv_modify_qp(qp, &t,
 			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
-	t = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				  .timeout = o->timeout ? o->timeout : 8,
-				  .retry_cnt = 3,
-				  .rnr_retry = o->rnr_retry,
-				  .max_rd_atomic = 1 };
-	must(ibv_modify_qp(qp, &t,
-			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	if (!o->to_rtr)
+		to_rts(qp, o);
 }
 
 static void
@@ -278,7 +288,7 @@ test_write_imm(void)
 	must(post_send(&a, IBV_WR_RDMA_WRITE_WITH_IMM, 6, 8, 0) == 0);
 	to->rkey -= 256;
 	is_wc(a.scq, IBV_WC_REM_ACCESS_ERR, 6);
-	ok(ibv_poll_cq(b.rcq, 1, &wc) == 0, "a wrong rkey ends no receive");
+	is_wc(b.rcq, IBV_WC_WR_FLUSH_ERR, 5); /* a wrong rkey ends no receive, but the queue pair */
 	unpair();
 }
 
@@ -406,6 +416,92 @@ test_errors(void)
 	must(ibv_modify_qp(b.qp, &t, IBV_QP_STATE) == 0);
 	ok(ibv_poll_cq(b.rcq, 1, &wc) == 0, "a reset drops receives without completions");
 	ok(post_recv_sge(&b, 9, &s, 1) == EINVAL, "no receive in RESET");
+	unpair();
+}
+
+static bool
+is_event(enum ibv_event_type type, const struct ibv_qp *qp)
+{
+	struct ibv_async_event e = { 0 };
+	int got = sn_next_event(dev.ctx, SN_PATIENCE_MS, &e);
+
+	return ok(got == (int)type && e.element.qp == qp, "event %d, not %d", type, got);
+}
+
+/* The first packet of the peer arrives in RTR. */
+static void
+test_established(void)
+{
+	const struct opt o = { .to_rtr = true };
+
+	for (int n = 0; n < 2; n++) {
+		pair(&o);
+		to_rts(a.qp, &o);
+		post_recv(&b, 1, 64);
+		must(post_send(&a, n ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 1, 64, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_SUCCESS, 1);
+		must(post_send(&a, IBV_WR_RDMA_READ, 2, 64, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_SUCCESS, 2);
+		is_event(IBV_EVENT_COMM_EST, b.qp);
+		/* The next event is another one: there is one COMM_EST. */
+		must(post_send(&a, IBV_WR_RDMA_READ, 3, LEN, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_REM_ACCESS_ERR, 3);
+		is_event(IBV_EVENT_QP_ACCESS_ERR, b.qp);
+		unpair();
+	}
+}
+
+/* A violation breaks the queue pair of the peer, too: its receives are flushed, and it sends no more. */
+static void
+test_violations(void)
+{
+	struct ibv_qp_attr t = { .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+
+	for (int n = 0; n < 2; n++) {
+		pair(&(struct opt){ 0 });
+		post_recv(&b, 1, 64);
+		if (n) {
+			must(ibv_modify_qp(b.qp, &t, IBV_QP_ACCESS_FLAGS) == 0);
+			must(post_send(&a, IBV_WR_RDMA_READ, 2, 64, 0) == 0);
+			is_wc(a.scq, IBV_WC_REM_INV_REQ_ERR, 2);
+		} else {
+			must(post_send(&a, IBV_WR_RDMA_WRITE, 2, LEN, 0) == 0);
+			is_wc(a.scq, IBV_WC_REM_ACCESS_ERR, 2);
+		}
+		is_event(n ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR, b.qp);
+		ok(sn_state(b.qp) == IBV_QPS_ERR, "the peer is in ERR");
+		is_wc(b.rcq, IBV_WC_WR_FLUSH_ERR, 1);
+		must(post_send(&b, IBV_WR_SEND, 3, 64, 0) == 0);
+		is_wc(b.scq, IBV_WC_WR_FLUSH_ERR, 3);
+		connect_to(a.qp, b.qp->qp_num, &(struct opt){ 0 });
+		connect_to(b.qp, a.qp->qp_num, &(struct opt){ 0 });
+		must(post_send(&a, IBV_WR_RDMA_WRITE, 4, 64, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_SUCCESS, 4);
+		unpair();
+	}
+}
+
+/* The device has no atomic operations, and says so. */
+static void
+test_atomics(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_qp_ex *x;
+
+	pair(&(struct opt){ .extended = true });
+	must(ibv_query_device(dev.ctx, &attr) == 0);
+	ok(attr.atomic_cap == IBV_ATOMIC_NONE, "no atomics");
+	ok(post_send(&a, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 8, 0) == ENOSYS &&
+		   post_send(&a, IBV_WR_ATOMIC_CMP_AND_SWP, 1, 8, 0) == ENOSYS,
+	   "refused");
+	x = ibv_qp_to_qp_ex(a.qp);
+	must(x);
+	ibv_wr_start(x);
+	ibv_wr_atomic_fetch_add(x, to->rkey, (uintptr_t)mem, 1);
+	ibv_wr_set_sge(x, mr->lkey, (uintptr_t)buf, 8);
+	ok(ibv_wr_complete(x) == EOPNOTSUPP, "refused by ibv_wr_complete()");
+	must(post_send(&a, IBV_WR_RDMA_WRITE, 2, 8, IBV_SEND_SIGNALED) == 0);
+	is_wc(a.scq, IBV_WC_SUCCESS, 2);
 	unpair();
 }
 
@@ -798,6 +894,9 @@ main(int argc, char **argv)
 	test_extended();
 	test_rnr();
 	test_errors();
+	test_established();
+	test_violations();
+	test_atomics();
 	test_solicited();
 	test_srq();
 	test_dc();
