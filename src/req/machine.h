@@ -71,7 +71,9 @@ struct slots {
 struct reqs {
 	struct req_env env;
 	struct req *pool;
-	int nr, live_nr;
+	/* begun_nr: number of requests of the pool, from its beginning, that were in use at some time; the others
+	 * take only address space */
+	int nr, live_nr, begun_nr;
 	struct list free, live, ready;
 	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;

@@ -51,8 +51,6 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 	list_init(&rs->free);
 	list_init(&rs->live);
 	list_init(&rs->ready);
-	for (int i = 0; i < rs->nr; i++)
-		list_push_tail(&rs->free, &rs->pool[i].link);
 	xfer_pool_init(&rs->pieces, env->bufs, BUF_LARGE, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
@@ -73,7 +71,7 @@ reqs_free(struct reqs *rs)
 	timer_disarm(rs->env.timers, &rs->pace);
 	timer_disarm(rs->env.timers, &rs->space);
 	reqs_set_conf(rs, NULL);
-	for (int i = 0; i < rs->nr; i++)
+	for (int i = 0; i < rs->begun_nr; i++)
 		digest_fini(&rs->pool[i].digest);
 	parts_fini(rs);
 	free(rs->pool);
@@ -235,9 +233,9 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	struct list *l = list_pop(&rs->free);
 	struct req *rq;
 
-	if (!l)
+	if (!l && rs->begun_nr == rs->nr)
 		return NULL;
-	rq = container_of(l, struct req, link);
+	rq = l ? container_of(l, struct req, link) : &rs->pool[rs->begun_nr++];
 	/* Not all of it: what lies behind `in` is large, and begun by whoever fills it. */
 	memset(&rq->magic, 0, offsetof(struct req, in) - offsetof(struct req, magic));
 	rq->magic = REQ_MAGIC;

@@ -216,6 +216,7 @@ test_exhaustion(void **state)
 	/* No more of it was ever touched than was used at once. */
 	assert_int_equal(p->begun, LARGE);
 	assert_true(rig.reqs->parts[POOL_CHANGE].begun <= LARGE + 1);
+	assert_int_equal(rig.reqs->begun_nr, LARGE + 1);
 }
 
 static int
