@@ -26,7 +26,7 @@ SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take
 
-$(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk
+$(O)/sim/src/%.o: src/%.c $(O)/flags $(O)/flags-tests tests/sim/sim.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (sim)")
 	$(Q)$(CC) $(SIM_CPPFLAGS) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<
