@@ -23,18 +23,11 @@
 int
 writers_init(struct extent_port *p)
 {
-	struct chunk_writer *w;
-
-	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *w, PROT_READ | PROT_WRITE,
+	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *p->writer_mem, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->writer_mem == MAP_FAILED) {
 		p->writer_mem = NULL;
 		return -ENOMEM;
-	}
-	w = p->writer_mem;
-	for (int i = CHUNK_WRITERS_PER_PORT - 1; i >= 0; i--) {
-		w[i].next = p->writers_free;
-		p->writers_free = &w[i];
 	}
 	return 0;
 }
@@ -51,9 +44,12 @@ writer_get(struct extent_port *p, struct put_int *put)
 {
 	struct chunk_writer *w = p->writers_free;
 
-	if (!w)
+	if (!w && p->writers_begun == CHUNK_WRITERS_PER_PORT)
 		return NULL;
-	p->writers_free = w->next;
+	if (w)
+		p->writers_free = w->next;
+	else
+		w = &p->writer_mem[p->writers_begun++];
 	/* Not the two arrays: they are large, and written before they are read. */
 	memset(w, 0, offsetof(struct chunk_writer, granule));
 	w->port = p;
@@ -69,7 +65,7 @@ writer_avail(const struct extent_port *p, unsigned nr)
 
 	for (; w && nr; w = w->next)
 		nr--;
-	return nr == 0;
+	return nr <= CHUNK_WRITERS_PER_PORT - p->writers_begun;
 }
 
 uint64_t

@@ -33,8 +33,10 @@ struct extent_port {
 	struct list space_waiters; /* entries of struct space_wait: operations that wait for space */
 	uint64_t space_freed;      /* value of disk.freed_nr at the last attempt to continue the waiting
 	                            * operations */
-	void *writer_mem, *crc_block_mem;
-	struct chunk_writer *writers_free;
+	void *crc_block_mem;
+	struct chunk_writer *writer_mem, *writers_free;
+	unsigned writers_begun; /* number of writers, from the beginning of writer_mem, that were in use at
+	                         * some time; the others take only address space */
 	struct crc_block *crc_blocks;
 	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
 	struct list crc_block_lru;     /* list of unused CRC blocks, the oldest first */
