@@ -370,10 +370,49 @@ test_rnr(void)
 	unpair();
 }
 
+/* Buffers of receives that violate their registration. */
+static void
+test_bad_buffers(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
+	struct ibv_mr *foreign, *constant, *part;
+
+	must(pd);
+	foreign = ibv_reg_mr(pd, mem, 4096, IBV_ACCESS_LOCAL_WRITE);
+	constant = ibv_reg_mr(dev.pd, mem, 4096, 0);
+	part = ibv_reg_mr(dev.pd, mem + 4096, 4096, IBV_ACCESS_LOCAL_WRITE);
+	must(foreign && constant && part);
+	const struct {
+		const char *what;
+		struct ibv_sge s;
+	} bad[] = { { "no such key", { (uintptr_t)mem, 64, 0x7fff00 } },
+		    { "a byte after the end", { (uintptr_t)mem + LEN - 63, 64, to->lkey } },
+		    { "before its region", { (uintptr_t)mem, 64, part->lkey } },
+		    { "after its region", { (uintptr_t)mem + 8256, 64, part->lkey } },
+		    { "another protection domain", { (uintptr_t)mem, 64, foreign->lkey } },
+		    { "not registered for writing", { (uintptr_t)mem, 64, constant->lkey } } };
+
+	memset(mem, 0, LEN);
+	for (unsigned n = 0; n < sizeof(bad) / sizeof(bad[0]); n++) {
+		struct ibv_sge s = bad[n].s;
+
+		pair(&(struct opt){ 0 });
+		must(post_recv_sge(&b, 6, &s, 1) == 0);
+		must(post_send(&a, IBV_WR_SEND, 7, 64, 0) == 0);
+		ok(is_wc(a.scq, IBV_WC_REM_OP_ERR, 7) && is_wc(b.rcq, IBV_WC_LOC_PROT_ERR, 6) &&
+			   mem[0] == 0 && mem[8256] == 0,
+		   "a buffer: %s", bad[n].what);
+		unpair();
+	}
+	ok(ibv_dereg_mr(foreign) == 0 && ibv_dereg_mr(constant) == 0 && ibv_dereg_mr(part) == 0 &&
+		   ibv_dealloc_pd(pd) == 0,
+	   "deregister");
+}
+
 static void
 test_errors(void)
 {
-	struct ibv_sge s = { (uintptr_t)mem, 64, 0x7fff00 };
+	struct ibv_sge s = { (uintptr_t)mem, 64, 0 };
 	struct ibv_wc wc;
 
 	pair(&(struct opt){ 0 });
@@ -390,16 +429,7 @@ test_errors(void)
 	post_recv(&b, 5, 64);
 	is_wc(b.rcq, IBV_WC_WR_FLUSH_ERR, 5);
 	unpair();
-	/* No such key; then a buffer that ends after its region. */
-	for (int n = 0; n < 2; n++) {
-		pair(&(struct opt){ 0 });
-		must(post_recv_sge(&b, 6, &s, 1) == 0);
-		must(post_send(&a, IBV_WR_SEND, 7, 64, 0) == 0);
-		is_wc(a.scq, IBV_WC_REM_OP_ERR, 7);
-		is_wc(b.rcq, IBV_WC_LOC_PROT_ERR, 6);
-		unpair();
-		s = (struct ibv_sge){ (uintptr_t)mem + LEN - 63, 64, to->lkey };
-	}
+	test_bad_buffers();
 	pair(&(struct opt){ 0 });
 	mr->lkey += 256;
 	must(post_send(&a, IBV_WR_SEND, 8, 64, 0) == 0);
