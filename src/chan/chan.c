@@ -126,10 +126,14 @@ ep_init(struct chan_rail *cr, int nr)
 	ep->generation = cr->generation;
 	list_init(&ep->posted);
 	cr->ep_nr++;
-	cr->made++;
 	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps, 1);
-	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_made, 1);
 	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_free, 1);
+	if (has_connections(cr)) {
+		list_push_tail(&cr->free, &ep->free);
+		return;
+	}
+	cr->made++;
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_made, 1);
 	if (!has_cq(cr)) {
 		ep_set_state(ep, EP_BROKEN); /* ep_create_again() comes */
 		return;
@@ -152,6 +156,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, int nr, const struct rdma_ep_op
 	cr->nr = nr;
 	cr->rail = rdma_rail(ch->rdma, nr);
 	cr->ops = ops;
+	cr->epoll_fd = -1;
 	list_init(&cr->free);
 	fair_init(&cr->waiting);
 	cr->generation = rdma_rail_generation(cr->rail);
@@ -164,7 +169,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, int nr, const struct rdma_ep_op
 	spares = share / 8;
 	cr->lease_max = share;
 	rdma_ep_limits(cr->ops, cr->rail, ch->pieces_max, &cr->limits);
-	cr->cq_depth = ch->cq_depth;
+	cr->cq_depth = has_connections(cr) ? 0 : ch->cq_depth;
 	if (cr->cq_depth && cr->cq_depth < (share + spares) * cr->limits.send_depth) {
 		log_error("rdma.cq_depth %d is less than %d channels with %d work requests each need: %d",
 			  cr->cq_depth, share + spares, cr->limits.send_depth,
@@ -174,6 +179,12 @@ rail_init(struct chan *ch, struct chan_rail *cr, int nr, const struct rdma_ep_op
 	cr->ep = calloc((size_t)(share + spares), sizeof *cr->ep);
 	if (!cr->ep)
 		return -ENOMEM;
+	if (has_connections(cr)) {
+		r = conn_init(cr);
+		for (int i = 0; r == 0 && i < share; i++)
+			ep_init(cr, i);
+		return r;
+	}
 	cr->ep_nr = share + spares;
 	r = late ? -ENODEV : rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), ch->core, &cr->cq);
 	cr->ep_nr = 0;
@@ -335,9 +346,11 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 		if (r < 0)
 			log_warn("a channel cannot be destroyed: %s", strerror(-r));
 		atomic_fetch_sub(&st->eps, 1);
-		atomic_fetch_sub(&st->eps_made, 1);
+		atomic_fetch_sub(&st->eps_made, !has_connections(cr));
 		atomic_fetch_sub(&st->eps_free, 1);
 	}
+	if (has_connections(cr))
+		conn_fini(cr);
 	timer_disarm(ch->timers, &cr->cq_timer);
 	rdma_cq_free(cr->cq);
 	free(cr->ep);
@@ -403,6 +416,8 @@ chan_arm(struct chan *ch)
 	for (int i = 0; i < ch->rail_nr; i++) {
 		struct chan_rail *cr = &ch->rail[i];
 
+		if (has_connections(cr))
+			conn_arm(cr);
 		if (has_cq(cr) && cr->outstanding > 0 && !cr->armed) {
 			rdma_cq_arm(cr->cq);
 			cr->armed = true;
@@ -416,11 +431,16 @@ void
 chan_event(struct chan *ch, int fd)
 {
 	for (int i = 0; i < ch->rail_nr; i++) {
-		if (!has_cq(&ch->rail[i]) || rdma_cq_fd(ch->rail[i].cq) != fd)
+		struct chan_rail *cr = &ch->rail[i];
+
+		if (has_connections(cr) ? cr->epoll_fd != fd : !has_cq(cr) || rdma_cq_fd(cr->cq) != fd)
 			continue;
-		rdma_cq_event(ch->rail[i].cq);
-		ch->rail[i].armed = false;
-		ch->rail[i].must_poll = true;
+		if (has_connections(cr))
+			conn_event(cr);
+		else
+			rdma_cq_event(cr->cq);
+		cr->armed = false;
+		cr->must_poll = true;
 		ch->next_poll_ns = 0;
 	}
 }

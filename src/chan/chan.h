@@ -70,6 +70,10 @@ enum chan_reason {
 	/* "no-channel": every channel is fenced or lost, or no address handle can be created */
 	CHAN_NO_CHANNEL,
 	CHAN_NOT_ALLOWED, /* "not-allowed": rdma.allow does not contain the token's address; set by req/ */
+	/* "not-connected": the connection that the token names does not exist, or belongs to another client */
+	CHAN_NOT_CONNECTED,
+	/* "connection-busy": another request has the connection that the token names */
+	CHAN_CONNECTION_BUSY,
 	CHAN_REASON_NR
 };
 extern const char *const chan_reason_name[CHAN_REASON_NR];

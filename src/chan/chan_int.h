@@ -9,6 +9,7 @@
  *   op.c      posting, dispatch of completions
  *   repair.c  connecting an endpoint, and repairing it after a failed lease
  *   renew.c   a rail whose device is re-opened
+ *   conn.c    channels whose endpoints are connections
  */
 #ifndef GANTRY_CHAN_INT_H
 #define GANTRY_CHAN_INT_H
@@ -51,6 +52,9 @@ struct lease;
  *
  * CONNECTING is used by transports that connect an endpoint to its target before it can work
  * (rdma_ep_connects()); DC has no such step.
+ *
+ * A channel of a transport whose targets are connections (rdma_ep_precedes()) has an endpoint only while it is not FREE:
+ * conn.c. DRAINING then ends in DESTROYING, and DESTROYING in FREE.
  *
  * If the device has died, FREE and FENCED endpoints move to DESTROYING, and so does an endpoint whose reset or
  * creation for the dead device ends. While the rail has no completion queue, destroyed endpoints are BROKEN.
@@ -102,7 +106,13 @@ struct chan_ep {
 	/* DRAINING: time of the next check for missing completions; CONNECTING, DESTROYING: time limit;
 	 * BROKEN: time of the next attempt to create the endpoint */
 	struct timer timer;
-	struct list free;
+	struct list free; /* link in chan_rail.free; of a connection in use: link in chan_rail.used */
+	/* cq to deaf: of a connection. cq: its completion queue; NULL: there is none, or it is being destroyed */
+	struct rdma_cq *cq;
+	struct rdma_ep_limits limits;
+	unsigned context;    /* number of the context of the endpoint */
+	bool watched, armed; /* watched: the queue's descriptor is in chan_rail.epoll_fd */
+	bool deaf;           /* true: the queue's descriptor is of no use */
 	/* The job that runs in the recovery helper. job_result and rdma belong to the recovery helper until
 	 * the job returns. */
 	enum job_kind kind;
@@ -147,6 +157,8 @@ struct chan_rail {
 	int unusable; /* number of endpoints in state BROKEN or FENCED */
 	int made;     /* number of endpoints in a state other than BROKEN, FENCED, CREATING and DESTROYING */
 	struct list free;
+	struct list used;    /* of connections: channels that have an endpoint */
+	int epoll_fd;        /* of connections: descriptor by which the core waits for all of them */
 	struct fair waiting; /* leases that have a target and wait for a channel */
 	int outstanding;
 	bool armed, must_poll; /* must_poll: the queue is polled even without outstanding work */
@@ -260,6 +272,19 @@ has_cq(const struct chan_rail *cr)
 	return cr->cq_state == CQ_ON || cr->cq_state == CQ_ENDING;
 }
 
+/* Returns true if the endpoints of the rail are connections (conn.c). */
+static inline bool
+has_connections(const struct chan_rail *cr)
+{
+	return rdma_ep_precedes(cr->ops);
+}
+
+static inline const struct rdma_ep_limits *
+ep_limits(const struct chan_ep *ep)
+{
+	return has_connections(ep->cr) ? &ep->limits : &ep->cr->limits;
+}
+
 static inline struct lease *
 lease_of(struct chan_lease *ls)
 {
@@ -300,7 +325,7 @@ void op_end(struct chan *ch, struct chan_op *op, enum rdma_status status);
 int op_run_ended(struct chan *ch);
 /* Moves to chan.ended all operations of a failed lease that were not posted yet. */
 void op_cancel_queue(struct chan *ch, struct chan_lease *ls);
-/* Polls the rail's completion queue until it is empty. Returns the number of completions. */
+/* Polls the completion queues of the rail until they are empty. Returns the number of completions. */
 int rail_poll(struct chan_rail *cr);
 
 /* ---- repair.c ---- */
@@ -334,6 +359,22 @@ void ep_replace(struct chan_ep *ep);
 void ep_step_destroy(struct chan_ep *ep);
 /* Creates the endpoint again if it waited for a completion queue. */
 void ep_create_again(struct chan_ep *ep);
+
+/* ---- conn.c: of a rail whose endpoints are connections ---- */
+
+/* Makes the descriptor by which the core waits. Returns 0 or -errno. */
+int conn_init(struct chan_rail *cr);
+void conn_fini(struct chan_rail *cr);
+/* Takes over the connection that is the target of the channel's lease. */
+void conn_take(struct chan_ep *ep);
+/* Returns the channel's connection, whose lease ended without a failure; the channel has no endpoint then. */
+void conn_put(struct chan_ep *ep);
+/* Ends polling of and waiting on the queue, which will be destroyed with the endpoint. */
+void conn_leave_queue(struct chan_ep *ep);
+/* Notes that the channel has no endpoint any longer. */
+void conn_gone(struct chan_ep *ep);
+void conn_arm(struct chan_rail *cr);
+void conn_event(struct chan_rail *cr);
 
 /* ---- renew.c ---- */
 

@@ -52,6 +52,8 @@ take(struct chan_rail *cr, struct chan_lease *ls)
 	ls->result = 0;
 	ls->reason = CHAN_OK;
 	set_leased(cr, 1);
+	if (has_connections(cr))
+		conn_take(ep);
 	if (rdma_ep_connects(cr->ops)) {
 		lease_of(ls)->state = LEASE_CONNECTING;
 		ep_connect(ep);
@@ -338,6 +340,8 @@ find_rail(struct chan *ch, struct chan_lease *ls, struct rail_route *ret_route)
 		return ls->result = -EINVAL;
 	case -ENETUNREACH:
 		return decline(ls, CHAN_NEEDS_ROUTER);
+	case -ENOTCONN:
+		return decline(ls, CHAN_NOT_CONNECTED);
 	default:
 		return decline(ls, CHAN_NO_RAIL);
 	}
@@ -356,6 +360,8 @@ seek(struct chan *ch, struct chan_lease *ls)
 		p->cr = rail_of(ch, &route);
 		if (!rail_unusable(p->cr)) {
 			r = get_target(ch, ls, &route);
+			if (r == -ENOTCONN || r == -EBUSY)
+				return decline(ls, r == -EBUSY ? CHAN_CONNECTION_BUSY : CHAN_NOT_CONNECTED);
 			if (r != -EHOSTUNREACH)
 				return r == -EAGAIN ? ls->result = r : r;
 		}

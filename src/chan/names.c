@@ -12,4 +12,6 @@ const char *const chan_reason_name[CHAN_REASON_NR] = {
 	[CHAN_FAMILY] = "token-family",
 	[CHAN_NO_CHANNEL] = "no-channel",
 	[CHAN_NOT_ALLOWED] = "not-allowed",
+	[CHAN_NOT_CONNECTED] = "not-connected",
+	[CHAN_CONNECTION_BUSY] = "connection-busy",
 };

@@ -103,7 +103,7 @@ post_waiting(struct chan *ch, struct chan_lease *ls)
 		struct chan_ep *ep = p->ep;
 		int r;
 
-		if (!rdma_has_room(&ep->cr->limits, ep->outstanding, ep->reads, op->is_write))
+		if (!rdma_has_room(ep_limits(ep), ep->outstanding, ep->reads, op->is_write))
 			return;
 		list_del(&op->link);
 		r = post_one(ep, ls, op);
@@ -285,21 +285,19 @@ dispatch(struct chan_rail *cr, const struct rdma_completion *c, struct tally *t)
 	op_end(cr->ch, op, c->status);
 }
 
-int
-rail_poll(struct chan_rail *cr)
+/* Polls one completion queue of the rail until it is empty.  Returns the number of completions. */
+static int
+queue_poll(struct chan_rail *cr, struct rdma_cq *cq)
 {
 	struct rdma_completion wc[64];
 	int batch = cr->ch->poll_batch < 64 ? cr->ch->poll_batch : 64;
 	struct tally t = { 0 };
 	int total = 0, n;
 
-	cr->must_poll = false;
-	if (!has_cq(cr))
-		return 0; /* what is outstanding ends when its context is closed */
 	/* Until it is empty: an armed queue makes no event for what was in it already.  Bounded: done() may
 	 * post more. */
 	do {
-		n = rdma_cq_poll(cr->cq, wc, batch);
+		n = rdma_cq_poll(cq, wc, batch);
 		if (n < 0) {
 			rdma_rail_broken(cr->rail, "a completion queue cannot be polled");
 			break;
@@ -311,4 +309,32 @@ rail_poll(struct chan_rail *cr)
 	if (total)
 		tally_flush(&t, rdma_rail_stats(cr->rail));
 	return total;
+}
+
+/* Polls the connections in use. */
+static int
+conn_poll(struct chan_rail *cr)
+{
+	int total = 0, n = 0;
+
+	list_for_each(l, &cr->used) n++;
+	/* What completes may put its lease, and another be granted meanwhile: each has its turn once. */
+	for (struct list *l; n > 0 && (l = list_pop(&cr->used)); n--) {
+		struct chan_ep *ep = container_of(l, struct chan_ep, free);
+
+		list_push_tail(&cr->used, l);
+		if (ep->cq && ep->outstanding > 0)
+			total += queue_poll(cr, ep->cq);
+	}
+	return total;
+}
+
+int
+rail_poll(struct chan_rail *cr)
+{
+	cr->must_poll = false;
+	if (has_connections(cr))
+		return conn_poll(cr);
+	/* Without a queue what is outstanding ends when its context is closed. */
+	return has_cq(cr) ? queue_poll(cr, cr->cq) : 0;
 }

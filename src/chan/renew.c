@@ -94,12 +94,32 @@ give_up_ep(struct chan_ep *ep)
 	return ep->kind == JOB_NONE && (!ep->rdma || ep->gone);
 }
 
+/* Connections of a context that was given up. */
+static void
+conn_follow_context(struct chan_rail *cr)
+{
+	unsigned context = rdma_rail_context(cr->rail);
+
+	for (int i = 0; i < cr->ep_nr; i++) {
+		struct chan_ep *ep = &cr->ep[i];
+
+		if (ep->rdma && ep->gone && ep->kind == JOB_NONE)
+			ep_step_destroy(ep);
+		else if (ep->rdma && ep->context != context)
+			give_up_ep(ep);
+	}
+}
+
 void
 rail_end_step(struct chan_rail *cr)
 {
 	struct chan *ch = cr->ch;
 	bool all = true;
 
+	if (has_connections(cr)) {
+		conn_follow_context(cr);
+		return;
+	}
 	if (cr->cq_state != CQ_ENDING)
 		return;
 	for (int i = 0; i < cr->ep_nr; i++)
@@ -190,6 +210,10 @@ on_cq_back(struct msg *m)
 void
 rail_follow_context(struct chan_rail *cr)
 {
+	if (has_connections(cr)) {
+		conn_follow_context(cr);
+		return;
+	}
 	/* One that waits for its context to be closed. */
 	for (int i = 0; i < cr->ep_nr; i++) {
 		if (cr->ep[i].gone && cr->ep[i].kind == JOB_NONE)

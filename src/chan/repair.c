@@ -23,6 +23,7 @@
 #define SHARE_NS (30 * NS_PER_S) /* so long nobody has more than a share; there may be room again then */
 
 static void step_create(struct chan_ep *ep);
+static void conn_to_free(struct chan_ep *ep);
 static void on_destroyed(struct chan_ep *ep);
 
 static bool
@@ -55,7 +56,7 @@ ep_set_state(struct chan_ep *ep, enum ep_state state)
 	atomic_fetch_add(&st->eps_free, (state == EP_FREE) - (was == EP_FREE));
 	atomic_fetch_add(&st->eps_leased, is_leased(state) - is_leased(was));
 	atomic_fetch_add(&st->eps_recovering, is_recovering(state) - is_recovering(was));
-	by = is_made(state) - is_made(was);
+	by = has_connections(cr) ? 0 : is_made(state) - is_made(was);
 	cr->made += by;
 	if (by)
 		atomic_fetch_add(&st->eps_made, by);
@@ -231,6 +232,8 @@ void
 ep_step_destroy(struct chan_ep *ep)
 {
 	ep_set_state(ep, EP_DESTROYING);
+	if (has_connections(ep->cr))
+		conn_leave_queue(ep);
 	if (ep->gone) {
 		if (rdma_ep_free(ep->rdma, false) == 0)
 			on_destroyed(ep);
@@ -252,7 +255,9 @@ reset(struct chan_ep *ep)
 static void
 step_reset(struct chan_ep *ep)
 {
-	if (ep->cr->ch->reset_on_failure)
+	if (has_connections(ep->cr))
+		ep_step_destroy(ep);
+	else if (ep->cr->ch->reset_on_failure)
 		reset(ep);
 	else
 		ep_set_state(ep, EP_FENCED);
@@ -330,11 +335,25 @@ ep_drained(struct chan_ep *ep)
 	lease_grant_waiting(ep->cr); /* a spare may serve */
 }
 
+/* A channel whose connection is another's, or is no more. */
+static void
+conn_to_free(struct chan_ep *ep)
+{
+	ep_set_state(ep, EP_FREE);
+	list_push_head(&ep->cr->free, &ep->free);
+	lease_grant_waiting(ep->cr);
+}
+
 void
 ep_to_pool(struct chan_ep *ep)
 {
 	if (ep->generation != ep->cr->generation || has_beyond(ep->cr, 0)) {
 		ep_step_destroy(ep);
+		return;
+	}
+	if (has_connections(ep->cr)) {
+		conn_put(ep);
+		conn_to_free(ep);
 		return;
 	}
 	if (ep->connected || ep->rdma->path != rdma_rail_path(ep->cr->rail)) {
@@ -349,7 +368,7 @@ ep_to_pool(struct chan_ep *ep)
 void
 ep_follow_path(struct chan_ep *ep)
 {
-	if (ep->state != EP_FREE || ep->rdma->path == rdma_rail_path(ep->cr->rail))
+	if (ep->state != EP_FREE || has_connections(ep->cr) || ep->rdma->path == rdma_rail_path(ep->cr->rail))
 		return;
 	list_del(&ep->free);
 	reset(ep);
@@ -362,6 +381,8 @@ ep_replace(struct chan_ep *ep)
 
 	switch (ep->state) {
 	case EP_FREE:
+		if (has_connections(ep->cr))
+			break;
 		list_del(&ep->free);
 		ep_step_destroy(ep);
 		break;
@@ -391,6 +412,11 @@ on_destroyed(struct chan_ep *ep)
 		op_end(ch, container_of(l, struct chan_op, link), WCS_FLUSHED);
 	check(ep->outstanding == 0);
 	lease_detach(ep);
+	if (has_connections(ep->cr)) {
+		conn_gone(ep);
+		conn_to_free(ep);
+		return;
+	}
 	if (ep->lost && !ch->reset_on_failure) {
 		ep_set_state(ep, EP_FENCED);
 		return;

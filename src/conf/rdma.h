@@ -55,6 +55,15 @@ struct conf_decline_rule {
 	char *user_agent; /* substring of the User-Agent */
 };
 
+/* The connections of the RC transport, rdma.rc. */
+struct conf_rc {
+	bool shim;        /* true: clients may connect, and rc: tokens are served */
+	int connections;  /* largest number of connections */
+	int per_peer;     /* largest number of connections of a client address */
+	int connect_rate; /* largest number of connects of a client address, per second */
+	uint64_t idle_ns; /* time after which an unused connection is closed */
+};
+
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
 	/* with RDMA_LIST: names of devices (mlx5_0) or ports (mlx5_0:1), addresses or GIDs */
@@ -99,6 +108,7 @@ struct conf_rdma {
 	/* true: a GET without Range into a window smaller than the object is answered with 400; false: with
 	 * 206 (4.3) */
 	bool short_get_reject;
+	struct conf_rc rc;
 	uint64_t inflight_bytes; /* largest number of bytes of one request on the wire */
 };
 

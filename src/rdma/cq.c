@@ -4,6 +4,7 @@
  * rdma/ep.h.
  */
 #define LOG_MODULE "rdma"
+#include "rdma/qp.h"
 #include "rdma/rdma_int.h"
 
 #include "base/log.h"
@@ -72,8 +73,8 @@ own_doorbells(struct verbs_cq *cq, int core)
 	cq->pd = cq->c->pd;
 }
 
-static int
-cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
+int
+verbs_cq_new(struct rdma_rail *rail, int depth, unsigned turn, struct verbs_cq **ret_cq)
 {
 	struct rdma_context *c = context_get(rail->dev);
 	struct verbs_cq *cq = calloc(1, sizeof *cq);
@@ -95,17 +96,14 @@ cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
 		goto fail_channel;
 	errno = 0;
 	/* One interrupt, and one processor's time for it, would wake all cores. */
-	vector = c->ctx->num_comp_vectors > 0 ? core % c->ctx->num_comp_vectors : 0;
-	log_debug("%s:%d: the completion queue of core %d is on vector %d", rail->dev->name, rail->port, core,
-		  vector);
+	vector = c->ctx->num_comp_vectors > 0 ? (int)(turn % (unsigned)c->ctx->num_comp_vectors) : 0;
 	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, vector);
 	r = errno ? -errno : -ENOMEM;
 	if (!cq->cq)
 		goto fail_channel;
 	cq->pd = c->pd;
-	if (rail->rd->conf.thread_domains)
-		own_doorbells(cq, core);
-	*ret_cq = &cq->base;
+	cq->vector = vector;
+	*ret_cq = cq;
 	return 0;
 
 fail_channel:
@@ -115,6 +113,22 @@ fail:
 	if (c)
 		context_put(c);
 	return r;
+}
+
+static int
+cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
+{
+	struct verbs_cq *cq;
+	int r = verbs_cq_new(rail, depth, (unsigned)core, &cq);
+
+	if (r < 0)
+		return r;
+	log_debug("%s:%d: the completion queue of core %d is on vector %d", rail->dev->name, rail->port, core,
+		  cq->vector);
+	if (rail->rd->conf.thread_domains)
+		own_doorbells(cq, core);
+	*ret_cq = &cq->base;
+	return 0;
 }
 
 static struct verbs_cq *

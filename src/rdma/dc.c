@@ -5,6 +5,7 @@
  * everything the operator configured (item 24), and posting.  Who calls what on which thread is in rdma/ep.h.
  */
 #define LOG_MODULE "rdma"
+#include "rdma/qp.h"
 #include "rdma/rdma_int.h"
 
 #include "base/check.h"
@@ -16,10 +17,7 @@
 #include <string.h>
 
 struct dci {
-	struct rdma_ep base;
-	struct rdma_context *c; /* NULL: given up, and we with it */
-	unsigned context;       /* its number */
-	struct ibv_qp *qp;      /* NULL: destroyed, and the device has not been heard since */
+	struct verbs_ep ep;
 	struct ibv_qp_ex *qpx;
 	struct mlx5dv_qp_ex *mqpx;
 	int mtu; /* bytes */
@@ -28,7 +26,7 @@ struct dci {
 static struct dci *
 of(struct rdma_ep *base)
 {
-	return container_of(base, struct dci, base);
+	return container_of(verbs_ep_of(base), struct dci, ep);
 }
 
 static void
@@ -51,17 +49,17 @@ to_init(struct dci *dci)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
-		.pkey_index = (uint16_t)dci->base.rail->rd->conf.pkey_index,
-		.port_num = dci->base.rail->port,
+		.pkey_index = (uint16_t)dci->ep.base.rail->rd->conf.pkey_index,
+		.port_num = dci->ep.base.rail->port,
 	};
 
-	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
+	return -ibv_modify_qp(dci->ep.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
 }
 
 static int
 to_rtr(struct dci *dci)
 {
-	struct rdma_rail *rail = dci->base.rail;
+	struct rdma_rail *rail = dci->ep.base.rail;
 	struct ah_params p = rail_ah_params(rail);
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
 	struct ibv_qp_attr attr = {
@@ -73,7 +71,7 @@ to_rtr(struct dci *dci)
 	/* The target comes with each work request; what stands here is the port, the level and the source's
 	 * index. */
 	pthread_rwlock_rdlock(lock);
-	dci->base.path = atomic_load(&rail->path);
+	dci->ep.base.path = atomic_load(&rail->path);
 	mtu = mtu_bytes(rail->port_attr.active_mtu);
 	if (rail->is_ethernet) {
 		attr.ah_attr.is_global = 1;
@@ -84,25 +82,25 @@ to_rtr(struct dci *dci)
 	pthread_rwlock_unlock(lock);
 	attr.path_mtu = mtu_enum(rail->rd->conf.path_mtu ? rail->rd->conf.path_mtu : min_int(mtu, 4096));
 	dci->mtu = mtu_bytes(attr.path_mtu);
-	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
+	return -ibv_modify_qp(dci->ep.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
 }
 
 static int
 to_rts(struct dci *dci)
 {
-	const struct conf_rdma *c = &dci->base.rail->rd->conf;
+	const struct conf_rdma *c = &dci->ep.base.rail->rd->conf;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)c->timeout,
 		.retry_cnt = (uint8_t)c->retry_cnt,
 		.rnr_retry = (uint8_t)c->rnr_retry,
 	};
-	int reads = rail_reads_max(dci->base.rail), r;
+	int reads = rail_reads_max(dci->ep.base.rail), r;
 
 	/* As many as were found out when the device was opened, or fewer where that was not possible then. */
 	do {
 		attr.max_rd_atomic = (uint8_t)reads;
-		r = -ibv_modify_qp(dci->qp, &attr,
+		r = -ibv_modify_qp(dci->ep.qp, &attr,
 				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 	} while (r == -EINVAL && (reads /= 2) > 0);
@@ -112,7 +110,7 @@ to_rts(struct dci *dci)
 static int
 to_ready(struct dci *dci)
 {
-	struct rdma_rail *rail = dci->base.rail;
+	struct rdma_rail *rail = dci->ep.base.rail;
 	const char *step = "RESET to INIT";
 	int r = to_init(dci);
 
@@ -133,20 +131,6 @@ to_ready(struct dci *dci)
 			 rail->dev->name, rail->port, step, dci->mtu, rail_reads_max(rail),
 			 rail->rd->conf.pkey_index, strerror(-r));
 	return r;
-}
-
-static int
-destroy_qp(struct dci *dci)
-{
-	pthread_rwlock_t *lock = &dci->base.rail->dev->event_lock;
-	int r;
-
-	pthread_rwlock_rdlock(lock);
-	r = ibv_destroy_qp(dci->qp);
-	pthread_rwlock_unlock(lock);
-	if (r == 0)
-		dci->qp = NULL;
-	return -r;
 }
 
 /*
@@ -251,37 +235,26 @@ dc_new(struct rdma_rail *rail, struct rdma_cq *base, int send_depth, struct rdma
 	dci = calloc(1, sizeof *dci);
 	if (!dci)
 		return -ENOMEM;
-	dci->base = (struct rdma_ep){ .ops = &rdma_dc, .rail = rail };
-	dci->c = c;
-	dci->context = c->nr;
+	verbs_ep_init(&dci->ep, &rdma_dc, rail, c);
 	errno = 0;
-	dci->qp = qp_new(c, cq->pd, cq->cq, send_depth, sge_max(rail->rd, c->attr.max_sge));
-	if (!dci->qp) {
+	dci->ep.qp = qp_new(c, cq->pd, cq->cq, send_depth, sge_max(rail->rd, c->attr.max_sge));
+	if (!dci->ep.qp) {
 		r = errno ? -errno : -ENOMEM;
 		free(dci);
 		return r;
 	}
-	dci->qpx = ibv_qp_to_qp_ex(dci->qp);
+	dci->qpx = ibv_qp_to_qp_ex(dci->ep.qp);
 	dci->mqpx = mlx5dv_qp_ex_from_ibv_qp_ex(dci->qpx);
 	r = to_ready(dci);
 	if (r < 0) {
 		/* Nothing was posted on it, so it matters to nobody whether that is heard. */
-		destroy_qp(dci);
+		verbs_ep_destroy_qp(&dci->ep);
 		free(dci);
 		return r;
 	}
 	context_hold(c);
-	*ret_ep = &dci->base;
+	*ret_ep = &dci->ep.base;
 	return 0;
-}
-
-static int
-dc_error(struct rdma_ep *ep)
-{
-	struct dci *dci = of(ep);
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-
-	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE);
 }
 
 static int
@@ -289,7 +262,7 @@ dc_reset(struct rdma_ep *ep)
 {
 	struct dci *dci = of(ep);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-	int r = -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE);
+	int r = -ibv_modify_qp(dci->ep.qp, &attr, IBV_QP_STATE);
 
 	return r < 0 ? r : to_ready(dci);
 }
@@ -298,48 +271,11 @@ static int
 dc_free(struct rdma_ep *ep, bool idle)
 {
 	struct dci *dci = of(ep);
-	struct rdma_context *c = dci->c;
-	struct ibv_port_attr attr;
-	int r = 0;
+	int r = verbs_ep_release(&dci->ep, idle);
 
-	if (c) {
-		bool gone = context_is_given_up(c);
-
-		if (dci->qp)
-			r = destroy_qp(dci);
-		if (dci->qp && !gone)
-			return r;
-		/* The library may say so of a device that it cannot reach any more, while the device goes on
-		 * (a driver that is being unbound): it is true if the device still answers. */
-		if (!idle && !dci->qp)
-			r = ibv_query_port(c->ctx, dci->base.rail->port, &attr);
-		if (idle || (!dci->qp && r == 0)) {
-			context_put(c);
-			free(dci);
-			return 0;
-		}
-		if (!gone) {
-			if (r == EIO || r == ENODEV)
-				rdma_rail_broken(dci->base.rail, "the device does not answer");
-			return -EAGAIN;
-		}
-		/* Else when the context is closed, which nothing of ours may hold up. */
-		dci->c = NULL;
-		context_put(c);
-	}
-	if (!idle && atomic_load(&dci->base.rail->dev->closed) < dci->context)
-		return -EINPROGRESS;
-	free(dci);
-	return 0;
-}
-
-/* 0, or -ESTALE: a region was removed. */
-static int
-sge_of(const struct rdma_context *c, const struct rdma_sge *sge, struct ibv_sge *ret)
-{
-	ret->addr = (uint64_t)(uintptr_t)sge->mem;
-	ret->length = sge->len;
-	return region_key(c, sge->region, &ret->lkey);
+	if (r == 0)
+		free(dci);
+	return r;
 }
 
 static int
@@ -353,10 +289,10 @@ dc_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 	check(wr->sge_nr > 0);
 	check(wr->sge_nr <= RDMA_SGE_MAX);
 	/* A handle that a lease has kept since before the device was re-opened: it may be gone. */
-	if (atomic_load_explicit(&ah->context, memory_order_acquire) != dci->context)
+	if (atomic_load_explicit(&ah->context, memory_order_acquire) != dci->ep.context)
 		return -ESTALE;
 	for (int i = 0; i < wr->sge_nr; i++) {
-		int r = sge_of(dci->c, &wr->sge[i], &sge[i]);
+		int r = verbs_sge(dci->ep.c, &wr->sge[i], &sge[i]);
 
 		if (r < 0)
 			return r;
@@ -432,7 +368,7 @@ const struct rdma_ep_ops rdma_dc = {
 	.target_forgotten = dc_target_forgotten,
 	.ep_new = dc_new,
 	.ep_post = dc_post,
-	.ep_error = dc_error,
+	.ep_error = verbs_ep_error,
 	.ep_reset = dc_reset,
 	.ep_free = dc_free,
 };

@@ -35,25 +35,6 @@ device_read_numa_node(const char *name)
 	return sscanf(text, "%d", &node) == 1 ? node : -1;
 }
 
-/* Processors whose memory is slow to be written to in order. */
-static bool
-prefers_relaxed_ordering(void)
-{
-#if defined(__x86_64__)
-	__builtin_cpu_init();
-	return __builtin_cpu_is("amd");
-#else
-	return true;
-#endif
-}
-
-bool
-relaxed_ordering(const struct conf_rdma *conf)
-{
-	return conf->relaxed_ordering == ORDERING_ON ||
-	       (conf->relaxed_ordering == ORDERING_AUTO && prefers_relaxed_ordering());
-}
-
 int
 context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
 	     const char **ret_why)

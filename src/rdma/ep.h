@@ -6,7 +6,8 @@
  * Work requests are posted on an endpoint. The transport of the endpoint decides how the work requests reach
  * a client. A transport is a table of functions (struct rdma_ep_ops) in a separate file; transport.c lists
  * all tables. When a device is opened, rdma/ determines the transports that the device supports; these are
- * the transports of the device's rails. DC (dc.c) is the first transport. Unit tests give a rail another
+ * the transports of the device's rails. DC (dc.c) is the first transport, RC (rc.c) the second: its targets are
+ * connections (struct rdma_connection), which are made before a lease uses them. Unit tests give a rail another
  * table: tests/fake/fake_ep.c.
  *
  * Threads: the comment of each function names the threads that may call it. The owning core is the core that
@@ -117,7 +118,8 @@ struct rdma_asker {
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
  * items 22, 23, 26): the best combination that was not tried yet. Returns 0; -ENODEV if no rail has a
  * transport for the family of the token; -ENETDOWN if the rails with a transport for this family are not up,
- * or have no address of the target's kind; -ENETUNREACH if the target is on InfiniBand and has a GID without
+ * or have no address of the target's kind; -ENOTCONN if the token names a connection that does not exist;
+ * -ENETUNREACH if the target is on InfiniBand and has a GID without
  * a LID, so that a router is needed; -EINVAL if the token has no GID, and all rails are Ethernet. Any thread
  * may call this function. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
@@ -209,6 +211,16 @@ struct rdma_wr {
 	const struct rdma_sge *sge; /* pieces in the order of the remote bytes; not accessed after the post */
 };
 
+/* A connection: an endpoint that was connected before the lease that uses it, with a completion queue of its own.
+ * The thread that has it posts to the endpoint and polls the queue. */
+struct rdma_connection {
+	struct rdma_ep *ep;
+	struct rdma_cq *cq; /* destroyed by rdma_ep_free() of the endpoint */
+	struct rdma_ep_limits limits;
+	unsigned context;    /* number of the context of endpoint and queue */
+	unsigned generation; /* generation of the rail at the time when the connection was made */
+};
+
 /* The functions of a transport. A transport that serves no token has families 0, and needs only name and
  * probe. */
 struct rdma_ep_ops {
@@ -218,6 +230,12 @@ struct rdma_ep_ops {
 	/* Checks whether a newly opened device supports the transport. Returns 0, or -errno with the reason
 	 * in *ret_why. */
 	int (*probe)(struct rdma_context *c, const char **ret_why);
+	/* Returns true if the configuration asks for the transport. NULL: every configuration does. */
+	bool (*enabled)(const struct conf_rdma *conf);
+	/* Finds the rail of a target that exists before the lease. NULL: the rail is chosen by the address in the
+	 * token. */
+	int (*route)(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
+		     struct rail_route *ret_route);
 	void (*limits)(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits);
 	int (*target_get)(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 			  struct rdma_target_wait *w, struct rdma_target *ret_target);
@@ -225,6 +243,10 @@ struct rdma_ep_ops {
 	void (*target_put)(struct rdma_rail *rail, const struct rdma_target *target);
 	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
 	bool (*target_forgotten)(const struct rdma_target *target);
+	/* target_ep and ep_put: of a transport whose targets are connections; ep_new, ep_reset, cq: of the
+	 * others. NULL: not of this transport. */
+	void (*target_ep)(const struct rdma_target *target, struct rdma_connection *ret);
+	void (*ep_put)(struct rdma_ep *ep);
 	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
 	/* Connects an endpoint to a target. NULL: the transport needs no connection. */
 	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target);
@@ -259,6 +281,7 @@ rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int 
 #define RDMA_TARGET_WAIT_NS (300 * NS_PER_MS)
 
 /* Finds or makes the target that the token names. Returns > 0 if *ret_target is set; 0 if w->done() follows;
+ * -ENOTCONN if the token names a connection that does not exist, -EBUSY if another lease has the connection;
  * -EHOSTUNREACH if making the target failed a short time ago, takes longer than RDMA_TARGET_WAIT_NS, or if
  * the client has too many pending targets; -EAGAIN if too many targets are in use. Any thread may call this
  * function. */
@@ -287,12 +310,13 @@ rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
 }
 
 /* Invalidates the cached path to the target after a transfer to the target ended in RETRY_EXC (item 31), so
- * that the next rdma_target_get() determines the path again. The caller's target stays valid. Any thread may
- * call this function. */
+ * that the next rdma_target_get() determines the path again. The caller's target stays valid; a target without ops
+ * is allowed. Any thread may call this function. */
 static inline void
 rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
-	target->ops->target_forget(rail, target);
+	if (target->ops)
+		target->ops->target_forget(rail, target);
 }
 
 /* Returns true if the rail or the path has changed since the target was made. A caller that keeps targets for
@@ -301,6 +325,22 @@ static inline bool
 rdma_target_is_forgotten(const struct rdma_target *target)
 {
 	return target->ops->target_forgotten(target);
+}
+
+/* Returns true if the targets of this transport are connections, which have their endpoints already. */
+static inline bool
+rdma_ep_precedes(const struct rdma_ep_ops *ops)
+{
+	return ops->target_ep != NULL;
+}
+
+/* Hands the endpoint and the completion queue of a connection to the calling thread, which returns them by
+ * rdma_ep_put() or destroys them by rdma_ep_free(). The target is used up. Called by the core of the lease. */
+static inline void
+rdma_target_ep(struct rdma_target *target, struct rdma_connection *ret)
+{
+	target->ops->target_ep(target, ret);
+	target->ops = NULL;
 }
 
 /* Finds or makes the target that the token names, and waits for it, at most limit_ms. client: number of the
@@ -399,6 +439,14 @@ static inline int
 rdma_ep_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 {
 	return ep->ops->ep_post(ep, wr);
+}
+
+/* Returns the endpoint of a connection, after a lease without a failure. No work request may be outstanding, and no
+ * thread waits on the descriptor of its queue. Called by the owning core. */
+static inline void
+rdma_ep_put(struct rdma_ep *ep)
+{
+	ep->ops->ep_put(ep);
 }
 
 /* Puts an endpoint into the error state, so that its outstanding work requests end as flushed. May block;

@@ -7,6 +7,7 @@
  * and devices stay where they are until rdma_close().
  */
 #define LOG_MODULE "rdma"
+#include "rdma/rc_int.h"
 #include "rdma/rdma_int.h"
 
 #include "base/log.h"
@@ -513,6 +514,8 @@ open_all(struct rdma *rd, char *err, size_t err_len)
 	if (r == 0)
 		r = async_start(rd);
 	if (r == 0)
+		r = rc_table_new(rd);
+	if (r == 0)
 		r = look_start(rd);
 	for (int i = 0; i < rd->rail_nr; i++)
 		up += rdma_rail_state(rd->rail[i]) == RAIL_UP;
@@ -556,6 +559,7 @@ rdma_close(struct rdma *rd)
 	if (!rd)
 		return;
 	look_stop(rd);
+	rc_table_free(rd);
 	async_stop(rd);
 	ah_helpers_stop(&rd->helpers);
 	cm_oracle_free(rd->oracle);

@@ -378,6 +378,12 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 	};
 	snprintf(ret_info->fw_ver, sizeof ret_info->fw_ver, "%.*s", (int)sizeof rail->dev->attr.fw_ver,
 		 rail->dev->attr.fw_ver);
+	for (int i = 0; i < rail->dev->transport_nr; i++) {
+		size_t n = strlen(ret_info->transports);
+
+		snprintf(ret_info->transports + n, sizeof ret_info->transports - n, "%s%s", n ? ", " : "",
+			 rail->dev->transport[i]->name);
+	}
 	gid = v->gid_nr ? v->gid[0].raw : NULL;
 	for (int i = v->gid_nr - 1; i >= 0; i--) {
 		if (gid_is_v4(v->gid[i].raw))
@@ -400,8 +406,8 @@ cost_of(const struct rdma_rail *rail, const struct rdma_asker *asker)
 }
 
 int
-rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
-	   struct rail_route *ret_route)
+route_by_address(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
+		 struct rail_route *ret_route)
 {
 	const struct rail_view *views[RDMA_RAILS_MAX];
 	int cost[RDMA_RAILS_MAX];
@@ -429,4 +435,16 @@ rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *as
 			(uint8_t)(asker->core % (unsigned)rail_paths(rd->rail[ret_route->rail]));
 	}
 	return r;
+}
+
+int
+rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
+	   struct rail_route *ret_route)
+{
+	const struct rdma_ep_ops *ops = NULL;
+
+	for (int i = 0; i < rd->rail_nr && !ops; i++)
+		ops = rail_transport_for(rd->rail[i], tok->kind);
+	return ops && ops->route ? ops->route(rd, tok, asker, ret_route)
+				 : route_by_address(rd, tok, asker, ret_route);
 }

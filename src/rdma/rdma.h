@@ -49,7 +49,8 @@ struct rdma_rail_info {
 	int numa_node; /* NUMA node of the device; -1: unknown */
 	int traffic_class, paths;
 	bool relaxed_ordering;
-	bool serves; /* true: a transport of the rail serves at least one family of tokens */
+	char transports[32]; /* names of the transports of the rail, such as "DC, RC"; "": none */
+	bool serves;         /* true: a transport of the rail serves at least one family of tokens */
 	/* true: the configuration does not name the rail, and it was never up: possibly the port has no
 	 * cable */
 	bool spare;

@@ -373,6 +373,7 @@ struct rdma {
 	_Atomic uint64_t say_ns; /* earliest time of the next log line of rdma_say_not_allowed() */
 	struct ah_helpers helpers;
 	struct cm_oracle *oracle;
+	struct rc_table *rcs; /* connections of the RC transport; NULL: the transport is off */
 	struct {
 		pthread_t thread;
 		int stop_fd, wake_fd;
@@ -459,20 +460,7 @@ device_serves(const struct rdma_device *dev)
 /* Determines which transports a newly opened context supports. */
 void context_probe(struct rdma_context *c);
 extern const struct rdma_ep_ops rdma_dc; /* functions of the DC transport, defined in dc.c */
-
-/* ---- cq.c ---- */
-
-struct verbs_cq {
-	struct rdma_cq base;
-	struct rdma_context *c;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_td *td; /* thread domain of the core (rdma.thread_domains); NULL: none */
-	/* protection domain for queue pairs: that of the context, or one whose doorbells are for this core
-	 * only */
-	struct ibv_pd *pd;
-};
-extern const struct rdma_cq_ops verbs_cq_ops;
+extern const struct rdma_ep_ops rdma_rc; /* functions of the RC transport, defined in rc.c */
 
 /* ---- context.c: references. Any thread may call these functions. ---- */
 
@@ -485,6 +473,9 @@ bool context_is_given_up(const struct rdma_context *c);
 
 /* ---- rail.c ---- */
 
+/* Chooses the rail and the address handle by the address in a token, for rdma_route(). */
+int route_by_address(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
+		     struct rail_route *ret_route);
 /* Reads the values of a rail again although no change was reported, and drops its address handles only if the
  * values changed. */
 void rail_reread(struct rdma_rail *rail);
@@ -556,8 +547,6 @@ ssize_t context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_en
  * or -errno with the reason in *ret_why. */
 int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
 		 const char **ret_why);
-/* Returns true if the device may write payload buffers in any order (relaxed ordering). */
-bool relaxed_ordering(const struct conf_rdma *conf);
 /* Closes a context. Its objects were destroyed before, or can be destroyed only by the close. Returns 0: the
  * hardware does no more work for the context; or -errno. */
 int context_close(struct rdma_context *c);
@@ -565,6 +554,11 @@ int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **
 		const char **ret_why);
 void device_free(struct rdma_device *dev);
 int device_read_numa_node(const char *name);
+
+/* ---- ordering.c ---- */
+
+/* Returns true if the device may write payload buffers in any order (relaxed ordering). */
+bool relaxed_ordering(const struct conf_rdma *conf);
 
 /* ---- region.c ---- */
 

@@ -10,6 +10,7 @@
 
 static const struct rdma_ep_ops *const transports[] = {
 	&rdma_dc,
+	&rdma_rc,
 };
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 _Static_assert(TRANSPORTS <= RDMA_TRANSPORTS_MAX, "a device has room for all");
@@ -25,6 +26,12 @@ note_why_not(struct rdma_context *c, const char *name, const char *why, int r)
 		 r == -ENODEV ? "" : ": ", r == -ENODEV ? "" : strerror(-r));
 }
 
+static bool
+is_enabled(const struct rdma_ep_ops *ops, const struct conf_rdma *conf)
+{
+	return !ops->enabled || ops->enabled(conf);
+}
+
 void
 context_probe(struct rdma_context *c)
 {
@@ -32,7 +39,11 @@ context_probe(struct rdma_context *c)
 	c->why[0] = 0;
 	for (int i = 0; i < TRANSPORTS; i++) {
 		const char *why = "";
-		int r = transports[i]->probe(c, &why);
+		int r;
+
+		if (!is_enabled(transports[i], c->conf))
+			continue;
+		r = transports[i]->probe(c, &why);
 
 		if (r == 0)
 			c->transport[c->transport_nr++] = transports[i];
@@ -49,7 +60,8 @@ rdma_serves(const struct rdma *rd, enum token_kind kind)
 			return true;
 	}
 	for (int i = 0; i < TRANSPORTS; i++) {
-		if (rdma_ep_serves(transports[i], kind))
+		if (rdma_ep_serves(transports[i], kind) &&
+		    (!transports[i]->enabled || (rd && transports[i]->enabled(&rd->conf))))
 			return true;
 	}
 	return false;

@@ -20,6 +20,11 @@ static const char *const sentence[CHAN_REASON_NR] = {
 	[CHAN_NO_CHANNEL] = "This server has no RDMA channel; send the request without a token.",
 	[CHAN_NOT_ALLOWED] = "The token's address is outside what this server may reach; send the request "
 			     "without a token.",
+	[CHAN_NOT_CONNECTED] =
+		"The connection that the token names does not exist; connect again, or send the "
+		"request without a token.",
+	[CHAN_CONNECTION_BUSY] = "Another request has the connection that the token names; send the request "
+				 "without a token.",
 };
 
 /* ---- kinds of tokens ---- */

@@ -125,6 +125,7 @@ sn_conf_read(void)
 	sn_conf.retry_ns = env_us("SOFTNIC_RETRY_US", -1);
 	sn_conf.dckey_status =
 		env_int("SOFTNIC_DCKEY_STATUS", IBV_WC_RETRY_EXC_ERR, 1, IBV_WC_TM_RNDV_INCOMPLETE);
+	sn_conf.no_dc = env_int("SOFTNIC_DC", 1, 0, 1) == 0;
 	sn_conf.dc_rd_atomic = env_int("SOFTNIC_DC_RD_ATOMIC", SN_MAX_RD_ATOM, 1, 128);
 	sn_conf.peer_mem = env_int("SOFTNIC_PEER_MEM", 0, 0, 1) > 0;
 	sn_conf.cuda = env_int("SOFTNIC_CUDA", 0, 0, 1) > 0;

@@ -102,12 +102,18 @@ ibv_get_device_guid(struct ibv_device *device)
 	return ((struct sn_dev *)device)->guid;
 }
 
-SN_EXPORT bool
-softnic_is_ours(struct ibv_device *device)
+static bool
+is_ours(struct ibv_device *device)
 {
 	struct sn_dev *d = (struct sn_dev *)device;
 
 	return d >= devices && d < devices + FAB_DEVS;
+}
+
+SN_EXPORT bool
+softnic_is_mlx5(struct ibv_device *device)
+{
+	return is_ours(device) && !sn_conf.no_dc;
 }
 
 /* ---- contexts ---- */
@@ -133,7 +139,7 @@ ibv_open_device(struct ibv_device *device)
 	int r;
 
 	pthread_once(&once, init_once);
-	r = softnic_is_ours(device) ? sn_attach() : -ENODEV;
+	r = is_ours(device) ? sn_attach() : -ENODEV;
 	if (r == 0 && !is_there((struct sn_dev *)device))
 		r = -ENODEV;
 	if (r < 0) {

@@ -8,7 +8,7 @@
 SN_EXPORT bool
 mlx5dv_is_supported(struct ibv_device *device)
 {
-	return softnic_is_ours(device);
+	return softnic_is_mlx5(device);
 }
 
 /* The structure grows with every release: a field is written only when its bit was asked for. */
@@ -17,7 +17,7 @@ mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attr)
 {
 	uint64_t asked = attr->comp_mask, got = 0;
 
-	if (!softnic_is_ours(context->device))
+	if (!softnic_is_mlx5(context->device))
 		return EOPNOTSUPP;
 	attr->version = 0;
 	attr->flags = MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED;

@@ -240,7 +240,8 @@ softnic_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, st
 	}
 	if (a->qp_type == IBV_QPT_RC)
 		return create(context, a, FAB_QP_RC, 0);
-	if (a->qp_type != IBV_QPT_DRIVER || !m || !(m->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)) {
+	if (sn_conf.no_dc || a->qp_type != IBV_QPT_DRIVER || !m ||
+	    !(m->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)) {
 		errno = a->qp_type == IBV_QPT_DRIVER ? EINVAL : EOPNOTSUPP;
 		return NULL;
 	}

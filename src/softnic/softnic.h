@@ -76,6 +76,7 @@ struct sn_conf {
 	/* time in ns after which retries end; < 0: it follows from timeout and retry_cnt of the queue pair */
 	int64_t retry_ns;
 	int dckey_status; /* status of a completion after a wrong DC key, an enum ibv_wc_status */
+	bool no_dc;       /* true: the devices are not of the mlx5 driver, and have no DC */
 	int dc_rd_atomic; /* largest number of RDMA reads of an initiator in flight */
 	bool peer_mem;    /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach can be registered */
 	bool no_dmabuf;   /* SOFTNIC_DMABUF=0: dma-bufs are not supported */
@@ -497,7 +498,7 @@ sn_qp(struct ibv_qp *qp)
 SN_EXPORT struct ibv_qp *softnic_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *a,
 					   struct mlx5dv_qp_init_attr *m);
 SN_EXPORT struct mlx5dv_qp_ex *softnic_qp_dv(struct ibv_qp_ex *qp);
-SN_EXPORT bool softnic_is_ours(struct ibv_device *device);
+SN_EXPORT bool softnic_is_mlx5(struct ibv_device *device);
 struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a);
 
 /* Checks a change of the state of a queue pair (state.c). Returns 0 or errno. */

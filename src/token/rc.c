@@ -41,13 +41,12 @@ put_le(uint8_t *p, int bytes, uint64_t v)
 		p[i] = (uint8_t)v;
 }
 
-int
-token_parse_rc(const char *text, size_t len, struct token *ret_token, const char **ret_why)
+/* The fields at s.p, and the rules for those that say which queue pair. */
+static int
+parse_end(struct span s, struct token *ret_token, const char **ret_why)
 {
 	static const uint8_t zero[16];
-	struct span s = token_strip(text, len);
 	struct token t = { .kind = TOKEN_RC_V1 };
-	uint64_t suffix_addr, suffix_size;
 	uint8_t b[RC_BYTES];
 
 	if (s.len < TOKEN_RC_LEN || hex_bytes(s.p, b, RC_BYTES) < 0)
@@ -60,6 +59,44 @@ token_parse_rc(const char *text, size_t len, struct token *ret_token, const char
 	t.size = get_le(b + RC_LENGTH, 8);
 	t.port = b[RC_PORT];
 	t.lid = (uint16_t)get_le(b + RC_LID, 2);
+	*ret_token = t;
+	if (b[RC_TRANSPORT] != 1)
+		return token_bad(ret_why, "The transport of the RC descriptor is not 1.");
+	if (t.dctn == 0 || t.dctn > 0xffffff)
+		return token_bad(ret_why,
+				 "The queue pair number of the RC descriptor is zero or above 24 bits.");
+	if (t.port == 0)
+		return token_bad(ret_why, "The port of the RC descriptor is zero.");
+	return 0;
+}
+
+int
+token_parse_end(const char *text, size_t len, struct token *ret_token, const char **ret_why)
+{
+	struct span s = token_strip(text, len);
+	struct token t;
+
+	if (s.len != TOKEN_RC_LEN)
+		return token_bad(ret_why, "The RC descriptor is not 88 hexadecimal digits.");
+	if (parse_end(s, &t, ret_why) < 0)
+		return -EINVAL;
+	if (!t.have_gid && t.lid == 0)
+		return token_bad(ret_why, "The RC descriptor has neither GID nor LID.");
+	if (t.lid >= 0xc000)
+		return token_bad(ret_why, "The LID of the RC descriptor is a multicast one.");
+	*ret_token = t;
+	return 0;
+}
+
+int
+token_parse_rc(const char *text, size_t len, struct token *ret_token, const char **ret_why)
+{
+	struct span s = token_strip(text, len);
+	uint64_t suffix_addr, suffix_size;
+	struct token t;
+
+	if (parse_end(s, &t, ret_why) < 0)
+		return -EINVAL;
 	if (s.len > TOKEN_RC_LEN) {
 		if (token_suffix((struct span){ s.p + TOKEN_RC_LEN, s.len - TOKEN_RC_LEN }, &suffix_addr,
 				 &suffix_size, ret_why) < 0)
@@ -69,13 +106,6 @@ token_parse_rc(const char *text, size_t len, struct token *ret_token, const char
 		if (suffix_size && suffix_size < t.size)
 			t.size = suffix_size;
 	}
-	if (b[RC_TRANSPORT] != 1)
-		return token_bad(ret_why, "The transport of the RC descriptor is not 1.");
-	if (t.dctn == 0 || t.dctn > 0xffffff)
-		return token_bad(ret_why,
-				 "The queue pair number of the RC descriptor is zero or above 24 bits.");
-	if (t.port == 0)
-		return token_bad(ret_why, "The port of the RC descriptor is zero.");
 	if (t.size == 0)
 		return token_bad(ret_why, "The length of the RC descriptor is zero.");
 	if (t.size - 1 > UINT64_MAX - t.addr)

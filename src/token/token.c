@@ -176,6 +176,8 @@ parse(struct span s, bool allow_suffix, bool scal, struct token *ret_token, cons
 	int r;
 
 	if (token_is_family(s, scal, &t.kind)) {
+		if (t.kind == TOKEN_RC_SHIM)
+			token_parse_shim(s, &t);
 		*ret_token = t;
 		return 0;
 	}

@@ -22,7 +22,7 @@ enum token_kind {
 	TOKEN_DC,      /* forms of protocol.md 2.1, 2.2 and 2.3 */
 	TOKEN_RC_V1,   /* form of protocol.md 2.4: declined for requests of objects */
 	TOKEN_RC_SCAL, /* form of protocol.md 2.6: recognised, and answered 501 */
-	TOKEN_RC_SHIM, /* form "rc:" of protocol.md section 8: declined */
+	TOKEN_RC_SHIM, /* form "rc:" of protocol.md section 8: names a connection of the RC transport */
 	TOKEN_OFI,     /* form "ofi:" of protocol.md section 8: declined */
 	/* the form of protocol.md 2.1 with DCT number 0 (section 8): a client asks the server to connect to
 	 * it; declined */
@@ -47,13 +47,18 @@ struct token {
 	uint32_t dctn; /* number of the DC target; for RC_V1: number of the QP */
 	bool have_gid; /* true: the token has a GID (G = 1) */
 	uint8_t gid[16];
-	uint8_t port; /* for RC_V1: number of the port of the adapter */
+	uint8_t port;   /* for RC_V1: number of the port of the adapter */
+	uint8_t id[16]; /* for RC_SHIM: id of the connection */
+	/* for RC_SHIM: sentence that names the invalid field, if the token is malformed; NULL: it is valid */
+	const char *bad;
 };
 
 /*
  * Determines the kind of a token (protocol.md section 8) and decodes it. Returns 0; or -EINVAL with a static
- * sentence in *ret_why that names the invalid field. Only a token of kind TOKEN_DC is decoded: for another
- * kind the function returns 0 and sets only ret_token->kind (RC_V1: see token_parse_rc()). Size 0 is
+ * sentence in *ret_why that names the invalid field. Only tokens of kind TOKEN_DC and TOKEN_RC_SHIM are decoded: for
+ * another kind the function returns 0 and sets only ret_token->kind (RC_V1: see token_parse_rc()). For RC_SHIM the
+ * function always returns 0, because a server that does not serve this kind declines it whatever is in it:
+ * ret_token->bad tells whether it is valid. Size 0 is
  * accepted, because only the caller knows whether the request moves bytes (token_check_move()). Spaces and
  * tabs around the text and a trailing ';' are ignored (item 8).
  */
@@ -88,6 +93,9 @@ int token_format(const struct token *t, char text[TOKEN_DC_LEN + 1]);
 /* Parses a token in the form of protocol.md 2.4, with or without a suffix, and checks all fields (items 13,
  * 14). Returns 0, or -EINVAL with a static sentence in *ret_why. */
 int token_parse_rc(const char *text, size_t len, struct token *ret_token, const char **ret_why);
+/* Parses a token in the form of protocol.md 2.4 that names the client's end of a connection: queue pair, GID or LID, port;
+ * window and suffix are ignored. Returns 0, or -EINVAL with a static sentence in *ret_why. */
+int token_parse_end(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 void token_format_rc(const struct token *t, char text[TOKEN_RC_LEN + 1]);
 
 #endif

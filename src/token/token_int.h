@@ -23,4 +23,7 @@ bool token_has_colons(struct span s);
  * none of these kinds. */
 bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);
 
+/* Decodes a token that begins with "rc:". */
+void token_parse_shim(struct span s, struct token *ret_token);
+
 #endif

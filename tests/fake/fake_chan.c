@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "chan/connect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +22,25 @@ struct lease_priv {
 _Static_assert(sizeof(struct lease_priv) <= sizeof(((struct chan_lease *)0)->priv), "fits");
 
 const char *const chan_reason_name[CHAN_REASON_NR] = {
-	"",           "disabled",    "no-device", "no-rail", "unreachable", "needs-router", "token-family",
-	"no-channel", "not-allowed",
+	"",
+	"disabled",
+	"no-device",
+	"no-rail",
+	"unreachable",
+	"needs-router",
+	"token-family",
+	"no-channel",
+	"not-allowed",
+	"not-connected",
+	"connection-busy",
 };
+
+/* No client connects here. */
+int
+chan_connect(struct chan *ch, struct chan_connect *c)
+{
+	return -EOPNOTSUPP;
+}
 
 static struct lease_priv *
 priv_of(struct chan_lease *ls)

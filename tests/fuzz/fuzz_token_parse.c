@@ -20,6 +20,9 @@ must_be_sound(const struct token *t)
 	const char *why;
 
 	must(t->kind < TOKEN_KIND_NR);
+	must(!t->bad || t->kind == TOKEN_RC_SHIM);
+	if (t->kind == TOKEN_RC_SHIM && !t->bad)
+		must(t->addr && t->size && t->size <= UINT32_MAX && t->size - 1 <= UINT64_MAX - t->addr);
 	if (t->kind != TOKEN_DC)
 		return;
 	must(t->size == 0 || t->size - 1 <= UINT64_MAX - t->addr);
@@ -75,6 +78,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must(t.addr == rc.addr && t.size == rc.size && t.rkey == rc.rkey && t.lid == rc.lid &&
 		     t.port == rc.port);
 	}
+	if (token_parse_end(descr, len, &rc, &why) == 0)
+		must(rc.dctn && rc.dctn <= 0xffffff && rc.port && (rc.have_gid || rc.lid) && rc.lid < 0xc000);
+	else
+		must(why && *why);
 	free(descr);
 
 	cut1 = len < TOKEN_DC_LEN ? len : TOKEN_DC_LEN;

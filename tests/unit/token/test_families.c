@@ -95,6 +95,99 @@ trio_equals_suffix(void **state)
 	}
 }
 
+/* item T67: what an rc: token says, and what is wrong with it */
+static void
+rc_tokens(void **state)
+{
+#define ID "03b1c6f0a4e84d1796c2e5f70b8d9a1e"
+	static const struct {
+		const char *text;
+		uint64_t addr, size;
+		uint32_t rkey;
+		const char *bad; /* a word of the sentence; NULL: it is valid */
+	} cases[] = {
+		{ "rc:" ID ":00007f0000200000:00100000:0001a2b3", 0x7f0000200000, 0x100000, 0x1a2b3, NULL },
+		{ " rc:" ID ":00007F0000200000:00100000:0001A2B3; ", 0x7f0000200000, 0x100000, 0x1a2b3,
+		  NULL },
+		{ "rc:" ID ":00007f0000200000:ffffffff:ffffffff", 0x7f0000200000, 0xffffffff, 0xffffffff,
+		  NULL },
+		{ "rc:" ID ":00007f0000200000:0000000100000:00000000", 0x7f0000200000, 0x100000, 0, NULL },
+		{ "rc:" ID ":ffffffffffffffff:00000001:00000001", UINT64_MAX, 1, 1, NULL },
+		{ "rc:" ID ":00007f0000200000:100000000:0001a2b3", 0, 0, 0, "size" },
+		{ "rc:" ID ":00007f0000200000:00000000000000001:0001a2b3", 0, 0, 0, "size" },
+		{ "rc:" ID ":00007f0000200000:0100000:0001a2b3", 0, 0, 0, "size" },
+		{ "rc:" ID ":00007f0000200000:0010000g:0001a2b3", 0, 0, 0, "size" },
+		{ "rc:" ID ":00007f0000200000:00000000:0001a2b3", 0, 0, 0, "size" },
+		{ "rc:" ID ":0000000000000000:00100000:0001a2b3", 0, 0, 0, "address" },
+		{ "rc:" ID ":7f0000200000:00100000:0001a2b3", 0, 0, 0, "address" },
+		{ "rc:" ID ":ffffffffffffffff:00000002:0001a2b3", 0, 0, 0, "window" },
+		{ "rc:" ID ":00007f0000200000:00100000:001a2b3", 0, 0, 0, "key" },
+		{ "rc:" ID ":00007f0000200000:00100000:0001a2b3:", 0, 0, 0, "key" },
+		{ "rc:" ID ":00007f0000200000:00100000", 0, 0, 0, "key" },
+		{ "rc:0" ID ":00007f0000200000:00100000:0001a2b3", 0, 0, 0, "connection" },
+		{ "rc:x3b1c6f0a4e84d1796c2e5f70b8d9a1e:00007f0000200000:00100000:0001a2b3", 0, 0, 0,
+		  "connection" },
+		{ "rc:", 0, 0, 0, "connection" },
+		{ "rc::::", 0, 0, 0, "connection" },
+	};
+	static const uint8_t id[16] = { 0x03, 0xb1, 0xc6, 0xf0, 0xa4, 0xe8, 0x4d, 0x17,
+					0x96, 0xc2, 0xe5, 0xf7, 0x0b, 0x8d, 0x9a, 0x1e };
+	struct token t;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(parse(cases[i].text, &t), 0);
+		assert_int_equal(t.kind, TOKEN_RC_SHIM);
+		if (cases[i].bad ? !t.bad || !strstr(t.bad, cases[i].bad)
+				 : t.bad || t.addr != cases[i].addr || t.size != cases[i].size ||
+					   t.rkey != cases[i].rkey || memcmp(t.id, id, 16) != 0)
+			fail_msg("%s: %s", cases[i].text, t.bad ? t.bad : "valid");
+	}
+#undef ID
+}
+
+/* The client's end of a connection: no window, and a GID or a LID. */
+static void
+rc_ends(void **state)
+{
+	static const uint8_t zero[16];
+	struct token in = { .dctn = 0x12a, .port = 1, .lid = 7, .gid = { [10] = 0xff, 0xff, 10, 0, 0, 5 } },
+		     t;
+	char text[TOKEN_RC_LEN + 1];
+	const char *why;
+
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), 0);
+	assert_int_equal(t.dctn, 0x12a);
+	assert_true(t.have_gid && t.lid == 7 && t.port == 1 && t.size == 0);
+	assert_memory_equal(t.gid, in.gid, 16);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN - 1, &t, &why), -EINVAL);
+	memcpy(in.gid, zero, 16);
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), 0);
+	assert_false(t.have_gid);
+	in.lid = 0xc000;
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+	in.lid = 0;
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+	in.lid = 7;
+	in.dctn = 0x1000000;
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+	in.dctn = 0;
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+	in.dctn = 1;
+	in.port = 0;
+	token_format_rc(&in, text);
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+	in.port = 1;
+	token_format_rc(&in, text);
+	text[1] = '0';
+	assert_int_equal(token_parse_end(text, TOKEN_RC_LEN, &t, &why), -EINVAL);
+}
+
 /* item 13: the shape only; item T1, item T2, item T3, item T4, item 15 */
 static void
 families(void **state)
@@ -344,6 +437,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versity_trio),  cmocka_unit_test(trio_equals_suffix),
+		cmocka_unit_test(rc_tokens),     cmocka_unit_test(rc_ends),
 		cmocka_unit_test(families),      cmocka_unit_test(long_family),
 		cmocka_unit_test(base64_family), cmocka_unit_test(dc_shape),
 		cmocka_unit_test(rc_example),    cmocka_unit_test(rc_bad),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rc_int - declarations shared by rc.c (queue pairs) and rctable.c (the connections of the process). States are
+ * drawn in rc.h.
+ */
+#ifndef GANTRY_RDMA_RC_INT_H
+#define GANTRY_RDMA_RC_INT_H
+
+#include "rdma/qp.h"
+#include "rdma/rc.h"
+
+/* Number of work requests that a connection may have outstanding, and of entries of its completion queue. */
+#define RC_DEPTH 16
+
+enum rc_state { RC_MAKING, RC_READY, RC_LEASED, RC_CLOSING };
+
+struct rc_peer;
+
+/* A connection. Its endpoint and queue belong to the thread that makes it, then to the table, and from
+ * rdma_target_ep() to rdma_ep_put() or rdma_ep_free() to the core that leases it. */
+struct rc_conn {
+	struct verbs_ep ep;
+	struct rdma_cq *cq;
+	struct rdma_ep_limits limits;
+	unsigned generation; /* generation of the rail at the time when the connection was made */
+	unsigned rail;       /* number of the rail */
+
+	/* under the lock of the table */
+	uint8_t id[RDMA_RC_ID_BYTES];
+	enum rc_state state;
+	bool close; /* LEASED: closed when its lease is put */
+	struct rc_peer *peer;
+	uint8_t addr[16]; /* address of the client that connected */
+	uint8_t gid[16];  /* GID of the client's end, if have_gid */
+	bool have_gid;
+	_Atomic uint64_t *why; /* CLOSING: counter of the reason */
+	uint64_t used_ns;      /* time at which the connection was last made or put */
+	struct list bucket, all;
+};
+
+/* ---- rc.c ---- */
+
+/* Makes the endpoint and the queue of a connection, and connects them to the client. Blocks while the kernel resolves
+ * the client's address. Returns 0 with *ret_answer but for its id; or the result of struct rdma_rc_wait. */
+int rc_conn_open(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask *ask,
+		 struct rdma_rc_answer *ret_answer);
+/* Destroys endpoint and queue of a connection without outstanding work requests, if it has them. May block. */
+void rc_conn_close(struct rc_conn *conn);
+/* Returns true if the connection cannot be used any longer: its rail was lost, or has other parameters. */
+bool rc_conn_is_lost(const struct rc_conn *conn);
+
+static inline struct rc_conn *
+rc_conn_of(struct rdma_ep *base)
+{
+	return container_of(verbs_ep_of(base), struct rc_conn, ep);
+}
+
+/* ---- rctable.c ---- */
+
+/* Takes the connection with this id for a lease. Returns 0 with *ret_conn; -ENOTCONN: it is unknown or was lost;
+ * -EBUSY: another lease has it. */
+int rc_take(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], struct rc_conn **ret_conn);
+/* Returns a connection whose lease has ended without a failure. */
+void rc_put(struct rc_conn *conn);
+/* Removes a connection, whose endpoint was released, from the table, and frees it. */
+void rc_gone(struct rc_conn *conn);
+/* Finds the rail of the connection with this id. Returns 0, or -ENOTCONN. */
+int rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_rail);
+
+/* Makes the table and starts its threads, if the configuration asks for it. Returns 0 or -errno. */
+int rc_table_new(struct rdma *rd);
+/* Closes all connections, after the last chan was freed and before the rails end. */
+void rc_table_free(struct rdma *rd);
+
+#endif

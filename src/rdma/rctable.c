@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connections of the process: found by id, counted by peer, made and closed on threads of their own, since the
+ * kernel may look for an absent client for a second; see rc.h.  One lock, after which only dev->lock is taken.
+ *
+ * A connection that nobody leases has no work request, so it is closed at once whatever became of its device: step 2
+ * of "contexts" in ep.h.  One that is leased is released by its core, and comes back here when it is destroyed.
+ */
+#define LOG_MODULE "rdma"
+#include "rdma/rc_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/siphash.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define THREADS 4
+#define BUCKETS 1024
+#define PEERS_MAX 16384
+#define WAITING_MAX 256     /* connects that wait or are being made */
+#define WAITING_PER_PEER 16 /* of one peer */
+#define REAP_NS NS_PER_S
+
+/* An address that connects, by which limits count; of IPv6 the /64, the usual assignment to one client. */
+struct rc_peer {
+	uint8_t addr[16];
+	int conns, waiting;
+	uint64_t next_ns; /* time at which the peer's allowance of connects is full again */
+	struct list bucket;
+};
+
+struct rc_table {
+	struct rdma *rd;
+	struct conf_rc conf;
+	struct rdma_watch watch;
+	sem_t more;
+	pthread_t thread[THREADS];
+	int thread_nr;
+
+	pthread_mutex_t lock;
+	bool stop;
+	uint64_t key[2];
+	struct list ids[BUCKETS], peers[BUCKETS];
+	struct list all, closing; /* links: rc_conn.all */
+	int peer_nr, conn_nr, waiting;
+	struct fair work;
+	uint64_t reap_ns;
+	_Atomic bool rails_changed;
+	struct rdma_rc_stats stats;
+};
+
+static void
+count(_Atomic uint64_t *n)
+{
+	atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
+}
+
+/* ---- peers.  Under the lock. ---- */
+
+static void
+address_of(const struct sockaddr *sa, uint8_t ret_addr[16])
+{
+	if (!gid_from_sockaddr(sa, ret_addr))
+		memset(ret_addr, 0, 16);
+}
+
+static struct list *
+bucket_of(const struct rc_table *t, const struct list *buckets, const uint8_t key[16])
+{
+	return (struct list *)&buckets[siphash(t->key, key, 16) % BUCKETS];
+}
+
+static void
+peer_drop(struct rc_table *t, struct rc_peer *p)
+{
+	list_del(&p->bucket);
+	t->peer_nr--;
+	free(p);
+}
+
+/* Finds the peer or makes it; what has nothing and may connect again is not kept.  NULL: there are too many. */
+static struct rc_peer *
+peer_get(struct rc_table *t, const uint8_t addr[16], uint64_t now)
+{
+	uint8_t key[16];
+	struct list *b;
+	struct rc_peer *found = NULL;
+
+	memcpy(key, addr, 16);
+	if (!gid_is_v4(key))
+		memset(key + 8, 0, 8);
+	b = bucket_of(t, t->peers, key);
+	list_for_each_safe(l, b)
+	{
+		struct rc_peer *p = container_of(l, struct rc_peer, bucket);
+
+		if (memcmp(p->addr, key, 16) == 0)
+			found = p;
+		else if (p->conns == 0 && p->waiting == 0 && p->next_ns <= now)
+			peer_drop(t, p);
+	}
+	if (found || t->peer_nr == PEERS_MAX)
+		return found;
+	found = calloc(1, sizeof *found);
+	if (!found)
+		return NULL;
+	memcpy(found->addr, key, 16);
+	list_push_tail(b, &found->bucket);
+	t->peer_nr++;
+	return found;
+}
+
+/* Takes one connect of the peer's allowance, which has connect_rate of them and fills up within a second. */
+static bool
+rate_take(const struct rc_table *t, struct rc_peer *p, uint64_t now)
+{
+	uint64_t each = NS_PER_S / (uint64_t)t->conf.connect_rate;
+	uint64_t from = p->next_ns > now ? p->next_ns : now;
+
+	if (from - now > NS_PER_S - each)
+		return false;
+	p->next_ns = from + each;
+	return true;
+}
+
+/* ---- connections.  Under the lock. ---- */
+
+static struct rc_conn *
+find(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES])
+{
+	list_for_each(l, bucket_of(t, t->ids, id))
+	{
+		struct rc_conn *c = container_of(l, struct rc_conn, bucket);
+
+		if (memcmp(c->id, id, RDMA_RC_ID_BYTES) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/* It counts no more. */
+static void
+uncount(struct rc_table *t, struct rc_conn *c)
+{
+	c->peer->conns--;
+	t->conn_nr--;
+}
+
+/* No token finds it any more; a thread of ours closes it. */
+static void
+close_later(struct rc_table *t, struct rc_conn *c, _Atomic uint64_t *why)
+{
+	c->why = why;
+	c->state = RC_CLOSING;
+	list_del(&c->bucket);
+	list_del(&c->all);
+	list_push_tail(&t->closing, &c->all);
+	atomic_fetch_sub(&t->stats.open, 1);
+	sem_post(&t->more);
+}
+
+static void
+reap(struct rc_table *t, uint64_t now)
+{
+	t->reap_ns = now + REAP_NS;
+	list_for_each_safe(l, &t->all)
+	{
+		struct rc_conn *c = container_of(l, struct rc_conn, all);
+		bool lost, idle;
+
+		if (c->state != RC_READY)
+			continue;
+		lost = rc_conn_is_lost(c);
+		idle = now - c->used_ns > t->conf.idle_ns;
+		if (lost || idle)
+			close_later(t, c, lost ? &t->stats.lost : &t->stats.idle);
+	}
+}
+
+/* ---- the threads ---- */
+
+static void
+make(struct rc_table *t, struct rdma_rc_wait *w)
+{
+	struct rc_conn *c = w->conn;
+	int r = rc_conn_open(t->rd, c, &w->ask, &w->answer);
+
+	if (r == 0 && getrandom(w->answer.id, sizeof w->answer.id, 0) != sizeof w->answer.id) {
+		rc_conn_close(c);
+		r = -EIO;
+	}
+	pthread_mutex_lock(&t->lock);
+	t->waiting--;
+	atomic_fetch_sub(&t->stats.waiting, 1);
+	c->peer->waiting--;
+	if (r == 0) {
+		memcpy(c->id, w->answer.id, sizeof c->id);
+		c->state = RC_READY;
+		c->used_ns = clock_ns();
+		list_push_tail(bucket_of(t, t->ids, c->id), &c->bucket);
+		list_push_tail(&t->all, &c->all);
+		atomic_fetch_add(&t->stats.open, 1);
+		count(&t->stats.made);
+		/* Its device may have been given up meanwhile. */
+		if (rc_conn_is_lost(c))
+			t->reap_ns = 0;
+	} else {
+		count(&t->stats.failed);
+		uncount(t, c);
+		free(c);
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0)
+		log_limited(LOG_INFO, "a client is not connected: %s", strerror(-r));
+	w->result = r;
+	w->done(w);
+}
+
+static void
+close_one(struct rc_table *t, struct rc_conn *c)
+{
+	rc_conn_close(c);
+	count(c->why);
+	count(&t->stats.closed);
+	pthread_mutex_lock(&t->lock);
+	uncount(t, c);
+	pthread_mutex_unlock(&t->lock);
+	free(c);
+}
+
+/* One thing that is to be done; false: there is none. */
+static bool
+step(struct rc_table *t)
+{
+	struct list *closing, *work = NULL;
+	uint64_t now = clock_ns();
+
+	pthread_mutex_lock(&t->lock);
+	if (atomic_exchange(&t->rails_changed, false) || now >= t->reap_ns)
+		reap(t, now);
+	closing = list_pop(&t->closing);
+	if (!closing)
+		work = fair_pop(&t->work);
+	pthread_mutex_unlock(&t->lock);
+	if (closing)
+		close_one(t, container_of(closing, struct rc_conn, all));
+	else if (work)
+		make(t, container_of(work, struct rdma_rc_wait, link));
+	return closing || work;
+}
+
+static bool
+is_over(struct rc_table *t)
+{
+	bool over;
+
+	pthread_mutex_lock(&t->lock);
+	over = t->stop;
+	pthread_mutex_unlock(&t->lock);
+	return over;
+}
+
+static void *
+table_main(void *arg)
+{
+	struct rc_table *t = arg;
+	struct timespec at;
+
+	for (;;) {
+		if (step(t))
+			continue;
+		if (is_over(t))
+			return NULL;
+		clock_gettime(CLOCK_MONOTONIC, &at);
+		at.tv_sec++;
+		sem_clockwait(&t->more, CLOCK_MONOTONIC, &at);
+	}
+}
+
+/* On a helper thread, rails locked, where no lock of ours may be taken: a rail has changed. */
+static void
+on_rails_changed(struct rdma_watch *w)
+{
+	struct rc_table *t = container_of(w, struct rc_table, watch);
+
+	atomic_store(&t->rails_changed, true);
+	sem_post(&t->more);
+}
+
+/* ---- what a lease calls ---- */
+
+int
+rc_take(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], struct rc_conn **ret_conn)
+{
+	struct rc_table *t = rd->rcs;
+	struct rc_conn *c;
+	int r = 0;
+
+	pthread_mutex_lock(&t->lock);
+	c = find(t, id);
+	if (!c || (c->state == RC_READY && rc_conn_is_lost(c)))
+		r = -ENOTCONN;
+	else if (c->state != RC_READY)
+		r = -EBUSY;
+	if (r == 0) {
+		c->state = RC_LEASED;
+		atomic_fetch_add(&t->stats.leased, 1);
+		*ret_conn = c;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0)
+		count(r == -EBUSY ? &t->stats.busy : &t->stats.unknown);
+	return r;
+}
+
+void
+rc_put(struct rc_conn *c)
+{
+	struct rc_table *t = c->ep.base.rail->rd->rcs;
+
+	pthread_mutex_lock(&t->lock);
+	check(c->state == RC_LEASED);
+	atomic_fetch_sub(&t->stats.leased, 1);
+	c->state = RC_READY;
+	c->used_ns = clock_ns();
+	if (c->close || rc_conn_is_lost(c))
+		close_later(t, c, c->close ? &t->stats.other : &t->stats.lost);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void
+rc_gone(struct rc_conn *c)
+{
+	struct rc_table *t = c->ep.base.rail->rd->rcs;
+
+	pthread_mutex_lock(&t->lock);
+	check(c->state == RC_LEASED);
+	list_del(&c->bucket);
+	list_del(&c->all);
+	uncount(t, c);
+	atomic_fetch_sub(&t->stats.open, 1);
+	atomic_fetch_sub(&t->stats.leased, 1);
+	count(&t->stats.other);
+	count(&t->stats.closed);
+	pthread_mutex_unlock(&t->lock);
+	free(c);
+}
+
+int
+rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_rail)
+{
+	struct rc_table *t = rd->rcs;
+	struct rc_conn *c;
+
+	pthread_mutex_lock(&t->lock);
+	c = find(t, id);
+	if (c)
+		*ret_rail = c->rail;
+	pthread_mutex_unlock(&t->lock);
+	if (!c)
+		count(&t->stats.unknown);
+	return c ? 0 : -ENOTCONN;
+}
+
+/* ---- what req/ calls ---- */
+
+/* Counts the peer's connect, if no limit is reached. */
+static struct rc_conn *
+admit(struct rc_table *t, const struct rdma_rc_ask *ask)
+{
+	uint64_t now = clock_ns();
+	struct rc_conn *c = NULL;
+	struct rc_peer *p;
+	uint8_t addr[16];
+
+	address_of((const struct sockaddr *)&ask->peer, addr);
+	p = peer_get(t, addr, now);
+	if (p && !t->stop && t->conn_nr < t->conf.connections && p->conns < t->conf.per_peer &&
+	    t->waiting < WAITING_MAX && p->waiting < WAITING_PER_PEER && rate_take(t, p, now))
+		c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	memcpy(c->addr, addr, 16);
+	memcpy(c->gid, ask->gid, 16);
+	c->have_gid = ask->have_gid;
+	c->peer = p;
+	c->state = RC_MAKING;
+	p->conns++;
+	p->waiting++;
+	t->conn_nr++;
+	t->waiting++;
+	return c;
+}
+
+int
+rdma_rc_connect(struct rdma *rd, struct rdma_rc_wait *w)
+{
+	struct rc_table *t = rd ? rd->rcs : NULL;
+
+	if (!t)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&t->lock);
+	w->conn = admit(t, &w->ask);
+	if (w->conn) {
+		atomic_fetch_add(&t->stats.waiting, 1);
+		fair_push(&t->work, w->ask.client, &w->link);
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!w->conn) {
+		count(&t->stats.refused);
+		return -EAGAIN;
+	}
+	sem_post(&t->more);
+	return 0;
+}
+
+/* The peer's own.  Under the lock. */
+static struct rc_conn *
+find_own(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES], const struct sockaddr *peer)
+{
+	struct rc_conn *c = find(t, id);
+	uint8_t addr[16];
+
+	address_of(peer, addr);
+	return c && memcmp(c->addr, addr, 16) == 0 ? c : NULL;
+}
+
+void
+rdma_rc_disconnect(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], const struct sockaddr *peer)
+{
+	struct rc_table *t = rd ? rd->rcs : NULL;
+	struct rc_conn *c;
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	c = find_own(t, id, peer);
+	if (c && c->state == RC_READY)
+		close_later(t, c, &t->stats.other);
+	else if (c)
+		c->close = true;
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool
+rdma_rc_find(struct rdma *rd, const struct sockaddr *peer, struct token *tok)
+{
+	struct rc_table *t = rd ? rd->rcs : NULL;
+	const struct rc_conn *c;
+
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	c = find_own(t, tok->id, peer);
+	if (c) {
+		tok->have_gid = c->have_gid;
+		memcpy(tok->gid, c->gid, 16);
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!c)
+		count(&t->stats.unknown);
+	return c;
+}
+
+struct rdma_rc_stats *
+rdma_rc_stats(struct rdma *rd)
+{
+	return rd && rd->rcs ? &rd->rcs->stats : NULL;
+}
+
+/* ---- life ---- */
+
+int
+rc_table_new(struct rdma *rd)
+{
+	struct rc_table *t;
+	int r = 0;
+
+	if (!rd->conf.rc.shim)
+		return 0;
+	t = calloc(1, sizeof *t);
+	if (!t)
+		return -ENOMEM;
+	t->rd = rd;
+	t->conf = rd->conf.rc;
+	pthread_mutex_init(&t->lock, NULL);
+	sem_init(&t->more, 0, 0);
+	list_init(&t->all);
+	list_init(&t->closing);
+	fair_init(&t->work);
+	for (int i = 0; i < BUCKETS; i++) {
+		list_init(&t->ids[i]);
+		list_init(&t->peers[i]);
+	}
+	t->watch.changed = on_rails_changed;
+	rdma_watch_add(rd, &t->watch);
+	rd->rcs = t;
+	if (getrandom(t->key, sizeof t->key, 0) != sizeof t->key)
+		return -EIO;
+	while (r == 0 && t->thread_nr < THREADS) {
+		r = thread_start(&t->thread[t->thread_nr], "gantry-connect", table_main, t);
+		t->thread_nr += r == 0;
+	}
+	return r;
+}
+
+/* All that is left. */
+static void
+end(struct rc_table *t)
+{
+	struct list *l;
+
+	while ((l = list_pop(&t->all)) || (l = list_pop(&t->closing))) {
+		struct rc_conn *c = container_of(l, struct rc_conn, all);
+
+		/* The kernel has the queue pair and does not come back; neither may its memory go. */
+		if (c->state == RC_LEASED)
+			continue;
+		rc_conn_close(c);
+		free(c);
+	}
+	for (int i = 0; i < BUCKETS; i++) {
+		while ((l = list_first(&t->peers[i])))
+			peer_drop(t, container_of(l, struct rc_peer, bucket));
+	}
+}
+
+void
+rc_table_free(struct rdma *rd)
+{
+	struct rc_table *t = rd->rcs;
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_mutex_unlock(&t->lock);
+	for (int i = 0; i < THREADS; i++)
+		sem_post(&t->more);
+	for (int i = 0; i < t->thread_nr; i++)
+		pthread_join(t->thread[i], NULL);
+	rdma_watch_del(rd, &t->watch);
+	end(t);
+	rd->rcs = NULL;
+	sem_destroy(&t->more);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * chan and rdma over RC connections to another process: right bytes, the values of a connection, one lease at a time,
+ * what ends a connection and what does not, limits, and a device that dies while connections are in each state.  Needs a
+ * device: exits 77 without one (tests/system/chan_wire.sh runs it over the software NIC, in both modes).
+ */
+#include "tests/fake/rc_peer.h"
+#include "wire.h"
+
+#include "rdma/ep.h"
+#include "rdma/rc.h"
+
+#include <dirent.h>
+
+static struct rc_client peer;
+
+static void
+ctl(const char *words)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof cmd, "%s %s >/dev/null", getenv("PORTCTL"), words);
+	assert_int_equal(system(cmd), 0);
+}
+
+struct conn {
+	struct rdma_rc_wait w;
+	_Atomic bool came;
+	struct token tok;
+};
+
+static void
+on_connect(struct rdma_rc_wait *w)
+{
+	atomic_store(&container_of(w, struct conn, w)->came, true);
+}
+
+static const struct sockaddr *
+address(const char *text, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)ret;
+
+	memset(ret, 0, sizeof *ret);
+	in->sin_family = AF_INET;
+	inet_pton(AF_INET, text, &in->sin_addr);
+	return (struct sockaddr *)ret;
+}
+
+static int
+ask(struct conn *c, int nr, int reads, int mtu, const char *from)
+{
+	memset(c, 0, sizeof *c);
+	c->w.done = on_connect;
+	c->w.ask.have_gid = true;
+	memcpy(c->w.ask.gid, peer.info.gid, 16);
+	c->w.ask.qpn = peer.info.qp[nr].qpn;
+	c->w.ask.psn = peer.info.qp[nr].psn;
+	c->w.ask.reads = reads;
+	c->w.ask.mtu = mtu;
+	address(from, &c->w.ask.peer);
+	return rdma_rc_connect(f.rd, &c->w);
+}
+
+/* Connects queue pair nr of the peer, both ends. */
+static void
+join(struct conn *c, int nr, int reads, int mtu)
+{
+	struct rc_peer_qp *q = &peer.info.qp[nr];
+
+	assert_int_equal(rc_peer_ask(&peer, 'n', nr), 0);
+	assert_int_equal(ask(c, nr, reads, mtu, "127.0.0.1"), 0);
+	WAIT(atomic_load(&c->came), 60000);
+	assert_int_equal(c->w.result, 0);
+	q->their_qpn = c->w.answer.qpn;
+	q->their_psn = c->w.answer.psn;
+	memcpy(q->their_gid, c->w.answer.gid, 16);
+	q->mtu = c->w.answer.mtu;
+	q->reads = c->w.answer.reads;
+	assert_int_equal(rc_peer_ask(&peer, 'c', nr), 0);
+	c->tok = (struct token){
+		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+	};
+	memcpy(c->tok.id, c->w.answer.id, 16);
+}
+
+static struct rdma_rc_stats *
+counts(void)
+{
+	return rdma_rc_stats(f.rd);
+}
+
+static void
+leave(const struct conn *c)
+{
+	struct sockaddr_storage a;
+
+	rdma_rc_disconnect(f.rd, c->w.answer.id, address("127.0.0.1", &a));
+}
+
+static void
+expect_declined(const struct token *tok, enum chan_reason why)
+{
+	assert_int_equal(get(9, tok), -EOPNOTSUPP);
+	assert_int_equal(f.l[9].ls.reason, why);
+}
+
+/* It is gone, and nothing of it is left. */
+static void
+expect_gone(const struct conn *c, int open)
+{
+	WAIT(counts()->open == open, 60000);
+	expect_declined(&c->tok, CHAN_NOT_CONNECTED);
+	WAIT(stats()->eps_recovering == 0 && stats()->eps_leased == 0, 60000);
+	assert_int_equal(stats()->eps_free, stats()->eps);
+}
+
+static void
+fill(char *mem, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++) {
+		seed = seed * 1103515245 + 12345;
+		mem[i] = (char)(seed >> 16);
+	}
+}
+
+/* The connection serves, both ways. */
+static void
+works(const struct conn *c)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+
+	fill(b->mem, 3000, 17);
+	assert_int_equal(one(true, &c->tok, b, 0, 3000, 5), 0);
+	assert_memory_equal(peer.mem + 5, b->mem, 3000);
+	memset(b->mem, 0, 3000);
+	assert_int_equal(one(false, &c->tok, b, 0, 3000, 5), 0);
+	assert_memory_equal(b->mem, peer.mem + 5, 3000);
+	bufpool_put(&f.bufs, b);
+}
+
+/* item 18, item 19, item 21, item T66: the bytes, at their place, and no other. */
+static void
+bytes_are_right(void **state)
+{
+	static const struct {
+		uint32_t off, len;
+		uint64_t at;
+	} row[] = { { 0, 1, 0 },
+		    { 3, 4096, 5 },
+		    { 4095, 4097, 4093 },
+		    { 17, 65521, 123457 },
+		    { 7, (1u << 20) + 5000, 99 },
+		    { 0, 1, WINDOW - 1 },
+		    { 0, 1u << 20, WINDOW - (1u << 20) } };
+	static const int mtus[] = { 0, 256, 1024 };
+	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
+	struct conn c;
+
+	for (size_t m = 0; m < sizeof mtus / sizeof *mtus; m++) {
+		join(&c, 0, 4, mtus[m]);
+		assert_int_equal(c.w.answer.mtu, mtus[m] ? mtus[m] : 4096);
+		for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+			fill(b->mem, b->cap_bytes + BUF_SLACK_BYTES, (unsigned)i);
+			memset(peer.mem, 0xee, WINDOW);
+			assert_int_equal(one(true, &c.tok, b, row[i].off, row[i].len, row[i].at), 0);
+			assert_memory_equal(peer.mem + row[i].at, b->mem + row[i].off, row[i].len);
+			for (uint64_t k = 0; k < WINDOW; k++) {
+				if (peer.mem[k] != 0xee && (k < row[i].at || k >= row[i].at + row[i].len))
+					fail_msg("row %zu: byte %llu was touched", i, (unsigned long long)k);
+			}
+			fill((char *)peer.mem, WINDOW, (unsigned)i + 100);
+			memset(b->mem, 0x11, b->cap_bytes + BUF_SLACK_BYTES);
+			assert_int_equal(one(false, &c.tok, b, row[i].off, row[i].len, row[i].at), 0);
+			assert_memory_equal(b->mem + row[i].off, peer.mem + row[i].at, row[i].len);
+			assert_int_equal(b->mem[row[i].off + row[i].len], 0x11);
+		}
+		leave(&c);
+		expect_gone(&c, 0);
+	}
+	bufpool_put(&f.bufs, b);
+}
+
+/* What the endpoint of a connection may have outstanding. */
+static int
+reads_allowed(const struct conn *c)
+{
+	struct rdma_asker asker = { .numa_node = -1 };
+	struct rdma_target_wait w = { 0 };
+	struct rdma_connection conn;
+	struct rdma_target target;
+	struct rail_route route;
+
+	assert_int_equal(rdma_route(f.rd, &c->tok, &asker, &route), 0);
+	assert_int_equal(rdma_target_get(rdma_rail(f.rd, 0), &c->tok, &route, &w, &target), 1);
+	rdma_target_ep(&target, &conn);
+	rdma_ep_put(conn.ep);
+	return conn.limits.read_depth;
+}
+
+/* item T69: one READ at a time unless the client allows more, and as many work requests as the queue has room for. */
+static void
+reads_outstanding(void **state)
+{
+	static const int reads[] = { 0, 1, 4, 99 };
+	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
+	struct conn c;
+
+	fill((char *)peer.mem, WINDOW, 3);
+	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+		int most = reads[i] == 0 ? 1 : reads[i] > 16 ? 16 : reads[i];
+
+		join(&c, 1, reads[i], 0);
+		assert_int_equal(c.w.answer.reads, most);
+		assert_int_equal(reads_allowed(&c), most);
+		must_get(0, &c.tok);
+		for (int k = 0; k < OPS; k++)
+			chan_pull(f.ch, &f.l[0].ls, &f.l[0].op[k], b, (uint32_t)k * 10000, 10000,
+				  (uint64_t)k * 10000);
+		WAIT(f.l[0].op_done == OPS, 60000);
+		assert_false(f.l[0].ls.failed);
+		assert_memory_equal(b->mem, peer.mem, OPS * 10000);
+		put(0);
+		leave(&c);
+		expect_gone(&c, 0);
+	}
+	bufpool_put(&f.bufs, b);
+}
+
+/* item T68: one lease at a time; another peer has no connection of ours. */
+static void
+one_lease_at_a_time(void **state)
+{
+	struct sockaddr_storage a;
+	struct conn c, d;
+	struct token t;
+
+	join(&c, 0, 1, 0);
+	join(&d, 1, 1, 0);
+	t = c.tok;
+	t.id[3] ^= 1;
+	expect_declined(&t, CHAN_NOT_CONNECTED);
+	must_get(5, &c.tok);
+	expect_declined(&c.tok, CHAN_CONNECTION_BUSY);
+	assert_int_equal(counts()->leased, 1);
+	works(&d);
+	put(5);
+	works(&c);
+	assert_false(rdma_rc_find(f.rd, address("127.0.0.1", &a), &t));
+	t = c.tok;
+	assert_false(rdma_rc_find(f.rd, address("127.0.0.2", &a), &t));
+	assert_false(t.have_gid);
+	assert_true(rdma_rc_find(f.rd, address("127.0.0.1", &a), &t));
+	assert_true(t.have_gid);
+	assert_memory_equal(t.gid, peer.info.gid, 16);
+	rdma_rc_disconnect(f.rd, c.tok.id, address("127.0.0.2", &a));
+	works(&c);
+	/* With a lease it goes after it. */
+	must_get(5, &c.tok);
+	leave(&c);
+	leave(&d);
+	expect_declined(&d.tok, CHAN_NOT_CONNECTED);
+	assert_int_equal(counts()->leased, 1);
+	put(5);
+	expect_gone(&c, 0);
+}
+
+static void
+expect_bad(const struct conn *c, bool write, enum rdma_status status)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+
+	memset(peer.mem, 0xee, WINDOW);
+	must_get(0, &c->tok);
+	for (int i = 0; i < 3; i++)
+		(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[i], b, (uint32_t)i * 1000, 1000,
+						0);
+	WAIT(f.l[0].op_done == 3, 60000);
+	assert_true(f.l[0].ls.failed);
+	assert_int_equal(f.l[0].ls.status, status);
+	assert_int_equal(f.l[0].op[2].result, -ECANCELED);
+	assert_int_equal(f.l[0].ls.flushed_writes, write);
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(peer.mem[i], 0xee);
+	put(0);
+	bufpool_put(&f.bufs, b);
+}
+
+/* item T69: a failed work request ends the connection, and no other. */
+static void
+a_failure_ends_it(void **state)
+{
+	struct conn c, d;
+	uint32_t key;
+
+	join(&d, 7, 1, 0);
+	for (int write = 0; write < 2; write++) {
+		join(&c, 0, 1, 0);
+		c.tok.rkey ^= 0x100;
+		expect_bad(&c, write, WCS_REM_ACCESS);
+		expect_gone(&c, 1);
+		/* A window that is no more. */
+		join(&c, 0, 1, 0);
+		key = peer.info.rkey;
+		assert_int_equal(rc_peer_ask(&peer, 'd', 0), 0);
+		assert_int_equal(c.tok.rkey, key);
+		expect_bad(&c, write, WCS_REM_ACCESS);
+		assert_int_equal(rc_peer_ask(&peer, 'm', 0), 0);
+		d.tok.rkey = peer.info.rkey;
+		expect_gone(&c, 1);
+		/* A queue pair that is no more. */
+		join(&c, 0, 1, 0);
+		assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+		expect_bad(&c, write, WCS_RETRY_EXC);
+		expect_gone(&c, 1);
+		works(&d);
+	}
+	leave(&d);
+	expect_gone(&d, 0);
+}
+
+/* A client that connects, and never brings its end to RTR. */
+static void
+half_connected(void **state)
+{
+	struct conn c;
+
+	assert_int_equal(rc_peer_ask(&peer, 'n', 2), 0);
+	assert_int_equal(ask(&c, 2, 1, 0, "127.0.0.1"), 0);
+	WAIT(atomic_load(&c.came), 60000);
+	assert_int_equal(c.w.result, 0);
+	c.tok = (struct token){
+		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+	};
+	memcpy(c.tok.id, c.w.answer.id, 16);
+	expect_bad(&c, true, WCS_RETRY_EXC);
+	expect_gone(&c, 0);
+}
+
+/* Cancelled with work on the wire: after the last done() nothing reaches the window. */
+static void
+cancelled_in_flight(void **state)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
+	struct conn c;
+
+	memset(b->mem, 0x33, b->cap_bytes);
+	for (int i = 0; i < 10; i++) {
+		join(&c, 3, 1, 0);
+		must_get(0, &c.tok);
+		for (int k = 0; k < 8; k++)
+			chan_push(f.ch, &f.l[0].ls, &f.l[0].op[k], b, 0, 1 << 20, 0);
+		if (i % 2)
+			turn();
+		chan_lease_fail(f.ch, &f.l[0].ls);
+		WAIT(f.l[0].op_done == 8, 60000);
+		memset(peer.mem, 0xee, WINDOW);
+		put(0);
+		expect_gone(&c, 0);
+		for (size_t k = 0; k < WINDOW; k++)
+			assert_int_equal(peer.mem[k], 0xee);
+	}
+	bufpool_put(&f.bufs, b);
+}
+
+static void
+killed_peer(void **state)
+{
+	struct conn c[3];
+
+	for (int i = 0; i < 3; i++)
+		join(&c[i], i, 1, 0);
+	kill(peer.pid, SIGKILL);
+	waitpid(peer.pid, NULL, 0);
+	peer.pid = 0;
+	for (int i = 0; i < 2; i++) {
+		expect_bad(&c[i], i, WCS_RETRY_EXC);
+		expect_gone(&c[i], 2 - i);
+	}
+	leave(&c[2]);
+	expect_gone(&c[2], 0);
+	rc_peer_stop(&peer);
+}
+
+/* ---- limits ---- */
+
+static void
+limits_hold(void **state)
+{
+	uint64_t refused = counts()->refused;
+	struct conn c[20];
+	int n = 0, other = 0;
+
+	/* per_peer: 6; with connections still being made. */
+	for (int i = 0; i < 10; i++)
+		n += ask(&c[i], 4, 1, 0, "127.0.0.1") == 0;
+	assert_int_equal(n, 6);
+	assert_int_equal(counts()->refused - refused, 4);
+	/* Others are not affected; connections: 10. */
+	for (int i = 10; i < 20; i++)
+		other += ask(&c[i], 4, 1, 0, i % 2 ? "127.0.0.3" : "127.0.0.2") == 0;
+	assert_int_equal(other, 4);
+	for (int i = 0; i < 6; i++)
+		WAIT(atomic_load(&c[i].came) && c[i].w.result == 0, 60000);
+	WAIT(counts()->open == 10, 60000);
+	/* rdma.rc.idle: 5 s. */
+	WAIT(counts()->open == 0, 60000);
+	for (int i = 0; i < 6; i++) {
+		memcpy(c[i].tok.id, c[i].w.answer.id, 16);
+		c[i].tok.kind = TOKEN_RC_SHIM;
+		expect_declined(&c[i].tok, CHAN_NOT_CONNECTED);
+	}
+}
+
+static uint64_t at[3];
+
+/* Connects as often as it may, up to 200 times, at a time that does not move. */
+static int
+connects(const char *from, const uint64_t *now)
+{
+	struct conn c;
+	int n = 0;
+
+	clock_fake((uint64_t *)now);
+	for (; n < 200 && ask(&c, 4, 1, 0, from) == 0; n++) {
+		WAIT(atomic_load(&c.came), 60000);
+		assert_int_equal(c.w.result, 0);
+		rdma_rc_disconnect(f.rd, c.w.answer.id, (struct sockaddr *)&c.w.ask.peer);
+		WAIT(counts()->closed == counts()->made, 60000);
+	}
+	return n;
+}
+
+/* rdma.rc.connect_rate: 50 connects a second, and as many at once, of each peer. */
+static void
+the_rate_is_limited(void **state)
+{
+	at[0] = clock_ns();
+	at[1] = at[0] + 20 * NS_PER_MS;
+	at[2] = at[1] + 10 * NS_PER_S;
+	assert_int_equal(connects("127.0.0.9", &at[0]), 50);
+	assert_int_equal(connects("127.0.0.9", &at[1]), 1);
+	assert_int_equal(connects("127.0.0.8", &at[1]), 50);
+	assert_int_equal(connects("127.0.0.9", &at[2]), 50);
+	clock_fake(NULL);
+}
+
+/* ---- asleep ---- */
+
+/* How many descriptors the descriptor of chan waits on. */
+static int
+watched(int fd)
+{
+	char path[64], line[256];
+	FILE *in;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	while (fgets(line, sizeof line, in))
+		n += strncmp(line, "tfd:", 4) == 0;
+	fclose(in);
+	return n;
+}
+
+/* The core sleeps while the device works: the completion wakes it, and whoever has the connection next is not watched by
+ * this core any more. */
+static void
+completions_wake(void **state)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+	int fds[2] = { -1, -1 }, n = 0;
+	struct conn c;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	/* The one descriptor of chan that is an epoll's own is that of the connections. */
+	for (int i = 0; i < f.fd_nr; i++) {
+		char path[64], to[64] = "";
+
+		snprintf(path, sizeof path, "/proc/self/fd/%d", f.fds[i]);
+		if (readlink(path, to, sizeof to - 1) > 0 && strcmp(to, "anon_inode:[eventpoll]") == 0)
+			fds[n++ ? 1 : 0] = f.fds[i];
+	}
+	assert_int_equal(n, 1);
+	join(&c, 0, 1, 0);
+	ctl("rule add op=write delay=100ms");
+	for (int i = 0; i < 3; i++) {
+		struct pollfd p = { .fd = fds[0], .events = POLLIN };
+
+		must_get(0, &c.tok);
+		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
+		chan_arm(f.ch);
+		assert_int_equal(watched(fds[0]), 1);
+		if (chan_poll(f.ch) == 0) {
+			assert_int_equal(poll(&p, 1, 60000), 1);
+			chan_event(f.ch, fds[0]);
+			assert_int_equal(poll(&p, 1, 0), 0);
+		}
+		WAIT(f.l[0].op_done == 1, 60000);
+		assert_int_equal(f.l[0].op[0].result, 0);
+		put(0);
+		assert_int_equal(watched(fds[0]), 0);
+	}
+	/* One that fails while it is watched. */
+	must_get(0, &c.tok);
+	chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
+	chan_arm(f.ch);
+	assert_int_equal(watched(fds[0]), 1);
+	chan_lease_fail(f.ch, &f.l[0].ls);
+	WAIT(f.l[0].op_done == 1, 60000);
+	put(0);
+	ctl("rule clear");
+	expect_gone(&c, 0);
+	assert_int_equal(watched(fds[0]), 0);
+	bufpool_put(&f.bufs, b);
+}
+
+/* ---- what is left over ---- */
+
+static int
+open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void
+nothing_is_left(void **state)
+{
+	struct conn c;
+	int before;
+
+	join(&c, 5, 1, 0);
+	works(&c);
+	leave(&c);
+	WAIT(counts()->closed == counts()->made, 60000);
+	before = open_files();
+	for (int i = 0; i < 40; i++) {
+		join(&c, 5, 1, 0);
+		if (i % 4 == 1)
+			works(&c);
+		if (i % 4 == 2) {
+			c.tok.rkey ^= 0x100;
+			expect_bad(&c, i % 8 == 2, WCS_REM_ACCESS);
+		}
+		leave(&c);
+		WAIT(counts()->open == 0, 60000);
+		usleep(20000); /* the rate */
+	}
+	WAIT(counts()->closed == counts()->made, 60000);
+	assert_int_equal(open_files(), before);
+}
+
+/* ---- a device that dies ---- */
+
+static void
+wait_up(unsigned context)
+{
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+
+	WAIT(rdma_rail_context(rail) > context && rdma_rail_state(rail) == RAIL_UP, 60000);
+}
+
+/* READY ones go at once, LEASED ones when their work is over, those that are draining do not hold anything up; what is
+ * still on the wire when the device is lost ends only when the hardware can do nothing more. */
+static void
+device_reset(void **state)
+{
+	static const char *const how[] = { "flush", "runs", "runs destroy=lies", "flush destroy=fails" };
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
+	char cmd[128];
+	struct conn c[6];
+
+	if (!getenv("PORTCTL"))
+		skip();
+	memset(b->mem, 0x44, b->cap_bytes);
+	for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+		unsigned context = rdma_rail_context(rail);
+
+		for (int i = 0; i < 5; i++)
+			join(&c[i], i, 1, 0);
+		/* 0, 4: READY; 1: LEASED without work; 2: with work; 3: DRAINING. */
+		must_get(1, &c[1].tok);
+		must_get(2, &c[2].tok);
+		must_get(3, &c[3].tok);
+		ctl("rule add op=write delay=300ms");
+		for (int i = 2; i < 4; i++)
+			for (int k = 0; k < 8; k++)
+				chan_push(f.ch, &f.l[i].ls, &f.l[i].op[k], b, 0, 100000,
+					  (uint64_t)k * 100000);
+		chan_lease_fail(f.ch, &f.l[3].ls);
+		snprintf(cmd, sizeof cmd, "device mlx5_0 reset pid=%d %s", getpid(), how[h]);
+		ctl(cmd);
+		WAIT(f.l[2].op_done == 8 && f.l[3].op_done == 8, 60000);
+		/* The promise: both are over, so nothing of ours comes any more. */
+		memset(peer.mem, 0xee, WINDOW);
+		put(1);
+		put(2);
+		put(3);
+		wait_up(context);
+		ctl("rule clear");
+		for (size_t k = 0; k < WINDOW; k++)
+			assert_int_equal(peer.mem[k], 0xee);
+		WAIT(counts()->open == 0, 60000);
+		for (int i = 0; i < 5; i++)
+			expect_declined(&c[i].tok, CHAN_NOT_CONNECTED);
+		WAIT(stats()->eps_free == stats()->eps, 60000);
+		rc_peer_stop(&peer);
+		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+		join(&c[5], 5, 1, 0);
+		works(&c[5]);
+		leave(&c[5]);
+		expect_gone(&c[5], 0);
+	}
+	bufpool_put(&f.bufs, b);
+}
+
+/* A port that is down declines, and a connection survives it. */
+static void
+port_down_and_up(void **state)
+{
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	struct conn c;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	join(&c, 6, 1, 0);
+	ctl("port mlx5_0 down");
+	WAIT(rdma_rail_state(rail) == RAIL_DOWN, 60000);
+	expect_declined(&c.tok, CHAN_NO_RAIL);
+	ctl("port mlx5_0 up");
+	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
+	join(&c, 6, 1, 0);
+	works(&c);
+	leave(&c);
+	WAIT(counts()->open <= 1, 60000);
+	WAIT(counts()->open == 0, 60000);
+}
+
+static int
+setup_rc(void **state)
+{
+	memset(f.l, 0, sizeof f.l);
+	f.order_nr = 0;
+	if (!peer.mem)
+		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+	memset(peer.mem, 0xee, WINDOW);
+	return 0;
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup_rc, teardown)
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		T(bytes_are_right),     T(reads_outstanding),   T(one_lease_at_a_time), T(a_failure_ends_it),
+		T(half_connected),      T(cancelled_in_flight), T(killed_peer),         T(limits_hold),
+		T(the_rate_is_limited), T(completions_wake),    T(nothing_is_left),     T(device_reset),
+		T(port_down_and_up),
+	};
+	int r;
+
+	peer_main(argc, argv);
+	rc_peer_main(argc, argv);
+	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
+	f.conf.rc = (struct conf_rc){
+		.shim = true, .connections = 10, .per_peer = 6, .connect_rate = 50, .idle_ns = 5 * NS_PER_S
+	};
+	r = open_all();
+	if (r)
+		return r;
+	r = cmocka_run_group_tests(tests, NULL, NULL);
+	rc_peer_stop(&peer);
+	for (int i = 0; i < 100; i++)
+		turn();
+	chan_free(f.ch);
+	mailbox_run(&f.mb, 0);
+	rdma_close(f.rd);
+	bufpool_fini(&f.bufs);
+	mailbox_fini(&f.mb);
+	return r ? 1 : 0;
+}
