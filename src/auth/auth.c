@@ -34,8 +34,9 @@ check_unsigned(const struct dialect_in *in, const struct target *t, struct ident
 		id->anonymous = true;
 		return FAULT_NONE;
 	}
-	/* A form has a signature of its own in its fields: it may nothing until that is known. */
-	if (!in->listen->anonymous && !(t && t->op == OP_POST_OBJECT))
+	/* A form has a signature of its own in its fields: it may nothing until that is known.  What anybody may do
+	 * needs none. */
+	if (!in->listen->anonymous && !(t && op_info[t->op].right == RIGHT_ANYBODY))
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "This listener does not serve unsigned requests.");
 	id->anonymous = in->listen->anonymous;

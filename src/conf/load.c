@@ -54,9 +54,9 @@ load_map(struct loader *ld, const char *section, const struct node *map)
 			continue;
 		k = key_find(conf_keys, conf_key_nr, path);
 		/* "rdma.dc_key: 1" at the top is not how it is written. */
-		if (k && !section == !strchr(path, '.'))
+		if (k && !strchr(key->text, '.'))
 			value_set(ld, k, path, value, ld->conf);
-		else if (section || !key_is_section(path))
+		else if (strchr(key->text, '.') || !key_is_section(path))
 			load_unknown(ld, key, path);
 		else if (value->kind == NODE_MAP)
 			load_map(ld, path, value);

@@ -102,18 +102,22 @@ print_maps(const struct conf *c, const char *indent, const char *name, const str
 void
 conf_print(const struct conf *c, FILE *out)
 {
-	char section[32] = "";
+	char path[64] = "";
 
 	for (int i = 0; i < conf_key_nr; i++) {
 		const struct conf_key *k = &conf_keys[i];
-		const char *dot = strchr(k->name, '.'), *name = dot ? dot + 1 : k->name;
-		const char *indent = dot ? "  " : "";
+		const char *name = k->name;
+		char indent[16] = "";
 
-		if (dot &&
-		    (strncmp(section, k->name, (size_t)(dot - k->name)) != 0 || section[dot - k->name])) {
-			snprintf(section, sizeof section, "%.*s", (int)(dot - k->name), k->name);
-			fprintf(out, "%s:\n", section);
+		/* A line for each section that the key before was not in. */
+		for (const char *dot; (dot = strchr(name, '.')); name = dot + 1) {
+			size_t len = (size_t)(dot - k->name);
+
+			if (strncmp(path, k->name, len + 1) != 0)
+				fprintf(out, "%s%.*s:\n", indent, (int)(dot - name), name);
+			snprintf(indent + strlen(indent), sizeof indent - strlen(indent), "  ");
 		}
+		snprintf(path, sizeof path, "%s", k->name);
 		if (k->type == KT_MAPS)
 			print_maps(c, indent, name, k, out);
 		else

@@ -87,28 +87,32 @@ bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
 	return longest > 0;
 }
 
-/* Routes of other protocols on the same port, which connect queue pairs (protocol.md section 8).  Clients of
- * hipobj-rc-v2 fall back on one answer only, which has a marker.  No bucket can have such a name. */
+/* Routes that connect queue pairs (protocol.md section 8): two operations, and those of a protocol that is not served, whose
+ * clients fall back on one answer only, which has a marker.  No bucket can have such a name.  t->op stays OP_NONE for any
+ * other path. */
 static enum fault
 control_route(struct span path, enum method m, struct target *t, const char **ret_why)
 {
 	static const struct {
-		const char *path, *why;
-		enum fault fault;
+		const char *path;
+		enum op op; /* OP_NONE: not served */
 	} routes[] = {
-		{ "/.hipobj-rc/prepare", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
-		{ "/.hipobj-rc/ready", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
-		{ "/.hipobj-rc/cancel", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
-		{ "/.s3rdma-rc/connect", "RC connections are not served.", FAULT_RDMA_NOT_SUPPORTED },
-		{ "/.s3rdma-rc/disconnect", "RC connections are not served.", FAULT_RDMA_NOT_SUPPORTED },
+		{ "/.hipobj-rc/prepare", OP_NONE },
+		{ "/.hipobj-rc/ready", OP_NONE },
+		{ "/.hipobj-rc/cancel", OP_NONE },
+		{ "/.s3rdma-rc/connect", OP_RC_CONNECT },
+		{ "/.s3rdma-rc/disconnect", OP_RC_DISCONNECT },
 	};
 
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
 		if (!span_is(path, routes[i].path))
 			continue;
 		t->allow = 1 << METHOD_POST;
-		return m == METHOD_POST ? refuse(ret_why, routes[i].fault, routes[i].why)
-					: refuse(ret_why, FAULT_METHOD, "This route takes POST only.");
+		if (m != METHOD_POST)
+			return refuse(ret_why, FAULT_METHOD, "This route takes POST only.");
+		t->op = routes[i].op;
+		return t->op != OP_NONE ? FAULT_NONE
+					: refuse(ret_why, FAULT_RC_OFF, "hipobj-rc-v2 is not served.");
 	}
 	return FAULT_NONE;
 }
@@ -160,7 +164,7 @@ parse_s3(const struct dialect_in *in, enum method m, struct target *t, const cha
 		key = (struct span){ path.p + 1, path.len - 1 };
 	} else {
 		f = control_route(path, m, t, ret_why);
-		if (f != FAULT_NONE)
+		if (f != FAULT_NONE || t->op != OP_NONE)
 			return f;
 		if (path.len == 1)
 			return query_parse(in->uri, m, LEVEL_SERVICE, t, ret_why);

@@ -87,6 +87,8 @@ rails(void *cookie, FILE *out)
 		json_string(out, info.device);
 		fprintf(out, ",\"port\":%d,\"firmware\":", info.port);
 		json_string(out, info.fw_ver);
+		fprintf(out, ",\"transports\":");
+		json_string(out, info.transports);
 		fprintf(out,
 			",\"state\":\"%s\",\"link\":\"%s\",\"gid\":\"%s\",\"lid\":%u,\"mtu\":%d,\"max_rd_"
 			"atomic\":%d",

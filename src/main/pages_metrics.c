@@ -5,6 +5,7 @@
 #include "admin/admin.h"
 #include "auth/auth.h"
 #include "base/clock.h"
+#include "rdma/rc.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -101,6 +102,30 @@ unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out
 		snprintf(out, 64, "%s", info->name);
 	else
 		snprintf(out, 64, "%d", i);
+}
+
+static void
+rc_metrics(struct daemon *d, struct stats_out *out)
+{
+	static struct rdma_rc_stats none;
+	struct rdma_rc_stats *st = rdma_rc_stats(d->rdma);
+	int open, leased;
+
+	if (!st)
+		st = &none;
+	leased = atomic_load(&st->leased);
+	open = atomic_load(&st->open);
+	stats_emit(out, M_RC_CONNECTIONS, (uint64_t)atomic_load(&st->waiting), "making", NULL);
+	stats_emit(out, M_RC_CONNECTIONS, (uint64_t)(open > leased ? open - leased : 0), "ready", NULL);
+	stats_emit(out, M_RC_CONNECTIONS, (uint64_t)leased, "leased", NULL);
+	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->made), "made", NULL);
+	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->failed), "failed", NULL);
+	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->refused), "refused", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->idle), "idle", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->lost), "lost", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->other), "other", NULL);
+	stats_emit(out, M_RC_BUSY, atomic_load(&st->busy), NULL);
+	stats_emit(out, M_RC_UNKNOWN, atomic_load(&st->unknown), NULL);
 }
 
 static void
@@ -302,6 +327,7 @@ pages_metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_RDMA_MISSING, d->rdma && rdma_missing(d->rdma, missing, sizeof missing), NULL);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
+	rc_metrics(d, out);
 	store_metrics(d, out);
 	copies_metrics(atomic_load(&d->store), out);
 	quota_metrics(d, out);

@@ -86,5 +86,6 @@ extern const struct op_hooks list_hooks;
 extern const struct op_hooks attributes_hooks;
 extern const struct op_hooks upload_create_hooks;
 extern const struct op_hooks upload_complete_hooks;
+extern const struct op_hooks rc_connect_hooks;
 
 #endif

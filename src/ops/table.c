@@ -21,4 +21,5 @@ const struct op_entry op_table[OP_NR] = {
 	[OP_LIST_MULTIPART_UPLOADS].hooks = &list_hooks,
 	[OP_CREATE_BUCKET].hooks = &bucket_hooks,
 	[OP_HEAD_BUCKET].hooks = &bucket_hooks,
+	[OP_RC_CONNECT].hooks = &rc_connect_hooks,
 };

@@ -8,6 +8,7 @@
 #include "req/machine.h"
 
 #include "base/log.h"
+#include "rdma/rc.h"
 
 #include <errno.h>
 
@@ -29,7 +30,7 @@ may_aim(const struct req *rq, const uint8_t *gid)
 static enum verdict
 front_token(struct req *rq)
 {
-	const struct token *tok = &rq->target.token;
+	struct token *tok = &rq->target.token;
 	const char *why = NULL;
 	enum fault f = dialect_token(&rq->in, &rq->target, &why);
 	int r;
@@ -41,6 +42,14 @@ front_token(struct req *rq)
 	rq->is_tokened = true;
 	if (!chan_serves(rq->rs->env.chan, tok->kind))
 		return req_go(rq, front_op);
+	if (tok->bad)
+		return req_fail(rq, FAULT_BAD_TOKEN, tok->bad);
+	/* The address that the connection has was allowed when it was made; it must be allowed to who asks now. */
+	if (tok->kind == TOKEN_RC_SHIM &&
+	    !rdma_rc_find(rq->rs->env.rdma, (struct sockaddr *)&rq->peer, tok)) {
+		rq->not_connected = true;
+		return req_go(rq, front_op);
+	}
 	r = may_aim(rq, tok->have_gid ? tok->gid : NULL);
 	if (r == -EACCES)
 		return req_fail(rq, FAULT_ACCESS_DENIED,

@@ -82,6 +82,10 @@ lease_start(struct req *rq)
 		rq->reason = CHAN_FAMILY;
 		return req_go(rq, rq->not_leased);
 	}
+	if (rq->not_connected) {
+		rq->reason = CHAN_NOT_CONNECTED;
+		return req_go(rq, rq->not_leased);
+	}
 	if (rq->not_allowed) {
 		rq->reason = CHAN_NOT_ALLOWED;
 		rdma_say_not_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma,

@@ -147,6 +147,8 @@ struct req {
 	bool must_route;
 	/* true: the token names an address outside rdma.allow, and the request will be declined */
 	bool not_allowed;
+	/* true: the token names a connection that its client does not have, and the request will be declined */
+	bool not_connected;
 	/* true: the reply was sent while the store still commits, or while the disk still uses pieces of the
 	 * request */
 	bool detached;

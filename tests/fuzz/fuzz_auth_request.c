@@ -54,7 +54,7 @@ static struct auth_replay *seen;
 static void
 must_be_sound(const struct dialect_in *in, const struct target *t, const struct identity *id)
 {
-	bool may_be_nobody = t->op == OP_OPTIONS || t->op == OP_POST_OBJECT;
+	bool may_be_nobody = op_info[t->op].right == RIGHT_ANYBODY;
 
 	must(id->anonymous || id->entry || may_be_nobody);
 	must(in->listen->anonymous || id->entry || may_be_nobody);

@@ -36,6 +36,12 @@
  *   token NAME WINDOW [change ...]
  *       addr= size= rkey= dctn= lid= (N, or +N -N ^N against the truth)  g=N  gid=ADDRESS|HEX  upper
  *       suffix suffix_addr= suffix_size= (same forms);  on the text: cut=N append=T prepend=T at=POS:CHAR
+ * Connections of RC
+ *   qp NAME [nic=NIC]                a queue pair; sets the variables NAME_token (88 digits) and NAME_psn
+ *   connect NAME [NAME:VALUE ...]    POST /.s3rdma-rc/connect, which must be answered 200, and join
+ *   join NAME                        connects its queue pair by the last response; sets NAME_id
+ *   destroyqp NAME
+ *   rctoken TOKEN NAME WINDOW [off=N] [size=N] [id=ID]
  * Requests
  *   server HOST:PORT[/FROM] | timeout 10s    (FROM: the IPv4 address to speak from)
  *   request METHOD TARGET [NAME:VALUE ...] [option ...]   sends it and waits; on the kept connection "main"
@@ -245,6 +251,23 @@ do_request(char **w, int nr)
 
 	start_on(c, w, nr, -1, -1);
 	wait_for(&c, 1);
+}
+
+/* connect NAME [NAME:VALUE ...]: the connect of a queue pair, and its other end. */
+static void
+connect_qp(char **w, int nr)
+{
+	char token[2 * RAW_NAME_MAX], psn[2 * RAW_NAME_MAX];
+	char *words[WORDS_MAX] = { (char *)"POST", (char *)"/.s3rdma-rc/connect", token, psn };
+
+	snprintf(token, sizeof token, "x-amz-rdma-token:@%s_token", w[0]);
+	snprintf(psn, sizeof psn, "x-amz-rdma-psn:@%s_psn", w[0]);
+	for (int i = 1; i < nr; i++)
+		words[3 + i] = w[i];
+	do_request(words, nr + 3);
+	if (last[0]->resp.status != 200)
+		raw_die(EXIT_FAILED, "connect: status %d", last[0]->resp.status);
+	rc_qp_join(w[0], &last[0]->resp);
 }
 
 static void
@@ -498,6 +521,41 @@ memory_command(const char *cmd, char **w, int nr)
 }
 
 static bool
+rc_command(const char *cmd, char **w, int nr)
+{
+	const char *nic, *off, *size, *id;
+	char *text;
+
+	if (!strcmp(cmd, "qp")) {
+		nic = take(w, &nr, "nic");
+		if (nr != 1)
+			raw_die(EXIT_SCRIPT, "qp NAME [nic=NIC]");
+		rc_qp_new(w[0], nic_find(nic ? nic : "nic", true));
+	} else if (!strcmp(cmd, "connect") && nr >= 1) {
+		connect_qp(w, nr);
+	} else if (!strcmp(cmd, "join") && nr == 1) {
+		if (!last_nr)
+			raw_die(EXIT_SCRIPT, "join NAME, after a request");
+		rc_qp_join(w[0], &last[0]->resp);
+	} else if (!strcmp(cmd, "destroyqp") && nr == 1) {
+		rc_qp_destroy(w[0]);
+	} else if (!strcmp(cmd, "rctoken")) {
+		off = take(w, &nr, "off");
+		id = take(w, &nr, "id");
+		text = id ? expand(id, -1, -1) : NULL;
+		size = take(w, &nr, "size");
+		if (nr != 3)
+			raw_die(EXIT_SCRIPT, "rctoken NAME QP WINDOW [off=N] [size=N] [id=ID]");
+		rc_token(w[0], w[1], text, need_window(w[2]), off ? raw_number(off) : 0,
+			 size ? raw_number(size) : 0);
+		free(text);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool
 request_command(const char *cmd, char **w, int nr)
 {
 	if (!strcmp(cmd, "server") && nr == 1) {
@@ -583,8 +641,8 @@ run_line(const char *line)
 					   !strcmp(w[0], "guards") || !strcmp(w[0], "equal");
 
 			do_expect(w, nr, !window_only || strstr(line, "%i"));
-		} else if (!memory_command(ws.w[0], w, nr) && !request_command(ws.w[0], w, nr) &&
-			   !other_command(ws.w[0], w, nr)) {
+		} else if (!memory_command(ws.w[0], w, nr) && !rc_command(ws.w[0], w, nr) &&
+			   !request_command(ws.w[0], w, nr) && !other_command(ws.w[0], w, nr)) {
 			raw_die(EXIT_SCRIPT, "\"%s\" is not known, or has too few or too many words",
 				ws.w[0]);
 		}

@@ -62,10 +62,13 @@ create_dct(struct nic *n, const struct ibv_port_attr *port, int gid_index)
 {
 	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
 
-	n->cq = ibv_create_cq(n->ctx, 1, NULL, NULL, 0);
+	n->cq = ibv_create_cq(n->ctx, 16, NULL, NULL, 0);
 	n->srq = ibv_create_srq(n->pd, &sa);
 	if (!n->cq || !n->srq)
 		raw_die(EXIT_NO_NIC, "CQ or SRQ: %s", strerror(errno));
+	n->gid_index = gid_index;
+	if (!mlx5dv_is_supported(n->ctx->device))
+		return; /* it has no DC: RC alone */
 	struct ibv_qp_init_attr_ex qa = { .send_cq = n->cq,
 					  .recv_cq = n->cq,
 					  .srq = n->srq,
@@ -423,6 +426,17 @@ token_make(const char *name, struct window *w, char **words, int nr)
 		if (pass == 0)
 			parts_text(&p, t->text);
 	}
+	t->next = tokens;
+	tokens = t;
+}
+
+void
+token_set(const char *name, const char *text)
+{
+	struct token_text *t = calloc(1, sizeof *t);
+
+	snprintf(t->name, sizeof t->name, "%s", name);
+	snprintf(t->text, sizeof t->text, "%s", text);
 	t->next = tokens;
 	tokens = t;
 }

@@ -77,12 +77,13 @@ struct nic {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
-	struct ibv_qp *dct;
+	struct ibv_qp *dct; /* NULL: the device has no DC */
 	uint32_t dctn;
 	uint64_t dc_key;
 	uint8_t gid[16];
 	uint16_t lid;
 	bool ethernet;
+	int gid_index;
 	struct nic *next;
 };
 
@@ -124,6 +125,9 @@ struct window *window_first(void);
 void token_make(const char *name, struct window *w, char **words, int nr);
 const struct token_text *token_find(const char *name);
 void token_of_window(const struct window *w, char text[RAW_TOKEN_MAX]);
+
+/* Another text of a token. */
+void token_set(const char *name, const char *text);
 
 /* ---- HTTP: http.c ---- */
 
@@ -182,6 +186,17 @@ char *request_build(const char *server, char **words, int nr, size_t *ret_len, b
 /* The headers that sign a head (request line and headers so far); leave_out: one that is not signed.  The
  * caller frees it. */
 char *head_sign(const char *head, const char *key_and_secret, const char *leave_out);
+
+/* ---- queue pairs of RC: rc.c ---- */
+
+/* In INIT.  Sets the variables NAME_token and NAME_psn. */
+void rc_qp_new(const char *name, struct nic *n);
+/* To RTS, with what the answer to a connect says; sets NAME_id. */
+void rc_qp_join(const char *name, const struct resp *r);
+void rc_qp_destroy(const char *name);
+/* An rc: token for the window from off, size bytes of it; 0: to its end.  id: NULL: the one of the connection. */
+void rc_token(const char *name, const char *qp, const char *id, const struct window *w, uint64_t off,
+	      uint64_t size);
 
 /* ---- expectations: expect.c ---- */
 

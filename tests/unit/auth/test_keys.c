@@ -492,7 +492,7 @@ every_operation(void **state)
 
 	for (int op = OP_NONE + 1; op < OP_NR; op++) {
 		/* Asked again for what they name. */
-		bool later = op == OP_POST_OBJECT || op == OP_OPTIONS || op == OP_LIST_BUCKETS;
+		bool later = op_info[op].right == RIGHT_ANYBODY || op == OP_LIST_BUCKETS;
 
 		t->op = (enum op)op;
 		if (!later)

@@ -399,6 +399,7 @@ control_routes(void **state)
 {
 	static const char *const routes[] = { "/.hipobj-rc/prepare", "/.hipobj-rc/ready",
 					      "/.hipobj-rc/cancel" };
+	struct rq *r;
 
 	for (int i = 0; i < 3; i++) {
 		assert_fault(rq_parse(s3("POST", routes[i])), FAULT_RC_OFF);
@@ -406,6 +407,15 @@ control_routes(void **state)
 	}
 	assert_int_equal(fault_info(FAULT_RC_OFF)->status, 501);
 	assert_fault(rq_parse(s3("POST", "/.hipobj-rc/other")), FAULT_BAD_BUCKET_NAME);
+	/* item T8: those of rc: tokens are operations, which know whether they are served. */
+	r = s3("POST", "/.s3rdma-rc/connect");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_int_equal(r->t.op, OP_RC_CONNECT);
+	r = s3("POST", "/.s3rdma-rc/disconnect");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_int_equal(r->t.op, OP_RC_DISCONNECT);
+	assert_fault(rq_parse(s3("GET", "/.s3rdma-rc/connect")), FAULT_METHOD);
+	assert_fault(rq_parse(s3("POST", "/.s3rdma-rc/other")), FAULT_BAD_BUCKET_NAME);
 }
 
 static struct rq *

@@ -141,6 +141,8 @@ decline_meaning(const char *reason)
 		{ "needs-router", "the client is in another InfiniBand subnet" },
 		{ "token-family", "the client's token is of a kind that is not served" },
 		{ "no-channel", "no RDMA channel was free or could be made in time" },
+		{ "not-connected", "the RC connection that the token names does not exist any longer" },
+		{ "connection-busy", "another request had the RC connection that the token names" },
 		{ "not-allowed",
 		  "the address in the token is outside rdma.allow or our subnets, or is our own" },
 	};
