@@ -67,7 +67,7 @@ promtool check metrics <"$T/metrics" || fail "promtool check metrics"
 # Every sample's metric has HELP and TYPE; every name is in the table, and every name of the table has a sample by now: a row that nobody
 # emits is a mistake.  No label holds a key, an address or a token.
 # What only one kind of store has is looked for where it is.
-of_disks='gantry_store_(commits_total|index_bytes|log_size_bytes|log_used_bytes|metadata_damaged_total|moved_bytes|objects|packed_moves_total|packed_objects|packed_saved_bytes|records_total|segments_to_rewrite|snapshots_total|to_move_bytes)'
+of_disks='gantry_store_(commits_total|index_bytes|index_max_bytes|log_size_bytes|log_used_bytes|metadata_damaged_total|moved_bytes|objects|packed_moves_total|packed_objects|packed_saved_bytes|records_total|segments_to_rewrite|snapshots_total|to_move_bytes)'
 of_pools='gantry_store_(late_operations|unwritten_bytes|longest_call_seconds|epoch_age_seconds|gateways|gateways_cleaned_up_total)'
 others=$of_pools
 [ "${STORE:-disks}" != rados ] || others=$of_disks
