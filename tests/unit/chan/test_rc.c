@@ -622,6 +622,123 @@ device_reset(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
+/* The promise of a reply: a queue pair that cannot be destroyed for certain may write until its context is closed, so its
+ * operations do not end before. */
+static void
+operations_end_with_the_context(void **state)
+{
+	static const char *const how[] = { "runs destroy=lies", "runs destroy=fails" };
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
+	struct conn c;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+		unsigned context = rdma_rail_context(rail);
+		char cmd[128];
+		int done;
+
+		join(&c, 0, 1, 0);
+		must_get(2, &c.tok);
+		ctl("rule add op=write delay=20s");
+		for (int k = 0; k < 8; k++)
+			chan_push(f.ch, &f.l[2].ls, &f.l[2].op[k], b, 0, 100000, (uint64_t)k * 100000);
+		atomic_store(&held, false);
+		atomic_store(&hold_close, true);
+		snprintf(cmd, sizeof cmd, "device mlx5_0 reset pid=%d %s", getpid(), how[h]);
+		ctl(cmd);
+		WAIT(atomic_load(&held), 60000);
+		/* The thread that closes the device has told us before what became of the queue pair. */
+		for (int i = 0; i < 10; i++)
+			turn();
+		done = f.l[2].op_done;
+		atomic_store(&hold_close, false);
+		assert_int_equal(done, 0);
+		WAIT(f.l[2].op_done == 8, 60000);
+		assert_true(f.l[2].ls.failed);
+		put(2);
+		ctl("rule clear");
+		wait_up(context);
+		WAIT(counts()->open == 0 && stats()->eps_free == stats()->eps, 60000);
+		rc_peer_stop(&peer);
+		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+	}
+	bufpool_put(&f.bufs, b);
+}
+
+/* What becomes of a connect whose device is lost while the connection is made: it is answered, and nothing is left. */
+static void
+lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, bool comes_back)
+{
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	uint64_t failed = counts()->failed, lost = counts()->lost;
+	unsigned context = rdma_rail_context(rail);
+	struct conn c;
+	bool early;
+	char cmd[128];
+	int waiting;
+
+	assert_int_equal(rc_peer_ask(&peer, 'n', 0), 0);
+	atomic_store(&held, false);
+	atomic_store(hold_at, to);
+	assert_int_equal(ask(&c, 0, 1, 0, "127.0.0.1"), 0);
+	WAIT(atomic_load(&held), 60000);
+	snprintf(cmd, sizeof cmd, "device mlx5_0 %s", comes_back ? "lost" : "reset");
+	ctl(cmd);
+	if (comes_back) {
+		WAIT(rdma_rail_state(rail) == RAIL_LOST, 60000);
+		ctl("device mlx5_0 back");
+	} else {
+		WAIT(rdma_rail_context(rail) != context, 60000);
+	}
+	early = atomic_load(&c.came);
+	waiting = counts()->waiting;
+	atomic_store(hold_at, 0);
+	assert_false(early);
+	assert_int_equal(waiting, 1);
+	WAIT(atomic_load(&c.came), 60000);
+	if (hold_at == &hold_after)
+		assert_int_equal(c.w.result, 0);
+	else if (!comes_back)
+		assert_true(c.w.result < 0);
+	WAIT(counts()->open == 0 && counts()->closed == counts()->made, 60000);
+	assert_int_equal(counts()->waiting, 0);
+	/* It did not serve until it was idle. */
+	assert_int_equal(counts()->failed - failed + counts()->lost - lost, 1);
+	if (c.w.result == 0) {
+		c.tok = (struct token){ .kind = TOKEN_RC_SHIM, .size = WINDOW };
+		memcpy(c.tok.id, c.w.answer.id, 16);
+		expect_declined(&c.tok, CHAN_NOT_CONNECTED);
+	}
+	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
+	WAIT(stats()->eps_recovering == 0 && stats()->eps_free == stats()->eps, 60000);
+	rc_peer_stop(&peer);
+	assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+	join(&c, 1, 1, 0);
+	works(&c);
+	leave(&c);
+	expect_gone(&c, 0);
+}
+
+static void
+device_lost_while_connecting(void **state)
+{
+	int before = 0;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	for (int i = 0; i < 3; i++) {
+		for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++)
+			lost_while_made(&hold_before, to, i > 0);
+		lost_while_made(&hold_after, IBV_QPS_RTS, i > 0);
+		WAIT(counts()->closed == counts()->made, 60000);
+		if (i == 1)
+			before = open_files();
+	}
+	assert_int_equal(open_files(), before);
+}
+
 /* A port that is down declines, and a connection survives it. */
 static void
 port_down_and_up(void **state)
@@ -661,9 +778,20 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		T(bytes_are_right),     T(reads_outstanding),   T(one_lease_at_a_time), T(a_failure_ends_it),
-		T(half_connected),      T(cancelled_in_flight), T(killed_peer),         T(limits_hold),
-		T(the_rate_is_limited), T(completions_wake),    T(nothing_is_left),     T(device_reset),
+		T(bytes_are_right),
+		T(reads_outstanding),
+		T(one_lease_at_a_time),
+		T(a_failure_ends_it),
+		T(half_connected),
+		T(cancelled_in_flight),
+		T(killed_peer),
+		T(limits_hold),
+		T(the_rate_is_limited),
+		T(completions_wake),
+		T(nothing_is_left),
+		T(device_reset),
+		T(operations_end_with_the_context),
+		T(device_lost_while_connecting),
 		T(port_down_and_up),
 	};
 	int r;

@@ -61,6 +61,20 @@ static struct {
 static _Atomic bool events_are_fatal, errors_are_ignored;
 static _Atomic int destroyed;
 
+/* Calls that do not return until the test lets them: of changes of a queue pair's state (enum ibv_qp_state), before and after
+ * their effect, and of the close of a device. */
+static _Atomic int hold_before, hold_after;
+static _Atomic bool hold_close, held;
+
+static inline void
+hold(const _Atomic int *state, enum ibv_qp_state at)
+{
+	while (at && atomic_load(state) == (int)at) {
+		atomic_store(&held, true);
+		usleep(1000);
+	}
+}
+
 int
 ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
@@ -78,11 +92,28 @@ int
 ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	int (*next)(struct ibv_qp *, struct ibv_qp_attr *, int);
+	int r;
 
 	if (attr->qp_state == IBV_QPS_ERR && atomic_load(&errors_are_ignored))
 		return 0;
 	*(void **)&next = dlsym(RTLD_NEXT, "ibv_modify_qp");
-	return next(qp, attr, mask);
+	hold(&hold_before, attr->qp_state);
+	r = next(qp, attr, mask);
+	hold(&hold_after, attr->qp_state);
+	return r;
+}
+
+int
+ibv_close_device(struct ibv_context *ctx)
+{
+	int (*next)(struct ibv_context *);
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_close_device");
+	while (atomic_load(&hold_close)) {
+		atomic_store(&held, true);
+		usleep(1000);
+	}
+	return next(ctx);
 }
 
 int
