@@ -45,7 +45,7 @@ conn_fini(struct chan_rail *cr)
 	close(cr->epoll_fd);
 }
 
-/* Its queue is not waited on any longer. */
+/* Removes the channel's queue from the descriptor by which the core waits. */
 static void
 unwatch(struct chan_ep *ep)
 {
@@ -133,7 +133,7 @@ conn_event(struct chan_rail *cr)
 				rdma_cq_event(ep->cq);
 				ep->armed = false;
 			} else {
-				/* It only reports errors, and belongs to a device that is gone: the rail will say so. */
+				/* A descriptor that only reports errors belongs to a device that is gone; the rail will report that. */
 				unwatch(ep);
 				ep->deaf = true;
 			}

@@ -43,7 +43,7 @@ off(struct req *rq)
 	return v;
 }
 
-/* The value of a header that must come exactly once; p NULL: it does not. */
+/* Returns the value of a header that must come exactly once; p NULL: it does not. */
 static struct span
 only(const struct req *rq, const char *name)
 {
@@ -67,7 +67,7 @@ take_psn(const struct req *rq, struct rdma_rc_ask *ask)
 	return NULL;
 }
 
-/* One wish, NAME=NUMBER. */
+/* Reads one wish, NAME=NUMBER. */
 static bool
 take_wish(struct span s, struct rdma_rc_ask *ask)
 {
@@ -92,7 +92,7 @@ take_wish(struct span s, struct rdma_rc_ask *ask)
 	return true;
 }
 
-/* x-gantry-rc: reads=16; mtu=1024; sl=0; pkey=0xffff, each of which may be missing. */
+/* Reads x-gantry-rc: reads=16; mtu=1024; sl=0; pkey=0xffff, each of which may be missing. */
 static const char *
 take_wishes(const struct req *rq, struct rdma_rc_ask *ask)
 {
@@ -138,7 +138,7 @@ on_connected(struct chan_connect *c)
 	struct rc_job *job = container_of(c, struct rc_job, connect);
 	struct req *rq = job->rq;
 
-	/* Its client has gone, or its time is over: nobody would ever name it. */
+	/* The client has gone, or its time is over: no request would ever name the connection. */
 	if (c->wait.result == 0 && rq->fault != FAULT_NONE)
 		rdma_rc_disconnect(rq->rs->env.rdma, c->wait.answer.id, (struct sockaddr *)&rq->peer);
 	req_on_store(rq);
@@ -236,7 +236,7 @@ rc_connect_start(struct req *rq)
 	return why ? req_fail(rq, FAULT_BAD_TOKEN, why) : start(rq);
 }
 
-/* T70: whatever it names, it is gone afterwards. */
+/* Ends the connection that the request names (T70); an unknown id is no error. */
 enum verdict
 rc_disconnect_start(struct req *rq)
 {

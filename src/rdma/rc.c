@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define RNR_TIMER 12 /* 0.64 ms; nothing of ours is ever not ready */
+#define RNR_TIMER 12 /* 0.64 ms; the server posts no receives, so the value has no effect */
 
 static bool
 rc_enabled(const struct conf_rdma *conf)
@@ -140,7 +140,7 @@ to_rts(struct rc_conn *conn, const struct rdma_rc_ask *ask, struct rdma_rc_answe
 				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* On the rail of the route. */
+/* Makes the connection on the rail of the route, and connects it. Returns 0 with *a but for the id, or -errno. */
 static int
 open_on(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask *ask, const struct rail_route *route,
 	int level, struct rdma_rc_answer *a)
@@ -166,7 +166,7 @@ open_on(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask *ask, co
 	if (r == 0)
 		r = to_rts(conn, ask, a);
 	if (r < 0) {
-		/* Nothing was posted on it, so it matters to nobody whether that is heard. */
+		/* No work request was posted on the queue pair, so the device's answer does not matter. */
 		if (conn->ep.qp)
 			verbs_ep_destroy_qp(&conn->ep);
 		rdma_cq_free(&cq->base);
@@ -194,7 +194,7 @@ rc_conn_open(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask *as
 	int r, why = 0, level;
 
 	memcpy(tok.gid, ask->gid, 16);
-	/* From rail to rail until one leads there, as a lease does with DC. */
+	/* The search for a rail that leads to the client, as a lease does it with DC. */
 	while ((r = route_by_address(rd, &tok, &asker, &route)) == 0) {
 		asker.tried |= 1u << route.rail;
 		r = rail_routes(rd->rail[route.rail], &route.key, &level);
@@ -263,7 +263,7 @@ rc_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail
 	return 1;
 }
 
-/* No wait ever begins. */
+/* Returns false: no wait for a connection ever begins. */
 static bool
 rc_target_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
 {

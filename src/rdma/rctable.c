@@ -3,8 +3,8 @@
  * The connections of the process: found by id, counted by peer, made and closed on threads of their own, since the
  * kernel may look for an absent client for a second; see rc.h.  One lock, after which only dev->lock is taken.
  *
- * A connection that nobody leases has no work request, so it is closed at once whatever became of its device: step 2
- * of "contexts" in ep.h.  One that is leased is released by its core, and comes back here when it is destroyed.
+ * A connection without a lease has no work request, so it is closed at once whatever became of its device: step 2
+ * of "contexts" in ep.h.  A leased connection is released by its core, and comes back here when it is destroyed.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rc_int.h"
@@ -27,7 +27,8 @@
 #define WAITING_PER_PEER 16 /* of one peer */
 #define REAP_NS NS_PER_S
 
-/* An address that connects, by which limits count; of IPv6 the /64, the usual assignment to one client. */
+/* Counts the connections of a client's address, and limits them. IPv6 clients count by /64, the usual assignment to one
+ * client. */
 struct rc_peer {
 	uint8_t addr[16];
 	int conns, waiting;
@@ -47,7 +48,7 @@ struct rc_table {
 	bool stop;
 	uint64_t key[2];
 	struct list ids[BUCKETS], peers[BUCKETS];
-	struct list all, closing; /* links: rc_conn.all */
+	struct list all, closing; /* connections, linked by rc_conn.all */
 	int peer_nr, conn_nr, waiting;
 	struct fair work;
 	uint64_t reap_ns;
@@ -84,7 +85,8 @@ peer_drop(struct rc_table *t, struct rc_peer *p)
 	free(p);
 }
 
-/* Finds the peer or makes it; what has nothing and may connect again is not kept.  NULL: there are too many. */
+/* Finds or makes the peer of an address, and frees peers of the same bucket that have no connection and their full
+ * allowance. Returns NULL if there are too many peers, or no memory. */
 static struct rc_peer *
 peer_get(struct rc_table *t, const uint8_t addr[16], uint64_t now)
 {
@@ -116,7 +118,8 @@ peer_get(struct rc_table *t, const uint8_t addr[16], uint64_t now)
 	return found;
 }
 
-/* Takes one connect of the peer's allowance, which has connect_rate of them and fills up within a second. */
+/* Takes one connect of the peer's allowance, which has connect_rate connects and fills up within a second. Returns false if
+ * the allowance is empty. */
 static bool
 rate_take(const struct rc_table *t, struct rc_peer *p, uint64_t now)
 {
@@ -144,7 +147,7 @@ find(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES])
 	return NULL;
 }
 
-/* It counts no more. */
+/* Subtracts the connection from the counts of the limits. */
 static void
 uncount(struct rc_table *t, struct rc_conn *c)
 {
@@ -152,7 +155,7 @@ uncount(struct rc_table *t, struct rc_conn *c)
 	t->conn_nr--;
 }
 
-/* No token finds it any more; a thread of ours closes it. */
+/* Removes a connection from the ids that tokens find, and has a thread of the table close it. why: counter of the reason. */
 static void
 close_later(struct rc_table *t, struct rc_conn *c, _Atomic uint64_t *why)
 {
@@ -207,7 +210,7 @@ make(struct rc_table *t, struct rdma_rc_wait *w)
 		list_push_tail(&t->all, &c->all);
 		atomic_fetch_add(&t->stats.open, 1);
 		count(&t->stats.made);
-		/* Its device may have been given up meanwhile. */
+		/* The context may have been given up since the queue pair was made. */
 		if (rc_conn_is_lost(c))
 			t->reap_ns = 0;
 	} else {
@@ -234,7 +237,8 @@ close_one(struct rc_table *t, struct rc_conn *c)
 	free(c);
 }
 
-/* One thing that is to be done; false: there is none. */
+/* Reaps connections if it is time for that, then closes or makes one connection. Returns false if there is none to close or
+ * make. */
 static bool
 step(struct rc_table *t)
 {
@@ -283,7 +287,8 @@ table_main(void *arg)
 	}
 }
 
-/* On a helper thread, rails locked, where no lock of ours may be taken: a rail has changed. */
+/* Has a thread of the table look at all connections, because a rail has changed. Called by a helper thread that has locked
+ * the rails, so the lock of the table must not be taken. */
 static void
 on_rails_changed(struct rdma_watch *w)
 {
@@ -370,7 +375,7 @@ rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_
 
 /* ---- what req/ calls ---- */
 
-/* Counts the peer's connect, if no limit is reached. */
+/* Makes a connection in state MAKING and counts it. Returns NULL if a limit is reached, or without memory. */
 static struct rc_conn *
 admit(struct rc_table *t, const struct rdma_rc_ask *ask)
 {
@@ -420,7 +425,7 @@ rdma_rc_connect(struct rdma *rd, struct rdma_rc_wait *w)
 	return 0;
 }
 
-/* The peer's own.  Under the lock. */
+/* Finds the connection of this id, if it is the peer's own. Called under the lock. */
 static struct rc_conn *
 find_own(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES], const struct sockaddr *peer)
 {
@@ -510,7 +515,7 @@ rc_table_new(struct rdma *rd)
 	return r;
 }
 
-/* All that is left. */
+/* Closes all connections and frees all peers, after the threads have ended. */
 static void
 end(struct rc_table *t)
 {
@@ -519,7 +524,7 @@ end(struct rc_table *t)
 	while ((l = list_pop(&t->all)) || (l = list_pop(&t->closing))) {
 		struct rc_conn *c = container_of(l, struct rc_conn, all);
 
-		/* The kernel has the queue pair and does not come back; neither may its memory go. */
+		/* The job that destroys its queue pair has not returned from the kernel, so its memory is kept. */
 		if (c->state == RC_LEASED)
 			continue;
 		rc_conn_close(c);

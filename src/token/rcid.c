@@ -10,7 +10,7 @@
 
 enum { ID_LEN = 32, ADDR_LEN = 16, SIZE_LEN = 8, RKEY_LEN = 8 };
 
-/* The field at the front of *s, up to the next colon. */
+/* Takes the field at the front of *s, up to the next colon. */
 static struct span
 field(struct span *s)
 {

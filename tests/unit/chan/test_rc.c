@@ -104,7 +104,7 @@ expect_declined(const struct token *tok, enum chan_reason why)
 	assert_int_equal(f.l[9].ls.reason, why);
 }
 
-/* It is gone, and nothing of it is left. */
+/* Waits until the connection is gone and nothing of it is left. */
 static void
 expect_gone(const struct conn *c, int open)
 {
@@ -123,7 +123,7 @@ fill(char *mem, size_t len, unsigned seed)
 	}
 }
 
-/* The connection serves, both ways. */
+/* Writes and reads over the connection. */
 static void
 works(const struct conn *c)
 {
@@ -180,7 +180,7 @@ bytes_are_right(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
-/* What the endpoint of a connection may have outstanding. */
+/* Returns the number of READs that the endpoint of a connection may have outstanding. */
 static int
 reads_allowed(const struct conn *c)
 {
@@ -463,8 +463,8 @@ watched(int fd)
 	return n;
 }
 
-/* The core sleeps while the device works: the completion wakes it, and whoever has the connection next is not watched by
- * this core any more. */
+/* The core sleeps while the device works: the completion wakes it, and once the lease is put this core does not watch the
+ * connection any longer. */
 static void
 completions_wake(void **state)
 {
@@ -667,7 +667,7 @@ operations_end_with_the_context(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
-/* What becomes of a connect whose device is lost while the connection is made: it is answered, and nothing is left. */
+/* Loses the device while a connection is made: the connect is answered, and nothing is left. */
 static void
 lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, bool comes_back)
 {
