@@ -41,8 +41,8 @@ verbs_ep_release(struct verbs_ep *ep, bool idle)
 			r = verbs_ep_destroy_qp(ep);
 		if (ep->qp && !gone)
 			return r;
-		/* The library may say so of a device that it cannot reach any more, while the device goes on
-		 * (a driver that is being unbound): it is true if the device still answers. */
+		/* The library may report success for a device that it cannot reach any more but that still works (a
+		 * driver that is being unbound). The queue pair is destroyed only if the device still answers. */
 		if (!idle && !ep->qp)
 			r = ibv_query_port(c->ctx, ep->base.rail->port, &attr);
 		if (idle || (!ep->qp && r == 0)) {

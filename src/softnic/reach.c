@@ -96,7 +96,7 @@ sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to)
 	uint64_t absent_ns;
 	int r;
 
-	/* On InfiniBand nobody is asked for the address. */
+	/* InfiniBand needs no address resolution. */
 	if (sn_port(ctx)->lid)
 		return 0;
 	r = sn_look_up(ctx, to->dgid, &absent_ns);
