@@ -332,17 +332,126 @@ test_own_qp(void)
 
 /* ---- the fabric ---- */
 
+/* Ends the connection from the active end, and frees both ends. */
 static void
-test_faults(void)
+disconnect_both(void)
 {
-	route_to("127.0.0.1", PORT);
-	connect_both();
-	sn_ctl("rule add op=write status=REM_ACCESS_ERR limit=1");
-	ok(write_to_b() == IBV_WC_REM_ACCESS_ERR, "a fault rule");
-	sn_ctl("rule clear");
 	must(rdma_disconnect(a.id) == 0 && want(lch, b.id, RDMA_CM_EVENT_DISCONNECTED, 0));
 	free_end(&a);
 	free_end(&b);
+}
+
+static int
+post_read(void)
+{
+	return rdma_post_read(a.id, NULL, a.mem, LEN, a.mr, 0, (uintptr_t)b.mem, b.mr->rkey);
+}
+
+/* The fault rules of WRITE, READ and SEND; a failed work request breaks the connection's queue pair, and no other. */
+static void
+test_faults(void)
+{
+	static const char *const op[] = { "write", "read", "send" };
+	struct ibv_wc wc;
+	char cmd[100];
+
+	for (int n = 0; n < 3; n++) {
+		route_to("127.0.0.1", PORT);
+		connect_both();
+		memset(n == 1 ? b.mem : a.mem, 0x5a, LEN);
+		memset(n == 1 ? a.mem : b.mem, 0, LEN);
+		snprintf(cmd, sizeof(cmd), "rule add op=%s corrupt=100 >/dev/null", op[n]);
+		sn_ctl(cmd);
+		must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0);
+		if (n == 2)
+			must(rdma_post_send(a.id, NULL, a.mem, LEN, a.mr, 0) == 0);
+		ok((n == 2   ? wc_status(a.id->send_cq)
+		    : n == 1 ? post_read() + wc_status(a.id->send_cq)
+			     : write_to_b()) == IBV_WC_SUCCESS &&
+			   (n < 2 || wc_status(b.id->recv_cq) == IBV_WC_SUCCESS) &&
+			   (n == 1 ? a.mem : b.mem)[100] == 0xa5 && (n == 1 ? a.mem : b.mem)[101] == 0x5a,
+		   "%s: an inverted byte", op[n]);
+		sn_ctl("rule clear");
+		snprintf(cmd, sizeof(cmd), "rule add op=%s status=REM_OP_ERR limit=1 >/dev/null", op[n]);
+		sn_ctl(cmd);
+		if (n == 2)
+			must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0 &&
+			     rdma_post_send(a.id, NULL, a.mem, LEN, a.mr, 0) == 0);
+		ok((n == 2   ? wc_status(a.id->send_cq)
+		    : n == 1 ? post_read() + wc_status(a.id->send_cq)
+			     : write_to_b()) == IBV_WC_REM_OP_ERR,
+		   "%s: a status", op[n]);
+		sn_ctl("rule clear");
+		ok(sn_state(a.id->qp) == IBV_QPS_ERR && sn_state(b.id->qp) == IBV_QPS_RTS &&
+			   write_to_b() == IBV_WC_WR_FLUSH_ERR && ibv_poll_cq(b.id->recv_cq, 1, &wc) == 0,
+		   "the active end is broken, and not the other");
+		disconnect_both();
+	}
+}
+
+/* Every work request of a connection is in the trace, with the number of its queue pair. */
+static void
+test_trace(void)
+{
+	char file[300], cmd[700];
+
+	snprintf(file, sizeof(file), "%s/trace.cm", getenv("SOFTNIC_DIR"));
+	route_to("127.0.0.1", PORT);
+	connect_both();
+	snprintf(cmd, sizeof(cmd), "trace on %s", file);
+	sn_ctl(cmd);
+	must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0);
+	must(rdma_post_send(a.id, NULL, a.mem, 1000, a.mr, 0) == 0);
+	ok(wc_status(a.id->send_cq) == IBV_WC_SUCCESS && write_to_b() == IBV_WC_SUCCESS && post_read() == 0 &&
+		   wc_status(a.id->send_cq) == IBV_WC_SUCCESS,
+	   "one of each");
+	sn_ctl("rule add op=write torn=50 status=REM_OP_ERR >/dev/null");
+	ok(write_to_b() == IBV_WC_REM_OP_ERR, "half of a WRITE");
+	sn_ctl("rule clear");
+	sn_ctl("trace off");
+	for (int n = 0; n < 4; n++) {
+		static const char *const rec[] = { "send [^ ]+ [^ ]+ [^ ]+ 1000 1000 SUCCESS",
+						   "write [^ ]+ [^ ]+ [^ ]+ 65536 65536 SUCCESS",
+						   "read [^ ]+ [^ ]+ [^ ]+ 65536 65536 SUCCESS",
+						   "write [^ ]+ [^ ]+ [^ ]+ 65536 32768 REM_OP_ERR" };
+
+		snprintf(cmd, sizeof(cmd), "trace show %s | grep -Ec '%x +%s' | grep -qx 1", file,
+			 a.id->qp->qp_num, rec[n]);
+		sn_ctl(cmd);
+	}
+	disconnect_both();
+}
+
+/* `softnicctl qp N fatal` for the queue pair of one end: its program has the event and flushed completions; the other learns of it by
+ * its own work. */
+static void
+test_fatal(void)
+{
+	struct ibv_async_event ev;
+	char cmd[64];
+
+	for (int n = 0; n < 2; n++) {
+		struct end *broken = n ? &b : &a;
+
+		route_to("127.0.0.1", PORT);
+		connect_both();
+		must(rdma_post_recv(broken->id, NULL, broken->mem, LEN, broken->mr) == 0);
+		snprintf(cmd, sizeof(cmd), "qp %#x fatal", broken->id->qp->qp_num);
+		sn_ctl(cmd);
+		ok(sn_next_event(broken->id->verbs, SN_PATIENCE_MS, &ev) == IBV_EVENT_QP_FATAL &&
+			   ev.element.qp == broken->id->qp,
+		   "QP_FATAL");
+		ok(sn_state(broken->id->qp) == IBV_QPS_ERR &&
+			   wc_status(broken->id->recv_cq) == IBV_WC_WR_FLUSH_ERR,
+		   "its receive is flushed");
+		ok(write_to_b() == (n ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR), "a WRITE of the %s end",
+		   n ? "other" : "broken");
+		disconnect_both();
+		route_to("127.0.0.1", PORT);
+		connect_both();
+		ok(write_to_b() == IBV_WC_SUCCESS, "the next connection");
+		disconnect_both();
+	}
 }
 
 static void
@@ -449,17 +558,43 @@ test_process(const char *self)
 	free_end(&b);
 }
 
+/* Data of a connection while its port is down: as long as retries last, and longer. */
+static void
+test_port_of_connection(void)
+{
+	struct ibv_wc wc;
+
+	route_to("127.0.0.1", PORT);
+	connect_both();
+	memset(a.mem, 0x77, LEN);
+	memset(b.mem, 0, LEN);
+	sn_ctl("port mlx5_0 down");
+	must(rdma_post_write(a.id, NULL, a.mem, LEN, a.mr, 0, (uintptr_t)b.mem, b.mr->rkey) == 0);
+	ok(ibv_poll_cq(a.id->send_cq, 1, &wc) == 0 && b.mem[0] == 0, "port down: nothing is written");
+	sn_ctl("port mlx5_0 up");
+	ok(wc_status(a.id->send_cq) == IBV_WC_SUCCESS && b.mem[LEN - 1] == 0x77, "the retry writes");
+	sn_ctl("port mlx5_0 down");
+	ok(write_to_b() == IBV_WC_RETRY_EXC_ERR && sn_state(a.id->qp) == IBV_QPS_ERR, "no retry is left");
+	sn_ctl("port mlx5_0 up");
+	disconnect_both();
+}
+
 static void
 test_lost(void)
 {
 	struct sockaddr_in s = at("127.0.0.2", PORT);
-	struct rdma_cm_id *gone;
 
 	route_to("127.0.0.1", PORT);
-	gone = a.id;
+	connect_both();
+	must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0);
 	sn_ctl("device mlx5_0 lost");
-	ok(want(a.ch, gone, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), "a device that is lost");
-	must(rdma_destroy_id(gone) == 0);
+	ok(want(a.ch, a.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0) &&
+		   want(lch, b.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0),
+	   "a device that is lost: both ends of a connection");
+	ok(wc_status(b.id->recv_cq) == IBV_WC_WR_FLUSH_ERR && write_to_b() == IBV_WC_WR_FLUSH_ERR,
+	   "their work is flushed");
+	free_end(&a);
+	free_end(&b);
 	must(rdma_create_id(a.ch, &a.id, NULL, RDMA_PS_TCP) == 0);
 	must(rdma_resolve_addr(a.id, NULL, (struct sockaddr *)&s, 2000) == 0);
 	ok(want(a.ch, a.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0), "the other is still there");
@@ -527,8 +662,11 @@ main(int argc, char **argv)
 	test_backlog();
 	test_own_qp();
 	test_faults();
+	test_trace();
+	test_fatal();
 	test_addresses();
 	test_port();
+	test_port_of_connection();
 	test_process(argv[0]);
 	test_lost();
 	test_endpoints();

@@ -445,7 +445,8 @@ test_errors(void)
 
 	must(ibv_modify_qp(b.qp, &t, IBV_QP_STATE) == 0);
 	ok(ibv_poll_cq(b.rcq, 1, &wc) == 0, "a reset drops receives without completions");
-	ok(post_recv_sge(&b, 9, &s, 1) == EINVAL, "no receive in RESET");
+	ok(post_recv_sge(&b, 9, &s, 1) == EINVAL && post_send(&b, IBV_WR_SEND, 9, 64, 0) == EINVAL,
+	   "neither a receive nor a SEND in RESET");
 	unpair();
 }
 
@@ -509,6 +510,61 @@ test_violations(void)
 		is_wc(a.scq, IBV_WC_SUCCESS, 4);
 		unpair();
 	}
+}
+
+static void
+qp_fatal(const struct ibv_qp *qp)
+{
+	char cmd[64];
+
+	snprintf(cmd, sizeof(cmd), "qp %#x fatal", qp->qp_num);
+	sn_ctl(cmd);
+}
+
+/* What a queue pair has been told ends with a reset, and in RESET it is told nothing. */
+static void
+test_reset_forgets(void)
+{
+	const struct opt o = { .to_rtr = true };
+	struct ibv_qp_attr t = { .qp_state = IBV_QPS_RESET };
+	enum ibv_event_type type;
+	struct ibv_async_event e;
+	struct end c;
+
+	pair(&o);
+	for (int n = 0; n < 3; n++) {
+		to_rts(a.qp, &o);
+		must(post_send(&a, IBV_WR_RDMA_WRITE, 1, 64, IBV_SEND_SIGNALED) == 0);
+		is_wc(a.scq, IBV_WC_SUCCESS, 1);
+		is_event(IBV_EVENT_COMM_EST, b.qp);
+		connect_to(a.qp, b.qp->qp_num, &o);
+		connect_to(b.qp, a.qp->qp_num, &o);
+	}
+	unpair();
+
+	/* Between two others in the device's list, whichever way the device goes through it. */
+	end_new(&a, &o);
+	end_new(&c, &o);
+	end_new(&b, &o);
+	connect_to(a.qp, b.qp->qp_num, &(struct opt){ 0 });
+	connect_to(b.qp, a.qp->qp_num, &(struct opt){ 0 });
+	must(ibv_modify_qp(c.qp, &t, IBV_QP_STATE) == 0);
+	qp_fatal(c.qp);
+	qp_fatal(a.qp);
+	qp_fatal(b.qp);
+	for (int n = 0; n < 2; n++) {
+		type = (enum ibv_event_type)sn_next_event(dev.ctx, SN_PATIENCE_MS, &e);
+		ok(type == IBV_EVENT_QP_FATAL && e.element.qp != c.qp, "QP_FATAL of the two in RTS");
+	}
+	ok(sn_state(c.qp) == IBV_QPS_RESET, "in RESET");
+	connect_to(a.qp, c.qp->qp_num, &(struct opt){ 0 });
+	connect_to(c.qp, a.qp->qp_num, &(struct opt){ 0 });
+	must(post_send(&c, IBV_WR_RDMA_WRITE, 2, 64, IBV_SEND_SIGNALED) == 0 &&
+	     post_send(&a, IBV_WR_RDMA_WRITE, 3, 64, IBV_SEND_SIGNALED) == 0);
+	is_wc(c.scq, IBV_WC_SUCCESS, 2);
+	is_wc(a.scq, IBV_WC_SUCCESS, 3);
+	end_free(&c);
+	unpair();
 }
 
 /* The device has no atomic operations, and says so. */
@@ -926,6 +982,7 @@ main(int argc, char **argv)
 	test_errors();
 	test_established();
 	test_violations();
+	test_reset_forgets();
 	test_atomics();
 	test_solicited();
 	test_srq();
