@@ -765,8 +765,11 @@ perform(struct sim_io *io)
 	if (io->kind != IO_FLUSH && holds_data[io->file] &&
 	    ((sim_disk_may_fail && one_in(prof.soft)) || is_short(io)))
 		return soft_fault(io);
-	if (!fails && io->kind == IO_WRITE && is_refused(disk_of[io->file], space_of(io)))
+	if (!fails && io->kind == IO_WRITE && is_refused(disk_of[io->file], space_of(io))) {
+		if (io->is_block)
+			model_block_refused();
 		return refuse(io);
+	}
 	simdisk_faults += fails;
 	counts.io_errors += fails;
 	switch (io->kind) {

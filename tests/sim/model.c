@@ -41,7 +41,7 @@ static int given_up_nr;
 static int active[CLIENTS_MAX], active_nr;
 static uint32_t reading[CLIENTS_MAX]; /* the operation whose object a client reads; 0: none */
 static uint64_t last_version;
-static uint64_t blocks_begun, blocks_over; /* of this process: written, and published */
+static uint64_t blocks_begun, blocks_over, blocks_refused; /* writes of blocks by this process: all, published, without room */
 
 void
 model_begin(void)
@@ -708,13 +708,19 @@ model_process_over(void)
 		ops[active[i]].active = false;
 	active_nr = 0;
 	memset(reading, 0, sizeof reading);
-	blocks_begun = blocks_over = 0;
+	blocks_begun = blocks_over = blocks_refused = 0;
+}
+
+void
+model_block_refused(void)
+{
+	blocks_refused++;
 }
 
 bool
 model_is_known(void)
 {
-	return blocks_begun - blocks_over == simdisk_log_refused;
+	return blocks_begun - blocks_over == blocks_refused;
 }
 
 /* ---- after a start ---- */

@@ -95,7 +95,8 @@ submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void
 	counts.beats += kind == IO_WRITE &&
 			io.file == simdisk_open(prof.is_device ? FILE_SUPER : FILE_HOST) &&
 			io.first == (prof.is_device ? FMT_HOST_OFF / PAGE : 0);
-	if (kind == IO_WRITE && sim_store && !prof.disks && op == &sim_vol()->block.op)
+	io.is_block = kind == IO_WRITE && sim_store && !prof.disks && op == &sim_vol()->block.op;
+	if (io.is_block)
 		model_block(sim_vol());
 	simdisk_submit(&io);
 }

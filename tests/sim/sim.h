@@ -134,6 +134,7 @@ struct sim_io {
 	void *buf;
 	uint32_t first, nr; /* pages */
 	uint32_t weight;
+	bool is_block;      /* true: a write that model_block() was told of */
 	uint64_t upto;      /* flush: writes that were over when it began */
 	struct page **page; /* write: taken at the start; NULL: when it is over */
 	uint64_t nr_in_order;
@@ -347,6 +348,8 @@ void model_op_over(int op, int result);
 /* The leader's block is being written, and was flushed. */
 void model_block(struct vol *vol);
 void model_published(struct vol *vol);
+/* Counts a write of the leader's block, announced by model_block(), that finds no room. */
+void model_block_refused(void);
 /* The process is gone: what was begun is open. */
 void model_process_over(void);
 /* Returns true, at rest, unless a block failed for other reasons than a log without room: what such a block names keeps its space until a
