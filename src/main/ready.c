@@ -83,6 +83,13 @@ write_ready_file(const char *path, const char *line)
 	return r;
 }
 
+/* Returns true if another attempt, with the same configuration, may succeed. */
+static bool
+is_shortage(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOSPC || r == -EDQUOT || r == -EIO;
+}
+
 int
 daemon_say_ready(struct daemon *d, const char *ready_file)
 {
@@ -100,7 +107,7 @@ daemon_say_ready(struct daemon *d, const char *ready_file)
 	if (r < 0) {
 		log_error("%s: %s", ready_file, strerror(-r));
 		free(line);
-		return EXIT_CONFIG;
+		return is_shortage(r) ? EXIT_RUNTIME : EXIT_CONFIG;
 	}
 	log_event(LOG_EV_READY, LOG_NOTE, "%s", line);
 	log_say("gantryd: %s\n", line);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A start that has too few descriptors for its disks names a disk and the limit to raise, wherever it runs out of them.
+# A start that has too few descriptors for its disks names a disk and the limit to raise, wherever it runs out of them; and one that has no
+# room for the ready file may be tried again (status 1), other than one whose configuration is at fault (78).
 DISK_SIZE=96MiB DISKS=4
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' CORES=1
@@ -22,3 +23,13 @@ for n in $(seq 12 3 60); do
 	named=$((named + 1))
 done
 [ "$named" -ge 5 ] || fail "of all starts $named ended for want of descriptors"
+
+ready_fails() { # FILE STATUS ERROR
+	local rc=0
+	timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$1" >"$T/said" 2>&1 || rc=$?
+	assert_eq "$rc" "$2" "a start that cannot write $1: $(cat "$T/said")"
+	grep -q "error.*gantryd: $T/$1: $3" "$T/said" || fail "$1 and the error are not named: $(cat "$T/said")"
+}
+ln -s /dev/full "$T/full.tmp"
+ready_fails full 1 'No space left on device'
+ready_fails absent/ready 78 'No such file or directory'
