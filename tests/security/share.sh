@@ -16,7 +16,7 @@ MORE="auth: { credentials_file: \"$T/keys.yaml\" }
 limits: { s3_total: 60s }
 memory: { buffers: 64MiB, index: 64MiB, replay: 1MiB }"
 write_config
-sed -i '/^memory: { buffers: 64MiB, index: 64MiB, http_buffers/d' "$T/gantryd.yaml"
+sed -i '/^memory: { .*, http_buffers/d' "$T/gantryd.yaml"
 format_store
 daemon_run
 make_buckets

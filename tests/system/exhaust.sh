@@ -167,7 +167,7 @@ case $BUILD in
 *asan | *tsan) ;; # they reserve terabytes
 *)
 	for mib in 64 128 192; do refused 1 'Cannot allocate memory\|auth.replay: out of memory\|Resource temporarily unavailable' --as=$((mib << 20)); done
-	sed -i 's/buffers: 64MiB/buffers: 4GiB/' "$T/gantryd.yaml"
+	sed -i 's/ buffers: [^,]*/ buffers: 4GiB/' "$T/gantryd.yaml"
 	refused 1 'of buffers for core 0: Cannot allocate memory (memory.buffers' --as=$((2 << 30))
 	fresh
 	# Nothing more can be had, while many come.
@@ -230,7 +230,7 @@ stop_daemon
 for pieces in 1 16; do
 	MORE="limits: { pieces_per_request: $pieces, s3_progress: 60s, s3_total: 60s, scality_total: 60s }"
 	write_config
-	sed -i 's/ buffers: 64MiB/ buffers: 10MiB/; s/http_buffers: [^ ]*/http_buffers: 2MiB/' "$T/gantryd.yaml"
+	sed -i 's/ buffers: [^,]*/ buffers: 10MiB/; s/http_buffers: [^ ]*/http_buffers: 2MiB/' "$T/gantryd.yaml"
 	rm -rf "$T"/disk*
 	format_store
 	daemon_run

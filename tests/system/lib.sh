@@ -19,7 +19,7 @@
 #   RDMA='{ allow_special: [loopback, self] }'    the rdma section
 #   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
 #   MORE=$'limits:\n  ...'                        further sections, as yaml
-#   HTTP_BUFFERS=16MiB                            memory.http_buffers (auto outside of tests/system and tests/security)
+#   BUFFERS=48MiB HTTP_BUFFERS=8MiB               memory.buffers, memory.http_buffers (64MiB, auto outside of tests/system and tests/security)
 #   DAEMON_WRAP='strace -f ...'                   put in front of gantryd
 #   OWN_NET=1 (before lib.sh)                     a network namespace of its own, see net_rail
 #   S3_PORT=9000 (with OWN_NET)                   the port of the S3 listener; 0: a free one, which another listener may have after a restart
@@ -48,8 +48,8 @@ mkdir -p "$SOFTNIC_DIR"
 COPIES=${COPIES:-1}
 CORES=${CORES:-2} DISKS=${DISKS:-$((COPIES > 1 ? 3 : 1))} DISK_SIZE=${DISK_SIZE:-1GiB} NICS=${NICS:-1} BUCKETS=${BUCKETS-bkt}
 RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
-# Buffers are cleared and pinned at each start, which is most of the CPU time of a start: of those for HTTP these tests have a quarter.
-case $0 in */system/* | */security/*) : "${HTTP_BUFFERS:=16MiB}" ;; *) : "${HTTP_BUFFERS:=auto}" ;; esac
+# Buffers are cleared and pinned at each start, which is most of the CPU time of a start: these tests have few of them.
+case $0 in */system/* | */security/*) : "${BUFFERS:=48MiB}" "${HTTP_BUFFERS:=8MiB}" ;; *) : "${BUFFERS:=64MiB}" "${HTTP_BUFFERS:=auto}" ;; esac
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
 # The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
 exec {_err}>&2
@@ -120,7 +120,7 @@ write_config() {
 		[ -z "$LISTEN" ] || printf '%s\n' "$LISTEN"
 		echo "admin: { address: \"127.0.0.1:0\", socket: \"$T/admin.sock\" }"
 		echo "cores: $CORES"
-		echo "memory: { buffers: 64MiB, index: 64MiB, http_buffers: $HTTP_BUFFERS }"
+		echo "memory: { buffers: $BUFFERS, index: 64MiB, http_buffers: $HTTP_BUFFERS }"
 		echo "rdma: $RDMA"
 		if [ "${STORE:-disks}" = rados ]; then
 			# On the cluster of CEPH_CONF (tests/rados/run.sh), in a namespace of this test's own.
