@@ -41,7 +41,8 @@ static int given_up_nr;
 static int active[CLIENTS_MAX], active_nr;
 static uint32_t reading[CLIENTS_MAX]; /* the operation whose object a client reads; 0: none */
 static uint64_t last_version;
-static uint64_t blocks_begun, blocks_over, blocks_refused; /* writes of blocks by this process: all, published, without room */
+/* Writes of blocks by this process: all, published, without room. */
+static uint64_t blocks_begun, blocks_over, blocks_refused;
 
 void
 model_begin(void)
