@@ -24,6 +24,7 @@ READ_ONLY = 1 << 0
 REGISTER_MAX = 0xFFFFFFFF
 UPLOAD_ID_MAX, PARTS_MAX = 1024, 10000
 PATH_NONE, PATH_RDMA, PATH_HTTP, PATH_RDMA_STAGED = 0, 1, 2, 3
+TRANSPORT_AUTO, TRANSPORT_DC, TRANSPORT_RC = 0, 1, 2
 DEVICE, COUNTED, STAGED = 1 << 1, 1 << 2, 1 << 3
 WAIT_NONE, WAIT_STREAM, WAIT_EVENT = 0, 1, 2
 MEM_SYSTEM, MEM_MANAGED, MEM_DEVICE, MEM_UNKNOWN, MEM_INVALID = 0, 1, 2, 3, 4
@@ -55,6 +56,7 @@ class Options(ctypes.Structure):
         ("copy_cookie", c_void_p),
         ("stage", c_int),
         ("stage_bytes", c_uint64),
+        ("transport", c_int),
     ]
 
 
@@ -79,6 +81,7 @@ class Result(ctypes.Structure):
         ("message", c_char * 256),
         ("checksum", c_char * 16),
         ("last_modified", c_char * 40),
+        ("transport", c_int),
     ]
 
 

@@ -30,6 +30,8 @@ _PATHS = {
     _abi.PATH_HTTP: "http",
     _abi.PATH_RDMA_STAGED: "rdma-staged",
 }
+_TRANSPORTS = {"auto": _abi.TRANSPORT_AUTO, "dc": _abi.TRANSPORT_DC, "rc": _abi.TRANSPORT_RC}
+_TRANSPORT_NAMES = {_abi.TRANSPORT_AUTO: "", _abi.TRANSPORT_DC: "dc", _abi.TRANSPORT_RC: "rc"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Result:
     checksum_verified  the server's checksum over the bytes that were delivered was there and right
     requests           HTTP requests that it took
     status             of the last of them
+    transport          "dc" or "rc" of the bytes that went by RDMA; "" when none did
     """
 
     path: str = ""
@@ -64,6 +67,7 @@ class Result:
     checksum_verified: bool = False
     requests: int = 0
     status: int = 0
+    transport: str = ""
 
 
 class Data(bytearray):
@@ -260,6 +264,7 @@ class Client:
                      command
     rdma             False: everything over HTTP
     require_rdma     put and get raise NotByRdma instead of going over HTTP
+    transport        of RDMA: "dc", "rc", or "auto" for DC where both ends have it, else RC
     stage            memory of a device that no port can register goes through a few pinned buffers of this
                      host, copied by its driver; False: then that is an error, NotByRdma
     scality          speaks the dialect of a scality listener
@@ -286,6 +291,7 @@ class Client:
         region: Optional[str] = None,
         rdma: bool = True,
         require_rdma: bool = False,
+        transport: str = "auto",
         stage: bool = True,
         scality: bool = False,
         device: Optional[str] = None,
@@ -307,6 +313,8 @@ class Client:
         if url and not _is_url(url):
             raise ValueError(f"{url!r} is no URL of a server: http://HOST:PORT/BUCKET")
         _check_part_size(part_size)
+        if transport not in _TRANSPORTS:
+            raise ValueError(f'transport is "auto", "dc" or "rc", not {transport!r}')
         if jobs < 1 or split_above < 1:
             raise ValueError("split_above and jobs are at least 1")
         if not access_key and not secret_key and not scality:
@@ -339,6 +347,7 @@ class Client:
                 "path_mtu": path_mtu,
                 "pkey_index": pkey_index,
                 "stage": stage,
+                "transport": _TRANSPORTS[transport],
             }
         )
         self._lib = self._context.lib
@@ -422,6 +431,7 @@ class Client:
             checksum_verified=bool(res.checksum_verified),
             requests=res.requests,
             status=res.status,
+            transport=_TRANSPORT_NAMES[res.transport],
         )
 
     def _move(
@@ -989,6 +999,7 @@ def summed(results: List[Result]) -> Result:
         checksum_verified=all(r.checksum_verified for r in results),
         requests=sum(r.requests for r in results),
         status=results[-1].status,
+        transport=next((r.transport for r in moved if r.transport), ""),
     )
 
 

@@ -9,12 +9,15 @@
  *     (unknown) -- taken --> TRIED -- answered --> REACHED -- 10 min --> (unknown)
  *                              | '-- no answer, or it takes long --> (unknown)
  *                              '---- not reached --> AVOIDED -- 1 min --> (unknown)
+ *
+ * The same of transports: one that a server was found to lack is not tried for a minute.
  */
 #include "client/client_int.h"
 
 #include "base/clock.h"
 #include "base/siphash.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,16 +26,21 @@
 #define TRIED_NS (1 * NS_PER_S)
 #define WAIT_NS (300 * NS_PER_MS) /* a decline is there by then */
 
+size_t
+server_len(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	host = host ? host + 3 : url;
+	return (size_t)(host - url) + strcspn(host, "/?#");
+}
+
 uint64_t
 server_of(const char *url)
 {
 	static const uint64_t key[2];
-	const char *host = strstr(url, "://");
-	size_t len;
 
-	host = host ? host + 3 : url;
-	len = (size_t)(host - url) + strcspn(host, "/?#");
-	return siphash(key, url, len);
+	return siphash(key, url, server_len(url));
 }
 
 /* What is known, locked; NULL: nothing any more. */
@@ -188,4 +196,69 @@ port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint6
 	pthread_mutex_unlock(&g->lock);
 	pthread_rwlock_unlock(&g->map_lock);
 	return is_other_left;
+}
+
+/* ---- the transport ---- */
+
+static const char *const transport_name[] = { "", "DC", "RC" };
+
+/* Locked.  NULL: nothing is known against it. */
+static struct lack *
+find_lack(struct gantry *g, uint64_t server, enum gantry_transport transport)
+{
+	uint64_t now = clock_ns();
+
+	for (int i = 0; i < LACKS_MAX; i++) {
+		struct lack *l = &g->lack[i];
+
+		if (now < l->until_ns && l->transport == transport && l->server == server)
+			return l;
+	}
+	return NULL;
+}
+
+enum gantry_transport
+transport_take(struct gantry *g, const struct port *p, uint64_t server, char *why, size_t why_len)
+{
+	enum gantry_transport chosen = g->transport;
+	const struct lack *dc = NULL, *rc = NULL;
+
+	*why = 0;
+	if (chosen == GANTRY_TRANSPORT_DC || !g->rc)
+		return GANTRY_TRANSPORT_DC;
+	pthread_mutex_lock(&g->lock);
+	if (chosen == GANTRY_TRANSPORT_AUTO && p->has_dc)
+		dc = find_lack(g, server, GANTRY_TRANSPORT_DC);
+	rc = find_lack(g, server, GANTRY_TRANSPORT_RC);
+	if (chosen == GANTRY_TRANSPORT_AUTO && p->has_dc && !dc)
+		chosen = GANTRY_TRANSPORT_DC;
+	else
+		chosen = rc ? GANTRY_TRANSPORT_AUTO : GANTRY_TRANSPORT_RC;
+	/* With neither, the server's answer to the token says more than that it has no other transport either. */
+	if (chosen == GANTRY_TRANSPORT_AUTO)
+		snprintf(why, why_len, "%s", dc ? dc->why : rc->why);
+	pthread_mutex_unlock(&g->lock);
+	return chosen;
+}
+
+void
+transport_lacks(struct gantry *g, const char *url, enum gantry_transport transport, const char *why)
+{
+	uint64_t server = server_of(url);
+	struct lack *l;
+
+	pthread_mutex_lock(&g->lock);
+	l = find_lack(g, server, transport);
+	if (!l) {
+		l = g->lack;
+		for (int i = 1; i < LACKS_MAX; i++) {
+			if (g->lack[i].until_ns < l->until_ns)
+				l = &g->lack[i];
+		}
+	}
+	*l = (struct lack){ .server = server, .transport = transport, .until_ns = clock_ns() + AVOID_NS };
+	snprintf(l->why, sizeof l->why, "%s", why);
+	pthread_mutex_unlock(&g->lock);
+	client_log(g, GANTRY_LOG_INFO, "%.*s: no transfers by %s for a minute: %s", (int)server_len(url), url,
+		   transport_name[transport], why);
 }

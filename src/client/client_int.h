@@ -9,12 +9,13 @@
  *     staged.c     puts and gets through the stage
  *     bounce.c     HTTP bodies through the stage
  *     plain.c      head, delete, buckets
- *     choice.c     choice of the port for a token
+ *     choice.c     choice of the port and the transport for a token: choice.h
  *     config.c     cuobj.json, cufile.json, options
  *     http.c       an HTTP exchange by libcurl
  *     json.c       the tolerant JSON reader
  *     list.c       lists of objects, buckets, uploads, parts
  *     page.c       a page of a list
+ *     rc.c         connections of RC, between calls: rc.h; rc_connect.c: how one is made
  *     reply.c      interpretation of answers (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations: region.h
@@ -25,11 +26,12 @@
  *     slot.c       memory for the texts of tokens
  *     gpu.c        memory that the CPU cannot read: gpu.h; drivers: gpu_cuda.c, gpu_rocm.c
  *     events.c     ports that go down and come up
- *     shared.c     the shared context of a process, and forks
+ *     shared.c     the shared context of a process; forks.c: the number of forks
  *     log.c        log lines for the program
  *     targets.c    idle DC targets, between calls
  *     ops.c        calls in the form of cuObjClient
  *     sign.c       AWS Signature Version 4
+ *     sum.c        the checksum of a put
  *     upload.c     uploads in parts, copies on the server
  *     url.c        encoding of URLs
  *     xml.c        answers in XML, read by libxml2
@@ -43,6 +45,7 @@
 #define GANTRY_CLIENT_CLIENT_INT_H
 
 #include "base/list.h"
+#include "client/choice.h"
 #include "client/gantry.h"
 #include "client/gpu.h"
 #include "token/token.h"
@@ -78,6 +81,7 @@ struct config {
 	int traffic_class; /* traffic class; -1: the class of the port */
 	int service_level, path_mtu /* path MTU in bytes; 0: the MTU of the port */, pkey_index;
 	bool no_dmabuf; /* true: memory of a device is registered only through a peer-memory driver */
+	enum gantry_transport transport;
 	bool is_multipath;
 	int retries;        /* number of retries after a callback has failed; used if is_multipath */
 	int retry_delay_ms; /* pause in ms before each retry, if there is no other port */
@@ -112,6 +116,7 @@ struct port {
 	struct ibv_srq *srq;
 	uint8_t port_num;
 	bool is_ethernet, has_wish;
+	bool has_dc;          /* true: the port makes DC targets; false: it has RC alone */
 	uint8_t wish[16];     /* address by which the configuration names the port, if has_wish */
 	_Atomic bool is_down; /* true: the port is down, according to its last event */
 	/* lid, gid, gid_index: the port's address in tokens; protected by g->map_lock */
@@ -131,8 +136,10 @@ struct port {
 	struct target *retired;
 };
 
-/* A DC target. No two puts or gets use a target at the same time, so destroying it affects one call only. */
+/* A DC target, or the client's end of a connection of RC. No two puts or gets use a target at the same time, so
+ * destroying it affects one call only. */
 struct target {
+	struct rc_conn *conn; /* connection of RC; NULL: a DC target */
 	struct ibv_qp *qp;
 	uint32_t dctn;
 	unsigned changes;     /* value of port.changes when the target was made */
@@ -153,6 +160,8 @@ struct address {
 /* Reads the address of a port from the device. Returns false if the port has no address now. */
 bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
+/* Makes a queue pair of RC, in RESET. Returns NULL and sets errno on failure. */
+struct ibv_qp *port_qp(struct port *p);
 /* Destroys a target. Returns 0; -errno: the driver failed, and servers may still use the target. */
 int target_free(struct target *t);
 
@@ -218,16 +227,6 @@ struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first registration that begins at or after start. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* Number of entries of gantry.reach, which stores which server reaches which port (choice.c). */
-#define REACH_MAX 128
-enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
-struct reach {
-	uint64_t server; /* number of the server: result of server_of() */
-	uint64_t until_ns;
-	int port;
-	enum reach_state state;
-};
-
 struct gantry {
 	pthread_mutex_t lock;
 	unsigned flags;
@@ -246,8 +245,11 @@ struct gantry {
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
 	int port_nr;
-	_Atomic unsigned next_port; /* index of the port that is used next */
+	_Atomic unsigned next_port;      /* index of the port that is used next */
+	enum gantry_transport transport; /* transport that the program requests, or AUTO */
+	struct rc *rc;                   /* connections of RC; NULL: none are made */
 	struct reach reach[REACH_MAX];
+	struct lack lack[LACKS_MAX]; /* transports that servers do not have */
 	/* condition on which calls wait, choice_waits of them, for the results of other calls (choice.c) */
 	pthread_cond_t settled;
 	int choice_waits;
@@ -269,7 +271,7 @@ struct gantry {
 	void *log_cookie;
 	_Atomic int log_most;
 	/* shared.c */
-	unsigned forks; /* value of forks_now() when the context was opened */
+	unsigned forks; /* value of forks when the context was opened */
 	struct handle *free_handles;
 	/* targets.c */
 	uint64_t target_life_ns; /* lifetime of an idle target in ns; 0: a target ends with its call */
@@ -289,6 +291,8 @@ struct window {
 	bool owns_region; /* true: the registration was made for this window only */
 	struct port *port;
 	struct target *target;
+	enum gantry_transport transport;
+	bool is_final; /* true: window_open() failed for a reason that also holds without a token */
 	char token[96];
 };
 
@@ -331,10 +335,10 @@ void slots_close(struct gantry *g);
 int events_start(struct gantry *g);
 void events_stop(struct gantry *g);
 
-/* ---- one context a process: shared.c ---- */
+/* ---- one context a process: shared.c, forks.c ---- */
 
-/* Returns the number of forks that led to this process. */
-unsigned forks_now(void);
+/* Number of forks that led to this process; only shared.c changes it. */
+extern _Atomic unsigned forks;
 /* Returns true if this process has opened the context; false: its parent did, before a fork. */
 bool is_mine(const struct gantry *g);
 /* Removes a user. Returns true if the caller must close g: no user is left, or g is not shared. */
@@ -359,10 +363,12 @@ struct memory {
 	bool is_device;        /* true: the CPU must not access the memory */
 };
 
-/* Makes a token for one call to a server (a result of server_of()): chooses a port, registers m with this
- * port if m is not registered, and takes a target. Returns 0, or -errno with the reason in why. */
-int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
-		char *why, size_t why_len);
+struct call;
+/* Makes a token for a request of a call to a server (a result of server_of()): chooses a port and a transport,
+ * registers the memory of the call with this port if it is not registered, and takes a target or a connection.
+ * Returns 0, or -errno with the reason in why: -EOPNOTSUPP: the server has no transport of the port;
+ * -EHOSTUNREACH: the server cannot connect to the port. */
+int window_open(struct call *c, uint64_t server, bool is_put, struct window *w, char *why, size_t why_len);
 /* Ends the token of a call. clean: true: the answer guarantees that the server no longer accesses the memory;
  * false: the target is destroyed or, if this fails, the memory is deregistered. Returns 0; -EBUSY: both
  * failed, and the server may still access the memory. */
@@ -374,23 +380,6 @@ int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t of
 		       struct region **ret_region, struct token_slot **ret_slot);
 /* Ends the token of a callback: frees its slot, and removes the user of r. */
 void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
-
-/* ---- the choice of a port: choice.c ---- */
-
-/* Returns a number that identifies the server of a URL: scheme, host and port. */
-uint64_t server_of(const char *url);
-/* Returns the next port in turn that is up and has registered r (NULL: any port). The caller holds
- * map_lock. */
-struct port *port_choose(struct gantry *g, const struct region *r);
-/* Returns a port for a request to a server: the next one in turn, without ports that the server failed to
- * reach in the last minute; if none remains, any port; NULL: there is no port. May wait for results of other
- * threads' requests. The caller reports the result of its own request with port_settle() or port_avoid(). */
-struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
-/* Stores the result of a request for which port_take() chose the port. reached: true: the server has reached
- * the port; false: the request did not show whether the server reaches the port. */
-void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
-/* Stores for a minute that the server cannot reach the port. Returns true if r has another port to try. */
-bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
 
@@ -556,6 +545,8 @@ struct exchange call_exchange(const struct call *c, enum method method);
 #define BUSY_TRIES 4 /* largest number of tries while the server answers 503 */
 /* Sets the reason why RDMA is not used, unless the server has given a reason. */
 void call_reason(struct call *c, const char *why);
+/* Computes the checksum of a put once, if the request wants one (sum.c). Returns 0 or -errno. */
+int sum_up(struct call *c);
 /* Sends a request once. Returns 0 with the answer in c->r, or -errno. */
 int call_run(struct call *c, const struct exchange *x);
 /* Sends a request, repeats it while the server answers 503. Returns 0 with an answer in c->r, or -errno. */

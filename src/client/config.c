@@ -95,6 +95,39 @@ marks_of_options(const struct gantry_options *o, struct config *c, char *err, si
 	return 0;
 }
 
+/* ---- the transport ---- */
+
+static int
+transport_parse(const char *text, enum gantry_transport *ret)
+{
+	static const char *const names[] = { "auto", "dc", "rc" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		*ret = (enum gantry_transport)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Options come over the file's. */
+static int
+transport_of_options(const struct gantry_options *o, struct config *c, char *err, size_t err_len)
+{
+	if (o->transport < GANTRY_TRANSPORT_AUTO || o->transport > GANTRY_TRANSPORT_RC) {
+		snprintf(err, err_len, "unknown transport %d", (int)o->transport);
+		return -EINVAL;
+	}
+	if (o->transport != GANTRY_TRANSPORT_AUTO)
+		c->transport = o->transport;
+	if (o->dialect == GANTRY_SCALITY && c->transport == GANTRY_TRANSPORT_RC) {
+		snprintf(err, err_len, "the scality dialect has no RC");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* ---- the file ---- */
 
 /* A whole number; what is above most counts as most. */
@@ -133,6 +166,11 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 	}
 	if (!strcmp(key, "rdma_peer_type") && type == JSON_STRING)
 		c->no_dmabuf = strstr(text, "peer") != NULL;
+	if (!strcmp(key, "rdma_transport") &&
+	    (type != JSON_STRING || transport_parse(text, &c->transport) < 0)) {
+		snprintf(rd->why, sizeof rd->why, "rdma_transport is not auto, dc or rc");
+		return -ERANGE;
+	}
 	if (!strcmp(key, "rdma_multipath_enabled"))
 		c->is_multipath = type == JSON_TRUE;
 	if ((!strcmp(key, "rdma_io_retry_count") && parse_count(text, type, RETRIES_MAX, &c->retries) < 0) ||
@@ -278,6 +316,8 @@ config_load(const struct gantry_options *o, struct config *ret_c, char *err, siz
 		c.no_dmabuf = true;
 	if (r == 0)
 		r = marks_of_options(o, &c, err, err_len);
+	if (r == 0)
+		r = transport_of_options(o, &c, err, err_len);
 	if (r == 0)
 		*ret_c = c;
 	return r == -ENOENT ? -EINVAL : r;

@@ -3,6 +3,7 @@
 #include "client/client_int.h"
 
 #include "base/clock.h"
+#include "client/rc.h"
 #include "client/stage.h"
 
 #include <curl/curl.h>
@@ -42,10 +43,15 @@ static int
 open_ports(struct gantry *g, const struct gantry_options *o)
 {
 	struct config c;
+	bool is_chosen;
 	int r = config_load(o, &c, open_error, sizeof open_error);
 
 	if (r < 0)
 		return r;
+	is_chosen = c.transport != GANTRY_TRANSPORT_AUTO;
+	/* The Scality dialect has no form for RC. */
+	if (o->dialect == GANTRY_SCALITY)
+		c.transport = GANTRY_TRANSPORT_DC;
 	g->no_dmabuf = c.no_dmabuf;
 	g->retries = c.is_multipath ? c.retries : 0;
 	g->retry_delay_ms = c.retry_delay_ms;
@@ -57,8 +63,16 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 	if (r < 0)
 		snprintf(open_error, sizeof open_error, "%s%s%s", g->why_no_rdma,
 			 *c.origin ? ", named in " : "", c.origin);
+	if (r == 0 && !g->port_nr && is_chosen) {
+		snprintf(open_error, sizeof open_error, "transport %s: %s",
+			 c.transport == GANTRY_TRANSPORT_DC ? "dc" : "rc", g->why_no_rdma);
+		r = -ENODEV;
+	}
 	if (g->port_nr)
 		*g->why_no_rdma = 0;
+	g->transport = c.transport;
+	if (r == 0 && g->port_nr && c.transport != GANTRY_TRANSPORT_DC)
+		r = rc_open(g);
 	return r;
 }
 
@@ -118,6 +132,7 @@ static void
 context_free(struct gantry *g)
 {
 	events_stop(g);
+	rc_close(g);
 	targets_close(g);
 	regions_close(g);
 	stage_close(g);
@@ -181,7 +196,7 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 	init_locks(g);
 	g->wake_fd = -1;
 	g->log_most = GANTRY_LOG_PUT;
-	g->forks = forks_now();
+	g->forks = forks;
 	g->flags = o.flags;
 	g->dialect = o.dialect;
 	g->connect_timeout_ms = o.connect_timeout_ms ? o.connect_timeout_ms : 5000;

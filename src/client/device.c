@@ -231,12 +231,57 @@ mark(const struct config *c, const char *device, enum ibv_mtu active, struct por
 	p->mtu = (int)active < mtu ? (int)active : mtu;
 }
 
+/* Makes what DC takes. NULL, or why the port has none. */
+static const char *
+port_dc(struct port *p)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
+
+	p->srq = ibv_create_srq(p->pd, &sa);
+	if (!p->srq)
+		return "lacks resources (SRQ)";
+	p->shared[0] = target_new(p);
+	p->has_dc = p->shared[0] != NULL;
+	if (p->has_dc)
+		return NULL;
+	return errno == EOPNOTSUPP ? "makes no DC targets (a bonded port needs firmware that has lag_dct)"
+				   : "cannot do DC (dynamically connected) transport";
+}
+
+struct ibv_qp *
+port_qp(struct port *p)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = p->cq,
+		.recv_cq = p->cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return ibv_create_qp(p->pd, &attr);
+}
+
+/* Finds out what the port has of the transports that may be used. NULL, or why it is none. */
+static const char *
+port_transports(struct port *p, enum gantry_transport wanted)
+{
+	const char *why = wanted == GANTRY_TRANSPORT_RC ? NULL : port_dc(p);
+	struct ibv_qp *qp;
+
+	if (p->has_dc || wanted == GANTRY_TRANSPORT_DC)
+		return why;
+	qp = port_qp(p);
+	if (!qp)
+		return why ? why : "cannot do RC (reliably connected) transport";
+	ibv_destroy_qp(qp);
+	return NULL;
+}
+
 /* NULL when the port is ready, else why not; p is closed then. */
 static const char *
 port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const struct config *c,
 	  struct port *p)
 {
-	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_port_attr attr;
 	struct address address;
 	const char *why = NULL;
@@ -269,16 +314,11 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 	mark(c, ibv_get_device_name(dev), attr.active_mtu, p);
 	p->pd = ibv_alloc_pd(p->ctx);
 	p->cq = ibv_create_cq(p->ctx, 2, NULL, NULL, 0);
-	p->srq = p->pd ? ibv_create_srq(p->pd, &sa) : NULL;
-	if (!p->pd || !p->cq || !p->srq) {
-		why = "lacks resources (PD, CQ or SRQ)";
+	if (!p->pd || !p->cq) {
+		why = "lacks resources (PD or CQ)";
 		goto out;
 	}
-	p->shared[0] = target_new(p);
-	if (!p->shared[0])
-		why = errno == EOPNOTSUPP
-			      ? "makes no DC targets (a bonded port needs firmware that has lag_dct)"
-			      : "cannot do DC (dynamically connected) transport";
+	why = port_transports(p, c->transport);
 out:
 	if (why)
 		port_close(p);

@@ -57,16 +57,18 @@ enum gantry_open_flags {
 	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
+/* Transports of RDMA. AUTO: DC if both the port and the server have it, else RC. RC: the library connects queue
+ * pairs with the server (POST /.s3rdma-rc/connect), and each transfer uses one of these connections. */
+enum gantry_transport { GANTRY_TRANSPORT_AUTO = 0, GANTRY_TRANSPORT_DC = 1, GANTRY_TRANSPORT_RC = 2 };
+
 enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
 
 /* Copies size bytes, at most 256 KiB, between memory of a device, which the CPU cannot read, and host memory.
  * to: the kind of memory of dst. The copy must be complete on return. Called by the thread of the put or get,
- * without a lock, so also by several threads at a time. Returns 0, or the -errno with which the put or get
- * fails without a retry. */
+ * without a lock. Returns 0, or the -errno with which the put or get fails without a retry. */
 typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
 
-/* Options of a context. 0 in every member but size is the default; the program sets size to sizeof this
- * struct. */
+/* Options of a context. 0 in every member but size is the default; size is sizeof this struct. */
 struct gantry_options {
 	size_t size;
 	unsigned flags;
@@ -93,9 +95,9 @@ struct gantry_options {
 	 * 4); both NULL: requests are not signed. session_token: NULL: none. region: NULL: "us-east-1". The
 	 * strings are copied. S3 dialect only. */
 	const char *access_key, *secret_key, *session_token, *region;
-	/* Largest age of a DC target of puts and gets, in ms; 0: 5000. Calls use a target one after the
-	 * other, because the driver needs some 100 us to make one. A target of this age is destroyed, which
-	 * makes its tokens invalid. See gantry_put(). */
+	/* Largest age of a DC target of puts and gets, in ms; 0: 5000. Calls use a target one after the other,
+	 * because the driver needs some 100 us to make one. A target of this age is destroyed, which makes its
+	 * tokens invalid. A connection of RC is closed when no call has used it for this time. See gantry_put(). */
 	unsigned target_life_ms;
 	/* Settings of the packets that this host sends, which are mainly the bytes of puts. A DC target keeps
 	 * the settings with which it was made. 0: the value of the configuration file (rdma_traffic_class,
@@ -109,9 +111,9 @@ struct gantry_options {
 	 * of the server's port is smaller. 0: the MTU of this port */
 	int path_mtu;
 	int pkey_index; /* index in the port's table of partition keys */
-	/* Function that copies from and to memory of a device, such as a GPU. The function is needed if the
-	 * bytes of such memory move over HTTP, and for the checksum of a put from such memory. NULL: without
-	 * a stage these calls fail with -EOPNOTSUPP. copy_cookie: first argument of the function. */
+	/* Function that copies from and to memory of a device, such as a GPU; needed if the bytes of such memory
+	 * move over HTTP, and for the checksum of a put from it. NULL: without a stage these calls fail with
+	 * -EOPNOTSUPP. copy_cookie: first argument of the function. */
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register
@@ -124,6 +126,9 @@ struct gantry_options {
 	/* Size of the stage in bytes, 256 KiB to GANTRY_REGISTER_MAX; 0: 64 MiB. The memory is allocated at
 	 * its first use. Objects of at most this size are put with one request. */
 	uint64_t stage_bytes;
+	/* AUTO: rdma_transport ("auto", "dc" or "rc") of the configuration file, else AUTO. With DC or RC
+	 * gantry_open() fails with -ENODEV if no port has this transport. */
+	enum gantry_transport transport;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
@@ -273,8 +278,7 @@ enum gantry_path {
 	GANTRY_PATH_NONE = 0,
 	GANTRY_PATH_RDMA = 1,
 	GANTRY_PATH_HTTP = 2,
-	/* by RDMA between the server and the stage; the device's driver copied the bytes between stage and
-	 * device */
+	/* by RDMA between server and stage; the device's driver copied between stage and device */
 	GANTRY_PATH_RDMA_STAGED = 3,
 };
 
@@ -309,10 +313,10 @@ struct gantry_result {
 	char message[256]; /* S3 error message, or a sentence of the library */
 	char checksum[16]; /* x-amz-checksum-crc64nvme that the server sent, in base64; "": none */
 	char last_modified[40];
+	enum gantry_transport transport; /* transport of the bytes, if they moved by RDMA */
 };
 
-/* Parameters of a request. 0 in every member but size is the default; the program sets size to sizeof this
- * struct. */
+/* Parameters of a request. 0 in every member but size is the default; size is sizeof this struct. */
 struct gantry_request {
 	size_t size;
 	int checksum;         /* 1: put sends x-amz-checksum-crc64nvme, head asks for the stored checksum */
@@ -344,7 +348,7 @@ struct gantry_request {
  * body. If a transfer fails, the request is repeated once with a new token, and then over HTTP.
  *
  * Access to the memory after the return: when the call returns, either the server has confirmed the end of
- * its access, or the DC target of the token is destroyed. But a token is a capability, which an eavesdropper
+ * its access, or the queue pair that the token names is destroyed. But a token is a capability, which an eavesdropper
  * on HTTP can read. As long as both the target and the registration exist, an attacker who has the token can
  * make the server read or write the window again. A target exists for at most target_life_ms (5 s), counted
  * from its creation in this call or an earlier one; with GANTRY_TARGET_PER_CALL it ends with the call. Memory
@@ -421,8 +425,7 @@ int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *
  * the existing bucket is not empty; -EINVAL: the server has too few disks; -EOPNOTSUPP: the server does not
  * support copies, and the bucket exists without them. */
 int gantry_make_bucket_copies(struct gantry *g, const char *url, int copies, struct gantry_result *res);
-/* Removes an empty bucket (S3 only). Returns 0; -ENOTEMPTY: the bucket has objects or uploads; -ENOENT: there
- * is no such bucket. */
+/* Removes an empty bucket (S3 only). Returns 0; -ENOTEMPTY: it has objects or uploads; -ENOENT: there is none. */
 int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 
 /* ---- lists (S3 only) ---- */
@@ -442,8 +445,7 @@ struct gantry_entry {
 	const char *upload_id; /* id of the upload; "": the entry is not an upload */
 };
 
-/* Options of a list. With 0 in every member but size the list has everything; the program sets size to sizeof
- * this struct. */
+/* Options of a list. With 0 in every member but size the list has everything; size is sizeof this struct. */
 struct gantry_list_options {
 	size_t size;
 	const char *prefix;      /* prefix of the listed keys; NULL: all keys */

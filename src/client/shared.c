@@ -14,7 +14,6 @@ static struct {
 	struct gantry *g;
 	unsigned count;
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static _Atomic unsigned forks;
 
 static void
 before_fork(void)
@@ -42,18 +41,6 @@ static __attribute__((constructor)) void
 watch_forks(void)
 {
 	pthread_atfork(before_fork, in_parent, in_child);
-}
-
-unsigned
-forks_now(void)
-{
-	return forks;
-}
-
-bool
-is_mine(const struct gantry *g)
-{
-	return g->forks == forks;
 }
 
 /* What the environment says of the stage, as options: GANTRY_STAGE is 0, 1, or its bytes. */

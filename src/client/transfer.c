@@ -15,6 +15,7 @@
 
 #include "base/base64.h"
 #include "base/crc64.h"
+#include "client/rc.h"
 #include "client/stage.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include <string.h>
 
 #define RDMA_TRIES 2
-#define PIECE_BYTES 262144u /* of memory of a device, at a time */
+#define MORE_TRIES 8 /* of declined requests, beside one for each port: by another transport or connection */
 
 /* ---- by RDMA ---- */
 
@@ -99,83 +100,12 @@ judge(struct call *c, bool is_put, const char **ret_why)
 	return v;
 }
 
-/* ---- the checksum of what is put ---- */
-
 static int
 no_memory(struct call *c)
 {
 	explain_unmapped(c->memory.ptr, c->size, c->res->message, sizeof c->res->message);
 	c->r.status = 0; /* the message is ours, not the server's */
 	return -EFAULT;
-}
-
-/* By the program's copy function.  0 or -errno. */
-static int
-sum_by_program(struct call *c)
-{
-	const struct gantry *g = c->g;
-	struct gantry_result *res = c->res;
-	char *piece = malloc(PIECE_BYTES);
-	int e = piece ? 0 : -ENOMEM;
-
-	for (uint64_t at = 0; e == 0 && at < c->size; at += PIECE_BYTES) {
-		size_t n = c->size - at < PIECE_BYTES ? (size_t)(c->size - at) : PIECE_BYTES;
-
-		e = g->copy(g->copy_cookie, piece, c->memory.ptr + at, n, GANTRY_TO_HOST);
-		e = e <= 0 ? e : -EIO;
-		if (e == 0)
-			res->crc64nvme = crc64_nvme(res->crc64nvme, piece, n);
-		else
-			snprintf(res->message, sizeof res->message,
-				 "the copy function for memory of a device: %s", error_text(-e));
-	}
-	free(piece);
-	return e;
-}
-
-/* Through the stage.  0 or -errno. */
-static int
-sum_by_stage(struct call *c)
-{
-	struct gantry_result *res = c->res;
-	struct bounce *b = NULL;
-	const char *bytes;
-	size_t n;
-	int e = bounce_open(c->g, c->memory.ptr, c->size, &b, res->message, sizeof res->message);
-
-	for (uint64_t at = 0; e == 0 && at < c->size; at += n) {
-		e = bounce_peek(b, at, &bytes, &n, res->message, sizeof res->message);
-		if (e == 0)
-			res->crc64nvme = crc64_nvme(res->crc64nvme, bytes, n);
-	}
-	bounce_close(b, res->message, e < 0 ? 0 : sizeof res->message);
-	return e;
-}
-
-/* Computes it once, where it was asked for.  0 or -errno. */
-static int
-sum_up(struct call *c)
-{
-	struct gantry_result *res = c->res;
-	int e = 0;
-
-	if (!c->req.checksum || *c->checksum)
-		return 0;
-	if (!c->memory.is_device) {
-		res->crc64nvme = crc64_nvme(0, c->memory.ptr, c->size);
-	} else if (c->g->copy) {
-		e = sum_by_program(c);
-	} else if (stage_can(c->g, c->memory.ptr)) {
-		e = sum_by_stage(c);
-	} else {
-		snprintf(res->message, sizeof res->message, "a checksum of %s takes a copy function",
-			 memory_name(c->memory.ptr, c->size));
-		e = -EOPNOTSUPP;
-	}
-	res->has_crc64nvme = e == 0;
-	if (e == 0)
-		gantry_crc64nvme_text(res->crc64nvme, c->checksum);
-	return e;
 }
 
 /* ---- a request with a token ---- */
@@ -212,35 +142,36 @@ unregistered(struct call *c, int e)
 	return 0;
 }
 
-/* One request with a token of its own.  0 with a verdict, or -errno.  *ret_another: it was declined because of
- * its port, and there is another. */
+/* One attempt by RDMA, and what to do after it. */
+struct attempt {
+	enum verdict verdict;
+	bool another; /* it was declined because of its port, its transport or its connection, and there is another */
+	int lost; /* of this call: connections that the server did not know just after they were made */
+};
+
+/* There is no window, for e.  0 with a verdict, or -errno. */
 static int
-tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
+no_window(struct call *c, const struct window *w, int e, const char *why, struct attempt *a)
+{
+	if (w->is_final)
+		return e;
+	a->verdict = VERDICT_DECLINED;
+	c->r = (struct reply){ 0 };
+	/* A server that declined DC has said more than that it has no RC either. */
+	if (e != -EOPNOTSUPP || !*c->res->reason)
+		call_reason(c, why);
+	if (e == -EHOSTUNREACH)
+		a->another = port_avoid(c->g, w->port, c->memory.region, server_of(c->url));
+	return unregistered(c, e);
+}
+
+/* The request with the token of a window. */
+static int
+exchange(struct call *c, bool is_put, const struct window *w)
 {
 	struct exchange x = call_exchange(c, is_put ? METHOD_PUT : METHOD_GET);
-	uint64_t server = server_of(c->url);
-	struct window w;
-	struct port *port;
-	unsigned changes;
-	char why[160] = "";
-	const char *sentence = why;
-	int e = window_open(c->g, server, &c->memory, is_put, &w, why, sizeof why), closed;
 
-	*ret_another = false;
-	if (e < 0) {
-		c->r = (struct reply){ 0 };
-		call_reason(c, why);
-		*ret_v = VERDICT_DECLINED;
-		return unregistered(c, e);
-	}
-	e = is_put ? sum_up(c) : 0;
-	if (e < 0) {
-		port_settle(c->g, w.port, server, false);
-		window_close(&w, true);
-		return e;
-	}
-	x.token = w.token;
-	changes = w.target->changes;
+	x.token = w->token;
 	if (!x.timeout_ms) /* the server's own budget is of this form, ours is longer */
 		x.timeout_ms = 10000 + (unsigned)(c->size / (32u << 20)) * 1000;
 	if (is_put) {
@@ -252,26 +183,99 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 		x.range_first = c->offset;
 		x.range_last = c->offset + c->size - 1;
 	}
-	e = call_run(c, &x);
-	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
-	port = w.port;
-	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
-	if (*ret_v == VERDICT_FAILED || (*ret_v == VERDICT_DECLINED && is_unreachable(&c->r))) {
+	return call_run(c, &x);
+}
+
+/* Was it declined for the connection that the token names? */
+static bool
+is_lost(const struct call *c, const struct window *w)
+{
+	return w->target->conn &&
+	       (strcmp(c->r.reason, "not-connected") == 0 || strcmp(c->r.reason, "connection-busy") == 0);
+}
+
+/* The connection is of no use any more.  Once a new one was not known either, requests and connects come to different
+ * servers, or from different addresses. */
+static void
+on_lost(struct call *c, struct window *w, struct attempt *a)
+{
+	if (rc_lost(c->g, w->target))
+		a->lost++;
+	a->another = a->lost < 2;
+	if (!a->another)
+		transport_lacks(c->g, c->url, GANTRY_TRANSPORT_RC, c->r.reason);
+}
+
+/* Did the server decline DC as such? Then RC may do. */
+static bool
+lacks_dc(const struct call *c, const struct window *w)
+{
+	if (w->transport != GANTRY_TRANSPORT_DC || c->g->transport != GANTRY_TRANSPORT_AUTO || !c->g->rc)
+		return false;
+	return strcmp(c->r.reason, "no-device") == 0 || strcmp(c->r.reason, "no-rail") == 0 ||
+	       strcmp(c->r.reason, "token-family") == 0;
+}
+
+/* What the answer says of the port, the transport and the connection. */
+static void
+learn(struct call *c, struct window *w, unsigned changes, struct attempt *a)
+{
+	bool is_declined = a->verdict == VERDICT_DECLINED;
+
+	if (a->verdict == VERDICT_FAILED || (is_declined && is_unreachable(&c->r))) {
 		/* The token may have named an address that is gone, and the device have told so meanwhile: then the next one does better. */
-		if (port_reread(c->g, port) || port->changes != changes)
-			*ret_v = VERDICT_FAILED;
-		else if (*ret_v == VERDICT_DECLINED)
-			*ret_another = port_avoid(c->g, port, c->memory.region, server);
+		if (port_reread(c->g, w->port) || w->port->changes != changes)
+			a->verdict = VERDICT_FAILED;
+		else if (is_declined)
+			a->another = port_avoid(c->g, w->port, c->memory.region, server_of(c->url));
 	}
+	if (a->verdict == VERDICT_DECLINED && !a->another && lacks_dc(c, w)) {
+		transport_lacks(c->g, c->url, GANTRY_TRANSPORT_DC, c->r.reason);
+		a->another = true;
+	}
+}
+
+/* One request with a token of its own.  0 with a verdict, or -errno. */
+static int
+tokened(struct call *c, bool is_put, struct attempt *a)
+{
+	uint64_t server = server_of(c->url);
+	struct window w, was;
+	unsigned changes;
+	bool lost;
+	char why[160] = "";
+	const char *sentence = why;
+	int e = window_open(c, server, is_put, &w, why, sizeof why), closed;
+
+	a->another = false;
+	if (e < 0)
+		return no_window(c, &w, e, why, a);
+	e = is_put ? sum_up(c) : 0;
+	if (e < 0) {
+		port_settle(c->g, w.port, server, false);
+		window_close(&w, true);
+		return e;
+	}
+	changes = w.target->changes;
+	e = exchange(c, is_put, &w);
+	a->verdict = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
+	lost = a->verdict == VERDICT_DECLINED && is_lost(c, &w);
+	if (lost)
+		on_lost(c, &w, a);
+	was = w;
+	closed = window_close(&w, e == 0 && !lost && vouched(c, a->verdict));
+	learn(c, &was, changes, a);
 	/* Whatever else it answered, it did not say that it cannot reach the port. */
-	if (!*ret_another)
-		port_settle(c->g, port, server, e == 0);
+	if (!a->another || lost)
+		port_settle(c->g, was.port, server, e == 0);
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
 		return closed;
 	}
 	if (e == 0)
 		call_reason(c, sentence);
+	if (e == 0 && a->verdict == VERDICT_RDMA)
+		c->res->transport = was.transport;
 	return e;
 }
 
@@ -279,22 +283,21 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 static int
 by_rdma(struct call *c, bool is_put)
 {
-	enum verdict v = VERDICT_FAILED;
+	struct attempt a = { .verdict = VERDICT_FAILED };
 
-	for (int tries = 0, busy = 0, ports = 1; tries < RDMA_TRIES;) {
-		bool another;
-		int e = tokened(c, is_put, &v, &another);
+	for (int tries = 0, busy = 0, more = 0; tries < RDMA_TRIES;) {
+		int e = tokened(c, is_put, &a);
 
 		if (e < 0)
 			return e;
-		switch (v) {
+		switch (a.verdict) {
 		case VERDICT_RDMA:
 			*c->res->reason = 0;
 			return 0;
 		case VERDICT_BODY:
 			return 0;
 		case VERDICT_DECLINED:
-			if (!another || ports++ >= c->g->port_nr)
+			if (!a.another || more++ >= c->g->port_nr + MORE_TRIES)
 				return 1;
 			break;
 		case VERDICT_BUSY:

@@ -64,7 +64,7 @@ serves_rdma
 # ---- firmware that has less
 
 softnicctl rule add op=create_dct error=EOPNOTSUPP >/dev/null
-out=$(gantry ports)
+out=$(gantry --transport dc ports 2>&1) && fail "DC without targets"
 assert_match "$out" 'makes no DC targets \(a bonded port needs firmware that has lag_dct\)'
 gantry --require-rdma put "$T/in" "$URL_S3/bkt/http" >"$T/said"
 assert_eq $? 4 "a put without targets goes over HTTP"

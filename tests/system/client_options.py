@@ -11,7 +11,7 @@ import sys
 GANTRY = sys.argv[1]
 DEFS = "src/client/cmd/common/"
 # Arguments that each option with one takes, by the option; others take 1.
-ARGUMENT = {"path-mtu": "1024", "range": "0-1", "method": "get", "expires": "90", "largest": "64m"}
+ARGUMENT = {"transport": "rc", "path-mtu": "1024", "range": "0-1", "method": "get", "expires": "90", "largest": "64m"}
 ENDS = {"version", "help"}  # they have no command
 
 

@@ -208,6 +208,7 @@ open_library(const struct cmd *c)
 				    .flags = c->no_rdma ? GANTRY_NO_RDMA : 0,
 				    .dialect = c->scality ? GANTRY_SCALITY : GANTRY_S3,
 				    .device = c->device,
+				    .transport = c->transport,
 				    .dc_key = c->dc_key,
 				    .traffic_class = c->traffic_class,
 				    .service_level = c->service_level,

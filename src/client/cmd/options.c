@@ -35,6 +35,20 @@ take_traffic_class(struct cmd *c)
 }
 
 static void
+take_transport(struct cmd *c)
+{
+	static const char *const names[] = { "auto", "dc", "rc" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(names[i], optarg) != 0)
+			continue;
+		c->transport = (enum gantry_transport)i;
+		return;
+	}
+	words_bad(NULL, "--transport wants auto, dc or rc", optarg);
+}
+
+static void
 take_timeout(struct cmd *c)
 {
 	c->timeout_ms = (unsigned)(number("--timeout", "seconds, from 0.001 to 1000000", 0.001, 1e6) * 1000);

@@ -75,6 +75,43 @@ reads_cufile_json(void **state)
 }
 
 static void
+reads_a_transport(void **state)
+{
+	static const struct {
+		const char *text;
+		enum gantry_transport asked, want;
+	} row[] = {
+		{ "{}", GANTRY_TRANSPORT_AUTO, GANTRY_TRANSPORT_AUTO },
+		{ "{}", GANTRY_TRANSPORT_RC, GANTRY_TRANSPORT_RC },
+		{ "{\"rdma_transport\": \"rc\"}", GANTRY_TRANSPORT_AUTO, GANTRY_TRANSPORT_RC },
+		{ "{\"rdma_transport\": \"dc\"}", GANTRY_TRANSPORT_RC, GANTRY_TRANSPORT_RC },
+		{ "{\"rdma_transport\": \"auto\"}", GANTRY_TRANSPORT_DC, GANTRY_TRANSPORT_DC },
+	};
+	struct gantry_options o = { .size = sizeof o };
+	struct config c;
+	char err[200];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		o.config_file = file("transport.json", row[i].text);
+		o.transport = row[i].asked;
+		assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+		assert_int_equal(c.transport, row[i].want);
+	}
+	o.transport = (enum gantry_transport)3;
+	assert_int_equal(config_load(&o, &c, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "unknown transport 3");
+	o = (struct gantry_options){ .size = sizeof o,
+				     .dialect = GANTRY_SCALITY,
+				     .config_file = "",
+				     .transport = GANTRY_TRANSPORT_RC };
+	assert_int_equal(config_load(&o, &c, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "the scality dialect has no RC");
+	assert_int_equal(parse("{\"rdma_transport\": \"ib\"}", &c, err), -EINVAL);
+	assert_string_equal(err, "rdma_transport is not auto, dc or rc");
+	assert_int_equal(parse("{\"rdma_transport\": 2}", &c, err), -EINVAL);
+}
+
+static void
 refuses_what_is_not_json(void **state)
 {
 	static const struct {
@@ -280,9 +317,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_cufile_json),        cmocka_unit_test(marks),
-		cmocka_unit_test(refuses_what_is_not_json), cmocka_unit_test(reports_scalars_with_their_key),
-		cmocka_unit_test(chooses_the_file),         cmocka_unit_test(dmabufs_may_be_switched_off),
+		cmocka_unit_test(reads_cufile_json),
+		cmocka_unit_test(marks),
+		cmocka_unit_test(reads_a_transport),
+		cmocka_unit_test(refuses_what_is_not_json),
+		cmocka_unit_test(reports_scalars_with_their_key),
+		cmocka_unit_test(chooses_the_file),
+		cmocka_unit_test(dmabufs_may_be_switched_off),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

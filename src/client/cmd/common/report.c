@@ -154,6 +154,8 @@ report_json(FILE *f, const struct outcome *o)
 	fprintf(f, "\"ok\":%s,\"status\":%d,\"requests\":%d,", o->error ? "false" : "true", o->res.status,
 		o->res.requests);
 	json_text(f, "path", path_word(o));
+	if (o->rdma_bytes && o->res.transport != GANTRY_TRANSPORT_AUTO)
+		json_text(f, "transport", o->res.transport == GANTRY_TRANSPORT_RC ? "rc" : "dc");
 	fprintf(f, "\"rdma_bytes\":%llu,\"http_bytes\":%llu,", (unsigned long long)o->rdma_bytes,
 		(unsigned long long)o->http_bytes);
 	if (o->copied_bytes)
@@ -221,7 +223,8 @@ report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 	if (o->rdma_bytes && o->http_bytes)
 		fprintf(f, " (%s by RDMA)", size_text(o->rdma_bytes, size));
 	else if (bytes)
-		fprintf(f, " by %s", o->rdma_bytes ? "RDMA" : "HTTP");
+		fprintf(f, " by %s%s", o->rdma_bytes ? "RDMA" : "HTTP",
+			o->rdma_bytes && o->res.transport == GANTRY_TRANSPORT_RC ? " (RC)" : "");
 	fprintf(f, " in %.3f s", o->seconds);
 	if (bytes)
 		fprintf(f, ", %s", rate_text(bytes, o->seconds, rate));

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gantry and libgantry over RC: `--transport`, the choice between DC, RC and HTTP with adapters without DC at the client, at the server and
+# at both, the connections that requests share, and what becomes of connections that are lost.
+CORES=2
+RC='rc: { shim: on, connect_rate: 1000 }'
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+unset "${!AWS_@}"
+export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0
+cd "$T" || exit 1
+
+# serve DC RC: a daemon with or without DC (1 or 0), and with that section rc, at the address of the one before it.
+serve() {
+	RDMA="{ allow_special: [loopback, self], timeout: 12, retry_cnt: 3, $2 }"
+	[ -z "$DAEMON_PID" ] || stop_daemon
+	write_config
+	[ -z "$S3" ] || sed -i "0,/127.0.0.1:0/s//$S3/" gantryd.yaml
+	[ -d disk0 ] || format_store
+	SOFTNIC_DC=$1 daemon_run
+	make_buckets
+}
+field() { grep -o "\"$1\":[^,}]*" "${2:-say}" | head -n 1 | cut -d: -f2- | tr -d '"'; }
+# fields NAME...: of the JSON in the file say, with blanks between them.
+fields() {
+	local f out=''
+	for f; do out+="${out:+ }$(field "$f")"; done
+	echo "$out"
+}
+rc_of() { "$@" >say 2>&1; echo $?; }
+rc_now() { metric gantry_rc_connections "\"$1\""; }
+# Of commands that have ended nothing is left at the server.
+no_connections() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = 000 ]; }
+declined() { metric gantry_declines_total "\"$1\""; }
+
+for size in 1 4096 70001 1048576 67108864; do bytes "pattern:$size" $size >"in.$size"; done
+
+# ---- bytes, and the choice
+
+# chosen WORDS...: what a put and a get use.
+chosen() {
+	assert_eq "$(rc_of gantry "$@" --json put in.70001 "$URL_S3/bkt/chosen")" 0 "$(cat say)"
+	local put
+	put=$(fields path transport requests)
+	assert_eq "$(rc_of gantry "$@" --json get "$URL_S3/bkt/chosen" out)" 0 "$(cat say)"
+	assert_same in.70001 out
+	echo "$put, $(fields path transport requests)"
+}
+moves() {
+	local size
+	for size in 1 4096 70001 1048576 67108864; do
+		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json put "in.$size" "$URL_S3/bkt/o$size")" 0 "$(cat say)"
+		assert_eq "$(fields path transport rdma_bytes)" "rdma rc $size"
+		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json -j 16 get "$URL_S3/bkt/o$size" out)" 0 "$(cat say)"
+		assert_eq "$(fields path transport rdma_bytes)" "rdma rc $size"
+		assert_same "in.$size" out
+	done
+	gantry --transport rc --require-rdma -q --range 1000-69999 cat "$URL_S3/bkt/o70001" >out || fail "cat"
+	tail -c +1001 in.70001 | head -c 69000 | cmp - out || fail "a range"
+	wait_for 60 no_connections
+}
+serve 1 "$RC"
+export SOFTNIC_DC=1
+moves
+assert_eq "$(chosen)" "rdma dc 1, rdma dc 1"
+assert_eq "$(chosen --transport dc)" "rdma dc 1, rdma dc 1"
+assert_eq "$(chosen --transport rc)" "rdma rc 2, rdma rc 2"
+assert_match "$(gantry --transport rc put in.1 "$URL_S3/bkt/said")" "by RDMA \(RC\) in"
+# This client has no DC.
+export SOFTNIC_DC=0
+assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
+assert_eq "$(rc_of gantry --transport dc put in.1 "$URL_S3/bkt/x")" 1
+assert_match "$(cat say)" "transport dc: mlx5_0 port 1 cannot do DC"
+assert_eq "$(rc_of gantry --transport ib put in.1 "$URL_S3/bkt/x")" 2
+assert_match "$(cat say)" "--transport wants auto, dc or rc"
+assert_eq "$(rc_of gantry --scality --transport rc put in.1 "$URL_SCAL/x")" 1
+assert_match "$(cat say)" "the scality dialect has no RC"
+assert_eq "$(rc_of gantry --scality --json put in.1 "$URL_SCAL/x")" 0
+assert_eq "$(fields path reason)" "http mlx5_0 port 1 cannot do DC (dynamically connected) transport"
+serve 0 "$RC"
+moves
+assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
+# This server has no DC: it declines one token of a process, and not one for each request.
+export SOFTNIC_DC=1
+moves
+assert_eq "$(chosen)" "rdma rc 3, rdma rc 3"
+assert_eq "$(rc_of gantry --transport dc --json put in.1 "$URL_S3/bkt/x")" 0
+assert_eq "$(fields path reason)" "http no-device"
+before=$(declined no-device)
+for i in {1..20}; do echo in.4096; done >list
+assert_eq "$(rc_of gantry --require-rdma -j 1 mput list "$URL_S3/bkt/many/")" 0 "$(cat say)"
+assert_eq "$(declined no-device)" $((before + 1))
+assert_eq "$(metric gantry_rc_unknown_total)$(metric gantry_rc_busy_total)" 00
