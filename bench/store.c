@@ -13,7 +13,9 @@
  * BENCH_PACK_RATE=BYTES lets the store of all others do so as well.
  *
  * For store_full_* there are two stores: one is full and has been written over until what is free lies in
- * pieces, the other is as good as empty.
+ * pieces, the other is as good as empty.  The full one is removed before store_small_*, which need an empty one.
+ *
+ * BENCH_STORE_MIB (6144): size of each store; objects of one size take a sixth of it, and there are 20,000 small ones in 6 GiB.
  */
 #include "bench/bench.h"
 
@@ -38,18 +40,18 @@
 #include <unistd.h>
 
 #define BUCKET "bench"
-#define STORE_BYTES (6144 * MIB)
-#define LIVE_BYTES (1024 * MIB) /* objects of one size */
-#define PIECES_MAX 8            /* of one object in flight */
+#define STORE_MIB 6144
+#define LIVE_BYTES (b.store_bytes / 6) /* objects of one size */
+#define PIECES_MAX 8                   /* of one object in flight */
 #define QD_MAX 32
 #define FILE_THREADS 32
 #define FILE_BYTES (256u << 10)
 
 #define FULL_PERCENT 90
-#define AGED_ROUNDS 3                  /* everything is written over so often, in random order */
-#define AGED_SIZES 7                   /* 1 to 7 granules, 4 on average */
-#define SMALL_NR 20000                 /* small objects */
-#define SMALL_RATE ((uint64_t)1 << 30) /* how fast they are moved together */
+#define AGED_ROUNDS 3 /* everything is written over so often, in random order */
+#define AGED_SIZES 7  /* 1 to 7 granules, 4 on average */
+#define SMALL_NR (b.store_bytes / (STORE_MIB * MIB / 20000)) /* small objects */
+#define SMALL_RATE ((uint64_t)1 << 30)                       /* how fast they are moved together */
 #define SMALL_PATIENCE_NS (60 * NS_PER_S)
 #define FULL_LIVE 2 /* of large objects that come and go on what is left */
 
@@ -61,7 +63,9 @@ struct side {
 
 static struct {
 	char dir[400];
+	uint64_t store_bytes;            /* size of each store */
 	struct side fresh, full, *other; /* other: the one that is not b.st and b.p, if there are two */
+	bool is_full;                    /* the second store, b.full, is full */
 	struct store *st;
 	struct store_port *p;
 	struct ring *ring;
@@ -455,7 +459,7 @@ use_ring(enum ring_backend backend)
 static void
 make_side(struct side *s, const char *name, uint64_t pack_rate)
 {
-	struct store_disk_conf dc = { .path = s->store_dir, .size_bytes = STORE_BYTES };
+	struct store_disk_conf dc = { .path = s->store_dir, .size_bytes = b.store_bytes };
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
@@ -487,9 +491,10 @@ make_side(struct side *s, const char *name, uint64_t pack_rate)
 static void
 begin(const char *dir)
 {
-	const char *rate = getenv("BENCH_PACK_RATE");
+	const char *rate = getenv("BENCH_PACK_RATE"), *mib = getenv("BENCH_STORE_MIB");
 	char path[480];
 
+	b.store_bytes = (mib ? strtoull(mib, NULL, 0) : STORE_MIB) * MIB;
 	snprintf(b.dir, sizeof b.dir, "%s", dir);
 	snprintf(path, sizeof path, "%s/raw", dir);
 	check(mailbox_init(&b.mb) == 0);
@@ -538,6 +543,7 @@ make_full(void)
 	next_key = 0;
 	run(true, FILE_BYTES, QD_MAX, UINT64_MAX, AGED_ROUNDS * aged_nr);
 	settle();
+	b.is_full = true;
 	fprintf(stderr, "bench: %.0f %% used by %llu objects\n", percent_used(), (unsigned long long)aged_nr);
 }
 
@@ -552,18 +558,27 @@ remove_side(struct side *s)
 		fprintf(stderr, "bench: %s stays behind\n", s->store_dir);
 }
 
+/* Removes the second store. */
+static void
+drop_second(void)
+{
+	use_side(&b.full);
+	while (!store_detach(b.p))
+		turn();
+	b.st = b.fresh.st;
+	b.p = b.fresh.p;
+	b.other = NULL;
+	b.is_full = false;
+	remove_side(&b.full);
+}
+
 static void
 end(void)
 {
+	if (b.other)
+		drop_second();
 	while (!store_detach(b.p))
 		turn();
-	if (b.other) {
-		b.p = b.other->p;
-		b.other = NULL;
-		while (!store_detach(b.p))
-			turn();
-		remove_side(&b.full);
-	}
 	remove_side(&b.fresh);
 	ring_free(b.ring);
 	raw_close(b.raw);
@@ -751,11 +766,13 @@ figure_small(int i)
 	bool is_put = figures[i].against == LOOSE_PUT, is_large = size > STORE_GRANULE;
 	int qd = figures[i].qd;
 
+	if (b.is_full)
+		drop_second();
 	if (!b.other)
 		make_second();
 	if (figures[i].against == ROOM) {
 		row.unit = "bytes";
-		row_add(&row, (double)put_small(&b.full, size, qd) / SMALL_NR, (double)size);
+		row_add(&row, (double)put_small(&b.full, size, qd) / (double)SMALL_NR, (double)size);
 		row_print(&row);
 		return;
 	}
