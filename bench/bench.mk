@@ -5,17 +5,17 @@ BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(
 	$(O)/bench/list $(O)/bench/http $(O)/bench/client $(O)/bench/server $(O)/bench/disks \
 	$(O)/bench/beside
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
-ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o port.o figures.o growth.o s3.o) $(BENCHBIN:=.o)
+ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o plain_rc.o port.o figures.o growth.o rc.o s3.o) $(BENCHBIN:=.o)
 
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,extent)
-$(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
+$(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o rc.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5 libcrypto)
-$(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/plain.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o $(call archives,chan)
+$(O)/bench/wire: $(addprefix $(O)/bench/,wire.o plain.o plain_rc.o common.o) $(addprefix $(O)/tests/fake/,dc_peer.o rc_peer.o) $(call archives,chan)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 

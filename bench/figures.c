@@ -272,7 +272,7 @@ figure(const char *name)
 		put_p50();
 	else if (!strcmp(name, "cpu_2_cores"))
 		cpu_2_cores();
-	else if (!s3_figure(name) && !growth(name))
+	else if (!s3_figure(name) && !rc_figure(name) && !growth(name))
 		bench_die("no figure %s", name);
 }
 

@@ -148,7 +148,22 @@ take_answer(struct link *l, bool is_tokened)
 }
 
 static void
-prepare(struct link *l, const struct job *j)
+prepare_token(const struct link *l, int i, const struct job *j, char token[RAW_TOKEN_MAX])
+{
+	const struct sockaddr_in *at = &j->server->at;
+	char server[64], ip[INET_ADDRSTRLEN];
+
+	if (!j->is_rc) {
+		token_of_window(&l->window, token);
+		return;
+	}
+	snprintf(server, sizeof server, "%s:%d", inet_ntop(AF_INET, &at->sin_addr, ip, sizeof ip),
+		 ntohs(at->sin_port));
+	snprintf(token, RAW_TOKEN_MAX, "%s", load_rc_token(server, i, &l->window));
+}
+
+static void
+prepare(struct link *l, int i, const struct job *j)
 {
 	static const char *const method[] = { "PUT", "GET", "DELETE" };
 	char token[RAW_TOKEN_MAX] = "", sign[768] = "", path[128];
@@ -156,7 +171,7 @@ prepare(struct link *l, const struct job *j)
 	int n;
 
 	if (tokened)
-		token_of_window(&l->window, token);
+		prepare_token(l, i, j, token);
 	if (j->is_signed) {
 		snprintf(path, sizeof path, "/bkt/%s00000000", j->prefix);
 		s3_sign(method[j->op], path, token, sign, sizeof sign);
@@ -219,7 +234,7 @@ load_run(const struct job *j, uint64_t for_ns)
 		struct link *l = &b.link[i];
 
 		set_window(l, j->one_window ? 0 : i, j->size ? j->size : 4096);
-		prepare(l, j);
+		prepare(l, i, j);
 		l->fd = bench_connect(&(j->other && (i & 1) ? j->other : j->server)->at);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
 	}

@@ -48,6 +48,7 @@ struct job {
 	int conns;
 	bool no_token;
 	bool is_signed;  /* for key 0 only */
+	bool is_rc;      /* tokens name RC connections, which are made at the first use and kept */
 	bool one_window; /* all of them use the same memory */
 	uint64_t live;   /* keys; 0: as many as make LIVE_BYTES, at most 4096 */
 	uint64_t max;    /* operations; 0: as the time allows */
@@ -73,6 +74,11 @@ double us_each(uint64_t ns, uint64_t n);
 bool s3_figure(const char *name);
 /* Header lines that sign a request of Host "localhost" for path, with a token or "": how long. */
 int s3_sign(const char *method, const char *path, const char *token, char *out, size_t cap);
+
+/* rc.c: "rc_...".  False: no such figure. */
+bool rc_figure(const char *name);
+/* The rc: token of a window for connection i, which is made with all before it if it is not there; until the next call for it. */
+const char *load_rc_token(const char *server, int i, const struct window *w);
 
 /* growth.c: "sizes", "connections".  False: no such curve. */
 bool growth(const char *name);

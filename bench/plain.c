@@ -10,12 +10,11 @@
 
 #define READS 16
 
-/* The first RoCE v2 GID with an IPv4 address, as the token's. */
-static uint8_t
-source_gid(const struct plain *v)
+uint8_t
+plain_source_gid(struct ibv_context *ctx)
 {
 	struct ibv_gid_entry e[64];
-	ssize_t nr = ibv_query_gid_table(v->ctx, e, 64, 0);
+	ssize_t nr = ibv_query_gid_table(ctx, e, 64, 0);
 
 	for (ssize_t i = 0; i < nr; i++) {
 		if (e[i].gid_type == IBV_GID_TYPE_ROCE_V2 && e[i].gid.raw[10] == 0xff && e[i].gid.raw[0] == 0)
@@ -36,7 +35,7 @@ make_ready(struct plain *v)
 				   .max_rd_atomic = READS };
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
 
-	ah.grh.sgid_index = source_gid(v);
+	ah.grh.sgid_index = plain_source_gid(v->ctx);
 	memcpy(ah.grh.dgid.raw, v->tok->gid, 16);
 	rtr.ah_attr = ah;
 	if (ibv_modify_qp(v->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) != 0 ||
@@ -78,9 +77,9 @@ plain_open(struct plain *v, const struct token *tok, uint64_t dc_key, int depth)
 }
 
 struct ibv_mr *
-plain_register(struct plain *v, void *mem, size_t len)
+plain_register(struct ibv_pd *pd, void *mem, size_t len)
 {
-	struct ibv_mr *mr = ibv_reg_mr(v->pd, mem, len, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = ibv_reg_mr(pd, mem, len, IBV_ACCESS_LOCAL_WRITE);
 
 	if (!mr)
 		bench_die("registering: %s", strerror(errno));

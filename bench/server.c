@@ -221,7 +221,7 @@ open_all(void)
 			bench_die("gantry_channel_new");
 	}
 	plain_open(&b.plain, &b.peer[0].tok, DC_KEY, DEPTH);
-	b.mr = plain_register(&b.plain, b.mem, WINDOW);
+	b.mr = plain_register(b.plain.pd, b.mem, WINDOW);
 }
 
 int

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wire's figures: RDMA WRITEs into another process's window through src/chan (lease, post, completion, as
- * a GET does it), and the same posted on a DC initiator with verbs directly, on the same device.
+ * a GET does it), and the same posted with verbs directly, on the same device: on a DC initiator, or on a queue pair
+ * of RC that is connected to the other process like the one that chan leases.
  *
  *	bench-wire FIGURE...
  */
 #include "bench/bench.h"
 #include "bench/plain.h"
+#include "bench/plain_rc.h"
 #include "tests/fake/dc_peer.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "chan/chan.h"
+#include "rdma/rc.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +28,14 @@
 #define WINDOW (16u << 20)
 #define DEPTH 16
 
+/* Queue pairs of the peer. */
+enum { FOR_CHAN, FOR_VERBS };
+
 static struct {
-	struct peer peer;
+	struct peer dc_peer;
+	struct rc_client rc_peer;
+	bool is_rc;       /* family of the figures that are measured now */
+	struct token tok; /* token of the window, for chan */
 	struct bufpool bufs;
 	struct buf *buf[DEPTH];
 	/* through chan */
@@ -36,6 +47,8 @@ static struct {
 	uint64_t map[BUF_REGIONS_MAX];
 	/* directly */
 	struct plain plain;
+	struct plain_rc plain_rc;
+	struct ibv_cq *cq; /* of the one of both that is in use */
 	struct ibv_mr *mr[BUF_REGIONS_MAX];
 } b;
 
@@ -84,7 +97,7 @@ run_chan(uint32_t len, uint64_t for_ns)
 	s.len = len;
 	s.for_ns = for_ns;
 	s.ls.done = on_lease;
-	r = chan_lease_get(b.ch, &s.ls, &b.peer.tok, NULL);
+	r = chan_lease_get(b.ch, &s.ls, &b.tok, NULL);
 	while (r == 0 && !s.granted) {
 		mailbox_run(&b.mb, 0);
 		timers_run(&b.timers, clock_ns());
@@ -124,7 +137,12 @@ open_chan(void)
 				     .delay_interval_ns = 5000,
 				     .qp_reset_on_failure = true,
 				     .poll_batch = 16,
-				     .ah_cache = 16 };
+				     .ah_cache = 16,
+				     .rc = { .shim = b.is_rc,
+					     .connections = 1,
+					     .per_peer = 1,
+					     .connect_rate = 1,
+					     .idle_ns = 3600 * NS_PER_S } };
 	if (rdma_open(&b.conf, &b.rd, err, sizeof err) < 0)
 		bench_die("%s", err);
 	if (rdma_rail_nr(b.rd) == 0)
@@ -147,20 +165,71 @@ open_chan(void)
 		       &b.ch) == 0);
 }
 
+static sem_t connected;
+
+static void
+on_connect(struct rdma_rc_wait *w)
+{
+	sem_post(&connected);
+}
+
+/* Connects the peer's queue pair as POST /.s3rdma-rc/connect does, and makes the token that names the connection. */
+static void
+connect_chan(void)
+{
+	const struct rc_peer_info *i = &b.rc_peer.info;
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct rdma_rc_wait w = {
+		.done = on_connect,
+		.ask = { .have_gid = true, .qpn = i->qp[FOR_CHAN].qpn, .psn = i->qp[FOR_CHAN].psn }
+	};
+
+	memcpy(w.ask.gid, i->gid, 16);
+	memcpy(&w.ask.peer, &from, sizeof from);
+	check(sem_init(&connected, 0, 0) == 0);
+	if (rdma_rc_connect(b.rd, &w) < 0)
+		bench_die("no connection");
+	while (sem_wait(&connected) < 0)
+		;
+	if (w.result < 0)
+		bench_die("no connection: %s", strerror(-w.result));
+	plain_rc_join(&b.rc_peer, FOR_CHAN,
+		      &(struct rc_peer_qp){ .their_qpn = w.answer.qpn,
+					    .their_psn = w.answer.psn,
+					    .mtu = w.answer.mtu,
+					    .reads = w.answer.reads },
+		      w.answer.gid);
+	b.tok = (struct token){ .kind = TOKEN_RC_SHIM, .addr = i->addr, .size = WINDOW, .rkey = i->rkey };
+	memcpy(b.tok.id, w.answer.id, sizeof b.tok.id);
+}
+
 /* ---- directly ---- */
 
 static void
 open_verbs(void)
 {
-	plain_open(&b.plain, &b.peer.tok, DC_KEY, DEPTH);
+	struct ibv_pd *pd;
+
+	if (b.is_rc) {
+		plain_rc_open(&b.plain_rc, &b.rc_peer, FOR_VERBS, DEPTH);
+		pd = b.plain_rc.pd;
+		b.cq = b.plain_rc.cq;
+	} else {
+		plain_open(&b.plain, &b.dc_peer.tok, DC_KEY, DEPTH);
+		pd = b.plain.pd;
+		b.cq = b.plain.cq;
+	}
 	for (int i = 0; i < b.bufs.region_nr; i++)
-		b.mr[i] = plain_register(&b.plain, b.bufs.region[i].iov_base, b.bufs.region[i].iov_len);
+		b.mr[i] = plain_register(pd, b.bufs.region[i].iov_base, b.bufs.region[i].iov_len);
 }
 
 static void
 post_verbs(int i, uint32_t len, uint64_t at)
 {
-	plain_post(&b.plain, true, (uint64_t)i, b.mr[b.buf[i]->region], b.buf[i]->mem, len, at);
+	if (b.is_rc)
+		plain_rc_post(&b.plain_rc, (uint64_t)i, b.mr[b.buf[i]->region], b.buf[i]->mem, len, at);
+	else
+		plain_post(&b.plain, true, (uint64_t)i, b.mr[b.buf[i]->region], b.buf[i]->mem, len, at);
 }
 
 static double
@@ -173,7 +242,7 @@ run_verbs(uint32_t len, uint64_t for_ns)
 		post_verbs(i, len, at);
 	while (left) {
 		struct ibv_wc wc[16];
-		int n = ibv_poll_cq(b.plain.cq, 16, wc);
+		int n = ibv_poll_cq(b.cq, 16, wc);
 
 		for (int i = 0; i < n; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS)
@@ -211,13 +280,50 @@ figure(const char *name, uint32_t len)
 	row_print(&row);
 }
 
+static const struct {
+	const char *name;
+	uint32_t len;
+	bool is_rc;
+} figures[] = {
+	{ "wire_64k", 64u << 10, false },
+	{ "wire_1m", 1u << 20, false },
+	{ "wire_rc_64k", 64u << 10, true },
+	{ "wire_rc_1m", 1u << 20, true },
+};
+
+/* Both sides of a family's figures, with a peer of that family. */
+static void
+begin(bool is_rc)
+{
+	b.is_rc = is_rc;
+	if (is_rc ? rc_peer_start(&b.rc_peer, WINDOW) < 0 : peer_start(&b.dc_peer, WINDOW, DC_KEY) < 0)
+		bench_die("no peer");
+	b.tok = b.dc_peer.tok;
+	open_chan();
+	if (is_rc)
+		connect_chan();
+	open_verbs();
+}
+
+static void
+end(void)
+{
+	chan_free(b.ch);
+	rdma_close(b.rd);
+	if (b.is_rc)
+		rc_peer_stop(&b.rc_peer);
+	else
+		peer_stop(&b.dc_peer);
+}
+
 int
 main(int argc, char **argv)
 {
+	int nr = sizeof figures / sizeof *figures, done = 0;
+
 	peer_main(argc, argv);
+	rc_peer_main(argc, argv);
 	log_init(LOG_PLAIN, LOG_WARN);
-	if (peer_start(&b.peer, WINDOW, DC_KEY) < 0)
-		bench_die("no peer");
 	bench_pin(0);
 	if (bufpool_init_class(&b.bufs, BUF_LARGE, (DEPTH + 1) * (MIB + BUF_SLACK_BYTES), 0) < 0)
 		bench_die("no memory");
@@ -225,18 +331,21 @@ main(int argc, char **argv)
 		b.buf[i] = bufpool_get(&b.bufs, BUF_LARGE);
 		memset(b.buf[i]->mem, i, BUF_LARGE_BYTES);
 	}
-	open_chan();
-	open_verbs();
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "wire_64k"))
-			figure("wire_64k", 64u << 10);
-		else if (!strcmp(argv[i], "wire_1m"))
-			figure("wire_1m", 1u << 20);
-		else
+		int k = 0;
+
+		while (k < nr && strcmp(figures[k].name, argv[i]) != 0)
+			k++;
+		if (k == nr)
 			bench_die("no figure %s", argv[i]);
+		if (done++ == 0 || figures[k].is_rc != b.is_rc) {
+			if (done > 1)
+				end();
+			begin(figures[k].is_rc);
+		}
+		figure(argv[i], figures[k].len);
 	}
-	chan_free(b.ch);
-	rdma_close(b.rd);
-	peer_stop(&b.peer);
+	if (done)
+		end();
 	return 0;
 }
