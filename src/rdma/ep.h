@@ -232,6 +232,7 @@ struct rdma_ep_ops {
 	int (*probe)(struct rdma_context *c, const char **ret_why);
 	/* Returns true if the configuration asks for the transport. NULL: every configuration does. */
 	bool (*enabled)(const struct conf_rdma *conf);
+	const char *setting; /* setting that makes enabled() return true; NULL without enabled() */
 	/* Finds the rail of a target that exists before the lease. NULL: the rail is chosen by the address in the
 	 * token. */
 	int (*route)(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,

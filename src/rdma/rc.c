@@ -354,6 +354,7 @@ const struct rdma_ep_ops rdma_rc = {
 	.name = "RC",
 	.families = 1u << TOKEN_RC_SHIM,
 	.enabled = rc_enabled,
+	.setting = "rdma.rc.shim: on",
 	.probe = rc_probe,
 	.limits = rc_limits,
 	.route = rc_route,

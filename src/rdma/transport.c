@@ -26,6 +26,16 @@ note_why_not(struct rdma_context *c, const char *name, const char *why, int r)
 		 r == -ENODEV ? "" : ": ", r == -ENODEV ? "" : strerror(-r));
 }
 
+/* Adds to c->why that a transport is switched off, and the setting that switches it on. */
+static void
+note_off(struct rdma_context *c, const struct rdma_ep_ops *ops)
+{
+	size_t at = strlen(c->why);
+
+	snprintf(c->why + at, sizeof c->why - at, "%s%s only with %s", at ? ", " : "", ops->name,
+		 ops->setting);
+}
+
 static bool
 is_enabled(const struct rdma_ep_ops *ops, const struct conf_rdma *conf)
 {
@@ -41,10 +51,11 @@ context_probe(struct rdma_context *c)
 		const char *why = "";
 		int r;
 
-		if (!is_enabled(transports[i], c->conf))
+		if (!is_enabled(transports[i], c->conf)) {
+			note_off(c, transports[i]);
 			continue;
+		}
 		r = transports[i]->probe(c, &why);
-
 		if (r == 0)
 			c->transport[c->transport_nr++] = transports[i];
 		else

@@ -596,12 +596,40 @@ a_device_without_dc_is_listed(void **state)
 	line = strstr(text, "mlx5_0: firmware");
 	assert_non_null(line);
 	assert_non_null(strstr(line, ", DC, 16 READs at once, relaxed ordering "));
+	assert_non_null(strstr(line, ", RC only with rdma.rc.shim: on, NUMA node"));
 	line = strstr(text, "mlx5_1: firmware");
 	assert_non_null(line);
-	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
+	assert_non_null(strstr(line,
+			       ", no DC transport: not an mlx5 device, RC only with rdma.rc.shim: on, NUMA "
+			       "node"));
 	assert_non_null(strstr(line, "port 1: Ethernet, active"));
 	assert_non_null(strstr(line, "127.0.0.2: not used: the device has no transport that serves tokens"));
 	assert_null(strstr(line, "source for"));
+	free(text);
+}
+
+/* The transports of a device, and of one without DC, where RC is switched on. */
+static void
+rc_is_listed(void **state)
+{
+	char *text = NULL, *line;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	configure(0, NULL);
+	conf.rc.shim = true;
+	without_dc = "mlx5_1";
+	assert_int_equal(rdma_list(&conf, out), 0);
+	without_dc = NULL;
+	fclose(out);
+	assert_non_null(strstr(text, "mlx5_0: firmware"));
+	assert_non_null(strstr(text, ", DC, RC, 16 READs at once, relaxed ordering "));
+	assert_null(strstr(text, "only with"));
+	line = strstr(text, "mlx5_1: firmware");
+	assert_non_null(line);
+	assert_non_null(strstr(line, ", RC, 16 READs at once, relaxed ordering "));
+	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
+	assert_non_null(strstr(line, "127.0.0.2: source for IPv4 targets"));
 	free(text);
 }
 
@@ -1132,6 +1160,7 @@ main(void)
 		cmocka_unit_test(two_instances),
 		cmocka_unit_test(a_device_without_dc),
 		cmocka_unit_test(a_device_without_dc_is_listed),
+		cmocka_unit_test(rc_is_listed),
 		cmocka_unit_test(listing),
 		cmocka_unit_test(down_at_the_start),
 		cmocka_unit_test(handles_coalesce),
