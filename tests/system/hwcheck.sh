@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# gantry hwcheck against a port itself and between two: its facts are those of docs/hwcheck-softnic.json, what the device does wrong
-# fails by name, and what is said to its listener by others does no harm.  claim TM70.
+# gantry hwcheck against a port itself and between two, over DC and RC: its facts are those of docs/hwcheck-softnic.json, what the device
+# does wrong fails by name, and what is said to its listener by others does no harm.  claim TM70.
 . "$(dirname "$0")/lib.sh"
 NICS=2
 # Silence is short: what it is called does not depend on that.
 export SOFTNIC_RETRY_US=3000
 page=$ROOT/docs/hwcheck-softnic.json
 
-# The rows of a port, without those of transfers too large for this test.
-rows() { jq -S '.ports[0].rows[] | select(.name | test("[.](67108864|1073741824)$") | not)' "$1"; }
-# `row NAME FIELD` of the last result.
-row() { jq -r --arg n "$1" ".ports[0].rows[] | select(.name == \$n) | $2" "$T/now.json"; }
+# The rows of a port over a transport, without those of transfers too large for this test.
+rows() { jq -S --arg t "$2" '.ports[] | select(.transport == $t) | .rows[] | select(.name | test("[.](67108864|1073741824)$") | not)' "$1"; }
+# `row NAME FIELD [TRANSPORT]` of the last result.
+row() { jq -r --arg n "$1" --arg t "${3:-dc}" ".ports[] | select(.transport == \$t) | .rows[] | select(.name == \$n) | $2" "$T/now.json"; }
 check() {
 	gantry hwcheck --device mlx5_0 --json --no-times --largest 2m "$@" >"$T/now.json" 2>"$T/err"
 	rc=$?
@@ -22,9 +22,15 @@ check() {
 
 check
 assert_eq $rc 0 "a port against itself"
-diff <(rows "$page") <(rows "$T/now.json") >"$T/diff" ||
-	fail "not what docs/hwcheck-softnic.json says; gantry hwcheck --json --no-times makes that anew: $(cat "$T/diff")"
-assert_eq "$(jq -r '.ports[0].rows[] | select(.result == "skip" and (.why // "") == "") | .name' "$T/now.json")" "" "skipped without a reason"
+assert_eq "$(jq -r '[.ports[] | .port + " " + .transport] | join(", ")' "$T/now.json")" "mlx5_0:1 dc, mlx5_0:1 rc"
+for t in dc rc; do
+	diff <(rows "$page" $t) <(rows "$T/now.json" $t) >"$T/diff" ||
+		fail "over $t not what docs/hwcheck-softnic.json says; gantry hwcheck --json --no-times makes that anew: $(cat "$T/diff")"
+done
+assert_eq "$(row write.1048577 .result rc) $(row read.1048577 .result rc) $(row cost.rc .result rc)" "pass pass pass"
+assert_eq "$(row rc.reads .facts.largest rc)" 16
+assert_eq "$(row dci.reads .result rc)$(row rc.reads .result dc)" "" "checks of the other transport"
+assert_eq "$(jq -r '.ports[].rows[] | select(.result == "skip" and (.why // "") == "") | .name' "$T/now.json")" "" "skipped without a reason"
 grep -q '_us"\|"ms"\|firmware' "$T/now.json" && fail "--no-times has times"
 
 # ---- between two
@@ -37,8 +43,10 @@ wait_for 60 grep -q 'listening on 127.0.0.1 port' "$T/listen"
 port=$(sed -n 's/^listening on .* port \([0-9]*\) .*/\1/p' "$T/listen")
 check "127.0.0.1:$port"
 assert_eq $rc 0 "between two"
-diff <(rows "$page" | jq -S 'select(.name | test("^class") | not)') <(rows "$T/now.json" | jq -S 'select(.name | test("^class") | not)') >"$T/diff" ||
-	fail "between two ports it is something else: $(cat "$T/diff")"
+for t in dc rc; do
+	diff <(rows "$page" $t | jq -S 'select(.name | test("^class") | not)') <(rows "$T/now.json" $t | jq -S 'select(.name | test("^class") | not)') >"$T/diff" ||
+		fail "between two ports it is something else over $t: $(cat "$T/diff")"
+done
 assert_match "$(row class.write .why)" 'no network interface'
 assert_eq "$(row write.67108864 .result)" skip
 
@@ -60,6 +68,8 @@ assert_eq "$(ask 2 0 0 4294967296 | say)" 0 "more than a gibibyte"
 assert_eq "$(ask 2 0 0 1073741824 | say)" 128 "more than --largest is an answer"
 assert_eq "$({ ask 2 0 0 65536; ask 4 0 65536 1; ask 3 1 0 1; ask 5 0 0 0; ask 5 0 0 0; ask 7 0 0 0; ask 7 0 0 0; } | say)" $((7 * 128)) "nonsense in order"
 assert_eq "$({ ask 2 0 0 65536; ask 2 1 0 65536; printf 'GHQ1half'; } | say)" 256 "half a message"
+# A connection of a slot that is none of RC, and of one that is not there.
+assert_eq "$({ ask 2 0 0 65536; ask 9 0 77 0; ask 9 1 77 0; } | say)" $((3 * 128)) "connections that cannot be"
 wait_for 60 no_memory
 check --only many "127.0.0.1:$port"
 assert_eq $rc 0 "after all of that"
@@ -71,6 +81,23 @@ check --only many "127.0.0.1:$port"
 assert_eq $rc 1 "nobody listens"
 assert_match "$(cat "$T/err")" 'does gantry hwcheck --listen run there'
 
+# A far side of an earlier version makes no queue pairs of RC: that is said, and it is asked for none.
+/usr/bin/python3 - "$T/old" <<-'END' &
+	import os, socket, sys
+	s = socket.create_server(("127.0.0.1", 0))
+	open(sys.argv[1] + ".new", "w").write(str(s.getsockname()[1]))
+	os.rename(sys.argv[1] + ".new", sys.argv[1])
+	c = s.accept()[0]
+	c.recv(64, socket.MSG_WAITALL)
+	c.sendall(b"GHA1" + bytes(62) + b"\5" + bytes(61))
+END
+old=$!
+wait_for 60 test -e "$T/old"
+check --only write.1 "127.0.0.1:$(cat "$T/old")"
+wait $old || fail "it was not asked"
+assert_eq "$(row write.1 .result rc)" skip
+assert_match "$(row write.1 .why rc)" 'the gantry of the other host does not know RC'
+
 # ---- what is wrong has a name
 
 fails() { assert_eq $rc 1 "$2"; assert_eq "$(row "$1" .result)" fail "$2"; assert_match "$(row "$1" .why)" "$2"; softnicctl rule clear; }
@@ -80,10 +107,17 @@ fails write.65536 'not those that were sent'
 softnicctl rule add op=read minlen=4097 torn=50 limit=1 >/dev/null
 check --only read
 fails read.4097 'not those of the far side'
+softnicctl rule add op=write minlen=65536 corrupt=5 limit=1 >/dev/null
+SOFTNIC_DC=0 check --only write
+assert_eq "$rc $(row write.65536 .result rc)" "1 fail" "over RC"
+assert_match "$(row write.65536 .why rc)" 'not those that were sent'
+softnicctl rule clear
 # A device without DC answers no question, and says which two to look at.
 softnicctl rule add op=modify_qp error=EINVAL >/dev/null
 check
 assert_match "$(row write.1 .why)" 'no DC transport'
+assert_match "$(row write.1 .why rc)" 'no RC transport: no queue pair comes to RTS'
+assert_match "$(row rc.reads .why rc)" 'no queue pair comes to RTS, not even with one READ'
 fails dci.reads 'no initiator comes to RTS'
 # Fewer READs at once than the device says.
 export SOFTNIC_DC_RD_ATOMIC=4
@@ -92,6 +126,12 @@ unset SOFTNIC_DC_RD_ATOMIC
 assert_eq "$(row dci.reads .facts.largest)" 4
 assert_eq "$(row dci.reads '.facts["8"]')" 'RTR to RTS: Invalid argument'
 
+# A device without DC: over RC alone.
+export SOFTNIC_DC=0
+check --only write.4
+assert_eq "$rc $(jq -r '[.ports[] | .transport, .rows[].result] | join(" ")' "$T/now.json")" "0 rc pass pass pass" "without DC"
+unset SOFTNIC_DC
+
 gantry hwcheck --largest 2g >/dev/null 2>&1
 assert_eq $? 2 "--largest 2g"
 gantry hwcheck --device mlx5_9 >"$T/out" 2>&1
@@ -99,3 +139,4 @@ assert_eq $? 1 "no such device"
 assert_match "$(cat "$T/out")" 'no RDMA port of that name'
 NICS=1 gantry hwcheck --only write.4 >"$T/out" 2>&1 || fail "the table: $(cat "$T/out")"
 assert_match "$(cat "$T/out")" 'pass +write.4096 +us='
+assert_eq "$(grep -c '^mlx5_0:1, [DR]C$' "$T/out")" 2 "a table for each transport"

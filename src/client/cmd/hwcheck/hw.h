@@ -24,12 +24,12 @@
  * size */
 #define HW_SMALLEST (16u << 20)
 #define HW_WINDOW_MAX (HW_LARGEST + 2 * HW_GUARD)
-#define HW_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define HW_ACCESS HW_REMOTE
 #define HW_PORT_NR 18517
 
 /* ---- the far side ---- */
 
-/* Requests to the far side. All requests except HELLO are about one slot, which is a DC target with its
+/* Requests to the far side. All requests except HELLO are about one slot, which is a target with its
  * memory. */
 enum hw_op {
 	HW_HELLO = 1, /* asks for the identity of the far side */
@@ -43,11 +43,16 @@ enum hw_op {
 	HW_REGISTER, /* registers the memory again after HW_DEREGISTER, with mr_access */
 	HW_END,      /* destroys the target; the memory stays registered */
 	HW_CLOSE,    /* frees the slot */
+	/* connects the slot's target of RC to the initiator with the number `at`, the PSN `seed`, the GID `gid`, the LID
+	 * `len` and the MTU `mtu` */
+	HW_CONNECT,
 	HW_OP_NR
 };
 
 struct hw_ask {
 	uint8_t op, slot, mtu; /* mtu: an enum ibv_mtu; 0: the MTU of the port */
+	bool is_rc;            /* OPEN: true: makes a target of RC */
+	union ibv_gid gid;     /* CONNECT: GID of the initiator */
 	uint32_t dct_access, mr_access;
 	uint64_t dc_key, at, len, seed;
 };
@@ -59,6 +64,7 @@ struct hw_answer {
 	struct hw_token token;
 	uint8_t mtu;
 	bool is_ib;
+	bool has_rc; /* true: the far side knows RC */
 	char firmware[48];
 };
 
@@ -118,12 +124,17 @@ struct hw_run {
 	const char *device;     /* name of the device */
 	uint64_t largest;
 	bool far_is_lost;
+	bool is_rc; /* true: the checks are of the RC transport, otherwise of DC */
 };
+
+/* The transport that a check is about; 0: both. */
+enum hw_of { HW_DC = 1, HW_RC };
 
 struct hw_check {
 	const char *name;
 	void (*check)(struct hw_run *r, struct hw_row *row, uint64_t arg);
 	uint64_t arg;
+	enum hw_of of;
 };
 extern const struct hw_check hw_device_checks[], hw_transfer_checks[], hw_error_checks[], hw_life_checks[],
 	/* tables of checks, in the order in which they run; each ends with an entry whose name is NULL */
@@ -158,10 +169,15 @@ bool hw_far_fill(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at
 /* Compares bytes on the far side with content_fill(). Returns 1: they are equal; 0: they differ; -1: the far
  * side reported an error, and the check of this row has failed. */
 int hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uint64_t len, uint64_t seed);
-/* Makes an initiator in the state RTS for the target of a token. Returns false if this failed; then the check
- * of this row has failed. */
+/* Makes an initiator in the state RTS for the target of a token; tok NULL: without a target, which hw_join() sets.
+ * Returns false if this failed; then the check of this row has failed. */
 bool hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 		  unsigned depth, unsigned timeout, unsigned retry);
+bool hw_initiator_of(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
+		     const struct hw_dci_opt *opt);
+/* Directs an initiator without a target at the target of a token in slot 0: by an address handle, or for RC by a
+ * connection. opt: for RC. Returns 0 or -errno. */
+int hw_join(struct hw_run *r, struct hw_dci *i, const struct hw_token *tok, const struct hw_dci_opt *opt);
 #define HW_PATIENCE_MS 30000 /* largest time in ms to wait for a transfer; no transfer takes so long */
 /* Counters of the port's network interface by priority: packets sent and received (hw_class.c). */
 struct hw_classes {

@@ -49,6 +49,45 @@ check_cost(struct hw_run *r, struct hw_row *row, uint64_t what)
 	}
 }
 
+/* A connection to a target: its queue pair, both ends connected, its end. */
+static void
+check_cost_rc(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	enum { ROUNDS = 16 };
+	uint64_t create[ROUNDS], connect[ROUNDS], destroy[ROUNDS], at[3];
+	struct hw_token t;
+	struct hw_dci i;
+
+	(void)arg;
+	if (!hw_open_window(r, row, 0, 4096, HW_ACCESS, HW_ACCESS, &t))
+		return;
+	for (int n = 0; n < ROUNDS && row->result == HW_PASS; n++) {
+		int e;
+
+		at[0] = clock_ns();
+		e = hw_rc_new(&i, &r->port, &hw_dci_plain);
+		at[1] = clock_ns();
+		if (e < 0) {
+			hw_fail(row, "a queue pair: %s", strerror(-e));
+			break;
+		}
+		e = hw_join(r, &i, &t, &hw_dci_plain);
+		at[2] = clock_ns();
+		if (e < 0)
+			hw_fail(row, "connection %d: %s", n, strerror(-e));
+		hw_dci_free(&i);
+		create[n] = at[1] - at[0];
+		connect[n] = at[2] - at[1];
+		destroy[n] = clock_ns() - at[2];
+	}
+	if (row->result == HW_PASS) {
+		hw_times(row, "create", create, ROUNDS);
+		hw_times(row, "connect", connect, ROUNDS);
+		hw_times(row, "destroy", destroy, ROUNDS);
+	}
+	hw_close_window(r, 0);
+}
+
 static void
 check_cost_mr(struct hw_run *r, struct hw_row *row, uint64_t len)
 {
@@ -161,27 +200,26 @@ check_events(struct hw_run *r, struct hw_row *row, uint64_t kind)
 	struct hw_dci_opt o = hw_dci_plain;
 	struct hw_token t;
 	struct hw_dci i;
-	int lost = 0, e;
+	int lost = 0;
 
 	o.chan = ch;
 	if (!ch || !mr) {
 		hw_skip(row, "a channel or memory: %s", strerror(errno));
 	} else if (hw_open_window(r, row, 0, 4096, HW_ACCESS, HW_ACCESS, &t)) {
-		e = hw_dci_new(&i, &r->port, &o);
-		if (e < 0 || hw_dci_to(&i, &t) < 0)
-			hw_fail(row, "an initiator with a channel: %s", strerror(e ? -e : errno));
-		else if (kind == EVENT_SLEEP || kind == EVENT_RACE)
+		bool made = hw_initiator_of(r, row, &i, &t, &o);
+
+		if (made && (kind == EVENT_SLEEP || kind == EVENT_RACE))
 			for (int n = 0; n < ROUNDS && lost < 3; n++) {
 				if (!one_event(r, row, &i, &t, mr, ch, kind == EVENT_RACE, &lost))
 					break;
 			}
-		else
+		else if (made)
 			ask_late(row, &i, &t, mr, ch, kind == EVENT_EARLIER);
 		if (kind == EVENT_SLEEP || kind == EVENT_RACE)
 			hw_fact(row, "lost", json_integer(lost));
 		if (lost)
 			hw_fail(row, "%d times a completion came and no thread was woken", lost);
-		if (e == 0)
+		if (made)
 			hw_dci_free(&i);
 		hw_close_window(r, 0);
 	}
@@ -196,9 +234,10 @@ const struct hw_check hw_cost_checks[] = {
 	{ "event.race", check_events, EVENT_RACE },
 	{ "event.earlier", check_events, EVENT_EARLIER },
 	{ "event.unasked", check_events, EVENT_UNASKED },
-	{ "cost.dci", check_cost, COST_DCI },
+	{ "cost.dci", check_cost, COST_DCI, HW_DC },
+	{ "cost.rc", check_cost_rc, 0, HW_RC },
 	{ "cost.cq", check_cost, COST_CQ },
-	{ "cost.ah", check_cost, COST_AH },
+	{ "cost.ah", check_cost, COST_AH, HW_DC },
 	{ "cost.memory.4096", check_cost_mr, 4096 },
 	{ "cost.memory.1048576", check_cost_mr, 1048576 },
 	{ "cost.memory.67108864", check_cost_mr, 67108864 },

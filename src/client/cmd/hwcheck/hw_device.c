@@ -155,9 +155,47 @@ check_absent(struct hw_run *r, struct hw_row *row, uint64_t arg)
 		ibv_destroy_ah(i.ah);
 }
 
+/* How many READs at once a connected queue pair may have outstanding here; each is connected to itself. */
+static void
+check_rc_reads(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	struct hw_dci_opt o = hw_dci_plain;
+	unsigned largest = 0;
+
+	(void)arg;
+	for (unsigned n = 1; n <= 128; n *= 2) {
+		struct hw_end self;
+		struct hw_dci i;
+		char name[16];
+		int e = hw_rc_new(&i, &r->port, &o);
+
+		if (e < 0) {
+			hw_fail(row, "a queue pair cannot be created: %s", strerror(-e));
+			return;
+		}
+		snprintf(name, sizeof name, "%u", n);
+		o.reads = n;
+		e = hw_rc_end(&r->port, i.qp, &self);
+		if (e == 0)
+			e = hw_rc_connect(&r->port, i.qp, &self, 0, &o);
+		hw_fact(row, name, text_of(e ? strerror(-e) : "ok"));
+		if (e == 0)
+			largest = n;
+		hw_dci_free(&i);
+	}
+	hw_fact(row, "largest", json_integer(largest));
+	if (largest == 0)
+		hw_fail(row, "no queue pair comes to RTS, not even with one READ");
+}
+
 const struct hw_check hw_device_checks[] = {
-	{ "device.limits", check_limits, 0 }, { "device.fork", check_fork, 0 },
-	{ "dci.create", check_recv_caps, 0 }, { "dci.create.receiving", check_recv_caps, 1 },
-	{ "dci.reads", check_reads, 0 },      { "dct.create", check_dct, 0 },
-	{ "ah.absent", check_absent, 0 },     { NULL, NULL, 0 },
+	{ "device.limits", check_limits, 0 },
+	{ "device.fork", check_fork, 0 },
+	{ "dci.create", check_recv_caps, 0, HW_DC },
+	{ "dci.create.receiving", check_recv_caps, 1, HW_DC },
+	{ "dci.reads", check_reads, 0, HW_DC },
+	{ "dct.create", check_dct, 0, HW_DC },
+	{ "rc.reads", check_rc_reads, 0, HW_RC },
+	{ "ah.absent", check_absent, 0 },
+	{ NULL, NULL, 0 },
 };

@@ -24,8 +24,8 @@ enum wrong {
 	WRONG_RIGHTS, /* WRITE where only READ is allowed, and the other way round */
 	WRONG_TARGET_RIGHTS,
 	WRONG_DEREGISTERED,
-	WRONG_DESTROYED, /* the DCT */
-	WRONG_NUMBER,    /* no such DCT */
+	WRONG_DESTROYED, /* the target */
+	WRONG_NUMBER,    /* no such target */
 	WRONG_KEY,
 	WRONG_GID,
 	WRONG_LKEY,
@@ -98,7 +98,7 @@ state_of(struct ibv_qp *qp)
 /* Posts the wrong request and a good one behind it, and looks at what became of both. */
 static void
 post_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, bool read, struct hw_token *good,
-	   struct hw_dci *i, struct ibv_mr *mr)
+	   struct hw_dci *i, const struct hw_dci_opt *opt, struct ibv_mr *mr)
 {
 	struct hw_token t = *good;
 	uint64_t raddr = t.addr + HW_GUARD, began;
@@ -108,12 +108,12 @@ post_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, bool read, st
 
 	if (!make_wrong(r, row, wrong, &t, &raddr))
 		return;
-	e = hw_dci_to(i, &t);
+	e = hw_join(r, i, &t, opt);
 	if (e < 0) {
 		/* Where the neighbour is asked for, that is where a wrong address ends. */
-		hw_fact(row, "address_handle", text_of(strerror(-e)));
+		hw_fact(row, r->is_rc ? "connection" : "address_handle", text_of(strerror(-e)));
 		if (wrong != WRONG_GID)
-			hw_fail(row, "an address handle: %s", strerror(-e));
+			hw_fail(row, "%s: %s", r->is_rc ? "a connection" : "an address handle", strerror(-e));
 		return;
 	}
 	if (wrong == WRONG_LKEY)
@@ -159,9 +159,11 @@ check_wrong(struct hw_run *r, struct hw_row *row, uint64_t arg)
 	/* Silence takes as long as the daemon's settings say. */
 	bool silent = wrong == WRONG_DESTROYED || wrong == WRONG_NUMBER;
 	struct ibv_mr *mr = hw_mem_new(&r->port, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct hw_dci_opt o = hw_dci_plain;
 	struct hw_answer a;
 	struct hw_dci i;
 	struct hw_ask q = { .op = HW_OPEN,
+			    .is_rc = r->is_rc,
 			    .dct_access = wrong == WRONG_TARGET_RIGHTS ? rights : HW_ACCESS,
 			    .mr_access = wrong == WRONG_RIGHTS ? rights : HW_ACCESS,
 			    .mtu = wrong == WRONG_MTU ? IBV_MTU_256 : 0,
@@ -178,6 +180,8 @@ check_wrong(struct hw_run *r, struct hw_row *row, uint64_t arg)
 		hw_mem_free(mr);
 		return;
 	}
+	o.timeout = silent ? 14 : 10;
+	o.retry = silent ? 7 : 3;
 	content_fill(mr->addr, LEN, SEED_SENT);
 	e = hw_far_ask(&r->far, &q, &a);
 	if (e < 0) {
@@ -185,9 +189,8 @@ check_wrong(struct hw_run *r, struct hw_row *row, uint64_t arg)
 		hw_mem_free(mr);
 		return;
 	}
-	if (hw_far_fill(r, row, 0, 0, q.len, SEED_BEFORE) &&
-	    hw_initiator(r, row, &i, NULL, 4, silent ? 14 : 10, silent ? 7 : 3)) {
-		post_wrong(r, row, wrong, read, &a.token, &i, mr);
+	if (hw_far_fill(r, row, 0, 0, q.len, SEED_BEFORE) && hw_initiator_of(r, row, &i, NULL, &o)) {
+		post_wrong(r, row, wrong, read, &a.token, &i, &o, mr);
 		hw_dci_free(&i);
 		if (row->result == HW_PASS && wrong != WRONG_MTU) {
 			same = read ? content_compare(mr->addr, LEN, SEED_SENT) == LEN
@@ -250,7 +253,8 @@ const struct hw_check hw_error_checks[] = {
 	BOTH("error.deregistered", WRONG_DEREGISTERED),
 	BOTH("error.target_destroyed", WRONG_DESTROYED),
 	{ "error.no_such_target", check_wrong, WRONG_NUMBER },
-	BOTH("error.dc_key", WRONG_KEY),
+	{ "error.dc_key.write", check_wrong, WRONG_KEY, HW_DC },
+	{ "error.dc_key.read", check_wrong, WRONG_KEY | 0x100, HW_DC },
 	{ "error.gid", check_wrong, WRONG_GID },
 	{ "error.lkey", check_wrong, WRONG_LKEY },
 	BOTH("error.mtu", WRONG_MTU),
@@ -444,6 +448,6 @@ const struct hw_check hw_life_checks[] = {
 	{ "flush.read", check_flush, FLUSH_READS },
 	{ "flush.silence", check_flush, FLUSH_SILENCE },
 	{ "flush.destroy", check_flush, FLUSH_DESTROY },
-	{ "reset", check_reset, 0 },
+	{ "reset", check_reset, 0, HW_DC },
 	{ NULL, NULL, 0 },
 };

@@ -38,8 +38,11 @@ open_slot(struct hw_side *s, struct hw_target *t, const struct hw_ask *q, struct
 		return -EEXIST;
 	if (q->len > s->largest + 2 * HW_GUARD)
 		return -EFBIG;
-	r = hw_target_new(t, s->port, q->len, q->dct_access, q->mr_access, q->dc_key, (enum ibv_mtu)q->mtu);
+	r = q->is_rc ? hw_rc_target_new(t, s->port, q->len, q->dct_access, q->mr_access)
+		     : hw_target_new(t, s->port, q->len, q->dct_access, q->mr_access, q->dc_key,
+				     (enum ibv_mtu)q->mtu);
 	if (r == 0) {
+		t->mtu = (enum ibv_mtu)q->mtu;
 		r = hw_target_token(t, &ret->token);
 		if (r < 0)
 			hw_target_free(t);
@@ -70,6 +73,21 @@ deregister(struct hw_target *t)
 }
 
 static int
+connect_slot(struct hw_target *t, const struct hw_ask *q)
+{
+	struct hw_end peer = { .qpn = (uint32_t)q->at,
+			       .psn = (uint32_t)q->seed & 0xffffff,
+			       .gid = q->gid,
+			       .lid = (uint16_t)q->len,
+			       .mtu = (enum ibv_mtu)q->mtu };
+
+	if (t->mtu || !peer.mtu)
+		peer.mtu = t->mtu ? t->mtu : t->port->mtu;
+
+	return hw_rc_target_connect(t, &peer);
+}
+
+static int
 hello(struct hw_side *s, struct hw_answer *ret)
 {
 	struct hw_target nobody = { .port = s->port };
@@ -77,6 +95,7 @@ hello(struct hw_side *s, struct hw_answer *ret)
 
 	ret->mtu = (uint8_t)s->port->mtu;
 	ret->is_ib = s->port->is_ib;
+	ret->has_rc = true;
 	if (ibv_query_device(s->port->ctx, &a) == 0)
 		snprintf(ret->firmware, sizeof ret->firmware, "%.47s", a.fw_ver);
 	ret->value = s->largest;
@@ -124,6 +143,9 @@ obey(struct hw_side *s, const struct hw_ask *q, struct hw_answer *ret)
 		break;
 	case HW_CLOSE:
 		ret->error = hw_target_free(t);
+		break;
+	case HW_CONNECT:
+		ret->error = connect_slot(t, q);
 		break;
 	default:
 		ret->error = -EOPNOTSUPP;

@@ -104,6 +104,7 @@ hw_open_window(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t len,
 			    .slot = slot,
 			    .dct_access = dct_access,
 			    .mr_access = mr_access,
+			    .is_rc = r->is_rc,
 			    .dc_key = 0x676e747279000000ull + slot,
 			    .len = len + 2 * HW_GUARD };
 	struct hw_answer a;
@@ -145,28 +146,66 @@ hw_far_same(struct hw_run *r, struct hw_row *row, uint8_t slot, uint64_t at, uin
 	return ask(r, row, &q, &a, "comparing memory") < 0 ? -1 : a.value == 1;
 }
 
+/* The two ends agree on the number of the first packet, which differs between connections: packets of an earlier
+ * connection must not pass for those of this one. */
+static int
+join_rc(struct hw_run *r, struct hw_dci *i, const struct hw_token *tok, const struct hw_dci_opt *opt)
+{
+	struct hw_end ours,
+		theirs = { .qpn = tok->dctn, .gid = tok->gid, .lid = tok->lid, .mtu = r->port.mtu };
+	struct hw_ask q = { .op = HW_CONNECT, .mtu = (uint8_t)r->port.mtu };
+	struct hw_answer a;
+	int e = hw_rc_end(&r->port, i->qp, &ours);
+
+	if (e < 0)
+		return e;
+	theirs.psn = (ours.qpn * 0x9e3779b1u) >> 8;
+	q.at = ours.qpn;
+	q.len = ours.lid;
+	q.gid = ours.gid;
+	q.seed = theirs.psn;
+	e = hw_far_ask(&r->far, &q, &a);
+	if (*r->far.why)
+		r->far_is_lost = true;
+	/* ENOENT: the target was destroyed, and the connection leads nowhere. */
+	return e < 0 && e != -ENOENT ? e : hw_rc_connect(&r->port, i->qp, &theirs, 0, opt);
+}
+
+int
+hw_join(struct hw_run *r, struct hw_dci *i, const struct hw_token *tok, const struct hw_dci_opt *opt)
+{
+	return r->is_rc ? join_rc(r, i, tok, opt) : hw_dci_to(i, tok);
+}
+
+bool
+hw_initiator_of(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
+		const struct hw_dci_opt *opt)
+{
+	int e = r->is_rc ? hw_rc_new(i, &r->port, opt) : hw_dci_new(i, &r->port, opt);
+
+	if (e < 0) {
+		hw_fail(row, "an initiator: %s", strerror(-e));
+		return false;
+	}
+	e = tok ? hw_join(r, i, tok, opt) : 0;
+	if (e < 0) {
+		hw_fail(row, "%s: %s", r->is_rc ? "a connection" : "an address handle",
+			*r->far.why ? r->far.why : strerror(-e));
+		hw_dci_free(i);
+	}
+	return e == 0;
+}
+
 bool
 hw_initiator(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *tok,
 	     unsigned depth, unsigned timeout, unsigned retry)
 {
 	struct hw_dci_opt o = hw_dci_plain;
-	int e;
 
 	o.depth = o.cqe = depth;
 	o.timeout = timeout;
 	o.retry = retry;
-	e = hw_dci_new(i, &r->port, &o);
-	if (e == 0 && tok) {
-		e = hw_dci_to(i, tok);
-		if (e < 0) {
-			hw_fail(row, "an address handle: %s", strerror(-e));
-			hw_dci_free(i);
-			return false;
-		}
-	}
-	if (e < 0)
-		hw_fail(row, "an initiator: %s", strerror(-e));
-	return e == 0;
+	return hw_initiator_of(r, row, i, tok, &o);
 }
 
 /* ---- transfers ---- */
@@ -366,7 +405,7 @@ check_targets(struct hw_run *r, struct hw_row *row, uint64_t at_once)
 static void
 check_chain(struct hw_run *r, struct hw_row *row, uint64_t arg)
 {
-	enum { CHAIN = 8, ROUNDS = 100 };
+	enum { CHAIN = HW_CHAIN, ROUNDS = 100 };
 	struct ibv_mr *mr = hw_mem_new(&r->port, 4096, IBV_ACCESS_LOCAL_WRITE);
 	struct hw_done done;
 	struct hw_token t;
@@ -380,17 +419,7 @@ check_chain(struct hw_run *r, struct hw_row *row, uint64_t arg)
 	if (hw_open_window(r, row, 0, 4096, HW_ACCESS, HW_ACCESS, &t)) {
 		if (hw_initiator(r, row, &i, &t, CHAIN, 14, 7)) {
 			for (int n = 0; n < ROUNDS && row->result == HW_PASS; n++) {
-				int e;
-
-				ibv_wr_start(i.ex);
-				for (int k = 0; k < CHAIN; k++) {
-					i.ex->wr_id = (uint64_t)k;
-					i.ex->wr_flags = k == CHAIN - 1 ? IBV_SEND_SIGNALED : 0;
-					ibv_wr_rdma_write(i.ex, t.rkey, t.addr);
-					mlx5dv_wr_set_dc_addr(i.dv, i.ah, t.dctn, t.dc_key);
-					ibv_wr_set_sge(i.ex, mr->lkey, (uintptr_t)mr->addr, 64);
-				}
-				e = ibv_wr_complete(i.ex);
+				int e = hw_post_chain(&i, &t, mr, CHAIN);
 				if (e)
 					hw_fail(row, "chain %d cannot be posted: %s", n, strerror(e));
 				else if ((e = hw_wait(&i, HW_PATIENCE_MS, &done)) < 0)
@@ -475,8 +504,8 @@ const struct hw_check hw_transfer_checks[] = {
 	SIZES("read", check_read),
 	{ "many.write", check_many, 0 },
 	{ "many.read", check_many, 1 },
-	{ "targets.in_turn", check_targets, 0 },
-	{ "targets.at_once", check_targets, 1 },
+	{ "targets.in_turn", check_targets, 0, HW_DC },
+	{ "targets.at_once", check_targets, 1, HW_DC },
 	{ "chain", check_chain, 0 },
 	{ "class.write", check_class, 0 },
 	{ "class.read", check_class, 1 },

@@ -90,8 +90,8 @@ hw_mem_free(struct ibv_mr *mr)
 }
 
 /* A vector from the port, without a destination: InfiniBand needs no global header. */
-static struct ibv_ah_attr
-vector(const struct hw_port *p)
+struct ibv_ah_attr
+hw_vector(const struct hw_port *p)
 {
 	struct ibv_ah_attr av = { .port_num = p->nr };
 
@@ -140,7 +140,7 @@ hw_dct_rtr(struct hw_port *p, struct ibv_qp *dct, enum ibv_mtu mtu)
 				 .path_mtu = mtu ? mtu : p->mtu,
 				 .min_rnr_timer = 12 };
 
-	a.ah_attr = vector(p);
+	a.ah_attr = hw_vector(p);
 	return -ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER);
 }
 
@@ -229,7 +229,7 @@ hw_dci_rtr(struct hw_dci *i)
 	int r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
 
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = i->port->mtu };
-	a.ah_attr = vector(i->port);
+	a.ah_attr = hw_vector(i->port);
 	if (r == 0)
 		r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
 	return -r;
@@ -319,7 +319,7 @@ hw_dci_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt)
 int
 hw_dci_to(struct hw_dci *i, const struct hw_token *t)
 {
-	struct ibv_ah_attr a = vector(i->port);
+	struct ibv_ah_attr a = hw_vector(i->port);
 
 	if (i->ah)
 		ibv_destroy_ah(i->ah);
@@ -343,10 +343,61 @@ hw_dci_free(struct hw_dci *i)
 	return r;
 }
 
+/* Plain verbs, which every provider has. */
+static int
+post_rc(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
+	const void *buf, uint32_t len, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = len, .lkey = mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = wr_id,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.rdma = { .remote_addr = raddr, .rkey = t->rkey } };
+
+	return ibv_post_send(i->qp, &wr, &bad);
+}
+
+static int
+post_chain_rc(struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr, int nr)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = 64, .lkey = mr->lkey };
+	struct ibv_send_wr *bad, wr[HW_CHAIN];
+
+	for (int k = 0; k < nr; k++)
+		wr[k] = (struct ibv_send_wr){ .wr_id = (uint64_t)k,
+					      .next = k < nr - 1 ? &wr[k + 1] : NULL,
+					      .sg_list = &sge,
+					      .num_sge = 1,
+					      .opcode = IBV_WR_RDMA_WRITE,
+					      .send_flags = k == nr - 1 ? IBV_SEND_SIGNALED : 0,
+					      .wr.rdma = { .remote_addr = t->addr, .rkey = t->rkey } };
+	return ibv_post_send(i->qp, wr, &bad);
+}
+
+int
+hw_post_chain(struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr, int nr)
+{
+	if (!i->ex)
+		return post_chain_rc(i, t, mr, nr);
+	ibv_wr_start(i->ex);
+	for (int k = 0; k < nr; k++) {
+		i->ex->wr_id = (uint64_t)k;
+		i->ex->wr_flags = k == nr - 1 ? IBV_SEND_SIGNALED : 0;
+		ibv_wr_rdma_write(i->ex, t->rkey, t->addr);
+		mlx5dv_wr_set_dc_addr(i->dv, i->ah, t->dctn, t->dc_key);
+		ibv_wr_set_sge(i->ex, mr->lkey, (uintptr_t)mr->addr, 64);
+	}
+	return ibv_wr_complete(i->ex);
+}
+
 int
 hw_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
 	const void *buf, uint32_t len, uint64_t wr_id)
 {
+	if (!i->ex)
+		return post_rc(i, read, t, raddr, mr, buf, len, wr_id);
 	ibv_wr_start(i->ex);
 	i->ex->wr_id = wr_id;
 	i->ex->wr_flags = IBV_SEND_SIGNALED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hw_verbs - objects for tests of an adapter, made by verbs and mlx5dv: ports, DC initiators, DC targets,
+ * hw_verbs - objects for tests of an adapter, made by verbs and mlx5dv: ports, initiators and targets of DC and RC,
  * registered memory. The tests of the software NIC use them, too. Functions that return int return 0 or
  * -errno. Any thread may call these functions; the caller owns the objects.
  */
@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The data about a DC target and its memory that an initiator needs. */
+/* The data about a target and its memory that an initiator needs. */
 struct hw_token {
-	uint32_t dctn, rkey;
+	uint32_t dctn, rkey; /* dctn: for RC: number of the queue pair */
 	uint64_t dc_key, addr, len;
 	union ibv_gid gid;
 	uint16_t lid; /* LID of the port; 0: the port is Ethernet */
@@ -43,10 +43,13 @@ int hw_close(struct hw_port *p);
 struct ibv_mr *hw_mem_new(struct hw_port *p, size_t len, unsigned access);
 int hw_mem_free(struct ibv_mr *mr);
 
+/* Returns an address vector of the port without a destination. */
+struct ibv_ah_attr hw_vector(const struct hw_port *p);
+
 struct hw_dci {
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *ex;
+	struct ibv_qp_ex *ex; /* ex, dv, ah: NULL for RC */
 	struct mlx5dv_qp_ex *dv;
 	struct ibv_ah *ah;
 	struct hw_port *port;
@@ -81,6 +84,10 @@ int hw_dci_free(struct hw_dci *i);
  * value of ibv_wr_complete(). */
 int hw_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
 	    const void *buf, uint32_t len, uint64_t wr_id);
+/* Posts nr WRITEs of 64 bytes, of which only the last is signaled, with the numbers 0 to nr - 1. nr: at most
+ * HW_CHAIN. Returns 0, or an errno value. */
+#define HW_CHAIN 8
+int hw_post_chain(struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr, int nr);
 /* A completion of a work request. */
 struct hw_done {
 	uint64_t wr_id;
@@ -100,6 +107,9 @@ struct hw_target {
 	uint8_t *buf;
 	size_t len;
 	uint64_t dc_key;
+	bool is_rc;       /* true: dct is a queue pair of RC */
+	unsigned access;  /* for RC: rights of the initiator */
+	enum ibv_mtu mtu; /* for RC: path MTU; 0: that of the initiator */
 };
 /* Allocates and registers len bytes of memory, and makes a DC target for it. mtu 0: the MTU of the port. */
 int hw_target_new(struct hw_target *t, struct hw_port *p, size_t len, unsigned dct_access, unsigned mr_access,
@@ -112,5 +122,34 @@ struct ibv_qp *hw_dct_new(struct hw_port *p, struct ibv_cq *cq, struct ibv_srq *
 /* Brings a DC target from the state RESET to INIT (hw_dct_init()), or from INIT to RTR (hw_dct_rtr()). */
 int hw_dct_init(struct hw_port *p, struct ibv_qp *dct, unsigned access);
 int hw_dct_rtr(struct hw_port *p, struct ibv_qp *dct, enum ibv_mtu mtu);
+
+/* ---- RC: hw_rc.c ---- */
+
+#define HW_REMOTE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* One end of a connection. Both ends use the same PSN and the same MTU. */
+struct hw_end {
+	uint32_t qpn, psn;
+	union ibv_gid gid;
+	uint16_t lid;
+	enum ibv_mtu mtu;
+};
+
+/* Makes an initiator of RC in the state RESET. */
+int hw_rc_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
+/* Describes a queue pair of the port, with PSN 0 and the MTU of the port. */
+int hw_rc_end(struct hw_port *p, struct ibv_qp *qp, struct hw_end *ret);
+/* Connects a queue pair in the state RESET, and brings it to RTS. access: rights of the peer. opt: timeout, retry and
+ * reads. */
+int hw_rc_connect(struct hw_port *p, struct ibv_qp *qp, const struct hw_end *peer, unsigned access,
+		  const struct hw_dci_opt *opt);
+/* Allocates and registers len bytes of memory, and makes a target of RC for it, in the state RESET. access: rights of
+ * the initiator that is connected to the target. */
+int hw_rc_target_new(struct hw_target *t, struct hw_port *p, size_t len, unsigned access, unsigned mr_access);
+/* Connects a target of RC, in any state, to an initiator. */
+int hw_rc_target_connect(struct hw_target *t, const struct hw_end *peer);
+/* Connects two queue pairs of the port to each other, sends a WRITE, and destroys both. Returns 0; or -errno with
+ * the step that failed in *ret_step. */
+int hw_rc_try(struct hw_port *p, const char **ret_step);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * gantry hwcheck: the messages between the two hosts.  Each has a fixed length, numbers are in network order:
  *
- *     ask     0 "GHQ1"  4 op  5 slot  6 mtu  7 zero  8 dct_access  12 mr_access  16 dc_key  24 at  32 len  40 seed  48 zeroes
+ *     ask     0 "GHQ1"  4 op  5 slot  6 mtu  7 is_rc  8 dct_access  12 mr_access  16 dc_key  24 at  32 len  40 seed  48 gid
  *     answer  0 "GHA1"  4 error  8 value  16 dctn  20 rkey  24 dc_key  32 addr  40 len  48 gid  64 lid  66 mtu  67 is_ib
- *             68 firmware (48, printable, ended by zeroes)  116 zeroes
+ *             68 firmware (48, printable, ended by zeroes)  116 has_rc  117 zeroes
  *
  * Pure functions.  What comes from the other host is only believed within the bounds that decoding checks.
  */
@@ -54,12 +54,14 @@ hw_ask_encode(const struct hw_ask *q, uint8_t raw[HW_ASK_BYTES])
 	raw[4] = q->op;
 	raw[5] = q->slot;
 	raw[6] = q->mtu;
+	raw[7] = q->is_rc;
 	put32(raw + 8, q->dct_access);
 	put32(raw + 12, q->mr_access);
 	put64(raw + 16, q->dc_key);
 	put64(raw + 24, q->at);
 	put64(raw + 32, q->len);
 	put64(raw + 40, q->seed);
+	memcpy(raw + 48, q->gid.raw, 16);
 }
 
 bool
@@ -69,6 +71,7 @@ hw_ask_decode(const uint8_t raw[HW_ASK_BYTES], struct hw_ask *ret)
 		.op = raw[4],
 		.slot = raw[5],
 		.mtu = raw[6],
+		.is_rc = raw[7] == 1,
 		.dct_access = get32(raw + 8),
 		.mr_access = get32(raw + 12),
 		.dc_key = get64(raw + 16),
@@ -76,10 +79,12 @@ hw_ask_decode(const uint8_t raw[HW_ASK_BYTES], struct hw_ask *ret)
 		.len = get64(raw + 32),
 		.seed = get64(raw + 40),
 	};
+	memcpy(ret->gid.raw, raw + 48, 16);
 	return memcmp(raw, "GHQ1", 4) == 0 && ret->op >= HW_HELLO && ret->op < HW_OP_NR &&
-	       ret->slot < HW_SLOTS && ret->mtu <= IBV_MTU_4096 && !(ret->dct_access & ~HW_ACCESS) &&
-	       !(ret->mr_access & ~HW_ACCESS) && ret->at <= HW_WINDOW_MAX &&
-	       ret->len <= HW_WINDOW_MAX - ret->at && (ret->op != HW_OPEN || ret->len > 0);
+	       ret->slot < HW_SLOTS && ret->mtu <= IBV_MTU_4096 && raw[7] <= 1 &&
+	       !(ret->dct_access & ~HW_ACCESS) && !(ret->mr_access & ~HW_ACCESS) &&
+	       ret->at <= HW_WINDOW_MAX && ret->len <= HW_WINDOW_MAX - ret->at &&
+	       (ret->op != HW_OPEN || ret->len > 0);
 }
 
 void
@@ -99,6 +104,7 @@ hw_answer_encode(const struct hw_answer *a, uint8_t raw[HW_ANSWER_BYTES])
 	raw[65] = (uint8_t)a->token.lid;
 	raw[66] = a->mtu;
 	raw[67] = a->is_ib;
+	raw[116] = a->has_rc;
 	memcpy(raw + 68, a->firmware, strnlen(a->firmware, sizeof a->firmware - 1));
 }
 
@@ -118,6 +124,7 @@ hw_answer_decode(const uint8_t raw[HW_ANSWER_BYTES], struct hw_answer *ret)
 			   .lid = (uint16_t)(raw[64] << 8 | raw[65]) },
 		.mtu = raw[66],
 		.is_ib = raw[67] == 1,
+		.has_rc = raw[116] == 1,
 	};
 	memcpy(ret->token.gid.raw, raw + 48, 16);
 	for (size_t i = 0; i < sizeof ret->firmware - 1 && raw[68 + i]; i++)

@@ -142,17 +142,40 @@ run_check(const struct cmd *c, struct hw_run *r, const struct hw_check *check, c
 	json_decref(row.measured);
 }
 
+/* Returns why the port, or the far side, does not have the transport; NULL: it has. */
+static const char *
+lacks_transport(struct hw_run *r)
+{
+	struct hw_dci probe;
+	struct hw_end self;
+	int e;
+
+	if (r->is_rc && !r->hello.has_rc)
+		return "the gantry of the other host does not know RC";
+	e = r->is_rc ? hw_rc_new(&probe, &r->port, &hw_dci_plain)
+		     : hw_dci_new(&probe, &r->port, &hw_dci_plain);
+	if (e < 0)
+		return r->is_rc ? "no RC transport: a queue pair cannot be created"
+				: "no DC transport: no initiator comes to RTS (dci.create, dci.reads)";
+	if (r->is_rc) {
+		e = hw_rc_end(&r->port, probe.qp, &self);
+		if (e == 0)
+			e = hw_rc_connect(&r->port, probe.qp, &self, 0, &hw_dci_plain);
+	}
+	hw_dci_free(&probe);
+	return e < 0 ? "no RC transport: no queue pair comes to RTS (rc.reads)" : NULL;
+}
+
 static void
 check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen *seen)
 {
 	const struct hw_check *const groups[] = { hw_device_checks, hw_transfer_checks, hw_error_checks,
 						  hw_life_checks, hw_cost_checks };
-	const char *why_not = NULL;
-	struct hw_dci probe;
-	int e;
+	const char *why_not;
 
 	if (c->json) {
-		printf("%s\n  {\"port\": \"%s\",\n", seen->ports ? "," : "", name);
+		printf("%s\n  {\"port\": \"%s\", \"transport\": \"%s\",\n", seen->ports ? "," : "", name,
+		       r->is_rc ? "rc" : "dc");
 		if (!c->no_times) {
 			json_t *m = machine(r);
 			char *text = json_dumps(m, JSON_ENSURE_ASCII);
@@ -163,27 +186,28 @@ check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen 
 		}
 		printf("   \"rows\": [");
 	} else if (!c->quiet) {
-		printf("%s\n", name);
+		printf("%s, %s\n", name, r->is_rc ? "RC" : "DC");
 	}
 	seen->ports++;
-	if (!mlx5dv_is_supported(r->port.ctx->device)) {
-		why_not = "no DC transport: not an mlx5 device";
-	} else {
-		e = hw_dci_new(&probe, &r->port, &hw_dci_plain);
-		if (e == 0)
-			hw_dci_free(&probe);
-		else
-			why_not = "no DC transport: no initiator comes to RTS (dci.create, dci.reads)";
-	}
+	why_not = lacks_transport(r);
 	seen->rows = 0;
 	for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
 		for (const struct hw_check *k = groups[g]; k->name; k++)
-			if (!c->only || !strncmp(k->name, c->only, strlen(c->only)))
-				run_check(c, r, k,
-					  g == 0 && mlx5dv_is_supported(r->port.ctx->device) ? NULL : why_not,
-					  seen);
+			if (k->of != (r->is_rc ? HW_DC : HW_RC) &&
+			    (!c->only || !strncmp(k->name, c->only, strlen(c->only))))
+				run_check(c, r, k, g == 0 ? NULL : why_not, seen);
 	if (c->json)
 		printf("\n  ]}");
+}
+
+/* Runs the checks of RC, and before them those of DC if the device is one of mlx5. */
+static void
+check_transports(const struct cmd *c, struct hw_run *r, const char *name, struct seen *seen)
+{
+	if (mlx5dv_is_supported(r->port.ctx->device))
+		check_port(c, r, name, seen);
+	r->is_rc = true;
+	check_port(c, r, name, seen);
 }
 
 /* The port's checks; host NULL: against itself. */
@@ -218,7 +242,7 @@ look_at_port(const struct cmd *c, struct hw_port *port, const char *device, cons
 		/* A path takes the smaller MTU of both ends. */
 		if (r.hello.mtu && (int)r.hello.mtu < (int)r.port.mtu)
 			r.port.mtu = (enum ibv_mtu)r.hello.mtu;
-		check_port(c, &r, name, seen);
+		check_transports(c, &r, name, seen);
 	}
 	hw_far_close(&r.far);
 }
