@@ -9,6 +9,7 @@
 #include "admin/admin.h"
 #include "auth/auth.h"
 #include "base/clock.h"
+#include "rdma/rc.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -103,6 +104,7 @@ rails(void *cookie, FILE *out)
 		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
 			atomic_load(&st->eps), atomic_load(&st->eps_free), atomic_load(&st->eps_leased),
 			atomic_load(&st->eps_recovering));
+		fprintf(out, ",\"rc_connections\":%d", atomic_load(&st->rc_open));
 		fprintf(out, ",\"reopens\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
 			(unsigned long long)atomic_load(&st->reopens),
 			(unsigned long long)atomic_load(&st->read_bytes),
@@ -115,6 +117,27 @@ rails(void *cookie, FILE *out)
 		fputs("}}", out);
 	}
 	putc(']', out);
+}
+
+/* Writes the counters of RC connections; null: RC is switched off. */
+static void
+rc_state(struct daemon *d, FILE *out)
+{
+	struct rdma_rc_stats *st = rdma_rc_stats(d->rdma);
+
+	if (!st) {
+		fputs("null", out);
+		return;
+	}
+	fprintf(out, "{\"waiting\":%d,\"open\":%d,\"leased\":%d", atomic_load(&st->waiting),
+		atomic_load(&st->open), atomic_load(&st->leased));
+	fprintf(out, ",\"made\":%llu,\"failed\":%llu,\"busy\":%llu,\"unknown\":%llu,\"refused\":{",
+		(unsigned long long)atomic_load(&st->made), (unsigned long long)atomic_load(&st->failed),
+		(unsigned long long)atomic_load(&st->busy), (unsigned long long)atomic_load(&st->unknown));
+	for (int l = 0; l < RDMA_RC_LIMIT_NR; l++)
+		fprintf(out, "%s\"%s\":%llu", l ? "," : "", rdma_rc_limit_name[l],
+			(unsigned long long)atomic_load(&st->refused_by[l]));
+	fputs("}}", out);
 }
 
 static int
@@ -362,8 +385,10 @@ status(void *cookie, FILE *out)
 		GANTRY_VERSION, phase_name[atomic_load(&d->phase)], (int)getpid(),
 		(double)(clock_ns() - d->started_ns) / 1e9);
 	listeners(d, out);
-	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
+	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d,\"rc\":",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
+	rc_state(d, out);
+	fputs("},\n", out);
 	fprintf(out,
 		"\"store\":{\"backend\":\"%s\",\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,"
 		"\"objects\":%llu,\"size_"

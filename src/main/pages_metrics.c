@@ -121,6 +121,8 @@ rc_metrics(struct daemon *d, struct stats_out *out)
 	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->made), "made", NULL);
 	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->failed), "failed", NULL);
 	stats_emit(out, M_RC_CONNECTS, atomic_load(&st->refused), "refused", NULL);
+	for (int l = 0; l < RDMA_RC_LIMIT_NR; l++)
+		stats_emit(out, M_RC_REFUSED, atomic_load(&st->refused_by[l]), rdma_rc_limit_name[l], NULL);
 	stats_emit(out, M_RC_CLOSED, atomic_load(&st->idle), "idle", NULL);
 	stats_emit(out, M_RC_CLOSED, atomic_load(&st->lost), "lost", NULL);
 	stats_emit(out, M_RC_CLOSED, atomic_load(&st->other), "other", NULL);

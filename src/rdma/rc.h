@@ -72,10 +72,16 @@ void rdma_rc_disconnect(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], con
  * has no such connection. Any thread may call this function. */
 bool rdma_rc_find(struct rdma *rd, const struct sockaddr *peer, struct token *tok);
 
+/* The limits that refuse connects: rdma.rc.connections (also of memory for connections and their clients), per_peer and
+ * connect_rate; QUEUE: the number of connects that wait, of all clients or of one. */
+enum rdma_rc_limit { RDMA_RC_ALL, RDMA_RC_PER_PEER, RDMA_RC_RATE, RDMA_RC_QUEUE, RDMA_RC_LIMIT_NR };
+extern const char *const rdma_rc_limit_name[RDMA_RC_LIMIT_NR];
+
 struct rdma_rc_stats {
 	/* connects: made, failed, refused because of a limit; closed: all closed connections, for one of the reasons idle,
 	 * lost, other; tokens: busy, unknown */
 	_Atomic uint64_t made, failed, refused, closed, idle, lost, other, busy, unknown;
+	_Atomic uint64_t refused_by[RDMA_RC_LIMIT_NR]; /* connects refused, for each limit */
 	_Atomic int open, leased, waiting;
 };
 /* Returns the counters of connections; NULL: they are switched off. Any thread may call this function. */

@@ -155,6 +155,14 @@ uncount(struct rc_table *t, struct rc_conn *c)
 	t->conn_nr--;
 }
 
+/* Adds to the numbers of open connections: of all, and of the connection's rail. */
+static void
+count_open(struct rc_table *t, const struct rc_conn *c, int by)
+{
+	atomic_fetch_add(&t->stats.open, by);
+	atomic_fetch_add(&rdma_rail_stats(t->rd->rail[c->rail])->rc_open, by);
+}
+
 /* Removes a connection from the ids that tokens find, and has a thread of the table close it. why: counter of the reason. */
 static void
 close_later(struct rc_table *t, struct rc_conn *c, _Atomic uint64_t *why)
@@ -164,7 +172,7 @@ close_later(struct rc_table *t, struct rc_conn *c, _Atomic uint64_t *why)
 	list_del(&c->bucket);
 	list_del(&c->all);
 	list_push_tail(&t->closing, &c->all);
-	atomic_fetch_sub(&t->stats.open, 1);
+	count_open(t, c, -1);
 	sem_post(&t->more);
 }
 
@@ -208,7 +216,7 @@ make(struct rc_table *t, struct rdma_rc_wait *w)
 		c->used_ns = clock_ns();
 		list_push_tail(bucket_of(t, t->ids, c->id), &c->bucket);
 		list_push_tail(&t->all, &c->all);
-		atomic_fetch_add(&t->stats.open, 1);
+		count_open(t, c, 1);
 		count(&t->stats.made);
 		/* The context may have been given up since the queue pair was made. */
 		if (rc_conn_is_lost(c))
@@ -349,7 +357,7 @@ rc_gone(struct rc_conn *c)
 	list_del(&c->bucket);
 	list_del(&c->all);
 	uncount(t, c);
-	atomic_fetch_sub(&t->stats.open, 1);
+	count_open(t, c, -1);
 	atomic_fetch_sub(&t->stats.leased, 1);
 	count(&t->stats.other);
 	count(&t->stats.closed);
@@ -375,19 +383,42 @@ rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_
 
 /* ---- what req/ calls ---- */
 
+const char *const rdma_rc_limit_name[RDMA_RC_LIMIT_NR] = { [RDMA_RC_ALL] = "connections",
+							   [RDMA_RC_PER_PEER] = "per_peer",
+							   [RDMA_RC_RATE] = "connect_rate",
+							   [RDMA_RC_QUEUE] = "queue" };
+
+/* Returns the limit that one more connection of the peer would exceed; RDMA_RC_LIMIT_NR: none. */
+static enum rdma_rc_limit
+limit_reached(const struct rc_table *t, struct rc_peer *p, uint64_t now)
+{
+	if (!p || t->stop)
+		return RDMA_RC_ALL;
+	if (p->conns >= t->conf.per_peer)
+		return RDMA_RC_PER_PEER;
+	if (t->waiting >= WAITING_MAX || p->waiting >= WAITING_PER_PEER)
+		return RDMA_RC_QUEUE;
+	if (!rate_take(t, p, now))
+		return RDMA_RC_RATE;
+	return t->conn_nr < t->conf.connections ? RDMA_RC_LIMIT_NR : RDMA_RC_ALL;
+}
+
 /* Makes a connection in state MAKING and counts it. Returns NULL if a limit is reached, or without memory. */
 static struct rc_conn *
 admit(struct rc_table *t, const struct rdma_rc_ask *ask)
 {
 	uint64_t now = clock_ns();
 	struct rc_conn *c = NULL;
+	enum rdma_rc_limit limit;
 	struct rc_peer *p;
 	uint8_t addr[16];
 
 	address_of((const struct sockaddr *)&ask->peer, addr);
 	p = peer_get(t, addr, now);
-	if (p && !t->stop && t->conn_nr < t->conf.connections && p->conns < t->conf.per_peer &&
-	    t->waiting < WAITING_MAX && p->waiting < WAITING_PER_PEER && rate_take(t, p, now))
+	limit = limit_reached(t, p, now);
+	if (limit != RDMA_RC_LIMIT_NR)
+		count(&t->stats.refused_by[limit]);
+	else
 		c = calloc(1, sizeof *c);
 	if (!c)
 		return NULL;

@@ -170,6 +170,7 @@ struct rdma_rail_stats {
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
 	_Atomic int eps_unusable; /* number of endpoints that are fenced, or whose creation fails */
 	_Atomic int eps_made;     /* number of existing endpoints, on all cores */
+	_Atomic int rc_open;      /* number of connections of the RC transport that are ready or leased */
 	/* largest number of endpoints per core until eps_share_until_ns; 0: no limit */
 	_Atomic int eps_share;
 	_Atomic uint64_t eps_share_until_ns;

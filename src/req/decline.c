@@ -85,6 +85,10 @@ req_declined(struct req *rq)
 		rq->declined_2xx = fits(rq, &c->decline_2xx[i]);
 	rq->why = sentence[rq->reason];
 	stats_decline(rq->rs->env.stats, (int)rq->reason);
+	if (rq->target.token.kind == TOKEN_DC)
+		stats_event(rq->rs->env.stats, STATS_DC_DECLINED);
+	else if (rq->target.token.kind == TOKEN_RC_SHIM)
+		stats_event(rq->rs->env.stats, STATS_RC_DECLINED);
 	if (rq->reason == CHAN_FAMILY && rq->target.token.kind != TOKEN_DC)
 		stats_event(rq->rs->env.stats, family_event[rq->target.token.kind]);
 }

@@ -336,9 +336,11 @@ req_end(struct req *rq, bool sent)
 		      clock_ns() - rq->began_ns);
 	if (rq->http_bytes)
 		stats_bytes(st, rq->wants_body ? STATS_PULL : STATS_PUSH, STATS_HTTP, rq->http_bytes);
-	if (rq->rdma_bytes)
+	if (rq->rdma_bytes) {
 		stats_bytes(st, op_pulls(rq->target.op) ? STATS_PULL : STATS_PUSH, STATS_RDMA,
 			    rq->rdma_bytes);
+		stats_event(st, rq->target.token.kind == TOKEN_RC_SHIM ? STATS_RC_SERVED : STATS_DC_SERVED);
+	}
 	req_note(rq);
 	if (rq->rs->env.conf->log.access)
 		access_log(rq);

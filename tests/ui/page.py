@@ -83,6 +83,21 @@ def overflow(d):
         return out;""")
 
 
+def broken(d):
+    """Words that are on more than one line; paths and numbers may be."""
+    return d.execute_script("""
+        const out = [], range = document.createRange();
+        for (const t = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); t.nextNode();) {
+            if (t.currentNode.parentElement.closest('script, style')) continue;
+            for (const m of t.currentNode.data.matchAll(/(?<!\\S)[A-Za-z]{2,}(?!\\S)/g)) {
+                range.setStart(t.currentNode, m.index);
+                range.setEnd(t.currentNode, m.index + m[0].length);
+                if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) out.push(m[0]);
+            }
+        }
+        return out;""")
+
+
 d = browser()
 try:
     view(d, 1280, 1000, False)
@@ -116,6 +131,9 @@ try:
                        ("disks", ("serving", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
         t = text(d, id_)
         check(f"{id_} shows {', '.join(words)}", all(w in t for w in words), t)
+    check("the transports of a rail", text(d, "rails").count("DC, RC") == 2, text(d, "rails"))
+    check("connections of RC", "RC: 0 of 3 connections in use, 3 made, 0 wait" in text(d, "rc") and "3 RC connections" in text(d, "rails"), text(d, "rails") + text(d, "rc"))
+    check("the limit that refused one", "refused: 1 by the limit per_peer" in text(d, "rc"), text(d, "rc"))
     check("no word of two copies where there are none", d.execute_script("return document.getElementById('copies-card').hidden"))
     check("nothing from elsewhere", d.execute_script(
         "return performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin) || e.name.startsWith('data:'))"))
@@ -123,12 +141,15 @@ try:
     seen = {}
     for dark in (False, True):
         scheme = "dark" if dark else "light"
-        for width, height in ((1280, 1150), (360, 800)):
+        for width, height in ((1280, 1150), (420, 800), (360, 800)):
             view(d, width, height, dark)
             turns = d.execute_script("return Number(document.body.dataset.turns)")
             wait(d, f"{scheme}, {width} px: drawn", f"Number(document.body.dataset.turns) > {turns}")
             o = overflow(d)
             check(f"{scheme}, {width} px: no overflow", not o, "; ".join(o[:5]))
+            # The narrowest window breaks names in tables.
+            b = broken(d) if width > 400 else []
+            check(f"{scheme}, {width} px: no word is broken", not b, " ".join(b[:9]))
             view(d, width, d.execute_script("return document.documentElement.scrollHeight"), dark)
             d.save_screenshot(f"{OUT}/status-{scheme}-{width}.png")
         seen[scheme] = colours(d)

@@ -10,6 +10,7 @@ SHOTS=${SHOTS:-$T/shots}
 mkdir -p "$SHOTS"
 
 NICS=2 DISKS=3 DISK_SIZE=256MiB
+RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 3, connect_rate: 1000, idle: 3600s } }'
 start_daemon
 # Objects both ways, on both wires, until the browser is done.
 bytes pattern:1 400000 >"$T/in"
@@ -40,6 +41,18 @@ softnicctl port mlx5_0 up
 softnicctl port mlx5_1 up
 # Work is told of a rail that is down as well, and ends at what it does not expect.
 wait_for 10 rails_up_are 2
+# Connections of an RC client, of which one is refused.
+raw <<-END
+	qp a
+	connect a
+	qp b
+	connect b
+	qp c
+	connect c
+	qp d
+	request POST /.s3rdma-rc/connect x-amz-rdma-token:@d_token x-amz-rdma-psn:@d_psn content-length:0
+	expect status 503
+END
 work &
 worker=$!
 wait_for 10 eval 'curl_admin /healthz | grep -q "\"ok\""'

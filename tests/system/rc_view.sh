@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What operators see of RC: gantryd --list-devices on adapters with and without DC, connections in /rails, /status and
+# /metrics, connects that a limit refused, and requests by kind of token.
+RDMA='{ allow_special: [loopback, self] }'
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+rc_now() { metric gantry_rc_connections "\"$1\""; }
+have() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = "$1" ]; }
+number() { curl_admin "$1" | jq -r "$2"; }
+
+# ---- the transports of a device
+nic "$BUILD/gantryd" --list-devices >"$T/list"
+grep -q '^mlx5_0: .*, DC, 16 READs at once, .*, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+export SOFTNIC_DC=0
+nic "$BUILD/gantryd" --list-devices >"$T/list"
+grep -q '^mlx5_0: .*, no DC transport: not an mlx5 device, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+grep -q '127.0.0.1: not used: the device has no transport that serves tokens' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+
+# ---- a daemon without RC
+start_daemon
+assert_eq "$(number /status .rdma.rc)" null
+stop_daemon
+unset SOFTNIC_DC
+
+# ---- with RC
+RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 3, connect_rate: 1000, idle: 3600s } }'
+rm -rf "$T"/disk*
+start_daemon
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --list-devices >"$T/list"
+grep -q '^mlx5_0: .*, DC, RC, 16 READs at once, ' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+softnicctl rule add op=write delay=500ms >/dev/null
+raw <<-END &
+	window w 1M pattern:7
+	window g 1M
+	request PUT /bkt/d x-amz-rdma-token:@w content-length:0
+	expect status 200
+	qp a
+	connect a
+	rctoken t a w
+	rctoken tg a g
+	request PUT /bkt/o x-amz-rdma-token:@t content-length:0
+	expect status 200
+	qp b
+	connect b
+	qp c
+	connect c
+	qp d
+	request POST /.s3rdma-rc/connect x-amz-rdma-token:@d_token x-amz-rdma-psn:@d_psn content-length:0
+	expect status 503
+	request POST /.s3rdma-rc/connect x-amz-rdma-token:@d_token x-amz-rdma-psn:@d_psn content-length:0
+	expect status 503
+	start x GET /bkt/o x-amz-rdma-token:@tg
+	waitfile $T/seen
+	wait x
+	expect status 200
+	rctoken no a g id=03b1c6f0a4e84d1796c2e5f70b8d9a1e
+	request GET /bkt/o x-amz-rdma-token:@no
+	expect status 501
+	request POST /.s3rdma-rc/disconnect x-amz-rdma-session:@b_id content-length:0
+	expect status 204
+END
+client=$!
+wait_for 60 have 021
+assert_eq "$(number /rails '.[0].transports')" "DC, RC"
+assert_eq "$(number /rails '.[0].rc_connections')" 3
+assert_eq "$(number /status '.rdma.rc | "\(.open) \(.leased)"')" "3 1"
+softnicctl rule clear
+touch "$T/seen"
+wait "$client" || fail "requests over RC"
+wait_for 60 have 020
+assert_eq "$(number /rails '.[0].rc_connections')" 2
+assert_eq "$(number /status '.rdma.rc | "\(.open) \(.leased)"')" "2 0"
+assert_eq "$(number /status '.rdma.rc | "\(.waiting) \(.made) \(.failed) \(.busy) \(.unknown)"')" "0 3 0 0 1"
+assert_eq "$(number /status '.rdma.rc.refused | "\(.connections) \(.per_peer) \(.connect_rate) \(.queue)"')" "0 2 0 0"
+assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 2
+assert_eq "$(metric gantry_rc_refused_total)" 2
+assert_eq "$(metric gantry_rc_connects_total '"refused"')" 2
+# A request counts when it is over, which its client may hear a moment before.
+is_over() { [ "$(metric gantry_connections)" = 0 ]; }
+wait_for 60 is_over
+assert_eq "$(metric gantry_token_requests_total 'family="dc",result="served"')" 1
+assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="served"')" 2
+assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="declined"')" 1
+assert_eq "$(metric gantry_token_requests_total 'family="dc",result="declined"')" 0
+stop_daemon
+
+# The other limits have their own counters.
+# eight MEMBERS: eight connects of one client at a time, under these limits
+eight() {
+	RDMA="{ allow_special: [loopback, self], rc: { shim: on, idle: 3600s, $1 } }"
+	rm -rf "$T"/disk*
+	start_daemon
+	raw <<-END
+		qp q
+		connections 8
+		parallel 8 POST /.s3rdma-rc/connect x-amz-rdma-token:@q_token x-amz-rdma-psn:1 content-length:0
+		expect status 200|503
+	END
+}
+eight "connections: 2, connect_rate: 1000"
+wait_for 60 have 020
+assert_eq "$(metric gantry_rc_refused_total '"connections"')" 6
+assert_eq "$(metric gantry_rc_refused_total)" 6
+stop_daemon
+eight "connect_rate: 2"
+[ "$(metric gantry_rc_refused_total '"connect_rate"')" -ge 4 ] || fail "a burst of 8 connects with a limit of 2: $(curl_admin /metrics | grep gantry_rc)"
+assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 0
+assert_alive
