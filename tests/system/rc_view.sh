@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What operators see of RC: gantryd --list-devices on adapters with and without DC, connections in /rails, /status and
+# What operators see of RC: gantryd --list-devices, gantry doctor on adapters with and without DC, connections in /rails, /status and
 # /metrics, connects that a limit refused, and requests by kind of token.
 RDMA='{ allow_special: [loopback, self] }'
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+doctor() { nic "$BUILD/gantry" --admin "${ADMIN:-127.0.0.1:1}" doctor >"$T/doctor"; }
+said() { grep -Eq "$1" "$T/doctor" || fail "doctor: no line like '$1': $(cat "$T/doctor")"; }
 rc_now() { metric gantry_rc_connections "\"$1\""; }
 have() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = "$1" ]; }
 number() { curl_admin "$1" | jq -r "$2"; }
@@ -13,14 +15,30 @@ number() { curl_admin "$1" | jq -r "$2"; }
 # ---- the transports of a device
 nic "$BUILD/gantryd" --list-devices >"$T/list"
 grep -q '^mlx5_0: .*, DC, 16 READs at once, .*, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+doctor || fail "doctor on a device: $(cat "$T/doctor")"
+said '^ok       mlx5_0:1     active, RoCE, .*, DC and RC$'
 export SOFTNIC_DC=0
 nic "$BUILD/gantryd" --list-devices >"$T/list"
 grep -q '^mlx5_0: .*, no DC transport: not an mlx5 device, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
 grep -q '127.0.0.1: not used: the device has no transport that serves tokens' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+doctor || fail "doctor of a client without DC: $(cat "$T/doctor")"
+said '^note     mlx5_0:1     active, RoCE, .*, RC alone \(no DC: not an mlx5 device\): it is used with servers that have rdma.rc.shim: on'
+softnicctl rule add op=modify_qp error=EINVAL >/dev/null
+doctor && fail "doctor took a port without any transport"
+softnicctl rule clear
+said '^warning  mlx5_0:1     active, but without DC \(not an mlx5 device\), and a connection of RC is refused \(connecting it: Invalid argument\)'
+said '^STOP     devices      no port can be used'
+softnicctl rule add op=create_qp error=ENOMEM >/dev/null
+doctor && fail "doctor took a port without queue pairs"
+softnicctl rule clear
+said 'RC is refused \(creating it: Cannot allocate memory; is the limit of locked memory too small \(ulimit -l\)\?\)'
 
-# ---- a daemon without RC
+# ---- a daemon without RC, on an adapter without DC: the setting that helps
 start_daemon
 assert_eq "$(number /status .rdma.rc)" null
+doctor && fail "doctor is content with an adapter that nothing uses"
+said '^warning  mlx5_0:1     .*, but without DC \(not an mlx5 device\); RC works here: set rdma.rc.shim: on in the daemon'
+said '^note     rc           rdma.rc.shim is off: clients whose adapters have no DC use HTTP'
 stop_daemon
 unset SOFTNIC_DC
 
@@ -30,6 +48,9 @@ rm -rf "$T"/disk*
 start_daemon
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --list-devices >"$T/list"
 grep -q '^mlx5_0: .*, DC, RC, 16 READs at once, ' "$T/list" || fail "--list-devices: $(cat "$T/list")"
+doctor || fail "doctor: $(cat "$T/doctor")"
+said '^ok       rc           rdma.rc.shim is on: 0 connections made, at most 1024 at a time, 3 of a client'
+said '^warning  rc           gantry -j 16 uses 16 connections, and rdma.rc.per_peer is 3'
 softnicctl rule add op=write delay=500ms >/dev/null
 raw <<-END &
 	window w 1M pattern:7
@@ -84,6 +105,8 @@ assert_eq "$(metric gantry_token_requests_total 'family="dc",result="served"')" 
 assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="served"')" 2
 assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="declined"')" 1
 assert_eq "$(metric gantry_token_requests_total 'family="dc",result="declined"')" 0
+doctor || fail "doctor: $(cat "$T/doctor")"
+said '^warning  rc           2 connects refused since the start: a client had as many as it may have \(rdma.rc.per_peer is 3; raise it'
 stop_daemon
 
 # The other limits have their own counters.
@@ -103,8 +126,12 @@ eight "connections: 2, connect_rate: 1000"
 wait_for 60 have 020
 assert_eq "$(metric gantry_rc_refused_total '"connections"')" 6
 assert_eq "$(metric gantry_rc_refused_total)" 6
+doctor || fail "doctor: $(cat "$T/doctor")"
+said '^warning  rc           6 connects refused since the start: as many clients were connected as may be \(rdma.rc.connections is 2'
 stop_daemon
 eight "connect_rate: 2"
 [ "$(metric gantry_rc_refused_total '"connect_rate"')" -ge 4 ] || fail "a burst of 8 connects with a limit of 2: $(curl_admin /metrics | grep gantry_rc)"
 assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 0
+doctor || fail "doctor: $(cat "$T/doctor")"
+said '^warning  rc           [4-6] connects refused since the start: a client connected too often in a second \(rdma.rc.connect_rate is 2'
 assert_alive

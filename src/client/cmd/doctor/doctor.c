@@ -6,28 +6,7 @@
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-static const char *const finding_word[FOUND_NR] = { "ok", "note", "warning", "STOP" };
-
-void
-doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
-{
-	char text[768];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	d->nr[f]++;
-	if (d->json)
-		json_array_append_new(d->list, json_pack("{ss ss ss}", "finding", finding_word[f], "topic",
-							 topic, "text", text));
-	else
-		printf("%-8s %-12s %s\n", finding_word[f], topic, text);
-}
 
 int
 cmd_doctor(struct cmd *c, const char *client)
@@ -36,6 +15,7 @@ cmd_doctor(struct cmd *c, const char *client)
 	const char *verdict;
 
 	d.list = json_array();
+	doctor_ask_rc(&d);
 	doctor_host(&d);
 	doctor_rdma(&d);
 	doctor_libs(&d);

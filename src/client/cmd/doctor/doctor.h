@@ -15,20 +15,29 @@ enum finding {
 	FOUND_NR
 };
 
+/* The setting rdma.rc.shim of the daemon. */
+enum doctor_rc { RC_UNKNOWN, RC_OFF, RC_ON };
+
 struct doctor {
 	const char *admin;
+	enum doctor_rc rc;
 	const char *client; /* address or GID of a client to reach; NULL: none */
 	bool json;
 	json_t *list; /* array of the findings, for --json */
 	int nr[FOUND_NR];
 };
 
+/* Counts a finding and prints it, or adds it to d->list (doctor_say.c). */
 void doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /* Examines kernel, io_uring, locked memory, huge pages and clock (doctor_host.c). */
 void doctor_host(struct doctor *d);
-/* Examines device files, devices, ports, GIDs and DC, and the route to a client (doctor_rdma.c). */
+/* Asks the daemon for d->rc, if it runs (doctor_rc.c). */
+void doctor_ask_rc(struct doctor *d);
+/* Examines the connections of the RC transport: limits, refused connects (doctor_rc.c). */
+void doctor_rc(struct doctor *d, const json_t *status);
+/* Examines device files, devices, ports, GIDs, DC and RC, and the route to a client (doctor_rdma.c). */
 void doctor_rdma(struct doctor *d);
 /* Examines the state of a running gantryd, its disks, and the reasons why it declined requests
  * (doctor_daemon.c). */

@@ -201,6 +201,7 @@ doctor_daemon(struct doctor *d)
 	if (d->client)
 		look_at_client(d);
 	doctor_qos(d);
+	doctor_rc(d, status);
 	look_at_disks(d);
 	look_at_copies(d, status);
 	json_decref(status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry doctor, RDMA: device files, devices, ports, GIDs, DC, and the way to a client. */
+/* gantry doctor, RDMA: device files, devices, ports, GIDs, DC and RC, and the way to a client. */
 #include "client/cmd/doctor/doctor.h"
 
 #include "client/cmd/common/cmd.h"
@@ -57,36 +57,95 @@ why_none(struct doctor *d)
 }
 
 /*
- * Does the port make DC initiators, which nearly all clients' tokens need?  No query answers that, so one is made and brought as far as it
- * must come.  0, or -errno with the step that is refused.
+ * Does the port make DC initiators?  No query answers that, so one is made and brought as far as it must come.  0, or -errno with the step
+ * that is refused.
  */
 static int
-try_dc(struct ibv_context *ctx, int port, const char **ret_step)
+try_dc(struct hw_port *p, const char **ret_step)
+{
+	struct hw_dci i;
+	int r;
+
+	*ret_step = "not an mlx5 device";
+	if (!mlx5dv_is_supported(p->ctx->device))
+		return -EOPNOTSUPP;
+	*ret_step = "creating it";
+	r = hw_dci_create(&i, p, &hw_dci_plain);
+	if (r < 0)
+		return r;
+	*ret_step = "RESET to RTR";
+	r = hw_dci_rtr(&i);
+	if (r == 0) {
+		*ret_step = "RTR to RTS";
+		r = hw_dci_rtr_to_rts(&i, 14, 7, 1);
+	}
+	hw_dci_free(&i);
+	return r;
+}
+
+/* Tries both transports of a port: *ret_dc and *ret_rc are 0, or -errno with the step that is refused. */
+static void
+try_transports(struct ibv_context *ctx, int port, int *ret_dc, int *ret_rc, const char *step[2])
 {
 	struct hw_port p = { .ctx = ctx, .pd = ibv_alloc_pd(ctx) };
-	struct hw_dci i;
 	uint8_t row, gid[16];
 	int r = p.pd ? 0 : -errno;
 
-	*ret_step = "a protection domain";
+	step[0] = step[1] = "a protection domain";
 	if (r == 0 && port_gid(ctx, (unsigned)port, NULL, &row, gid))
 		r = hw_port_ask(&p, (uint8_t)port, row);
-	if (r == 0) {
-		*ret_step = "creating it";
-		r = hw_dci_create(&i, &p, &hw_dci_plain);
-	}
-	if (r == 0) {
-		*ret_step = "RESET to RTR";
-		r = hw_dci_rtr(&i);
-		if (r == 0) {
-			*ret_step = "RTR to RTS";
-			r = hw_dci_rtr_to_rts(&i, 14, 7, 1);
-		}
-		hw_dci_free(&i);
-	}
+	*ret_dc = r < 0 ? r : try_dc(&p, &step[0]);
+	*ret_rc = r < 0 ? r : hw_rc_try(&p, &step[1]);
 	if (p.pd)
 		ibv_dealloc_pd(p.pd);
-	return r;
+}
+
+/* Names a limit that is a usual cause of the error. */
+static const char *
+usual_cause(int r)
+{
+	return r == -ENOMEM ? "; is the limit of locked memory too small (ulimit -l)?" : "";
+}
+
+/* Says which transports an active port has, and the setting that its use needs.  True: the port can be used. */
+static bool
+say_transports(struct doctor *d, const char *topic, struct ibv_context *ctx, int port, const char *about)
+{
+	const char *step[2];
+	int dc, rc;
+
+	try_transports(ctx, port, &dc, &rc, step);
+	if (dc == 0) {
+		doctor_say(d, FOUND_OK, topic, "%s, %s", about, rc == 0 ? "DC and RC" : "DC");
+		if (rc < 0)
+			doctor_say(d, d->rc == RC_ON ? FOUND_WARN : FOUND_NOTE, topic,
+				   "a connection of RC is refused (%s: %s%s): clients without DC will use "
+				   "HTTP",
+				   step[1], strerror(-rc), usual_cause(rc));
+		return true;
+	}
+	if (dc == -EOPNOTSUPP && rc < 0)
+		doctor_say(d, FOUND_WARN, topic,
+			   "active, but without DC (%s), and a connection of RC is refused (%s: %s%s)",
+			   step[0], step[1], strerror(-rc), usual_cause(rc));
+	else if (rc < 0)
+		doctor_say(d, FOUND_WARN, topic,
+			   "active, but a DC initiator is refused (%s: %s), and clients' tokens need them, "
+			   "and a "
+			   "connection of RC is refused (%s: %s%s); gantry hwcheck tells more",
+			   step[0], strerror(-dc), step[1], strerror(-rc), usual_cause(rc));
+	else if (d->rc == RC_ON)
+		doctor_say(d, FOUND_OK, topic, "%s, RC alone (no DC: %s)", about, step[0]);
+	else if (d->rc == RC_OFF)
+		doctor_say(d, FOUND_WARN, topic,
+			   "%s, but without DC (%s); RC works here: set rdma.rc.shim: on in the daemon's "
+			   "configuration, and restart it",
+			   about, step[0]);
+	else
+		doctor_say(d, FOUND_NOTE, topic,
+			   "%s, RC alone (no DC: %s): it is used with servers that have rdma.rc.shim: on",
+			   about, step[0]);
+	return rc == 0 && d->rc != RC_OFF;
 }
 
 /* How many GIDs of a port clients can name; the first of the best kind into out. */
@@ -112,11 +171,10 @@ usable_gids(struct ibv_context *ctx, int port, bool ethernet, char out[INET6_ADD
 static bool
 look_at_port(struct doctor *d, struct ibv_context *ctx, int port)
 {
-	char topic[80], gid[INET6_ADDRSTRLEN];
+	char topic[80], gid[INET6_ADDRSTRLEN], about[160];
 	struct ibv_port_attr a;
-	const char *step;
 	bool ethernet;
-	int gids, r;
+	int gids;
 
 	snprintf(topic, sizeof topic, "%s:%d", ibv_get_device_name(ctx->device), port);
 	if (ibv_query_port(ctx, (uint8_t)port, &a) != 0) {
@@ -137,16 +195,10 @@ look_at_port(struct doctor *d, struct ibv_context *ctx, int port)
 			   ethernet ? "RoCE v2" : "usable");
 		return false;
 	}
-	r = try_dc(ctx, port, &step);
-	if (r < 0) {
-		doctor_say(d, FOUND_WARN, topic,
-			   "active, but a DC initiator is refused (%s: %s), and clients' tokens need them; "
-			   "gantry hwcheck tells more",
-			   step, strerror(-r));
+	snprintf(about, sizeof about, "active, %s, MTU %d, %d usable GIDs, such as %s",
+		 ethernet ? "RoCE" : "InfiniBand", 128 << a.active_mtu, gids, gid);
+	if (!say_transports(d, topic, ctx, port, about))
 		return false;
-	}
-	doctor_say(d, FOUND_OK, topic, "active, %s, MTU %d, %d usable GIDs, such as %s",
-		   ethernet ? "RoCE" : "InfiniBand", 128 << a.active_mtu, gids, gid);
 	if (ethernet && a.active_mtu < IBV_MTU_4096)
 		doctor_say(d, FOUND_NOTE, topic,
 			   "an RDMA MTU of 4096 needs an Ethernet MTU of 4200 or more (ip link set dev ... "
@@ -223,11 +275,6 @@ look_at_device(struct doctor *d, struct ibv_device *dev)
 	}
 	if (ibv_query_device(ctx, &a) != 0) {
 		doctor_say(d, FOUND_WARN, name, "cannot be asked: %s", strerror(errno));
-	} else if (!mlx5dv_is_supported(dev)) {
-		doctor_say(d, FOUND_WARN, name,
-			   "firmware %s: no mlx5 device, so it makes no DC queue pairs, and clients' tokens "
-			   "need them",
-			   a.fw_ver);
 	} else {
 		doctor_say(d, FOUND_OK, name, "firmware %s", a.fw_ver);
 		for (int port = 1; port <= a.phys_port_cnt; port++) {
