@@ -255,6 +255,7 @@ make(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_
 {
 	struct rc *rc = c->g->rc;
 	struct rc_conn *conn = calloc(1, sizeof *conn);
+	bool was_full = s->is_full;
 	int e;
 
 	if (!conn)
@@ -270,10 +271,6 @@ make(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_
 	e = rc_connect(c, conn, ret_final, why, why_len);
 	pthread_mutex_lock(&rc->lock);
 	s->making--;
-	s->is_full = e == -EAGAIN;
-	if (s->is_full)
-		s->full_until_ns =
-			clock_ns() + (c->r.retry_after_s ? c->r.retry_after_s * NS_PER_S : FULL_NS);
 	if (e == 0) {
 		conn->state = RC_USED;
 		*ret_conn = conn;
@@ -282,6 +279,14 @@ make(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_
 	} else {
 		remove_conn(rc, conn);
 		free(conn);
+	}
+	/* A connect that the server took before it was full says nothing. */
+	if (e == 0 && was_full)
+		s->is_full = false;
+	if (e == -EAGAIN) {
+		s->is_full = true;
+		s->full_until_ns =
+			clock_ns() + (c->r.retry_after_s ? c->r.retry_after_s * NS_PER_S : FULL_NS);
 	}
 	/* Calls that wait may connect now, or have to wait for longer. */
 	pthread_cond_broadcast(&rc->changed);

@@ -206,14 +206,30 @@ on_lost(struct call *c, struct window *w, struct attempt *a)
 		transport_lacks(c->g, c->url, GANTRY_TRANSPORT_RC, c->r.reason);
 }
 
-/* Did the server decline DC as such? Then RC may do. */
+/* Did the server decline the transport as such, where that makes a difference? */
 static bool
-lacks_dc(const struct call *c, const struct window *w)
+lacks(const struct call *c, const struct window *w)
 {
-	if (w->transport != GANTRY_TRANSPORT_DC || c->g->transport != GANTRY_TRANSPORT_AUTO || !c->g->rc)
-		return false;
-	return strcmp(c->r.reason, "no-device") == 0 || strcmp(c->r.reason, "no-rail") == 0 ||
-	       strcmp(c->r.reason, "token-family") == 0;
+	const char *reason = c->r.reason;
+
+	if (w->transport == GANTRY_TRANSPORT_RC)
+		return !strcmp(reason, "token-family") || !strcmp(reason, "no-device");
+	return c->g->rc && c->g->transport == GANTRY_TRANSPORT_AUTO &&
+	       (!strcmp(reason, "token-family") || !strcmp(reason, "no-device") ||
+		!strcmp(reason, "no-rail"));
+}
+
+/* Stores it. Returns true if another transport may do. */
+static bool
+learn_lack(struct call *c, const struct window *w)
+{
+	bool is_rc = w->transport == GANTRY_TRANSPORT_RC, is_off = !strcmp(c->r.reason, "token-family");
+	char why[96];
+
+	snprintf(why, sizeof why, "%s%.80s", is_rc ? "rc: " : "",
+		 is_rc && is_off ? "off at the server" : c->r.reason);
+	transport_lacks(c->g, c->url, w->transport, why);
+	return !is_rc;
 }
 
 /* What the answer says of the port, the transport and the connection. */
@@ -229,10 +245,8 @@ learn(struct call *c, struct window *w, unsigned changes, struct attempt *a)
 		else if (is_declined)
 			a->another = port_avoid(c->g, w->port, c->memory.region, server_of(c->url));
 	}
-	if (a->verdict == VERDICT_DECLINED && !a->another && lacks_dc(c, w)) {
-		transport_lacks(c->g, c->url, GANTRY_TRANSPORT_DC, c->r.reason);
-		a->another = true;
-	}
+	if (a->verdict == VERDICT_DECLINED && !a->another && lacks(c, w))
+		a->another = learn_lack(c, w);
 }
 
 /* One request with a token of its own.  0 with a verdict, or -errno. */

@@ -91,3 +91,107 @@ for i in {1..20}; do echo in.4096; done >list
 assert_eq "$(rc_of gantry --require-rdma -j 1 mput list "$URL_S3/bkt/many/")" 0 "$(cat say)"
 assert_eq "$(declined no-device)" $((before + 1))
 assert_eq "$(metric gantry_rc_unknown_total)$(metric gantry_rc_busy_total)" 00
+
+# ---- several requests at a time
+
+# busy_is_0: no two requests of a client have named one connection (connection-busy).
+busy_is_0() { assert_eq "$(metric gantry_rc_busy_total)" 0 "requests with one connection"; }
+made() { metric gantry_rc_connects_total '"made"'; }
+many() {
+	for i in {1..64}; do echo "f$i"; done >list
+	mkdir -p from to
+	for i in {1..64}; do [ -e "from/f$i" ] || bytes "pattern:$i" $((i * 20001)) >"from/f$i"; done
+	rm -f to/*
+	gantry --transport rc --require-rdma -q -j 16 -C from mput list "$URL_S3/bkt/m" || fail mput
+	gantry --transport rc --require-rdma -q -j 16 -C to mget list "$URL_S3/bkt/m" || fail mget
+	diff -r from to || fail "mput and mget changed files"
+	busy_is_0
+	wait_for 60 no_connections
+}
+export SOFTNIC_DC=0
+serve 0 "$RC"
+many
+[ "$(made)" -le 32 ] || fail "$(made) connects of two commands with 16 jobs"
+[ "$(made)" -ge 4 ] || fail "$(made) connects: requests took turns"
+# Two connections for 16 jobs: requests wait for each other, and none goes over HTTP.
+serve 0 "rc: { shim: on, connect_rate: 1000, per_peer: 2 }"
+many
+[ "$(metric gantry_rc_connects_total '"refused"')" -ge 1 ] || fail "no connect was refused"
+gantry --transport rc --require-rdma -q -j 16 get "$URL_S3/bkt/o67108864" out || fail "ranges"
+assert_same in.67108864 out
+# The bucket of connect_rate is empty after the first: others wait for it, or share.
+serve 0 "rc: { shim: on, connect_rate: 1 }"
+many
+
+# ---- a client that lives longer than its connections: serve() again and again below it
+
+cat >client.py <<'END'
+import sys
+import gantry
+
+client = gantry.Client(sys.argv[1], transport="rc", require_rdma=True, split_above=6 << 20, part_size=5 << 20, jobs=4)
+want = bytes(range(256)) * 70000
+for line in sys.stdin:
+    words = line.split()
+    try:
+        if words[0] == "put":
+            result = client.put(words[1], want)
+        else:
+            data = client.get(words[1])
+            assert data == want, "other bytes"
+            result = data.result
+        print(result.path, result.transport, flush=True)
+    except gantry.Error as e:
+        print("error", e.reason or e, flush=True)
+client.close()
+END
+serve 0 "$RC"
+coproc PY { nic /usr/bin/python3 client.py "$URL_S3/bkt"; }
+# ask WORDS...: what the client answers.
+ask() {
+	local line
+	echo "$*" >&"${PY[1]}"
+	read -rt 120 line <&"${PY[0]}" || fail "$*: the client has ended"
+	echo "$line"
+}
+# In parts, and in ranges.
+assert_eq "$(ask put parts)" "rdma rc"
+assert_eq "$(ask get parts)" "rdma rc"
+assert_eq "$(gantry --json head "$URL_S3/bkt/parts" | tee say | grep -c -- '-4')" 1 "$(cat say)"
+# The daemon is restarted, and knows none of the connections.
+serve 0 "$RC"
+assert_eq "$(ask get parts)" "rdma rc"
+[ "$(metric gantry_rc_unknown_total)" -ge 1 ] || fail "the client did not use the connections that it had"
+serve 0 "$RC"
+assert_eq "$(ask put parts)" "rdma rc"
+# The server closes what is unused, before the client does.
+serve 0 "rc: { shim: on, connect_rate: 1000, idle: 1s }"
+assert_eq "$(ask get parts)" "rdma rc"
+idle_closed() { [ "$(metric gantry_rc_closed_total '"idle"')" -ge 1 ]; }
+wait_for 60 idle_closed
+assert_eq "$(ask get parts)" "rdma rc"
+more_closed() { [ "$(metric gantry_rc_closed_total)" -gt "$before" ]; }
+# A connection breaks amid a GET, and amid a PUT: the request is repeated with another one.
+before=$(metric gantry_rc_closed_total)
+softnicctl rule add op=write status=REM_OP limit=1 >/dev/null || fail "rule"
+assert_eq "$(ask get parts)" "rdma rc"
+softnicctl rule clear
+wait_for 60 more_closed
+before=$(metric gantry_rc_closed_total)
+softnicctl rule add op=read status=REM_OP limit=1 >/dev/null || fail "rule"
+assert_eq "$(ask put parts)" "rdma rc"
+softnicctl rule clear
+wait_for 60 more_closed
+assert_eq "$(ask get parts)" "rdma rc"
+busy_is_0
+# RC is switched off: that is said, and not asked for each request.
+serve 0 "rc: { shim: off }"
+assert_eq "$(ask put small)" "error token-family"
+before=$(metric gantry_declines_total '"token-family"')
+for i in {1..5}; do assert_eq "$(ask put small)" "error rc: off at the server"; done
+assert_eq "$(metric gantry_declines_total '"token-family"')" "$before"
+assert_eq "$(rc_of gantry --json --require-rdma put in.4096 "$URL_S3/bkt/x")" 4
+assert_eq "$(fields path reason)" "http rc: off at the server"
+fd=${PY[1]}
+exec {fd}>&-
+wait "$PY_PID" || fail "client.py"

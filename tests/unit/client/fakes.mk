@@ -2,6 +2,7 @@
 LINK-client/test_transfer := client_rig
 LINK-client/test_memory := client_rig
 LINK-client/test_ports := client_rig
+LINK-client/test_rc := client_rig
 # Parts of the command that are pure.
 $(O)/unit/client/test_bench: $(addprefix $(O)/src/client/cmd/,bench/bench_plan.o common/content.o)
 $(O)/fuzz/client_state: $(addprefix $(O)/src/client/cmd/move/,sink.o resume.o names.o)
