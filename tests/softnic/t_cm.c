@@ -580,32 +580,46 @@ test_port_of_connection(void)
 }
 
 static void
-test_lost(void)
+other_is_there(void)
 {
 	struct sockaddr_in s = at("127.0.0.2", PORT);
 
-	route_to("127.0.0.1", PORT);
-	connect_both();
-	must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0);
-	sn_ctl("device mlx5_0 lost");
-	ok(want(a.ch, a.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0) &&
-		   want(lch, b.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0),
-	   "a device that is lost: both ends of a connection");
-	ok(wc_status(b.id->recv_cq) == IBV_WC_WR_FLUSH_ERR && write_to_b() == IBV_WC_WR_FLUSH_ERR,
-	   "their work is flushed");
-	free_end(&a);
-	free_end(&b);
 	must(rdma_create_id(a.ch, &a.id, NULL, RDMA_PS_TCP) == 0);
 	must(rdma_resolve_addr(a.id, NULL, (struct sockaddr *)&s, 2000) == 0);
-	ok(want(a.ch, a.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0), "the other is still there");
+	ok(want(a.ch, a.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0), "the other device is still there");
 	must(rdma_destroy_id(a.id) == 0);
-	sn_ctl("device mlx5_0 back");
-	route_to("127.0.0.1", PORT);
-	connect_both();
-	ok(write_to_b() == IBV_WC_SUCCESS, "a device that is back");
-	free_end(&a);
-	want(lch, b.id, RDMA_CM_EVENT_DISCONNECTED, 0);
-	free_end(&b);
+}
+
+/* A device that is lost and comes back, and one that is reset, so that ids have another context afterwards. */
+static void
+test_lost(void)
+{
+	struct ibv_context *before;
+
+	for (int n = 0; n < 2; n++) {
+		route_to("127.0.0.1", PORT);
+		connect_both();
+		before = a.id->verbs;
+		must(rdma_post_recv(b.id, NULL, b.mem, LEN, b.mr) == 0);
+		sn_ctl(n ? "device mlx5_0 reset flush" : "device mlx5_0 lost");
+		ok(want(a.ch, a.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0) &&
+			   want(lch, b.id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0),
+		   "both ends of a connection learn of it");
+		ok(wc_status(b.id->recv_cq) == IBV_WC_WR_FLUSH_ERR && write_to_b() == IBV_WC_WR_FLUSH_ERR,
+		   "their work is flushed");
+		free_end(&a);
+		free_end(&b);
+		other_is_there();
+		if (n == 0)
+			sn_ctl("device mlx5_0 back");
+		route_to("127.0.0.1", PORT);
+		connect_both();
+		ok(write_to_b() == IBV_WC_SUCCESS, "a device that is back");
+		ok(n == 0 || a.id->verbs != before, "another context after a reset");
+		free_end(&a);
+		want(lch, b.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		free_end(&b);
+	}
 }
 
 /* ---- endpoints without an event channel ---- */
