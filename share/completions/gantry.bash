@@ -41,7 +41,7 @@ _gantry() {
 		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
 		disk) options='--force --size --write --conf --admin --json --quiet --version --help' ;;
 		doctor) options='--admin --json --version --help' ;;
-		hwcheck) options='--device --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
+		hwcheck) options='--device --transport --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
 	esac
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

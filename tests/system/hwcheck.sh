@@ -74,6 +74,9 @@ wait_for 60 no_memory
 check --only many "127.0.0.1:$port"
 assert_eq $rc 0 "after all of that"
 assert_eq "$(jq -r '[.ports[0].rows[].name] | join(" ")' "$T/now.json")" "many.write many.read" "--only"
+check --only many --transport rc "127.0.0.1:$port"
+assert_eq $rc 0 "over RC alone"
+assert_eq "$(jq -r '[.ports[] | .transport, .rows[].name] | join(" ")' "$T/now.json")" "rc many.write many.read" "--transport"
 kill -TERM $listener
 wait $listener 2>/dev/null
 # The process of with-softnic is the program.
@@ -90,11 +93,12 @@ assert_match "$(cat "$T/err")" 'does gantry hwcheck --listen run there'
 	c = s.accept()[0]
 	c.recv(64, socket.MSG_WAITALL)
 	c.sendall(b"GHA1" + bytes(62) + b"\5" + bytes(61))
+	assert c.recv(1) == b""
 END
 old=$!
 wait_for 60 test -e "$T/old"
-check --only write.1 "127.0.0.1:$(cat "$T/old")"
-wait $old || fail "it was not asked"
+check --only write.1 --transport rc "127.0.0.1:$(cat "$T/old")"
+wait $old || fail "it was asked for more than its name"
 assert_eq "$(row write.1 .result rc)" skip
 assert_match "$(row write.1 .why rc)" 'the gantry of the other host does not know RC'
 
@@ -108,7 +112,7 @@ softnicctl rule add op=read minlen=4097 torn=50 limit=1 >/dev/null
 check --only read
 fails read.4097 'not those of the far side'
 softnicctl rule add op=write minlen=65536 corrupt=5 limit=1 >/dev/null
-SOFTNIC_DC=0 check --only write
+check --only write --transport rc
 assert_eq "$rc $(row write.65536 .result rc)" "1 fail" "over RC"
 assert_match "$(row write.65536 .why rc)" 'not those that were sent'
 softnicctl rule clear
@@ -126,12 +130,17 @@ unset SOFTNIC_DC_RD_ATOMIC
 assert_eq "$(row dci.reads .facts.largest)" 4
 assert_eq "$(row dci.reads '.facts["8"]')" 'RTR to RTS: Invalid argument'
 
-# A device without DC: over RC alone.
+# A device without DC: over RC alone, and where DC is asked for every check of it names the reason.
 export SOFTNIC_DC=0
 check --only write.4
 assert_eq "$rc $(jq -r '[.ports[] | .transport, .rows[].result] | join(" ")' "$T/now.json")" "0 rc pass pass pass" "without DC"
+check --only write.1 --transport dc
+assert_match "$(row write.1 .why)" 'no DC transport: not an mlx5 device'
 unset SOFTNIC_DC
 
+gantry hwcheck --transport ud >"$T/out" 2>&1
+assert_eq $? 2 "--transport ud"
+assert_match "$(cat "$T/out")" '--transport wants auto, dc or rc'
 gantry hwcheck --largest 2g >/dev/null 2>&1
 assert_eq $? 2 "--largest 2g"
 gantry hwcheck --device mlx5_9 >"$T/out" 2>&1

@@ -152,6 +152,8 @@ lacks_transport(struct hw_run *r)
 
 	if (r->is_rc && !r->hello.has_rc)
 		return "the gantry of the other host does not know RC";
+	if (!r->is_rc && !mlx5dv_is_supported(r->port.ctx->device))
+		return "no DC transport: not an mlx5 device";
 	e = r->is_rc ? hw_rc_new(&probe, &r->port, &hw_dci_plain)
 		     : hw_dci_new(&probe, &r->port, &hw_dci_plain);
 	if (e < 0)
@@ -171,6 +173,7 @@ check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen 
 {
 	const struct hw_check *const groups[] = { hw_device_checks, hw_transfer_checks, hw_error_checks,
 						  hw_life_checks, hw_cost_checks };
+	bool asks = r->is_rc || mlx5dv_is_supported(r->port.ctx->device);
 	const char *why_not;
 
 	if (c->json) {
@@ -195,19 +198,22 @@ check_port(const struct cmd *c, struct hw_run *r, const char *name, struct seen 
 		for (const struct hw_check *k = groups[g]; k->name; k++)
 			if (k->of != (r->is_rc ? HW_DC : HW_RC) &&
 			    (!c->only || !strncmp(k->name, c->only, strlen(c->only))))
-				run_check(c, r, k, g == 0 ? NULL : why_not, seen);
+				run_check(c, r, k, g == 0 && asks ? NULL : why_not, seen);
 	if (c->json)
 		printf("\n  ]}");
 }
 
-/* Runs the checks of RC, and before them those of DC if the device is one of mlx5. */
+/* Runs the checks of the transport that was asked for: of both without --transport, of DC where the device is one of mlx5. */
 static void
 check_transports(const struct cmd *c, struct hw_run *r, const char *name, struct seen *seen)
 {
-	if (mlx5dv_is_supported(r->port.ctx->device))
+	bool is_auto = c->transport == GANTRY_TRANSPORT_AUTO;
+
+	if (is_auto ? mlx5dv_is_supported(r->port.ctx->device) : c->transport == GANTRY_TRANSPORT_DC)
 		check_port(c, r, name, seen);
 	r->is_rc = true;
-	check_port(c, r, name, seen);
+	if (is_auto || c->transport == GANTRY_TRANSPORT_RC)
+		check_port(c, r, name, seen);
 }
 
 /* The port's checks; host NULL: against itself. */
