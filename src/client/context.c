@@ -252,3 +252,11 @@ gantry_port(const struct gantry *g, int i)
 {
 	return i >= 0 && i < g->port_nr ? g->port[i].name : NULL;
 }
+
+const char *
+gantry_port_transports(const struct gantry *g, int i)
+{
+	if (i < 0 || i >= g->port_nr)
+		return NULL;
+	return !g->port[i].has_dc ? "rc" : g->rc ? "dc, rc" : "dc";
+}

@@ -168,6 +168,8 @@ int gantry_is_connected(const struct gantry *g);
 const char *gantry_rdma_reason(const struct gantry *g);
 /* Returns port i in use (from 0) as text, like "mlx5_0:1 10.0.0.5"; NULL: there is no such port. */
 const char *gantry_port(const struct gantry *g, int i);
+/* Returns the transports that tokens of port i may use: "dc", "rc" or "dc, rc"; NULL: there is no such port. */
+const char *gantry_port_transports(const struct gantry *g, int i);
 
 /* ---- memory ---- */
 

@@ -15,6 +15,7 @@ from gantry import _abi
 # Python.
 NOT_BOUND = {
     "gantry_presign",
+    "gantry_port_transports",
     "gantry_upload_copy",
     "gantry_upload_parts",
     "gantry_register_dmabuf",

@@ -23,6 +23,11 @@ grep -q '^mlx5_0: .*, no DC transport: not an mlx5 device, RC only with rdma.rc.
 grep -q '127.0.0.1: not used: the device has no transport that serves tokens' "$T/list" || fail "--list-devices: $(cat "$T/list")"
 doctor || fail "doctor of a client without DC: $(cat "$T/doctor")"
 said '^note     mlx5_0:1     active, RoCE, .*, RC alone \(no DC: not an mlx5 device\): it is used with servers that have rdma.rc.shim: on'
+assert_match "$(gantry ports)" '^mlx5_0:1  rc$'
+assert_eq "$(gantry --json ports | jq -c '[.rdma, .transports]')" '[true,["rc"]]'
+assert_match "$(SOFTNIC_DC=1 gantry ports)" '^mlx5_0:1  dc, rc$'
+assert_match "$(SOFTNIC_DC=1 gantry --transport dc ports)" '  dc$'
+assert_match "$(SOFTNIC_DC=1 gantry --transport rc ports)" '  rc$'
 softnicctl rule add op=modify_qp error=EINVAL >/dev/null
 doctor && fail "doctor took a port without any transport"
 softnicctl rule clear

@@ -299,8 +299,16 @@ cmd_ports(struct cmd *c)
 
 	if (c->json)
 		printf("{\"rdma\":%s,\"ports\":[", gantry_is_connected(c->g) ? "true" : "false");
-	for (int i = 0; (name = gantry_port(c->g, i)); i++)
-		printf(c->json ? "%s\"%s\"" : "%s%s\n", c->json && i ? "," : "", name);
+	for (int i = 0; (name = gantry_port(c->g, i)); i++) {
+		if (c->json)
+			printf("%s\"%s\"", i ? "," : "", name);
+		else
+			printf("%s  %s\n", name, gantry_port_transports(c->g, i));
+	}
+	if (c->json)
+		printf("],\"transports\":[");
+	for (int i = 0; c->json && (name = gantry_port_transports(c->g, i)); i++)
+		printf("%s\"%s\"", i ? "," : "", name);
 	if (c->json)
 		printf("],\"reason\":\"%s\"}\n", gantry_rdma_reason(c->g));
 	else if (!gantry_is_connected(c->g))
