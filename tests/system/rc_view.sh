@@ -56,6 +56,13 @@ grep -q '^mlx5_0: .*, DC, RC, 16 READs at once, ' "$T/list" || fail "--list-devi
 doctor || fail "doctor: $(cat "$T/doctor")"
 said '^ok       rc           rdma.rc.shim is on: 0 connections made, at most 1024 at a time, 3 of a client'
 said '^warning  rc           gantry -j 16 uses 16 connections, and rdma.rc.per_peer is 3'
+said "^ok       rc           a queue pair of this machine connects to http://$S3, and disconnects$"
+wait_for 60 have 000
+assert_eq "$(metric gantry_rc_connects_total '"made"')" 1
+softnicctl rule add op=create_qp pid="$DAEMON_PID" error=ENOMEM >/dev/null
+doctor || fail "doctor: $(cat "$T/doctor")"
+softnicctl rule clear
+said "^warning  rc           a queue pair of this machine does not connect to http://$S3: rc: no-channel"
 softnicctl rule add op=write delay=500ms >/dev/null
 raw <<-END &
 	window w 1M pattern:7
@@ -98,7 +105,7 @@ wait "$client" || fail "requests over RC"
 wait_for 60 have 020
 assert_eq "$(number /rails '.[0].rc_connections')" 2
 assert_eq "$(number /status '.rdma.rc | "\(.open) \(.leased)"')" "2 0"
-assert_eq "$(number /status '.rdma.rc | "\(.waiting) \(.made) \(.failed) \(.busy) \(.unknown)"')" "0 3 0 0 1"
+assert_eq "$(number /status '.rdma.rc | "\(.waiting) \(.made) \(.failed) \(.busy) \(.unknown)"')" "0 4 1 0 1"
 assert_eq "$(number /status '.rdma.rc.refused | "\(.connections) \(.per_peer) \(.connect_rate) \(.queue)"')" "0 2 0 0"
 assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 2
 assert_eq "$(metric gantry_rc_refused_total)" 2
@@ -140,3 +147,23 @@ assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 0
 doctor || fail "doctor: $(cat "$T/doctor")"
 said '^warning  rc           [4-6] connects refused since the start: a client connected too often in a second \(rdma.rc.connect_rate is 2'
 assert_alive
+stop_daemon
+
+# The URL that doctor connects to: the first listener without TLS, at the host of the admin listener where its own is a wildcard; and a
+# daemon that does not allow this machine's addresses.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=one -keyout "$T/server.key" -out "$T/server.crt" 2>"$T/log" ||
+	fail "openssl: $(cat "$T/log")"
+chmod 0600 "$T/server.key"
+RDMA='{ rc: { shim: on } }'
+LISTEN='  - { address: "0.0.0.0:0", dialect: s3, anonymous: true }'
+write_config
+sed -i "0,/anonymous: true/s||&, tls_certificate: \"$T/server.crt\", tls_key: \"$T/server.key\"|; s|^admin: { address: \"127.0.0.1|admin: { address: \"127.0.0.2|" "$T/gantryd.yaml"
+rm -rf "$T"/disk*
+format_store
+daemon_run
+at=$(curl -sS "http://$ADMIN/status" | jq -r '.listeners[].address | select(startswith("0.0.0.0:")) | sub(".*:"; "")')
+doctor && fail "doctor is content with a daemon that does not allow this machine"
+said "^STOP     rc           a queue pair of this machine does not connect to http://127.0.0.2:$at: its address is not in rdma.allow"
+ADMIN=$T/admin.sock
+doctor || fail "doctor: $(cat "$T/doctor")"
+said "^note     rc           no connection to http://127.0.0.1:$at was tried: the daemon does not allow its own addresses"

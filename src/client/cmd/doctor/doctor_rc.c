@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gantry doctor, RC: the daemon's connections of the RC transport, and the limits that refused some. */
+/* gantry doctor, RC: the daemon's connections of the RC transport, the limits that refused some, and a connection of
+ * this machine's. */
 #include "client/cmd/doctor/doctor.h"
 
 #include "client/cmd/common/admin_client.h"
+#include "client/gantry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +86,89 @@ say_connections(struct doctor *d, const json_t *rc, const json_t *conf)
 			   json_at(rc, "busy"));
 }
 
+/* ---- a connection ---- */
+
+/* Is the admin listener on this machine? */
+static bool
+is_here(const char *admin)
+{
+	return *admin == '/' || *admin == '.' || strstr(admin, "127.0.0.1") || strstr(admin, "[::1]") ||
+	       strstr(admin, "localhost");
+}
+
+/* Makes the URL of the daemon's first S3 listener without TLS, at the host of the admin listener if its own address is a
+ * wildcard. Returns false if there is none. */
+static bool
+url_of(const struct doctor *d, const json_t *status, const json_t *conf, char *url, size_t cap)
+{
+	const json_t *all = json_object_get(status, "listeners");
+
+	for (size_t i = 0; i < json_array_size(all); i++) {
+		const json_t *l = json_array_get(all, i);
+		const char *at = json_text_at(l, "address", ""), *port = strrchr(at, ':'), *host = d->admin;
+		char key[48];
+
+		snprintf(key, sizeof key, "listen[%zu].tls_certificate", i);
+		if (!port || strcmp(json_text_at(l, "dialect", ""), "s3") != 0 ||
+		    strcmp(json_text_at(json_object_get(conf, key), "value", "none"), "none") != 0)
+			continue;
+		if (strncmp(at, "0.0.0.0:", 8) != 0 && strncmp(at, "[::]:", 5) != 0)
+			return snprintf(url, cap, "http://%s", at) < (int)cap;
+		host = strstr(host, "://") ? strstr(host, "://") + 3 : host;
+		if (is_here(d->admin))
+			return snprintf(url, cap, "http://127.0.0.1%s", port) < (int)cap;
+		return snprintf(url, cap, "http://%.*s%s", (int)(strcspn(host, ":/")), host, port) < (int)cap;
+	}
+	return false;
+}
+
+/* Says what became of a connect. reason: "": the server has the connection. */
+static void
+say_connect(struct doctor *d, const char *url, const char *reason)
+{
+	if (!*reason)
+		doctor_say(d, FOUND_OK, "rc", "a queue pair of this machine connects to %s, and disconnects",
+			   url);
+	else if (strstr(reason, "not-allowed") && is_here(d->admin))
+		doctor_say(d, FOUND_NOTE, "rc",
+			   "no connection to %s was tried: the daemon does not allow its own addresses "
+			   "(rdma.allow_special); --admin http://SERVER:9001 on a client tries one",
+			   url);
+	else if (strstr(reason, "not-allowed"))
+		doctor_say(d, FOUND_STOP, "rc",
+			   "a queue pair of this machine does not connect to %s: its address is not in "
+			   "rdma.allow of the server (gantry doctor ADDRESS says which networks are)",
+			   url);
+	else
+		doctor_say(d, FOUND_WARN, "rc", "a queue pair of this machine does not connect to %s: %s",
+			   url, reason);
+}
+
+/* Connects to the daemon as a client does: a GET of an object that there is not, over RC. */
+static void
+try_connect(struct doctor *d, const char *url)
+{
+	struct gantry_options o = { .size = sizeof o, .transport = GANTRY_TRANSPORT_RC };
+	struct gantry_request req = { .size = sizeof req, .timeout_ms = 10000 };
+	struct gantry_result res = { .size = sizeof res };
+	char object[160], memory[64];
+	struct gantry *g;
+
+	snprintf(object, sizeof object, "%s/gantry-doctor/nothing", url);
+	/* A machine without ports has been told. */
+	if (gantry_open(&o, &g) < 0)
+		return;
+	if (gantry_is_connected(g)) {
+		gantry_get(g, object, memory, sizeof memory, 0, &req, &res);
+		say_connect(d, url, res.status || *res.reason ? res.reason : res.message);
+	}
+	gantry_close(g);
+}
+
 void
 doctor_rc(struct doctor *d, const json_t *status)
 {
+	char url[128];
 	const json_t *rc = json_object_get(json_object_get(status, "rdma"), "rc");
 	json_t *conf = NULL;
 	char err[512];
@@ -100,5 +182,7 @@ doctor_rc(struct doctor *d, const json_t *status)
 		return;
 	admin_json(d->admin, "/config", &conf, NULL, err, sizeof err);
 	say_connections(d, rc, conf);
+	if (url_of(d, status, conf, url, sizeof url))
+		try_connect(d, url);
 	json_decref(conf);
 }
