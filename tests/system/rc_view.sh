@@ -43,6 +43,7 @@ start_daemon
 assert_eq "$(number /status .rdma.rc)" null
 doctor && fail "doctor is content with an adapter that nothing uses"
 said '^warning  mlx5_0:1     .*, but without DC \(not an mlx5 device\); RC works here: set rdma.rc.shim: on in the daemon'
+! "$BUILD/gantry" --admin "$ADMIN" status | grep '^rc ' || fail "status has connections of RC where it is off"
 said '^note     rc           rdma.rc.shim is off: clients whose adapters have no DC use HTTP'
 stop_daemon
 unset SOFTNIC_DC
@@ -117,6 +118,11 @@ assert_eq "$(metric gantry_token_requests_total 'family="dc",result="served"')" 
 assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="served"')" 2
 assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="declined"')" 1
 assert_eq "$(metric gantry_token_requests_total 'family="dc",result="declined"')" 0
+for command in status "top --count 1"; do
+	# shellcheck disable=SC2086
+	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(cat "$T/out")"
+	grep -qx 'rc         2 connections, 0 in use, 4 made, 1 failed; refused by per_peer: 2' "$T/out" || fail "$command: $(cat "$T/out")"
+done
 doctor || fail "doctor: $(cat "$T/doctor")"
 said '^warning  rc           2 connects refused since the start: a client had as many as it may have \(rdma.rc.per_peer is 3; raise it'
 stop_daemon

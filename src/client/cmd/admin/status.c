@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry status: what an operator asks first, on one screen, from the daemon's admin listener. */
 #include "client/cmd/admin/copies.h"
+#include "client/cmd/admin/rcline.h"
 #include "client/cmd/admin/reasons.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
@@ -182,6 +183,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	       json_array_size(json_object_get(status, "cores")), (int)json_at(status, "connections"),
 	       (int)json_at(status, "requests"));
 	print_rails(rails);
+	rcline_print(stdout, status);
 	print_disks(disks);
 	if (copies_of(status)) {
 		printf("%-10s ", "copies");

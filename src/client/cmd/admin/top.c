@@ -4,6 +4,7 @@
  * rails and disks.  Where standard output is no terminal it prints one block a sample.
  */
 #include "client/cmd/admin/copies.h"
+#include "client/cmd/admin/rcline.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 
@@ -258,6 +259,7 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", wr), outs),
 			(int)json_at(r, "dci.free"), (int)json_at(r, "dci.all"));
 	}
+	rcline_print(out, status);
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
 		char number[16], rd[96], wr[96], all[80], in[32], outs[32];
