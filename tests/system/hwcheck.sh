@@ -149,3 +149,11 @@ assert_match "$(cat "$T/out")" 'no RDMA port of that name'
 NICS=1 gantry hwcheck --only write.4 >"$T/out" 2>&1 || fail "the table: $(cat "$T/out")"
 assert_match "$(cat "$T/out")" 'pass +write.4096 +us='
 assert_eq "$(grep -c '^mlx5_0:1, [DR]C$' "$T/out")" 2 "a table for each transport"
+
+# InfiniBand, on a fabric of its own: a LID instead of a GID.
+mkdir "$T/ib"
+export SOFTNIC_DIR=$T/ib SOFTNIC_IB=0
+check --only write.4
+assert_eq "$rc $(jq -r '[.ports[] | .transport, .rows[].result] | join(" ")' "$T/now.json")" "0 dc pass pass pass rc pass pass pass" "on InfiniBand"
+check --only device.limits
+assert_eq "$(row device.limits .facts.link rc)" infiniband
