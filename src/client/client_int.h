@@ -57,6 +57,8 @@
 #include <stdint.h>
 
 #define PORTS_MAX 16
+/* flag of gantry_open_shared(): ports are of use only for tokens of programs */
+#define OPEN_FOR_TOKENS (1u << 31)
 /* number of DC targets per port that tokens share, so that revoking a token invalidates few other tokens */
 #define SHARED_MAX 16
 #define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
@@ -82,6 +84,8 @@ struct config {
 	int service_level, path_mtu /* path MTU in bytes; 0: the MTU of the port */, pkey_index;
 	bool no_dmabuf; /* true: memory of a device is registered only through a peer-memory driver */
 	enum gantry_transport transport;
+	/* beginning of the URLs of the server to which tokens for programs are sent; "": unknown */
+	char rc_endpoint[256];
 	bool is_multipath;
 	int retries;        /* number of retries after a callback has failed; used if is_multipath */
 	int retry_delay_ms; /* pause in ms before each retry, if there is no other port */
@@ -176,6 +180,7 @@ struct token_slot {
 	_Atomic(struct region *) region;       /* registration of the token; NULL: none */
 	uint32_t dctn;                         /* number of the DC target that the token names */
 	uint8_t state, port, shared;
+	_Atomic(struct rc_conn *) conn; /* connection of RC that the token names; NULL: none */
 	char text[TOKEN_DC_LEN + 1];
 };
 _Static_assert(sizeof(struct token_slot) == 128, "a page holds 32");
@@ -248,6 +253,7 @@ struct gantry {
 	_Atomic unsigned next_port;      /* index of the port that is used next */
 	enum gantry_transport transport; /* transport that the program requests, or AUTO */
 	struct rc *rc;                   /* connections of RC; NULL: none are made */
+	char *rc_endpoint;               /* server of tokens for programs; NULL: unknown, so they are of DC */
 	struct reach reach[REACH_MAX];
 	struct lack lack[LACKS_MAX]; /* transports that servers do not have */
 	/* condition on which calls wait, choice_waits of them, for the results of other calls (choice.c) */
@@ -378,8 +384,9 @@ int window_close(struct window *w, bool clean);
  * text. The call adds a user to *ret_region; token_after_callback() frees the slot and removes this user. */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       struct region **ret_region, struct token_slot **ret_slot);
-/* Ends the token of a callback: frees its slot, and removes the user of r. */
-void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
+/* Ends the token of a callback: frees its slot, and removes the user of r. clean: false: the server may still
+ * use a connection of RC, which is destroyed. */
+void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s, bool clean);
 
 /* ---- DC targets between calls: targets.c ---- */
 

@@ -111,6 +111,17 @@ transport_parse(const char *text, enum gantry_transport *ret)
 	return -EINVAL;
 }
 
+/* The server of tokens that programs send themselves. */
+static int
+set_endpoint(struct config *c, const char *text)
+{
+	if ((strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) ||
+	    strlen(text) >= sizeof c->rc_endpoint)
+		return -EINVAL;
+	snprintf(c->rc_endpoint, sizeof c->rc_endpoint, "%s", text);
+	return 0;
+}
+
 /* Options come over the file's. */
 static int
 transport_of_options(const struct gantry_options *o, struct config *c, char *err, size_t err_len)
@@ -169,6 +180,10 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 	if (!strcmp(key, "rdma_transport") &&
 	    (type != JSON_STRING || transport_parse(text, &c->transport) < 0)) {
 		snprintf(rd->why, sizeof rd->why, "rdma_transport is not auto, dc or rc");
+		return -ERANGE;
+	}
+	if (!strcmp(key, "rdma_rc_endpoint") && (type != JSON_STRING || set_endpoint(c, text) < 0)) {
+		snprintf(rd->why, sizeof rd->why, "rdma_rc_endpoint is not http://HOST:PORT");
 		return -ERANGE;
 	}
 	if (!strcmp(key, "rdma_multipath_enabled"))
@@ -299,6 +314,7 @@ config_load(const struct gantry_options *o, struct config *ret_c, char *err, siz
 	struct config c = {
 		.dc_key = DEFAULT_DC_KEY, .traffic_class = -1, .retries = 3, .retry_delay_ms = 100
 	};
+	const char *endpoint;
 	int r = 0;
 
 	if (!o->config_file)
@@ -318,6 +334,11 @@ config_load(const struct gantry_options *o, struct config *ret_c, char *err, siz
 		r = marks_of_options(o, &c, err, err_len);
 	if (r == 0)
 		r = transport_of_options(o, &c, err, err_len);
+	endpoint = getenv("GANTRY_RC_ENDPOINT");
+	if (r == 0 && endpoint && *endpoint && set_endpoint(&c, endpoint) < 0) {
+		snprintf(err, err_len, "GANTRY_RC_ENDPOINT is not http://HOST:PORT");
+		r = -EINVAL;
+	}
 	if (r == 0)
 		*ret_c = c;
 	return r == -ENOENT ? -EINVAL : r;

@@ -49,8 +49,8 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 	if (r < 0)
 		return r;
 	is_chosen = c.transport != GANTRY_TRANSPORT_AUTO;
-	/* The Scality dialect has no form for RC. */
-	if (o->dialect == GANTRY_SCALITY)
+	/* The Scality dialect has no form for RC, and programs' tokens need to know their server. */
+	if (o->dialect == GANTRY_SCALITY || ((o->flags & OPEN_FOR_TOKENS) && !*c.rc_endpoint && !is_chosen))
 		c.transport = GANTRY_TRANSPORT_DC;
 	g->no_dmabuf = c.no_dmabuf;
 	g->retries = c.is_multipath ? c.retries : 0;
@@ -73,6 +73,10 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 	g->transport = c.transport;
 	if (r == 0 && g->port_nr && c.transport != GANTRY_TRANSPORT_DC)
 		r = rc_open(g);
+	if (r == 0 && g->rc && *c.rc_endpoint) {
+		g->rc_endpoint = strdup(c.rc_endpoint);
+		r = g->rc_endpoint ? 0 : -ENOMEM;
+	}
 	return r;
 }
 
@@ -141,6 +145,7 @@ context_free(struct gantry *g)
 	handles_close(g);
 	free(g->access_key);
 	free(g->region);
+	free(g->rc_endpoint);
 	wipe(g->secret_key);
 	wipe(g->session_token);
 	pthread_mutex_destroy(&g->lock);

@@ -255,7 +255,8 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
 
 /* Makes a token for exactly [ptr + offset, ptr + offset + size). A registration must contain the memory from
  * ptr to the end of this range; if several do, the smallest writable one is used. (cuMemObjGetRDMAToken)
- * *ret_token: 81 characters and a NUL; *ret_len (may be NULL): 82, the length with the NUL. The text is valid
+ * *ret_token: for DC 81 characters and a NUL; for RC (rdma_rc_endpoint, man libgantry) it names a connection, which
+ * ends as the text does. *ret_len (may be NULL): length with the NUL, 82 for DC. The text is valid
  * until gantry_token_put() or gantry_deregister(). Every reader of the token can access the memory until
  * gantry_deregister(), gantry_token_drop() with an error, or gantry_close(). Returns 0; -ENOENT: the memory
  * is not registered; -ENODEV; -ENETDOWN: every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT: memory of a
@@ -551,7 +552,7 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 /* The description of memory that callbacks receive. */
 struct gantry_io_info {
 	int version;      /* version of the struct: 1 */
-	size_t descr_len; /* length of descr with its NUL: 82 */
+	size_t descr_len; /* length of descr with its NUL: 82 for DC */
 	/* text of the token. The token is valid until the registration ends; the text is readable until 64
 	 * more callbacks for the registration were made */
 	const char *descr;

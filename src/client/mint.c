@@ -7,13 +7,16 @@
 #include "client/client_int.h"
 
 #include "base/clock.h"
+#include "client/rc.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define RENEW_TRIES 3 /* while memory is freed and allocated */
+#define TOKEN_WAIT_MS 5000 /* for a connection of RC; the program may have all of them itself */
+#define RENEW_TRIES 3      /* while memory is freed and allocated */
 
 int
 mint(const struct gantry *g, const struct region *r, const struct port *p, uint32_t dctn, const void *ptr,
@@ -85,10 +88,26 @@ shared_add(struct gantry *g, struct port *p)
 
 /* ---- a token ---- */
 
+/* What a token is wanted for, and what it takes to make one. */
+struct token_ask {
+	const void *ptr;
+	size_t size, offset;
+	enum gantry_op op;
+	bool holds;          /* true: the caller becomes a user of the registration */
+	bool may_want;       /* true: a port ought to have a target more first */
+	struct port *wants;  /* this port */
+	struct port *dials;  /* port from which a connection has to be taken first */
+	struct target *conn; /* this connection; NULL: none */
+	unsigned wait_ms;    /* for a connection; 0: as calls do */
+	char why[160];
+};
+
+/* Locked for reading. */
 static int
-token_at(struct gantry *g, struct region *r, struct port *p, int shared, const void *at, size_t size,
+token_at(struct gantry *g, struct region *r, struct port *p, int shared, const struct token_ask *a,
 	 struct token_slot **ret_slot)
 {
+	const char *at = (const char *)a->ptr + a->offset;
 	struct token_slot *s = slot_take(g, r);
 	int e;
 
@@ -97,7 +116,7 @@ token_at(struct gantry *g, struct region *r, struct port *p, int shared, const v
 	s->dctn = p->shared[shared]->dctn;
 	s->port = (uint8_t)(p - g->port);
 	s->shared = (uint8_t)shared;
-	e = mint(g, r, p, s->dctn, at, size, s->text);
+	e = mint(g, r, p, s->dctn, at, a->size, s->text);
 	if (e < 0) {
 		slot_give(g, s);
 		return e;
@@ -107,38 +126,84 @@ token_at(struct gantry *g, struct region *r, struct port *p, int shared, const v
 	return 0;
 }
 
-/* Tries once.  -ESTALE: the memory is another than was registered.  *ret_wants: the port that ought to have a target more first, which may_want allows to say. */
+/* The token of a connection, which is the slot's then. Locked for reading. */
 static int
-token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op, bool may_want,
-	  struct port **ret_wants, bool holds, struct region **ret_region, struct token_slot **ret_slot)
+token_by_rc(struct gantry *g, struct region *r, struct token_ask *a, struct token_slot **ret_slot)
+{
+	const struct port *p = a->conn->conn->port;
+	const struct ibv_mr *mr = r->mr[p - g->port];
+	struct token_slot *s = mr ? slot_take(g, r) : NULL;
+
+	if (!s)
+		return mr ? -ENOMEM : -ENODEV;
+	s->port = (uint8_t)(p - g->port);
+	s->dctn = 0;
+	s->conn = a->conn->conn;
+	rc_mint(a->conn, (const char *)a->ptr + a->offset, a->size, mr->rkey, s->text, sizeof s->text);
+	a->conn = NULL;
+	*ret_slot = s;
+	return 0;
+}
+
+/* Are tokens of this port of RC? */
+static bool
+is_by_rc(const struct gantry *g, const struct port *p)
+{
+	return g->rc_endpoint && (g->transport == GANTRY_TRANSPORT_RC || !p->has_dc);
+}
+
+/* The registration, and the port unless there is a connection already. Locked for reading. */
+static int
+token_memory(struct gantry *g, const struct token_ask *a, struct region **ret_region, struct port **ret_port)
 {
 	/* ptr itself must be registered as well, as with cuObjClient: an offset alone must not reach into
 	 * other memory. */
-	struct region *r = region_at(g, ptr, offset + size);
-	int shared, room, e;
-	struct port *p;
+	struct region *r = region_at(g, a->ptr, a->offset + a->size);
 
-	*ret_wants = NULL;
 	if (!r)
 		return -ENOENT;
-	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
+	if (a->op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
 		return -EINVAL;
 	if (r->is_staged)
 		return -EOPNOTSUPP;
-	if (gpu_ids_hold(r->ids, (const char *)ptr + offset, size) != GPU_SAME)
+	if (gpu_ids_hold(r->ids, (const char *)a->ptr + a->offset, a->size) != GPU_SAME)
 		return -ESTALE;
-	p = port_choose(g, r);
-	if (!p)
+	*ret_region = r;
+	*ret_port = a->conn ? a->conn->conn->port : port_choose(g, r);
+	if (!*ret_port)
 		return gantry_is_connected(g) ? -ENODEV : -ENETDOWN;
-	shared = shared_choose(p, &room);
-	if (room >= 0 && may_want) {
-		*ret_wants = p;
+	return 0;
+}
+
+/* Tries once.  -ESTALE: the memory is another than was registered.  0 without a slot: a->wants or a->dials. */
+static int
+token_try(struct gantry *g, struct token_ask *a, struct region **ret_region, struct token_slot **ret_slot)
+{
+	struct region *r;
+	int shared, room, e;
+	struct port *p;
+
+	a->wants = a->dials = NULL;
+	e = token_memory(g, a, &r, &p);
+	if (e < 0)
+		return e;
+	if (!a->conn && is_by_rc(g, p)) {
+		a->dials = p;
 		return 0;
 	}
-	if (shared < 0)
-		return -ENODEV;
-	e = token_at(g, r, p, shared, (const char *)ptr + offset, size, ret_slot);
-	if (e == 0 && holds)
+	if (a->conn) {
+		e = token_by_rc(g, r, a, ret_slot);
+	} else {
+		shared = shared_choose(p, &room);
+		if (room >= 0 && a->may_want && p->has_dc) {
+			a->wants = p;
+			return 0;
+		}
+		if (shared < 0)
+			return -ENODEV;
+		e = token_at(g, r, p, shared, a, ret_slot);
+	}
+	if (e == 0 && a->holds)
 		r->users++;
 	*ret_region = r;
 	return e;
@@ -159,34 +224,44 @@ renew(struct gantry *g, const void *ptr, size_t size)
 }
 
 static int
-token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op, bool holds,
-	  struct region **ret_region, struct token_slot **ret_slot)
+token_new(struct gantry *g, struct token_ask *a, struct region **ret_region, struct token_slot **ret_slot)
 {
-	struct port *wants;
 	int e, renewed = 0;
 
-	if (!ptr || !size || (op != GANTRY_OP_GET && op != GANTRY_OP_PUT) || offset + size < offset)
+	if (!a->ptr || !a->size || (a->op != GANTRY_OP_GET && a->op != GANTRY_OP_PUT) ||
+	    a->offset + a->size < a->offset)
 		return -EINVAL;
-	if (size > GANTRY_REGISTER_MAX)
+	if (a->size > GANTRY_REGISTER_MAX)
 		return -EFBIG;
 	if (!g->port_nr || !is_mine(g))
 		return -ENODEV;
-	for (bool may_want = true;;) {
+	a->may_want = true;
+	for (;;) {
 		pthread_rwlock_rdlock(&g->map_lock);
-		e = token_try(g, ptr, size, offset, op, may_want, &wants, holds, ret_region, ret_slot);
+		e = token_try(g, a, ret_region, ret_slot);
 		pthread_rwlock_unlock(&g->map_lock);
 		if (e == -ESTALE && renewed++ < RENEW_TRIES) {
-			e = renew(g, ptr, offset + size);
-			if (e < 0)
-				return e;
+			e = renew(g, a->ptr, a->offset + a->size);
+			if (e == 0)
+				continue;
+		} else if (e == 0 && a->wants) {
+			/* Where the driver has none left, tokens share what there is. */
+			shared_add(g, a->wants);
+			a->may_want = false;
 			continue;
+		} else if (e == 0 && a->dials) {
+			e = rc_dial(g, a->dials, a->op == GANTRY_OP_PUT, a->wait_ms, &a->conn, a->why,
+				    sizeof a->why);
+			if (e == 0)
+				continue;
+			/* As where there is no way to the server at all. */
+			e = -ENODEV;
 		}
-		if (!wants)
-			return e;
-		/* Where the driver has none left, tokens share what there is. */
-		shared_add(g, wants);
-		may_want = false;
+		break;
 	}
+	if (a->conn)
+		rc_give(g, a->conn, true);
+	return e;
 }
 
 /* Is the target's, whatever became of the token.  Locked for reading. */
@@ -200,8 +275,11 @@ shared_less(struct gantry *g, const struct token_slot *s)
 }
 
 static void
-explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int e)
+explain_token(struct gantry *g, const struct token_ask *a, int e)
 {
+	const void *ptr = a->ptr;
+	size_t size = a->size, offset = a->offset;
+
 	if (!is_told(g, GANTRY_LOG_ERROR))
 		return;
 	if (e == -ENOENT)
@@ -214,7 +292,11 @@ explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int
 		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: the memory was freed: not mapped",
 			   size, ptr);
 	else if (e == -ENODEV || e == -ENETDOWN)
-		client_log(g, GANTRY_LOG_ERROR, "token of %p: no RDMA: %s", ptr, gantry_rdma_reason(g));
+		client_log(g, GANTRY_LOG_ERROR, "token of %p: no RDMA: %s", ptr,
+			   *a->why                  ? a->why
+			   : *gantry_rdma_reason(g) ? gantry_rdma_reason(g)
+						    : "the port makes no DC targets, and for RC "
+						      "rdma_rc_endpoint is not set");
 	else
 		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: %s", size, ptr, error_text(-e));
 }
@@ -223,19 +305,22 @@ int
 gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		 char **ret_token, size_t *ret_len)
 {
-	struct region *r;
-	struct token_slot *s;
 	/* The token does not hold the registration: it is good until that ends (item 115), which waits for no
 	 * one. */
-	int e = token_new(g, ptr, size, offset, op, false, &r, &s);
+	struct token_ask a = {
+		.ptr = ptr, .size = size, .offset = offset, .op = op, .wait_ms = TOKEN_WAIT_MS
+	};
+	struct region *r;
+	struct token_slot *s;
+	int e = token_new(g, &a, &r, &s);
 
 	if (e < 0) {
-		explain_token(g, ptr, size, offset, e);
+		explain_token(g, &a, e);
 		return e;
 	}
 	*ret_token = s->text;
 	if (ret_len)
-		*ret_len = sizeof s->text; /* item 112: with the NUL */
+		*ret_len = strlen(s->text) + 1; /* item 112: with the NUL */
 	return 0;
 }
 
@@ -243,19 +328,32 @@ int
 token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		   struct region **ret_region, struct token_slot **ret_slot)
 {
-	int e = token_new(g, ptr, size, offset, op, true, ret_region, ret_slot);
+	struct token_ask a = { .ptr = ptr, .size = size, .offset = offset, .op = op, .holds = true };
+	int e = token_new(g, &a, ret_region, ret_slot);
 
 	if (e < 0)
-		explain_token(g, ptr, size, offset, e);
+		explain_token(g, &a, e);
 	return e;
 }
 
-void
-token_after_callback(struct gantry *g, struct region *r, struct token_slot *s)
+/* Gives the connection of a token back, if it has one. 0, or -errno: the driver did not destroy it yet. */
+static int
+hang_up(struct gantry *g, struct rc_conn *conn, bool clean)
 {
+	return conn ? rc_give(g, &conn->target, clean) : 0;
+}
+
+void
+token_after_callback(struct gantry *g, struct region *r, struct token_slot *s, bool clean)
+{
+	/* Before the slot is another token's. */
+	struct rc_conn *conn = atomic_exchange(&s->conn, NULL);
+
 	pthread_rwlock_rdlock(&g->map_lock);
-	shared_less(g, s);
+	if (!conn)
+		shared_less(g, s);
 	pthread_rwlock_unlock(&g->map_lock);
+	hang_up(g, conn, clean);
 	slot_give_late(r, s);
 	region_put(r);
 }
@@ -290,6 +388,7 @@ static int
 token_kill(struct gantry *g, char *token)
 {
 	struct target *t = NULL;
+	struct rc_conn *conn = NULL;
 	struct token_slot *s;
 	int e = -ENOENT;
 
@@ -300,15 +399,19 @@ token_kill(struct gantry *g, char *token)
 		struct region *r = s->region;
 
 		e = slot_give(g, s) ? 0 : -ENOENT;
-		t = e == 0 && r ? shared_remove(&g->port[s->port], s) : NULL;
+		conn = e == 0 ? atomic_exchange(&s->conn, NULL) : NULL;
+		t = e == 0 && r && !conn ? shared_remove(&g->port[s->port], s) : NULL;
 	}
 	pthread_rwlock_unlock(&g->map_lock);
+	if (conn)
+		return hang_up(g, conn, false);
 	return t ? target_end(g, t) : e;
 }
 
 int
 gantry_token_drop(struct gantry *g, char *token, int error)
 {
+	struct rc_conn *conn = NULL;
 	struct token_slot *s;
 	int e = -ENOENT;
 
@@ -325,11 +428,15 @@ gantry_token_drop(struct gantry *g, char *token, int error)
 	if (s) {
 		struct token_slot named = { .port = s->port, .shared = s->shared, .dctn = s->dctn };
 
+		/* Before the slot is another token's. */
+		conn = atomic_exchange(&s->conn, NULL);
 		if (slot_give(g, s)) {
-			shared_less(g, &named);
+			if (!conn)
+				shared_less(g, &named);
 			e = 0;
 		}
 	}
 	pthread_rwlock_unlock(&g->map_lock);
+	hang_up(g, conn, true);
 	return e;
 }

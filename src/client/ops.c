@@ -88,7 +88,9 @@ static ssize_t
 call_back(const struct operation *o, const struct token_slot *s, size_t size, off_t obj_offset,
 	  off_t buf_offset)
 {
-	const struct gantry_io_info info = { .version = 1, .descr_len = TOKEN_DC_LEN + 1, .descr = s->text };
+	const struct gantry_io_info info = { .version = 1,
+					     .descr_len = strlen(s->text) + 1,
+					     .descr = s->text };
 	char *at = o->base + buf_offset;
 
 	return o->op == GANTRY_OP_GET ? o->ops.get(&o->handle, at, size, obj_offset, &info)
@@ -103,7 +105,7 @@ end_staged_token(struct gantry *g, struct region *r, struct token_slot *s, ssize
 	int e = 0;
 
 	if (n >= 0) {
-		token_after_callback(g, r, s);
+		token_after_callback(g, r, s, true);
 	} else {
 		e = gantry_token_drop(g, s->text, 1);
 		region_put(r);
@@ -182,7 +184,7 @@ one_piece(const struct operation *o, size_t size, off_t obj_offset, off_t buf_of
 		n = call_back(o, s, size, obj_offset, buf_offset);
 		/* Its text stays for a while: programs keep the pointer (item 115); what it says is good until the
 		 * registration ends. */
-		token_after_callback(g, r, s);
+		token_after_callback(g, r, s, n > 0);
 	}
 	/* Whatever it was, the next token shall not name an address that is gone. */
 	for (int i = 0; n < 0 && i < g->port_nr; i++)

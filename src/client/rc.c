@@ -376,6 +376,26 @@ rc_take(struct call *c, struct port *p, bool is_put, struct target **ret_target,
 	return e;
 }
 
+int
+rc_dial(struct gantry *g, struct port *p, bool is_put, unsigned wait_ms, struct target **ret_target,
+	char *why, size_t why_len)
+{
+	const struct gantry_request req = { .size = sizeof req, .timeout_ms = wait_ms };
+	struct gantry_result own;
+	struct call c;
+	bool is_final = false;
+	int e = call_begin(&c, g, g->rc_endpoint, &req, NULL, &own);
+
+	if (e == 0 && transport_take(g, p, server_of(c.url), why, why_len) != GANTRY_TRANSPORT_RC)
+		e = -EOPNOTSUPP;
+	if (e == 0)
+		e = rc_take(&c, p, is_put, ret_target, &is_final, why, why_len);
+	if (is_final)
+		snprintf(why, why_len, "rc: %s: %.100s", g->rc_endpoint, own.message);
+	call_end(&c, e, NULL);
+	return e;
+}
+
 /* ---- giving back ---- */
 
 int
@@ -428,9 +448,9 @@ rc_lost(struct gantry *g, struct target *t)
 }
 
 void
-rc_mint(const struct target *t, const void *ptr, size_t size, uint32_t rkey, char text[96])
+rc_mint(const struct target *t, const void *ptr, size_t size, uint32_t rkey, char *text, size_t text_len)
 {
-	snprintf(text, 96, "rc:%s:%016llx:%08llx:%08x", t->conn->id, (unsigned long long)(uintptr_t)ptr,
+	snprintf(text, text_len, "rc:%s:%016llx:%08llx:%08x", t->conn->id, (unsigned long long)(uintptr_t)ptr,
 		 (unsigned long long)size, rkey);
 }
 

@@ -54,8 +54,13 @@ int rc_give(struct gantry *g, struct target *t, bool clean);
 /* Removes the unused connections to the server of t, because the server does not know t any longer. The server is not told
  * of t. Returns true if t was made for this call. */
 bool rc_lost(struct gantry *g, struct target *t);
+/* Takes a connection from port p for a token that a program sends itself, to g->rc_endpoint; like rc_take(). wait_ms: time
+ * limit for a free one; 0: that of rc_take(). */
+int rc_dial(struct gantry *g, struct port *p, bool is_put, unsigned wait_ms, struct target **ret_target,
+	    char *why, size_t why_len);
 /* Writes the token for memory [ptr, ptr + size) with the key rkey and the connection t. */
-void rc_mint(const struct target *t, const void *ptr, size_t size, uint32_t rkey, char text[96]);
+void rc_mint(const struct target *t, const void *ptr, size_t size, uint32_t rkey, char *text,
+	     size_t text_len);
 
 /* ---- one connection: rc_connect.c ---- */
 

@@ -51,6 +51,7 @@ options_of_environment(void)
 	unsigned long long bytes = stage ? strtoull(stage, NULL, 10) : 0;
 
 	return (struct gantry_options){ .size = sizeof(struct gantry_options),
+					.flags = OPEN_FOR_TOKENS,
 					.stage = bytes > 0,
 					.stage_bytes = bytes > 1 ? bytes : 0 };
 }

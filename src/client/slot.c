@@ -77,6 +77,7 @@ static void
 push_free(struct gantry *g, struct token_slot *s)
 {
 	s->region = NULL;
+	s->conn = NULL;
 	s->state = SLOT_FREE;
 	s->next = g->free_slots;
 	g->free_slots = s;

@@ -82,7 +82,7 @@ window_token(struct window *w, const struct memory *m)
 	if (!w->target->conn)
 		e = mint(g, w->region, w->port, w->target->dctn, m->ptr, m->size, w->token);
 	else if (mr)
-		rc_mint(w->target, m->ptr, m->size, mr->rkey, w->token);
+		rc_mint(w->target, m->ptr, m->size, mr->rkey, w->token, sizeof w->token);
 	else
 		e = -ENODEV;
 	pthread_rwlock_unlock(&g->map_lock);

@@ -21,6 +21,8 @@
  *     struct gantry_piece piece = { r, buf, size };
  *     n = gantry_channel_move(c, GANTRY_PUSH, &piece, 1, remote, token, GANTRY_INTERVAL, NULL);
  *
+ * The library moves bytes by DC only. Tokens of RC ("rc:...") are refused; gantryd serves them.
+ *
  * Units: sizes are bytes, delays nanoseconds, waits milliseconds.
  *
  * Threads: any thread may use a server and its regions, and make and free channels, at any time. One thread

@@ -327,7 +327,7 @@ rights_are_those_of_the_call(void **state)
 			assert_int_equal(call_begin(&c, f->g, url, NULL, NULL, &own), 0);
 			assert_int_equal(rc_take(&c, &f->g->port[0], is_put, &t, &is_final, why, sizeof why),
 					 0);
-			rc_mint(t, f->buf, 100, f->g->map.at[0].region->mr[0]->rkey, text);
+			rc_mint(t, f->buf, 100, f->g->map.at[0].region->mr[0]->rkey, text, sizeof text);
 			assert_int_equal(token_parse(text, strlen(text), &tok, &bad), 0);
 			assert_null(tok.bad);
 			s = post(far_of(tok.id), &tok, op ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
@@ -544,6 +544,132 @@ dc_then_rc_then_http(void **state)
 		GANTRY_TRANSPORT_DC);
 }
 
+/* ---- tokens that programs send themselves ---- */
+
+static struct token
+parsed(const char *text)
+{
+	struct token t;
+	const char *why;
+
+	assert_int_equal(token_parse(text, strlen(text), &t, &why), 0);
+	return t;
+}
+
+static int
+open_for_tokens(struct fix *f, enum gantry_transport transport)
+{
+	int e;
+
+	setenv("GANTRY_RC_ENDPOINT", url, 1);
+	e = open_rc(f, 0, 60000, transport);
+	unsetenv("GANTRY_RC_ENDPOINT");
+	return e < 0 ? e : gantry_register(f->g, f->buf, BUF_LEN, 0);
+}
+
+static void
+a_token_has_a_connection(void **state)
+{
+	struct fix *f = *state;
+	struct token t;
+	char *one, *two;
+	size_t len;
+
+	assert_int_equal(open_for_tokens(f, GANTRY_TRANSPORT_RC), 0);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 100, 10, GANTRY_OP_PUT, &one, &len), 0);
+	assert_int_equal(len, strlen(one) + 1);
+	t = parsed(one);
+	assert_int_equal(t.kind, TOKEN_RC_SHIM);
+	assert_null(t.bad);
+	assert_int_equal(t.addr, (uintptr_t)f->buf + 10);
+	assert_int_equal(t.size, 100);
+	assert_int_equal(post(far_of(t.id), &t, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
+	/* Each has its own, and hands it on. */
+	assert_int_equal(gantry_token_get(f->g, f->buf, 50, 0, GANTRY_OP_GET, &two, NULL), 0);
+	assert_string_not_equal(one, two);
+	assert_int_equal(connects, 2);
+	assert_int_equal(gantry_token_put(f->g, one), 0);
+	assert_int_equal(gantry_token_put(f->g, one), -ENOENT);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &one, NULL), 0);
+	assert_int_equal(connects, 2);
+	/* One that is withdrawn works no more; one of memory that is not registered any more is given back. */
+	t = parsed(two);
+	assert_int_equal(gantry_token_drop(f->g, two, EIO), 0);
+	assert_int_not_equal(post(far_of(t.id), &t, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+	assert_int_equal(gantry_token_put(f->g, one), 0);
+	put(f, GANTRY_PATH_RDMA);
+	assert_int_equal(connects, 2);
+}
+
+static struct token seen;
+static ssize_t call_back_says;
+
+static ssize_t
+on_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	assert_int_equal(info->descr_len, strlen(info->descr) + 1);
+	seen = parsed(info->descr);
+	assert_int_equal(post(far_of(seen.id), &seen, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
+	return call_back_says ? call_back_says : (ssize_t)size;
+}
+
+static void
+a_callback_has_a_connection(void **state)
+{
+	struct fix *f = *state;
+	const struct gantry_ops ops = { .put = on_put };
+
+	assert_int_equal(open_for_tokens(f, GANTRY_TRANSPORT_RC), 0);
+	call_back_says = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, NULL, f->buf, 100, 0, 0), 100);
+	assert_int_equal(connects, 1);
+	/* The server may be at the memory still when a callback fails. */
+	call_back_says = -EIO;
+	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, NULL, f->buf, 100, 0, 0), -EIO);
+	assert_int_not_equal(post(far_of(seen.id), &seen, IBV_WR_RDMA_READ), IBV_WC_SUCCESS);
+	assert_int_equal(connects, 1);
+}
+
+static char told[300];
+
+static void
+on_log(void *cookie, enum gantry_log_level level, const char *text)
+{
+	if (level == GANTRY_LOG_ERROR)
+		snprintf(told, sizeof told, "%s", text);
+}
+
+static void
+tokens_without_a_connection(void **state)
+{
+	struct fix *f = *state;
+	char *text;
+
+	/* With DC at hand tokens are of DC. */
+	assert_int_equal(open_for_tokens(f, GANTRY_TRANSPORT_AUTO), 0);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &text, NULL), 0);
+	assert_int_equal(parsed(text).kind, TOKEN_DC);
+	gantry_close(f->g);
+	assert_int_equal(open_rc(f, 0, 0, GANTRY_TRANSPORT_RC), 0);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	gantry_set_log(f->g, on_log, NULL);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &text, NULL), -ENODEV);
+	assert_non_null(strstr(told, "rdma_rc_endpoint is not set"));
+	gantry_close(f->g);
+	assert_int_equal(open_for_tokens(f, GANTRY_TRANSPORT_RC), 0);
+	gantry_set_log(f->g, on_log, NULL);
+	assert_int_equal(connects, 0);
+	connect_answer = "HTTP/1.1 501 No\r\nx-amz-rdma-reply: 501\r\nx-gantry-rdma-reason: token-family\r\n"
+			 "content-length: 0\r\n\r\n";
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &text, NULL), -ENODEV);
+		assert_non_null(strstr(told, "no RDMA: rc: off at the server"));
+	}
+	assert_int_equal(connects, 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -559,6 +685,9 @@ main(int argc, char **argv)
 		T(servers_that_know_no_new_one_have_no_rc),
 		T(refusals_are_remembered),
 		T(dc_then_rc_then_http),
+		T(a_token_has_a_connection),
+		T(a_callback_has_a_connection),
+		T(tokens_without_a_connection),
 	};
 #undef T
 
