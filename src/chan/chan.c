@@ -126,8 +126,8 @@ ep_init(struct chan_rail *cr, int nr)
 	ep->generation = cr->generation;
 	list_init(&ep->posted);
 	cr->ep_nr++;
-	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps, 1);
-	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_free, 1);
+	atomic_fetch_add(&ep_counts(cr)->all, 1);
+	atomic_fetch_add(&ep_counts(cr)->free, 1);
 	if (has_connections(cr)) {
 		list_push_tail(&cr->free, &ep->free);
 		return;
@@ -345,9 +345,9 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 		r = rdma_ep_free(cr->ep[i].rdma, true);
 		if (r < 0)
 			log_warn("a channel cannot be destroyed: %s", strerror(-r));
-		atomic_fetch_sub(&st->eps, 1);
+		atomic_fetch_sub(&ep_counts(cr)->all, 1);
 		atomic_fetch_sub(&st->eps_made, !has_connections(cr));
-		atomic_fetch_sub(&st->eps_free, 1);
+		atomic_fetch_sub(&ep_counts(cr)->free, 1);
 	}
 	if (has_connections(cr))
 		conn_fini(cr);

@@ -279,6 +279,14 @@ has_connections(const struct chan_rail *cr)
 	return rdma_ep_precedes(cr->ops);
 }
 
+static inline struct rdma_ep_counts *
+ep_counts(const struct chan_rail *cr)
+{
+	struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
+
+	return has_connections(cr) ? &st->conns : &st->eps;
+}
+
 static inline const struct rdma_ep_limits *
 ep_limits(const struct chan_ep *ep)
 {

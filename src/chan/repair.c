@@ -49,13 +49,14 @@ ep_set_state(struct chan_ep *ep, enum ep_state state)
 {
 	struct chan_rail *cr = ep->cr;
 	struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
+	struct rdma_ep_counts *n = ep_counts(cr);
 	enum ep_state was = ep->state;
 	int by;
 
 	ep->state = state;
-	atomic_fetch_add(&st->eps_free, (state == EP_FREE) - (was == EP_FREE));
-	atomic_fetch_add(&st->eps_leased, is_leased(state) - is_leased(was));
-	atomic_fetch_add(&st->eps_recovering, is_recovering(state) - is_recovering(was));
+	atomic_fetch_add(&n->free, (state == EP_FREE) - (was == EP_FREE));
+	atomic_fetch_add(&n->leased, is_leased(state) - is_leased(was));
+	atomic_fetch_add(&n->recovering, is_recovering(state) - is_recovering(was));
 	by = has_connections(cr) ? 0 : is_made(state) - is_made(was);
 	cr->made += by;
 	if (by)

@@ -114,7 +114,7 @@ health_ready(void *cookie, struct admin_reasons *r)
 static bool
 all_unusable(const struct rdma_rail_stats *st)
 {
-	int eps = atomic_load(&st->eps);
+	int eps = atomic_load(&st->eps.all);
 
 	return eps > 0 && atomic_load(&st->eps_unusable) == eps;
 }

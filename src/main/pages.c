@@ -102,9 +102,12 @@ rails(void *cookie, FILE *out)
 				(unsigned long long)atomic_load(&st->ah_hits[p]));
 		putc(']', out);
 		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
-			atomic_load(&st->eps), atomic_load(&st->eps_free), atomic_load(&st->eps_leased),
-			atomic_load(&st->eps_recovering));
+			atomic_load(&st->eps.all), atomic_load(&st->eps.free), atomic_load(&st->eps.leased),
+			atomic_load(&st->eps.recovering));
 		fprintf(out, ",\"rc_connections\":%d", atomic_load(&st->rc_open));
+		fprintf(out, ",\"rc\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
+			atomic_load(&st->conns.all), atomic_load(&st->conns.free),
+			atomic_load(&st->conns.leased), atomic_load(&st->conns.recovering));
 		fprintf(out, ",\"reopens\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
 			(unsigned long long)atomic_load(&st->reopens),
 			(unsigned long long)atomic_load(&st->read_bytes),

@@ -50,10 +50,14 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->written_bytes), name, "write", NULL);
 	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->read_ops), name, "read", NULL);
 	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->write_ops), name, "write", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_free), name, "free", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_leased), name, "leased", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_recovering), name, "recovering", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps.free), name, "free", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps.leased), name, "leased", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps.recovering), name, "recovering", NULL);
 	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_unusable), name, "unusable", NULL);
+	stats_emit(out, M_RC_CHANNELS, (uint64_t)atomic_load(&st->conns.free), name, "free", NULL);
+	stats_emit(out, M_RC_CHANNELS, (uint64_t)atomic_load(&st->conns.leased), name, "leased", NULL);
+	stats_emit(out, M_RC_CHANNELS, (uint64_t)atomic_load(&st->conns.recovering), name, "recovering",
+		   NULL);
 	stats_emit(out, M_DCI_RESETS, atomic_load(&st->ep_resets), name, NULL);
 	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->ep_recreated), name, NULL);
 	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);

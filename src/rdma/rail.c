@@ -398,7 +398,8 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 static int
 cost_of(const struct rdma_rail *rail, const struct rdma_asker *asker)
 {
-	int leased = atomic_load_explicit(&rail->stats.eps_leased, memory_order_relaxed);
+	int leased = atomic_load_explicit(&rail->stats.eps.leased, memory_order_relaxed) +
+		     atomic_load_explicit(&rail->stats.conns.leased, memory_order_relaxed);
 	bool far = asker->numa_node >= 0 && rail->dev->numa_node >= 0 &&
 		   asker->numa_node != rail->dev->numa_node;
 

@@ -157,6 +157,11 @@ enum rdma_status {
 };
 extern const char *const rdma_status_name[WCS_NR];
 
+/* Numbers of endpoints or channels, on all cores. */
+struct rdma_ep_counts {
+	_Atomic int all, free, leased, recovering;
+};
+
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
@@ -167,7 +172,8 @@ struct rdma_rail_stats {
 	_Atomic uint64_t ep_resets, ep_recreated, ah_misses, ah_failed;
 	/* number of times that the rail's device was re-opened after its context had died */
 	_Atomic uint64_t reopens;
-	_Atomic int eps, eps_free, eps_leased, eps_recovering;
+	/* eps: endpoints that are made before a lease (DC); conns: channels of the cores for connections (RC) */
+	struct rdma_ep_counts eps, conns;
 	_Atomic int eps_unusable; /* number of endpoints that are fenced, or whose creation fails */
 	_Atomic int eps_made;     /* number of existing endpoints, on all cores */
 	_Atomic int rc_open;      /* number of connections of the RC transport that are ready or leased */

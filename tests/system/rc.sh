@@ -374,6 +374,28 @@ for mode in thread:1 inline:0; do
 	stop_daemon
 done
 
+# Metrics and health speak of DC initiators and of channels for connections separately: a device whose DC initiators cannot be made, while
+# RC works, and one without DC.
+unset SOFTNIC_EXEC SOFTNIC_DC
+softnicctl rule add op=modify_qp error=EINVAL skip=4 >/dev/null # those of a device that is opened: three of DC, one of RC
+begin
+unusable() { curl_admin /healthz >"$T/health"; grep -q '"code":"rail_unusable"' "$T/health"; }
+wait_for 60 unusable
+[ "$(metric gantry_dci '"unusable"')" -gt 0 ] || fail "no initiator is unusable"
+assert_eq "$(metric gantry_dci '"free"')" 0 "initiators that could not be made"
+[ "$(metric gantry_rc_channels '"free"')" -gt 0 ] || fail "no channel for connections"
+softnicctl rule clear
+usable() { ! unusable; }
+wait_for 60 usable
+[ "$(metric gantry_dci '"free"')" -gt 0 ] || fail "no initiator"
+stop_daemon
+export SOFTNIC_DC=0
+begin
+assert_eq "$(metric gantry_dci)" 0 "initiators of a device without DC"
+[ "$(metric gantry_rc_channels '"free"')" -gt 0 ] || fail "no channel for connections"
+curl_admin /rails | jq -e '.[0] | .dci.all == 0 and .rc.all > 0 and .rc.free == .rc.all' >/dev/null || fail "/rails: $(curl_admin /rails)"
+stop_daemon
+
 # InfiniBand, on a fabric of its own: a LID instead of a GID.
 unset SOFTNIC_EXEC
 mkdir "$T/ib"

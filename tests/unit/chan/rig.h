@@ -161,10 +161,10 @@ teardown(void **state)
 	mailbox_run(&f.mb, 0);
 	mailbox_fini(&f.mb);
 	assert_int_equal(fake_ep.eps, 0);
-	assert_int_equal(fake_ep.stats->eps, 0);
-	assert_int_equal(fake_ep.stats->eps_free, 0);
-	assert_int_equal(fake_ep.stats->eps_leased, 0);
-	assert_int_equal(fake_ep.stats->eps_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps.all, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 0);
+	assert_int_equal(fake_ep.stats->eps.leased, 0);
+	assert_int_equal(fake_ep.stats->eps.recovering, 0);
 	clock_fake(NULL);
 	return 0;
 }

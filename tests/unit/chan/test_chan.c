@@ -91,7 +91,7 @@ waits_in_order(void **state)
 	open_chan(8, 56);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(get(i), i < 8 ? 1 : 0);
-	assert_int_equal(fake_ep.stats->eps_leased, 8);
+	assert_int_equal(fake_ep.stats->eps.leased, 8);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(f.lease_nr, i < 8 ? i : i < 56 ? i : 56);
 		chan_lease_put(f.ch, &f.ls[i]);
@@ -327,11 +327,11 @@ a_bad_completion_ends_its_lease_only(void **state)
 	assert_int_equal(f.op[0].wc_status, 0); /* of which the device knows nothing */
 	assert_int_equal(f.op[0].vendor_err, 0);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_ep.stats->eps_recovering, 1);
+	assert_int_equal(fake_ep.stats->eps.recovering, 1);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
 	assert_int_equal(fake_ep.stats->ep_resets, 1);
-	assert_int_equal(fake_ep.stats->eps_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps.recovering, 0);
 	assert_int_equal(fake_ep.writes, 4); /* nothing was repeated */
 	fake_ep_complete_all();
 	turn();
@@ -397,7 +397,7 @@ completions_that_outrun_the_cancel(void **state)
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
 	assert_int_equal(fake_ep.resets, 1); /* it went to the error state all the same */
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 }
 
 /* The next step in the life of a device. */
@@ -540,7 +540,7 @@ random_walk(void **state)
 		settle();
 	}
 	settle();
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(fake_ep_stuck(), 0);
 }
 

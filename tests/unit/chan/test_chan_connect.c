@@ -31,7 +31,7 @@ a_lease_waits_for_its_connection(void **state)
 	assert_int_equal(get(0), 0);
 	assert_int_equal(chan_waiting(f.ch), 1);
 	assert_int_equal(f.ch->rail[0].ep[0].state, EP_CONNECTING);
-	assert_int_equal(fake_ep.stats->eps_leased, 1);
+	assert_int_equal(fake_ep.stats->eps.leased, 1);
 	turn();
 	assert_int_equal(f.lease_nr, 0);
 	one_job();
@@ -46,11 +46,11 @@ a_lease_waits_for_its_connection(void **state)
 	assert_int_equal(f.op[0].result, 0);
 	/* Given back, it is connected to somebody: nobody else has it before it was reset. */
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_ep.stats->eps_leased, 0);
-	assert_int_equal(fake_ep.stats->eps_free, 8);
+	assert_int_equal(fake_ep.stats->eps.leased, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 8);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(get(1), 0);
 	settle();
 	assert_int_equal(f.ls[1].result, 0);
@@ -87,7 +87,7 @@ who_cannot_be_connected_is_declined(void **state)
 	assert_int_equal(fake_ep.targets, 0);
 	assert_int_equal(chan_waiting(f.ch), 0);
 	assert_int_equal(fake_ep.resets, 1); /* half connected is connected */
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	fake_ep.connect_result = 0;
 	assert_int_equal(get(0), 0);
 	settle();
@@ -175,7 +175,7 @@ cancelled_meanwhile(void **state)
 	assert_int_equal(f.order[0], 1);
 	assert_int_equal(fake_ep.targets, 1);
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats->eps_free, 8);
+	assert_int_equal(fake_ep.stats->eps.free, 8);
 	memset(&f.ls[0], 0, sizeof f.ls[0]);
 	f.ls[0].done = on_lease;
 	assert_int_equal(get(0), 0);
@@ -196,7 +196,7 @@ cancelled_when_connected(void **state)
 	settle();
 	assert_int_equal(f.lease_nr, 0);
 	assert_int_equal(fake_ep.targets, 0);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 }
 
 /* A call that does not return: the rail is lost until it does, and then its lease is declined. */
@@ -291,7 +291,7 @@ a_bad_completion_resets_once(void **state)
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(get(0), 0);
 	settle();
 	assert_int_equal(f.ls[0].result, 0);

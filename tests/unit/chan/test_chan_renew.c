@@ -209,7 +209,7 @@ fenced_channels_let_go(void **state)
 	settle();
 	assert_true(f.ls[0].failed);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps - 1);
+	assert_int_equal(fake_ep.stats->eps.free, fake_ep.stats->eps.all - 1);
 	fake_ep_set_context(0, 0);
 	settle();
 	assert_int_equal(fake_ep.eps, 0);
@@ -218,7 +218,7 @@ fenced_channels_let_go(void **state)
 	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.cqs, 1);
-	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
+	assert_int_equal(fake_ep.stats->eps.free, fake_ep.stats->eps.all);
 }
 
 /* The completion queue is as deep as was configured, also the next one, and holds what the channels post. */
@@ -230,7 +230,7 @@ the_queue_is_as_deep_as_configured(void **state)
 	fake_ep.limits.send_depth = 4;
 	f.conf.cq_depth = 100;
 	open_chan(8, 4);
-	channels = fake_ep.stats->eps;
+	channels = fake_ep.stats->eps.all;
 	assert_int_equal(fake_ep.cq_depth, 100);
 	die();
 	fake_ep.cq_depth = 0;

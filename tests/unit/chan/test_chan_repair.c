@@ -27,7 +27,7 @@ a_lost_completion_is_ended_by_destruction(void **state)
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
 	assert_int_equal(fake_ep.stats->ep_recreated, 1);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 }
 
 static void
@@ -77,7 +77,7 @@ a_destroy_that_fails_is_tried_again(void **state)
 	settle();
 	assert_int_equal(fake_ep_stuck(), 0);
 	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 }
 
 static void
@@ -91,14 +91,14 @@ a_reset_that_fails_makes_a_new_one(void **state)
 	fake_ep_complete(fake_ep_wr(0), WCS_FATAL);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 1);
-	assert_int_equal(fake_ep.stats->eps_recovering, 1);
+	assert_int_equal(fake_ep.stats->eps.recovering, 1);
 	later(NS_PER_S);
 	settle();
 	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stats->eps_recovering, 0);
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.recovering, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 }
 
 /* A port that has no address yet: nothing is served, and then it is. */
@@ -116,7 +116,7 @@ channels_that_cannot_be_made_yet(void **state)
 	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(get(0), 1);
 }
 
@@ -188,7 +188,7 @@ a_lost_device_declines_and_comes_back(void **state)
 	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 9); /* every queue pair of before */
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(get(9), 1);
 	push(9, 1, 0);
 	fake_ep_complete_all();
@@ -206,14 +206,14 @@ channels_are_there_when_the_device_is_back(void **state)
 	fake_ep_set_state(RAIL_LOST, true);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 9);
-	assert_int_equal(fake_ep.stats->eps_free, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 0);
 	fake_ep.new_result = 0;
 	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
 	settle();
 	assert_int_equal(f.ls[0].result, 0);
-	assert_int_equal(fake_ep.stats->eps_free, 8);
-	assert_int_equal(fake_ep.stats->eps_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 8);
+	assert_int_equal(fake_ep.stats->eps.recovering, 0);
 }
 
 static void
@@ -258,9 +258,9 @@ a_queue_pair_that_takes_no_work(void **state)
 	assert_false(f.ls[0].flushed_writes);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats->eps_leased, 0);
-	assert_int_equal(fake_ep.stats->eps_recovering, 0);
-	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
+	assert_int_equal(fake_ep.stats->eps.leased, 0);
+	assert_int_equal(fake_ep.stats->eps.recovering, 0);
+	assert_int_equal(fake_ep.stats->eps.free, fake_ep.stats->eps.all);
 }
 
 /* The same with others before it and behind: each hears what became of its own, the lease of the first. */
@@ -294,7 +294,7 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	assert_true(f.ls[0].flushed_writes);
 	assert_false(chan_busy(f.ch));
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
+	assert_int_equal(fake_ep.stats->eps.free, fake_ep.stats->eps.all);
 	/* Reads have their places again, too. */
 	fake_ep.post_result = 0;
 	for (int i = 1; i < 9; i++) {
@@ -357,7 +357,7 @@ another_path_is_taken_when_free(void **state)
 	watches_notify(&fake_ep.rd);
 	settle();
 	assert_int_equal(fake_ep.resets, 8); /* of nine */
-	assert_int_equal(fake_ep.stats->eps_free, 8);
+	assert_int_equal(fake_ep.stats->eps.free, 8);
 	fake_ep_complete_all();
 	settle();
 	assert_int_equal(f.op[0].result, 0);
@@ -400,12 +400,12 @@ a_share_is_kept(void **state)
 		assert_int_equal(get(i), 1);
 	rdma_rail_share(&fake_ep.rail, 4, f.now + 30 * NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stats->eps_free, 0);
+	assert_int_equal(fake_ep.stats->eps.free, 0);
 	assert_int_equal(fake_ep.stats->eps_made, 6);
 	for (int i = 0; i < 6; i++)
 		chan_lease_put(f.ch, &f.ls[i]);
 	settle();
-	assert_int_equal(fake_ep.stats->eps_free, 4);
+	assert_int_equal(fake_ep.stats->eps.free, 4);
 	assert_int_equal(fake_ep.eps, 4);
 	for (int i = 0; i < 29; i++) {
 		later(NS_PER_S);
@@ -416,7 +416,7 @@ a_share_is_kept(void **state)
 		later(NS_PER_S);
 		settle();
 	}
-	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps.free, 9);
 	assert_int_equal(fake_ep.stats->eps_made, 9);
 }
 
@@ -437,7 +437,7 @@ a_core_without_asks_for_its_share(void **state)
 		settle();
 	}
 	assert_int_equal(fake_ep.stats->eps_made, 9 + 4);
-	assert_int_equal(fake_ep.stats->eps_free, 4);
+	assert_int_equal(fake_ep.stats->eps.free, 4);
 	/* One that has its share takes nothing from anybody. */
 	atomic_store(&fake_ep.stats->eps_made, 4 + 4);
 	fake_ep.new_result = -ENOMEM;

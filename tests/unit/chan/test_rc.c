@@ -110,8 +110,8 @@ expect_gone(const struct conn *c, int open)
 {
 	WAIT(counts()->open == open, 60000);
 	expect_declined(&c->tok, CHAN_NOT_CONNECTED);
-	WAIT(stats()->eps_recovering == 0 && stats()->eps_leased == 0, 60000);
-	assert_int_equal(stats()->eps_free, stats()->eps);
+	WAIT(stats()->conns.recovering == 0 && stats()->conns.leased == 0, 60000);
+	assert_int_equal(stats()->conns.free, stats()->conns.all);
 }
 
 static void
@@ -611,7 +611,7 @@ device_reset(void **state)
 		WAIT(counts()->open == 0, 60000);
 		for (int i = 0; i < 5; i++)
 			expect_declined(&c[i].tok, CHAN_NOT_CONNECTED);
-		WAIT(stats()->eps_free == stats()->eps, 60000);
+		WAIT(stats()->conns.free == stats()->conns.all, 60000);
 		rc_peer_stop(&peer);
 		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
 		join(&c[5], 5, 1, 0);
@@ -660,7 +660,7 @@ operations_end_with_the_context(void **state)
 		put(2);
 		ctl("rule clear");
 		wait_up(context);
-		WAIT(counts()->open == 0 && stats()->eps_free == stats()->eps, 60000);
+		WAIT(counts()->open == 0 && stats()->conns.free == stats()->conns.all, 60000);
 		rc_peer_stop(&peer);
 		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
 	}
@@ -712,7 +712,7 @@ lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, bool comes_back)
 		expect_declined(&c.tok, CHAN_NOT_CONNECTED);
 	}
 	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
-	WAIT(stats()->eps_recovering == 0 && stats()->eps_free == stats()->eps, 60000);
+	WAIT(stats()->conns.recovering == 0 && stats()->conns.free == stats()->conns.all, 60000);
 	rc_peer_stop(&peer);
 	assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
 	join(&c, 1, 1, 0);

@@ -624,7 +624,7 @@ device_fatal(void **state)
 		turn();
 	} while (info.state != RAIL_UP);
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->eps_free == stats()->eps, 60000);
+	WAIT(stats()->eps.free == stats()->eps.all, 60000);
 	assert_int_equal(stats()->ep_recreated - recreated, 9);
 	next_works();
 }

@@ -265,8 +265,8 @@ next_works(void)
 		assert_memory_equal(f.peer.mem, b->mem, 1000);
 	}
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->eps_recovering == 0, 60000);
-	assert_int_equal(stats()->eps_free, stats()->eps);
+	WAIT(stats()->eps.recovering == 0, 60000);
+	assert_int_equal(stats()->eps.free, stats()->eps.all);
 }
 
 /* --- life --- */
