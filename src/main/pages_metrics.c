@@ -129,7 +129,9 @@ rc_metrics(struct daemon *d, struct stats_out *out)
 		stats_emit(out, M_RC_REFUSED, atomic_load(&st->refused_by[l]), rdma_rc_limit_name[l], NULL);
 	stats_emit(out, M_RC_CLOSED, atomic_load(&st->idle), "idle", NULL);
 	stats_emit(out, M_RC_CLOSED, atomic_load(&st->lost), "lost", NULL);
-	stats_emit(out, M_RC_CLOSED, atomic_load(&st->other), "other", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->broken), "failed", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->left), "disconnected", NULL);
+	stats_emit(out, M_RC_CLOSED, atomic_load(&st->room), "room", NULL);
 	stats_emit(out, M_RC_BUSY, atomic_load(&st->busy), NULL);
 	stats_emit(out, M_RC_UNKNOWN, atomic_load(&st->unknown), NULL);
 }

@@ -79,8 +79,8 @@ extern const char *const rdma_rc_limit_name[RDMA_RC_LIMIT_NR];
 
 struct rdma_rc_stats {
 	/* connects: made, failed, refused because of a limit; closed: all closed connections, for one of the reasons idle,
-	 * lost, other; tokens: busy, unknown */
-	_Atomic uint64_t made, failed, refused, closed, idle, lost, other, busy, unknown;
+	 * lost, broken by a failed transfer, left by the client, room for another client's; tokens: busy, unknown */
+	_Atomic uint64_t made, failed, refused, closed, idle, lost, broken, left, room, busy, unknown;
 	_Atomic uint64_t refused_by[RDMA_RC_LIMIT_NR]; /* connects refused, for each limit */
 	_Atomic int open, leased, waiting;
 };

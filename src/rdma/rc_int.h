@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rc_int - declarations shared by rc.c (queue pairs) and rctable.c (the connections of the process). States are
- * drawn in rc.h.
+ * rc_int - declarations shared by rc.c (queue pairs), rctable.c (the connections of the process) and rcpeer.c (their
+ * clients). States are drawn in rc.h.
  */
 #ifndef GANTRY_RDMA_RC_INT_H
 #define GANTRY_RDMA_RC_INT_H
@@ -9,12 +9,28 @@
 #include "rdma/qp.h"
 #include "rdma/rc.h"
 
+#include "base/fair.h"
+#include "base/siphash.h"
+
+#include <semaphore.h>
+
 /* Number of work requests that a connection may have outstanding, and of entries of its completion queue. */
 #define RC_DEPTH 16
+#define RC_THREADS 4
+#define RC_BUCKETS 1024
+#define RC_WAITING_MAX 256     /* connects that wait or are being made */
+#define RC_WAITING_PER_PEER 16 /* of one peer */
 
 enum rc_state { RC_MAKING, RC_READY, RC_LEASED, RC_CLOSING };
 
-struct rc_peer;
+/* Counts the connections of a client's address, and limits them. IPv6 clients count by /64, the usual assignment to one
+ * client. Under the lock of the table. */
+struct rc_peer {
+	uint8_t addr[16];
+	int conns, waiting;
+	uint64_t next_ns; /* time at which the peer's allowance of connects is full again */
+	struct list bucket;
+};
 
 /* A connection. Its endpoint and queue belong to the thread that makes it, then to the table, and from
  * rdma_target_ep() to rdma_ep_put() or rdma_ep_free() to the core that leases it. */
@@ -37,6 +53,46 @@ struct rc_conn {
 	uint64_t used_ns;      /* time at which the connection was last made or put */
 	struct list bucket, all;
 };
+
+/* The connections of the process (rctable.c). */
+struct rc_table {
+	struct rdma *rd;
+	struct conf_rc conf;
+	struct rdma_watch watch;
+	sem_t more;
+	pthread_t thread[RC_THREADS];
+	int thread_nr;
+
+	pthread_mutex_t lock;
+	bool stop;
+	uint64_t key[2];
+	struct list ids[RC_BUCKETS], peers[RC_BUCKETS];
+	struct list all, closing; /* connections, linked by rc_conn.all */
+	int peer_nr, conn_nr, waiting;
+	struct fair work;
+	uint64_t reap_ns;
+	_Atomic bool rails_changed;
+	struct rdma_rc_stats stats;
+};
+
+/* Returns the list of a table of hashes that has the key. */
+static inline struct list *
+rc_bucket(const struct rc_table *t, const struct list *buckets, const uint8_t key[16])
+{
+	return (struct list *)&buckets[siphash(t->key, key, 16) % RC_BUCKETS];
+}
+
+/* ---- rcpeer.c.  Under the lock of the table. ---- */
+
+/* Writes the address of a client, IPv4 as an IPv4-mapped IPv6 address; zeros if it is of another family. */
+void rc_address(const struct sockaddr *sa, uint8_t ret_addr[16]);
+/* Finds or makes the peer of an address, and frees peers of the same bucket that have no connection and their full
+ * allowance. Returns NULL if there are too many peers, or no memory. */
+struct rc_peer *rc_peer_get(struct rc_table *t, const uint8_t addr[16], uint64_t now);
+void rc_peer_drop(struct rc_table *t, struct rc_peer *p);
+/* Takes one connect of the peer's allowance, which has connect_rate connects and fills up within a second. Returns false if
+ * the allowance is empty. */
+bool rc_rate_take(const struct rc_table *t, struct rc_peer *p, uint64_t now);
 
 /* ---- rc.c ---- */
 

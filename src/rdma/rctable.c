@@ -12,49 +12,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/siphash.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define THREADS 4
-#define BUCKETS 1024
-#define PEERS_MAX 16384
-#define WAITING_MAX 256     /* connects that wait or are being made */
-#define WAITING_PER_PEER 16 /* of one peer */
 #define REAP_NS NS_PER_S
-
-/* Counts the connections of a client's address, and limits them. IPv6 clients count by /64, the usual assignment to one
- * client. */
-struct rc_peer {
-	uint8_t addr[16];
-	int conns, waiting;
-	uint64_t next_ns; /* time at which the peer's allowance of connects is full again */
-	struct list bucket;
-};
-
-struct rc_table {
-	struct rdma *rd;
-	struct conf_rc conf;
-	struct rdma_watch watch;
-	sem_t more;
-	pthread_t thread[THREADS];
-	int thread_nr;
-
-	pthread_mutex_t lock;
-	bool stop;
-	uint64_t key[2];
-	struct list ids[BUCKETS], peers[BUCKETS];
-	struct list all, closing; /* connections, linked by rc_conn.all */
-	int peer_nr, conn_nr, waiting;
-	struct fair work;
-	uint64_t reap_ns;
-	_Atomic bool rails_changed;
-	struct rdma_rc_stats stats;
-};
 
 static void
 count(_Atomic uint64_t *n)
@@ -62,82 +26,12 @@ count(_Atomic uint64_t *n)
 	atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
 }
 
-/* ---- peers.  Under the lock. ---- */
-
-static void
-address_of(const struct sockaddr *sa, uint8_t ret_addr[16])
-{
-	if (!gid_from_sockaddr(sa, ret_addr))
-		memset(ret_addr, 0, 16);
-}
-
-static struct list *
-bucket_of(const struct rc_table *t, const struct list *buckets, const uint8_t key[16])
-{
-	return (struct list *)&buckets[siphash(t->key, key, 16) % BUCKETS];
-}
-
-static void
-peer_drop(struct rc_table *t, struct rc_peer *p)
-{
-	list_del(&p->bucket);
-	t->peer_nr--;
-	free(p);
-}
-
-/* Finds or makes the peer of an address, and frees peers of the same bucket that have no connection and their full
- * allowance. Returns NULL if there are too many peers, or no memory. */
-static struct rc_peer *
-peer_get(struct rc_table *t, const uint8_t addr[16], uint64_t now)
-{
-	uint8_t key[16];
-	struct list *b;
-	struct rc_peer *found = NULL;
-
-	memcpy(key, addr, 16);
-	if (!gid_is_v4(key))
-		memset(key + 8, 0, 8);
-	b = bucket_of(t, t->peers, key);
-	list_for_each_safe(l, b)
-	{
-		struct rc_peer *p = container_of(l, struct rc_peer, bucket);
-
-		if (memcmp(p->addr, key, 16) == 0)
-			found = p;
-		else if (p->conns == 0 && p->waiting == 0 && p->next_ns <= now)
-			peer_drop(t, p);
-	}
-	if (found || t->peer_nr == PEERS_MAX)
-		return found;
-	found = calloc(1, sizeof *found);
-	if (!found)
-		return NULL;
-	memcpy(found->addr, key, 16);
-	list_push_tail(b, &found->bucket);
-	t->peer_nr++;
-	return found;
-}
-
-/* Takes one connect of the peer's allowance, which has connect_rate connects and fills up within a second. Returns false if
- * the allowance is empty. */
-static bool
-rate_take(const struct rc_table *t, struct rc_peer *p, uint64_t now)
-{
-	uint64_t each = NS_PER_S / (uint64_t)t->conf.connect_rate;
-	uint64_t from = p->next_ns > now ? p->next_ns : now;
-
-	if (from - now > NS_PER_S - each)
-		return false;
-	p->next_ns = from + each;
-	return true;
-}
-
 /* ---- connections.  Under the lock. ---- */
 
 static struct rc_conn *
 find(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES])
 {
-	list_for_each(l, bucket_of(t, t->ids, id))
+	list_for_each(l, rc_bucket(t, t->ids, id))
 	{
 		struct rc_conn *c = container_of(l, struct rc_conn, bucket);
 
@@ -163,10 +57,12 @@ count_open(struct rc_table *t, const struct rc_conn *c, int by)
 	atomic_fetch_add(&rdma_rail_stats(t->rd->rail[c->rail])->rc_open, by);
 }
 
-/* Removes a connection from the ids that tokens find, and has a thread of the table close it. why: counter of the reason. */
+/* Removes a connection from the ids that tokens find, and has a thread of the table close it. It counts no longer: the threads
+ * close what is to be closed before they make another. why: counter of the reason. */
 static void
 close_later(struct rc_table *t, struct rc_conn *c, _Atomic uint64_t *why)
 {
+	uncount(t, c);
 	c->why = why;
 	c->state = RC_CLOSING;
 	list_del(&c->bucket);
@@ -214,7 +110,7 @@ make(struct rc_table *t, struct rdma_rc_wait *w)
 		memcpy(c->id, w->answer.id, sizeof c->id);
 		c->state = RC_READY;
 		c->used_ns = clock_ns();
-		list_push_tail(bucket_of(t, t->ids, c->id), &c->bucket);
+		list_push_tail(rc_bucket(t, t->ids, c->id), &c->bucket);
 		list_push_tail(&t->all, &c->all);
 		count_open(t, c, 1);
 		count(&t->stats.made);
@@ -239,9 +135,6 @@ close_one(struct rc_table *t, struct rc_conn *c)
 	rc_conn_close(c);
 	count(c->why);
 	count(&t->stats.closed);
-	pthread_mutex_lock(&t->lock);
-	uncount(t, c);
-	pthread_mutex_unlock(&t->lock);
 	free(c);
 }
 
@@ -343,7 +236,7 @@ rc_put(struct rc_conn *c)
 	c->state = RC_READY;
 	c->used_ns = clock_ns();
 	if (c->close || rc_conn_is_lost(c))
-		close_later(t, c, c->close ? &t->stats.other : &t->stats.lost);
+		close_later(t, c, c->close ? &t->stats.left : &t->stats.lost);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -359,7 +252,7 @@ rc_gone(struct rc_conn *c)
 	uncount(t, c);
 	count_open(t, c, -1);
 	atomic_fetch_sub(&t->stats.leased, 1);
-	count(&t->stats.other);
+	count(rc_conn_is_lost(c) ? &t->stats.lost : &t->stats.broken);
 	count(&t->stats.closed);
 	pthread_mutex_unlock(&t->lock);
 	free(c);
@@ -383,6 +276,30 @@ rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_
 
 /* ---- what req/ calls ---- */
 
+/* Has the table one place at least for this peer? In a full one the connection goes that was unused for longest, of the peer
+ * with most connections, if that has more than this one would have: whoever fills the table keeps no other out. */
+static bool
+make_room(struct rc_table *t, const struct rc_peer *p)
+{
+	struct rc_conn *out = NULL;
+
+	if (t->conn_nr < t->conf.connections)
+		return true;
+	list_for_each(l, &t->all)
+	{
+		struct rc_conn *c = container_of(l, struct rc_conn, all);
+
+		if (c->state != RC_READY || c->peer->conns <= p->conns + 1)
+			continue;
+		if (!out || c->peer->conns > out->peer->conns ||
+		    (c->peer == out->peer && c->used_ns < out->used_ns))
+			out = c;
+	}
+	if (out)
+		close_later(t, out, &t->stats.room);
+	return t->conn_nr < t->conf.connections;
+}
+
 const char *const rdma_rc_limit_name[RDMA_RC_LIMIT_NR] = { [RDMA_RC_ALL] = "connections",
 							   [RDMA_RC_PER_PEER] = "per_peer",
 							   [RDMA_RC_RATE] = "connect_rate",
@@ -390,17 +307,17 @@ const char *const rdma_rc_limit_name[RDMA_RC_LIMIT_NR] = { [RDMA_RC_ALL] = "conn
 
 /* Returns the limit that one more connection of the peer would exceed; RDMA_RC_LIMIT_NR: none. */
 static enum rdma_rc_limit
-limit_reached(const struct rc_table *t, struct rc_peer *p, uint64_t now)
+limit_reached(struct rc_table *t, struct rc_peer *p, uint64_t now)
 {
 	if (!p || t->stop)
 		return RDMA_RC_ALL;
 	if (p->conns >= t->conf.per_peer)
 		return RDMA_RC_PER_PEER;
-	if (t->waiting >= WAITING_MAX || p->waiting >= WAITING_PER_PEER)
+	if (t->waiting >= RC_WAITING_MAX || p->waiting >= RC_WAITING_PER_PEER)
 		return RDMA_RC_QUEUE;
-	if (!rate_take(t, p, now))
+	if (!rc_rate_take(t, p, now))
 		return RDMA_RC_RATE;
-	return t->conn_nr < t->conf.connections ? RDMA_RC_LIMIT_NR : RDMA_RC_ALL;
+	return make_room(t, p) ? RDMA_RC_LIMIT_NR : RDMA_RC_ALL;
 }
 
 /* Makes a connection in state MAKING and counts it. Returns NULL if a limit is reached, or without memory. */
@@ -413,8 +330,8 @@ admit(struct rc_table *t, const struct rdma_rc_ask *ask)
 	struct rc_peer *p;
 	uint8_t addr[16];
 
-	address_of((const struct sockaddr *)&ask->peer, addr);
-	p = peer_get(t, addr, now);
+	rc_address((const struct sockaddr *)&ask->peer, addr);
+	p = rc_peer_get(t, addr, now);
 	limit = limit_reached(t, p, now);
 	if (limit != RDMA_RC_LIMIT_NR)
 		count(&t->stats.refused_by[limit]);
@@ -463,7 +380,7 @@ find_own(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES], const str
 	struct rc_conn *c = find(t, id);
 	uint8_t addr[16];
 
-	address_of(peer, addr);
+	rc_address(peer, addr);
 	return c && memcmp(c->addr, addr, 16) == 0 ? c : NULL;
 }
 
@@ -478,7 +395,7 @@ rdma_rc_disconnect(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], const st
 	pthread_mutex_lock(&t->lock);
 	c = find_own(t, id, peer);
 	if (c && c->state == RC_READY)
-		close_later(t, c, &t->stats.other);
+		close_later(t, c, &t->stats.left);
 	else if (c)
 		c->close = true;
 	pthread_mutex_unlock(&t->lock);
@@ -530,7 +447,7 @@ rc_table_new(struct rdma *rd)
 	list_init(&t->all);
 	list_init(&t->closing);
 	fair_init(&t->work);
-	for (int i = 0; i < BUCKETS; i++) {
+	for (int i = 0; i < RC_BUCKETS; i++) {
 		list_init(&t->ids[i]);
 		list_init(&t->peers[i]);
 	}
@@ -539,7 +456,7 @@ rc_table_new(struct rdma *rd)
 	rd->rcs = t;
 	if (getrandom(t->key, sizeof t->key, 0) != sizeof t->key)
 		return -EIO;
-	while (r == 0 && t->thread_nr < THREADS) {
+	while (r == 0 && t->thread_nr < RC_THREADS) {
 		r = thread_start(&t->thread[t->thread_nr], "gantry-connect", table_main, t);
 		t->thread_nr += r == 0;
 	}
@@ -561,9 +478,9 @@ end(struct rc_table *t)
 		rc_conn_close(c);
 		free(c);
 	}
-	for (int i = 0; i < BUCKETS; i++) {
+	for (int i = 0; i < RC_BUCKETS; i++) {
 		while ((l = list_first(&t->peers[i])))
-			peer_drop(t, container_of(l, struct rc_peer, bucket));
+			rc_peer_drop(t, container_of(l, struct rc_peer, bucket));
 	}
 }
 
@@ -577,7 +494,7 @@ rc_table_free(struct rdma *rd)
 	pthread_mutex_lock(&t->lock);
 	t->stop = true;
 	pthread_mutex_unlock(&t->lock);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < RC_THREADS; i++)
 		sem_post(&t->more);
 	for (int i = 0; i < t->thread_nr; i++)
 		pthread_join(t->thread[i], NULL);

@@ -296,7 +296,8 @@ ill_formed() {
 	assert_eq "$(rc_now ready)" 0
 }
 
-# claim TM93: rdma.rc.per_peer, connections: who has too many gets 503, others do not notice.
+# claim TM93: rdma.rc.per_peer, connections: who has too many gets 503, others do not notice; in a full table another client gets its share, and
+# who has most loses what it has not used for longest.
 limits() {
 	{
 		for i in {1..60}; do
@@ -304,12 +305,13 @@ limits() {
 			if [ "$i" -le 40 ]; then echo "expect status 200"; else printf 'expect status 503\nexpect header retry-after\nexpect noheader x-amz-rdma-reply\n'; fi
 		done
 		echo "server $S3/127.0.0.2"
-		for i in {61..81}; do
+		for i in {61..91}; do
 			printf 'qp q%s\nrequest POST /.s3rdma-rc/connect x-amz-rdma-token:@q%s_token x-amz-rdma-psn:@q%s_psn content-length:0 conn=second\n' "$i" "$i" "$i"
-			if [ "$i" -le 80 ]; then echo "expect status 200"; else echo "expect status 503"; fi
+			if [ "$i" -le 90 ]; then echo "expect status 200"; else echo "expect status 503"; fi
 		done
 	} | raw
 	assert_eq "$(rc_now ready)" 60
+	assert_eq "$(metric gantry_rc_closed_total '"room"')" 10
 	assert_alive
 	assert_eq "$(metric gantry_rc_connects_total '"refused"')" "$1"
 }

@@ -383,6 +383,14 @@ killed_peer(void **state)
 
 /* ---- limits ---- */
 
+static struct token *
+tok_of(struct conn *c)
+{
+	c->tok.kind = TOKEN_RC_SHIM;
+	memcpy(c->tok.id, c->w.answer.id, 16);
+	return &c->tok;
+}
+
 static void
 limits_hold(void **state)
 {
@@ -395,13 +403,24 @@ limits_hold(void **state)
 		n += ask(&c[i], 4, 1, 0, "127.0.0.1") == 0;
 	assert_int_equal(n, 6);
 	assert_int_equal(counts()->refused - refused, 4);
-	/* Others are not affected; connections: 10. */
-	for (int i = 10; i < 20; i++)
-		other += ask(&c[i], 4, 1, 0, i % 2 ? "127.0.0.3" : "127.0.0.2") == 0;
-	assert_int_equal(other, 4);
 	for (int i = 0; i < 6; i++)
 		WAIT(atomic_load(&c[i].came) && c[i].w.result == 0, 60000);
-	WAIT(counts()->open == 10, 60000);
+	/* Others are not affected; connections: 10. Of a full table they get a share as large as that of who has most: 4, 3, 3. */
+	for (int i = 1; i < 6; i++) {
+		must_get(5, tok_of(&c[i]));
+		put(5);
+	}
+	must_get(5, tok_of(&c[0]));
+	for (int i = 10; i < 20; i++)
+		other += ask(&c[i], 4, 1, 0, i % 2 ? "127.0.0.3" : "127.0.0.2") == 0;
+	assert_int_equal(other, 6);
+	WAIT(counts()->room == 2, 60000);
+	WAIT(counts()->open == 10 && counts()->waiting == 0, 60000);
+	/* Those that were unused for longest had to go, and not one that is used. */
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(rdma_rc_find(f.rd, (struct sockaddr *)&c[i].w.ask.peer, tok_of(&c[i])),
+				 i == 3);
+	put(5);
 	/* rdma.rc.idle: 5 s. */
 	WAIT(counts()->open == 0, 60000);
 	for (int i = 0; i < 6; i++) {
