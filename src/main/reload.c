@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "core/core.h"
 #include "http/tls.h"
-#include "rdma/rdma.h"
+#include "rdma/rc.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -207,6 +207,7 @@ apply(struct reload *r, int *ret_cores)
 	}
 	daemon_log_levels(r->fresh);
 	store_set_move_rate(atomic_load(&d->store), r->fresh->store.move_rate);
+	rdma_rc_set_limits(d->rdma, &r->fresh->rdma.rc);
 	if (d->admin)
 		admin_set_token(d->admin, r->token);
 	daemon_reload_certs(r->fresh, d->certs);

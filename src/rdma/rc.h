@@ -64,6 +64,10 @@ struct rdma_rc_wait {
  * -EAGAIN: a limit of rdma.rc is reached, and nothing follows. Any thread may call this function. */
 int rdma_rc_connect(struct rdma *rd, struct rdma_rc_wait *w);
 
+/* Replaces the limits of connections by those of a reloaded configuration. Connections above a lower limit stay open
+ * until they end. Any thread may call this function; rd may be NULL. */
+void rdma_rc_set_limits(struct rdma *rd, const struct conf_rc *conf);
+
 /* Closes a connection of this peer, after its lease if it has one. An id that is unknown or another peer's has no
  * effect. Any thread may call this function. */
 void rdma_rc_disconnect(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], const struct sockaddr *peer);

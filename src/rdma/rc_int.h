@@ -57,13 +57,13 @@ struct rc_conn {
 /* The connections of the process (rctable.c). */
 struct rc_table {
 	struct rdma *rd;
-	struct conf_rc conf;
 	struct rdma_watch watch;
 	sem_t more;
 	pthread_t thread[RC_THREADS];
 	int thread_nr;
 
 	pthread_mutex_t lock;
+	struct conf_rc conf;
 	bool stop;
 	uint64_t key[2];
 	struct list ids[RC_BUCKETS], peers[RC_BUCKETS];

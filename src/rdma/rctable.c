@@ -373,6 +373,20 @@ rdma_rc_connect(struct rdma *rd, struct rdma_rc_wait *w)
 	return 0;
 }
 
+void
+rdma_rc_set_limits(struct rdma *rd, const struct conf_rc *conf)
+{
+	struct rc_table *t = rd ? rd->rcs : NULL;
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->conf = *conf;
+	t->reap_ns = 0;
+	pthread_mutex_unlock(&t->lock);
+	sem_post(&t->more);
+}
+
 /* Finds the connection of this id, if it is the peer's own. Called under the lock. */
 static struct rc_conn *
 find_own(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES], const struct sockaddr *peer)

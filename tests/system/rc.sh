@@ -316,6 +316,51 @@ limits() {
 	assert_eq "$(metric gantry_rc_connects_total '"refused"')" "$1"
 }
 
+# A reload takes the limits, of the connections that exist too: no connection is lost by it, but for the idle ones.  rdma.rc.shim needs a
+# restart, and the reload says so.
+reload() { # SED-SCRIPT
+	sed -i "$1" "$T/gantryd.yaml"
+	curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://x/control/reload -o "$T/said" || fail "reload $1"
+}
+connects() { # ADDRESS STATUS...: a connect for each status.
+	local i=0 status
+	{
+		echo "server $S3/$1"
+		for status in "${@:2}"; do
+			printf 'qp q%s\nrequest POST /.s3rdma-rc/connect x-amz-rdma-token:@q%s_token x-amz-rdma-psn:@q%s_psn content-length:0\nexpect status %s\n' \
+				$i $i $i "$status"
+			i=$((i + 1))
+		done
+	} | raw
+}
+ready_are() { [ "$(rc_now ready)" = "$1" ]; }
+reloads() {
+	# Both have 30 of 60.
+	connects 127.0.0.1 503
+	reload 's/connections: 60/connections: 62/'
+	assert_eq "$(cat "$T/said")" '{"status":"reloaded","changed":["rdma.rc.connections"],"restart_needed":[],"cores":2,"of":2}'
+	connects 127.0.0.1 200 200 503
+	reload 's/connections: 62/connections: 70/; s/per_peer: 40/per_peer: 3/'
+	connects 127.0.0.1 503
+	connects 127.0.0.3 200 200 200 503
+	assert_eq "$(rc_now ready)" 65 "a lower limit closes no connection"
+	reload 's/connect_rate: 1000/connect_rate: 1/'
+	# Time does not stand still: of three connects within a second two are too many.
+	raw <<-END
+		server $S3/127.0.0.4
+		qp q
+		connections 3
+		parallel 3 POST /.s3rdma-rc/connect x-amz-rdma-token:@q_token x-amz-rdma-psn:1 content-length:0
+		expect status 200|503
+	END
+	[ "$(rc_now ready)" -le 67 ] || fail "rdma.rc.connect_rate: $(rc_now ready)"
+	reload 's/shim: on/shim: off/; s/idle: 3600s/idle: 1s/'
+	assert_eq "$(cat "$T/said")" '{"status":"reloaded","changed":["rdma.rc.idle"],"restart_needed":["rdma.rc.shim"],"cores":2,"of":2}'
+	wait_for 60 ready_are 0
+	reload 's/shim: off/shim: on/; s/connect_rate: 1,/connect_rate: 1000,/'
+	connects 127.0.0.4 200
+}
+
 device_dies() {
 	for how in "" "flush" "runs destroy=lies" "destroy=fails"; do
 		softnicctl rule add op=write delay=300ms >/dev/null
@@ -412,6 +457,7 @@ unset SOFTNIC_IB SOFTNIC_DC
 RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 40, connections: 60, connect_rate: 1000, idle: 3600s } }'
 begin
 limits 21
+reloads
 stop_daemon
 
 # rdma.rc.connect_rate
