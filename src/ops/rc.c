@@ -87,7 +87,9 @@ take_wish(struct span s, struct rdma_rc_ask *ask)
 		ask->reads = (int)v;
 	else if (span_is(name, "mtu") && (v == 256 || v == 512 || v == 1024 || v == 2048 || v == 4096))
 		ask->mtu = (int)v;
-	else if (!span_is(name, "sl") || v > 15)
+	else if (span_is(name, "sl") && v <= 15)
+		ask->service_level = (int)v;
+	else
 		return false;
 	return true;
 }

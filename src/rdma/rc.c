@@ -78,6 +78,17 @@ rc_limits(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_lim
 
 /* ---- making one ---- */
 
+/* Returns the service level of a connection. level: that of the path; -1: unknown, and then the client may have been
+ * told it by its subnet manager. A number in the configuration holds for every client, and the priority of packets on
+ * Ethernet is not a client's choice. */
+static uint8_t
+level_of(const struct rdma_rail *rail, const struct rdma_rc_ask *ask, int level)
+{
+	if (rail->rd->conf.service_level != CONF_LEVEL_AUTO || rail->is_ethernet)
+		return rail_ah_params(rail).service_level;
+	return (uint8_t)(level >= 0 ? level : ask->service_level);
+}
+
 static int
 to_rtr(struct rc_conn *conn, const struct rdma_rc_ask *ask, const struct rail_route *route, int level,
        struct rdma_rc_answer *a)
@@ -108,8 +119,7 @@ to_rtr(struct rc_conn *conn, const struct rdma_rc_ask *ask, const struct rail_ro
 		mtu = rail->rd->conf.path_mtu;
 	if (ask->mtu)
 		mtu = min_int(mtu, ask->mtu);
-	if (level >= 0 && rail->rd->conf.service_level == CONF_LEVEL_AUTO)
-		p.service_level = (uint8_t)level;
+	p.service_level = level_of(rail, ask, level);
 	rdma_ah_build(&route->key, rail->port, &p, &attr.ah_attr);
 	attr.path_mtu = mtu_enum(mtu);
 	a->mtu = mtu_bytes(attr.path_mtu);

@@ -29,10 +29,12 @@ struct rdma_rc_ask {
 	bool have_gid;
 	uint16_t lid;
 	uint32_t qpn, psn;
-	int reads;       /* number of READs that the client's queue pair allows to be outstanding; 0: one */
-	uint16_t pkey;   /* partition of the client's queue pair; 0: unknown */
-	int mtu;         /* path MTU in bytes; 0: that of our route */
-	bool must_route; /* true: rdma_gid_allowed() returned 1, so a route is required */
+	int reads;     /* number of READs that the client's queue pair allows to be outstanding; 0: one */
+	uint16_t pkey; /* partition of the client's queue pair; 0: unknown */
+	int mtu;       /* path MTU in bytes; 0: that of our route */
+	/* service level of the path, as the client knows it, for a path of InfiniBand whose level is unknown here */
+	int service_level;
+	bool must_route;                     /* true: rdma_gid_allowed() returned 1, so a route is required */
 	struct sockaddr_storage local, peer; /* addresses of the HTTP connection */
 	uint8_t client;                      /* number of the requesting client (base/fair.h) */
 };

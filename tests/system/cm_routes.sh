@@ -86,3 +86,37 @@ again 'absent'
 if put mlx5_3; then fail "served, though nobody knows a route"; fi
 grep -q -e unreachable -e not-allowed "$T/err" || fail "no reason: $(cat "$T/err")"
 
+
+# item T75: on a connection of RC the path's level holds, else that which the client was told, and the answer says it.  A number in the
+# configuration holds for all, and on Ethernet no client chooses.
+sed -i 's/service_level: auto/service_level: auto, rc: { shim: on }/' "$T/gantryd.yaml"
+# rc DEVICE WISH: the level that the answer has, and that of the READs of a PUT.
+rc() {
+	softnicctl trace on "$T/trace" 64
+	raw <<-END >"$T/raw.out"
+		nic n dev=$1
+		qp q nic=n gid
+		connect q "x-gantry-rc:$2"
+		save said header x-gantry-rc
+		window w 64K pattern:3 nic=n
+		rctoken t q w
+		request PUT /bkt/rc x-amz-rdma-token:@t content-length:0
+		expect status 200
+		print @said
+		request POST /.s3rdma-rc/disconnect x-amz-rdma-session:@q_id content-length:0
+	END
+	softnicctl trace off
+	sed -n 's/.*sl=\([0-9]*\);.*/\1/p' "$T/raw.out"
+	softnicctl trace show "$T/trace" | awk '$6 == "read" { print $17 }' | sort -u
+}
+again "$ib" 'to 10.9.4.1 mlx5_1 1'
+assert_eq "$(rc mlx5_4 'sl=3')" $'5\n5' "the path's level"
+assert_eq "$(rc mlx5_4 'mtu=1024')" $'5\n5' "the path's level"
+assert_eq "$(rc mlx5_3 'sl=3')" $'0\n0' "a wish on Ethernet"
+again absent
+assert_eq "$(rc mlx5_4 'sl=3')" $'3\n3' "a wish for a path that nobody knows"
+assert_eq "$(rc mlx5_4 'sl=15; mtu=1024')" $'15\n15' "another wish"
+assert_eq "$(rc mlx5_4 'mtu=1024')" $'0\n0' "no wish"
+sed -i 's/service_level: auto/service_level: 2/' "$T/gantryd.yaml"
+again absent
+assert_eq "$(rc mlx5_4 'sl=3')" $'2\n2' "a wish where the configuration has a number"

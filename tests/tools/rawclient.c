@@ -37,7 +37,8 @@
  *       addr= size= rkey= dctn= lid= (N, or +N -N ^N against the truth)  g=N  gid=ADDRESS|HEX  upper
  *       suffix suffix_addr= suffix_size= (same forms);  on the text: cut=N append=T prepend=T at=POS:CHAR
  * Connections of RC
- *   qp NAME [nic=NIC]                a queue pair; sets the variables NAME_token (88 digits) and NAME_psn
+ *   qp NAME [nic=NIC] [gid]          a queue pair; sets the variables NAME_token (88 digits) and NAME_psn
+ *                                    gid: the token has the GID on InfiniBand too
  *   connect NAME [NAME:VALUE ...]    POST /.s3rdma-rc/connect, which must be answered 200, and join
  *   join NAME                        connects its queue pair by the last response; sets NAME_id
  *   destroyqp NAME
@@ -523,14 +524,15 @@ memory_command(const char *cmd, char **w, int nr)
 static bool
 rc_command(const char *cmd, char **w, int nr)
 {
-	const char *nic, *off, *size, *id;
+	const char *nic, *off, *size, *id, *with_gid;
 	char *text;
 
 	if (!strcmp(cmd, "qp")) {
 		nic = take(w, &nr, "nic");
+		with_gid = take(w, &nr, "gid");
 		if (nr != 1)
-			raw_die(EXIT_SCRIPT, "qp NAME [nic=NIC]");
-		rc_qp_new(w[0], nic_find(nic ? nic : "nic", true));
+			raw_die(EXIT_SCRIPT, "qp NAME [nic=NIC] [gid]");
+		rc_qp_new(w[0], nic_find(nic ? nic : "nic", true), with_gid);
 	} else if (!strcmp(cmd, "connect") && nr >= 1) {
 		connect_qp(w, nr);
 	} else if (!strcmp(cmd, "join") && nr == 1) {

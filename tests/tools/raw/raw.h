@@ -190,7 +190,19 @@ char *head_sign(const char *head, const char *key_and_secret, const char *leave_
 /* ---- queue pairs of RC: rc.c ---- */
 
 /* In INIT.  Sets the variables NAME_token and NAME_psn. */
-void rc_qp_new(const char *name, struct nic *n);
+void rc_qp_new(const char *name, struct nic *n, bool with_gid);
+/* With RAW_RC=HOST:PORT in the environment, where clients connect, windows have queue pairs of RC instead of the DCT, and
+ * tokens are rc: tokens. */
+bool rc_is_on(void);
+/* The id of a connection for a token of this window: that of rc_window_new(), then another for each token.  Where the server
+ * declines the connect, that of the last one. */
+const char *rc_window_id(struct window *w);
+/* Connects a queue pair for the window's first token. */
+void rc_window_new(struct window *w);
+/* The number by which the server sends to the window: that of its last queue pair, or of the DCT. */
+uint32_t window_qpn(const struct window *w);
+/* Destroys the queue pairs of a NIC. */
+void rc_destroy_all(const struct nic *n);
 /* To RTS, with what the answer to a connect says; sets NAME_id. */
 void rc_qp_join(const char *name, const struct resp *r);
 void rc_qp_destroy(const char *name);

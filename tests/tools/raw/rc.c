@@ -50,13 +50,13 @@ put_le(unsigned char *p, uint64_t v, int n)
 }
 
 static void
-set_token(const struct rc_qp *q)
+set_token(struct rc_qp *q, bool with_gid)
 {
 	unsigned char b[44] = { 1 };
 	char text[89];
 
 	put_le(b + 1, q->qp->qp_num, 4);
-	if (q->nic->ethernet || q->nic->lid == 0)
+	if (q->nic->ethernet || q->nic->lid == 0 || with_gid)
 		memcpy(b + 5, q->nic->gid, 16);
 	b[41] = 1;
 	put_le(b + 42, q->nic->lid, 2);
@@ -66,7 +66,7 @@ set_token(const struct rc_qp *q)
 }
 
 void
-rc_qp_new(const char *name, struct nic *n)
+rc_qp_new(const char *name, struct nic *n, bool with_gid)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
@@ -93,7 +93,7 @@ rc_qp_new(const char *name, struct nic *n)
 		raw_die(EXIT_FAILED, "to INIT: %s", strerror(errno));
 	q->next = qps;
 	qps = q;
-	set_token(q);
+	set_token(q, with_gid);
 	snprintf(text, sizeof text, "%06x", q->psn);
 	set(q, "psn", text);
 }
@@ -153,6 +153,7 @@ rc_qp_join(const char *name, const struct resp *r)
 	rtr.rq_psn = (uint32_t)strtoul(resp_header(r, "x-amz-rdma-psn"), NULL, 16);
 	if (rtr.rq_psn == 0 || rtr.rq_psn > 0xffffff)
 		raw_die(EXIT_FAILED, "x-amz-rdma-psn is 0 or too large");
+	rtr.ah_attr.sl = (uint8_t)value(resp_header(r, "x-gantry-rc"), "sl=");
 	rtr.path_mtu = mtu_of(value(resp_header(r, "x-gantry-rc"), "mtu="));
 	rtr.max_dest_rd_atomic = (uint8_t)value(resp_header(r, "x-gantry-rc"), "reads=");
 	snprintf(q->id, sizeof q->id, "%s", resp_header(r, "x-amz-rdma-session"));
