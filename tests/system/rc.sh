@@ -18,6 +18,7 @@ softnicctl() { "$BUILD/softnicctl" "$@"; }
 rc_now() { metric gantry_rc_connections "\"$1\""; }
 no_connections() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = 000 ]; }
 descriptors() { find "/proc/$DAEMON_PID/fd" -type l ! -lname '*pidfd*' | wc -l; }
+qps() { softnicctl stats --json "$DAEMON_PID" | jq '.[0].qps'; }
 leased() { [ "$(rc_now leased)" = "$1" ]; }
 
 # Bytes, both ways, and what a request may ask for.
@@ -221,6 +222,76 @@ killed() {
 	done
 }
 
+# A client that destroys its queue pair while its connection is made, used, and closed: a clear answer each time, and nothing left over.
+destroyed() {
+	local qps what
+	qps=$(qps)
+	softnicctl rule add op=modify_qp pid="$DAEMON_PID" delay=100ms >/dev/null
+	raw <<-END
+		window w 1M
+		qp a
+		start c POST /.s3rdma-rc/connect x-amz-rdma-token:@a_token x-amz-rdma-psn:@a_psn content-length:0
+		destroyqp a
+		wait c
+		expect status 200
+		save id header x-amz-rdma-session
+		rctoken t a w id=@id
+		request PUT /bkt/n2 x-amz-rdma-token:@t content-length:0
+		expect status 500
+		request PUT /bkt/n2 x-amz-rdma-token:@t content-length:0
+		expect status 501
+		expect header x-gantry-rdma-reason not-connected
+		# A client that does not wait for the answer.
+		qp b
+		start c2 POST /.s3rdma-rc/connect x-amz-rdma-token:@b_token x-amz-rdma-psn:@b_psn content-length:0
+		sleep 50ms
+		hangup c2
+		destroyqp b
+	END
+	softnicctl rule clear
+	wait_for 60 no_requests
+	wait_for 60 no_connections
+	for what in "GET /bkt/o range:bytes=0-99999" "PUT /bkt/n2"; do
+		softnicctl rule add delay=300ms limit=1 >/dev/null
+		raw <<-END
+			window w 1M
+			qp a
+			connect a
+			rctoken t a w
+			start x $what x-amz-rdma-token:@t content-length:0
+			sleep 100ms
+			destroyqp a
+			wait x
+			expect status 500
+			expect noheader etag
+			request $what x-amz-rdma-token:@t content-length:0
+			expect status 501
+			expect header x-gantry-rdma-reason not-connected
+		END
+		softnicctl rule clear
+	done
+	softnicctl rule add op=destroy_qp pid="$DAEMON_PID" delay=300ms >/dev/null
+	raw <<-END
+		window w 1M
+		qp a
+		connect a
+		rctoken t a w
+		request POST /.s3rdma-rc/disconnect x-amz-rdma-session:@a_id content-length:0
+		expect status 204
+		destroyqp a
+		request PUT /bkt/n2 x-amz-rdma-token:@t content-length:0
+		expect status 501
+		expect header x-gantry-rdma-reason not-connected
+		request POST /.s3rdma-rc/disconnect x-amz-rdma-session:@a_id content-length:0
+		expect status 204
+		request HEAD /bkt/n2
+		expect status 404
+	END
+	softnicctl rule clear
+	wait_for 60 no_connections
+	wait_for 60 eval '[ "$(qps)" = '"$qps"' ]'
+}
+
 # Ill-formed ones: a clear answer, no connection.
 ill_formed() {
 	local id=03b1c6f0a4e84d1796c2e5f70b8d9a1e
@@ -412,6 +483,7 @@ for mode in thread:1 inline:0; do
 	one_at_a_time "$busy"
 	failures
 	killed
+	destroyed
 	ill_formed
 	parts
 	wait_for 60 no_requests

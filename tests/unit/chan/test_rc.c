@@ -576,6 +576,151 @@ nothing_is_left(void **state)
 	assert_int_equal(open_files(), before);
 }
 
+/* Number of queue pairs of this process that the software NIC has. */
+static int
+queue_pairs(void)
+{
+	char cmd[512], text[4096];
+	const char *qps;
+	FILE *in;
+	size_t n;
+
+	snprintf(cmd, sizeof cmd, "%s stats --json %d", getenv("PORTCTL"), getpid());
+	in = popen(cmd, "re");
+	assert_non_null(in);
+	n = fread(text, 1, sizeof text - 1, in);
+	text[n] = 0;
+	assert_int_equal(pclose(in), 0);
+	qps = strstr(text, "\"qps\":");
+	assert_non_null(qps);
+	return atoi(qps + 6);
+}
+
+/* A step of a connection during which the client destroys its queue pair. */
+enum step { MAKING, READY, LEASED, LEASED_UNUSED, WRITING, READING, DRAINING, CLOSING, CLOSED, STEP_NR };
+
+/* Makes a connection, and destroys the client's end while it is made. */
+static void
+destroy_while_made(struct conn *c)
+{
+	assert_int_equal(rc_peer_ask(&peer, 'n', 0), 0);
+	atomic_store(&held, false);
+	atomic_store(&hold_before, IBV_QPS_RTR);
+	assert_int_equal(ask(c, 0, 1, 0, "127.0.0.1"), 0);
+	WAIT(atomic_load(&held), 60000);
+	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	atomic_store(&hold_before, 0);
+	WAIT(atomic_load(&c->came), 60000);
+	assert_int_equal(c->w.result, 0);
+	c->tok = (struct token){
+		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+	};
+	memcpy(c->tok.id, c->w.answer.id, 16);
+	expect_bad(c, true, WCS_RETRY_EXC);
+}
+
+static void
+destroy_while_leased(struct conn *c, enum step step)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+	bool read = step == READING;
+
+	must_get(0, &c->tok);
+	if (step >= WRITING) {
+		ctl("rule add delay=50ms");
+		(read ? chan_pull : chan_push)(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
+	}
+	if (step == DRAINING)
+		chan_lease_fail(f.ch, &f.l[0].ls);
+	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	if (step == LEASED)
+		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
+	if (step != LEASED_UNUSED) {
+		WAIT(f.l[0].op_done == 1, 60000);
+		assert_true(f.l[0].ls.failed);
+		assert_true(f.l[0].op[0].result < 0);
+	}
+	if (step != LEASED_UNUSED && step != DRAINING)
+		assert_int_equal(f.l[0].ls.status, WCS_RETRY_EXC);
+	put(0);
+	ctl("rule clear");
+	/* A lease without a work request has told us nothing. */
+	if (step == LEASED_UNUSED)
+		expect_bad(c, true, WCS_RETRY_EXC);
+	bufpool_put(&f.bufs, b);
+}
+
+/* Disconnects, and destroys the client's end before or after ours. */
+static void
+destroy_while_closed(struct conn *c, enum step step)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof cmd, "rule add op=destroy_qp pid=%d delay=50ms", getpid());
+	if (step == CLOSING)
+		ctl(cmd);
+	leave(c);
+	if (step == CLOSED)
+		WAIT(counts()->closed == counts()->made - 1, 60000);
+	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	ctl("rule clear");
+}
+
+static void
+destroy_in(enum step step)
+{
+	struct conn c;
+
+	memset(f.l, 0, sizeof f.l);
+	if (step == MAKING) {
+		destroy_while_made(&c);
+	} else {
+		join(&c, 0, 1, 0);
+		if (step == READY) {
+			assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+			expect_bad(&c, false, WCS_RETRY_EXC);
+		} else if (step < CLOSING) {
+			destroy_while_leased(&c, step);
+		} else {
+			destroy_while_closed(&c, step);
+		}
+	}
+	expect_gone(&c, 1);
+	/* All but the one of another client. */
+	WAIT(counts()->closed == counts()->made - 1, 60000);
+	assert_int_equal(counts()->waiting, 0);
+	assert_int_equal(counts()->leased, 0);
+}
+
+/* A client that destroys its queue pair hurts its own request alone, and leaves no queue pair, descriptor or memory. */
+static void
+destroyed_in_every_state(void **state)
+{
+	struct conn d, c[6];
+	int files, qps;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	join(&d, 1, 1, 0);
+	works(&d);
+	files = open_files();
+	qps = queue_pairs();
+	for (int step = 0; step < STEP_NR; step++) {
+		destroy_in((enum step)step);
+		works(&d);
+	}
+	assert_int_equal(open_files(), files);
+	assert_int_equal(queue_pairs(), qps);
+	leave(&d);
+	expect_gone(&d, 0);
+	/* None is counted any longer: per_peer is 6. */
+	for (int i = 0; i < 6; i++)
+		join(&c[i], i, 1, 0);
+	for (int i = 0; i < 6; i++)
+		leave(&c[i]);
+	expect_gone(&c[5], 0);
+}
+
 /* ---- a device that dies ---- */
 
 static void
@@ -808,6 +953,7 @@ main(int argc, char **argv)
 		T(the_rate_is_limited),
 		T(completions_wake),
 		T(nothing_is_left),
+		T(destroyed_in_every_state),
 		T(device_reset),
 		T(operations_end_with_the_context),
 		T(device_lost_while_connecting),
