@@ -170,16 +170,22 @@ view_equal(const struct rail_view *a, const struct rail_view *b)
 	return true;
 }
 
-/* Is that another path than endpoints were connected for?  Under table_lock. */
+/* Do queue pairs have to be connected with other values, whatever their source?  Under table_lock. */
+static bool
+is_other_link(const struct rdma_rail *rail, const struct ibv_port_attr *attr, uint16_t pkey, int class)
+{
+	return (!rail->rd->conf.path_mtu && rail->port_attr.active_mtu != attr->active_mtu) ||
+	       rail->pkey != pkey || rail->class != class;
+}
+
+/* Is that another path than initiators were connected for?  Under table_lock. */
 static bool
 is_other_path(const struct rdma_rail *rail, const struct rail_view *view, const struct ibv_port_attr *attr,
 	      uint16_t pkey, int class)
 {
 	const struct rail_gid *was = &rail->view.gid[0], *is = &view->gid[0];
 
-	if (!rail->rd->conf.path_mtu && rail->port_attr.active_mtu != attr->active_mtu)
-		return true;
-	return rail->pkey != pkey || rail->class != class ||
+	return is_other_link(rail, attr, pkey, class) ||
 	       (view->is_ethernet && (was->index != is->index || memcmp(was->raw, is->raw, 16) != 0));
 }
 
@@ -195,6 +201,10 @@ take_over(struct rdma_rail *rail, const struct rail_view *view, const struct ibv
 			 "initiators are connected again",
 			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey, class);
 	}
+	if (rail->is_read && is_other_link(rail, attr, pkey, class))
+		atomic_fetch_add(&rail->link, 1);
+	if (!view_equal(&rail->view, view))
+		atomic_fetch_add(&rail->addresses, 1);
 	if (view->gids_cut && view->gids_cut != rail->view.gids_cut)
 		log_warn("%s:%d has %d GIDs; the last %d are not used", rail->dev->name, rail->port,
 			 view->gid_nr + view->gids_cut, view->gids_cut);

@@ -103,7 +103,9 @@ to_rtr(struct rc_conn *conn, const struct rdma_rc_ask *ask, const struct rail_ro
 	int mtu;
 
 	pthread_rwlock_rdlock(lock);
-	conn->ep.base.path = atomic_load(&rail->path);
+	conn->link = atomic_load(&rail->link);
+	conn->addresses = atomic_load(&rail->addresses);
+	conn->gid_index = route->key.sgid_index;
 	mtu = min_int(mtu_bytes(rail->port_attr.active_mtu), 4096);
 	a->lid = rail->view.lid;
 	a->pkey = rail->pkey;
@@ -111,6 +113,8 @@ to_rtr(struct rc_conn *conn, const struct rdma_rc_ask *ask, const struct rail_ro
 		if (rail->view.gid[i].index == route->key.sgid_index)
 			memcpy(a->gid, rail->view.gid[i].raw, 16);
 	}
+	memcpy(conn->own_gid, a->gid, 16);
+	conn->own_lid = a->lid;
 	pthread_rwlock_unlock(lock);
 	/* The top bit is about membership; packets of another partition are dropped. */
 	if (ask->pkey && (ask->pkey ^ a->pkey) & 0x7fff)
@@ -233,14 +237,33 @@ rc_conn_close(struct rc_conn *conn)
 	conn->cq = NULL;
 }
 
+/* Returns true if the rail still has the address to which the client's end is connected. */
+static bool
+has_address(struct rdma_rail *rail, const struct rc_conn *conn)
+{
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	const struct rail_view *v = &rail->view;
+	bool has;
+
+	/* No change since the connection was made. */
+	if (atomic_load(&rail->addresses) == conn->addresses)
+		return true;
+	pthread_rwlock_rdlock(lock);
+	has = !v->is_ethernet && v->lid == conn->own_lid;
+	for (int i = 0; i < v->gid_nr && v->is_ethernet; i++)
+		has |= v->gid[i].index == conn->gid_index && memcmp(v->gid[i].raw, conn->own_gid, 16) == 0;
+	pthread_rwlock_unlock(lock);
+	return has;
+}
+
 bool
 rc_conn_is_lost(const struct rc_conn *conn)
 {
-	const struct rdma_rail *rail = conn->ep.base.rail;
+	struct rdma_rail *rail = conn->ep.base.rail;
 
 	return conn->ep.context != rdma_rail_context(rail) ||
-	       conn->generation != rdma_rail_generation(rail) || conn->ep.base.path != rdma_rail_path(rail) ||
-	       rdma_rail_state(rail) == RAIL_LOST;
+	       conn->generation != rdma_rail_generation(rail) || conn->link != atomic_load(&rail->link) ||
+	       rdma_rail_state(rail) == RAIL_LOST || !has_address(rail, conn);
 }
 
 /* ---- as the target of a token ---- */

@@ -40,6 +40,12 @@ struct rc_conn {
 	struct rdma_ep_limits limits;
 	unsigned generation; /* generation of the rail at the time when the connection was made */
 	unsigned rail;       /* number of the rail */
+	/* values of the rail's counters of this name when the connection was made */
+	unsigned link, addresses;
+	/* own address: row and contents of the GID table on Ethernet, LID on InfiniBand */
+	uint32_t gid_index;
+	uint8_t own_gid[16];
+	uint16_t own_lid;
 
 	/* under the lock of the table */
 	uint8_t id[RDMA_RC_ID_BYTES];
@@ -102,7 +108,8 @@ int rc_conn_open(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask
 		 struct rdma_rc_answer *ret_answer);
 /* Destroys endpoint and queue of a connection without outstanding work requests, if it has them. May block. */
 void rc_conn_close(struct rc_conn *conn);
-/* Returns true if the connection cannot be used any longer: its rail was lost, or has other parameters. */
+/* Returns true if the connection cannot be used any longer: its rail was lost, has other parameters, or no longer the
+ * address of our end. */
 bool rc_conn_is_lost(const struct rc_conn *conn);
 
 static inline struct rc_conn *

@@ -294,7 +294,9 @@ struct rdma_rail {
 	/* state of the rail; written under rd->state_lock */
 	_Atomic int state;
 	_Atomic unsigned generation;
-	_Atomic unsigned path; /* number of changes of the connection parameters; written under table_lock */
+	/* written under table_lock. link: number of changes of MTU, P_Key and traffic class; path: of those and of the
+	 * first GID, the source of DC initiators; addresses: number of changes of GIDs and LID */
+	_Atomic unsigned path, link, addresses;
 	_Atomic bool suspect;
 	/* time of the last read of the port that rdma_rail_suspect() caused; owned by the async helper */
 	uint64_t suspect_ns;

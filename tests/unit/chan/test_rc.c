@@ -46,8 +46,9 @@ address(const char *text, struct sockaddr_storage *ret)
 	return (struct sockaddr *)ret;
 }
 
+/* our: address of ours to which the client speaks; NULL: unknown. */
 static int
-ask(struct conn *c, int nr, int reads, int mtu, const char *from)
+ask_at(struct conn *c, int nr, int reads, int mtu, const char *from, const struct sockaddr_storage *our)
 {
 	memset(c, 0, sizeof *c);
 	c->w.done = on_connect;
@@ -58,17 +59,25 @@ ask(struct conn *c, int nr, int reads, int mtu, const char *from)
 	c->w.ask.reads = reads;
 	c->w.ask.mtu = mtu;
 	address(from, &c->w.ask.peer);
+	if (our)
+		c->w.ask.local = *our;
 	return rdma_rc_connect(f.rd, &c->w);
+}
+
+static int
+ask(struct conn *c, int nr, int reads, int mtu, const char *from)
+{
+	return ask_at(c, nr, reads, mtu, from, NULL);
 }
 
 /* Connects queue pair nr of the peer, both ends. */
 static void
-join(struct conn *c, int nr, int reads, int mtu)
+join_to(struct conn *c, int nr, int reads, int mtu, const struct sockaddr_storage *our)
 {
 	struct rc_peer_qp *q = &peer.info.qp[nr];
 
 	assert_int_equal(rc_peer_ask(&peer, 'n', nr), 0);
-	assert_int_equal(ask(c, nr, reads, mtu, "127.0.0.1"), 0);
+	assert_int_equal(ask_at(c, nr, reads, mtu, "127.0.0.1", our), 0);
 	WAIT(atomic_load(&c->came), 60000);
 	assert_int_equal(c->w.result, 0);
 	q->their_qpn = c->w.answer.qpn;
@@ -81,6 +90,12 @@ join(struct conn *c, int nr, int reads, int mtu)
 		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
 	};
 	memcpy(c->tok.id, c->w.answer.id, 16);
+}
+
+static void
+join(struct conn *c, int nr, int reads, int mtu)
+{
+	join_to(c, nr, reads, mtu, NULL);
 }
 
 static struct rdma_rc_stats *
@@ -925,6 +940,94 @@ port_down_and_up(void **state)
 	WAIT(counts()->open == 0, 60000);
 }
 
+/* Connects queue pair nr to the address `own` of ours. */
+static void
+join_at(struct conn *c, int nr, const char *own)
+{
+	struct sockaddr_storage a;
+	uint8_t last = (uint8_t)atoi(strrchr(own, '.') + 1);
+	uint64_t closed;
+
+	/* The change of the table may not have been read yet. */
+	for (int i = 0; i < 600; i++) {
+		memset(c, 0, sizeof *c);
+		address(own, &a);
+		join_to(c, nr, 1, 0, &a);
+		if (c->w.answer.gid[15] == last)
+			return;
+		closed = counts()->closed;
+		leave(c);
+		WAIT(counts()->closed > closed, 60000);
+		usleep(100000);
+	}
+	fail_msg("no connection at %s", own);
+}
+
+/* The first RoCE v2 address of the device. */
+static void
+first_gid(char text[INET6_ADDRSTRLEN])
+{
+	int nr;
+	struct ibv_device **list = ibv_get_device_list(&nr);
+	struct ibv_context *ctx = ibv_open_device(list[0]);
+	struct ibv_gid_entry row[32];
+	ssize_t n = ibv_query_gid_table(ctx, row, 32, 0);
+
+	for (ssize_t i = n - 1; i >= 0; i--) {
+		if (row[i].gid_type == IBV_GID_TYPE_ROCE_V2)
+			inet_ntop(AF_INET6, row[i].gid.raw, text, INET6_ADDRSTRLEN);
+	}
+	ibv_close_device(ctx);
+	ibv_free_device_list(list);
+}
+
+/* The address of our end is removed: the connection is lost, also one that is leased, and no other is. */
+static void
+own_address_goes(void **state)
+{
+	uint64_t lost = counts()->lost;
+	char text[INET6_ADDRSTRLEN], cmd[128];
+	struct conn c, d, e;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	ctl("gid mlx5_0 add 127.0.0.77");
+	join_at(&c, 0, "127.0.0.77");
+	join_at(&d, 1, "127.0.0.1");
+	ctl("gid mlx5_0 add 127.0.0.78");
+	join_at(&e, 2, "127.0.0.78");
+	works(&c);
+	works(&d);
+	works(&e);
+	ctl("gid mlx5_0 del 127.0.0.77");
+	expect_gone(&c, 2);
+	WAIT(counts()->lost == lost + 1, 60000);
+	works(&d);
+	must_get(5, &e.tok);
+	ctl("gid mlx5_0 del 127.0.0.78");
+	ctl("gid mlx5_0 add 127.0.0.79");
+	join_at(&c, 3, "127.0.0.79");
+	put(5);
+	expect_gone(&e, 2);
+	WAIT(counts()->lost == lost + 2, 60000);
+	works(&d);
+	works(&c);
+	/* The first address, at which DC initiators are connected, is none of theirs. */
+	first_gid(text);
+	snprintf(cmd, sizeof cmd, "gid mlx5_0 del %s", text);
+	ctl(cmd);
+	ctl("gid mlx5_0 add 127.0.0.80");
+	join_at(&e, 4, "127.0.0.80");
+	works(&d);
+	works(&c);
+	snprintf(cmd, sizeof cmd, "gid mlx5_0 add %s", text);
+	ctl(cmd);
+	leave(&c);
+	leave(&d);
+	leave(&e);
+	WAIT(counts()->open == 0, 60000);
+}
+
 static int
 setup_rc(void **state)
 {
@@ -958,6 +1061,7 @@ main(int argc, char **argv)
 		T(operations_end_with_the_context),
 		T(device_lost_while_connecting),
 		T(port_down_and_up),
+		T(own_address_goes),
 	};
 	int r;
 
