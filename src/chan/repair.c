@@ -314,6 +314,8 @@ ep_fail(struct chan_ep *ep)
 
 	check(ep->state == EP_LEASED);
 	ep_set_state(ep, EP_DRAINING);
+	if (has_connections(ep->cr))
+		rdma_ep_spend(ep->rdma);
 	ep->lost = false;
 	if (ep->outstanding == 0) {
 		ep_drained(ep);

@@ -244,10 +244,11 @@ struct rdma_ep_ops {
 	void (*target_put)(struct rdma_rail *rail, const struct rdma_target *target);
 	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
 	bool (*target_forgotten)(const struct rdma_target *target);
-	/* target_ep and ep_put: of a transport whose targets are connections; ep_new, ep_reset, cq: of the
+	/* target_ep, ep_put and ep_spend: of a transport whose targets are connections; ep_new, ep_reset, cq: of the
 	 * others. NULL: not of this transport. */
 	void (*target_ep)(const struct rdma_target *target, struct rdma_connection *ret);
 	void (*ep_put)(struct rdma_ep *ep);
+	void (*ep_spend)(struct rdma_ep *ep);
 	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
 	/* Connects an endpoint to a target. NULL: the transport needs no connection. */
 	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target);
@@ -448,6 +449,14 @@ static inline void
 rdma_ep_put(struct rdma_ep *ep)
 {
 	ep->ops->ep_put(ep);
+}
+
+/* Tells that an operation on a connection has failed, so that rdma_ep_free() is its end: from now on tokens that name it are
+ * declined like those of an unknown one. Called by the owning core. */
+static inline void
+rdma_ep_spend(struct rdma_ep *ep)
+{
+	ep->ops->ep_spend(ep);
 }
 
 /* Puts an endpoint into the error state, so that its outstanding work requests end as flushed. May block;

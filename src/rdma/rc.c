@@ -342,6 +342,12 @@ rc_ep_put(struct rdma_ep *ep)
 	rc_put(rc_conn_of(ep));
 }
 
+static void
+rc_ep_spend(struct rdma_ep *ep)
+{
+	atomic_store(&rc_conn_of(ep)->spent, true);
+}
+
 static int
 rc_post(struct rdma_ep *base, const struct rdma_wr *wr)
 {
@@ -398,6 +404,7 @@ const struct rdma_ep_ops rdma_rc = {
 	.target_forgotten = rc_target_forgotten,
 	.target_ep = rc_target_ep,
 	.ep_put = rc_ep_put,
+	.ep_spend = rc_ep_spend,
 	.ep_post = rc_post,
 	.ep_error = verbs_ep_error,
 	.ep_free = rc_free,

@@ -46,6 +46,7 @@ struct rc_conn {
 	uint32_t gid_index;
 	uint8_t own_gid[16];
 	uint16_t own_lid;
+	_Atomic bool spent; /* true: an operation has failed, so that no token finds the connection */
 
 	/* under the lock of the table */
 	uint8_t id[RDMA_RC_ID_BYTES];

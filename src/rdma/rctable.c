@@ -36,7 +36,7 @@ find(const struct rc_table *t, const uint8_t id[RDMA_RC_ID_BYTES])
 		struct rc_conn *c = container_of(l, struct rc_conn, bucket);
 
 		if (memcmp(c->id, id, RDMA_RC_ID_BYTES) == 0)
-			return c;
+			return atomic_load(&c->spent) ? NULL : c;
 	}
 	return NULL;
 }

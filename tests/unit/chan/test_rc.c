@@ -296,6 +296,8 @@ expect_bad(const struct conn *c, bool write, enum rdma_status status)
 	assert_int_equal(f.l[0].ls.flushed_writes, write);
 	for (int i = 0; i < 3000; i++)
 		assert_int_equal(peer.mem[i], 0xee);
+	/* A client that has its answer connects again, and does not wait for its turn. */
+	expect_declined(&c->tok, CHAN_NOT_CONNECTED);
 	put(0);
 	bufpool_put(&f.bufs, b);
 }
