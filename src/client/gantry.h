@@ -253,26 +253,25 @@ int gantry_deregister(struct gantry *g, void *ptr);
 
 enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
 
-/* Makes a token for exactly [ptr + offset, ptr + offset + size). A registration must contain the memory from
- * ptr to the end of this range; if several do, the smallest writable one is used. (cuMemObjGetRDMAToken)
- * *ret_token: for DC 81 characters and a NUL; for RC (rdma_rc_endpoint, man libgantry) it names a connection, which
- * ends as the text does. *ret_len (may be NULL): length with the NUL, 82 for DC. The text is valid
- * until gantry_token_put() or gantry_deregister(). Every reader of the token can access the memory until
- * gantry_deregister(), gantry_token_drop() with an error, or gantry_close(). Returns 0; -ENOENT: the memory
- * is not registered; -ENODEV; -ENETDOWN: every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT: memory of a
- * device was freed; -EOPNOTSUPP: the memory is staged (GANTRY_STAGED). */
+/* Makes a token for exactly [ptr + offset, ptr + offset + size). A registration must contain the memory from ptr to
+ * the end of this range; if several do, the smallest writable one is used. (cuMemObjGetRDMAToken) *ret_token: for
+ * DC 81 characters and a NUL; for RC (rdma_rc_endpoint, man libgantry) it names a connection, which ends as the
+ * text does. *ret_len (may be NULL): length with the NUL, 82 for DC. The text is valid until gantry_token_put() or
+ * gantry_deregister(). Every reader of the token can access the memory until gantry_deregister(),
+ * gantry_token_drop() with an error, or gantry_close(). Returns 0; -ENOENT: the memory is not registered; -ENODEV;
+ * -ENETDOWN: every port is down; -EINVAL; -EFBIG; -ENOMEM; -EFAULT: memory of a device was freed; -EOPNOTSUPP: the
+ * memory is staged (GANTRY_STAGED). */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
 /* Frees the text of a token. The token itself stays valid: the program must not reuse the memory while a
  * server may still use the token. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token of this
  * context. */
 int gantry_token_put(struct gantry *g, char *token);
-/* Frees the text of a token. With error other than 0 the call also destroys the token's DC target, so that
- * after the return no holder can use the token. Other tokens with this target become invalid as well: a port
- * has 16 targets for tokens, and tokens share one only if more than 16 tokens of the port are in use, or if
- * callbacks have used the target before. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token
- * of this context; another -errno: the driver did not destroy the target yet, and the library tries again
- * every second. */
+/* Frees the text of a token. With error other than 0 the call also destroys the token's DC target or connection of RC:
+ * afterwards no holder can use the token. Other tokens with this target become invalid as well: a port has 16
+ * targets for tokens, and tokens share one only if more than 16 tokens of the port are in use, or if callbacks have
+ * used the target before. (cuMemObjPutRDMAToken) Returns 0; -ENOENT: the text is not a token of this context;
+ * another -errno: the driver did not destroy the target yet, and the library tries again every second. */
 int gantry_token_drop(struct gantry *g, char *token, int error);
 
 /* ---- objects ---- */
@@ -553,8 +552,8 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 struct gantry_io_info {
 	int version;      /* version of the struct: 1 */
 	size_t descr_len; /* length of descr with its NUL: 82 for DC */
-	/* text of the token. The token is valid until the registration ends; the text is readable until 64
-	 * more callbacks for the registration were made */
+	/* text of the token, readable until 64 more callbacks for the registration were made. The token is valid
+	 * until the registration ends, one of RC until the callback returns */
 	const char *descr;
 };
 
