@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ connect_one(const char *server, int i)
 	bool head;
 
 	snprintf(name, sizeof name, "rc%d", i);
-	rc_qp_new(name, client());
+	rc_qp_new(name, client(), true);
 	words_expand(words, sizeof words / sizeof *words, i, -1, &w);
 	text = request_build(server, w.w, w.nr, &len, &head);
 	words_free(&w);
@@ -194,7 +194,7 @@ end_token(void)
 	static char *token;
 
 	if (!token) {
-		rc_qp_new("end", client());
+		rc_qp_new("end", client(), true);
 		token = expand("@end_token", -1, -1);
 	}
 	return token;
@@ -313,6 +313,23 @@ memory_of(int pid, const char *what)
 	return kib * 1024;
 }
 
+static int
+descriptors_of(int pid)
+{
+	char path[64];
+	DIR *d;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	d = opendir(path);
+	if (!d)
+		bench_die("%s: %s", path, strerror(errno));
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 static void
 keep(int nr, bool is_ours, char (*ids)[64], struct objects *o)
 {
@@ -330,7 +347,7 @@ bytes_each(bool is_ours)
 {
 	static char ids[KEPT_FEW + KEPT][64];
 	static struct objects o[KEPT_FEW + KEPT];
-	int pid = is_ours ? load.one.pid : getpid();
+	int pid = is_ours ? load.one.pid : getpid(), fds;
 	double private, shared;
 
 	memset(ids, 1, sizeof ids);
@@ -338,12 +355,14 @@ bytes_each(bool is_ours)
 	keep(KEPT_FEW, is_ours, ids, o);
 	private = memory_of(pid, "RssAnon");
 	shared = memory_of(pid, "RssShmem");
+	fds = descriptors_of(pid);
 	keep(KEPT, is_ours, ids + KEPT_FEW, o + KEPT_FEW);
 	private = (memory_of(pid, "RssAnon") - private) / KEPT;
 	shared = (memory_of(pid, "RssShmem") - shared) / KEPT;
 	if (getenv("BENCH_VERBOSE"))
-		fprintf(stderr, "%s: %.0f bytes each, and %.0f of the device's file\n",
-			is_ours ? "a connection" : "the same objects", private, shared);
+		fprintf(stderr, "%s: %.0f bytes each, %.0f of the device's file, %.2f descriptors\n",
+			is_ours ? "a connection" : "the same objects", private, shared,
+			(double)(descriptors_of(pid) - fds) / KEPT);
 	for (int i = 0; i < KEPT_FEW + KEPT; i++) {
 		if (is_ours)
 			disconnect(ids[i]);
