@@ -299,7 +299,8 @@ sn_ctx_ops(struct sn_ctx *ctx)
 	ctx->v.query_port = query_port;
 	ctx->v.query_device_ex = query_device_ex;
 	ctx->v.query_rt_values = query_rt_values;
-	ctx->v.create_cq_ex = sn_create_cq_ex;
+	/* Among adapters without DC are some whose library has plain queues alone. */
+	ctx->v.create_cq_ex = sn_conf.no_dc ? NULL : sn_create_cq_ex;
 	ctx->v.modify_cq = modify_cq;
 	ctx->v.create_qp_ex = sn_create_qp_ex;
 	ctx->v.create_srq_ex = sn_create_srq_ex;

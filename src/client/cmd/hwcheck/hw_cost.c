@@ -144,7 +144,7 @@ static bool
 one_event(struct hw_run *r, struct hw_row *row, struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr,
 	  struct ibv_comp_channel *ch, bool race, int *lost)
 {
-	struct ibv_cq *cq = ibv_cq_ex_to_cq(i->cq);
+	struct ibv_cq *cq = hw_dci_cq(i);
 	struct hw_done done;
 	int e;
 
@@ -176,7 +176,7 @@ static void
 ask_late(struct hw_row *row, struct hw_dci *i, const struct hw_token *t, struct ibv_mr *mr,
 	 struct ibv_comp_channel *ch, bool asks)
 {
-	struct ibv_cq *cq = ibv_cq_ex_to_cq(i->cq);
+	struct ibv_cq *cq = hw_dci_cq(i);
 	struct hw_done done;
 
 	if (hw_post(i, false, t, t->addr, mr, mr->addr, 64, 1) != 0) {

@@ -33,16 +33,13 @@ qp_new(struct hw_port *p, struct ibv_cq *cq, const struct hw_dci_opt *opt)
 int
 hw_rc_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt)
 {
-	struct ibv_cq_init_attr_ex ca = { .cqe = opt->cqe,
-					  .wc_flags = IBV_WC_STANDARD_FLAGS,
-					  .channel = opt->chan };
 	int r;
 
 	*i = (struct hw_dci){ .port = p };
 	errno = 0;
-	i->cq = ibv_create_cq_ex(p->ctx, &ca);
-	if (i->cq)
-		i->qp = qp_new(p, ibv_cq_ex_to_cq(i->cq), opt);
+	i->plain_cq = ibv_create_cq(p->ctx, (int)opt->cqe, NULL, opt->chan, 0);
+	if (i->plain_cq)
+		i->qp = qp_new(p, i->plain_cq, opt);
 	if (i->qp)
 		return 0;
 	r = why();

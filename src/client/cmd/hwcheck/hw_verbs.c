@@ -335,8 +335,8 @@ hw_dci_free(struct hw_dci *i)
 {
 	int r = i->qp ? -ibv_destroy_qp(i->qp) : 0;
 
-	if (r == 0 && i->cq)
-		r = -ibv_destroy_cq(ibv_cq_ex_to_cq(i->cq));
+	if (r == 0 && hw_dci_cq(i))
+		r = -ibv_destroy_cq(hw_dci_cq(i));
 	if (i->ah)
 		ibv_destroy_ah(i->ah);
 	i->ah = NULL;
@@ -410,6 +410,23 @@ hw_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, s
 	return ibv_wr_complete(i->ex);
 }
 
+static int
+wait_plain(struct hw_dci *i, uint64_t end, struct hw_done *ret_done)
+{
+	struct ibv_wc wc;
+	int r;
+
+	while ((r = ibv_poll_cq(i->plain_cq, 1, &wc)) == 0)
+		if (clock_ns() > end)
+			return -ETIMEDOUT;
+	if (r < 0)
+		return -EIO;
+	*ret_done = (struct hw_done){ .wr_id = wc.wr_id, .status = (int)wc.status };
+	if (wc.status != IBV_WC_SUCCESS)
+		ret_done->vendor_err = wc.vendor_err;
+	return 0;
+}
+
 int
 hw_wait(struct hw_dci *i, unsigned ms, struct hw_done *ret_done)
 {
@@ -417,6 +434,8 @@ hw_wait(struct hw_dci *i, unsigned ms, struct hw_done *ret_done)
 	uint64_t end = clock_ns() + ms * NS_PER_MS;
 	int r;
 
+	if (i->plain_cq)
+		return wait_plain(i, end, ret_done);
 	while ((r = ibv_start_poll(i->cq, &pa)) == ENOENT)
 		if (clock_ns() > end)
 			return -ETIMEDOUT;

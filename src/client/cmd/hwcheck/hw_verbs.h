@@ -47,7 +47,8 @@ int hw_mem_free(struct ibv_mr *mr);
 struct ibv_ah_attr hw_vector(const struct hw_port *p);
 
 struct hw_dci {
-	struct ibv_cq_ex *cq;
+	struct ibv_cq_ex *cq;    /* of DC; NULL for RC */
+	struct ibv_cq *plain_cq; /* of RC, since some providers have no other; NULL for DC */
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex; /* ex, dv, ah: NULL for RC */
 	struct mlx5dv_qp_ex *dv;
@@ -79,6 +80,13 @@ int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* Brings an initiator 
  * initiator. */
 int hw_dci_to(struct hw_dci *i, const struct hw_token *t);
 int hw_dci_free(struct hw_dci *i);
+
+/* Returns the completion queue of an initiator; NULL: it has none. */
+static inline struct ibv_cq *
+hw_dci_cq(const struct hw_dci *i)
+{
+	return i->cq ? ibv_cq_ex_to_cq(i->cq) : i->plain_cq;
+}
 
 /* Posts a signaled work request. read: true: an RDMA read; false: an RDMA write. Returns 0, or the errno
  * value of ibv_wr_complete(). */
