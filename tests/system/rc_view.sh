@@ -140,7 +140,16 @@ eight() {
 		expect status 200|503
 	END
 }
+# On a rail without DC the channels are those for connections.
+export SOFTNIC_DC=0
 eight "connections: 2, connect_rate: 1000"
+unset SOFTNIC_DC
+assert_eq "$(number /rails '.[0].dci.all')" 0
+for command in status "top --count 1"; do
+	# shellcheck disable=SC2086
+	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(cat "$T/out")"
+	grep -Eq "^rails .*, channels( free)? ([1-9][0-9]*)( free)? of $(number /rails '.[0].rc.all')$" "$T/out" || fail "$command: $(cat "$T/out")"
+done
 wait_for 60 have 020
 assert_eq "$(metric gantry_rc_refused_total '"connections"')" 6
 assert_eq "$(metric gantry_rc_refused_total)" 6

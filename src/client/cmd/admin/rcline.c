@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operators' commands say of connections of RC, from the daemon's /status. */
+/* What the operators' commands say of RC, from the daemon's /status and /rails. */
 #include "client/cmd/admin/rcline.h"
 
 #include "client/cmd/common/admin_client.h"
+
+const json_t *
+rail_channels(const json_t *rail)
+{
+	const json_t *dci = json_object_get(rail, "dci");
+
+	return json_at(dci, "all") > 0 ? dci : json_object_get(rail, "rc");
+}
 
 void
 rcline_print(FILE *out, const json_t *status)

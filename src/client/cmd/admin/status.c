@@ -50,8 +50,8 @@ print_rails(const json_t *rails)
 		printf("%-10s %s:%d %s, %s, %s read, %s written, channels %d free of %d\n", i ? "" : "rails",
 		       json_text_at(r, "device", "?"), (int)json_at(r, "port"), json_text_at(r, "state", "?"),
 		       json_text_at(r, "link", "?"), size_text((uint64_t)json_at(r, "read_bytes"), in),
-		       size_text((uint64_t)json_at(r, "written_bytes"), out), (int)json_at(r, "dci.free"),
-		       (int)json_at(r, "dci.all"));
+		       size_text((uint64_t)json_at(r, "written_bytes"), out),
+		       (int)json_at(rail_channels(r), "free"), (int)json_at(rail_channels(r), "all"));
 	}
 	if (json_array_size(rails) == 0)
 		printf("%-10s none: nothing moves by RDMA; `gantry doctor` says why\n", "rails");

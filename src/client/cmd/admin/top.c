@@ -257,7 +257,7 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 			i ? "" : "rails", label, json_text_at(r, "state", "?"),
 			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", rd), in),
 			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", wr), outs),
-			(int)json_at(r, "dci.free"), (int)json_at(r, "dci.all"));
+			(int)json_at(rail_channels(r), "free"), (int)json_at(rail_channels(r), "all"));
 	}
 	rcline_print(out, status);
 	for (size_t i = 0; i < json_array_size(disks); i++) {
