@@ -77,8 +77,8 @@ to_rtr(struct rc_conn *conn, const struct address *own, const struct far_end *fa
 		.ah_attr = { .port_num = p->port_num, .dlid = far->end.lid, .sl = p->service_level }
 	};
 
-	/* On InfiniBand the server knows the level that leads to it. */
-	if (!p->is_ethernet && !p->service_level)
+	/* On InfiniBand both ends have one level, and ours was a wish (T75); on Ethernet it is a priority of this host. */
+	if (!p->is_ethernet)
 		attr.ah_attr.sl = (uint8_t)far->service_level;
 	if (needs_grh(p, own, &far->end)) {
 		attr.ah_attr.is_global = 1;
@@ -119,7 +119,7 @@ rc_allow(struct rc_conn *conn, int access)
 
 /* ---- the exchange ---- */
 
-/* Reads "NAME=NUMBER" of a list of them; 0: it is not there, or out of range. */
+/* Reads "NAME=NUMBER" of a list of them; -1: it is not there, or out of range. */
 static int
 value_of(const char *list, const char *name, int most)
 {
@@ -131,20 +131,23 @@ value_of(const char *list, const char *name, int most)
 		if (strncmp(list, name, len) != 0 || list[len] != '=')
 			continue;
 		n = strtol(list + len + 1, NULL, 10);
-		return n > 0 && n <= most ? (int)n : 0;
+		return n >= 0 && n <= most ? (int)n : -1;
 	}
-	return 0;
+	return -1;
 }
 
 static void
 take_values(struct far_end *far, const char *value)
 {
-	int mtu = value_of(value, "mtu", 4096);
+	int mtu = value_of(value, "mtu", 4096), reads = value_of(value, "reads", READS_MOST),
+	    service_level = value_of(value, "sl", 15);
 
-	far->reads = value_of(value, "reads", READS_MOST);
-	far->service_level = value_of(value, "sl", 15);
 	if (mtu >= 256 && !(mtu & (mtu - 1)))
 		far->mtu = mtu;
+	if (reads > 0)
+		far->reads = reads;
+	if (service_level >= 0)
+		far->service_level = service_level;
 }
 
 /* A header of the answer. */
@@ -229,6 +232,9 @@ ask(struct call *c, const struct rc_conn *conn, const struct address *own, uint3
 	n = (size_t)snprintf(values, sizeof values, "reads=%d; mtu=%d", reads_of(p), bytes_of(p->mtu));
 	if (ibv_query_pkey(p->ctx, p->port_num, p->pkey_index, &pkey) == 0 && pkey)
 		snprintf(values + n, sizeof values - n, "; pkey=0x%04x", ntohs(pkey));
+	if (!p->is_ethernet && p->service_level)
+		snprintf(values + strlen(values), sizeof values - strlen(values), "; sl=%d",
+			 p->service_level);
 	snprintf(url, sizeof url, "%.*s/.s3rdma-rc/connect", (int)server_len(c->url), c->url);
 	x.url = url;
 	x.if_match = x.if_none_match = NULL;
@@ -240,7 +246,7 @@ ask(struct call *c, const struct rc_conn *conn, const struct address *own, uint3
 	x.header_cookie = far;
 	if (!x.timeout_ms)
 		x.timeout_ms = 10000;
-	*far = (struct far_end){ .reads = 1, .mtu = bytes_of(p->mtu) };
+	*far = (struct far_end){ .reads = 1, .mtu = bytes_of(p->mtu), .service_level = p->service_level };
 	e = call_run(c, &x);
 	*ret_final = e < 0;
 	if (e < 0)

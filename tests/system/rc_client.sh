@@ -66,6 +66,9 @@ assert_eq "$(chosen)" "rdma dc 1, rdma dc 1"
 assert_eq "$(chosen --transport dc)" "rdma dc 1, rdma dc 1"
 assert_eq "$(chosen --transport rc)" "rdma rc 2, rdma rc 2"
 assert_match "$(gantry --transport rc put in.1 "$URL_S3/bkt/said")" "by RDMA \(RC\) in"
+# It says which, and why.
+gantry -v get "$URL_S3/bkt/said" out >say 2>&1 || fail "get"
+assert_match "$(cat say)" "gantry: port mlx5_0:1.*: dc, rc.*by RDMA \(DC\) in"
 # This client has no DC.
 export SOFTNIC_DC=0
 assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
@@ -84,6 +87,8 @@ assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
 export SOFTNIC_DC=1
 moves
 assert_eq "$(chosen)" "rdma rc 3, rdma rc 3"
+assert_eq "$(rc_of gantry --verbose get "$URL_S3/bkt/chosen" out)" 0 "$(cat say)"
+assert_match "$(cat say)" "$URL_S3: no transfers by DC for a minute: no-device.*mlx5_0:1.*: connected by RC to $URL_S3.*by RDMA \(RC\)"
 assert_eq "$(rc_of gantry --transport dc --json put in.1 "$URL_S3/bkt/x")" 0
 assert_eq "$(fields path reason)" "http no-device"
 before=$(declined no-device)
@@ -91,6 +96,18 @@ for i in {1..20}; do echo in.4096; done >list
 assert_eq "$(rc_of gantry --require-rdma -j 1 mput list "$URL_S3/bkt/many/")" 0 "$(cat say)"
 assert_eq "$(declined no-device)" $((before + 1))
 assert_eq "$(metric gantry_rc_unknown_total)$(metric gantry_rc_busy_total)" 00
+
+# InfiniBand, on a fabric of its own: a LID beside the GID, and a service level that both ends have.
+stop_daemon
+mkdir "$T/ib"
+export SOFTNIC_DIR=$T/ib SOFTNIC_IB=0 SOFTNIC_DC=0
+serve 0 "$RC"
+curl_admin /rails | grep -q '"link":"infiniband"' || fail "the rail is not on InfiniBand"
+moves
+assert_eq "$(chosen --service-level 3)" "rdma rc 2, rdma rc 2"
+stop_daemon
+export SOFTNIC_DIR=$T/nic
+unset SOFTNIC_IB
 
 # ---- several requests at a time
 

@@ -201,6 +201,24 @@ find_keys(const struct cmd *c, struct gantry_options *o)
 	o->session_token = getenv("AWS_SESSION_TOKEN");
 }
 
+static void
+say(void *cookie, enum gantry_log_level level, const char *text)
+{
+	fprintf(stderr, "gantry: %s\n", text);
+}
+
+/* --verbose: tells of the ports, and from now on what the library has to say. */
+static void
+be_verbose(struct gantry *g)
+{
+	for (int i = 0; gantry_port(g, i); i++)
+		fprintf(stderr, "gantry: port %s: %s\n", gantry_port(g, i), gantry_port_transports(g, i));
+	if (!gantry_port(g, 0))
+		fprintf(stderr, "gantry: no port: %s\n", gantry_rdma_reason(g));
+	gantry_set_log(g, say, NULL);
+	gantry_set_log_level(g, GANTRY_LOG_INFO);
+}
+
 static struct gantry *
 open_library(const struct cmd *c)
 {
@@ -265,6 +283,8 @@ main(int argc, char **argv)
 	sigaction(SIGPIPE, &pipe, NULL);
 	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)))
 		c.g = open_library(&c);
+	if (c.verbose)
+		be_verbose(c.g);
 	int rc = run[id](&c, argv + optind);
 
 	gantry_close(c.g);

@@ -36,7 +36,7 @@ static char byte = 'x';
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int allowed; /* connections at a time; more get a 503 */
 static _Atomic int lose;    /* requests that are answered not-connected */
-static const char *volatile connect_answer, *volatile object_answer;
+static const char *volatile connect_answer, *volatile object_answer, *volatile values;
 static enum ibv_wc_status written, read_back; /* by the server, during the last request */
 
 static int
@@ -145,9 +145,9 @@ serve_connect(int fd, const struct request *rq)
 	token_format_rc(&own, end_text);
 	snprintf(text, sizeof text,
 		 "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200:%s\r\nx-amz-rdma-session: %032x\r\n"
-		 "x-amz-rdma-psn: 000007\r\nx-gantry-rc: reads=1; mtu=1024; sl=0; pkey=0xffff\r\n"
+		 "x-amz-rdma-psn: 000007\r\nx-gantry-rc: %s\r\n"
 		 "content-length: 0\r\n\r\n",
-		 end_text, i + 1);
+		 end_text, i + 1, values);
 	answer(fd, text);
 }
 
@@ -227,6 +227,7 @@ begin(void **state)
 	memset(far_end, 0, sizeof far_end);
 	allowed = FARS;
 	connect_answer = object_answer = NULL;
+	values = "reads=1; mtu=1024; sl=0; pkey=0xffff";
 	serve = serve_rc;
 	return 0;
 }
@@ -305,7 +306,25 @@ calls_share_a_connection_in_turn(void **state)
 	assert_int_equal(disconnects, 1);
 }
 
-/* A put lets the server read, a get lets it write, and nothing more. */
+/* Values that a server leaves out, or that cannot be. */
+static void
+odd_values_leave_the_default(void **state)
+{
+	struct fix *f = *state;
+	static const char *const odd[] = { "", "reads=0; mtu=0; sl=0", "reads=-1; mtu=1500; sl=16",
+					   "reads=17; mtu=8192; sl=-1", "reads; mtu=; sl=x" };
+
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+		values = odd[i];
+		assert_int_equal(open_rc(f, 0, 60000, GANTRY_TRANSPORT_RC), 0);
+		put(f, GANTRY_PATH_RDMA);
+		assert_int_equal(read_back, IBV_WC_SUCCESS);
+		gantry_close(f->g);
+		f->g = NULL;
+	}
+}
+
+/* claim TM94: a put lets the server read, a get lets it write, and nothing more. */
 static void
 rights_are_those_of_the_call(void **state)
 {
@@ -338,7 +357,7 @@ rights_are_those_of_the_call(void **state)
 	}
 }
 
-/* The server cannot reach the memory once a call has failed. */
+/* claim TM94: the server cannot reach the memory once a call has failed. */
 static void
 a_failed_call_takes_the_memory_back(void **state)
 {
@@ -676,6 +695,7 @@ main(int argc, char **argv)
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		T(calls_share_a_connection_in_turn),
+		T(odd_values_leave_the_default),
 		T(rights_are_those_of_the_call),
 		T(a_failed_call_takes_the_memory_back),
 		T(no_two_calls_have_one),

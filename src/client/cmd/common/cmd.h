@@ -44,6 +44,7 @@ struct cmd {
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
 	enum gantry_transport transport;
+	bool verbose;
 	/* settings of packets: see the members of struct gantry_options */
 	int traffic_class, service_level, path_mtu, pkey_index;
 	/* keys and region for signatures; NULL: those in the environment, if it has them */

@@ -224,7 +224,10 @@ report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 		fprintf(f, " (%s by RDMA)", size_text(o->rdma_bytes, size));
 	else if (bytes)
 		fprintf(f, " by %s%s", o->rdma_bytes ? "RDMA" : "HTTP",
-			o->rdma_bytes && o->res.transport == GANTRY_TRANSPORT_RC ? " (RC)" : "");
+			!o->rdma_bytes                            ? ""
+			: o->res.transport == GANTRY_TRANSPORT_RC ? " (RC)"
+			: c->verbose && o->res.transport          ? " (DC)"
+								  : "");
 	fprintf(f, " in %.3f s", o->seconds);
 	if (bytes)
 		fprintf(f, ", %s", rate_text(bytes, o->seconds, rate));
