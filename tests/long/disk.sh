@@ -14,6 +14,9 @@
 # list with commas) skips it.  Everything it made is undone at the end: mounts, loop device, processes, the latter by pid.
 # shellcheck shell=bash
 case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk was asked for: nothing that needs loop devices and FUSE is run"; exit 77 ;; esac
+# A mount namespace of its own, made before any mount: one that another test makes meanwhile would have a copy of our mounts, and keep the
+# file systems, and so the loop device, in use.
+[ "${OWN_MOUNTS:-}" = here ] || OWN_MOUNTS=here exec unshare -m --propagation private "$0" "$@"
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 
