@@ -131,9 +131,9 @@ write_homes(struct mover *m, int from, int to)
 /* Directs look-ups of the slots to the new engine, after the map has become effective. was_first: in a swap,
  * the engine that becomes the secondary; -1: the move is no swap. */
 static void
-go_over(struct mover *m, struct store_port *from, struct store_port *to, int was_first, int engine,
-	struct store_slots_op *o)
+go_over(struct mover *m, int source, int target, int was_first, int engine, struct store_slots_op *o)
 {
+	struct store_port *from = move_port(m, source), *to = move_port(m, target);
 	struct set *s = m->set;
 	int r;
 
@@ -143,16 +143,17 @@ go_over(struct mover *m, struct store_port *from, struct store_port *to, int was
 	 * the source. */
 	if (was_first >= 0)
 		set_seconds(m, NULL, was_first);
+	/* The target lists the keys, and lists leave out of the source those that are looked up at the target. */
+	set_note_leaving(s, source, true);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			set_assign_primary(s, (unsigned)i, engine);
 	}
-	set_note_relocation(s);
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
 	if (r >= 0)
 		r = tell(m, from, from->ops->member->leave, slots_op(m, o));
-	set_note_relocation(s);
+	set_note_leaving(s, source, false);
 	if (r < 0)
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
 }
@@ -187,7 +188,7 @@ static int
 switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_slots_op *o)
 {
 	struct set *s = m->set;
-	struct store_port *f = move_port(m, from), *t = move_port(m, to);
+	struct store_port *f = move_port(m, from);
 	bool lost = false, is_open = false;
 	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
@@ -216,7 +217,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		if (RULE_MOVE_FREEZE)
 			tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	} else if (r == 0 || is_open)
-		go_over(m, f, t, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from, o);
+		go_over(m, from, to, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from, o);
 	else if (RULE_MOVE_FREEZE)
 		tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	return r;

@@ -15,6 +15,7 @@ struct set_placement {
 	 * engines; odd: a move is in progress */
 	_Atomic uint64_t relocations;
 	_Atomic bool is_moving;   /* true: partitions may change their engine */
+	_Atomic uint64_t leaving; /* bitmap of engines that partitions leave at the moment */
 	_Atomic uint64_t all, in; /* bitmaps of engines: members, and engines in service */
 	_Atomic int head;         /* engine of the metadata leader */
 	_Atomic bool is_read_only;
@@ -107,6 +108,23 @@ _Atomic uint64_t *
 set_relocations(const struct set *s)
 {
 	return &s->placement->relocations;
+}
+
+void
+set_note_leaving(struct set *s, int engine, bool leaves)
+{
+	check(is_engine(s, engine));
+	if (leaves)
+		atomic_fetch_or(&s->placement->leaving, (uint64_t)1 << engine);
+	else
+		atomic_fetch_and(&s->placement->leaving, ~((uint64_t)1 << engine));
+	set_note_relocation(s);
+}
+
+bool
+set_is_leaving(const struct set *s, int engine)
+{
+	return atomic_load(&s->placement->leaving) >> engine & 1;
 }
 
 void

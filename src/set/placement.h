@@ -49,6 +49,10 @@ bool set_misses_places(const struct set *s);
 void set_note_relocation(struct set *s);
 /* Returns the counter of calls of set_note_relocation(). The counter exists as long as the set. */
 _Atomic uint64_t *set_relocations(const struct set *s);
+/* Notes, with set_note_relocation(), that partitions begin or have ceased to leave an engine. Until they have
+ * left, the engine lists keys of partitions whose primary is another engine already. */
+void set_note_leaving(struct set *s, int engine, bool leaves);
+bool set_is_leaving(const struct set *s, int engine);
 /* Notes whether partitions may change their engine from now on. All callers of set_is_moving() see the new
  * value after a barrier. */
 void set_note_moving(struct set *s, bool moves);

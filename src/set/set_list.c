@@ -31,8 +31,8 @@ engine_of(const struct merge_of *of, int i)
 	return (i + of->first) % of->nr;
 }
 
-/* Restricts the list of an engine to the partitions of which the engine is the primary. A disk that hangs may
- * still show older records of partitions whose primary is another disk now. */
+/* Restricts the list of an engine to the partitions of which the engine is the primary. A disk that hangs, or
+ * that partitions are leaving, may still show older records of partitions whose primary is another disk now. */
 static void
 ask_home(const struct set *s, int engine, struct store_list *ls)
 {
@@ -72,7 +72,7 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 		ls->more = false;
 		return 1;
 	}
-	if (of->settle && set_in(port_set(p)) != set_all(port_set(p)))
+	if (set_is_leaving(port_set(p), i) || (of->settle && set_in(port_set(p)) != set_all(port_set(p))))
 		ask_home(port_set(p), i, ls);
 	return has_nothing(of, i, ls) ? 1 : list(port_engine(p, i), ls);
 }

@@ -603,6 +603,60 @@ test_list_while_leaving(void **state)
 	assert_int_equal(nr, 2);
 }
 
+static bool
+is_listed(const char *name)
+{
+	struct listing l;
+	bool found = false;
+
+	assert_true(list_names(user, ONE, &l) >= 0);
+	for (int i = 0; i < l.nr; i++)
+		found |= strcmp(l.name[i], name) == 0;
+	return found;
+}
+
+/* Deletes keys that are looked up at their new disk, while the old one has them too, and lists them. Returns the number of such keys. */
+static int
+delete_while_both_have(void)
+{
+	int nr = 0;
+
+	for (int i = 0; i < RIG_KEYS; i++) {
+		struct store_key k = key_of(ONE, rig_name(i));
+		int home = set_primary(set_of(st), &k);
+		bool both = rig_value[0][i] && home != 0 && mem_disk_has(paths[0], ONE, rig_name(i), NULL) &&
+			    mem_disk_has(paths[home], ONE, rig_name(i), NULL);
+
+		if (!both || del(user, ONE, rig_name(i)) < 0)
+			continue;
+		rig_value[0][i] = 0;
+		assert_false(is_listed(rig_name(i)));
+		nr++;
+	}
+	return nr;
+}
+
+/* A list begins after a delete was answered, and the disk that the key has left has it still: the list does not have it. */
+static void
+test_list_after_delete(void **state)
+{
+	uint64_t was = seed;
+	int nr = 0;
+
+	for (int i = 0; i < 20 && nr < 10; i++, seed++) {
+		begin(3);
+		assert_int_equal(ask(DISK_DRAIN, paths[0]), 0);
+		while (!is_quiet()) {
+			nr += delete_while_both_have();
+			store_user_turn(user);
+		}
+		must_have_both();
+		end();
+	}
+	seed = was;
+	assert_in_range(nr, 10, 1000);
+}
+
 /* A store of one disk gets a second disk, then a third, and loses the first, which is named by its number. */
 static void
 test_grow(void **state)
@@ -1265,6 +1319,7 @@ main(void)
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_drained),
 		cmocka_unit_test(test_list_while_leaving),
+		cmocka_unit_test(test_list_after_delete),
 		cmocka_unit_test(test_grow),
 		cmocka_unit_test(test_after_drain),
 		cmocka_unit_test(test_forget),
