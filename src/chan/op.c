@@ -238,10 +238,11 @@ log_bad(const struct chan_op *op, const struct chan_ep *ep, const struct rdma_co
 	if (c->status == WCS_FLUSHED)
 		return;
 	if (c->status == WCS_LOCAL_PROT) {
-		/* Our own buffer or length: nothing a client can cause. */
+		/* Our own buffer or length: nothing a client can cause. Soft-RoCE says the same of packets that
+		 * it cannot send, after the loss of its link or address. */
 		log_limited(LOG_ERROR,
 			    "channel %u: %s of %u bytes: local protection error (vendor 0x%x): this is our "
-			    "own mistake",
+			    "own mistake, or Soft-RoCE without a route",
 			    ep->nr, verb, op->len_bytes, c->vendor_err);
 		return;
 	}
