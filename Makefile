@@ -307,7 +307,8 @@ check-deb: deb
 	@tests/vm/deb.sh build/deb
 check-vm: deb
 	@scripts/deps chroot vm
-	@tests/vm/run.sh build/deb
+	@$(MAKE) --no-print-directory -s build/release/tools/rawclient
+	@tests/vm/run.sh build/deb $(T)
 # The image, its seccomp profile and the manifests of packaging/, as containers run them.
 check-containers: deb
 	@scripts/deps build test chroot containers

@@ -236,7 +236,7 @@ rxe() {
 	s3 /bkt/obj -o /tmp/out
 	cmp /tmp/in /tmp/out
 }
-check "Soft-RoCE: the device is listed, a token is declined with a reason, the data comes over HTTP" rxe
+check "Soft-RoCE: the device is listed, a token of DC is declined with a reason, the data comes over HTTP" rxe
 
 reload() {
 	local p
@@ -362,6 +362,9 @@ softnic() {
 }
 chmod 644 /tmp/in
 check "DC transfers on the software NIC, in the sandbox" softnic
+
+# shellcheck source=tests/vm/guest_rc.sh
+. /usr/local/bin/guest_rc.sh
 
 clean() {
 	systemctl stop gantryd

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # make check-vm: the packages under Debian's own systemd and its Linux 6.1, with Soft-RoCE, in a virtual machine.
-#     tests/vm/run.sh DIRECTORY-OF-THE-PACKAGES [WORD...]     (only the checks of guest.sh that have one of the words in their names)
+#     tests/vm/run.sh DIRECTORY-OF-THE-PACKAGES [WORD...]     (only the checks of the guest that have one of the words in their names)
 # The machine is qemu without hardware support (TCG), so that it runs wherever this runs, a container without /dev/kvm included.
 # Its disk is made anew each time from a directory that debootstrap filled (chroot.sh); its kernel is Debian's package, unpacked.
-# All of that is fetched at the first run and kept in $GANTRY_CACHE.  guest.sh runs in it, as a unit, and its lines come out here.
+# All of that is fetched at the first run and kept in $GANTRY_CACHE.  guest.sh, with guest_rc.sh, runs in it, as a unit, and its lines come out here.
 #   VM_SECS=900   how long it may take once it boots      KEEP=1   keep console and disk, say where      SKIP=vm   not at all
 set -u
 NAME=check-vm
@@ -62,7 +62,7 @@ modules() { for m in "$@"; do modprobe -d "$K" -S "$V" --show-depends "$m" || di
 boot=$(modules virtio_pci virtio_blk ext4)
 [ -n "$boot" ] || die "no modules in $K"
 cp "$K/lib/modules/$V"/modules.{order,builtin,builtin.modinfo} "$R/lib/modules/$V/"
-for m in $(modules virtio_pci virtio_blk ext4 crc32c_generic crc32_generic ib_uverbs rdma_ucm rdma_rxe dummy autofs4); do
+for m in $(modules virtio_pci virtio_blk ext4 crc32c_generic crc32_generic ib_uverbs rdma_ucm rdma_rxe dummy veth sch_netem autofs4); do
 	d=$R${m#"$K"}
 	mkdir -p "${d%/*}"
 	cp "$m" "$d"
@@ -87,7 +87,7 @@ chmod 755 "$T/ird/init"
 
 # ---- what runs in it
 gcc -O1 -Wall -Wextra -Werror -static -o "$R/usr/local/bin/hang" tests/vm/hang.c || die "hang.c"
-install -m 755 tests/vm/guest.sh "$R/usr/local/bin/guest.sh"
+install -m 755 tests/vm/guest.sh tests/vm/guest_rc.sh build/release/tools/rawclient "$R/usr/local/bin/" || die "no rawclient: make toolbins"
 printf '%s\n' "$@" >"$R/etc/vm-words"
 cat >"$R/etc/systemd/system/guest.service" <<-UNIT
 	[Unit]
@@ -117,7 +117,7 @@ rm -rf --one-file-system "$R"
 echo "$NAME: made in $SECONDS s; booting Linux $V"
 : >"$T/result"
 started=$SECONDS
-setpriv --pdeathsig KILL qemu-system-x86_64 -accel tcg,thread=multi,tb-size=256 -cpu max,-la57 -machine q35 -smp 2 -m 1536 \
+setpriv --pdeathsig KILL qemu-system-x86_64 -accel tcg,thread=multi,tb-size=256 -cpu max,-la57 -machine q35 -smp 2 -m 2560 \
 	-nodefaults -no-user-config -display none -no-reboot -serial "file:$T/console" -serial "file:$T/result" \
 	-drive "if=none,id=d,file=$T/disk,format=raw,cache=unsafe" -device virtio-blk-pci,drive=d \
 	-kernel "$K/vmlinux" -initrd "$T/initrd" -append "console=ttyS0 quiet tsc=reliable reboot=t panic=-1 mitigations=off nokaslr \
