@@ -263,6 +263,16 @@ rc_link() {
 }
 check "RC: the link goes down amid a GET, and comes up" rc_link
 
+address_del() { ip addr del $SERVER_END/32 dev v0; }
+address_add() { ip addr add $SERVER_END/32 dev v0; }
+address_gone() { not rail_says "$SERVER_END"; }
+address_there() { rail_says "$SERVER_END"; }
+rc_address() {
+	rc_ready
+	interrupted address_del address_gone address_add address_there
+}
+check "RC: the address is removed amid a GET, and added" rc_address
+
 descriptors() { find "/proc/$(pid)/fd" -type l ! -lname '*pidfd*' | wc -l; }
 # A thousand connections of sixteen processes at a time.  The kernel has as many queue pairs, and none when they have disconnected.
 rc_thousand() {
