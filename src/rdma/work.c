@@ -14,7 +14,7 @@ const char *
 rdma_status_hint(enum rdma_status status)
 {
 	return status == WCS_RETRY_EXC || status == WCS_REM_OP || status == WCS_REM_ACCESS
-		       ? "; is the client gone, or its DC key another?"
+		       ? "; is the client gone, or its rkey or DC key another?"
 		       : "";
 }
 
