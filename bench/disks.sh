@@ -13,6 +13,8 @@ slow_disks() { # NR MS: each write takes so many milliseconds at least
 	for i in nbdkit nbdfuse fusermount3 losetup; do command -v "$i" >/dev/null || fail "no $i: scripts/deps disk installs it"; done
 	for ((i = ${#_slow[@]}; i < $1; i++)); do
 		mkdir -p "$T/slow$i"
+		# Of a disk with another delay, and no sign that this one is there.
+		rm -f "$T/slow$i.sock" "$T/slow$i.pid"
 		# A bucket that holds little: what a disk saves up while it is another one's turn is no speed.
 		nbdkit -f -U "$T/slow$i.sock" --threads 16 --filter=rate --filter=delay memory 1536M rate=$((${DISK_MB_S:-80} * 8000000)) burstiness=0.1 \
 			wdelay="$2ms" >"$T/slow$i.log" 2>&1 &
