@@ -175,7 +175,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
+.PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-rc check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
 # toolbins: what system tests are made with, and the unit programs that they start.
 toolbins: $(TOOLBIN) $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
 # bench/ uses the sources of tests/ and src/, so that all of it is built with them.
@@ -274,6 +274,11 @@ check-copies:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
 	@COPIES=2 scripts/run-tests --variant $(VARIANT) --system $(T)
+# System and hostile tests with connections of RC in the place of DC, on an adapter that has no DC: those of tests/over-rc.
+check-rc:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@TRANSPORT=rc SOFTNIC_DC=0 scripts/run-tests --variant $(VARIANT) --system --hostile --exact $$(grep -v '^#' tests/over-rc | grep -F '$(T)')
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -404,6 +409,7 @@ help:
 	@echo 'make bench-rados [F=figure] the store on RADOS in turns with librados alone'
 	@echo 'make check-cuobject [T=word] the interface of cuObject, with the sanitizers too'
 	@echo 'make check-copies [T=name] system tests on three disks, with two copies of each object'
+	@echo 'make check-rc [T=name] system and hostile tests with connections of RC in the place of DC'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'

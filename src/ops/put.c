@@ -212,13 +212,14 @@ put_leased(struct req *rq)
 /*
  * READs change nothing at the client, so they may be tried once more on a fresh channel: when the network
  * lost them (the handle of the address is made anew then), or when the queue pair went down under them.  Not
- * when the client's memory said no; not for a client that is gone or out of time (req_cancel() set the
- * fault).
+ * when the client's memory said no; not on a connection of RC, which has ended with the first READ; not for a
+ * client that is gone or out of time (req_cancel() set the fault).
  */
 static bool
 may_pull_again(const struct req *rq)
 {
 	return rq->lease.failed && !rq->retried && !rq->gone && rq->fault == FAULT_NONE &&
+	       rq->target.token.kind != TOKEN_RC_SHIM &&
 	       (rq->xfer.result == -EIO || rq->xfer.result == -ECANCELED) &&
 	       (rq->lease.status == WCS_RETRY_EXC || rq->lease.status == WCS_FLUSHED);
 }

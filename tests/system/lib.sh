@@ -110,6 +110,14 @@ nic() {
 }
 softnicctl() { nic "$BUILD/softnicctl" "$@"; }
 
+# The rdma section.  With TRANSPORT=rc clients may connect: as many as there are windows, as often as they like.
+_rdma() {
+	case ${TRANSPORT:-dc}:$RDMA in
+	rc:*'rc: {'*) echo "$RDMA" ;;
+	rc:*) echo "{ rc: { shim: on, connections: 4096, per_peer: 4096, connect_rate: 100000 }, ${RDMA#\{ }" ;;
+	*) echo "$RDMA" ;;
+	esac
+}
 # Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
 write_config() {
 	local i
@@ -121,7 +129,7 @@ write_config() {
 		echo "admin: { address: \"127.0.0.1:0\", socket: \"$T/admin.sock\" }"
 		echo "cores: $CORES"
 		echo "memory: { buffers: $BUFFERS, index: 64MiB, http_buffers: $HTTP_BUFFERS }"
-		echo "rdma: $RDMA"
+		echo "rdma: $(_rdma)"
 		if [ "${STORE:-disks}" = rados ]; then
 			# On the cluster of CEPH_CONF (tests/rados/run.sh), in a namespace of this test's own.
 			echo "store: { backend: rados }"
@@ -184,6 +192,7 @@ daemon_run() {
 	_address ADMIN "$line" admin
 	URL_S3=http://$S3 URL_SCAL=http://$SCAL URL_ADMIN=http://$ADMIN
 	[ -n "$S3" ] || fail "no s3 listener in: $line"
+	[ "${TRANSPORT:-dc}" != rc ] || export RAW_RC=$S3
 	_mute_shared
 }
 

@@ -10,6 +10,7 @@
 #   - did anything touch the window after the answer (by the NIC's own trace, against the time at which the answer came);
 #   - did the counters move; are channels, buffers and requests all back, and the descriptors as many as before.
 #
+# With TRANSPORT=rc all windows have connections of RC, and the cases are the same but for those of DC alone (wire_rc.sh).
 # Quick by default: every action at least once.  WIRE=all (tests/long/wire.sh): all cases, in an order and with places that
 # SEED= decides, for SECS= seconds.
 export SOFTNIC_RETRY_US=50000
@@ -35,6 +36,7 @@ what=''
 
 # ---- what is asked after each case -----------------------------------------------------------------------------------
 
+over_rc() { [ "${TRANSPORT:-dc}" = rc ]; }
 # It needs no library of the NIC.
 softnicctl() { "$BUILD/softnicctl" "$@"; }
 wire_raw() { nic "$BUILD/tools/rawclient" -t "$REPLIES" -s "$1" >"$T/out" 2>&1; }
@@ -49,18 +51,24 @@ sample() {
 }
 moved() { [ "$(sample "$NOW" "$@")" -gt "$(sample "$WAS" "$@")" ] || fail "$what: $* has not moved"; }
 
-# Everything that a request holds is back.
+# The channel whose work request failed was reset, or its connection closed; the one with a missing completion was destroyed.
+was_reset() { if over_rc; then moved gantry_rc_closed_total '"failed"'; else moved gantry_dci_resets_total; fi; }
+was_destroyed() { if over_rc; then moved gantry_rc_closed_total '"failed"'; else moved gantry_dci_recreated_total; fi; }
+
+# Everything that a request holds is back; READY connections have a descriptor each, until their client has left or they are idle.
 is_settled() {
 	curl_admin /metrics >"$NOW"
 	curl_admin /requests >"$T/requests"
 	awk -v dci="$DCI" -v fds="$FDS" '
-		/^gantry_dci[{].*"free"/ { free += $NF }
-		/^gantry_dci[{].*"(leased|recovering)"/ { bad += $NF }
+		/^gantry_(dci|rc_channels)[{].*"free"/ { free += $NF }
+		/^gantry_(dci|rc_channels)[{].*"(leased|recovering)"/ { bad += $NF }
+		/^gantry_rc_connections[{].*"(making|leased)"/ { bad += $NF }
+		/^gantry_rc_connections[{].*"ready"/ { ready += $NF }
 		/^gantry_buffers[{].*"used"/ { bad += $NF }
 		/^gantry_requests_in_flight[{]/ { bad += $NF }
 		/^gantry_connections[{]/ { bad += $NF }
 		/^process_open_fds/ { have = $NF }
-		END { exit bad > 0 || (dci && free != dci) || (fds && have > fds) }' "$NOW" &&
+		END { exit bad > 0 || (dci && free != dci) || (fds && have > fds + ready) }' "$NOW" &&
 		[ "$(<"$T/requests")" = "[]" ]
 }
 settled() {
@@ -70,7 +78,7 @@ settled() {
 		_runs "$DAEMON_PID" || fail "$what: gantryd has died"
 		pause 0.05
 	done
-	grep -E '^(gantry_(dci|buffers|requests_in|connections)|process_open_fds)[ {]' "$NOW" >&2
+	grep -E '^(gantry_(dci|rc_ch|rc_conn|buffers|requests_in|connections)|process_open_fds)[ {]' "$NOW" >&2
 	cat "$T/requests" >&2
 	fail "$what: not everything is back (there were $DCI channels, $FDS descriptors)"
 }
@@ -211,15 +219,16 @@ piece() { [ "$1" = 4096 ] || echo "skip=$((RANDOM % 5))"; }
 case_status() {
 	local want=failed
 	# What the network lost a PUT tries once more: that it fails takes two.
-	case $2:$4:$((RANDOM % 2)) in
+	over_rc || case $2:$4:$((RANDOM % 2)) in
 	PUT:5:0 | PUT:12:0) want=good ;;
 	PUT:5:1 | PUT:12:1) HITS=2 ;;
 	esac
 	# shellcheck disable=SC2046
 	request_under "$1" "$2" "$3" $want "status=$4" $(piece "$3") ${5:+torn=$5}
 	moved gantry_rdma_completions_total "\"$(label_of "$4")\""
-	moved gantry_dci_resets_total
-	[ $want:$HITS = failed:1 ] || moved gantry_pulls_retried_total
+	was_reset
+	if [ $want:$HITS != failed:1 ]; then moved gantry_pulls_retried_total
+	else [ "$(sample "$NOW" gantry_pulls_retried_total)" = "$(sample "$WAS" gantry_pulls_retried_total)" ] || fail "$what: tried once more"; fi
 	HITS=1
 }
 case_delay() { request_under "$1" "$2" "$3" good delay=$((RANDOM % 100 + 20))ms; }
@@ -238,7 +247,7 @@ case_dup() { request_under "$1" "$2" "$3" good dup; }
 # shellcheck disable=SC2046
 case_drop() {
 	request_under "$1" "$2" "$3" late drop $(piece "$3")
-	moved gantry_dci_recreated_total
+	was_destroyed
 }
 
 # Success is claimed and the bytes are not there: only a checksum tells.
@@ -353,6 +362,9 @@ mend() { case $1 in port) softnicctl port mlx5_0 up ;; *) softnicctl device mlx5
 
 # item 111: gone while nothing moves: declined with the reason; served when it is back.  $4: port or device.
 case_gone() {
+	local reason=no-rail
+	# The connections of a lost device are lost with it, and closed at once.
+	! over_rc || [ "$4" = port ] || reason='~^(no-rail|not-connected)$'
 	as "$1" "$3"
 	before "$1 $2 $3: $4 gone"
 	rm -f "$T/started" "$T/cut"
@@ -363,7 +375,7 @@ case_gone() {
 		touch $T/started
 		waitfile $T/cut
 		request $2 $old $tok:@w content-length:0
-		$(declined "$1" "$2" no-rail)
+		$(declined "$1" "$2" "$reason")
 		$(old_remains)
 	END
 	wait $!
@@ -372,7 +384,7 @@ case_gone() {
 	wire_raw "$srv" < <(next_works "$3") || told "wrong when it is back"
 	NONE_MOVED=1
 	after
-	moved gantry_declines_total '"no-rail"'
+	if [ "$reason" = no-rail ]; then moved gantry_declines_total '"no-rail"'; else moved gantry_declines_total; fi
 }
 
 # Gone in the middle of a transfer.
@@ -423,7 +435,7 @@ case_flap() {
 	after
 }
 
-# No address handle: declined, and remembered for 5 s; other addresses are served.
+# DC alone.  No address handle: declined, and remembered for 5 s; other addresses are served.
 case_create_ah() {
 	as "$1" "$3"
 	before "$1 $2 $3: create_ah fails"
@@ -488,7 +500,8 @@ begin() {
 	# The segments made ahead of need, each with a descriptor.
 	for disk in "$T"/disk*; do [ ! -d "$disk" ] || wait_for 60 test -e "$disk/seg-0002"; done
 	settled
-	DCI=$(sample "$NOW" gantry_dci) FDS=$(sample "$NOW" process_open_fds)
+	DCI=$(($(sample "$NOW" gantry_dci) + $(sample "$NOW" gantry_rc_channels)))
+	FDS=$(($(sample "$NOW" process_open_fds) - $(sample "$NOW" gantry_rc_connections '"ready"')))
 	RSS=$(sample "$NOW" process_resident_memory_bytes)
 }
 end() {
@@ -496,7 +509,8 @@ end() {
 	settled
 	local grown=$(($(sample "$NOW" process_resident_memory_bytes) - RSS))
 	[ $grown -lt $((48 << 20)) ] || fail "$what: grown by $grown bytes"
-	[ -n "${1:-}" ] || wait_for 60 grep -q 'completion (.*) of nothing' "$T/daemon.log"
+	# A queue of RC goes with its connection, which no later request has.
+	[ -n "${1:-}" ] || over_rc || wait_for 60 grep -q 'completion (.*) of nothing' "$T/daemon.log"
 	stop_daemon
 }
 
@@ -535,7 +549,7 @@ if [ "${WIRE:-}" != all ]; then
 			case_$c s3 GET $p
 			case_$c s3 PUT $q
 		done
-		case_library torn=50 - $q
+		over_rc || case_library torn=50 - $q
 		if [ $mode = thread ]; then
 			case_gone $a GET $p port
 			case_gone $b PUT $q device
@@ -545,9 +559,9 @@ if [ "${WIRE:-}" != all ]; then
 			case_gone $b PUT $q port
 			case_gone-amid $b GET $q device
 		fi
-		case_create_ah $b PUT $p
-		case_ah-forgotten $a GET $p
-		[ $mode = inline ] || case_create_qp $a GET $p
+		over_rc || case_create_ah $b PUT $p
+		over_rc || case_ah-forgotten $a GET $p
+		[ $mode = inline ] || over_rc || case_create_qp $a GET $p
 		end
 	done
 	echo "$cases cases, $checked work requests looked at"
@@ -563,7 +577,7 @@ all() {
 				for ((s = 1; s < 24; s++)); do
 					echo "status $d $m $z $s $([ $((RANDOM % 2)) = 0 ] || echo $((RANDOM % 101)))"
 				done
-				for c in delay hold scramble dup delay-late hold-late scramble-late drop hangup kill flap create_ah ah-forgotten create_qp; do
+				for c in delay hold scramble dup delay-late hold-late scramble-late drop hangup kill flap $(over_rc || echo create_ah ah-forgotten create_qp); do
 					echo "$c $d $m $z"
 				done
 				for c in gone gone-amid; do
@@ -574,7 +588,7 @@ all() {
 			done
 		done
 	done
-	for z in 4096 5M; do
+	over_rc || for z in 4096 5M; do
 		echo "library torn=$((RANDOM % 99)) - $z"
 		echo "library corrupt=$((RANDOM % 4096)) - $z"
 	done

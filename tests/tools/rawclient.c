@@ -9,6 +9,9 @@
  *     rawclient --bytes FILL LENGTH                                writes known bytes to standard output
  *     rawclient --crc64 FILE                                       base64, as in x-amz-checksum-crc64nvme
  *
+ * With RAW_RC=HOST:PORT in the environment windows have queue pairs of RC, connected there, and @WINDOW and `token` make rc:
+ * tokens (raw/raw.h): a script that does not speak of DC is then one of RC.
+ *
  * -t appends a line to LOG for each window that a request named, when that request ends:
  *     reply|failure|hangup TIME STATUS REPLY WINDOW DCTN RKEY
  * TIME, CLOCK_MONOTONIC in ns, is when the first packet of the response came: compare with `softnicctl

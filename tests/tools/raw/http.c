@@ -67,10 +67,12 @@ log_end(const struct conn *c, const char *what)
 		char rkey[16];
 
 		snprintf(rkey, sizeof rkey, ":%08x:", w->rkey);
+		if (rc_is_on())
+			snprintf(rkey, sizeof rkey, ":%08x\r\n", w->rkey);
 		if (memmem(c->out, c->out_len, rkey, strlen(rkey)))
 			fprintf(reply_log, "%s %llu %d %s %s %#x %#x\n", what,
 				(unsigned long long)(c->first_ns ? c->first_ns : clock_of(CLOCK_MONOTONIC)),
-				c->resp.status, reply ? reply : "-", w->name, w->nic->dctn, w->rkey);
+				c->resp.status, reply ? reply : "-", w->name, window_qpn(w), w->rkey);
 	}
 }
 

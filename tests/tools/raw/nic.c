@@ -145,6 +145,7 @@ nic_find(const char *name, bool may_open)
 void
 nic_destroy_dct(struct nic *n)
 {
+	rc_destroy_all(n);
 	if (n->dct && ibv_destroy_qp(n->dct) != 0)
 		raw_die(EXIT_FAILED, "destroying the DCT: %s", strerror(errno));
 	n->dct = NULL;
@@ -204,6 +205,8 @@ window_new(const char *name, struct nic *n, size_t len, struct fill fill, size_t
 	w->rkey = w->mr->rkey;
 	w->next = windows;
 	windows = w;
+	if (rc_is_on())
+		rc_window_new(w);
 	return w;
 }
 
@@ -251,6 +254,7 @@ window_guards(const struct window *w)
 /* ---- tokens ---- */
 
 struct parts {
+	const char *rc_id; /* of an rc: token; NULL: the token is DC's */
 	uint64_t addr, size, suffix_addr, suffix_size;
 	uint32_t rkey, dctn;
 	unsigned lid, g;
@@ -273,9 +277,15 @@ parts_of(const struct window *w, struct parts *p)
 static void
 parts_text(const struct parts *p, char text[RAW_TOKEN_MAX])
 {
-	int n = snprintf(text, RAW_TOKEN_MAX,
-			 "%016llx:%08llx:%08x:%04x:%06x:%x:", (unsigned long long)p->addr,
-			 (unsigned long long)p->size, p->rkey, p->lid, p->dctn, p->g);
+	int n;
+
+	if (p->rc_id) {
+		snprintf(text, RAW_TOKEN_MAX, "rc:%s:%016llx:%08llx:%08x", p->rc_id,
+			 (unsigned long long)p->addr, (unsigned long long)p->size, p->rkey);
+		return;
+	}
+	n = snprintf(text, RAW_TOKEN_MAX, "%016llx:%08llx:%08x:%04x:%06x:%x:", (unsigned long long)p->addr,
+		     (unsigned long long)p->size, p->rkey, p->lid, p->dctn, p->g);
 
 	for (int i = 0; i < 16; i++)
 		n += snprintf(text + n, RAW_TOKEN_MAX - (size_t)n, "%02x", p->gid[i]);
@@ -293,6 +303,16 @@ token_of_window(const struct window *w, char text[RAW_TOKEN_MAX])
 	struct parts p;
 
 	parts_of(w, &p);
+	parts_text(&p, text);
+}
+
+void
+token_of(struct window *w, char text[RAW_TOKEN_MAX])
+{
+	struct parts p;
+
+	parts_of(w, &p);
+	p.rc_id = rc_is_on() ? rc_window_id(w) : NULL;
 	parts_text(&p, text);
 }
 
@@ -402,6 +422,7 @@ token_make(const char *name, struct window *w, char **words, int nr)
 	struct parts p;
 
 	parts_of(w, &p);
+	p.rc_id = rc_is_on() ? rc_window_id(w) : NULL;
 	p.suffix_addr = p.addr;
 	p.suffix_size = p.size;
 	snprintf(t->name, sizeof t->name, "%s", name);

@@ -97,6 +97,7 @@ struct window {
 	struct ibv_mr *mr; /* NULL after dereg */
 	uint32_t rkey;
 	struct fill fill;
+	struct rc_qp *rc; /* with RAW_RC: queue pair of its last token; NULL: none yet */
 	struct window *next;
 };
 
@@ -124,7 +125,10 @@ struct window *window_first(void);
 /* words: modifications, see rawclient.c. */
 void token_make(const char *name, struct window *w, char **words, int nr);
 const struct token_text *token_find(const char *name);
+/* A token of DC. */
 void token_of_window(const struct window *w, char text[RAW_TOKEN_MAX]);
+/* A token of DC, or of a connection of RC for this token (RAW_RC). */
+void token_of(struct window *w, char text[RAW_TOKEN_MAX]);
 
 /* Another text of a token. */
 void token_set(const char *name, const char *text);

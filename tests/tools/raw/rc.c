@@ -10,13 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct rc_qp {
 	char name[RAW_NAME_MAX];
 	struct nic *nic;
 	struct ibv_qp *qp;
-	uint32_t psn;
-	char id[33]; /* of the connection; "": there is none */
+	uint32_t qpn, psn;
+	char token[89];
+	char id[33];           /* of the connection; "": there is none */
+	bool of_window, fresh; /* of_window: made by rc_window_new(); fresh: no token has named it */
 	struct rc_qp *next;
 };
 
@@ -53,7 +56,7 @@ static void
 set_token(struct rc_qp *q, bool with_gid)
 {
 	unsigned char b[44] = { 1 };
-	char text[89];
+	char *text = q->token;
 
 	put_le(b + 1, q->qp->qp_num, 4);
 	if (q->nic->ethernet || q->nic->lid == 0 || with_gid)
@@ -61,7 +64,7 @@ set_token(struct rc_qp *q, bool with_gid)
 	b[41] = 1;
 	put_le(b + 42, q->nic->lid, 2);
 	for (int i = 0; i < 44; i++)
-		snprintf(text + 2 * i, 3, "%02x", b[i]);
+		snprintf(text + 2 * (size_t)i, 3, "%02x", b[i]);
 	set(q, "token", text);
 }
 
@@ -91,6 +94,7 @@ rc_qp_new(const char *name, struct nic *n, bool with_gid)
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	if (errno)
 		raw_die(EXIT_FAILED, "to INIT: %s", strerror(errno));
+	q->qpn = q->qp->qp_num;
 	q->next = qps;
 	qps = q;
 	set_token(q, with_gid);
@@ -190,4 +194,99 @@ rc_token(const char *name, const char *qp, const char *id, const struct window *
 		 (unsigned long long)(uintptr_t)w->mem + off,
 		 (unsigned long long)(size ? size : w->len - off), w->rkey);
 	token_set(name, text);
+}
+
+/* ---- windows with queue pairs of their own (RAW_RC) ---- */
+
+static const char *connect_at; /* HOST:PORT[/FROM] */
+
+bool
+rc_is_on(void)
+{
+	if (!connect_at)
+		connect_at = getenv("RAW_RC") ? getenv("RAW_RC") : "";
+	return *connect_at;
+}
+
+/* A POST to one of the two routes; its response is good until the next one. */
+static const struct resp *
+post(const char *route, char *header, char *header2)
+{
+	struct conn *c = conn_get("of RC", connect_at);
+	char *words[] = { (char *)"POST", (char *)route, (char *)"content-length:0", header, header2 };
+	size_t len;
+	bool head;
+	char *bytes = request_build(c->server, words, header2 ? 5 : 4, &len, &head);
+
+	conn_start(c, bytes, len, head);
+	conns_drive(&c, 1, raw_now_ms() + 60000, false);
+	return &c->resp;
+}
+
+/* Whoever leaves says so, where the server still answers. */
+static void
+leave(void)
+{
+	char header[64];
+
+	for (const struct rc_qp *q = qps; q; q = q->next) {
+		if (!q->of_window || !*q->id)
+			continue;
+		snprintf(header, sizeof header, "x-amz-rdma-session:%s", q->id);
+		if (post("/.s3rdma-rc/disconnect", header, NULL)->status != 204)
+			return;
+	}
+}
+
+void
+rc_window_new(struct window *w)
+{
+	static int nr;
+	char name[RAW_NAME_MAX], token[128], psn[64];
+	const struct resp *r;
+
+	if (nr == 0)
+		atexit(leave);
+	snprintf(name, sizeof name, "of_window_%d", nr++);
+	rc_qp_new(name, w->nic, true);
+	snprintf(token, sizeof token, "x-amz-rdma-token:%s", qps->token);
+	snprintf(psn, sizeof psn, "x-amz-rdma-psn:%06x", qps->psn);
+	/* A window begins with a connection, also where the port is down for a moment. */
+	for (double until = raw_now_ms() + 10000;;) {
+		r = post("/.s3rdma-rc/connect", token, psn);
+		if (r->status != 501 || w->rc || raw_now_ms() > until)
+			break;
+		usleep(10000);
+	}
+	if (r->status != 200 && (r->status != 501 || !w->rc))
+		raw_die(EXIT_FAILED, "a window is not connected: status %d %s", r->status, r->err);
+	if (r->status != 200)
+		return;
+	rc_qp_join(name, r);
+	qps->of_window = qps->fresh = true;
+	w->rc = qps;
+}
+
+const char *
+rc_window_id(struct window *w)
+{
+	if (!w->rc->fresh)
+		rc_window_new(w);
+	w->rc->fresh = false;
+	return w->rc->id;
+}
+
+uint32_t
+window_qpn(const struct window *w)
+{
+	return w->rc ? w->rc->qpn : w->nic->dctn;
+}
+
+void
+rc_destroy_all(const struct nic *n)
+{
+	for (struct rc_qp *q = qps; q; q = q->next) {
+		if (q->nic == n)
+			rc_qp_destroy(q->name);
+	}
 }

@@ -100,7 +100,7 @@ of_window(const char *what, const struct window *w, char *out, size_t cap)
 	else if (!strcmp(what, "size"))
 		snprintf(out, cap, "%zu", w->len);
 	else if (!strcmp(what, "dctn"))
-		snprintf(out, cap, "%06x", w->nic->dctn);
+		snprintf(out, cap, "%06x", window_qpn(w));
 	else if (!strcmp(what, "gid"))
 		for (size_t i = 0; i < 16; i++)
 			snprintf(out + 2 * i, cap - 2 * i, "%02x", w->nic->gid[i]);
@@ -132,7 +132,7 @@ lookup(const char *p, char *out, size_t cap)
 		return n;
 	}
 	if (w) {
-		token_of_window(w, out);
+		token_of(w, out);
 		return n;
 	}
 	if (p[n] == ':') {
