@@ -17,6 +17,7 @@ struct lease_priv {
 	enum lease_state state;
 	uint64_t addr, size;
 	uint64_t failed_ns; /* when the lease went to error */
+	uint32_t conn;      /* connection of RC; 0: none */
 };
 
 _Static_assert(sizeof(struct lease_priv) <= sizeof(((struct chan_lease *)0)->priv), "fits");
@@ -86,6 +87,7 @@ chan_free(struct chan *ch)
 	if (ch->params.timers)
 		timer_disarm(ch->params.timers, &ch->lost_timer);
 	free(ch->slots);
+	free(ch->conn);
 	free(ch);
 }
 
@@ -113,16 +115,26 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 	ls->outstanding = 0;
 	ls->failed = ls->flushed_writes = false;
 	ls->status = WCS_SUCCESS;
-	if (tok->kind != TOKEN_DC || ch->decline) {
-		ls->reason = tok->kind != TOKEN_DC ? CHAN_FAMILY : ch->decline_reason;
-		return ls->result = tok->kind != TOKEN_DC ? -EOPNOTSUPP : ch->decline;
+	if (!chan_serves(ch, tok->kind) || ch->decline) {
+		bool family = !chan_serves(ch, tok->kind);
+
+		ls->reason = family ? CHAN_FAMILY : ch->decline_reason;
+		return ls->result = family ? -EOPNOTSUPP : ch->decline;
+	}
+	if (fc_conn_of(tok)) {
+		ls->reason = fc_conn_take(ch, fc_conn_of(tok));
+		if (ls->reason != CHAN_OK)
+			return ls->result = -EOPNOTSUPP;
+		p->conn = fc_conn_of(tok);
 	}
 	if (!ch->hold_leases && ch->stats.leased < ch->channels && list_empty(&ch->waiting)) {
 		fc_lease_take(ch, ls);
 		return 1;
 	}
-	if (ch->params.queue_max && ch->stats.waiting >= ch->params.queue_max)
+	if (ch->params.queue_max && ch->stats.waiting >= ch->params.queue_max) {
+		fc_conn_put(ch, p->conn, false);
 		return ls->result = -EAGAIN;
+	}
 	p->state = LEASE_WAITING;
 	list_push_tail(&ch->waiting, &ls->link);
 	ch->stats.waiting++;
@@ -138,11 +150,19 @@ fc_unwait(struct chan *ch, struct chan_lease *ls)
 }
 
 void
+fc_leave(struct chan *ch, struct chan_lease *ls)
+{
+	fc_conn_put(ch, priv_of(ls)->conn, false);
+}
+
+void
 chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
 {
 	struct lease_priv *p = priv_of(ls);
 
 	check(p->state != LEASE_HELD);
+	if (p->state != LEASE_NONE)
+		fc_leave(ch, ls);
 	if (p->state == LEASE_WAITING) {
 		fc_unwait(ch, ls);
 	} else if (p->state == LEASE_READY) {
@@ -181,6 +201,7 @@ chan_lease_put(struct chan *ch, struct chan_lease *ls)
 	}
 	check(p->ch == ch);
 	check(ls->outstanding == 0);
+	fc_conn_put(ch, p->conn, ls->failed);
 	p->state = LEASE_NONE;
 	ch->stats.leased--;
 	fc_grant_waiting(ch);
@@ -468,7 +489,7 @@ chan_poll(struct chan *ch)
 bool
 chan_serves(const struct chan *ch, enum token_kind kind)
 {
-	return kind == TOKEN_DC;
+	return kind == TOKEN_DC || (kind == TOKEN_RC_SHIM && ch->conn);
 }
 
 int

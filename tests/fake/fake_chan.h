@@ -34,6 +34,19 @@ void fake_chan_hold_leases(struct chan *ch, bool hold);
 bool fake_chan_grant(struct chan *ch);
 bool fake_chan_deny(struct chan *ch, int result, enum chan_reason reason);
 
+/* --- connections of RC (fake_chan_conn.c) --- */
+
+#define FAKE_CONNS_MAX 65536
+/* From now on rc: tokens are served. Their ids begin with the number of the connection, in 8 hexadecimal digits; the other digits
+ * are 0. */
+void fake_chan_serve_rc(struct chan *ch);
+/* Makes a connection: its number, from 1 on. */
+uint32_t fake_chan_join(struct chan *ch);
+/* Is there such a connection? It is gone when a lease of it has failed. */
+bool fake_chan_joined(const struct chan *ch, uint32_t nr);
+/* How many connections are leased. */
+int fake_chan_conns_leased(const struct chan *ch);
+
 /* --- operations --- */
 
 /* true: operations stay outstanding until the test ends them. */

@@ -50,7 +50,18 @@ struct chan {
 	struct timer lost_timer;
 	struct list ready; /* leases to be told that they were granted, from chan_poll() */
 	struct fake_chan_stats stats;
+	uint8_t *conn; /* states of connections, by number; NULL: rc: tokens are not served */
+	uint32_t conn_nr;
 };
+
+/* The connection that a token names; 0: it is DC's. */
+uint32_t fc_conn_of(const struct token *tok);
+/* CHAN_OK: the lease has it now. */
+enum chan_reason fc_conn_take(struct chan *ch, uint32_t nr);
+/* Gives back the connection of a lease that never had a channel. */
+void fc_leave(struct chan *ch, struct chan_lease *ls);
+/* nr 0: nothing. */
+void fc_conn_put(struct chan *ch, uint32_t nr, bool failed);
 
 void fc_lease_take(struct chan *ch, struct chan_lease *ls);
 void fc_unwait(struct chan *ch, struct chan_lease *ls);

@@ -55,6 +55,7 @@ fake_chan_deny(struct chan *ch, int result, enum chan_reason reason)
 		return false;
 	ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
 	fc_unwait(ch, ls);
+	fc_leave(ch, ls);
 	ls->result = result;
 	ls->reason = reason;
 	ls->done(ls);

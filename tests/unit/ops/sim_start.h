@@ -26,8 +26,11 @@ struct sim_x {
 	struct sockaddr_in peer;
 	uint64_t id, began_ns, began;
 	unsigned weather;
-	bool left;   /* the client went away: nobody looks at the reply */
-	bool stalls; /* the client stops in the middle of its body */
+	uint32_t conn;  /* the slot's connection of RC; 0: none yet */
+	uint32_t named; /* the connection that the token names; 0: the token is DC's */
+	bool shared;    /* another request names the same, or it may be gone: a decline may be */
+	bool left;      /* the client went away: nobody looks at the reply */
+	bool stalls;    /* the client stops in the middle of its body */
 	int space, key;
 	char path[64];
 	struct ver *v;
@@ -47,7 +50,7 @@ static unsigned char *arena;
 static uint64_t now, rng;
 static unsigned weather;
 static int live_nr;
-static unsigned long done_nr, good_nr, moved_nr, fault_nr[FAULT_NR], left_nr, declined_nr, revoked_nr;
+static unsigned long done_nr, good_nr, moved_nr, fault_nr[FAULT_NR], left_nr, declined_nr, revoked_nr, rc_nr;
 
 static uint64_t
 rnd(uint64_t n)
@@ -76,11 +79,33 @@ some_size(void)
 
 /* ---- starting one ---- */
 
+/* An rc: token of the slot's own connection, or now and then of one that another slot has, or nobody. */
+static void
+slot_rc_token(struct sim_x *s, const char *header, uint64_t at)
+{
+	/* A client whose connection is gone makes another. */
+	if (!fake_chan_joined(rig.chan, s->conn))
+		s->conn = fake_chan_join(rig.chan);
+	s->named = s->conn;
+	s->shared = often(10);
+	if (s->shared)
+		s->named = often(80) ? xs[rnd(SIM_SLOTS)].conn : FAKE_CONNS_MAX + (uint32_t)rnd(9);
+	for (int i = 0; i < SIM_SLOTS; i++) {
+		if (&xs[i] != s && xs[i].state != S_FREE && xs[i].named == s->named)
+			xs[i].shared = s->shared = true;
+	}
+	x_field(&s->x, header, "rc:%08x%024x:%016llx:%08llx:01f2e973", s->named, 0, (unsigned long long)at,
+		(unsigned long long)s->win_len);
+}
+
 static void
 slot_token(struct sim_x *s, const char *header)
 {
 	uint64_t at = (uint64_t)(s->win - arena) + SIM_ADDR;
-
+	if (often(50)) {
+		slot_rc_token(s, header, at);
+		return;
+	}
 	x_field(&s->x, header, "%016llx:%08llx:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001",
 		(unsigned long long)at, (unsigned long long)s->win_len);
 }
@@ -207,6 +232,8 @@ slot_start(struct sim_x *s)
 		if (xs[i].state != S_FREE)
 			s->weather |= xs[i].weather; /* they may have in hand what we wait for */
 	}
+	s->named = 0;
+	s->shared = false;
 	s->left = s->suspended = s->calls_in = s->body_over = s->ranged = false;
 	s->v = NULL;
 	s->from = s->pos = s->body_at = 0;

@@ -12,6 +12,7 @@
  */
 #include "tests/unit/ops/rig.h"
 #include "tests/fake/mem_store.h"
+#include "tests/fake/fake_rctable.h"
 #include "tests/unit/ops/sim_start.h"
 
 #include <errno.h>
@@ -179,8 +180,11 @@ check_reply(struct sim_x *s)
 		complain(s, "a fault that does not fit");
 	if (r->status == 503 && !s->left)
 		assert_header(&s->x, "retry-after", rq->fault == FAULT_NO_DISK ? "30" : "1");
-	if (rq->declined && !s->left && !(s->weather & W_DECLINE))
+	if (rq->declined && !s->left && !(s->weather & W_DECLINE) && !s->shared)
 		complain(s, "a decline");
+	if (s->named && rq->retried)
+		complain(s, "a second lease of a connection that has failed");
+	rc_nr += s->named && rq->fault == FAULT_NONE;
 	if (r->body == REPLY_STREAM)
 		assert_true(rq->reply.len_bytes > 0);
 	good_nr += rq->fault == FAULT_NONE;
@@ -462,6 +466,7 @@ check_nothing_left(void)
 		assert_true(fair_empty(&xp[i]->waiting[0]) && fair_empty(&xp[i]->waiting[1]));
 		assert_true(list_empty(&xp[i]->hungry));
 	}
+	assert_int_equal(fake_chan_conns_leased(rig.chan), 0);
 	assert_int_equal(mem_store_open_nr(rig.store), 0);
 	assert_int_equal(mem_store_put_nr(rig.store), 0);
 	assert_int_equal(mem_store_inflight(rig.store), 0);
@@ -530,7 +535,7 @@ test_random(void **state)
 		rng = (seed + 1) * 0x9e3779b97f4a7c15u | 1;
 		now = 1000 * NS_PER_S;
 		weather = 0;
-		done_nr = good_nr = moved_nr = left_nr = declined_nr = revoked_nr = 0;
+		done_nr = good_nr = moved_nr = left_nr = declined_nr = revoked_nr = rc_nr = 0;
 		memset(fault_nr, 0, sizeof fault_nr);
 		sim_init();
 		memset(arena, GUARD, (size_t)SIM_SLOTS * SIM_SPAN);
@@ -544,9 +549,12 @@ test_random(void **state)
 		put_object("keep", 100, 1); /* the bucket is never empty */
 		clock_fake(&now);
 		mem_store_manual(rig.store, true);
+		fake_chan_serve_rc(rig.chan);
+		fake_rctable(rig.chan);
 		fake_chan_window(rig.chan, SIM_ADDR, arena, (size_t)SIM_SLOTS * SIM_SPAN);
 		for (int i = 0; i < SIM_SLOTS; i++) {
 			xs[i].state = S_FREE;
+			xs[i].conn = xs[i].named = 0;
 			xs[i].win = arena + (size_t)i * SIM_SPAN + SIM_GUARD;
 		}
 		one_round(4000);
@@ -559,8 +567,11 @@ test_random(void **state)
 				printf(" %s %lu", fault_info((enum fault)f)->code, fault_nr[f]);
 		}
 		printf("\n");
+		printf("%lu over RC without a fault\n", rc_nr);
 		assert_true(good_nr > done_nr / 4);
+		assert_true(rc_nr > done_nr / 20);
 		mem_store_manual(rig.store, false);
+		fake_rctable(NULL);
 		rig_stop(&none);
 		seed++;
 	} while (time(NULL) < until);
