@@ -146,6 +146,11 @@ cat >client.py <<'END'
 import sys
 import gantry
 
+try:
+    gantry.Client(transport="ib")
+    sys.exit("a transport that there is not")
+except ValueError:
+    pass
 client = gantry.Client(sys.argv[1], transport="rc", require_rdma=True, split_above=6 << 20, part_size=5 << 20, jobs=4)
 want = bytes(range(256)) * 70000
 for line in sys.stdin:

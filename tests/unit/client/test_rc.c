@@ -35,6 +35,7 @@ static struct ibv_mr *mr;
 static char byte = 'x';
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int allowed; /* connections at a time; more get a 503 */
+static _Atomic bool stalls; /* requests get no answer while it is set */
 static _Atomic int lose;    /* requests that are answered not-connected */
 static const char *volatile connect_answer, *volatile object_answer, *volatile values;
 static enum ibv_wc_status written, read_back; /* by the server, during the last request */
@@ -184,6 +185,8 @@ serve_object(int fd, const struct request *rq)
 	else
 		written = post(s, &t, IBV_WR_RDMA_WRITE);
 	usleep(2000);
+	while (stalls)
+		usleep(1000);
 	s->requests--;
 	if (object_answer)
 		answer(fd, object_answer);
@@ -224,6 +227,7 @@ begin(void **state)
 	gantry_close(f->g);
 	f->g = NULL;
 	connects = disconnects = shared = tokened = fars = lose = 0;
+	stalls = false;
 	memset(far_end, 0, sizeof far_end);
 	allowed = FARS;
 	connect_answer = object_answer = NULL;
@@ -375,6 +379,28 @@ a_failed_call_takes_the_memory_back(void **state)
 		assert_int_not_equal(post(&far_end[i], &t, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	/* The servers are told, by the keeper. */
 	while (disconnects < 2)
+		usleep(1000);
+}
+
+/* Nor once a call has run out of time, while the server is still at it. */
+static void
+a_late_call_takes_the_memory_back(void **state)
+{
+	struct fix *f = *state;
+	const struct gantry_request rq = { .size = sizeof rq, .timeout_ms = 300 };
+	struct token t;
+
+	assert_int_equal(open_rc(f, 0, 60000, GANTRY_TRANSPORT_RC), 0);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	put(f, GANTRY_PATH_RDMA);
+	stalls = true;
+	assert_int_equal(gantry_get(f->g, url, f->buf, 1, 0, &rq, &f->res), -ETIMEDOUT);
+	t = (struct token){ .addr = (uintptr_t)f->buf, .rkey = f->g->map.at[0].region->mr[0]->rkey };
+	assert_int_not_equal(post(&far_end[0], &t, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+	stalls = false;
+	put(f, GANTRY_PATH_RDMA);
+	assert_int_equal(connects, 2);
+	while (far_end[0].requests)
 		usleep(1000);
 }
 
@@ -698,6 +724,7 @@ main(int argc, char **argv)
 		T(odd_values_leave_the_default),
 		T(rights_are_those_of_the_call),
 		T(a_failed_call_takes_the_memory_back),
+		T(a_late_call_takes_the_memory_back),
 		T(no_two_calls_have_one),
 		T(calls_wait_where_the_server_has_no_more),
 		T(unused_ones_are_closed),
