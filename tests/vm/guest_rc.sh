@@ -98,6 +98,25 @@ rc_served() {
 }
 check "RC: tokens of Soft-RoCE are served, in the sandbox" rc_served
 
+# Devices without DC: clients choose RC by themselves, and say so.
+rc_chosen() {
+	rc_ready
+	gantry ports | tee -a /dev/stderr | grep -qx 'rxe2:1  rc'
+	runuser -u gantry -- gantryd --list-devices | tee -a /dev/stderr | grep -q '^rxe1: .* RC, .*no DC transport'
+	gantry --device rxe2 --require-rdma put /tmp/in http://$S3/bkt/auto 2>&1 | tee -a /dev/stderr | grep -q 'by RDMA (RC)'
+	rm -f /tmp/rc.out
+	gantry --device rxe2 --require-rdma get http://$S3/bkt/auto /tmp/rc.out 2>&1 | tee -a /dev/stderr | grep -q 'by RDMA (RC)'
+	cmp /tmp/in /tmp/rc.out
+	# Without the shim the same client uses HTTP.
+	systemctl stop gantryd
+	sed -i 's/shim: on/shim: off/' /etc/gantry/conf.d/rc.yaml
+	systemctl start gantryd
+	not gantry --device rxe2 --require-rdma put /tmp/in http://$S3/bkt/auto
+	gantry --device rxe2 put /tmp/in http://$S3/bkt/auto 2>&1 | tee -a /dev/stderr | grep -i 'http'
+	rc_start
+}
+check "RC: clients choose it by themselves, where the server has it" rc_chosen
+
 # Sizes of one byte to more than all buffers of the daemon.
 rc_sizes() {
 	local n
