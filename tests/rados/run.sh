@@ -59,6 +59,8 @@ one ahead_asan build/asan/rados/test_ahead
 for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
 	one "$t" "tests/system/$t.sh"
 done
+# Over connections of RC.
+for t in smoke get overwrite sizes; do TRANSPORT=rc one "rc_$t" "tests/system/$t.sh"; done
 for t in tests/rados/*.sh; do
 	case $t in */run.sh | */lib.sh) ;; *) one "$(basename "$t" .sh)" "$t" ;; esac
 done
