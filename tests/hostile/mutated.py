@@ -20,6 +20,7 @@ import time
 import urllib.request
 
 TOKEN = "0000%012x:%08x:%08x:0000:%06x:1:00000000000000000000ffff7f000001"
+IDS = []  # some of the connections of RC that were made
 TALKERS = 12
 QUIET_S = 0.15  # nothing more comes, so the daemon waits for more, which is as good an end as any
 MARK = re.compile(rb"HTTP/1\.1 (\d\d\d)")
@@ -48,11 +49,11 @@ def form(rng):
     policy = base64.b64encode(json.dumps({"expiration": "2039-01-01T00:00:00Z", "conditions": [{"bucket": "bkt"}, ["starts-with", "$key", ""]]}).encode())
     parts = [("key", b"f${filename}"), ("policy", policy), ("x-amz-algorithm", b"AWS4-HMAC-SHA256"), ("success_action_status", b"201"), ("file", b"x" * rng.randrange(300))]
     body = b"".join(b'--BB\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % (n.encode(), b'; filename="a"' if n == "file" else b"", v) for n, v in parts) + b"--BB--\r\n"
-    return b"POST /bkt HTTP/1.1\r\nHost: h\r\nContent-Type: multipart/form-data; boundary=BB\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    return b"POST /bkt HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=BB\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 def chunked(rng):
-    out = b"PUT /bkt/c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+    out = b"PUT /bkt/c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     for _ in range(rng.randrange(4)):
         data = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 60)))
         out += b"%x%s\r\n" % (len(data), rng.choice([b"", b";a", b";a=b", b';a="b\n"'])) + data + b"\r\n"
@@ -63,22 +64,33 @@ def token(rng):
     return TOKEN % (rng.randrange(1 << 47), rng.randrange(1, 1 << 20), rng.randrange(1 << 32), rng.randrange(1 << 24))
 
 
+def rc_end(rng):
+    return "01%s00000000000000000000ffff7f000001" % rng.randrange(1 << 24).to_bytes(4, "little").hex() + "0" * 40 + "010000"
+
+
+def rc_token(rng):
+    return "rc:%032x:%016x:%08x:%08x" % (rng.choice(IDS) if IDS and rng.random() < .5 else rng.randrange(1 << 128), rng.randrange(1 << 47), rng.randrange(1, 1 << 20), rng.randrange(1 << 32))
+
+
 def good(rng):
     """One request that is right, or nearly."""
     xml = b"<Delete><Object><Key>a</Key></Object><Object><Key>k%d</Key></Object></Delete>" % rng.randrange(9)
     plain = [
-        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: h\r\nRange: bytes=%d-%d\r\nIf-None-Match: \"x\"\r\n\r\n" % (rng.randrange(99), rng.randrange(99)),
+        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: localhost\r\nRange: bytes=%d-%d\r\nIf-None-Match: \"x\"\r\n\r\n" % (rng.randrange(99), rng.randrange(99)),
         lambda: b"HEAD /bkt/k?partNumber=1 HTTP/1.1\r\nHost: bkt.h:80\r\nx-amz-checksum-mode: ENABLED\r\n\r\n",
-        lambda: b"PUT /bkt/k HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\nx-amz-meta-a: b\r\nContent-Type: a/b\r\n\r\nhello, world",
-        lambda: b"GET /bkt?list-type=2&prefix=a%2Fb&max-keys=3&delimiter=/&encoding-type=url HTTP/1.1\r\nHost: h\r\n\r\n",
-        lambda: b"PUT /bkt/k HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nx-amz-rdma-token: %s\r\n\r\n" % token(rng).encode(),
-        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: h\r\nx-amz-rdma-token: %s\r\nRange: bytes=0-3\r\n\r\n" % token(rng).encode(),
-        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: h\r\nx-rdma-info: {\"rkey\": 1, \"addr\": \"%x\"}\r\n\r\n" % rng.randrange(1 << 40),
-        lambda: b"POST /bkt?delete HTTP/1.1\r\nHost: h\r\nContent-MD5: %s\r\nContent-Length: %d\r\n\r\n%s" % (base64.b64encode(hashlib.md5(xml).digest()), len(xml), xml),
-        lambda: b"POST /bkt/m?uploads HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
-        lambda: b"PUT /bkt/copy HTTP/1.1\r\nHost: h\r\nx-amz-copy-source: /bkt/%s\r\nContent-Length: 0\r\n\r\n" % rng.choice([b"k", b"%6B", b"a%2Fb?versionId=null"]),
-        lambda: b"OPTIONS /bkt/k HTTP/1.1\r\nHost: h\r\nOrigin: http://a\r\nAccess-Control-Request-Method: PUT\r\n\r\n",
-        lambda: b"GET /bkt/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=MAIN%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=9&X-Amz-SignedHeaders=host&X-Amz-Signature=00 HTTP/1.1\r\nHost: h\r\n\r\n",
+        lambda: b"PUT /bkt/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\nx-amz-meta-a: b\r\nContent-Type: a/b\r\n\r\nhello, world",
+        lambda: b"GET /bkt?list-type=2&prefix=a%2Fb&max-keys=3&delimiter=/&encoding-type=url HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        lambda: b"PUT /bkt/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nx-amz-rdma-token: %s\r\n\r\n" % token(rng).encode(),
+        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: localhost\r\nx-amz-rdma-token: %s\r\nRange: bytes=0-3\r\n\r\n" % token(rng).encode(),
+        lambda: b"POST /.s3rdma-rc/connect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nx-amz-rdma-token: %s\r\nx-amz-rdma-psn: %06x\r\nx-gantry-rc: reads=16; mtu=1024; sl=0; pkey=0xffff\r\n\r\n" % (rc_end(rng).encode(), rng.randrange(1 << 24)),
+        lambda: b"POST /.s3rdma-rc/disconnect HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nx-amz-rdma-session: %s\r\n\r\n" % rc_token(rng)[3:35].encode(),
+        lambda: b"%s /bkt/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nx-amz-rdma-token: %s\r\n\r\n" % (rng.choice([b"GET", b"PUT"]), rc_token(rng).encode()),
+        lambda: b"GET /bkt/k HTTP/1.1\r\nHost: localhost\r\nx-rdma-info: {\"rkey\": 1, \"addr\": \"%x\"}\r\n\r\n" % rng.randrange(1 << 40),
+        lambda: b"POST /bkt?delete HTTP/1.1\r\nHost: localhost\r\nContent-MD5: %s\r\nContent-Length: %d\r\n\r\n%s" % (base64.b64encode(hashlib.md5(xml).digest()), len(xml), xml),
+        lambda: b"POST /bkt/m?uploads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+        lambda: b"PUT /bkt/copy HTTP/1.1\r\nHost: localhost\r\nx-amz-copy-source: /bkt/%s\r\nContent-Length: 0\r\n\r\n" % rng.choice([b"k", b"%6B", b"a%2Fb?versionId=null"]),
+        lambda: b"OPTIONS /bkt/k HTTP/1.1\r\nHost: localhost\r\nOrigin: http://a\r\nAccess-Control-Request-Method: PUT\r\n\r\n",
+        lambda: b"GET /bkt/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=MAIN%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=9&X-Amz-SignedHeaders=host&X-Amz-Signature=00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         lambda: form(rng),
         lambda: chunked(rng),
         lambda: signed(rng, rng.choice(["GET", "PUT", "DELETE"]), "/bkt/s", {"x-amz-rdma-token": token(rng)} if rng.random() < .3 else {"x-amz-meta-q": "1"}, b""),
@@ -161,6 +173,9 @@ def talk(rng, where):
     finally:
         s.close()
     statuses = answers(got)
+    for an_id in re.findall(rb"x-amz-rdma-session: ([0-9a-f]{32})", got):
+        IDS.append(int(an_id, 16))
+        del IDS[:-50]
     # Windows that do not exist end in an error of the transfer; nothing else is our fault.
     assert statuses.count(500) <= got.count(b"RDMATransferFailed"), ("an answer of 500", data, got[:600])
     # Every request has a line that ends with its version; who counts every line end and every such word sees the most.
