@@ -55,8 +55,8 @@ is_settled() {
 		/^gantry_connections[{]/ { bad += $NF }
 		END { exit bad > 0 || (dci && free != dci) }' "$T/metrics" && no_requests
 }
-# But those that the software NIC keeps of the processes it meets.
-descriptors() { find "/proc/$DAEMON_PID/fd" -type l ! -lname '*pidfd*' | wc -l; }
+# But those that the software NIC keeps of the processes it meets, and those of segments, which the store makes ahead of need.
+descriptors() { find "/proc/$DAEMON_PID/fd" -type l ! -lname '*pidfd*' ! -lname '*/seg-*' | wc -l; }
 descriptors_are_back() { [ "$(descriptors)" -le "$fds" ]; }
 have() { awk -v n="$1" '$1 == n { print $NF }' "$T/metrics"; }
 
