@@ -26,6 +26,7 @@ struct rc_server {
 	uint64_t number;
 	unsigned users; /* calls in rc_take(), and ends that are under way */
 	int nr, making;
+	unsigned refused; /* number of times that the server was found to be full */
 	/* true: the server has answered 503 to the last connect, and is asked by one call at a time, from
 	 * full_until_ns on */
 	bool is_full;
@@ -284,6 +285,8 @@ make(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_
 	if (e == 0 && was_full)
 		s->is_full = false;
 	if (e == -EAGAIN) {
+		/* Of connects at the same time one counts. */
+		s->refused += was_full || !s->is_full;
 		s->is_full = true;
 		s->full_until_ns =
 			clock_ns() + (c->r.retry_after_s ? c->r.retry_after_s * NS_PER_S : FULL_NS);
@@ -307,6 +310,14 @@ await(struct rc *rc, const struct rc_server *s, uint64_t until_ns)
 	return 0;
 }
 
+/* Returns true if no connection can be expected: the server has refused several since the call began, and calls of this
+ * context, which could give one back, have none. Others, of other processes, may keep theirs for hours. Locked. */
+static bool
+is_hopeless(const struct rc_server *s, unsigned refused_before)
+{
+	return s->refused - refused_before >= BUSY_TRIES && !s->making && in_use(s) == 0;
+}
+
 /* Locked. */
 static int
 find(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_conn **ret_conn,
@@ -314,28 +325,31 @@ find(struct call *c, struct rc_server *s, struct port *p, int access, struct rc_
 {
 	struct exchange x = call_exchange(c, METHOD_GET);
 	uint64_t until = clock_ns() + (x.timeout_ms ? x.timeout_ms * NS_PER_MS : WAIT_NS);
+	unsigned refused_before = s->refused;
 	int e = 0;
 
 	*ret_conn = NULL;
-	for (int refused = 0; e == 0 && !*ret_conn;) {
+	while (e == 0 && !*ret_conn) {
 		struct rc_conn *other, *conn = unused(s, p, &other);
 
 		if (conn) {
 			conn->state = RC_USED;
 			*ret_conn = conn;
+		} else if (!other && is_hopeless(s, refused_before)) {
+			snprintf(why, why_len, "rc: the server allows no further connection now");
+			e = -EUSERS;
 		} else if (may_connect(s)) {
 			e = make(c, s, p, access, ret_conn, ret_final, why, why_len);
-			if (e != -EAGAIN || *ret_final)
-				break;
-			/* Another call may give one back; where none can, all of them are another process's. */
-			if (in_use(s) || other || ++refused < BUSY_TRIES)
+			if (e == -EAGAIN && !*ret_final)
 				e = 0;
 		} else {
 			if (other)
 				abandon(c->g, other);
 			e = await(c->g->rc, s, until);
-			if (e < 0)
+			if (e < 0) {
 				snprintf(why, why_len, "rc: no connection became free");
+				e = in_use(s) ? -EBUSY : -EUSERS;
+			}
 		}
 	}
 	return e;

@@ -44,8 +44,8 @@ void rc_close(struct gantry *g);
 /* Takes an unused connection from port p to the server of a call, or makes one; waits if the server or this library
  * allows no further connection. The server gets the rights for a put or a get. Returns 0 with *ret_target; or -errno
  * with the reason in why: -EOPNOTSUPP: the server has no RC, which is stored (transport_lacks()); -EHOSTUNREACH: the
- * server does not reach the port; -EAGAIN: the server does not allow a connection now; *ret_final: the error also holds
- * for requests without a token. */
+ * server does not reach the port; -EUSERS: this context has no connection in use, and the server does not allow one;
+ * -EBUSY: other calls did not give one back in time; *ret_final: the error also holds for requests without a token. */
 int rc_take(struct call *c, struct port *p, bool is_put, struct target **ret_target, bool *ret_final,
 	    char *why, size_t why_len);
 /* Gives a connection back. clean: true: the server does not access memory any longer; false: the queue pair is

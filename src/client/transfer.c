@@ -160,6 +160,9 @@ no_window(struct call *c, const struct window *w, int e, const char *why, struct
 	/* A server that declined DC has said more than that it has no RC either. */
 	if (e != -EOPNOTSUPP || !*c->res->reason)
 		call_reason(c, why);
+	/* Other processes may keep their connections for hours: the next calls do not wait for one before they use HTTP. */
+	if (e == -EUSERS && !(c->g->flags & GANTRY_RDMA_ONLY))
+		transport_lacks(c->g, c->url, GANTRY_TRANSPORT_RC, why);
 	if (e == -EHOSTUNREACH)
 		a->another = port_avoid(c->g, w->port, c->memory.region, server_of(c->url));
 	return unregistered(c, e);

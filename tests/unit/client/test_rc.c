@@ -568,6 +568,44 @@ refusals_are_remembered(void **state)
 	put(f, GANTRY_PATH_RDMA);
 }
 
+static void *
+one_put(void *arg)
+{
+	struct fix *f = arg;
+	struct gantry_result res;
+	int e = gantry_put(f->g, url, f->buf, 100, NULL, &res);
+
+	return (void *)(uintptr_t)(e != 0 || res.path != GANTRY_PATH_HTTP);
+}
+
+/* A server that gives all its connections to other processes costs one wait, and not one for each request. */
+static void
+a_full_server_is_waited_for_once(void **state)
+{
+	struct fix *f = *state;
+	pthread_t thread[MANY];
+	void *bad;
+
+	connect_answer = "HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n";
+	assert_int_equal(open_rc(f, 0, 0, GANTRY_TRANSPORT_RC), 0);
+	for (int n = 0; n < 3; n++) {
+		put(f, GANTRY_PATH_HTTP);
+		assert_string_equal(f->res.reason, "rc: the server allows no further connection now");
+		assert_int_equal(f->res.requests, n ? 1 : 1 + BUSY_TRIES);
+	}
+	gantry_close(f->g);
+	/* Calls of other threads count the same refusals. */
+	assert_int_equal(open_rc(f, 0, 0, GANTRY_TRANSPORT_RC), 0);
+	connects = 0;
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, one_put, f), 0);
+	for (int i = 0; i < MANY; i++) {
+		pthread_join(thread[i], &bad);
+		assert_null(bad);
+	}
+	assert_in_range(connects, BUSY_TRIES, MANY * BUSY_TRIES - 1);
+}
+
 /* A server that declines DC as such is asked for RC in the same call; what it said of DC is the reason where it has neither. */
 static void
 dc_then_rc_then_http(void **state)
@@ -731,6 +769,7 @@ main(int argc, char **argv)
 		T(lost_ones_are_replaced),
 		T(servers_that_know_no_new_one_have_no_rc),
 		T(refusals_are_remembered),
+		T(a_full_server_is_waited_for_once),
 		T(dc_then_rc_then_http),
 		T(a_token_has_a_connection),
 		T(a_callback_has_a_connection),
