@@ -76,6 +76,8 @@ assert_eq "$(rc_of gantry --transport dc put in.1 "$URL_S3/bkt/x")" 1
 assert_match "$(cat say)" "transport dc: mlx5_0 port 1 cannot do DC"
 assert_eq "$(rc_of gantry --transport ib put in.1 "$URL_S3/bkt/x")" 2
 assert_match "$(cat say)" "--transport wants auto, dc or rc"
+assert_eq "$(rc_of gantry --transport)" 2 "$(cat say)"
+assert_match "$(cat say)" "requires an argument.*gantry --help. shows what there is"
 assert_eq "$(rc_of gantry --scality --transport rc put in.1 "$URL_SCAL/x")" 1
 assert_match "$(cat say)" "the scality dialect has no RC"
 assert_eq "$(rc_of gantry --scality --json put in.1 "$URL_SCAL/x")" 0

@@ -165,14 +165,16 @@ static const struct option_value {
 void
 option_take(struct cmd *c, int opt)
 {
-	const struct option_value *v = &values[opt - OPT_BEGIN];
-	void *member = (char *)c + v->member;
+	const struct option_value *v;
+	void *member;
 
 	if (opt <= OPT_BEGIN || opt >= OPT_END) {
 		/* getopt has said what is wrong. */
 		fprintf(stderr, "gantry: `gantry --help` shows what there is\n");
 		exit(EXIT_USAGE);
 	}
+	v = &values[opt - OPT_BEGIN];
+	member = (char *)c + v->member;
 	if (v->take) {
 		v->take(c);
 		return;
