@@ -10,6 +10,7 @@
 #include "core/core_int.h"
 
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/list.h"
 #include "base/log.h"
 
@@ -18,14 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
-#define FDS_KEPT                                                                                             \
-	64 /* clients' sockets leave so many descriptors: for /livez, segments, files that are read anew */
 
 /* ---- listening: main thread ---- */
 
@@ -229,23 +227,6 @@ hand_over(struct acceptor *ac, int fd)
 	mailbox_post(&to->mb, &ho->msg, on_handover);
 }
 
-/*
- * Descriptors are given out lowest first, so the number of a socket says how many are used.  The last ones
- * are not for clients: the admin listener, which answers how it is, and the store's next segment need some,
- * too.  A client in whose favour another one is just ending may have one of the first half of them.
- */
-static bool
-takes_kept(int fd, int part)
-{
-	struct rlimit l;
-	rlim_t kept;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
-		return false;
-	kept = l.rlim_cur / 4 < FDS_KEPT ? l.rlim_cur / 4 : FDS_KEPT;
-	return (rlim_t)fd >= l.rlim_cur - kept / (unsigned)part;
-}
-
 /* ---- accepting: the core's thread ---- */
 
 static void on_accept(struct ring_op *op, int res, bool more);
@@ -276,7 +257,8 @@ on_accept(struct ring_op *op, int res, bool more)
 	ac->active = more;
 	if (res >= 0 && c->phase >= CORE_ABORT) {
 		close(res);
-	} else if (res >= 0 && takes_kept(res, 1) && (takes_kept(res, 2) || !http_make_room(c->http))) {
+	} else if (res >= 0 && fd_is_kept(res, 1) && (fd_is_kept(res, 2) || !http_make_room(c->http))) {
+		/* A client in whose favour another one is just ending may have one of the first half of the kept ones. */
 		log_limited(LOG_WARN,
 			    "connection refused, the descriptors are used up (LimitNOFILE=, ulimit -n)");
 		close(res);

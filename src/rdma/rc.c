@@ -10,6 +10,7 @@
 #include "rdma/rc_int.h"
 
 #include "base/check.h"
+#include "base/fds.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -168,6 +169,10 @@ open_on(struct rdma *rd, struct rc_conn *conn, const struct rdma_rc_ask *ask, co
 	r = verbs_cq_new(rail, RC_DEPTH, ask->qpn, &cq);
 	if (r < 0)
 		return r;
+	if (fd_is_kept(rdma_cq_fd(&cq->base), 1)) {
+		rdma_cq_free(&cq->base);
+		return -EMFILE;
+	}
 	verbs_ep_init(&conn->ep, &rdma_rc, rail, cq->c);
 	conn->limits = (struct rdma_ep_limits){ .send_depth = RC_DEPTH, .max_sge = 1 };
 	errno = 0;

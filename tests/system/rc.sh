@@ -543,3 +543,17 @@ raw <<-END
 END
 [ "$(metric gantry_rc_connects_total '"refused"')" -ge 4 ] || fail "a burst of 8 connects of one client, with a limit of 2"
 stop_daemon
+
+# Connections do not use up the descriptors that the store and the admin listener need: of 160, the last 40 are kept.
+RDMA='{ allow_special: [loopback, self], rc: { shim: on, connect_rate: 1000, per_peer: 500 } }'
+DAEMON_WRAP='prlimit --nofile=160:160'
+begin
+{
+	printf 'qp q\nconnections 10\n'
+	for i in {1..20}; do
+		printf 'parallel 10 POST /.s3rdma-rc/connect x-amz-rdma-token:@q_token x-amz-rdma-psn:1 content-length:0\nexpect status 200|501\n'
+	done
+	echo 'expect header x-gantry-rdma-reason no-channel'
+} | raw
+[ "$(descriptors)" -le 125 ] || fail "connections took $(descriptors) descriptors of 160"
+stop_daemon
