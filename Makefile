@@ -295,7 +295,7 @@ $(patsubst %,t/%,$(file <tests/unit/on-nic)): softnic
 variantbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(O)/gantryd $(O)/gantry softnic
 asan tsan:
 	@scripts/deps build test
-	@$(MAKE) --no-print-directory -s -j2 VARIANT=$@ variantbins
+	@$(MAKE) --no-print-directory -s -j$$(($$(nproc) + 1)) VARIANT=$@ variantbins
 	@scripts/run-tests --variant $@ --unit --fuzz --smoke $(T)
 fuzz:
 	@scripts/deps build fuzz
