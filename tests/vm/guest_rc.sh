@@ -36,7 +36,7 @@ rc_rails() {
 }
 export RAW_DEVICE=rxe2
 raw() { rawclient -s $S3; }
-by_rc=(gantry --transport rc --require-rdma --device rxe2 -q)
+by_rc=(gantry --transport rc --require-rdma --timeout 300 --device rxe2 -q)
 # Takes away what a check has put on the pair.
 calm() { for i in 0 1; do tc qdisc del dev v$i root 2>/dev/null || :; done; }
 # How many there are in this state: ready, leased.
@@ -63,6 +63,13 @@ rc_ready() {
 	[ -e /sys/class/infiniband/rxe2 ] || rc_rails
 	if [ ! -e /run/rc-started ] || [ -n "$(cat /run/rc-started)" ] || ! systemctl is-active -q gantryd; then rc_start; fi
 	calm
+	# A check that failed may have left the pair without them.
+	for i in 0 1; do
+		ip addr replace 10.10.0.$((i + 1))/32 dev v$i
+		ip link set v$i up
+	done
+	rc_routes
+	wait_for 30 rail_up
 	[ -e /tmp/in ]
 }
 rc_end() {
@@ -224,10 +231,12 @@ interrupted() {
 	local p client
 	p=$(pid)
 	rm -f /tmp/broken /tmp/mended
-	s3 /bkt/o -T /tmp/in
+	# It takes longer than a slow machine takes to see that it is under way.
+	head -c 16777216 /dev/urandom >/tmp/rc.in
+	s3 /bkt/o -T /tmp/rc.in
 	tc qdisc add dev v1 root netem delay 100ms
 	raw <<-END &
-		window g 4000000
+		window g 16777216
 		qp a
 		connect a
 		rctoken ta a g
@@ -244,7 +253,7 @@ interrupted() {
 		expect header x-amz-rdma-reply 501
 		request GET /bkt/o
 		expect status 200
-		expect body file:/tmp/in
+		expect body file:/tmp/rc.in
 		touch /tmp/declined
 		waitfile /tmp/mended
 		qp c
@@ -253,7 +262,7 @@ interrupted() {
 		fill g zero
 		request GET /bkt/o x-amz-rdma-token:@tc
 		expect status 200
-		expect window g file:/tmp/in
+		expect window g file:/tmp/rc.in
 	END
 	client=$!
 	wait_for 60 rc_is leased 1
@@ -268,7 +277,7 @@ interrupted() {
 	touch /tmp/mended
 	wait $client
 	"${by_rc[@]}" get http://$S3/bkt/o /tmp/rc.out
-	cmp /tmp/in /tmp/rc.out
+	cmp /tmp/rc.in /tmp/rc.out
 	is MainPID "$p"
 }
 rail_says() { admin /rails | grep -q "$1"; }
