@@ -58,6 +58,8 @@ rc_start() {
 	systemctl start gantryd || return
 	curl -sS -o /dev/null -X PUT http://$S3/bkt
 }
+rail_says() { admin /rails | grep -q "$1"; }
+rail_up() { rail_says '"state":"up"' && rdma link show rxe2/1 | grep -q 'state ACTIVE'; }
 # What each check needs, also when it is the only one.
 rc_ready() {
 	[ -e /sys/class/infiniband/rxe2 ] || rc_rails
@@ -280,11 +282,9 @@ interrupted() {
 	cmp /tmp/rc.in /tmp/rc.out
 	is MainPID "$p"
 }
-rail_says() { admin /rails | grep -q "$1"; }
 link_down() { ip link set v0 down; }
 link_up() { ip link set v0 up; }
 rail_down() { rail_says '"state":"down"'; }
-rail_up() { rail_says '"state":"up"' && rdma link show rxe2/1 | grep -q 'state ACTIVE'; }
 rc_link() {
 	rc_ready
 	interrupted link_down rail_down link_up rail_up
