@@ -139,7 +139,7 @@ discard(struct sink *s)
 }
 
 /* Opens the part or the state. The file must belong to this user and have no other name. Returns a
- * descriptor or -errno. */
+ * descriptor or -errno; -EBUSY if another run has removed the file meanwhile. */
 static int
 open_left(const struct sink *s, const char *name, int flags)
 {
@@ -148,9 +148,13 @@ open_left(const struct sink *s, const char *name, int flags)
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1) {
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1) {
 		close(fd);
 		return -EPERM;
+	}
+	if (st.st_nlink == 0) {
+		close(fd);
+		return -EBUSY;
 	}
 	return fd;
 }
@@ -307,7 +311,8 @@ clear_part(struct sink *s)
 
 	if (fd == -ENOENT)
 		return 0;
-	e = fd < 0 ? 0 : lock_part(s, fd);
+	/* The name of a removed file may be that of another run's part by now, which must stay. */
+	e = fd == -EBUSY ? fd : fd < 0 ? 0 : lock_part(s, fd);
 	if (e == 0)
 		discard(s);
 	if (fd >= 0)
@@ -323,7 +328,7 @@ begin_named(struct sink *s)
 	if (e < 0)
 		return e;
 	s->fd = open_left(s, s->part, O_RDWR | O_CREAT | O_EXCL);
-	if (s->fd == -EEXIST)
+	if (s->fd == -EEXIST || s->fd == -EBUSY)
 		return refuse(s, -EBUSY, BUSY);
 	if (s->fd < 0)
 		return s->fd;
@@ -357,6 +362,8 @@ sink_begin(struct sink *s, const char *url, const char *etag, uint64_t size)
 		e = -errno;
 	if (e == 0 && *etag && !strpbrk(url, "\n") && !strpbrk(etag, "\n")) {
 		s->state_fd = open_left(s, s->state, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
+		if (s->state_fd == -EBUSY)
+			return refuse(s, -EBUSY, BUSY);
 		if (s->state_fd < 0)
 			return s->state_fd;
 		s->is_resumable = true;
