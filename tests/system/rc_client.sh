@@ -213,7 +213,9 @@ assert_eq "$(ask get parts)" "rdma rc"
 busy_is_0
 # RC is switched off: that is said, and not asked for each request.
 serve 0 "rc: { shim: off }"
-assert_eq "$(ask put small)" "error token-family"
+# The first call has a connection from before, unless the daemon took longer to start than such a one is kept.
+said=$(ask put small)
+case $said in 'error token-family' | 'error rc: off at the server') ;; *) fail "RC is switched off: $said" ;; esac
 for i in {1..5}; do assert_eq "$(ask put small)" "error rc: off at the server"; done
 assert_eq "$(rc_of gantry --json --require-rdma put in.4096 "$URL_S3/bkt/x")" 4
 assert_eq "$(fields path reason)" "http rc: off at the server"
