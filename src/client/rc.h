@@ -65,8 +65,8 @@ void rc_mint(const struct target *t, const void *ptr, size_t size, uint32_t rkey
 /* ---- one connection: rc_connect.c ---- */
 
 /* Makes the queue pair of conn at its port with the rights conn->access, and connects it to the server of a call. Returns
- * 0; or, with the reason in why and no queue pair left, an error of rc_take(). -EAGAIN: the server answered 503. A
- * server that has the connection nevertheless is told by the caller (conn->id). */
+ * 0; or, with the reason in why and no queue pair left, an error of rc_take(). -EAGAIN: the server answered 503. If
+ * the server has made its end, conn->id is set, and the caller disconnects it. */
 int rc_connect(struct call *c, struct rc_conn *conn, bool *ret_final, char *why, size_t why_len);
 /* Changes the rights of the server. Returns 0 or -errno: the connection cannot be used. */
 int rc_allow(struct rc_conn *conn, int access);

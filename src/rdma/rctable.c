@@ -276,8 +276,8 @@ rc_find_rail(struct rdma *rd, const uint8_t id[RDMA_RC_ID_BYTES], unsigned *ret_
 
 /* ---- what req/ calls ---- */
 
-/* Has the table one place at least for this peer? In a full one the connection goes that was unused for longest, of the peer
- * with most connections, if that has more than this one would have: whoever fills the table keeps no other out. */
+/* Returns true if the table has room for a connection of this peer. In a full table the peer with the most connections, if
+ * it has more than this one would have, loses the connection that was unused for longest: no peer keeps others out. */
 static bool
 make_room(struct rc_table *t, const struct rc_peer *p)
 {
