@@ -86,7 +86,7 @@ can_use(const struct gantry *g, const struct region *r, int port)
 struct port *
 port_choose(struct gantry *g, const struct region *r)
 {
-	unsigned at = g->next_port++;
+	unsigned at = g->port_nr > 1 ? g->map_lock[stripe_mine()].turn++ : 0;
 
 	for (int i = 0; i < g->port_nr; i++) {
 		int k = (int)((at + (unsigned)i) % (unsigned)g->port_nr);
@@ -136,17 +136,17 @@ port_take(struct gantry *g, const struct region *r, uint64_t server)
 	int port, e = 0;
 
 	if (g->port_nr < 2) {
-		pthread_rwlock_rdlock(&g->map_lock);
+		map_rdlock(g);
 		only = port_choose(g, r);
-		pthread_rwlock_unlock(&g->map_lock);
+		map_rdunlock(g);
 		return only;
 	}
-	at = g->next_port++;
+	at = g->map_lock[stripe_mine()].turn++;
 	for (;;) {
-		pthread_rwlock_rdlock(&g->map_lock);
+		map_rdlock(g);
 		pthread_mutex_lock(&g->lock);
 		port = take(g, r, server, at, &wait);
-		pthread_rwlock_unlock(&g->map_lock);
+		map_rdunlock(g);
 		if (!wait || e)
 			break;
 		g->choice_waits++;
@@ -185,7 +185,7 @@ port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint6
 {
 	bool is_other_left = false;
 
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	pthread_mutex_lock(&g->lock);
 	note(g, (int)(p - g->port), server, REACH_AVOIDED, AVOID_NS);
 	for (int i = 0; i < g->port_nr; i++) {
@@ -194,7 +194,7 @@ port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint6
 		is_other_left |= can_use(g, r, i) && (!k || k->state != REACH_AVOIDED);
 	}
 	pthread_mutex_unlock(&g->lock);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	return is_other_left;
 }
 

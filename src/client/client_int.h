@@ -7,6 +7,7 @@
  *     transfer.c   put, get: attempts and fallbacks
  *     stage.c      the stage, host memory for copies from and to memory of a device: stage.h
  *     staged.c     puts and gets through the stage
+ *     stripe.c     the lock of the map, in parts: stripe.h
  *     bounce.c     HTTP bodies through the stage
  *     plain.c      head, delete, buckets
  *     choice.c     choice of the port and the transport for a token: choice.h
@@ -36,7 +37,7 @@
  *     url.c        encoding of URLs
  *     xml.c        answers in XML, read by libxml2
  *
- * Locks, in the order in which a thread takes them: g->map_lock, a read-write lock, protects the map of
+ * Locks, in the order in which a thread takes them: g->map_lock, a read-write lock in parts (stripe.h), protects the map of
  * registrations and the addresses of ports in tokens; r->lock of a registration protects its slots; g->lock
  * protects idle targets, free slots and curl handles. No lock is held during calls of verbs, network I/O or
  * callbacks.
@@ -48,6 +49,7 @@
 #include "client/choice.h"
 #include "client/gantry.h"
 #include "client/gpu.h"
+#include "client/stripe.h"
 #include "token/token.h"
 
 #include <pthread.h>
@@ -59,7 +61,7 @@
 #define PORTS_MAX 16
 /* flag of gantry_open_shared(): ports are of use only for tokens of programs */
 #define OPEN_FOR_TOKENS (1u << 31)
-/* number of DC targets per port that tokens share, so that revoking a token invalidates few other tokens */
+/* number of DC targets per port that tokens share, so that revoking a token invalidates few other tokens; one for each stripe */
 #define SHARED_MAX 16
 #define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
 #define HOP_LIMIT 64                 /* hop limit of the packets (protocol.md section 6) */
@@ -250,7 +252,6 @@ struct gantry {
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
 	int port_nr;
-	_Atomic unsigned next_port;      /* index of the port that is used next */
 	enum gantry_transport transport; /* transport that the program requests, or AUTO */
 	struct rc *rc;                   /* connections of RC; NULL: none are made */
 	char *rc_endpoint;               /* server of tokens for programs; NULL: unknown, so they are of DC */
@@ -259,7 +260,7 @@ struct gantry {
 	/* condition on which calls wait, choice_waits of them, for the results of other calls (choice.c) */
 	pthread_cond_t settled;
 	int choice_waits;
-	pthread_rwlock_t map_lock;
+	struct stripe map_lock[STRIPES];
 	struct map map; /* map of the registrations of programs, and of the stage */
 	/* number of entries of map that the library made; protected by map_lock */
 	size_t own_regions;

@@ -149,7 +149,7 @@ context_free(struct gantry *g)
 	wipe(g->secret_key);
 	wipe(g->session_token);
 	pthread_mutex_destroy(&g->lock);
-	pthread_rwlock_destroy(&g->map_lock);
+	stripes_destroy(g);
 	pthread_rwlock_destroy(&g->log_lock);
 	free(g);
 }
@@ -160,19 +160,6 @@ gantry_close(struct gantry *g)
 	/* What a child inherits is its parent's. */
 	if (g && is_mine(g) && shared_give(g))
 		context_free(g);
-}
-
-/* A registration waits for tokens that are being made, not for all that are to be made. */
-static void
-init_locks(struct gantry *g)
-{
-	pthread_rwlockattr_t a;
-
-	pthread_rwlockattr_init(&a);
-	pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&g->map_lock, &a);
-	pthread_rwlock_init(&g->log_lock, NULL);
-	pthread_rwlockattr_destroy(&a);
 }
 
 int
@@ -187,7 +174,7 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		snprintf(open_error, sizeof open_error, "unknown dialect %d", (int)o.dialect);
 		return -EINVAL;
 	}
-	g = calloc(1, sizeof *g);
+	g = stripe_alloc(sizeof *g);
 	if (!g)
 		return -ENOMEM;
 	pthread_mutex_init(&g->lock, NULL);
@@ -198,7 +185,8 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		return r;
 	}
 	list_init(&g->regions);
-	init_locks(g);
+	stripes_init(g);
+	pthread_rwlock_init(&g->log_lock, NULL);
 	g->wake_fd = -1;
 	g->log_most = GANTRY_LOG_PUT;
 	g->forks = forks;

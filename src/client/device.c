@@ -158,7 +158,7 @@ target_new(struct port *p)
 						.sl = p->service_level,
 						.grh = { .hop_limit = HOP_LIMIT,
 							 .traffic_class = p->traffic_class } } };
-	struct target *t = calloc(1, sizeof *t);
+	struct target *t = stripe_alloc(sizeof *t);
 	int r;
 
 	if (!t)

@@ -147,7 +147,7 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 		return -EFBIG;
 	if (!g->port_nr || !is_mine(g))
 		return -ENODEV;
-	r = calloc(1, sizeof *r);
+	r = stripe_alloc(sizeof *r);
 	if (!r)
 		return -ENOMEM;
 	*r = (struct region){ .ptr = w->ptr,
@@ -190,11 +190,11 @@ region_get(struct gantry *g, const void *ptr, size_t size)
 
 	if (!is_mine(g))
 		return NULL;
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	r = region_at(g, ptr, size);
 	if (r)
 		r->users++;
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	return r;
 }
 
@@ -234,14 +234,14 @@ replace(struct gantry *g, struct region *stale, struct region *fresh)
 {
 	bool is_there;
 
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	is_there = map_replace(&g->map, stale, fresh);
 	if (is_there) {
 		fresh->count = stale->count;
 		stale->is_stale = true;
 		slots_release(g, stale);
 	}
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	return is_there;
 }
 

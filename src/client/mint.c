@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens that name registered memory (protocol.md 2.1, items 112-115), for programs and for their callbacks.  Any thread;
- * see the locks in client_int.h.  A token takes a look at the map, a slot of its registration and two counts, and no
- * lock that tokens of another registration want but for reading.
+ * see the locks in client_int.h.  A token takes a look at the map, a slot of its registration and two counts: threads that have
+ * registrations of their own write to nothing that another one of them writes to.
  */
 #include "client/client_int.h"
 
@@ -39,50 +39,60 @@ mint(const struct gantry *g, const struct region *r, const struct port *p, uint3
 
 /* ---- targets ---- */
 
-/* Chooses one that no token out names, else the one with the fewest.  *ret_room: a place for another, else -1. */
+_Static_assert(SHARED_MAX == STRIPES, "each stripe has a place of its own for a target");
+
+/*
+ * Chooses the target in the place of the thread's stripe if no token out names it, else one that no token names, else the one
+ * with the fewest. *ret_more: a target more ought to be made first: all are in use, or others use theirs and this thread has none
+ * of its own.
+ */
 static int
-shared_choose(const struct port *p, int *ret_room)
+shared_choose(const struct port *p, bool *ret_more)
 {
-	unsigned least = 0;
+	unsigned own = stripe_mine(), least = 0, places = 0, used = 0, there = 0;
 	int chosen = -1;
 
-	*ret_room = -1;
+	*ret_more = false;
+	if (p->shared[own] && !p->shared[own]->out)
+		return (int)own;
 	for (int i = 0; i < SHARED_MAX; i++) {
 		if (!p->shared[i]) {
-			*ret_room = *ret_room < 0 ? i : *ret_room;
+			places++;
 			continue;
 		}
 		unsigned out = p->shared[i]->out;
 
+		there++;
+		used += out > 0;
 		if (chosen < 0 || out < least) {
 			chosen = i;
 			least = out;
 		}
-		if (!out) {
-			*ret_room = -1;
-			break;
-		}
 	}
+	*ret_more = places && (used == there || (used && !p->shared[own]));
 	return chosen;
 }
 
-/* Puts a target more where there is room.  0 or -errno. */
+/* Puts a target more where there is room, in the place of the thread's stripe if that is free.  0 or -errno. */
 static int
 shared_add(struct gantry *g, struct port *p)
 {
+	unsigned own = stripe_mine();
 	struct target *t = target_new(p);
 	int e = t ? 0 : -errno;
 
 	if (!t)
 		return e;
-	pthread_rwlock_wrlock(&g->map_lock);
-	for (int i = 0; t && i < SHARED_MAX; i++) {
-		if (!p->shared[i]) {
-			p->shared[i] = t;
+	map_wrlock(g);
+	for (unsigned i = 0; t && i < SHARED_MAX; i++) {
+		struct target **at = &p->shared[(own + i) % SHARED_MAX];
+
+		if (!*at) {
+			*at = t;
 			t = NULL;
 		}
 	}
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	return t ? target_end(g, t) : 0;
 }
 
@@ -152,7 +162,18 @@ is_by_rc(const struct gantry *g, const struct port *p)
 	return g->rc_endpoint && (g->transport == GANTRY_TRANSPORT_RC || !p->has_dc);
 }
 
-/* The registration, and the port unless there is a connection already. Locked for reading. */
+/* The port of a token: that of the connection, that which has got a target for it, or the next in turn. */
+static struct port *
+token_port(struct gantry *g, const struct token_ask *a, const struct region *r)
+{
+	struct port *p = a->wants;
+
+	if (a->conn)
+		return a->conn->conn->port;
+	return p && !p->is_down && r->mr[p - g->port] ? p : port_choose(g, r);
+}
+
+/* The registration and the port. Locked for reading. */
 static int
 token_memory(struct gantry *g, const struct token_ask *a, struct region **ret_region, struct port **ret_port)
 {
@@ -169,7 +190,7 @@ token_memory(struct gantry *g, const struct token_ask *a, struct region **ret_re
 	if (gpu_ids_hold(r->ids, (const char *)a->ptr + a->offset, a->size) != GPU_SAME)
 		return -ESTALE;
 	*ret_region = r;
-	*ret_port = a->conn ? a->conn->conn->port : port_choose(g, r);
+	*ret_port = token_port(g, a, r);
 	if (!*ret_port)
 		return gantry_is_connected(g) ? -ENODEV : -ENETDOWN;
 	return 0;
@@ -180,11 +201,12 @@ static int
 token_try(struct gantry *g, struct token_ask *a, struct region **ret_region, struct token_slot **ret_slot)
 {
 	struct region *r;
-	int shared, room, e;
+	int shared, e;
 	struct port *p;
+	bool more;
 
-	a->wants = a->dials = NULL;
 	e = token_memory(g, a, &r, &p);
+	a->wants = a->dials = NULL;
 	if (e < 0)
 		return e;
 	if (!a->conn && is_by_rc(g, p)) {
@@ -194,8 +216,8 @@ token_try(struct gantry *g, struct token_ask *a, struct region **ret_region, str
 	if (a->conn) {
 		e = token_by_rc(g, r, a, ret_slot);
 	} else {
-		shared = shared_choose(p, &room);
-		if (room >= 0 && a->may_want && p->has_dc) {
+		shared = shared_choose(p, &more);
+		if (more && a->may_want && p->has_dc) {
 			a->wants = p;
 			return 0;
 		}
@@ -237,9 +259,9 @@ token_new(struct gantry *g, struct token_ask *a, struct region **ret_region, str
 		return -ENODEV;
 	a->may_want = true;
 	for (;;) {
-		pthread_rwlock_rdlock(&g->map_lock);
+		map_rdlock(g);
 		e = token_try(g, a, ret_region, ret_slot);
-		pthread_rwlock_unlock(&g->map_lock);
+		map_rdunlock(g);
 		if (e == -ESTALE && renewed++ < RENEW_TRIES) {
 			e = renew(g, a->ptr, a->offset + a->size);
 			if (e == 0)
@@ -349,10 +371,10 @@ token_after_callback(struct gantry *g, struct region *r, struct token_slot *s, b
 	/* Before the slot is another token's. */
 	struct rc_conn *conn = atomic_exchange(&s->conn, NULL);
 
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	if (!conn)
 		shared_less(g, s);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	hang_up(g, conn, clean);
 	slot_give_late(r, s);
 	region_put(r);
@@ -392,7 +414,7 @@ token_kill(struct gantry *g, char *token)
 	struct token_slot *s;
 	int e = -ENOENT;
 
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	s = slot_of(g, token);
 	if (s) {
 		/* One of memory that is no longer registered works no more. */
@@ -402,7 +424,7 @@ token_kill(struct gantry *g, char *token)
 		conn = e == 0 ? atomic_exchange(&s->conn, NULL) : NULL;
 		t = e == 0 && r && !conn ? shared_remove(&g->port[s->port], s) : NULL;
 	}
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	if (conn)
 		return hang_up(g, conn, false);
 	return t ? target_end(g, t) : e;
@@ -423,7 +445,7 @@ gantry_token_drop(struct gantry *g, char *token, int error)
 			   e < 0 ? ": " : "", e < 0 ? error_text(-e) : "");
 		return e;
 	}
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	s = slot_of(g, token);
 	if (s) {
 		struct token_slot named = { .port = s->port, .shared = s->shared, .dctn = s->dctn };
@@ -436,7 +458,7 @@ gantry_token_drop(struct gantry *g, char *token, int error)
 			e = 0;
 		}
 	}
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	hang_up(g, conn, true);
 	return e;
 }

@@ -266,11 +266,11 @@ rc_connect(struct call *c, struct rc_conn *conn, bool *ret_final, char *why, siz
 	int e;
 
 	*ret_final = false;
-	pthread_rwlock_rdlock(&c->g->map_lock);
+	map_rdlock(c->g);
 	t->changes = p->changes;
 	own = (struct address){ .lid = p->lid, .gid_index = p->gid_index };
 	memcpy(own.gid, p->gid, sizeof own.gid);
-	pthread_rwlock_unlock(&c->g->map_lock);
+	map_rdunlock(c->g);
 	if (getrandom(&psn, sizeof psn, 0) != sizeof psn)
 		return -EIO;
 	psn = psn % 0xffffff + 1;

@@ -103,18 +103,18 @@ register_new(struct gantry *g, const struct wanted *w)
 	int e = 0;
 
 	if (counts) {
-		pthread_rwlock_wrlock(&g->map_lock);
+		map_wrlock(g);
 		e = count_up(g, w);
-		pthread_rwlock_unlock(&g->map_lock);
+		map_wrunlock(g);
 	}
 	if (e == 0)
 		e = region_new(g, w, &r);
 	if (!r)
 		return e;
 	region_put(r);
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	e = !counts && begins_there(g, w->ptr) ? -EEXIST : map_add(&g->map, r);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	if (e < 0 && region_free(g, r) < 0)
 		region_keep(g, r);
 	return e;
@@ -215,9 +215,9 @@ put_back(struct gantry *g, struct region *r)
 	int e;
 
 	r->count = 1;
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	e = map_add(&g->map, r);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	if (e < 0)
 		region_keep(g, r);
 }
@@ -229,10 +229,10 @@ gantry_deregister(struct gantry *g, void *ptr)
 	int e = -ENOENT;
 
 	list_init(&gone);
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	if (is_mine(g) && begins_there(g, ptr))
 		e = count_down(g, map_from(&g->map, (uintptr_t)ptr), &gone);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	/* Nobody finds them any more. */
 	list_for_each_safe(l, &gone)
 	{

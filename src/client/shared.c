@@ -85,9 +85,9 @@ shared_give(struct gantry *g)
 		if (shared.count > 0)
 			shared.count--;
 		/* What is registered stays so: it is the process's, and tokens may be under way. */
-		pthread_rwlock_rdlock(&g->map_lock);
+		map_rdlock(g);
 		ends = shared.count == 0 && g->map.nr == g->own_regions;
-		pthread_rwlock_unlock(&g->map_lock);
+		map_rdunlock(g);
 		if (ends)
 			shared.g = NULL;
 	}

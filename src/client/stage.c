@@ -115,10 +115,10 @@ register_stage(struct gantry *g, struct stage *st)
 	if (e < 0)
 		return;
 	region_put(r);
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	e = map_add(&g->map, r);
 	g->own_regions += e == 0;
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	if (e < 0 && region_free(g, r) < 0)
 		region_keep(g, r);
 }

@@ -257,12 +257,12 @@ port_reread(struct gantry *g, struct port *p)
 
 	if (!port_address(p, &now))
 		return false;
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	is_same = is_address(p, &now);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	if (is_same)
 		return false;
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	is_same = is_address(p, &now); /* by now: another call may have been faster */
 	memcpy(p->gid, now.gid, sizeof p->gid);
 	p->lid = now.lid;
@@ -272,21 +272,21 @@ port_reread(struct gantry *g, struct port *p)
 	old = p->free;
 	p->free = NULL;
 	pthread_mutex_unlock(&g->lock);
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	destroy(g, old);
 	if (is_same)
 		return true;
 	/* Tokens that the program has keep theirs: the address may come back. */
 	shared = target_new(p);
 	if (shared) {
-		pthread_rwlock_wrlock(&g->map_lock);
+		map_wrlock(g);
 		for (int i = 0; i < SHARED_MAX; i++) {
 			if (p->shared[i])
 				push(&p->retired, p->shared[i]);
 			p->shared[i] = NULL;
 		}
 		p->shared[0] = shared;
-		pthread_rwlock_unlock(&g->map_lock);
+		map_wrunlock(g);
 	}
 	return true;
 }

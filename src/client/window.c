@@ -77,7 +77,7 @@ window_token(struct window *w, const struct memory *m)
 	const struct ibv_mr *mr;
 	int e = 0;
 
-	pthread_rwlock_rdlock(&g->map_lock);
+	map_rdlock(g);
 	mr = w->region->mr[w->port - g->port];
 	if (!w->target->conn)
 		e = mint(g, w->region, w->port, w->target->dctn, m->ptr, m->size, w->token);
@@ -85,7 +85,7 @@ window_token(struct window *w, const struct memory *m)
 		rc_mint(w->target, m->ptr, m->size, mr->rkey, w->token, sizeof w->token);
 	else
 		e = -ENODEV;
-	pthread_rwlock_unlock(&g->map_lock);
+	map_rdunlock(g);
 	return e;
 }
 
@@ -120,11 +120,11 @@ window_open(struct call *c, uint64_t server, bool is_put, struct window *w, char
 static int
 deregister_at(struct gantry *g, struct region *r, const struct port *p)
 {
-	pthread_rwlock_wrlock(&g->map_lock);
+	map_wrlock(g);
 	struct ibv_mr *mr = r->mr[p - g->port];
 
 	r->mr[p - g->port] = NULL;
-	pthread_rwlock_unlock(&g->map_lock);
+	map_wrunlock(g);
 	return mr && ibv_dereg_mr(mr) != 0 ? -EBUSY : 0;
 }
 

@@ -10,6 +10,8 @@ $(O)/fuzz/client_hw: $(O)/src/client/cmd/hwcheck/hw_wire.o
 LINK-client/test_list := client_rig
 LINK-client/test_gpu := client_rig
 LINK-client/test_tokens := client_rig
+LINK-client/test_stripes := client_rig
+$(O)/unit/client/test_stripes: LD_TESTS += -Wl,--wrap=pthread_mutex_lock -Wl,--wrap=pthread_rwlock_rdlock -Wl,--wrap=pthread_rwlock_wrlock
 # The stand-ins of the drivers of GPUs, by the names that programs load.
 STANDIN := $(O)/tests/gpu
 STANDINCC = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O1 -Wall -Wextra -Werror -Wl,-soname,$(@F) -o $@

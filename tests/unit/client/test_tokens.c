@@ -444,9 +444,9 @@ static void *
 addresses(void *arg)
 {
 	while (!ends) {
-		pthread_rwlock_wrlock(&rig->g->map_lock);
+		map_wrlock(rig->g);
 		rig->g->port[0].gid[15] ^= 0x40;
-		pthread_rwlock_unlock(&rig->g->map_lock);
+		map_wrunlock(rig->g);
 		port_reread(rig->g, &rig->g->port[0]);
 		gantry_set_log(rig->g, take_line, NULL);
 		gantry_set_log(rig->g, NULL, NULL);
