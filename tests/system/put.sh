@@ -57,7 +57,7 @@ END
 # item 43: a bad token
 raw <<-END
 	window w 4096 pattern:1
-	token bad w cut=80
+	token bad w cut=-1
 	request PUT /bkt/no x-amz-rdma-token:@bad content-length:0
 	expect status 400
 	expect body contains InvalidRDMAToken

@@ -136,14 +136,24 @@ raw <<-END
 	expect status 400
 	expect body contains InvalidRDMAToken
 END
-softnicctl port mlx5_0 down >/dev/null || fail softnicctl
-declined() { raw_try <<<"window w 70000 pattern:5
+# The window is there before, as over RC its connection has to be.
+raw <<-END &
+	window w 70000 pattern:5
+	touch $T/has_window
+	waitfile $T/is_down
 	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
 	expect status 501
 	expect header x-amz-rdma-reply 501
 	expect noheader etag
-	expect body contains RDMANotSupported"; }
-wait_for 60 declined
+	expect body contains RDMANotSupported
+END
+declined=$!
+wait_for 60 test -e "$T/has_window"
+softnicctl port mlx5_0 down >/dev/null || fail softnicctl
+rail_up() { [ "$(metric gantry_rail_up)" = "$1" ]; }
+wait_for 60 rail_up 0
+touch "$T/is_down"
+wait $declined || fail "a port that is down"
 assert_eq "$(curl_s3 "/bkt/rdma2?uploadId=$u" | grep -c '<Part>')" 0 "nothing is stored"
 softnicctl port mlx5_0 up >/dev/null || fail softnicctl
 up() { raw_try <<<"window w 70000 pattern:5

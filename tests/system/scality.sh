@@ -87,7 +87,7 @@ END
 # item 96: a bad descriptor is 400 and moves nothing
 raw_scal <<-END
 	window w 4096 pattern:1
-	token bad w cut=80
+	token bad w cut=-1
 	request PUT /bad x-scal-rdma:@bad content-length:0
 	expect status 400
 	request GET /plain x-scal-rdma:@bad range:bytes=0-99

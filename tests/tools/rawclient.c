@@ -38,7 +38,8 @@
  *   fill NAME FILL | dereg NAME | free NAME
  *   token NAME WINDOW [change ...]
  *       addr= size= rkey= dctn= lid= (N, or +N -N ^N against the truth)  g=N  gid=ADDRESS|HEX  upper
- *       suffix suffix_addr= suffix_size= (same forms);  on the text: cut=N append=T prepend=T at=POS:CHAR
+ *       suffix suffix_addr= suffix_size= (same forms);  on the text: cut=N (N characters stay) cut=-N (all but N)
+ *       append=T prepend=T at=POS:CHAR
  * Connections of RC
  *   qp NAME [nic=NIC] [gid]          a queue pair; sets the variables NAME_token (88 digits) and NAME_psn
  *                                    gid: the token has the GID on InfiniBand too

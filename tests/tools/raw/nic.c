@@ -388,9 +388,10 @@ change_text(char *text, const char *key, char *value)
 	size_t len = strlen(text);
 
 	if (!strcmp(key, "cut")) {
-		size_t n = raw_number(value);
+		bool of_end = *value == '-';
+		size_t n = raw_number(value + of_end);
 
-		text[n < len ? n : len] = 0;
+		text[n > len ? (of_end ? 0 : len) : of_end ? len - n : n] = 0;
 	} else if (!strcmp(key, "append")) {
 		snprintf(text + len, RAW_TOKEN_MAX - len, "%s", value);
 	} else if (!strcmp(key, "prepend")) {
