@@ -419,6 +419,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	tree_stats(vol->tree, &ts);
 	add_state(vol, &info);
 	add_disk(d, &info);
+	steps_info(vol, info.commit);
 	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
 	add_objects(vol, &info);

@@ -106,6 +106,7 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 	if (p->nr >= 0)
 		p->user = quiesce_join(st->vol->quiesce);
 	if (p->user) {
+		p->vp.steps = &st->vol->port_steps[p->nr];
 		alloc_run_init(st->vol->disk.alloc, &p->run);
 		st->port[p->nr] = p;
 	}

@@ -155,6 +155,12 @@ number_metric(const struct store_unit_number *n, const char *disk, struct stats_
 	}
 }
 
+static const char *const until_text[UNTIL_NR] = {
+	[UNTIL_SUBMITTED] = "submitted", [UNTIL_LED] = "led",
+	[UNTIL_WRITTEN] = "written",     [UNTIL_FLUSHED] = "flushed",
+	[UNTIL_PUBLISHED] = "published", [UNTIL_ANSWERED] = "answered"
+};
+
 static void
 disk_metrics(struct daemon *d, int i, struct stats_out *out)
 {
@@ -184,6 +190,9 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 				     io == DISK_READ    ? "read"
 				     : io == DISK_WRITE ? "write"
 							: "flush");
+	for (int u = 0; u < UNTIL_NR; u++)
+		stats_emit_histogram(out, M_STORE_COMMIT, info.commit[u].buckets, info.commit[u].sum_ns, disk,
+				     until_text[u]);
 	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
 }
 

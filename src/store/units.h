@@ -117,6 +117,23 @@ enum store_unit_state {
 
 enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
 
+/* The steps of the commit of a PUT or of a part, in order. The time of a step begins with the end of the step
+ * before it, the first time with the call of the commit, when the store has the whole body. */
+enum commit_until {
+	UNTIL_SUBMITTED, /* the log has the record: chunks, and flushes of a large object, come before */
+	UNTIL_LED,       /* a leader has put the record into a block */
+	UNTIL_WRITTEN,   /* the block and the data of its records are written */
+	UNTIL_FLUSHED,
+	UNTIL_PUBLISHED, /* the index has the record, and the answer is sent */
+	UNTIL_ANSWERED,  /* the thread of the operation has the answer */
+	UNTIL_NR
+};
+
+/* Durations in the buckets of base/latency.h. */
+struct store_times {
+	uint64_t buckets[LATENCY_NR], sum_ns;
+};
+
 static inline bool
 store_unit_serves(enum store_unit_state state)
 {
@@ -142,10 +159,9 @@ struct store_unit_info {
 	uint64_t size_bytes, free_bytes;
 	uint64_t own_bytes; /* bytes that objects cannot use: log, superblocks, reserve for snapshots */
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
-	/* Durations of requests from cores, in the buckets of base/latency.h. */
-	struct {
-		uint64_t buckets[LATENCY_NR], sum_ns;
-	} latency[DISK_IO_NR];
+	struct store_times latency[DISK_IO_NR]; /* durations of requests from cores */
+	/* waits of the commits that came to the end of the step; 0: the back end does not count them */
+	struct store_times commit[UNTIL_NR];
 	int number_nr;
 	/* numbers of the unit, in the order in which status pages show them */
 	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX];

@@ -56,6 +56,23 @@ reads=$(metric gantry_store_io_seconds_count 'op="read"')
 get
 over
 [ "$(metric gantry_store_io_seconds_count 'op="read"')" -gt "$reads" ] || fail "no read was timed"
+# The commit of a PUT is counted once for each of its steps, on the disk that has the object; a read and a removal have none.
+remove() { curl_s3 /bkt/a -X DELETE; }
+if [ "${STORE:-disks}" != rados ]; then
+	for step in submitted led written flushed published answered; do
+		grows "$COPIES" gantry_commit_seconds_count "until=\"$step\"" put
+		grows 0 gantry_commit_seconds_count "until=\"$step\"" get
+		grows 0 gantry_commit_seconds_count "until=\"$step\"" remove
+		grows "$COPIES" gantry_commit_seconds_count "until=\"$step\"" by_token
+	done
+	put
+	# gantry top has the means of an interval with a PUT.
+	"$BUILD/gantry" --admin "$T/admin.sock" top --interval 1 --count 1 >"$T/top" &
+	top=$!
+	while kill -0 "$top" 2>/dev/null; do put; done
+	wait "$top" || fail "gantry top"
+	assert_match "$(cat "$T/top")" 'commit waits: submitted [0-9.]+ .s, led [0-9.]+ .s, written [0-9.]+ .s, flushed [0-9.]+ .s, published [0-9.]+ .s, answered [0-9.]+ .s' "gantry top"
+fi
 [ "$(metric gantry_requests_in_flight_max)" -ge 1 ] || fail "no high-water mark of requests"
 [ "$(metric gantry_buffers_used_max 'class="http"')" -ge 1 ] || fail "no high-water mark of buffers"
 assert_match "$(curl_admin /metrics)" 'gantry_requests_queued\{core="0"\} 0' "queues"
@@ -67,7 +84,7 @@ promtool check metrics <"$T/metrics" || fail "promtool check metrics"
 # Every sample's metric has HELP and TYPE; every name is in the table, and every name of the table has a sample by now: a row that nobody
 # emits is a mistake.  No label holds a key, an address or a token.
 # What only one kind of store has is looked for where it is.
-of_disks='gantry_store_(commits_total|index_bytes|index_max_bytes|log_size_bytes|log_used_bytes|metadata_damaged_total|moved_bytes|objects|packed_moves_total|packed_objects|packed_saved_bytes|records_total|segments_to_rewrite|snapshots_total|to_move_bytes)'
+of_disks='gantry_commit_seconds|gantry_store_(commits_total|index_bytes|index_max_bytes|log_size_bytes|log_used_bytes|metadata_damaged_total|moved_bytes|objects|packed_moves_total|packed_objects|packed_saved_bytes|records_total|segments_to_rewrite|snapshots_total|to_move_bytes)'
 of_pools='gantry_store_(late_operations|unwritten_bytes|longest_call_seconds|epoch_age_seconds|gateways|gateways_cleaned_up_total)'
 others=$of_pools
 [ "${STORE:-disks}" != rados ] || others=$of_disks

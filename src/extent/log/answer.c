@@ -2,6 +2,7 @@
 /* The answers of commits, to the ports that wait for them. */
 #include "extent/log/vol.h"
 
+#include "base/clock.h"
 #include "base/list.h"
 
 static void
@@ -10,6 +11,8 @@ on_answer(struct msg *m)
 	struct commit *c = container_of(m, struct commit, msg);
 
 	c->port->io.inflight--;
+	if (c->is_published)
+		step_took(&c->port->steps->answered, 1, c->step_ns, clock_ns());
 	c->finished(c);
 }
 

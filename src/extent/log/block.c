@@ -18,7 +18,8 @@ block_reset(struct vol *vol)
 	b->after = NULL;
 	b->after_end = &b->after;
 	b->used = BLOCK_HEAD_BYTES;
-	b->records = 0;
+	b->records = b->counted = 0;
+	b->written_ns = 0;
 	b->data_bytes = 0;
 	atomic_store(&b->left, 1);
 	atomic_store(&b->error, 0);
@@ -71,6 +72,10 @@ block_pack(struct vol *vol, struct commit *c)
 	b->overlay[c->key_hash % OVERLAY_SLOTS] = c;
 	if (c->is_gc || c->is_also)
 		return;
+	if (c->step_ns) {
+		b->counted++;
+		step_took(&vol->led, 1, c->step_ns, vol->leader.step_ns);
+	}
 	/* Counted first, so that a completion that comes now finds the share; taken back when there is none
 	 * to come. */
 	atomic_fetch_add(&b->left, 1);

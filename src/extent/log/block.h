@@ -22,6 +22,7 @@ struct vol;
 struct block {
 	char *mem; /* memory of the block, of geo.block_bytes */
 	uint32_t used, records;
+	uint32_t counted; /* number of records whose steps are counted (steps.h) */
 	/* number of bytes of data that recovery may have to read because of the block */
 	uint64_t data_bytes;
 	struct commit *batch, **batch_end;     /* the block's records, in order */
@@ -32,9 +33,10 @@ struct block {
 	uint8_t watched; /* watch_begin() */
 	/* true: the first write failed because the kernel had no memory, or ended short, and was repeated */
 	bool tried;
-	_Atomic int left;  /* number of block and data writes in flight */
-	_Atomic int error; /* -errno of the first write that failed; 0: none has failed */
-	int log_error;     /* -ENOSPC: the write of the block found no room; owned by the leader */
+	uint64_t written_ns; /* time at which the block and all data were written; 0: not yet */
+	_Atomic int left;    /* number of block and data writes in flight */
+	_Atomic int error;   /* -errno of the first write that failed; 0: none has failed */
+	int log_error;       /* -ENOSPC: the write of the block found no room; owned by the leader */
 };
 
 /* Empties the block. */

@@ -44,6 +44,22 @@ answer_list(struct commit *c, int result, bool keep)
 	}
 }
 
+/* Answers a block that was published. */
+static void
+answer_published(struct vol *vol, struct commit *c)
+{
+	while (c) {
+		struct commit *next = c->next;
+
+		if (c->step_ns) {
+			c->step_ns = vol->leader.led_ns;
+			c->is_published = true;
+		}
+		commit_answer(c, c->result);
+		c = next;
+	}
+}
+
 /* Answers a block that failed.  Nobody knows of what was in it, but for want of room: where the log had none (-ENOSPC),
  * there is no block, and a record whose data had none is no record. */
 static void
@@ -141,9 +157,13 @@ flush_ended(struct vol *vol, struct vol_port *p)
 		if (vol->flush.has_block) {
 			struct commit *batch = vol->block.batch, *after = vol->block.after;
 
+			step_took(&vol->flushed, vol->block.counted, vol->block.written_ns,
+				  vol->flush.ended_ns);
 			publish_block(vol);
+			step_took(&vol->published, vol->block.counted, vol->flush.ended_ns,
+				  vol->leader.led_ns);
 			block_reset(vol);
-			answer_list(batch, 0, true);
+			answer_published(vol, batch);
 			answer_list(after, 0, true);
 		}
 	}
@@ -163,17 +183,18 @@ on_flush(struct ring_op *op, int res, bool more)
 		vol->flush.error = vol->flush.error ? vol->flush.error : res;
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 	}
-	disk_took(&vol->disk.stats, DISK_FLUSH, clock_ns() - f->began_ns);
+	vol->flush.ended_ns = clock_ns();
+	disk_took(&vol->disk.stats, DISK_FLUSH, vol->flush.ended_ns - f->began_ns);
 	if (--vol->flush.left == 0)
 		flush_ended(vol, f->p);
 }
 
 static void
-flush_one(struct vol *vol, struct vol_port *p, int fd)
+flush_one(struct vol *vol, struct vol_port *p, int fd, uint64_t now)
 {
 	struct flush_op *f = &vol->flush.ops[vol->flush.left++];
 
-	*f = (struct flush_op){ .op.done = on_flush, .vol = vol, .p = p, .began_ns = clock_ns() };
+	*f = (struct flush_op){ .op.done = on_flush, .vol = vol, .p = p, .began_ns = now };
 	f->watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
 	ring_fdatasync(p->io.ring, &f->op, fd);
@@ -182,6 +203,13 @@ flush_one(struct vol *vol, struct vol_port *p, int fd)
 static void
 start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 {
+	uint64_t now = clock_ns();
+
+	/* Once: a flush may have to be repeated. */
+	if (has_block && !vol->block.written_ns) {
+		vol->block.written_ns = now;
+		step_took(&vol->written, vol->block.counted, vol->leader.step_ns, now);
+	}
 	atomic_fetch_add(&vol->flush_begun, 1);
 	atomic_fetch_add_explicit(&vol->disk.stats.flushes, 1, memory_order_relaxed);
 	vol->flush.has_block = has_block;
@@ -190,9 +218,9 @@ start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 	vol->leader.port = p;
 	for (uint32_t i = 0; disk_flushes_any(&vol->disk) && i < vol->disk.geo.seg_nr; i++) {
 		if (disk_flushes_own(&vol->disk, i) && atomic_exchange(&vol->disk.seg_dirty[i], false))
-			flush_one(vol, p, vol->disk.seg_fd[i]);
+			flush_one(vol, p, vol->disk.seg_fd[i], now);
 	}
-	flush_one(vol, p, vol->disk.log_fd);
+	flush_one(vol, p, vol->disk.log_fd, now);
 }
 
 /* One share of the block is over, on p's thread; the last one goes on as leader. */
@@ -340,7 +368,8 @@ lead_step(struct vol *vol, struct vol_port *p)
 		answer_failed(vol, q);
 		return false;
 	}
-	if (clock_ns() < vol->leader.room_ns) {
+	vol->leader.step_ns = clock_ns();
+	if (vol->leader.step_ns < vol->leader.room_ns) {
 		refuse_for_room(vol);
 		return false;
 	}
@@ -445,6 +474,13 @@ commit_submit(struct vol_port *p, struct commit *c)
 	struct vol *vol = p->vol;
 
 	c->port = p;
+	c->is_published = false;
+	if (c->step_ns) {
+		uint64_t now = clock_ns();
+
+		step_took(&p->steps->submitted, 1, c->step_ns, now);
+		c->step_ns = now;
+	}
 	c->came_ns = 0;
 	c->result = 0;
 	c->rec = NULL;

@@ -82,6 +82,7 @@ struct commit {
 	 */
 	struct commit *also;
 	bool is_also, is_idle;
+	bool is_published; /* true: step_ns is the time of the publication */
 	_Atomic unsigned state;
 	_Atomic int data_error;
 	int result;
@@ -89,6 +90,9 @@ struct commit {
 	 * block */
 	uint64_t flush_ticket;
 	uint64_t came_ns; /* time at which the leader first examined the commit; 0: not yet */
+	/* Time by clock_ns() at which the newest step of the commit ended (steps.h), of those that are the
+	 * commit's own; before the submission: of the call of the store. 0: the steps are not counted. */
+	uint64_t step_ns;
 	uint32_t key_hash;
 	const uint8_t *bucket_key; /* key of the object's bucket, of bucket_key_len bytes */
 	uint16_t bucket_key_len;

@@ -27,7 +27,7 @@ vol_new(int users_max, struct vol **ret_vol)
 	vol->leader.queue_end = &vol->leader.queue;
 	vol->leader.dying_end = &vol->leader.dying;
 	block_reset(vol);
-	if (quiesce_new(users_max, &vol->quiesce) < 0) {
+	if (quiesce_new(users_max, &vol->quiesce) < 0 || steps_init(vol, users_max) < 0) {
 		vol_free(vol);
 		return -ENOMEM;
 	}
@@ -58,6 +58,7 @@ vol_free(struct vol *vol)
 	sync_free(vol->block.mem);
 	free(vol->flush.ops);
 	slots_free(vol->slots);
+	steps_fini(vol);
 	free(vol);
 }
 

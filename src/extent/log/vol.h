@@ -10,7 +10,7 @@
  *	pack.c                                                     the leader: any port's thread
  *	snapshot.c upkeep.c reread.c mover.c                       the helper thread; begin and end: the leader
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
- *	vol.c                                                      life
+ *	vol.c steps.c                                              life; counters: any
  *	usage.c                                                    the leader, the start; usage_reserve(): a port's thread
  *	key.c rec_codec.c rec_mem.c parts.c                        any
  *
@@ -39,6 +39,7 @@
 #include "extent/log/reread.h"
 #include "extent/log/slots.h"
 #include "extent/log/snapshot.h"
+#include "extent/log/steps.h"
 #include "extent/log/usage.h"
 
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
@@ -55,7 +56,8 @@ struct vol_port {
 	struct vol *vol;
 	struct mailbox *mb;
 	struct timers *timers;
-	struct timer timer; /* timer of the leader's work: stamp, stalled commits, reclaim */
+	struct port_steps *steps; /* counters of the port, which belong to the volume */
+	struct timer timer;       /* timer of the leader's work: stamp, stalled commits, reclaim */
 	/* true: the port is being detached; read by other ports that choose a port to wake */
 	_Atomic bool is_detaching;
 };
@@ -90,6 +92,7 @@ struct leader {
 	 * crash */
 	uint64_t stamped;
 	uint64_t led_ns;                 /* time of that stamp */
+	uint64_t step_ns;                /* time at which the leader judged the records of the block */
 	struct dead *dying, **dying_end; /* in order of seq */
 	struct gc_job *gc, **gc_end;
 	struct gc_commit *gc_free, *gc_mem;
@@ -120,7 +123,8 @@ struct flush {
 	} * ops; /* 1 operation, or 1 + seg_nr in a directory */
 	int left, error;
 	bool has_block;
-	uint64_t done; /* number of the newest successful flush */
+	uint64_t ended_ns; /* time of the newest end of one of ops */
+	uint64_t done;     /* number of the newest successful flush */
 };
 
 struct vol {
@@ -165,7 +169,11 @@ struct vol {
 	_Atomic uint64_t log_used;    /* bytes of the log between the trim position and the head */
 	_Atomic uint64_t log_head;    /* linear position up to which blocks are flushed */
 
+	struct port_steps *port_steps; /* array of port_steps_nr, by the number of the port */
+	int port_steps_nr;
+
 	_Alignas(64) struct leader leader;
+	struct step_times led, written, flushed, published; /* written by the leader */
 	struct block block;
 	struct flush flush;
 	struct snapshot snap;

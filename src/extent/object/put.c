@@ -361,6 +361,7 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 		.bucket_key = pi->bucket_key,
 		.bucket_key_len = pi->bucket_key_len,
 		.pre = sc->pre,
+		.step_ns = clock_ns(),
 		.view = { .op = REC_PUT,
 			  .key = pi->key,
 			  .key_len = pi->key_len,

@@ -12,6 +12,7 @@ LINK-extent/test_reread := fault_ring
 LINK-extent/test_sectors := fault_ring
 LINK-extent/test_space := fault_ring hook_alloc
 LINK-extent/test_starts := fault_ring
+LINK-extent/test_steps := fault_ring
 LINK-extent/test_upgrade := fault_ring
 LINK-extent/test_xio := fault_ring
 NEEDS-extent/test_device := set

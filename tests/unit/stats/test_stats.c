@@ -356,6 +356,7 @@ test_table(void **state)
 	assert_has(text, "\ngantry_rail_up\tgauge\trail\t1 while the rail can be used.\n");
 	assert_has(text, "\ngantry_draining\tgauge\t\t1 while new requests are refused.\n");
 	assert_has(text, "\ngantry_store_io_seconds\thistogram\tdisk op\tTime that");
+	assert_has(text, "\ngantry_commit_seconds\thistogram\tdisk until\tTime that");
 	p = text;
 	for (int m = 0; m < M_NR; m++) {
 		size_t name = strlen(stats_desc[m].name);

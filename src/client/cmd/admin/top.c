@@ -228,6 +228,28 @@ show_moves(FILE *out, const struct both *b, const json_t *disks)
 	}
 }
 
+/* The mean times that commits waited for each step on a disk; no line without a commit. */
+static void
+show_commit(FILE *out, const struct both *b, const char *disk)
+{
+	static const char *const until[] = {
+		"submitted", "led", "written", "flushed", "published", "answered"
+	};
+	char want[128], text[32];
+
+	for (size_t i = 0; i < sizeof until / sizeof *until; i++) {
+		double nr;
+
+		snprintf(want, sizeof want, "%s,until=\"%s\"", disk, until[i]);
+		nr = rate(b, "gantry_commit_seconds_count", want);
+		if (i == 0 && nr <= 0)
+			return;
+		fprintf(out, "%s%s %s", i ? ", " : "           commit waits: ", until[i],
+			seconds_text(nr > 0 ? rate(b, "gantry_commit_seconds_sum", want) / nr : NAN, text));
+	}
+	fputc('\n', out);
+}
+
 static void
 show_state(FILE *out, const struct both *b, const json_t *status, const json_t *rails, const json_t *disks)
 {
@@ -281,6 +303,7 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 			json_at(d, "size_bytes") > 0
 				? 100 * (1 - json_at(d, "free_bytes") / json_at(d, "size_bytes"))
 				: 0);
+		show_commit(out, b, all);
 	}
 	show_moves(out, b, disks);
 	if (copies_of(status) && !copies_are_whole(copies_of(status))) {
