@@ -49,14 +49,6 @@ slot_of(const struct req *rq)
 	return (int)(rq->xfer.client_id % SLOT_CLIENTS);
 }
 
-static struct xfer_pace
-pace_of(const struct reqs *rs)
-{
-	const struct conf *c = rs->env.conf;
-
-	return (struct xfer_pace){ .rate = c->limits.body_rate, .grace_ns = c->limits.body_grace_ns };
-}
-
 /* ---- ending one ---- */
 
 enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER, SLOW_SPACE };
@@ -250,9 +242,9 @@ waits_for_ticket(const struct req *rq)
 }
 
 static bool
-is_candidate(struct req *rq, uint64_t now_ns)
+is_candidate(const struct req *rq, bool writes, uint64_t now_ns)
 {
-	return !rq->revoked && (waits_for_ticket(rq) || owes(rq, now_ns));
+	return !rq->revoked && (rq->xfer.is_write || !writes) && (waits_for_ticket(rq) || owes(rq, now_ns));
 }
 
 uint64_t
@@ -274,7 +266,7 @@ take_from(struct reqs *rs, int slot, int nr, bool writes, const struct req *but_
 		{
 			struct req *rq = container_of(l, struct req, slot);
 
-			if (!is_candidate(rq, now_ns) || (writes && !rq->xfer.is_write) ||
+			if (!is_candidate(rq, writes, now_ns) ||
 			    (but_for && (rq->xfer.client_id == but_for->xfer.client_id ||
 					 !xfer_was_slow(&rs->http_pieces, rq->xfer.client_id))))
 				continue;
@@ -287,18 +279,30 @@ take_from(struct reqs *rs, int slot, int nr, bool writes, const struct req *but_
 	return rs->plain_revoked - before;
 }
 
-/* From the client that has most, several at once, since more may come.  Where nobody has more than this
- * one, from one that shares its number and was slow.  writes: of writes, which have their share. */
+static bool
+has_candidate(const struct reqs *rs, int slot, bool writes, uint64_t now_ns)
+{
+	list_for_each(l, &rs->slots.reqs[slot])
+	{
+		if (is_candidate(container_of(l, struct req, slot), writes, now_ns))
+			return true;
+	}
+	return false;
+}
+
+/* Takes from the client that has most of the clients with a candidate, several at once, since more may come. Where no such
+ * client has more than this one, takes one from a client that shares its number and was slow. writes: of writes, which have
+ * their share. */
 static bool
 make_room(const struct req *rq, bool writes)
 {
 	struct reqs *rs = rq->rs;
 	const int *held = writes ? rs->slots.writes : rs->slots.held;
-	int slot = slot_of(rq), most = 0, batch = scope_of(rs, writes).max / 16, even;
+	int slot = slot_of(rq), most = slot, batch = scope_of(rs, writes).max / 16, even;
 	uint64_t now = clock_ns();
 
-	for (int i = 1; i < SLOT_CLIENTS; i++) {
-		if (held[i] > held[most])
+	for (int i = 0; i < SLOT_CLIENTS; i++) {
+		if (held[i] > held[most] && has_candidate(rs, i, writes, now))
 			most = i;
 	}
 	even = (held[most] - held[slot]) / 2;
@@ -309,15 +313,10 @@ make_room(const struct req *rq, bool writes)
 
 /* Those that are on their way out count no more, but leave half of what is kept for descriptors, or for reads. */
 static bool
-is_full(const struct reqs *rs)
+is_full(const struct reqs *rs, bool writes)
 {
-	return rs->plain_nr - rs->plain_revoked >= rs->plain_max;
-}
-
-static bool
-are_writes_full(const struct reqs *rs)
-{
-	return rs->writes_nr - rs->writes_revoked >= rs->writes_max;
+	return writes ? rs->writes_nr - rs->writes_revoked >= rs->writes_max
+		      : rs->plain_nr - rs->plain_revoked >= rs->plain_max;
 }
 
 static bool
@@ -396,12 +395,12 @@ bool
 pace_slot_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
-	bool writes = rq->xfer.is_write, full = writes && are_writes_full(rs);
+	bool writes = rq->xfer.is_write, full = writes && is_full(rs, true);
 
 	fair_by_key(rq);
 	if (list_linked(&rq->slot) || rq->wire_write)
 		return true;
-	if (rq->target.wire == WIRE_NONE && (full || is_full(rs)) && !make_room(rq, full))
+	if (rq->target.wire == WIRE_NONE && (full || is_full(rs, false)) && !make_room(rq, full))
 		return false;
 	if (writes && !may_write_more(rs))
 		return false;
@@ -550,7 +549,8 @@ static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_l
 static void
 look(struct reqs *rs)
 {
-	struct xfer_pace pace = pace_of(rs);
+	const struct conf *conf = rs->env.conf;
+	struct xfer_pace pace = { .rate = conf->limits.body_rate, .grace_ns = conf->limits.body_grace_ns };
 	uint64_t now = clock_ns();
 	bool few = are_requests_few(rs), wait = rs->http_pieces.queued + rs->http_pieces.shut > 0;
 	bool lets_go = store_limits(rs->env.store)->lets_go, wire_waits = lets_go && rs->pieces.queued > 0;

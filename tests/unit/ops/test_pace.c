@@ -301,6 +301,33 @@ test_slots(void **state)
 	}
 }
 
+/* claim TM33: the client that has most gives way only with requests that wait for it. Where it has none, the next does. */
+static void
+test_slots_of_next(void **state)
+{
+	enum { LISTS = 28, DRIPS = PLAIN - LISTS };
+	struct xchg *x;
+	int revoked = 0;
+
+	put_object("o", 100000, 1);
+	/* The kernel may still be sending replies as new as these. */
+	for (int i = 0; i < LISTS; i++) {
+		x = begin("GET", "/bkt?list-type=2", 0, 1);
+		rig_until(req_is_ready(x->rq));
+	}
+	for (int i = 0; i < DRIPS; i++)
+		drip(2);
+	assert_int_equal(reqs_live(rig.reqs), PLAIN);
+	x = begin("HEAD", "/bkt/o", 0, 3);
+	rig_until(req_is_ready(x->rq));
+	assert_int_equal(req_reply(x->rq)->status, 200);
+	for (int i = 0; i < LISTS; i++)
+		assert_false(many[i].rq->revoked);
+	for (int i = LISTS; i < PLAIN; i++)
+		revoked += many[i].rq->revoked;
+	assert_true(revoked >= 1 && revoked <= DRIPS / 2);
+}
+
 /* However many addresses there are: slow ones go when requests are few, and one that has as many as others
  * have is not ended for those. */
 static void
@@ -631,6 +658,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_late, start, stop),
 		cmocka_unit_test_setup_teardown(test_read_to_end, start, stop),
 		cmocka_unit_test_setup_teardown(test_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_slots_of_next, start, stop),
 		cmocka_unit_test_setup_teardown(test_write_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_writes_hang, start, stop),
 		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),
