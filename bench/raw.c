@@ -59,6 +59,13 @@ raw_open(const char *path, uint64_t size_bytes, unsigned bufs_mib)
 	struct io_uring_params p = { .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN };
 	int rc;
 
+	rc = io_uring_queue_init_params(QD_MAX, &r->io, &p);
+	if (rc == -EINVAL) {
+		p = (struct io_uring_params){ 0 };
+		rc = io_uring_queue_init_params(QD_MAX, &r->io, &p);
+	}
+	if (rc < 0)
+		bench_die("a raw disk is measured with io_uring, which cannot be used: %s", strerror(-rc));
 	r->sample = calloc(SAMPLES_MAX, sizeof *r->sample);
 	snprintf(r->path, sizeof r->path, "%s", path);
 	r->size = size_bytes;
@@ -68,15 +75,9 @@ raw_open(const char *path, uint64_t size_bytes, unsigned bufs_mib)
 	if (bufpool_init_class(&r->bufs, BUF_LARGE, (bufs_mib + 1) * (MIB + BUF_SLACK_BYTES), 0) < 0)
 		bench_die("no memory");
 	fill_file(r);
-	rc = io_uring_queue_init_params(QD_MAX, &r->io, &p);
-	if (rc == -EINVAL) {
-		p = (struct io_uring_params){ 0 };
-		rc = io_uring_queue_init_params(QD_MAX, &r->io, &p);
-	}
-	if (rc == 0)
-		rc = io_uring_register_buffers(&r->io, r->bufs.region, (unsigned)r->bufs.region_nr);
+	rc = io_uring_register_buffers(&r->io, r->bufs.region, (unsigned)r->bufs.region_nr);
 	if (rc < 0)
-		bench_die("io_uring: %s", strerror(-rc));
+		bench_die("io_uring takes no buffers: %s", strerror(-rc));
 	io_uring_register_ring_fd(&r->io);
 	return r;
 }
@@ -173,7 +174,7 @@ raw_run(struct raw *r, bool write, uint32_t len, int qd, bool flush, uint64_t fo
 		uint64_t now = clock_ns();
 
 		if (rc < 0 && rc != -EINTR)
-			bench_die("io_uring: %s", strerror(-rc));
+			bench_die("a raw disk is measured with io_uring, which cannot be used: %s", strerror(-rc));
 		io_uring_for_each_cqe(&r->io, head, cqe)
 		{
 			struct slot *s = io_uring_cqe_get_data(cqe);

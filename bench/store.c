@@ -506,8 +506,8 @@ begin(const char *dir)
 				b.bufs.bufs[i].mem[k + n] = (char)(n * 2654435761u >> 13);
 	}
 	granule_sum = __real_crc64_nvme(0, b.bufs.bufs[0].mem, STORE_GRANULE);
-	make_side(&b.fresh, "store", rate ? strtoull(rate, NULL, 0) : 0);
 	b.raw = raw_open(path, LIVE_BYTES, 130);
+	make_side(&b.fresh, "store", rate ? strtoull(rate, NULL, 0) : 0);
 }
 
 /* Works on this one of two stores from now on. */
