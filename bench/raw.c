@@ -174,7 +174,7 @@ raw_run(struct raw *r, bool write, uint32_t len, int qd, bool flush, uint64_t fo
 		uint64_t now = clock_ns();
 
 		if (rc < 0 && rc != -EINTR)
-			bench_die("a raw disk is measured with io_uring, which cannot be used: %s", strerror(-rc));
+			bench_die("io_uring: %s", strerror(-rc));
 		io_uring_for_each_cqe(&r->io, head, cqe)
 		{
 			struct slot *s = io_uring_cqe_get_data(cqe);
