@@ -163,7 +163,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
 
 # Helpers of the system tests: tests/tools/<name>.c, linked with the parts in tests/tools/*/ and what DEPS-tools names.
 TOOLSRC := $(wildcard tests/tools/*.c)
-TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
+TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(filter-out tests/tools/curl.c,$(TOOLSRC)))
 TOOLLIB := $(patsubst %.c,$(O)/%.o,$(wildcard tests/tools/*/*.c))
 $(O)/tools.a: $(TOOLLIB)
 	@mkdir -p $(@D); rm -f $@
@@ -171,13 +171,18 @@ $(O)/tools.a: $(TOOLLIB)
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
-ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
+# Static, for a short start, and so never sanitized.
+$(O)/tools/curl: tests/tools/curl.c $(O)/flags $(O)/flags-tests
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_CPPFLAGS) -MT $@ -MF $@.d $(filter-out -fsanitize% -fno-sanitize%,$(ALL_CFLAGS)) $(DEBUG_TESTS) -static -o $@ $<
+-include $(O)/tools/curl.d
+ALLOBJ += $(patsubst %,$(O)/tests/%.o,$(TOOLBIN:$(O)/%=%)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
 .PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-rc check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
 # toolbins: what system tests are made with, and the unit programs that they start.
-toolbins: $(TOOLBIN) $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
+toolbins: $(TOOLBIN) $(O)/tools/curl $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
 # bench/ uses the sources of tests/ and src/, so that all of it is built with them.
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(SIM_TESTS) toolbins $(if $(filter release,$(VARIANT)),$(BENCHBIN))
 
@@ -292,7 +297,7 @@ t/%: $(O)/unit/% FORCE
 $(patsubst %,t/%,$(file <tests/unit/on-nic)): softnic
 # Another variant of the units, the corpora and a smoke of the daemon, and no more built than these want.
 .PHONY: variantbins
-variantbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(O)/gantryd $(O)/gantry softnic
+variantbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(O)/tools/curl $(O)/gantryd $(O)/gantry softnic
 asan tsan:
 	@scripts/deps build test
 	@$(MAKE) --no-print-directory -s -j$$(($$(nproc) + 1)) VARIANT=$@ variantbins

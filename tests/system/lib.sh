@@ -50,6 +50,9 @@ CORES=${CORES:-2} DISKS=${DISKS:-$((COPIES > 1 ? 3 : 1))} DISK_SIZE=${DISK_SIZE:
 RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
 # Buffers are cleared and pinned at each start, which is most of the CPU time of a start: these tests have few of them.
 case $0 in */system/* | */security/*) : "${BUFFERS:=48MiB}" "${HTTP_BUFFERS:=8MiB}" ;; *) : "${BUFFERS:=64MiB}" "${HTTP_BUFFERS:=auto}" ;; esac
+# A start of curl(1) costs 7 ms of CPU time, of which it loads libraries for 6: tests/tools/curl.c makes plain requests, and executes curl(1) for all
+# others. Tests of clients have curl(1).
+case $0 in */system/* | */security/*) [ ! -x "$BUILD/tools/curl" ] || PATH=$BUILD/tools:$PATH ;; esac
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
 # The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
 exec {_err}>&2
