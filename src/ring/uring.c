@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <liburing.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,17 @@
 /* That much payload queued goes to the disk at once: it works while the core goes on with the rest of its
  * turn, checksums above all.  Smaller than that, a system call of its own costs more than it gives. */
 #define SUBMIT_BYTES ((size_t)512 << 10)
+
+#ifdef __SANITIZE_THREAD__
+/* The kernel may map the memory of one thread's new ring where another thread's ring was. liburing maps and unmaps without the
+ * C library, so the thread sanitizer does not see it, and takes the two uses of the address for a race: this orders them. */
+static atomic_uint unmapped;
+#define ABOUT_TO_UNMAP() ((void)atomic_fetch_add_explicit(&unmapped, 1, memory_order_release))
+#define HAVE_MAPPED() ((void)atomic_fetch_add_explicit(&unmapped, 0, memory_order_acquire))
+#else
+#define ABOUT_TO_UNMAP() ((void)0)
+#define HAVE_MAPPED() ((void)0)
+#endif
 
 struct stashed {
 	uint64_t user_data;
@@ -112,13 +124,16 @@ try_setup(struct uring *u, unsigned entries, unsigned flags)
 
 	if (rc < 0)
 		return rc;
+	HAVE_MAPPED();
 	/* The kernel counts two kinds of workers; which of them flushes and by_worker get differs from kernel to
 	 * kernel.  Refused: as many as there are processes allowed. */
 	io_uring_register_iowq_max_workers(&u->io, (unsigned[2]){ RING_WORKERS, RING_WORKERS });
 	u->restricted = restrict_ring(u) == 0;
 	rc = io_uring_register((unsigned)u->io.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
-	if (rc < 0)
+	if (rc < 0) {
+		ABOUT_TO_UNMAP();
 		io_uring_queue_exit(&u->io);
+	}
 	return rc;
 }
 
@@ -205,6 +220,7 @@ uring_free(struct ring *r)
 	for (size_t i = 0; i < u->stash_nr; i++)
 		r->inflight -= !(u->stash[i].flags & IORING_CQE_F_MORE);
 	quiet(u);
+	ABOUT_TO_UNMAP();
 	io_uring_queue_exit(&u->io);
 	free(u->stash);
 	free(u);

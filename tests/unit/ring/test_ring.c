@@ -17,7 +17,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -468,6 +470,49 @@ ring_thread(void *arg)
 	return rd.res == 1 && c == 'x' ? arg : NULL;
 }
 
+static atomic_uint turn; /* number of rings of test_in_turn() that are gone */
+
+static void *
+ring_in_turn(void *first)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	for (unsigned mine = *(unsigned *)first; mine < 64; mine += 2) {
+		struct op rd = new_op();
+		struct ring *r;
+		char c;
+
+		while (atomic_load_explicit(&turn, memory_order_relaxed) < mine && clock_ns() < until)
+			sched_yield();
+		if (ring_new(&(struct ring_params){ .entries = 8, .backend = backend }, &r) < 0)
+			break;
+		ring_read(r, &rd.op, fd, &c, 1, 0, RING_NO_REGION);
+		while (!rd.calls && clock_ns() < until)
+			ring_turn(r, NS_PER_S);
+		ring_free(r);
+		atomic_store_explicit(&turn, mine + 1, memory_order_relaxed);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* Two threads in turns: each makes a ring, often where the other's ring was, uses it and frees it. The thread sanitizer
+ * sees nothing that orders the turns. */
+static void
+test_in_turn(void **state)
+{
+	unsigned first[2] = { 0, 1 };
+	pthread_t t[2];
+
+	atomic_store(&turn, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, ring_in_turn, &first[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	assert_int_equal(atomic_load(&turn), 64);
+}
+
 static void
 test_threads(void **state)
 {
@@ -543,7 +588,7 @@ main(void)
 		cmocka_unit_test(test_cq_overflow),    cmocka_unit_test(test_poll_multishot),
 		cmocka_unit_test(test_accept),         cmocka_unit_test(test_cancel_late),
 		cmocka_unit_test(test_eintr),          cmocka_unit_test(test_free_busy),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads),        cmocka_unit_test(test_in_turn),
 	};
 	char why[256];
 	int failed;
