@@ -14,6 +14,8 @@
 # Quick by default: every action at least once.  WIRE=all (tests/long/wire.sh): all cases, in an order and with places that
 # SEED= decides, for SECS= seconds.
 export SOFTNIC_RETRY_US=50000
+# The growth of memory is looked at; memory that was freed, and that AddressSanitizer keeps from use, is none.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=1
 RDMA='{ allow_special: [loopback, self], channels: 16 }'
 # The deadline of requests that are to meet it; all others have time, whatever else the machine does.
 BUDGET=${BUDGET:-700ms}
