@@ -8,7 +8,7 @@ only=${T:-}
 unset T
 failed=() passed=0
 mapfile -t recipes < <(../../scripts/recipe --list)
-for c in curl boto3 s3cmd rclone aws js reports/js reports/boto3 reports/browser reports/sigv2 python rdma/play cuobject/play "${recipes[@]/#/recipes }"; do
+for c in names curl boto3 s3cmd rclone aws js reports/js reports/boto3 reports/browser reports/sigv2 python rdma/play cuobject/play "${recipes[@]/#/recipes }"; do
 	case $c in *"$only"*) ;; *) continue ;; esac
 	began=$SECONDS
 	read -r program section <<<"$c"
