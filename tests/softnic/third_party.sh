@@ -49,6 +49,7 @@ fi
 for prog in ib_write_bw rping ucx_perftest; do
 	command -v $prog >/dev/null || { echo "no $prog here: scripts/deps test installs it"; exit 1; }
 done
+gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O1 -Wall -Wextra -Werror -o "$tmp/calm_clock.so" tests/softnic/preload/calm_clock.c
 port=$((20000 + $$ % 10000))
 # Is it our server that listens there?  Another's, of a test beside this one, would take our client for its own.
 listens() {
@@ -65,14 +66,14 @@ two() { # MODE NAME COMMAND...: a server, and a client of it.  NODES=-n: with th
 	shift 2
 	i=0
 	# shellcheck disable=SC2086
-	until listens && SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port 127.0.0.1 >"$tmp/client" 2>&1; do
+	until listens && SOFTNIC_EXEC=$mode LD_PRELOAD=$tmp/calm_clock.so timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port 127.0.0.1 >"$tmp/client" 2>&1; do
 		i=$((i + 1))
 		[ $i -lt 300 ] || { cat "$tmp/server" "$tmp/client"; fail "$name, $mode"; }
 		# It says nothing when it listens; one that has ended found the port taken.
 		if [ -z "$server" ] || ! kill -0 "$server" 2>/dev/null; then
 			port=$((port + 1))
 			# shellcheck disable=SC2086
-			SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port >"$tmp/server" 2>&1 &
+			SOFTNIC_EXEC=$mode LD_PRELOAD=$tmp/calm_clock.so timeout 60 scripts/with-softnic ${NODES:-} "$@" -p $port >"$tmp/server" 2>&1 &
 			server=$!
 		fi
 		sleep 0.2
@@ -94,14 +95,14 @@ by_cm() { # MODE NAME SERVER-WORDS CLIENT-WORDS COMMAND...: the same for program
 	i=0
 	while :; do
 		# shellcheck disable=SC2086
-		SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic -n "$@" $as_server >"$tmp/server" 2>&1 &
+		SOFTNIC_EXEC=$mode LD_PRELOAD=$tmp/calm_clock.so timeout 60 scripts/with-softnic -n "$@" $as_server >"$tmp/server" 2>&1 &
 		server=$!
 		until listens_by_cm; do
 			kill -0 "$server" 2>/dev/null || { cat "$tmp/server"; fail "server of $name, $mode"; }
 			sleep 0.1
 		done
 		# shellcheck disable=SC2086
-		SOFTNIC_EXEC=$mode timeout 60 scripts/with-softnic -n "$@" $as_client >"$tmp/client" 2>&1 && break
+		SOFTNIC_EXEC=$mode LD_PRELOAD=$tmp/calm_clock.so timeout 60 scripts/with-softnic -n "$@" $as_client >"$tmp/client" 2>&1 && break
 		i=$((i + 1))
 		if [ $i -ge 20 ] || ! grep -qE 'REJECTED; error: 8|Unexpected CM event bl blka 8' "$tmp/client"; then
 			cat "$tmp/server" "$tmp/client"
