@@ -10,32 +10,32 @@ ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o plain_rc.o port.o figures.
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,extent)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,extent)
 $(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o rc.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5 libcrypto)
 $(O)/bench/wire: $(addprefix $(O)/bench/,wire.o plain.o plain_rc.o common.o) $(addprefix $(O)/tests/fake/,dc_peer.o rc_peer.o) $(call archives,chan)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
 $(O)/bench/objects $(O)/bench/fill $(O)/bench/list $(O)/bench/disks: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent set)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,extent set)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,extent set)
 $(O)/bench/http $(O)/bench/beside: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/common.o $(call archives,base)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)
 $(O)/bench/client: $(O)/bench/client.o $(O)/bench/common.o $(call archives,client)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,client)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,client)
 # By what a program has of it: its header, and the library.
 $(O)/bench/server: $(addprefix $(O)/bench/,server.o plain.o common.o) $(O)/tests/fake/dc_peer.o $(call archives,token) $(O)/libgantry-server.so
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $(filter %.o,$^) $(O)/libgantry-server.so.0 $(call linkmod,token) \
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $(filter %.o,$^) $(O)/libgantry-server.so.0 $(call linkmod,token) \
 		$(shell pkg-config --libs libibverbs libmlx5)
 $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,base)
 
 # Where librados is.
 $(O)/bench/rados: $(addprefix $(O)/bench/,rados.o common.o) $(call archives,rados)
