@@ -28,6 +28,8 @@ int bench_connect(const struct sockaddr_in *at);
 /* BENCH_ROUNDS (7), BENCH_MS (500): how many rounds, and how long each side of one runs at least. */
 int bench_rounds(void);
 uint64_t bench_ns(void);
+/* BENCH_LIVE_MIB, or so many bytes: the sum of the objects of one size that a figure's requests are for. */
+uint64_t bench_live_bytes(uint64_t usual);
 /* Sorts v. */
 double bench_median(double *v, int nr);
 

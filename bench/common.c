@@ -54,6 +54,12 @@ bench_ns(void)
 	return (uint64_t)number("BENCH_MS", 500, 100000) * NS_PER_MS;
 }
 
+uint64_t
+bench_live_bytes(uint64_t usual)
+{
+	return (uint64_t)number("BENCH_LIVE_MIB", (int)(usual / MIB), 1 << 20) * MIB;
+}
+
 static int
 by_value(const void *a, const void *b)
 {

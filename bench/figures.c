@@ -186,6 +186,29 @@ put_cpu(void)
 	row_print(&row);
 }
 
+/* The reference is a microsecond, so that the ratio is in microseconds. */
+static void
+us_256k(const char *name, enum op op)
+{
+	struct row row = { .figure = name, .unit = "us", .has_net = true };
+	size_t size = 256u << 10;
+	struct job j = {
+		.server = &load.one, .op = op, .prefix = load_prefix(size), .size = size, .conns = 32
+	};
+
+	for (int i = 0; i < (op == OP_PUT ? 3 : 1); i++)
+		load_put_all(&j);
+	sleep(2);
+	for (int n = -1; n < bench_rounds(); n++) {
+		struct result res = load_run(&j, bench_ns());
+		double all = us_each(res.cpu_ns, res.n), copies = us_each(res.copy_ns, res.n);
+
+		if (n >= 0)
+			row_add_net(&row, all, all - copies, 1);
+	}
+	row_print(&row);
+}
+
 static void
 put_p50(void)
 {
@@ -268,6 +291,10 @@ figure(const char *name)
 		http_cpu();
 	else if (!strcmp(name, "put_cpu"))
 		put_cpu();
+	else if (!strcmp(name, "put_us_256k"))
+		us_256k("put_us_256k", OP_PUT);
+	else if (!strcmp(name, "get_us_256k"))
+		us_256k("get_us_256k", OP_GET);
 	else if (!strcmp(name, "put_p50_q1"))
 		put_p50();
 	else if (!strcmp(name, "cpu_2_cores"))
@@ -323,7 +350,7 @@ main(int argc, char **argv)
 		bench_die("usage: see bench/load.c");
 	bench_pin(LOAD_CPU);
 	load_memory(512 * MIB);
-	load.raw = raw_open(raw_path, LIVE_BYTES, 260);
+	load.raw = raw_open(raw_path, bench_live_bytes(LIVE_BYTES), 260);
 	for (int i = optind; i < argc; i++)
 		figure(argv[i]);
 	raw_close(load.raw);

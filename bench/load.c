@@ -217,8 +217,10 @@ cpu_ns_of(const struct server *s)
 static uint64_t
 keys_of(const struct job *j)
 {
-	uint64_t nr = j->live ? j->live : j->size ? LIVE_BYTES / j->size : 1;
+	uint64_t nr = j->live ? j->live : j->size ? bench_live_bytes(LIVE_BYTES) / j->size : 1;
 
+	if (!nr)
+		nr = 1;
 	return !j->live && nr > 4096 ? 4096 : nr;
 }
 
