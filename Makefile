@@ -182,7 +182,7 @@ include tests/nbd/nbd.mk
 
 .PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-rc check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
 # toolbins: what system tests are made with, and the unit programs that they start.
-toolbins: $(TOOLBIN) $(O)/tools/curl $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(O)/bench/load $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
+toolbins: $(TOOLBIN) $(O)/tools/curl $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(O)/bench/load $(O)/bench/scale $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
 # bench/ uses the sources of tests/ and src/, so that all of it is built with them.
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(SIM_TESTS) toolbins $(if $(filter release,$(VARIANT)),$(BENCHBIN))
 
@@ -427,6 +427,7 @@ help:
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-numbers [URL=http://HOST:PORT/BUCKET]   gantry bench by RDMA and HTTP in turns, as a table; VERIFY=1'
 	@echo 'make bench-starts REV=revision [N=objects] [MB_S=300]   how long a start takes on a disk that reads so fast, against another revision'
+	@echo 'make bench-scale      1, 2, 4, 8 cores compared with one; make bench-cores [GBIT=400]: the number of cores that fill a port'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr; install-python, install-softnic for these'
 	@echo 'make deb            Debian packages, into build/deb'

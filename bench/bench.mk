@@ -3,7 +3,7 @@
 
 BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects $(O)/bench/fill \
 	$(O)/bench/list $(O)/bench/http $(O)/bench/client $(O)/bench/server $(O)/bench/disks \
-	$(O)/bench/beside
+	$(O)/bench/beside $(O)/bench/scale
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
 ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o plain_rc.o port.o figures.o growth.o rc.o s3.o) $(BENCHBIN:=.o)
 
@@ -11,7 +11,9 @@ ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o plain_rc.o port.o figures.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,extent)
-$(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o rc.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
+$(O)/bench/load: $(addprefix $(O)/bench/,figures.o growth.o)
+$(O)/bench/scale: $(O)/bench/scale.o
+$(O)/bench/load $(O)/bench/scale: $(addprefix $(O)/bench/,load.o rc.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5 libcrypto)
@@ -70,6 +72,13 @@ bench-numbers:
 	@scripts/deps build bench
 	@$(MAKE) --no-print-directory all $(O)/tools/rawclient
 	@$(if $(ADMIN),ADMIN='$(ADMIN)') bench/numbers $(if $(WRITE),--write) $(if $(URL),'$(URL)')
+
+# Several cores compared with one, and the number of cores that fill a port: `make bench-scale`, `make bench-cores [GBIT=400]`.
+.PHONY: bench-scale bench-cores
+bench-scale bench-cores:
+	@scripts/deps build
+	@$(MAKE) --no-print-directory all $(O)/bench/scale
+	@$(if $(GBIT),GBIT='$(GBIT)') bench/scaling $(@:bench-%=%)
 
 # How cost grows: `make bench-growth [F=curve] [N=objects]`, and docs/growth-*.svg from what it wrote.
 .PHONY: bench-growth bench-plot

@@ -187,14 +187,14 @@ prepare(struct link *l, int i, const struct job *j)
 
 /* ---- a run ---- */
 
-static uint64_t
-copy_ns_of(const struct server *s)
+uint64_t
+load_copy_ns(const struct server *s)
 {
 	char cmd[600], text[8192], *at;
 	size_t n;
 	FILE *f;
 
-	if (!s || !s->is_gantry)
+	if (!s || !s->is_gantry || !load.softnicctl)
 		return 0;
 	snprintf(cmd, sizeof cmd, "%s stats --json %d", load.softnicctl, s->pid);
 	f = popen(cmd, "r");
@@ -240,7 +240,7 @@ load_run(const struct job *j, uint64_t for_ns)
 		l->fd = bench_connect(&(j->other && (i & 1) ? j->other : j->server)->at);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
 	}
-	copy = copy_ns_of(j->server) + copy_ns_of(j->other);
+	copy = load_copy_ns(j->server) + load_copy_ns(j->other);
 	cpu = cpu_ns_of(j->server) + cpu_ns_of(j->other);
 	res.waited_ns = -bench_waited(j->server->pid);
 	res.load_waited_ns = -bench_waited(getpid());
@@ -274,7 +274,7 @@ load_run(const struct job *j, uint64_t for_ns)
 	res.waited_ns += bench_waited(j->server->pid);
 	res.load_waited_ns += bench_waited(getpid());
 	res.load_cpu_ns += (double)bench_cpu_ns(getpid());
-	res.copy_ns = copy_ns_of(j->server) + copy_ns_of(j->other) - copy;
+	res.copy_ns = load_copy_ns(j->server) + load_copy_ns(j->other) - copy;
 	bench_quiet_add((res.waited_ns > 0 ? res.waited_ns : 0) + res.load_waited_ns, res.ns);
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);

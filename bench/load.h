@@ -68,6 +68,9 @@ void load_put_all(const struct job *j);
 /* And deletes them. */
 void load_delete_all(const struct job *j);
 
+/* Time that the software NIC has spent on copies in a daemon so far; 0 without load.softnicctl. */
+uint64_t load_copy_ns(const struct server *s);
+
 double us_each(uint64_t ns, uint64_t n);
 
 /* s3.c: "signed_cpu".  False: no such figure. */
