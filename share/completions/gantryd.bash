@@ -11,6 +11,6 @@ _gantryd() {
 			;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--config -o --ready-file --check-config --print-config --list-devices --format
-		--force --if-absent --replace-store --fsck --repair --yes --upgrade --forget --add --print-keys --print-metrics --version --help' -- "$cur")
+		--force --if-absent --replace-store --fsck --repair --yes --upgrade --forget --add --reload --print-keys --print-metrics --version --help' -- "$cur")
 }
 complete -o filenames -F _gantryd gantryd

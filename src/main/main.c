@@ -385,6 +385,8 @@ main(int argc, char **argv)
 				    .starts = o.action == ACTION_RUN,
 				    .overrides = o.overrides,
 				    .override_nr = o.override_nr };
+	if (o.action == ACTION_RELOAD)
+		return reload_ask(&src);
 	if (conf_load(&src, &conf, stderr) < 0) {
 		fprintf(stderr, "gantryd: bad configuration\n");
 		return EXIT_CONFIG;

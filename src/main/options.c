@@ -24,6 +24,7 @@ static const struct option long_options[] = {
 	{ "upgrade", no_argument, NULL, OPT_ACTION + ACTION_UPGRADE },
 	{ "forget", required_argument, NULL, OPT_ACTION + ACTION_FORGET },
 	{ "add", required_argument, NULL, OPT_ACTION + ACTION_ADD },
+	{ "reload", no_argument, NULL, OPT_ACTION + ACTION_RELOAD },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
 	{ "yes", no_argument, NULL, OPT_YES },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
@@ -211,6 +212,8 @@ options_help(FILE *out)
 	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
 	      "asking)\n"
 	      "  --add DISK            add a disk to the store (--force: even over existing data)\n"
+	      "  --reload              have the running daemon read its configuration again; fails as the "
+	      "daemon does\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help, class\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"

@@ -39,6 +39,7 @@ enum action {
 	ACTION_UPGRADE,
 	ACTION_FORGET,
 	ACTION_ADD,
+	ACTION_RELOAD,
 	ACTION_VERSION,
 	ACTION_HELP,
 	ACTION_NR
@@ -63,5 +64,8 @@ struct options {
  * belong to argv. */
 int options_parse(int argc, char **argv, struct options *ret_options, FILE *err);
 void options_help(FILE *out);
+/* Asks the daemon that has this configuration to read it again (--reload), and prints its answer. Returns an exit code: EXIT_CONFIG
+ * for a configuration that the daemon refused, EXIT_MISSING without a daemon. */
+int reload_ask(const struct conf_source *src);
 
 #endif

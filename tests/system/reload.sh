@@ -88,6 +88,19 @@ assert_eq "$(metric gantry_reload_failures_total)" $((failures + 1)) "failures"
 assert_eq "$(metric gantry_config_last_reload_success_timestamp_seconds)" "$stamp" "time of the last success"
 assert_eq "$(running limits.object)" 1MiB "what runs"
 over_conn "after a bad file"
+# As systemctl reload asks: it fails with the daemon's words. The socket cannot be read from that file.
+ask() {
+	local rc=0
+	"$BUILD/gantryd" -c "$T/gantryd.yaml" "$@" --reload >"$T/out" 2>"$T/err" || rc=$?
+	echo $rc
+}
+assert_eq "$(ask -o "admin.socket=$T/admin.sock")" 78 "--reload of a bad file: $(cat "$T/err")"
+assert_match "$(cat "$T/err")" '^gantryd: not reloaded: .*nothing was changed.*limits.objekt: unknown key' "its words"
+assert_eq "$(RUNTIME_DIRECTORY=$T ask)" 78 "--reload of a bad file by the unit"
+assert_eq "$(RUNTIME_DIRECTORY=$T/away ask)" 69 "--reload without a daemon: $(cat "$T/err")"
+assert_match "$(cat "$T/err")" "^gantryd: not reloaded: $T/away/admin.sock: No such file or directory: does the daemon run" "without a daemon"
+assert_eq "$(metric gantry_reload_failures_total)" $((failures + 3)) "failures"
+failures=$((failures + 2))
 # By signal the same.
 kill -HUP "$DAEMON_PID"
 failed_twice() { [ "$(metric gantry_reload_failures_total)" = $((failures + 2)) ]; }
@@ -101,6 +114,30 @@ is_four() { [ "$(running limits.object)" = 4MiB ]; }
 wait_for 60 is_four
 curl_s3 /bkt/two -T "$T/two"
 over_conn "after SIGHUP"
+edit 's/object: 4MiB/object: 5MiB/'
+assert_eq "$(ask)" 0 "--reload: $(cat "$T/err")"
+assert_match "$(cat "$T/out")" '^gantryd: reloaded: .*"changed":\["limits.object"\],"restart_needed":\["cores","memory.buffers"\]' "its answer"
+assert_eq "$(running limits.object)" 5MiB "what --reload changed"
+edit 's/object: 5MiB/object: 4MiB/'
+# Without a socket: the signal, to the process that systemd names.
+assert_eq "$(MAINPID='' ask -o admin.socket=none)" 78 "no socket, no process"
+assert_eq "$(MAINPID=$DAEMON_PID ask -o admin.socket=none)" 0 "no socket: $(cat "$T/err")"
+assert_match "$(cat "$T/out")" 'SIGHUP was sent; the log has the result' "no socket"
+wait_for 60 is_four
+# What does not answer, and what is no daemon.
+/usr/bin/python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+c, _ = s.accept()
+c.recv(1000)
+c.sendall(b"SSH-2.0-x")
+c.close()
+' "$T/other.sock" &
+wait_for 60 test -S "$T/other.sock"
+assert_eq "$(ask -o "admin.socket=$T/other.sock")" 1 "another program"
+assert_match "$(cat "$T/err")" 'this is no answer of gantryd' "another program"
 tr '\n' ' ' <"$T/notified" >"$T/notified.line"
 assert_match "$(cat "$T/notified.line")" 'RELOADING=1 MONOTONIC_USEC=[0-9]+ .*READY=1' "systemd is told"
 

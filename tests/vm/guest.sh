@@ -250,7 +250,8 @@ reload() {
 	s3 /bkt/obj | cmp - /tmp/in
 	# A file that is bad changes nothing, and says so.
 	echo 'log: { level: loud }' >/etc/gantry/conf.d/yy.yaml
-	systemctl reload gantryd
+	not systemctl reload gantryd
+	wait_for 40 journal 'not reloaded'
 	wait_for 40 journal 'loud'
 	wait_for 30 is ActiveState active
 	is MainPID "$p"
@@ -259,7 +260,7 @@ reload() {
 	systemctl reload gantryd
 	wait_for 30 is ActiveState active
 }
-check "reload: the same process goes on with other values; a bad file changes nothing" reload
+check "reload: the same process goes on with other values; a bad file changes nothing, and systemctl reload fails" reload
 
 # PUT of /tmp/in at 200 KB/s in the background; comes back when the daemon has it.
 slow_put() {
