@@ -57,6 +57,7 @@ class Options(ctypes.Structure):
         ("stage", c_int),
         ("stage_bytes", c_uint64),
         ("transport", c_int),
+        ("ca_file", c_char_p),
     ]
 
 

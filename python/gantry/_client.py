@@ -262,6 +262,8 @@ class Client:
     access_key, secret_key, session_token, region
                      requests are signed; default: the AWS_ variables of the environment, as for the gantry
                      command
+    ca_file          certificates (PEM) for https servers; default: those of the file that AWS_CA_BUNDLE
+                     names, or of the system
     rdma             False: everything over HTTP
     require_rdma     put and get raise NotByRdma instead of going over HTTP
     transport        of RDMA: "dc", "rc", or "auto" for DC where both ends have it, else RC
@@ -289,6 +291,7 @@ class Client:
         secret_key: Optional[str] = None,
         session_token: Optional[str] = None,
         region: Optional[str] = None,
+        ca_file: Optional[str] = None,
         rdma: bool = True,
         require_rdma: bool = False,
         transport: str = "auto",
@@ -341,6 +344,7 @@ class Client:
                 "secret_key": _text(secret_key),
                 "session_token": _text(session_token),
                 "region": _text(region),
+                "ca_file": _text(ca_file),
                 "target_life_ms": _ms(target_life),
                 "traffic_class": 0 if traffic_class is None else traffic_class or -1,
                 "service_level": service_level,

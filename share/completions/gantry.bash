@@ -2,37 +2,37 @@
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
 	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status health top key bucket disk doctor hwcheck'
-	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --copies --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --admin --interval --count --json --verbose --quiet --version --help'
+	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --copies --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --admin --interval --count --json --verbose --quiet --version --help'
 	case $prev in
-		--config | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--config | --ca | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
 		--transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --access-key | --secret | --region | --timeout | -j | --jobs | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --bucket | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --interval | --count) return ;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --bucket | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --admin | --interval | --count) ((i++)) ;;
+			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --ca | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --bucket | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --admin | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac
 	done
 	case $word in
-		put) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --verbose --quiet --version --help' ;;
-		get) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --json --verbose --quiet --version --help' ;;
-		head) options='--no-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --version --help' ;;
-		cat) options='--no-rdma --require-rdma --scality --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --range --json --verbose --quiet --version --help' ;;
-		stat) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --version --help' ;;
-		presign) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --method --expires --json --version --help' ;;
-		cp) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --json --verbose --quiet --version --help' ;;
-		sync) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --include --exclude --dry-run --delete --yes --json --verbose --quiet --version --help' ;;
-		ls) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --recursive --long --human --json --version --help' ;;
-		du) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --human --depth --json --version --help' ;;
-		rm) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
-		mput) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --verbose --quiet --version --help' ;;
-		mget) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --verbose --quiet --version --help' ;;
-		mb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --copies --json --quiet --version --help' ;;
-		rb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
-		bench) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --verbose --quiet --version --help' ;;
+		put) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --json --verbose --quiet --version --help' ;;
+		get) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --json --verbose --quiet --version --help' ;;
+		head) options='--no-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --ca --timeout --json --version --help' ;;
+		cat) options='--no-rdma --require-rdma --scality --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --range --json --verbose --quiet --version --help' ;;
+		stat) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --json --version --help' ;;
+		presign) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --method --expires --json --version --help' ;;
+		cp) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --recursive --include --exclude --dry-run --json --verbose --quiet --version --help' ;;
+		sync) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --include --exclude --dry-run --delete --yes --json --verbose --quiet --version --help' ;;
+		ls) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --recursive --long --human --json --version --help' ;;
+		du) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --human --depth --json --version --help' ;;
+		rm) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
+		mput) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --acks --json --verbose --quiet --version --help' ;;
+		mget) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --acks --json --verbose --quiet --version --help' ;;
+		mb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --copies --json --quiet --version --help' ;;
+		rb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
+		bench) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --verbose --quiet --version --help' ;;
 		ports) options='--no-rdma --require-rdma --device --transport --dc-key --config --json --version --help' ;;
 		status) options='--admin --json --quiet --version --help' ;;
 		health) options='--for --admin --json --quiet --version --help' ;;

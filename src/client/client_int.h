@@ -241,6 +241,7 @@ struct gantry {
 	unsigned connect_timeout_ms, timeout_ms;
 	/* keys for signatures; access_key NULL: requests are not signed */
 	char *access_key, *secret_key, *session_token, *region;
+	char *ca_file; /* path of the certificates for https; NULL: those of the system */
 	uint64_t max_callback_bytes;
 	bool no_dmabuf;       /* true: dma-bufs exported by CUDA are not used */
 	int retries;          /* number of retries of a failed callback, on other ports */

@@ -113,6 +113,30 @@ copy_keys(struct gantry *g, const struct gantry_options *o)
 		       : -ENOMEM;
 }
 
+/* Copies the path of the certificates: 0, -EINVAL, -ENOMEM. */
+static int
+copy_ca(struct gantry *g, const struct gantry_options *o)
+{
+	bool is_ours = o->ca_file && *o->ca_file;
+	const char *path = is_ours ? o->ca_file : getenv("AWS_CA_BUNDLE");
+	FILE *f;
+
+	if (!path || !*path)
+		return 0;
+	f = fopen(path, "re");
+	if (!f || fgetc(f) == EOF) {
+		snprintf(open_error, sizeof open_error, "%s: %s: %s",
+			 is_ours ? "certificates" : "AWS_CA_BUNDLE", path,
+			 !f || ferror(f) ? strerror(errno) : "the file is empty");
+		if (f)
+			fclose(f);
+		return -EINVAL;
+	}
+	fclose(f);
+	g->ca_file = strdup(path);
+	return g->ca_file ? 0 : -ENOMEM;
+}
+
 static int
 open_stage(struct gantry *g, const struct gantry_options *o)
 {
@@ -146,6 +170,7 @@ context_free(struct gantry *g)
 	free(g->access_key);
 	free(g->region);
 	free(g->rc_endpoint);
+	free(g->ca_file);
 	wipe(g->secret_key);
 	wipe(g->session_token);
 	pthread_mutex_destroy(&g->lock);
@@ -206,6 +231,8 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		r = -EIO;
 	} else {
 		r = copy_keys(g, &o);
+		if (r == 0)
+			r = copy_ca(g, &o);
 		if (r == 0 && o.stage)
 			r = open_stage(g, &o);
 		if (r == 0)

@@ -103,8 +103,7 @@ struct gantry_options {
 	 * the settings with which it was made. 0: the value of the configuration file (rdma_traffic_class,
 	 * rdma_service_level, rdma_path_mtu, rdma_pkey_index) or, if the file has none, the value that the
 	 * member's comment gives. */
-	/* 1 to 255, or GANTRY_TRAFFIC_CLASS_0 for class 0; 0: the class that the driver has for the port,
-	 * else 96 */
+	/* 1 to 255, or GANTRY_TRAFFIC_CLASS_0 for class 0; 0: the class that the driver has for the port, else 96 */
 	int traffic_class;
 	int service_level; /* service level, 0 to 15; on Ethernet the priority */
 	/* path MTU in bytes, a power of two from 256 to 4096, at most the MTU of this port; set it if the MTU
@@ -117,11 +116,10 @@ struct gantry_options {
 	gantry_copy_fn *copy;
 	void *copy_cookie;
 	/* 1: the context has a stage: host memory that is pinned and registered once. If no port can register
-	 * memory of a device, the bytes move by RDMA between the server and the stage
-	 * (GANTRY_PATH_RDMA_STAGED), and the driver of the device copies them between the stage and the
-	 * device. The program has to have loaded this driver (libcuda.so.1, libamdhip64). Without a copy
-	 * function the stage is also used for HTTP bodies and checksums. 0: there is no stage. See "Staging"
-	 * at gantry_put(). */
+	 * memory of a device, the bytes move by RDMA between the server and the stage (GANTRY_PATH_RDMA_STAGED),
+	 * and the driver of the device copies them between the stage and the device. The program has to have
+	 * loaded this driver (libcuda.so.1, libamdhip64). Without a copy function the stage is also used for HTTP
+	 * bodies and checksums. 0: there is no stage. See "Staging" at gantry_put(). */
 	int stage;
 	/* Size of the stage in bytes, 256 KiB to GANTRY_REGISTER_MAX; 0: 64 MiB. The memory is allocated at
 	 * its first use. Objects of at most this size are put with one request. */
@@ -129,6 +127,9 @@ struct gantry_options {
 	/* AUTO: rdma_transport ("auto", "dc" or "rc") of the configuration file, else AUTO. With DC or RC
 	 * gantry_open() fails with -ENODEV if no port has this transport. */
 	enum gantry_transport transport;
+	/* Path of a PEM file of certificates that https servers need one of. NULL, "": the file that AWS_CA_BUNDLE
+	 * names, else those of the system. -EINVAL of gantry_open(): the file cannot be read. */
+	const char *ca_file;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
@@ -292,8 +293,7 @@ enum gantry_wait {
 };
 
 struct gantry_result {
-	/* sizeof this struct, set by the program before the call; 0: the size in this version of the
-	 * library */
+	/* sizeof this struct, set by the program before the call; 0: the size in this version of the library */
 	size_t size;
 	enum gantry_path path; /* path on which the bytes moved */
 	int status;            /* HTTP status of the last answer; 0: there was no answer */

@@ -349,6 +349,8 @@ set_options(struct handle *h, const struct exchange *x, struct curl_slist *list,
 	curl_easy_reset(c); /* keeps the connections */
 	curl_easy_setopt(c, CURLOPT_URL, x->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (h->g->ca_file)
+		curl_easy_setopt(c, CURLOPT_CAINFO, h->g->ca_file);
 	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
 	/* A proxy has another address than the memory of this client. */

@@ -232,7 +232,8 @@ open_library(const struct cmd *c)
 				    .service_level = c->service_level,
 				    .path_mtu = c->path_mtu,
 				    .pkey_index = c->pkey_index,
-				    .config_file = c->config };
+				    .config_file = c->config,
+				    .ca_file = c->ca_file };
 	struct gantry *g;
 	int e;
 
