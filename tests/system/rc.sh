@@ -358,12 +358,15 @@ ill_formed() {
 		request HEAD /bkt/z
 		expect status 404
 	END
-	# item T71: an address outside of rdma.allow is declined, one of no host is refused.
+	# item T71: an address outside of rdma.allow is declined, one of no host is refused, and neither is worth a queue pair.
+	softnicctl rule add op=create_qp pid="$DAEMON_PID" error=ENOMEM >/dev/null
 	assert_eq "$(header_of x-gantry-rdma-reason /.s3rdma-rc/connect -X POST -H 'x-amz-rdma-psn: 1' \
 		-H "x-amz-rdma-token: ${good/7f000001/08080808}")" not-allowed
 	assert_eq "$(header_of x-amz-rdma-reply /.s3rdma-rc/connect -X POST -H 'x-amz-rdma-psn: 1' \
 		-H "x-amz-rdma-token: ${good/7f000001/08080808}")" 501
 	assert_eq "$(status_of POST /.s3rdma-rc/connect -H 'x-amz-rdma-psn: 1' -H "x-amz-rdma-token: ${good/7f000001/e0000001}")" 403
+	softnicctl rule list | grep -q 'hits=0\>' || fail "a queue pair was made for a client that may not connect"
+	softnicctl rule clear
 	assert_eq "$(rc_now ready)" 0
 }
 
