@@ -64,7 +64,8 @@ softnicctl rule add op=create_qp pid="$DAEMON_PID" error=ENOMEM >/dev/null
 doctor || fail "doctor: $(cat "$T/doctor")"
 softnicctl rule clear
 said "^warning  rc           a queue pair of this machine does not connect to http://$S3: rc: no-channel"
-softnicctl rule add op=write delay=500ms >/dev/null
+# Longer than a busy machine takes to look.
+softnicctl rule add op=write delay=3s >/dev/null
 raw <<-END &
 	window w 1M pattern:7
 	window g 1M
