@@ -335,7 +335,7 @@ const struct conf_key conf_keys[] = {
 	  .def = "604800s", .help = "Age at which the daemon aborts an incomplete multipart upload. 0s is never" },
 
 	{ "lifecycle.interval", KT_TIME, KEY_RELOAD, .min = 100 * MS, .max = 604800 * SEC, .offset = AT(lifecycle.interval_ns),
-	  .def = "3600s", .help = "Time between two walks over the buckets' lifecycle rules and old uploads" },
+	  .def = "3600s", .help = "Time between two walks over the buckets' lifecycle rules and old uploads. The first walk begins at most a minute after the start" },
 	{ "lifecycle.day", KT_TIME, KEY_RELOAD | KEY_TEST, .min = SEC, .max = 86400 * SEC, .offset = AT(lifecycle.day_ns),
 	  .def = "86400s", .help = "Duration of a day in lifecycle rules. Shorter values are for tests" },
 	{ "lifecycle.rate", KT_INT, KEY_RELOAD | KEY_TUNING, .min = 1, .max = 1000000, .offset = AT(lifecycle.rate), .def = "10000",

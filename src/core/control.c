@@ -105,48 +105,79 @@ cores_drain(struct cores *cs, bool on, uint64_t wait_ns)
 	return cores_tell(cs, drain_core, free, arg, wait_ns);
 }
 
-/* ---- the scrub ---- */
+/* ---- the walks ---- */
 
-struct scrub_call {
-	_Atomic int users;
+/* A call of a function of core 0 and its result. */
+struct walk_call {
+	_Atomic int users; /* number of threads that have the memory: the caller, and the cores together */
 	_Atomic int result;
-	bool on;
+	int (*run)(struct core *c);
 };
 
 static void
-scrub_call_free(void *arg)
+walk_call_free(void *arg)
 {
-	struct scrub_call *sc = arg;
+	struct walk_call *wc = arg;
 
-	if (atomic_fetch_sub(&sc->users, 1) == 1)
-		free(sc);
+	if (atomic_fetch_sub(&wc->users, 1) == 1)
+		free(wc);
 }
 
 static void
-scrub_core(struct core *c, void *arg)
+walk_core(struct core *c, void *arg)
 {
-	struct scrub_call *sc = arg;
+	struct walk_call *wc = arg;
 
 	if (c->index == 0)
-		atomic_store(&sc->result, sc->on ? scrub_begin(c->scrub) : scrub_cancel(c->scrub));
+		atomic_store(&wc->result, wc->run(c));
+}
+
+static int
+call_walk(struct cores *cs, int (*run)(struct core *c), uint64_t wait_ns)
+{
+	struct walk_call *wc = calloc(1, sizeof *wc);
+	int r;
+
+	if (!wc)
+		return -ENOMEM;
+	atomic_init(&wc->users, 2);
+	atomic_init(&wc->result, -EAGAIN);
+	wc->run = run;
+	r = cores_tell(cs, walk_core, walk_call_free, wc, wait_ns);
+	if (r >= 0)
+		r = atomic_load(&wc->result);
+	walk_call_free(wc);
+	return r;
+}
+
+static int
+begin_scrub(struct core *c)
+{
+	return scrub_begin(c->scrub);
+}
+
+static int
+cancel_scrub(struct core *c)
+{
+	return scrub_cancel(c->scrub);
+}
+
+static int
+begin_life(struct core *c)
+{
+	return life_begin(c->life);
 }
 
 int
 cores_scrub(struct cores *cs, bool on, uint64_t wait_ns)
 {
-	struct scrub_call *sc = calloc(1, sizeof *sc);
-	int r;
+	return call_walk(cs, on ? begin_scrub : cancel_scrub, wait_ns);
+}
 
-	if (!sc)
-		return -ENOMEM;
-	atomic_init(&sc->users, 2);
-	atomic_init(&sc->result, -EAGAIN);
-	sc->on = on;
-	r = cores_tell(cs, scrub_core, scrub_call_free, sc, wait_ns);
-	if (r >= 0)
-		r = atomic_load(&sc->result);
-	scrub_call_free(sc);
-	return r;
+int
+cores_begin_expiry(struct cores *cs, uint64_t wait_ns)
+{
+	return call_walk(cs, begin_life, wait_ns);
 }
 
 void

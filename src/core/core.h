@@ -75,6 +75,8 @@ int cores_trace_left(const struct cores *cs);
  * drain; -ENOSYS: there is no store; -EAGAIN: the core did not answer in time, and may follow later;
  * -ENOMEM. */
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
+/* Begins a walk of the lifecycle rules, which deletes all that is due. Returns the results of cores_scrub(). */
+int cores_begin_expiry(struct cores *cs, uint64_t wait_ns);
 
 /* ---- any thread ---- */
 void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);

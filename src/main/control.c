@@ -229,40 +229,19 @@ trace(void *cookie, const struct admin_args *args, FILE *out)
 /* ---- the scrub ---- */
 
 static void
-json_time(FILE *out, const char *name, uint64_t unix_ns)
-{
-	if (unix_ns)
-		fprintf(out, ",\"%s\":%.3f", name, (double)unix_ns / 1e9);
-	else
-		fprintf(out, ",\"%s\":null", name);
-}
-
-void
-control_scrub_state(struct daemon *d, FILE *out)
-{
-	static const char *const state[] = {
-		[SCRUB_IDLE] = "idle", [SCRUB_RUNNING] = "running", [SCRUB_PAUSED] = "paused"
-	};
-	struct cores *cores = atomic_load(&d->cores);
-	struct scrub_info i = { 0 };
-
-	if (cores)
-		cores_get_scrub(cores, &i);
-	fprintf(out,
-		"{\"state\":\"%s\",\"bytes\":%llu,\"objects\":%llu,\"errors\":%llu,\"damaged_objects\":%llu,"
-		"\"walks\":%llu",
-		state[i.state], (unsigned long long)i.walk_bytes, (unsigned long long)i.walk_objects,
-		(unsigned long long)i.walk_errors, (unsigned long long)i.known_bad,
-		(unsigned long long)i.walks);
-	json_time(out, "started_unix_seconds", i.started_ns);
-	json_time(out, "last_finished_unix_seconds", i.finished_ns);
-	putc('}', out);
-}
-
-static void
 show_scrub(void *cookie, FILE *out)
 {
-	control_scrub_state(cookie, out);
+	pages_scrub_state(cookie, out);
+}
+
+/* Answers a call of a walk that has failed. */
+static int
+refuse_walk(int r, FILE *out)
+{
+	return r == -EBUSY    ? refuse(out, 503, "not now: draining")
+	       : r == -EAGAIN ? refuse(out, 503, "the core has not answered yet; GET shows what it does")
+	       : r == -ENOSYS ? refuse(out, 501, "there is no store")
+			      : refuse(out, 500, "out of memory");
 }
 
 static int
@@ -282,15 +261,41 @@ scrub(void *cookie, const struct admin_args *args, FILE *out)
 		return refuse(out, 400, "\"action\" is start (also without it) or stop");
 	r = cores_scrub(cores, !stop, SCRUB_TELL_NS);
 	if (r < 0 && r != -EALREADY)
-		return r == -EBUSY ? refuse(out, 503, "not now: draining")
-		       : r == -EAGAIN
-			       ? refuse(out, 503, "the core has not answered yet; GET shows what it does")
-		       : r == -ENOSYS ? refuse(out, 501, "there is no store")
-				      : refuse(out, 500, "out of memory");
+		return refuse_walk(r, out);
 	if (r == 0)
 		log_event(LOG_EV_CONTROL, LOG_NOTE, stop ? "scrub: stopped" : "scrub: started");
 	fprintf(out, "{\"%s\":%s,\"scrub\":", stop ? "stopped" : "started", r == 0 ? "true" : "false");
-	control_scrub_state(cookie, out);
+	pages_scrub_state(cookie, out);
+	putc('}', out);
+	return 200;
+}
+
+/* ---- the lifecycle ---- */
+
+static void
+show_lifecycle(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+	struct cores *cores = atomic_load(&d->cores);
+
+	fprintf(out, "{\"state\":\"%s\"}", cores && cores_expire(cores) ? "running" : "idle");
+}
+
+static int
+lifecycle(void *cookie, const struct admin_args *args, FILE *out)
+{
+	struct cores *cores = serving(cookie, out);
+	int r;
+
+	if (!cores)
+		return 503;
+	r = cores_begin_expiry(cores, SCRUB_TELL_NS);
+	if (r < 0 && r != -EALREADY)
+		return refuse_walk(r, out);
+	if (r == 0)
+		log_event(LOG_EV_CONTROL, LOG_NOTE, "lifecycle: a walk was started");
+	fprintf(out, "{\"started\":%s,\"lifecycle\":", r == 0 ? "true" : "false");
+	show_lifecycle(cookie, out);
 	putc('}', out);
 	return 200;
 }
@@ -563,6 +568,7 @@ static const struct admin_control controls[] = {
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
 	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL },
 	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },
+	{ "/control/lifecycle", "", CONTROL_SLOW, lifecycle, show_lifecycle },
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },
 	{ "/control/disk/cancel", "", CONTROL_DISKS, disks_cancel, disks_show_move },

@@ -236,8 +236,6 @@ bool health_waits(const struct store_unit_info *info, bool is_pool, char *out, s
 
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);
-/* Writes the state and findings of the scrub as a JSON object. */
-void control_scrub_state(struct daemon *d, FILE *out);
 
 /* ---- disks.c: POST /control/disk/... ---- */
 struct admin_args;
@@ -321,6 +319,8 @@ void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t
 int daemon_say_ready(struct daemon *d, const char *ready_file);
 
 /* Fills in the functions of pages.c that the admin thread calls. */
+/* Writes the state and findings of the scrub as a JSON object. */
+void pages_scrub_state(struct daemon *d, FILE *out);
 void pages_env(struct daemon *d, struct admin_env *ret_env);
 
 #endif

@@ -41,6 +41,8 @@
 #define DUE_MAX 64   /* collected before they are deleted */
 #define PAGE_MAX 256 /* looked at in one go, or fewer: until WALK_HOLD_NS have passed over it */
 #define DAY_NS (86400 * NS_PER_S)
+/* Time from the start to the first walk; a daemon that is started often makes this one, too. */
+#define FIRST_NS (60 * NS_PER_S)
 
 struct due {
 	uint64_t version;
@@ -515,6 +517,16 @@ static const struct walk_ops ops = {
 	.begun = begun, .bucket = step_bucket, .ended = ended, .bucket_units = 1
 };
 
+/* Copies the settings but the interval. */
+static void
+take_conf(struct life *lf, const struct conf *conf)
+{
+	check(conf->lifecycle.rate > 0 && conf->lifecycle.day_ns > 0);
+	lf->walk.rate = (uint64_t)conf->lifecycle.rate;
+	lf->day_ns = conf->lifecycle.day_ns;
+	lf->upload_expire_ns = conf->limits.upload_expire_ns;
+}
+
 int
 life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life)
 {
@@ -526,8 +538,9 @@ life_new(const struct life_env *env, const struct conf *conf, struct life **ret_
 	lf->walk.ops = &ops;
 	lf->walk.store = env->store;
 	lf->walk.timers = env->timers;
-	lf->walk.first_max_ns = UINT64_MAX;
-	life_set(lf, conf);
+	lf->walk.first_max_ns = FIRST_NS;
+	lf->walk.interval_ns = conf->lifecycle.interval_ns;
+	take_conf(lf, conf);
 	walk_start(&lf->walk);
 	*ret_life = lf;
 	return 0;
@@ -538,12 +551,14 @@ life_set(struct life *lf, const struct conf *conf)
 {
 	if (!lf)
 		return;
-	check(conf->lifecycle.rate > 0 && conf->lifecycle.day_ns > 0);
-	/* Counts from the end of the next walk on. */
-	lf->walk.interval_ns = conf->lifecycle.interval_ns;
-	lf->walk.rate = (uint64_t)conf->lifecycle.rate;
-	lf->day_ns = conf->lifecycle.day_ns;
-	lf->upload_expire_ns = conf->limits.upload_expire_ns;
+	take_conf(lf, conf);
+	walk_set_interval(&lf->walk, conf->lifecycle.interval_ns);
+}
+
+int
+life_begin(struct life *lf)
+{
+	return lf ? walk_begin(&lf->walk) : -ENOSYS;
 }
 
 void

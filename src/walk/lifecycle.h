@@ -25,9 +25,11 @@ struct life_env {
 
 /* Makes a walk with the settings lifecycle.* and limits.upload_expire of conf. Returns 0 or -ENOMEM. */
 int life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life);
-/* Applies the settings lifecycle.* and limits.upload_expire of another configuration, and keeps no reference
- * to it. lf may be NULL in this function and the following ones. */
+/* Applies the settings lifecycle.* and limits.upload_expire of another configuration, also to the current rest, and keeps no
+ * reference to it. lf may be NULL in this function and the following ones. */
 void life_set(struct life *lf, const struct conf *conf);
+/* Begins a walk now. Returns 0; -EALREADY: a walk is in progress; -EBUSY: the walk is paused; -ENOSYS: lf is NULL. */
+int life_begin(struct life *lf);
 /* Pauses or resumes the walk at its current position. */
 void life_pause(struct life *lf, bool on);
 /* Returns the number of store operations in flight. */

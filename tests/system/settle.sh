@@ -53,7 +53,7 @@ head -c 200000 /dev/urandom >"$T/large"
 put "$T/large" '/bkt/large-[1-30]'
 settle
 gantry --admin "$T/admin.sock" disk drain "$T/disk1" >"$T/said" || fail "drain: $(cat "$T/said")"
-busy moves || fail "a drain: $(cat "$T/answer")"
+wait_for 60 busy moves || fail "a drain: $(cat "$T/answer")"
 set_key move_rate 1GiB
 reload
 settle
@@ -73,7 +73,7 @@ echo "read write flush" >"$T/fault/disk3"
 curl -sS -Z -X PUT --data-binary @"$T/small" -o /dev/null "$URL_S3/bkt/more-[1-20]" 2>>"$T/curl"
 failed() { [ "$(disks '.[] | select(.path | endswith("/disk3")) | .state')" = failed ]; }
 wait_for 60 failed
-busy resync || fail "copies: $(cat "$T/answer")"
+wait_for 60 busy resync || fail "copies: $(cat "$T/answer")"
 assert_ne "$(metric gantry_copies_exposed_objects)" 0 "objects with one copy"
 set_key move_rate 1GiB
 reload
@@ -86,10 +86,14 @@ curl_s3 '/two?lifecycle' -X PUT -o /dev/null --data-binary '<LifecycleConfigurat
 	fail "rules"
 stop_daemon
 rm "$T/fault/disk3"
-sed -i 's/interval: 86400s/interval: 300ms, rate: 10/' "$T/gantryd.yaml"
+sed -i 's/interval: 86400s/interval: 86400s, rate: 10/' "$T/gantryd.yaml"
 daemon_run
-walks() { busy lifecycle; }
-wait_for 60 walks
+walk() { curl -sS --max-time 30 -o "$T/answer" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST "http://x/control/lifecycle" "$@"; }
+assert_eq "$(walk -d '{"bucket":"two"}')" 400 "a walk of one bucket"
+assert_eq "$(curl_admin /control/lifecycle -X POST -o /dev/null -w '%{http_code}')" 401 "over TCP without a token"
+assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":true,"lifecycle":{"state":"running"}}' "a walk on request"
+assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":false,"lifecycle":{"state":"running"}}' "one more"
+busy lifecycle || fail "a walk: $(cat "$T/answer")"
 gone() { [ "$(curl_s3 '/two?list-type=2&prefix=old-' | grep -c '<Key>')" = 0 ]; }
 wait_for 60 gone
 assert_alive

@@ -12,7 +12,7 @@
 #include "walk/lifecycle.h"
 #include "walk/walk.h"
 
-#define INTERVAL_NS (3600 * NS_PER_S)
+#define INTERVAL_NS (60 * NS_PER_S) /* as from the start to the first walk */
 
 static struct conf conf;
 static struct stats *stats;
@@ -97,6 +97,40 @@ test_expires(void **state)
 	rig_pass(2 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 2);
 	assert_false(is_there("bkt", "tmp/x"));
+}
+
+/* With a long interval the first walk comes soon after the start; another interval holds for the rest that has begun; and a walk
+ * on request comes now. */
+static void
+test_when(void **state)
+{
+	uint64_t from_ns;
+
+	conf.lifecycle.interval_ns = 86400 * NS_PER_S;
+	life_set(lf, &conf);
+	rig_pass(59 * NS_PER_S);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 0);
+	rig_pass(2 * NS_PER_S);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
+	rig_pass(3600 * NS_PER_S);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
+	conf.lifecycle.interval_ns = 4000 * NS_PER_S;
+	life_set(lf, &conf);
+	from_ns = rig.now_ns;
+	wait_walks(1);
+	assert_in_range(rig.now_ns - from_ns, 395 * NS_PER_S, 401 * NS_PER_S);
+	make_objects("bkt", "tmp/", 3);
+	set_rules("bkt", RULE("tmp/", PAST));
+	from_ns = rig.now_ns;
+	assert_int_equal(life_begin(lf), 0);
+	assert_true(is_walking);
+	assert_int_equal(life_begin(lf), -EALREADY);
+	wait_walks(1);
+	assert_true(rig.now_ns - from_ns < 10 * NS_PER_S);
+	assert_int_equal(counted(STATS_EXPIRED), 3);
+	life_pause(lf, true);
+	assert_int_equal(life_begin(lf), -EBUSY);
+	assert_int_equal(life_begin(NULL), -ENOSYS);
 }
 
 #define DAYS_30                                                                                              \
@@ -302,7 +336,7 @@ test_uploads(void **state)
 				      "</DaysAfterInitiation></AbortIncompleteMultipartUpload>"));
 	wait_walks(1);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 2);
-	rig_pass(48 * INTERVAL_NS);
+	rig_pass(2 * 86400 * NS_PER_S);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 102);
 }
 
@@ -446,6 +480,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_expires, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_when, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock_jumps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
