@@ -12,6 +12,7 @@
 struct dealer {
 	uint64_t weight[STORE_DISKS_MAX], total;
 	int64_t credit[STORE_DISKS_MAX];
+	uint64_t disks; /* bitmap of disks with a weight */
 };
 
 /* Adds a disk to the assignment of slots. The weight of a disk is its size in MiB, so that the sum over all
@@ -21,16 +22,20 @@ weigh(struct dealer *d, int disk, uint64_t size_bytes)
 {
 	d->weight[disk] = size_bytes ? (size_bytes >> 20) + (size_bytes < 1 << 20) : 0;
 	d->total += d->weight[disk];
+	if (d->weight[disk])
+		d->disks |= (uint64_t)1 << disk;
 }
 
 static uint8_t
 deal(struct dealer *d)
 {
-	int best = 0;
+	int best = d->disks ? __builtin_ctzll(d->disks) : 0;
 
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+	for (uint64_t rest = d->disks; rest; rest &= rest - 1) {
+		int i = __builtin_ctzll(rest);
+
 		d->credit[i] += (int64_t)d->weight[i];
-		if (d->weight[i] && (!d->weight[best] || d->credit[i] > d->credit[best]))
+		if (d->credit[i] > d->credit[best])
 			best = i;
 	}
 	d->credit[best] -= (int64_t)d->total;
@@ -144,8 +149,10 @@ poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DIS
 {
 	int best = -1;
 
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (table_has(disks, i) && want[i] && (best < 0 || want[i] - has[i] > want[best] - has[best]))
+	for (uint64_t rest = disks; rest; rest &= rest - 1) {
+		int i = __builtin_ctzll(rest);
+
+		if (want[i] && (best < 0 || want[i] - has[i] > want[best] - has[best]))
 			best = i;
 	}
 	return best;
