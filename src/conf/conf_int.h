@@ -195,12 +195,16 @@ void lists_print(const struct conf_key *k, const void *base, FILE *out);
 /* Parses a size: "1.5GiB", or a number of bytes. Returns 0, -EINVAL, or -ERANGE if the size has more than 64
  * bits. */
 int size_parse(const char *text, uint64_t *ret_bytes);
-/* Parses a time such as "5ms"; "0" needs no unit. Returns 0, -EINVAL, or -ERANGE if the time has more than 64
+/* Parses a time such as "5ms" or "7d"; "0" needs no unit. Returns 0, -EINVAL, or -ERANGE if the time has more than 64
  * bits. */
 int time_parse(const char *text, uint64_t *ret_ns);
+/* Writes the size or the time that a text may have meant ("512M", "512MB"; "8" without a unit), and returns true; false: the text
+ * has no such form. */
+bool size_hint(const char *text, char *out, size_t cap);
+bool time_hint(const char *text, char *out, size_t cap);
 /* Prints a size as a whole number of the largest possible unit. */
 void size_format(uint64_t bytes, char *out, size_t cap);
-/* Prints a time as a whole number of the largest possible unit. */
+/* Prints a time as a whole number of the largest possible unit, which is at most the second. */
 void time_format(uint64_t ns, char *out, size_t cap);
 /* Parses a number, decimal or with 0x, without other characters. Returns 0, -EINVAL, or -ERANGE if the number
  * has more than 64 bits. */

@@ -401,7 +401,7 @@ range_expected(const struct conf_key *k, const char *or_auto, char *out, size_t 
 	} else if (k->type == KT_TIME) {
 		time_format(k->min, lo, sizeof lo);
 		time_format(k->max, hi, sizeof hi);
-		snprintf(out, cap, "a time (ns us ms s) from %s to %s%s", lo, hi, or_auto);
+		snprintf(out, cap, "a time (ns us ms s m h d) from %s to %s%s", lo, hi, or_auto);
 	} else if (k->max == UINT64_MAX) {
 		snprintf(out, cap, "a number of at most 64 bits (decimal or 0x...)%s", or_auto);
 	} else {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct unit {
 	const char *name;
@@ -20,9 +21,16 @@ static const struct unit size_units[] = {
 	{ "KiB", (uint64_t)1 << 10 },
 	{ "", 1 },
 };
-static const struct unit time_units[] = {
-	{ "s", NS_PER_S }, { "ms", NS_PER_MS }, { "us", NS_PER_US }, { "ns", 1 }
-};
+static const struct unit time_units[] = { { "d", 86400 * NS_PER_S },
+					  { "h", 3600 * NS_PER_S },
+					  { "m", 60 * NS_PER_S },
+					  { "s", NS_PER_S },
+					  { "ms", NS_PER_MS },
+					  { "us", NS_PER_US },
+					  { "ns", 1 } };
+/* Index of the largest unit that time_format() writes; a file may have larger ones. */
+#define TIME_WRITTEN 3
+#define TIME_NR (int)(sizeof time_units / sizeof time_units[0])
 
 /* "1.5GiB": up to nine digits behind the point, and the result must be a whole number.  0, -EINVAL or
  * -ERANGE. */
@@ -81,7 +89,37 @@ time_parse(const char *text, uint64_t *ret_ns)
 		*ret_ns = 0;
 		return 0;
 	}
-	return unit_parse(text, time_units, 4, ret_ns);
+	return unit_parse(text, time_units, TIME_NR, ret_ns);
+}
+
+bool
+size_hint(const char *text, char *out, size_t cap)
+{
+	static const char *const endings[] = { "", "B", "b", "iB", "ib" };
+	size_t n = strspn(text, "0123456789.");
+	const char *unit = text + n;
+	uint64_t bytes;
+
+	unit += *unit == ' ';
+	for (int i = 0; *unit && i < 4; i++) {
+		for (size_t k = 0; k < sizeof endings / sizeof endings[0]; k++) {
+			if (strncasecmp(unit, size_units[i].name, 1) != 0 ||
+			    strcmp(unit + 1, endings[k]) != 0)
+				continue;
+			snprintf(out, cap, "%.*s%s", (int)n, text, size_units[i].name);
+			return size_parse(out, &bytes) == 0;
+		}
+	}
+	return false;
+}
+
+bool
+time_hint(const char *text, char *out, size_t cap)
+{
+	uint64_t ns;
+
+	snprintf(out, cap, "%.20ss", text);
+	return time_parse(out, &ns) == 0;
 }
 
 static void
@@ -105,7 +143,7 @@ size_format(uint64_t bytes, char *out, size_t cap)
 void
 time_format(uint64_t ns, char *out, size_t cap)
 {
-	unit_format(ns, time_units, 4, out, cap);
+	unit_format(ns, time_units + TIME_WRITTEN, TIME_NR - TIME_WRITTEN, out, cap);
 }
 
 int

@@ -161,11 +161,23 @@ node_what(const struct node *n)
 	return n->kind == NODE_LIST ? "a list" : n->kind == NODE_MAP ? "a map" : n->text;
 }
 
+/* Returns true with the value that the text may have meant. */
+static bool
+hint(const struct conf_key *k, const char *text, char *out, size_t cap)
+{
+	uint64_t v;
+	bool is_near = k->type == KT_SIZE ? size_hint(text, out, cap)
+					  : k->type == KT_TIME && time_hint(text, out, cap);
+
+	return is_near && number_parse(k, out, &v) == 0;
+}
+
 int
 value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n, void *base)
 {
-	char expected[256];
+	char expected[256], meant[64];
 	bool scalar = n->kind == NODE_SCALAR && !node_is_null(n);
+	bool is_near;
 	int r;
 
 	if (k->type >= KT_NETS)
@@ -180,8 +192,10 @@ value_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 		return -ENOMEM;
 	}
 	key_expected(k, expected, sizeof expected);
-	load_fail(ld, n, path, "expected %s, not %s%.100s%s", expected, scalar ? "\"" : "", node_what(n),
-		  scalar ? "\"" : "");
+	is_near = scalar && hint(k, n->text, meant, sizeof meant);
+	load_fail(ld, n, path, "expected %s, not %s%.100s%s%s%s%s", expected, scalar ? "\"" : "",
+		  node_what(n), scalar ? "\"" : "", is_near ? "; did you mean " : "", is_near ? meant : "",
+		  is_near ? "?" : "");
 	return -EINVAL;
 }
 

@@ -162,6 +162,8 @@ parser_failed(struct loader *ld, const yaml_parser_t *parser)
 			  parser->problem_offset, parser->problem ? parser->problem : "unknown");
 	else if (parser->error == YAML_MEMORY_ERROR)
 		ld->no_memory = true;
+	else if (parser->error == YAML_SCANNER_ERROR && *parser->buffer.pointer == '\t')
+		load_fail(ld, &at, NULL, "not valid YAML: a tab; YAML is indented with blanks");
 	else
 		load_fail(ld, &at, NULL, "not valid YAML: %s%s%s", parser->context ? parser->context : "",
 			  parser->context ? ": " : "", parser->problem ? parser->problem : "unknown");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which known key is meant by one that is not known. */
+#include "base/clock.h"
 #include "conf/conf_int.h"
 
 #include <stdarg.h>
@@ -116,6 +117,13 @@ test_units(void **state)
 	assert_int_equal(size_parse("8 MiB", &v), 0);
 	assert_int_equal(time_parse("0", &v), 0);
 	assert_true(time_parse("1", &v) < 0);
+	assert_int_equal(time_parse("7d", &v), 0);
+	assert_int_equal(v, 604800 * NS_PER_S);
+	assert_int_equal(time_parse("1.5h", &v), 0);
+	assert_int_equal(v, 5400 * NS_PER_S);
+	assert_int_equal(time_parse("2m", &v), 0);
+	assert_int_equal(v, 120 * NS_PER_S);
+	assert_true(time_parse("213504d", &v) < 0);
 	assert_int_equal(time_parse("1.5s", &v), 0);
 	assert_int_equal(v, 1500000000);
 	assert_true(u64_parse("+1", &v) < 0);

@@ -65,11 +65,19 @@ test_scalars_refused(void **state)
 		{ "rdma: { dc_key: 0x }", "rdma.dc_key: expected" },
 		{ "rdma: { delay_mode: lazy }",
 		  "rdma.delay_mode: expected one of none, batch, entry, adaptive" },
-		{ "rdma: { delay_interval: 5 }", "rdma.delay_interval: expected a time (ns us ms s)" },
-		{ "rdma: { linger: 2s }", "rdma.linger: expected a time (ns us ms s) from 0ns to 1s" },
+		{ "rdma: { delay_interval: 5 }",
+		  "rdma.delay_interval: expected a time (ns us ms s m h d) from 0ns to 1ms, not \"5\"\n" },
+		{ "limits: { idle: 8 }", "not \"8\"; did you mean 8s?" },
+		{ "rdma: { linger: 2s }", "rdma.linger: expected a time (ns us ms s m h d) from 0ns to 1s" },
 		{ "rdma: { linger: 1.0000000001s }", "rdma.linger: expected" },
 		{ "rdma: { meta_token: maybe }", "rdma.meta_token: expected true or false, not \"maybe\"" },
-		{ "rdma: { in_flight: 2MB }", "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB)" },
+		{ "rdma: { in_flight: 2MB }",
+		  "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB) from "
+		  "64KiB to 1GiB, not \"2MB\"; did you mean 2MiB?" },
+		{ "rdma: { in_flight: 512m }", "not \"512m\"; did you mean 512MiB?" },
+		{ "rdma: { in_flight: 1Gib }", "not \"1Gib\"; did you mean 1GiB?" },
+		{ "rdma: { in_flight: 100 K }", "not \"100 K\"; did you mean 100KiB?" },
+		{ "limits: { idle: 1w }", "not \"1w\"" },
 		{ "rdma: { in_flight: 2 MiB x }", "rdma.in_flight: expected a size" },
 		{ "rdma: { in_flight: 99999999999999999999TiB }", "rdma.in_flight: expected a size" },
 		{ "rdma: { in_flight: { } }", "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB) "
@@ -186,7 +194,8 @@ static void
 test_not_yaml(void **state)
 {
 	assert_refused("listen: [ {\n", "not valid YAML");
-	assert_refused("rdma:\n\tdc_key: 1\n", "gantryd.yaml:2:1: not valid YAML");
+	assert_refused("rdma:\n\tdc_key: 1\n",
+		       "gantryd.yaml:2:1: not valid YAML: a tab; YAML is indented with blanks");
 	assert_refused("rdma: *nothing\n", "not valid YAML");
 	assert_refused("- 1\n", "expected sections");
 	assert_refused("just words\n", "expected sections");
