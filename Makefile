@@ -425,6 +425,7 @@ help:
 	@echo 'make lint           format, structure, comments, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
+	@echo 'make bench-pinned [F=name] [ROUNDS=7]   the same with the revision in bench/PINNED; MOVE=1 replaces it when no figure has lost'
 	@echo 'make bench-numbers [URL=http://HOST:PORT/BUCKET]   gantry bench by RDMA and HTTP in turns, as a table; VERIFY=1'
 	@echo 'make bench-starts REV=revision [N=objects] [MB_S=300]   how long a start takes on a disk that reads so fast, against another revision'
 	@echo 'make bench-scale      1, 2, 4, 8 cores compared with one; make bench-cores [GBIT=400]: the number of cores that fill a port'

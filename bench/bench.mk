@@ -59,6 +59,13 @@ bench-against:
 	@$(MAKE) --no-print-directory all $(BENCHBIN)
 	@$(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/against '$(REV)' $(F)
 
+# The same against the revision in bench/PINNED: `make bench-pinned [F=figure] [ROUNDS=7]`. MOVE=1 writes this tree's there when no figure has lost.
+.PHONY: bench-pinned
+bench-pinned:
+	@scripts/deps build bench
+	@$(MAKE) --no-print-directory all $(BENCHBIN)
+	@$(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/against --pinned $(if $(MOVE),--move) $(F)
+
 # How long a start takes, against another revision: `make bench-starts REV=... [N=objects] [MB_S=300]`.
 .PHONY: bench-starts
 bench-starts:

@@ -13,6 +13,8 @@ cat >bench/run <<'END'
 #!/bin/bash
 # Each line of `values`: a figure, and what it has in each turn, again and again.
 cd "$(dirname "$0")/.." || exit 2
+if [ "${1:-}" = --list ] && [ -f no-list ]; then echo "run: FAIL: no figure --list; have: $(cat no-list)" >&2; exit 1; fi
+if [ "${1:-}" = --list ] && [ -f list ]; then cat list; exit; fi
 if [ "${1:-}" = --list ]; then printf '%s\n' 'store_a more ratio' 'store_less less ratio' 'wire_ours more ours' 'list_1m more ratio no-such-tool'; exit; fi
 mkdir -p build
 turn=$(($(cat build/turn 2>/dev/null || echo 0) + 1))
@@ -89,6 +91,54 @@ row store_less '.*not measured: new: void: because'
 row wire_ours '.*not measured: new: void: because'
 assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 3 not measured"
 assert_eq "$(tr '\n' ,  <"$LOG")" "old store_a store_less,void store_a store_less,void store_a store_less,old store_a store_less,old store_a,void store_a,old wire_ours,void wire_ours," "the turns"
+
+# The pinned revision moves only when each figure that it has was measured and has lost nothing, not even what passes for noise, and the tree
+# is committed.
+printf '%s\n' 'store_a more ratio' 'store_less less ratio' >list
+revision pin 'store_a 2' 'store_less 2'
+git rev-parse pin >bench/PINNED
+echo 'new_one more ratio' >>list
+revision grown 'store_a 2' 'store_less 2' 'new_one 3'
+head() { git rev-parse HEAD | cut -c 1-12; }
+ends() { assert_eq "$(tail -n 2 "$T/table")" "pinned: $1"$'\n'"$2" "$(cat "$T/table" "$T/said")"; }
+ROUNDS=3 against 0 --pinned
+row new_one '.*not measured: old: it has no such figure'
+ends "the revision may move to $(head) (--move)" '2 passed, 0 failed, 1 skipped'
+assert_eq "$(cat bench/PINNED)" "$(git rev-parse pin)"
+revision loss 'store_a 1.98' 'store_less 2' 'new_one 3'
+ROUNDS=3 against 0 --pinned --move
+row store_a '.* 0\.990 .*same'
+ends 'the revision stays: store_a: 0.990' '2 passed, 0 failed, 1 skipped'
+revision slower 'store_a 2' 'store_less 4' 'new_one 3'
+ROUNDS=3 against 1 --pinned --move
+ends 'the revision stays: store_less: 0.500' '1 passed, 1 failed, 1 skipped'
+revision faster 'store_a 3' 'store_less 2' 'new_one 3'
+ROUNDS=3 against 0 --pinned --move store_a
+ends 'the revision stays: store_less: not measured' '1 passed, 0 failed, 0 skipped'
+echo more >>name
+ROUNDS=3 against 0 --pinned --move
+ends 'the revision stays: the tree has changes that no commit has' '2 passed, 0 failed, 1 skipped'
+g checkout name
+assert_eq "$(cat bench/PINNED)" "$(git rev-parse pin)"
+ROUNDS=3 against 0 --pinned --move
+ends "the revision is now $(head)" '2 passed, 0 failed, 1 skipped'
+assert_eq "$(cat bench/PINNED)" "$(git rev-parse faster)"
+ROUNDS=3 against 2 --move old
+
+# A revision from before --list says its figures when it refuses one.
+echo store_a >no-list
+revision ancient 'store_a 2'
+g rm no-list
+revision later 'store_a 2' 'store_less 2' 'new_one 3'
+ROUNDS=3 against 0 ancient
+row store_less '.*not measured: old: it has no such figure'
+assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 2 not measured"
+g rm list
+
+# The pinned revision of this tree is one of its history.
+pin=$(cat "$ROOT/bench/PINNED")
+assert_match "$pin" '^[0-9a-f]{40}$'
+[ "$(git -C "$ROOT" rev-parse --is-shallow-repository 2>/dev/null)" != false ] || git -C "$ROOT" merge-base --is-ancestor "$pin" HEAD || fail "no $pin before HEAD"
 
 against 2 nowhere
 assert_match "$(cat "$T/said")" 'nowhere'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # bench/run, on rows that a program of this test says: what the table and bench.json have of one above its floor, one below and one that is void;
-# BENCH_STRICT fails for the last two, and nothing else does.
+# BENCH_STRICT fails for the last two; a figure without a row fails always.
 . "$(dirname "$0")/lib.sh"
 R=$T/tree
 mkdir -p "$R/bench" "$R/tests/system" "$R/build" "$R/built/bench"
@@ -11,7 +11,7 @@ cp "$ROOT/tests/system/lib.sh" "$R/tests/system/"
 cat >"$R/built/bench/store" <<'END_STORE'
 #!/bin/sh
 shift
-for f in "$@"; do grep "	$f	" "$ROWS" || exit 1; done
+for f in "$@"; do [ "$f" = "${OMIT:-}" ] || grep "	$f	" "$ROWS" || exit 1; done
 END_STORE
 chmod +x "$R/built/bench/store"
 export ROWS=$R/rows BENCH_SLICED=1 BENCH_DIR=$T NO_NIC=1
@@ -42,6 +42,7 @@ ran 0 '' store_get_4m_q32 store_put_1m_q8
 line 'store_get_4m_q32 +98 +100 MB/s +0\.980 +- +0\.010 +>=0\.95 +>=0\.97  '
 line 'store_put_1m_q8 +void: because processors were busy for 82 % of the time'
 line '1 void'
+line '1 passed, 0 failed, 1 skipped'
 no_line 'below the floor'
 assert_eq "$(jq -c '.[1]' "$R/build/bench.json")" '{"figure":"store_put_1m_q8","void":"because processors were busy for 82 % of the time"}'
 assert_eq "$(jq -c '.[0] | [.ours, .reference, .ratio, .net, .unit, .rounds, .spread]' "$R/build/bench.json")" '[98,100,0.98,null,"MB/s",7,0.01]'
@@ -60,7 +61,16 @@ for f in store_get_touch store_small_room_1k; do
 	ran 1 1 store_get_4m_q32 $f
 	line "$f .*  below the floor"
 	line '1 below the floor'
+	line '1 passed, 1 failed, 0 skipped'
 done
 ran 0 '' store_get_touch store_put_1m_q8 store_small_room_1k
 line '2 below the floor'
 line '1 void'
+line '2 passed, 0 failed, 1 skipped'
+
+# ---- a figure whose program prints no row ----
+rc=0
+OMIT=store_get_touch BUILD=$R/built "$R/bench/run" store_get_4m_q32 store_get_touch >"$T/table" 2>"$T/said" || rc=$?
+assert_eq "$rc" 1 "$(cat "$T/table" "$T/said")"
+line 'store_get_touch was not measured'
+line '1 passed, 1 failed, 0 skipped'
