@@ -349,6 +349,10 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		r = listen_tcp(a, params, err, err_len);
 	if (r == 0 && params->socket)
 		r = listen_unix(a, params, err, err_len);
+	snprintf(a->control.no_token, sizeof a->control.no_token,
+		 "control calls over TCP need admin.token_file, which is not set; %s%s",
+		 a->socket ? "the Unix socket takes them: " : "there is no Unix socket (admin.socket) either",
+		 a->socket ? a->socket : "");
 	if (r == 0) {
 		r = start_thread(a);
 		if (r < 0)

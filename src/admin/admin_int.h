@@ -168,6 +168,7 @@ struct control {
 	pthread_mutex_t lock;
 	struct list done;
 	char token[ADMIN_TOKEN_MAX + 1]; /* bearer token; empty: none */
+	char no_token[256];              /* the refusal of a call over TCP while there is no token */
 	/* settings with the domains that a Host field may name; NULL: no domains */
 	const struct conf_s3 *s3;
 	bool is_loopback; /* the TCP address is a loopback address */

@@ -189,7 +189,7 @@ refuse(struct control *ct, struct MHD_Connection *conn)
 		return NULL;
 	pthread_mutex_lock(&ct->lock);
 	if (!ct->token[0])
-		why = "control calls over TCP need admin.token_file, which is not set; use the Unix socket";
+		why = ct->no_token;
 	else if (!given || strncasecmp(given, "Bearer ", 7) != 0)
 		why = "control calls over TCP need the header Authorization: Bearer TOKEN (admin.token_file)";
 	else if (!same_text(given + 7, ct->token))

@@ -90,7 +90,8 @@ sed -i 's/interval: 86400s/interval: 86400s, rate: 10/' "$T/gantryd.yaml"
 daemon_run
 walk() { curl -sS --max-time 30 -o "$T/answer" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST "http://x/control/lifecycle" "$@"; }
 assert_eq "$(walk -d '{"bucket":"two"}')" 400 "a walk of one bucket"
-assert_eq "$(curl_admin /control/lifecycle -X POST -o /dev/null -w '%{http_code}')" 401 "over TCP without a token"
+assert_eq "$(curl_admin /control/lifecycle -X POST -o "$T/answer" -w "%{http_code}")" 401 "over TCP without a token"
+assert_match "$(cat "$T/answer")" "admin.token_file, which is not set; the Unix socket takes them: $T/admin.sock" "what takes them"
 assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":true,"lifecycle":{"state":"running"}}' "a walk on request"
 assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":false,"lifecycle":{"state":"running"}}' "one more"
 busy lifecycle || fail "a walk: $(cat "$T/answer")"
