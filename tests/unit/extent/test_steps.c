@@ -34,6 +34,13 @@ release(void)
 	held_kind = -1;
 }
 
+/* Waits until the log is stamped: a stamp that is held, or fails, would come before the PUT. */
+static void
+settle(void)
+{
+	loop_for(&l, 30 * NS_PER_MS);
+}
+
 static struct store_times at[UNTIL_NR]; /* as note() found them */
 
 static void
@@ -108,7 +115,7 @@ setup(void **state)
 	release();
 	fault_ring_hook = hook;
 	r = make_store(100 * MIB);
-	loop_for(&l, 30 * NS_PER_MS);
+	settle();
 	return r;
 }
 
@@ -161,8 +168,10 @@ test_order(void **state)
 	static struct under_way w;
 
 	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
-		uint64_t began_ns = clock_ns(), sum_ns = 0;
+		uint64_t began_ns, sum_ns = 0;
 
+		settle();
+		began_ns = clock_ns();
 		note();
 		hold(waits[i].kind, waits[i].name);
 		begin(&w, "x", 100000);
@@ -218,6 +227,7 @@ test_no_commit(void **state)
 	note();
 	assert_int_equal(obj_put(&l, &a), -EEXIST);
 	assert_counts(UNTIL_SUBMITTED, 1, 0);
+	settle();
 	note();
 	held_name = "log";
 	held_result = -EIO;
