@@ -176,7 +176,7 @@ const struct conf_key conf_keys[] = {
 	{ "rdma.timeout", KT_INT, KEY_TUNING, .min = 1, .max = 31, .offset = AT(rdma.timeout), .def = "16",
 	  .help = "Time-out for an acknowledgement, as the exponent t of 4.096 us * 2^t" },
 	{ "rdma.retry_cnt", KT_INT, KEY_TUNING, .max = 7, .offset = AT(rdma.retry_cnt), .def = "7",
-	  .help = "Number of retries after a missing acknowledgement" },
+	  .help = "Number of retries after a missing acknowledgement. Connections of RC have at most 6, because for Linux' Soft-RoCE 7 is no limit" },
 	{ "rdma.rnr_retry", KT_INT, KEY_TUNING, .max = 7, .offset = AT(rdma.rnr_retry), .def = "7",
 	  .help = "Number of retries while the receiver is not ready. 7 is no limit" },
 	{ "rdma.max_rd_atomic", KT_INT, KEY_AUTO | KEY_TUNING, .min = 1, .max = 255, .offset = AT(rdma.max_rd_atomic), .def = "auto",

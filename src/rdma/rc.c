@@ -18,7 +18,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define RNR_TIMER 12 /* 0.64 ms; the server posts no receives, so the value has no effect */
+#define RETRIES_MAX 6 /* Linux' Soft-RoCE repeats without end if the number is 7 */
+#define RNR_TIMER 12  /* 0.64 ms; the server posts no receives, so the value has no effect */
 
 static bool
 rc_enabled(const struct conf_rdma *conf)
@@ -141,7 +142,7 @@ to_rts(struct rc_conn *conn, const struct rdma_rc_ask *ask, struct rdma_rc_answe
 	const struct conf_rdma *c = &conn->ep.base.rail->rd->conf;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
 				    .timeout = (uint8_t)c->timeout,
-				    .retry_cnt = (uint8_t)c->retry_cnt,
+				    .retry_cnt = (uint8_t)min_int(c->retry_cnt, RETRIES_MAX),
 				    .rnr_retry = (uint8_t)c->rnr_retry };
 
 	if (getrandom(&a->psn, sizeof a->psn, 0) != sizeof a->psn)

@@ -123,6 +123,7 @@ struct hw_run {
 	struct hw_answer hello; /* the far side's answer to HELLO */
 	const char *device;     /* name of the device */
 	uint64_t largest;
+	uint32_t message_max; /* largest number of bytes that the port takes in a work request */
 	bool far_is_lost;
 	bool is_rc; /* true: the checks are of the RC transport, otherwise of DC */
 };

@@ -2,6 +2,7 @@
 /* gantry hwcheck: what the adapter says of itself, see hw.h. */
 #include "client/cmd/hwcheck/hw.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -32,8 +33,9 @@ check_limits(struct hw_run *r, struct hw_row *row, uint64_t arg)
 	hw_fact(row, "max_msg_sz", json_integer(p.max_msg_sz));
 	hw_fact(row, "gid_tbl_len", json_integer(p.gid_tbl_len));
 	hw_fact(row, "pkey_tbl_len", json_integer(p.pkey_tbl_len));
-	if (p.max_msg_sz < HW_LARGEST)
-		hw_fail(row, "work requests of 1 GiB are sent, and the port takes %u bytes", p.max_msg_sz);
+	if (p.max_msg_sz < BUF_RUN_BYTES)
+		hw_fail(row, "gantryd sends up to %u bytes in a work request, and the port takes %u",
+			BUF_RUN_BYTES, p.max_msg_sz);
 }
 
 static void

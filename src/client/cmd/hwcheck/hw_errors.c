@@ -13,6 +13,7 @@
 #include <time.h>
 
 enum { LEN = 65536, SEED_BEFORE = 11, SEED_SENT = 12, SEED_AFTER = 13 };
+#define RC_RETRIES 6 /* rdma.retry_cnt as gantryd uses it for RC */
 
 /* ---- what must fail ---- */
 
@@ -181,7 +182,7 @@ check_wrong(struct hw_run *r, struct hw_row *row, uint64_t arg)
 		return;
 	}
 	o.timeout = silent ? 14 : 10;
-	o.retry = silent ? 7 : 3;
+	o.retry = !silent ? 3 : r->is_rc ? RC_RETRIES : 7;
 	content_fill(mr->addr, LEN, SEED_SENT);
 	e = hw_far_ask(&r->far, &q, &a);
 	if (e < 0) {
@@ -237,6 +238,65 @@ check_long(struct hw_run *r, struct hw_row *row, uint64_t arg)
 	hw_mem_free(mr);
 }
 
+/* Posts to a target that was destroyed, over a connection with this number of retries. Returns 0 with the completion;
+ * -ETIMEDOUT: none came within ms milliseconds; or another -errno, and the check of this row has failed. */
+static int
+post_to_none(struct hw_run *r, struct hw_row *row, struct ibv_mr *mr, unsigned retries, unsigned ms,
+	     struct hw_done *ret_done)
+{
+	struct hw_ask q = { .op = HW_END };
+	struct hw_answer a;
+	struct hw_token t;
+	struct hw_dci i;
+	int e = -EIO;
+
+	if (!hw_open_window(r, row, 0, LEN, HW_ACCESS, HW_ACCESS, &t))
+		return e;
+	if (hw_initiator(r, row, &i, &t, 4, 10, retries)) {
+		e = hw_far_ask(&r->far, &q, &a);
+		if (e == 0)
+			e = -hw_post(&i, false, &t, t.addr + HW_GUARD, mr, mr->addr, LEN, 1);
+		if (e < 0)
+			hw_fail(row, "%u retries: %s", retries, *r->far.why ? r->far.why : strerror(-e));
+		else
+			e = hw_wait(&i, ms, ret_done);
+		hw_dci_free(&i);
+	}
+	hw_close_window(r, 0);
+	return e;
+}
+
+/* 7 is the largest number of retries, and some drivers take it for no limit. */
+static void
+check_retries(struct hw_run *r, struct hw_row *row, uint64_t arg)
+{
+	struct ibv_mr *mr = hw_mem_new(&r->port, LEN, IBV_ACCESS_LOCAL_WRITE);
+	unsigned ms = HW_PATIENCE_MS;
+	uint64_t began = clock_ns();
+	struct hw_done done;
+
+	(void)arg;
+	if (!mr) {
+		hw_skip(row, "memory here: %s (ulimit -l)", strerror(errno));
+		return;
+	}
+	for (unsigned n = RC_RETRIES; n <= 7 && row->result == HW_PASS; n++) {
+		int e = post_to_none(r, row, mr, n, ms, &done);
+		char name[16];
+
+		snprintf(name, sizeof name, "retry_cnt_%u", n);
+		if (e == 0)
+			hw_fact(row, name, text_of(ibv_wc_status_str((enum ibv_wc_status)done.status)));
+		else if (e == -ETIMEDOUT)
+			hw_fact(row, name, text_of("without end"));
+		if (e == -ETIMEDOUT && n == RC_RETRIES)
+			hw_fail(row, "%u retries have no end", n);
+		/* One more retry takes a seventh of the time of the others. */
+		ms = 5000 + 20 * (unsigned)((clock_ns() - began) / NS_PER_MS);
+	}
+	hw_mem_free(mr);
+}
+
 #define BOTH(name, wrong)                                                                                    \
 	{ name ".write", check_wrong, wrong },                                                               \
 	{                                                                                                    \
@@ -253,6 +313,7 @@ const struct hw_check hw_error_checks[] = {
 	BOTH("error.deregistered", WRONG_DEREGISTERED),
 	BOTH("error.target_destroyed", WRONG_DESTROYED),
 	{ "error.no_such_target", check_wrong, WRONG_NUMBER },
+	{ "rc.retries", check_retries, 0, HW_RC },
 	{ "error.dc_key.write", check_wrong, WRONG_KEY, HW_DC },
 	{ "error.dc_key.read", check_wrong, WRONG_KEY | 0x100, HW_DC },
 	{ "error.gid", check_wrong, WRONG_GID },

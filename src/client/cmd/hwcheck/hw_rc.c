@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define TIMEOUT 14 /* 67 ms between repetitions of a packet */
-#define RETRIES 7
-
 /* Returns the error of the call before it, which some providers do not put into errno. */
 static int
 why(void)

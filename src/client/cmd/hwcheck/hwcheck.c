@@ -134,6 +134,8 @@ run_check(const struct cmd *c, struct hw_run *r, const struct hw_check *check, c
 		hw_skip(&row, "%s", r->far.why);
 	else if (is_size && check->arg > r->largest)
 		hw_skip(&row, "larger than --largest allows, here or on the far side");
+	else if (is_size && check->arg > r->message_max)
+		hw_skip(&row, "the port takes %u bytes in a work request", r->message_max);
 	else
 		check->check(r, &row, check->arg);
 	seen->nr[row.result]++;
@@ -218,13 +220,14 @@ check_transports(const struct cmd *c, struct hw_run *r, const char *name, struct
 
 /* The port's checks; host NULL: against itself. */
 static void
-look_at_port(const struct cmd *c, struct hw_port *port, const char *device, const char *host,
-	     struct seen *seen)
+look_at_port(const struct cmd *c, struct hw_port *port, uint32_t message_max, const char *device,
+	     const char *host, struct seen *seen)
 {
 	struct hw_run r = { .port = *port,
 			    .far = { .fd = -1 },
 			    .device = device,
-			    .largest = c->largest ? c->largest : HW_LARGEST };
+			    .largest = c->largest ? c->largest : HW_LARGEST,
+			    .message_max = message_max };
 	struct hw_ask q = { .op = HW_HELLO };
 	char name[80];
 	int e = 0;
@@ -290,7 +293,7 @@ look_at_device(const struct cmd *c, struct ibv_device *dev, const char *host, st
 					  c->count, c->quiet) != EXIT_OK;
 			break;
 		}
-		look_at_port(c, &port, device, host, seen);
+		look_at_port(c, &port, p.max_msg_sz, device, host, seen);
 	}
 	hw_close(&port);
 	return done;
