@@ -437,6 +437,30 @@ rc_asleep() {
 }
 check "RC: the cores sleep between completions" rc_asleep
 
+# A PUT of 64 READs, one after the other, each answered while the core sleeps.  A core that no completion wakes looks for completions when a timer or
+# a message wakes it, about twice a second: then the PUT misses its deadline, of which it needs a quarter.
+rc_woken() {
+	rc_ready
+	printf 'limits: { s3_total: 20s, s3_rate: 1TiB }\n' >/etc/gantry/conf.d/zz.yaml
+	systemctl reload gantryd
+	wait_for 40 sh -c "curl -sS --unix-socket $ADMIN http://localhost/config | grep '\"limits.s3_rate\"' | grep -q 1TiB"
+	tc qdisc add dev v1 root netem delay 50ms
+	raw <<-END
+		window w 64M pattern:5
+		qp q
+		connect q
+		expect header x-gantry-rc "~^reads=1;"
+		rctoken t q w
+		request PUT /bkt/woken x-amz-rdma-token:@t content-length:0
+		expect status 200
+	END
+	calm
+	s3 /bkt/woken -X DELETE
+	rm /etc/gantry/conf.d/zz.yaml
+	systemctl reload gantryd
+}
+check "RC: completions wake a core" rc_woken
+
 # Locked memory: too little for the buffers; enough for the adapter and not for io_uring; a client that may lock next to nothing.
 rc_memlock() {
 	local nobody=(setpriv --reuid nobody --clear-groups prlimit --memlock=4096:4096)
