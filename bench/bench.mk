@@ -17,7 +17,7 @@ $(O)/bench/load $(O)/bench/scale: $(addprefix $(O)/bench/,load.o rc.o s3.o) $(BE
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5 libcrypto)
-$(O)/bench/wire: $(addprefix $(O)/bench/,wire.o plain.o plain_rc.o common.o) $(addprefix $(O)/tests/fake/,dc_peer.o rc_peer.o) $(call archives,chan)
+$(O)/bench/wire: $(addprefix $(O)/bench/,wire.o plain.o plain_rc.o common.o) $(O)/tests/fake/peer.o $(call archives,chan)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
@@ -31,7 +31,7 @@ $(O)/bench/client: $(O)/bench/client.o $(O)/bench/common.o $(call archives,clien
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,client)
 # By what a program has of it: its header, and the library.
-$(O)/bench/server: $(addprefix $(O)/bench/,server.o plain.o common.o) $(O)/tests/fake/dc_peer.o $(call archives,token) $(O)/libgantry-server.so
+$(O)/bench/server: $(addprefix $(O)/bench/,server.o plain.o common.o) $(O)/tests/fake/peer.o $(call archives,token) $(O)/libgantry-server.so
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $(filter %.o,$^) $(O)/libgantry-server.so.0 $(call linkmod,token) \
 		$(shell pkg-config --libs libibverbs libmlx5)

@@ -11,23 +11,23 @@
 #define PSN 0x4242
 
 void
-plain_rc_join(struct rc_client *peer, int nr, const struct rc_peer_qp *to, const uint8_t gid[16])
+plain_rc_join(struct peer *peer, int nr, const struct peer_qp *to, const uint8_t gid[16])
 {
-	struct rc_peer_qp *q = &peer->info.qp[nr];
+	struct peer_qp *q = &peer->qp[nr];
 
 	q->their_qpn = to->their_qpn;
 	q->their_psn = to->their_psn;
 	q->mtu = to->mtu;
 	q->reads = to->reads;
 	memcpy(q->their_gid, gid, 16);
-	if (rc_peer_ask(peer, 'c', nr) < 0)
+	if (peer_ask(peer, 'c', nr) < 0)
 		bench_die("the peer's queue pair is not connected");
 }
 
 static void
 make_ready(struct plain_rc *v, int nr)
 {
-	const struct rc_peer_info *i = &v->peer->info;
+	const struct peer *i = v->peer;
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
 				   .path_mtu = IBV_MTU_4096,
@@ -43,7 +43,7 @@ make_ready(struct plain_rc *v, int nr)
 				   .max_rd_atomic = 1 };
 
 	rtr.ah_attr.grh.sgid_index = plain_source_gid(v->ctx);
-	memcpy(rtr.ah_attr.grh.dgid.raw, i->gid, 16);
+	memcpy(rtr.ah_attr.grh.dgid.raw, i->tok.gid, 16);
 	if (ibv_modify_qp(v->qp, &init,
 			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0 ||
 	    ibv_modify_qp(v->qp, &rtr,
@@ -56,7 +56,7 @@ make_ready(struct plain_rc *v, int nr)
 }
 
 void
-plain_rc_open(struct plain_rc *v, struct rc_client *peer, int nr, int depth)
+plain_rc_open(struct plain_rc *v, struct peer *peer, int nr, int depth)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr qa = { .qp_type = IBV_QPT_RC,
@@ -77,7 +77,7 @@ plain_rc_open(struct plain_rc *v, struct rc_client *peer, int nr, int depth)
 	make_ready(v, nr);
 	plain_rc_join(
 		peer, nr,
-		&(struct rc_peer_qp){ .their_qpn = v->qp->qp_num, .their_psn = PSN, .mtu = 4096, .reads = 1 },
+		&(struct peer_qp){ .their_qpn = v->qp->qp_num, .their_psn = PSN, .mtu = 4096, .reads = 1 },
 		gid.raw);
 }
 
@@ -90,8 +90,8 @@ plain_rc_post(struct plain_rc *v, uint64_t id, const struct ibv_mr *mr, void *me
 				 .num_sge = 1,
 				 .opcode = IBV_WR_RDMA_WRITE,
 				 .send_flags = IBV_SEND_SIGNALED,
-				 .wr.rdma = { .remote_addr = v->peer->info.addr + at,
-					      .rkey = v->peer->info.rkey } },
+				 .wr.rdma = { .remote_addr = v->peer->tok.addr + at,
+					      .rkey = v->peer->tok.rkey } },
 			   *bad;
 
 	errno = ibv_post_send(v->qp, &w, &bad);

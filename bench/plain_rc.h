@@ -3,12 +3,12 @@
 #ifndef GANTRY_BENCH_PLAIN_RC_H
 #define GANTRY_BENCH_PLAIN_RC_H
 
-#include "tests/fake/rc_peer.h"
+#include "tests/fake/peer.h"
 
 #include <infiniband/verbs.h>
 
 struct plain_rc {
-	const struct rc_client *peer;
+	const struct peer *peer;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -16,9 +16,9 @@ struct plain_rc {
 };
 
 /* Connects queue pair nr of the peer to the queue pair that `to` and gid describe.  Or it dies. */
-void plain_rc_join(struct rc_client *peer, int nr, const struct rc_peer_qp *to, const uint8_t gid[16]);
+void plain_rc_join(struct peer *peer, int nr, const struct peer_qp *to, const uint8_t gid[16]);
 /* Makes a queue pair on the first device, for so many work requests, connected to queue pair nr of the peer.  Or it dies. */
-void plain_rc_open(struct plain_rc *v, struct rc_client *peer, int nr, int depth);
+void plain_rc_open(struct plain_rc *v, struct peer *peer, int nr, int depth);
 /* Posts a WRITE to byte `at` of the peer's window. */
 void plain_rc_post(struct plain_rc *v, uint64_t id, const struct ibv_mr *mr, void *mem, uint32_t len,
 		   uint64_t at);

@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "bench/plain.h"
 #include "server/gantry_server.h"
-#include "tests/fake/dc_peer.h"
+#include "tests/fake/peer.h"
 
 #include "base/clock.h"
 

@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "bench/plain.h"
 #include "bench/plain_rc.h"
-#include "tests/fake/dc_peer.h"
+#include "tests/fake/peer.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -32,8 +32,7 @@
 enum { FOR_CHAN, FOR_VERBS };
 
 static struct {
-	struct peer dc_peer;
-	struct rc_client rc_peer;
+	struct peer peer;
 	bool is_rc;       /* family of the figures that are measured now */
 	struct token tok; /* token of the window, for chan */
 	struct bufpool bufs;
@@ -177,14 +176,14 @@ on_connect(struct rdma_rc_wait *w)
 static void
 connect_chan(void)
 {
-	const struct rc_peer_info *i = &b.rc_peer.info;
+	const struct peer *p = &b.peer;
 	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct rdma_rc_wait w = {
 		.done = on_connect,
-		.ask = { .have_gid = true, .qpn = i->qp[FOR_CHAN].qpn, .psn = i->qp[FOR_CHAN].psn }
+		.ask = { .have_gid = true, .qpn = p->qp[FOR_CHAN].qpn, .psn = p->qp[FOR_CHAN].psn }
 	};
 
-	memcpy(w.ask.gid, i->gid, 16);
+	memcpy(w.ask.gid, p->tok.gid, 16);
 	memcpy(&w.ask.peer, &from, sizeof from);
 	check(sem_init(&connected, 0, 0) == 0);
 	if (rdma_rc_connect(b.rd, &w) < 0)
@@ -193,13 +192,13 @@ connect_chan(void)
 		;
 	if (w.result < 0)
 		bench_die("no connection: %s", strerror(-w.result));
-	plain_rc_join(&b.rc_peer, FOR_CHAN,
-		      &(struct rc_peer_qp){ .their_qpn = w.answer.qpn,
-					    .their_psn = w.answer.psn,
-					    .mtu = w.answer.mtu,
-					    .reads = w.answer.reads },
+	plain_rc_join(&b.peer, FOR_CHAN,
+		      &(struct peer_qp){ .their_qpn = w.answer.qpn,
+					 .their_psn = w.answer.psn,
+					 .mtu = w.answer.mtu,
+					 .reads = w.answer.reads },
 		      w.answer.gid);
-	b.tok = (struct token){ .kind = TOKEN_RC_SHIM, .addr = i->addr, .size = WINDOW, .rkey = i->rkey };
+	b.tok.kind = TOKEN_RC_SHIM;
 	memcpy(b.tok.id, w.answer.id, sizeof b.tok.id);
 }
 
@@ -211,11 +210,11 @@ open_verbs(void)
 	struct ibv_pd *pd;
 
 	if (b.is_rc) {
-		plain_rc_open(&b.plain_rc, &b.rc_peer, FOR_VERBS, DEPTH);
+		plain_rc_open(&b.plain_rc, &b.peer, FOR_VERBS, DEPTH);
 		pd = b.plain_rc.pd;
 		b.cq = b.plain_rc.cq;
 	} else {
-		plain_open(&b.plain, &b.dc_peer.tok, DC_KEY, DEPTH);
+		plain_open(&b.plain, &b.peer.tok, DC_KEY, DEPTH);
 		pd = b.plain.pd;
 		b.cq = b.plain.cq;
 	}
@@ -296,9 +295,9 @@ static void
 begin(bool is_rc)
 {
 	b.is_rc = is_rc;
-	if (is_rc ? rc_peer_start(&b.rc_peer, WINDOW) < 0 : peer_start(&b.dc_peer, WINDOW, DC_KEY) < 0)
+	if (peer_start(&b.peer, WINDOW, is_rc ? 0 : DC_KEY) < 0)
 		bench_die("no peer");
-	b.tok = b.dc_peer.tok;
+	b.tok = b.peer.tok;
 	open_chan();
 	if (is_rc)
 		connect_chan();
@@ -310,10 +309,7 @@ end(void)
 {
 	chan_free(b.ch);
 	rdma_close(b.rd);
-	if (b.is_rc)
-		rc_peer_stop(&b.rc_peer);
-	else
-		peer_stop(&b.dc_peer);
+	peer_stop(&b.peer);
 }
 
 int
@@ -322,7 +318,6 @@ main(int argc, char **argv)
 	int nr = sizeof figures / sizeof *figures, done = 0;
 
 	peer_main(argc, argv);
-	rc_peer_main(argc, argv);
 	log_init(LOG_PLAIN, LOG_WARN);
 	bench_pin(0);
 	if (bufpool_init_class(&b.bufs, BUF_LARGE, (DEPTH + 1) * (MIB + BUF_SLACK_BYTES), 0) < 0)

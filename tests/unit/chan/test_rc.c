@@ -4,7 +4,6 @@
  * what ends a connection and what does not, limits, and a device that dies while connections are in each state.  Needs a
  * device: exits 77 without one (tests/system/chan_wire.sh runs it over the software NIC, in both modes).
  */
-#include "tests/fake/rc_peer.h"
 #include "wire.h"
 
 #include "rdma/ep.h"
@@ -12,7 +11,7 @@
 
 #include <dirent.h>
 
-static struct rc_client peer;
+static struct peer peer;
 
 static void
 ctl(const char *words)
@@ -53,9 +52,9 @@ ask_at(struct conn *c, int nr, int reads, int mtu, const char *from, const struc
 	memset(c, 0, sizeof *c);
 	c->w.done = on_connect;
 	c->w.ask.have_gid = true;
-	memcpy(c->w.ask.gid, peer.info.gid, 16);
-	c->w.ask.qpn = peer.info.qp[nr].qpn;
-	c->w.ask.psn = peer.info.qp[nr].psn;
+	memcpy(c->w.ask.gid, peer.tok.gid, 16);
+	c->w.ask.qpn = peer.qp[nr].qpn;
+	c->w.ask.psn = peer.qp[nr].psn;
 	c->w.ask.reads = reads;
 	c->w.ask.mtu = mtu;
 	address(from, &c->w.ask.peer);
@@ -74,7 +73,7 @@ ask(struct conn *c, int nr, int reads, int mtu, const char *from)
 static void
 begin_join(struct conn *c, int nr, int reads, int mtu, const struct sockaddr_storage *our)
 {
-	assert_int_equal(rc_peer_ask(&peer, 'n', nr), 0);
+	assert_int_equal(peer_ask(&peer, 'n', nr), 0);
 	assert_int_equal(ask_at(c, nr, reads, mtu, "127.0.0.1", our), 0);
 	WAIT(atomic_load(&c->came), 60000);
 }
@@ -83,7 +82,7 @@ begin_join(struct conn *c, int nr, int reads, int mtu, const struct sockaddr_sto
 static void
 end_join(struct conn *c, int nr)
 {
-	struct rc_peer_qp *q = &peer.info.qp[nr];
+	struct peer_qp *q = &peer.qp[nr];
 
 	assert_int_equal(c->w.result, 0);
 	q->their_qpn = c->w.answer.qpn;
@@ -91,9 +90,9 @@ end_join(struct conn *c, int nr)
 	memcpy(q->their_gid, c->w.answer.gid, 16);
 	q->mtu = c->w.answer.mtu;
 	q->reads = c->w.answer.reads;
-	assert_int_equal(rc_peer_ask(&peer, 'c', nr), 0);
+	assert_int_equal(peer_ask(&peer, 'c', nr), 0);
 	c->tok = (struct token){
-		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+		.kind = TOKEN_RC_SHIM, .addr = peer.tok.addr, .size = WINDOW, .rkey = peer.tok.rkey
 	};
 	memcpy(c->tok.id, c->w.answer.id, 16);
 }
@@ -280,7 +279,7 @@ one_lease_at_a_time(void **state)
 	assert_false(t.have_gid);
 	assert_true(rdma_rc_find(f.rd, address("127.0.0.1", &a), &t));
 	assert_true(t.have_gid);
-	assert_memory_equal(t.gid, peer.info.gid, 16);
+	assert_memory_equal(t.gid, peer.tok.gid, 16);
 	rdma_rc_disconnect(f.rd, c.tok.id, address("127.0.0.2", &a));
 	works(&c);
 	/* With a lease it goes after it. */
@@ -331,16 +330,16 @@ a_failure_ends_it(void **state)
 		expect_gone(&c, 1);
 		/* A window that is no more. */
 		join(&c, 0, 1, 0);
-		key = peer.info.rkey;
-		assert_int_equal(rc_peer_ask(&peer, 'd', 0), 0);
+		key = peer.tok.rkey;
+		assert_int_equal(peer_ask(&peer, 'd', 0), 0);
 		assert_int_equal(c.tok.rkey, key);
 		expect_bad(&c, write, WCS_REM_ACCESS);
-		assert_int_equal(rc_peer_ask(&peer, 'm', 0), 0);
-		d.tok.rkey = peer.info.rkey;
+		assert_int_equal(peer_ask(&peer, 'm', 0), 0);
+		d.tok.rkey = peer.tok.rkey;
 		expect_gone(&c, 1);
 		/* A queue pair that is no more. */
 		join(&c, 0, 1, 0);
-		assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+		assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 		expect_bad(&c, write, WCS_RETRY_EXC);
 		expect_gone(&c, 1);
 		works(&d);
@@ -355,12 +354,12 @@ half_connected(void **state)
 {
 	struct conn c;
 
-	assert_int_equal(rc_peer_ask(&peer, 'n', 2), 0);
+	assert_int_equal(peer_ask(&peer, 'n', 2), 0);
 	assert_int_equal(ask(&c, 2, 1, 0, "127.0.0.1"), 0);
 	WAIT(atomic_load(&c.came), 60000);
 	assert_int_equal(c.w.result, 0);
 	c.tok = (struct token){
-		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+		.kind = TOKEN_RC_SHIM, .addr = peer.tok.addr, .size = WINDOW, .rkey = peer.tok.rkey
 	};
 	memcpy(c.tok.id, c.w.answer.id, 16);
 	expect_bad(&c, true, WCS_RETRY_EXC);
@@ -409,7 +408,7 @@ killed_peer(void **state)
 	}
 	leave(&c[2]);
 	expect_gone(&c[2], 0);
-	rc_peer_stop(&peer);
+	peer_stop(&peer);
 }
 
 /* ---- limits ---- */
@@ -634,17 +633,17 @@ enum step { MAKING, READY, LEASED, LEASED_UNUSED, WRITING, READING, DRAINING, CL
 static void
 destroy_while_made(struct conn *c)
 {
-	assert_int_equal(rc_peer_ask(&peer, 'n', 0), 0);
+	assert_int_equal(peer_ask(&peer, 'n', 0), 0);
 	atomic_store(&held, false);
 	atomic_store(&hold_before, IBV_QPS_RTR);
 	assert_int_equal(ask(c, 0, 1, 0, "127.0.0.1"), 0);
 	WAIT(atomic_load(&held), 60000);
-	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 	atomic_store(&hold_before, 0);
 	WAIT(atomic_load(&c->came), 60000);
 	assert_int_equal(c->w.result, 0);
 	c->tok = (struct token){
-		.kind = TOKEN_RC_SHIM, .addr = peer.info.addr, .size = WINDOW, .rkey = peer.info.rkey
+		.kind = TOKEN_RC_SHIM, .addr = peer.tok.addr, .size = WINDOW, .rkey = peer.tok.rkey
 	};
 	memcpy(c->tok.id, c->w.answer.id, 16);
 	expect_bad(c, true, WCS_RETRY_EXC);
@@ -663,7 +662,7 @@ destroy_while_leased(struct conn *c, enum step step)
 	}
 	if (step == DRAINING)
 		chan_lease_fail(f.ch, &f.l[0].ls);
-	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 	if (step == LEASED)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
 	if (step != LEASED_UNUSED) {
@@ -693,7 +692,7 @@ destroy_while_closed(struct conn *c, enum step step)
 	leave(c);
 	if (step == CLOSED)
 		WAIT(counts()->closed == counts()->made - 1, 60000);
-	assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+	assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 	ctl("rule clear");
 }
 
@@ -708,7 +707,7 @@ destroy_in(enum step step)
 	} else {
 		join(&c, 0, 1, 0);
 		if (step == READY) {
-			assert_int_equal(rc_peer_ask(&peer, 'x', 0), 0);
+			assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 			expect_bad(&c, false, WCS_RETRY_EXC);
 		} else if (step < CLOSING) {
 			destroy_while_leased(&c, step);
@@ -807,8 +806,8 @@ device_reset(void **state)
 		for (int i = 0; i < 5; i++)
 			expect_declined(&c[i].tok, CHAN_NOT_CONNECTED);
 		WAIT(stats()->conns.free == stats()->conns.all, 60000);
-		rc_peer_stop(&peer);
-		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+		peer_stop(&peer);
+		assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 		join(&c[5], 5, 1, 0);
 		works(&c[5]);
 		leave(&c[5]);
@@ -856,8 +855,8 @@ operations_end_with_the_context(void **state)
 		ctl("rule clear");
 		wait_up(context);
 		WAIT(counts()->open == 0 && stats()->conns.free == stats()->conns.all, 60000);
-		rc_peer_stop(&peer);
-		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+		peer_stop(&peer);
+		assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 	}
 	bufpool_put(&f.bufs, b);
 }
@@ -876,7 +875,7 @@ lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, const char *how)
 	char cmd[128];
 	int waiting;
 
-	assert_int_equal(rc_peer_ask(&peer, 'n', 0), 0);
+	assert_int_equal(peer_ask(&peer, 'n', 0), 0);
 	atomic_store(&held, false);
 	atomic_store(hold_at, to);
 	assert_int_equal(ask(&c, 0, 1, 0, "127.0.0.1"), 0);
@@ -910,8 +909,8 @@ lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, const char *how)
 	}
 	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
 	WAIT(stats()->conns.recovering == 0 && stats()->conns.free == stats()->conns.all, 60000);
-	rc_peer_stop(&peer);
-	assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+	peer_stop(&peer);
+	assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 	join(&c, 1, 1, 0);
 	works(&c);
 	leave(&c);
@@ -1062,7 +1061,7 @@ setup_rc(void **state)
 	memset(f.l, 0, sizeof f.l);
 	f.order_nr = 0;
 	if (!peer.mem)
-		assert_int_equal(rc_peer_start(&peer, WINDOW), 0);
+		assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 	memset(peer.mem, 0xee, WINDOW);
 	return 0;
 }
@@ -1094,7 +1093,6 @@ main(int argc, char **argv)
 	int r;
 
 	peer_main(argc, argv);
-	rc_peer_main(argc, argv);
 	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
 	f.conf.rc = (struct conf_rc){
 		.shim = true, .connections = 10, .per_peer = 6, .connect_rate = 50, .idle_ns = 5 * NS_PER_S
@@ -1105,7 +1103,7 @@ main(int argc, char **argv)
 	if (getenv("ONLY"))
 		cmocka_set_test_filter(getenv("ONLY"));
 	r = cmocka_run_group_tests(tests, NULL, NULL);
-	rc_peer_stop(&peer);
+	peer_stop(&peer);
 	for (int i = 0; i < 100; i++)
 		turn();
 	chan_free(f.ch);

@@ -277,9 +277,9 @@ deregistered(void **state)
 {
 	struct token t = f.peer.tok;
 
-	assert_int_equal(peer_ask(&f.peer, 'd'), 0);
+	assert_int_equal(peer_ask(&f.peer, 'd', 0), 0);
 	expect_bad(&t, true, WCS_REM_ACCESS);
-	assert_int_equal(peer_ask(&f.peer, 'm'), 0);
+	assert_int_equal(peer_ask(&f.peer, 'm', 0), 0);
 	expect_bad(&t, false, WCS_REM_ACCESS); /* the old key stays dead */
 	next_works();
 }

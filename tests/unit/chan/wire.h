@@ -6,7 +6,7 @@
 #ifndef GANTRY_TESTS_CHAN_WIRE_H
 #define GANTRY_TESTS_CHAN_WIRE_H
 
-#include "tests/fake/dc_peer.h"
+#include "tests/fake/peer.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -164,11 +164,11 @@ no_longer_registered(void **state)
 {
 	int status = 0;
 
-	assert_int_equal(peer_ask(&f.peer, 'd'), 0);
+	assert_int_equal(peer_ask(&f.peer, 'd', 0), 0);
 	assert_int_equal(move(GANTRY_PULL, 0, PART, &status), -EIO);
 	assert_int_equal(status, IBV_WC_REM_ACCESS_ERR);
 	assert_true(said("remote access error"));
-	assert_int_equal(peer_ask(&f.peer, 'm'), 0);
+	assert_int_equal(peer_ask(&f.peer, 'm', 0), 0);
 	assert_int_equal(token_format(&f.peer.tok, f.token), 0);
 	works_again();
 }
