@@ -33,7 +33,7 @@ OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 NOISE := -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
 OPT-asan += $(NOISE)
 OPT-tsan += $(NOISE)
-# The programs of tests/unit: an optimizing compiler takes longer than most of them run.  OPT_TESTS= compiles them like the rest, with the
+# The programs of tests/unit, tests/cuobject and tests/fuzz: an optimizing compiler takes longer than most of them run.  OPT_TESTS= compiles them like the rest, with the
 # warnings that need the optimizer.
 OPT_TESTS ?= -O0
 # Programs that only tests run have no debug information in a release build: it takes a tenth of the compiler's time and a third of the linker's.
@@ -94,9 +94,9 @@ FORCE:
 TESTOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*/*.c tests/fake/*.c))
 $(O)/flags-tests: FORCE
 	@mkdir -p $(@D); echo '$(OPT_TESTS) $(DEBUG_TESTS)' | cmp -s - $@ || echo '$(OPT_TESTS) $(DEBUG_TESTS)' > $@
-$(O)/tests/unit/%.o: OPT-$(VARIANT) += $(OPT_TESTS)
+$(O)/tests/unit/%.o $(O)/tests/cuobject/%.o $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/%.o): OPT-$(VARIANT) += $(OPT_TESTS)
 $(O)/tests/%.o $(O)/sim/%.o: OPT-$(VARIANT) += $(DEBUG_TESTS)
-$(patsubst %.c,$(O)/%.o,$(wildcard tests/*/*.c tests/*/*/*.c)): $(O)/flags-tests
+$(patsubst %,$(O)/%.o,$(basename $(wildcard tests/*/*.c tests/*/*/*.c tests/cuobject/*.cpp))): $(O)/flags-tests
 
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
