@@ -378,13 +378,6 @@ make_chan(struct core *c)
 	return chan_new(&p, &c->chan);
 }
 
-/* What waits for the log, on this core and others, does not wait for the end of the turn as well. */
-static void
-between_requests(void *cookie)
-{
-	ring_first(((struct core *)cookie)->ring);
-}
-
 static int
 make_reqs(struct core *c)
 {
@@ -402,9 +395,7 @@ make_reqs(struct core *c)
 			       .replay = c->cs->replay,
 			       .expiry = c->expiry,
 			       .trace_next = &c->cs->trace_next,
-			       .want = &c->cs->want,
-			       .between = between_requests,
-			       .between_cookie = c };
+			       .want = &c->cs->want };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
 	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
 

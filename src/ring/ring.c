@@ -6,7 +6,6 @@
 #include "ring/ring.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "ring/ring_int.h"
 
 #include <errno.h>
@@ -83,11 +82,10 @@ ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
 void
 ring_begin(struct ring *r, struct ring_op *op, bool multishot)
 {
-	check(op->magic != RING_OP_MAGIC && op->done && !(op->is_first && multishot));
+	check(op->magic != RING_OP_MAGIC && op->done);
 	op->magic = RING_OP_MAGIC;
 	op->multishot = multishot;
 	r->inflight++;
-	r->first += op->is_first;
 }
 
 void
@@ -145,7 +143,6 @@ ring_complete(struct ring *r, struct ring_op *op, int res, bool more)
 	if (!more) {
 		op->magic = 0;
 		r->inflight--;
-		r->first -= op->is_first;
 	}
 	op->done(op, res, more);
 }
@@ -162,18 +159,4 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 	int rc = r->ops->wait(r, wait_ns);
 
 	return rc < 0 ? rc : r->ops->reap(r);
-}
-
-int
-ring_first(struct ring *r)
-{
-	uint64_t now;
-
-	if (!r->first)
-		return 0;
-	now = clock_ns();
-	if (now - r->first_ns < RING_FIRST_NS)
-		return 0;
-	r->first_ns = now;
-	return r->ops->first(r);
 }
