@@ -578,7 +578,8 @@ read_all(struct many_client *c, int b, int k)
 				sim_fail("reading bucket %d key %d at %llu: %d", b, k,
 					 (unsigned long long)off, r);
 			/* A second without room has missed what the first has taken: its slot is copied again, and until then has one copy. */
-			if (second >= 0 && !((failed() | faulty | many_short()) >> second & 1) && r != -EAGAIN &&
+			if (second >= 0 && !((failed() | faulty | many_short()) >> second & 1) &&
+			    r != -EAGAIN &&
 			    !(pairs_rotten() && (pairs_rotten() == 1u << second || lacking)) &&
 			    many_keys[b][k].since <= since)
 				sim_fail("reading bucket %d key %d at %llu: %d, and disk %d has it", b, k,

@@ -108,6 +108,7 @@ raw <<-END
 	expect status 501
 	expect header x-amz-rdma-reply 501
 	request GET /bkt/o x-amz-rdma-token:0:10:ofi2:x
+	expect status 501
 	expect header x-amz-rdma-reply 501
 	request GET /bkt/o x-amz-rdma-token:0:10:ofi:xnet.1:0200:1
 	expect status 400
