@@ -120,9 +120,10 @@ stop_watching "limits.connections"
 MORE=$'limits: { connections_per_address: 5 }'
 fresh
 watch_livez
-{ wait_for 60 test -e "$T/hung_up" && wait_for 60 connections_are 4 && touch "$T/gone"; } &
+{ wait_for 60 connections_are 5 && touch "$T/counted" && wait_for 60 test -e "$T/hung_up" && wait_for 60 connections_are 4 && touch "$T/gone"; } &
 raw <<-END
 	connections 5
+	waitfile $T/counted
 	request GET /bkt/none conn=extra
 	expect failure
 	request GET /bkt/none conn=p0
