@@ -361,7 +361,7 @@ install: all install-client install-lib install-dev install-server install-serve
 	install -D -m 644 systemd/gantry.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gantry.conf
 	$(call installman,gantryd.8 gantryd.yaml.5 $(filter-out gantry-cuobject.7,$(notdir $(wildcard man/*.7))))
 	for f in $$(cd share 2>/dev/null && find . -type f ! -path './completions/*'); do install -D -m 644 share/$$f $(DESTDIR)$(PREFIX)/share/gantry/$$f || exit 1; done
-	for f in README.md CHANGELOG.md $(wildcard docs/*.md docs/*.png docs/*.svg); do install -D -m 644 $$f $(DESTDIR)$(DOCDIR)/$${f#docs/} || exit 1; done
+	for f in README.md CHANGELOG.md $(wildcard docs/*.md docs/*.png docs/*.svg docs/images/*.svg); do install -D -m 644 $$f $(DESTDIR)$(DOCDIR)/$${f#docs/} || exit 1; done
 install-client: all
 	install -D -m 755 $(O)/gantry $(DESTDIR)$(PREFIX)/bin/gantry
 	$(call installman,gantry.1)
