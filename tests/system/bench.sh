@@ -92,6 +92,14 @@ row wire_ours '.*not measured: new: void: because'
 assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 3 not measured"
 assert_eq "$(tr '\n' ,  <"$LOG")" "old store_a store_less,void store_a store_less,void store_a store_less,old store_a store_less,old store_a,void store_a,old wire_ours,void wire_ours," "the turns"
 
+# A figure measured as 0 has no ratio to anything; the others have theirs.
+revision zero 'store_a 2' 'store_less 0' 'wire_ours 0'
+ROUNDS=3 against 0 old
+row store_a '2 +2 u +1\.000 .*'
+row store_less '.*not measured: new: measured as 0'
+row wire_ours '.*not measured: new: measured as 0'
+assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 3 not measured"
+
 # The pinned revision moves only when each figure that it has was measured and has lost nothing, not even what passes for noise, and the tree
 # is committed.
 printf '%s\n' 'store_a more ratio' 'store_less less ratio' >list
