@@ -296,6 +296,12 @@ int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTE
 int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_LISTEN_MAX]);
 /* Frees the certificates. */
 void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
+/* Adds a reason of health for each certificate that has expired, expires soon or is not valid yet. */
+void certs_health(struct daemon *d, struct admin_reasons *r);
+void certs_metrics(struct daemon *d, struct stats_out *out);
+/* Writes two further members of a JSON object about a listener: whether it uses HTTPS, and its certificate
+ * (null: none). */
+void certs_show(struct daemon *d, int listener, FILE *out);
 
 /* Loads the access keys of auth.credentials_file (access.c). *ret_keys is NULL if no file is configured, or
  * if the file does not exist, which is logged. Returns 0, or -errno after logging it. */

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
-#include "http/tls.h"
 #include "rdma/rdma.h"
 #include "store/store.h"
 
@@ -24,7 +23,6 @@
 #define FULL_ENDS_PERCENT 2
 #define FULL_HOLDS_NS (10 * NS_PER_S) /* a write that found no room on a disk with some */
 #define WRITE_WAITS_US 10000000ull
-#define CERTIFICATE_SOON_S (14 * 24 * 3600ll)
 
 /* Returns the first remedy of a row. */
 static const char *
@@ -242,34 +240,7 @@ rail_health(struct daemon *d, int i, struct admin_reasons *r)
 			     rail);
 }
 
-/* ---- certificates, reloads, the log ---- */
-
-static void
-certificates(struct daemon *d, struct admin_reasons *r)
-{
-	for (int i = 0; i < d->conf->listen_nr; i++) {
-		const struct conf_listen *l = &d->conf->listen[i];
-		long long now = (long long)(clock_wall_ns() / NS_PER_S), until, left;
-
-		if (!d->certs[i])
-			continue;
-		until = tls_cert_begins_s(d->certs[i]) - now;
-		left = tls_cert_ends_s(d->certs[i]) - now;
-		if (until > 0)
-			admin_reason(r, REASON_CERTIFICATE_ENDS, l->address,
-				     "listener %s: its certificate is not valid yet, for another %lld min: "
-				     "is the clock "
-				     "right?",
-				     l->address, (until + 59) / 60);
-		else if (left < 0)
-			admin_reason(r, REASON_CERTIFICATE_ENDS, l->address,
-				     "listener %s: its certificate has expired", l->address);
-		else if (left < CERTIFICATE_SOON_S)
-			admin_reason(r, REASON_CERTIFICATE_ENDS, l->address,
-				     "listener %s: its certificate expires in %lld days", l->address,
-				     left / (24 * 3600));
-	}
-}
+/* ---- reloads, the log ---- */
 
 static void
 clock_health(struct admin_reasons *r)
@@ -324,6 +295,6 @@ health_reasons(void *cookie, struct admin_reasons *r)
 		admin_reason(r, REASON_DEVICE_MISSING, "", "%s", missing);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_health(d, i, r);
-	certificates(d, r);
+	certs_health(d, r);
 	the_rest(d, r);
 }

@@ -324,9 +324,11 @@ listeners(struct daemon *d, FILE *out)
 		char text[64];
 
 		daemon_listen_text(l, cores_listen_port(cores, i), text, sizeof text);
-		fprintf(out, "%s{\"address\":\"%s\",\"dialect\":\"%s\",\"anonymous\":%s}", i ? "," : "", text,
+		fprintf(out, "%s{\"address\":\"%s\",\"dialect\":\"%s\",\"anonymous\":%s", i ? "," : "", text,
 			l->dialect == DIALECT_S3 ? "s3" : "scality",
 			l->anonymous || l->dialect == DIALECT_SCALITY ? "true" : "false");
+		certs_show(d, i, out);
+		putc('}', out);
 	}
 	putc(']', out);
 }

@@ -337,6 +337,7 @@ pages_metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
 	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
 	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);
+	certs_metrics(d, out);
 	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
 		   NULL);
 	scrub_metrics(d, out);

@@ -3,6 +3,10 @@
 # What /metrics counts, against requests whose numbers are known: by operation, code, transport and dialect; times, phases, queues, disks,
 # the log; and that a scraper finds nothing to complain about.
 . "$(dirname "$0")/lib.sh"
+/usr/bin/openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$T/key.pem" -out "$T/cert.pem" -days 30 -subj /CN=localhost 2>/dev/null ||
+	fail "no certificate"
+chmod 600 "$T/key.pem"
+LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/cert.pem\", tls_key: \"$T/key.pem\" }"
 start_daemon
 bytes pattern:1 300000 >"$T/body"
 # A request counts when it is over, which its client may hear a moment before.

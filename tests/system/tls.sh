@@ -19,7 +19,7 @@ shown() { # the subject of the certificate that the listener shows
 tls() { curl -sS --cacert "$T/server.crt" "$@"; }
 
 certificate one
-certificate two
+certificate two 60
 use one
 LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/server.crt\", tls_key: \"$T/server.key\" }"
 
@@ -48,6 +48,19 @@ start_daemon
 TLS=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
 [ "$TLS" != "$S3" ] || fail "no second s3 listener in: $(cat "$T/ready")"
 U=https://$TLS
+
+# ---- the listings say https, and when the certificate ends: the log, /status, the metric, gantry status
+ends() { date -d "$(openssl x509 -noout -enddate -in "$T/$1.crt" | cut -d= -f2)" +%s; }
+shows_end() { # NAME: of the certificate in use
+	assert_eq "$(metric gantry_tls_certificate_expiry_timestamp_seconds "listener=\"listen[2]\",file=\"$T/server.crt\"")" "$(ends "$1")" "the metric"
+	assert_eq "$(curl_admin /status | jq -c '[.listeners[] | [.https, .certificate.file, .certificate.expires_unix_seconds]]')" \
+		"[[false,null,null],[false,null,null],[true,\"$T/server.crt\",$(ends "$1")]]" "/status"
+	gantry --admin "$T/admin.sock" status >"$T/out" || fail "gantry status: $(cat "$T/out")"
+	grep -qF " s3 https://$TLS, serves unsigned requests, certificate until $(date -u -d "@$(ends "$1")" +%F) ($2 days)" "$T/out" || fail "gantry status: $(cat "$T/out")"
+	grep -qF " s3 http://$S3, serves unsigned requests" "$T/out" || fail "gantry status: $(cat "$T/out")"
+	wait_for 60 grep -qF "listener https://127.0.0.1:0: the certificate $T/server.crt is valid until $(date -u -d "@$(ends "$1")" +%FT%TZ)" "$T/daemon.log"
+}
+shows_end one 29
 
 # ---- objects, on one kept-alive connection where curl can
 for size in 0 1 257 65536 65537 5242881; do
@@ -91,6 +104,7 @@ assert_eq "$(shown)" "subject=CN = one" "the first certificate"
 use two
 kill -HUP "$DAEMON_PID"
 wait_for 60 eval '[ "$(shown)" = "subject=CN = two" ]'
+shows_end two 59
 cmp - "$T/in" <&"$slow" || fail "the connection that stood"
 exec {slow}<&-
 tls "$U/bkt/o257" | cmp - <(curl_s3 /bkt/o257) || fail "the new certificate"

@@ -128,7 +128,7 @@ try:
     check("four lines of throughput", d.execute_script("return document.querySelectorAll('#throughput path').length") == 4)
     check("three percentiles", d.execute_script("return document.querySelectorAll('#latency path').length") == 3)
     for id_, words in (("operations", ("PutObject", "GetObject")), ("cores", ("CPU",)), ("rails", ("mlx5_0:1", "up")),
-                       ("disks", ("serving", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
+                       ("disks", ("serving", "objects")), ("listeners", ("s3", "scality", "http://127", "https://127", "certificate ends in 30 days")), ("events", ("declined: ",))):
         t = text(d, id_)
         check(f"{id_} shows {', '.join(words)}", all(w in t for w in words), t)
     check("the transports of a rail", text(d, "rails").count("DC, RC") == 2, text(d, "rails"))

@@ -11,6 +11,10 @@ mkdir -p "$SHOTS"
 
 NICS=2 DISKS=3 DISK_SIZE=256MiB
 RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 3, connect_rate: 1000, idle: 3600s } }'
+/usr/bin/openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$T/key.pem" -out "$T/cert.pem" -days 30 -subj /CN=localhost 2>/dev/null ||
+	fail "no certificate"
+chmod 600 "$T/key.pem"
+LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/cert.pem\", tls_key: \"$T/key.pem\" }"
 start_daemon
 # Objects both ways, on both wires, until the browser is done.
 bytes pattern:1 400000 >"$T/in"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *
 duration_text(double s, char out[32])
@@ -26,6 +27,26 @@ duration_text(double s, char out[32])
 	return out;
 }
 
+/* Says until when the certificate of a listener is valid; out is empty where there is none. */
+static const char *
+certificate_text(const json_t *listener, char out[96])
+{
+	time_t end = (time_t)json_at(listener, "certificate.expires_unix_seconds");
+	double left = difftime(end, time(NULL));
+	char date[16], span[32];
+	struct tm tm;
+
+	*out = 0;
+	if (!end || !gmtime_r(&end, &tm))
+		return out;
+	strftime(date, sizeof date, "%Y-%m-%d", &tm);
+	if (left < 0)
+		snprintf(out, 96, ", its certificate has expired (%s)", date);
+	else
+		snprintf(out, 96, ", certificate until %s (%s)", date, duration_text(left, span));
+	return out;
+}
+
 static void
 print_listeners(const json_t *status)
 {
@@ -33,10 +54,13 @@ print_listeners(const json_t *status)
 
 	for (size_t i = 0; i < json_array_size(all); i++) {
 		const json_t *l = json_array_get(all, i);
+		char certificate[96];
 
-		printf("%-10s %s %s%s\n", i ? "" : "listeners", json_text_at(l, "dialect", "?"),
+		printf("%-10s %s %s://%s%s%s\n", i ? "" : "listeners", json_text_at(l, "dialect", "?"),
+		       json_is_true(json_object_get(l, "https")) ? "https" : "http",
 		       json_text_at(l, "address", "?"),
-		       json_is_true(json_object_get(l, "anonymous")) ? ", serves unsigned requests" : "");
+		       json_is_true(json_object_get(l, "anonymous")) ? ", serves unsigned requests" : "",
+		       certificate_text(l, certificate));
 	}
 }
 
