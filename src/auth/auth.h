@@ -125,6 +125,9 @@ struct auth_env {
 /* Returns the access key of the sender; NULL if the request is unsigned, or if the sender of a form is not
  * known yet. */
 const char *identity_access_key(const struct identity *id);
+/* Returns the id of the secret that signed the request (AUTH_SECRET_ID_LEN); NULL where identity_access_key()
+ * returns NULL. */
+const char *identity_secret_id(const struct identity *id);
 /* Finds the access key that the request names in Authorization or in the query, for the log line of a
  * refusal; the request may be invalid. Writes at most cap bytes of the key to out, and returns their number;
  * 0 if the request names no key. */

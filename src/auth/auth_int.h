@@ -28,13 +28,17 @@ struct signing_cache {
 	_Atomic uint64_t key[4];
 };
 
+#define SECRET_BEGINS 4 /* length of "AWS4", bytes */
 struct auth_entry {
 	char *access_key;
-	char *secret; /* "AWS4" and the secret key */
+	char *secret; /* "AWS4" and the secret key, which begins at SECRET_BEGINS */
 	char *token;  /* required security token; NULL: none is required */
 	size_t secret_len, token_len;
-	bool read_only, no_delete, no_overwrite, have_expires;
-	uint64_t expires_s;
+	char id[AUTH_SECRET_ID_LEN + 1]; /* id of the secret */
+	char *comment;                   /* text of the operator about the key; NULL: none */
+	bool read_only, no_delete, no_overwrite, have_expires, have_made;
+	/* times in seconds since 1970: the end of the secret, and the time at which the secret was made */
+	uint64_t expires_s, made_s;
 	struct auth_grant *grant; /* rights; NULL: every right */
 	int grant_nr;
 	struct conf_net *gid; /* addresses that tokens may name; NULL: all those of rdma.allow */
@@ -82,6 +86,11 @@ bool credentials_bucket(struct span *name, bool *ret_any);
 /* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", or with an offset instead of Z. A fraction of a second
  * is dropped. *ret_s: seconds since 1970. Returns 0 or -EINVAL. */
 int credentials_time(struct span text, uint64_t *ret_s);
+/* Copies a comment: a line of 1 to AUTH_COMMENT_MAX bytes of UTF-8 without control characters. Returns 0, and in *ret
+ * the copy, which belongs to the caller; or -EINVAL or -ENOMEM. */
+int credentials_comment(struct span text, char **ret);
+/* Writes the id of a secret to out: see AUTH_SECRET_ID_LEN. */
+void secret_id(const char *access_key, const char *secret, char out[AUTH_SECRET_ID_LEN + 1]);
 
 /* Stores a signing key in the cache of its entry. The caller has verified a signature with the key: requests
  * with invalid signatures must not displace a cached key. */

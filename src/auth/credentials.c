@@ -104,40 +104,28 @@ take_bool(struct reader *rd, const yaml_node_t *n, const char *path, bool *ret)
 	*ret = span_is(b, "true");
 }
 
-int
-credentials_time(struct span b, uint64_t *ret_s)
+static void
+take_time(struct reader *rd, const yaml_node_t *n, const char *path, bool *have, uint64_t *ret_s)
 {
-	char stamp[AUTH_STAMP_LEN + 1], basic[AUTH_STAMP_LEN + 1];
-	size_t at = 19;
-	uint64_t offset, hours, minutes;
+	if (*have)
+		fail(rd, n, path, "given twice");
+	else if (credentials_time(text_of(n), ret_s) < 0)
+		fail(rd, n, path, "expected a time like 2026-12-31T23:59:59Z");
+	*have = true;
+}
 
-	if (b.len < 20 || b.p[4] != '-' || b.p[7] != '-' || (b.p[10] != 'T' && b.p[10] != 't') ||
-	    b.p[13] != ':' || b.p[16] != ':')
-		return -EINVAL;
-	snprintf(basic, sizeof basic, "%.4s%.2s%.2s%c%.2s%.2s%.2sZ", b.p, b.p + 5, b.p + 8, 'T', b.p + 11,
-		 b.p + 14, b.p + 17);
-	if (stamp_parse(span_of(basic), stamp, ret_s) < 0)
-		return -EINVAL;
-	if (b.p[at] == '.') {
-		for (at++; at < b.len && isdigit((unsigned char)b.p[at]); at++)
-			;
-	}
-	if (b.len == at + 1 && (b.p[at] == 'Z' || b.p[at] == 'z'))
-		return 0;
-	if (b.len != at + 6 || (b.p[at] != '+' && b.p[at] != '-') || b.p[at + 3] != ':')
-		return -EINVAL;
-	for (size_t i = at + 1; i < at + 6; i++) {
-		if (i != at + 3 && !isdigit((unsigned char)b.p[i]))
-			return -EINVAL;
-	}
-	hours = (uint64_t)(b.p[at + 1] - '0') * 10 + (uint64_t)(b.p[at + 2] - '0');
-	minutes = (uint64_t)(b.p[at + 4] - '0') * 10 + (uint64_t)(b.p[at + 5] - '0');
-	offset = hours * 3600 + minutes * 60;
-	/* Nor a time before 1970, which would be one that never comes. */
-	if (hours > 23 || minutes > 59 || (b.p[at] == '+' && offset > *ret_s))
-		return -EINVAL;
-	*ret_s = b.p[at] == '+' ? *ret_s - offset : *ret_s + offset;
-	return 0;
+static void
+take_comment(struct reader *rd, const yaml_node_t *n, const char *path, char **ret)
+{
+	int e = *ret ? -EEXIST : credentials_comment(text_of(n), ret);
+
+	if (e == -ENOMEM)
+		rd->no_memory = true;
+	else if (e == -EEXIST)
+		fail(rd, n, path, "given twice");
+	else if (e < 0)
+		fail(rd, n, path, "expected a line of 1 to %d bytes of UTF-8, without control characters",
+		     AUTH_COMMENT_MAX);
 }
 
 /* ---- grants ---- */
@@ -217,7 +205,8 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 		fail(rd, k, path,
 		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
 		     "no_delete, "
-		     "no_overwrite, from, grants, gids, and in a grant bucket, prefix, read_only, no_delete, "
+		     "no_overwrite, from, grants, gids, comment, made, and in a grant bucket, prefix, "
+		     "read_only, no_delete, "
 		     "no_overwrite, max_objects, max_bytes, max_uploads, max_buckets");
 		return NULL;
 	}
@@ -393,20 +382,21 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 		take_bool(rd, v, name, &e->no_delete);
 	else if (strcmp(key, "no_overwrite") == 0)
 		take_bool(rd, v, name, &e->no_overwrite);
-	else {
-		e->have_expires = true;
-		if (credentials_time(text_of(v), &e->expires_s) < 0)
-			fail(rd, v, name, "expected a time like 2026-12-31T23:59:59Z");
-	}
+	else if (strcmp(key, "comment") == 0)
+		take_comment(rd, v, name, &e->comment);
+	else if (strcmp(key, "made") == 0)
+		take_time(rd, v, name, &e->have_made, &e->made_s);
+	else
+		take_time(rd, v, name, &e->have_expires, &e->expires_s);
 }
 
 static void
 take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
 {
-	static const char *const known[] = { "access_key",   "secret_key", "session_token",
-					     "expires",      "read_only",  "no_delete",
-					     "no_overwrite", "from",       "grants",
-					     "gids",         NULL };
+	static const char *const known[] = { "access_key", "secret_key", "session_token", "expires",
+					     "read_only",  "no_delete",  "no_overwrite",  "from",
+					     "grants",     "gids",       "comment",       "made",
+					     NULL };
 
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;
@@ -421,6 +411,8 @@ take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 		fail(rd, n, path, "access_key is missing, or not good");
 	if (!e->secret)
 		fail(rd, n, path, "secret_key is missing, or not good");
+	if (e->access_key && e->secret)
+		secret_id(e->access_key, e->secret + SECRET_BEGINS, e->id);
 }
 
 static int

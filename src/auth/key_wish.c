@@ -45,6 +45,16 @@ key_wish_from(const char *text)
 }
 
 bool
+key_wish_comment(const char *text)
+{
+	char *copy = NULL;
+	bool good = credentials_comment(span_of(text), &copy) == 0;
+
+	free(copy);
+	return good;
+}
+
+bool
 key_wish_expires(const char *text, uint64_t *ret_s)
 {
 	return credentials_time(span_of(text), ret_s) == 0;

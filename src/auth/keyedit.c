@@ -307,6 +307,15 @@ put_entry(FILE *f, const struct key_pair *pair, const struct key_wish *w, const 
 	fprintf(f, "access_key: %s", pair->access_key);
 	put_next(f, s);
 	fprintf(f, "secret_key: %s", pair->secret);
+	if (w->made) {
+		put_next(f, s);
+		fprintf(f, "made: \"%s\"", w->made);
+	}
+	if (w->comment) {
+		put_next(f, s);
+		fputs("comment: ", f);
+		put_quoted(f, w->comment);
+	}
 	if (w->expires) {
 		put_next(f, s);
 		fprintf(f, "expires: \"%s\"", w->expires);

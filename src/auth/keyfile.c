@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct keyfile {
@@ -280,7 +281,8 @@ keyfile_new(struct keyfile *f, const struct key_wish *wish, struct key_pair *ret
 	static const char head[] =
 		"# Access keys of gantryd: gantryd.yaml(5), \"Access keys\".  `gantry key` adds and "
 		"removes them, and keeps what else stands here.\n";
-	char *text;
+	char *text, made[AUTH_TIME_BYTES];
+	struct key_wish w = *wish;
 	size_t len;
 	int e, taken;
 
@@ -293,7 +295,8 @@ keyfile_new(struct keyfile *f, const struct key_wish *wish, struct key_pair *ret
 		if (e < 0)
 			return say(err, "random numbers", e);
 	} while (keys_find(f->keys, span_of(ret_pair->access_key), &taken));
-	e = keyfile_add(f->text ? f->text : head, f->text ? f->len : sizeof head - 1, f->path, ret_pair, wish,
+	w.made = auth_time_text((uint64_t)time(NULL), made);
+	e = keyfile_add(f->text ? f->text : head, f->text ? f->len : sizeof head - 1, f->path, ret_pair, &w,
 			&text, &len, err);
 	return e < 0 ? e : put_in_place(f, text, len, err);
 }

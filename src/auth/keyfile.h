@@ -32,6 +32,10 @@ struct key_wish {
 	int from_nr;
 	/* Quotas of the key's buckets, in the form of the file; NULL: no limit. */
 	const char *max_objects, *max_bytes, *max_uploads, *max_buckets;
+	const char *comment; /* text of the operator; NULL: none */
+	/* time at which the secret was made, in the form of the file; NULL: not written. keyfile_new() writes the
+	 * current time. */
+	const char *made;
 };
 
 /* Returns true if the text is valid for the `bucket` of a struct key_wish. */
@@ -43,6 +47,8 @@ bool key_wish_bound(const char *text, bool is_bytes);
 bool key_wish_prefix(const char *text);
 /* Returns true if the text is a valid address or address block, for the `from` of a struct key_wish. */
 bool key_wish_from(const char *text);
+/* Returns true if the text is valid for the `comment` of a struct key_wish. */
+bool key_wish_comment(const char *text);
 /* Returns true if the text is a valid time, and stores it in *ret_s, seconds since 1970. */
 bool key_wish_expires(const char *text, uint64_t *ret_s);
 

@@ -32,6 +32,7 @@ entry_wipe(struct auth_entry *e)
 	wipe_text(e->secret, e->secret_len);
 	wipe_text(e->token, e->token_len);
 	free(e->access_key);
+	free(e->comment);
 	for (int i = 0; i < e->grant_nr; i++)
 		free(e->grant[i].prefix);
 	free(e->grant);
@@ -106,6 +107,10 @@ auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret)
 		return false;
 	e = &keys->entry[i];
 	*ret = (struct auth_key_info){ .access_key = e->access_key,
+				       .secret_id = e->id,
+				       .comment = e->comment,
+				       .have_made = e->have_made,
+				       .made_s = e->made_s,
 				       .session_token = e->token,
 				       .read_only = e->read_only,
 				       .no_delete = e->no_delete,
@@ -158,6 +163,7 @@ entry_same(const struct auth_entry *a, const struct auth_entry *b)
 	    !text_same(a->token, b->token) || a->read_only != b->read_only || a->no_delete != b->no_delete ||
 	    a->no_overwrite != b->no_overwrite || !nets_same(a->from, a->from_nr, b->from, b->from_nr) ||
 	    a->have_expires != b->have_expires || a->expires_s != b->expires_s ||
+	    a->have_made != b->have_made || a->made_s != b->made_s || !text_same(a->comment, b->comment) ||
 	    a->grant_nr != b->grant_nr || !nets_same(a->gid, a->gid_nr, b->gid, b->gid_nr))
 		return false;
 	for (int i = 0; i < a->grant_nr; i++) {

@@ -21,6 +21,13 @@
 #define AUTH_GIDS_MAX 64   /* largest number of addresses that tokens of one entry may name */
 #define AUTH_FROM_MAX 64   /* largest number of source addresses of one entry */
 #define AUTH_PREFIX_MAX 1024
+#define AUTH_COMMENT_MAX 200 /* length of the longest comment of an entry, bytes */
+/* Length of the id of a secret, hexadecimal digits. The id names a secret in the log and in lists: the first digits of
+ * the SHA-256 of a fixed tag, the access key and the secret, so every gateway computes the same id. A reader of the id
+ * can test a guess of the secret without the server, and one wrong guess in 2^32 passes the test. This reveals nothing
+ * about a generated secret (238 random bits), but confirms the guess of a word that a person chose; a captured signed
+ * request permits the same test. */
+#define AUTH_SECRET_ID_LEN 8
 
 /* An immutable set of credentials, with a count of references; all threads share it. Secrets are never
  * printed, and are wiped when the last reference is released. */
@@ -51,12 +58,19 @@ struct auth_grant {
 	uint64_t max_objects, max_bytes, max_uploads, max_buckets;
 };
 
+#define AUTH_TIME_BYTES 32 /* size of the text of a time, such as "2026-12-31T23:59:59Z" */
+/* Writes a time, in seconds since 1970, in the form of the file. Returns out. Pure function. */
+const char *auth_time_text(uint64_t s, char out[AUTH_TIME_BYTES]);
+
 /* The members of an entry that are not secret. */
 struct auth_key_info {
 	const char *access_key;
-	bool session_token; /* true: requests with this key need a session token */
-	bool read_only, no_delete, no_overwrite, have_expires;
-	uint64_t expires_s;
+	const char *secret_id; /* id of the secret */
+	const char *comment;   /* text of the operator; NULL: none */
+	bool session_token;    /* true: requests with this key need a session token */
+	bool read_only, no_delete, no_overwrite, have_expires, have_made;
+	/* times in seconds since 1970: the end of the secret, and the time at which the secret was made */
+	uint64_t expires_s, made_s;
 	const struct auth_grant *grant; /* rights; NULL: every right */
 	int grant_nr;
 	const struct conf_net *gid; /* addresses that tokens may name; NULL: all those of rdma.allow */

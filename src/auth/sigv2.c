@@ -347,8 +347,8 @@ is_signed_v2(struct auth_entry *e, const void *what, struct identity *id)
 	unsigned len = 0;
 
 	/* Behind the "AWS4" that version 4 begins with. */
-	if (!HMAC(EVP_sha1(), e->secret + 4, (int)e->secret_len - 4, (const unsigned char *)s->text,
-		  s->text_len, mac, &len) ||
+	if (!HMAC(EVP_sha1(), e->secret + SECRET_BEGINS, (int)e->secret_len - SECRET_BEGINS,
+		  (const unsigned char *)s->text, s->text_len, mac, &len) ||
 	    len != MAC_LEN)
 		return false;
 	return CRYPTO_memcmp(mac, s->mac, MAC_LEN) == 0;

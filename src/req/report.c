@@ -151,15 +151,18 @@ who_add(struct who *w, const char *name, const char *value)
 }
 
 /* signer: NULL: nobody known; then claimed is who a form says it is from, and in what else the request
- * says. */
+ * says.  secret_id: of the secret that signed; NULL like signer. */
 static void
-who_asks(struct who *w, const char *signer, struct span claimed, const struct dialect_in *in)
+who_asks(struct who *w, const char *signer, const char *secret_id, struct span claimed,
+	 const struct dialect_in *in)
 {
 	char text[AUTH_ACCESS_KEY_MAX];
 
 	w->nr = 0;
 	who_add(w, "access_key",
 		escaped(w->access_key, sizeof w->access_key, signer, signer ? strlen(signer) : 0));
+	if (secret_id)
+		who_add(w, "secret_id", secret_id);
 	if (signer)
 		return;
 	if (!claimed.len)
@@ -186,7 +189,8 @@ who_wants(struct who *w, const struct conf *conf, struct span bucket, struct spa
 static void
 who_fill(struct who *w, const struct req *rq, struct span key)
 {
-	who_asks(w, identity_access_key(&rq->identity), rq->claimed, &rq->in);
+	who_asks(w, identity_access_key(&rq->identity), identity_secret_id(&rq->identity), rq->claimed,
+		 &rq->in);
 	who_wants(w, rq->rs->env.conf, (struct span){ rq->target.bucket, rq->target.bucket_len }, key);
 	who_from(w, (const struct sockaddr *)&rq->peer);
 }
@@ -235,7 +239,7 @@ reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17
 	hex_write_u64(out, id_bits(rs, ++rs->next_id));
 	if (!rs->env.conf->log.access || !log_on(LOG_INFO))
 		return;
-	who_asks(&w, NULL, none, &in->in);
+	who_asks(&w, NULL, NULL, none, &in->in);
 	who_wants(&w, rs->env.conf, none, none);
 	who_from(&w, in->peer);
 	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, out, w.field, w.nr,

@@ -38,6 +38,10 @@ must_be_sound(struct auth_keys *keys)
 		must(!e->token || strlen(e->token) == e->token_len);
 		must(i == 0 || strcmp(keys->entry[i - 1].access_key, e->access_key) <= 0);
 		must(!e->have_expires || e->expires_s < (uint64_t)1 << 38);
+		must(!e->have_made || e->made_s < (uint64_t)1 << 38);
+		must(strlen(e->id) == AUTH_SECRET_ID_LEN &&
+		     strspn(e->id, "0123456789abcdef") == AUTH_SECRET_ID_LEN);
+		must(!e->comment || (*e->comment && strlen(e->comment) <= AUTH_COMMENT_MAX));
 		must(e->grant_nr <= AUTH_GRANTS_MAX);
 		for (int g = 0; g < e->grant_nr; g++)
 			must_be_bounds(&e->grant[g]);

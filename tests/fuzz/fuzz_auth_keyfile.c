@@ -71,6 +71,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 					  .no_delete = true,
 					  .no_overwrite = true,
 					  .expires = "2030-01-01T00:00:00Z",
+					  .made = "2026-11-29T12:00:00Z",
+					  .comment = "caf\xc3\xa9 \"\\ #",
 					  .from = from,
 					  .from_nr = 2 };
 	else

@@ -47,7 +47,7 @@ unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 ! grep -rqF "$FIRST_SECRET" daemon.log || fail "the secret is in the log"
 
 # ---- new: two lines that a shell takes, and the daemon has it
-says 0 new --bucket bkt,other-* --read-only --until 2h
+says 0 new --bucket bkt,other-* --read-only --until 2h --comment 'the "reader"'
 assert_eq "$(wc -l <out)" 2
 eval "$(cat out)"
 READER=$AWS_ACCESS_KEY_ID READER_SECRET=$AWS_SECRET_ACCESS_KEY
@@ -66,13 +66,16 @@ assert_eq "$(as "$UP" "$UP_SECRET" GET /bkt/a)" 403
 # ---- list: what they may, and no secret
 says 0 list
 assert_eq "$(wc -l <out)" 3
-grep -qE "^$FIRST +everything\$" out || fail "$(cat out)"
-grep -qE "^$READER +bkt, other-\*; read only; until 20[0-9-]+T[0-9:]+Z\$" out || fail "$(cat out)"
-grep -qE "^$UP +\*/up/\$" out || fail "$(cat out)"
+I='[0-9a-f]{8}' M='made 20[0-9-]+T[0-9:]+Z'
+grep -qE "^$FIRST +$I  everything; $M\$" out || fail "$(cat out)"
+grep -qE "^$READER +$I  bkt, other-\*; read only; until 20[0-9-]+T[0-9:]+Z; $M; \"the \"reader\"\"\$" out || fail "$(cat out)"
+grep -qE "^$UP +$I  \*/up/; $M\$" out || fail "$(cat out)"
+id() { printf '%s\0' "gantry secret id 1" "$1" | cat - <(printf %s "$2") | sha256sum | cut -c1-8; }
+grep -q "^$READER  $(id "$READER" "$READER_SECRET")  " out || fail "the id of the secret: $(cat out)"
 for s in "$FIRST_SECRET" "$READER_SECRET" "$UP_SECRET"; do ! grep -qF "$s" out || fail "list shows a secret"; done
 says 0 list --json
-assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired")) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
-	"[(['bkt/', 'other-*/'], True, False)]"
+assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired"), o["comment"], o["secret_id"], o["made"][-1:]) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
+	"[(['bkt/', 'other-*/'], True, False, 'the \"reader\"', '$(id "$READER" "$READER_SECRET")', 'Z')]"
 
 # ---- what an operator wrote into the file stays, byte for byte; an expired key is marked
 printf '\n# Ours.\n-   access_key: AKOURS   # by hand\n    # inside\n    secret_key: "ours-secret"\n    gids: [ 10.0.0.0/8 ]\n    grants: [ { bucket: b, prefix: p/, read_only: true, no_delete: true }, { bucket: c, no_overwrite: true } ]\n    expires: 2020-01-01T00:00:00Z\n' >>"$K"
@@ -81,8 +84,8 @@ says 0 new --no-delete --no-overwrite --from '10.0.0.5,fd00::/8'
 NEW=$(sed -n 's/^export AWS_ACCESS_KEY_ID=//p' out)
 assert_eq "$(head -c "$(stat -c %s before)" "$K" | md5)" "$(md5 <before)" "what stood there"
 says 0 list
-grep -qE "^$NEW +everything; no delete; no overwrite; from 10.0.0.5/32, fd00::/8\$" out || fail "$(cat out)"
-grep -qE '^AKOURS +b/p/ \(read only, no delete\), c \(no overwrite\); tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
+grep -qE "^$NEW +$I  everything; no delete; no overwrite; from 10.0.0.5/32, fd00::/8; $M\$" out || fail "$(cat out)"
+grep -qE '^AKOURS +[0-9a-f]{8}  b/p/ \(read only, no delete\), c \(no overwrite\); tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
 
 # ---- revoke
 says 3 revoke "${NEW%?}"
@@ -109,6 +112,8 @@ for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "
 	error_has "${bad#*=}"
 	[ ! -s out ] || fail "${bad%%=*}: something on standard output: $(cat out)"
 done
+says 2 new --comment $'a\nb'
+error_has "--comment wants a line of 1 to 200 bytes"
 says 2 new --prefix $'a\nb'
 error_has "--prefix is too long, not UTF-8, or has characters that cannot be seen"
 says 1 new --file "$T/none/keys.yaml"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -106,13 +107,16 @@ wishes(void **state)
 			      .no_overwrite = true,
 			      .from = from,
 			      .from_nr = 2,
-			      .expires = "2030-01-01T00:00:00Z" };
+			      .expires = "2030-01-01T00:00:00Z",
+			      .made = "2026-11-29T11:00:00Z",
+			      .comment = "caf\xc3\xa9: \"A\" \\ #" };
 	char *block = change(A, NULL, &w), *brackets = change("--- []", NULL, &w);
 	struct auth_keys *keys[2];
 	uint64_t s;
 
 	assert_non_null(block);
 	assert_string_equal(block, A NEW
+			    "  made: \"2026-11-29T11:00:00Z\"\n  comment: \"caf\xc3\xa9: \\\"A\\\" \\\\ #\"\n"
 			    "  expires: \"2030-01-01T00:00:00Z\"\n  read_only: true\n  no_delete: true\n"
 			    "  no_overwrite: true\n  from: [\"10.1.0.0/16\", \"fd00::/8\"]\n  grants:\n"
 			    "    - { bucket: \"logs\", prefix: \"a \\\"b\\\"\\\\c/\xc3\xa9\" }\n"
@@ -128,6 +132,8 @@ wishes(void **state)
 		assert_string_equal(info.access_key, "GKNEW");
 		assert_true(info.read_only && info.have_expires && !info.session_token);
 		assert_int_equal(info.expires_s, 1893456000);
+		assert_true(info.have_made && info.made_s == 1795950000);
+		assert_string_equal(info.comment, w.comment);
 		assert_true(info.no_delete && info.no_overwrite && info.from_nr == 2 &&
 			    info.from[0].prefix == 112);
 		assert_int_equal(info.grant_nr, 2);
@@ -145,6 +151,7 @@ wishes(void **state)
 	assert_true(key_wish_bucket("logs-*") && key_wish_bucket("*") && !key_wish_bucket("Logs") &&
 		    !key_wish_bucket(""));
 	assert_true(key_wish_prefix("a b\xc3\xa9") && !key_wish_prefix("a\nb") && !key_wish_prefix("\xff"));
+	assert_true(key_wish_comment("a b\xc3\xa9") && !key_wish_comment("") && !key_wish_comment("a\nb"));
 	assert_true(key_wish_from("10.0.0.1") && !key_wish_from("10.0.0.0/33"));
 	assert_true(key_wish_expires("2030-01-01T00:00:00Z", &s) && !key_wish_expires("tomorrow", &s));
 }
@@ -280,6 +287,8 @@ file_is_made(void **state)
 	struct auth_keys *keys;
 	struct keyfile *f;
 	struct stat st;
+	struct auth_key_info info;
+	uint64_t before = (uint64_t)time(NULL);
 
 	assert_int_equal(keyfile_open(path, false, NULL, &f, stderr), -ENOENT);
 	assert_int_equal(new_key(&one), 0);
@@ -293,6 +302,8 @@ file_is_made(void **state)
 	/* As the daemon reads it. */
 	assert_int_equal(auth_keys_load(path, &keys, stderr), 0);
 	assert_int_equal(keys->nr, 2);
+	assert_true(auth_keys_info(keys, 0, &info) && info.have_made && info.made_s >= before &&
+		    info.made_s <= (uint64_t)time(NULL));
 	auth_keys_put(keys);
 
 	assert_int_equal(keyfile_open(path, true, NULL, &f, stderr), 0);

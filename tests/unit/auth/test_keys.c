@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,20 @@ bad_files(void **state)
 	refused("- { " K ", expires: \"1970-01-01T00:00:00+00:01\" }", "[0].expires: expected a time");
 	refused("- { " K ", expires: \"2026-12-31T00:00:00+24:00\" }", "[0].expires: expected a time");
 	refused("- { " K ", expires: \"2026-12-31T00:00:00-00:60\" }", "[0].expires: expected a time");
+	refused("- { " K ", expires: \"2026-12-31T00:00:00Z\", expires: \"2026-12-31T00:00:00Z\" }",
+		"[0].expires: given twice");
+	refused("- { " K ", made: verysecret }", "keys.yaml:1:53: [0].made: expected a time");
+	refused("- { " K ", made: [a] }", "[0].made: expected one value");
+	refused("- { " K ", made: \"2026-12-31T00:00:00Z\", made: \"2026-12-31T00:00:00Z\" }",
+		"[0].made: given twice");
+	refused("- { " K ", comment: \"\" }",
+		"keys.yaml:1:56: [0].comment: expected a line of 1 to 200 bytes");
+	refused("- { " K ", comment: \"verysecret\\n\" }", "[0].comment: expected a line");
+	refused("- { " K ", comment: \"a\\0b\" }", "[0].comment: expected a line");
+	refused("- { " K ", comment: \"\\e[0m\" }", "[0].comment: expected a line");
+	refused("- { " K ", comment: [a] }", "[0].comment: expected one value");
+	refused("- { " K ", comment: a, comment: b }", "[0].comment: given twice");
+	refused("- { " K ", grants: [{ bucket: a, comment: b }] }", "[0].grants[0]: unknown key");
 	refused("- { " K ", grants: [] }", "[0].grants: expected 1 to 64");
 	refused("- { " K ", grants: [{ prefix: a }] }", "[0].grants[0]: bucket is missing");
 	refused("- { " K ", grants: [{ bucket: A }] }", "[0].grants[0].bucket: expected a bucket");
@@ -126,6 +141,52 @@ good_files(void **state)
 	auth_keys_put(keys);
 	assert_int_equal(again->nr, 3);
 	auth_keys_put(again);
+}
+
+/* claim TM97: the id of a secret is that of every gateway and every version: these were computed by sha256sum. */
+static void
+labels(void **state)
+{
+	static const char *const ids[] = { "5753bc51", "2ff14ec5", "82b58df7" };
+	char longest[AUTH_COMMENT_MAX + 2];
+	struct auth_key_info info;
+	struct auth_keys *keys;
+	struct span text = { longest, AUTH_COMMENT_MAX };
+	char *copy = NULL;
+
+	assert_int_equal(
+		parse("- { " K
+		      ", comment: \"the caf\xc3\xa9: \\\"A\\\"\", made: 2026-11-29T12:00:00+01:00 }\n"
+		      "- { access_key: AKEY, secret_key: othersecret }\n"
+		      "- { access_key: BKEY, secret_key: verysecret, session_token: t }\n",
+		      &keys),
+		0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(auth_keys_info(keys, i, &info));
+		assert_string_equal(info.secret_id, ids[i]);
+		assert_true(info.have_made == (i == 0) && !info.comment == (i > 0));
+	}
+	assert_true(auth_keys_info(keys, 0, &info));
+	assert_string_equal(info.comment, "the caf\xc3\xa9: \"A\"");
+	assert_int_equal(info.made_s, 1795950000);
+	auth_keys_put(keys);
+	memset(longest, 'x', sizeof longest);
+	assert_int_equal(credentials_comment(text, &copy), 0);
+	assert_int_equal(strlen(copy), AUTH_COMMENT_MAX);
+	free(copy);
+	text.len++;
+	assert_int_equal(credentials_comment(text, &copy), -EINVAL);
+	/* Entries that differ in one of these are not the same: `gantry key` would lose it. */
+	assert_int_equal(parse("- { " K ", session_token: a }\n- { " K ", session_token: b, comment: c }\n"
+			       "- { " K ", session_token: c, made: \"2026-01-01T00:00:00Z\" }",
+			       &keys),
+			 0);
+	for (int i = 0; i < 3; i++)
+		keys->entry[i].token[0] = 'a';
+	assert_true(entry_same(&keys->entry[1], &keys->entry[1]));
+	assert_false(entry_same(&keys->entry[0], &keys->entry[1]));
+	assert_false(entry_same(&keys->entry[0], &keys->entry[2]));
+	auth_keys_put(keys);
 }
 
 /* claim TM9: which addresses tokens of a key may name. */
@@ -515,6 +576,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_files),
 		cmocka_unit_test(good_files),
+		cmocka_unit_test(labels),
 		cmocka_unit_test(gids),
 		cmocka_unit_test(modes),
 		cmocka_unit_test(grants),

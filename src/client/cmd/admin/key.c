@@ -3,15 +3,12 @@
  * gantry key: makes, lists and removes access keys in the daemon's credentials file, and has the daemon read it again.
  * The pair goes to standard output and into the file, nowhere else.
  */
-#include "auth/keyfile.h"
-#include "base/printable.h"
-#include "client/cmd/common/admin_client.h"
-#include "client/cmd/common/cmd.h"
+#include "client/cmd/admin/key_run.h"
+
 #include "client/cmd/common/words.h"
-#include "conf/conf.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,154 +17,6 @@
 
 #define SIMILAR_MAX 3
 #define UNTIL_MAX_S (100 * UINT64_C(365) * 86400)
-
-struct key_run {
-	struct cmd *c;
-	const char *path;  /* of the credentials file */
-	struct conf *conf; /* NULL: --file, and no --conf */
-};
-
-/* ---- which file ---- */
-
-static bool
-find_file(struct key_run *k)
-{
-	const struct conf_source src = { .file = k->c->key.conf ? k->c->key.conf : CONF_DEFAULT_FILE,
-					 .file_required = true,
-					 .partial = true };
-
-	k->path = k->c->key.file;
-	if (k->path && !k->c->key.conf)
-		return true;
-	if (conf_load(&src, &k->conf, stderr) < 0) {
-		fprintf(stderr, "gantry: --conf FILE names gantryd's configuration, --file FILE the file of "
-				"keys itself\n");
-		return false;
-	}
-	if (!k->path)
-		k->path = k->conf->auth.credentials_file;
-	if (!k->path)
-		fprintf(stderr,
-			"gantry: %s: auth.credentials_file is not set: set it, or name the file with "
-			"--file\n",
-			src.file);
-	return k->path;
-}
-
-static struct keyfile *
-open_file(struct key_run *k, bool change)
-{
-	struct keyfile *f;
-	int e = keyfile_open(k->path, change,
-			     k->conf && k->conf->store.disk_nr ? k->conf->store.disks[0].path : NULL, &f,
-			     stderr);
-
-	if (e == 0)
-		return f;
-	if (e == -EACCES || e == -EPERM)
-		fprintf(stderr, "gantry: it is for root and the daemon's user: sudo gantry key ...\n");
-	else if (e == -ENOENT && !change)
-		fprintf(stderr, "gantry: `gantry key new` makes it, with a first key\n");
-	return NULL;
-}
-
-/* ---- the daemon ---- */
-
-/* "*:9001" is where it listens and nowhere to go. */
-static void
-admin_of(const struct key_run *k, char *out, size_t cap)
-{
-	const char *env = getenv("GANTRY_ADMIN");
-	const struct conf *c = k->conf;
-
-	if (k->c->admin || (env && *env) || !c || (!c->admin.socket && !c->admin.address))
-		snprintf(out, cap, "%s", admin_name(k->c->admin));
-	else if (c->admin.socket)
-		snprintf(out, cap, "%s", c->admin.socket);
-	else
-		snprintf(out, cap, "%s%s", c->admin.address[0] == '*' ? "127.0.0.1" : "",
-			 c->admin.address + (c->admin.address[0] == '*'));
-}
-
-/* Does the daemon at that address read another file than ours? */
-static bool
-reads_another(const char *admin, const char *path, char *err, size_t cap)
-{
-	json_t *conf;
-	const char *theirs;
-	char *real;
-	bool other;
-
-	if (admin_json(admin, "/config", &conf, NULL, err, cap) < 0)
-		return false;
-	theirs = json_string_value(json_object_get(json_object_get(conf, "auth.credentials_file"), "value"));
-	real = theirs ? realpath(theirs, NULL) : NULL;
-	other = !real || strcmp(real, path) != 0;
-	if (other)
-		snprintf(err, cap, "the gantryd at %s reads another file: its auth.credentials_file is %s",
-			 admin, theirs ? theirs : "not set");
-	free(real);
-	json_decref(conf);
-	return other;
-}
-
-static void
-take_reasons(const struct answer *a, char *err, size_t cap)
-{
-	json_t *o = json_loadb(a->text, a->len, 0, NULL), *line;
-	size_t i, at = (size_t)snprintf(err, cap, "%d: %s", a->status,
-					json_text_at(o, "error", "no reason given"));
-
-	json_array_foreach(json_object_get(o, "messages"), i, line)
-	{
-		if (at < cap)
-			at += (size_t)snprintf(err + at, cap - at, "\n  %s", json_string_value(line));
-	}
-	json_decref(o);
-}
-
-/* Has a running daemon read the file.  Whether it has, with a sentence; *ret_exit is the program's status. */
-static bool
-reload(const struct key_run *k, const char *path, char *says, size_t cap, int *ret_exit)
-{
-	char admin[512], err[1024];
-	struct answer a;
-
-	*ret_exit = EXIT_OK;
-	admin_of(k, admin, sizeof admin);
-	if (admin_post(admin, "/control/reload", "", &a, err, sizeof err) < 0) {
-		snprintf(says, cap,
-			 "%s\na gantryd that runs reads the file at `systemctl reload gantryd`, any other "
-			 "when it starts",
-			 err);
-		return false;
-	}
-	if (a.status == 200) {
-		free(a.text);
-		if (reads_another(admin, path, says, cap))
-			return false;
-		snprintf(says, cap, "gantryd has read the file");
-		return true;
-	}
-	take_reasons(&a, err, sizeof err);
-	free(a.text);
-	/* Who may not tell it can have somebody else do so; what it refuses is to be put right. */
-	if (a.status == 401 || a.status == 403 || a.status == 404) {
-		snprintf(says, cap,
-			 "gantryd was not told, %s\n`systemctl reload gantryd` has it read the file", err);
-	} else {
-		snprintf(says, cap, "gantryd continues with the previous keys, %s", err);
-		*ret_exit = EXIT_FAILED;
-	}
-	return false;
-}
-
-static void
-note(const struct key_run *k, const char *text)
-{
-	if (!k->c->quiet)
-		fprintf(stderr, "gantry: %s\n", text);
-}
 
 /* ---- new ---- */
 
@@ -192,17 +41,12 @@ take_list(char *text, const char **out, int max, bool (*good)(const char *), con
 
 /* As the file has it: a time, or how long from now. */
 static const char *
-take_until(const char *text, char out[32])
+take_until(const char *text, char out[AUTH_TIME_BYTES])
 {
 	uint64_t s, now = (uint64_t)time(NULL);
-	time_t at;
-	struct tm tm;
 
-	if (duration_parse(text, UNTIL_MAX_S, &s)) {
-		at = (time_t)(now + s);
-		strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
-		return out;
-	}
+	if (duration_parse(text, UNTIL_MAX_S, &s))
+		return auth_time_text(now + s, out);
 	if (!key_wish_expires(text, &s))
 		words_bad("key",
 			  "--until wants a time such as 2030-12-31T23:59:59Z, or how long from now: 12h, 90d",
@@ -255,21 +99,6 @@ judge_bounds(const struct key_wish *w)
 			  NULL);
 }
 
-/* ", at most 10 objects" */
-static void
-print_bound(const char *what, uint64_t bound, bool is_bytes)
-{
-	char text[32];
-
-	if (bound == AUTH_UNBOUNDED)
-		return;
-	if (is_bytes)
-		size_text(bound, text);
-	else
-		snprintf(text, sizeof text, "%" PRIu64, bound);
-	printf(" (at most %s%s)", text, what);
-}
-
 static int
 key_new(struct key_run *k)
 {
@@ -279,11 +108,12 @@ key_new(struct key_run *k)
 			      .read_only = k->c->key.read_only,
 			      .no_delete = k->c->key.no_delete,
 			      .no_overwrite = k->c->key.no_overwrite,
+			      .comment = k->c->key.comment,
 			      .max_objects = k->c->max_objects,
 			      .max_bytes = k->c->max_bytes,
 			      .max_uploads = k->c->max_uploads,
 			      .max_buckets = k->c->max_buckets };
-	char until[32], says[2048], line[256], *list = NULL, *nets = NULL;
+	char until[AUTH_TIME_BYTES], says[2048], line[256], *list = NULL, *nets = NULL;
 	struct keyfile *f = NULL;
 	struct key_pair pair;
 	int rc = EXIT_FAILED;
@@ -301,20 +131,22 @@ key_new(struct key_run *k)
 	if (w.prefix && !key_wish_prefix(w.prefix))
 		words_bad("key", "--prefix is too long, not UTF-8, or has characters that cannot be seen",
 			  NULL);
+	if (w.comment && !key_wish_comment(w.comment))
+		words_bad("key", "--comment wants a line of 1 to 200 bytes", NULL);
 	judge_bounds(&w);
 	if (k->c->key.until)
 		w.expires = take_until(k->c->key.until, until);
-	if (find_file(k))
-		f = open_file(k, true);
+	if (key_find_file(k))
+		f = key_open_file(k, true);
 	if (f && keyfile_new(f, &w, &pair, stderr) == 0) {
 		if (!k->c->json) {
 			print_pair(k, &pair, NULL, false);
 			fflush(stdout);
 		}
 		snprintf(line, sizeof line, "%s is in %s", pair.access_key, keyfile_path(f));
-		note(k, line);
-		reloaded = reload(k, keyfile_path(f), says, sizeof says, &rc);
-		note(k, says);
+		key_note(k, line);
+		reloaded = key_reload(k, keyfile_path(f), says, sizeof says, &rc);
+		key_note(k, says);
 		if (k->c->json)
 			print_pair(k, &pair, keyfile_path(f), reloaded);
 		explicit_bzero(&pair, sizeof pair);
@@ -323,149 +155,6 @@ key_new(struct key_run *k)
 	free(list);
 	free(nets);
 	return rc;
-}
-
-/* ---- list ---- */
-
-static const char *
-time_text(uint64_t s, char out[32])
-{
-	time_t at = (time_t)s;
-	struct tm tm;
-
-	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
-	return out;
-}
-
-/* "scratch-*", and with a prefix "scratch-*: a/". */
-static void
-print_grant(const struct auth_grant *g)
-{
-	char *prefix = strdup(g->prefix_len ? g->prefix : "");
-
-	printf("%.*s%s", g->bucket_len, g->bucket, g->any_suffix ? "*" : "");
-	if (prefix && *prefix) {
-		printable(prefix, "");
-		printf("/%s", prefix);
-	}
-	if (g->read_only || g->no_delete || g->no_overwrite)
-		printf(" (%s%s%s)", g->read_only ? "read only" : "",
-		       g->no_delete ? &", no delete"[g->read_only ? 0 : 2] : "",
-		       g->no_overwrite ? &", no overwrite"[g->read_only || g->no_delete ? 0 : 2] : "");
-	print_bound(" objects", g->max_objects, false);
-	print_bound("", g->max_bytes, true);
-	print_bound(" uploads", g->max_uploads, false);
-	print_bound(" buckets", g->max_buckets, false);
-	free(prefix);
-}
-
-static void
-print_nets(const char *what, const struct conf_net *net, int nr)
-{
-	char text[64];
-
-	for (int n = 0; n < nr; n++) {
-		conf_net_format(&net[n], text, sizeof text);
-		printf("%s%s%s%s", n ? ", " : "; ", n ? "" : what, n ? "" : " ", text);
-	}
-}
-
-static void
-print_key(const struct auth_key_info *i)
-{
-	char text[64];
-
-	printf("%-20s  ", i->access_key);
-	for (int g = 0; g < i->grant_nr; g++) {
-		printf("%s", g ? ", " : "");
-		print_grant(&i->grant[g]);
-	}
-	printf("%s", i->grant_nr ? "" : "everything");
-	printf("%s%s", i->read_only ? "; read only" : "", i->session_token ? "; with a session token" : "");
-	printf("%s%s", i->no_delete ? "; no delete" : "", i->no_overwrite ? "; no overwrite" : "");
-	print_nets("from", i->from, i->from_nr);
-	print_nets("tokens of", i->gid, i->gid_nr);
-	if (i->have_expires)
-		printf("; until %s%s", time_text(i->expires_s, text),
-		       i->expires_s <= (uint64_t)time(NULL) ? ", EXPIRED" : "");
-	putchar('\n');
-}
-
-static json_t *
-nets_json(const struct conf_net *net, int nr)
-{
-	json_t *list = json_array();
-
-	for (int n = 0; n < nr; n++) {
-		char text[64];
-
-		conf_net_format(&net[n], text, sizeof text);
-		json_array_append_new(list, json_pack("s", text));
-	}
-	return list;
-}
-
-static json_t *
-bound_json(uint64_t bound)
-{
-	return bound == AUTH_UNBOUNDED ? json_null() : json_integer((json_int_t)bound);
-}
-
-static void
-print_key_json(const struct auth_key_info *i)
-{
-	json_t *o = json_object(), *grants = json_array();
-	char text[80];
-
-	json_object_set_new(o, "access_key", json_pack("s", i->access_key));
-	json_object_set_new(o, "read_only", json_boolean(i->read_only));
-	json_object_set_new(o, "no_delete", json_boolean(i->no_delete));
-	json_object_set_new(o, "no_overwrite", json_boolean(i->no_overwrite));
-	json_object_set_new(o, "from", nets_json(i->from, i->from_nr));
-	json_object_set_new(o, "session_token", json_boolean(i->session_token));
-	for (int n = 0; n < i->grant_nr; n++) {
-		const struct auth_grant *g = &i->grant[n];
-
-		snprintf(text, sizeof text, "%.*s%s", g->bucket_len, g->bucket, g->any_suffix ? "*" : "");
-		json_array_append_new(
-			grants,
-			json_pack("{s:s, s:s#, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "bucket", text, "prefix",
-				  g->prefix_len ? g->prefix : "", (int)g->prefix_len, "read_only",
-				  g->read_only, "no_delete", g->no_delete, "no_overwrite", g->no_overwrite,
-				  "max_objects", bound_json(g->max_objects), "max_bytes",
-				  bound_json(g->max_bytes), "max_uploads", bound_json(g->max_uploads),
-				  "max_buckets", bound_json(g->max_buckets)));
-	}
-	json_object_set_new(o, "grants", grants);
-	json_object_set_new(o, "gids", nets_json(i->gid, i->gid_nr));
-	if (i->have_expires) {
-		json_object_set_new(o, "until", json_pack("s", time_text(i->expires_s, text)));
-		json_object_set_new(o, "expired", json_boolean(i->expires_s <= (uint64_t)time(NULL)));
-	}
-	json_dumpf(o, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(o);
-}
-
-static int
-key_list(struct key_run *k)
-{
-	struct keyfile *f = find_file(k) ? open_file(k, false) : NULL;
-	struct auth_key_info info;
-	int nr = 0;
-
-	if (!f)
-		return EXIT_FAILED;
-	for (; auth_keys_info(keyfile_keys(f), nr, &info); nr++) {
-		if (k->c->json)
-			print_key_json(&info);
-		else
-			print_key(&info);
-	}
-	if (nr == 0)
-		note(k, "there are no access keys: `gantry key new` makes one");
-	keyfile_close(f);
-	return EXIT_OK;
 }
 
 /* ---- revoke ---- */
@@ -498,7 +187,7 @@ say_not_there(const struct keyfile *f, const char *access_key)
 static int
 key_revoke(struct key_run *k, const char *access_key)
 {
-	struct keyfile *f = find_file(k) ? open_file(k, true) : NULL;
+	struct keyfile *f = key_find_file(k) ? key_open_file(k, true) : NULL;
 	char says[2048], line[512];
 	int rc = EXIT_FAILED, e;
 	bool reloaded;
@@ -510,7 +199,7 @@ key_revoke(struct key_run *k, const char *access_key)
 		say_not_there(f, access_key);
 		rc = EXIT_NOT_FOUND;
 	} else if (e == 0) {
-		reloaded = reload(k, keyfile_path(f), says, sizeof says, &rc);
+		reloaded = key_reload(k, keyfile_path(f), says, sizeof says, &rc);
 		if (k->c->json)
 			printf("{\"access_key\":\"%s\",\"reloaded\":%s}\n", access_key,
 			       reloaded ? "true" : "false");
@@ -518,9 +207,9 @@ key_revoke(struct key_run *k, const char *access_key)
 			 reloaded
 				 ? ", and gantryd has read the file: requests with it are refused from now on"
 				 : "");
-		note(k, line);
+		key_note(k, line);
 		if (!reloaded)
-			note(k, says);
+			key_note(k, says);
 	}
 	keyfile_close(f);
 	return rc;
@@ -537,13 +226,12 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "there are new, list and revoke", what);
 	if (!strcmp(what, "revoke") ? !access_key : access_key != NULL)
 		words_bad("key", access_key ? "one word too many" : "revoke wants the KEY", access_key);
-	if (!is_new && (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
-			c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes ||
-			c->max_uploads || c->max_buckets))
+	if (!is_new && (c->key.comment || c->key.bucket || c->key.prefix || c->key.until || c->key.from ||
+			c->key.read_only || c->key.no_delete || c->key.no_overwrite || c->max_objects ||
+			c->max_bytes || c->max_uploads || c->max_buckets))
 		words_bad("key",
-			  "--bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from, --until and "
-			  "--max-... "
-			  "are for new",
+			  "--comment, --bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from, "
+			  "--until and --max-... are for new",
 			  NULL);
 	rc = is_new ? key_new(&k) : access_key ? key_revoke(&k, access_key) : key_list(&k);
 	conf_free(k.conf);

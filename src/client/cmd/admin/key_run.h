@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Declarations shared by the files of the command `gantry key`. All functions are called by the main thread. */
+#ifndef GANTRY_CLIENT_CMD_ADMIN_KEY_RUN_H
+#define GANTRY_CLIENT_CMD_ADMIN_KEY_RUN_H
+
+#include "auth/keyfile.h"
+#include "client/cmd/common/cmd.h"
+#include "conf/conf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct key_run {
+	struct cmd *c;
+	const char *path;  /* path of the credentials file */
+	struct conf *conf; /* configuration of the daemon; NULL: --file was given without --conf */
+};
+
+/* Finds the path of the credentials file by --file and --conf. Returns false after an error message. */
+bool key_find_file(struct key_run *k);
+/* Opens the credentials file, which key_find_file() has found; change: true: for editing. Returns NULL after an error
+ * message. */
+struct keyfile *key_open_file(struct key_run *k, bool change);
+/* Makes a running daemon read the file. Returns true if the daemon has read it, with a sentence about the result in
+ * says. *ret_exit: exit status of the program. */
+bool key_reload(const struct key_run *k, const char *path, char *says, size_t cap, int *ret_exit);
+/* Prints a line on standard error, except with --quiet. */
+void key_note(const struct key_run *k, const char *text);
+
+/* Runs `gantry key list`. Returns the exit status of the program. */
+int key_list(struct key_run *k);
+
+#endif
