@@ -12,7 +12,6 @@
 #include "base/hex.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Offsets of 2.1. */
@@ -261,19 +260,29 @@ token_check_move(const struct token *t, const char **ret_why)
 	return 0;
 }
 
+/* Writes a number as so many lower-case digits. snprintf() took two thirds of the time in which libgantry makes a token. */
+static void
+put_digits(char *text, uint64_t value, size_t digits)
+{
+	check(digits == 16 || value >> 4 * digits == 0);
+	for (; digits; value >>= 4)
+		text[--digits] = "0123456789abcdef"[value & 15];
+}
+
 int
 token_format(const struct token *t, char text[TOKEN_DC_LEN + 1])
 {
-	char gid[33] = { 0 };
-	int n;
-
 	if (t->size > UINT32_MAX)
 		return -EFBIG;
-	check(t->dctn <= 0xffffff);
-	hex_write(gid, t->gid, 16);
-	n = snprintf(text, TOKEN_DC_LEN + 1, "%016llx:%08llx:%08x:%04x:%06x:%d:%s",
-		     (unsigned long long)t->addr, (unsigned long long)t->size, t->rkey, t->lid, t->dctn,
-		     t->have_gid, gid);
-	check(n == TOKEN_DC_LEN);
+	put_digits(text + AT_ADDR, t->addr, 16);
+	put_digits(text + AT_SIZE, t->size, 8);
+	put_digits(text + AT_RKEY, t->rkey, 8);
+	put_digits(text + AT_LID, t->lid, 4);
+	put_digits(text + AT_DCTN, t->dctn, 6);
+	text[AT_G] = t->have_gid ? '1' : '0';
+	hex_write(text + AT_GID, t->gid, 16);
+	for (size_t i = 0; i < sizeof colons; i++)
+		text[colons[i]] = ':';
+	text[TOKEN_DC_LEN] = 0;
 	return 0;
 }
