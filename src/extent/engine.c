@@ -54,21 +54,21 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	e = disk_open(&d, dc, r, conf->disks.lock_wait_ns, said, said_len);
 	was = d.sb.version;
 	if (e == 0 && d.is_old)
-		e = host_wait(&d.host, r, dc->path, said, said_len);
+		e = host_wait(&d.host, r, d.name, said, said_len);
 	/* Nobody begins it beside this one, nor starts what this one has half done. */
 	if (e == 0 && d.is_old)
 		e = disk_claim(&d, r, UINT64_MAX, said, said_len);
 	if (e == 0 && !d.is_old)
-		snprintf(said, said_len, "%s: is of format %u already", dc->path, FMT_VERSION);
+		snprintf(said, said_len, "%s: is of format %u already", d.name, FMT_VERSION);
 	if (e == 0 && d.is_old && (e = disk_upgrade(&d, r)) < 0)
-		disk_refuse(said, said_len, e, "%s: the step to format %u failed: %s", dc->path, FMT_VERSION,
+		disk_refuse(said, said_len, e, "%s: the step to format %u failed: %s", d.name, FMT_VERSION,
 			    strerror(-e));
 	else if (e == 0 && d.is_old && was < FMT_VERSION)
-		snprintf(said, said_len, "%s: was of format %u, is of format %u now", dc->path, was,
+		snprintf(said, said_len, "%s: was of format %u, is of format %u now", d.name, was,
 			 FMT_VERSION);
 	else if (e == 0 && d.is_old)
-		snprintf(said, said_len, "%s: the step to format %u, which was begun before, is over",
-			 dc->path, FMT_VERSION);
+		snprintf(said, said_len, "%s: the step to format %u, which was begun before, is over", d.name,
+			 FMT_VERSION);
 	disk_release(&d, r);
 	disk_fini(&d);
 	ring_free(r);
@@ -181,12 +181,10 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 static void
 add_who(const struct store_member *who, char *err, size_t err_len)
 {
-	static const uint8_t none[UUID_BYTES];
-	char text[UUID_TEXT];
+	char name[DISK_NAME_BYTES];
 
-	uuid_write(text, who->uuid);
-	if (memcmp(who->uuid, none, UUID_BYTES) != 0 && !strstr(err, text))
-		advice_insert(err, err_len, " (disk %s)", text);
+	if (!strstr(err, disk_name_of(name, who->uuid, "")))
+		advice_insert(err, err_len, " (disk %s)", name);
 }
 
 int

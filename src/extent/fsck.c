@@ -112,7 +112,7 @@ report_damage(struct fsck *f, const struct owner *o, enum damage_kind kind, cons
 	memcpy(f->last, o->key, o->len);
 	f->last_len = o->len;
 	if (is_news && (!is_known || !damage_add(f->rep->damage, &what, o->key, o->len, line)))
-		report(f->rep, "%s: %s", f->vol->disk.path, line);
+		report(f->rep, "%s: %s", f->vol->disk.name, line);
 	return is_news;
 }
 
@@ -242,34 +242,34 @@ say_sums(struct fsck *f)
 		report(f->rep,
 		       "%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may leave "
 		       "them: the daemon will rewrite them",
-		       d->path, atomic_load(&d->layout.odd_nr), d->geo.seg_nr);
+		       d->name, atomic_load(&d->layout.odd_nr), d->geo.seg_nr);
 	if (f->lost)
 		report(f->rep,
 		       "%s: %llu of %llu objects, and parts of uploads, are lost or not whole with %u files",
-		       d->path, (unsigned long long)f->lost, (unsigned long long)f->objects,
+		       d->name, (unsigned long long)f->lost, (unsigned long long)f->objects,
 		       f->rep->lost_files);
 	if (f->mode == FSCK_PREVIEW)
 		return;
 	report(f->rep,
 	       "%s: %llu objects, %llu bytes read, %llu damaged; %llu unacknowledged records in the log's "
 	       "tail",
-	       d->path, (unsigned long long)f->objects, (unsigned long long)f->bytes,
+	       d->name, (unsigned long long)f->objects, (unsigned long long)f->bytes,
 	       (unsigned long long)f->bad, (unsigned long long)f->rep->cut_records);
 	if (f->bad && !f->rep->damage) {
 		snprintf(text, sizeof text, "%s: %llu damaged records, in %llu objects and their parts",
-			 d->path, (unsigned long long)f->bad, (unsigned long long)f->objects);
+			 d->name, (unsigned long long)f->bad, (unsigned long long)f->objects);
 		advice_add(text, sizeof text, ADVICE_OBJECTS_DAMAGED, NULL);
 		report(f->rep, "%s", text);
 	}
 	if (f->copied)
 		report(f->rep,
 		       "%s: %llu records are second copies, of keys whose first copy another disk has",
-		       d->path, (unsigned long long)f->copied);
+		       d->name, (unsigned long long)f->copied);
 	if (f->strays)
 		report(f->rep,
 		       "%s: %llu records are of keys that the table of disks gives to another disk, '%s' the "
 		       "first: leftovers, which are not needed",
-		       d->path, (unsigned long long)f->strays, f->stray);
+		       d->name, (unsigned long long)f->strays, f->stray);
 }
 
 /* Opens the disk and goes through all of it.  1: something is dropped, or would be. */
@@ -359,7 +359,7 @@ extent_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 
 		would.repair = true;
 
-		report(&rep, "%s: a repair would do this:", conf->disks.disk[0].path);
+		report(&rep, "%s: a repair would do this:", rep.disk);
 		run(conf, &would, mode, &bad);
 	}
 	return e < 0 ? e : bad ? -ENOTRECOVERABLE : e;

@@ -88,7 +88,7 @@ member_set_table(struct store *store, const struct disk_table *t, char *err, siz
 	e = disk_write_table(d, r);
 	ring_free(r);
 	if (e < 0)
-		snprintf(err, err_len, "%s: cannot write the superblock: %s", d->path, strerror(-e));
+		snprintf(err, err_len, "%s: cannot write the superblock: %s", d->name, strerror(-e));
 	return e;
 }
 

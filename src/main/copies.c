@@ -7,6 +7,7 @@
 
 #include "admin/admin.h"
 #include "base/clock.h"
+#include "base/disk_name.h"
 #include "stats/stats.h"
 #include "store/store.h"
 
@@ -41,10 +42,11 @@ static void
 add_disks(struct text *t, const struct store *st, uint64_t units)
 {
 	struct store_unit_info info;
+	char name[DISK_NAME_BYTES];
 	int first = __builtin_ctzll(units), more = __builtin_popcountll(units) - 1;
 
 	store_unit_info(st, first, &info);
-	add(t, "disk %d (%s)", first, info.uuid ? info.uuid : "");
+	add(t, "disk %s", disk_name(name, info.uuid, info.name));
 	if (more)
 		add(t, " and %d more", more);
 }
@@ -176,8 +178,12 @@ show_disks(const struct store *st, const struct store_copies_info *i, uint64_t u
 		struct store_unit_info info;
 
 		store_unit_info(st, unit, &info);
-		fprintf(out, "%s{\"disk\":%d,\"uuid\":", left == units ? "" : ",", unit);
+		fputs(left == units ? "{\"disk\":" : ",{\"disk\":", out);
+		json_string(out, info.label);
+		fputs(",\"uuid\":", out);
 		json_string(out, info.uuid);
+		fputs(",\"path\":", out);
+		json_string(out, info.name[0] ? info.name : NULL);
 		if (are_away && i->may_replace)
 			fprintf(out, ",\"replaced_in_seconds\":%llu",
 				(unsigned long long)(i->replaced_in_ns[unit] / NS_PER_S));

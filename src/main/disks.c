@@ -6,6 +6,7 @@
 #include "admin/admin.h"
 #include "base/advice.h"
 #include "base/clock.h"
+#include "base/disk_name.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "store/store.h"
@@ -31,6 +32,7 @@ status_of(int error)
 	case EPERM:
 	case EEXIST:
 	case EALREADY:
+	case ENOTUNIQ:
 		return 409;
 	case EINVAL:
 	case ENOTDIR:
@@ -87,10 +89,9 @@ say_line(struct daemon *d, const struct store_disk_change *c, FILE *out)
 
 	for (int i = 0; c->disk && i < store_unit_nr(st); i++) {
 		store_unit_info(st, i, &info);
-		snprintf(line, sizeof line, "%d", i);
 		if (info.state == UNIT_DRAINED || !info.name[0] ||
 		    (!path_same(info.name, c->disk) && strcasecmp(info.uuid, c->disk) != 0 &&
-		     strcmp(line, c->disk) != 0))
+		     !disk_digits_are(c->disk, info.uuid)))
 			continue;
 		remember_line(info.name, info.size_bytes, line, sizeof line);
 		fputs(",\"line\":", out);
@@ -221,8 +222,9 @@ disks_drain(void *cookie, const struct admin_args *args, FILE *out)
 	const char *disk = admin_arg(args, "disk");
 
 	return disk ? change(cookie, &(struct store_disk_change){ .kind = DISK_DRAIN, .disk = disk }, out)
-		    : refuse(out,
-			     "\"disk\" is missing: a disk's path, UUID or number, as GET /disks shows them");
+		    : refuse(out, "\"disk\" is missing: a disk's path, its UUID, or the first digits of it, "
+				  "as GET "
+				  "/disks shows them");
 }
 
 int

@@ -9,6 +9,7 @@
 #include "base/advice.h"
 #include "base/age_clock.h"
 #include "base/clock.h"
+#include "base/disk_name.h"
 #include "base/log.h"
 #include "core/core.h"
 #include "rdma/rdma.h"
@@ -191,15 +192,11 @@ unit_health(struct daemon *d, int i, bool is_pool, struct admin_reasons *r)
 {
 	struct health_unit *u = &d->unit_health[i];
 	struct store_unit_info info;
-	char unit[400], object[64], text[200], waits[80];
+	char unit[DISK_NAME_BYTES + 8], name[DISK_NAME_BYTES], object[64], text[200], waits[80];
 
 	store_unit_info(atomic_load(&d->store), i, &info);
-	/* Of a disk that is missing the path may not be known. */
-	if (is_pool)
-		snprintf(unit, sizeof unit, "pool %s", info.name);
-	else
-		snprintf(unit, sizeof unit, "disk %d (%s%s%s)", i, info.uuid,
-			 info.uuid[0] && info.name[0] ? ", " : "", info.name);
+	snprintf(unit, sizeof unit, "%s %s", is_pool ? "pool" : "disk",
+		 disk_name(name, info.uuid, info.name));
 	snprintf(object, sizeof object, "%s", is_pool || !info.uuid[0] ? info.name : info.uuid);
 	if (strcmp(u->object, object) != 0) {
 		*u = (struct health_unit){ .space.refused = store_unit_number(&info, "space_refused"),

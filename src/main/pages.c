@@ -192,15 +192,14 @@ disks(void *cookie, FILE *out)
 	putc('[', out);
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
-		char label[64], waits[80] = "";
+		char waits[80] = "";
 		bool is_pool = strcmp(store_name(atomic_load(&d->store)), "rados") == 0;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
 		if (!store_unit_serves(info.state) || !health_waits(&info, is_pool, waits, sizeof waits))
 			waits[0] = 0;
-		unit_label(d, i, &info, label);
-		fprintf(out, "%s{\"disk\":%d,\"label\":", i ? ",\n" : "", i);
-		json_string(out, label);
+		fputs(i ? ",\n{\"disk\":" : "{\"disk\":", out);
+		json_string(out, info.label);
 		fputs(",\"path\":", out);
 		json_string(out, info.name[0] ? info.name : NULL);
 		fputs(",\"uuid\":", out);

@@ -49,8 +49,6 @@ struct totals {
 /* Words for enum store_unit_state, in metrics and in JSON. */
 extern const char *const unit_state_text[UNIT_STATE_NR];
 
-/* Writes the label of unit i in metrics: the number of a disk, because the number of paths is not bounded; the name of a pool. */
-void unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out[64]);
 /* Adds a core to the sums. */
 void totals_add(struct totals *t, const struct core_info *info);
 /* Writes all metrics of the daemon that no module counts by itself. cookie: struct daemon. */

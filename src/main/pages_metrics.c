@@ -99,15 +99,6 @@ static const struct {
 	{ "gateways_cleaned_up", M_STORE_CLEANED },
 };
 
-void
-unit_label(struct daemon *d, int i, const struct store_unit_info *info, char out[64])
-{
-	if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
-		snprintf(out, 64, "%s", info->name);
-	else
-		snprintf(out, 64, "%d", i);
-}
-
 static void
 rc_metrics(struct daemon *d, struct stats_out *out)
 {
@@ -165,12 +156,12 @@ static void
 disk_metrics(struct daemon *d, int i, struct stats_out *out)
 {
 	struct store_unit_info info;
-	char disk[64];
+	const char *disk = info.label;
 
 	store_unit_info(atomic_load(&d->store), i, &info);
-	unit_label(d, i, &info, disk);
 	if (info.state == UNIT_DRAINED)
 		return;
+	stats_emit(out, M_STORE_DISK, 1, disk, info.uuid ? info.uuid : "", info.name, NULL);
 	stats_emit(out, M_STORE_UP, store_unit_serves(info.state), disk, NULL);
 	/* Of what is not there nothing else is known: zeros would be taken for a disk that is full. */
 	if (info.state == UNIT_MISSING)

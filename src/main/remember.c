@@ -11,6 +11,7 @@
 #include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/disk_name.h"
 #include "base/path.h"
 #include "store/record.h"
 #include "store/store.h"
@@ -437,7 +438,7 @@ remember_health(struct daemon *d, struct admin_reasons *r)
 {
 	struct remember *m = d->remember;
 	struct store *st = atomic_load(&d->store);
-	char line[1200], remedy[1300];
+	char line[1200], remedy[1300], name[DISK_NAME_BYTES];
 
 	if (!m || !st || d->conf->store.backend != BACKEND_DISKS || pthread_mutex_trylock(&m->lock) != 0)
 		return;
@@ -451,8 +452,8 @@ remember_health(struct daemon *d, struct admin_reasons *r)
 		advice_first(remedy, sizeof remedy, ADVICE_DISK_UNNAMED,
 			     &(struct advice_values){ .line = line });
 		admin_reason(r, REASON_DISK_UNNAMED, info.uuid,
-			     "disk %d (%s) serves from %s, and store.disks does not name it: %s", i,
-			     info.uuid, info.name, remedy);
+			     "disk %s serves, and store.disks does not name it: %s",
+			     disk_name(name, info.uuid, info.name), remedy);
 	}
 	if (m->failed[0])
 		admin_reason(r, REASON_NOT_REMEMBERED, "", "%s", m->failed);
@@ -485,7 +486,7 @@ void
 remember_notes(const struct remember *m, const struct conf *conf, FILE *out)
 {
 	const char *disk = shares_with(m, conf);
-	char line[1200], remedy[1300], text[UUID_TEXT], shared[600];
+	char line[1200], remedy[1300], name[DISK_NAME_BYTES], shared[600];
 
 	if (conf->store.backend != BACKEND_DISKS)
 		return;
@@ -505,12 +506,11 @@ remember_notes(const struct remember *m, const struct conf *conf, FILE *out)
 
 		if (!k->path[0] || is_named(m, k->path))
 			continue;
-		uuid_write(text, k->uuid);
 		remember_line(k->path, k->size_bytes, line, sizeof line);
 		advice_first(remedy, sizeof remedy, ADVICE_DISK_UNNAMED,
 			     &(struct advice_values){ .line = line });
-		fprintf(out, "gantryd: disk %s was last at %s, which store.disks does not name: %s\n", text,
-			k->path, remedy);
+		fprintf(out, "gantryd: store.disks does not name disk %s of this store: %s\n",
+			disk_name_of(name, k->uuid, k->path), remedy);
 	}
 }
 

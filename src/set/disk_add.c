@@ -152,6 +152,7 @@ enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 	struct set *s = m->set;
 	struct disk_table *next = malloc(sizeof *next);
 	uint64_t bit = (uint64_t)1 << engine;
+	char name[DISK_NAME_BYTES];
 	int r = next ? align(m, engine) : -ENOMEM;
 
 	if (r < 0) {
@@ -165,7 +166,7 @@ enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
 	set_add_unit(s, engine, uuid);
-	log_note("disk %s, %s, is a member of the store now", m->path, set_unit(s, set_units(s) - 1)->uuid);
+	log_note("disk %s is a member of the store now", disk_called(s, set_units(s) - 1, name));
 	return 0;
 }
 

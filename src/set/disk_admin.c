@@ -79,12 +79,19 @@ drain(struct set *s, const char *which, char *said, size_t len)
 {
 	struct mover *m = s->mover;
 	int unit = disk_find(s, which), r = may_begin(s, said, len);
+	char name[DISK_NAME_BYTES];
 
 	if (r < 0)
 		return r;
+	if (unit == -ENOTUNIQ)
+		return disk_say(
+			said, len, unit,
+			"the UUIDs of two disks begin with these digits: give the path or the whole UUID");
 	if (unit < 0)
-		return disk_say(said, len, -ENOENT,
-				"no disk has that path, UUID or number; GET /disks shows those there are");
+		return disk_say(
+			said, len, -ENOENT,
+			"no disk has this path, this UUID, or these first digits of it; GET /disks shows the "
+			"disks");
 	if (set_is_drained(s, unit))
 		return disk_say(said, len, -EALREADY, "it is drained already, and may be pulled");
 	if (set_members_change(s))
@@ -100,7 +107,7 @@ drain(struct set *s, const char *which, char *said, size_t len)
 	if (r == 0)
 		r = move_wait_for_answer(m);
 	return r < 0 ? disk_say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
-		     : disk_say(said, len, 0, "disk %s is being drained", set_unit(s, unit)->uuid);
+		     : disk_say(said, len, 0, "disk %s is being drained", disk_called(s, unit, name));
 }
 
 /* Refuses to add a disk that this daemon already uses, or that is a missing member. A drained disk may be
@@ -108,15 +115,10 @@ drain(struct set *s, const char *which, char *said, size_t len)
 static int
 refuse_member(const struct set *s, const char *path, int unit, char *said, size_t len)
 {
-	struct store_unit_info info = { .name = set_unit(s, unit)->path };
-	bool is_other;
+	char name[DISK_NAME_BYTES];
 
-	if (set_unit(s, unit)->engine != SET_NOWHERE)
-		disk_look(s, set_unit(s, unit)->engine, &info);
-	is_other = info.name[0] && strcmp(path, info.name) != 0;
-	return disk_say(said, len, -EEXIST, "%s is disk %s of this store%s%s%s; %s", path,
-			set_unit(s, unit)->uuid, is_other ? " (" : "", is_other ? info.name : "",
-			is_other ? ")" : "",
+	return disk_say(said, len, -EEXIST, "%s is disk %s of this store; %s", path,
+			disk_called(s, unit, name),
 			set_is_drained(s, unit) ? "it was drained, and can come again after a restart"
 						: "give the path of another one");
 }
@@ -125,6 +127,7 @@ static int
 add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t len)
 {
 	struct mover *m = s->mover;
+	char name[DISK_NAME_BYTES];
 	int unit = disk_find(s, c->disk), r = may_begin(s, said, len), engine = disk_engine_at(s, c->disk);
 
 	if (r < 0)
@@ -158,7 +161,7 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 		     : disk_say(said, len, 0,
 				"disk %s was added, and fills; until the restart its index may take %llu MiB "
 				"besides memory.index",
-				set_unit(s, set_units(s) - 1)->uuid,
+				disk_called(s, set_units(s) - 1, name),
 				(unsigned long long)(m->index_bytes >> 20));
 }
 

@@ -127,13 +127,14 @@ move_leave(struct mover *m, int engine)
 				      set_all(s) & ~((uint64_t)1 << engine));
 		if (r == 0) {
 			int unit = disk_unit_of(s, engine);
+			char name[DISK_NAME_BYTES];
 
 			set_note_drained(s, unit);
 			set_get_table(s, next);
 			move_give_turn(m);
 			tell_it(m, engine, next);
 			log_note("disk %s is drained, and no member of the store any more",
-				 set_unit(s, unit)->uuid);
+				 disk_called(s, unit, name));
 		} else {
 			move_give_turn(m);
 		}

@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,11 +96,27 @@ is_written_so(const struct set *s, int unit, const char *which)
 	return strcasecmp(set_unit(s, unit)->uuid, which) == 0 || path_same(info.name, which);
 }
 
+static int
+find_by_digits(const struct set *s, const char *which)
+{
+	int found = -ENOENT;
+
+	for (int i = 0; i < set_units(s); i++) {
+		if (!disk_digits_are(which, set_unit(s, i)->uuid))
+			continue;
+		/* A disk that was drained and added again may be two units. */
+		if (found >= 0 && strcmp(set_unit(s, found)->uuid, set_unit(s, i)->uuid) != 0)
+			return -ENOTUNIQ;
+		if (found < 0 || disk_has_left(s, found))
+			found = i;
+	}
+	return found;
+}
+
 int
 disk_find(const struct set *s, const char *which)
 {
 	int nr = set_units(s), left = -1;
-	char number[12];
 
 	for (int i = 0; i < nr; i++) {
 		if (!is_named(s, i, which) && !is_written_so(s, i, which))
@@ -108,16 +125,29 @@ disk_find(const struct set *s, const char *which)
 			return i;
 		left = i;
 	}
-	if (left >= 0)
-		return left;
-	/* A number is accepted only as /disks writes it, because another notation could have another
-	 * meaning. */
-	for (int i = 0; i < nr; i++) {
-		snprintf(number, sizeof number, "%d", i);
-		if (strcmp(number, which) == 0)
-			return i;
-	}
-	return -1;
+	return left >= 0 ? left : find_by_digits(s, which);
+}
+
+const char *
+disk_called(const struct set *s, int unit, char text[DISK_NAME_BYTES])
+{
+	struct store_unit_info info = { .name = set_unit(s, unit)->path };
+
+	if (set_unit(s, unit)->engine != SET_NOWHERE)
+		disk_look(s, set_unit(s, unit)->engine, &info);
+	return disk_name(text, set_unit(s, unit)->uuid, info.name);
+}
+
+void
+disk_label(const struct set *s, int unit, char label[64])
+{
+	const char *uuid = set_unit(s, unit)->uuid;
+	bool is_alone = true;
+
+	for (int i = 0; i < set_units(s) && uuid[0]; i++)
+		is_alone &= strncmp(set_unit(s, i)->uuid, uuid, DISK_DIGITS) != 0 ||
+			    strcmp(set_unit(s, i)->uuid, uuid) == 0;
+	snprintf(label, 64, "%.*s", is_alone ? DISK_DIGITS : UUID_TEXT, uuid);
 }
 
 bool
@@ -129,6 +159,7 @@ disks_all_serve(const struct set *s)
 bool
 disks_say_out(const struct set *s, char *text, size_t len)
 {
+	char name[DISK_NAME_BYTES];
 	int nr = 0, at = 0;
 
 	for (int i = 0; i < set_units(s); i++) {
@@ -140,10 +171,9 @@ disks_say_out(const struct set *s, char *text, size_t len)
 			continue;
 		if (!is_missing)
 			disk_look(s, engine, &info);
-		at = snprintf(text, len, "disk %.90s%s%s%s %s%s%.60s", info.name, info.name[0] ? " (" : "",
-			      set_unit(s, i)->uuid, info.name[0] ? ")" : "",
-			      is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "",
-			      info.reason);
+		at = snprintf(
+			text, len, "disk %.120s %s%s%.60s", disk_name(name, set_unit(s, i)->uuid, info.name),
+			is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "", info.reason);
 	}
 	if (nr > 1 && (size_t)at < len)
 		snprintf(text + at, len - (size_t)at, ", and so %s %d more", nr == 2 ? "is" : "are", nr - 1);

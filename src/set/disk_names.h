@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk_names - names of a set's disks for operators (path, UUID or number), and data of each disk. Any thread
- * may call these functions.
+ * disk_names - finds a set's disks by the names that operators use, and reports data of each disk. Any thread may call
+ * these functions.
  */
 #ifndef GANTRY_SET_DISK_NAMES_H
 #define GANTRY_SET_DISK_NAMES_H
 
 #include "set/set_int.h"
+#include "base/disk_name.h"
 
 /* Returns the number of the unit (the disk as operators see it) that an engine's disk is; -1: the engine's
  * disk is not a unit. */
@@ -23,9 +24,13 @@ int disk_engine_at(const struct set *s, const char *path);
 /* Returns true if a disk was drained before this start and no engine has its path. Another disk may be at
  * this path now. */
 bool disk_has_left(const struct set *s, int unit);
-/* Returns the number of the member, or of the drained disk, that has the path, UUID or number `which`; -1: no
- * such disk. */
+/* Returns the unit of the member, or of the drained disk, of which `which` is the path, the UUID, or the first
+ * digits of the UUID; -ENOENT: no such disk; -ENOTUNIQ: these are the first digits of several disks. */
 int disk_find(const struct set *s, const char *which);
+/* Writes the name of a disk for messages (base/disk_name.h), and returns text. */
+const char *disk_called(const struct set *s, int unit, char text[DISK_NAME_BYTES]);
+/* Writes the label of a disk (struct store_unit_info); an empty text if the disk has no UUID. */
+void disk_label(const struct set *s, int unit, char label[64]);
 /* Returns true if every disk of the store is in service. */
 bool disks_all_serve(const struct set *s);
 /* Writes the name of a disk that is missing or has failed, with the reason. Returns false if there is no such

@@ -280,14 +280,16 @@ move_check_room(struct set *s, int engine, char *said, size_t len)
 	free(t);
 	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		struct store_unit_info info;
+		char name[DISK_NAME_BYTES];
 
 		if (i == engine || !(set_all(s) >> i & 1))
 			continue;
 		disk_look(s, i, &info);
 		if (come[set_number(s, i)] > info.free_bytes - info.free_bytes / 20)
 			r = disk_say(said, len, -ENOSPC,
-				     "there is no room: %s would get %llu MiB and has %llu MiB left",
-				     info.name, (unsigned long long)(come[set_number(s, i)] >> 20),
+				     "there is no room: disk %s would get %llu MiB and has %llu MiB left",
+				     disk_called(s, disk_unit_of(s, i), name),
+				     (unsigned long long)(come[set_number(s, i)] >> 20),
 				     (unsigned long long)(info.free_bytes >> 20));
 	}
 	return r;

@@ -3,6 +3,7 @@
  * Implements start and stop of a set, and the operations on one key. An operation on one key uses one engine
  * from its first call to its end. See set.h.
  */
+#include "set/disk_names.h"
 #include "set/replicas.h"
 
 #include "store/quota.h"
@@ -440,6 +441,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 		*ret_info = (struct store_unit_info){ .name = set_unit(s, unit)->path };
 	ret_info->uuid = set_unit(s, unit)->uuid;
 	ret_info->store_uuid = set_store_uuid(s);
+	disk_label(s, unit, ret_info->label);
 	if (set_is_drained(s, unit)) {
 		ret_info->state = UNIT_DRAINED;
 		snprintf(ret_info->reason, sizeof ret_info->reason,

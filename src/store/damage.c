@@ -3,6 +3,7 @@
 #include "store/damage.h"
 
 #include "base/advice.h"
+#include "base/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,19 @@ damage_free(struct store_damage *all)
 		free(d);
 	}
 	free(all);
+}
+
+const char *
+damage_disk(struct store_damage *all, const char *name)
+{
+	int i = 0;
+
+	while (i < all->disk_nr && strcmp(all->disk[i], name) != 0)
+		i++;
+	check(i < STORE_DISKS_MAX);
+	if (i == all->disk_nr)
+		snprintf(all->disk[all->disk_nr++], DISK_NAME_BYTES, "%s", name);
+	return all->disk[i];
 }
 
 static uint32_t

@@ -9,6 +9,9 @@
 #ifndef GANTRY_STORE_DAMAGE_H
 #define GANTRY_STORE_DAMAGE_H
 
+#include "base/disk_name.h"
+#include "set/map/disk_table.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,11 +29,11 @@ struct damage {
 	enum damage_kind kind;
 	bool is_removal;  /* the change that is dropped is a removal */
 	bool is_part;     /* part of an upload in progress, not an object */
-	const char *disk; /* path of the disk; the caller keeps it */
-	/* path of another disk with a whole copy; NULL: no other disk is known to have a whole copy */
+	const char *disk; /* name of the disk (damage_disk()) */
+	/* name of another disk with a whole copy; NULL: no other disk is known to have a whole copy */
 	const char *whole_on;
 	uint64_t version, size_bytes;
-	char *line; /* message about the damage, without the path */
+	char *line; /* message about the damage, without the disk */
 	size_t len; /* length of the key, in bytes */
 	uint8_t key[];
 };
@@ -57,6 +60,8 @@ struct damage_sums {
 struct store_damage {
 	struct damage *first, **end; /* in the order in which they were added */
 	struct damage *hash[DAMAGE_HASHES];
+	char disk[STORE_DISKS_MAX][DISK_NAME_BYTES]; /* names of the disks */
+	int disk_nr;
 	uint64_t nr;
 	struct damage_sums sums; /* sums of the list; complete after damage_report() */
 };
@@ -64,6 +69,8 @@ struct store_damage {
 /* Allocates an empty list. Returns NULL without memory. */
 struct store_damage *damage_new(void);
 void damage_free(struct store_damage *all);
+/* Keeps the name of a disk (base/disk_name.h), one of at most STORE_DISKS_MAX, as long as the list, and returns the copy. */
+const char *damage_disk(struct store_damage *all, const char *name);
 /* Adds an object, with a copy of the key and of the line. If the list has the object with the same disk and
  * kind, the newer version replaces the older one. Returns false if there is no room in the list: the caller
  * then reports the line itself. */

@@ -92,6 +92,8 @@ void
 store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
 	st->ops->unit_info(st, unit, ret_info);
+	if (!ret_info->label[0])
+		snprintf(ret_info->label, sizeof ret_info->label, "%s", ret_info->name);
 }
 
 uint64_t

@@ -20,7 +20,8 @@ struct store_port;
 
 struct store_disk_change {
 	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
-	const char *disk; /* name of the disk: for DISK_DRAIN a path, UUID or number; for DISK_ADD a path */
+	/* name of the disk: for DISK_DRAIN the path, the UUID, or its first digits; for DISK_ADD the path */
+	const char *disk;
 	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
 	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
 	/* DISK_ADD: function that a thread of the store calls before the disk becomes a member, so that the
@@ -36,6 +37,7 @@ struct store_disk_change {
  * thread except the thread of a port. said contains the action begun, or the reason of the failure.
  *   0
  *   -ENOENT      no such disk; no change to cancel
+ *   -ENOTUNIQ    the digits are the first of two disks
  *   -EALREADY    the disk is drained; or (DISK_ADD) has a store
  *   -EEXIST      the disk belongs to this store; or has other data
  *   -EPERM       the disk is the last one, or one of two while a bucket has two copies
@@ -152,6 +154,9 @@ struct store_unit_info {
 	const char *name;          /* path of a disk; "": unknown */
 	const char *uuid;          /* UUID of the disk as text; NULL or "": the unit has no UUID */
 	const uint8_t *store_uuid; /* UUID of the disk's store, constant; NULL: the unit has no UUID */
+	/* name of the unit in metrics and pages, which no other unit has: the first digits of a disk's UUID, or all of
+	 * them if another disk has the same first ones; the name of a pool */
+	char label[64];
 	enum store_unit_state state;
 	/* reason of the state; with UNIT_OK: a problem of the unit, or "" if it has no problem */
 	char reason[256];

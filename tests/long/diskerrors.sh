@@ -139,7 +139,7 @@ is_read_only() {
 	verify "$1, while the disk is read-only"
 	assert_eq "$(head_status /bkt)" 200 "$form, $1: HEAD of the bucket"
 	assert_eq "$(curl_admin /healthz | json status)" unavailable "$form, $1: health"
-	assert_match "$(curl_admin /healthz)" 'disk 0 \(.*, .*\) failed, read-only until a restart' "$form, $1: health's reason"
+	assert_match "$(curl_admin /healthz)" 'disk [0-9a-f]{8} /.* failed, read-only until a restart' "$form, $1: health's reason"
 	assert_eq "$(metric gantry_store_up)" 0 "$form, $1: the metric"
 	# For good: that the fault is gone changes nothing before a restart.
 	disk fail write 0

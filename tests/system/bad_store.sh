@@ -33,7 +33,7 @@ curl_s3 /bkt/o -T "$T/body"
 mkdir "$T/twin"
 sed "s|$T/disk0|$T/twin|; s|$T/admin.sock|$T/twin.sock|" "$T/gantryd.yaml" >"$T/twin.yaml"
 for act in "" --fsck "--fsck --repair" "--format --force"; do
-	refused 69 "$T/twin: .*in use" elsewhere "mount --bind '$T/disk0' '$T/twin' && gantryd twin $act"
+	refused 69 "$T/twin.* in use" elsewhere "mount --bind '$T/disk0' '$T/twin' && gantryd twin $act"
 done
 curl_s3 /bkt/o >"$T/back"
 assert_same "$T/body" "$T/back"

@@ -94,16 +94,16 @@ N=$(exposed)
 assert_eq "$(metric gantry_copies_exposed_bytes) $(metric gantry_copies_objects) $(metric gantry_copies_disks_away)" "$((N * 50000)) $KEYS 1"
 is_well && fail "a disk is away, and health is well"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
-assert_has "$(health)" "^$N objects \\($((N * 50000)) bytes\\) have one copy: disk 1 \\($U1\\) is away, and another takes its place in [0-9]+ min\$" health
+assert_has "$(health)" "^$N objects \\($((N * 50000)) bytes\\) have one copy: disk ${U1::8} $T/disk1 is away, and another takes its place in [0-9]+ min\$" health
 assert_has "$(codes)" '^one_copy$' codes
 assert_has "$(codes)" '^disk_missing$' codes
 assert_eq "$(status '[.exposed_objects, .exposed_bytes, .away[0].disk, .away[0].uuid, (.away[0].replaced_in_seconds > 1000), .healing] | join(" ")')" \
-	"$N $((N * 50000)) 1 $U1 true false"
-assert_has "$(admin top --count 1 --interval 0.1)" "^copies +$N objects \\(.*\\) have one copy, away: disk 1\$" "gantry top"
+	"$N $((N * 50000)) ${U1::8} $U1 true false"
+assert_has "$(admin top --count 1 --interval 0.1)" "^copies +$N objects \\(.*\\) have one copy, away: disk ${U1::8} $T/disk1\$" "gantry top"
 admin status >"$T/said" && fail "gantry status ends well"
-assert_has "$(cat "$T/said")" "^copies +$N objects .* have one copy, away: disk 1" "gantry status"
-assert_has "$(admin disk status)" "^$N objects .* have one copy, away: disk 1" "gantry disk status"
-assert_has "$(admin doctor 2>&1 || true)" "copies +$N objects .* have one copy, away: disk 1" "gantry doctor"
+assert_has "$(cat "$T/said")" "^copies +$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry status"
+assert_has "$(admin disk status)" "^$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry disk status"
+assert_has "$(admin doctor 2>&1 || true)" "copies +$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry doctor"
 # What is written now has one copy, too; what is replaced or goes counts as what it is.
 put_all "two/new[1-$KEYS]"
 M=$(exposed)
@@ -130,11 +130,11 @@ mv "$T/disk0" "$T/away"
 configure "accept_missing: [\"$U0\"]" 'move_rate: 1'
 daemon_run
 [ "$(metric gantry_copies_unreachable_slots)" -gt 0 ] || fail "everything can be reached"
-assert_has "$(health)" "^disk 0 \\($U0\\) is needed: of keys with two copies no other disk has all in [0-9]+ of 4096 slots, which answer 503\$" health
+assert_has "$(health)" "^disk ${U0::8} $T/disk0 is needed: of keys with two copies no other disk has all in [0-9]+ of 4096 slots, which answer 503\$" health
 assert_has "$(codes)" '^disk_needed$' codes
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
-assert_eq "$(status '.needed | map(.disk) | join(" ")')" 0
-assert_has "$(admin top --count 1 --interval 0.1)" '^copies .*; needed for what only it has: disk 0$' "gantry top"
+assert_eq "$(status '.needed | map(.disk) | join(" ")')" "${U0::8}"
+assert_has "$(admin top --count 1 --interval 0.1)" "^copies .*; needed for what only it has: disk ${U0::8} $T/disk0\$" "gantry top"
 assert_match "$(statuses)" '503:[0-9]+$' "none answers 503"
 stop_daemon
 

@@ -30,7 +30,7 @@ rc=0
 gantry disk drain "$T/disk1" >"$T/said" 2>&1 || rc=$?
 assert_eq "$rc" 1
 grep -q 'bucket two has two copies of each object, which need two disks' "$T/said" && grep -q '^remedy: add another disk first$' "$T/said" && grep -q '^All objects of bucket two are lost; last resort: remove the bucket$' "$T/said" || fail "drain: $(cat "$T/said")"
-assert_eq "$(curl -sS --unix-socket "$T/admin.sock" -o "$T/said" -w '%{http_code}' -d '{"disk":"1"}' http://gantryd/control/disk/drain)" 409
+assert_eq "$(curl -sS --unix-socket "$T/admin.sock" -o "$T/said" -w '%{http_code}' -d "{\"disk\":\"$T/disk1\"}" http://gantryd/control/disk/drain)" 409
 grep -q 'bucket two has two copies' "$T/said" || fail "drain: $(cat "$T/said")"
 assert_eq "$(states)" "serving serving"
 

@@ -48,7 +48,7 @@ kill_daemon
 
 # ---- one is missing ----
 mv "$T/disk1" "$T/away"
-refused 78 "disk $U1, number 1 of a store of 3 disks, is missing .*$T/disk1"
+refused 78 "disk ${U1::8}, of a store of 3 disks, is missing .*$T/disk1"
 said "remedy: mount or attach $T/disk1, and start again"
 said "remedy: start without it, with store.accept_missing: \[$U1\]"
 said "About 3[34] % of the objects of buckets with one copy are lost; last resort: gantryd --forget $U1"
@@ -71,7 +71,7 @@ assert_status DELETE /bkt 503
 assert_status PUT /new 200
 assert_status GET / 200
 assert_eq "$(curl_admin /healthz | jq -r '.reasons[] | select(.object == "'"$U1"'") | .code')" disk_missing
-assert_match "$(curl_admin /healthz)" "disk 1 \($U1, $T/disk1\) is missing"
+assert_match "$(curl_admin /healthz)" "disk ${U1::8} $T/disk1 is missing"
 assert_eq "$(curl_admin /disks | json state)" "serving missing serving"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
 kill_daemon
@@ -89,10 +89,10 @@ stop_daemon
 # ---- others in its place ----
 cp -a "$T/disk1" "$T/disk3"
 configure '' 0 1 2 3
-refused 78 "$T/disk1 and $T/disk3: both say to be disk $U1"
+refused 78 "$T/disk1 says to be disk ${U1::8} $T/disk3, too: one is a copy of the other"
 rm -r "$T/disk3"
 configure '' 0 2
-refused 78 "disk $U1, .* is missing"
+refused 78 "disk ${U1::8}, .* is missing"
 configure "accept_missing: [\"$U0\", \"$U1\"]" 2
 refused 78 "only 1 of 3 disks are there"
 
@@ -101,7 +101,7 @@ mv "$T/disk1" "$T/away"
 configure '' 0 2
 echo no | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 && fail "given up without a yes"
 said 'nothing was done'
-said "^About 3[34] % of the objects of buckets with one copy are lost, about [0-9]* objects ([0-9]* bytes) by what the other disks have: disk $U1, number 1 of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
+said "^About 3[34] % of the objects of buckets with one copy are lost, about [0-9]* objects ([0-9]* bytes) by what the other disks have: disk ${U1::8}, of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
 slots=$(sed -n 's/.* has \([0-9]*\) of 4096 .*/\1/p' "$T/said")
 [ "$slots" -ge 1300 ] || fail "a third of all slots: $(cat "$T/said")"
 assert_eq "$(sed -n 's/.* are lost, about \([0-9]*\) objects .*/\1/p' "$T/said")" $(((2 * others * slots / (4096 - slots) + 1) / 2)) "the estimate from $others objects: $(cat "$T/said")"
@@ -131,4 +131,4 @@ stop_daemon
 rm -r "$T/conf.d"
 mv "$T/away" "$T/disk1"
 configure '' 0 1 2
-refused 78 "$T/disk1: disk $U1 does not belong to this store (any more)"
+refused 78 "disk ${U1::8} $T/disk1 does not belong to this store (any more)"

@@ -71,7 +71,7 @@ else
 fi
 # ---- a copy ----
 cp -a "$T/disk1/." "$T/twin/"
-refused "$T/disk1 and $T/twin: both say to be disk $U1, so one is a copy of the other"
+refused "$T/disk1 says to be disk ${U1::8} $T/twin, too: one is a copy of the other"
 # and in its place it is what it says
 configure "$T/disk0" "$T/twin" "$T/disk2"
 "$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "moved to another path: $(cat "$T/said")"
@@ -82,26 +82,26 @@ mkdir "$T/other"
 sed "s|$T/disk0\"|$T/other\"|; /disk[12]/d" "$T/first.yaml" >"$T/other.yaml"
 "$G" -c "$T/other.yaml" --format >"$T/said" 2>&1 || fail "another store: $(cat "$T/said")"
 configure "$T"/disk{0,1,2} "$T/other"
-refused "$T/other: disk .* is of another store, .*"
+refused "disk [0-9a-f]* $T/other is of another store, .*"
 grep -q "remedy: take $T/other off store.disks, or put the right disk there" "$T/said" || fail "no remedy: $(cat "$T/said")"
 configure "$T"/disk{0,2} "$T/other"
-refused "$T/other: disk .* is of another store"
+refused "disk [0-9a-f]* $T/other is of another store"
 
 # ---- half of it, and none of what is configured ----
 configure "$T/disk0"
-refused "disk $U1, number 1 of a store of 3 disks, is missing (no path of store.disks is left for it); disk $U2, number 2, is missing (no path of store.disks is left for it)"
+refused "disk ${U1::8}, of a store of 3 disks, is missing (no path of store.disks is left for it); disk ${U2::8} is missing (no path of store.disks is left for it)"
 advises "attach the disks $U1, $U2, add their paths to store.disks, and start again" "gantryd --forget $U1 --forget $U2"
 # The question about two of them begins with what both lose together.
 "$G" -c "$T/gantryd.yaml" --forget "$U1" --forget "$U2" </dev/null >"$T/said" 2>&1 && fail "two disks were given up without an answer"
-assert_eq "$(grep -c '^About 67 % of the objects of buckets with one copy are lost$' "$T/said") $(grep -c '^disk .*, number [12] of a store of 3 disks' "$T/said")" '1 2' "the question: $(cat "$T/said")"
+assert_eq "$(grep -c '^About 67 % of the objects of buckets with one copy are lost$' "$T/said") $(grep -c '^disk [0-9a-f]*, of a store of 3 disks' "$T/said")" '1 2' "the question: $(cat "$T/said")"
 ! grep -q 'About 33 %' "$T/said" || fail "the question says half of the loss: $(cat "$T/said")"
 configure "$T"/disk{0,2}
-refused "disk $U1, number 1 of a store of 3 disks, is missing (no path .*)"
+refused "disk ${U1::8}, of a store of 3 disks, is missing (no path .*)"
 advises "attach the disk $U1, add its path to store.disks, and start again" "start without it, with store.accept_missing: \[$U1\]" "gantryd --forget $U1"
 configure "$T/disk0" "$T/nowhere" "$T/neither"
-refused "disk $U1, number 1 .* missing; disk $U2, number 2, is missing (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
+refused "disk ${U1::8}, .* missing; disk ${U2::8} is missing (not there: $T/nowhere: there is no store here yet.*; $T/neither: there is no store here yet"
 configure "$T"/disk{0,2} "$T/nowhere"
-refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
+refused "disk ${U1::8}, .* is missing ($T/nowhere: there is no store here yet"
 
 # ---- none of them is there ----
 # It may be that there is no store yet, which --check-config says; not where disks are named that a store was made with.
@@ -124,9 +124,9 @@ for i in 0 1 2; do mv "$T/save/$i" "$T/disk$i/super"; mv "$T/save/$i.2" "$T/disk
 mv "$T/disk1/log" "$T/log"
 head -c 8192 "$T/log" >"$T/disk1/log"
 configure "$T"/disk{0,1,2}
-refused "disk $U1, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes"
+refused "disk ${U1::8}, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes"
 configure "$T/nowhere" "$T"/disk{1,0}
-refused "disk $U1, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes.*; disk $U2, number 2, is missing ($T/nowhere: there is no store here yet"
+refused "disk ${U1::8}, .* is damaged ($T/disk1: log is damaged: it has 8192 bytes.*; disk ${U2::8} is missing ($T/nowhere: there is no store here yet"
 mv "$T/log" "$T/disk1/log"
 cp "$T/disk1/super" "$T/super"
 cp "$T/disk0/super" "$T/disk1/super"
@@ -137,7 +137,7 @@ cp "$T/disk1/log" "$T/log"
 dd if=/dev/zero of="$T/disk1/log" bs=64K count=$(($(stat -c %s "$T/log") >> 16)) conv=notrunc status=none
 ACTS=('')
 configure "$T"/disk{0,1,2}
-refused "disk $U1, number 1 .* is damaged ($T/disk1: the log ends at offset 0 in epoch .*)"
+refused "disk ${U1::8}, .* is damaged ($T/disk1: the log ends at offset 0 in epoch .*)"
 advises "put the whole disk back" "gantryd --fsck lists what a repair would drop" "start without it, with store.accept_missing: \[$U1\]" "gantryd --fsck --repair"
 configure "$T/nowhere" "$T"/disk{1,0}
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\", \"$U2\"]|" "$T/gantryd.yaml"
@@ -170,9 +170,9 @@ later() { # DISK
 cp -a "$T/disk1/super" "$T/disk1/super2" "$T/save"
 later "$T/disk1"
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
-refused "$T/disk1: disk $U1 was made by another version of Gantry (its format is 5, and this one reads 3 to 4); start that one"
+refused "disk ${U1::8} $T/disk1 was made by another version of Gantry (its format is 5, and this one reads 3 to 4); start that one"
 configure "$T"/disk{0,1,2}
-refused "$T/disk1: disk $U1 was made by another version of Gantry"
+refused "disk ${U1::8} $T/disk1 was made by another version of Gantry"
 cp -a "$T/save/." "$T/disk1/"
 exec 9<"$T/disk1/super"
 flock 9
@@ -180,7 +180,7 @@ rc=0
 GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
 exec 9<&-
 assert_eq "$rc" 69 "in use: $(cat "$T/said")"
-grep -q "$T/disk1: in use: another process has super locked.* (disk $U1)" "$T/said" || fail "in use: $(cat "$T/said")"
+grep -q "$T/disk1: in use: another process has super locked.* (disk ${U1::8})" "$T/said" || fail "in use: $(cat "$T/said")"
 
 # ---- two devices of the same bytes, a device among directories, and one that became shorter ----
 truncate -s 512M "$T/image"
@@ -203,19 +203,19 @@ if loop && loop && loop --sizelimit 256M; then
 	has=$(curl_admin /disks | json objects 2) UD=$(uuid 2)
 	configure "$dev" "$T"/disk{1,2}
 	GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
-	grep -q "$dev: in use: cannot open the device.*stop that first (disk $UD)" "$T/said" || fail "a device in use: $(cat "$T/said")"
+	grep -q "$dev: in use: cannot open the device.*stop that first (disk ${UD::8})" "$T/said" || fail "a device in use: $(cat "$T/said")"
 	stop_daemon
 	configure "$T"/disk{1,2} "$dev" "$second"
-	refused "$dev and $second: both say to be disk $UD, so one is a copy of the other"
+	refused "$dev says to be disk ${UD::8} $second, too: one is a copy of the other"
 	ln -s "$dev" "$T/by-path"
 	configure "$T"/disk{1,2} "$dev" "$T/by-path"
 	refused 'store.disks\[3\].path: is the same disk as store.disks\[2\]'
 	configure "$T"/disk{1,2} "$short"
-	refused "disk $UD, number 2 of a store of 3 disks, is damaged ($short: the device is damaged: it has 268435456 bytes, and was made with 536870912; make it as large again)"
+	refused "disk ${UD::8}, of a store of 3 disks, is damaged ($short: the device is damaged: it has 268435456 bytes, and was made with 536870912; make it as large again)"
 	advises "put back what belongs there" "start without it, with store.accept_missing: \[$UD\]" "gantryd --forget $UD"
 	configure "$T/nowhere" "$T/disk1" "$short"
 	sed -i "s|^store:|&\n  accept_missing: [\"$UD\"]|" "$T/gantryd.yaml"
-	refused "number 1 .* is missing ($T/nowhere: there is no store here yet"
+	refused "disk [0-9a-f]*, .* is missing ($T/nowhere: there is no store here yet"
 	# Without it all else is served, and it is left alone; as large again it is what it was.
 	configure "$T"/disk{1,2} "$short"
 	sed -i "s|^store:|&\n  accept_missing: [\"$UD\"]|" "$T/gantryd.yaml"

@@ -69,9 +69,9 @@ complete() { echo "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETa
 # ---- one fails ----
 fails 1 "${KEY[1]}"
 assert_eq "$(curl_admin /disks | json state)" "serving failed serving serving"
-assert_match "$(reasons /healthz)" "disk 1 \\($(curl_admin /disks | json uuid 1), $(curl_admin /disks | json path 1)\\) failed, read-only until a restart: .*Input/output error"
+assert_match "$(reasons /healthz)" "disk $(curl_admin /disks | json disk 1) $(curl_admin /disks | json path 1) failed, read-only until a restart: .*Input/output error"
 assert_eq "$(ready)" 200
-assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'serving') $(metric gantry_store_up 'disk="1"')" "1 3 0"
+assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'serving') $(metric gantry_store_up "disk=\"$(curl_admin /disks | json disk 1)\"")" "1 3 0"
 gantry --admin "$T/admin.sock" status >"$T/said" || true
 grep -q "$T/disk1 failed, " "$T/said" || fail "gantry status: $(cat "$T/said")"
 gantry --admin "$T/admin.sock" doctor >"$T/said" 2>&1 || true
@@ -147,7 +147,7 @@ rm "$T"/fault/*
 
 # ---- one is missing ----
 mv "$T/disk1" "$T/away"
-U=$(sed -n "s/.*disk \([-0-9a-f]*\), number 1.*/\1/p" < <("$G" -c "$T/gantryd.yaml" 2>&1))
+U=$(sed -n "s/.*gantryd --forget \([-0-9a-f]*\),.*/\1/p" < <("$G" -c "$T/gantryd.yaml" 2>&1))
 cp "$T/gantryd.yaml" "$T/whole.yaml"
 sed -i "s|^store:|store:\n  accept_missing: [\"$U\"]|" "$T/gantryd.yaml"
 daemon_run

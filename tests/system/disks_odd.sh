@@ -131,7 +131,7 @@ U=$(curl_admin /disks | json uuid 2)
 stop_daemon
 # It is missing: the same goes for its path.
 mv "$T/disk3" "$T/away"
-offline 78 "disk $U, number 2 of a store of 3 disks, is missing ($T/disk3/: there is no store here yet; is it mounted?)"
+offline 78 "disk ${U::8}, of a store of 3 disks, is missing ($T/disk3/: there is no store here yet; is it mounted?)"
 
 # ---- given up, said twice ----
 cp "$T/was.yaml" "$T/gantryd.yaml"
@@ -140,7 +140,7 @@ offline 0 'given up: 1 disk; the store has 2 now' --force --forget "$U" --forget
 # ---- of two disks that store.min_disks wants one is drained ----
 daemon_run
 assert_eq "$(curl_admin /disks | json state)" "serving serving"
-assert_eq "$(disk drain 0)" 0 "$(cat "$T/said")"
+assert_eq "$(disk drain "$T/disk0")" 0 "$(cat "$T/said")"
 wait_for 60 ended
 assert_eq "$(curl_admin /disks | json state)" "drained serving"
 assert_eq "$(curl_admin /readyz -o "$T/said" -w '%{http_code}')" 200 "/readyz: $(cat "$T/said")"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `gantry disk drain` by path, by UUID and by number; and what it says, and the control call answers, where the others have no room (507), and where
+# `gantry disk drain` by path, by UUID and by its first digits, and not by a number; and what it says, and the control call answers, where the others have no room (507), and where
 # it is the last one (409): exit 1, the sentence on standard error, and nothing moves.
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1 RDMA='{ devices: none }' DISKS=3 DISK_SIZE=64MiB BUCKETS='bkt'
@@ -34,24 +34,28 @@ for ((nr = 0; nr < 30; nr++)); do
 done
 has_room && fail "the disks do not become full"
 # Half of what one has would go to the one that has least left.
-refused "$(disks 'to_entries | sort_by(.value.free_bytes)[1].key')" 507 "there is no room: $T/disk[0-2] would get [0-9]+ MiB and has [0-9]+ MiB left"
+refused "$(disks 'sort_by(.free_bytes)[1].disk')" 507 "there is no room: disk [0-9a-f]{8} $T/disk[0-2] would get [0-9]+ MiB and has [0-9]+ MiB left"
 
-# ---- by number and by UUID; the last one stays ----
+# ---- by digits and by UUID; the last one stays ----
 all -X DELETE "$URL_S3/bkt/k[1-$((nr - 1))]-[1-8]"
-goes() { drain 2; }
+DIGITS=$(curl_admin /disks | json disk 2)
+assert_match "$DIGITS" '^[0-9a-f]{8}$'
+goes() { drain "$DIGITS"; }
 # The room comes back by and by.
 wait_for 60 goes
-assert_match "$(cat "$T/out")" "disk $(curl_admin /disks | json uuid 2) is being drained"
+assert_match "$(cat "$T/out")" "^disk $DIGITS $T/disk2 is being drained"
 wait_for 60 ended
 assert_eq "$(states)" "serving serving drained"
-refused 2 409 'it is drained already, and may be pulled'
+refused "${DIGITS^^}" 409 'it is drained already, and may be pulled'
 drain "$(curl_admin /disks | json uuid 1)" || fail "gantry disk drain UUID: $(cat "$T/err")"
 wait_for 60 ended
 assert_eq "$(states)" "serving drained drained"
 refused "$T/disk0" 409 'it is the last disk of the store'
 for i in 1 8; do curl_s3 "/bkt/k0-$i" | cmp - "$T/one" || fail "what was put"; done
-rc=0
-drain nowhere || rc=$?
-assert_eq "$rc" 3 "gantry disk drain nowhere"
-assert_match "$(cat "$T/err")" 'no disk has that path, UUID or number'
+for disk in nowhere 0 "${DIGITS:0:7}"; do
+	rc=0
+	drain "$disk" || rc=$?
+	assert_eq "$rc" 3 "gantry disk drain $disk"
+	assert_match "$(cat "$T/err")" 'no disk has this path, this UUID, or these first digits of it'
+done
 stop_daemon

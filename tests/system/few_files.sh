@@ -18,7 +18,7 @@ for n in $(seq 12 3 60); do
 	wait "$pid" || rc=$?
 	assert_eq "$rc" 1 "a start with $n descriptors: $(cat "$T/said")"
 	grep 'error.*gantryd: store: ' "$T/said" >"$T/line" || continue
-	grep -q "store: $T/disk[0-3]: .*Too many open files" "$T/line" || fail "with $n descriptors no disk is named: $(cat "$T/line")"
+	grep -q "store: .*$T/disk[0-3]: .*Too many open files" "$T/line" || fail "with $n descriptors no disk is named: $(cat "$T/line")"
 	grep -q 'LimitNOFILE= of the unit, or ulimit -n' "$T/line" || fail "with $n descriptors the limit is not named: $(cat "$T/line")"
 	named=$((named + 1))
 done

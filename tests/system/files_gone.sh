@@ -79,7 +79,7 @@ said() { # said I...: those disks have failed, and the reasons name the files
 	local i
 	for i; do
 		disk "$i" .reason | grep -q "its file ${wants[$i]}" || fail "disk $i: $(disk "$i" .reason)"
-		reasons | grep -q "$T/disk$i) failed.*${wants[$i]}" || fail "health says nothing of disk $i: $(reasons)"
+		reasons | grep -q "$T/disk$i failed.*${wants[$i]}" || fail "health says nothing of disk $i: $(reasons)"
 	done
 }
 rm "$T/disk0/seg-0000"

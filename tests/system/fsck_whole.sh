@@ -48,8 +48,8 @@ fsck 0
 # The names in the damaged block are not known.
 flip "$T/disk0/log" "$(hex 'k-9-')"
 fsck 74
-grep -q "^$T/disk0: drops the writing of 'two/k-16-' (version [0-9]*): whole on $T/disk1\$" "$T/said" || fail "what a repair drops: $(cat "$T/said")"
-! grep "drops the writing of 'two/" "$T/said" | grep -v ": whole on $T/disk1\$" || fail "objects with two copies: $(cat "$T/said")"
+grep -q "^[0-9a-f]\{8\} $T/disk0: drops the writing of 'two/k-16-' (version [0-9]*): whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "what a repair drops: $(cat "$T/said")"
+! grep "drops the writing of 'two/" "$T/said" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(cat "$T/said")"
 all=$(grep -c 'drops the writing of ' "$T/said") gone=$(grep -c "drops the writing of 'one/.*: no other disk has it whole\$" "$T/said")
 [ "$all" -gt "$gone" ] && [ "$gone" -gt 1 ] || fail "$gone of $all: $(cat "$T/said")"
 said 'lost or dropped as well: an unknown number of objects, whose names cannot be read'
@@ -79,9 +79,9 @@ flip_in two-1 0
 flip_in two-2 '0 1'
 flip_in one-3 '0 1'
 fsck 74
-grep -q "^$T/disk0: object 'two/k-1-' (version .* bytes): does not match its checksum: whole on $T/disk1\$" "$T/said" || fail "damage of one copy: $(cat "$T/said")"
-assert_eq "$(grep -c "^$T/disk.: object 'two/k-2-' .*: does not match its checksum: no other disk has it whole\$" "$T/said")" 2 "damage of both copies: $(cat "$T/said")"
-assert_eq "$(grep -c "^$T/disk.: object 'one/k-3-' .*: no other disk has it whole\$" "$T/said")" 1 "damage of the only copy: $(cat "$T/said")"
+grep -q "^[0-9a-f]\{8\} $T/disk0: object 'two/k-1-' (version .* bytes): does not match its checksum: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "damage of one copy: $(cat "$T/said")"
+assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'two/k-2-' .*: does not match its checksum: no other disk has it whole\$" "$T/said")" 2 "damage of both copies: $(cat "$T/said")"
+assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'one/k-3-' .*: no other disk has it whole\$" "$T/said")" 1 "damage of the only copy: $(cat "$T/said")"
 said "3 of [0-9]* objects are damaged (2 of them in all copies); the daemon restores 1 from their whole copies"
 said 'remedy: write them again, or delete them; --repair does nothing for them, and loses no object'
 assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: objects are damaged; the store itself is whole, and a start would serve it'

@@ -107,8 +107,8 @@ for ((i = 0; ; i++)); do
 	[ $i -lt 100 ] && [ "$status" = 200 ] || fail "PUT $i: $status"
 done
 wait_for 60 is "certificate_ends disk_full"
-assert_match "$(health '.reasons[] | select(.code == "disk_full").text')" 'disk 0 .* is full: [0-9.]+ % of what objects may take'
-wait_for 60 grep -q 'warning admin: disk_full: disk 0' "$T/daemon.log"
+assert_match "$(health '.reasons[] | select(.code == "disk_full").text')" "disk [0-9a-f]{8} $T/disk0 is full: [0-9.]+ % of what objects may take"
+wait_for 60 grep -q "warning admin: disk_full: disk [0-9a-f]\{8\} $T/disk0" "$T/daemon.log"
 for ((; i >= 0; i--)); do status_of DELETE "/bkt/k$i" >/dev/null; done
 wait_for 60 is certificate_ends
 [ "$(metric gantry_store_index_max_bytes)" -gt "$(metric gantry_store_index_bytes)" ] || fail "no bound of the index"

@@ -26,11 +26,11 @@ fsfreeze -f "$T/disk0"
 curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -T "$T/body" "$URL_S3/bkt/waits" >"$T/waits" 2>/dev/null &
 put=$!
 wait_for 60 is write_waits
-assert_match "$(health '.reasons[0].text')" '^disk 0 .*: no write or flush has ended for [1-9][0-9]+ s, and some wait'
+assert_match "$(health '.reasons[0].text')" '^disk [0-9a-f]{8} /.*/disk0: no write or flush has ended for [1-9][0-9]+ s, and some wait'
 assert_match "$(curl_admin /disks | jq -r '.[0].state + ": " + .[0].reason')" '^serving: no write or flush has ended for [1-9][0-9]+ s, and some wait$' "/disks"
 assert_eq "$(curl_admin /healthz | json status)" degraded
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready while writes wait"
-wait_for 60 grep -q 'warning admin: write_waits: disk 0' "$T/daemon.log"
+wait_for 60 grep -q 'warning admin: write_waits: disk [0-9a-f]\{8\} /' "$T/daemon.log"
 fsfreeze -u "$T/disk0"
 wait_for 60 is ""
 assert_eq "$(curl_admin /disks | jq -r '.[0].reason')" null "/disks after the thaw"
@@ -46,7 +46,7 @@ raw <<-END
 END
 awk '$2 == 507 { n++ } END { exit !n }' "$T/acks" || fail "no PUT was refused"
 wait_for 60 is index_full
-assert_match "$(health '.reasons[0].text')" '^the index of disk 0 .* is full: 1[0-9] of 1[0-9] MiB \(memory.index\); [1-9][0-9]* writes found no room'
+assert_match "$(health '.reasons[0].text')" '^the index of disk [0-9a-f]{8} /.* is full: 1[0-9] of 1[0-9] MiB \(memory.index\); [1-9][0-9]* writes found no room'
 : >"$T/deleted"
 raw -e "flood 16 3000 $T/deleted DELETE /bkt/i%n"
 wait_for 60 is ""

@@ -46,18 +46,18 @@ rc=0
 assert_eq "$rc" 74 "exit status of --fsck"
 [ ! -e "$T/disk0/seg-0000" ] || fail "--fsck changed the disk"
 # Each line says whether the other disk has the object whole; the sums, and what a repair loses, are those of the lines.
-grep -q "lost: object 'two/.*: whole on $T/disk1\$" "$T/look" || fail "what is whole on the other disk: $(cat "$T/look")"
-! grep "lost: object 'two/" "$T/look" | grep -v ": whole on $T/disk1\$" || fail "objects with two copies: $(cat "$T/look")"
+grep -q "lost: object 'two/.*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look" || fail "what is whole on the other disk: $(cat "$T/look")"
+! grep "lost: object 'two/" "$T/look" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(cat "$T/look")"
 ! grep "lost: object 'plain/" "$T/look" | grep -v ': no other disk has it whole$' || fail "objects with one copy: $(cat "$T/look")"
-all=$(grep -c 'lost: object ' "$T/look") whole=$(grep -c "lost: object .*: whole on $T/disk1\$" "$T/look")
+all=$(grep -c 'lost: object ' "$T/look") whole=$(grep -c "lost: object .*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look")
 gone=$((all - whole))
 [ "$whole" -gt 0 ] && [ "$gone" -gt 1 ] || fail "$whole of $all are whole: $(cat "$T/look")"
 # So do the lines of parts, which name the upload.
-! grep 'lost: ' "$T/look" | grep -v "^$T/disk0: lost: object '\|^$T/disk0: lost: part [0-9]* of an upload of '\(two\|plain\)/up-[0-9]*', id [0-9a-f]* (version [0-9]*, 300000 bytes): " ||
+! grep 'lost: ' "$T/look" | grep -v "^[0-9a-f]\{8\} $T/disk0: lost: object '\|^[0-9a-f]\{8\} $T/disk0: lost: part [0-9]* of an upload of '\(two\|plain\)/up-[0-9]*', id [0-9a-f]* (version [0-9]*, 300000 bytes): " ||
 	fail "a line without object or part: $(cat "$T/look")"
-! grep 'lost: part ' "$T/look" | grep "'two/" | grep -v ": whole on $T/disk1\$" || fail "parts with two copies: $(cat "$T/look")"
+! grep 'lost: part ' "$T/look" | grep "'two/" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "parts with two copies: $(cat "$T/look")"
 ! grep 'lost: part ' "$T/look" | grep "'plain/" | grep -v ': no other disk has it whole$' || fail "parts with one copy: $(cat "$T/look")"
-all_parts=$(grep -c 'lost: part ' "$T/look") whole_parts=$(grep -c "lost: part .*: whole on $T/disk1\$" "$T/look")
+all_parts=$(grep -c 'lost: part ' "$T/look") whole_parts=$(grep -c "lost: part .*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look")
 gone_parts=$((all_parts - whole_parts))
 [ "$whole_parts" -gt 1 ] && [ "$gone_parts" -gt 1 ] || fail "$whole_parts of $all_parts parts are whole: $(cat "$T/look")"
 for b in two plain; do

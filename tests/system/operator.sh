@@ -49,7 +49,7 @@ done
 assert_eq "$(gantry --quiet --admin "$ADMIN" status 2>&1)" "" "status --quiet of a daemon that is well"
 grep -q "^daemon     gantryd .* serving for .*, healthy$" "$T/out" || fail "status: $(cat "$T/out")"
 grep -q "^rails      mlx5_0:1 up, ethernet, 3.0 MiB read, 3.0 MiB written" "$T/out" || fail "status: rails: $(cat "$T/out")"
-grep -q "^disks      $T/disk0 serving, .* objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
+grep -q "^disks      [0-9a-f]\{8\} $T/disk0 serving, .* objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
 # Each object is counted once, by the disk that has its first copy.
 assert_eq "$(sed -n "s|.*/disk[0-9]* serving, .* \([0-9]*\) objects.*|\1|p" "$T/out" | awk '{ n += $1 } END { print n }')" 2 "objects of all disks"
 grep -q "^traffic    by RDMA: 2 requests, 3.0 MiB in, 3.0 MiB out" "$T/out" || fail "status: traffic: $(cat "$T/out")"
@@ -63,7 +63,7 @@ while [ ! -e "$T/seen" ]; do curl_s3 /bkt/b -o /dev/null && sleep 0.1; done &
 asks=$!
 top_shows() { # in an interval in which the machine had time for some
 	gantry --admin "$ADMIN" --interval 0.5 --count 2 top >"$T/out" && [ "$(grep -c '^gantryd ' "$T/out")" = 2 ] &&
-		grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" && grep -Eq '^http +[1-9][0-9]* ' "$T/out" && grep -Eq '^disks +0 serving, ' "$T/out"
+		grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" && grep -Eq '^http +[1-9][0-9]* ' "$T/out" && grep -Eq '^disks +[0-9a-f]{8} /.* serving, ' "$T/out"
 }
 wait_for 60 top_shows
 touch "$T/seen"

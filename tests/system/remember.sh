@@ -100,7 +100,7 @@ says 0 "$T/disk2: " g --fsck
 grep -qE "$T/disk2: [0-9]+ objects, [0-9]+ bytes read, 0 damaged" "$T/said" || fail "--fsck does not read a disk that the file does not name: $(cat "$T/said")"
 daemon_run
 whole || fail "objects are lost"
-says 0 "disk $U2 was last at $T/disk2, which store.disks does not name: add the line - { path: \"$T/disk2\", size: 256MiB }" g --check-config
+says 0 "store.disks does not name disk ${U2::8} $T/disk2 of this store: add the line - { path: \"$T/disk2\", size: 256MiB }" g --check-config
 wait_for 60 has_code disk_unnamed 1
 assert_eq "$(curl_admin /healthz | json status)" degraded
 assert_eq "$(metric gantry_health_reason 'code="disk_unnamed"')" 1

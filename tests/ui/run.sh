@@ -82,7 +82,7 @@ stop_daemon
 
 # ---- without one of its disks ----
 mv "$T/disk1" "$T/away"
-uuid=$("$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config 2>&1 | sed -n 's/.*disk \([-0-9a-f]*\), number 1.*/\1/p')
+uuid=$("$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config 2>&1 | sed -n 's/.*gantryd --forget \([-0-9a-f]*\),.*/\1/p')
 sed -i "s|^store:|store:\n  accept_missing: [\"$uuid\"]|" "$T/gantryd.yaml"
 daemon_run
 HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" missing >>"$T/page"

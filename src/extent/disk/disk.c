@@ -76,7 +76,7 @@ disk_fail(struct disk *d, const char *fmt, ...)
 		va_end(ap);
 		atomic_store_explicit(&d->state, UNIT_FAILED, memory_order_release);
 		log_event(LOG_EV_DISK_FAILED, LOG_ERROR,
-			  "disk %s failed and is read-only until a restart: %s", d->path, d->reason);
+			  "disk %s failed and is read-only until a restart: %s", d->name, d->reason);
 		is_news = true;
 	}
 	pthread_mutex_unlock(&d->reason_lock);
@@ -94,7 +94,7 @@ disk_wrote(struct disk *d, enum disk_room of, int result)
 		if (atomic_exchange(&d->no_room[of], result) == 0)
 			log_warn("%s: no room for what the disk counts as free: %s; writes that need it "
 				 "answer 507",
-				 d->path, strerror(-result));
+				 d->name, strerror(-result));
 		return -ENOSPC;
 	}
 	if (result < 0 || !atomic_load_explicit(&d->no_room[of], memory_order_relaxed))
@@ -102,7 +102,7 @@ disk_wrote(struct disk *d, enum disk_room of, int result)
 	/* Some writes need room and others do not: one that ends well is no proof at once. */
 	since_ns = atomic_load(&d->no_room_ns);
 	if (clock_ns() > since_ns + NO_ROOM_HOLDS_NS && atomic_exchange(&d->no_room[of], 0))
-		log_note("%s: writes find room again", d->path);
+		log_note("%s: writes find room again", d->name);
 	return result;
 }
 
@@ -205,10 +205,10 @@ check_fs(struct disk *d, int fd, char *err, size_t err_len)
 	int e = file_check_fs(fd, why, sizeof why);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: %s", d->path, why);
+		return disk_refuse(err, err_len, e, "%s: %s", d->name, why);
 	d->flush_all = e == 0;
 	if (e == 0)
-		log_warn("%s: %s", d->path, why);
+		log_warn("%s: %s", d->name, why);
 	return 0;
 }
 
@@ -235,7 +235,7 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 			err, err_len, -ENOTRECOVERABLE,
 			"%s: not a Gantry store (there is no super), but it has a log: put super and "
 			"super2 back from a copy",
-			d->path);
+			d->name);
 	}
 	if (second < 0 && (second != -ENOENT || e < 0))
 		return second == -ENOENT ? -ENOTRECOVERABLE : second;
@@ -243,7 +243,7 @@ open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	e = disk_open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
 	return e == -ENOENT && d->is_lenient ? 0
 	       : e == -ENOENT                ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
-							   "%s: the log is not there; put it back from a copy", d->path)
+							   "%s: the log is not there; put it back from a copy", d->name)
 					     : e;
 }
 
@@ -274,7 +274,7 @@ check_log(struct disk *d, char *err, size_t err_len)
 	if (d->log_fault == FILE_ODD && (d->is_device || !d->is_lenient))
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
 				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
-				   d->path, d->is_device ? "the device" : "log",
+				   d->name, d->is_device ? "the device" : "log",
 				   (unsigned long long)d->log_have, (unsigned long long)want,
 				   d->is_device ? "make it as large again" : "put it back from a copy");
 	d->log_have = d->log_fault == FILE_ABSENT || d->log_fault == FILE_FOREIGN ? 0
@@ -308,7 +308,7 @@ judge_segment(struct seg_scan *s, unsigned seg, const char *name)
 	}
 	e = file_size(d->seg_fd[seg], &size);
 	if (e < 0)
-		return disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path,
+		return disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->name,
 				   name, strerror(-e));
 	d->seg_have[seg] = size < d->geo.seg_bytes ? size / FMT_ALIGN * FMT_ALIGN : d->geo.seg_bytes;
 	d->seg_fault[seg] = size == d->geo.seg_bytes ? FILE_WHOLE : FILE_ODD;
@@ -317,7 +317,7 @@ judge_segment(struct seg_scan *s, unsigned seg, const char *name)
 	return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
 			   "%s: %s is damaged: it has %llu bytes instead of %llu; put it back from a "
 			   "copy",
-			   d->path, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
+			   d->name, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
 }
 
 static int
@@ -350,7 +350,7 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	d->seg_fault = calloc(d->geo.seg_nr, sizeof *d->seg_fault);
 	d->seg_lost = calloc(d->geo.seg_nr, sizeof *d->seg_lost);
 	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd || !d->seg_have || !d->seg_fault || !d->seg_lost)
-		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
+		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->name);
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
 		d->seg_fd[i] = d->is_device ? d->log_fd : -1;
 		d->seg_fault[i] = d->is_device ? FILE_WHOLE : FILE_ABSENT;
@@ -396,6 +396,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	int e;
 
 	snprintf(d->path, sizeof d->path, "%s", dc->path);
+	disk_name(d->name, NULL, d->path);
 	d->is_device = file_is_device(dc->path);
 	places(d);
 	if (place_is_memory(dc->path, why, sizeof why))
@@ -426,20 +427,20 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		return disk_refuse(
 			err, err_len, -ENOTRECOVERABLE,
 			"%s: a store that was made as a %s; put it back on one, file by file or byte by byte",
-			d->path, d->is_device ? "directory" : "block device");
+			d->name, d->is_device ? "directory" : "block device");
 	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
 		return disk_refuse(
 			err, err_len, -EINVAL,
 			"%s: size is configured as %llu bytes, but the store was made with %llu and cannot "
 			"change; set it to %llu, or leave it out",
-			d->path, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
+			d->name, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
 			(unsigned long long)d->geo.size_bytes);
 	if ((e = check_log(d, err, err_len)) < 0 || (e = open_segments(d, until_ns, err, err_len)) < 0 ||
 	    (e = disk_open_host(d, r, until_ns, err, err_len)) < 0)
 		return e;
 	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
 		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
-				   d->path, strerror(-e));
+				   d->name, strerror(-e));
 	return e == 0 ? make_alloc(d) : e;
 }
 

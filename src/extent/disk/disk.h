@@ -28,6 +28,7 @@
 #include "extent/disk/format.h"
 #include "extent/disk/host.h"
 #include "extent/disk/rules.h"
+#include "base/disk_name.h"
 #include "base/run_clock.h"
 
 #include <pthread.h>
@@ -88,6 +89,7 @@ struct layout {
 
 struct disk {
 	char path[256];
+	char name[DISK_NAME_BYTES]; /* name for messages; the path, before a superblock was read */
 	struct geometry geo;
 	bool is_device;
 	bool flush_all; /* true: one flush does not cover the disk, so every written file is flushed */

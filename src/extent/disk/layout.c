@@ -70,9 +70,9 @@ tell(struct disk *d)
 			 "them "
 			 "(docs/operations.md, Backup): each is flushed whenever it is written, until it is "
 			 "rewritten",
-			 d->path, nr, d->geo.seg_nr);
+			 d->name, nr, d->geo.seg_nr);
 	else if (!nr && l->told_nr)
-		log_note("%s: all segments that had holes or shared blocks are rewritten", d->path);
+		log_note("%s: all segments that had holes or shared blocks are rewritten", d->name);
 	l->told_nr = nr;
 }
 
@@ -109,7 +109,7 @@ disk_layout_begin(struct disk *d, struct ring *r)
 	if (e == -EOPNOTSUPP) {
 		log_warn("%s: the file system does not say where it has the segments: every touched file is "
 			 "flushed, which is slower",
-			 d->path);
+			 d->name);
 		d->flush_all = true;
 		return 0;
 	}
@@ -253,7 +253,7 @@ mend(struct disk *d, struct ring *r)
 		return true;
 	if (e < 0 && !l->told_error)
 		log_warn("%s: not all segments can be rewritten now, and these go on being flushed: %s",
-			 d->path, strerror(-e));
+			 d->name, strerror(-e));
 	l->told_error = e < 0;
 	l->mend_error = 0;
 	l->passed = e == 0;

@@ -97,12 +97,11 @@ static int
 refuse_in_use(const char *path, int fd, struct ring *r, const char *what, char *err, size_t err_len)
 {
 	uint8_t uuid[UUID_BYTES];
-	char text[UUID_TEXT] = "";
+	char name[DISK_NAME_BYTES];
 
-	if (disk_peek(fd, r, uuid))
-		uuid_write(text, uuid);
-	return disk_refuse(err, err_len, -EBUSY, "%s: %s%s%s%s", path, text[0] ? "disk " : "", text,
-			   text[0] ? " is " : "", what);
+	if (!disk_peek(fd, r, uuid))
+		return disk_refuse(err, err_len, -EBUSY, "%s: %s", path, what);
+	return disk_refuse(err, err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, path), what);
 }
 
 /* With force: another host may use what is there. */

@@ -58,7 +58,7 @@ disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_
 		err, err_len, -EINVAL,
 		"%s: %s does not belong there: it is marked '%s' instead of '%s'; put back the right "
 		"file, all of them from one copy",
-		d->path, name, has, want);
+		d->name, name, has, want);
 }
 
 void
@@ -125,9 +125,9 @@ mark_all(struct disk *d)
 		nr++;
 	}
 	if (nr)
-		log_note("%s: %u files did not say which disk they are of; they do now", d->path, nr);
+		log_note("%s: %u files did not say which disk they are of; they do now", d->name, nr);
 	if (e < 0)
-		log_warn("%s: files cannot be marked as this disk's: %s", d->path, strerror(-e));
+		log_warn("%s: files cannot be marked as this disk's: %s", d->name, strerror(-e));
 }
 
 /* ---- the host block ---- */
@@ -148,7 +148,7 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 	}
 	e = host_look(h, r);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->path,
+		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->name,
 				   strerror(-e));
 	if (h->there && memcmp(h->seen.disk_uuid, d->sb.disk_uuid, 16) != 0) {
 		char block[UUID_TEXT], super[UUID_TEXT];
@@ -156,7 +156,7 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 		uuid_text(block, h->seen.disk_uuid);
 		uuid_text(super, d->sb.disk_uuid);
 		disk_refuse(err, err_len, -EINVAL, "%s: superblocks and host block are of two disks (%s, %s)",
-			    d->path, super, block);
+			    d->name, super, block);
 		advice_add(err, err_len, ADVICE_HOST_OF_ANOTHER, &(struct advice_values){ .path = d->path });
 		return -EINVAL;
 	}
@@ -181,16 +181,16 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t e
 		e = h->fd < 0 ? h->fd : file_lock(h->fd);
 		if (e < 0)
 			return disk_refuse(err, err_len, e == -EWOULDBLOCK || e == -EEXIST ? -EBUSY : e,
-					   "%s: cannot make the file host: %s", d->path, strerror(-e));
+					   "%s: cannot make the file host: %s", d->name, strerror(-e));
 	}
 	/* What is behind the last flush may still be lost; what a repair has cut is no more. */
 	atomic_store(&d->log_seq, seq < log_end ? seq : log_end - 1);
-	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->path, err, err_len);
+	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->name, err, err_len);
 	if (e < 0)
 		return e;
 	e = sync_flush(r, h->fd);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->path,
+		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->name,
 				   strerror(-e));
 	mark_all(d);
 	return 0;
@@ -229,9 +229,9 @@ look_at_names(struct disk *d)
 	if (place < 0 || atomic_exchange(&d->path_place, place) == place || disk_failed(d))
 		return;
 	if (place == PLACE_SAME)
-		log_note("%s: the path leads to the open disk again", d->path);
+		log_note("%s: the path leads to the open disk again", d->name);
 	else
-		log_warn("%s: the path %s while the disk is open: the next start will not find it", d->path,
+		log_warn("%s: the path %s while the disk is open: the next start will not find it", d->name,
 			 place == PLACE_ABSENT ? "was removed or renamed" : "leads elsewhere");
 }
 
@@ -272,6 +272,6 @@ disk_release(struct disk *d, struct ring *r)
 	if (e == 0)
 		e = sync_flush(r, d->host.fd);
 	if (e < 0)
-		log_warn("%s: that it is closed could not be written to the host block: %s", d->path,
+		log_warn("%s: that it is closed could not be written to the host block: %s", d->name,
 			 strerror(-e));
 }

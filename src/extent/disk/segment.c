@@ -97,7 +97,7 @@ disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len)
 		return 0;
 	e = mend_file(d, r, "log", &d->log_fd, d->log_fault, d->log_have, d->geo.log_bytes);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot make the log again: %s", d->path,
+		return disk_refuse(err, err_len, e, "%s: cannot make the log again: %s", d->name,
 				   strerror(-e));
 	d->log_have = d->geo.log_bytes;
 	return 0;
@@ -115,7 +115,7 @@ disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len)
 		disk_seg_name(name, i);
 		e = mend_file(d, r, name, &d->seg_fd[i], d->seg_fault[i], d->seg_have[i], d->geo.seg_bytes);
 		if (e < 0)
-			return disk_refuse(err, err_len, e, "%s: cannot make %s again: %s", d->path, name,
+			return disk_refuse(err, err_len, e, "%s: cannot make %s again: %s", d->name, name,
 					   strerror(-e));
 		d->seg_have[i] = d->geo.seg_bytes;
 	}
@@ -166,7 +166,7 @@ disk_grow(struct disk *d, struct ring *r)
 		if (e < 0) {
 			/* The file system is full, or failing: nothing that is served is lost by it. */
 			if (atomic_exchange(&d->seg_error, e) != e)
-				log_warn("%s: cannot make segment %u: %s", d->path, i, strerror(-e));
+				log_warn("%s: cannot make segment %u: %s", d->name, i, strerror(-e));
 			atomic_store(&d->segs_coming, false);
 			return e;
 		}

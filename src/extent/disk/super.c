@@ -125,7 +125,7 @@ judge(const struct search *s, char *err, size_t err_len)
 	char text[2][UUID_TEXT];
 
 	if (s->error < 0 && !(s->good && s->unreadable))
-		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->path,
+		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->name,
 				   strerror(-s->error), disk_way_out(s->error));
 	for (int i = 0; i < 2; i++)
 		uuid_write(text[i], s->uuid[i]);
@@ -134,16 +134,15 @@ judge(const struct search *s, char *err, size_t err_len)
 			err, err_len, -EINVAL,
 			"%s: the two superblocks are of different disks; put back the one that belongs "
 			"here, or clear the one that does not (%s, %s)",
-			d->path, text[0], text[1]);
-	uuid_write(text[0], d->uuid);
+			d->name, text[0], text[1]);
 	if (s->has_other)
 		return disk_refuse(
 			err, err_len, -EPROTONOSUPPORT,
-			"%s: disk %s was made by another version of Gantry (its format is %u, and this one "
-			"reads %u to %u); start that one",
-			d->path, text[0], s->other_version, fmt_oldest, FMT_VERSION_COPIES);
+			"disk %s was made by another version of Gantry (its format is %u, and this one reads "
+			"%u to %u); start that one",
+			d->name, s->other_version, fmt_oldest, FMT_VERSION_COPIES);
 	if (!s->good)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->name,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
 					      : "not a Gantry store (no superblock)");
 	return 0;
@@ -173,13 +172,14 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 		look(s, d->super_fd[1], 0);
 	if (s->good && !s->mixed)
 		memcpy(d->uuid, d->sb.disk_uuid, UUID_BYTES);
+	disk_name_of(d->name, d->uuid, d->path);
 	d->has_super = s->good || s->damaged || s->has_other;
 	if (e == 0)
 		e = judge(s, err, err_len);
 	d->lost_super = s->good < 2;
 	d->is_old = s->old > 0;
 	if (e == 0 && d->lost_super)
-		log_warn("%s: one of the two superblocks %s; the other one counts", d->path,
+		log_warn("%s: one of the two superblocks %s; the other one counts", d->name,
 			 s->unreadable ? "cannot be read"
 			 : s->damaged  ? "is damaged"
 				       : "is not there");

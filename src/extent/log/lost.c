@@ -113,7 +113,7 @@ lost_drop_older(struct replay *rp)
 	report(rp->rep,
 	       "%s: the older snapshot %llu, or the log after it, is in a file that is not there: it is "
 	       "given up",
-	       vol->disk.path, (unsigned long long)vol->disk.sb.snap[1].id);
+	       vol->disk.name, (unsigned long long)vol->disk.sb.snap[1].id);
 	vol->snap.space[1].nr = 0;
 	vol->disk.sb.snap[1] = (struct snap_ref){ 0 };
 	atomic_store(&vol->snap.trim_at, atomic_load(&vol->snap.begin));

@@ -32,7 +32,7 @@ note(struct replay *rp, const uint8_t *key, size_t len, int error)
 	struct lost_map *lost = malloc(sizeof *lost + len);
 
 	if (!lost)
-		return refuse(rp, -ENOMEM, "%s: no memory for the list of damage", rp->vol->disk.path);
+		return refuse(rp, -ENOMEM, "%s: no memory for the list of damage", rp->vol->disk.name);
 	lost->next = rp->lost;
 	lost->error = error;
 	lost->len = (uint16_t)len;
@@ -59,7 +59,7 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 	if (e == 0)
 		return 0;
 	if (e != -EBADMSG && !sync_is_unreadable(e))
-		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.path, strerror(-e));
+		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.name, strerror(-e));
 	return note(rp, key, len, e);
 }
 
@@ -134,7 +134,7 @@ drop(struct replay *rp, const struct lost_map *lost)
 		return refuse(
 			rp, -ENOTRECOVERABLE,
 			"%s: more maps are lost than can be dropped at once, put the disk back from a copy",
-			rp->vol->disk.path);
+			rp->vol->disk.name);
 	rec_encode(rp->survivors + rp->survivors_len, &v);
 	rp->survivors_len += (uint32_t)n;
 	rp->survivors_nr++;
@@ -156,7 +156,7 @@ judge(struct replay *rp, const struct lost_map *lost)
 	if (lost->error == -EEXIST) {
 		report(rp->rep,
 		       "%s: drops %s (version %llu), whose removal was cut: a snapshot has its space",
-		       rp->vol->disk.path, name, (unsigned long long)r->version);
+		       rp->vol->disk.name, name, (unsigned long long)r->version);
 		return drop(rp, lost);
 	}
 	rec_map(r, &map);

@@ -46,7 +46,7 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 		return 0;
 	if (v)
 		name_text(rp, name, sizeof name, v);
-	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of %s %s", rp->vol->disk.path,
+	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of %s %s", rp->vol->disk.name,
 		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
@@ -62,12 +62,12 @@ mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
 		e = pack_start(vol, place, v->size_bytes);
 	if (e == -ENOMEM)
-		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.path);
+		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.name);
 	if (e != -EEXIST)
 		return e;
 	name_text(rp, name, sizeof name, v);
 	return refuse(rp, -ENOTRECOVERABLE,
-		      "%s: what shares unit %llu with %s takes more than there is of it", vol->disk.path,
+		      "%s: what shares unit %llu with %s takes more than there is of it", vol->disk.name,
 		      (unsigned long long)ext_unit(place), name);
 }
 
@@ -128,7 +128,7 @@ find_space(struct replay *rp)
 			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.path);
+		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.name);
 	/* Before what is in them: some of its types are less. */
 	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
 	if (e == 0)
@@ -172,7 +172,7 @@ collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struc
 
 	if (rp->rep->check_only) {
 		report(rp->rep, "%s: something of a bucket that was removed is left; a start collects it",
-		       rp->vol->disk.path);
+		       rp->vol->disk.name);
 		return 0;
 	}
 	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1));
@@ -198,7 +198,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
 	if (rp->rep->check_only)
 		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it",
-		       rp->vol->disk.path, key[0] == KEY_PART ? "part" : "chunk",
+		       rp->vol->disk.name, key[0] == KEY_PART ? "part" : "chunk",
 		       (unsigned long long)r->size_bytes);
 	else
 		gc_orphans(rp->vol, key[0], key + 1, index, index + 1);
@@ -240,7 +240,7 @@ room_for_epoch(struct replay *rp)
 		return 0;
 	if (rp->tail && vol->disk.sb.snap[1].id) {
 		report(rp->rep, "%s: the log of the older snapshot %llu was written over; it is given up",
-		       vol->disk.path, (unsigned long long)vol->disk.sb.snap[1].id);
+		       vol->disk.name, (unsigned long long)vol->disk.sb.snap[1].id);
 		snapshot_drop_older(vol);
 	}
 	if (rp->tail)
@@ -252,8 +252,8 @@ room_for_epoch(struct replay *rp)
 	if (e < 0)
 		return refuse(rp, e,
 			      "%s: the log has no room for a new epoch, and no snapshot can make some: %s",
-			      vol->disk.path, disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
-	log_note("%s: starts had used up the log; it was trimmed", vol->disk.path);
+			      vol->disk.name, disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
+	log_note("%s: starts had used up the log; it was trimmed", vol->disk.name);
 	return 0;
 }
 
@@ -290,7 +290,7 @@ begin_start(struct replay *rp)
 
 	if (no > FMT_START_NO_MAX)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
-			      vol->disk.path, (unsigned long long)no);
+			      vol->disk.name, (unsigned long long)no);
 	vol->start_no = vol->disk.sb.start_no = no;
 	return 0;
 }
@@ -353,7 +353,7 @@ begin_epoch(struct replay *rp)
 		e = disk_write_super(&vol->disk, rp->r);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", vol->disk.path,
+		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", vol->disk.name,
 			      (unsigned long long)rp->cut.pos, strerror(-e));
 	return 0;
 }
@@ -378,7 +378,7 @@ mend_log(struct replay *rp)
 	}
 	sync_free(zeros);
 	if (e < 0)
-		return refuse(rp, e, "%s: the log has bad sectors that cannot be written: %s", vol->disk.path,
+		return refuse(rp, e, "%s: the log has bad sectors that cannot be written: %s", vol->disk.name,
 			      strerror(-e));
 	return 0;
 }
@@ -419,12 +419,12 @@ judge_end(struct replay *rp)
 	if (rp->behind_records)
 		snprintf(loss, sizeof loss, "%llu records of objects",
 			 (unsigned long long)rp->behind_records);
-	report(rep, "%s: %s", vol->disk.path, rp->damage);
+	report(rep, "%s: %s", vol->disk.name, rp->damage);
 	if (!rep->repair)
 		return refuse_with(rp, -ENOTRECOVERABLE, ADVICE_LOG_DAMAGED,
-				   &(struct advice_values){ .loss = loss }, "%s: %s", vol->disk.path,
+				   &(struct advice_values){ .loss = loss }, "%s: %s", vol->disk.name,
 				   rp->damage);
-	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.path,
+	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.name,
 	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
 	if (rep->damage)
 		rep->damage->sums.has_unknown = true; /* the records of the damaged block */
@@ -442,7 +442,7 @@ make_room(struct replay *rp)
 		int e = snapshot_now(vol, rp->r);
 
 		if (disk_failed(&vol->disk))
-			return refuse(rp, e, "%s: %s", vol->disk.path, vol->disk.reason);
+			return refuse(rp, e, "%s: %s", vol->disk.name, vol->disk.reason);
 		if (e < 0)
 			break; /* it can be served; PUTs wait */
 	}
@@ -459,7 +459,7 @@ say_memory(struct replay *rp)
 	if (ts.used_bytes > ts.max_bytes)
 		report(rp->rep,
 		       "%s: the index takes %llu MiB, more than memory.index: new objects are refused",
-		       rp->vol->disk.path, (unsigned long long)(ts.used_bytes >> 20) + 1);
+		       rp->vol->disk.name, (unsigned long long)(ts.used_bytes >> 20) + 1);
 }
 
 /* Changes nothing. */
@@ -509,7 +509,7 @@ begin(struct replay *rp)
 
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
-			log_note("%s: %llu records after the last flush were cut", vol->disk.path,
+			log_note("%s: %llu records after the last flush were cut", vol->disk.name,
 				 (unsigned long long)rp->cut_records);
 		e = disk_claim(&vol->disk, rp->r, rp->cut.seq, rp->err, rp->err_len);
 		if (e == 0)

@@ -208,7 +208,7 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 		}
 		if (decoded == i)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->vol->disk.path, (unsigned long long)h->pos, i);
+				      rp->vol->disk.name, (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return e;
@@ -282,7 +282,7 @@ replay_log(struct replay *rp)
 		if (sync_is_unreadable(e))
 			return is_known_end(rp) ? 0 : refuse_end(rp, e);
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.name,
 				      (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
@@ -364,7 +364,7 @@ replay_look_behind(struct replay *rp, bool list)
 			continue;
 		}
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.name,
 				      (unsigned long long)pos, strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
 		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
@@ -396,6 +396,6 @@ replay_look_behind(struct replay *rp, bool list)
 	}
 	if (rp->unreadable_nr)
 		report(rp->rep, "%s: %u places of the log after its end cannot be read, the first at %llu",
-		       rp->vol->disk.path, rp->unreadable_nr, (unsigned long long)rp->unreadable[0]);
+		       rp->vol->disk.name, rp->unreadable_nr, (unsigned long long)rp->unreadable[0]);
 	return found;
 }

@@ -63,7 +63,7 @@ report_dropped(struct replay *rp, const struct rec_view *v, const char *line)
 	/* An object that loses a part remains, and is damaged. */
 	if ((o.is_part || key_is_object(v->key[0])) && damage_add(rp->rep->damage, &what, o.key, o.len, line))
 		return true;
-	report(rp->rep, "%s: %s", rp->vol->disk.path, line);
+	report(rp->rep, "%s: %s", rp->vol->disk.name, line);
 	return false;
 }
 
@@ -96,7 +96,7 @@ refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 	uint64_t given = rp->vol->index_bytes, need = given / 4 * 5;
 
 	if (error != -ENOSPC)
-		return refuse(rp, error, "%s: the index cannot be filled: %s", rp->vol->disk.path,
+		return refuse(rp, error, "%s: the index cannot be filled: %s", rp->vol->disk.name,
 			      strerror(-error));
 	/* A start may use an eighth more, which is full: as much for each to come as for each that is there. */
 	if (rp->applied && record_nr > rp->applied)
@@ -106,5 +106,5 @@ refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 	return refuse(
 		rp, -EINVAL,
 		"%s: the index does not fit into memory.index: it is %llu MiB, about %llu MiB are needed",
-		rp->vol->disk.path, (unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
+		rp->vol->disk.name, (unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
 }

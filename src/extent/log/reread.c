@@ -50,7 +50,7 @@ found(struct vol *vol, unsigned what, int error, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(place, sizeof place, fmt, ap);
 	va_end(ap);
-	log_event(LOG_EV_DAMAGED, LOG_ERROR, "scrub: %s: %s %s%s; it is rewritten", vol->disk.path, place,
+	log_event(LOG_EV_DAMAGED, LOG_ERROR, "scrub: %s: %s %s%s; it is rewritten", vol->disk.name, place,
 		  error == -EBADMSG ? "is damaged" : "cannot be read: ",
 		  error == -EBADMSG ? "" : strerror(-error));
 	atomic_fetch_add(&rr->found, 1);
@@ -78,10 +78,10 @@ read_supers(struct vol *vol, struct ring *r)
 		if (e == 0)
 			e = disk_check_super(&vol->disk, r, copy);
 		if (e < 0)
-			log_error("scrub: %s: superblock copy %d cannot be rewritten: %s", vol->disk.path,
+			log_error("scrub: %s: superblock copy %d cannot be rewritten: %s", vol->disk.name,
 				  copy, e == -EBADMSG ? "it is not what was written" : strerror(-e));
 		else
-			log_note("scrub: %s: superblock copy %d is whole again", vol->disk.path, copy);
+			log_note("scrub: %s: superblock copy %d is whole again", vol->disk.name, copy);
 		healed = healed && e == 0;
 	}
 	if (healed)
@@ -308,7 +308,7 @@ heal(struct vol *vol)
 	if (snap[1].id > rr->heal_id) {
 		rr->heal_id = 0;
 		atomic_fetch_and(&rr->bad, REREAD_SUPER);
-		log_note("scrub: %s: snapshots %llu and %llu have replaced the damaged parts", vol->disk.path,
+		log_note("scrub: %s: snapshots %llu and %llu have replaced the damaged parts", vol->disk.name,
 			 (unsigned long long)snap[1].id, (unsigned long long)snap[0].id);
 		return UINT64_MAX;
 	}

@@ -196,9 +196,9 @@ find_older(struct replay *rp)
 	if (e == 0)
 		return 0;
 	if (!is_lost(e))
-		return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.path,
+		return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.name,
 			      (unsigned long long)older->id, strerror(-e));
-	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.path,
+	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.name,
 	       (unsigned long long)older->id, e == -EBADMSG ? "is damaged" : "cannot be read");
 	*older = (struct snap_ref){ 0 };
 	vol->snap.space[1].nr = 0;
@@ -215,7 +215,7 @@ snapshots_load(struct replay *rp)
 
 	if (is_lost(e) && snap[1].id) {
 		/* The one before is as good, and the log goes back to it. */
-		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.path,
+		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.name,
 		       (unsigned long long)snap[0].id, e == -EBADMSG ? "is damaged" : "cannot be read");
 		e = empty_index(rp);
 		snap[0] = snap[1];
@@ -226,11 +226,11 @@ snapshots_load(struct replay *rp)
 	}
 	if (e == -EBADMSG)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
-			      vol->disk.path, (unsigned long long)snap[0].id);
+			      vol->disk.name, (unsigned long long)snap[0].id);
 	if (e == -ENOSPC)
 		return no_memory(rp);
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.path,
+		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.name,
 			      (unsigned long long)snap[0].id, strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
 	return named && !vol->disk.lost_super ? 0 : find_older(rp);

@@ -419,7 +419,7 @@ make_current(struct chain *c)
 		log_warn("%s: snapshots write %u.%u times what the log does: it was formatted too small for "
 			 "so "
 			 "many objects",
-			 vol->disk.path, load / 10, load % 10);
+			 vol->disk.name, load / 10, load % 10);
 	return 0;
 }
 
@@ -446,7 +446,7 @@ give_up_older(struct vol *vol, struct ring *r)
 
 	if (!older->id || (!snap->at_start && atomic_load(&vol->log_used) <= vol->disk.geo.log_bytes / 2))
 		return -ENOSPC;
-	log_warn("%s: no room for a third snapshot: the older one, %llu, is given up", vol->disk.path,
+	log_warn("%s: no room for a third snapshot: the older one, %llu, is given up", vol->disk.name,
 		 (unsigned long long)older->id);
 	*older = (struct snap_ref){ 0 };
 	e = disk_write_super(&vol->disk, r);
@@ -499,7 +499,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 		if (e == -ENOSPC && !c.lacks_room)
 			again = give_up_older(vol, r) == 0;
 		if (!again && e != -ECANCELED && !disk_failed(&vol->disk))
-			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,
+			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.name,
 				 strerror(-e));
 	}
 	free(c.space.ext);

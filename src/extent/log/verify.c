@@ -197,7 +197,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 
 		if (n < 0)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->vol->disk.path, (unsigned long long)b->head.pos, i);
+				      rp->vol->disk.name, (unsigned long long)b->head.pos, i);
 		name_text(rp, name, sizeof name, &v);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
@@ -219,7 +219,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		}
 		if (e < 0 && e != -EBADMSG)
 			return refuse(rp, e, "%s: log offset %llu: the data of %s cannot be read: %s",
-				      rp->vol->disk.path, (unsigned long long)b->head.pos, name,
+				      rp->vol->disk.name, (unsigned long long)b->head.pos, name,
 				      strerror(-e));
 		if (e < 0) {
 			if (!cut)
@@ -229,7 +229,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			report(rp->rep,
 			       "%s: log offset %llu: %s (version %llu) was not whole and not acknowledged: "
 			       "dropped",
-			       rp->vol->disk.path, (unsigned long long)b->head.pos, name,
+			       rp->vol->disk.name, (unsigned long long)b->head.pos, name,
 			       (unsigned long long)v.version);
 		} else {
 			keep(rp, b->bytes + at, (uint32_t)n);

@@ -4,6 +4,7 @@
 
 #include "extent/disk/sync.h"
 #include "extent/log/recover.h"
+#include "store/damage.h"
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -91,12 +92,12 @@ refuse_old(const struct disk *d, char *err, size_t err_len)
 		return disk_refuse(
 			err, err_len, -EINVAL,
 			"%s: the step to format %u was begun and is not over; gantryd --upgrade ends it",
-			d->path, FMT_VERSION);
+			d->name, FMT_VERSION);
 	return disk_refuse(
 		err, err_len, -EINVAL,
 		"%s: the store is of format %u, this version serves format %u; gantryd --upgrade makes the "
 		"step, after which earlier versions refuse it",
-		d->path, d->sb.version, FMT_VERSION);
+		d->name, d->sb.version, FMT_VERSION);
 }
 
 /* Somebody else may have it.  Who only reads says so and goes on. */
@@ -107,12 +108,12 @@ ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *
 	char who[160];
 
 	if (!rep->check_only)
-		return host_wait(h, r, vol->disk.path, err, err_len);
+		return host_wait(h, r, vol->disk.name, err, err_len);
 	host_text(h, who, sizeof who);
 	if (who[0])
-		report(rep, "%s: %s has it open, or did not close it", vol->disk.path, who);
+		report(rep, "%s: %s has it open, or did not close it", vol->disk.name, who);
 	if (h->damaged)
-		report(rep, "%s: the host block is damaged; a start rewrites it", vol->disk.path);
+		report(rep, "%s: the host block is damaged; a start rewrites it", vol->disk.name);
 	return 0;
 }
 
@@ -124,13 +125,14 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 
 	vol->disk.is_lenient = rep->repair;
 	e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
+	rep->disk = e == 0 && rep->damage ? damage_disk(rep->damage, vol->disk.name) : rep->disk;
 	if (e == 0 && vol->disk.is_old && !rep->check_only)
 		e = refuse_old(&vol->disk, err, err_len);
 	if (e == 0 && vol->disk.read_only)
 		report(rep,
 		       "%s: opened for reading only (%s): no proof that no daemon has it open, and what one "
 		       "writes meanwhile looks like damage",
-		       dc->path, strerror(-vol->disk.read_only));
+		       vol->disk.name, strerror(-vol->disk.read_only));
 	if (e == 0)
 		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0 && rep->repair && !rep->check_only)
@@ -181,5 +183,5 @@ vol_last_stamp(struct vol *vol, struct ring *r)
 	if (e == 0)
 		atomic_store(&d->log_seq, vol->block.head.seq);
 	if (e < 0)
-		log_warn("%s: the last stamp could not be written: %s", d->path, strerror(-e));
+		log_warn("%s: the last stamp could not be written: %s", d->name, strerror(-e));
 }

@@ -251,7 +251,7 @@ bad_bytes(const struct read_int *ri, const char *what)
 	log_limited(LOG_ERROR,
 		    "%s: %s at byte %llu of version %llu (%llu bytes from unit %llu on) does not match its "
 		    "checksum",
-		    vol->disk.path, what, (unsigned long long)ri->seg_off,
+		    vol->disk.name, what, (unsigned long long)ri->seg_off,
 		    (unsigned long long)ri->rec->version, (unsigned long long)ri->rec->size_bytes,
 		    (unsigned long long)first);
 }

@@ -132,12 +132,12 @@ start_is_known(const struct disk *d)
 int
 start_refuse_disk(struct start *s, const struct disk *d)
 {
-	char text[UUID_TEXT];
+	char name[DISK_NAME_BYTES];
 
-	uuid_write(text, d->id.uuid);
+	disk_name_of(name, d->id.uuid, "");
 	start_refuse(s, d->error, "%s", d->err);
-	if (start_is_known(d) && !strstr(d->err, text))
-		advice_insert(s->err, s->err_len, " (disk %s)", text);
+	if (!strstr(d->err, name))
+		advice_insert(s->err, s->err_len, " (disk %s)", name);
 	return d->error;
 }
 
@@ -297,23 +297,23 @@ start_check_store(struct start *s)
 
 	for (int i = 0; i < s->nr; i++) {
 		const struct disk *d = &s->disk[i];
-		char disk[UUID_TEXT], its[UUID_TEXT], ours[UUID_TEXT];
+		char disk[DISK_NAME_BYTES], its[UUID_TEXT], ours[UUID_TEXT];
 
 		if (!d->st)
 			continue;
-		uuid_write(disk, d->id.uuid);
+		disk_name_of(disk, d->id.uuid, start_path(d));
 		uuid_write(its, d->id.store_uuid);
 		uuid_write(ours, of->id.store_uuid);
 		if (memcmp(d->id.store_uuid, of->id.store_uuid, UUID_BYTES) != 0)
 			return start_refuse_with(s, -EINVAL, ADVICE_FOREIGN_DISK, start_path(d),
-						 "%s: disk %s is of another store, %s; %s is of %s",
-						 start_path(d), disk, its, start_path(of), ours);
+						 "disk %s is of another store, %s; %s is of %s", disk, its,
+						 start_path(of), ours);
 		for (int j = 0; j < i; j++) {
 			if (s->disk[j].st && memcmp(s->disk[j].id.uuid, d->id.uuid, UUID_BYTES) == 0)
 				return start_refuse_with(
 					s, -EINVAL, ADVICE_COPIED_DISK, start_path(d),
-					"%s and %s: both say to be disk %s, so one is a copy of the other",
-					start_path(&s->disk[j]), start_path(d), disk);
+					"%s says to be disk %s, too: one is a copy of the other",
+					start_path(&s->disk[j]), disk);
 		}
 	}
 	return 0;

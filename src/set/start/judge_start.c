@@ -51,7 +51,7 @@ static void
 find_behind(struct start *s)
 {
 	uint64_t no = s->table.version >> TABLE_CHANGE_BITS;
-	char text[UUID_TEXT];
+	char name[DISK_NAME_BYTES];
 
 	s->behind = 0;
 	for (int i = 0; i < s->nr; i++) {
@@ -62,9 +62,8 @@ find_behind(struct start *s)
 		if (!d->is_behind)
 			continue;
 		s->behind |= (uint64_t)1 << d->number;
-		uuid_write(text, d->id.uuid);
-		log_warn("%s: disk %s %s; what others have of buckets and of keys with two copies counts",
-			 start_path(d), text,
+		log_warn("disk %s %s; what others have of buckets and of keys with two copies counts",
+			 disk_name_of(name, d->id.uuid, start_path(d)),
 			 d->id.start_no < no
 				 ? "is an older copy of itself, of before the last start of the others"
 				 : "was an older copy of itself, or a repair dropped something of it");

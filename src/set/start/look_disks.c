@@ -54,7 +54,7 @@ say_forgotten(struct start *s)
 	start_refuse(s, 0, "%s are lost%s%s", loss, estimate, is_one ? ": " : "");
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		int one = 0, empty = 0, second = 0;
-		char text[UUID_TEXT];
+		char name[DISK_NAME_BYTES];
 
 		if (!table_has(s->forgotten, i))
 			continue;
@@ -65,9 +65,8 @@ say_forgotten(struct start *s)
 			empty += s->table.first[slot] == i && is_lost;
 			second += s->table.first[slot] == i && !is_lost;
 		}
-		uuid_write(text, s->table.uuid[i]);
-		start_add(s->err, s->err_len, "%sdisk %s, number %d of a store of %d disks",
-			  is_one ? "" : "\n", text, start_shown_number(s, i), start_count(s->table.members));
+		start_add(s->err, s->err_len, "%sdisk %s, of a store of %d disks", is_one ? "" : "\n",
+			  start_name(s, i, name), start_count(s->table.members));
 		start_add_why(s, i, s->err, s->err_len);
 		start_add(s->err, s->err_len,
 			  ": has %d of %d slots of keys with one copy, which begin empty on the others; of "

@@ -83,6 +83,16 @@ problem_len(const char *err)
 	return len < WHY_BYTES ? (int)len : WHY_BYTES;
 }
 
+/* Returns the message of a disk without the digits at its begin, which the message of the start has already. */
+static const char *
+err_of(const struct disk *d)
+{
+	char digits[DISK_NAME_BYTES];
+	size_t n = strlen(disk_name_of(digits, d->id.uuid, ""));
+
+	return n && strncmp(d->err, digits, n) == 0 && d->err[n] == ' ' ? d->err + n + 1 : d->err;
+}
+
 void
 start_add_why(const struct start *s, int number, char *to, size_t len)
 {
@@ -90,7 +100,7 @@ start_add_why(const struct start *s, int number, char *to, size_t len)
 	const struct disk *d = start_absent_of(s, number, &unknown);
 
 	if (d)
-		start_add(to, len, " (%.*s%s)", problem_len(d->err), d->err,
+		start_add(to, len, " (%.*s%s)", problem_len(err_of(d)), err_of(d),
 			  start_is_bare(d) ? "; is it mounted?" : "");
 	else if (!unknown)
 		start_add(to, len, " (no path of store.disks is left for it)");
@@ -130,10 +140,16 @@ is_enough(const struct start *s)
 	return !RULE_QUORUM || 2 * present > members || (2 * present == members && half_suffices);
 }
 
-int
-start_shown_number(const struct start *s, int number)
+const char *
+start_name(const struct start *s, int number, char text[DISK_NAME_BYTES])
 {
-	return start_count(s->table.members & (((uint64_t)1 << number) - 1));
+	const struct store_record *record = s->conf->disks.record;
+	const struct store_record_disk *last = record ? record_find(record, s->table.uuid[number]) : NULL;
+	int unknown;
+	const struct disk *d = start_absent_of(s, number, &unknown);
+
+	/* The reason after the name begins with the path, if the path is known. */
+	return disk_name_of(text, s->table.uuid[number], !d && last ? last->path : "");
 }
 
 /* Returns the state of a missing member in a word. */
@@ -229,19 +245,19 @@ static int
 refuse_missing(struct start *s, uint64_t missing)
 {
 	char who[STORE_WHY_BYTES] = "", uuids[NAMED_MAX * UUID_TEXT + 16] = "", text[UUID_TEXT];
-	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "";
+	char words[NAMED_MAX * (UUID_TEXT + 10) + 16] = "", name[DISK_NAME_BYTES];
 	int nr = 0, e;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
 			continue;
 		uuid_write(text, s->table.uuid[i]);
+		start_name(s, i, name);
 		if (nr == 1)
-			start_add(who, sizeof who, "disk %s, number %d of a store of %d disks, is %s", text,
-				  start_shown_number(s, i), start_count(s->table.members), state_of(s, i));
+			start_add(who, sizeof who, "disk %s, of a store of %d disks, is %s", name,
+				  start_count(s->table.members), state_of(s, i));
 		else
-			start_add(who, sizeof who, "; disk %s, number %d, is %s", text,
-				  start_shown_number(s, i), state_of(s, i));
+			start_add(who, sizeof who, "; disk %s is %s", name, state_of(s, i));
 		start_add_why(s, i, who, sizeof who);
 		start_add(uuids, sizeof uuids, "%s%s", nr > 1 ? ", " : "", text);
 		start_add(words, sizeof words, "%s--forget %s", nr > 1 ? " " : "", text);
@@ -260,14 +276,13 @@ refuse_missing(struct start *s, uint64_t missing)
 static int
 refuse_few(struct start *s, uint64_t missing)
 {
-	char all[STORE_WHY_BYTES] = "", text[UUID_TEXT], loss[200];
+	char all[STORE_WHY_BYTES] = "", name[DISK_NAME_BYTES], loss[200];
 	int nr = 0, e;
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(missing, i) || nr++ >= NAMED_MAX)
 			continue;
-		uuid_write(text, s->table.uuid[i]);
-		start_add(all, sizeof all, "%s %s", nr > 1 ? "," : "", text);
+		start_add(all, sizeof all, "%s %s", nr > 1 ? "," : "", start_name(s, i, name));
 		start_add_why(s, i, all, sizeof all);
 	}
 	if (nr > NAMED_MAX)

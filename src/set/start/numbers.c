@@ -21,17 +21,16 @@ is_half_added(const struct disk *d)
 static int
 refuse_stranger(struct start *s, const struct disk *d)
 {
-	char text[UUID_TEXT];
+	char name[DISK_NAME_BYTES];
 
-	uuid_write(text, d->id.uuid);
+	disk_name_of(name, d->id.uuid, start_path(d));
 	if (is_half_added(d))
 		return start_refuse_with(s, -EINVAL, ADVICE_HALF_ADDED, start_path(d),
-					 "%s: disk %s was being added, and has not become one of this store",
-					 start_path(d), text);
+					 "disk %s was being added, and has not become one of this store",
+					 name);
 	return start_refuse_with(
 		s, -EINVAL, ADVICE_NO_MEMBER, start_path(d),
-		"%s: disk %s does not belong to this store (any more): it was given up, or drained",
-		start_path(d), text);
+		"disk %s does not belong to this store (any more): it was given up, or drained", name);
 }
 
 int
@@ -43,16 +42,15 @@ start_leave_drained(struct start *s)
 		left += s->disk[i].st && table_find(s->disk[i].id.table, s->disk[i].id.uuid) >= 0;
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
-		char text[UUID_TEXT];
+		char name[DISK_NAME_BYTES];
 
 		if (!d->st || table_find(d->id.table, d->id.uuid) >= 0)
 			continue;
 		if (!left)
 			return refuse_stranger(s, d);
-		uuid_write(text, d->id.uuid);
 		if (!d->unnamed)
-			log_warn("%s: disk %s was drained, and is not used; take it off store.disks",
-				 start_path(d), text);
+			log_warn("disk %s was drained, and is not used; take it off store.disks",
+				 disk_name_of(name, d->id.uuid, start_path(d)));
 		store_stop(d->st);
 		d->st = NULL;
 		d->is_out = d->is_drained = true;
@@ -72,12 +70,12 @@ static bool
 leave_unaware(struct disk *d)
 {
 	int number = table_find(d->id.table, d->id.uuid);
-	char text[UUID_TEXT];
+	char name[DISK_NAME_BYTES];
 
 	if (number < 0 || !table_is_drained(d->id.table, number))
 		return false;
-	uuid_write(text, d->id.uuid);
-	log_note("%s: disk %s was drained, and is told so now; take it off store.disks", start_path(d), text);
+	log_note("disk %s was drained, and is told so now; take it off store.disks",
+		 disk_name_of(name, d->id.uuid, start_path(d)));
 	d->drained = d->st;
 	d->st = NULL;
 	d->is_out = d->is_drained = true;
@@ -89,15 +87,13 @@ leave_unaware(struct disk *d)
 static int
 refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 {
-	char of_a[UUID_TEXT], of_b[UUID_TEXT];
+	char of_a[DISK_NAME_BYTES], of_b[DISK_NAME_BYTES];
 
-	uuid_write(of_a, a->id.uuid);
-	uuid_write(of_b, b->id.uuid);
 	return start_refuse_with(
 		s, -ENOTRECOVERABLE, ADVICE_TABLES_DIFFER, start_path(b),
-		"%s (disk %s) and %s (disk %s): their tables of disks have one version and differ: the "
-		"superblocks of one were changed by something else",
-		start_path(a), of_a, start_path(b), of_b);
+		"disk %s and disk %s: their tables of disks have one version and differ: the superblocks of "
+		"one were changed by something else",
+		disk_name_of(of_a, a->id.uuid, start_path(a)), disk_name_of(of_b, b->id.uuid, start_path(b)));
 }
 
 int

@@ -170,16 +170,15 @@ missing_path(const struct start *s, int number)
 static void
 tell(const struct start *s)
 {
-	char text[UUID_TEXT], why[512];
+	char name[DISK_NAME_BYTES], why[512];
 
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
 		if (!table_has(s->table.members & ~s->present, i))
 			continue;
-		uuid_write(text, s->table.uuid[i]);
 		why[0] = 0;
 		start_add_why(s, i, why, sizeof why);
 		log_warn("disk %s is missing%s, as store.accept_missing allows: what only it has answers 503",
-			 text, why);
+			 start_name(s, i, name), why);
 	}
 }
 

@@ -20,6 +20,7 @@
 
 #include "set/start/start.h"
 #include "base/advice.h"
+#include "base/disk_name.h"
 #include "store/record.h"
 
 #include <pthread.h>
@@ -143,9 +144,8 @@ void start_add(char *to, size_t len, const char *fmt, ...) __attribute__((format
 void start_add_why(const struct start *s, int number, char *to, size_t len);
 /* Writes the share of the store's objects, in per cent, that is lost with the disks of the bitmap `disks`. */
 void start_say_loss(const struct start *s, uint64_t disks, char *text, size_t len);
-/* Returns the number of a member that /disks shows: the number of members with a smaller number in the map.
- * The numbers in the map may have gaps. */
-int start_shown_number(const struct start *s, int number);
+/* Writes the name of a missing member, with the path of the record if store.disks has none for it, and returns text. */
+const char *start_name(const struct start *s, int number, char text[DISK_NAME_BYTES]);
 /* Checks that enough members are present (M2, M3), and that the missing members are allowed to be missing.
  * Returns 0 or -errno. */
 int start_check_missing(struct start *s);

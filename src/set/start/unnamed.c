@@ -56,7 +56,7 @@ start_leave_unnamed(struct start *s)
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 		int number = d->unnamed ? table_find(&s->table, d->unnamed->uuid) : 0;
-		char text[UUID_TEXT];
+		char name[DISK_NAME_BYTES];
 
 		if (!d->unnamed || d->is_drained)
 			continue;
@@ -65,9 +65,8 @@ start_leave_unnamed(struct start *s)
 			d->st = NULL;
 			d->is_out = d->is_drained = true;
 		} else if (d->st) {
-			uuid_write(text, d->unnamed->uuid);
-			log_warn("disk %s is used from %s, where it was, and store.disks does not name it",
-				 text, start_path(d));
+			log_warn("disk %s is used from where it was, and store.disks does not name it",
+				 disk_name_of(name, d->unnamed->uuid, start_path(d)));
 		}
 	}
 }

@@ -161,7 +161,7 @@ assert_refused(const struct store_conf *c, int error, const char *word, const ch
 	assert_int_equal(store_start(c, &st, err, sizeof err), error);
 	st = NULL;
 	printf("%s\n", err);
-	assert_memory_equal(err, dir, strlen(dir));
+	assert_non_null(strstr(err, dir));
 	assert_non_null(strstr(err, word));
 	assert_non_null(strstr(err, todo));
 	assert_true(remedies_are_in_order(err));

@@ -251,7 +251,7 @@ test_in_use(void **state)
 	fake_time(true, their_beat);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EBUSY);
 	printf("%s\n", err);
-	assert_memory_equal(err, dir, strlen(dir));
+	assert_non_null(strstr(err, dir));
 	assert_non_null(strstr(err, "in use by host 'elsewhere'"));
 	assert_true(slept_ns <= HOST_BEAT_NS);
 	said[0] = 0;

@@ -30,7 +30,8 @@ unit(const struct store *st, int i, struct store_unit_info *ret_info)
 {
 	static const char *const uuid[] = { "uuid-0", "uuid-1", "uuid-2" };
 
-	*ret_info = (struct store_unit_info){ .uuid = uuid[i], .state = state };
+	*ret_info = (struct store_unit_info){ .name = "", .uuid = uuid[i], .state = state };
+	snprintf(ret_info->label, sizeof ret_info->label, "label-%d", i);
 }
 
 static const struct store_ops ops = { .copies_info = give, .unit_info = unit };
@@ -74,19 +75,18 @@ test_away(void **state_)
 	assert_string_equal(found.reason[0].text, "3 objects (30 bytes) have one copy");
 	given.away = 2;
 	assert_int_equal(reasons(&st), 1);
-	assert_string_equal(found.reason[0].text,
-			    "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away");
+	assert_string_equal(found.reason[0].text, "3 objects (30 bytes) have one copy: disk uuid-1 is away");
 	given.may_replace = true;
 	given.replaced_in_ns[1] = 1700 * NS_PER_S;
 	reasons(&st);
 	assert_string_equal(found.reason[0].text,
-			    "3 objects (30 bytes) have one copy: disk 1 (uuid-1) is away, and "
+			    "3 objects (30 bytes) have one copy: disk uuid-1 is away, and "
 			    "another takes its place in 29 min");
 	given.away = 3;
 	given.replaced_in_ns[0] = 90 * NS_PER_S;
 	reasons(&st);
 	assert_string_equal(found.reason[0].text,
-			    "3 objects (30 bytes) have one copy: disk 0 (uuid-0) and 1 more are away, "
+			    "3 objects (30 bytes) have one copy: disk uuid-0 and 1 more are away, "
 			    "and another takes its place in 90 s");
 	/* Parts of uploads alone are bytes of no object. */
 	given = (struct store_copies_info){ .is_used = true, .exposed_bytes = 30 };
@@ -117,7 +117,7 @@ test_healing(void **state_)
 	given.away = 4;
 	reasons(&st);
 	assert_string_equal(found.reason[0].text,
-			    "3 objects (30 bytes) have one copy: disk 2 (uuid-2) is away; some are "
+			    "3 objects (30 bytes) have one copy: disk uuid-2 is away; some are "
 			    "being copied, 10 of about 40 bytes, some 30 s left");
 }
 
@@ -128,14 +128,14 @@ test_needed(void **state_)
 	state = UNIT_MISSING;
 	assert_int_equal(reasons(&st), 1);
 	assert_string_equal(found.reason[0].text,
-			    "disk 0 (uuid-0) is needed: of keys with two copies no other disk has all "
+			    "disk uuid-0 is needed: of keys with two copies no other disk has all "
 			    "in 7 of 4096 slots, which answer 503");
 	state = UNIT_FAILED;
 	given.needed = 3;
 	given.exposed_objects = 1;
 	assert_int_equal(reasons(&st), 2);
 	assert_string_equal(found.reason[1].text,
-			    "disk 0 (uuid-0) and 1 more are needed: of keys with two copies no other disk "
+			    "disk uuid-0 and 1 more are needed: of keys with two copies no other disk "
 			    "has all in 7 of 4096 slots, which are read-only");
 }
 
@@ -185,11 +185,12 @@ test_show(void **state_)
 		json, ",\n\"copies\":{\"objects\":5,\"bytes\":50,\"exposed_objects\":3,\"exposed_bytes\":30,"
 		      "\"unreachable_slots\":2,\"missed\":6,\"repaired\":7,\"second_reads\":8,"
 		      "\"healing\":true,\"healed_bytes\":10,\"to_heal_bytes\":40,\"heal_rate\":9,"
-		      "\"heal_seconds_left\":30,\"trouble\":null,\"away\":[{\"disk\":1,\"uuid\":\"uuid-1\","
+		      "\"heal_seconds_left\":30,\"trouble\":null,\"away\":[{\"disk\":\"label-1\","
+		      "\"uuid\":\"uuid-1\",\"path\":null,"
 		      "\"replaced_in_"
 		      "seconds\":5},"
-		      "{\"disk\":2,\"uuid\":\"uuid-2\",\"replaced_in_seconds\":6}],"
-		      "\"needed\":[{\"disk\":0,\"uuid\":\"uuid-0\"}]}");
+		      "{\"disk\":\"label-2\",\"uuid\":\"uuid-2\",\"path\":null,\"replaced_in_seconds\":6}],"
+		      "\"needed\":[{\"disk\":\"label-0\",\"uuid\":\"uuid-0\",\"path\":null}]}");
 	free(json);
 }
 

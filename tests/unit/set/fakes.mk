@@ -7,6 +7,7 @@ LINK-set/test_mem_disks := mem_store turns
 LINK-set/test_mem_fail := mem_store turns
 LINK-set/test_mem_moves := mem_store turns
 LINK-set/test_mem_pairs := mem_store turns
+LINK-set/test_mem_names := mem_store turns
 LINK-set/test_mem_random := mem_store turns
 LINK-set/test_mem_seen := mem_store turns
 LINK-set/test_mem_starts := mem_store turns

@@ -6,6 +6,7 @@
 #include "mem_rig.h"
 
 #include "set/members_int.h"
+#include "base/disk_name.h"
 #include "tests/fake/remedies.h"
 
 static uint64_t seed;
@@ -37,6 +38,17 @@ must_refuse(int error, const char *text)
 	if (r != error || !strstr(err, text) || !remedies_are_in_order(err))
 		fail_msg("%d instead of %d: %s", r, error, r < 0 ? err : "");
 	assert_int_equal(mem_disks_changes(), changes);
+}
+
+/* Names the disk that was the i-th at the beginning, as messages do. */
+static const char *
+named(int i)
+{
+	static char text[DISK_NAME_BYTES + 8];
+	char name[DISK_NAME_BYTES];
+
+	snprintf(text, sizeof text, "disk %s", disk_name_of(name, accepted[i], ""));
+	return text;
 }
 
 /* Leaves the i-th of nr disks out of the configuration; it may be missing, or not. */
@@ -160,9 +172,8 @@ test_missing(void **state)
 		assert_int_equal(put_on("b", i), 0);
 	down();
 	leave_out(1, 3, false);
-	must_refuse(-EINVAL,
-		    "number 1 of a store of 3 disks, is missing (no path of store.disks is left for it)\n"
-		    "remedy: attach the disk ");
+	must_refuse(-EINVAL, ", of a store of 3 disks, is missing (no path of store.disks is left for it)\n"
+			     "remedy: attach the disk ");
 	leave_out(1, 3, true);
 	up();
 	for (int i = 0; i < 3; i++) {
@@ -190,7 +201,7 @@ test_missing(void **state)
 	down();
 	/* Another disk goes: the contents that the one got when it came back count. */
 	leave_out(0, 3, false);
-	must_refuse(-EINVAL, "number 0");
+	must_refuse(-EINVAL, named(0));
 	leave_out(0, 3, true);
 	up();
 	assert_int_equal(STORE_DO(user, &stat.op,
@@ -500,16 +511,13 @@ test_table_returns(void **state)
 static void
 test_tables_differ(void **state)
 {
-	char text[UUID_TEXT];
-
 	begin(3);
 	down();
 	write_table(2, 4, false);
 	must_refuse(-ENOTRECOVERABLE, "their tables of disks have one version and differ");
 	assert_int_equal(store_look(&conf, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, paths[2]));
-	uuid_write(text, accepted[2]);
-	assert_non_null(strstr(err, text));
+	assert_non_null(strstr(err, named(2)));
 	assert_non_null(strstr(err, "take that disk off store.disks"));
 	leave_out(2, 3, true);
 	up();
@@ -576,16 +584,15 @@ test_majority(void **state)
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES]) & accepted[1];
 	conf.disks.forget_nr = 1;
 	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
-	must_say("number 2");
+	must_say(named(2));
 	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
-	must_say("number 2");
+	must_say(named(2));
 	conf.disks.forget_nr = 2;
 	assert_int_equal(store_look(&conf, err, sizeof err), 0);
 	for (int i = 1; i < 3; i++) {
 		snprintf(text, sizeof text,
-			 ", number %d of a store of 3 disks (no path of store.disks is left for it): has %d "
-			 "of 4096",
-			 i, table_count(t, i));
+			 "%s, of a store of 3 disks (no path of store.disks is left for it): has %d of 4096",
+			 named(i), table_count(t, i));
 		must_say(text);
 	}
 	assert_int_equal(store_forget(&conf, err, sizeof err), 0);

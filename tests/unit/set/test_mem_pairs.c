@@ -231,7 +231,7 @@ test_to_one(void **state)
 		assert_int_equal(make_bucket(user, TWO, 2), 0);
 		put_one();
 		put_two(100);
-		assert_int_equal(ask(DISK_DRAIN, "1"), -EPERM);
+		assert_int_equal(ask(DISK_DRAIN, paths[1]), -EPERM);
 		assert_non_null(strstr(rig_said, "bucket " TWO " has two copies of each object"));
 		assert_non_null(strstr(rig_said, "add another disk first"));
 		assert_true(table_now()->draining == 0 && is_full() && is_used());
@@ -241,7 +241,7 @@ test_to_one(void **state)
 			restart();
 		/* Slots keep the secondaries of a bucket that was removed. */
 		assert_true(is_used() && seconds_nr() == STORE_SLOT_NR);
-		assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+		assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
 		assert_true(!is_used() && seconds_nr() == 0);
 		/* Only one disk stays, though the drain has not ended. */
 		assert_int_equal(make_bucket(user, TWO, 2), -EDOM);
@@ -280,7 +280,7 @@ test_to_one_cancelled(void **state)
 	put_one();
 	assert_int_equal(remove_bucket(user, TWO), 0);
 	store_set_move_rate(st, 1);
-	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+	assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
 	assert_int_equal(seconds_nr(), 0);
 	assert_int_equal(ask(DISK_CANCEL, NULL), 0);
 	store_set_move_rate(st, 0);
@@ -316,7 +316,7 @@ test_to_one_race(void **state)
 	put_one();
 	assert_int_equal(remove_bucket(user, TWO), 0);
 	mem_disk_hold(paths[0], HOLD_MAPS);
-	ask_begin(DISK_DRAIN, "1");
+	ask_begin(DISK_DRAIN, paths[1]);
 	turn_for(NS_PER_S);
 	assert_true(!is_answered && is_used());
 	race_is_over = false;
@@ -347,7 +347,7 @@ cut_to_one(uint64_t changes)
 	put_one();
 	assert_int_equal(remove_bucket(user, TWO), 0);
 	mem_disks_cut_after(changes);
-	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+	assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
 	wait_for_mover();
 	image = mem_disks_cut();
 	is_cut = image != NULL;
@@ -364,7 +364,7 @@ cut_to_one(uint64_t changes)
 	/* Before its first map a drain is unknown; the first one that is written suffices. */
 	assert_int_equal(drains, changes > 0);
 	if (!drains) {
-		assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+		assert_int_equal(ask(DISK_DRAIN, paths[1]), 0);
 		wait_for_mover();
 	}
 	assert_int_equal(make_bucket(user, TWO, 2), -EDOM);

@@ -110,7 +110,7 @@ make_other(int disk, char ret_uuid[UUID_TEXT])
 static void
 test_refused(void **state)
 {
-	static const char *const number[] = { "7", "-0", "+1", " 1", "1 ", "01", "0x1", "", "4294967296" };
+	static const char *const number[] = { "0", "1", "7", "-0", "", "4294967296" };
 	struct store_unit_info info;
 	char path[1024], link[256], other[UUID_TEXT];
 	int fd;
@@ -124,15 +124,15 @@ test_refused(void **state)
 	assert_int_equal(ask(DISK_CANCEL, NULL), -ENOENT);
 	assert_int_equal(add(dir[1], 96 * MIB), -EEXIST);
 	store_unit_info(st, 1, &info);
-	snprintf(path, sizeof path, "%s is disk %s of this store; give the path of another one", dir[1],
-		 info.uuid);
+	snprintf(path, sizeof path, "%s is disk %s %s of this store; give the path of another one", dir[1],
+		 info.label, dir[1]);
 	assert_string_equal(rig_said, path);
 	/* By another way it is still that one, and nothing of it is lost. */
 	snprintf(link, sizeof link, "%s/by-id", dir[3]);
 	assert_int_equal(symlink(dir[1], link), 0);
 	forces = true;
 	assert_int_equal(add(link, 96 * MIB), -EEXIST);
-	snprintf(path, sizeof path, "%s is disk %s of this store (%s); give the path of another one", link,
+	snprintf(path, sizeof path, "%s is disk %.8s %s of this store; give the path of another one", link,
 		 info.uuid, dir[1]);
 	assert_string_equal(rig_said, path);
 	unlink(link);
@@ -142,15 +142,15 @@ test_refused(void **state)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
 	assert_int_equal(add(dir[3], 96 * MIB), -EBUSY);
-	snprintf(path, sizeof path, "%s: disk %s is in use by another process; stop gantryd first", dir[3],
-		 other);
+	snprintf(path, sizeof path, "disk %.8s %s is in use by another process; stop gantryd first", other,
+		 dir[3]);
 	assert_string_equal(rig_said, path);
 	close(fd);
 	forces = false;
 	store_unit_info(st, 1, &info);
 	assert_int_equal(ask(DISK_DRAIN, info.uuid), 0);
 	wait_for_mover();
-	assert_int_equal(ask(DISK_DRAIN, "0"), -EPERM);
+	assert_int_equal(ask(DISK_DRAIN, dir[0]), -EPERM);
 	assert_true(add(dir[2], 4096) < 0);
 	assert_int_equal(store_unit_nr(st), 2);
 	must_have_all();

@@ -102,7 +102,7 @@ test_fsck(void **state)
 	leave_out(1, 3);
 	said[0] = 0;
 	assert_int_equal(store_fsck(&conf, false, on_line, said), -EINVAL);
-	must_say(said, "number 1 of a store of 3 disks, is missing");
+	must_say(said, ", of a store of 3 disks, is missing");
 	snprintf(text, sizeof text, "%s: 1 objects", dir[2]);
 	must_say(said, text);
 	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
@@ -150,7 +150,7 @@ test_many_missing(void **state)
 	disks[2].path = dir[2];
 	disks[3].path = dir[3];
 	memset(accepted[4], 0, UUID_BYTES);
-	must_refuse(-EINVAL, "number 4 of a store of 6 disks, is damaged (");
+	must_refuse(-EINVAL, ", of a store of 6 disks, is damaged (");
 	snprintf(path, sizeof path, "(%s: log is damaged", dir[4]);
 	assert_non_null(strstr(err, path));
 	uuid_write(text, accepted[5]);

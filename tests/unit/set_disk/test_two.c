@@ -815,7 +815,7 @@ drain_with(void (*lose)(int disk))
 	assert_int_equal(put_part(&k, 1, 70000, 7), 0);
 	assert_int_equal(put_part(&k, 2, 5000, 8), 0);
 	lose(0);
-	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+	assert_int_equal(ask(DISK_DRAIN, dir[1]), 0);
 	wait_for_mover();
 	assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 2);
 	assert_true(set_counted(set_of(st), COUNT_REPAIRED) > 1);
@@ -990,7 +990,7 @@ left_over(bool is_made_at_once)
 	assert_int_equal(remove_bucket(BUCKET), 0);
 	assert_true(version_of(0, &k) == 0 && version_of(1, &k) > 0);
 	store_set_move_rate(st, 1);
-	assert_int_equal(ask(DISK_DRAIN, "1"), 0);
+	assert_int_equal(ask(DISK_DRAIN, dir[1]), 0);
 	/* It fails by the next change of buckets. */
 	bad[1] = -EIO;
 	assert_int_equal(make_bucket("1c", 1), 0);

@@ -3,14 +3,17 @@
 #include "client/cmd/admin/copies.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/disk_text.h"
 
 #include <stdio.h>
 
 static void
 print_disks(FILE *out, const json_t *disks)
 {
+	char name[DISK_NAME_BYTES];
+
 	for (size_t i = 0; i < json_array_size(disks); i++)
-		fprintf(out, "%s%.0f", i ? ", " : "", json_at(json_array_get(disks, i), "disk"));
+		fprintf(out, "%s%s", i ? ", " : "", disk_name_in(json_array_get(disks, i), name));
 }
 
 const json_t *

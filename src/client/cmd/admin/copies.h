@@ -14,7 +14,7 @@
 const json_t *copies_of(const json_t *status);
 /* Returns true if each object in buckets with two copies has both copies, as far as the daemon knows. */
 bool copies_are_whole(const json_t *copies);
-/* Prints the state of copies as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 1". */
+/* Prints the state of copies as a phrase: "60 objects (1.2 MiB) have one copy, away: disk 89ee12ab /srv/d1". */
 void copies_print(FILE *out, const json_t *copies);
 
 #endif

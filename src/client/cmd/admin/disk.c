@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry disk: disks that come and go while the daemon serves, through its admin listener. */
+#include "base/disk_name.h"
 #include "base/path.h"
 #include "client/cmd/admin/copies.h"
 #include "client/cmd/admin/disk_file.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/disk_text.h"
 #include "client/cmd/common/words.h"
 #include "conf/conf.h"
 
@@ -19,8 +21,8 @@ print_disk(const json_t *d)
 	double left = json_at(d, "move_seconds_left");
 	char free_text[32], size[32], done[32], total[32];
 
-	printf("%-3.0f %-8s %s  %s\n", json_at(d, "disk"), json_text_at(d, "state", "?"),
-	       json_text_at(d, "uuid", "-"), json_text_at(d, "path", "-"));
+	printf("%-8s %-8s %s  %s\n", disk_label_of(d), json_text_at(d, "state", "?"),
+	       json_text_at(d, "path", "-"), json_text_at(d, "uuid", ""));
 	if (json_object_get(d, "free_bytes"))
 		printf("    %s of %s free\n", size_text((uint64_t)json_at(d, "free_bytes"), free_text),
 		       size_text((uint64_t)json_at(d, "size_bytes"), size));
@@ -118,11 +120,10 @@ tell(const struct cmd *c, const char *admin, const char *what, const char *body)
 
 /* ---- --write ---- */
 
-/* Returns true if the change of a disk, named by path, UUID or number, is made: it is drained, or (not is_drain) it serves. */
+/* Returns true if the change of a disk, named by path, UUID or its first digits, is made: it is drained, or (not is_drain) it serves. */
 static bool
 is_made(const json_t *disks, const char *disk, bool is_drain)
 {
-	char number[32];
 	json_t *d;
 	size_t i;
 
@@ -130,10 +131,10 @@ is_made(const json_t *disks, const char *disk, bool is_drain)
 	{
 		const char *state = json_text_at(d, "state", "");
 
-		snprintf(number, sizeof number, "%.0f", json_at(d, "disk"));
 		if ((is_drain ? !strcmp(state, "drained")
 			      : !strcmp(state, "serving") || !strcmp(state, "moving")) &&
-		    (strcmp(disk, number) == 0 || strcasecmp(disk, json_text_at(d, "uuid", "")) == 0 ||
+		    (disk_digits_are(disk, json_text_at(d, "uuid", "")) ||
+		     strcasecmp(disk, json_text_at(d, "uuid", "")) == 0 ||
 		     path_same(disk, json_text_at(d, "path", ""))))
 			return true;
 	}

@@ -5,6 +5,7 @@
 #include "client/cmd/admin/reasons.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/disk_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,21 +88,20 @@ print_disks(const json_t *disks)
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
 		double size = json_at(d, "size_bytes"), left = json_at(d, "free_bytes");
-		const char *name = json_text_at(d, "path", json_text_at(d, "uuid", "?"));
 		const char *state = json_text_at(d, "state", "?");
-		char a[32], b[32], objects[40] = "";
+		char a[32], b[32], objects[40] = "", name[DISK_NAME_BYTES];
 
 		if (strcmp(state, "missing") == 0) {
-			printf("%-10s %s missing: %s\n", i ? "" : "disks", name,
+			printf("%-10s %s missing: %s\n", i ? "" : "disks", disk_name_in(d, name),
 			       json_text_at(d, "reason", "?"));
 			continue;
 		}
 		/* How many a pool has only the cluster knows. */
 		if (json_object_get(d, "objects"))
 			snprintf(objects, sizeof objects, ", %.0f objects", json_at(d, "objects"));
-		printf("%-10s %s %s, %s of %s free (%.0f %% used)%s%s%s\n", i ? "" : "disks", name, state,
-		       size_text((uint64_t)left, a), size_text((uint64_t)size, b),
-		       size > 0 ? 100 * (size - left) / size : 0, objects,
+		printf("%-10s %s %s, %s of %s free (%.0f %% used)%s%s%s\n", i ? "" : "disks",
+		       disk_name_in(d, name), state, size_text((uint64_t)left, a),
+		       size_text((uint64_t)size, b), size > 0 ? 100 * (size - left) / size : 0, objects,
 		       json_at(d, "errors") > 0 || json_at(d, "crc_errors") > 0 ? ", has had errors: "
 		       : *json_text_at(d, "reason", "")                         ? ": "
 										: "",

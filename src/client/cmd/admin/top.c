@@ -7,6 +7,7 @@
 #include "client/cmd/admin/rcline.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/disk_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -212,14 +213,13 @@ show_moves(FILE *out, const struct both *b, const json_t *disks)
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
 		const char *move = json_text_at(d, "move", NULL);
-		char number[16], disk[80], done[32], total[32], speed[32];
+		char name[DISK_NAME_BYTES], disk[80], done[32], total[32], speed[32];
 
 		if (!move)
 			continue;
-		snprintf(number, sizeof number, "%d", (int)json_at(d, "disk"));
-		snprintf(disk, sizeof disk, "disk=\"%.64s\"", json_text_at(d, "label", number));
+		snprintf(disk, sizeof disk, "disk=\"%.64s\"", disk_label_of(d));
 		fprintf(out, "%-10s %s %s, %s of about %s, %s/s, some %.0f s left%s%s\n", nr++ ? "" : "moves",
-			json_text_at(d, "label", number), strcmp(move, "drain") == 0 ? "drains" : "fills",
+			disk_name_in(d, name), strcmp(move, "drain") == 0 ? "drains" : "fills",
 			size_text((uint64_t)json_at(d, "move_bytes_done"), done),
 			size_text((uint64_t)json_at(d, "move_bytes_total"), total),
 			size_text((uint64_t)rate(b, "gantry_store_moved_bytes", disk), speed),
@@ -284,18 +284,15 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 	rcline_print(out, status);
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
-		char number[16], rd[96], wr[96], all[80], in[32], outs[32];
-		const char *label;
+		char name[DISK_NAME_BYTES], rd[96], wr[96], all[80], in[32], outs[32];
 
-		snprintf(number, sizeof number, "%d", (int)json_at(d, "disk"));
-		label = json_text_at(d, "label", number); /* older daemons have none */
-		snprintf(all, sizeof all, "disk=\"%.64s\"", label);
+		snprintf(all, sizeof all, "disk=\"%.64s\"", disk_label_of(d));
 		snprintf(rd, sizeof rd, "%s,op=\"read\"", all);
 		snprintf(wr, sizeof wr, "%s,op=\"write\"", all);
 		fprintf(out,
 			"%-10s %s %s, %s/s read, %s/s written, %.0f flushes/s, %.0f commits/s, %.0f %% "
 			"used\n",
-			i ? "" : "disks", label, json_text_at(d, "state", "?"),
+			i ? "" : "disks", disk_name_in(d, name), json_text_at(d, "state", "?"),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", rd), in),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", wr), outs),
 			rate(b, "gantry_store_flushes_total", all),

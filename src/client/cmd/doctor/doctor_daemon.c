@@ -5,6 +5,7 @@
 #include "client/cmd/admin/copies.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/disk_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ look_at_disks(struct doctor *d)
 	}
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *k = json_array_get(disks, i);
-		const char *path = json_text_at(k, "path", json_text_at(k, "uuid", "?"));
+		char name[DISK_NAME_BYTES];
 		const char *state = json_text_at(k, "state", "?");
 		double size = json_at(k, "size_bytes"), left = json_at(k, "free_bytes");
 		double used = size > 0 ? 100 * (1 - left / size) : 0;
@@ -30,15 +31,15 @@ look_at_disks(struct doctor *d)
 
 		if (strcmp(state, "serving") != 0 && strcmp(state, "moving") != 0 &&
 		    strcmp(state, "drained") != 0)
-			doctor_say(d, FOUND_WARN, "disks", "%s %s: %s", path, state,
+			doctor_say(d, FOUND_WARN, "disks", "%s %s: %s", disk_name_in(k, name), state,
 				   json_text_at(k, "reason", "see the journal"));
 		else if (json_at(k, "crc_errors") > 0 || json_at(k, "errors") > 0)
 			doctor_say(d, FOUND_WARN, "disks",
 				   "%s has had %.0f errors and %.0f checksum mismatches; see the journal",
-				   path, json_at(k, "errors"), json_at(k, "crc_errors"));
+				   disk_name_in(k, name), json_at(k, "errors"), json_at(k, "crc_errors"));
 		else
 			doctor_say(d, used > 95 ? FOUND_WARN : FOUND_OK, "disks", "%s: %s free, %.0f %% used",
-				   path, size_text((uint64_t)left, text), used);
+				   disk_name_in(k, name), size_text((uint64_t)left, text), used);
 	}
 	json_decref(disks);
 }
