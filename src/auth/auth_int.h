@@ -46,6 +46,7 @@ struct auth_entry {
 	struct conf_net *from; /* addresses from which requests may come; NULL: any */
 	int from_nr;
 	struct signing_cache cache[2];
+	struct auth_usage *usage; /* record of the last use, shared with the entries of the same secret */
 };
 
 struct auth_keys {
@@ -61,6 +62,21 @@ struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int
 /* Writes the entry's signing key for a date (8 digits) and a region to out. Returns true if the key was in
  * the cache; false if it was derived now, and is not stored in the cache. */
 bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
+/* ---- last use of a secret (usage.c); any thread may call these functions ---- */
+
+/* Makes the record of an entry. Returns 0 or -ENOMEM. */
+int usage_new(struct auth_entry *e);
+/* Releases the record of an entry; NULL is allowed. */
+void usage_put(struct auth_usage *u);
+/* Gives an entry the record of another one, in place of its own. */
+void usage_share(struct auth_entry *e, const struct auth_entry *old);
+/* Stores a use of the secret of the entry at now_s, seconds since 1970. */
+void usage_mark(const struct auth_entry *e, uint64_t now_s);
+/* Returns the time of the last use, seconds since 1970; 0: no use. */
+uint64_t usage_last(const struct auth_entry *e);
+
+/* Returns true if two entries have the same access key, secret and session token. */
+bool entries_are_twins(const struct auth_entry *a, const struct auth_entry *b);
 /* Returns true if all members of two entries are equal. */
 bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
 

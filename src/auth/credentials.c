@@ -413,6 +413,8 @@ take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 		fail(rd, n, path, "secret_key is missing, or not good");
 	if (e->access_key && e->secret)
 		secret_id(e->access_key, e->secret + SECRET_BEGINS, e->id);
+	if (usage_new(e) < 0)
+		rd->no_memory = true;
 }
 
 static int
@@ -423,20 +425,13 @@ by_access_key(const void *a, const void *b)
 	return strcmp(x->access_key, y->access_key);
 }
 
-static bool
-are_twins(const struct auth_entry *a, const struct auth_entry *b)
-{
-	return strcmp(a->access_key, b->access_key) == 0 && strcmp(a->secret, b->secret) == 0 &&
-	       !a->token == !b->token && (!a->token || strcmp(a->token, b->token) == 0);
-}
-
 /* In the order of the file, still. */
 static void
 check_twins(struct reader *rd, const struct auth_keys *keys)
 {
 	for (int i = 1; i < keys->nr; i++) {
 		for (int j = 0; j < i; j++) {
-			if (are_twins(&keys->entry[i], &keys->entry[j]))
+			if (entries_are_twins(&keys->entry[i], &keys->entry[j]))
 				fail(rd, NULL, "", "[%d] has the access key and the secret of [%d]", i, j);
 		}
 	}

@@ -139,6 +139,7 @@ entries_try(const struct auth_env *env, struct span access_key, struct span toke
 			continue;
 		f = check_entry(env, &e[i], token, now_s, ret_why);
 		if (f == FAULT_NONE) {
+			usage_mark(&e[i], now_s);
 			id->entry = &e[i];
 			id->keys = auth_keys_get(env->keys);
 			return FAULT_NONE;

@@ -33,6 +33,7 @@ entry_wipe(struct auth_entry *e)
 	wipe_text(e->token, e->token_len);
 	free(e->access_key);
 	free(e->comment);
+	usage_put(e->usage);
 	for (int i = 0; i < e->grant_nr; i++)
 		free(e->grant[i].prefix);
 	free(e->grant);
@@ -111,6 +112,7 @@ auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret)
 				       .comment = e->comment,
 				       .have_made = e->have_made,
 				       .made_s = e->made_s,
+				       .last_used_s = usage_last(e),
 				       .session_token = e->token,
 				       .read_only = e->read_only,
 				       .no_delete = e->no_delete,
@@ -130,6 +132,30 @@ static bool
 text_same(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool
+entries_are_twins(const struct auth_entry *a, const struct auth_entry *b)
+{
+	return text_same(a->access_key, b->access_key) && text_same(a->secret, b->secret) &&
+	       text_same(a->token, b->token);
+}
+
+void
+auth_keys_inherit(struct auth_keys *keys, struct auth_keys *before)
+{
+	for (int i = 0; keys && before && i < keys->nr; i++) {
+		struct auth_entry *e = &keys->entry[i], *old;
+		int nr;
+
+		old = keys_find(before, span_of(e->access_key), &nr);
+		for (int n = 0; n < nr; n++) {
+			if (entries_are_twins(&old[n], e)) {
+				usage_share(e, &old[n]);
+				break;
+			}
+		}
+	}
 }
 
 static bool
@@ -159,8 +185,7 @@ nets_same(const struct conf_net *a, int a_nr, const struct conf_net *b, int b_nr
 bool
 entry_same(const struct auth_entry *a, const struct auth_entry *b)
 {
-	if (!text_same(a->access_key, b->access_key) || !text_same(a->secret, b->secret) ||
-	    !text_same(a->token, b->token) || a->read_only != b->read_only || a->no_delete != b->no_delete ||
+	if (!entries_are_twins(a, b) || a->read_only != b->read_only || a->no_delete != b->no_delete ||
 	    a->no_overwrite != b->no_overwrite || !nets_same(a->from, a->from_nr, b->from, b->from_nr) ||
 	    a->have_expires != b->have_expires || a->expires_s != b->expires_s ||
 	    a->have_made != b->have_made || a->made_s != b->made_s || !text_same(a->comment, b->comment) ||

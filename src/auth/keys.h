@@ -71,6 +71,9 @@ struct auth_key_info {
 	bool read_only, no_delete, no_overwrite, have_expires, have_made;
 	/* times in seconds since 1970: the end of the secret, and the time at which the secret was made */
 	uint64_t expires_s, made_s;
+	/* time of the last valid signature of the secret, seconds since 1970; 0: none since the keys were read
+	 * first */
+	uint64_t last_used_s;
 	const struct auth_grant *grant; /* rights; NULL: every right */
 	int grant_nr;
 	const struct conf_net *gid; /* addresses that tokens may name; NULL: all those of rdma.allow */
@@ -78,6 +81,9 @@ struct auth_key_info {
 	const struct conf_net *from; /* addresses from which requests may come; NULL: any */
 	int from_nr;
 };
+/* Makes the entries of `keys` continue the records of the last use of the entries of `before` with the same access key,
+ * secret and session token. Called before other threads have `keys`; either may be NULL. */
+void auth_keys_inherit(struct auth_keys *keys, struct auth_keys *before);
 /* Returns the number of entries; 0 if keys is NULL. */
 int auth_keys_nr(const struct auth_keys *keys);
 /* Fills in *ret with entry i in the order of the access keys; its pointers are valid as long as keys. Returns

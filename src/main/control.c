@@ -573,6 +573,7 @@ static const struct admin_control controls[] = {
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },
 	{ "/control/disk/cancel", "", CONTROL_DISKS, disks_cancel, disks_show_move },
 	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", CONTROL_SLOW, bucket, NULL },
+	{ "/control/keys", "", CONTROL_AT_ONCE, control_keys, NULL },
 };
 
 void

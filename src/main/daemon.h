@@ -66,13 +66,14 @@ struct daemon {
 	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
 	struct tls_cert *certs[CONF_LISTEN_MAX]; /* an element is NULL for plain HTTP */
-	/* a reference to the access keys, owned by reload.c after the start; NULL: there are none */
+	/* a reference to the access keys, replaced by reload.c after the start, under conf_lock; NULL: there are
+	 * none */
 	struct auth_keys *keys;
 	_Atomic int key_nr;         /* number of access keys */
 	struct auth_replay *replay; /* table of used signatures; NULL: auth.replay is off */
 
 	/* state of reload.c */
-	pthread_mutex_t conf_lock; /* protects conf_now */
+	pthread_mutex_t conf_lock; /* protects conf_now and keys */
 	/* a reference to the configuration in use; daemon_conf() takes another one for its caller */
 	const struct conf *conf_now;
 	pthread_mutex_t reload_lock; /* allows one reload at a time */
@@ -312,6 +313,10 @@ int daemon_first_key(const struct conf *conf);
 /* Applies the quotas of all grants to the store; keys NULL: there are no access keys. Returns 0, or
  * -ENOMEM with nothing changed. */
 int daemon_set_quotas(struct store *store, const struct auth_keys *keys);
+/* Replaces the access keys in use (keys.c). Returns the previous keys, whose reference the caller then has. */
+struct auth_keys *daemon_use_keys(struct daemon *d, struct auth_keys *keys);
+/* Writes the last use of each secret as JSON: the control call /control/keys. Returns the HTTP status. */
+int control_keys(void *cookie, const struct admin_args *args, FILE *out);
 /* Makes the table of used signatures; *ret_replay is NULL if auth.replay is off. Returns 0, or -errno
  * after logging it. */
 int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);

@@ -200,6 +200,7 @@ apply(struct reload *r, int *ret_cores)
 
 	if (e < 0)
 		return e;
+	auth_keys_inherit(r->keys, old);
 	*ret_cores = cores_set_conf(atomic_load(&d->cores), r->fresh, r->keys, CORES_WAIT_NS);
 	if (*ret_cores < 0) {
 		daemon_set_quotas(atomic_load(&d->store), old);
@@ -211,9 +212,7 @@ apply(struct reload *r, int *ret_cores)
 	if (d->admin)
 		admin_set_token(d->admin, r->token);
 	daemon_reload_certs(r->fresh, d->certs);
-	d->keys = r->keys;
-	r->keys = old;
-	atomic_store(&d->key_nr, auth_keys_nr(d->keys));
+	r->keys = daemon_use_keys(d, r->keys);
 	use_conf(d, r->fresh);
 	r->fresh = NULL;
 	atomic_store(&d->restart_pending, r->kept_nr);

@@ -53,6 +53,6 @@ done
 # ---- a key's time is over
 while [ "$(date +%s)" -le "$short" ]; do sleep 0.1; done
 assert_match "$("$BUILD/tools/s3sign" -s "$SIGNED" -k AKSHORT -p short-secret -m empty GET /bkt/rdma 2>&1)" '^403' "an expired key"
-gantry --conf "$T/gantryd.yaml" key list | grep -qE '^AKSHORT .*EXPIRED$' || fail "not marked as expired"
+gantry --conf "$T/gantryd.yaml" key list | grep -qE '^AKSHORT .*EXPIRED' || fail "not marked as expired"
 assert_alive
 stop_daemon

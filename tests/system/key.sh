@@ -66,7 +66,8 @@ assert_eq "$(as "$UP" "$UP_SECRET" GET /bkt/a)" 403
 # ---- list: what they may, and no secret
 says 0 list
 assert_eq "$(wc -l <out)" 3
-I='[0-9a-f]{8}' M='made 20[0-9-]+T[0-9:]+Z'
+I='[0-9a-f]{8}' Z='20[0-9-]+T[0-9:]+Z'
+M="made $Z; used $Z"
 grep -qE "^$FIRST +$I  everything; $M\$" out || fail "$(cat out)"
 grep -qE "^$READER +$I  bkt, other-\*; read only; until 20[0-9-]+T[0-9:]+Z; $M; \"the \"reader\"\"\$" out || fail "$(cat out)"
 grep -qE "^$UP +$I  \*/up/; $M\$" out || fail "$(cat out)"
@@ -74,8 +75,8 @@ id() { printf '%s\0' "gantry secret id 1" "$1" | cat - <(printf %s "$2") | sha25
 grep -q "^$READER  $(id "$READER" "$READER_SECRET")  " out || fail "the id of the secret: $(cat out)"
 for s in "$FIRST_SECRET" "$READER_SECRET" "$UP_SECRET"; do ! grep -qF "$s" out || fail "list shows a secret"; done
 says 0 list --json
-assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired"), o["comment"], o["secret_id"], o["made"][-1:]) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
-	"[(['bkt/', 'other-*/'], True, False, 'the \"reader\"', '$(id "$READER" "$READER_SECRET")', 'Z')]"
+assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired"), o["comment"], o["secret_id"], o["made"][-1:], o["used_since"] <= o["last_used"] <= "2999") for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
+	"[(['bkt/', 'other-*/'], True, False, 'the \"reader\"', '$(id "$READER" "$READER_SECRET")', 'Z', True)]"
 
 # ---- what an operator wrote into the file stays, byte for byte; an expired key is marked
 printf '\n# Ours.\n-   access_key: AKOURS   # by hand\n    # inside\n    secret_key: "ours-secret"\n    gids: [ 10.0.0.0/8 ]\n    grants: [ { bucket: b, prefix: p/, read_only: true, no_delete: true }, { bucket: c, no_overwrite: true } ]\n    expires: 2020-01-01T00:00:00Z\n' >>"$K"
@@ -84,8 +85,8 @@ says 0 new --no-delete --no-overwrite --from '10.0.0.5,fd00::/8'
 NEW=$(sed -n 's/^export AWS_ACCESS_KEY_ID=//p' out)
 assert_eq "$(head -c "$(stat -c %s before)" "$K" | md5)" "$(md5 <before)" "what stood there"
 says 0 list
-grep -qE "^$NEW +$I  everything; no delete; no overwrite; from 10.0.0.5/32, fd00::/8; $M\$" out || fail "$(cat out)"
-grep -qE '^AKOURS +[0-9a-f]{8}  b/p/ \(read only, no delete\), c \(no overwrite\); tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
+grep -qE "^$NEW +$I  everything; no delete; no overwrite; from 10.0.0.5/32, fd00::/8; made $Z; not used since $Z\$" out || fail "$(cat out)"
+grep -qE '^AKOURS +[0-9a-f]{8}  b/p/ \(read only, no delete\), c \(no overwrite\); tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED; not used since 20[0-9-]+T[0-9:]+Z$' out || fail "$(cat out)"
 
 # ---- revoke
 says 3 revoke "${NEW%?}"
@@ -156,7 +157,20 @@ cp gantryd.good gantryd.yaml
 says 0 new --admin "http://$ADMIN"
 error_has "gantryd was not told, 401"
 error_has "systemctl reload gantryd"
+# The last use survives the reloads, of which there were many since; a secret that was not used has none.
+says 0 list
+assert_eq "$(grep -cE "^$FIRST .*; $M\$" out) $(grep -cE "^$UP .*; $M\$" out)" "1 1" "$(cat out)"
+says 0 list --json
+assert_eq "$(python3 -c 'import json; print([o["last_used"] for o in map(json.loads, open("out")) if o["access_key"] == "AKOURS"])')" "[None]"
+says 0 list --admin "http://$ADMIN"
+error_has "the last use of each secret is not known: 401"
+says 0 list --file elsewhere.yaml
+error_has "the last use of each secret is not known: the gantryd at"
+! grep -q used out || fail "a use of another file's key: $(cat out)"
 stop_daemon
+says 0 list
+error_has "the last use of each secret is not known: no answer from $T/admin.sock"
+! grep -q "used" out || fail "a use that nobody knows: $(cat out)"
 says 0 new
 error_has "no answer from $T/admin.sock"
 error_has "any other when it starts"

@@ -352,6 +352,52 @@ grants(void **state)
 	assert_true(may(&id, AUTH_READ, "b", "k") && may(&id, AUTH_BUCKET, "b", NULL));
 }
 
+static uint64_t
+last_used(const struct auth_keys *keys, int i)
+{
+	struct auth_key_info info;
+
+	assert_true(auth_keys_info(keys, i, &info));
+	return info.last_used_s;
+}
+
+/* The last use is that of the secret, also after reloads, and while requests use the keys from before. */
+static void
+last_use(void **state)
+{
+	static const char text[] =
+		"- { " K ", session_token: t }\n- { " K " }\n- { access_key: AKEY, "
+		"secret_key: othersecret }\n- { access_key: BKEY, secret_key: verysecret }\n";
+	static const char other[] =
+		"- { access_key: BKEY, secret_key: newersecret }\n- { " K ", read_only: true }\n";
+	struct identity id = holder("");
+	struct auth_keys *one, *two, *three;
+
+	assert_int_equal(last_used(id.keys, 0), DAY_S);
+	assert_int_equal(parse(text, &one), 0);
+	auth_keys_inherit(one, id.keys);
+	assert_int_equal(last_used(one, 1), DAY_S);
+	for (int i = 0; i < 4; i++)
+		assert_true(i == 1 || last_used(one, i) == 0);
+	identity_put(&id);
+	assert_int_equal(parse(other, &two), 0);
+	auth_keys_inherit(two, one);
+	assert_int_equal(last_used(two, 0), DAY_S);
+	assert_int_equal(last_used(two, 1), 0);
+	/* Of a request that began before the reload; an earlier second changes nothing. */
+	usage_mark(&one->entry[1], DAY_S + 5);
+	usage_mark(&one->entry[1], DAY_S + 4);
+	assert_int_equal(last_used(two, 0), DAY_S + 5);
+	auth_keys_put(one);
+	assert_int_equal(parse(text, &three), 0);
+	auth_keys_inherit(three, two);
+	auth_keys_put(two);
+	assert_int_equal(last_used(three, 1), DAY_S + 5);
+	auth_keys_inherit(three, NULL);
+	auth_keys_inherit(NULL, three);
+	auth_keys_put(three);
+}
+
 static enum fault
 why_not(const struct identity *id, enum auth_right right, const char *bucket, const char *key)
 {
@@ -580,6 +626,7 @@ main(void)
 		cmocka_unit_test(gids),
 		cmocka_unit_test(modes),
 		cmocka_unit_test(grants),
+		cmocka_unit_test(last_use),
 		cmocka_unit_test(every_operation),
 		cmocka_unit_test(conditions),
 		cmocka_unit_test(quotas),

@@ -3,6 +3,7 @@
 #include "client/cmd/admin/key_run.h"
 
 #include "base/printable.h"
+#include "client/cmd/common/admin_client.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -59,8 +60,66 @@ print_nets(const char *what, const struct conf_net *net, int nr)
 	}
 }
 
+/* ---- last use ---- */
+
+/* The answer of the daemon, with the secrets by "KEY/ID". */
+struct usage {
+	json_t *answer, *by_name;
+};
+
 static void
-print_key(const struct auth_key_info *i)
+usage_name(const char *access_key, const char *secret_id, char out[AUTH_ACCESS_KEY_MAX + 16])
+{
+	snprintf(out, AUTH_ACCESS_KEY_MAX + 16, "%s/%s", access_key, secret_id);
+}
+
+static void
+usage_ask(struct usage *u, const struct key_run *k, const char *path)
+{
+	char why[1024], line[1200], name[AUTH_ACCESS_KEY_MAX + 16];
+	json_t *one;
+	size_t i;
+
+	u->by_name = json_object();
+	u->answer = key_usage(k, path, why, sizeof why);
+	if (!u->answer) {
+		snprintf(line, sizeof line, "the last use of each secret is not known: %s", why);
+		key_note(k, line);
+		return;
+	}
+	json_array_foreach(json_object_get(u->answer, "keys"), i, one)
+	{
+		usage_name(json_text_at(one, "access_key", ""), json_text_at(one, "secret_id", ""), name);
+		json_object_set(u->by_name, name, one);
+	}
+}
+
+/* Sets the members last_used and used_since, and the sentence in text; nothing if the daemon does not have the secret. */
+static void
+usage_find(const struct usage *u, const struct auth_key_info *i, char text[64], json_t *o)
+{
+	char name[AUTH_ACCESS_KEY_MAX + 16];
+	const char *since = json_text_at(u->answer, "since", ""), *last;
+	json_t *one;
+
+	text[0] = 0;
+	usage_name(i->access_key, i->secret_id, name);
+	one = json_object_get(u->by_name, name);
+	if (!one)
+		return;
+	last = json_text_at(one, "last_used", NULL);
+	snprintf(text, 64, "; %s %s", last ? "used" : "not used since", last ? last : since);
+	printable(text, "");
+	if (o) {
+		json_object_set_new(o, "last_used", last ? json_pack("s", last) : json_null());
+		json_object_set_new(o, "used_since", json_pack("s", since));
+	}
+}
+
+/* ---- a line a secret ---- */
+
+static void
+print_key(const struct auth_key_info *i, const struct usage *u)
 {
 	char text[64];
 
@@ -79,6 +138,8 @@ print_key(const struct auth_key_info *i)
 		       i->expires_s <= (uint64_t)time(NULL) ? ", EXPIRED" : "");
 	if (i->have_made)
 		printf("; made %s", auth_time_text(i->made_s, text));
+	usage_find(u, i, text, NULL);
+	fputs(text, stdout);
 	if (i->comment)
 		printf("; \"%s\"", i->comment);
 	putchar('\n');
@@ -105,7 +166,7 @@ bound_json(uint64_t bound)
 }
 
 static void
-print_key_json(const struct auth_key_info *i)
+print_key_json(const struct auth_key_info *i, const struct usage *u)
 {
 	json_t *o = json_object(), *grants = json_array();
 	char text[80];
@@ -116,6 +177,7 @@ print_key_json(const struct auth_key_info *i)
 		json_object_set_new(o, "comment", json_pack("s", i->comment));
 	if (i->have_made)
 		json_object_set_new(o, "made", json_pack("s", auth_time_text(i->made_s, text)));
+	usage_find(u, i, text, o);
 	json_object_set_new(o, "read_only", json_boolean(i->read_only));
 	json_object_set_new(o, "no_delete", json_boolean(i->no_delete));
 	json_object_set_new(o, "no_overwrite", json_boolean(i->no_overwrite));
@@ -150,18 +212,23 @@ key_list(struct key_run *k)
 {
 	struct keyfile *f = key_find_file(k) ? key_open_file(k, false) : NULL;
 	struct auth_key_info info;
+	struct usage u = { 0 };
 	int nr = 0;
 
 	if (!f)
 		return EXIT_FAILED;
+	if (auth_keys_nr(keyfile_keys(f)))
+		usage_ask(&u, k, keyfile_path(f));
 	for (; auth_keys_info(keyfile_keys(f), nr, &info); nr++) {
 		if (k->c->json)
-			print_key_json(&info);
+			print_key_json(&info, &u);
 		else
-			print_key(&info);
+			print_key(&info, &u);
 	}
 	if (nr == 0)
 		key_note(k, "there are no access keys: `gantry key new` makes one");
+	json_decref(u.by_name);
+	json_decref(u.answer);
 	keyfile_close(f);
 	return EXIT_OK;
 }

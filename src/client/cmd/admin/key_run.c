@@ -144,6 +144,23 @@ key_reload(const struct key_run *k, const char *path, char *says, size_t cap, in
 	return false;
 }
 
+json_t *
+key_usage(const struct key_run *k, const char *path, char *err, size_t cap)
+{
+	char admin[512];
+	struct answer a;
+	json_t *o;
+
+	admin_of(k, admin, sizeof admin);
+	if (reads_another(admin, path, err, cap) || admin_post(admin, "/control/keys", "", &a, err, cap) < 0)
+		return NULL;
+	o = a.status == 200 ? json_loadb(a.text, a.len, 0, NULL) : NULL;
+	if (!o)
+		take_reasons(&a, err, cap);
+	free(a.text);
+	return o;
+}
+
 void
 key_note(const struct key_run *k, const char *text)
 {

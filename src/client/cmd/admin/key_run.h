@@ -7,6 +7,7 @@
 #include "client/cmd/common/cmd.h"
 #include "conf/conf.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,9 @@ struct keyfile *key_open_file(struct key_run *k, bool change);
 /* Makes a running daemon read the file. Returns true if the daemon has read it, with a sentence about the result in
  * says. *ret_exit: exit status of the program. */
 bool key_reload(const struct key_run *k, const char *path, char *says, size_t cap, int *ret_exit);
+/* Asks a running daemon when each secret was used last. Returns the answer of /control/keys, which the caller releases
+ * with json_decref(); NULL: the daemon cannot be asked, or reads another file, with a sentence in err. */
+json_t *key_usage(const struct key_run *k, const char *path, char *err, size_t cap);
 /* Prints a line on standard error, except with --quiet. */
 void key_note(const struct key_run *k, const char *text);
 
