@@ -37,7 +37,7 @@ _gantry() {
 		status) options='--admin --json --quiet --version --help' ;;
 		health) options='--for --admin --json --quiet --version --help' ;;
 		top) options='--admin --interval --count --version --help' ;;
-		key) options='--comment --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --file --conf --admin --json --quiet --version --help' ;;
+		key) options='--secret --comment --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --file --conf --admin --json --quiet --version --help' ;;
 		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
 		disk) options='--force --size --write --conf --admin --json --quiet --version --help' ;;
 		doctor) options='--admin --json --version --help' ;;

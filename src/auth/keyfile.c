@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ACCESS_KEY_LEN 20 /* length of a generated access key */
+
 struct keyfile {
 	char *path;
 	const char *name; /* in the folder */
@@ -53,18 +55,26 @@ random_text(char *out, size_t n, const char *alphabet)
 	return 0;
 }
 
-/* One that nobody can guess. */
+/* One that no other can guess, for the access key of the pair. */
+static int
+make_secret(struct key_pair *ret)
+{
+	int e = random_text(ret->secret, sizeof ret->secret - 1,
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789");
+
+	if (e == 0)
+		secret_id(ret->access_key, ret->secret, ret->secret_id);
+	return e;
+}
+
 static int
 make_pair(struct key_pair *ret)
 {
 	/* A letter in front, and no signs: neither a shell nor a YAML reader takes such a word for anything else. */
-	int e = random_text(ret->access_key + 2, sizeof ret->access_key - 3,
-			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");
+	int e = random_text(ret->access_key + 2, ACCESS_KEY_LEN - 2, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");
 
 	memcpy(ret->access_key, "GK", 2);
-	return e < 0 ? e
-		     : random_text(ret->secret, sizeof ret->secret - 1,
-				   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789");
+	return e < 0 ? e : make_secret(ret);
 }
 
 /* ---- reading ---- */
@@ -302,14 +312,149 @@ keyfile_new(struct keyfile *f, const struct key_wish *wish, struct key_pair *ret
 }
 
 int
-keyfile_revoke(struct keyfile *f, const char *access_key, FILE *err)
+keyfile_revoke(struct keyfile *f, const char *access_key, const char *id, FILE *err)
 {
+	struct auth_entry *first;
+	bool found = false;
 	char *text;
 	size_t len;
 	int e, nr;
 
-	if (!keys_find(f->keys, span_of(access_key), &nr))
+	first = keys_find(f->keys, span_of(access_key), &nr);
+	for (int i = 0; i < nr; i++)
+		found |= !id || strcmp(first[i].id, id) == 0;
+	if (!found)
 		return -ENOENT;
-	e = keyfile_cut(f->text, f->len, f->path, access_key, &text, &len, err);
+	e = keyfile_cut(f->text, f->len, f->path, access_key, id, &text, &len, err);
 	return e < 0 ? e : put_in_place(f, text, len, err);
+}
+
+/* ---- a second secret ---- */
+
+static bool
+has_ended(const struct auth_entry *e, uint64_t now_s)
+{
+	return e->have_expires && e->expires_s <= now_s;
+}
+
+/* Names the secrets that stand in the way of another one. */
+static void
+say_busy(const struct keyfile *f, const struct auth_entry *first, int nr, uint64_t now_s, FILE *err)
+{
+	char text[AUTH_TIME_BYTES];
+	int said = 0;
+
+	fprintf(err, "%s: %s has several secrets already:", f->path, first->access_key);
+	for (int i = 0; i < nr; i++) {
+		if (has_ended(&first[i], now_s))
+			continue;
+		fprintf(err, "%s %s %s%s", said++ ? "," : "", first[i].id,
+			first[i].have_expires ? "until " : "without an end",
+			first[i].have_expires ? auth_time_text(first[i].expires_s, text) : "");
+	}
+	fputs("; another one can be made when one of them has ended, or was revoked (--secret ID)\n", err);
+}
+
+/* The one secret that has not ended. */
+static int
+find_live(const struct keyfile *f, const char *access_key, uint64_t now_s, const struct auth_entry **ret,
+	  FILE *err)
+{
+	int nr, live = 0;
+	const struct auth_entry *first = keys_find(f->keys, span_of(access_key), &nr);
+
+	if (!first)
+		return -ENOENT;
+	for (int i = 0; i < nr; i++) {
+		if (has_ended(&first[i], now_s))
+			continue;
+		*ret = &first[i];
+		live++;
+	}
+	if (live > 1)
+		say_busy(f, first, nr, now_s, err);
+	else if (live == 0)
+		fprintf(err, "%s: %s has expired: `gantry key new` makes another key\n", f->path, access_key);
+	return live == 1 ? 0 : live ? -EBUSY : -EKEYEXPIRED;
+}
+
+static bool
+id_is_taken(const struct keyfile *f, const struct key_pair *p)
+{
+	int nr;
+	const struct auth_entry *first = keys_find(f->keys, span_of(p->access_key), &nr);
+
+	for (int i = 0; i < nr; i++) {
+		if (strcmp(first[i].id, p->secret_id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The text without the secrets of the key that have ended. */
+static int
+cut_ended(const struct keyfile *f, const struct auth_entry *live, uint64_t now_s, char **ret_text,
+	  size_t *ret_len, FILE *err)
+{
+	const char *access_key = live->access_key;
+	int nr, e = 0;
+	const struct auth_entry *first = keys_find(f->keys, span_of(access_key), &nr);
+	char *text = malloc(f->len + 1), *shorter;
+	size_t len = f->len, shorter_len;
+
+	if (!text)
+		return say(err, f->path, -ENOMEM);
+	memcpy(text, f->text, len);
+	for (int i = 0; i < nr && e == 0; i++) {
+		/* The same secret with another session token is not cut: it has the same id. */
+		if (!has_ended(&first[i], now_s) || strcmp(first[i].id, live->id) == 0)
+			continue;
+		e = keyfile_cut(text, len, f->path, access_key, first[i].id, &shorter, &shorter_len, err);
+		if (e < 0)
+			break;
+		OPENSSL_cleanse(text, len);
+		free(text);
+		text = shorter;
+		len = shorter_len;
+	}
+	if (e < 0) {
+		OPENSSL_cleanse(text, len);
+		free(text);
+		return e;
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+int
+keyfile_rotate(struct keyfile *f, const char *access_key, uint64_t until_s, struct key_pair *ret_pair,
+	       struct key_end *ret_old, FILE *err)
+{
+	uint64_t now_s = (uint64_t)time(NULL);
+	struct key_turn t = { .pair = ret_pair, .until_s = until_s, .made_s = now_s };
+	const struct auth_entry *old = NULL;
+	char *text, *turned;
+	size_t len, turned_len;
+	int e = find_live(f, access_key, now_s, &old, err);
+
+	if (e < 0)
+		return e;
+	snprintf(ret_pair->access_key, sizeof ret_pair->access_key, "%s", access_key);
+	do {
+		e = make_secret(ret_pair);
+		if (e < 0)
+			return say(err, "random numbers", e);
+	} while (id_is_taken(f, ret_pair));
+	t.old_id = old->id;
+	ret_old->ends = old->have_expires || until_s != UINT64_MAX;
+	ret_old->expires_s = old->have_expires && old->expires_s < until_s ? old->expires_s : until_s;
+	memcpy(ret_old->secret_id, old->id, sizeof ret_old->secret_id);
+	e = cut_ended(f, old, now_s, &text, &len, err);
+	if (e < 0)
+		return e;
+	e = keyfile_turn(text, len, f->path, &t, &turned, &turned_len, err);
+	OPENSSL_cleanse(text, len);
+	free(text);
+	return e < 0 ? e : put_in_place(f, turned, turned_len, err);
 }

@@ -15,8 +15,9 @@
 /* ---- new keys ---- */
 
 struct key_pair {
-	char access_key[20 + 1];
+	char access_key[AUTH_ACCESS_KEY_MAX + 1];
 	char secret[40 + 1];
+	char secret_id[AUTH_SECRET_ID_LEN + 1];
 };
 
 /* The rights of a new access key. If all fields are zero, it has every right. */
@@ -59,15 +60,36 @@ bool key_wish_expires(const char *text, uint64_t *ret_s);
  * of the text in messages. */
 int keyfile_add(const char *text, size_t len, const char *source, const struct key_pair *pair,
 		const struct key_wish *wish, char **ret_text, size_t *ret_len, FILE *err);
-/* Removes all entries of the access key from the text of a credentials file; the text has at least one.
- * Returns 0 and the new text, which belongs to the caller; or -ENOMEM or -EINVAL, after writing the reason to
+/* Removes the entries of the access key from the text of a credentials file; the text has at least one. id: only those
+ * of the secret with this id; NULL: all of them. Returns 0 and the new text, which belongs to the caller; or -ENOMEM or -EINVAL, after writing the reason to
  * err. */
-int keyfile_cut(const char *text, size_t len, const char *source, const char *access_key, char **ret_text,
-		size_t *ret_len, FILE *err);
+int keyfile_cut(const char *text, size_t len, const char *source, const char *access_key, const char *id,
+		char **ret_text, size_t *ret_len, FILE *err);
+
+/* A second secret for an access key. */
+struct key_turn {
+	const struct key_pair *pair; /* access key, new secret and its id */
+	const char *old_id;          /* id of the previous secret */
+	/* end of the previous secret and time at which the new one was made, seconds since 1970; until_s UINT64_MAX:
+	 * the previous secret keeps its end */
+	uint64_t until_s, made_s;
+};
+/* Adds an entry to the text of a credentials file that differs from the entry of the previous secret only by the secret
+ * and the time at which it was made; and gives the previous entry an end, unless it has an earlier one. The text has one
+ * entry of the previous secret. Returns 0 and the new text, which belongs to the caller; or -ENOMEM or -EINVAL, after
+ * writing the reason to err. */
+int keyfile_turn(const char *text, size_t len, const char *source, const struct key_turn *t, char **ret_text,
+		 size_t *ret_len, FILE *err);
 
 /* ---- files ---- */
 
 struct keyfile;
+/* The end of a secret that was replaced. */
+struct key_end {
+	char secret_id[AUTH_SECRET_ID_LEN + 1];
+	bool ends;
+	uint64_t expires_s; /* time of the end, seconds since 1970 */
+};
 /*
  * Opens and reads a credentials file. change: true: for editing; the file need not exist, and is locked
  * against other editors until keyfile_close(). like: path of another file; a credentials file that root
@@ -86,9 +108,16 @@ struct auth_keys *keyfile_keys(const struct keyfile *f);
  * moment the disk has the previous file or the complete new one. Returns 0, -ENOSPC if the file has no room
  * for another entry, or the -errno of writing it, after writing the reason to err. */
 int keyfile_new(struct keyfile *f, const struct key_wish *wish, struct key_pair *ret_pair, FILE *err);
-/* Removes an access key from the file. After a crash at any moment the disk has the previous file or the
- * complete new one. Returns 0, -ENOENT if the file has no such access key, or the -errno of writing it, after
- * writing the reason to err. */
-int keyfile_revoke(struct keyfile *f, const char *access_key, FILE *err);
+/* Removes an access key from the file; id: only its secret with this id; NULL: all of its secrets. After a crash at any
+ * moment the disk has the previous file or the complete new one. Returns 0, -ENOENT if the file has no such access key
+ * or secret, or the -errno of writing it, after writing the reason to err. */
+int keyfile_revoke(struct keyfile *f, const char *access_key, const char *id, FILE *err);
+/* Generates a second secret for an access key, whose other secret ends at until_s (seconds since 1970; UINT64_MAX: it
+ * keeps its end); and removes the secrets of the key that have ended. Returns 0, the new secret in *ret_pair and the
+ * end of the other one in *ret_old (expires_s, secret_id); -ENOENT if the file has no such access key; -EBUSY if it has
+ * several secrets that have not ended, -EKEYEXPIRED if it has none, or the -errno of writing the file, after writing
+ * the reason to err. */
+int keyfile_rotate(struct keyfile *f, const char *access_key, uint64_t until_s, struct key_pair *ret_pair,
+		   struct key_end *ret_old, FILE *err);
 
 #endif

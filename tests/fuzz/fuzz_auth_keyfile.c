@@ -40,10 +40,35 @@ cut_each(const char *text, size_t len)
 		int same;
 
 		keys_find(keys, span_of(keys->entry[i].access_key), &same);
-		if (keyfile_cut(text, len, "keys", keys->entry[i].access_key, &out, &out_len, err) < 0)
+		if (keyfile_cut(text, len, "keys", keys->entry[i].access_key, NULL, &out, &out_len, err) < 0)
 			continue;
 		must(count(out, out_len) == keys->nr - same);
 		must(out_len <= len + 3);
+		free(out);
+	}
+	auth_keys_put(keys);
+}
+
+/* Each secret gets a second one, or there is an error. */
+static void
+turn_each(const char *text, size_t len)
+{
+	struct key_pair second = { .secret = "anothersecret" };
+	struct auth_keys *keys = NULL;
+
+	must(credentials_parse(text, len, "keys", true, &keys, err) == 0);
+	for (int i = 0; i < keys->nr && i < 8; i++) {
+		struct key_turn t = { &second, keys->entry[i].id, i % 2 ? UINT64_MAX : 1893456000,
+				      1795950000 };
+		char *out;
+		size_t out_len;
+
+		snprintf(second.access_key, sizeof second.access_key, "%s", keys->entry[i].access_key);
+		secret_id(second.access_key, second.secret, second.secret_id);
+		if (keyfile_turn(text, len, "keys", &t, &out, &out_len, err) < 0)
+			continue;
+		must(count(out, out_len) == keys->nr + 1);
+		must(memmem(out, out_len, "anothersecret", 13));
 		free(out);
 	}
 	auth_keys_put(keys);
@@ -88,9 +113,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	must(nr >= 0 && count(more, more_len) == nr + 1);
 	must(more_len > len);
 	/* What is in it has never to be looked for: it is there at once. */
-	must(keyfile_cut(more, more_len, "keys", pair.access_key, &again, &again_len, err) == 0);
+	must(keyfile_cut(more, more_len, "keys", pair.access_key, NULL, &again, &again_len, err) == 0);
 	must(count(again, again_len) == nr);
 	cut_each(text, len);
+	turn_each(text, len);
 	free(again);
 	free(more);
 	return 0;

@@ -101,13 +101,67 @@ assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 403
 grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
 assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
 
+# ---- rotate: a second secret with the same rights, while the first one is still good; the log and the list tell them apart
+cp "$K" unturned
+says 0 new --bucket bkt --read-only --max-objects 9 --comment 'to be turned' --json -q
+eval "$(python3 -c 'import json; o = json.load(open("out")); print("TURN=%(access_key)s ONE=%(secret_key)s ONE_ID=%(secret_id)s" % o)')"
+says 0 rotate "$TURN"
+assert_eq "$(wc -l <out)" 2
+eval "$(cat out)"
+assert_eq "$AWS_ACCESS_KEY_ID" "$TURN"
+TWO=$AWS_SECRET_ACCESS_KEY TWO_ID=$(id "$TURN" "$AWS_SECRET_ACCESS_KEY")
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+[ "$TWO" != "$ONE" ] && [ "${#TWO}" = 40 ] || fail "the second secret: $TWO"
+error_has "$TURN has a new secret in $K, $TWO_ID; the previous one, $ONE_ID, can be used until $(date -u -d '7 days' +%Y-%m-%d)T"
+error_has "gantryd has read the file"
+! grep -qE "$ONE|$TWO" err daemon.log || fail "a secret is in the notes or in the log"
+logged() { wait_for 60 grep -q "access_key=$TURN secret_id=$1 bucket=bkt .* op=GetObject status=200" daemon.log; }
+assert_eq "$(as "$TURN" "$ONE" GET /bkt/a)" 200 "the first secret, still"
+logged "$ONE_ID"
+assert_eq "$(as "$TURN" "$TWO" PUT /bkt/b -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -d x)" 403 "the same rights"
+says 0 list
+COMMENT='"to be turned"'
+grep -qE "^$TURN  $ONE_ID  bkt \(at most 9 objects\); read only; until $Z; $M; $COMMENT\$" out || fail "the first secret: $(cat out)"
+grep -qE "^$TURN  $TWO_ID  bkt \(at most 9 objects\); read only; $M; $COMMENT\$" out || fail "the second secret: $(cat out)"
+assert_eq "$(as "$TURN" "$TWO" GET /bkt/a)" 200 "the second secret"
+logged "$TWO_ID"
+# A third one has to wait for the end of the first.
+cp "$K" turned
+says 1 rotate "$TURN" --until 30d
+error_has "$TURN has several secrets already: $ONE_ID until "
+error_has "when one of them has ended, or was revoked (--secret ID)"
+cmp turned "$K" || fail "a refused rotate has changed the file"
+says 3 revoke "$TURN" --secret 00000000
+error_has "$TURN has no secret with the id 00000000; there are $ONE_ID, $TWO_ID"
+says 3 rotate "${TURN%?}"
+error_has "no access key ${TURN%?} in $K; similar: $TURN"
+says 0 revoke "$TURN" --secret "$ONE_ID"
+error_has "secret $ONE_ID of $TURN is gone from $K, and gantryd has read the file"
+assert_eq "$(as "$TURN" "$ONE" GET /bkt/a)" 403 "one secret alone is gone"
+grep -q SignatureDoesNotMatch answer || fail "$(cat answer)"
+assert_eq "$(as "$TURN" "$TWO" GET /bkt/a)" 200
+# The end comes: an answer as for every key that has expired, and the next rotate clears it away.
+says 0 rotate "$TURN" --until 1s --json
+THREE=$(python3 -c 'import json; o = json.load(open("out")); assert o["previous_secret_id"] == "'"$TWO_ID"'" and o["previous_until"].endswith("Z") and o["reloaded"], o; print(o["secret_key"])')
+ended() { [ "$(as "$TURN" "$TWO" GET /bkt/a)" = 403 ]; }
+wait_for 60 ended
+grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
+assert_eq "$(as "$TURN" "$THREE" GET /bkt/a)" 200
+says 0 rotate "$TURN" --until never
+error_has "can be used without an end"
+! grep -qF "$TWO" "$K" || fail "a secret that has ended is still in the file"
+assert_eq "$(grep -c "access_key: $TURN" "$K")" 2
+says 0 revoke "$TURN"
+! grep -qF "$TURN" "$K" || fail "revoke has left a secret"
+cmp unturned "$K" || fail "rotate and revoke have changed more of the file than that"
+
 # ---- bad input: a sentence, exit 2 or 1, and the file as it was; claim TM75: a block with bits set after its length
 cp "$K" before
-for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "new X=one word too many: X" "list X=one word too many: X" \
+for bad in "what=there are new, list, rotate and revoke" "revoke=revoke want the KEY" "rotate=rotate and revoke want" "list --secret X=--secret is for revoke" "rotate X --read-only=are for new" "rotate X --until yesterday=--until wants a time" "new X=one word too many: X" "list X=one word too many: X" \
 	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from 10.0.0.5,10.1.2.3/8=--from wants addresses" "new --from host=--from wants addresses" \
 	"list --no-delete=are for new" "new --until never=--until wants a time" \
 	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=are for new" \
-	"revoke X --until 2d=are for new" "new --until 99999d=--until wants a time"; do
+	"revoke X --until 2d=is for new and rotate" "new --until 99999d=--until wants a time"; do
 	# shellcheck disable=SC2086
 	says 2 ${bad%%=*}
 	error_has "${bad#*=}"

@@ -20,6 +20,7 @@
 static const struct key_pair pair = { "GKNEW", "newsecret" };
 static const struct key_wish everything;
 static char errors[4096];
+static const char *cut_id; /* id of the secret that change() cuts; NULL: all of the key */
 
 /* What comes of it, or NULL with errors filled in. */
 static char *
@@ -31,7 +32,7 @@ change(const char *text, const char *cut, const struct key_wish *wish)
 	int e;
 
 	memset(errors, 0, sizeof errors);
-	e = cut ? keyfile_cut(text, strlen(text), "keys.yaml", cut, &out, &len, err)
+	e = cut ? keyfile_cut(text, strlen(text), "keys.yaml", cut, cut_id, &out, &len, err)
 		: keyfile_add(text, strlen(text), "keys.yaml", &pair, wish, &out, &len, err);
 	fclose(err);
 	if (e < 0)
@@ -197,6 +198,127 @@ cut(void **state)
 		"AKTWO", "- access_key: AKONE\n  secret_key: secret-1\n  grants: &g [ { bucket: a } ]\n");
 }
 
+/* One secret of several, by its id. */
+static void
+cut_one(void **state)
+{
+	char one[AUTH_SECRET_ID_LEN + 1], three[AUTH_SECRET_ID_LEN + 1];
+
+	secret_id("AKONE", "secret-1", one);
+	secret_id("AKONE", "secret-3", three);
+	cut_id = one;
+	becomes(A B "- access_key: AKONE\n  secret_key: secret-3\n", "AKONE",
+		B "- access_key: AKONE\n  secret_key: secret-3\n");
+	becomes(A, "AKONE", "[]\n");
+	cut_id = three;
+	becomes(A B "- access_key: AKONE # two\n  secret_key: secret-3\n# end\n", "AKONE", A B "# end\n");
+	becomes("[{ access_key: AKONE, secret_key: secret-3 }, { access_key: AKONE, secret_key: secret-1 }]",
+		"AKONE", "[ { access_key: AKONE, secret_key: secret-1 }]");
+	cut_id = NULL;
+}
+
+/* ---- a second secret ---- */
+
+#define UNTIL_S 1893456000 /* 2030-01-01 */
+#define ENDS "expires: \"2030-01-01T00:00:00Z\""
+#define MADE "made: \"2026-11-29T11:00:00Z\""
+
+/* The text with a second secret for AKONE, or NULL with errors filled in. */
+static char *
+turn(const char *text, uint64_t until_s)
+{
+	FILE *err = fmemopen(errors, sizeof errors, "w");
+	struct key_pair second = { "AKONE", "newsecret", "" };
+	char old_id[AUTH_SECRET_ID_LEN + 1], *out = NULL;
+	struct key_turn t = { &second, old_id, until_s, 1795950000 };
+	size_t len;
+	int e;
+
+	secret_id("AKONE", "newsecret", second.secret_id);
+	secret_id("AKONE", "secret-1", old_id);
+	memset(errors, 0, sizeof errors);
+	e = keyfile_turn(text, strlen(text), "keys.yaml", &t, &out, &len, err);
+	fclose(err);
+	if (e < 0)
+		return NULL;
+	assert_int_equal(strlen(out), len);
+	return out;
+}
+
+static void
+turns_into(const char *text, uint64_t until_s, const char *want)
+{
+	char *out = turn(text, until_s);
+
+	if (!out)
+		fail_msg("refused: %s", errors);
+	assert_string_equal(out, want);
+	free(out);
+}
+
+static void
+not_turned(const char *text)
+{
+	assert_null(turn(text, UNTIL_S));
+	if (!strstr(errors, "keys.yaml: this cannot be changed without"))
+		fail_msg("%s", errors);
+	assert_null(strstr(errors, "secret-"));
+}
+
+static void
+turned(void **state)
+{
+#define ONE "- access_key: AKONE\n  "
+	turns_into(A, UNTIL_S, ONE ENDS "\n  secret_key: secret-1\n" ONE MADE "\n  secret_key: newsecret\n");
+	/* Without an end; and without one at the end of the file. */
+	turns_into(A B, UINT64_MAX, A ONE MADE "\n  secret_key: newsecret\n" B);
+	turns_into(B "- access_key: AKONE\n  secret_key: secret-1", UNTIL_S,
+		   B ONE ENDS "\n  secret_key: secret-1\n" ONE MADE "\n  secret_key: newsecret");
+	/* What else the entry has is in both, and so is its text; what it has of a time is replaced. */
+#define MORE                                                                                                 \
+	"  comment: \"caf\xc3\xa9\" # ours\n  session_token: t\n  from: [10.0.0.0/8]\n  gids: "              \
+	"[10.1.0.0/16]\n"                                                                                    \
+	"  grants:\n  - { bucket: b, max_bytes: 1GiB, no_delete: true }\n  - bucket: c\n    prefix: p/\n"
+	turns_into("# \xe2\x82\xac\n- secret_key: 'secret-1' # \xf0\x9f\x99\x82\n  made: "
+		   "2026-01-01T00:00:00Z # then\n"
+		   "  access_key: AKONE\n" MORE
+		   "  expires: 2031-01-01T00:00:00+01:00 # the key's\n# behind\n" B,
+		   UNTIL_S,
+		   "# \xe2\x82\xac\n- secret_key: 'secret-1' # \xf0\x9f\x99\x82\n  made: "
+		   "2026-01-01T00:00:00Z # then\n"
+		   "  access_key: AKONE\n" MORE "  " ENDS " # the key's\n"
+		   "- secret_key: newsecret # \xf0\x9f\x99\x82\n  " MADE " # then\n"
+		   "  access_key: AKONE\n" MORE
+		   "  expires: 2031-01-01T00:00:00+01:00 # the key's\n# behind\n" B);
+	/* An end that comes first stays. */
+	turns_into("- { access_key: AKONE, secret_key: secret-1, expires: 2029-12-31T23:59:59Z }\n", UNTIL_S,
+		   "- { access_key: AKONE, secret_key: secret-1, expires: 2029-12-31T23:59:59Z }\n"
+		   "- { access_key: AKONE, " MADE
+		   ", secret_key: newsecret, expires: 2029-12-31T23:59:59Z }\n");
+	/* In brackets, in braces, indented, with other ends of lines. */
+	turns_into("[{ access_key: AKONE, secret_key: \"secret-1\" }, # one\n{ access_key: AKTWO, "
+		   "secret_key: secret-2 }]",
+		   UNTIL_S,
+		   "[{ access_key: AKONE, " ENDS ", secret_key: \"secret-1\" }, { access_key: AKONE, " MADE
+		   ", secret_key: newsecret }, # one\n{ access_key: AKTWO, secret_key: secret-2 }]");
+	turns_into("  -\n    access_key: AKONE\r\n    secret_key: secret-1\r\n", UNTIL_S,
+		   "  -\n    access_key: AKONE\r\n    " ENDS "\n    secret_key: secret-1\r\n"
+		   "  -\n    access_key: AKONE\r\n    " MADE "\n    secret_key: newsecret\r\n");
+	/* Another secret of the key, which has ended or not, stays as it is. */
+	turns_into("- { access_key: AKONE, secret_key: secret-3 }\n" A, UINT64_MAX,
+		   "- { access_key: AKONE, secret_key: secret-3 }\n" A ONE MADE
+		   "\n  secret_key: newsecret\n");
+	/* A secret in lines of its own. */
+	turns_into(ONE "secret_key: |-\n    secret-1\n" B, UNTIL_S,
+		   ONE ENDS "\n  secret_key: |-\n    secret-1\n" ONE MADE "\n  secret_key: newsecret\n" B);
+	/* Entries that live off others: nothing is changed. */
+	not_turned("- access_key: AKONE\n  secret_key: secret-1\n  grants: &g [ { bucket: a } ]\n");
+	not_turned("- { access_key: AKTWO, secret_key: &s secret-1 }\n- { access_key: AKONE, secret_key: *s "
+		   "}\n");
+	not_turned("- { access_key: AKONE, secret_key: secret-1, session_token: a }\n"
+		   "- { access_key: AKONE, secret_key: secret-1, session_token: b }\n");
+}
+
 static void
 bad_text(void **state)
 {
@@ -307,11 +429,80 @@ file_is_made(void **state)
 	auth_keys_put(keys);
 
 	assert_int_equal(keyfile_open(path, true, NULL, &f, stderr), 0);
-	assert_int_equal(keyfile_revoke(f, "GKNOBODY", stderr), -ENOENT);
-	assert_int_equal(keyfile_revoke(f, one.access_key, stderr), 0);
+	assert_int_equal(keyfile_revoke(f, "GKNOBODY", NULL, stderr), -ENOENT);
+	assert_int_equal(keyfile_revoke(f, one.access_key, NULL, stderr), 0);
 	keyfile_close(f);
 	assert_null(strstr(got(), one.access_key));
 	assert_non_null(strstr(got(), two.secret));
+}
+
+static int
+rotate(const char *access_key, uint64_t until_s, struct key_pair *ret, struct key_end *ret_old)
+{
+	FILE *err = fmemopen(errors, sizeof errors, "w");
+	struct keyfile *f;
+	int e;
+
+	memset(errors, 0, sizeof errors);
+	assert_int_equal(keyfile_open(path, true, NULL, &f, stderr), 0);
+	e = keyfile_rotate(f, access_key, until_s, ret, ret_old, err);
+	keyfile_close(f);
+	fclose(err);
+	assert_null(strstr(errors, "secret-"));
+	return e;
+}
+
+static void
+file_is_rotated(void **state)
+{
+	uint64_t now = (uint64_t)time(NULL);
+	struct key_pair p;
+	struct key_end old, none;
+	struct auth_keys *keys;
+	struct auth_key_info info;
+	char before[4096], want[256], time_text[AUTH_TIME_BYTES];
+
+	put(A B, 0600);
+	assert_int_equal(rotate("AKNOBODY", now, &p, &old), -ENOENT);
+	assert_string_equal(got(), A B);
+	assert_int_equal(rotate("AKONE", now + 3600, &p, &old), 0);
+	assert_string_equal(p.access_key, "AKONE");
+	assert_int_equal(strlen(p.secret), 40);
+	assert_true(old.ends && old.expires_s == now + 3600);
+	assert_int_equal(auth_keys_load(path, &keys, stderr), 0);
+	assert_int_equal(keys->nr, 3);
+	assert_true(auth_keys_info(keys, 0, &info) && info.have_expires && info.expires_s == now + 3600);
+	assert_string_equal(info.secret_id, old.secret_id);
+	assert_true(auth_keys_info(keys, 1, &info) && !info.have_expires && info.made_s >= now);
+	assert_string_equal(info.secret_id, p.secret_id);
+	assert_string_equal(keys->entry[1].secret + 4, p.secret);
+	auth_keys_put(keys);
+	/* A third one has to wait; which one is in the way, and until when, is said. */
+	strcpy(before, got());
+	assert_int_equal(rotate("AKONE", now + 7200, &p, &none), -EBUSY);
+	snprintf(want, sizeof want, "AKONE has several secrets already: %s until %s, ", old.secret_id,
+		 auth_time_text(now + 3600, time_text));
+	assert_non_null(strstr(errors, want));
+	assert_non_null(strstr(errors, "when one of them has ended, or was revoked (--secret ID)"));
+	assert_string_equal(got(), before);
+	/* Ended ones go; an end before that of the command stays. */
+	put("- { access_key: AKONE, secret_key: secret-0, expires: 2020-01-01T00:00:00Z }\n" A
+	    "- { access_key: AKTWO, secret_key: secret-2, expires: 2020-01-01T00:00:00Z } # stays\n"
+	    "- { access_key: AKONE, secret_key: secret-9, expires: 2021-01-01T00:00:00Z }\n",
+	    0600);
+	assert_int_equal(rotate("AKONE", UINT64_MAX, &p, &old), 0);
+	assert_false(old.ends);
+	assert_null(strstr(got(), "secret-0"));
+	assert_null(strstr(got(), "secret-9"));
+	assert_memory_equal(got(), A, strlen(A));
+	assert_non_null(strstr(got(), "secret-2, expires: 2020-01-01T00:00:00Z } # stays\n"));
+	/* None is left. */
+	put("- { access_key: AKONE, secret_key: secret-1, expires: 2020-01-01T00:00:00Z }\n", 0600);
+	assert_int_equal(rotate("AKONE", now, &p, &old), -EKEYEXPIRED);
+	assert_non_null(strstr(errors, "AKONE has expired"));
+	put("- { access_key: AKONE, secret_key: secret-1, expires: 2099-01-01T00:00:00Z }\n", 0600);
+	assert_int_equal(rotate("AKONE", UINT64_MAX, &p, &old), 0);
+	assert_true(old.ends && old.expires_s == 4070908800);
 }
 
 static void
@@ -432,9 +623,12 @@ main(void)
 		cmocka_unit_test(added),
 		cmocka_unit_test(wishes),
 		cmocka_unit_test(cut),
+		cmocka_unit_test(cut_one),
+		cmocka_unit_test(turned),
 		cmocka_unit_test(bad_text),
 		cmocka_unit_test(not_utf8),
 		cmocka_unit_test_setup_teardown(file_is_made, in_folder, gone),
+		cmocka_unit_test_setup_teardown(file_is_rotated, in_folder, gone),
 		cmocka_unit_test_setup_teardown(file_is_kept, in_folder, gone),
 		cmocka_unit_test_setup_teardown(leftovers, in_folder, gone),
 		cmocka_unit_test_setup_teardown(at_once, in_folder, gone),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry key: makes, lists and removes access keys in the daemon's credentials file, and has the daemon read it again.
+ * gantry key: makes, rotates and removes access keys in the daemon's credentials file, and has the daemon read it again.
  * The pair goes to standard output and into the file, nowhere else.
  */
 #include "client/cmd/admin/key_run.h"
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 
 #define SIMILAR_MAX 3
+#define ROTATE_UNTIL "7d" /* how long the previous secret can be used by default */
 #define UNTIL_MAX_S (100 * UINT64_C(365) * 86400)
 
 /* ---- new ---- */
@@ -56,21 +58,57 @@ take_until(const char *text, char out[AUTH_TIME_BYTES])
 	return text;
 }
 
+/* As a word of a shell: an access key that an operator chose may have characters that mean something there. */
 static void
-print_pair(const struct key_run *k, const struct key_pair *p, const char *path, bool reloaded)
+print_word(const char *text)
 {
-	json_t *o;
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.+@_-";
 
-	if (!k->c->json) {
-		printf("export AWS_ACCESS_KEY_ID=%s\nexport AWS_SECRET_ACCESS_KEY=%s\n", p->access_key,
-		       p->secret);
+	if (strspn(text, plain) == strlen(text)) {
+		fputs(text, stdout);
 		return;
 	}
-	o = json_pack("{s:s, s:s, s:s, s:b}", "access_key", p->access_key, "secret_key", p->secret, "file",
-		      path, "reloaded", reloaded);
-	json_dumpf(o, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(o);
+	putchar('\'');
+	for (; *text; text++)
+		fputs(*text == '\'' ? "'\\''" : (char[]){ *text, 0 }, stdout);
+	putchar('\'');
+}
+
+/* The pair for a shell. */
+static void
+print_pair(const struct key_pair *p)
+{
+	fputs("export AWS_ACCESS_KEY_ID=", stdout);
+	print_word(p->access_key);
+	printf("\nexport AWS_SECRET_ACCESS_KEY=%s\n", p->secret);
+	fflush(stdout);
+}
+
+/* Shows a secret that is in the file now, and has the daemon read the file.  more: members for --json, which are
+ * released; NULL: none. */
+static int
+show_pair(const struct key_run *k, const struct key_pair *p, const char *path, const char *line, json_t *more)
+{
+	char says[2048];
+	bool reloaded;
+	json_t *o;
+	int rc;
+
+	if (!k->c->json)
+		print_pair(p);
+	key_note(k, line);
+	reloaded = key_reload(k, path, says, sizeof says, &rc);
+	key_note(k, says);
+	if (k->c->json) {
+		o = json_pack("{s:s, s:s, s:s, s:s, s:b}", "access_key", p->access_key, "secret_key",
+			      p->secret, "secret_id", p->secret_id, "file", path, "reloaded", reloaded);
+		json_object_update(o, more);
+		json_dumpf(o, stdout, JSON_COMPACT);
+		putchar('\n');
+		json_decref(o);
+	}
+	json_decref(more);
+	return rc;
 }
 
 static void
@@ -113,11 +151,10 @@ key_new(struct key_run *k)
 			      .max_bytes = k->c->max_bytes,
 			      .max_uploads = k->c->max_uploads,
 			      .max_buckets = k->c->max_buckets };
-	char until[AUTH_TIME_BYTES], says[2048], line[256], *list = NULL, *nets = NULL;
+	char until[AUTH_TIME_BYTES], line[PATH_MAX + 64], *list = NULL, *nets = NULL;
 	struct keyfile *f = NULL;
 	struct key_pair pair;
 	int rc = EXIT_FAILED;
-	bool reloaded;
 
 	if (k->c->key.bucket && (list = strdup(k->c->key.bucket)) != NULL)
 		w.bucket_nr = take_list(list, bucket, AUTH_GRANTS_MAX, key_wish_bucket,
@@ -139,16 +176,8 @@ key_new(struct key_run *k)
 	if (key_find_file(k))
 		f = key_open_file(k, true);
 	if (f && keyfile_new(f, &w, &pair, stderr) == 0) {
-		if (!k->c->json) {
-			print_pair(k, &pair, NULL, false);
-			fflush(stdout);
-		}
 		snprintf(line, sizeof line, "%s is in %s", pair.access_key, keyfile_path(f));
-		key_note(k, line);
-		reloaded = key_reload(k, keyfile_path(f), says, sizeof says, &rc);
-		key_note(k, says);
-		if (k->c->json)
-			print_pair(k, &pair, keyfile_path(f), reloaded);
+		rc = show_pair(k, &pair, keyfile_path(f), line, NULL);
 		explicit_bzero(&pair, sizeof pair);
 	}
 	keyfile_close(f);
@@ -184,26 +213,54 @@ say_not_there(const struct keyfile *f, const char *access_key)
 	fprintf(stderr, "\ngantry: `gantry key list` shows them all\n");
 }
 
+/* Says which secrets there are, if the access key is there. */
+static void
+say_no_secret(const struct keyfile *f, const char *access_key, const char *id)
+{
+	struct auth_key_info info;
+	int shown = 0;
+
+	for (int i = 0; auth_keys_info(keyfile_keys(f), i, &info); i++) {
+		if (strcmp(access_key, info.access_key) != 0)
+			continue;
+		if (shown++ == 0)
+			fprintf(stderr, "gantry: key: %s has no secret with the id %.*s; there are",
+				access_key, AUTH_ACCESS_KEY_MAX, id);
+		fprintf(stderr, "%s %s", shown > 1 ? "," : "", info.secret_id);
+	}
+	if (shown)
+		putc('\n', stderr);
+	else
+		say_not_there(f, access_key);
+}
+
 static int
 key_revoke(struct key_run *k, const char *access_key)
 {
 	struct keyfile *f = key_find_file(k) ? key_open_file(k, true) : NULL;
-	char says[2048], line[512];
+	const char *id = k->c->secret;
+	char says[2048], line[PATH_MAX + 512];
 	int rc = EXIT_FAILED, e;
 	bool reloaded;
 
 	if (!f)
 		return EXIT_FAILED;
-	e = keyfile_revoke(f, access_key, stderr);
+	e = keyfile_revoke(f, access_key, id, stderr);
 	if (e == -ENOENT) {
-		say_not_there(f, access_key);
+		say_no_secret(f, access_key, id ? id : "");
 		rc = EXIT_NOT_FOUND;
 	} else if (e == 0) {
 		reloaded = key_reload(k, keyfile_path(f), says, sizeof says, &rc);
-		if (k->c->json)
-			printf("{\"access_key\":\"%s\",\"reloaded\":%s}\n", access_key,
-			       reloaded ? "true" : "false");
-		snprintf(line, sizeof line, "%s is gone from %s%s", access_key, keyfile_path(f),
+		if (k->c->json) {
+			json_t *o = json_pack("{s:s, s:s*, s:b}", "access_key", access_key, "secret_id", id,
+					      "reloaded", reloaded);
+
+			json_dumpf(o, stdout, JSON_COMPACT);
+			putchar('\n');
+			json_decref(o);
+		}
+		snprintf(line, sizeof line, "%s%s%s%s is gone from %s%s", id ? "secret " : "", id ? id : "",
+			 id ? " of " : "", access_key, keyfile_path(f),
 			 reloaded
 				 ? ", and gantryd has read the file: requests with it are refused from now on"
 				 : "");
@@ -215,25 +272,90 @@ key_revoke(struct key_run *k, const char *access_key)
 	return rc;
 }
 
+/* ---- rotate ---- */
+
+static int
+key_rotate(struct key_run *k, const char *access_key)
+{
+	const char *until = k->c->key.until ? k->c->key.until : ROTATE_UNTIL;
+	char at[AUTH_TIME_BYTES], line[PATH_MAX + 512];
+	uint64_t until_s = UINT64_MAX;
+	struct keyfile *f = NULL;
+	struct key_pair pair;
+	struct key_end old;
+	int rc = EXIT_FAILED, e;
+
+	if (strcmp(until, "never") != 0)
+		key_wish_expires(take_until(until, at), &until_s);
+	if (key_find_file(k))
+		f = key_open_file(k, true);
+	if (!f)
+		return EXIT_FAILED;
+	e = keyfile_rotate(f, access_key, until_s, &pair, &old, stderr);
+	if (e == -ENOENT) {
+		say_not_there(f, access_key);
+		rc = EXIT_NOT_FOUND;
+	} else if (e == 0) {
+		if (old.ends)
+			auth_time_text(old.expires_s, at);
+		snprintf(line, sizeof line,
+			 "%s has a new secret in %s, %s; the previous one, %s, can be used %s%s", access_key,
+			 keyfile_path(f), pair.secret_id, old.secret_id,
+			 old.ends ? "until " : "without an end", old.ends ? at : "");
+		rc = show_pair(k, &pair, keyfile_path(f), line,
+			       json_pack("{s:s, s:o}", "previous_secret_id", old.secret_id, "previous_until",
+					 old.ends ? json_pack("s", at) : json_null()));
+	}
+	explicit_bzero(&pair, sizeof pair);
+	keyfile_close(f);
+	return rc;
+}
+
+/* ---- the command ---- */
+
+/* Ends the program if an option is given that the subcommand does not have. */
+static void
+judge_options(const struct cmd *c, const char *what)
+{
+	bool is_new = !strcmp(what, "new");
+
+	if (!is_new && (c->key.comment || c->key.bucket || c->key.prefix || c->key.from || c->key.read_only ||
+			c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes ||
+			c->max_uploads || c->max_buckets))
+		words_bad("key",
+			  "--comment, --bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from "
+			  "and --max-... are for new",
+			  NULL);
+	if (!is_new && c->key.until && strcmp(what, "rotate") != 0)
+		words_bad("key", "--until is for new and rotate", NULL);
+	if (c->secret && strcmp(what, "revoke") != 0)
+		words_bad("key", "--secret is for revoke", NULL);
+}
+
 int
 cmd_key(struct cmd *c, const char *what, const char *access_key)
 {
+	static const struct {
+		const char *name;
+		bool takes_key;
+	} all[] = { { "new", false }, { "list", false }, { "rotate", true }, { "revoke", true } };
 	struct key_run k = { .c = c };
-	bool is_new = !strcmp(what, "new");
+	size_t i = 0;
 	int rc;
 
-	if (!is_new && strcmp(what, "list") != 0 && strcmp(what, "revoke") != 0)
-		words_bad("key", "there are new, list and revoke", what);
-	if (!strcmp(what, "revoke") ? !access_key : access_key != NULL)
-		words_bad("key", access_key ? "one word too many" : "revoke wants the KEY", access_key);
-	if (!is_new && (c->key.comment || c->key.bucket || c->key.prefix || c->key.until || c->key.from ||
-			c->key.read_only || c->key.no_delete || c->key.no_overwrite || c->max_objects ||
-			c->max_bytes || c->max_uploads || c->max_buckets))
-		words_bad("key",
-			  "--comment, --bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from, "
-			  "--until and --max-... are for new",
-			  NULL);
-	rc = is_new ? key_new(&k) : access_key ? key_revoke(&k, access_key) : key_list(&k);
+	while (i < sizeof all / sizeof *all && strcmp(what, all[i].name) != 0)
+		i++;
+	if (i == sizeof all / sizeof *all)
+		words_bad("key", "there are new, list, rotate and revoke", what);
+	if (all[i].takes_key && !access_key)
+		words_bad("key", "rotate and revoke want the KEY", NULL);
+	if (!all[i].takes_key && access_key)
+		words_bad("key", "one word too many", access_key);
+	judge_options(c, what);
+	rc = i == 0   ? key_new(&k)
+	     : i == 1 ? key_list(&k)
+	     : i == 2 ? key_rotate(&k, access_key)
+		      : key_revoke(&k, access_key);
 	conf_free(k.conf);
 	return rc;
 }

@@ -160,8 +160,8 @@ int cmd_bucket(struct cmd *c, const char *what, const char *name);
 /* Tests RDMA ports: each port with itself as the target (host NULL), or one with a port of another host. With
  * c->listens the command serves another host, and `host` is the local address. */
 int cmd_hwcheck(struct cmd *c, const char *host);
-/* Runs `gantry key` for the access keys of a daemon on this machine. what: "new", "list" or "revoke";
- * access_key: the key to revoke. */
+/* Runs `gantry key` for the access keys of a daemon on this machine. what: "new", "list", "rotate" or "revoke";
+ * access_key: the key to rotate or to revoke. */
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Returns a description of a reason why a server declines RDMA (x-gantry-rdma-reason). */
 const char *decline_meaning(const char *reason);
