@@ -328,6 +328,8 @@ judge_options(const struct cmd *c, const char *what)
 			  NULL);
 	if (!is_new && c->key.until && strcmp(what, "rotate") != 0)
 		words_bad("key", "--until is for new and rotate", NULL);
+	if (c->key.compare && strcmp(what, "list") != 0)
+		words_bad("key", "--compare is for list", NULL);
 	if (c->secret && strcmp(what, "revoke") != 0)
 		words_bad("key", "--secret is for revoke", NULL);
 }
@@ -353,7 +355,7 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "one word too many", access_key);
 	judge_options(c, what);
 	rc = i == 0   ? key_new(&k)
-	     : i == 1 ? key_list(&k)
+	     : i == 1 ? (c->key.compare ? key_compare(&k, c->key.compare) : key_list(&k))
 	     : i == 2 ? key_rotate(&k, access_key)
 		      : key_revoke(&k, access_key);
 	conf_free(k.conf);

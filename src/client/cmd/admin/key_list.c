@@ -68,15 +68,9 @@ struct usage {
 };
 
 static void
-usage_name(const char *access_key, const char *secret_id, char out[AUTH_ACCESS_KEY_MAX + 16])
-{
-	snprintf(out, AUTH_ACCESS_KEY_MAX + 16, "%s/%s", access_key, secret_id);
-}
-
-static void
 usage_ask(struct usage *u, const struct key_run *k, const char *path)
 {
-	char why[1024], line[1200], name[AUTH_ACCESS_KEY_MAX + 16];
+	char why[1024], line[1200], name[KEY_NAME_BYTES];
 	json_t *one;
 	size_t i;
 
@@ -89,7 +83,7 @@ usage_ask(struct usage *u, const struct key_run *k, const char *path)
 	}
 	json_array_foreach(json_object_get(u->answer, "keys"), i, one)
 	{
-		usage_name(json_text_at(one, "access_key", ""), json_text_at(one, "secret_id", ""), name);
+		key_name(json_text_at(one, "access_key", ""), json_text_at(one, "secret_id", ""), name);
 		json_object_set(u->by_name, name, one);
 	}
 }
@@ -98,12 +92,12 @@ usage_ask(struct usage *u, const struct key_run *k, const char *path)
 static void
 usage_find(const struct usage *u, const struct auth_key_info *i, char text[64], json_t *o)
 {
-	char name[AUTH_ACCESS_KEY_MAX + 16];
+	char name[KEY_NAME_BYTES];
 	const char *since = json_text_at(u->answer, "since", ""), *last;
 	json_t *one;
 
 	text[0] = 0;
-	usage_name(i->access_key, i->secret_id, name);
+	key_name(i->access_key, i->secret_id, name);
 	one = json_object_get(u->by_name, name);
 	if (!one)
 		return;
@@ -165,8 +159,8 @@ bound_json(uint64_t bound)
 	return bound == AUTH_UNBOUNDED ? json_null() : json_integer((json_int_t)bound);
 }
 
-static void
-print_key_json(const struct auth_key_info *i, const struct usage *u)
+json_t *
+key_json(const struct auth_key_info *i)
 {
 	json_t *o = json_object(), *grants = json_array();
 	char text[80];
@@ -177,7 +171,6 @@ print_key_json(const struct auth_key_info *i, const struct usage *u)
 		json_object_set_new(o, "comment", json_pack("s", i->comment));
 	if (i->have_made)
 		json_object_set_new(o, "made", json_pack("s", auth_time_text(i->made_s, text)));
-	usage_find(u, i, text, o);
 	json_object_set_new(o, "read_only", json_boolean(i->read_only));
 	json_object_set_new(o, "no_delete", json_boolean(i->no_delete));
 	json_object_set_new(o, "no_overwrite", json_boolean(i->no_overwrite));
@@ -202,6 +195,16 @@ print_key_json(const struct auth_key_info *i, const struct usage *u)
 		json_object_set_new(o, "until", json_pack("s", auth_time_text(i->expires_s, text)));
 		json_object_set_new(o, "expired", json_boolean(i->expires_s <= (uint64_t)time(NULL)));
 	}
+	return o;
+}
+
+static void
+print_key_json(const struct auth_key_info *i, const struct usage *u)
+{
+	json_t *o = key_json(i);
+	char text[64];
+
+	usage_find(u, i, text, o);
 	json_dumpf(o, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(o);

@@ -162,6 +162,13 @@ key_usage(const struct key_run *k, const char *path, char *err, size_t cap)
 }
 
 void
+key_name(const char *access_key, const char *secret_id, char out[KEY_NAME_BYTES])
+{
+	snprintf(out, KEY_NAME_BYTES, "%.*s/%.*s", AUTH_ACCESS_KEY_MAX, access_key, AUTH_SECRET_ID_LEN,
+		 secret_id);
+}
+
+void
 key_note(const struct key_run *k, const char *text)
 {
 	if (!k->c->quiet)

@@ -32,6 +32,15 @@ json_t *key_usage(const struct key_run *k, const char *path, char *err, size_t c
 /* Prints a line on standard error, except with --quiet. */
 void key_note(const struct key_run *k, const char *text);
 
+#define KEY_NAME_BYTES (AUTH_ACCESS_KEY_MAX + AUTH_SECRET_ID_LEN + 2)
+/* Writes "KEY/ID", the name of a secret. */
+void key_name(const char *access_key, const char *secret_id, char out[KEY_NAME_BYTES]);
+/* Makes the JSON object of a secret for `gantry key list --json`, without its last use. */
+json_t *key_json(const struct auth_key_info *i);
+/* Runs `gantry key list --compare`: compares the keys of the file with those of gateways, asked by ssh, and shows the
+ * differences. hosts: names of the gateways, separated by commas. Returns EXIT_OK if there is no difference;
+ * EXIT_FAILED: there are some, or a host did not answer. */
+int key_compare(struct key_run *k, const char *hosts);
 /* Runs `gantry key list`. Returns the exit status of the program. */
 int key_list(struct key_run *k);
 

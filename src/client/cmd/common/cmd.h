@@ -70,7 +70,7 @@ struct cmd {
 	/* true: the total of the progress bar is final, so that single files do not add to it */
 	bool total_is_known;
 	struct {
-		const char *bucket, *prefix, *until, *from, *file, *conf, *comment;
+		const char *bucket, *prefix, *until, *from, *file, *conf, *comment, *compare;
 		bool read_only, no_delete, no_overwrite;
 	} key;                 /* options of the command key */
 	const char *disk_size; /* option of the command disk add */
