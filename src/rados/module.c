@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
 #include "rados/io/gateway_int.h"
+#include "rados/keyring.h"
 #include "rados/rados.h"
 #include "rados/use/fsck.h"
 #include "rados/use/use_int.h"
@@ -127,8 +128,12 @@ connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_
 	if (e == -ENOENT || e == -EPERM)
 		e = -EACCES;
 	if (e < 0)
-		return refuse(err, err_len, e, "the cluster of %s cannot be reached as client.%s: %s",
-			      rc->conf, rc->user, strerror(-e));
+		refuse(err, err_len, e, "the cluster of %s cannot be reached as client.%s: %s", rc->conf,
+		       rc->user, strerror(-e));
+	if (e == -EACCES)
+		keyring_say(c->cluster, rc->user, err, err_len);
+	if (e < 0)
+		return e;
 	e = open_pool(c, POOL_META, rc->meta_pool, rc->ns, err, err_len);
 	return e < 0 ? e : open_pool(c, POOL_DATA, rc->data_pool, rc->ns, err, err_len);
 }

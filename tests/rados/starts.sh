@@ -23,7 +23,12 @@ sed -i "s|conf: \"[^\"]*\", user: admin|conf: \"$T/client.conf\", user: gantry|"
 # ---- keys: of a client that the cluster does not know any more, and with too few rights
 key forgotten 'allow rw pool=gantry.meta, allow rw pool=gantry.data'
 with_key forgotten
-refused 'cannot be reached as client.gantry: ' --format
+looked="cannot be reached as client.gantry: .*; its key was looked for by user $(id -un) ($(id -u)) in"
+refused "$looked $T/forgotten.key (has a key for it, which the cluster does not accept): gantryd-rados(8)" --format
+! grep -qF "$(sed -n 's/.*key = //p' "$T/forgotten.key")" "$T/out" || fail "the key is in the error"
+# Several files, of which none has the key.
+sed "s|^keyring = .*|keyring = $T/none.key,$CLUSTER/keyring|" "$CEPH_CONF" >"$T/client.conf"
+refused "$looked $T/none.key (No such file or directory), $CLUSTER/keyring (has no key for it): gantryd-rados(8)" --format
 ceph auth get-or-create client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta' >"$T/few.key"
 with_key few
 refused 'pool gantry.data: Operation not permitted' --format

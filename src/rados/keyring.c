@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See keyring.h. librados itself does not say which files it tried. */
+#include "rados/keyring.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
+{
+	size_t len = strnlen(text, cap);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (len < cap)
+		vsnprintf(text + len, cap - len, fmt, ap);
+	va_end(ap);
+}
+
+/* What a keyring file has for the client. */
+static const char *
+judge(const char *path, const char *user)
+{
+	FILE *f = fopen(path, "re");
+	char line[512], want[256];
+	bool found = false;
+
+	if (!f)
+		return strerror(errno);
+	snprintf(want, sizeof want, "[client.%s]", user);
+	while (fgets(line, sizeof line, f))
+		found |= strncmp(line + strspn(line, " \t"), want, strlen(want)) == 0;
+	explicit_bzero(line, sizeof line);
+	fclose(f);
+	return found ? "has a key for it, which the cluster does not accept" : "has no key for it";
+}
+
+void
+keyring_say(rados_t cluster, const char *user, char *text, size_t cap)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	char list[4096] = "", *rest = NULL;
+	int nr = 0;
+
+	if (rados_conf_get(cluster, "keyring", list, sizeof list) < 0)
+		return;
+	add(text, cap, "; its key was looked for by user %s (%u) in", pw ? pw->pw_name : "?",
+	    (unsigned)geteuid());
+	for (char *path = strtok_r(list, ",; \t", &rest); path; path = strtok_r(NULL, ",; \t", &rest))
+		add(text, cap, "%s %s (%s)", nr++ ? "," : "", path, judge(path, user));
+	add(text, cap, "%s: gantryd-rados(8), \"Key\"", nr ? "" : " no file");
+}
