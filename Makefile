@@ -82,7 +82,7 @@ PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so $(O)/libgantry-server.so softnic cuobject
 
 # The status page lies inside the program.
-$(O)/src/admin/html.o: src/admin/page.html
+$(O)/src/admin/html.o: src/admin/page.html docs/runbook.md
 
 # ---- objects -------------------------------------------------------------------------------------------------------
 FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS)

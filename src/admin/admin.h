@@ -9,8 +9,9 @@
  *                 /minio/health/ready, /minio/health/cluster
  *   GET /metrics  Prometheus text
  *   GET /         the status page (HTML)
+ *   GET /runbook  docs/runbook.md
  *   GET /events   the latest declines and errors (JSON)
- *   GET /status /rails /rails/ADDRESS /disks /quotas /requests /requests/ID /config    JSON
+ *   GET /status /rails /rails/ADDRESS /disks /quotas /buckets /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; main defines the calls
  *
  * The TCP address and the Unix socket each have their own limit of connections. A request must arrive within
@@ -107,6 +108,8 @@ struct admin_env {
 	int (*reach)(void *cookie, const char *address, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
 	void (*quotas)(void *cookie, FILE *out);
+	/* Writes the JSON value of /buckets: the number of buckets, and the largest of them. */
+	void (*buckets)(void *cookie, FILE *out);
 	void (*requests)(void *cookie, FILE *out);
 	/* Writes the JSON value of /requests/ID, about one request. Returns the HTTP status; nothing is
 	 * written unless it is 200. */

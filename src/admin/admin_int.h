@@ -52,8 +52,8 @@ struct page {
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
 /* Returns true if there is a page for a GET of that path. */
 bool admin_is_page(const struct admin_env *env, const char *path);
-/* The bytes of page.html (html.c). */
-extern const char admin_html[], admin_html_end[];
+/* The bytes of page.html, and of docs/runbook.md (html.c). */
+extern const char admin_html[], admin_html_end[], admin_runbook[], admin_runbook_end[];
 /* Makes the page {"error":"text"} with the given HTTP status, and returns this status. */
 int admin_error_page(int status, const char *text, struct page *ret_page);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.html inside the program, for GET /.  The Makefile knows that this file depends on it. */
+/* page.html and docs/runbook.md inside the program, for GET / and /runbook.  The Makefile knows that this file depends on them. */
 #include "admin/admin_int.h"
 
 __asm__(".section .rodata\n"
@@ -8,5 +8,11 @@ __asm__(".section .rodata\n"
 	"admin_html:\n"
 	".incbin \"src/admin/page.html\"\n"
 	"admin_html_end:\n"
+	".byte 0\n"
+	".global admin_runbook\n"
+	".global admin_runbook_end\n"
+	"admin_runbook:\n"
+	".incbin \"docs/runbook.md\"\n"
+	"admin_runbook_end:\n"
 	".byte 0\n"
 	".previous\n");

@@ -67,6 +67,10 @@ write_events(const struct stats *st, FILE *out)
 		json_string(out, n->reason ? stats_reason_name(st, n->reason) : NULL);
 		fputs(",\"code\":", out);
 		json_string(out, n->code);
+		fputs(",\"client\":", out);
+		json_string(out, n->whose.client[0] ? n->whose.client : NULL);
+		fputs(",\"bucket\":", out);
+		json_string(out, n->whose.bucket[0] ? n->whose.bucket : NULL);
 		fputs("}", out);
 	}
 	fputs("]\n", out);
@@ -83,6 +87,7 @@ json_page(const struct admin_env *env, const char *path)
 	} pages[] = {
 		{ "/status", env->status },     { "/rails", env->rails },   { "/disks", env->disks },
 		{ "/requests", env->requests }, { "/config", env->config }, { "/quotas", env->quotas },
+		{ "/buckets", env->buckets },
 	};
 
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
@@ -92,20 +97,27 @@ json_page(const struct admin_env *env, const char *path)
 	return NULL;
 }
 
-/* The status page: one file, which asks the JSON pages and /metrics. */
+/* Answers with bytes of the program. */
 static int
-html_page(struct page *page)
+fixed_page(struct page *page, const char *type, const char *begin, const char *end)
 {
-	page->type = "text/html; charset=utf-8";
-	page->policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-		       "connect-src 'self'; "
-		       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-	page->len = (size_t)(admin_html_end - admin_html);
+	page->type = type;
+	page->len = (size_t)(end - begin);
 	page->body = malloc(page->len);
 	if (!page->body)
 		return -ENOMEM;
-	memcpy(page->body, admin_html, page->len);
+	memcpy(page->body, begin, page->len);
 	return 0;
+}
+
+/* The status page: one file, which asks the JSON pages, /metrics and /runbook. */
+static int
+html_page(struct page *page)
+{
+	page->policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+		       "connect-src 'self'; "
+		       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+	return fixed_page(page, "text/html; charset=utf-8", admin_html, admin_html_end);
 }
 
 static bool
@@ -160,6 +172,8 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 		return metrics_page(env, ret_page);
 	if (strcmp(path, "/") == 0)
 		return html_page(ret_page);
+	if (strcmp(path, "/runbook") == 0)
+		return fixed_page(ret_page, "text/plain; charset=utf-8", admin_runbook, admin_runbook_end);
 	if (strncmp(path, REQUESTS, strlen(REQUESTS)) == 0 && env->request)
 		return one_page(env, env->request, path + strlen(REQUESTS), "no live request has that id",
 				ret_page);

@@ -330,7 +330,7 @@ release(struct daemon *d)
 {
 	daemon_reload_wait(d);
 	admin_stop(d->admin);
-	remember_free(d->remember);
+	daemon_look_end(d);
 	store_stop(atomic_load(&d->store));
 	/* The buffers go last: a device that is being opened anew just now registers them. */
 	rdma_close(d->rdma);

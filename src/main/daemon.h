@@ -124,6 +124,24 @@ int daemon_state_path(const struct conf *conf, const struct conf_source *source,
 
 /* Does the work that is due once a second. Called by the main thread while the daemon serves. */
 void daemon_look(struct daemon *d);
+/* Waits for work that daemon_look() has begun, and frees its state. Called before the store is stopped. */
+void daemon_look_end(struct daemon *d);
+
+/* ---- seen.c: the capacity of the store, its largest buckets ---- */
+
+struct stats_out;
+/* Takes a sample of the usage, and begins to read attributes of the largest buckets if the page asked for
+ * them. Called by daemon_look(). */
+void seen_look(struct daemon *d);
+/* Waits until the reading of attributes has ended. */
+void seen_end(void);
+void seen_metrics(struct daemon *d, struct stats_out *out);
+/* Writes the host's name and the capacity as members of a JSON object, beginning with a comma. */
+void seen_status(struct daemon *d, FILE *out);
+/* Writes the identity of the store as a JSON text: UUID, or pools and namespace; null: there is no store. */
+void seen_store_id(struct daemon *d, FILE *out);
+/* Writes the JSON value of /buckets: the number of buckets, and the largest of them. */
+void seen_buckets(void *cookie, FILE *out);
 
 /* ---- rescan.c: the scrub after a repair ---- */
 
@@ -271,11 +289,11 @@ void control_quota(const struct store_quota_info *q, unsigned copies, FILE *out)
 int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
 		      char *err, size_t err_len);
 /* Returns the number of ports attached at a time to a store on disks: one for each core, one for
- * buckets.c, and two for the rebalancer (set/disk_admin.c). */
+ * buckets.c, one for seen.c, and two for the rebalancer (set/disk_admin.c). */
 static inline int
 daemon_store_ports(const struct conf *conf)
 {
-	return conf->core_nr + 3;
+	return conf->core_nr + 4;
 }
 
 /* Creates the buckets of scality listeners that do not exist yet (buckets.c). Returns 0, or the -errno of the

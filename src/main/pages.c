@@ -420,6 +420,7 @@ status(void *cookie, FILE *out)
 		GANTRY_VERSION, phase_name[atomic_load(&d->phase)], (int)getpid(),
 		(double)(clock_ns() - d->started_ns) / 1e9);
 	listeners(d, out);
+	seen_status(d, out);
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d,\"rc\":",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	rc_state(d, out);
@@ -430,6 +431,8 @@ status(void *cookie, FILE *out)
 		"bytes\":%llu,\"free_"
 		"bytes\":%llu",
 		store ? store_name(store) : "", nr, failed, missing, objects, size, available);
+	fputs(",\"id\":", out);
+	seen_store_id(d, out);
 	if (store)
 		copies_show(store, out);
 	fputs(",\"record\":", out);
@@ -472,6 +475,7 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .status = status,
 				       .rails = rails,
 				       .quotas = quotas,
+				       .buckets = seen_buckets,
 				       .reach = reach,
 				       .disks = disks,
 				       .requests = requests,

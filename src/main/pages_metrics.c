@@ -340,4 +340,5 @@ pages_metrics(void *cookie, struct stats_out *out)
 	store_metrics(d, out);
 	copies_metrics(atomic_load(&d->store), out);
 	quota_metrics(d, out);
+	seen_metrics(d, out);
 }

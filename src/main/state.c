@@ -77,4 +77,12 @@ daemon_look(struct daemon *d)
 {
 	remember_look(d);
 	rescan_look(d);
+	seen_look(d);
+}
+
+void
+daemon_look_end(struct daemon *d)
+{
+	seen_end();
+	remember_free(d->remember);
 }

@@ -80,8 +80,12 @@ req_note(const struct req *rq)
 				.op = (int)rq->target.op,
 				.status = rq->replied ? rq->reply.status : 0 };
 
+	_Static_assert(sizeof n.whose.client >= ADDRESS_TEXT_BYTES, "an address");
+	_Static_assert(sizeof n.whose.bucket >= sizeof rq->target.bucket, "a bucket");
 	if (!rq->declined && n.status < 500)
 		return;
+	address_text((const struct sockaddr *)&rq->peer, n.whose.client);
+	memcpy(n.whose.bucket, rq->target.bucket, rq->target.bucket_len);
 	clock_gettime(CLOCK_REALTIME, &now);
 	n.unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	if (rq->declined)

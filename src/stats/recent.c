@@ -8,19 +8,26 @@
 #include "base/check.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct stats_whose) % sizeof(uint64_t) == 0, "copied by words");
 
 void
 stats_note(struct stats_core *st, const struct stats_note *n)
 {
 	uint64_t at = stats_get(&st->notes_nr);
 	struct stats_note_slot *s = &st->notes[at % STATS_NOTES_NR];
+	uint64_t whose[STATS_WHOSE_WORDS];
 
+	memcpy(whose, &n->whose, sizeof whose);
 	/* Odd while it is written.  Every part is released,
 	 * so who sees a new part sees the odd number too. */
 	atomic_store_explicit(&s->seq, 2 * at + 1, memory_order_relaxed);
 	atomic_store_explicit(&s->unix_ns, n->unix_ns, memory_order_release);
 	atomic_store_explicit(&s->id, n->id, memory_order_release);
 	atomic_store_explicit(&s->code, (uintptr_t)n->code, memory_order_release);
+	for (size_t i = 0; i < STATS_WHOSE_WORDS; i++)
+		atomic_store_explicit(&s->whose[i], whose[i], memory_order_release);
 	atomic_store_explicit(
 		&s->what, (uint64_t)n->op << 32 | (uint64_t)(n->reason & 0xffff) << 16 | (uint64_t)n->status,
 		memory_order_release);
@@ -31,7 +38,7 @@ stats_note(struct stats_core *st, const struct stats_note *n)
 static bool
 read_slot(const struct stats_note_slot *s, struct stats_note *out)
 {
-	uint64_t seq = atomic_load_explicit(&s->seq, memory_order_acquire), what;
+	uint64_t seq = atomic_load_explicit(&s->seq, memory_order_acquire), what, whose[STATS_WHOSE_WORDS];
 
 	if (seq == 0 || seq % 2)
 		return false;
@@ -42,6 +49,9 @@ read_slot(const struct stats_note_slot *s, struct stats_note *out)
 	out->op = (int)(what >> 32);
 	out->reason = (int)(what >> 16 & 0xffff);
 	out->status = (int)(what & 0xffff);
+	for (size_t i = 0; i < STATS_WHOSE_WORDS; i++)
+		whose[i] = atomic_load_explicit(&s->whose[i], memory_order_acquire);
+	memcpy(&out->whose, whose, sizeof whose);
 	return atomic_load_explicit(&s->seq, memory_order_relaxed) == seq;
 }
 

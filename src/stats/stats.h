@@ -58,10 +58,19 @@ extern const char *const stats_phase_name[STATS_PHASE_NR];
 
 typedef _Atomic uint64_t stats_counter;
 
+/* Sizes of the text of a client's address, and of the name of a bucket, with the NUL. */
+#define STATS_CLIENT_BYTES 48
+#define STATS_BUCKET_BYTES 64
+
 /* Number of notes that a core keeps (recent.c): notes of its latest declined or failed requests. */
 #define STATS_NOTES_NR 32
+/* The client and the bucket of a note, as texts; empty: none. */
+struct stats_whose {
+	char client[STATS_CLIENT_BYTES], bucket[STATS_BUCKET_BYTES];
+};
+#define STATS_WHOSE_WORDS (sizeof(struct stats_whose) / sizeof(uint64_t))
 struct stats_note_slot {
-	_Atomic uint64_t seq, unix_ns, id, what;
+	_Atomic uint64_t seq, unix_ns, id, what, whose[STATS_WHOSE_WORDS];
 	_Atomic uintptr_t code;
 };
 
@@ -168,6 +177,7 @@ struct stats_note {
 	int op, status;
 	int reason;       /* reason of a decline, as an index into stats_names.reason; 0: not declined */
 	const char *code; /* error code, a constant text; NULL: no error */
+	struct stats_whose whose;
 };
 
 /* Stores a note of a request that was declined or failed, in place of the core's oldest of STATS_NOTES_NR

@@ -134,6 +134,12 @@ int store_bucket_quota(struct store *st, const char *name, size_t len, struct st
  * function. Returns the number of entries, or -ENOMEM, -EOPNOTSUPP; the caller frees the list. */
 int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
+/* Writes to list the usage and the limits of the largest buckets, at most max, the largest first. Reads the
+ * usage of all buckets, while changes wait: a millisecond for some ten thousand buckets of a disk. Any thread
+ * may call this function. Returns the number of all buckets of which the back end knows the usage; on RADOS
+ * these are the buckets with limits. */
+int store_largest_buckets(struct store *st, struct store_quota_info *list, int max);
+
 /* ---- listing ---- */
 
 struct store_entry {

@@ -234,6 +234,8 @@ int quota_look(struct quota_book *book, const void *name, size_t len, struct sto
 void quota_fill_stat(struct quota_book *book, const void *name, size_t len, struct store_stat *st);
 /* Implements store_set_quotas(). */
 int quota_set_rules(struct quota_book *book, const struct store_pattern_quota *quota, int nr);
+/* Implements store_largest_buckets(). */
+int quota_largest(struct quota_book *book, struct store_quota_info *list, int max);
 /* Implements store_list_quotas(). */
 int quota_list(struct quota_book *book, struct store_quota_info **ret_list);
 

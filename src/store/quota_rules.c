@@ -114,6 +114,41 @@ quota_list(struct quota_book *book, struct store_quota_info **ret_list)
 	return nr;
 }
 
+/* Of two buckets of one size the first by name is the larger, so that a list stays as it is. */
+static bool
+is_larger(const struct store_quota_info *a, const struct store_quota_info *b)
+{
+	return a->used.bytes != b->used.bytes ? a->used.bytes > b->used.bytes : strcmp(a->name, b->name) < 0;
+}
+
+int
+quota_largest(struct quota_book *book, struct store_quota_info *list, int max)
+{
+	int nr = 0, all = 0;
+
+	quota_lock(book);
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (const struct quota_row *row = book->slots[i]; row; row = row->next) {
+			struct store_quota_info info;
+			int at;
+
+			if (!quota_row_is_there(book, row))
+				continue;
+			all++;
+			info = row_info(book, row);
+			for (at = nr; at > 0 && is_larger(&info, &list[at - 1]); at--) {
+				if (at < max)
+					list[at] = list[at - 1];
+			}
+			if (at < max)
+				list[at] = info;
+			nr += nr < max;
+		}
+	}
+	quota_unlock(book);
+	return all;
+}
+
 /* ---- patterns ---- */
 
 static uint64_t

@@ -529,3 +529,11 @@ store_list_quotas(struct store *st, struct store_quota_info **ret_list)
 
 	return book ? quota_list(book, ret_list) : -EOPNOTSUPP;
 }
+
+int
+store_largest_buckets(struct store *st, struct store_quota_info *list, int max)
+{
+	struct quota_book *book = book_of(st);
+
+	return book ? quota_largest(book, list, max) : 0;
+}

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The status page in a real browser: page.py URL OUTDIR [missing].
+"""The status page in a real browser: page.py URL OUTDIR [STATE].
 
 Elements and live numbers are there, no console errors, no overflow at 360 px, both colour schemes.  Screenshots go to
-OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).  With `missing` all that is looked for is what the page says when
-a disk is missing.
+OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).  With the name of a state (moving, missing, failed, full, reload,
+certificate, lost) all that is looked for is what the page says then.
 """
 import json
 import re
+import socket
 import sys
 import time
 
@@ -15,8 +16,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-# With `moving`: when one is drained, slowly.
 URL, OUT = sys.argv[1], sys.argv[2]
+STATE = sys.argv[3] if len(sys.argv) > 3 else ""
 failures = []
 
 
@@ -54,7 +55,7 @@ def wait(d, what, script, seconds=40):
 
 
 def text(d, id_):
-    return d.execute_script("return document.getElementById(arguments[0]).innerText", id_)
+    return d.execute_script("return document.getElementById(arguments[0]).innerText", id_).replace("\xa0", " ")
 
 
 def colours(d):
@@ -85,12 +86,18 @@ def overflow(d):
 
 
 def broken(d):
-    """Words that are on more than one line; paths and numbers may be."""
+    """Words that are on more than one line: what stands between blanks, slashes and hyphens."""
     return d.execute_script("""
         const out = [], range = document.createRange();
         for (const t = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); t.nextNode();) {
             if (t.currentNode.parentElement.closest('script, style')) continue;
-            for (const m of t.currentNode.data.matchAll(/(?<!\\S)[A-Za-z]{2,}(?!\\S)/g)) {
+            for (const m of t.currentNode.data.matchAll(/[^\\s\\/-]+/g)) {
+                range.setStart(t.currentNode, m.index);
+                range.setEnd(t.currentNode, m.index + m[0].length);
+                if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) out.push(m[0]);
+            }
+            // A number and its unit are on one line.
+            for (const m of t.currentNode.data.matchAll(/[0-9.]+\\u00a0[^\\s]+/g)) {
                 range.setStart(t.currentNode, m.index);
                 range.setEnd(t.currentNode, m.index + m[0].length);
                 if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) out.push(m[0]);
@@ -99,25 +106,96 @@ def broken(d):
         return out;""")
 
 
+def top(d, id_):
+    """How far below the top of the page an element begins."""
+    return d.execute_script("return document.getElementById(arguments[0]).getBoundingClientRect().top + scrollY", id_)
+
+
+def times(d):
+    """Times of day without a zone, and with 12 hours."""
+    return d.execute_script("return [...document.body.innerText.matchAll(/\\b\\d{1,2}:\\d{2}:\\d{2}\\b(?!\\sUTC)|\\b\\d{1,2}:\\d{2}\\s*[AP]M/gi)].map(m => m[0])")
+
+
+def looks(d, name):
+    """The page in one state, in each window and colour: nothing is cut off, no word is broken, times have a zone.  Screenshots go to OUT."""
+    for dark in (False, True):
+        scheme = "dark" if dark else "light"
+        for width in (420, 1280, 1600):
+            view(d, width, 1000, dark)
+            turns = d.execute_script("return Number(document.body.dataset.turns)")
+            if d.execute_script("return !document.body.classList.contains('stale')"):
+                wait(d, f"{name}, {scheme}, {width} px: drawn", f"Number(document.body.dataset.turns) > {turns}")
+            for what, found in (("overflow", overflow(d)), ("word is broken", broken(d)), ("time without a zone", times(d))):
+                check(f"{name}, {scheme}, {width} px: no {what}", not found, "; ".join(found[:9]))
+            view(d, width, min(4000, d.execute_script("return document.documentElement.scrollHeight")), dark)
+            d.save_screenshot(f"{OUT}/{name}-{scheme}-{width}.png")
+    view(d, 1280, 1000, False)
+
+
+def reason(d, code, first, name):
+    """A reason stands above, with its code, and its section of the runbook opens there."""
+    wait(d, f"{name}: {code} is said above", f"document.getElementById('runbook-{code}') !== null")
+    check(f"{name}: not healthy, and the title begins so", text(d, "health") != "healthy" and d.title.startswith(text(d, "health") + ": "), d.title)
+    check(f"{name}: its first command", first in d.execute_script("return document.querySelector(arguments[0]).innerText", f"#runbook-{code} summary"),
+          text(d, "reasons"))
+    d.execute_script("document.querySelector(arguments[0]).click()", f"#runbook-{code} summary")
+    turns = d.execute_script("return Number(document.body.dataset.turns)")
+    wait(d, f"{name}: the page goes on", f"Number(document.body.dataset.turns) > {turns}")
+    opened = d.execute_script("return document.getElementById(arguments[0]).innerText", f"runbook-{code}")
+    check(f"{name}: the section is open, and stays so", all(w in opened for w in ("Expect", "Do not", "Wake a person")), opened)
+    check(f"{name}: the reasons are above the numbers", top(d, "reasons") < top(d, "t-requests"), "")
+
+
 d = browser()
 try:
     view(d, 1280, 1000, False)
     d.get(URL)
-    if sys.argv[3:] == ["missing"]:
+    if STATE == "missing":
         wait(d, "a disk is missing, and the page goes on", "Number(document.body.dataset.turns) >= 2")
         check("it is said above", "missing" in text(d, "reasons") and text(d, "health") != "healthy", text(d, "reasons"))
-        check("and in its row", text(d, "disks").count("missing") == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
+        check("and in its row", len(re.findall("^missing$", text(d, "disks"), re.M)) == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
         check("what has one copy is said", "With one copy" in text(d, "copies") and re.search(r"disk [0-9a-f]{8} /\S+/disk1 is away, replaced in", text(d, "copies")), text(d, "copies"))
         check("no number that is none", "NaN" not in d.execute_script("return document.body.innerText"))
-        check("no overflow", not overflow(d), "; ".join(overflow(d)[:5]))
+        check("the missing disk is first, and disks are above operations",
+              "missing" in d.execute_script("return document.querySelectorAll('#disks tr')[1].innerText") and top(d, "disks") < top(d, "operations"), text(d, "disks"))
+        reason(d, "disk_missing", "gantry disk status", "missing")
+        looks(d, "missing")
         sys.exit(1 if failures else 0)
-    if sys.argv[3:] == ["moving"]:
+    if STATE in ("failed", "full", "reload", "certificate"):
+        code, first = {"failed": ("disk_failed", "gantry disk status"), "full": ("disk_full", "gantry disk status"),
+                       "reload": ("reload_failed", "gantryd --check-config"), "certificate": ("certificate_ends", "gantry health")}[STATE]
+        reason(d, code, first, STATE)
+        if STATE in ("failed", "full"):
+            wait(d, f"{STATE}: the bad disk is first, with the reason", "/failed|disk_full/.test(document.querySelectorAll('#disks tr')[1].innerText)")
+        if STATE == "full":
+            wait(d, "equal errors are one row", "/507 InsufficientStorage ×[0-9]+\\s+last \\d\\d:\\d\\d:\\d\\d\\sUTC/.test(document.getElementById('events').innerText)")
+            t = text(d, "events")
+            check("with client and bucket", t.count("507") == 1 and "127.0.0.1" in t and "::ffff" not in t and "bkt" in t, t)
+        looks(d, STATE)
+        sys.exit(1 if failures else 0)
+    if STATE == "lost":
+        wait(d, "the page asks", "Number(document.body.dataset.turns) >= 2")
+        open(f"{OUT}/stop-it", "w", encoding="utf-8").close()
+        wait(d, "no answer, and since when", "/no answer since .*\\sUTC/.test(document.getElementById('health').innerText)")
+        check("the title says it", d.title.startswith("no answer: "), d.title)
+        check("the numbers are of then", d.execute_script("return document.body.classList.contains('stale')"))
+        looks(d, "lost")
+        sys.exit(1 if failures else 0)
+    if STATE == "moving":
         wait(d, "a disk is drained, and its row says how far it is", "/moving\\s+drains: .* of about .*, .*\\/s, some .* left/.test(document.getElementById('disks').innerText)")
         check("no other does", text(d, "disks").count("drains: ") == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
         check("no overflow", not overflow(d), "; ".join(overflow(d)[:5]))
         sys.exit(1 if failures else 0)
     wait(d, "the page asks again and again", "Number(document.body.dataset.turns) >= 4")
     check("healthy", text(d, "health") == "healthy", text(d, "health"))
+    host = socket.gethostname()
+    check("host and store are in the head", text(d, "host") == host and re.fullmatch("store [0-9a-f]{8}", text(d, "store")), text(d, "host") + text(d, "store"))
+    check("and in the title", d.title == f"{host} ({text(d, 'store').split()[1]}) – Gantry", d.title)
+    c = text(d, "capacity")
+    check("capacity", "free" in c and "used" in c and "not enough history yet" in c, c)
+    wait(d, "buckets, with copies and rules", "/bkt\\s+\\d+\\s+[0-9.]+\\s[KM]iB\\s+1\\s+none/.test(document.getElementById('buckets').innerText)")
+    check("equal declines are one row", text(d, "events").count("declined: no-rail") == 1, text(d, "events"))
+    check("disks are above operations", top(d, "disks") < top(d, "operations"))
     check("it says what runs", "gantryd" in text(d, "about") and "serving" in text(d, "about"), text(d, "about"))
     for id_ in ("t-requests", "t-rdma-in", "t-rdma-out", "t-http-in", "t-http-out", "t-p99", "t-objects"):
         n = text(d, id_)
@@ -142,15 +220,15 @@ try:
     seen = {}
     for dark in (False, True):
         scheme = "dark" if dark else "light"
-        for width, height in ((1280, 1150), (420, 800), (360, 800)):
+        for width, height in ((1280, 1150), (1600, 1150), (420, 800), (360, 800)):
             view(d, width, height, dark)
             turns = d.execute_script("return Number(document.body.dataset.turns)")
             wait(d, f"{scheme}, {width} px: drawn", f"Number(document.body.dataset.turns) > {turns}")
             o = overflow(d)
             check(f"{scheme}, {width} px: no overflow", not o, "; ".join(o[:5]))
-            # The narrowest window breaks names in tables.
-            b = broken(d) if width > 400 else []
+            b = broken(d)
             check(f"{scheme}, {width} px: no word is broken", not b, " ".join(b[:9]))
+            check(f"{scheme}, {width} px: no time without a zone", not times(d), " ".join(times(d)))
             view(d, width, d.execute_script("return document.documentElement.scrollHeight"), dark)
             d.save_screenshot(f"{OUT}/status-{scheme}-{width}.png")
         seen[scheme] = colours(d)

@@ -9,6 +9,17 @@ for p in /usr/bin/chromium /usr/bin/chromedriver; do [ -x $p ] || fail "no $p: s
 SHOTS=${SHOTS:-$T/shots}
 mkdir -p "$SHOTS"
 
+# look STATE: the page while the daemon is in this state.
+look() {
+	HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" "$1" >"$T/page.$1" || { cat "$T/page.$1"; fail "the page: $1"; }
+	grep -v '^ok ' "$T/page.$1"
+	cat "$T/page.$1" >>"$T/page"
+}
+# A daemon with a new store.
+again() {
+	rm -rf "$T"/disk*
+	start_daemon
+}
 NICS=2 DISKS=3 DISK_SIZE=256MiB
 RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 3, connect_rate: 1000, idle: 3600s } }'
 /usr/bin/openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$T/key.pem" -out "$T/cert.pem" -days 30 -subj /CN=localhost 2>/dev/null ||
@@ -75,8 +86,7 @@ stop_daemon
 GANTRY_STORE_MOVE_RATE=20KiB daemon_run
 for i in $(seq 1 18); do curl -sS -T "$T/in" "$URL_S3/bkt/m$i" -o /dev/null || fail "PUT"; done
 gantry --admin "$T/admin.sock" disk drain "$T/disk2" >"$T/said" || fail "drain: $(cat "$T/said")"
-HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" moving >"$T/page.moving" || { cat "$T/page.moving"; fail "the page while a disk is drained"; }
-cat "$T/page.moving"
+look moving
 gantry --admin "$T/admin.sock" disk cancel >"$T/said" || fail "cancel: $(cat "$T/said")"
 stop_daemon
 
@@ -85,9 +95,49 @@ mv "$T/disk1" "$T/away"
 uuid=$("$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config 2>&1 | sed -n 's/.*gantryd --forget \([-0-9a-f]*\),.*/\1/p')
 sed -i "s|^store:|store:\n  accept_missing: [\"$uuid\"]|" "$T/gantryd.yaml"
 daemon_run
-HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" missing >>"$T/page"
-rc=$?
-tail -n 5 "$T/page"
-[ $rc = 0 ] || fail "the page without a disk"
+look missing
 stop_daemon
+
+# ---- with a disk that failed ----
+mkdir "$T/fault"
+DAEMON_WRAP="$BUILD/tools/diskfault $T/fault" DISKS=3 DISK_SIZE=64MiB
+again
+echo "write flush" >"$T/fault/disk2"
+failed() { curl_s3 "/bkt/f$((n++))" -T "$T/in" -o /dev/null 2>>"$T/curl"; [[ $(curl_admin /disks) == *'"state":"failed"'* ]]; }
+n=0
+wait_for 60 failed
+look failed
+stop_daemon
+
+# ---- with a full disk ----
+DAEMON_WRAP='' DISKS=2 DISK_SIZE=64MiB
+again
+for i in $(seq 400); do curl -sS -T "$T/in" "$URL_S3/bkt/full$i" -o /dev/null -w '%{http_code}\n'; done >"$T/answers"
+[ "$(grep -c 507 "$T/answers")" -gt 9 ] || fail "no disk is full: $(sort "$T/answers" | uniq -c)"
+look full
+stop_daemon
+
+# ---- with a certificate near its end, a reload that failed, and a daemon that is gone ----
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 5 -subj /CN=localhost -keyout "$T/key.pem" -out "$T/cert.pem" 2>/dev/null ||
+	fail "no certificate"
+chmod 600 "$T/key.pem"
+LISTEN="  - { address: 127.0.0.1:0, dialect: s3, anonymous: true, tls_certificate: $T/cert.pem, tls_key: $T/key.pem }" DISKS=1
+again
+look certificate
+stop_daemon
+LISTEN=''
+again
+cp "$T/gantryd.yaml" "$T/good.yaml"
+echo 'no_such_key: 1' >>"$T/gantryd.yaml"
+kill -HUP "$DAEMON_PID"
+look reload
+cp "$T/good.yaml" "$T/gantryd.yaml"
+kill -HUP "$DAEMON_PID"
+rm -f "$SHOTS/stop-it"
+look lost &
+looker=$!
+until [ -e "$SHOTS/stop-it" ] || ! kill -0 $looker 2>/dev/null; do pause 0.2; done
+rm -f "$SHOTS/stop-it"
+stop_daemon
+wait $looker || fail "the page without its daemon"
 echo "check-ui: $(grep -c '^ok ' "$T/page") passed, 0 failed, 0 skipped"

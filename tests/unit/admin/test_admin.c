@@ -373,9 +373,11 @@ test_page(void **state)
 	struct stats_note declined = {
 		.unix_ns = 1700000000123456789, .id = 0xabc, .op = 1, .status = 200, .reason = 1
 	};
-	struct stats_note failed = {
-		.unix_ns = 1700000001000000000, .id = 1, .status = 503, .code = "SlowDown"
-	};
+	struct stats_note failed = { .unix_ns = 1700000001000000000,
+				     .id = 1,
+				     .status = 503,
+				     .code = "SlowDown",
+				     .whose = { .client = "10.0.0.7", .bucket = "models" } };
 
 	assert_int_equal(ask("GET /"), 200);
 	assert_has("Content-Type: text/html; charset=utf-8");
@@ -389,9 +391,14 @@ test_page(void **state)
 	assert_int_equal(ask("GET /events"), 200);
 	assert_has("[{\"time\":1700000001.000,\"id\":\"0000000000000001\",\"operation\":\"other\",\"status\":"
 		   "503,"
-		   "\"declined\":null,\"code\":\"SlowDown\"},\n{\"time\":1700000000.123,\"id\":"
+		   "\"declined\":null,\"code\":\"SlowDown\",\"client\":\"10.0.0.7\",\"bucket\":\"models\"},"
+		   "\n{\"time\":1700000000.123,\"id\":"
 		   "\"0000000000000abc\",");
 	assert_has("\"status\":200,\"declined\":\"");
+	assert_has("\"client\":null,\"bucket\":null}]");
+	assert_int_equal(ask("GET /runbook"), 200);
+	assert_has("Content-Type: text/plain; charset=utf-8");
+	assert_has("\n#### draining\n");
 }
 
 /* ---- control calls ---- */

@@ -493,6 +493,8 @@ test_notes(void **state)
 
 		n.code = i % 2 ? NULL : "SlowDown";
 		n.reason = i % 2 ? 2 : 0;
+		snprintf(n.whose.client, sizeof n.whose.client, "10.0.0.%d", i);
+		snprintf(n.whose.bucket, sizeof n.whose.bucket, "bucket-%d", i);
 		stats_note(stats_core(st, i % 3 == 0), &n);
 	}
 	/* Core 1 had a third of them, all of which it still has. */
@@ -506,6 +508,8 @@ test_notes(void **state)
 		assert_int_equal(got[i].status, 503);
 		assert_int_equal(got[i].reason, k % 2 ? 2 : 0);
 		assert_true(k % 2 ? !got[i].code : strcmp(got[i].code, "SlowDown") == 0);
+		assert_int_equal(strtoul(got[i].whose.client + strlen("10.0.0."), NULL, 10), k);
+		assert_int_equal(strtoul(got[i].whose.bucket + strlen("bucket-"), NULL, 10), k);
 	}
 	assert_int_equal(got[0].unix_ns, 1000 + 3 * STATS_NOTES_NR - 1);
 	assert_int_equal(stats_recent(st, got, 3), 3);
@@ -527,6 +531,8 @@ note_on(void *arg)
 			.unix_ns = i, .id = i * 3, .op = 1, .status = 500, .code = codes[i % 2]
 		};
 
+		memset(n.whose.client, i % 2 ? 'a' : 'b', sizeof n.whose.client - 1);
+		memset(n.whose.bucket, i % 2 ? 'a' : 'b', sizeof n.whose.bucket - 1);
 		stats_note(arg, &n);
 	}
 	return NULL;
@@ -548,6 +554,10 @@ test_notes_concurrent(void **state)
 		for (int i = 0; i < nr; i++) {
 			assert_int_equal(got[i].id, got[i].unix_ns * 3);
 			assert_string_equal(got[i].code, got[i].unix_ns % 2 ? "odd" : "even");
+			assert_int_equal(strspn(got[i].whose.client, got[i].unix_ns % 2 ? "a" : "b"),
+					 sizeof got[i].whose.client - 1);
+			assert_int_equal(strspn(got[i].whose.bucket, got[i].unix_ns % 2 ? "a" : "b"),
+					 sizeof got[i].whose.bucket - 1);
 		}
 	}
 	pthread_join(thread, NULL);

@@ -503,6 +503,48 @@ test_twice(void **state)
 	quota_book_free(book);
 }
 
+/* The largest buckets first, by bytes and then by name; a bucket that is not there is not counted. */
+static void
+test_largest(void **state)
+{
+	static const int64_t bytes[NAMES] = { 100, 900, 100, 0, 500, 900 };
+	struct store_quota_info list[NAMES];
+
+	assert_int_equal(quota_book_new(2, &book), 0);
+	assert_int_equal(quota_largest(book, list, NAMES), 0);
+	quota_lock(book);
+	for (int i = 0; i < NAMES; i++) {
+		size_t len = strlen(name[i]);
+		/* Each engine has half of it. */
+		struct quota_change half = { .objects = i, .bytes = bytes[i] / 2 };
+
+		for (int counter = 0; counter < 2; counter++) {
+			struct quota_row *row = quota_enter(book, counter, name[i], len, 1);
+
+			assert_non_null(row);
+			quota_count(book, counter, row, &half);
+		}
+	}
+	assert_int_equal(quota_make(book, 0, "planned", 7), 0);
+	quota_unpend(book, 0);
+	quota_unlock(book);
+	assert_int_equal(quota_largest(book, list, NAMES), NAMES);
+	for (int i = 0; i < NAMES; i++) {
+		static const char *const order[NAMES] = { "ab", "c", "bc", "a", "abc", "b" };
+
+		assert_string_equal(list[i].name, order[i]);
+	}
+	assert_int_equal(list[0].used.bytes, 900);
+	assert_int_equal(list[1].used.objects, 10);
+	/* Two of them, in the same order, and the third stays as it was. */
+	memset(list, 'x', sizeof list);
+	assert_int_equal(quota_largest(book, list, 2), NAMES);
+	assert_string_equal(list[0].name, "ab");
+	assert_string_equal(list[1].name, "c");
+	assert_int_equal(list[2].name[0], 'x');
+	quota_book_free(book);
+}
+
 int
 main(void)
 {
@@ -510,6 +552,7 @@ main(void)
 		cmocka_unit_test(test_recount),
 		cmocka_unit_test(test_pending_docs),
 		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_largest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

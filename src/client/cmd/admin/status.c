@@ -3,6 +3,7 @@
 #include "client/cmd/admin/copies.h"
 #include "client/cmd/admin/rcline.h"
 #include "client/cmd/admin/reasons.h"
+#include "client/cmd/admin/room.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/disk_text.h"
@@ -202,12 +203,14 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	       json_text_at(status, "phase", "?"), duration_text(json_at(status, "uptime_seconds"), up),
 	       strcmp(healthy, "ok") == 0 ? "healthy" : healthy);
 	reasons_print(stdout, health);
+	host_print(stdout, status);
 	print_listeners(status);
 	printf("%-10s %zu, %d connections, %d requests running\n", "cores",
 	       json_array_size(json_object_get(status, "cores")), (int)json_at(status, "connections"),
 	       (int)json_at(status, "requests"));
 	print_rails(rails);
 	rcline_print(stdout, status);
+	room_print(stdout, status);
 	print_disks(disks);
 	if (copies_of(status)) {
 		printf("%-10s ", "copies");

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines about the host, and about the capacity of the store, for `gantry status`. */
+#ifndef GANTRY_CLIENT_CMD_ADMIN_ROOM_H
+#define GANTRY_CLIENT_CMD_ADMIN_ROOM_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Prints the host and the first digits of the store's UUID. status: the answer of /status; prints nothing if an older daemon does not tell. */
+void host_print(FILE *out, const json_t *status);
+/* Prints size, used and free space, and when the store will be full; nothing if an older daemon does not tell. */
+void room_print(FILE *out, const json_t *status);
+
+#endif
