@@ -2,7 +2,7 @@
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
 	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status health top key bucket disk doctor hwcheck'
-	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --admin --interval --count --json --verbose --quiet --version --help'
+	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --wait --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --admin --interval --count --json --verbose --quiet --version --help'
 	case $prev in
 		--config | --ca | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
@@ -39,7 +39,7 @@ _gantry() {
 		top) options='--admin --interval --count --version --help' ;;
 		key) options='--secret --comment --compare --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --file --conf --admin --json --quiet --version --help' ;;
 		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
-		disk) options='--force --size --write --conf --admin --json --quiet --version --help' ;;
+		disk) options='--force --size --write --wait --conf --admin --json --quiet --version --help' ;;
 		doctor) options='--admin --json --version --help' ;;
 		hwcheck) options='--device --transport --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
 	esac

@@ -6,6 +6,7 @@
 #include "extent/object/object.h"
 #include "base/advice.h"
 #include "base/check.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 {
 	int e = check_conf(conf, err, err_len);
 
+	if (e == 0 && conf->disks.birth)
+		conf->disks.birth->meter = meter_of(conf->disks.meter, conf->disks.disk[0].path);
 	return e < 0 ? e
 		     : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, conf->disks.birth, force,
 				   err, err_len);
@@ -160,6 +163,7 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 		e = extent_new(conf, &st);
 	if (e == 0) {
 		st->rep = *rep;
+		st->rep.meter = meter_of(conf->disks.meter, conf->disks.disk[0].path);
 		snprintf(st->path, sizeof st->path, "%s", conf->disks.disk[0].path);
 		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, &st->rep, err,
 			     err_len);

@@ -7,6 +7,7 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "store/damage.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,9 +178,30 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	e = is_list ? check_manifest(f, r) : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	f->bytes += is_list ? 0 : r->size_bytes;
+	meter_add(f->rep->meter, is_list ? 0 : r->size_bytes);
 	if (e < 0)
 		report_bad(f, key, &v, e);
 	return e == -ENOMEM ? e : 0;
+}
+
+/* Adds up the bytes that a check reads. */
+static int
+add_bytes(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	uint64_t *bytes = cookie;
+
+	*bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
+	return 0;
+}
+
+static int
+check_all(struct fsck *f)
+{
+	uint64_t bytes = 0;
+
+	if (f->mode != FSCK_PREVIEW && each_record(f->vol, 0, add_bytes, &bytes) == 0)
+		meter_step(f->rep->meter, METER_CHECK, bytes);
+	return each_record(f->vol, 0, check_record, f);
 }
 
 /* ---- whole copies of what another disk has not ---- */
@@ -215,7 +237,8 @@ is_whole(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r)
 static void
 find_whole(struct fsck *f)
 {
-	for (struct damage *d = f->rep->damage->first; d; d = d->next) {
+	meter_step(f->rep->meter, METER_COPIES, f->rep->damage->nr);
+	for (struct damage *d = f->rep->damage->first; d; d = d->next, meter_add(f->rep->meter, 1)) {
 		uint8_t part[CHUNK_KEY_BYTES];
 		const uint8_t *key = d->is_part ? part : d->key;
 		size_t len = d->is_part ? sizeof part : d->len;
@@ -298,11 +321,12 @@ run_on(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode
 		if (mode == FSCK_FIND) {
 			find_whole(f);
 		} else {
-			e = each_record(f->vol, 0, check_record, f);
+			e = check_all(f);
 			say_sums(f);
 		}
 		if (rep->damage && mode != FSCK_FIND)
 			rep->damage->sums.objects += f->objects - f->seconds;
+		meter_step(rep->meter, METER_WAITS, 0);
 		*ret_bad = f->bad;
 		rep->was_damaged |= f->lost != 0 || rep->lost_files != 0;
 	} else {

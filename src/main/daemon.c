@@ -11,6 +11,7 @@
  * and stopping have a thread each, one after the other.
  */
 #include "main/daemon.h"
+#include "main/meter.h"
 #include "main/notify.h"
 #include "main/options.h"
 
@@ -40,8 +41,6 @@
 #include <unistd.h>
 
 #define DC_KEY_WELL_KNOWN 0xffeeddccull
-#define START_ASK_NS (5 * NS_PER_S)
-#define START_EXTEND_NS (60 * NS_PER_S)
 #define LOG_END_NS (2 * NS_PER_S)      /* for lines that wait when the process ends */
 #define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
 
@@ -234,8 +233,10 @@ start_store(struct daemon *d)
 	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);
 	notify_send("%s", on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
 	r = remember_store_conf(d->conf, d->source, disks, &sc, &d->remember, err, sizeof err);
-	if (r == 0 && !on_cluster)
+	if (r == 0 && !on_cluster) {
 		below_wait(d, &sc);
+		sc.disks.meter = meter_of_start(sc.disks.disk, sc.disks.nr);
+	}
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
 	/* A cluster comes back without anybody's help: gateways that were started before it wait. */
@@ -464,26 +465,6 @@ stop_main(void *arg)
 	return NULL;
 }
 
-/* Asks systemd for more time while a start uses the CPU, or waits for late disks or a cluster: the limit of the unit is for
- * a start that hangs, as on a disk that does not answer. */
-static void
-ask_for_time(const struct daemon *d, uint64_t *asked_ns, uint64_t *used_ns)
-{
-	struct timespec all, ours;
-	uint64_t now = clock_ns(), used;
-
-	if (now - *asked_ns < START_ASK_NS || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all) < 0 ||
-	    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ours) < 0)
-		return;
-	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
-	       (uint64_t)ours.tv_nsec;
-	if (used - *used_ns >= NS_PER_MS || atomic_load(&d->phase) == PHASE_CLUSTER ||
-	    atomic_load(&d->phase) == PHASE_DISKS)
-		notify_send("EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
-	*asked_ns = now;
-	*used_ns = used;
-}
-
 /* Starting may wait for a lock and read a long log.  Nothing is served and nothing was written that a start
  * does not repair, so a signal ends the process at once. */
 static int
@@ -491,7 +472,6 @@ start_watched(struct daemon *d, const sigset_t *signals)
 {
 	struct work w = { .d = d };
 	struct timespec ts = { 0, 5 * (long)NS_PER_MS };
-	uint64_t asked_ns = clock_ns(), used_ns = 0;
 	bool reloads = false;
 	pthread_t thread;
 
@@ -502,7 +482,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 	while (!atomic_load(&w.done)) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
-		ask_for_time(d, &asked_ns, &used_ns);
+		meter_tell_start(d, clock_ns());
 		reloads |= sig == SIGHUP;
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);

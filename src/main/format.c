@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --format: makes a store, unless the daemon has served one before (remember.c). */
 #include "main/daemon.h"
+#include "main/meter.h"
 #include "main/options.h"
 
 #include "base/advice.h"
@@ -78,8 +79,11 @@ make(const struct options *o, const struct conf *conf, struct remember *m, struc
 				       conf->store.disks[i / sc->disks.nr].path, err, sizeof err);
 	if (r == 0 && !is_rados && !o->force)
 		r = below_check_room(conf, err, sizeof err);
+	if (r == 0 && !is_rados)
+		sc->disks.meter = meter_show(sc->disks.disk, sc->disks.nr);
 	if (r == 0)
 		r = store_format(sc, o->force, err, sizeof err);
+	meter_end();
 	if (r == 0 && is_rados)
 		printf("gantryd: made a store in the pools %s and %s\n", conf->rados.meta_pool,
 		       conf->rados.data_pool);

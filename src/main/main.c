@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantryd's main(): what the command line asks for, and the exit code. */
 #include "main/daemon.h"
+#include "main/meter.h"
 #include "main/options.h"
 
 #include "auth/auth.h"
@@ -177,7 +178,9 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 static void
 say(void *cookie, const char *line)
 {
+	meter_hide();
 	printf("%s\n", line);
+	meter_go_on();
 }
 
 /* Asks whether the loss is accepted: a line `yes`, of a terminal or of another standard input. */
@@ -185,11 +188,15 @@ static bool
 may_repair(const char *loss)
 {
 	char line[16], text[512] = "";
+	bool is_yes;
 
 	advice_add(text, sizeof text, ADVICE_REPAIR, &(struct advice_values){ .loss = loss });
+	meter_hide();
 	printf("%s\nType yes to go on: ", text);
 	fflush(stdout);
-	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
+	is_yes = fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
+	meter_go_on();
+	return is_yes;
 }
 
 /* Has a check count the damage in this list; NULL: in none. */
@@ -233,6 +240,14 @@ fsck_failed(int error, const struct damage_sums *sums)
 					   : strerror(-error);
 }
 
+/* Shows the progress of a check; a store on a cluster has none. */
+static void
+show_progress(struct store_conf *sc)
+{
+	if (sc->ops == &store_set_ops)
+		sc->disks.meter = meter_show(sc->disks.disk, sc->disks.nr);
+}
+
 static int
 fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool yes)
 {
@@ -249,8 +264,10 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 	}
 	/* Whole lines, where a file or pipe gets those of the log as well. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	show_progress(&sc);
 	r = repair && !yes ? ask_repair(&sc) : 0;
 	if (r == -ECANCELED) {
+		meter_end();
 		fprintf(stderr, "gantryd: fsck: nothing was changed\n");
 		remember_free(m);
 		return EXIT_USAGE;
@@ -261,6 +278,7 @@ fsck(const struct conf_source *src, const struct conf *conf, bool repair, bool y
 		sc.disks.is_examined = !repair;
 	if (r == 0)
 		r = store_fsck(&sc, repair ? FSCK_REPAIR : FSCK_LOOK, say, NULL);
+	meter_end();
 	remember_free(m);
 	if (r == 0)
 		printf("gantryd: the store is clean\n");

@@ -353,37 +353,6 @@ core_list(struct daemon *d, struct totals *t, FILE *out)
 }
 
 static void
-json_time(FILE *out, const char *name, uint64_t unix_ns)
-{
-	if (unix_ns)
-		fprintf(out, ",\"%s\":%.3f", name, (double)unix_ns / 1e9);
-	else
-		fprintf(out, ",\"%s\":null", name);
-}
-
-void
-pages_scrub_state(struct daemon *d, FILE *out)
-{
-	static const char *const state[] = {
-		[SCRUB_IDLE] = "idle", [SCRUB_RUNNING] = "running", [SCRUB_PAUSED] = "paused"
-	};
-	struct cores *cores = atomic_load(&d->cores);
-	struct scrub_info i = { 0 };
-
-	if (cores)
-		cores_get_scrub(cores, &i);
-	fprintf(out,
-		"{\"state\":\"%s\",\"bytes\":%llu,\"objects\":%llu,\"errors\":%llu,\"damaged_objects\":%llu,"
-		"\"walks\":%llu",
-		state[i.state], (unsigned long long)i.walk_bytes, (unsigned long long)i.walk_objects,
-		(unsigned long long)i.walk_errors, (unsigned long long)i.known_bad,
-		(unsigned long long)i.walks);
-	json_time(out, "started_unix_seconds", i.started_ns);
-	json_time(out, "last_finished_unix_seconds", i.finished_ns);
-	putc('}', out);
-}
-
-static void
 status(void *cookie, FILE *out)
 {
 	static const char *const mode_text[] = {

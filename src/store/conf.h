@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct meter_disk;
 struct quota_book;
-struct store_ops; /* functions of a back end (store/ops.h) */
+struct store_meter; /* store/meter.h */
+struct store_ops;   /* functions of a back end (store/ops.h) */
 struct store_record;
 
 struct store_disk_conf {
@@ -29,6 +31,7 @@ struct store_birth {
 	int number;
 	uint8_t store_uuid[UUID_BYTES];
 	struct disk_table table;
+	struct meter_disk *meter; /* counts of the progress (store/meter.h); NULL: none */
 };
 
 /* A receiver of the failure notification of an engine's disk. failed() runs once, on any thread, without a
@@ -67,6 +70,7 @@ struct store_disks_conf {
 	/* for an engine, for --fsck: list of the damage of all disks (store/damage.h). For the set: list that
 	 * gets the sums; NULL: the sums are not needed */
 	struct store_damage *damage;
+	struct store_meter *meter; /* gets the progress of a start, a check or a format; NULL: not needed */
 	/* true: --fsck changes nothing, so a disk that cannot be written is opened for reading */
 	bool is_examined;
 	/* for an engine in a set: receiver of the engine's failure notification; NULL: none */

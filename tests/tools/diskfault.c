@@ -6,7 +6,8 @@
  *
  * A file of FOLDER says what is wrong with the directory of the same name, wherever that is: "FOLDER/disk1" is about files in
  * any "disk1".  Its words, of which the first letters count: read, write, flush, each of which fails with EIO; hang: they never end,
- * until the file is gone.  io_uring is forbidden (EPERM), so that all I/O is system calls, of which the kernel asks this process.
+ * until the file is gone; only:NAME: all this is about files whose names begin with NAME.  io_uring is forbidden (EPERM), so that
+ * all I/O is system calls, of which the kernel asks this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static int held_nr;
 static void
 words_of(pid_t pid, int fd, char words[64])
 {
-	char link[64], path[512], file[1100];
+	char link[64], path[512], file[1100], *name, *only;
 	ssize_t n;
 	int f;
 
@@ -51,7 +52,8 @@ words_of(pid_t pid, int fd, char words[64])
 	path[n] = 0;
 	if (!strrchr(path, '/'))
 		return;
-	*strrchr(path, '/') = 0;
+	name = strrchr(path, '/') + 1;
+	name[-1] = 0;
 	snprintf(file, sizeof file, "%s/%s", folder, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	f = open(file, O_RDONLY | O_CLOEXEC);
 	if (f < 0)
@@ -59,6 +61,9 @@ words_of(pid_t pid, int fd, char words[64])
 	n = read(f, words, 63);
 	words[n < 0 ? 0 : n] = 0;
 	close(f);
+	only = strstr(words, "only:");
+	if (only && strncmp(name, only + 5, strcspn(only + 5, " \n")) != 0)
+		words[0] = 0;
 }
 
 static const char *

@@ -204,7 +204,9 @@ find_keys(const struct cmd *c, struct gantry_options *o)
 static void
 say(void *cookie, enum gantry_log_level level, const char *text)
 {
+	bar_hide();
 	fprintf(stderr, "gantry: %s\n", text);
+	bar_show();
 }
 
 /* --verbose: tells of the ports, and from now on what the library has to say. */

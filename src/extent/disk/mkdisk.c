@@ -11,12 +11,15 @@
 #define LOG_MODULE "store"
 #include "base/log.h"
 #include "ring/ring.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#define COUNTED_BYTES ((uint64_t)64 << 20)
 
 static int
 random_bytes(void *buf, size_t len)
@@ -54,6 +57,12 @@ static bool
 is_look(const struct store_birth *birth)
 {
 	return birth && birth->is_look;
+}
+
+static struct meter_disk *
+meter_of_birth(const struct store_birth *birth)
+{
+	return birth ? birth->meter : NULL;
 }
 
 static int
@@ -155,9 +164,24 @@ wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t e
 		     : 0;
 }
 
+/* Writes zeros, and counts them. */
+static int
+write_zeros(struct ring *r, int fd, uint64_t off, uint64_t bytes, struct meter_disk *meter)
+{
+	int e = 0;
+
+	for (uint64_t n; e == 0 && bytes; off += n, bytes -= n) {
+		n = bytes < COUNTED_BYTES ? bytes : COUNTED_BYTES;
+		e = sync_zero(r, fd, off, n);
+		meter_add(meter, n);
+	}
+	return e;
+}
+
 /* A file, written whole; closed again. */
 static int
-write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uuid, struct ring *r)
+write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uuid, struct meter_disk *meter,
+	   struct ring *r)
 {
 	char tmp[48];
 	int fd, e;
@@ -167,7 +191,7 @@ write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uui
 	fd = file_open(dir_fd, tmp, true);
 	if (fd < 0)
 		return fd;
-	e = sync_zero(r, fd, 0, bytes);
+	e = write_zeros(r, fd, 0, bytes, meter);
 	disk_mark(disk_uuid, fd, name);
 	if (e == 0)
 		e = file_fsync(fd);
@@ -218,7 +242,7 @@ write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, 
 	int fd, e;
 
 	snprintf(tmp, sizeof tmp, "%s.new", name);
-	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, sb->disk_uuid, r);
+	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, sb->disk_uuid, NULL, r);
 	if (e < 0)
 		return e;
 	fd = file_open(dir_fd, tmp, false);
@@ -290,10 +314,11 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 		goto out;
 	}
 	e = first_super(&sb, &geo, false, birth);
+	meter_step(meter_of_birth(birth), METER_MAKE, geo.log_bytes + geo.seg_bytes);
 	if (e == 0)
-		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, r);
+		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, meter_of_birth(birth), r);
 	if (e == 0)
-		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, r);
+		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, meter_of_birth(birth), r);
 	/* The superblocks are last: a store half made is no store. */
 	for (int i = 1; e == 0 && i >= 0; i--)
 		e = write_super_file(dir_fd, super_names[i], &sb, i == 0, r);
@@ -412,8 +437,9 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 		goto out;
 	}
 	e = first_super(&sb, &geo, true, birth);
+	meter_step(meter_of_birth(birth), METER_MAKE, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
 	if (e == 0)
-		e = sync_zero(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
+		e = write_zeros(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes, meter_of_birth(birth));
 	/* Nobody shall find the one of the store that was there. */
 	if (e == 0 && second)
 		e = sync_zero(r, fd, second, FMT_SUPER_BYTES);
@@ -444,6 +470,7 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 		log_warn("%s: %s", dc->path, why);
 	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
 				     : format_directory(dc, index_bytes, birth, force, r, err, err_len);
+	meter_step(meter_of_birth(birth), METER_WAITS, 0);
 	ring_free(r);
 	return sync_no_room(e, err, err_len);
 }

@@ -8,6 +8,7 @@
 #include "extent/log/recover_int.h"
 
 #include "store/damage.h"
+#include "store/meter.h"
 
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
@@ -81,6 +82,7 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	struct map_ref map;
 	struct rec_view v;
 
+	meter_add(rp->rep->meter, 1);
 	if (e == 0)
 		e = maps_check_space(cookie, key, len, r);
 	ext = rec_entries(r);
@@ -121,6 +123,7 @@ find_space(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
+	struct tree_stats ts;
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < vol->disk.geo.seg_nr; i++) {
@@ -131,6 +134,8 @@ find_space(struct replay *rp)
 		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.name);
 	/* Before what is in them: some of its types are less. */
 	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
+	tree_stats(vol->tree, &ts);
+	meter_step(rp->rep->meter, METER_SPACE, ts.keys);
 	if (e == 0)
 		e = each_record(vol, 0, mark_record, rp);
 	if (e == 0)
@@ -556,6 +561,7 @@ recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct repl
 	rp->survivors = malloc(FMT_BLOCK_MAX);
 	if (rp->window && rp->survivors)
 		e = read_all(rp);
+	meter_step(rep->meter, METER_WAITS, 0);
 	rp->start_no = e == 0 ? next_start_no(rp) : 0;
 	return e;
 }

@@ -11,6 +11,7 @@
 #include "extent/log/rec_mem.h"
 
 struct disk;
+struct meter_disk;
 struct replay; /* state of a start between recover() and recover_begin() */
 struct ring;
 struct store_damage;
@@ -28,6 +29,7 @@ struct recover_report {
 	/* list of damaged objects, and the path under which they are added; NULL: each is reported at once */
 	struct store_damage *damage;
 	const char *disk;
+	struct meter_disk *meter; /* counts of the progress (store/meter.h); NULL: none */
 };
 
 /*

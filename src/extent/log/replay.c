@@ -9,6 +9,7 @@
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "store/damage.h"
+#include "store/meter.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -270,11 +271,16 @@ replay_count(struct replay *rp)
 int
 replay_log(struct replay *rp)
 {
+	const struct host *host = &rp->vol->disk.host;
+	uint64_t last = host->there ? host->seen.log_seq : 0, first;
+	struct meter_disk *meter = rp->rep->meter;
 	const uint8_t *bytes;
 	struct block_head h;
 	int e;
 
 	rp->pos = rp->vol->disk.sb.snap[0].begin;
+	first = rp->pos.seq;
+	meter_step(meter, METER_LOG, 0);
 	for (;;) {
 		e = next_block(rp, &h, &bytes);
 		if (e == -ENOENT)
@@ -296,6 +302,10 @@ replay_log(struct replay *rp)
 			return e;
 		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
 		rp->rep->blocks++;
+		meter_add(meter, h.len_bytes);
+		/* The host block knows the number of a late block, and not its offset. */
+		if (last > first)
+			meter_estimate(meter, rp->pos.seq - first, last - first + 1);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #include "base/crc64.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,6 +103,8 @@ take_block(struct chain *c, uint64_t i, bool apply)
 	    memcmp(h.disk_uuid, c->rp->vol->disk.sb.disk_uuid, 16) != 0 ||
 	    (h.next_ext == SNAP_LAST) != (i + 1 == c->ref->block_nr))
 		return -EBADMSG;
+	meter_add(c->rp->rep->meter, c->len);
+	meter_estimate(c->rp->rep->meter, i + 1, c->ref->block_nr);
 	c->crc = crc64_nvme(c->crc, &h.crc64, 8);
 	c->records += h.record_nr;
 	c->ext = h.next_ext;
@@ -130,6 +133,7 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 	space->nr = 0;
 	if (e == 0 && apply && !(rp->load = tree_load_new(rp->vol->tree)))
 		e = -ENOMEM;
+	meter_step(rp->rep->meter, METER_INDEX, 0);
 	if (e == 0 && ref->block_nr)
 		e = fetch(&c, 0);
 	for (uint64_t i = 0; e == 0 && i < ref->block_nr; i++)

@@ -5,6 +5,7 @@ LINK-extent/test_full := fault_ring
 LINK-extent/test_hang := fault_ring
 LINK-extent/test_host := fault_ring
 LINK-extent/test_layout := fault_ring
+LINK-extent/test_meter := fault_ring
 LINK-extent/test_moves_fail := fault_ring
 LINK-extent/test_no_room := fault_ring
 LINK-extent/test_power := fault_ring

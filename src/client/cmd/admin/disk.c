@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "client/cmd/admin/copies.h"
 #include "client/cmd/admin/disk_file.h"
+#include "client/cmd/admin/jobs.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/disk_text.h"
@@ -19,7 +20,7 @@ static void
 print_disk(const json_t *d)
 {
 	double left = json_at(d, "move_seconds_left");
-	char free_text[32], size[32], done[32], total[32];
+	char free_text[32], size[32], done[32], total[32], time[AMOUNT_TEXT];
 
 	printf("%-8s %-8s %s  %s\n", disk_label_of(d), json_text_at(d, "state", "?"),
 	       json_text_at(d, "path", "-"), json_text_at(d, "uuid", ""));
@@ -27,9 +28,10 @@ print_disk(const json_t *d)
 		printf("    %s of %s free\n", size_text((uint64_t)json_at(d, "free_bytes"), free_text),
 		       size_text((uint64_t)json_at(d, "size_bytes"), size));
 	if (json_object_get(d, "move_bytes_total"))
-		printf("    %s of about %s moved, some %.0f s left\n",
+		printf("    %s of about %s moved, some %s left\n",
 		       size_text((uint64_t)json_at(d, "move_bytes_done"), done),
-		       size_text((uint64_t)json_at(d, "move_bytes_total"), total), left);
+		       size_text((uint64_t)json_at(d, "move_bytes_total"), total),
+		       interval_text((uint64_t)left, time));
 	if (*json_text_at(d, "reason", ""))
 		printf("    %s\n", json_text_at(d, "reason", ""));
 }
@@ -206,6 +208,23 @@ tell_and_write(const struct cmd *c, const char *admin, const char *what, const c
 	return rc;
 }
 
+/* Makes a change, waits for its end if asked to, and shows the disks then. */
+static int
+change(const struct cmd *c, const char *admin, const char *what, const char *disk, const char *body)
+{
+	/* store.disks loses a disk when it is drained, and gets a new one at once. */
+	bool is_late = c->waits && strcmp(what, "drain") == 0;
+	int rc = c->writes && !is_late ? tell_and_write(c, admin, what, disk, body)
+				       : tell(c, admin, what, body);
+
+	if (rc != EXIT_OK || !c->waits)
+		return rc;
+	rc = jobs_wait(c, admin);
+	if (rc == EXIT_OK && c->writes && is_late)
+		rc = tell_and_write(c, admin, what, disk, body);
+	return rc == EXIT_OK && !c->quiet ? status(c, admin) : rc;
+}
+
 int
 cmd_disk(struct cmd *c, const char *what, const char *disk)
 {
@@ -227,8 +246,10 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 		words_bad("disk", "--write is for add and drain", NULL);
 	if (c->disk_size && conf_bound_parse(c->disk_size, true, &size) < 0)
 		words_bad("disk", "--size wants a size, 500GiB or 1TiB", c->disk_size);
-	if (is_status)
-		return status(c, admin);
+	if (is_status) {
+		rc = c->waits ? jobs_wait(c, admin) : EXIT_OK;
+		return rc == EXIT_OK ? status(c, admin) : rc;
+	}
 	o = json_object();
 	if (disk)
 		json_object_set_new(o, "disk", json_pack("s", disk));
@@ -237,9 +258,7 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 	if (c->force)
 		json_object_set_new(o, "force", json_pack("s", "yes"));
 	body = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	rc = !body       ? EXIT_FAILED
-	     : c->writes ? tell_and_write(c, admin, what, disk, body)
-			 : tell(c, admin, what, body);
+	rc = body ? change(c, admin, what, disk, body) : EXIT_FAILED;
 	free(body);
 	json_decref(o);
 	return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gantry status: what an operator asks first, on one screen, from the daemon's admin listener. */
 #include "client/cmd/admin/copies.h"
+#include "client/cmd/admin/jobs.h"
 #include "client/cmd/admin/rcline.h"
 #include "client/cmd/admin/reasons.h"
 #include "client/cmd/admin/room.h"
@@ -196,7 +197,7 @@ static void
 print_all(const json_t *status, const json_t *health, const json_t *rails, const json_t *disks,
 	  const struct sample *s)
 {
-	char up[32];
+	char up[32], scrub[PROGRESS_TEXT];
 	const char *healthy = json_text_at(health, "status", "?");
 
 	printf("%-10s gantryd %s, %s for %s, %s\n", "daemon", json_text_at(status, "version", "?"),
@@ -217,6 +218,8 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 		copies_print(stdout, copies_of(status));
 		putchar('\n');
 	}
+	if (jobs_scrub_text(status, scrub, sizeof scrub))
+		printf("%-10s %s\n", "scrub", scrub);
 	print_traffic(s);
 	print_replays(json_object_get(status, "replay"));
 }

@@ -8,6 +8,8 @@
 #ifndef GANTRY_CLIENT_CMD_CMD_H
 #define GANTRY_CLIENT_CMD_CMD_H
 
+#include "base/amount.h"
+#include "base/progress.h"
 #include "client/gantry.h"
 
 #include <pthread.h>
@@ -67,8 +69,9 @@ struct cmd {
 		bool is_include;
 	} filter[FILTERS_MAX];
 	int filter_nr;
-	/* true: the total of the progress bar is final, so that single files do not add to it */
+	/* true: the total of the progress is final, so that single files do not add to it */
 	bool total_is_known;
+	bool has_no_bar; /* true: no progress is shown */
 	struct {
 		const char *bucket, *prefix, *until, *from, *file, *conf, *comment, *compare;
 		bool read_only, no_delete, no_overwrite;
@@ -76,6 +79,7 @@ struct cmd {
 	const char *disk_size; /* option of the command disk add */
 	/* commands disk add and disk drain: true: writes the configuration */
 	bool writes;
+	bool waits; /* command disk: true: waits for the end of the moves */
 	/* options of the commands bucket set and key new */
 	const char *max_objects, *max_bytes, *max_uploads;
 	const char *max_buckets; /* option of the command key new */
@@ -211,12 +215,21 @@ int tally_exit(const struct cmd *c, const struct tally *t);
 /* Returns the text of a name for output to f: the name itself or, if f is a terminal, a form without control
  * characters, which it writes to room. */
 const char *name_shown(FILE *f, const char *name, char *room, size_t cap);
-/* Writes a size as text such as "1.5 MiB". Returns out. */
-const char *size_text(uint64_t bytes, char out[32]);
-/* Adds bytes to the progress bar, which all transfers share: to the total (progress_more()), or to the bytes
- * that have moved (progress_add()). */
-void progress_more(const struct cmd *c, uint64_t bytes);
-void progress_add(const struct cmd *c, uint64_t bytes);
-void progress_end(const struct cmd *c);
+
+/* ---- bar.c: the progress of all transfers of the process ---- */
+
+/* Returns the form of the progress that the options allow. */
+enum progress_form bar_form(const struct cmd *c);
+/* Adds bytes to the total of the transfers, and begins the display with the first of them. Each call is
+ * followed by bar_end(). Both do nothing for a part of a tree whose total is known. */
+void bar_begin(const struct cmd *c, uint64_t bytes);
+void bar_end(const struct cmd *c);
+/* Adds bytes to the total of a transfer that has begun. */
+void bar_more(const struct cmd *c, uint64_t bytes);
+/* Counts bytes that have moved. */
+void bar_add(uint64_t bytes);
+/* Erases the display, and prevents its drawing until bar_show(), while the caller prints lines. */
+void bar_hide(void);
+void bar_show(void);
 
 #endif

@@ -80,21 +80,6 @@ outcome_may_pass(const struct outcome *o)
 	}
 }
 
-const char *
-size_text(uint64_t bytes, char out[32])
-{
-	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-	double v = (double)bytes;
-	size_t u = 0;
-
-	while (v >= 1024 && u + 1 < sizeof unit / sizeof *unit) {
-		v /= 1024;
-		u++;
-	}
-	snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, unit[u]);
-	return out;
-}
-
 static const char *
 rate_text(uint64_t bytes, double seconds, char out[48])
 {
@@ -201,8 +186,8 @@ report_error(const struct outcome *o)
 	fputc('\n', stderr);
 }
 
-void
-report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
+static void
+report_line(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 {
 	FILE *f = data_on_stdout ? stderr : stdout;
 	uint64_t bytes = o->rdma_bytes + o->http_bytes;
@@ -243,6 +228,14 @@ report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 }
 
 void
+report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
+{
+	bar_hide();
+	report_line(c, o, data_on_stdout);
+	bar_show();
+}
+
+void
 report_head(const struct cmd *c, const struct outcome *o)
 {
 	char size[32];
@@ -268,6 +261,7 @@ would(const struct cmd *c, const char *what, const char *prefix, const char *nam
 	char text[8192], room[8192];
 
 	snprintf(text, sizeof text, "%s%s", prefix, name);
+	bar_hide();
 	if (c->json) {
 		printf("{\"op\":\"%s\",\"dry_run\":true,", what);
 		json_text(stdout, "name", text);
@@ -275,6 +269,7 @@ would(const struct cmd *c, const char *what, const char *prefix, const char *nam
 	} else {
 		printf("would %s %s\n", what, name_shown(stdout, text, room, sizeof room));
 	}
+	bar_show();
 }
 
 int
@@ -369,70 +364,4 @@ tally_exit(const struct cmd *c, const struct tally *t)
 	if (t->failed)
 		return t->failed == t->not_found ? EXIT_NOT_FOUND : EXIT_FAILED;
 	return c->require_rdma && t->http_bytes ? EXIT_NOT_RDMA : EXIT_OK;
-}
-
-/* ---- progress, on a terminal only ---- */
-
-static bool
-shows_progress(const struct cmd *c)
-{
-	return !c->quiet && !c->json && isatty(STDERR_FILENO);
-}
-
-/* One bar for all that goes on. */
-static struct {
-	pthread_mutex_t lock;
-	uint64_t done, total;
-	double start_s, shown_s;
-} bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-#define BAR_S .1
-
-void
-progress_more(const struct cmd *c, uint64_t bytes)
-{
-	if (c->total_is_known || !shows_progress(c))
-		return;
-	pthread_mutex_lock(&bar.lock);
-	bar.total += bytes;
-	if (bar.start_s == 0)
-		bar.start_s = now_s();
-	pthread_mutex_unlock(&bar.lock);
-}
-
-static void
-draw(double now)
-{
-	char have[32], all[32], rate[48];
-	int width = bar.total ? (int)((double)bar.done / (double)bar.total * 30) : 0;
-
-	width = width > 30 ? 30 : width;
-	fprintf(stderr, "\r[%.*s%*s] %s of %s %s \033[K", width, "##############################", 30 - width,
-		"", size_text(bar.done, have), size_text(bar.total, all),
-		rate_text(bar.done, now - bar.start_s, rate));
-	fflush(stderr);
-}
-
-void
-progress_add(const struct cmd *c, uint64_t bytes)
-{
-	double now;
-
-	if (!shows_progress(c))
-		return;
-	pthread_mutex_lock(&bar.lock);
-	now = now_s();
-	bar.done += bytes;
-	if (now - bar.shown_s > BAR_S || bar.done >= bar.total) {
-		bar.shown_s = now;
-		draw(now);
-	}
-	pthread_mutex_unlock(&bar.lock);
-}
-
-void
-progress_end(const struct cmd *c)
-{
-	if (shows_progress(c))
-		fprintf(stderr, "\r\033[K");
 }

@@ -85,8 +85,11 @@ batch_done(struct batch *b, struct outcome *o)
 		b->errors++;
 		if (b->c->json || b->errors <= ERRORS_TOLD)
 			report(b->c, o, false);
-		else if (b->errors == ERRORS_TOLD + 1)
+		else if (b->errors == ERRORS_TOLD + 1) {
+			bar_hide();
 			fprintf(stderr, "gantry: further failures are only counted\n");
+			bar_show();
+		}
 	}
 	b->gone = b->gone || gone;
 	b->stop = b->stop || gone;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STREAMS_MAX 16
 
@@ -101,7 +102,7 @@ take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, ui
 	f->turn = offset + BUFFER_BYTES;
 	pthread_cond_broadcast(&f->turned);
 	pthread_mutex_unlock(&f->lock);
-	progress_add(f->c, res->bytes);
+	bar_add(res->bytes);
 }
 
 static void
@@ -251,7 +252,7 @@ begin(struct fetch *f)
 	e = sink_begin(&f->sink, f->url, is_long && !f->is_part ? f->etag : "", f->size);
 	if (e < 0)
 		outcome_local(f->o, e, "%s", *f->sink.why ? f->sink.why : strerror(-e));
-	progress_more(f->c, f->end - f->first);
+	bar_more(f->c, f->end - f->first);
 	return e == 0;
 }
 
@@ -325,8 +326,8 @@ go_on(struct fetch *f, struct buffer *b)
 	for (uint64_t at = 0; at < u.size; at += BUFFER_BYTES)
 		f->sink.written += u.has[at / BUFFER_BYTES] ? piece_len(f, at) : 0;
 	f->o->kept_bytes = f->sink.written;
-	progress_more(f->c, f->size);
-	progress_add(f->c, f->sink.written);
+	bar_more(f->c, f->size);
+	bar_add(f->sink.written);
 	return true;
 }
 
@@ -337,12 +338,16 @@ fetch(struct fetch *f, struct buffer *b, int streams, const struct part *part)
 	bool keep;
 	int e;
 
+	/* The bytes themselves are on the terminal. */
+	if (f->sink.in_order && isatty(STDOUT_FILENO))
+		f->c->has_no_bar = true;
+	bar_begin(f->c, 0);
 	if (f->is_part || !go_on(f, b))
 		if (f->o->error == 0)
 			fetch_first(f, b, part);
 	if (f->o->error == 0 && (f->has || f->end - f->first > BUFFER_BYTES))
 		fetch_all(f, b, streams);
-	progress_end(f->c);
+	bar_end(f->c);
 	if (f->o->error == 0 && f->c->checksum)
 		compare_checksum(f);
 	f->o->res.object_size = f->size;

@@ -126,7 +126,9 @@ cmd_many(struct cmd *c, bool is_put, const char *list, const char *url)
 		return EXIT_FAILED;
 	batch_init(&m.batch, c);
 	pthread_mutex_init(&m.lock, NULL);
+	bar_begin(c, 0);
 	ran = batch_run(&m.batch, c->jobs ? c->jobs : 4, one, &m);
+	bar_end(c);
 	tally_report(c, &m.batch.tally, is_put ? "mput" : "mget");
 	if (m.acks_fd >= 0)
 		close(m.acks_fd);

@@ -123,7 +123,7 @@ move_one(struct move *m, struct buffer *b, struct entry *n, int streams, struct 
 	else if (may_skip)
 		same = is_same(m, b, n, from, to, o);
 	if (o->error || same) {
-		progress_add(m->c, same > 0 ? n->size : 0);
+		bar_add(same > 0 ? n->size : 0);
 		m->todo[n - m->tree.all] = same > 0 ? MOVE_NOTHING : MOVE_IT;
 	} else if (m->c->dry_run) {
 		m->todo[n - m->tree.all] = MOVE_IT;
@@ -235,13 +235,16 @@ move_begin(struct move *m, struct cmd *c, const char *op, const char *from, cons
 void
 move_run(struct move *m)
 {
+	uint64_t bytes = 0;
+
 	for (size_t i = 0; i < m->tree.nr; i++)
-		if (m->todo[i] != MOVE_NOTHING)
-			progress_more(m->c, m->tree.all[i].size);
+		bytes += m->todo[i] != MOVE_NOTHING ? m->tree.all[i].size : 0;
+	bar_begin(m->c, bytes);
 	m->c->total_is_known = true;
 	if (!batch_run(&m->batch, m->c->jobs ? m->c->jobs : 4, next_one, m))
 		m->batch.tally.failed++;
-	progress_end(m->c);
+	m->c->total_is_known = false;
+	bar_end(m->c);
 }
 
 int

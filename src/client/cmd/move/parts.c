@@ -204,7 +204,7 @@ put_part(struct upload *u, size_t i, struct buffer *b)
 	memcpy(u->part[i].etag, res.etag, sizeof u->part[i].etag);
 	u->part[i].number = (int)i + 1;
 	count(u, &res, u->from->same_server ? len : 0);
-	progress_add(u->c, len);
+	bar_add(len);
 }
 
 static void
@@ -299,7 +299,7 @@ find_parts(struct upload *u)
 		compare_parts(u);
 	for (size_t i = 0; i < u->nr; i++)
 		u->o->kept_bytes += u->has[i] ? len_of(u, i) : 0;
-	progress_add(u->c, u->o->kept_bytes);
+	bar_add(u->o->kept_bytes);
 	return true;
 }
 
@@ -403,7 +403,6 @@ put_parts(struct cmd *c, int streams, struct origin *from, const char *url, stru
 
 	pthread_mutex_init(&u.lock, NULL);
 	if (prepare(&u) == 0) {
-		progress_more(c, from->size);
 		if (!*u.resume.id || !find_parts(&u))
 			begin(&u);
 		if (!u.failed)
@@ -411,7 +410,6 @@ put_parts(struct cmd *c, int streams, struct origin *from, const char *url, stru
 		if (!u.failed)
 			complete(&u);
 		finish(&u);
-		progress_end(c);
 	}
 	o->res.object_size = from->size;
 	o->res.has_object_size = 1;
@@ -431,7 +429,6 @@ copy_small(struct cmd *c, struct buffer *b, const struct origin *from, const cha
 	struct gantry_result res = { .size = sizeof res };
 	int e = 0;
 
-	progress_more(c, from->size);
 	if (from->size) {
 		req.if_match = from->mark;
 		e = gantry_get(c->g, from->name, b->mem, from->size, 0, &req, &res);
@@ -450,7 +447,7 @@ copy_small(struct cmd *c, struct buffer *b, const struct origin *from, const cha
 	res = (struct gantry_result){ .size = sizeof res };
 	e = gantry_put(c->g, url, b->mem, from->size, &req, &res);
 	outcome_add(o, e, &res);
-	progress_add(c, from->size);
+	bar_add(from->size);
 }
 
 void
@@ -463,20 +460,21 @@ copy_object(struct cmd *c, struct buffer *b, int streams, const char *from_url, 
 
 	outcome_init(o, "copy", url, from_url);
 	if (origin_of_object(c, &from, from_url, url, o) == 0) {
+		bar_begin(c, from.size);
 		if (from.same_server && from.size <= COPY_MAX) {
 			int e;
 
 			req.source_if_match = from.mark;
-			progress_more(c, from.size);
 			e = gantry_copy(c->g, url, from_url, &req, &res);
 			outcome_add(o, e, &res);
 			o->copied_bytes = e == 0 ? from.size : 0;
-			progress_add(c, from.size);
+			bar_add(from.size);
 		} else if (from.size <= b->cap) {
 			copy_small(c, b, &from, url, o);
 		} else {
 			put_parts(c, streams, &from, url, o);
 		}
+		bar_end(c);
 	}
 	o->seconds = now_s() - o->seconds;
 }

@@ -105,7 +105,7 @@ put_read(struct cmd *c, int fd, char *mem, size_t size, const char *url, struct 
 		outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
 	else
 		put_memory(c, mem, (size_t)n, url, o);
-	progress_add(c, n < 0 || o->error ? 0 : (uint64_t)n);
+	bar_add(n < 0 || o->error ? 0 : (uint64_t)n);
 }
 
 static void
@@ -136,6 +136,7 @@ put_mapped(struct cmd *c, int fd, size_t size, const char *file, const char *url
 	put_memory(c, mem, size, url, o);
 	mapped_file = NULL;
 	munmap(mem, size);
+	bar_add(o->error ? 0 : size);
 }
 
 /* Uploads a file in parts, several streams at a time. */
@@ -149,6 +150,21 @@ put_large(struct cmd *c, int streams, int fd, const char *file, const char *url,
 		outcome_local(o, e, "%s", strerror(-e));
 	else
 		put_parts(c, streams, &from, url, o);
+}
+
+/* Uploads a regular file of `size` bytes in the way for this size. */
+static void
+put_regular(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, uint64_t size,
+	    const char *file, const char *url, struct outcome *o)
+{
+	if (size <= b->cap)
+		put_read(c, fd, b->mem, (size_t)size, url, o);
+	else if (size > whole_max && !c->scality)
+		put_large(c, streams, fd, file, url, o);
+	else if (size <= COPIED_MAX)
+		put_copied(c, fd, (size_t)size, url, o);
+	else
+		put_mapped(c, fd, (size_t)size, file, url, o);
 }
 
 void
@@ -165,19 +181,10 @@ put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd,
 	} else if (!S_ISREG(st.st_mode) || st.st_size == 0) {
 		/* Files in /proc have size 0 although they have content. */
 		put_stream(c, b, fd, url, o);
-	} else if ((uint64_t)st.st_size <= b->cap) {
-		put_read(c, fd, b->mem, (size_t)st.st_size, url, o);
-	} else if ((uint64_t)st.st_size > whole_max && !c->scality) {
-		put_large(c, streams, fd, file, url, o);
-	} else if ((uint64_t)st.st_size <= COPIED_MAX) {
-		progress_more(c, (uint64_t)st.st_size);
-		put_copied(c, fd, (size_t)st.st_size, url, o);
-		progress_end(c);
 	} else {
-		progress_more(c, (uint64_t)st.st_size);
-		put_mapped(c, fd, (size_t)st.st_size, file, url, o);
-		progress_add(c, o->error ? 0 : (uint64_t)st.st_size);
-		progress_end(c);
+		bar_begin(c, (uint64_t)st.st_size);
+		put_regular(c, b, streams, whole_max, fd, (uint64_t)st.st_size, file, url, o);
+		bar_end(c);
 	}
 	o->seconds = now_s() - o->seconds;
 }
