@@ -105,7 +105,8 @@ check_entry(const struct auth_env *env, const struct auth_entry *e, struct span 
 			      "The security token is not that of the access key.");
 	if (e->have_expires && now_s >= e->expires_s)
 		return e->token ? refuse(ret_why, FAULT_EXPIRED_TOKEN, "The security token has expired.")
-				: refuse(ret_why, FAULT_ACCESS_KEY, "The access key has expired.");
+				: refuse(ret_why, FAULT_ACCESS_KEY,
+					 "This secret of the access key has expired.");
 	/* A peer without an address is in no list. */
 	if (e->from_nr && (!address_in6(env->peer, &from) || !conf_nets_have(e->from, e->from_nr, &from)))
 		return refuse(ret_why, FAULT_ACCESS_DENIED,

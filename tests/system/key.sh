@@ -145,7 +145,7 @@ says 0 rotate "$TURN" --until 1s --json
 THREE=$(python3 -c 'import json; o = json.load(open("out")); assert o["previous_secret_id"] == "'"$TWO_ID"'" and o["previous_until"].endswith("Z") and o["reloaded"], o; print(o["secret_key"])')
 ended() { [ "$(as "$TURN" "$TWO" GET /bkt/a)" = 403 ]; }
 wait_for 60 ended
-grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
+grep -q 'InvalidAccessKeyId.*This secret of the access key has expired' answer || fail "$(cat answer)"
 assert_eq "$(as "$TURN" "$THREE" GET /bkt/a)" 200
 says 0 rotate "$TURN" --until never
 error_has "can be used without an end"
