@@ -80,6 +80,8 @@ struct admin_control {
 	/* writes the answer to a GET of the path, which needs no authorization; NULL: a GET is answered with
 	 * 405 */
 	void (*get)(void *cookie, FILE *out);
+	/* true: the call changes nothing, and the audit stream has no record of it */
+	bool is_quiet;
 };
 
 /* The data and functions that the pages use; main/ provides them. All functions are called on the admin

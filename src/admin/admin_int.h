@@ -133,9 +133,20 @@ int args_parse(const char *body, const char *known, struct admin_args *ret_args,
 int args_add(struct admin_args *args, const char *known, const char *name, const char *value,
 	     const char **ret_why);
 
-/* ---- control.c ---- */
-
 #define CONTROL_BODY_MAX 4096
+
+/* ---- record.c ---- */
+
+#define RECORD_PEER_BYTES 64
+struct call;
+/* Writes the client of a connection to out: an address, or the user and process behind the Unix socket.
+ * Called by the admin thread. */
+void record_peer(struct MHD_Connection *conn, char out[RECORD_PEER_BYTES]);
+/* Writes an event of audit/ about a call that has ended with this HTTP status. Called by the thread that ran
+ * the call. */
+void record_call(const struct call *c, int status);
+
+/* ---- control.c ---- */
 
 /* A request of any method, from its head to its end. */
 struct call {
@@ -150,6 +161,7 @@ struct call {
 	 * ended, and there was no memory for the page */
 	bool ready, failed;
 	struct page page;
+	char peer[RECORD_PEER_BYTES]; /* the client, as record_peer() writes it */
 };
 
 struct control {

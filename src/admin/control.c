@@ -47,6 +47,7 @@ run(struct control *ct, struct call *c)
 	}
 	c->page.status = status;
 	c->failed = !c->page.body;
+	record_call(c, status);
 }
 
 static void *
@@ -302,7 +303,9 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 	if (!is_post)
 		return not_allowed(c->ctl->get ? "GET, HEAD, POST" : "POST", ret_page);
 	why = refuse(ct, conn);
+	record_peer(conn, c->peer);
 	if (why) {
+		record_call(c, 401);
 		log_limited(LOG_WARN, "%s refused: %s", path, why);
 		return admin_error_page(401, why, ret_page);
 	}

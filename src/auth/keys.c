@@ -198,6 +198,12 @@ entry_same(const struct auth_entry *a, const struct auth_entry *b)
 	return true;
 }
 
+bool
+auth_keys_same(const struct auth_keys *a, int i, const struct auth_keys *b, int j)
+{
+	return entry_same(&a->entry[i], &b->entry[j]);
+}
+
 /* ---- derived keys ---- */
 
 static void

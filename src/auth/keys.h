@@ -89,6 +89,8 @@ int auth_keys_nr(const struct auth_keys *keys);
 /* Fills in *ret with entry i in the order of the access keys; its pointers are valid as long as keys. Returns
  * false if there are at most i entries. */
 bool auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret);
+/* Returns true if entry i of a and entry j of b are equal, secrets included. Both entries exist. */
+bool auth_keys_same(const struct auth_keys *a, int i, const struct auth_keys *b, int j);
 /* Takes another reference and returns keys; NULL is allowed. Any thread may call this function. */
 struct auth_keys *auth_keys_get(struct auth_keys *keys);
 void auth_keys_put(struct auth_keys *keys);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/escape.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -106,28 +107,6 @@ log_level_parse(const char *text, enum log_level *ret_level)
 	return -EINVAL;
 }
 
-/* Appends text as the inside of a JSON string. */
-static size_t
-json_escape(char *out, size_t cap, const char *text)
-{
-	size_t n = 0;
-
-	for (; *text && n + 7 < cap; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\') {
-			out[n++] = '\\';
-			out[n++] = (char)c;
-		} else if (c < 0x20) {
-			n += (size_t)snprintf(out + n, cap - n, "\\u%04x", c);
-		} else {
-			out[n++] = (char)c;
-		}
-	}
-	out[n] = 0;
-	return n;
-}
-
 /* Puts the members of a JSON line that not every line has into out. */
 static void
 json_members(char *out, size_t cap, const struct log_about *a)
@@ -159,7 +138,7 @@ format_line(char *out, size_t cap, const struct log_about *a, const char *text)
 	gmtime_r(&s, &tm);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (log_format_ == LOG_JSON) {
-		json_escape(esc, sizeof esc, text);
+		escape_json(esc, sizeof esc, text, strlen(text), NULL);
 		json_members(more, sizeof more, a);
 		n = snprintf(
 			out, cap,

@@ -205,6 +205,14 @@ struct conf {
 		signed char levels[LOG_MODULES_NR];
 	} log;
 
+	struct {
+		/* path of the file of the audit stream, or "auto", as configured; NULL: no stream */
+		char *file;
+		uint64_t size_bytes; /* largest size of the file */
+		int keep;            /* number of old files that are kept */
+		bool reads;          /* true: the stream has reads, too */
+	} audit;
+
 	struct conf_origin *origins; /* private to conf/: the source of each value */
 	_Atomic int refs;            /* number of references in addition to the first one */
 };

@@ -351,6 +351,15 @@ const struct conf_key conf_keys[] = {
 	  .help = "One line for every request: access key, bucket, peer, operation, status, bytes, times" },
 	{ "log.object_keys", KT_BOOL, KEY_RELOAD, .offset = AT(log.object_keys), .def = "false",
 	  .help = "Log the key of the object in the line of each request too, and one line for each key that DeleteObjects names" },
+
+	{ "audit.file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(audit.file), .def = "auto",
+	  .help = "File of the audit stream: one JSON object a line for each change and each refusal. auto is audit.jsonl in $LOGS_DIRECTORY, which the packages' unit sets to /var/log/gantry, and no stream where that variable is not set" },
+	{ "audit.size", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(audit.size_bytes), .def = "64MiB",
+	  .help = "Largest size of this file. A full file is renamed, to audit.jsonl.1, and a new file begins" },
+	{ "audit.keep", KT_INT, KEY_RELOAD, .min = 1, .max = 100, .offset = AT(audit.keep), .def = "10",
+	  .help = "Number of renamed files that are kept" },
+	{ "audit.reads", KT_BOOL, KEY_RELOAD, .offset = AT(audit.reads), .def = "false",
+	  .help = "The audit stream has requests that only read, too" },
 };
 /* clang-format on */
 const int conf_key_nr = NR(conf_keys);

@@ -440,6 +440,17 @@ verify_region(struct loader *ld)
 			      region ? region : "");
 }
 
+/* The directory in which the daemon was started is not where an operator would look. */
+static void
+verify_audit(struct loader *ld)
+{
+	const char *file = ld->conf->audit.file;
+
+	if (file && file[0] != '/' && strcmp(file, "auto") != 0)
+		load_fail_key(ld, "audit.file", "expected a path from / on, auto, or none, not \"%.100s\"",
+			      file);
+}
+
 void
 verify(struct loader *ld, bool partial)
 {
@@ -455,6 +466,7 @@ verify(struct loader *ld, bool partial)
 	verify_backend(ld);
 	verify_decline_rules(ld);
 	verify_region(ld);
+	verify_audit(ld);
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)
 		return;

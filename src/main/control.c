@@ -566,7 +566,7 @@ static const struct admin_control controls[] = {
 	{ "/control/log-level", "level module", CONTROL_AT_ONCE, set_level, show_levels },
 	{ "/control/trace", "id next", CONTROL_AT_ONCE, trace, show_trace },
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
-	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL },
+	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL, true },
 	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },
 	{ "/control/lifecycle", "", CONTROL_SLOW, lifecycle, show_lifecycle },
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },

@@ -113,49 +113,6 @@ warn_about(const struct conf *conf, const struct rdma *rdma, const struct auth_k
 
 /* ---- start ---- */
 
-static bool
-same_address(int fd, const struct conf_listen *l)
-{
-	struct sockaddr_storage sa = { 0 };
-	socklen_t len = sizeof sa;
-
-	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 ||
-	    getsockname(fd, (struct sockaddr *)&sa, &len) < 0 || sa.ss_family != l->sa.ss_family)
-		return false;
-	if (sa.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *a = (void *)&sa, *b = (const void *)&l->sa;
-
-		return a->sin6_port == b->sin6_port &&
-		       memcmp(&a->sin6_addr, &b->sin6_addr, sizeof a->sin6_addr) == 0;
-	}
-	return ((struct sockaddr_in *)&sa)->sin_port == ((const struct sockaddr_in *)&l->sa)->sin_port &&
-	       ((struct sockaddr_in *)&sa)->sin_addr.s_addr ==
-		       ((const struct sockaddr_in *)&l->sa)->sin_addr.s_addr;
-}
-
-/* Sockets that systemd opened for us belong to the listeners with the same address. */
-static void
-take_sockets(struct daemon *d)
-{
-	int nr = sd_listen_fds(1);
-
-	for (int i = 0; i < CONF_LISTEN_MAX; i++)
-		d->listen_fds[i] = -1;
-	for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + nr; fd++) {
-		int i = 0;
-
-		while (i < d->conf->listen_nr &&
-		       (d->listen_fds[i] >= 0 || !same_address(fd, &d->conf->listen[i])))
-			i++;
-		if (i < d->conf->listen_nr) {
-			d->listen_fds[i] = fd;
-		} else {
-			log_warn("a socket handed in by systemd belongs to no listener; closed");
-			close(fd);
-		}
-	}
-}
-
 /* Reads the bearer token; what is wrong with it is logged. */
 static int
 read_token(const struct conf *conf, char token[ADMIN_TOKEN_MAX + 2])
@@ -294,7 +251,7 @@ start(struct daemon *d)
 	char err[512] = "";
 	int r;
 
-	take_sockets(d);
+	daemon_take_sockets(d);
 	r = daemon_load_certs(d->conf, d->certs);
 	if (r >= 0)
 		r = daemon_load_keys(d->conf, &d->keys);
@@ -391,6 +348,17 @@ drain_ns(struct daemon *d)
 	return ns;
 }
 
+/* Ends the process while its threads run: what is left in the queues is written first. */
+static _Noreturn void
+end_now(const struct daemon *d, int rc)
+{
+	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
+		unlink(d->conf->admin.socket);
+	daemon_audit_stop();
+	log_flush(LOG_END_NS);
+	_exit(rc);
+}
+
 /* Another process has taken the store over, and cleans up after this one: which says so to whoever asked for something,
  * and ends where it stands.  The one that is started next is another. */
 static _Noreturn void
@@ -403,10 +371,7 @@ end_fenced(const struct daemon *d)
 	log_event(LOG_EV_STOPPED, LOG_ERROR,
 		  "another gateway has taken over (%s): this process ends, to be restarted", why);
 	nanosleep(&a_second, NULL);
-	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
-		unlink(d->conf->admin.socket);
-	log_flush(LOG_END_NS);
-	_exit(EXIT_RUNTIME);
+	end_now(d, EXIT_RUNTIME);
 }
 
 /* Until TERM or INT. */
@@ -486,10 +451,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 		reloads |= sig == SIGHUP;
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
-			if (d->conf->admin.socket && atomic_load(&d->admin_listens))
-				unlink(d->conf->admin.socket);
-			log_flush(LOG_END_NS);
-			_exit(EXIT_OK);
+			end_now(d, EXIT_OK);
 		}
 	}
 	pthread_join(thread, NULL);
@@ -544,6 +506,7 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 
 	log_init(conf->log.format, conf->log.level);
 	daemon_log_levels(conf);
+	daemon_audit(conf);
 	/* Every thread inherits this; only the main thread takes signals, in sigtimedwait(). */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -575,6 +538,7 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	if (rc == EXIT_OK)
 		log_event(LOG_EV_STOPPED, LOG_NOTE, "stopped");
 	notify_stop();
+	daemon_audit_stop();
 	log_queue_stop(LOG_END_NS);
 	return rc;
 }

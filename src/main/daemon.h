@@ -114,6 +114,26 @@ void daemon_reload_begin(struct daemon *d);
 /* Waits until all running reloads have ended. */
 void daemon_reload_wait(struct daemon *d);
 
+/* ---- audit.c: the audit stream ---- */
+
+struct auth_keys;
+struct stats_out;
+/* Begins or ends the audit stream, or changes its settings. Called at the start and by each reload. */
+void daemon_audit(const struct conf *conf);
+/* Waits at most two seconds until all records are written, and ends the stream. */
+void daemon_audit_stop(void);
+/* Writes a record for each access key that a reload has added, removed or changed; NULL: there are no
+ * keys. */
+void daemon_audit_keys(const struct auth_keys *old, const struct auth_keys *new);
+/* Adds a reason of health if records are lost or wait. */
+void daemon_audit_health(struct admin_reasons *r);
+void daemon_audit_metrics(struct stats_out *out);
+
+/* ---- sockets.c ---- */
+
+/* Sets listen_fds to the sockets that systemd has passed to this process; -1: a listener has none. */
+void daemon_take_sockets(struct daemon *d);
+
 /* ---- state.c ---- */
 
 /* Writes to out the path of a file in store.state_dir, made from `name` and the real path of the

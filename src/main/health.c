@@ -268,6 +268,7 @@ the_rest(struct daemon *d, struct admin_reasons *r)
 			     "the last reload failed, and the configuration before it is in use: the log has "
 			     "the reason");
 	clock_health(r);
+	daemon_audit_health(r);
 	log_get_dropped(&dropped);
 	if (dropped.audit_waiting)
 		admin_reason(r, REASON_LOG_DROPPED, "",

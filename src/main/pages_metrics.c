@@ -325,6 +325,7 @@ pages_metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_LOG_HELD, log_lines_held(), NULL);
 	log_get_dropped(&dropped);
 	stats_emit(out, M_LOG_DROPPED, dropped.lines, NULL);
+	daemon_audit_metrics(out);
 	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
 	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
 	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);

@@ -207,12 +207,14 @@ apply(struct reload *r, int *ret_cores)
 		return *ret_cores;
 	}
 	daemon_log_levels(r->fresh);
+	daemon_audit(r->fresh);
 	store_set_move_rate(atomic_load(&d->store), r->fresh->store.move_rate);
 	rdma_rc_set_limits(d->rdma, &r->fresh->rdma.rc);
 	if (d->admin)
 		admin_set_token(d->admin, r->token);
 	daemon_reload_certs(r->fresh, d->certs);
 	r->keys = daemon_use_keys(d, r->keys);
+	daemon_audit_keys(old, d->keys);
 	use_conf(d, r->fresh);
 	r->fresh = NULL;
 	atomic_store(&d->restart_pending, r->kept_nr);

@@ -46,7 +46,7 @@ log_key(const struct req *rq, int index)
 {
 	const struct deletes_job *j = rq->job;
 
-	access_log_key(rq, j->body.keys[index].key, j->body.keys[index].key_len, (enum fault)j->fault[index]);
+	report_key(rq, j->body.keys[index].key, j->body.keys[index].key_len, (enum fault)j->fault[index]);
 }
 
 static void

@@ -341,11 +341,11 @@ void req_id_text(const struct req *rq, char out[17]);
 void req_line(const struct req *rq, char *out, size_t cap);
 /* Stores a note about a declined or failed request, which the status page shows. */
 void req_note(const struct req *rq);
-/* Writes the request's line of the access log. */
-void access_log(const struct req *rq);
-/* Writes a line of the access log for a key that the body of a request names, if log.object_keys is set. f:
- * result for the key. */
-void access_log_key(const struct req *rq, const char *key, size_t len, enum fault f);
+/* Writes the end of the request to the access log and to audit/. */
+void report_end(const struct req *rq);
+/* Writes the result for a key that the body of a request names to audit/, and to the access log if
+ * log.object_keys is set. f: result for the key. */
+void report_key(const struct req *rq, const char *key, size_t len, enum fault f);
 
 /* ---- the end (drain.c) ---- */
 /* Waits until no operation of the request is in flight, then replies. A step of every failed request. */
@@ -558,6 +558,7 @@ void reply_etag(struct req *rq);
 /* Fills in rq->reply from the fault, the decline or the success of the request. kind: outcome as in
  * protocol.md 4.1. */
 void reply_build(struct req *rq, enum outcome_kind kind);
+/* ---- etag.c ---- */
 /* Writes the text of an ETag, without quotes, and a NUL. Returns its length. */
 size_t etag_text(const struct store_etag *e, char out[48]);
 /* Parses the text of an ETag, as written by etag_text(). Returns 0 or -EINVAL. */

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people see of a request: its id, its line in the dump, its entry among the latest that were declined
- * or went wrong (stats/recent.c), and its line in the access log.  The core's thread.
+ * or went wrong (stats/recent.c), and its event, of which the access log and the audit stream are made.  The core's thread.
  */
 #define LOG_MODULE "access"
 #include "req/machine.h"
 
+#include "audit/audit.h"
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/hex.h"
 #include "base/log.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -95,7 +98,7 @@ req_note(const struct req *rq)
 	stats_note(rq->rs->env.stats, &n);
 }
 
-/* ---- the access log ---- */
+/* ---- the event ---- */
 
 /* " open_us=12 wire_us=340" */
 static void
@@ -111,142 +114,201 @@ phases_text(const struct req *rq, char *out, size_t cap)
 	}
 }
 
-/* Three characters for a byte that is escaped. */
-#define ESCAPED(bytes) (3 * (bytes) + 1)
+/* An event and room for its texts. */
+struct seen {
+	struct audit_event e;
+	char id[17], peer[ADDRESS_TEXT_BYTES], claimed[AUTH_ACCESS_KEY_MAX + 1], etag[48];
+};
+
+/* claimed: access key that a form names; without it the one that the rest of the request names, if there is
+ * no signer. */
+static void
+see_client(struct seen *s, const char *signer, struct span claimed, const struct dialect_in *in,
+	   const struct sockaddr *peer)
+{
+	s->e.peer = address_text(peer, s->peer);
+	s->e.access_key = signer;
+	if (signer)
+		return;
+	if (claimed.len > AUTH_ACCESS_KEY_MAX)
+		claimed.len = AUTH_ACCESS_KEY_MAX;
+	if (claimed.len)
+		memcpy(s->claimed, claimed.p, claimed.len);
+	else
+		claimed.len = auth_claimed_key(in, s->claimed, AUTH_ACCESS_KEY_MAX);
+	s->claimed[claimed.len] = 0;
+	if (claimed.len)
+		s->e.claimed_access_key = s->claimed;
+}
+
+static enum audit_kind
+kind_of(const struct req *rq, enum fault f)
+{
+	int status = f ? fault_info(f)->status : 0;
+	bool is_unknown = f && !identity_access_key(&rq->identity) && rq->listen->dialect == DIALECT_S3 &&
+			  !rq->listen->anonymous;
+
+	if (status == 401 || status == 403 || is_unknown)
+		return AUDIT_REFUSAL;
+	return op_info[rq->target.op].writes ? AUDIT_CHANGE : AUDIT_OTHER;
+}
+
+static void
+see(struct seen *s, const struct req *rq, struct span key, enum fault f)
+{
+	struct audit_event *e = &s->e;
+
+	*e = (struct audit_event){ .kind = kind_of(rq, f),
+				   .op = op_name[rq->target.op],
+				   .has_status = true,
+				   .fault = f ? fault_info(f)->code : NULL,
+				   .bucket = { rq->target.bucket, rq->target.bucket_len },
+				   .key = key,
+				   .secret_id = identity_secret_id(&rq->identity),
+				   .request = s->id };
+	req_id_text(rq, s->id);
+	see_client(s, identity_access_key(&rq->identity), rq->claimed, &rq->in,
+		   (const struct sockaddr *)&rq->peer);
+}
+
+/* Adds how a request ended. */
+static void
+see_end(struct seen *s, const struct req *rq)
+{
+	struct audit_event *e = &s->e;
+
+	e->status = rq->replied ? rq->reply.status : 0;
+	e->is_request = true;
+	e->us = (clock_ns() - rq->began_ns) / NS_PER_US;
+	e->rdma_bytes = rq->rdma_bytes;
+	e->http_bytes = rq->http_bytes;
+	e->declined = rq->declined ? chan_reason_name[rq->reason] : NULL;
+	if (op_pulls(rq->target.op) && rq->fault == FAULT_NONE) {
+		e->has_size = true;
+		e->size_bytes = rq->rdma_bytes + rq->http_bytes;
+		etag_text(&rq->etag, s->etag);
+		e->etag = s->etag;
+	}
+}
 
 /* As a URL has it: no byte of a client's ends a field, a string or a line.  "-" for nothing. */
 static const char *
 escaped(char *out, size_t cap, const char *text, size_t len)
 {
-	static const char digits[] = "0123456789ABCDEF";
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && n + 4 <= cap; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= '9') || c == '_' ||
-		    c == '~') {
-			out[n++] = (char)c;
-		} else {
-			out[n++] = '%';
-			out[n++] = digits[c >> 4];
-			out[n++] = digits[c & 15];
-		}
-	}
-	if (n == 0)
-		out[n++] = '-';
-	out[n] = 0;
+	if (escape_url(out, cap, text, len) == 0)
+		memcpy(out, "-", 2);
 	return out;
 }
 
-/* Who asked for what: the fields of a line, and room for their texts. */
-struct who {
+/* The searchable fields of a line, and room for their texts. */
+struct fields {
 	struct log_field field[LOG_FIELDS_MAX];
 	int nr;
-	char access_key[ESCAPED(AUTH_ACCESS_KEY_MAX)], claimed[ESCAPED(AUTH_ACCESS_KEY_MAX)];
-	char bucket[ESCAPED(sizeof((struct target *)0)->bucket)], key[ESCAPED(DIALECT_KEY_MAX)];
-	char peer[ADDRESS_TEXT_BYTES];
+	char access_key[ESCAPE_URL_BYTES(AUTH_ACCESS_KEY_MAX)],
+		claimed[ESCAPE_URL_BYTES(AUTH_ACCESS_KEY_MAX)];
+	char bucket[ESCAPE_URL_BYTES(sizeof((struct target *)0)->bucket)],
+		key[ESCAPE_URL_BYTES(DIALECT_KEY_MAX)];
 };
 
 static void
-who_add(struct who *w, const char *name, const char *value)
+add_field(struct fields *w, const char *name, const char *value)
 {
 	w->field[w->nr++] = (struct log_field){ name, value };
 }
 
-/* signer: NULL: nobody known; then claimed is who a form says it is from, and in what else the request
- * says.  secret_id: of the secret that signed; NULL like signer. */
 static void
-who_asks(struct who *w, const char *signer, const char *secret_id, struct span claimed,
-	 const struct dialect_in *in)
+add_fields(struct fields *w, const struct audit_event *e, const struct conf *conf)
 {
-	char text[AUTH_ACCESS_KEY_MAX];
+	const char *key = e->access_key, *claimed = e->claimed_access_key;
 
 	w->nr = 0;
-	who_add(w, "access_key",
-		escaped(w->access_key, sizeof w->access_key, signer, signer ? strlen(signer) : 0));
-	if (secret_id)
-		who_add(w, "secret_id", secret_id);
-	if (signer)
-		return;
-	if (!claimed.len)
-		claimed = (struct span){ text, auth_claimed_key(in, text, sizeof text) };
-	if (claimed.len)
-		who_add(w, "claimed_access_key",
-			escaped(w->claimed, sizeof w->claimed, claimed.p, claimed.len));
-}
-
-static void
-who_from(struct who *w, const struct sockaddr *peer)
-{
-	address_text(peer, w->peer);
-}
-
-static void
-who_wants(struct who *w, const struct conf *conf, struct span bucket, struct span key)
-{
-	who_add(w, "bucket", escaped(w->bucket, sizeof w->bucket, bucket.p, bucket.len));
+	add_field(w, "access_key", escaped(w->access_key, sizeof w->access_key, key, key ? strlen(key) : 0));
+	if (e->secret_id)
+		add_field(w, "secret_id", e->secret_id);
+	if (claimed)
+		add_field(w, "claimed_access_key",
+			  escaped(w->claimed, sizeof w->claimed, claimed, strlen(claimed)));
+	add_field(w, "bucket", escaped(w->bucket, sizeof w->bucket, e->bucket.p, e->bucket.len));
 	if (conf->log.object_keys)
-		who_add(w, "key", escaped(w->key, sizeof w->key, key.p, key.len));
+		add_field(w, "key", escaped(w->key, sizeof w->key, e->key.p, e->key.len));
 }
 
-static void
-who_fill(struct who *w, const struct req *rq, struct span key)
+/* fmt: text of the line after the operation. */
+static void __attribute__((format(printf, 3, 4)))
+access_log(const struct audit_event *e, const struct conf *conf, const char *fmt, ...)
 {
-	who_asks(w, identity_access_key(&rq->identity), identity_secret_id(&rq->identity), rq->claimed,
-		 &rq->in);
-	who_wants(w, rq->rs->env.conf, (struct span){ rq->target.bucket, rq->target.bucket_len }, key);
-	who_from(w, (const struct sockaddr *)&rq->peer);
+	struct fields w;
+	char more[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(more, sizeof more, fmt, ap);
+	va_end(ap);
+	add_fields(&w, e, conf);
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, e->request, w.field, w.nr,
+			 "peer=%s op=%s %s%s%s%s%s", e->peer, e->op, more, e->declined ? " declined=" : "",
+			 e->declined ? e->declined : "", e->fault ? " fault=" : "", e->fault ? e->fault : "");
+}
+
+static bool
+logs_access(const struct reqs *rs)
+{
+	return rs->env.conf->log.access && log_on(LOG_INFO);
 }
 
 void
-access_log(const struct req *rq)
+report_end(const struct req *rq)
 {
-	char id[17], phases[STATS_PHASE_NR * 24];
-	struct who w;
+	char phases[STATS_PHASE_NR * 24];
+	bool logs = logs_access(rq->rs);
+	struct seen s;
 
-	if (!log_on(LOG_INFO))
+	if (!logs && !audit_wants(kind_of(rq, rq->fault)))
 		return;
-	req_id_text(rq, id);
+	see(&s, rq, (struct span){ rq->target.key, rq->target.key_len }, rq->fault);
+	see_end(&s, rq);
+	audit_put(&s.e);
+	if (!logs)
+		return;
 	phases_text(rq, phases, sizeof phases);
-	who_fill(&w, rq, (struct span){ rq->target.key, rq->target.key_len });
-	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr,
-			 "peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", w.peer,
-			 op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
-			 (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-			 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
-			 rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
-			 rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
+	access_log(&s.e, rq->rs->env.conf, "status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s", s.e.status,
+		   (unsigned long long)s.e.rdma_bytes, (unsigned long long)s.e.http_bytes,
+		   (unsigned long long)s.e.us, phases);
 }
 
 void
-access_log_key(const struct req *rq, const char *key, size_t len, enum fault f)
+report_key(const struct req *rq, const char *key, size_t len, enum fault f)
 {
-	const struct conf *c = rq->rs->env.conf;
-	struct who w;
-	char id[17];
+	bool logs = logs_access(rq->rs) && rq->rs->env.conf->log.object_keys;
+	struct seen s;
 
-	if (!c->log.access || !c->log.object_keys || !log_on(LOG_INFO))
+	if (!logs && !audit_wants(kind_of(rq, f)))
 		return;
-	req_id_text(rq, id);
-	who_fill(&w, rq, (struct span){ key, len });
-	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr, "peer=%s op=%s part=key%s%s",
-			 w.peer, op_name[rq->target.op], f ? " fault=" : "", f ? fault_info(f)->code : "");
+	see(&s, rq, (struct span){ key, len }, f);
+	s.e.status = f ? fault_info(f)->status : op_info[OP_DELETE_OBJECT].ok;
+	audit_put(&s.e);
+	if (logs)
+		access_log(&s.e, rq->rs->env.conf, "part=key");
 }
 
 void
 reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17])
 {
 	const struct span none = { "", 0 };
-	struct who w;
+	struct seen s = { .e = { .kind = AUDIT_OTHER,
+				 .op = op_name[OP_NONE],
+				 .has_status = true,
+				 .status = fault_info(f)->status,
+				 .fault = fault_info(f)->code,
+				 .is_request = true,
+				 .request = out } };
+	bool logs = logs_access(rs);
 
 	hex_write_u64(out, id_bits(rs, ++rs->next_id));
-	if (!rs->env.conf->log.access || !log_on(LOG_INFO))
+	if (!logs && !audit_wants(AUDIT_OTHER))
 		return;
-	who_asks(&w, NULL, NULL, none, &in->in);
-	who_wants(&w, rs->env.conf, none, none);
-	who_from(&w, in->peer);
-	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, out, w.field, w.nr,
-			 "peer=%s op=%s status=%d rdma_bytes=0 http_bytes=0 us=0 fault=%s", w.peer,
-			 op_name[OP_NONE], fault_info(f)->status, fault_info(f)->code);
+	see_client(&s, NULL, none, &in->in, in->peer);
+	audit_put(&s.e);
+	if (logs)
+		access_log(&s.e, rs->env.conf, "status=%d rdma_bytes=0 http_bytes=0 us=0", s.e.status);
 }

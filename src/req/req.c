@@ -342,8 +342,7 @@ req_end(struct req *rq, bool sent)
 		stats_event(st, rq->target.token.kind == TOKEN_RC_SHIM ? STATS_RC_SERVED : STATS_DC_SERVED);
 	}
 	req_note(rq);
-	if (rq->rs->env.conf->log.access)
-		access_log(rq);
+	report_end(rq);
 	req_clock_end(rq);
 	if (rq->trace_left)
 		trace_line(rq, sent ? "sent" : "not sent");

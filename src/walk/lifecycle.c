@@ -20,6 +20,7 @@
 #define LOG_MODULE "life"
 #include "walk/lifecycle.h"
 
+#include "audit/audit.h"
 #include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -386,11 +387,20 @@ due_done(struct life *lf, int r)
 }
 
 static void
+record(const struct life *lf, const char *op)
+{
+	const struct due *d = &lf->due[lf->due_at];
+
+	audit_expired(op, lf->walk.bucket, lf->walk.bucket_len, d->key, d->key_len);
+}
+
+static void
 deleted(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
 	if (lf->del.op.result == 1) {
+		record(lf, "Expire");
 		lf->expired++;
 		stats_event(lf->env.stats, STATS_EXPIRED);
 	}
@@ -409,6 +419,7 @@ aborted(struct walk *w)
 	struct life *lf = life_of(w);
 
 	if (lf->up.op.result == 0) {
+		record(lf, "ExpireUpload");
 		lf->aborted++;
 		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
 	}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * audit - events: the changes of this daemon, by whom and when, and the refusals. An event is written to the
+ * audit stream, a file of JSON lines that the module bounds and rotates itself. Any thread may call these
+ * functions, unless stated otherwise.
+ *
+ * audit_put() never waits for the file: records wait in memory, at most 1 MiB of them, for a thread that
+ * writes them. Records that do not fit are dropped and counted, and a record of the stream reports their number. While
+ * the file cannot be written, the thread tries again, and no record is lost until the memory is full.
+ *
+ * Unknown clients can cause refusals without limit, and could thus replace the records of changes: the stream
+ * takes at most AUDIT_REFUSALS_MAX of them a second, and the next one has the number of the others.
+ */
+#ifndef GANTRY_AUDIT_AUDIT_H
+#define GANTRY_AUDIT_AUDIT_H
+
+#include "base/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define AUDIT_REFUSALS_MAX 100
+#define AUDIT_KEEP_MAX 100 /* largest number of old files */
+
+/* CHANGE: something was changed, or a known client tried to. REFUSAL: the rights of the client were not sufficient, or the client is
+ * unknown. OTHER: reads, and messages that are no request. */
+enum audit_kind { AUDIT_CHANGE, AUDIT_REFUSAL, AUDIT_OTHER };
+
+/* An event. Texts that are NULL and spans without bytes are left out of the record. */
+struct audit_event {
+	enum audit_kind kind;
+	const char *op; /* name of the operation */
+	/* what the operation concerns besides bucket and key: a control call, an access key */
+	const char *subject;
+	const char *args; /* arguments of a control call, a JSON object */
+	bool has_status;
+	int status;        /* HTTP status; 0: the client had gone before the answer */
+	const char *fault; /* code of the error */
+	struct span bucket, key;
+	bool has_size;
+	uint64_t size_bytes; /* size of the object that was written */
+	const char *etag;
+	const char *peer; /* address of the client */
+	const char *access_key, *claimed_access_key;
+	const char
+		*secret_id;  /* id of the secret that signed, or of the secret of the access key `subject` */
+	const char *request; /* id of the request */
+	/* true: the event is the end of a request, and the members below count */
+	bool is_request;
+	uint64_t us; /* duration of the request in microseconds */
+	uint64_t rdma_bytes, http_bytes;
+	const char *declined; /* reason why RDMA was declined */
+};
+
+/* Returns true if the stream takes events of this kind. */
+bool audit_wants(enum audit_kind kind);
+/* Writes the event to the stream, if the stream takes it. */
+void audit_put(const struct audit_event *e);
+/* Writes the event that the lifecycle has deleted an object, or aborted an upload (op). */
+void audit_expired(const char *op, const char *bucket, size_t bucket_len, const char *key, size_t key_len);
+
+/* ---- the stream (stream.c) ---- */
+
+struct audit_conf {
+	const char *path;    /* path of the file; NULL: no stream */
+	uint64_t size_bytes; /* largest size of the file; a full file becomes an old file */
+	int keep;            /* number of old files that are kept: PATH.1, the latest, to PATH.keep */
+	bool reads;          /* true: the stream has events of the kind AUDIT_OTHER */
+};
+/* Begins, changes or ends the stream. The file is opened again, also if nothing changes. Returns 0, or the
+ * -errno of starting the thread. Called by one thread at a time. */
+int audit_set(const struct audit_conf *conf);
+/* Waits for at most max_ns until all records are written, and ends the stream. Writes a log line if records
+ * are lost. */
+void audit_stop(uint64_t max_ns);
+
+struct audit_info {
+	bool is_on;
+	uint64_t records; /* number of records written */
+	uint64_t dropped; /* number of records dropped */
+	uint64_t untold;  /* number of dropped records that no record of the stream reports yet */
+	uint64_t held;    /* number of refusals beyond AUDIT_REFUSALS_MAX */
+	int error;        /* -errno of the last attempt to write; 0: it succeeded, or is in progress */
+	uint64_t
+		waits_ns; /* time for which the oldest record has been waiting to be written; 0: none waits */
+};
+void audit_get_info(struct audit_info *ret);
+
+#endif
