@@ -235,7 +235,7 @@ add_members(FILE *out, const char *text, bool is_id)
 
 	while (*p) {
 		size_t len = strcspn(p, " "), name = strcspn(p, "= ");
-		char value[128];
+		char value[256];
 
 		snprintf(value, sizeof value, "%.*s", (int)name, p);
 		fputs(p == text ? "" : ",", out);

@@ -29,7 +29,7 @@
 #define REQ_HEADER_BYTES 2048
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
-#define REQ_LINE_BYTES 320 /* size, in bytes, of the line that describes a request in a dump */
+#define REQ_LINE_BYTES 640 /* size, in bytes, of the line that describes a request in a dump */
 /* Limit, in bytes, of the text (XML bodies and lists) that all requests of a core hold together. */
 #define REQ_TEXT_TOTAL (256u << 20)
 #define REQ_PAGE_BYTES (1u << 20) /* largest page of a list, in bytes of text */

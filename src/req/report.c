@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people see of a request: its id, its line in the dump, its entry among the latest that were declined
- * or went wrong (stats/recent.c), and its event, of which the access log and the audit stream are made.  The core's thread.
+ * or went wrong (stats/recent.c), and its event, of which the access log, the audit stream and followers are
+ * made.  The core's thread.
  */
 #define LOG_MODULE "access"
 #include "req/machine.h"
@@ -40,19 +41,49 @@ req_id_text(const struct req *rq, char out[17])
 	hex_write_u64(out, req_id_bits(rq));
 }
 
+/* As a URL has it: no byte of a client's ends a field, a string or a line.  "-" for nothing. */
+static const char *
+escaped(char *out, size_t cap, const char *text, size_t len)
+{
+	if (escape_url(out, cap, text, len) == 0)
+		memcpy(out, "-", 2);
+	return out;
+}
+
 /* ---- the dump ---- */
+
+static uint64_t
+bytes_so_far(const struct req *rq)
+{
+	return rq->xfer.pool ? rq->xfer.moved : rq->rdma_bytes + rq->http_bytes;
+}
+
+/* 0: unknown, or none are moved. */
+static uint64_t
+bytes_in_all(const struct req *rq)
+{
+	if (rq->xfer.pool && rq->xfer.len != UINT64_MAX)
+		return rq->xfer.len;
+	if (!rq->wants_body)
+		return 0;
+	return rq->target.have_decoded_length ? rq->target.decoded_length : rq->target.content_length;
+}
 
 void
 req_line(const struct req *rq, char *out, size_t cap)
 {
 	const char *signer = identity_access_key(&rq->identity);
-	char id[17];
+	char id[17], peer[ADDRESS_TEXT_BYTES], bucket[ESCAPE_URL_BYTES(sizeof rq->target.bucket)];
 
 	req_id_text(rq, id);
 	snprintf(out, cap,
-		 "id=%s core=%d op=%s access_key=%.48s step=%s age_ms=%llu holds=%d pieces=%d "
-		 "outstanding=%d%s%s%s",
+		 "id=%s core=%d op=%s access_key=%.48s peer=%s bucket=%s bytes=%llu length=%llu step=%s "
+		 "age_ms=%llu "
+		 "holds=%d pieces=%d outstanding=%d%s%s%s",
 		 id, rq->rs->env.core, op_name[rq->target.op], signer ? signer : "-",
+		 address_text((const struct sockaddr *)&rq->peer, peer),
+		 escaped(bucket, sizeof bucket, rq->target.bucket, rq->target.bucket_len),
+		 (unsigned long long)bytes_so_far(rq), (unsigned long long)bytes_in_all(rq),
 		 rq->wait      ? rq->wait
 		 : rq->replied ? "reply"
 			       : "run",
@@ -189,15 +220,6 @@ see_end(struct seen *s, const struct req *rq)
 		etag_text(&rq->etag, s->etag);
 		e->etag = s->etag;
 	}
-}
-
-/* As a URL has it: no byte of a client's ends a field, a string or a line.  "-" for nothing. */
-static const char *
-escaped(char *out, size_t cap, const char *text, size_t len)
-{
-	if (escape_url(out, cap, text, len) == 0)
-		memcpy(out, "-", 2);
-	return out;
 }
 
 /* The searchable fields of a line, and room for their texts. */

@@ -126,6 +126,9 @@ wait_for 60 live
 post /control/trace -d "{\"id\": \"$(cat "$T/id")\"}"
 one=$(curl_admin "/requests/$(cat "$T/id")")
 assert_match "$one" "^\{\"id\":\"$(cat "$T/id")\",\"core\":[0-9]+,\"op\":\"PutObject\"" "the request: $one"
+assert_match "$one" "\"peer\":\"127.0.0.1\",\"bucket\":\"bkt\",\"bytes\":[0-9]+,\"length\":$(stat -c %s "$T/body")," "whose it is, and how far: $one"
+moves() { [ "$(curl_admin /requests | jq '[.[].bytes] | max // 0')" -gt 0 ]; }
+wait_for 60 moves
 assert_match "$one" '"steps":\[.?\{"us":[0-9]+,"did":"traced","step":"' "its steps: $one"
 assert_eq "$(over_tcp POST "/requests/$(cat "$T/id")")" 405 "POST of a request"
 wait "$live_curl"
