@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit - events: the changes of this daemon, by whom and when, and the refusals. An event is written to the
- * audit stream, a file of JSON lines that the module bounds and rotates itself. Any thread may call these
- * functions, unless stated otherwise.
+ * audit stream, a file of JSON lines that the module bounds and rotates itself, and to the followers of
+ * `gantry trace`. Any thread may call these functions, unless stated otherwise.
  *
  * audit_put() never waits for the file: records wait in memory, at most 1 MiB of them, for a thread that
  * writes them. Records that do not fit are dropped and counted, and a record of the stream reports their number. While
@@ -54,9 +54,9 @@ struct audit_event {
 	const char *declined; /* reason why RDMA was declined */
 };
 
-/* Returns true if the stream takes events of this kind. */
+/* Returns true if an event of this kind has a reader: the stream or a follower. */
 bool audit_wants(enum audit_kind kind);
-/* Writes the event to the stream, if the stream takes it. */
+/* Writes the event to the stream and to the followers whose filter it passes. */
 void audit_put(const struct audit_event *e);
 /* Writes the event that the lifecycle has deleted an object, or aborted an upload (op). */
 void audit_expired(const char *op, const char *bucket, size_t bucket_len, const char *key, size_t key_len);
@@ -87,5 +87,26 @@ struct audit_info {
 		waits_ns; /* time for which the oldest record has been waiting to be written; 0: none waits */
 };
 void audit_get_info(struct audit_info *ret);
+
+/* ---- followers (follow.c): live views of events ---- */
+
+#define AUDIT_FOLLOWERS_MAX 8
+/* A follower that has not read for this time is removed. */
+#define AUDIT_FOLLOW_NS (10 * 1000000000ull)
+
+/* Conditions for events; an empty text and a 0 are no condition. */
+struct audit_filter {
+	char bucket[64], access_key[132], client[48], op[40];
+	bool errors;      /* only events with a status of 400 or more, or of clients that had gone */
+	uint64_t slow_us; /* only requests that took at least this time, in microseconds */
+};
+/* Adds a follower, and writes its id to ret_id. Returns 0; -EBUSY: there are AUDIT_FOLLOWERS_MAX already;
+ * -ENOMEM or -EIO. */
+int audit_follow(const struct audit_filter *filter, char ret_id[17]);
+/* Writes the events since the last call as {"lost":N,"events":[...]}. At most 256 KiB of events wait;
+ * further ones are lost and counted. Returns 0; -ENOENT: there is no such follower. */
+int audit_follow_read(const char *id, FILE *out);
+/* Removes a follower, if it exists. */
+void audit_follow_end(const char *id);
 
 #endif

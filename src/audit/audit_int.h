@@ -22,4 +22,9 @@ bool stream_takes_refusal(uint64_t *ret_held);
 /* Puts the line of an event into the queue, or counts it as dropped. */
 void stream_put(enum audit_kind kind, const char *line, size_t len);
 
+/* Returns true if there are followers. */
+bool follow_any(void);
+/* Gives the line of an event to the followers whose filter it passes. */
+void follow_put(const struct audit_event *e, const char *line, size_t len);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of an event, and its way to the stream. */
+/* The text of an event, and its way to the stream and to followers. */
 #include "audit/audit_int.h"
 
 #include "base/clock.h"
@@ -120,18 +120,26 @@ audit_text(const struct audit_event *e, uint64_t now_ns, uint64_t held, char out
 bool
 audit_wants(enum audit_kind kind)
 {
-	return stream_takes(kind);
+	return stream_takes(kind) || follow_any();
 }
 
 void
 audit_put(const struct audit_event *e)
 {
 	char line[AUDIT_TEXT_BYTES];
+	bool takes = stream_takes(e->kind), follows = follow_any();
 	uint64_t held = 0;
+	size_t len;
 
-	if (!stream_takes(e->kind) || (e->kind == AUDIT_REFUSAL && !stream_takes_refusal(&held)))
+	if (takes && e->kind == AUDIT_REFUSAL)
+		takes = stream_takes_refusal(&held);
+	if (!takes && !follows)
 		return;
-	stream_put(e->kind, line, audit_text(e, clock_wall_ns(), held, line));
+	len = audit_text(e, clock_wall_ns(), held, line);
+	if (takes)
+		stream_put(e->kind, line, len);
+	if (follows)
+		follow_put(e, line, len);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit stream of the daemon: which file it is, the events that are no request, its reason of health and
- * its metrics.
+ * its metrics; and POST /control/trace/live, which shows events as they come.
  */
 #include "main/daemon.h"
 
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "stats/stats.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,4 +107,72 @@ daemon_audit_metrics(struct stats_out *out)
 	stats_emit(out, M_AUDIT_RECORDS, info.records, NULL);
 	stats_emit(out, M_AUDIT_DROPPED, info.dropped, NULL);
 	stats_emit(out, M_AUDIT_HELD, info.held, NULL);
+}
+
+/* ---- POST /control/trace/live ---- */
+
+static int
+refuse(FILE *out, int status, const char *text)
+{
+	fputs("{\"error\":", out);
+	json_string(out, text);
+	putc('}', out);
+	return status;
+}
+
+/* Copies an argument, if it was given.  Returns false if it is too long. */
+static bool
+take(const struct admin_args *args, const char *name, char *out, size_t cap)
+{
+	const char *value = admin_arg(args, name);
+
+	snprintf(out, cap, "%s", value ? value : "");
+	return !value || strlen(value) < cap;
+}
+
+static int
+begin(const struct admin_args *args, FILE *out)
+{
+	const char *slow = admin_arg(args, "slow_us"), *errors = admin_arg(args, "errors");
+	struct audit_filter f = { .errors = errors && strcmp(errors, "true") == 0 };
+	char id[17];
+	int r;
+
+	if (!take(args, "bucket", f.bucket, sizeof f.bucket) ||
+	    !take(args, "access_key", f.access_key, sizeof f.access_key) ||
+	    !take(args, "client", f.client, sizeof f.client) || !take(args, "op", f.op, sizeof f.op))
+		return refuse(out, 400, "a bucket, access_key, client or op is too long");
+	if (errors && !f.errors && strcmp(errors, "false") != 0)
+		return refuse(out, 400, "\"errors\" is true or false");
+	if (slow) {
+		if (!*slow || strspn(slow, "0123456789") != strlen(slow) || strlen(slow) > 18)
+			return refuse(out, 400, "\"slow_us\" is a number of microseconds");
+		f.slow_us = strtoull(slow, NULL, 10);
+	}
+	r = audit_follow(&f, id);
+	if (r == -EBUSY)
+		return refuse(out, 503, "as many traces run as there may be: 8");
+	if (r < 0)
+		return refuse(out, 500, strerror(-r));
+	fprintf(out, "{\"id\":\"%s\"}", id);
+	return 200;
+}
+
+int
+audit_trace_live(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *id = admin_arg(args, "id"), *end = admin_arg(args, "end");
+	int r;
+
+	if (!id)
+		return end ? refuse(out, 400, "\"end\" needs the \"id\" of a trace") : begin(args, out);
+	if (end) {
+		audit_follow_end(id);
+		fputs("{}", out);
+		return 200;
+	}
+	r = audit_follow_read(id, out);
+	return r == 0         ? 200
+	       : r == -ENOENT ? refuse(out, 404, "there is no such trace: one that is not read for 10 s ends")
+			      : refuse(out, 500, strerror(-r));
 }

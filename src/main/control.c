@@ -565,6 +565,8 @@ static const struct admin_control controls[] = {
 	{ "/control/reload", "", CONTROL_SLOW, reload, show_reload },
 	{ "/control/log-level", "level module", CONTROL_AT_ONCE, set_level, show_levels },
 	{ "/control/trace", "id next", CONTROL_AT_ONCE, trace, show_trace },
+	{ "/control/trace/live", "id end bucket access_key client op errors slow_us", CONTROL_AT_ONCE,
+	  audit_trace_live, NULL, true },
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
 	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL, true },
 	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },

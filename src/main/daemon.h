@@ -128,6 +128,8 @@ void daemon_audit_keys(const struct auth_keys *old, const struct auth_keys *new)
 /* Adds a reason of health if records are lost or wait. */
 void daemon_audit_health(struct admin_reasons *r);
 void daemon_audit_metrics(struct stats_out *out);
+/* Runs POST /control/trace/live. */
+int audit_trace_live(void *cookie, const struct admin_args *args, FILE *out);
 
 /* ---- sockets.c ---- */
 

@@ -133,6 +133,12 @@ run_top(struct cmd *c, char **w)
 }
 
 static int
+run_trace(struct cmd *c, char **w)
+{
+	return cmd_trace(c);
+}
+
+static int
 run_doctor(struct cmd *c, char **w)
 {
 	return cmd_doctor(c, w[0]);

@@ -84,6 +84,10 @@ struct cmd {
 	const char *max_objects, *max_bytes, *max_uploads;
 	const char *max_buckets; /* option of the command key new */
 	const char *mute_for;    /* option of the command health mute */
+	struct {
+		const char *client, *op, *slow;
+		bool errors;
+	} trace; /* options of the command trace, besides those of other commands */
 	/* options of bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;
@@ -152,6 +156,8 @@ int cmd_ports(struct cmd *c);
 /* Shows the state of a running gantryd, once (cmd_status()) or continuously (cmd_top()). */
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
+/* Shows the requests of a running gantryd as they end. */
+int cmd_trace(struct cmd *c);
 /* Shows the health of a daemon (what NULL), or mutes or unmutes the reason with a code (what "mute" or
  * "unmute"). cmd_doctor() examines this machine; client: address of a client to reach, NULL: none. */
 int cmd_health(struct cmd *c, const char *what, const char *code);

@@ -53,6 +53,7 @@ enum {
 	FOR_QUIET = 1 << 26,
 	FOR_MUTE = 1 << 27, /* commands that mute a reason of health */
 	FOR_DISK = 1 << 28, /* commands that add disks */
+	FOR_TRACE = 1 << 29,
 };
 
 enum command_id {
