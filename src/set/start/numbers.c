@@ -96,6 +96,20 @@ refuse_tables(struct start *s, const struct disk *a, const struct disk *b)
 		disk_name_of(of_a, a->id.uuid, start_path(a)), disk_name_of(of_b, b->id.uuid, start_path(b)));
 }
 
+/* Refuses the start of a disk whose add was cut short by a power loss, without the disks of the store: its own map says that it is all of
+ * the store, and it has none of the objects. */
+static int
+refuse_alone(struct start *s, const struct disk *d)
+{
+	char text[UUID_TEXT];
+
+	uuid_write(text, d->id.uuid);
+	return start_refuse_with(
+		s, -EINVAL, ADVICE_HALF_ALONE, start_path(d),
+		"%s: disk %s was being added to a store, and no other disk of this store is there",
+		start_path(d), text);
+}
+
 int
 start_find_table(struct start *s)
 {
@@ -112,6 +126,8 @@ start_find_table(struct start *s)
 		if (!of || (RULE_TABLE_NEWEST && d->id.table->version > of->id.table->version))
 			of = d;
 	}
+	if (is_half_added(of))
+		return refuse_alone(s, of);
 	s->table = *of->id.table;
 	return 0;
 }

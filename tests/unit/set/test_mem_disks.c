@@ -610,6 +610,64 @@ test_majority(void **state)
 	rig_end();
 }
 
+/* The power goes after so many changes of an add to a store of one disk, and the old disk is away at the next start: the new disk alone is not
+ * the store. *refused: number of starts that say so. Returns false: there were not so many changes. */
+static bool
+added_cut_at(uint64_t changes, int *refused)
+{
+	struct mem_image *image;
+	bool is_cut;
+
+	begin(1);
+	assert_int_equal(make_bucket(user, "one", 1), 0);
+	assert_int_equal(put(user, "one", "key", 7), 0);
+	mem_disks_cut_after(changes);
+	assert_int_equal(ask(DISK_ADD, paths[1]), 0);
+	assert_true(wait_quiet());
+	image = mem_disks_cut();
+	is_cut = image != NULL;
+	down();
+	if (is_cut)
+		mem_disks_put_back(image);
+	mem_image_free(image);
+	if (mem_disk_is_made(paths[1])) {
+		int r = 7;
+
+		mem_disk_absent(paths[0], true);
+		use(1);
+		disks[0].path = paths[1];
+		conf.disks.accept_missing_nr = 1;
+		if (start() == 0) {
+			r = get(user, "one", "key");
+			down();
+		} else {
+			*refused += strstr(err, "was being added") && remedies_are_in_order(err);
+		}
+		if (r >= 0 && r != 7)
+			fail_msg("after %llu changes the new disk alone has %d", (unsigned long long)changes,
+				 r);
+		mem_disk_absent(paths[0], false);
+		conf.disks.accept_missing_nr = 0;
+	}
+	use(1);
+	disks[0].path = paths[0];
+	configure();
+	up();
+	assert_int_equal(get(user, "one", "key"), 7);
+	end();
+	return is_cut;
+}
+
+static void
+test_added_cut(void **state)
+{
+	int refused = 0;
+
+	for (uint64_t changes = 1; added_cut_at(changes, &refused); changes += 1 + changes / 8)
+		assert_true(changes < 20000);
+	assert_true(refused > 0);
+}
+
 int
 main(void)
 {
@@ -620,7 +678,7 @@ main(void)
 		cmocka_unit_test(test_copies_cut),     cmocka_unit_test(test_copies_missing),
 		cmocka_unit_test(test_table_returns),  cmocka_unit_test(test_tables_differ),
 		cmocka_unit_test(test_half_of_a_pair), cmocka_unit_test(test_halves),
-		cmocka_unit_test(test_majority),
+		cmocka_unit_test(test_added_cut),      cmocka_unit_test(test_majority),
 	};
 
 	seed = turns_seed();
