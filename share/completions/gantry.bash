@@ -1,17 +1,17 @@
 # bash completion for gantry(1); made by scripts/client-words
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
-	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status health top trace key bucket disk doctor hwcheck'
-	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --wait --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --client --op --errors --slow --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --admin --interval --count --json --verbose --quiet --version --help'
+	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status health top trace key bucket disk doctor support hwcheck'
+	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --wait --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --client --op --errors --slow --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --output --admin --interval --count --json --verbose --quiet --version --help'
 	case $prev in
-		--config | --ca | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--config | --ca | --acks | --file | --conf | --output | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
 		--transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --access-key | --secret | --region | --timeout | -j | --jobs | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --interval | --count) return ;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --ca | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --admin | --interval | --count) ((i++)) ;;
+			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --ca | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --output | --admin | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac
@@ -42,6 +42,7 @@ _gantry() {
 		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
 		disk) options='--force --size --write --wait --conf --admin --json --quiet --version --help' ;;
 		doctor) options='--admin --json --version --help' ;;
+		support) options='--conf --output --admin --quiet --version --help' ;;
 		hwcheck) options='--device --transport --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
 	esac
 	if [[ $cur == -* ]]; then

@@ -145,6 +145,12 @@ run_doctor(struct cmd *c, char **w)
 }
 
 static int
+run_support(struct cmd *c, char **w)
+{
+	return cmd_support(c);
+}
+
+static int
 run_hwcheck(struct cmd *c, char **w)
 {
 	return cmd_hwcheck(c, w[0]);

@@ -87,7 +87,8 @@ struct cmd {
 	struct {
 		const char *client, *op, *slow;
 		bool errors;
-	} trace; /* options of the command trace, besides those of other commands */
+	} trace;            /* options of the command trace, besides those of other commands */
+	const char *output; /* support: path of the archive; NULL: a name made of host and time */
 	/* options of bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;
@@ -162,6 +163,8 @@ int cmd_trace(struct cmd *c);
  * "unmute"). cmd_doctor() examines this machine; client: address of a client to reach, NULL: none. */
 int cmd_health(struct cmd *c, const char *what, const char *code);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Packs the state of a daemon and of this machine into an archive. */
+int cmd_support(struct cmd *c);
 /* Runs `gantry disk`. what: "status", "drain", "add" or "cancel"; disk NULL: the command line names no
  * disk. */
 int cmd_disk(struct cmd *c, const char *what, const char *disk);

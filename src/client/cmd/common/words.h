@@ -54,6 +54,7 @@ enum {
 	FOR_MUTE = 1 << 27, /* commands that mute a reason of health */
 	FOR_DISK = 1 << 28, /* commands that add disks */
 	FOR_TRACE = 1 << 29,
+	FOR_SUPPORT = 1 << 30,
 };
 
 enum command_id {
