@@ -2,16 +2,16 @@
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
 	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status health top trace key bucket disk doctor support hwcheck'
-	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --wait --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --client --op --errors --slow --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --output --admin --interval --count --json --verbose --quiet --version --help'
+	local options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --size --write --wait --copies --long --human --depth --range --method --expires --acks --comment --compare --bucket --client --op --errors --slow --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --for --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --listen --largest --only --no-times --output --admin --token-file --interval --count --json --verbose --quiet --version --help'
 	case $prev in
-		--config | --ca | --acks | --file | --conf | --output | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+		--config | --ca | --acks | --file | --conf | --output | --admin | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
 		--transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --access-key | --secret | --region | --timeout | -j | --jobs | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --interval | --count) return ;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --ca | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --output | --admin | --interval | --count) ((i++)) ;;
+			--device | --transport | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --ca | --timeout | -j | --jobs | -C | --directory | --include | --exclude | --size | --copies | -d | --depth | --range | --method | --expires | --acks | --comment | --compare | --bucket | --client | --op | --slow | --prefix | --from | --until | --max-objects | --max-bytes | --max-uploads | --max-buckets | --for | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --largest | --only | --output | --admin | --token-file | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac
@@ -32,17 +32,17 @@ _gantry() {
 		mget) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --jobs --directory --acks --json --verbose --quiet --version --help' ;;
 		mb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --copies --json --quiet --version --help' ;;
 		rb) options='--no-rdma --scality --device --dc-key --config --access-key --secret --region --ca --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
-		bench) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --verbose --quiet --version --help' ;;
+		bench) options='--no-rdma --require-rdma --scality --checksum --device --transport --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --ca --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --token-file --count --json --verbose --quiet --version --help' ;;
 		ports) options='--no-rdma --require-rdma --device --transport --dc-key --config --json --version --help' ;;
-		status) options='--admin --json --quiet --version --help' ;;
-		health) options='--for --admin --json --quiet --version --help' ;;
-		top) options='--admin --interval --count --version --help' ;;
-		trace) options='--access-key --bucket --client --op --errors --slow --admin --count --json --version --help' ;;
-		key) options='--secret --comment --compare --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --file --conf --admin --json --quiet --version --help' ;;
-		bucket) options='--max-objects --max-bytes --max-uploads --admin --json --quiet --version --help' ;;
-		disk) options='--force --size --write --wait --conf --admin --json --quiet --version --help' ;;
-		doctor) options='--admin --json --version --help' ;;
-		support) options='--conf --output --admin --quiet --version --help' ;;
+		status) options='--ca --admin --token-file --json --quiet --version --help' ;;
+		health) options='--ca --for --admin --token-file --json --quiet --version --help' ;;
+		top) options='--ca --admin --token-file --interval --count --version --help' ;;
+		trace) options='--access-key --ca --bucket --client --op --errors --slow --admin --token-file --count --json --version --help' ;;
+		key) options='--secret --ca --comment --compare --bucket --prefix --read-only --no-delete --no-overwrite --from --until --max-objects --max-bytes --max-uploads --max-buckets --file --conf --admin --token-file --json --quiet --version --help' ;;
+		bucket) options='--ca --max-objects --max-bytes --max-uploads --admin --token-file --json --quiet --version --help' ;;
+		disk) options='--ca --force --size --write --wait --conf --admin --token-file --json --quiet --version --help' ;;
+		doctor) options='--ca --admin --token-file --json --version --help' ;;
+		support) options='--ca --conf --output --admin --token-file --quiet --version --help' ;;
 		hwcheck) options='--device --transport --traffic-class --listen --largest --only --no-times --count --json --quiet --version --help' ;;
 	esac
 	if [[ $cur == -* ]]; then

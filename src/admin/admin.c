@@ -181,6 +181,9 @@ answer(struct MHD_Connection *conn, struct page *page)
 		MHD_add_response_header(rsp, MHD_HTTP_HEADER_ALLOW, page->allow);
 	if (page->status == 401)
 		MHD_add_response_header(rsp, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"gantry\"");
+	if (page->basic)
+		MHD_add_response_header(rsp, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					"Basic realm=\"gantry: the token as the password\"");
 	if (page->status == 503)
 		MHD_add_response_header(rsp, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 	r = MHD_queue_response(conn, (unsigned)page->status, rsp);
@@ -336,9 +339,11 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 	a->env = *env;
 	a->control.s3 = params->s3;
 	a->control.is_loopback = params->address && conf_is_loopback(params->sa);
+	a->control.pages_need_a_token = params->address && !a->control.is_loopback;
 	a->env.closed = &a->closed;
 	a->env.reasons = health_new();
 	init_door(a, &a->tcp, true, TCP_MAX);
+	a->tcp.cert = params->cert;
 	init_door(a, &a->local, false, UNIX_MAX);
 	a->stop_fd = a->control.done_fd = -1;
 	if (!a->env.reasons) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The admin thread: health, metrics and state over plain HTTP, on a TCP address and/or a Unix socket (mode
- * 0600).
+ * The admin thread: health, metrics and state over HTTP or HTTPS on a TCP address, and over HTTP on a Unix
+ * socket (mode 0600), or on one of them.
  *
  *   GET /livez /readyz   200, or 503 with the reasons (JSON)
  *   GET /healthz         200 for "ok" and "degraded", 503 for "unavailable", the status while
@@ -13,6 +13,10 @@
  *   GET /events   the latest declines and errors (JSON)
  *   GET /status /rails /rails/ADDRESS /disks /quotas /buckets /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; main defines the calls
+ *
+ * With a bearer token, a TCP address that is not a loopback address needs the token for all pages except those
+ * of health. A GET may have the token as the password of Basic authorization, because browsers ask for no other;
+ * a POST may not, because browsers send this password with requests of other sites' pages.
  *
  * The TCP address and the Unix socket each have their own limit of connections. A request must arrive within
  * 5 s. If a new connection exceeds the limit, a connection with an incomplete request is closed.
@@ -35,6 +39,7 @@
 struct admin;
 struct admin_closed;
 struct admin_reasons;
+struct tls_cert;
 
 /* If the loop of an awake core has made no turn for this time in ns, the core counts as stuck, and the daemon
  * is not ready. */
@@ -129,8 +134,11 @@ struct admin_params {
 	const char *address; /* text of the TCP address, for messages */
 	const struct sockaddr_storage *sa;
 	socklen_t sa_len;
+	/* certificate of the TCP address, which the caller frees after admin_stop(); NULL: plain HTTP */
+	struct tls_cert *cert;
 	const char *socket;
-	const char *token; /* bearer token; NULL: control calls are accepted on the Unix socket only */
+	/* bearer token; NULL: control calls are accepted on the Unix socket only, and pages need no token */
+	const char *token;
 	/* Settings with the domains (s3.domain) that a Host field may name if the TCP address is a loopback
 	 * address; the caller keeps them. NULL: no domains. */
 	const struct conf_s3 *s3;
@@ -144,8 +152,8 @@ int admin_start(const struct admin_params *params, const struct admin_env *env, 
 /* Returns the TCP port: the configured one, or the one that the kernel chose if the configured port is 0.
  * Returns 0 if there is no TCP listener. Any thread may call this function. */
 int admin_port(const struct admin *a);
-/* Replaces the bearer token; NULL: control calls are accepted on the Unix socket only. Any thread may call
- * this function. */
+/* Replaces the bearer token; NULL: control calls are accepted on the Unix socket only, and pages need no
+ * token. Any thread may call this function. */
 void admin_set_token(struct admin *a, const char *token);
 /* Ends the thread and removes the socket. NULL is allowed. */
 void admin_stop(struct admin *a);

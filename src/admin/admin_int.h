@@ -46,10 +46,13 @@ struct page {
 	char *body;         /* content, freed by the receiver */
 	size_t len;
 	const char *allow; /* Allow header of a 405 */
+	bool basic;        /* true: the request of this 401 may have the token as a password */
 };
 
 /* Fills in *ret_page, the answer to a GET of that path. Returns 0 or -ENOMEM. Called by the admin thread. */
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
+/* Returns true if the path is that of a page of health. */
+bool admin_is_health(const char *path);
 /* Returns true if there is a page for a GET of that path. */
 bool admin_is_page(const struct admin_env *env, const char *path);
 /* The bytes of page.html, and of docs/runbook.md (html.c). */
@@ -70,7 +73,8 @@ struct admin_closed {
 struct door {
 	int fd, epoll_fd; /* fd: listening socket, or -1; epoll_fd: descriptor of libmicrohttpd */
 	bool tcp;
-	int max; /* limit of connections */
+	struct tls_cert *cert; /* certificate; NULL: plain HTTP */
+	int max;               /* limit of connections */
 	struct MHD_Daemon *mhd;
 	/* connections (struct visitor), in the order in which their current wait began */
 	struct list visitors;
@@ -183,7 +187,8 @@ struct control {
 	char no_token[256];              /* the refusal of a call over TCP while there is no token */
 	/* settings with the domains that a Host field may name; NULL: no domains */
 	const struct conf_s3 *s3;
-	bool is_loopback; /* the TCP address is a loopback address */
+	bool is_loopback;        /* the TCP address is a loopback address */
+	bool pages_need_a_token; /* on TCP, if there is a token */
 };
 
 int control_start(struct control *ct, const struct admin_env *env);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control calls: who may, what they say, and the threads that run those that may take long (reading a
+ * The right to see pages and to make control calls; control calls: what they say, and the threads that run those that may take long (reading a
  * configuration from a disk that hangs, say, or making a disk), so that health is answered meanwhile.
  *
  * A slow call's connection is suspended; when it is done the admin thread, woken through an eventfd, resumes
@@ -9,6 +9,7 @@
 #define LOG_MODULE "admin"
 #include "admin/admin_int.h"
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/log.h"
 
@@ -179,24 +180,67 @@ is_local(struct MHD_Connection *conn)
 	return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
 }
 
-/* NULL: they may.  The Unix socket's mode has asked already. */
-static const char *
-refuse(struct control *ct, struct MHD_Connection *conn)
+static bool
+copy_token(const char *text, char token[ADMIN_TOKEN_MAX + 1])
+{
+	return snprintf(token, ADMIN_TOKEN_MAX + 1, "%s", text) <= ADMIN_TOKEN_MAX;
+}
+
+/* Finds the token of a request: of "Bearer TOKEN", or of "Basic", whose name before the colon means nothing.  False: there is none. */
+static bool
+token_given(struct MHD_Connection *conn, bool may_be_basic, char token[ADMIN_TOKEN_MAX + 1])
 {
 	const char *given = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+	char text[2 * ADMIN_TOKEN_MAX + 1], *colon;
+	size_t len;
+
+	if (given && strncasecmp(given, "Bearer ", 7) == 0)
+		return copy_token(given + 7, token);
+	if (!given || !may_be_basic || strncasecmp(given, "Basic ", 6) != 0 ||
+	    base64_decode(given + 6, strlen(given + 6), text, sizeof text - 1, &len) < 0)
+		return false;
+	text[len] = 0;
+	colon = strchr(text, ':');
+	return colon && copy_token(colon + 1, token);
+}
+
+/* Judges a request that needs the token.  NULL: it may.  The Unix socket's mode has asked already. */
+static const char *
+refuse(struct control *ct, struct MHD_Connection *conn, bool is_get)
+{
+	char given[ADMIN_TOKEN_MAX + 1];
 	const char *why = NULL;
 
 	if (is_local(conn))
 		return NULL;
 	pthread_mutex_lock(&ct->lock);
 	if (!ct->token[0])
-		why = ct->no_token;
-	else if (!given || strncasecmp(given, "Bearer ", 7) != 0)
-		why = "control calls over TCP need the header Authorization: Bearer TOKEN (admin.token_file)";
-	else if (!same_text(given + 7, ct->token))
+		why = is_get ? NULL : ct->no_token;
+	else if (!token_given(conn, is_get, given))
+		why = is_get ? "pages other than those of health need the header Authorization: Bearer TOKEN "
+			       "(admin.token_file)"
+			     : "control calls over TCP need the header Authorization: Bearer TOKEN "
+			       "(admin.token_file)";
+	else if (!same_text(given, ct->token))
 		why = "this is not the token of admin.token_file";
 	pthread_mutex_unlock(&ct->lock);
+	explicit_bzero(given, sizeof given);
 	return why;
+}
+
+/* *ret_page is the answer to a GET without the token; false: the request may see the page. */
+static bool
+refuses_page(struct control *ct, struct MHD_Connection *conn, const char *path, struct page *ret_page,
+	     int *ret)
+{
+	const char *why = ct->pages_need_a_token && !admin_is_health(path) ? refuse(ct, conn, true) : NULL;
+
+	if (!why)
+		return false;
+	log_limited(LOG_WARN, "a page refused: %s", why);
+	*ret = admin_error_page(401, why, ret_page);
+	ret_page->basic = true;
+	return true;
 }
 
 /* A page of somebody else, whose name was pointed at this machine after it was loaded, would read all that
@@ -291,6 +335,8 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 	if (is_rebound(ct, conn))
 		return admin_error_page(403, "Host: expected an address, localhost, or a name in s3.domain",
 					ret_page);
+	if (is_get && refuses_page(ct, conn, path, ret_page, &r))
+		return r;
 	c->ctl = find(ct->env, path);
 	if (!c->ctl) {
 		if (is_get)
@@ -302,7 +348,7 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 		return show(ct, c->ctl, ret_page);
 	if (!is_post)
 		return not_allowed(c->ctl->get ? "GET, HEAD, POST" : "POST", ret_page);
-	why = refuse(ct, conn);
+	why = refuse(ct, conn, false);
 	record_peer(conn, c->peer);
 	if (why) {
 		record_call(c, 401);

@@ -3,7 +3,8 @@
  * The two doors of the admin thread, TCP and the Unix socket: each has a daemon of libmicrohttpd and
  * connections of its own, so that nobody who reaches the address keeps the operator from the socket.
  *
- * A request has HEAD_NS from its first byte to its last.  When all connections of a door are taken, a new one
+ * A request has HEAD_NS from its first byte to its last; the first one of a connection with TLS from the first byte of the
+ * handshake.  When all connections of a door are taken, a new one
  * takes the place of another: of the oldest that has not brought a whole request yet, of the address that has
  * most of these, else of the one that is idle longest, else of the one that is being answered longest.  So a
  * health check, which sends its request at once, is answered, however many others wait with theirs.  A control
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/tcp.h"
+#include "tls/handshake.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,6 +33,13 @@
 #define HEAD_NS (5 * NS_PER_S)
 #define LOOK_MS 250
 #define LEAVING_MAX 64 /* connections beyond the door's, for those that are on their way out */
+
+static void
+turn(struct door *d)
+{
+	tls_current = d->cert;
+	MHD_run(d->mhd);
+}
 
 /* ---- visitors ---- */
 
@@ -267,7 +276,7 @@ door_accept(struct door *d)
 		/* libmicrohttpd closes it when it says no.  It takes it in, and closes who has to go, in a
 		 * turn of its own. */
 		MHD_add_connection(d->mhd, conn, (struct sockaddr *)&sa, len);
-		MHD_run(d->mhd);
+		turn(d);
 	}
 }
 
@@ -277,7 +286,7 @@ door_run(struct door *d)
 	if (!d->mhd)
 		return;
 	look(d, clock_ns());
-	MHD_run(d->mhd);
+	turn(d);
 }
 
 int
@@ -303,15 +312,21 @@ door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompl
 	  void *cookie)
 {
 	const union MHD_DaemonInfo *info;
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(uintptr_t)tls_retrieve },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 
 	errno = 0;
-	d->mhd =
-		MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-				 NULL, on_request, cookie, MHD_OPTION_NOTIFY_COMPLETED, on_over, cookie,
-				 MHD_OPTION_NOTIFY_CONNECTION, on_visit, d, MHD_OPTION_URI_LOG_CALLBACK,
-				 on_target, d, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
-				 MHD_OPTION_CONNECTION_LIMIT, (unsigned)(d->max + LEAVING_MAX),
-				 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+	d->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+			(d->cert ? MHD_USE_TLS : 0),
+		0, NULL, NULL, on_request, cookie, MHD_OPTION_NOTIFY_COMPLETED, on_over, cookie,
+		MHD_OPTION_NOTIFY_CONNECTION, on_visit, d, MHD_OPTION_URI_LOG_CALLBACK, on_target, d,
+		MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(d->max + LEAVING_MAX), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+		MHD_OPTION_ARRAY, d->cert ? tls : &tls[2], MHD_OPTION_END);
 	if (!d->mhd)
 		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
 	info = MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_EPOLL_FD);

@@ -23,6 +23,16 @@ static const char *const aliases[][2] = {
 	{ "/minio/health/cluster", "/readyz" },
 };
 
+static const char *
+name_of(const char *path)
+{
+	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+		if (strcmp(path, aliases[i][0]) == 0)
+			return aliases[i][1];
+	}
+	return path;
+}
+
 static int
 metrics_page(const struct admin_env *env, struct page *page)
 {
@@ -162,12 +172,7 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 	FILE *out;
 
 	*ret_page = (struct page){ .status = 200, .type = TYPE_JSON };
-	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
-		if (strcmp(path, aliases[i][0]) == 0) {
-			path = aliases[i][1];
-			break;
-		}
-	}
+	path = name_of(path);
 	if (strcmp(path, "/metrics") == 0)
 		return metrics_page(env, ret_page);
 	if (strcmp(path, "/") == 0)
@@ -219,6 +224,12 @@ admin_error_page(int status, const char *text, struct page *ret_page)
 		return 0;
 	free(ret_page->body);
 	return -ENOMEM;
+}
+
+bool
+admin_is_health(const char *path)
+{
+	return is_health(name_of(path));
 }
 
 bool

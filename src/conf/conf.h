@@ -96,8 +96,10 @@ struct conf {
 		socklen_t sa_len;
 		char *socket; /* path of the Unix socket; NULL: no Unix socket */
 		/* path of the file with the bearer token; NULL: control calls are accepted on the Unix socket
-		 * only */
+		 * only, and pages need no token */
 		char *token_file;
+		/* paths of PEM files for the TCP address; NULL: plain HTTP; both are set, or neither is */
+		char *tls_certificate, *tls_key;
 	} admin;
 
 	int cores[CONF_CORES_MAX]; /* numbers of the CPUs */

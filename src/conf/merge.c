@@ -135,16 +135,6 @@ take_over(struct merge *m, const struct conf_key *k)
 
 /* ---- comparing ---- */
 
-static void
-merge_value(struct merge *m, const struct conf_key *k)
-{
-	if (!differs(m, k, m->running, m->fresh))
-		return;
-	tell(m, k, m->running, m->fresh, k->name, k->flags & KEY_RELOAD);
-	if (!(k->flags & KEY_RELOAD))
-		take_over(m, k);
-}
-
 static bool
 can_reload(const struct conf_key *k, const void *from, const void *to)
 {
@@ -153,6 +143,18 @@ can_reload(const struct conf_key *k, const void *from, const void *to)
 	return !(k->flags & KEY_KIND) ||
 	       !*(char *const *)(const void *)((const char *)from + k->offset) ==
 		       !*(char *const *)(const void *)((const char *)to + k->offset);
+}
+
+static void
+merge_value(struct merge *m, const struct conf_key *k)
+{
+	bool reload = can_reload(k, m->running, m->fresh);
+
+	if (!differs(m, k, m->running, m->fresh))
+		return;
+	tell(m, k, m->running, m->fresh, k->name, reload);
+	if (!reload)
+		take_over(m, k);
 }
 
 /* Calls fn for every key of every element that differs; true as soon as it says so. */

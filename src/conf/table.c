@@ -139,7 +139,11 @@ const struct conf_key conf_keys[] = {
 	{ "admin.socket", KT_STRING, KEY_NONE, .offset = AT(admin.socket), .def = "none",
 	  .help = "Path of a Unix socket (mode 0600) that serves the requests of admin.address" },
 	{ "admin.token_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(admin.token_file), .def = "none",
-	  .help = "File (mode 0600) with the bearer token that control calls over TCP need. none: only the socket accepts control calls" },
+	  .help = "File (mode 0600) with the bearer token that control calls over TCP need, and, unless admin.address is a loopback address, all pages over TCP except those of health. none: only the socket accepts control calls, and pages need no token" },
+	{ "admin.tls_certificate", KT_STRING, KEY_NONE | KEY_RELOAD | KEY_KIND, .offset = AT(admin.tls_certificate), .def = "none",
+	  .help = "File with the certificate (PEM, followed by its chain) of admin.address, which then uses HTTPS" },
+	{ "admin.tls_key", KT_STRING, KEY_NONE | KEY_RELOAD | KEY_KIND, .offset = AT(admin.tls_key), .def = "none",
+	  .help = "File with the private key of this certificate (PEM); the file must not be readable by all users" },
 
 	{ "cores", KT_CORES, 0, .max = CONF_CORES_MAX, .def = "auto",
 	  .help = "CPUs of the daemon's threads: auto, a number of threads, or a list of CPU numbers" },

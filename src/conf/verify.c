@@ -300,6 +300,31 @@ is_bucket(const char *name)
 	       strstr(name, "..") == NULL;
 }
 
+/* Checks that a listener has both a certificate and a key, or neither.  of: the beginning of the names of its keys. */
+static void
+verify_pair(struct loader *ld, const char *of, const char *certificate, const char *key)
+{
+	char path[96];
+
+	if (!certificate == !key)
+		return;
+	snprintf(path, sizeof path, "%s.%s", of, key ? "tls_key" : "tls_certificate");
+	load_fail_key(ld, path, "goes with %s, which is missing", key ? "tls_certificate" : "tls_key");
+}
+
+static void
+verify_admin(struct loader *ld)
+{
+	struct conf *c = ld->conf;
+
+	verify_pair(ld, "admin", c->admin.tls_certificate, c->admin.tls_key);
+	if (c->admin.tls_certificate && !c->admin.address)
+		load_fail_key(ld, "admin.tls_certificate",
+			      "goes with admin.address, which is none: the socket has no TLS");
+	if (c->admin.socket && strlen(c->admin.socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
+		load_fail_key(ld, "admin.socket", "too long for the path of a socket");
+}
+
 static void
 verify_listeners(struct loader *ld)
 {
@@ -320,12 +345,8 @@ verify_listeners(struct loader *ld)
 			load_fail_key(ld, path, "%s clashes with admin.address, %s", l->address,
 				      c->admin.address);
 		}
-		if (!l->tls_certificate != !l->tls_key) {
-			snprintf(path, sizeof path, "listen[%d].%s", i,
-				 l->tls_key ? "tls_key" : "tls_certificate");
-			load_fail_key(ld, path, "goes with %s, which is missing",
-				      l->tls_key ? "tls_certificate" : "tls_key");
-		}
+		snprintf(path, sizeof path, "listen[%d]", i);
+		verify_pair(ld, path, l->tls_certificate, l->tls_key);
 		snprintf(path, sizeof path, "listen[%d].%s", i,
 			 l->dialect == DIALECT_S3 ? "anonymous" : "bucket");
 		if (l->dialect == DIALECT_S3 && !l->anonymous && !c->auth.credentials_file)
@@ -341,8 +362,7 @@ verify_listeners(struct loader *ld)
 				      "together), not \"%.100s\"",
 				      l->bucket);
 	}
-	if (c->admin.socket && strlen(c->admin.socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
-		load_fail_key(ld, "admin.socket", "too long for the path of a socket");
+	verify_admin(ld);
 }
 
 /* ---- disks ---- */

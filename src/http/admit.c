@@ -15,7 +15,7 @@
  * than limits.connections says, since one that has to go takes a turn of the loop to do so.
  */
 #include "http/http_int.h"
-#include "http/tls_int.h"
+#include "tls/handshake.h"
 
 #include "base/clock.h"
 #include "base/tcp.h"

@@ -8,7 +8,7 @@
  * cancelled when the library closes.
  */
 #include "http/http_int.h"
-#include "http/tls_int.h"
+#include "tls/handshake.h"
 
 #include "base/check.h"
 #include "base/clock.h"

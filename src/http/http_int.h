@@ -15,7 +15,6 @@
  *   mhd_early_reply.c  answers before the end of a body that has stopped
  *   mhd_own_answer.c   answers in place of libmicrohttpd's own answers
  *   mhd_linger.c       keeps sockets open until an early answer has arrived
- *   tls.c              certificates
  */
 #ifndef GANTRY_HTTP_HTTP_INT_H
 #define GANTRY_HTTP_HTTP_INT_H

@@ -5,7 +5,7 @@
  * Each is the last of its connection.
  */
 #include "http/http_int.h"
-#include "http/tls_int.h"
+#include "tls/handshake.h"
 
 #include "base/clock.h"
 

@@ -36,6 +36,11 @@ extern const char *const phase_name[PHASE_NR];
 
 #define HEALTH_UNITS_MAX 64
 
+/* Indices of certificates: those of listeners are the indices in struct conf, the last one is that of
+ * admin.address. */
+#define CERT_OF_ADMIN CONF_LISTEN_MAX
+#define DAEMON_CERTS (CONF_LISTEN_MAX + 1)
+
 /* State of the checks whether the space, or the index, of a disk or pool is full. With this state a reason of
  * health stays until a later check, so that the reason does not come and go. */
 struct health_fill {
@@ -65,7 +70,7 @@ struct daemon {
 	struct admin *admin;
 	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
-	struct tls_cert *certs[CONF_LISTEN_MAX]; /* an element is NULL for plain HTTP */
+	struct tls_cert *certs[DAEMON_CERTS]; /* an element is NULL for plain HTTP */
 	/* a reference to the access keys, replaced by reload.c after the start, under conf_lock; NULL: there are
 	 * none */
 	struct auth_keys *keys;
@@ -275,6 +280,11 @@ struct store_unit_info;
  * Returns true if the wait is a reason of health. */
 bool health_waits(const struct store_unit_info *info, bool is_pool, char *out, size_t cap);
 
+/* ---- admin_start.c ---- */
+/* Starts the admin thread, if an address or a socket is configured. Returns an exit code of options.h, after
+ * logging the error. */
+int daemon_start_admin(struct daemon *d);
+
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);
 
@@ -331,18 +341,21 @@ int daemon_set_bucket_quota(struct store *store, const char *name, const struct 
 unsigned daemon_bucket_copies(struct store *store, const char *name);
 
 /* Loads the certificates of HTTPS listeners (certs.c). Returns 0, or -errno after logging it. */
-int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);
+int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[DAEMON_CERTS]);
+/* Checks the certificates that a reload would read. Returns 0, or -EINVAL after writing a line for each invalid
+ * one to err. */
+int daemon_check_certs(const struct conf *conf, struct tls_cert *const certs[DAEMON_CERTS], FILE *err);
 /* Reads the certificates of HTTPS listeners again. A listener whose new certificate is invalid keeps its old
  * one. Returns 0; or -errno of an invalid certificate, after logging it. */
-int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_LISTEN_MAX]);
+int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[DAEMON_CERTS]);
 /* Frees the certificates. */
-void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
+void daemon_free_certs(struct tls_cert *certs[DAEMON_CERTS]);
 /* Adds a reason of health for each certificate that has expired, expires soon or is not valid yet. */
 void certs_health(struct daemon *d, struct admin_reasons *r);
 void certs_metrics(struct daemon *d, struct stats_out *out);
-/* Writes two further members of a JSON object about a listener: whether it uses HTTPS, and its certificate
- * (null: none). */
-void certs_show(struct daemon *d, int listener, FILE *out);
+/* Writes two further members of a JSON object about the listener with the index i of a certificate: whether it
+ * uses HTTPS, and its certificate (null: none). */
+void certs_show(struct daemon *d, int i, FILE *out);
 
 /* Loads the access keys of auth.credentials_file (access.c). *ret_keys is NULL if no file is configured, or
  * if the file does not exist, which is logged. Returns 0, or -errno after logging it. */

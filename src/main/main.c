@@ -61,7 +61,7 @@ check_store(const struct conf_source *src, const struct conf *conf, const char *
 static int
 check_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
-	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
+	struct tls_cert *certs[DAEMON_CERTS] = { NULL };
 	struct auth_keys *keys = NULL;
 	const char *but;
 	int r = check_store(src, conf, &but);

@@ -333,6 +333,30 @@ listeners(struct daemon *d, FILE *out)
 }
 
 static void
+admin_listener(struct daemon *d, FILE *out)
+{
+	struct conf_listen l = { .sa = d->conf->admin.sa };
+	const struct conf *c = daemon_conf(d);
+	char text[64];
+
+	fputs(",\n\"admin\":{\"address\":", out);
+	if (d->conf->admin.address && d->admin) {
+		daemon_listen_text(&l, admin_port(d->admin), text, sizeof text);
+		json_string(out, text);
+	} else {
+		fputs("null", out);
+	}
+	fputs(",\"socket\":", out);
+	json_string(out, d->conf->admin.socket);
+	fprintf(out, ",\"pages_need_token\":%s",
+		c->admin.token_file && c->admin.address && !conf_is_loopback(&c->admin.sa) ? "true"
+											   : "false");
+	daemon_conf_put(c);
+	certs_show(d, CERT_OF_ADMIN, out);
+	putc('}', out);
+}
+
+static void
 core_list(struct daemon *d, struct totals *t, FILE *out)
 {
 	putc('[', out);
@@ -390,6 +414,7 @@ status(void *cookie, FILE *out)
 		(double)(clock_ns() - d->started_ns) / 1e9);
 	listeners(d, out);
 	seen_status(d, out);
+	admin_listener(d, out);
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d,\"rc\":",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	rc_state(d, out);

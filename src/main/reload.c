@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
-#include "http/tls.h"
 #include "rdma/rc.h"
 #include "store/store.h"
 
@@ -126,30 +125,6 @@ on_change(void *cookie, const char *path, const char *from, const char *to, bool
 	json_string(f, path);
 }
 
-/* Both must be good before one of them is taken. */
-static int
-check_certs(const struct conf *c, struct tls_cert *const *running, FILE *err)
-{
-	int rc = 0;
-
-	for (int i = 0; i < c->listen_nr; i++) {
-		const struct conf_listen *l = &c->listen[i];
-		struct tls_cert *cert = NULL;
-		char why[512];
-		int r;
-
-		if (!running[i] || !l->tls_certificate)
-			continue;
-		r = tls_cert_load(l->tls_certificate, l->tls_key, &cert, why, sizeof why);
-		if (r < 0) {
-			fprintf(err, "listen[%d]: %s\n", i, r == -ENOMEM ? "out of memory" : why);
-			rc = -EINVAL;
-		}
-		tls_cert_free(cert);
-	}
-	return rc;
-}
-
 /* A file that is not there is none that went away while there are no keys anyhow. */
 static int
 load_keys(struct reload *r, FILE *err)
@@ -185,7 +160,7 @@ prepare(struct reload *r, FILE *err)
 	}
 	if (load_keys(r, err) < 0)
 		return -EINVAL;
-	if (daemon_read_token(r->fresh, r->token, err) < 0 || check_certs(r->fresh, d->certs, err) < 0)
+	if (daemon_read_token(r->fresh, r->token, err) < 0 || daemon_check_certs(r->fresh, d->certs, err) < 0)
 		return -EINVAL;
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gantry command: options, then one of the commands.  man/gantry.1 is its manual. */
+#include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/words.h"
 #include "client/cmd/move/transfer.h"
@@ -296,6 +297,8 @@ main(int argc, char **argv)
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
+	if (commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_BENCH))
+		admin_secure(c.ca_file, c.token_file);
 	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)))
 		c.g = open_library(&c);
 	if (c.verbose)

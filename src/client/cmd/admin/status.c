@@ -68,6 +68,21 @@ print_listeners(const json_t *status)
 }
 
 static void
+print_admin(const json_t *status)
+{
+	const json_t *admin = json_object_get(status, "admin");
+	const char *address = json_text_at(admin, "address", NULL);
+	char certificate[96];
+
+	if (address)
+		printf("%-10s %s://%s%s%s\n", "admin",
+		       json_is_true(json_object_get(admin, "https")) ? "https" : "http", address,
+		       json_is_true(json_object_get(admin, "pages_need_token")) ? ", pages need the token"
+										: "",
+		       certificate_text(admin, certificate));
+}
+
+static void
 print_rails(const json_t *rails)
 {
 	for (size_t i = 0; i < json_array_size(rails); i++) {
@@ -206,6 +221,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	reasons_print(stdout, health);
 	host_print(stdout, status);
 	print_listeners(status);
+	print_admin(status);
 	printf("%-10s %zu, %d connections, %d requests running\n", "cores",
 	       json_array_size(json_object_get(status, "cores")), (int)json_at(status, "connections"),
 	       (int)json_at(status, "requests"));

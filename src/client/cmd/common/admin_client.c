@@ -4,6 +4,7 @@
 
 #include "base/printable.h"
 #include "client/cmd/common/cmd.h"
+#include "client/cmd/common/words.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -28,6 +29,46 @@ admin_name(const char *name)
 	if (env && *env)
 		return env;
 	return access(USUAL_SOCKET, F_OK) == 0 ? USUAL_SOCKET : USUAL_URL;
+}
+
+static const char *certificates;   /* NULL: those of the system */
+static struct curl_slist *headers; /* NULL: none; with a token: Authorization */
+
+/* Reads a token into text.  Returns NULL, or a sentence. */
+static const char *
+read_token(const char *path, char *text, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return strerror(errno);
+	if (!fgets(text, (int)cap, f))
+		*text = 0;
+	fclose(f);
+	text[strcspn(text, "\r\n")] = 0;
+	return *text ? NULL : "its first line has no token";
+}
+
+void
+admin_secure(const char *ca_file, const char *token_file)
+{
+	const char *env = getenv("GANTRY_ADMIN_TOKEN_FILE");
+	char line[512] = "Authorization: Bearer ";
+	size_t len = strlen(line);
+	const char *why;
+
+	certificates = ca_file && *ca_file ? ca_file : getenv("AWS_CA_BUNDLE");
+	if (ca_file && *ca_file && access(ca_file, R_OK) < 0)
+		words_bad(NULL, strerror(errno), certificates);
+	if (!token_file || !*token_file)
+		token_file = env;
+	if (!token_file || !*token_file)
+		return;
+	why = read_token(token_file, line + len, sizeof line - len);
+	if (why)
+		words_bad(NULL, why, token_file);
+	headers = curl_slist_append(NULL, line);
+	explicit_bzero(line, sizeof line);
 }
 
 static size_t
@@ -76,6 +117,10 @@ ask(const char *name, const char *path, const char *post, struct answer *ret, ch
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	if (is_socket)
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, name);
+	else if (certificates && *certificates)
+		curl_easy_setopt(c, CURLOPT_CAINFO, certificates);
+	if (!is_socket && headers)
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, timeout_ms(path, post));
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
 	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -171,14 +216,21 @@ admin_json(const char *name, const char *path, json_t **ret, int *ret_status, ch
 	if (ret_status)
 		*ret_status = a.status;
 	*ret = json_loadb(a.text, a.len, 0, &je);
-	if (*ret) {
+	free(a.text);
+	if (*ret && a.status != 401) {
 		clean(*ret);
-		free(a.text);
 		return 0;
+	}
+	if (a.status == 401) {
+		json_decref(*ret);
+		*ret = NULL;
+		snprintf(err, err_len, "%s%s answers 401: %s", name, path,
+			 headers ? "it has another token than --token-file (GANTRY_ADMIN_TOKEN_FILE)"
+				 : "it needs the token of its admin.token_file: --token-file FILE");
+		return -EACCES;
 	}
 	snprintf(err, err_len, "%s%s answers %d and no JSON: is it gantryd's admin listener?", name, path,
 		 a.status);
-	free(a.text);
 	return -EINVAL;
 }
 

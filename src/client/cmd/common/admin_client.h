@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admin_client - requests of commands such as status, top and doctor to the admin listener of a running
- * gantryd. The name of an admin listener is a URL (http://HOST:PORT) or the path of its Unix socket. All
+ * gantryd. The name of an admin listener is a URL (http://HOST:PORT or https://HOST:PORT) or the path of its Unix socket. All
  * functions are called by the main thread.
  */
 #ifndef GANTRY_CLIENT_CMD_ADMIN_CLIENT_H
@@ -17,6 +17,11 @@ struct cmd;
 /* Returns the name of the admin listener: the argument `name`; if `name` is NULL, the first of these that
  * exists: the environment variable GANTRY_ADMIN, the default Unix socket, the default port. */
 const char *admin_name(const char *name);
+
+/* Sets how the functions below ask over TCP. ca_file: certificates (PEM) for https; NULL: those of AWS_CA_BUNDLE,
+ * or of the system. token_file: file whose first line is the bearer token; NULL: that of
+ * GANTRY_ADMIN_TOKEN_FILE, or no token. Ends the program with an error if a file cannot be read. */
+void admin_secure(const char *ca_file, const char *token_file);
 
 struct answer {
 	int status; /* HTTP status of the answer */

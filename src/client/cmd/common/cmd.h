@@ -52,6 +52,8 @@ struct cmd {
 	/* keys and region for signatures; NULL: those in the environment, if it has them */
 	const char *access_key, *secret, *region;
 	const char *ca_file; /* certificates for https (PEM); NULL: AWS_CA_BUNDLE, else those of the system */
+	/* file with the token of the admin listener; NULL: admin_secure() chooses it */
+	const char *token_file;
 	unsigned timeout_ms;
 	int jobs;          /* number of requests at a time; 0: the default of the command */
 	const char *admin; /* name of the admin listener; NULL: admin_name() chooses it */

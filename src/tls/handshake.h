@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of tls.c for http.c: the callback by which GnuTLS requests a certificate during a handshake. */
-#ifndef GANTRY_HTTP_TLS_INT_H
-#define GANTRY_HTTP_TLS_INT_H
+/* The part of tls.c for the daemons of libmicrohttpd: the callback by which GnuTLS requests a certificate during a handshake. */
+#ifndef GANTRY_TLS_HANDSHAKE_H
+#define GANTRY_TLS_HANDSHAKE_H
 
-#include "http/tls.h"
+#include "tls/tls.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-/* The certificate of the daemon that runs. GnuTLS passes no pointer of ours to the callback, so http.c sets
- * this variable before each mhd_run(). */
+/* The certificate of the daemon that runs. GnuTLS passes no pointer of ours to the callback, so the owner of
+ * the daemon sets this variable before each run. */
 extern _Thread_local struct tls_cert *tls_current;
 
 /* Passes the certificate and key of tls_current to GnuTLS (a gnutls_certificate_retrieve_function3). Returns

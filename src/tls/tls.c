@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Certificates of TLS listeners, see tls.h.  The handshake's callback (tls_retrieve) is http/'s alone.
+ * Certificates of TLS listeners, see tls.h.  The handshake's callback (tls_retrieve) is for http/ and admin/.
  *
  * A handshake may span several calls into GnuTLS, and a reload may come between them; so each one gets copies
  * that GnuTLS frees when it is over.  That costs some ten microseconds, where a handshake costs a
  * millisecond.
  */
-#include "http/tls_int.h"
+#include "tls/handshake.h"
 
 #include "base/check.h"
 
