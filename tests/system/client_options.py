@@ -52,7 +52,9 @@ alone = {}
 for command in commands:
     rc, page = run([command, "--help"])
     assert rc == 0, (command, rc, page)
-    shown = set(re.findall(r"^  (?:-.,|   ) --([a-z-]+)", page, flags=re.M))
+    own, _, common = page.partition("\nCommon options, which `gantry --help` describes:")
+    assert common, (command, page)
+    shown = set(re.findall(r"^  (?:-.,|   ) --([a-z-]+)", own, flags=re.M)) | set(re.findall(r" --([a-z-]+)", common))
     assert shown - {o[1] for o in options} == ENDS, (command, shown)
     takes = [o for o in options if o[1] in shown]
     others = [o for o in options if o[1] not in shown]

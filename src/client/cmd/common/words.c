@@ -12,8 +12,8 @@
 #define WORDS_MAX 4
 
 const struct command commands[COMMAND_NR] = {
-#define COMMAND(name, words, url, takes, brief, more)                                                        \
-	[COMMAND_##name] = { #name, words, url, takes, brief, more },
+#define COMMAND(name, words, url, takes, brief, more, examples)                                              \
+	[COMMAND_##name] = { #name, words, url, takes, brief, more, examples },
 #include "client/cmd/common/command.def"
 #undef COMMAND
 };
@@ -286,30 +286,85 @@ words_url(enum command_id id, const char *url, const char *file, bool scality)
 
 /* ---- help ---- */
 
-static void
-print_options(unsigned concerns)
-{
-	for (size_t i = 0; i < ROWS; i++) {
-		const struct option_row *o = &rows[i];
-		char left[48];
+#define LEFT 25    /* columns of names, left of their descriptions */
+#define COLUMNS 80 /* of a terminal */
 
-		if (!(o->concerns & concerns))
-			continue;
-		snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
-			 o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name, o->arg ? " " : "",
-			 o->arg ? o->arg : "");
-		printf("  %-25s %s\n", left, o->help);
+/* Groups of options that many commands share, which only the help of gantry describes. */
+#define SHARED (FOR_SERVER | FOR_BYTES | FOR_TIMED | FOR_ALL)
+
+/* Prints a name and its description, which has a line of its own if the name is long. */
+static void
+print_row(const char *left, const char *help)
+{
+	printf("  %-*s", LEFT, left);
+	if (strlen(left) > LEFT)
+		printf("\n  %-*s", LEFT, "");
+	printf(" %s\n", help);
+}
+
+static void
+print_option(const struct option_row *o)
+{
+	char left[48];
+
+	snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+		 o->letter ? ", " : "  ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+	print_row(left, o->help);
+}
+
+static bool
+is_own(const struct option_row *o, unsigned takes)
+{
+	return o->concerns & takes & ~(unsigned)SHARED;
+}
+
+/* Prints the options of a command: its own with their descriptions, of the others the names. */
+static void
+print_options(unsigned takes)
+{
+	int column = COLUMNS;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		if (is_own(&rows[i], takes))
+			print_option(&rows[i]);
 	}
+	printf("\nCommon options, which `gantry --help` describes:");
+	for (size_t i = 0; i < ROWS; i++) {
+		int len = (int)strlen(rows[i].name) + 3;
+
+		if (is_own(&rows[i], takes) || !(rows[i].concerns & (takes | FOR_ALL)))
+			continue;
+		if (column + len > COLUMNS) {
+			printf("\n ");
+			column = 1;
+		}
+		printf(" --%s", rows[i].name);
+		column += len;
+	}
+	printf("\n");
+}
+
+static void
+print_examples(const char *text)
+{
+	printf("Examples:\n");
+	for (const char *p = text; *p;) {
+		int len = (int)strcspn(p, "\n");
+
+		printf("  %.*s\n", len, p);
+		p += len + (p[len] == '\n');
+	}
+	printf("\n");
 }
 
 static void
 print_commands(void)
 {
 	for (int i = 0; i < COMMAND_NR; i++) {
-		char left[32];
+		char left[64];
 
 		snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words);
-		printf("  %-25s %s\n", left, commands[i].brief);
+		print_row(left, commands[i].brief);
 	}
 }
 
@@ -326,7 +381,8 @@ words_help(enum command_id id)
 		       "       gantry COMMAND --help\n\n");
 		print_commands();
 		printf("\n%s\n", url);
-		print_options(~0U);
+		for (size_t i = 0; i < ROWS; i++)
+			print_option(&rows[i]);
 		printf("\n%s", wide);
 	} else {
 		print_usage(stdout, &commands[id]);
@@ -336,7 +392,8 @@ words_help(enum command_id id)
 		else
 			printf("%s%s\n", commands[id].url == URL_NONE ? "" : "\n",
 			       commands[id].url == URL_NONE ? "" : url);
-		print_options(commands[id].takes | FOR_ALL);
+		print_examples(commands[id].examples);
+		print_options(commands[id].takes);
 		printf("\n%s", wide);
 	}
 	return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;

@@ -79,7 +79,7 @@ struct command {
 	const char *name, *words;
 	enum url_kind url;
 	unsigned takes;
-	const char *brief, *more;
+	const char *brief, *more, *examples;
 };
 
 extern const struct command commands[COMMAND_NR];
