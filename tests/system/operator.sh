@@ -63,9 +63,36 @@ while [ ! -e "$T/seen" ]; do curl_s3 /bkt/b -o /dev/null && sleep 0.1; done &
 asks=$!
 top_shows() { # in an interval in which the machine had time for some
 	gantry --admin "$ADMIN" --interval 0.5 --count 2 top >"$T/out" && [ "$(grep -c '^gantryd ' "$T/out")" = 2 ] &&
-		grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" && grep -Eq '^http +[1-9][0-9]* ' "$T/out" && grep -Eq '^disks +[0-9a-f]{8} /.* serving, ' "$T/out"
+		grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" && grep -Eq '^http +[1-9][0-9]* ' "$T/out" && grep -Eq '^ +serving .* %  [0-9a-f]{8} /' "$T/out"
 }
 wait_for 60 top_shows
+# In a terminal of 80 columns, and 24 rows, nothing but names is cut.
+/usr/bin/python3 - "$BUILD/gantry" "$ADMIN" >"$T/out" <<-'END' || fail "top in a terminal: $(cat "$T/out")"
+	import fcntl, os, pty, struct, sys, termios
+	pid, fd = pty.fork()
+	if pid == 0:
+	    os.read(0, 1)
+	    os.execv(sys.argv[1], [sys.argv[1], "--admin", sys.argv[2], "--interval", "0.1", "--count", "1", "top"])
+	fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+	os.write(fd, b"\n")
+	screen = b""
+	while True:
+	    try:
+	        more = os.read(fd, 4096)
+	    except OSError:
+	        break
+	    if not more:
+	        break
+	    screen += more
+	os.waitpid(pid, 0)
+	for line in screen.decode().replace("\x1b[K", "").split("\n"):
+	    print(line.rstrip("\r"))
+END
+grep -qE ' p99$' "$T/out" || fail "no p99: $(cat "$T/out")"
+grep -qE '^disks +state +read/s +written/s flushes/s commits/s +used  disk$' "$T/out" || fail "no heads of disks: $(cat "$T/out")"
+grep -qE '^ +serving +[0-9.]+ [KMG]?i?B +[0-9.]+ [KMG]?i?B +[0-9]+ +[0-9]+ +[0-9]+ %  [0-9a-f]{8}' "$T/out" || fail "no disk: $(cat "$T/out")"
+grep -qE '^ +up +[0-9.]+ [KMG]?i?B +[0-9.]+ [KMG]?i?B +[0-9]+ of [0-9]+  mlx5_0:1$' "$T/out" || fail "no rail: $(cat "$T/out")"
+grep -qE '^ +(idle|busy) +[0-9]+ +[0-9]+ +[0-9]+ of [0-9]+  [-0-9]+$' "$T/out" || fail "no core: $(cat "$T/out")"
 touch "$T/seen"
 wait $asks
 

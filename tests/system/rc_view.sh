@@ -149,7 +149,7 @@ assert_eq "$(number /rails '.[0].dci.all')" 0
 for command in status "top --count 1"; do
 	# shellcheck disable=SC2086
 	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(cat "$T/out")"
-	grep -Eq "^rails .*, channels( free)? ([1-9][0-9]*)( free)? of $(number /rails '.[0].rc.all')$" "$T/out" || fail "$command: $(cat "$T/out")"
+	grep -Eq "^(rails .*, channels [1-9][0-9]* free| +up .* [1-9][0-9]*) of $(number /rails '.[0].rc.all')(  mlx5_0:1)?$" "$T/out" || fail "$command: $(cat "$T/out")"
 done
 wait_for 60 have 020
 assert_eq "$(metric gantry_rc_refused_total '"connections"')" 6

@@ -138,7 +138,7 @@ show_transports(FILE *out, const struct both *b)
 {
 	static const char *const way[] = { "rdma", "http" };
 
-	fprintf(out, "%-10s %10s %14s %14s %9s %9s %9s\n", "", "requests/s", "in/s", "out/s", "p50", "p95",
+	fprintf(out, "%-10s %10s %12s %12s %9s %9s %9s\n", "", "requests/s", "in/s", "out/s", "p50", "p95",
 		"p99");
 	for (int i = 0; i < 2; i++) {
 		char want[64], pull[96], push[96], in[32], outs[32], p50[32], p95[32], p99[32];
@@ -147,7 +147,7 @@ show_transports(FILE *out, const struct both *b)
 		snprintf(pull, sizeof pull, "direction=\"pull\",%s", want);
 		snprintf(push, sizeof push, "direction=\"push\",%s", want);
 #define Q(p) sample_quantile(b->now, b->before, "gantry_request_duration_seconds", want, p)
-		fprintf(out, "%-10s %10.0f %14s %14s %9s %9s %9s\n", way[i],
+		fprintf(out, "%-10s %10.0f %12s %12s %9s %9s %9s\n", way[i],
 			rate(b, "gantry_requests_total", want),
 			size_text((uint64_t)rate(b, "gantry_transfer_bytes_total", pull), in),
 			size_text((uint64_t)rate(b, "gantry_transfer_bytes_total", push), outs),
@@ -218,13 +218,13 @@ show_moves(FILE *out, const struct both *b, const json_t *disks)
 		if (!move)
 			continue;
 		snprintf(disk, sizeof disk, "disk=\"%.64s\"", disk_label_of(d));
-		fprintf(out, "%-10s %s %s, %s of about %s, %s/s, some %.0f s left%s%s\n", nr++ ? "" : "moves",
-			disk_name_in(d, name), strcmp(move, "drain") == 0 ? "drains" : "fills",
+		fprintf(out, "%-10s %s %s of %s, %s/s, %.0f s left, %s%s%s\n", nr++ ? "" : "moves",
+			strcmp(move, "drain") == 0 ? "drains" : "fills",
 			size_text((uint64_t)json_at(d, "move_bytes_done"), done),
 			size_text((uint64_t)json_at(d, "move_bytes_total"), total),
 			size_text((uint64_t)rate(b, "gantry_store_moved_bytes", disk), speed),
-			json_at(d, "move_seconds_left"), *json_text_at(d, "reason", "") ? "; " : "",
-			json_text_at(d, "reason", ""));
+			json_at(d, "move_seconds_left"), disk_name_in(d, name),
+			*json_text_at(d, "reason", "") ? "; " : "", json_text_at(d, "reason", ""));
 	}
 }
 
@@ -244,44 +244,65 @@ show_commit(FILE *out, const struct both *b, const char *disk)
 		nr = rate(b, "gantry_commit_seconds_count", want);
 		if (i == 0 && nr <= 0)
 			return;
-		fprintf(out, "%s%s %s", i ? ", " : "           commit waits: ", until[i],
+		fprintf(out, "%s%s %s",
+			i == 0   ? "           commit waits: "
+			: i == 3 ? ",\n                         "
+				 : ", ",
+			until[i],
 			seconds_text(nr > 0 ? rate(b, "gantry_commit_seconds_sum", want) / nr : NAN, text));
 	}
 	fputc('\n', out);
 }
 
+/* Names stand in the last column, because their length is not known: a terminal of 80 columns cuts nothing else. */
 static void
-show_state(FILE *out, const struct both *b, const json_t *status, const json_t *rails, const json_t *disks)
+show_cores(FILE *out, const json_t *cores)
 {
-	const json_t *cores = json_object_get(status, "cores");
-
+	if (json_array_size(cores))
+		fprintf(out, "%-10s %-8s %11s %12s %15s  cpu\n", "cores", "state", "requests", "connections",
+			"pieces free");
 	for (size_t i = 0; i < json_array_size(cores); i++) {
-		const json_t *c = json_array_get(cores, i);
+		const json_t *c = json_array_get(cores, i),
+			     *large = json_object_get(json_object_get(c, "buffers"), "large");
+		char pieces[32];
 
-		fprintf(out, "%-10s cpu %-3d %-7s %5d requests %6d connections, pieces free %d of %d\n",
-			i ? "" : "cores", (int)json_at(c, "cpu"),
+		snprintf(pieces, sizeof pieces, "%d of %d", (int)json_integer_value(json_array_get(large, 1)),
+			 (int)json_integer_value(json_array_get(large, 0)));
+		fprintf(out, "%-10s %-8s %11d %12d %15s  %d\n", "",
 			json_is_true(json_object_get(c, "asleep")) ? "idle" : "busy",
-			(int)json_at(c, "requests"), (int)json_at(c, "connections"),
-			(int)json_integer_value(
-				json_array_get(json_object_get(json_object_get(c, "buffers"), "large"), 1)),
-			(int)json_integer_value(
-				json_array_get(json_object_get(json_object_get(c, "buffers"), "large"), 0)));
+			(int)json_at(c, "requests"), (int)json_at(c, "connections"), pieces,
+			(int)json_at(c, "cpu"));
 	}
+}
+
+static void
+show_rails(FILE *out, const struct both *b, const json_t *rails)
+{
+	if (json_array_size(rails))
+		fprintf(out, "%-10s %-8s %11s %11s %15s  rail\n", "rails", "state", "read/s", "written/s",
+			"channels free");
 	for (size_t i = 0; i < json_array_size(rails); i++) {
 		const json_t *r = json_array_get(rails, i);
-		char label[96], rd[128], wr[128], in[32], outs[32];
+		char label[96], rd[128], wr[128], in[32], outs[32], channels[32];
 
 		snprintf(label, sizeof label, "%s:%d", json_text_at(r, "device", "?"),
 			 (int)json_at(r, "port"));
 		snprintf(rd, sizeof rd, "rail=\"%s\",op=\"read\"", label);
 		snprintf(wr, sizeof wr, "rail=\"%s\",op=\"write\"", label);
-		fprintf(out, "%-10s %s %s, %s/s read, %s/s written, channels free %d of %d\n",
-			i ? "" : "rails", label, json_text_at(r, "state", "?"),
+		snprintf(channels, sizeof channels, "%d of %d", (int)json_at(rail_channels(r), "free"),
+			 (int)json_at(rail_channels(r), "all"));
+		fprintf(out, "%-10s %-8s %11s %11s %15s  %s\n", "", json_text_at(r, "state", "?"),
 			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", rd), in),
-			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", wr), outs),
-			(int)json_at(rail_channels(r), "free"), (int)json_at(rail_channels(r), "all"));
+			size_text((uint64_t)rate(b, "gantry_rdma_bytes_total", wr), outs), channels, label);
 	}
-	rcline_print(out, status);
+}
+
+static void
+show_disks(FILE *out, const struct both *b, const json_t *disks)
+{
+	if (json_array_size(disks))
+		fprintf(out, "%-10s %-8s %11s %11s %9s %9s %6s  disk\n", "disks", "state", "read/s",
+			"written/s", "flushes/s", "commits/s", "used");
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
 		char name[DISK_NAME_BYTES], rd[96], wr[96], all[80], in[32], outs[32];
@@ -289,19 +310,27 @@ show_state(FILE *out, const struct both *b, const json_t *status, const json_t *
 		snprintf(all, sizeof all, "disk=\"%.64s\"", disk_label_of(d));
 		snprintf(rd, sizeof rd, "%s,op=\"read\"", all);
 		snprintf(wr, sizeof wr, "%s,op=\"write\"", all);
-		fprintf(out,
-			"%-10s %s %s, %s/s read, %s/s written, %.0f flushes/s, %.0f commits/s, %.0f %% "
-			"used\n",
-			i ? "" : "disks", disk_name_in(d, name), json_text_at(d, "state", "?"),
+		fprintf(out, "%-10s %-8s %11s %11s %9.0f %9.0f %4.0f %%  %s\n", "",
+			json_text_at(d, "state", "?"),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", rd), in),
 			size_text((uint64_t)rate(b, "gantry_store_io_bytes_total", wr), outs),
 			rate(b, "gantry_store_flushes_total", all),
 			rate(b, "gantry_store_commits_total", all),
 			json_at(d, "size_bytes") > 0
 				? 100 * (1 - json_at(d, "free_bytes") / json_at(d, "size_bytes"))
-				: 0);
+				: 0,
+			disk_name_in(d, name));
 		show_commit(out, b, all);
 	}
+}
+
+static void
+show_state(FILE *out, const struct both *b, const json_t *status, const json_t *rails, const json_t *disks)
+{
+	show_cores(out, json_object_get(status, "cores"));
+	show_rails(out, b, rails);
+	rcline_print(out, status);
+	show_disks(out, b, disks);
 	show_moves(out, b, disks);
 	if (copies_of(status) && !copies_are_whole(copies_of(status))) {
 		fprintf(out, "%-10s ", "copies");
@@ -351,7 +380,7 @@ show_one(const char *name, const struct sample *now, const struct sample *before
 		fprintf(v.out, "gantryd %s at %s, %s, %s, up %.0f s%s\n\n",
 			json_text_at(page[0], "version", "?"), name, json_text_at(page[0], "phase", "?"),
 			strcmp(health, "ok") == 0 ? "healthy" : health, json_at(page[0], "uptime_seconds"),
-			is_screen ? "    (q ends this)" : "");
+			is_screen ? "  (q ends it)" : "");
 		show_transports(v.out, &b);
 		show_top_of(v.out, &b, "operations", "gantry_requests_total", "operation", 6);
 		show_top_of(v.out, &b, "declined", "gantry_declines_total", "reason", 4);
