@@ -281,6 +281,8 @@ logs_access(const struct reqs *rs)
 void
 report_end(const struct req *rq)
 {
+	/* The sentences about tokens are constant: nothing of the token is in them. */
+	const char *why = rq->fault == FAULT_BAD_TOKEN ? rq->why : NULL;
 	char phases[STATS_PHASE_NR * 24];
 	bool logs = logs_access(rq->rs);
 	struct seen s;
@@ -293,9 +295,9 @@ report_end(const struct req *rq)
 	if (!logs)
 		return;
 	phases_text(rq, phases, sizeof phases);
-	access_log(&s.e, rq->rs->env.conf, "status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s", s.e.status,
-		   (unsigned long long)s.e.rdma_bytes, (unsigned long long)s.e.http_bytes,
-		   (unsigned long long)s.e.us, phases);
+	access_log(&s.e, rq->rs->env.conf, "status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s",
+		   s.e.status, (unsigned long long)s.e.rdma_bytes, (unsigned long long)s.e.http_bytes,
+		   (unsigned long long)s.e.us, phases, why ? " why=\"" : "", why ? why : "", why ? "\"" : "");
 }
 
 void

@@ -31,6 +31,9 @@ put=$!
 token=00007f1234567000:00100000:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001
 assert_status PUT /bkt/k3y-of-object 501 -H "x-amz-rdma-token: $token" -H content-length:0
 assert_status PUT /bkt/k3y-of-object 400 -H "x-amz-rdma-token: ${token}zz" -H content-length:0
+assert_status PUT /bkt/k3y-of-object 400 -H 'x-amz-rdma-token: garbage' -H content-length:0
+# The log has the sentence of the 400, which has nothing of the token.
+wait_for 60 grep -q 'op=PutObject status=400 .*why="The RDMA descriptor is too short." fault=InvalidRDMAToken$' "$T/daemon.log"
 assert_status GET /bkt/k3y-of-object 404
 assert_status GET '/bkt?prefix=k3y-of-object' 200
 curl -sS --max-time 30 -o /dev/null -X POST "$URL_ADMIN/control/drain" -H 'authorization: Bearer b3arer-but-wrong'
